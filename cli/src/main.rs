@@ -1,0 +1,3 @@
+//! The `stepscope` command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The native window: scalars, histograms, graph, timeline and ops of a run.

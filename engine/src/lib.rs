@@ -1,0 +1,1 @@
+//! The dataflow engine: graph, ops, kernels, gradients, plan, executor, session.

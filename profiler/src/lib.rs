@@ -1,0 +1,1 @@
+//! Collects events, stores and indexes them, draws levels of detail, analyses.

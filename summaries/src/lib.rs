@@ -1,0 +1,1 @@
+//! Event files: write, follow, read; logdirs and series.

@@ -1,0 +1,3 @@
+//! All benchmarks; `cargo xtask bench` starts them.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! End-to-end tests, the tidy test and fixtures.

@@ -1,0 +1,3 @@
+//! `cargo xtask`: starts the checks, tests and benchmarks.
+
+fn main() {}
