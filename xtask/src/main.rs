@@ -1,3 +1,100 @@
-//! `cargo xtask`: starts the checks, tests and benchmarks.
+//! `cargo xtask`: starts the checks, tests and benchmarks of the workspace.
+//!
+//! Nothing is implemented here: each step is a command that can also be run by hand, printed before it starts.
 
-fn main() {}
+#![allow(clippy::print_stdout, clippy::print_stderr)] // xtask is a program: it talks to the terminal.
+
+mod prepare;
+mod steps;
+
+use std::process::ExitCode;
+
+use steps::{Failed, Steps};
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  check            fmt, clippy and docs: what an editor's save should pass
+  test             everything CI runs: brings what the window tests need, then check, unit, doc, tidy,
+                   end-to-end and window tests
+  bench [NAME...]  benchmarks: a table here, JSON lines appended to docs/bench.jsonl; no name: lists them
+  soak             the long versions of the fault tests (kill -9, damaged files); about 20 minutes
+  shots [DIR]      screenshots of every tab in both themes of a real run (default target folder/shots)
+
+Examples:
+  cargo xtask test
+  cargo xtask bench events demo
+";
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let command = args.next();
+    let rest: Vec<String> = args.collect();
+    let mut steps = Steps::new();
+    let done = match command.as_deref() {
+        Some("check") => check(&mut steps),
+        Some("test") => test(&mut steps),
+        Some("bench") => bench(&mut steps, &rest),
+        Some("soak") => soak(&mut steps),
+        Some("shots") => shots(&mut steps, &rest),
+        Some("--help" | "-h" | "help") | None => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Some(other) => {
+            eprintln!("xtask: no command '{other}'\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    steps.report();
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failed(what)) => {
+            eprintln!("\nxtask: {what} failed");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check(steps: &mut Steps) -> Result<(), Failed> {
+    steps.cargo("fmt", &["fmt", "--all", "--check"], &[])?;
+    steps.cargo("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
+    steps.cargo("docs", &["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])
+}
+
+fn test(steps: &mut Steps) -> Result<(), Failed> {
+    prepare::window_packages(steps)?;
+    let python = prepare::python(steps)?;
+    check(steps)?;
+    let binary = release_binary(steps)?;
+    let env = [("STEPSCOPE_BIN", binary.as_str()), ("STEPSCOPE_PYTHON", python.as_str()), ("STEPSCOPE_WINDOW", "1")];
+    steps.cargo("tests", &["test", "--workspace", "--no-fail-fast"], &env)
+}
+
+fn release_binary(steps: &mut Steps) -> Result<String, Failed> {
+    steps.cargo("release build", &["build", "--release"], &[])?;
+    Ok(prepare::target_folder().join("release/stepscope").display().to_string())
+}
+
+fn bench(steps: &mut Steps, names: &[String]) -> Result<(), Failed> {
+    release_binary(steps)?;
+    let mut args = vec!["run", "--release", "--package", "stepscope-bench", "--"];
+    args.extend(names.iter().map(String::as_str));
+    steps.cargo("bench", &args, &[])
+}
+
+fn soak(steps: &mut Steps) -> Result<(), Failed> {
+    prepare::window_packages(steps)?;
+    let python = prepare::python(steps)?;
+    let binary = release_binary(steps)?;
+    let env = [("STEPSCOPE_BIN", binary.as_str()), ("STEPSCOPE_PYTHON", python.as_str()), ("STEPSCOPE_SOAK", "1")];
+    steps.cargo("soak", &["test", "--release", "--package", "stepscope-tests", "--no-fail-fast"], &env)
+}
+
+fn shots(steps: &mut Steps, rest: &[String]) -> Result<(), Failed> {
+    prepare::window_packages(steps)?;
+    let binary = release_binary(steps)?;
+    let folder = rest.first().cloned().unwrap_or_else(|| prepare::target_folder().join("shots").display().to_string());
+    let env = [("STEPSCOPE_BIN", binary.as_str()), ("STEPSCOPE_WINDOW", "1"), ("STEPSCOPE_SHOTS", folder.as_str())];
+    steps.cargo("shots", &["test", "--package", "stepscope-tests", "--test", "window", "--", "--nocapture"], &env)
+}

@@ -1,0 +1,87 @@
+//! What the tests need beyond the Rust toolchain: Debian packages for a window without a screen, and a Python
+//! environment with TensorBoard as the oracle. Installed when missing, left alone when there.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::steps::{Failed, Steps};
+
+/// Programs that the window tests start, and the Debian packages that bring them.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("Xvfb", "xvfb"),
+    ("openbox", "openbox"),
+    ("xdotool", "xdotool"),
+    ("import", "imagemagick"),
+    ("dbus-daemon", "dbus"),
+];
+
+/// Files that the window needs at run time, any of the paths, and the packages that bring them.
+const FILES: &[(&[&str], &str)] = &[
+    (&["/usr/libexec/at-spi-bus-launcher", "/usr/lib/at-spi2-core/at-spi-bus-launcher"], "at-spi2-core"),
+    (
+        &["/usr/lib/x86_64-linux-gnu/dri/swrast_dri.so", "/usr/lib/aarch64-linux-gnu/dri/swrast_dri.so"],
+        "libgl1-mesa-dri",
+    ),
+    (&["/usr/lib/x86_64-linux-gnu/libEGL.so.1", "/usr/lib/aarch64-linux-gnu/libEGL.so.1"], "libegl1"),
+    (&["/usr/lib/x86_64-linux-gnu/libGL.so.1", "/usr/lib/aarch64-linux-gnu/libGL.so.1"], "libgl1"),
+    (
+        &["/usr/lib/x86_64-linux-gnu/libxkbcommon-x11.so.0", "/usr/lib/aarch64-linux-gnu/libxkbcommon-x11.so.0"],
+        "libxkbcommon-x11-0",
+    ),
+    (&["/usr/lib/x86_64-linux-gnu/libXcursor.so.1", "/usr/lib/aarch64-linux-gnu/libXcursor.so.1"], "libxcursor1"),
+    (&["/usr/lib/x86_64-linux-gnu/libXi.so.6", "/usr/lib/aarch64-linux-gnu/libXi.so.6"], "libxi6"),
+    (&["/usr/lib/x86_64-linux-gnu/libXrandr.so.2", "/usr/lib/aarch64-linux-gnu/libXrandr.so.2"], "libxrandr2"),
+];
+
+/// TensorBoard and what it needs to start; pinned, since the tests compare numbers with it.
+const PYTHON_PACKAGES: &[&str] = &["tensorboard==2.21.0", "setuptools<81"];
+
+/// The folder cargo builds into.
+pub fn target_folder() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_path_buf();
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| here.join("target"), |folder| here.join(folder))
+}
+
+/// Installs the missing Debian packages as root; otherwise says the one command and fails.
+pub fn window_packages(steps: &mut Steps) -> Result<(), Failed> {
+    let programs = PROGRAMS.iter().filter(|(program, _)| !on_path(program)).map(|&(_, package)| package);
+    let files =
+        FILES.iter().filter(|(paths, _)| !paths.iter().any(|p| Path::new(p).exists())).map(|&(_, package)| package);
+    let missing: Vec<&str> = programs.chain(files).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let root = Command::new("id").arg("-u").output().is_ok_and(|out| out.stdout == b"0\n");
+    if !root || !on_path("apt-get") {
+        eprintln!("The window tests need: sudo apt-get install --no-install-recommends {}", missing.join(" "));
+        return Err(Failed("window packages".into()));
+    }
+    let quiet = [("DEBIAN_FRONTEND", "noninteractive")];
+    steps.run("apt-get update", "apt-get", &["update", "-qq"], &quiet)?;
+    let mut args = vec!["install", "-y", "-qq", "--no-install-recommends"];
+    args.extend(&missing);
+    steps.run("window packages", "apt-get", &args, &quiet)
+}
+
+/// A virtual environment with TensorBoard beside the target folder; returns its python.
+pub fn python(steps: &mut Steps) -> Result<String, Failed> {
+    let folder = target_folder().join("python");
+    let python = folder.join("bin/python").display().to_string();
+    let stamp = folder.join("installed.txt");
+    let wanted = PYTHON_PACKAGES.join("\n");
+    if std::fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
+        return Ok(python);
+    }
+    let at = folder.display().to_string();
+    steps.run("python environment", "python3", &["-m", "venv", "--clear", &at], &[])?;
+    let mut args = vec!["-m", "pip", "install", "--quiet"];
+    args.extend(PYTHON_PACKAGES);
+    steps.run("tensorboard", &python, &args, &[])?;
+    std::fs::write(&stamp, wanted).map_err(|error| Failed(format!("writing {}: {error}", stamp.display())))?;
+    Ok(python)
+}
+
+fn on_path(program: &str) -> bool {
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+}
