@@ -1,1 +1,28 @@
-//! The native window: scalars, histograms, graph, timeline and ops of a run.
+//! The native window of stepscope: scalars, histograms, graph, timeline and ops of a run, live.
+//!
+//! In reading order: [`run`] opens the window ([`app`]) on paths; loader threads ([`loader`]) follow the files and
+//! commit what they read to shared snapshots; each frame sees one [`Data`] that holds still until the frame ends; each
+//! panel is a [`View`] that reads it; what the user picks in one panel reaches the others through [`Selection`].
+//!
+//! A view is `model` (what to show, no egui) -> `layout` (geometry) -> `paint` (shapes) -> `input` (events to
+//! commands). Colours and sizes come from [`theme`] only. The engine is never linked: everything comes from files.
+
+pub mod app;
+pub mod data;
+pub mod format;
+pub mod graph;
+pub mod histograms;
+pub mod loader;
+pub mod ops;
+pub mod scalars;
+pub mod selection;
+pub mod theme;
+pub mod timeline;
+pub mod view;
+pub mod widgets;
+
+pub use app::{Error, Options, Renderer, run};
+pub use data::Data;
+pub use selection::Selection;
+pub use theme::Theme;
+pub use view::{View, ViewKind};

@@ -1,0 +1,108 @@
+//! What the views see in one frame: runs, traces, graphs and how their sources are doing.
+//!
+//! Loader threads own the readers. Each commits to a [`Shared`] value in short critical sections; at the start of a
+//! frame [`crate::loader::Loader::frame`] takes read guards on all of them, so that a [`Data`] does not change while
+//! views look at it, nothing is copied, and a loader waits at most one frame.
+
+use parking_lot::{ArcRwLockReadGuard, RawRwLock, RwLock};
+use std::{ops::Deref, path::Path, sync::Arc};
+
+/// A value that one loader thread writes and frames read.
+pub type Shared<T> = Arc<RwLock<T>>;
+
+/// A read guard that a frame holds on a shared value.
+pub struct Held<T>(ArcRwLockReadGuard<RawRwLock, T>);
+
+impl<T> Held<T> {
+    /// Waits for the loader's commit in progress, if any, and holds the value still.
+    pub fn of(shared: &Shared<T>) -> Self {
+        Self(RwLock::read_arc(shared))
+    }
+
+    /// Holds a value that nobody else writes (tests, finished files).
+    pub fn owned(value: T) -> Self {
+        Self::of(&Arc::new(RwLock::new(value)))
+    }
+}
+
+impl<T> Deref for Held<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// How a source is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Status {
+    /// Its contents so far are being read.
+    #[default]
+    Loading,
+    /// All is read; more is being written.
+    Live,
+    /// All is read; nothing more is coming.
+    Finished,
+    /// All is read; the writer died without closing.
+    Crashed,
+    /// It could not be opened; see [`SourceInfo::error`].
+    Failed,
+}
+
+impl Status {
+    /// What to call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Loading => "loading",
+            Self::Live => "live",
+            Self::Finished => "finished",
+            Self::Crashed => "crashed",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What a source is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    /// Event files: runs with summaries.
+    Logdir,
+    /// A trace folder.
+    Trace,
+    /// A graph file.
+    Graph,
+    /// Not known: it could not be opened.
+    Unknown,
+}
+
+/// Something that was lost or damaged, with a count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// How many times.
+    pub count: u64,
+    /// What happened and where, one line.
+    pub text: String,
+}
+
+/// One file or folder that is open and how it is doing.
+#[derive(Clone, Debug)]
+pub struct SourceInfo {
+    /// What it is read as.
+    pub kind: SourceKind,
+    /// Short name for lists.
+    pub name: Arc<str>,
+    /// Where it is.
+    pub path: Arc<Path>,
+    /// How it is doing.
+    pub status: Status,
+    /// Why it failed, one line.
+    pub error: Option<Arc<str>>,
+    /// What was lost or damaged.
+    pub warnings: Arc<[Warning]>,
+}
+
+/// Everything open, held still for one frame.
+#[derive(Default)]
+pub struct Data {
+    /// Every source, in the order of opening.
+    pub sources: Vec<SourceInfo>,
+}

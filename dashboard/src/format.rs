@@ -1,0 +1,154 @@
+//! Numbers as people read them: times with a fitting unit, counts with separators, values with enough digits.
+
+/// A time span with three significant digits and its unit: `850 ns`, `12.3 µs`, `4.56 s`, `3 min 20 s`.
+pub fn duration_ns(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    let abs = ns.unsigned_abs();
+    if abs < 1_000 {
+        return format!("{sign}{abs} ns");
+    }
+    let x = abs as f64;
+    if abs < 60_000_000_000 {
+        let (value, unit) = match abs {
+            0..1_000_000 => (x / 1e3, "µs"),
+            1_000_000..1_000_000_000 => (x / 1e6, "ms"),
+            _ => (x / 1e9, "s"),
+        };
+        return format!("{sign}{} {unit}", three_digits(value));
+    }
+    let seconds = abs / 1_000_000_000;
+    match seconds {
+        0..3_600 => format!("{sign}{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{sign}{} h {} min", seconds / 3_600, seconds / 60 % 60),
+    }
+}
+
+/// All digits of a time in ns, grouped: `1,234,567 ns`.
+pub fn exact_ns(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    format!("{sign}{} ns", count(ns.unsigned_abs()))
+}
+
+/// A count with thousands separators: `1,234,567`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A signed step with thousands separators.
+pub fn step(step: i64) -> String {
+    let sign = if step < 0 { "-" } else { "" };
+    format!("{sign}{}", count(step.unsigned_abs()))
+}
+
+/// A count with its noun: `1 run`, `2 runs`.
+pub fn counted(n: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
+/// Bytes with a binary unit: `512 B`, `1.50 KiB`.
+pub fn bytes(n: u64) -> String {
+    let mut value = n as f64;
+    for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
+        if value < 1024.0 || unit == "TiB" {
+            return if unit == "B" { format!("{n} B") } else { format!("{} {unit}", three_digits(value)) };
+        }
+        value /= 1024.0;
+    }
+    String::new()
+}
+
+/// A summary's value with four significant digits: `0.0312`, `1.25e-7`, `12,345`, `NaN`.
+pub fn value(x: f64) -> String {
+    if !x.is_finite() {
+        return if x.is_nan() {
+            "NaN".to_owned()
+        } else if x > 0.0 {
+            "+inf".to_owned()
+        } else {
+            "-inf".to_owned()
+        };
+    }
+    let abs = x.abs();
+    if abs == 0.0 {
+        return "0".to_owned();
+    }
+    if !(1e-4..1e6).contains(&abs) {
+        return format!("{x:.3e}");
+    }
+    if x.fract() == 0.0 {
+        return step(x as i64);
+    }
+    let decimals = (3 - abs.log10().floor() as i32).max(0) as usize;
+    format!("{x:.decimals$}")
+}
+
+/// A share of a whole, 0..1, as percent: `12.3 %`.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn three_digits(x: f64) -> String {
+    let decimals = if x < 9.995 {
+        2
+    } else if x < 99.95 {
+        1
+    } else {
+        0
+    };
+    format!("{x:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_choose_a_unit() {
+        let cases: [(i64, &str); 9] = [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1.00 µs"),
+            (-12_345, "-12.3 µs"),
+            (123_456_789, "123 ms"),
+            (4_560_000_000, "4.56 s"),
+            (200_000_000_000, "3 min 20 s"),
+            (7_260_000_000_000, "2 h 1 min"),
+            (i64::MIN, "-2562047 h 47 min"),
+        ];
+        for (ns, text) in cases {
+            assert_eq!(duration_ns(ns), text);
+        }
+        assert_eq!(exact_ns(-1_234_567), "-1,234,567 ns");
+    }
+
+    #[test]
+    fn values_keep_four_digits() {
+        let cases = [
+            (0.0, "0"),
+            (0.031_24, "0.03124"),
+            (1.0, "1"),
+            (0.97549, "0.9755"),
+            (1234.56, "1235"),
+            (123.456, "123.5"),
+            (1.25e-7, "1.250e-7"),
+            (-2e9, "-2.000e9"),
+            (f64::NAN, "NaN"),
+            (f64::NEG_INFINITY, "-inf"),
+        ];
+        for (x, text) in cases {
+            assert_eq!(value(x), text);
+        }
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(counted(1, "run"), "1 run");
+        assert_eq!(counted(1000, "run"), "1,000 runs");
+        assert_eq!(bytes(1536), "1.50 KiB");
+    }
+}

@@ -1,0 +1,155 @@
+//! What the user has picked, shared by all views: the join between graph, timeline and summaries.
+//!
+//! Each item is a [`Pick`]: the value, the view that set it and a revision that grows with every change. A view that
+//! sets an item does not hear its own change back; the others learn of it once through [`Pick::news`] and may scroll
+//! to it, and draw the highlight from [`Pick::get`] every frame.
+
+use crate::ViewKind;
+use std::{ops::Range, sync::Arc};
+
+/// One selected item of type `T` and who selected it.
+#[derive(Clone, Debug)]
+pub struct Pick<T> {
+    value: Option<T>,
+    by: Option<ViewKind>,
+    revision: u64,
+}
+
+impl<T> Default for Pick<T> {
+    fn default() -> Self {
+        Self { value: None, by: None, revision: 0 }
+    }
+}
+
+impl<T: PartialEq> Pick<T> {
+    /// The selected value.
+    pub fn get(&self) -> Option<&T> {
+        self.value.as_ref()
+    }
+
+    /// The view that made the newest change; `None` before the first one and for changes by the shell.
+    pub fn by(&self) -> Option<ViewKind> {
+        self.by
+    }
+
+    /// Grows by one with every change.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Selects `value` (or nothing) on behalf of `by`. Setting what is already set changes nothing.
+    pub fn set(&mut self, by: ViewKind, value: Option<T>) {
+        if self.value != value {
+            self.value = value;
+            self.by = Some(by);
+            self.revision += 1;
+        }
+    }
+
+    /// The value, once, if somebody other than `me` changed it since `seen`; `seen` is brought up to date.
+    pub fn news(&self, me: ViewKind, seen: &mut u64) -> Option<&T> {
+        let fresh = self.revision > *seen && self.by != Some(me);
+        *seen = self.revision;
+        if fresh { self.value.as_ref() } else { None }
+    }
+}
+
+/// A slice of a trace: the trace's place in [`crate::Data::traces`] and the slice's place in its store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SlicePick {
+    /// Index into [`crate::Data::traces`].
+    pub trace_idx: usize,
+    /// Track's place in the store.
+    pub track_idx: usize,
+    /// Lane's place in the track.
+    pub lane_idx: usize,
+    /// Slice's place in the lane.
+    pub slice_idx: u32,
+}
+
+/// A range of time in one trace, `[start, end)` in ns from that trace's origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeRange {
+    /// Index into [`crate::Data::traces`].
+    pub trace_idx: usize,
+    /// ns from the trace's origin, half open.
+    pub ns: Range<i64>,
+}
+
+/// Everything the views share about what the user looks at.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// A graph node or name scope, by its full name (`layer1/weights`). Slices of the node (or of nodes below the
+    /// scope) and summaries whose `node_name` it is belong to it.
+    pub node: Pick<Arc<str>>,
+    /// A slice of a trace.
+    pub slice: Pick<SlicePick>,
+    /// A range of time, for statistics and for the timeline's viewport.
+    pub time: Pick<TimeRange>,
+    /// A run, by name.
+    pub run: Pick<Arc<str>>,
+    /// A summary tag.
+    pub tag: Pick<Arc<str>>,
+    /// A step on the summaries' x axis.
+    pub step: Pick<i64>,
+    /// A panel that a view asked to bring to the front; the shell takes it at the end of the frame.
+    show: Option<ViewKind>,
+}
+
+impl Selection {
+    /// Asks the shell to bring `view` to the front ("show in timeline").
+    pub fn show(&mut self, view: ViewKind) {
+        self.show = Some(view);
+    }
+
+    /// Takes the panel that was asked for in this frame.
+    pub fn take_show(&mut self) -> Option<ViewKind> {
+        self.show.take()
+    }
+
+    /// Whether `name` is the selected node or lies below it as a scope (`layer1` covers `layer1/weights`).
+    pub fn covers_node(&self, name: &str) -> bool {
+        self.node.get().is_some_and(|selected| is_at_or_below(selected, name))
+    }
+
+    /// Forgets everything that was picked.
+    pub fn clear(&mut self, by: ViewKind) {
+        self.node.set(by, None);
+        self.slice.set(by, None);
+        self.time.set(by, None);
+        self.run.set(by, None);
+        self.tag.set(by, None);
+        self.step.set(by, None);
+    }
+}
+
+/// Whether `name` equals `scope` or lies below it.
+pub fn is_at_or_below(scope: &str, name: &str) -> bool {
+    name.strip_prefix(scope).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_changes_are_no_news() {
+        let mut selection = Selection::default();
+        let (mut graph_seen, mut timeline_seen) = (0, 0);
+        selection.node.set(ViewKind::Graph, Some("a/b".into()));
+        assert_eq!(selection.node.news(ViewKind::Graph, &mut graph_seen), None);
+        assert_eq!(selection.node.news(ViewKind::Timeline, &mut timeline_seen).map(|n| &**n), Some("a/b"));
+        assert_eq!(selection.node.news(ViewKind::Timeline, &mut timeline_seen), None);
+        selection.node.set(ViewKind::Timeline, Some("a/b".into()));
+        assert_eq!(selection.node.news(ViewKind::Graph, &mut graph_seen), None, "nothing changed");
+    }
+
+    #[test]
+    fn a_scope_covers_what_is_below_it_only() {
+        let mut selection = Selection::default();
+        assert!(!selection.covers_node("layer1"));
+        selection.node.set(ViewKind::Graph, Some("layer1".into()));
+        assert!(selection.covers_node("layer1") && selection.covers_node("layer1/w"));
+        assert!(!selection.covers_node("layer10/w") && !selection.covers_node("layer"));
+    }
+}

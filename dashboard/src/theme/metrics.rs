@@ -1,0 +1,54 @@
+//! Sizes in points (egui's logical pixels). A multiple of 4 where nothing speaks against it.
+
+/// Smallest size of the window.
+pub const WINDOW_MIN: [f32; 2] = [640.0, 400.0];
+/// Size of a new window.
+pub const WINDOW_START: [f32; 2] = [1440.0, 900.0];
+
+/// Body text.
+pub const TEXT: f32 = 13.0;
+/// Labels in charts, secondary text.
+pub const TEXT_SMALL: f32 = 11.5;
+/// Titles of cards and sections.
+pub const TEXT_TITLE: f32 = 14.0;
+/// The start screen's title.
+pub const TEXT_HERO: f32 = 22.0;
+
+/// Between neighbours that belong together.
+pub const GAP: f32 = 4.0;
+/// Between groups.
+pub const GAP_WIDE: f32 = 12.0;
+/// Inside panels and cards.
+pub const PAD: f32 = 8.0;
+/// Corner radius of cards and buttons.
+pub const RADIUS: u8 = 4;
+
+/// Height of a row of a list, a table or a track.
+pub const ROW_H: f32 = 20.0;
+/// Height of the top bar.
+pub const TOP_BAR_H: f32 = 36.0;
+/// Height of the row of tabs.
+pub const TAB_BAR_H: f32 = 28.0;
+/// Width of a side list (runs, tags).
+pub const SIDE_W: f32 = 216.0;
+
+/// Width of a curve.
+pub const LINE: f32 = 1.6;
+/// Width of a curve that stands out.
+pub const LINE_STRONG: f32 = 2.4;
+/// Width of grid lines and borders.
+pub const HAIRLINE: f32 = 1.0;
+/// Radius of a marked point.
+pub const DOT: f32 = 3.5;
+/// Diameter of a colour swatch.
+pub const SWATCH: f32 = 10.0;
+
+/// Least width of a chart's card; the grid fits as many columns as there is room for.
+pub const CARD_MIN_W: f32 = 340.0;
+/// Height of a card's chart.
+pub const CARD_CHART_H: f32 = 190.0;
+/// Height of the chart in a card over the full width.
+pub const CARD_CHART_TALL_H: f32 = 380.0;
+
+/// Slices and nodes narrower than this carry no label.
+pub const LABEL_MIN_W: f32 = 36.0;

@@ -1,0 +1,56 @@
+//! How the window looks: the only place that names colours and sizes.
+//!
+//! Views ask [`palette`] for the colours of the theme in force and take sizes from [`metrics`].
+
+pub mod metrics;
+mod palette;
+mod style;
+
+pub use palette::{Palette, mix, on_fill};
+pub use style::install;
+
+/// Which theme the window uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Theme {
+    /// As the desktop says.
+    #[default]
+    System,
+    /// Dark.
+    Dark,
+    /// Light.
+    Light,
+}
+
+impl Theme {
+    /// The theme after this one, for a toggle.
+    pub fn next(self) -> Self {
+        match self {
+            Self::System => Self::Dark,
+            Self::Dark => Self::Light,
+            Self::Light => Self::System,
+        }
+    }
+
+    /// What to call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "System",
+            Self::Dark => "Dark",
+            Self::Light => "Light",
+        }
+    }
+
+    /// Puts the theme in force.
+    pub fn apply(self, ctx: &egui::Context) {
+        ctx.set_theme(match self {
+            Self::System => egui::ThemePreference::System,
+            Self::Dark => egui::ThemePreference::Dark,
+            Self::Light => egui::ThemePreference::Light,
+        });
+    }
+}
+
+/// The colours in force in `ui`.
+pub fn palette(ui: &egui::Ui) -> &'static Palette {
+    Palette::of(ui.visuals().dark_mode)
+}
