@@ -1,0 +1,104 @@
+//! What a shape function sees: the node's attributes, and what is known of its inputs.
+
+use std::collections::BTreeMap;
+
+use super::{Attr, Nodes, Output, ShapeError};
+use crate::shape::{PartialShape, Shape};
+use crate::tensor::Tensor;
+
+/// Input of a shape function, and where it puts its result.
+pub struct InferContext<'a> {
+    pub(super) nodes: &'a Nodes,
+    pub(super) inputs: &'a [Output],
+    pub(super) attrs: &'a BTreeMap<String, Attr>,
+    pub(super) outputs: Vec<PartialShape>,
+}
+
+impl InferContext<'_> {
+    /// The number of inputs.
+    pub fn n_inputs(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// What is known of the shape of input `i`; nothing where there is no such input.
+    pub fn input(&self, i: usize) -> PartialShape {
+        self.inputs.get(i).map(|o| self.nodes.shape_of(*o)).unwrap_or_default()
+    }
+
+    /// The value of input `i` where it is known without running: constants, and shapes of fully known inputs.
+    pub fn value(&self, i: usize) -> Option<Tensor> {
+        let output = self.inputs.get(i)?;
+        let node = self.nodes.get(output.node)?;
+        match (node.op.name, node.attrs.get("value"), node.inputs.first()) {
+            ("Const", Some(Attr::Tensor(t)), _) => Some(t.clone()),
+            ("Shape", _, Some(of)) => {
+                let dims: Option<Vec<i64>> =
+                    self.nodes.shape_of(*of).known()?.dims().iter().map(|d| i64::try_from(*d).ok()).collect();
+                Some(Tensor::vector(&dims?))
+            }
+            _ => None,
+        }
+    }
+
+    /// The value of input `i` as integers, where it is known.
+    pub fn ints(&self, i: usize) -> Option<Vec<i64>> {
+        let value = self.value(i)?;
+        value.slice::<i64>().map(<[i64]>::to_vec).ok().or_else(|| {
+            let ints = value.slice::<i32>().ok()?;
+            Some(ints.iter().map(|v| i64::from(*v)).collect())
+        })
+    }
+
+    /// An attribute.
+    pub fn attr(&self, name: &str) -> Option<&Attr> {
+        self.attrs.get(name)
+    }
+
+    /// A boolean attribute, false where it is missing.
+    pub fn flag(&self, name: &str) -> bool {
+        matches!(self.attrs.get(name), Some(Attr::Bool(true)))
+    }
+
+    /// An integer attribute.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        match self.attrs.get(name) {
+            Some(Attr::Int(v)) => Some(*v),
+            _ => None,
+        }
+    }
+
+    /// Sets the shape of output `i`.
+    pub fn set(&mut self, i: usize, shape: impl Into<PartialShape>) {
+        if self.outputs.len() <= i {
+            self.outputs.resize(i + 1, PartialShape::unknown());
+        }
+        self.outputs[i] = shape.into();
+    }
+
+    /// Input `i`, which must have this rank where it is known.
+    ///
+    /// # Errors
+    /// It has another.
+    pub fn of_rank(&self, i: usize, rank: usize) -> Result<PartialShape, ShapeError> {
+        let shape = self.input(i);
+        match shape.rank() {
+            None => Ok(PartialShape::of_rank(rank)),
+            Some(r) if r == rank => Ok(shape),
+            Some(_) => Err(ShapeError(format!("input {i} must have rank {rank}, got shape {shape}"))),
+        }
+    }
+
+    /// What `a` and `b` say together.
+    ///
+    /// # Errors
+    /// They contradict each other.
+    pub fn merge(&self, a: &PartialShape, b: &PartialShape) -> Result<PartialShape, ShapeError> {
+        a.merge(b).ok_or_else(|| ShapeError(format!("shapes {a} and {b} must be equal")))
+    }
+}
+
+impl From<Shape> for PartialShape {
+    fn from(shape: Shape) -> PartialShape {
+        PartialShape::from(&shape)
+    }
+}

@@ -1,0 +1,223 @@
+//! The program: a graph of nodes, built node by node, checked as it grows.
+//!
+//! A [`Graph`] is a cheap handle to shared nodes together with the context in which it adds more: name scope, device
+//! and control dependencies. Nodes lie in an arena, refer to each other by id, and do not change once added, so
+//! that whoever holds a [`Node`] needs no lock.
+
+mod attr;
+mod error;
+mod infer;
+mod node;
+
+use std::sync::Arc;
+
+use parking_lot::{RwLock, RwLockReadGuard};
+use rustc_hash::FxHashMap;
+
+use crate::dtype::DType;
+use crate::shape::PartialShape;
+pub use attr::Attr;
+pub use error::{GraphError, ShapeError};
+pub use infer::InferContext;
+pub use node::{Node, NodeBuilder, Port};
+
+/// The position of a node in its graph.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct NodeId(pub u32);
+
+impl NodeId {
+    /// The position, for indexing.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An output of a node: where an edge begins.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Output {
+    /// The node.
+    pub node: NodeId,
+    /// Which of its outputs.
+    pub port: u32,
+}
+
+impl From<NodeId> for Output {
+    /// The node's first output.
+    fn from(node: NodeId) -> Output {
+        Output { node, port: 0 }
+    }
+}
+
+/// A handle to a graph, with the context in which it adds nodes.
+#[derive(Clone)]
+pub struct Graph {
+    nodes: Arc<RwLock<Nodes>>,
+    /// Empty, or ends with `/`.
+    scope: Arc<str>,
+    device: Arc<str>,
+    control: Arc<[NodeId]>,
+}
+
+/// The nodes of a graph, by id and by name.
+#[derive(Default)]
+pub struct Nodes {
+    nodes: Vec<Arc<Node>>,
+    by_name: FxHashMap<Arc<str>, NodeId>,
+    /// How often a name (in lower case, scopes included) was asked for.
+    names: FxHashMap<String, usize>,
+}
+
+impl Nodes {
+    /// The number of nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The node.
+    pub fn get(&self, id: NodeId) -> Option<&Arc<Node>> {
+        self.nodes.get(id.index())
+    }
+
+    /// The node of this name.
+    pub fn find(&self, name: &str) -> Option<&Arc<Node>> {
+        self.by_name.get(name).and_then(|id| self.get(*id))
+    }
+
+    /// All nodes; each comes after its inputs.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Node>> {
+        self.nodes.iter()
+    }
+
+    /// A name that no node or scope has: `name`, `name_1`, `name_2`, ... as TensorFlow counts.
+    fn unique_name(&mut self, name: &str) -> String {
+        let n = self.names.entry(name.to_lowercase()).or_insert(0);
+        *n += 1;
+        let mut i = *n - 1;
+        if i == 0 {
+            return name.to_owned();
+        }
+        loop {
+            let candidate = format!("{name}_{i}");
+            if !self.names.contains_key(&candidate.to_lowercase()) {
+                self.names.insert(name.to_lowercase(), i + 1);
+                self.names.insert(candidate.to_lowercase(), 1);
+                return candidate;
+            }
+            i += 1;
+        }
+    }
+}
+
+impl Default for Graph {
+    fn default() -> Graph {
+        Graph::new()
+    }
+}
+
+impl Graph {
+    /// An empty graph.
+    pub fn new() -> Graph {
+        Graph { nodes: Arc::default(), scope: "".into(), device: "".into(), control: Arc::new([]) }
+    }
+
+    /// The nodes, for reading. Holding it keeps others from adding nodes.
+    pub fn nodes(&self) -> RwLockReadGuard<'_, Nodes> {
+        self.nodes.read()
+    }
+
+    /// The number of nodes; it grows with every change.
+    pub fn n_nodes(&self) -> usize {
+        self.nodes().len()
+    }
+
+    /// Whether both handles are to the same nodes.
+    pub fn is_same(&self, other: &Graph) -> bool {
+        Arc::ptr_eq(&self.nodes, &other.nodes)
+    }
+
+    /// The node of an id that this graph gave out.
+    ///
+    /// # Errors
+    /// The id is another graph's.
+    pub fn node(&self, id: NodeId) -> Result<Arc<Node>, GraphError> {
+        self.nodes().get(id).cloned().ok_or(GraphError::ForeignNode { id })
+    }
+
+    /// The output that `name` (`node` or `node:port`) means.
+    ///
+    /// # Errors
+    /// There is no such node or port.
+    pub fn output(&self, name: &str) -> Result<Output, GraphError> {
+        let (node_name, port) = match name.rsplit_once(':') {
+            Some((node, port)) => (node, port.parse().map_err(|_| GraphError::BadName { name: name.to_owned() })?),
+            None => (name, 0u32),
+        };
+        let nodes = self.nodes();
+        let node = nodes.find(node_name).ok_or_else(|| GraphError::NoSuchNode { name: node_name.to_owned() })?;
+        if port as usize >= node.outputs.len() {
+            return Err(GraphError::NoSuchPort { name: name.to_owned(), n_outputs: node.outputs.len() });
+        }
+        Ok(Output { node: node.id, port })
+    }
+
+    /// The element type of an output.
+    ///
+    /// # Errors
+    /// It is another graph's.
+    pub fn dtype(&self, output: Output) -> Result<DType, GraphError> {
+        Ok(self.port(output)?.dtype)
+    }
+
+    /// What is known of an output's shape.
+    ///
+    /// # Errors
+    /// It is another graph's.
+    pub fn shape(&self, output: Output) -> Result<PartialShape, GraphError> {
+        Ok(self.port(output)?.shape)
+    }
+
+    fn port(&self, output: Output) -> Result<Port, GraphError> {
+        let node = self.node(output.node)?;
+        let port = node.outputs.get(output.port as usize).cloned();
+        port.ok_or(GraphError::NoSuchPort { name: node.name.to_string(), n_outputs: node.outputs.len() })
+    }
+
+    /// A handle whose nodes are named `name/...` (`name_1/...` when that scope is taken), within this one's scope.
+    pub fn scope(&self, name: &str) -> Graph {
+        let scope = self.nodes.write().unique_name(&format!("{}{name}", self.scope));
+        Graph { scope: format!("{scope}/").into(), ..self.clone() }
+    }
+
+    /// A handle that adds to the scope `full_name` (without the last `/`; empty: the root) as it is.
+    pub fn at_scope(&self, full_name: &str) -> Graph {
+        let scope = if full_name.is_empty() { String::new() } else { format!("{full_name}/") };
+        Graph { scope: scope.into(), ..self.clone() }
+    }
+
+    /// The scope's full name, without the last `/`.
+    pub fn scope_name(&self) -> &str {
+        self.scope.strip_suffix('/').unwrap_or(&self.scope)
+    }
+
+    /// A handle whose nodes run on this device (`/job:worker/task:17/device:gpu:3`, any part left out).
+    pub fn with_device(&self, device: &str) -> Graph {
+        Graph { device: device.into(), ..self.clone() }
+    }
+
+    /// A handle whose nodes run after these, besides those this handle's run after.
+    pub fn with_control(&self, after: &[NodeId]) -> Graph {
+        let control = self.control.iter().chain(after).copied().collect();
+        Graph { control, ..self.clone() }
+    }
+
+    /// Begins a node.
+    pub fn add_node<'g>(&'g self, op: &'g str) -> NodeBuilder<'g> {
+        NodeBuilder::new(self, op)
+    }
+}

@@ -1,0 +1,391 @@
+//! Nodes, and the checks that each passes on its way into a graph.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Attr, Graph, GraphError, InferContext, NodeId, Nodes, Output};
+use crate::dtype::DType;
+use crate::ops::{self, ArgDef, ArgType, AttrError, AttrKind, OpDef};
+use crate::shape::PartialShape;
+
+/// A use of an op in a graph.
+#[derive(Debug)]
+pub struct Node {
+    /// Its position in the graph.
+    pub id: NodeId,
+    /// Its full name, scopes included.
+    pub name: Arc<str>,
+    /// The op.
+    pub op: &'static OpDef,
+    /// All attributes, defaults included.
+    pub attrs: BTreeMap<String, Attr>,
+    /// Where the inputs come from.
+    pub inputs: Vec<Output>,
+    /// The nodes that must have run before, besides those.
+    pub control_inputs: Vec<NodeId>,
+    /// The device asked for; empty: any.
+    pub device: Arc<str>,
+    /// The outputs.
+    pub outputs: Vec<Port>,
+}
+
+/// What is known of an output.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Port {
+    /// Its element type.
+    pub dtype: DType,
+    /// Its shape, as far as inference knows.
+    pub shape: PartialShape,
+}
+
+macro_rules! getter {
+    ($(#[$doc:meta])* $name:ident, $variant:ident, $kind:ident, $t:ty) => {
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// It is missing or of another kind.
+        pub fn $name(&self, name: &str) -> Result<&$t, AttrError> {
+            match self.attrs.get(name) {
+                Some(Attr::$variant(v)) => Ok(v),
+                other => Err(wrong_kind(name, AttrKind::$kind, other)),
+            }
+        }
+    };
+}
+
+impl Node {
+    getter!(/** The integer attribute `name`. */ int, Int, Int, i64);
+    getter!(/** The float attribute `name`. */ float, Float, Float, f32);
+    getter!(/** The boolean attribute `name`. */ flag, Bool, Bool, bool);
+    getter!(/** The string attribute `name`. */ bytes, Str, Str, Vec<u8>);
+    getter!(/** The type attribute `name`. */ dtype, Type, Type, DType);
+    getter!(/** The shape attribute `name`. */ shape, Shape, Shape, PartialShape);
+    getter!(/** The tensor attribute `name`. */ tensor, Tensor, Tensor, crate::tensor::Tensor);
+    getter!(/** The attribute `name`, a list of integers. */ ints, ListInt, ListInt, Vec<i64>);
+
+    /// The string attribute `name`, as text.
+    ///
+    /// # Errors
+    /// It is missing or of another kind.
+    pub fn text(&self, name: &str) -> Result<String, AttrError> {
+        Ok(String::from_utf8_lossy(self.bytes(name)?).into_owned())
+    }
+}
+
+fn wrong_kind(name: &str, expected: AttrKind, got: Option<&Attr>) -> AttrError {
+    match got {
+        None => AttrError::Missing(name.to_owned()),
+        Some(got) => AttrError::Kind { name: name.to_owned(), expected, got: got.to_string() },
+    }
+}
+
+impl Attr {
+    /// Whether the value is of this kind.
+    pub fn is_kind(&self, kind: AttrKind) -> bool {
+        self.kind() == kind
+    }
+
+    /// The value's kind.
+    pub fn kind(&self) -> AttrKind {
+        match self {
+            Attr::Int(_) => AttrKind::Int,
+            Attr::Float(_) => AttrKind::Float,
+            Attr::Bool(_) => AttrKind::Bool,
+            Attr::Str(_) => AttrKind::Str,
+            Attr::Type(_) => AttrKind::Type,
+            Attr::Shape(_) => AttrKind::Shape,
+            Attr::Tensor(_) => AttrKind::Tensor,
+            Attr::ListInt(_) => AttrKind::ListInt,
+            Attr::ListFloat(_) => AttrKind::ListFloat,
+            Attr::ListStr(_) => AttrKind::ListStr,
+            Attr::ListType(_) => AttrKind::ListType,
+            Attr::ListShape(_) => AttrKind::ListShape,
+        }
+    }
+}
+
+/// A node on its way into a graph. Errors wait for [`NodeBuilder::build`].
+pub struct NodeBuilder<'g> {
+    graph: &'g Graph,
+    op: &'g str,
+    name: Option<String>,
+    exact_name: bool,
+    inputs: Vec<Output>,
+    /// How many outputs make up each of the op's inputs, where lists were given.
+    lists: Vec<usize>,
+    control: Vec<NodeId>,
+    attrs: BTreeMap<String, Attr>,
+    device: Option<Arc<str>>,
+}
+
+impl<'g> NodeBuilder<'g> {
+    pub(super) fn new(graph: &'g Graph, op: &'g str) -> NodeBuilder<'g> {
+        NodeBuilder {
+            graph,
+            op,
+            name: None,
+            exact_name: false,
+            inputs: Vec::new(),
+            lists: Vec::new(),
+            control: Vec::new(),
+            attrs: BTreeMap::new(),
+            device: None,
+        }
+    }
+
+    /// Names the node within the handle's scope, `name_1` where that is taken. Without it the op's name is used.
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self
+    }
+
+    /// Names the node exactly so, scope included; that it is taken is an error.
+    pub fn full_name(mut self, name: &str) -> Self {
+        self.exact_name = true;
+        self.name(name)
+    }
+
+    /// Adds an input.
+    pub fn input(mut self, output: impl Into<Output>) -> Self {
+        self.inputs.push(output.into());
+        self.lists.push(1);
+        self
+    }
+
+    /// Adds an input that is a list.
+    pub fn inputs(mut self, outputs: &[Output]) -> Self {
+        self.inputs.extend_from_slice(outputs);
+        self.lists.push(outputs.len());
+        self
+    }
+
+    /// Adds nodes that must run before.
+    pub fn after(mut self, nodes: &[NodeId]) -> Self {
+        self.control.extend_from_slice(nodes);
+        self
+    }
+
+    /// Sets an attribute.
+    pub fn attr(mut self, name: &str, value: impl Into<Attr>) -> Self {
+        self.attrs.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Asks for a device, instead of the handle's.
+    pub fn device(mut self, device: &str) -> Self {
+        self.device = Some(device.into());
+        self
+    }
+
+    /// Checks the node and adds it to the graph. Attributes that follow from the inputs need not be given.
+    ///
+    /// # Errors
+    /// The op is unknown, or inputs, attributes, shapes or the name do not fit.
+    pub fn build(self) -> Result<NodeId, GraphError> {
+        let graph = self.graph;
+        let asked = self.name.clone().unwrap_or_else(|| self.op.to_owned());
+        let op = ops::lookup(self.op)
+            .ok_or_else(|| GraphError::UnknownOp { node: asked.clone(), op: self.op.to_owned() })?;
+        let mut nodes = graph.nodes.write();
+        let full = if self.exact_name { asked } else { format!("{}{asked}", graph.scope) };
+        if !is_name(&full) {
+            return Err(GraphError::BadName { name: full });
+        }
+        if self.exact_name && nodes.by_name.contains_key(full.as_str()) {
+            return Err(GraphError::DuplicateName { name: full });
+        }
+        let control: Vec<NodeId> = dedup(graph.control.iter().chain(&self.control).copied());
+        let mut check = Check { nodes: &nodes, name: &full, op, inputs: &self.inputs, attrs: self.attrs };
+        if let Some(id) = control.iter().find(|id| nodes.get(**id).is_none()) {
+            return Err(GraphError::ForeignNode { id: *id });
+        }
+        check.lists(&self.lists)?;
+        check.defaults()?;
+        check.input_types()?;
+        let outputs = check.outputs()?;
+        let attrs = check.attrs;
+        let id = NodeId(u32::try_from(nodes.len()).map_err(|_| GraphError::TooManyNodes)?);
+        let name: Arc<str> = nodes.unique_name(&full).into();
+        nodes.by_name.insert(name.clone(), id);
+        let device = self.device.unwrap_or_else(|| graph.device.clone());
+        let node = Node { id, name, op, attrs, inputs: self.inputs, control_inputs: control, device, outputs };
+        nodes.nodes.push(Arc::new(node));
+        Ok(id)
+    }
+
+    /// As [`NodeBuilder::build`]; gives the node's first output.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn output(self) -> Result<Output, GraphError> {
+        self.build().map(Output::from)
+    }
+}
+
+fn dedup(ids: impl Iterator<Item = NodeId>) -> Vec<NodeId> {
+    let mut out: Vec<NodeId> = ids.collect();
+    out.sort_unstable();
+    out.dedup();
+    out
+}
+
+/// Whether TensorFlow would take `name` for a node.
+fn is_name(name: &str) -> bool {
+    let ok = |c: char| c.is_ascii_alphanumeric() || "_.\\-/>".contains(c);
+    name.chars().all(ok) && name.starts_with(|c: char| c.is_ascii_alphanumeric() || ".>_".contains(c))
+}
+
+impl Nodes {
+    pub(super) fn shape_of(&self, output: Output) -> PartialShape {
+        let port = self.get(output.node).and_then(|n| n.outputs.get(output.port as usize));
+        port.map(|p| p.shape.clone()).unwrap_or_default()
+    }
+
+    fn dtype_of(&self, output: Output) -> Result<DType, GraphError> {
+        let node = self.get(output.node).ok_or(GraphError::ForeignNode { id: output.node })?;
+        let port = node.outputs.get(output.port as usize);
+        let no_port =
+            || GraphError::NoSuchPort { name: format!("{}:{}", node.name, output.port), n_outputs: node.outputs.len() };
+        port.map(|p| p.dtype).ok_or_else(no_port)
+    }
+}
+
+/// The checks of a node against its op.
+struct Check<'a> {
+    nodes: &'a Nodes,
+    name: &'a str,
+    op: &'static OpDef,
+    inputs: &'a [Output],
+    attrs: BTreeMap<String, Attr>,
+}
+
+impl Check<'_> {
+    fn attr_error(&self, source: AttrError) -> GraphError {
+        GraphError::Attr { node: self.name.to_owned(), op: self.op.name, source }
+    }
+
+    /// Infers attributes from the inputs: lengths of lists, element types.
+    fn lists(&mut self, lists: &[usize]) -> Result<(), GraphError> {
+        let mut next = 0;
+        for (arg, n) in self.op.inputs.iter().zip(lists) {
+            let ports = self.inputs.get(next..next + n).unwrap_or_default();
+            next += n;
+            let dtypes = ports.iter().map(|o| self.nodes.dtype_of(*o)).collect::<Result<Vec<_>, _>>()?;
+            match (&arg.ty, dtypes.first()) {
+                (ArgType::Attr(t), Some(d)) => self.infer(t, Attr::Type(*d)),
+                (ArgType::Repeat(n_attr, t), first) => {
+                    self.infer(n_attr, Attr::Int(*n as i64));
+                    if let Some(d) = first {
+                        self.infer(t, Attr::Type(*d));
+                    }
+                }
+                (ArgType::List(t), _) => self.infer(t, Attr::ListType(dtypes)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn infer(&mut self, attr: &str, value: Attr) {
+        self.attrs.entry(attr.to_owned()).or_insert(value);
+    }
+
+    /// Fills in defaults and checks kinds and values. Attributes that begin with `_` are the user's own.
+    fn defaults(&mut self) -> Result<(), GraphError> {
+        let known = |name: &str| name.starts_with('_') || self.op.attrs.iter().any(|a| a.name == name);
+        if let Some(name) = self.attrs.keys().find(|name| !known(name)) {
+            return Err(self.attr_error(AttrError::Unknown { op: self.op.name, name: name.clone() }));
+        }
+        for def in &self.op.attrs {
+            match (self.attrs.get(def.name), &def.default) {
+                (Some(value), _) => check_attr(def, value).map_err(|e| self.attr_error(e))?,
+                (None, Some(default)) => {
+                    self.attrs.insert(def.name.to_owned(), default.clone());
+                }
+                (None, None) => return Err(self.attr_error(AttrError::Missing(def.name.to_owned()))),
+            }
+        }
+        Ok(())
+    }
+
+    /// The element types of a list of inputs or outputs, with the argument that each belongs to.
+    fn types(&self, args: &'static [ArgDef]) -> Result<Vec<(&'static str, DType)>, GraphError> {
+        let mut out = Vec::new();
+        let missing = |name: &str| self.attr_error(AttrError::Missing(name.to_owned()));
+        for arg in args {
+            let one = |name: &str| match self.attrs.get(name) {
+                Some(Attr::Type(t)) => Ok(*t),
+                _ => Err(missing(name)),
+            };
+            match &arg.ty {
+                ArgType::Fixed(t) => out.push((arg.name, *t)),
+                ArgType::Attr(t) => out.push((arg.name, one(t)?)),
+                ArgType::Repeat(n, t) => {
+                    let Some(Attr::Int(n_ports)) = self.attrs.get(*n) else { return Err(missing(n)) };
+                    let too_many = || AttrError::Value {
+                        name: (*n).to_owned(),
+                        got: n_ports.to_string(),
+                        allowed: "0 to 65535".to_owned(),
+                    };
+                    let n_ports = u16::try_from(*n_ports).map_err(|_| self.attr_error(too_many()))?;
+                    let t = one(t)?;
+                    out.extend((0..n_ports).map(|_| (arg.name, t)));
+                }
+                ArgType::List(ts) => {
+                    let Some(Attr::ListType(list)) = self.attrs.get(*ts) else { return Err(missing(ts)) };
+                    out.extend(list.iter().map(|t| (arg.name, *t)));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn input_types(&self) -> Result<(), GraphError> {
+        let expected = self.types(&self.op.inputs)?;
+        if expected.len() != self.inputs.len() {
+            return Err(GraphError::InputCount {
+                node: self.name.to_owned(),
+                op: self.op.name,
+                expected: expected.len(),
+                got: self.inputs.len(),
+            });
+        }
+        for (output, (input, expected)) in self.inputs.iter().zip(expected) {
+            let got = self.nodes.dtype_of(*output)?;
+            if got != expected {
+                let from = self.nodes.get(output.node).map(|n| n.name.to_string()).unwrap_or_default();
+                let node = self.name.to_owned();
+                return Err(GraphError::InputType { node, op: self.op.name, input, from, expected, got });
+            }
+        }
+        Ok(())
+    }
+
+    /// Types and shapes of the outputs.
+    fn outputs(&self) -> Result<Vec<Port>, GraphError> {
+        let types = self.types(&self.op.outputs)?;
+        let outputs = vec![PartialShape::unknown(); types.len()];
+        let mut infer = InferContext { nodes: self.nodes, inputs: self.inputs, attrs: &self.attrs, outputs };
+        (self.op.shape_fn)(&mut infer).map_err(|source| {
+            let shapes: Vec<String> = self.inputs.iter().map(|o| self.nodes.shape_of(*o).to_string()).collect();
+            let inputs = shapes.join(", ");
+            GraphError::Shape { node: self.name.to_owned(), op: self.op.name, inputs, source }
+        })?;
+        let shapes = infer.outputs;
+        Ok(types.into_iter().zip(shapes).map(|((_, dtype), shape)| Port { dtype, shape }).collect())
+    }
+}
+
+fn check_attr(def: &ops::AttrDef, value: &Attr) -> Result<(), AttrError> {
+    if !value.is_kind(def.kind) {
+        return Err(wrong_kind(def.name, def.kind, Some(value)));
+    }
+    match value {
+        Attr::Type(t) if !def.allowed.is_empty() && !def.allowed.contains(t) => Err(AttrError::Value {
+            name: def.name.to_owned(),
+            got: t.to_string(),
+            allowed: def.allowed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,173 @@
+//! Ops: the kinds of computation, with TensorFlow's names and attributes, and their registry.
+//!
+//! An op is written as one line of a table, in TensorFlow's own notation:
+//! `op("MatMul", "a: T, b: T -> product: T", "transpose_a: bool = false; T: {float, double}", shape_fn)`.
+//! Tables register in the link-time slice [`OP_TABLES`], which other crates may extend, or at run time with [`register`].
+
+mod spec;
+
+use std::sync::LazyLock;
+
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
+
+use crate::dtype::DType;
+use crate::graph::Attr;
+pub use spec::{OpSpec, SpecError, op, stateful};
+
+/// The kind of a computation: what a node's inputs, outputs and attributes must be.
+#[derive(Debug)]
+pub struct OpDef {
+    /// TensorFlow's name.
+    pub name: &'static str,
+    /// The inputs. A list input stands for several ports.
+    pub inputs: Vec<ArgDef>,
+    /// The outputs.
+    pub outputs: Vec<ArgDef>,
+    /// The attributes.
+    pub attrs: Vec<AttrDef>,
+    /// Whether it has state or effects, so that equal nodes are not the same node and it cannot be folded.
+    pub stateful: bool,
+    /// Infers shapes.
+    pub shape_fn: ShapeFn,
+}
+
+/// Infers the shapes of a node's outputs and checks those of its inputs.
+pub type ShapeFn = fn(&mut crate::graph::InferContext<'_>) -> Result<(), crate::graph::ShapeError>;
+
+/// An input or output.
+#[derive(Debug, Clone)]
+pub struct ArgDef {
+    /// The name.
+    pub name: &'static str,
+    /// The element type or types.
+    pub ty: ArgType,
+}
+
+/// How the element types of an input or output are told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArgType {
+    /// Always this one: `x: float`.
+    Fixed(DType),
+    /// The type attribute: `x: T`.
+    Attr(&'static str),
+    /// As many ports of one type as an attribute says: `x: N * T`.
+    Repeat(&'static str, &'static str),
+    /// One port for each type of a list attribute: `x: Tdense`, where that is a `list(type)`.
+    List(&'static str),
+}
+
+/// An attribute.
+#[derive(Debug, Clone)]
+pub struct AttrDef {
+    /// The name.
+    pub name: &'static str,
+    /// The kind of its values.
+    pub kind: AttrKind,
+    /// The value of nodes that do not give one; without it the attribute is required (or inferred from inputs).
+    pub default: Option<Attr>,
+    /// For types: which are allowed; empty means any.
+    pub allowed: Vec<DType>,
+}
+
+/// The kind of an attribute's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttrKind {
+    /// Integer.
+    Int,
+    /// Float.
+    Float,
+    /// Bool.
+    Bool,
+    /// Bytes.
+    Str,
+    /// Element type.
+    Type,
+    /// Shape, possibly partial.
+    Shape,
+    /// Tensor.
+    Tensor,
+    /// List of integers.
+    ListInt,
+    /// List of floats.
+    ListFloat,
+    /// List of bytes.
+    ListStr,
+    /// List of element types.
+    ListType,
+    /// List of shapes.
+    ListShape,
+}
+
+/// An attribute of a node is not what the op wants.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum AttrError {
+    /// It is missing.
+    #[error("attribute {0} is missing")]
+    Missing(String),
+    /// It is of another kind.
+    #[error("attribute {name} is {got}, expected {expected:?}")]
+    Kind {
+        /// The attribute.
+        name: String,
+        /// The kind it should have.
+        expected: AttrKind,
+        /// What it is.
+        got: String,
+    },
+    /// The op has no such attribute.
+    #[error("op {op} has no attribute {name}")]
+    Unknown {
+        /// The op.
+        op: &'static str,
+        /// The attribute.
+        name: String,
+    },
+    /// The value is outside of what the op allows.
+    #[error("attribute {name} = {got} is not allowed (allowed: {allowed})")]
+    Value {
+        /// The attribute.
+        name: String,
+        /// Its value.
+        got: String,
+        /// What would be allowed.
+        allowed: String,
+    },
+}
+
+/// Ops registered at link time.
+#[linkme::distributed_slice]
+pub static OP_TABLES: [&'static [OpSpec]];
+
+static REGISTRY: LazyLock<RwLock<FxHashMap<&'static str, &'static OpDef>>> = LazyLock::new(|| {
+    let mut table = FxHashMap::default();
+    for spec in OP_TABLES.iter().flat_map(|t| t.iter()) {
+        // A line that does not parse leaves its op unknown; a test parses them all.
+        if let Ok(def) = spec.parse() {
+            table.insert(spec.name, &*Box::leak(Box::new(def)));
+        }
+    }
+    RwLock::new(table)
+});
+
+/// The op of this name.
+pub fn lookup(name: &str) -> Option<&'static OpDef> {
+    REGISTRY.read().get(name).copied()
+}
+
+/// All ops, by name.
+pub fn all() -> Vec<&'static OpDef> {
+    let mut all: Vec<_> = REGISTRY.read().values().copied().collect();
+    all.sort_unstable_by_key(|def| def.name);
+    all
+}
+
+/// Registers an op at run time; it replaces one of the same name for graphs built afterwards.
+///
+/// # Errors
+/// The line cannot be parsed.
+pub fn register(spec: &OpSpec) -> Result<(), SpecError> {
+    let def = &*Box::leak(Box::new(spec.parse()?));
+    REGISTRY.write().insert(spec.name, def);
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! The notation of the op tables: one line per op, as in TensorFlow's registrations.
+//!
+//! ```text
+//! inputs -> outputs:  "a: T, b: N * T -> y: float"
+//! attributes:         "N: int = 2; T: {float, double} = float; Tidx: type; dims: list(int) = []; name: string = ''"
+//! ```
+
+use super::{ArgDef, ArgType, AttrDef, AttrKind, OpDef, ShapeFn};
+use crate::dtype::DType;
+use crate::graph::Attr;
+use crate::shape::PartialShape;
+
+/// One line of an op table.
+pub struct OpSpec {
+    pub(super) name: &'static str,
+    args: &'static str,
+    attrs: &'static str,
+    stateful: bool,
+    shape_fn: ShapeFn,
+}
+
+/// An op without state.
+pub const fn op(name: &'static str, args: &'static str, attrs: &'static str, shape_fn: ShapeFn) -> OpSpec {
+    OpSpec { name, args, attrs, stateful: false, shape_fn }
+}
+
+/// An op with state or effects.
+pub const fn stateful(name: &'static str, args: &'static str, attrs: &'static str, shape_fn: ShapeFn) -> OpSpec {
+    OpSpec { name, args, attrs, stateful: true, shape_fn }
+}
+
+/// A line of an op table that cannot be parsed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("op {op}: cannot parse {text:?}: expected {expected}")]
+pub struct SpecError {
+    /// The op.
+    pub op: &'static str,
+    /// The part that cannot be parsed.
+    pub text: String,
+    /// What should be there.
+    pub expected: &'static str,
+}
+
+impl OpSpec {
+    /// The op that the line describes.
+    ///
+    /// # Errors
+    /// The line cannot be parsed.
+    pub fn parse(&self) -> Result<OpDef, SpecError> {
+        let attrs = split(self.attrs, ';').map(|text| self.attr(text)).collect::<Result<Vec<_>, _>>()?;
+        let (inputs, outputs) = self.args.split_once("->").ok_or_else(|| self.error(self.args, "inputs -> outputs"))?;
+        let args = |list| split(list, ',').map(|text| self.arg(text, &attrs)).collect::<Result<Vec<_>, _>>();
+        let (inputs, outputs) = (args(inputs)?, args(outputs)?);
+        Ok(OpDef { name: self.name, inputs, outputs, attrs, stateful: self.stateful, shape_fn: self.shape_fn })
+    }
+
+    fn error(&self, text: &str, expected: &'static str) -> SpecError {
+        SpecError { op: self.name, text: text.to_owned(), expected }
+    }
+
+    fn arg(&self, text: &'static str, attrs: &[AttrDef]) -> Result<ArgDef, SpecError> {
+        let (name, ty) = text.split_once(':').ok_or_else(|| self.error(text, "name: type"))?;
+        let kind_of = |attr: &str| attrs.iter().find(|a| a.name == attr).map(|a| a.kind);
+        let ty = ty.trim();
+        let ty = match ty.split_once('*') {
+            Some((n, t)) => {
+                let (n, t) = (n.trim(), t.trim());
+                if kind_of(n) != Some(AttrKind::Int) || kind_of(t) != Some(AttrKind::Type) {
+                    return Err(self.error(text, "int attribute * type attribute"));
+                }
+                ArgType::Repeat(n, t)
+            }
+            None => match (kind_of(ty), DType::from_name(ty)) {
+                (Some(AttrKind::Type), _) => ArgType::Attr(ty),
+                (Some(AttrKind::ListType), _) => ArgType::List(ty),
+                (None, Some(dtype)) => ArgType::Fixed(dtype),
+                _ => return Err(self.error(text, "a type or the name of a type attribute")),
+            },
+        };
+        Ok(ArgDef { name: name.trim(), ty })
+    }
+
+    fn attr(&self, text: &'static str) -> Result<AttrDef, SpecError> {
+        let (name, rest) = text.split_once(':').ok_or_else(|| self.error(text, "name: kind"))?;
+        let (kind, default) = match rest.split_once('=') {
+            Some((kind, default)) => (kind.trim(), Some(default.trim())),
+            None => (rest.trim(), None),
+        };
+        let mut allowed = Vec::new();
+        let kind = match kind {
+            "int" => AttrKind::Int,
+            "float" => AttrKind::Float,
+            "bool" => AttrKind::Bool,
+            "string" => AttrKind::Str,
+            "type" => AttrKind::Type,
+            "shape" => AttrKind::Shape,
+            "tensor" => AttrKind::Tensor,
+            "list(int)" => AttrKind::ListInt,
+            "list(float)" => AttrKind::ListFloat,
+            "list(string)" => AttrKind::ListStr,
+            "list(type)" => AttrKind::ListType,
+            "list(shape)" => AttrKind::ListShape,
+            _ => {
+                let names = kind.strip_prefix('{').and_then(|k| k.strip_suffix('}'));
+                let names = names.ok_or_else(|| self.error(text, "a kind or {types}"))?;
+                for name in split(names, ',') {
+                    allowed.push(DType::from_name(name).ok_or_else(|| self.error(name, "a type"))?);
+                }
+                AttrKind::Type
+            }
+        };
+        let default = default.map(|d| self.default(kind, d)).transpose()?;
+        Ok(AttrDef { name: name.trim(), kind, default, allowed })
+    }
+
+    fn default(&self, kind: AttrKind, text: &'static str) -> Result<Attr, SpecError> {
+        let value = match (kind, text) {
+            (AttrKind::Int, _) => text.parse().ok().map(Attr::Int),
+            (AttrKind::Float, _) => text.parse().ok().map(Attr::Float),
+            (AttrKind::Bool, _) => text.parse().ok().map(Attr::Bool),
+            (AttrKind::Str, _) => {
+                text.strip_prefix('\'').and_then(|t| t.strip_suffix('\'')).map(|t| Attr::Str(t.into()))
+            }
+            (AttrKind::Type, _) => DType::from_name(text).map(Attr::Type),
+            (AttrKind::Shape, "unknown") => Some(Attr::Shape(PartialShape::unknown())),
+            (AttrKind::ListInt, "[]") => Some(Attr::ListInt(Vec::new())),
+            (AttrKind::ListFloat, "[]") => Some(Attr::ListFloat(Vec::new())),
+            (AttrKind::ListStr, "[]") => Some(Attr::ListStr(Vec::new())),
+            (AttrKind::ListType, "[]") => Some(Attr::ListType(Vec::new())),
+            (AttrKind::ListShape, "[]") => Some(Attr::ListShape(Vec::new())),
+            _ => None,
+        };
+        value.ok_or_else(|| self.error(text, "a default of the attribute's kind"))
+    }
+}
+
+/// The non-empty parts of a list, trimmed. Separators within braces or parentheses do not separate.
+fn split(list: &'static str, separator: char) -> impl Iterator<Item = &'static str> {
+    let mut depth = 0;
+    let parts = list.split(move |c| {
+        depth += i32::from(matches!(c, '{' | '(')) - i32::from(matches!(c, '}' | ')'));
+        c == separator && depth == 0
+    });
+    parts.map(str::trim).filter(|p| !p.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_registered_line_parses() {
+        for spec in super::super::OP_TABLES.iter().flat_map(|t| t.iter()) {
+            if let Err(e) = spec.parse() {
+                panic!("{e}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_becomes_an_op() {
+        let spec = op(
+            "X",
+            "a: T, rest: N * T, mixed: Ts -> y: float",
+            "N: int = 2; T: {float, double} = float; Ts: list(type) = []; s: string = 'hi'",
+            |_| Ok(()),
+        );
+        let def = spec.parse().unwrap();
+        assert_eq!(def.inputs[1].ty, ArgType::Repeat("N", "T"));
+        assert_eq!(def.inputs[2].ty, ArgType::List("Ts"));
+        assert_eq!(def.outputs[0].ty, ArgType::Fixed(DType::F32));
+        assert_eq!(def.attrs[1].allowed, [DType::F32, DType::F64]);
+        assert_eq!(def.attrs[3].default, Some(Attr::Str(b"hi".to_vec())));
+        let bad = op("X", "a: T -> y: float", "", |_| Ok(())).parse().unwrap_err();
+        assert_eq!(bad.to_string(), r#"op X: cannot parse "a: T": expected a type or the name of a type attribute"#);
+    }
+}

@@ -1,0 +1,451 @@
+//! Tensors: a dtype, a shape, and elements that are shared between clones.
+//!
+//! Scalars of up to 16 bytes lie in the tensor itself; everything else is a [`Buffer`] (or, for strings and resource
+//! handles, a shared slice). Elements are row-major and contiguous.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::buffer::{AllocError, Allocator, Buffer};
+use crate::dtype::{DType, Element};
+use crate::shape::Shape;
+
+/// A dense tensor. Clones share the elements.
+#[derive(Clone)]
+pub struct Tensor {
+    dtype: DType,
+    shape: Shape,
+    data: Data,
+}
+
+#[derive(Clone)]
+enum Data {
+    /// The elements themselves, where they fit: a scalar.
+    Inline([u64; 2]),
+    Heap(Buffer),
+    Strings(Arc<[Vec<u8>]>),
+    Resource(ResourceHandle),
+}
+
+/// A handle to an object of a resource manager: what a `DT_RESOURCE` tensor holds.
+#[derive(Clone)]
+pub struct ResourceHandle {
+    /// The container that the object lives in.
+    pub container: Arc<str>,
+    /// The object's name there.
+    pub name: Arc<str>,
+    /// The object.
+    pub object: Arc<dyn Any + Send + Sync>,
+}
+
+/// Why a tensor could not be made or looked at.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum TensorError {
+    /// The elements are of another type than the caller takes them for.
+    #[error("expected a tensor of {expected}, got {got}")]
+    DType {
+        /// What the caller takes them for.
+        expected: DType,
+        /// What they are.
+        got: DType,
+    },
+    /// The number of elements is not the shape's.
+    #[error("shape {shape} has {expected} elements, got {got}")]
+    Count {
+        /// The shape.
+        shape: Shape,
+        /// Its number of elements.
+        expected: usize,
+        /// The number of elements given.
+        got: usize,
+    },
+    /// The shape has more elements than memory can hold, or too many dimensions.
+    #[error("shape {0} is too large")]
+    TooLarge(Shape),
+    /// There is no memory for it.
+    #[error(transparent)]
+    Alloc(#[from] AllocError),
+}
+
+impl Tensor {
+    /// A tensor of rank 0.
+    pub fn scalar<T: Element>(value: T) -> Tensor {
+        let mut bits = [0u64; 2];
+        // SAFETY: an element has at most 8 bytes and alignment.
+        unsafe { bits.as_mut_ptr().cast::<T>().write(value) };
+        Tensor { dtype: T::DTYPE, shape: Shape::scalar(), data: Data::Inline(bits) }
+    }
+
+    /// A tensor that takes over `values`, row-major, without copying them.
+    ///
+    /// # Errors
+    /// Their number is not the shape's.
+    pub fn from_vec<T: Element>(shape: impl Into<Shape>, values: Vec<T>) -> Result<Tensor, TensorError> {
+        let shape = shape.into();
+        let expected = shape.checked_n_elements().ok_or_else(|| TensorError::TooLarge(shape.clone()))?;
+        if expected != values.len() {
+            return Err(TensorError::Count { shape, expected, got: values.len() });
+        }
+        if shape.rank() == 0 {
+            return Ok(Tensor::scalar(values[0]));
+        }
+        Ok(Tensor { dtype: T::DTYPE, shape, data: Data::Heap(Buffer::adopt(values)) })
+    }
+
+    /// A vector of `values`.
+    pub fn vector<T: Element>(values: &[T]) -> Tensor {
+        let data = Data::Heap(Buffer::adopt(values.to_vec()));
+        Tensor { dtype: T::DTYPE, shape: Shape::new(&[values.len()]), data }
+    }
+
+    /// A tensor of strings.
+    ///
+    /// # Errors
+    /// Their number is not the shape's.
+    pub fn from_strings(shape: impl Into<Shape>, values: Vec<Vec<u8>>) -> Result<Tensor, TensorError> {
+        let shape = shape.into();
+        let expected = shape.checked_n_elements().ok_or_else(|| TensorError::TooLarge(shape.clone()))?;
+        if expected != values.len() {
+            return Err(TensorError::Count { shape, expected, got: values.len() });
+        }
+        Ok(Tensor { dtype: DType::String, shape, data: Data::Strings(values.into()) })
+    }
+
+    /// One string.
+    pub fn string(value: impl Into<Vec<u8>>) -> Tensor {
+        Tensor { dtype: DType::String, shape: Shape::scalar(), data: Data::Strings(Arc::new([value.into()])) }
+    }
+
+    /// A handle to a resource.
+    pub fn resource(handle: ResourceHandle) -> Tensor {
+        Tensor { dtype: DType::Resource, shape: Shape::scalar(), data: Data::Resource(handle) }
+    }
+
+    /// A tensor with room for its elements, which are initialised to anything (`bool`: to false), to be overwritten.
+    ///
+    /// # Errors
+    /// The shape or the memory does not allow it; `dtype` is one that lives in no buffer.
+    pub fn with_room(dtype: DType, shape: Shape, allocator: &Allocator) -> Result<Tensor, TensorError> {
+        if dtype.size() == 0 {
+            return Err(TensorError::DType { expected: DType::F32, got: dtype });
+        }
+        if shape.rank() == 0 {
+            return Ok(Tensor { dtype, shape, data: Data::Inline([0; 2]) });
+        }
+        let n_bytes = shape
+            .checked_n_elements()
+            .and_then(|n| n.checked_mul(dtype.size()))
+            .ok_or_else(|| TensorError::TooLarge(shape.clone()))?;
+        let mut buffer = allocator.alloc(n_bytes)?;
+        if dtype == DType::Bool
+            && let Some(data) = buffer.as_mut_ptr()
+        {
+            // SAFETY: the buffer is unique and has this many bytes. Old contents need not be bools.
+            unsafe { data.write_bytes(0, n_bytes) };
+        }
+        Ok(Tensor { dtype, shape, data: Data::Heap(buffer) })
+    }
+
+    /// A tensor of zeros (empty strings).
+    ///
+    /// # Errors
+    /// The shape or the memory does not allow it; `dtype` is a resource.
+    pub fn zeros(dtype: DType, shape: Shape, allocator: &Allocator) -> Result<Tensor, TensorError> {
+        if dtype == DType::String {
+            let n = shape.checked_n_elements().filter(|n| *n < isize::MAX as usize / size_of::<Vec<u8>>());
+            let n = n.ok_or_else(|| TensorError::TooLarge(shape.clone()))?;
+            return Tensor::from_strings(shape, vec![Vec::new(); n]);
+        }
+        let mut t = Tensor::with_room(dtype, shape, allocator)?;
+        t.bytes_mut().expect("just made, so unique").fill(0);
+        Ok(t)
+    }
+
+    /// The element type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The shape.
+    #[inline]
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The dimensions.
+    #[inline]
+    pub fn dims(&self) -> &[usize] {
+        self.shape.dims()
+    }
+
+    /// The number of elements.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.shape.n_elements()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of the elements (of strings: their bytes).
+    pub fn n_bytes(&self) -> usize {
+        match &self.data {
+            Data::Strings(s) => s.iter().map(Vec::len).sum(),
+            Data::Resource(_) => 0,
+            _ => self.len() * self.dtype.size(),
+        }
+    }
+
+    /// The elements, row-major.
+    ///
+    /// # Errors
+    /// They are of another type.
+    #[inline]
+    pub fn slice<T: Element>(&self) -> Result<&[T], TensorError> {
+        if self.dtype != T::DTYPE {
+            return Err(TensorError::DType { expected: T::DTYPE, got: self.dtype });
+        }
+        let (data, n) = match &self.data {
+            Data::Inline(bits) => (bits.as_ptr().cast::<T>(), 1),
+            Data::Heap(buffer) => (buffer.as_ptr().cast::<T>(), self.len()),
+            _ => return Err(TensorError::DType { expected: T::DTYPE, got: self.dtype }),
+        };
+        // SAFETY: the constructors made the data as large as the shape says, aligned for the dtype, initialised with
+        // values of it; the dtype was checked.
+        Ok(unsafe { std::slice::from_raw_parts(data, n) })
+    }
+
+    /// The only element.
+    ///
+    /// # Errors
+    /// They are of another type, or not one.
+    pub fn item<T: Element>(&self) -> Result<T, TensorError> {
+        match self.slice::<T>()? {
+            [one] => Ok(*one),
+            more => Err(TensorError::Count { shape: self.shape.clone(), expected: 1, got: more.len() }),
+        }
+    }
+
+    /// The elements for writing, where nobody shares them (`None` otherwise).
+    ///
+    /// # Errors
+    /// They are of another type.
+    #[inline]
+    pub fn slice_mut<T: Element>(&mut self) -> Result<Option<&mut [T]>, TensorError> {
+        if self.dtype != T::DTYPE {
+            return Err(TensorError::DType { expected: T::DTYPE, got: self.dtype });
+        }
+        let n = self.len();
+        let data = match &mut self.data {
+            Data::Inline(bits) => bits.as_mut_ptr().cast::<T>(),
+            Data::Heap(buffer) => match buffer.as_mut_ptr() {
+                Some(data) => data.cast::<T>(),
+                None => return Ok(None),
+            },
+            _ => return Err(TensorError::DType { expected: T::DTYPE, got: self.dtype }),
+        };
+        // SAFETY: as in `slice`; nobody else holds the buffer, and `self` is borrowed for writing.
+        Ok(Some(unsafe { std::slice::from_raw_parts_mut(data, n) }))
+    }
+
+    /// The bytes of the elements (empty for strings and resources).
+    pub fn bytes(&self) -> &[u8] {
+        let n = self.len() * self.dtype.size();
+        match &self.data {
+            // SAFETY: elements have no padding; the data has this many initialised bytes.
+            Data::Inline(bits) => unsafe { std::slice::from_raw_parts(bits.as_ptr().cast(), n) },
+            // SAFETY: as above.
+            Data::Heap(buffer) => unsafe { std::slice::from_raw_parts(buffer.as_ptr(), n) },
+            _ => &[],
+        }
+    }
+
+    /// The bytes of the elements for writing, where nobody shares them. Private: not every byte is a bool.
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        let n = self.len() * self.dtype.size();
+        let data = match &mut self.data {
+            Data::Inline(bits) => bits.as_mut_ptr().cast(),
+            Data::Heap(buffer) => buffer.as_mut_ptr()?,
+            _ => return None,
+        };
+        // SAFETY: the data has this many initialised bytes, and nobody else holds them.
+        Some(unsafe { std::slice::from_raw_parts_mut(data, n) })
+    }
+
+    /// The strings.
+    ///
+    /// # Errors
+    /// The elements are of another type.
+    pub fn strings(&self) -> Result<&[Vec<u8>], TensorError> {
+        match &self.data {
+            Data::Strings(s) => Ok(s),
+            _ => Err(TensorError::DType { expected: DType::String, got: self.dtype }),
+        }
+    }
+
+    /// The resource handle.
+    ///
+    /// # Errors
+    /// The tensor holds something else.
+    pub fn handle(&self) -> Result<&ResourceHandle, TensorError> {
+        match &self.data {
+            Data::Resource(handle) => Ok(handle),
+            _ => Err(TensorError::DType { expected: DType::Resource, got: self.dtype }),
+        }
+    }
+
+    /// The same elements in another shape, shared.
+    ///
+    /// # Errors
+    /// The number of elements differs.
+    pub fn reshaped(&self, shape: Shape) -> Result<Tensor, TensorError> {
+        self.clone().into_shape(shape)
+    }
+
+    /// The same elements in another shape.
+    ///
+    /// # Errors
+    /// The number of elements differs.
+    pub fn into_shape(self, shape: Shape) -> Result<Tensor, TensorError> {
+        let got = self.len();
+        let expected = shape.checked_n_elements().ok_or_else(|| TensorError::TooLarge(shape.clone()))?;
+        if expected != got {
+            return Err(TensorError::Count { shape, expected, got });
+        }
+        let data = match self.data {
+            // An element that is no longer a scalar needs a buffer (a scalar may well stay in one).
+            Data::Inline(bits) if shape.rank() > 0 => {
+                let mut buffer = Allocator::host().alloc(self.dtype.size())?;
+                let data = buffer.as_mut_ptr().expect("just made, so unique");
+                // SAFETY: an element has at most 8 bytes, the buffer has that many.
+                unsafe { data.copy_from_nonoverlapping(bits.as_ptr().cast(), self.dtype.size()) };
+                Data::Heap(buffer)
+            }
+            data => data,
+        };
+        Ok(Tensor { dtype: self.dtype, shape, data })
+    }
+
+    /// Whether nobody shares the elements, so that a kernel may overwrite them.
+    #[inline]
+    pub fn is_unique(&self) -> bool {
+        match &self.data {
+            Data::Inline(_) => true,
+            Data::Heap(buffer) => buffer.is_unique(),
+            Data::Strings(_) | Data::Resource(_) => false,
+        }
+    }
+
+    /// Whether both hold the same memory.
+    pub fn shares_memory_with(&self, other: &Tensor) -> bool {
+        match (&self.data, &other.data) {
+            (Data::Heap(a), Data::Heap(b)) => a.as_ptr() == b.as_ptr(),
+            (Data::Strings(a), Data::Strings(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+/// Equal dtype, shape and elements (bit by bit; resources: the same object).
+impl PartialEq for Tensor {
+    fn eq(&self, other: &Tensor) -> bool {
+        self.dtype == other.dtype
+            && self.shape == other.shape
+            && match (&self.data, &other.data) {
+                (Data::Strings(a), Data::Strings(b)) => a == b,
+                (Data::Resource(a), Data::Resource(b)) => Arc::ptr_eq(&a.object, &b.object),
+                _ => self.bytes() == other.bytes(),
+            }
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 16;
+        fn list<T: fmt::Debug>(f: &mut fmt::Formatter<'_>, values: &[T]) -> fmt::Result {
+            for (i, v) in values.iter().take(SHOWN).enumerate() {
+                write!(f, "{}{v:?}", if i == 0 { "" } else { ", " })?;
+            }
+            f.write_str(if values.len() > SHOWN { ", ..." } else { "" })
+        }
+        write!(f, "{}{} ", self.dtype, self.shape)?;
+        f.write_str("{")?;
+        match self.dtype {
+            DType::F32 => list(f, self.slice::<f32>().unwrap_or_default())?,
+            DType::F64 => list(f, self.slice::<f64>().unwrap_or_default())?,
+            DType::I32 => list(f, self.slice::<i32>().unwrap_or_default())?,
+            DType::I64 => list(f, self.slice::<i64>().unwrap_or_default())?,
+            DType::U8 => list(f, self.slice::<u8>().unwrap_or_default())?,
+            DType::Bool => list(f, self.slice::<bool>().unwrap_or_default())?,
+            DType::String => {
+                let strings = self.strings().unwrap_or_default().iter();
+                list(f, &strings.take(SHOWN + 1).map(|s| String::from_utf8_lossy(s)).collect::<Vec<_>>())?;
+            }
+            DType::Resource => match self.handle() {
+                Ok(h) => write!(f, "{}/{}", h.container, h.name)?,
+                Err(_) => f.write_str("?")?,
+            },
+        }
+        f.write_str("}")
+    }
+}
+
+impl From<f32> for Tensor {
+    fn from(v: f32) -> Tensor {
+        Tensor::scalar(v)
+    }
+}
+
+impl From<i64> for Tensor {
+    fn from(v: i64) -> Tensor {
+        Tensor::scalar(v)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_shared_until_asked_for_alone() {
+        let mut a = Tensor::from_vec([2, 2], vec![1.0f32, 2.0, 3.0, 4.0]).unwrap();
+        let b = a.clone();
+        assert!(a.shares_memory_with(&b));
+        assert!(a.slice_mut::<f32>().unwrap().is_none());
+        drop(b);
+        a.slice_mut::<f32>().unwrap().unwrap()[3] = 5.0;
+        assert_eq!(format!("{a:?}"), "float[2,2] {1.0, 2.0, 3.0, 5.0}");
+    }
+
+    #[test]
+    fn wrong_uses_are_errors() {
+        let t = Tensor::scalar(1i32);
+        assert_eq!(t.slice::<f32>().unwrap_err().to_string(), "expected a tensor of float, got int32");
+        let err = Tensor::from_vec([3], vec![1u8]).unwrap_err();
+        assert_eq!(err.to_string(), "shape [3] has 3 elements, got 1");
+        let err = Tensor::zeros(DType::F32, [usize::MAX, 2].into(), Allocator::host()).unwrap_err();
+        assert!(err.to_string().ends_with("is too large"));
+        assert!(Tensor::zeros(DType::F32, [1 << 60].into(), Allocator::host()).is_err());
+    }
+
+    #[test]
+    fn reshaping_a_scalar_gives_it_a_buffer() {
+        let t = Tensor::scalar(7i64).into_shape([1, 1].into()).unwrap();
+        assert_eq!((t.dims(), t.slice::<i64>().unwrap()), (&[1, 1][..], &[7][..]));
+        assert_eq!(t.into_shape(Shape::scalar()).unwrap().item::<i64>().unwrap(), 7);
+    }
+
+    #[test]
+    fn bools_are_bools_in_reused_memory() {
+        let a = Allocator::new("/device:CPU:0", 1 << 20);
+        let mut t = Tensor::with_room(DType::U8, [64].into(), &a).unwrap();
+        t.slice_mut::<u8>().unwrap().unwrap().fill(7);
+        drop(t);
+        let t = Tensor::with_room(DType::Bool, [64].into(), &a).unwrap();
+        assert_eq!(t.slice::<bool>().unwrap(), &[false; 64]);
+    }
+}
