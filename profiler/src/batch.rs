@@ -1,0 +1,208 @@
+//! What a source of events hands to the store: names, events with times in nanoseconds, notices.
+//!
+//! A batch is filled without any lock (reading, checking and converting take long), and then given to
+//! [`Store::apply`](crate::Store::apply), which is quick: house rule "stage privately, commit briefly".
+//! Ids in a batch are the producer's own (unique in a process); the store maps them to its tables, so
+//! that the source of a batch needs no knowledge of the store.
+
+use crate::store::WarningKind;
+use rustc_hash::FxHashMap;
+
+/// "No node", as a producer writes it.
+pub const NO_NODE: u32 = u32::MAX;
+
+/// Whose events: a process and one of its rings (one ring per thread).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TrackKey {
+    /// The process's id.
+    pub pid: u32,
+    /// The ring's number in the process, from 0.
+    pub ring: u32,
+}
+
+/// What an event is; the producers' kinds, decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// Something that lasted from `start` to `end`.
+    Slice,
+    /// Something that happened at `start`.
+    Instant,
+    /// `arg` holds the bits of an `f64`: the value from `start` on.
+    Counter,
+    /// An arrow leaves here; `correlation` pairs it with its other end.
+    FlowOut,
+    /// An arrow arrives here.
+    FlowIn,
+    /// `arg` bytes were taken.
+    Alloc,
+    /// `arg` bytes were given back.
+    Free,
+}
+
+/// One event. Times are nanoseconds of CLOCK_MONOTONIC_RAW; ids are the process's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What it is.
+    pub kind: EventKind,
+    /// Nesting depth at which the producer emitted it; the lane that is tried first.
+    pub depth: u8,
+    /// Begin.
+    pub start: i64,
+    /// End, not before `start`; equal to it for everything but slices.
+    pub end: i64,
+    /// Call site.
+    pub site: u32,
+    /// Graph node or [`NO_NODE`].
+    pub node: u32,
+    /// Meaning by category (docs/trace-format.md).
+    pub correlation: u32,
+    /// Meaning by category.
+    pub arg: u64,
+}
+
+/// A slice that has begun and not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenEvent {
+    /// Begin, ns of CLOCK_MONOTONIC_RAW.
+    pub start: i64,
+    /// Call site.
+    pub site: u32,
+    /// Graph node or [`NO_NODE`].
+    pub node: u32,
+}
+
+/// A name that a process registered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Name {
+    /// The process itself.
+    Process {
+        /// Its id.
+        pid: u32,
+        /// Its host's name.
+        host: String,
+        /// Its command.
+        name: String,
+        /// Nanoseconds per tick of its clock: converts the queue waits in op slices.
+        ns_per_tick: f64,
+    },
+    /// A thread that emits to a ring.
+    Thread {
+        /// Process and ring.
+        key: TrackKey,
+        /// The thread's name.
+        name: String,
+        /// The kernel's thread id.
+        tid: u32,
+    },
+    /// A call site.
+    Site {
+        /// The process's id.
+        pid: u32,
+        /// The site's id in that process.
+        id: u32,
+        /// Category: `op`, `step`, `wait`, ... or a `tracing` target.
+        category: String,
+        /// Name.
+        name: String,
+    },
+    /// A graph node.
+    Node {
+        /// The process's id.
+        pid: u32,
+        /// The node's id in that process.
+        id: u32,
+        /// Full name with scopes.
+        name: String,
+        /// Op type.
+        op: String,
+        /// Device it was placed on.
+        device: String,
+    },
+}
+
+/// What one track got since the batch before.
+#[derive(Clone, Debug, Default)]
+pub struct TrackEvents {
+    /// Events in the order in which they were emitted.
+    pub events: Vec<Event>,
+    /// If known: the total of events that the producer could not store, since its beginning.
+    pub dropped: Option<u64>,
+    /// If known: the slices that are open now, outermost first.
+    pub open: Option<Vec<OpenEvent>>,
+}
+
+/// Something that the user has to know; [`Store::warnings`](crate::Store::warnings) shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// What kind of thing.
+    pub kind: WarningKind,
+    /// The file or thread that it is about; one line per (kind, source).
+    pub source: String,
+    /// How many, in total since the beginning (not since the batch before).
+    pub count: u64,
+    /// The sentence.
+    pub text: String,
+}
+
+/// Everything that was read since the batch before. See the module's notes.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    pub(crate) names: Vec<Name>,
+    pub(crate) tracks: FxHashMap<TrackKey, TrackEvents>,
+    pub(crate) notices: Vec<Notice>,
+    pub(crate) origin: Option<i64>,
+    pub(crate) disk_bytes: u64,
+    pub(crate) live: Option<bool>,
+    pub(crate) more: bool,
+}
+
+impl Batch {
+    /// An empty batch.
+    #[must_use]
+    pub fn new() -> Batch {
+        Batch::default()
+    }
+
+    /// Registers a name. Names apply before all events of the batch.
+    pub fn name(&mut self, name: Name) {
+        self.names.push(name);
+    }
+
+    /// The events of a track, to append to.
+    pub fn track(&mut self, key: TrackKey) -> &mut TrackEvents {
+        self.tracks.entry(key).or_default()
+    }
+
+    /// Adds something that the user has to know.
+    pub fn notice(&mut self, notice: Notice) {
+        self.notices.push(notice);
+    }
+
+    /// Proposes the trace's origin (ns of CLOCK_MONOTONIC_RAW). The first proposal that reaches the store wins;
+    /// without any it is the earliest start of the first batch that has events.
+    pub fn set_origin(&mut self, origin: i64) {
+        self.origin.get_or_insert(origin);
+    }
+
+    /// Bytes on disk that the source has read so far, in total.
+    pub fn set_disk_bytes(&mut self, bytes: u64) {
+        self.disk_bytes = bytes;
+    }
+
+    /// Whether the source is still being written.
+    pub fn set_live(&mut self, live: bool) {
+        self.live = Some(live);
+    }
+
+    /// Whether the source had more than fits into one batch: ask again at once.
+    #[must_use]
+    pub fn more(&self) -> bool {
+        self.more
+    }
+
+    /// Number of events.
+    #[must_use]
+    pub fn n_events(&self) -> usize {
+        self.tracks.values().map(|t| t.events.len()).sum()
+    }
+}

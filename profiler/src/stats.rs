@@ -1,0 +1,247 @@
+//! Statistics over a range of time: per op type, per node, per track. Pure functions over the store.
+//!
+//! For a half-open range, over the slices that touch it:
+//! * `total_ns` and `self_ns` are the parts inside the range, so that they add up over ranges that adjoin;
+//! * `count`, `mean_ns`, `p50_ns`, `p99_ns`, `min_ns`, `max_ns` are about whole slices;
+//! * self time is what no slice nested directly in it on the same track covers;
+//! * percentiles are by nearest rank, exact.
+
+use crate::store::{Category, SliceRef, Store, Track, TrackId};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// The figures of a group of slices.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Slices that touch the range.
+    pub count: u64,
+    /// Their time inside the range.
+    pub total_ns: i64,
+    /// Of that, what no nested slice covers.
+    pub self_ns: i64,
+    /// Mean duration.
+    pub mean_ns: f64,
+    /// Median duration.
+    pub p50_ns: i64,
+    /// 99 of 100 are at most this long.
+    pub p99_ns: i64,
+    /// Shortest.
+    pub min_ns: i64,
+    /// Longest.
+    pub max_ns: i64,
+    /// Share of `total_ns` of all op slices in the range, 0..=1.
+    pub share: f64,
+}
+
+/// An op type's figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpStat {
+    /// Op type.
+    pub op: String,
+    /// Row of the sites.
+    pub site: u32,
+    /// Its figures.
+    pub figures: Figures,
+}
+
+/// A node's figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeStat {
+    /// Row of the nodes.
+    pub node: u32,
+    /// Full name.
+    pub name: String,
+    /// Op type.
+    pub op: String,
+    /// Device.
+    pub device: String,
+    /// Its figures.
+    pub figures: Figures,
+}
+
+/// How a track spent a range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrackUse {
+    /// Which.
+    pub track: TrackId,
+    /// Time in op and shard slices, ns; where they overlap counted once.
+    pub busy_ns: i64,
+    /// Time in wait slices, ns.
+    pub wait_ns: i64,
+    /// `busy_ns` over the range's length, 0..=1.
+    pub utilisation: f64,
+}
+
+/// Per op type, the one with most time first.
+#[must_use]
+pub fn op_stats(store: &Store, range: Range<i64>) -> Vec<OpStat> {
+    let groups = groups(store, &range, |slice| slice.site);
+    groups
+        .into_iter()
+        .filter_map(|(site, figures)| {
+            let op = store.sites().get(site as usize)?.name.clone();
+            Some(OpStat { op, site, figures })
+        })
+        .collect()
+}
+
+/// Per graph node, the one with most time first.
+#[must_use]
+pub fn node_stats(store: &Store, range: Range<i64>) -> Vec<NodeStat> {
+    let groups = groups(store, &range, |slice| slice.node);
+    groups
+        .into_iter()
+        .filter_map(|(node, figures)| {
+            let info = store.nodes().get(node as usize)?;
+            let (name, op, device) = (info.name.clone(), info.op.clone(), info.device.clone());
+            Some(NodeStat {
+                node,
+                name,
+                op,
+                device,
+                figures,
+            })
+        })
+        .collect()
+}
+
+/// Per track with any slice, in the store's order.
+#[must_use]
+pub fn track_use(store: &Store, range: Range<i64>) -> Vec<TrackUse> {
+    let length = range.end.saturating_sub(range.start).max(1);
+    store
+        .tracks()
+        .iter()
+        .filter(|track| track.n_slices() > 0)
+        .map(|track| {
+            let busy_ns = covered(store, track, &range, &[Category::Op, Category::Shard]);
+            let wait_ns = covered(store, track, &range, &[Category::Wait]);
+            TrackUse {
+                track: track.id,
+                busy_ns,
+                wait_ns,
+                utilisation: busy_ns as f64 / length as f64,
+            }
+        })
+        .collect()
+}
+
+/// Part of the range in which the track has a slice of these categories.
+fn covered(store: &Store, track: &Track, range: &Range<i64>, categories: &[Category]) -> i64 {
+    let mut parts: Vec<Range<i64>> = Vec::new();
+    for lane in &track.lanes {
+        let of_category = lane
+            .slices(range)
+            .filter(|s| categories.contains(&store.category(s)));
+        parts.extend(of_category.map(|s| s.start.max(range.start)..s.end.min(range.end)));
+    }
+    parts.sort_unstable_by_key(|part| part.start);
+    let (mut sum, mut until) = (0, i64::MIN);
+    for part in parts {
+        sum += (part.end - part.start.max(until)).max(0);
+        until = until.max(part.end);
+    }
+    sum
+}
+
+/// Collects durations and sums of one group.
+#[derive(Default)]
+struct Group {
+    durs: Vec<i64>,
+    total_ns: i64,
+    self_ns: i64,
+}
+
+impl Group {
+    fn figures(mut self, all_ns: i64) -> Figures {
+        let n = self.durs.len();
+        let mut rank = |of_100: usize| {
+            let k = (n * of_100).div_ceil(100).clamp(1, n) - 1;
+            *self.durs.select_nth_unstable(k).1
+        };
+        let (p50_ns, p99_ns, min_ns, max_ns) = (rank(50), rank(99), rank(0), rank(100));
+        let sum: f64 = self.durs.iter().map(|d| *d as f64).sum();
+        Figures {
+            count: n as u64,
+            total_ns: self.total_ns,
+            self_ns: self.self_ns,
+            mean_ns: sum / n as f64,
+            p50_ns,
+            p99_ns,
+            min_ns,
+            max_ns,
+            share: if all_ns > 0 {
+                self.total_ns as f64 / all_ns as f64
+            } else {
+                0.0
+            },
+        }
+    }
+}
+
+fn groups(
+    store: &Store,
+    range: &Range<i64>,
+    key: impl Fn(&SliceRef) -> u32,
+) -> Vec<(u32, Figures)> {
+    let mut groups: FxHashMap<u32, Group> = FxHashMap::default();
+    let mut all_ns = 0;
+    for track in store.tracks() {
+        for (slice, self_ns) in self_times(track, range) {
+            if store.category(&slice) != Category::Op {
+                continue;
+            }
+            let group = groups.entry(key(&slice)).or_default();
+            let inside = slice.end.min(range.end) - slice.start.max(range.start);
+            group.durs.push(slice.dur());
+            group.total_ns += inside;
+            group.self_ns += self_ns;
+            all_ns += inside;
+        }
+    }
+    let mut rows: Vec<(u32, Figures)> = groups
+        .into_iter()
+        .map(|(k, g)| (k, g.figures(all_ns)))
+        .collect();
+    rows.sort_by_key(|(key, f)| (std::cmp::Reverse(f.total_ns), *key));
+    rows
+}
+
+/// The slices of a track that touch the range, each with its self time inside the range.
+///
+/// A slice is nested directly in the shortest one of the same track that contains it; slices that overlap without
+/// containment do not take from each other.
+#[must_use]
+pub fn self_times(track: &Track, range: &Range<i64>) -> Vec<(SliceRef, i64)> {
+    let mut all: Vec<(SliceRef, i64)> = Vec::new();
+    for lane in &track.lanes {
+        all.extend(
+            lane.slices(range)
+                .map(|s| (s, s.end.min(range.end) - s.start.max(range.start))),
+        );
+    }
+    if track.lanes.iter().filter(|l| !l.is_empty()).count() < 2 {
+        return all;
+    }
+    // Outer before inner: by start, the longer first, the outer lane first.
+    all.sort_by_key(|(s, _)| (s.start, std::cmp::Reverse(s.end), s.id.lane));
+    let mut enclosing: Vec<usize> = Vec::new();
+    for i in 0..all.len() {
+        let (slice, inside) = all[i];
+        while enclosing
+            .last()
+            .is_some_and(|outer| all[*outer].0.end <= slice.start)
+        {
+            enclosing.pop();
+        }
+        if let Some(outer) = enclosing
+            .iter()
+            .rev()
+            .find(|outer| all[**outer].0.end >= slice.end)
+        {
+            all[*outer].1 -= inside;
+        }
+        enclosing.push(i);
+    }
+    all
+}

@@ -1,0 +1,390 @@
+//! How a batch becomes rows of the store.
+
+use super::lane::Row;
+use super::names::{Category, NodeInfo, Process, SiteInfo};
+use super::side::{FlowEnd, MemoryEvent, Step, Warning, WarningKind};
+use super::track::{InstantEvent, OpenSlice, Track, TrackKind};
+use super::{Store, TrackId};
+use crate::batch::{Batch, Event, EventKind, NO_NODE, Name, TrackEvents, TrackKey};
+
+/// Times beyond this (73 years) are damage; clamped, so that no sum of durations overflows.
+const FAR: i64 = 1 << 61;
+
+impl Store {
+    pub(super) fn take_in(&mut self, batch: Batch) -> bool {
+        let mut changed = !batch.names.is_empty();
+        for name in batch.names {
+            self.register(name);
+        }
+        if self.origin.is_none() {
+            let starts = batch
+                .tracks
+                .values()
+                .flat_map(|t| t.events.iter().map(|e| e.start));
+            self.origin = batch.origin.or_else(|| starts.min());
+        }
+        if let Some(live) = batch.live {
+            changed |= self.live != live;
+            self.live = live;
+        }
+        self.disk_bytes = self.disk_bytes.max(batch.disk_bytes);
+        // In order of the keys, so that the same files always give the same rows.
+        let mut tracks: Vec<(TrackKey, TrackEvents)> = batch.tracks.into_iter().collect();
+        tracks.sort_unstable_by_key(|(key, _)| *key);
+        for (key, events) in tracks {
+            changed |= self.take_track(key, events);
+        }
+        for n in batch.notices {
+            changed |= self.warnings.set(Warning {
+                kind: n.kind,
+                source: n.source,
+                count: n.count,
+                text: n.text,
+            });
+        }
+        changed
+    }
+
+    fn register(&mut self, name: Name) {
+        match name {
+            Name::Process {
+                pid,
+                host,
+                name,
+                ns_per_tick,
+            } => {
+                let row = self.process_row(pid) as usize;
+                self.processes[row] = Process {
+                    pid,
+                    host,
+                    name,
+                    ns_per_tick,
+                };
+            }
+            Name::Thread { key, name, tid } => {
+                let row = self.track_row(key) as usize;
+                self.tracks[row].name = name;
+                self.tracks[row].tid = tid;
+            }
+            Name::Site {
+                pid,
+                id,
+                category,
+                name,
+            } => {
+                let key = format!("{category}\0{name}");
+                self.sites.register(pid, id, key, || SiteInfo {
+                    category: Category::from_name(&category),
+                    category_name: category,
+                    name,
+                });
+            }
+            Name::Node {
+                pid,
+                id,
+                name,
+                op,
+                device,
+            } => {
+                let key = format!("{name}\0{op}\0{device}");
+                self.nodes
+                    .register(pid, id, key, || NodeInfo { name, op, device });
+            }
+        }
+    }
+
+    fn process_row(&mut self, pid: u32) -> u32 {
+        let processes = &mut self.processes;
+        *self.process_of.entry(pid).or_insert_with(|| {
+            let (host, name) = (String::new(), format!("process {pid}"));
+            processes.push(Process {
+                pid,
+                host,
+                name,
+                ns_per_tick: 1.0,
+            });
+            processes.len() as u32 - 1
+        })
+    }
+
+    fn track_row(&mut self, key: TrackKey) -> u32 {
+        if let Some(row) = self.track_of.get(&key) {
+            return *row;
+        }
+        let process = self.process_row(key.pid);
+        let row = self.tracks.len() as u32;
+        self.tracks.push(Track::new(TrackId(row), key, process));
+        self.track_of.insert(key, row);
+        row
+    }
+
+    fn take_track(&mut self, key: TrackKey, from: TrackEvents) -> bool {
+        let row = self.track_row(key);
+        let mut changed = !from.events.is_empty();
+        for event in &from.events {
+            self.take_event(row, key.pid, event);
+        }
+        if let Some(open) = from.open {
+            let open: Vec<OpenSlice> = open
+                .iter()
+                .enumerate()
+                .map(|(depth, o)| OpenSlice {
+                    start: self.time(o.start),
+                    site: self.site_row(key.pid, o.site),
+                    node: self.node_row(key.pid, o.node),
+                    depth: depth.min(255) as u8,
+                })
+                .collect();
+            let track = &mut self.tracks[row as usize];
+            changed |= track.open != open;
+            track.open = open;
+        }
+        if let Some(dropped) = from.dropped
+            && dropped > self.tracks[row as usize].dropped
+        {
+            self.tracks[row as usize].dropped = dropped;
+            let source = self.track_title(row);
+            let text = format!("{source}: its buffer was full, {dropped} events were not recorded");
+            changed |= self.warnings.set(Warning {
+                kind: WarningKind::Dropped,
+                source,
+                count: dropped,
+                text,
+            });
+        }
+        self.keep_budget(row);
+        changed
+    }
+
+    fn track_title(&self, row: u32) -> String {
+        let track = &self.tracks[row as usize];
+        format!("{} ({})", track.name, track.key.pid)
+    }
+
+    fn time(&self, mono_ns: i64) -> i64 {
+        mono_ns.saturating_sub(self.origin_ns()).clamp(-FAR, FAR)
+    }
+
+    fn site_row(&mut self, pid: u32, id: u32) -> u32 {
+        if let Some(row) = self.sites.find(pid, id) {
+            return row;
+        }
+        let name = format!("site {id} of process {pid} (its name is missing)");
+        self.missing(pid, "call site");
+        self.sites
+            .register(pid, id, format!("?{pid}\0{id}"), || SiteInfo {
+                category: Category::Other,
+                category_name: String::new(),
+                name,
+            })
+    }
+
+    fn node_row(&mut self, pid: u32, id: u32) -> u32 {
+        if id == NO_NODE {
+            return NO_NODE;
+        }
+        if let Some(row) = self.nodes.find(pid, id) {
+            return row;
+        }
+        let name = format!("node {id} of process {pid} (its name is missing)");
+        self.missing(pid, "node");
+        self.nodes
+            .register(pid, id, format!("?{pid}\0{id}"), || NodeInfo {
+                name,
+                op: String::new(),
+                device: String::new(),
+            })
+    }
+
+    fn missing(&mut self, pid: u32, what: &str) {
+        let source = format!("process {pid}, {what}s");
+        let before = self
+            .warnings
+            .rows()
+            .iter()
+            .find(|w| w.kind == WarningKind::UnknownName && w.source == source);
+        let count = before.map_or(0, |w| w.count) + 1;
+        let text = format!("process {pid}: the names of {count} {what}s are missing");
+        self.warnings.set(Warning {
+            kind: WarningKind::UnknownName,
+            source,
+            count,
+            text,
+        });
+    }
+
+    fn take_event(&mut self, track: u32, pid: u32, event: &Event) {
+        let (start, end) = (
+            self.time(event.start),
+            self.time(event.end.max(event.start)),
+        );
+        let range = self.range.get_or_insert(start..end);
+        range.start = range.start.min(start);
+        range.end = range.end.max(end);
+        let site = self.site_row(pid, event.site);
+        let keep = self.options.events_per_kind;
+        let given_up = match event.kind {
+            EventKind::Slice => {
+                self.take_slice(track, pid, site, event, start..end);
+                0
+            }
+            EventKind::Instant => {
+                self.tracks[track as usize].instants.push(InstantEvent {
+                    time: start,
+                    site,
+                    arg: event.arg,
+                });
+                0
+            }
+            EventKind::Counter => {
+                let process = self.tracks[track as usize].process;
+                self.counters
+                    .push(process, site, start, f64::from_bits(event.arg), keep)
+            }
+            EventKind::FlowOut | EventKind::FlowIn => {
+                let end = FlowEnd {
+                    track: TrackId(track),
+                    time: start,
+                };
+                self.flows.push(
+                    site,
+                    event.correlation,
+                    end,
+                    event.kind == EventKind::FlowOut,
+                    keep,
+                )
+            }
+            EventKind::Alloc | EventKind::Free => {
+                let bytes = i64::try_from(event.arg).unwrap_or(i64::MAX);
+                let bytes = if event.kind == EventKind::Alloc {
+                    bytes
+                } else {
+                    -bytes
+                };
+                let node = self.node_row(pid, event.node);
+                self.memory.push_back(MemoryEvent {
+                    time: start,
+                    track: TrackId(track),
+                    site,
+                    node,
+                    bytes,
+                });
+                if self.memory.len() > keep {
+                    self.memory.pop_front().map_or(0, |_| 1)
+                } else {
+                    0
+                }
+            }
+        };
+        if given_up > 0 {
+            self.gave_up("counters, flows and memory events", given_up);
+        }
+    }
+
+    fn take_slice(
+        &mut self,
+        track: u32,
+        pid: u32,
+        site: u32,
+        event: &Event,
+        span: std::ops::Range<i64>,
+    ) {
+        let mut row = Row {
+            start: span.start,
+            end: span.end,
+            site,
+            node: self.node_row(pid, event.node),
+            correlation: event.correlation,
+            arg: event.arg,
+        };
+        let category = self.sites.rows()[site as usize].category;
+        if category == Category::Op {
+            row.correlation = self.node_row(pid, event.correlation);
+            let process = self.tracks[track as usize].process;
+            let wait_ns =
+                f64::from(event.arg as u32) * self.processes[process as usize].ns_per_tick;
+            row.arg = event.arg >> 32 << 32 | u64::from(wait_ns as u32);
+            self.tracks[track as usize].kind = TrackKind::Worker;
+        }
+        let slice = self.tracks[track as usize].push(usize::from(event.depth), row);
+        self.slices_total += 1;
+        if category == Category::Step {
+            let step = Step {
+                id: event.correlation,
+                summary_step: event.arg as i64,
+                site,
+                start: span.start,
+                end: span.end,
+                slice,
+            };
+            let at = match self.steps.last() {
+                Some(last) if last.start > step.start => {
+                    self.steps.partition_point(|s| s.start <= step.start)
+                }
+                _ => self.steps.len(),
+            };
+            self.steps.insert(at, step);
+        }
+    }
+
+    /// Gives up the oldest of what is over the budget, and says so.
+    fn keep_budget(&mut self, track: u32) {
+        let options = self.options;
+        let title = self.track_title(track);
+        let track = &mut self.tracks[track as usize];
+        let slices: u64 = track
+            .lanes
+            .iter_mut()
+            .map(|l| l.keep_last(options.slices_per_lane))
+            .sum();
+        let instants = give_up_oldest(&mut track.instants, options.events_per_kind);
+        let clipped = track.clipped;
+        let steps = give_up_oldest(&mut self.steps, options.steps);
+        if slices > 0 {
+            self.gave_up(&title, slices);
+        }
+        if instants + steps > 0 {
+            self.gave_up("instants and steps", instants + steps);
+        }
+        if clipped > 0 {
+            let text = format!(
+                "{title}: {clipped} slices overlap more than 256 others and are shown shortened"
+            );
+            self.warnings.set(Warning {
+                kind: WarningKind::Clipped,
+                source: title,
+                count: clipped,
+                text,
+            });
+        }
+    }
+
+    fn gave_up(&mut self, what: &str, count: u64) {
+        self.evicted += count;
+        let before = self
+            .warnings
+            .rows()
+            .iter()
+            .find(|w| w.kind == WarningKind::Evicted && w.source == what);
+        let count = before.map_or(0, |w| w.count) + count;
+        let text = format!(
+            "{what}: the oldest {count} are no longer shown, to bound memory (they are in the trace files)"
+        );
+        self.warnings.set(Warning {
+            kind: WarningKind::Evicted,
+            source: what.to_owned(),
+            count,
+            text,
+        });
+    }
+}
+
+/// Halves the vector when it is over twice `keep`; so that the cost per element stays constant.
+fn give_up_oldest<T>(rows: &mut Vec<T>, keep: usize) -> u64 {
+    if rows.len() / 2 < keep.max(1) {
+        return 0;
+    }
+    let n = rows.len() - keep;
+    rows.drain(..n);
+    n as u64
+}

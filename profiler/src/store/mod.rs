@@ -1,0 +1,329 @@
+//! The store: everything that a trace told, in columns, with names, steps, counters, flows and warnings.
+//!
+//! * Times are `i64` ns from the origin ([`Store::origin_ns`]), intervals half-open.
+//! * The only way in is [`Store::apply`] with a [`Batch`]; the only other mutation is giving up old slices to
+//!   stay in the budget of [`StoreOptions`]. Views share it as `Arc<RwLock<Store>>`: the loader fills batches
+//!   without the lock and applies each under it (about 1 ms for the 65,536 records of a full batch).
+//! * No slice is dropped: one that overlaps its lane takes the next; what is given up is counted and told.
+
+mod apply;
+mod lane;
+mod names;
+mod side;
+mod track;
+
+pub(crate) use lane::Segment;
+pub use lane::{Lane, SEGMENT, SliceRef};
+pub use names::{Category, NodeInfo, Process, SiteInfo};
+pub use side::{Counter, Flow, FlowEnd, MemoryEvent, Step, Warning, WarningKind};
+pub use track::{InstantEvent, OpenSlice, Track, TrackKind};
+
+use crate::batch::{Batch, TrackKey};
+use names::Table;
+use rustc_hash::FxHashMap;
+use side::{Counters, Flows, Warnings};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Row of [`Store::tracks`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TrackId(pub u32);
+
+/// Identity of a slice, for as long as the store lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SliceId {
+    /// Row of [`Store::tracks`].
+    pub track: u32,
+    /// Index of [`Track::lanes`].
+    pub lane: u32,
+    /// How many slices the lane had before it.
+    pub ordinal: u64,
+}
+
+/// How much to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreOptions {
+    /// Slices that each lane keeps at least; older ones are given up a [`SEGMENT`] at a time.
+    pub slices_per_lane: usize,
+    /// Instants per track, points per counter, flows and memory events that are kept.
+    pub events_per_kind: usize,
+    /// Steps that are kept.
+    pub steps: usize,
+}
+
+impl StoreOptions {
+    /// Keeps everything: for a finished trace.
+    pub const UNBOUNDED: StoreOptions = StoreOptions {
+        slices_per_lane: usize::MAX,
+        events_per_kind: usize::MAX,
+        steps: usize::MAX,
+    };
+
+    /// For a window on a run that goes on: the last 4 million slices of each lane (160 MB where a lane gets there).
+    pub const LIVE: StoreOptions = StoreOptions {
+        slices_per_lane: 4 << 20,
+        events_per_kind: 1 << 20,
+        steps: 1 << 20,
+    };
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        StoreOptions::LIVE
+    }
+}
+
+/// What the store holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreStats {
+    /// Slices retained.
+    pub slices: u64,
+    /// Slices ever applied.
+    pub slices_total: u64,
+    /// Events that producers could not store.
+    pub dropped: u64,
+    /// Slices and events given up to stay in the budget.
+    pub evicted: u64,
+    /// Slices that overlapped their lane and took another.
+    pub overlapped: u64,
+    /// Bytes of memory of the columns with their pyramids.
+    pub memory_bytes: u64,
+    /// Of these, the pyramids.
+    pub lod_bytes: u64,
+    /// Bytes read from disk.
+    pub disk_bytes: u64,
+}
+
+/// See the module's notes.
+#[derive(Debug, Default)]
+pub struct Store {
+    options: StoreOptions,
+    origin: Option<i64>,
+    range: Option<Range<i64>>,
+    version: u64,
+    live: bool,
+    processes: Vec<Process>,
+    process_of: FxHashMap<u32, u32>,
+    sites: Table<SiteInfo>,
+    nodes: Table<NodeInfo>,
+    tracks: Vec<Track>,
+    track_of: FxHashMap<TrackKey, u32>,
+    steps: Vec<Step>,
+    counters: Counters,
+    flows: Flows,
+    memory: VecDeque<MemoryEvent>,
+    warnings: Warnings,
+    slices_total: u64,
+    evicted: u64,
+    disk_bytes: u64,
+}
+
+impl Store {
+    /// An empty store with [`StoreOptions::LIVE`].
+    #[must_use]
+    pub fn new() -> Store {
+        Store::default()
+    }
+
+    /// An empty store that keeps as much as `options` say.
+    #[must_use]
+    pub fn with_options(options: StoreOptions) -> Store {
+        Store {
+            options,
+            ..Store::default()
+        }
+    }
+
+    /// Takes in a batch. True if anything that a view shows has changed.
+    pub fn apply(&mut self, batch: Batch) -> bool {
+        let changed = self.take_in(batch);
+        self.version += u64::from(changed);
+        changed
+    }
+
+    /// Grows with every change: what a view computed for one version holds while it stays.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Zero of all times, ns of CLOCK_MONOTONIC_RAW on the trace's host. 0 until the first event.
+    #[must_use]
+    pub fn origin_ns(&self) -> i64 {
+        self.origin.unwrap_or(0)
+    }
+
+    /// From the first start to the last end of anything; `0..0` without events.
+    #[must_use]
+    pub fn range(&self) -> Range<i64> {
+        self.range.clone().unwrap_or(0..0)
+    }
+
+    /// Whether the trace is still being written.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// All tracks; the row is the [`TrackId`]. Rows stay.
+    #[must_use]
+    pub fn tracks(&self) -> &[Track] {
+        &self.tracks
+    }
+
+    /// One track.
+    #[must_use]
+    pub fn track(&self, id: TrackId) -> Option<&Track> {
+        self.tracks.get(id.0 as usize)
+    }
+
+    /// Processes; [`Track::process`] is a row.
+    #[must_use]
+    pub fn processes(&self) -> &[Process] {
+        &self.processes
+    }
+
+    /// Steps by start.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The step with this id that covers `time`, or with this id at all where none covers it.
+    #[must_use]
+    pub fn step(&self, step_id: u32, time: i64) -> Option<&Step> {
+        let mut found = None;
+        for step in self.steps.iter().rev().filter(|s| s.id == step_id) {
+            if (step.start..step.end).contains(&time) {
+                return Some(step);
+            }
+            found.get_or_insert(step);
+        }
+        found
+    }
+
+    /// Graph nodes; [`SliceRef::node`] is a row.
+    #[must_use]
+    pub fn nodes(&self) -> &[NodeInfo] {
+        self.nodes.rows()
+    }
+
+    /// The rows of the nodes with this full name (one per device that it ran on).
+    pub fn nodes_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = u32> + 'a {
+        self.nodes()
+            .iter()
+            .enumerate()
+            .filter(move |(_, n)| n.name == name)
+            .map(|(row, _)| row as u32)
+    }
+
+    /// Call sites; [`SliceRef::site`] is a row.
+    #[must_use]
+    pub fn sites(&self) -> &[SiteInfo] {
+        self.sites.rows()
+    }
+
+    /// Counters, each with its points.
+    #[must_use]
+    pub fn counters(&self) -> &[Counter] {
+        self.counters.rows()
+    }
+
+    /// Arrows, in the order in which their first end came.
+    pub fn flows(&self) -> impl DoubleEndedIterator<Item = &Flow> + '_ {
+        self.flows.iter()
+    }
+
+    /// Memory taken and given back, in the order read.
+    #[must_use]
+    pub fn memory(&self) -> &VecDeque<MemoryEvent> {
+        &self.memory
+    }
+
+    /// What the user has to know, first told first.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        self.warnings.rows()
+    }
+
+    /// The slice with this identity; `None` when it was given up.
+    #[must_use]
+    pub fn slice(&self, id: SliceId) -> Option<SliceRef> {
+        let lane = self
+            .tracks
+            .get(id.track as usize)?
+            .lanes
+            .get(id.lane as usize)?;
+        lane.slice(lane.index_of(id)?)
+    }
+
+    /// What a slice's numbers mean.
+    #[must_use]
+    pub fn category(&self, slice: &SliceRef) -> Category {
+        self.sites()
+            .get(slice.site as usize)
+            .map_or(Category::Other, |s| s.category)
+    }
+
+    /// The node of a slice.
+    #[must_use]
+    pub fn node_of(&self, slice: &SliceRef) -> Option<&NodeInfo> {
+        self.nodes().get(slice.node as usize)
+    }
+
+    /// What to write on a slice: the node's full name, else the site's name.
+    #[must_use]
+    pub fn slice_name(&self, slice: &SliceRef) -> &str {
+        match self.node_of(slice) {
+            Some(node) => &node.name,
+            None => self
+                .sites()
+                .get(slice.site as usize)
+                .map_or("?", |s| &s.name),
+        }
+    }
+
+    /// The id of the step in which a slice ran, as far as its category tells one.
+    #[must_use]
+    pub fn step_id_of(&self, slice: &SliceRef) -> Option<u32> {
+        match self.category(slice) {
+            Category::Op | Category::Shard => Some((slice.arg >> 32) as u32),
+            Category::Step | Category::Wait => Some(slice.correlation),
+            _ => None,
+        }
+    }
+
+    /// How long an `op` slice was ready before it ran, ns; 0 for others.
+    #[must_use]
+    pub fn queue_wait_ns(&self, slice: &SliceRef) -> i64 {
+        match self.category(slice) {
+            Category::Op => slice.arg as u32 as i64,
+            _ => 0,
+        }
+    }
+
+    /// Counts and sizes.
+    #[must_use]
+    pub fn stats(&self) -> StoreStats {
+        let mut stats = StoreStats {
+            slices_total: self.slices_total,
+            evicted: self.evicted,
+            disk_bytes: self.disk_bytes,
+            ..StoreStats::default()
+        };
+        for track in &self.tracks {
+            stats.slices += track.n_slices() as u64;
+            stats.dropped += track.dropped;
+            stats.overlapped += track.overlapped;
+            stats.memory_bytes += (track.instants.capacity() * size_of::<InstantEvent>()) as u64;
+            for lane in &track.lanes {
+                stats.memory_bytes += lane.bytes() as u64;
+                stats.lod_bytes += lane.lod_bytes() as u64;
+            }
+        }
+        stats.memory_bytes += (self.memory.capacity() * size_of::<MemoryEvent>()) as u64;
+        stats.memory_bytes += (self.steps.capacity() * size_of::<Step>()) as u64;
+        stats.memory_bytes += self.counters.bytes() as u64 + self.flows.bytes() as u64;
+        stats
+    }
+}

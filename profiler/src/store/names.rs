@@ -1,0 +1,137 @@
+//! The store's tables of names: processes, call sites, graph nodes.
+//!
+//! Producers use ids of their own; here each (process, id) maps to a row of one table for the whole trace.
+//! Sites with the same category and name are one row, and nodes with the same name, op and device too,
+//! so that several processes of one job share them.
+
+use rustc_hash::FxHashMap;
+
+/// What a site's slices mean; the producers write it as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Category {
+    /// `op`: one execution of a node's kernel.
+    Op,
+    /// `shard`: a part of a kernel that ran on another thread.
+    Shard,
+    /// `step`: one execution of the graph.
+    Step,
+    /// `wait`: a worker with nothing to do.
+    Wait,
+    /// `alloc`: memory of a device.
+    Alloc,
+    /// Anything else: spans and events of `tracing`, imports.
+    Other,
+}
+
+impl Category {
+    /// From the text in the trace.
+    #[must_use]
+    pub fn from_name(name: &str) -> Category {
+        match name {
+            "op" => Category::Op,
+            "shard" => Category::Shard,
+            "step" => Category::Step,
+            "wait" => Category::Wait,
+            "alloc" => Category::Alloc,
+            _ => Category::Other,
+        }
+    }
+}
+
+/// A call site: what a slice is called, and what its numbers mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteInfo {
+    /// What its slices mean.
+    pub category: Category,
+    /// The category as written (`op`, a `tracing` target, ...).
+    pub category_name: String,
+    /// Name: the op type, the step's label, the span's name.
+    pub name: String,
+}
+
+/// A graph node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeInfo {
+    /// Full name, with scopes: `layer1/MatMul`.
+    pub name: String,
+    /// Op type.
+    pub op: String,
+    /// Device it was placed on.
+    pub device: String,
+}
+
+/// A process that wrote into the trace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    /// Its host.
+    pub host: String,
+    /// Its command.
+    pub name: String,
+    pub(crate) ns_per_tick: f64,
+}
+
+/// Rows of named things, found by what they are.
+#[derive(Debug)]
+pub(crate) struct Table<T> {
+    rows: Vec<T>,
+    by_key: FxHashMap<String, u32>,
+    /// (pid, the process's own id) -> row; dense, because processes number from 0.
+    by_local: FxHashMap<u32, Vec<u32>>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Table {
+            rows: Vec::new(),
+            by_key: FxHashMap::default(),
+            by_local: FxHashMap::default(),
+        }
+    }
+}
+
+const UNKNOWN: u32 = u32::MAX;
+/// Processes number from 0 without gaps; an id this far beyond the last one is damage and must not make the map huge.
+const MAX_JUMP: usize = 1 << 16;
+
+impl<T> Table<T> {
+    pub(crate) fn rows(&self) -> &[T] {
+        &self.rows
+    }
+
+    /// Registers `id` of process `pid` as the row with this key, which `make` makes where it is new.
+    pub(crate) fn register(
+        &mut self,
+        pid: u32,
+        id: u32,
+        key: String,
+        make: impl FnOnce() -> T,
+    ) -> u32 {
+        let row = match self.by_key.get(&key) {
+            Some(row) => *row,
+            None => {
+                let row = self.rows.len() as u32;
+                self.rows.push(make());
+                self.by_key.insert(key, row);
+                row
+            }
+        };
+        let map = self.by_local.entry(pid).or_default();
+        let id = id as usize;
+        if id < map.len() + MAX_JUMP {
+            if map.len() <= id {
+                map.resize(id + 1, UNKNOWN);
+            }
+            map[id] = row;
+        }
+        row
+    }
+
+    /// The row of `id` of process `pid`, where it is registered.
+    pub(crate) fn find(&self, pid: u32, id: u32) -> Option<u32> {
+        let row = *self.by_local.get(&pid)?.get(id as usize)?;
+        (row != UNKNOWN).then_some(row)
+    }
+}

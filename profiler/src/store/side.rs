@@ -1,0 +1,265 @@
+//! What a trace tells beside slices: steps, counters, flows, memory, warnings.
+
+use super::{SliceId, TrackId};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// One execution of the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The execution's id (`StepId`), unique in the process.
+    pub id: u32,
+    /// The step on the summaries' axis that the caller gave, another thing than the id.
+    pub summary_step: i64,
+    /// Row of the sites; its name is the caller's label (`train`).
+    pub site: u32,
+    /// Begin, ns from the origin.
+    pub start: i64,
+    /// End (not included).
+    pub end: i64,
+    /// Its slice.
+    pub slice: SliceId,
+}
+
+/// A value over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counter {
+    /// Row of the processes.
+    pub process: u32,
+    /// Row of the sites: category and name.
+    pub site: u32,
+    /// When, ns from the origin, in order.
+    pub time: VecDeque<i64>,
+    /// The value from then on.
+    pub value: VecDeque<f64>,
+}
+
+/// Counters found by what they count.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    rows: Vec<Counter>,
+    by_key: FxHashMap<(u32, u32), u32>,
+}
+
+impl Counters {
+    pub(crate) fn rows(&self) -> &[Counter] {
+        &self.rows
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.rows
+            .iter()
+            .map(|c| c.time.capacity() * 8 + c.value.capacity() * 8)
+            .sum()
+    }
+
+    /// Adds a point at its place in time (threads that share a counter arrive a little out of order).
+    /// Gives back how many old points were given up to keep at most `keep`.
+    pub(crate) fn push(
+        &mut self,
+        process: u32,
+        site: u32,
+        time: i64,
+        value: f64,
+        keep: usize,
+    ) -> u64 {
+        let rows = &mut self.rows;
+        let row = *self.by_key.entry((process, site)).or_insert_with(|| {
+            rows.push(Counter {
+                process,
+                site,
+                time: VecDeque::new(),
+                value: VecDeque::new(),
+            });
+            rows.len() as u32 - 1
+        });
+        let counter = &mut self.rows[row as usize];
+        let at = match counter.time.back() {
+            Some(last) if *last > time => counter.time.partition_point(|t| *t <= time),
+            _ => counter.time.len(),
+        };
+        counter.time.insert(at, time);
+        counter.value.insert(at, value);
+        if counter.time.len() <= keep {
+            return 0;
+        }
+        counter.time.pop_front();
+        counter.value.pop_front();
+        1
+    }
+}
+
+/// One end of an arrow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowEnd {
+    /// Where.
+    pub track: TrackId,
+    /// When, ns from the origin.
+    pub time: i64,
+}
+
+/// An arrow from one place in time to another. The other end may not have come (yet).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Row of the sites.
+    pub site: u32,
+    /// What pairs the two ends.
+    pub correlation: u32,
+    /// Tail.
+    pub from: Option<FlowEnd>,
+    /// Head.
+    pub to: Option<FlowEnd>,
+}
+
+/// Flows, paired by (site, correlation) and never by order.
+#[derive(Debug, Default)]
+pub(crate) struct Flows {
+    rows: VecDeque<Flow>,
+    evicted: u64,
+    /// Ordinals of flows of which one end is missing.
+    pending: FxHashMap<(u32, u32), u64>,
+}
+
+impl Flows {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Flow> + '_ {
+        self.rows.iter()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<Flow>()
+    }
+
+    /// Adds an end. Gives back how many old flows were given up to keep at most `keep`.
+    pub(crate) fn push(
+        &mut self,
+        site: u32,
+        correlation: u32,
+        end: FlowEnd,
+        is_tail: bool,
+        keep: usize,
+    ) -> u64 {
+        let ordinal = self.pending.get(&(site, correlation)).copied();
+        let waiting =
+            ordinal.and_then(|o| self.rows.get_mut(o.checked_sub(self.evicted)? as usize));
+        if let Some(flow) = waiting {
+            let slot = if is_tail {
+                &mut flow.from
+            } else {
+                &mut flow.to
+            };
+            if slot.is_none() {
+                *slot = Some(end);
+                self.pending.remove(&(site, correlation));
+                return 0;
+            }
+        }
+        let (from, to) = if is_tail {
+            (Some(end), None)
+        } else {
+            (None, Some(end))
+        };
+        self.pending
+            .insert((site, correlation), self.evicted + self.rows.len() as u64);
+        self.rows.push_back(Flow {
+            site,
+            correlation,
+            from,
+            to,
+        });
+        if self.rows.len() <= keep {
+            return 0;
+        }
+        if let Some(old) = self.rows.pop_front()
+            && self.pending.get(&(old.site, old.correlation)) == Some(&self.evicted)
+        {
+            self.pending.remove(&(old.site, old.correlation));
+        }
+        self.evicted += 1;
+        1
+    }
+}
+
+/// Memory of a device that was taken or given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryEvent {
+    /// When, ns from the origin.
+    pub time: i64,
+    /// Which thread did it.
+    pub track: TrackId,
+    /// Row of the sites: its name is the device.
+    pub site: u32,
+    /// Row of the nodes, or `u32::MAX`.
+    pub node: u32,
+    /// Bytes taken; negative when given back.
+    pub bytes: i64,
+}
+
+/// What a warning is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WarningKind {
+    /// A producer's ring was full: events are missing.
+    Dropped,
+    /// A file has damaged parts, which were skipped.
+    Damage,
+    /// A file's last chunk was cut in the middle of being written.
+    TornTail,
+    /// A file could not be read or written.
+    Io,
+    /// The trace reached its size limit.
+    SizeLimit,
+    /// A time could not be placed.
+    Clock,
+    /// Events refer to names that the trace does not have.
+    UnknownName,
+    /// Slices were clipped because all lanes were taken.
+    Clipped,
+    /// Old slices or events were given up to stay in the memory budget.
+    Evicted,
+    /// The collector ended without finishing the trace; what was left in the rings was read.
+    Recovered,
+}
+
+/// Something that the user has to know, with how often it happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// What it is about.
+    pub kind: WarningKind,
+    /// The file or thread.
+    pub source: String,
+    /// How many.
+    pub count: u64,
+    /// The sentence.
+    pub text: String,
+}
+
+/// Warnings, one line per kind and source.
+#[derive(Debug, Default)]
+pub(crate) struct Warnings {
+    rows: Vec<Warning>,
+}
+
+impl Warnings {
+    pub(crate) fn rows(&self) -> &[Warning] {
+        &self.rows
+    }
+
+    /// Sets the line of this kind and source. True if it changed.
+    pub(crate) fn set(&mut self, warning: Warning) -> bool {
+        let row = self
+            .rows
+            .iter_mut()
+            .find(|w| w.kind == warning.kind && w.source == warning.source);
+        match row {
+            Some(row) if *row == warning => false,
+            Some(row) => {
+                *row = warning;
+                true
+            }
+            None => {
+                self.rows.push(warning);
+                true
+            }
+        }
+    }
+}
