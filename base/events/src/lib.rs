@@ -1,1 +1,44 @@
 //! Events of a running program: clock, ids, the event record, per-thread rings in files, the tracing layer.
+//!
+//! A program that links this crate can be recorded: [`start`] (or [`start_from_env`] with `STEPSCOPE_TRACE=DIR`)
+//! makes every thread write its events to a bounded ring in a file of the trace folder, and another process drains
+//! those rings while the program runs. A `kill -9` of the program loses nothing that was emitted, because the
+//! rings are shared file mappings. While recording is off an emitting call costs one relaxed load.
+//!
+//! ```
+//! let dir = tempfile::tempdir()?;
+//! let session = events::start(dir.path(), events::Options::default())?;
+//! {
+//!     let _slice = events::slice(events::site!("app", "load"));   // emitted when it goes out of scope
+//!     events::counter(events::site!("app", "rows"), 17.0);
+//! }
+//! drop(session);                                                  // stop: names and clock are complete on disk
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Reading order: [`clock`], [`record`], [`names`], [`mod@ring`], [`control`], [`meta`], [`emit`], [`session`], [`layer`].
+//! Files are little-endian; Unix only (shared file mappings, `CLOCK_MONOTONIC_RAW`).
+//!
+//! # Fork
+//!
+//! A forked child shares the parent's ring mappings but not its ring positions, so recording is switched off
+//! in the child; a child that `exec`s a program may record as itself.
+
+pub mod clock;
+pub mod control;
+pub mod emit;
+pub mod layer;
+pub mod meta;
+pub mod names;
+pub mod record;
+pub mod ring;
+pub mod session;
+
+pub use clock::{Anchor, TicksToNs, now};
+pub use emit::{
+    SliceGuard, alloc, counter, counter_at, emit_close, emit_slice, flow_in, flow_out, free,
+    instant, is_on, open, slice, slice_of,
+};
+pub use names::{NodeId, SiteId, node, site};
+pub use record::{Event, Kind, Record};
+pub use session::{Options, Session, StartError, start, start_from_env};

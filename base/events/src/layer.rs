@@ -1,0 +1,104 @@
+//! A `tracing_subscriber` layer: any program's spans become slices and its events instants, in the same rings.
+//!
+//! A span gives one slice for each time it is entered, on the thread that enters it, with the span's target as category and its name as name;
+//! an event gives an instant. Fields are not recorded. Nothing is allocated after a thread's first span.
+//!
+//! ```
+//! use tracing_subscriber::layer::SubscriberExt;
+//! let subscriber = tracing_subscriber::registry().with(events::layer::EventsLayer::new());
+//! tracing::subscriber::with_default(subscriber, || {
+//!     let _span = tracing::info_span!("load").entered();
+//!     tracing::info!("half way");
+//! });
+//! ```
+
+use crate::emit::{self, SliceGuard};
+use crate::names::{self, NodeId, SiteId};
+use std::cell::{Cell, RefCell};
+use tracing::span::Id;
+use tracing::{Event, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Spans of one thread that may be entered at once; further ones are not recorded.
+const MAX_ENTERED: usize = 128;
+
+/// The layer. Add it to a registry; it records whenever the process does ([`crate::start`]).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EventsLayer(());
+
+impl EventsLayer {
+    /// The layer.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(())
+    }
+}
+
+/// Call sites that a thread has met, by the address of their metadata.
+struct SiteCache([Cell<(usize, SiteId)>; 256]);
+
+impl SiteCache {
+    /// The id of a call site, without a lock when the thread met it lately.
+    #[inline]
+    fn site(&self, metadata: &'static Metadata<'static>) -> SiteId {
+        let key = std::ptr::from_ref(metadata).addr();
+        // Metadata are statics of over 100 bytes: the low bits say little.
+        let place = &self.0[key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56 & 0xff];
+        let (found, site) = place.get();
+        if found == key {
+            return site;
+        }
+        let site = names::site(metadata.target(), metadata.name());
+        place.set((key, site));
+        site
+    }
+}
+
+thread_local! {
+    static SITES: SiteCache = const { SiteCache([const { Cell::new((0, SiteId::OTHER)) }; 256]) };
+    /// The spans that the thread is in, innermost last.
+    static ENTERED: RefCell<Vec<(u64, SliceGuard)>> = const { RefCell::new(Vec::new()) };
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventsLayer {
+    fn on_enter(&self, id: &Id, ctx: Context<'_, S>) {
+        if !emit::is_on() {
+            return;
+        }
+        let Some(metadata) = ctx.metadata(id) else {
+            return;
+        };
+        // Both fail only while the thread ends.
+        let Ok(site) = SITES.try_with(|sites| sites.site(metadata)) else {
+            return;
+        };
+        let _ = ENTERED.try_with(|entered| {
+            let mut entered = entered.borrow_mut();
+            if entered.len() < MAX_ENTERED {
+                entered.push((id.into_u64(), emit::slice_of(site, NodeId::NONE)));
+            }
+        });
+    }
+
+    fn on_exit(&self, id: &Id, _: Context<'_, S>) {
+        let _ = ENTERED.try_with(|entered| {
+            let mut entered = entered.borrow_mut();
+            // The last one, nearly always; spans may be left in any order.
+            if let Some(at) = entered
+                .iter()
+                .rposition(|(entered, _)| *entered == id.into_u64())
+            {
+                drop(entered.remove(at));
+            }
+        });
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if emit::is_on()
+            && let Ok(site) = SITES.try_with(|sites| sites.site(event.metadata()))
+        {
+            emit::instant(site, 0);
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The event record: 32 bytes, what a producer writes once per event.
+//!
+//! ```text
+//! byte  0        8      12     16     20            24            32
+//!       | begin  | dur  | site | node | correlation |     arg     |
+//!         u64      u32    u32    u32    u32           u64            little-endian
+//! ```
+//!
+//! `begin` is in ticks ([`crate::clock::now`]), `dur` in ticks. The site word:
+//!
+//! ```text
+//! bit 31      28 27       24 23                     0
+//!     |  kind   |  depth    |       site id         |
+//! ```
+//!
+//! `depth` is how many slices were open around this one on its thread, 15 meaning 15 or more.
+//!
+//! A slice of `u32::MAX` ticks or more (1.4 s at 3 GHz) takes two records, published together: a [`Kind::LongSlice`]
+//! record whose `arg` is the duration, then the slice itself with `dur = u32::MAX` and its own `arg`. Either one alone
+//! (after damage) still says when the slice began. [`Decoder`] joins them.
+
+use crate::names::{NodeId, SiteId};
+use bytemuck::{Pod, Zeroable};
+
+/// What an event is; four bits of the site word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// An interval on the emitting thread.
+    Slice = 0,
+    /// A point in time.
+    Instant = 1,
+    /// A value from now on; `arg` holds the bits of an `f64`.
+    Counter = 2,
+    /// An arrow begins here; `correlation` joins it with its end.
+    FlowOut = 3,
+    /// An arrow ends here.
+    FlowIn = 4,
+    /// `arg` bytes were allocated.
+    Alloc = 5,
+    /// `arg` bytes were freed.
+    Free = 6,
+    /// The duration (in `arg`) of the slice in the next record.
+    LongSlice = 14,
+}
+
+impl Kind {
+    /// The kind of a four-bit number; `None` for numbers that this version does not know.
+    #[must_use]
+    pub fn from_bits(bits: u32) -> Option<Self> {
+        Some(match bits {
+            0 => Self::Slice,
+            1 => Self::Instant,
+            2 => Self::Counter,
+            3 => Self::FlowOut,
+            4 => Self::FlowIn,
+            5 => Self::Alloc,
+            6 => Self::Free,
+            14 => Self::LongSlice,
+            _ => return None,
+        })
+    }
+}
+
+/// The deepest depth that a record tells apart.
+pub const MAX_DEPTH: u32 = 15;
+
+/// The site word of a record: kind, depth (saturating at [`MAX_DEPTH`]) and site id.
+#[inline]
+#[must_use]
+pub fn site_word(kind: Kind, depth: u32, site: SiteId) -> u32 {
+    let depth = if depth > MAX_DEPTH { MAX_DEPTH } else { depth };
+    (kind as u32) << 28 | depth << 24 | site.get()
+}
+
+/// One event as it lies in rings and trace files; the module header draws it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Record {
+    /// When it began, ticks.
+    pub begin: u64,
+    /// How long it took, ticks; zero for points; `u32::MAX` when a [`Kind::LongSlice`] before it tells.
+    pub dur: u32,
+    /// Kind, depth and site id.
+    pub site: u32,
+    /// The graph node, or [`NodeId::NONE`]'s number.
+    pub node: u32,
+    /// What it belongs together with; the category of the site says in which sense.
+    pub correlation: u32,
+    /// A value; the category of the site says which.
+    pub arg: u64,
+}
+
+const _: () = assert!(size_of::<Record>() == 32);
+
+impl Record {
+    /// The kind, or `None` for one that this version does not know.
+    #[must_use]
+    pub fn kind(&self) -> Option<Kind> {
+        Kind::from_bits(self.site >> 28)
+    }
+
+    /// How many slices were open around it, at most [`MAX_DEPTH`].
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.site >> 24 & 0xf
+    }
+
+    /// The call site.
+    #[must_use]
+    pub fn site_id(&self) -> SiteId {
+        SiteId::from_bits(self.site)
+    }
+
+    /// The graph node.
+    #[must_use]
+    pub fn node_id(&self) -> NodeId {
+        NodeId::new(self.node)
+    }
+
+    pub(crate) fn words(self) -> [u64; 4] {
+        bytemuck::cast(self)
+    }
+
+    pub(crate) fn from_words(words: [u64; 4]) -> Self {
+        bytemuck::cast(words)
+    }
+}
+
+/// An event as readers want it: long slices joined, the site word taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What it is; never [`Kind::LongSlice`].
+    pub kind: Kind,
+    /// How many slices were open around it, at most [`MAX_DEPTH`].
+    pub depth: u32,
+    /// The call site.
+    pub site: SiteId,
+    /// The graph node or [`NodeId::NONE`].
+    pub node: NodeId,
+    /// When it began, ticks.
+    pub begin: u64,
+    /// How long it took, ticks.
+    pub dur: u64,
+    /// What it belongs together with.
+    pub correlation: u32,
+    /// Its value; the bits of an `f64` for a counter.
+    pub arg: u64,
+}
+
+/// Turns the records of one ring, in order, into events.
+#[derive(Clone, Debug, Default)]
+pub struct Decoder {
+    long: Option<Record>,
+    unknown: u64,
+}
+
+impl Decoder {
+    /// The event that this record completes; `None` for the first half of a long slice and for kinds of later versions
+    /// (counted in [`unknown`](Self::unknown)).
+    pub fn push(&mut self, record: Record) -> Option<Event> {
+        let long = self.long.take();
+        let Some(kind) = record.kind() else {
+            self.unknown += 1;
+            return None;
+        };
+        if kind == Kind::LongSlice {
+            self.long = Some(record);
+            return None;
+        }
+        let joined = long
+            .filter(|l| kind == Kind::Slice && l.begin == record.begin && record.dur == u32::MAX);
+        Some(Event {
+            kind,
+            depth: record.depth(),
+            site: record.site_id(),
+            node: record.node_id(),
+            begin: record.begin,
+            dur: joined.map_or(u64::from(record.dur), |l| l.arg),
+            correlation: record.correlation,
+            arg: record.arg,
+        })
+    }
+
+    /// How many records had a kind that this version does not know.
+    #[must_use]
+    pub fn unknown(&self) -> u64 {
+        self.unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn bytes_are_as_drawn() {
+        let record = Record {
+            begin: 0x0807_0605_0403_0201,
+            dur: 0x0c0b_0a09,
+            site: site_word(Kind::Counter, 3, SiteId::from_bits(0x0a_0b0c)),
+            node: 0x1413_1211,
+            correlation: 0x1817_1615,
+            arg: 0x201f_1e1d_1c1b_1a19,
+        };
+        let mut want: Vec<u8> = (1..=32).collect();
+        want[12..16].copy_from_slice(&[0x0c, 0x0b, 0x0a, 0x23]);
+        assert_eq!(bytemuck::bytes_of(&record), want);
+    }
+
+    #[test]
+    fn long_slices_join_and_halves_survive() {
+        let word = |kind| site_word(kind, 2, SiteId::from_bits(7));
+        let long = Record {
+            begin: 50,
+            site: word(Kind::LongSlice),
+            arg: 1 << 40,
+            ..Record::default()
+        };
+        let rest = Record {
+            begin: 50,
+            dur: u32::MAX,
+            site: word(Kind::Slice),
+            arg: 9,
+            ..Record::default()
+        };
+        let mut decoder = Decoder::default();
+        assert_eq!(decoder.push(long), None);
+        let event = decoder.push(rest).unwrap();
+        assert_eq!((event.dur, event.arg, event.depth), (1 << 40, 9, 2));
+        // Without its first half the slice is at least that long; a first half does not leak into another slice.
+        assert_eq!(decoder.push(rest).unwrap().dur, u64::from(u32::MAX));
+        decoder.push(long);
+        assert_eq!(
+            decoder.push(Record { begin: 51, ..rest }).unwrap().dur,
+            u64::from(u32::MAX)
+        );
+        assert_eq!(
+            decoder.push(Record {
+                site: 9 << 28,
+                ..rest
+            }),
+            None
+        );
+        assert_eq!(decoder.unknown(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn site_word_round_trips(kind in 0u32..16, depth in 0u32..100, site in any::<u32>()) {
+            if let Some(kind) = Kind::from_bits(kind) {
+                let record = Record { site: site_word(kind, depth, SiteId::from_bits(site)), ..Record::default() };
+                prop_assert_eq!(record.kind(), Some(kind));
+                prop_assert_eq!(record.depth(), depth.min(MAX_DEPTH));
+                prop_assert_eq!(record.site_id().get(), site & 0xff_ffff);
+                prop_assert_eq!(Record::from_words(record.words()), record);
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The ring: what one thread emitted and nobody drained yet, in a mapped file `ring-PID-K.ring`.
+//!
+//! One producer (the thread), one consumer (the collector's process), no lock. The file is
+//!
+//! ```text
+//! byte 0     magic "STPRING1" u64, written last        producer's line   128  head u64: records ever published
+//!      8     header bytes u32 (4096)                                     136  dropped u64: records that found no room
+//!      12    capacity u32, records, a power of two                       144  finished u32: 1 after the last record
+//!      16    pid u32          20  tid u32                                consumer's line   256  tail u64: records ever taken
+//!      24    ring number K u32                                           264  retired u32: 1 after the file was removed
+//!      28    length of the name u32
+//!      32    thread name, 64 bytes                     384..2432         open-slice table: 64 entries of 32 bytes
+//!      96    zero                                      4096              capacity x 32 bytes: record i at slot i % capacity
+//! ```
+//!
+//! An entry of the open-slice table, one for each depth:
+//!
+//! ```text
+//! byte 0        8         16     20     24            32
+//!      | seq    | begin   | site | node |   zero      |
+//!        u64      u64       u32    u32                       seq % 4: 0 closed, 1 being written, 2 open
+//! ```
+//!
+//! **Protocol.** The producer stores a record with plain stores and publishes it with a release store of `head`; the
+//! consumer reads `head` (acquire), copies the records and gives their room back with a release store of `tail`. A full
+//! ring drops the new record and counts it. Neither ever waits for the other, and because the file is a shared mapping a
+//! published record is in the page cache, whatever happens to the process (not to the machine).
+//! The producer never trusts `tail`, and the consumer nothing in the file: a garbage `tail` looks like a full ring, a
+//! garbage `head` is damage, and neither can lead outside the mapping.
+//!
+//! Disk space is reserved when the file is made ([`file::reserve`]), so a full disk refuses the ring instead of killing
+//! the program with SIGBUS later. Whoever truncates a ring under a running program does kill it: nothing here does.
+
+pub(crate) mod file;
+mod reader;
+mod writer;
+
+pub use reader::{Drained, OpenSlice, Peek, RingError, RingInfo, RingReader, peek};
+pub(crate) use writer::RingFile;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"STPRING1");
+pub(crate) const HEADER_BYTES: usize = 4096;
+/// The largest capacity that a reader accepts and a producer makes: 2^24 records, 512 MiB.
+pub const MAX_RECORDS: u32 = 1 << 24;
+/// Depths that the open-slice table shows.
+pub const OPEN_DEPTHS: usize = 64;
+const NAME_BYTES: usize = 64;
+
+/// The mapped header. Everything is atomic: another process reads and writes it.
+#[repr(C)]
+pub(crate) struct Header {
+    pub(crate) magic: AtomicU64,
+    pub(crate) header_bytes: AtomicU32,
+    pub(crate) capacity: AtomicU32,
+    pub(crate) pid: AtomicU32,
+    pub(crate) tid: AtomicU32,
+    pub(crate) ring: AtomicU32,
+    pub(crate) name_len: AtomicU32,
+    pub(crate) name: [AtomicU64; NAME_BYTES / 8],
+    pad: [u64; 4],
+    pub(crate) producer: ProducerLine,
+    pub(crate) consumer: ConsumerLine,
+    pub(crate) open: [OpenEntry; OPEN_DEPTHS],
+}
+
+/// Written by the producer only. On cache lines of its own, two of them: the prefetcher fetches lines in pairs.
+#[repr(C, align(128))]
+pub(crate) struct ProducerLine {
+    pub(crate) head: AtomicU64,
+    pub(crate) dropped: AtomicU64,
+    pub(crate) finished: AtomicU32,
+}
+
+/// Written by the consumer only.
+#[repr(C, align(128))]
+pub(crate) struct ConsumerLine {
+    pub(crate) tail: AtomicU64,
+    pub(crate) retired: AtomicU32,
+}
+
+/// A slice that runs, or ran.
+#[repr(C)]
+pub(crate) struct OpenEntry {
+    seq: AtomicU64,
+    begin: AtomicU64,
+    site_node: AtomicU64,
+    zero: u64,
+}
+
+const _: () = assert!(
+    std::mem::offset_of!(Header, producer) == 128
+        && std::mem::offset_of!(Header, consumer) == 256
+        && std::mem::offset_of!(Header, open) == 384
+        && size_of::<Header>() == 384 + OPEN_DEPTHS * 32
+        && size_of::<Header>() <= HEADER_BYTES
+);
+
+impl OpenEntry {
+    /// Shows a slice as running. Only the producer writes entries.
+    #[inline]
+    pub(crate) fn open(&self, begin: u64, site: u32, node: u32) {
+        let seq = self.seq.load(Ordering::Relaxed) & !3;
+        self.seq.store(seq + 1, Ordering::Relaxed);
+        // A reader that sees any of the new fields must not see the old number on both sides.
+        std::sync::atomic::fence(Ordering::Release);
+        self.begin.store(begin, Ordering::Relaxed);
+        self.site_node
+            .store(u64::from(node) << 32 | u64::from(site), Ordering::Relaxed);
+        self.seq.store(seq + 2, Ordering::Release);
+    }
+
+    /// Shows that it ended.
+    #[inline]
+    pub(crate) fn close(&self) {
+        let seq = self.seq.load(Ordering::Relaxed) & !3;
+        self.seq.store(seq.wrapping_add(4), Ordering::Release);
+    }
+
+    /// The running slice (begin, site, node); `None` when there is none or it changed during the look.
+    fn get(&self) -> Option<(u64, u32, u32)> {
+        let seq = self.seq.load(Ordering::Acquire);
+        let (begin, site_node) = (
+            self.begin.load(Ordering::Relaxed),
+            self.site_node.load(Ordering::Relaxed),
+        );
+        std::sync::atomic::fence(Ordering::Acquire);
+        let same = self.seq.load(Ordering::Relaxed) == seq;
+        (seq & 3 == 2 && same).then_some((begin, site_node as u32, (site_node >> 32) as u32))
+    }
+}
+
+/// A record's place: four words, so that a copy taken while a hostile producer writes is only wrong, not undefined.
+#[repr(C)]
+pub(crate) struct Slot([AtomicU64; 4]);
+
+impl Slot {
+    #[inline]
+    pub(crate) fn store(&self, words: [u64; 4]) {
+        for (place, word) in self.0.iter().zip(words) {
+            place.store(word, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn load(&self) -> [u64; 4] {
+        [0, 1, 2, 3].map(|i| self.0[i].load(Ordering::Relaxed))
+    }
+}
+
+/// The path of a ring.
+#[must_use]
+pub fn path(trace_dir: &Path, pid: u32, ring: u32) -> PathBuf {
+    trace_dir.join(format!("ring-{pid}-{ring}.ring"))
+}
+
+/// The process and number of a ring, from its file's name; `None` for other files.
+#[must_use]
+pub fn parse_file_name(name: &str) -> Option<(u32, u32)> {
+    let (pid, ring) = name
+        .strip_prefix("ring-")?
+        .strip_suffix(".ring")?
+        .split_once('-')?;
+    Some((pid.parse().ok()?, ring.parse().ok()?))
+}

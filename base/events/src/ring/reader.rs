@@ -1,0 +1,376 @@
+//! Reading rings: draining as the consumer, or a look without consuming. Files are not trusted.
+
+use super::{HEADER_BYTES, Header, MAGIC, MAX_RECORDS, NAME_BYTES, OPEN_DEPTHS, Slot};
+use crate::names::{NodeId, SiteId};
+use crate::record::Record;
+use memmap2::MmapRaw;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+/// Why a ring cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RingError {
+    /// The file cannot be opened, read or mapped.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The producer has not finished making it: try again later.
+    #[error("the ring is being made")]
+    NotReady,
+    /// It is no ring, or one of another version.
+    #[error("not a ring of this version (magic {0:#018x})")]
+    Foreign(u64),
+    /// Its header contradicts itself or the file's length.
+    #[error("damaged ring header: {0}")]
+    Damaged(&'static str),
+}
+
+/// Who writes a ring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RingInfo {
+    /// The process.
+    pub pid: u32,
+    /// The operating system's thread id.
+    pub tid: u32,
+    /// The ring's number in its process.
+    pub ring: u32,
+    /// The thread's name; empty when it has none.
+    pub name: String,
+    /// Records that it holds, a power of two.
+    pub capacity: u32,
+}
+
+/// A slice that began and has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenSlice {
+    /// When it began, ticks.
+    pub begin: u64,
+    /// The call site.
+    pub site: SiteId,
+    /// The graph node or [`NodeId::NONE`].
+    pub node: NodeId,
+    /// How many slices are open around it.
+    pub depth: u32,
+}
+
+/// What one [`RingReader::drain`] took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// Records appended.
+    pub records: usize,
+    /// Whether the positions made no sense; what was in the ring is given up.
+    pub damaged: bool,
+}
+
+/// Words of a header's fixed part; the same for a mapped and for a read one.
+fn parse_fixed(words: &[u64; 12], file_len: u64) -> Result<RingInfo, RingError> {
+    let half = |i: usize| (words[i / 2] >> (32 * (i % 2))) as u32;
+    match words[0] {
+        MAGIC => {}
+        0 => return Err(RingError::NotReady),
+        magic => return Err(RingError::Foreign(magic)),
+    }
+    let (header_bytes, capacity, name_len) = (half(2), half(3), half(7) as usize);
+    if header_bytes as usize != HEADER_BYTES {
+        return Err(RingError::Damaged("header size"));
+    }
+    if !capacity.is_power_of_two() || capacity > MAX_RECORDS {
+        return Err(RingError::Damaged("capacity"));
+    }
+    if file_len != HEADER_BYTES as u64 + u64::from(capacity) * 32 {
+        return Err(RingError::Damaged(
+            "the file's length is not that of its capacity",
+        ));
+    }
+    let name: Vec<u8> = words[4..]
+        .iter()
+        .flat_map(|w| w.to_le_bytes())
+        .take(name_len.min(NAME_BYTES))
+        .collect();
+    let name = String::from_utf8_lossy(&name).into_owned();
+    Ok(RingInfo {
+        pid: half(4),
+        tid: half(5),
+        ring: half(6),
+        name,
+        capacity,
+    })
+}
+
+/// The records between the positions, `None` when the positions make no sense.
+fn filled(head: u64, tail: u64, capacity: u32) -> Option<u64> {
+    head.checked_sub(tail).filter(|&n| n <= u64::from(capacity))
+}
+
+/// The consumer of a ring. One process at a time may drain ([`crate::control::Collector`] sees to it).
+pub struct RingReader {
+    map: MmapRaw,
+    path: PathBuf,
+    info: RingInfo,
+    tail: u64,
+}
+
+impl RingReader {
+    /// Opens a ring to drain it.
+    ///
+    /// # Errors
+    /// That the file is missing, not writable, not ready, or not a sound ring.
+    pub fn open(path: &Path) -> Result<Self, RingError> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let len = file.metadata()?.len();
+        if len < HEADER_BYTES as u64 {
+            return Err(if len == 0 {
+                RingError::NotReady
+            } else {
+                RingError::Damaged("shorter than a header")
+            });
+        }
+        let map = MmapRaw::map_raw(&file)?;
+        if map.len() as u64 != len {
+            return Err(RingError::NotReady); // it grew between the two calls
+        }
+        // SAFETY: the mapping is page-aligned and longer than a header, which is all atomics and padding.
+        let header = unsafe { &*map.as_ptr().cast::<Header>() };
+        let mut words = [header.magic.load(Ordering::Acquire); 12];
+        for (i, word) in words.iter_mut().enumerate().skip(1) {
+            // SAFETY: 12 words lie inside the header, which is 8-byte aligned.
+            *word = unsafe { &*map.as_ptr().cast::<std::sync::atomic::AtomicU64>().add(i) }
+                .load(Ordering::Relaxed);
+        }
+        let info = parse_fixed(&words, len)?;
+        let tail = header.consumer.tail.load(Ordering::Relaxed);
+        Ok(Self {
+            path: path.to_owned(),
+            info,
+            tail,
+            map,
+        })
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: as in `open`, which checked the length.
+        unsafe { &*self.map.as_ptr().cast::<Header>() }
+    }
+
+    /// The slots; as many as the capacity, which `open` compared with the length.
+    fn slots(&self) -> &[Slot] {
+        // SAFETY: `open` checked that the mapping holds the header and `capacity` slots; slots are atomics.
+        unsafe {
+            std::slice::from_raw_parts(
+                self.map.as_ptr().add(HEADER_BYTES).cast::<Slot>(),
+                self.info.capacity as usize,
+            )
+        }
+    }
+
+    /// Who writes it.
+    #[must_use]
+    pub fn info(&self) -> &RingInfo {
+        &self.info
+    }
+
+    /// Where the file is (or was, once retired).
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends every published record to `out` and gives its room back to the producer. At most a ring's capacity.
+    pub fn drain(&mut self, out: &mut Vec<Record>) -> Drained {
+        let head = self.header().producer.head.load(Ordering::Acquire);
+        let Some(n) = filled(head, self.tail, self.info.capacity) else {
+            // Somebody else wrote here. Begin again where the producer says it is.
+            self.tail = head;
+            self.header().consumer.tail.store(head, Ordering::Release);
+            return Drained {
+                records: 0,
+                damaged: true,
+            };
+        };
+        self.copy(head, out);
+        // Release: the producer that sees the new tail may overwrite what the copy has read.
+        self.header().consumer.tail.store(head, Ordering::Release);
+        self.tail = head;
+        Drained {
+            records: n as usize,
+            damaged: false,
+        }
+    }
+
+    /// As [`drain`](Self::drain), but nothing is consumed.
+    pub fn peek(&self, out: &mut Vec<Record>) -> Drained {
+        let head = self.header().producer.head.load(Ordering::Acquire);
+        let Some(n) = filled(head, self.tail, self.info.capacity) else {
+            return Drained {
+                records: 0,
+                damaged: true,
+            };
+        };
+        self.copy(head, out);
+        Drained {
+            records: n as usize,
+            damaged: false,
+        }
+    }
+
+    /// Copies the records from `tail` to `head`, at most `capacity` of them.
+    fn copy(&self, head: u64, out: &mut Vec<Record>) {
+        let (slots, mask) = (self.slots(), u64::from(self.info.capacity) - 1);
+        // Two runs without wrap-around; both lie inside the slots because of the mask.
+        let n = (head - self.tail) as usize;
+        let from = (self.tail & mask) as usize;
+        let first = n.min(slots.len() - from);
+        out.reserve(n);
+        for run in [&slots[from..from + first], &slots[..n - first]] {
+            out.extend(run.iter().map(|slot| Record::from_words(slot.load())));
+        }
+    }
+
+    /// Records waiting to be drained, as far as the positions make sense.
+    #[must_use]
+    pub fn pending(&self) -> u64 {
+        filled(
+            self.header().producer.head.load(Ordering::Acquire),
+            self.tail,
+            self.info.capacity,
+        )
+        .unwrap_or(0)
+    }
+
+    /// Records ever published, the drained ones included.
+    #[must_use]
+    pub fn published(&self) -> u64 {
+        self.header().producer.head.load(Ordering::Acquire)
+    }
+
+    /// Records that found the ring full, since it was made. Published + dropped = emitted.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.header().producer.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Whether the thread ended or recording stopped: after a drain that follows this answer the ring is empty for good.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.header().producer.finished.load(Ordering::Acquire) != 0
+    }
+
+    /// The slices that run now, outermost first. A slice may be both here and among the records for a moment:
+    /// its record is published before its entry closes.
+    #[must_use]
+    pub fn open_slices(&self) -> Vec<OpenSlice> {
+        let entries = self.header().open.iter().zip(0..);
+        entries
+            .filter_map(|(entry, depth)| entry.get().map(|found| open_slice(found, depth)))
+            .collect()
+    }
+
+    /// Removes the file of a finished, drained ring and tells its process, which then gives up the mapping. Until then
+    /// the ring counts against the process's limit.
+    ///
+    /// # Errors
+    /// That the file cannot be removed.
+    pub fn retire(self) -> io::Result<()> {
+        std::fs::remove_file(&self.path)?;
+        self.header().consumer.retired.store(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+fn open_slice((begin, site, node): (u64, u32, u32), depth: u32) -> OpenSlice {
+    OpenSlice {
+        begin,
+        site: SiteId::from_bits(site),
+        node: NodeId::new(node),
+        depth,
+    }
+}
+
+/// What a ring held at one moment.
+#[derive(Clone, Debug)]
+pub struct Peek {
+    /// Who wrote it.
+    pub info: RingInfo,
+    /// The position of the first of `records`: how many were drained before.
+    pub first: u64,
+    /// Published records that nobody has drained.
+    pub records: Vec<Record>,
+    /// Records that found the ring full.
+    pub dropped: u64,
+    /// Whether the thread ended or recording stopped.
+    pub finished: bool,
+    /// Slices that ran, outermost first.
+    pub open: Vec<OpenSlice>,
+    /// Whether the positions made no sense; `records` is empty then.
+    pub damaged: bool,
+}
+
+/// Looks into a ring without consuming, without write permission and without mapping it (so a file that is cut while it is
+/// read gives an error, not a signal): for rings whose producer is dead or whose consumer is somebody else.
+///
+/// # Errors
+/// That the file is missing or not a sound ring.
+pub fn peek(path: &Path) -> Result<Peek, RingError> {
+    let file = File::open(path)?;
+    let mut page = [0; HEADER_BYTES];
+    file.read_exact_at(&mut page, 0)
+        .map_err(|e| match e.kind() {
+            io::ErrorKind::UnexpectedEof => RingError::Damaged("shorter than a header"),
+            _ => e.into(),
+        })?;
+    let word = |at: usize| page[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
+    let info = parse_fixed(
+        &std::array::from_fn(|i| word(8 * i)),
+        file.metadata()?.len(),
+    )?;
+    let (head, tail) = (word(128), word(256));
+    let open = (0..OPEN_DEPTHS)
+        .map(|depth| (depth, 384 + 32 * depth))
+        .filter(|&(_, at)| word(at) & 3 == 2);
+    let open = open.map(|(depth, at)| {
+        let site_node = word(at + 16);
+        open_slice(
+            (word(at + 8), site_node as u32, (site_node >> 32) as u32),
+            depth as u32,
+        )
+    });
+    let mut peek = Peek {
+        first: tail,
+        records: Vec::new(),
+        dropped: word(136),
+        finished: word(144) as u32 != 0,
+        open: open.collect(),
+        damaged: false,
+        info,
+    };
+    match filled(head, tail, peek.info.capacity) {
+        None => peek.damaged = true,
+        Some(n) => peek.read_records(&file, n)?,
+    }
+    Ok(peek)
+}
+
+impl Peek {
+    /// Reads `n` records from position `first` on, then leaves out those that a consumer took meanwhile: only their
+    /// places may have been written again.
+    fn read_records(&mut self, file: &File, n: u64) -> io::Result<()> {
+        let mask = u64::from(self.info.capacity) - 1;
+        let from = self.first & mask;
+        let run = n.min(u64::from(self.info.capacity) - from) as usize;
+        self.records = vec![Record::default(); n as usize];
+        let (front, back) = self.records.split_at_mut(run);
+        file.read_exact_at(
+            bytemuck::cast_slice_mut(front),
+            HEADER_BYTES as u64 + from * 32,
+        )?;
+        file.read_exact_at(bytemuck::cast_slice_mut(back), HEADER_BYTES as u64)?;
+        let mut tail = [0; 8];
+        file.read_exact_at(&mut tail, 256)?;
+        let taken = u64::from_le_bytes(tail).saturating_sub(self.first).min(n);
+        self.records.drain(..taken as usize);
+        self.first += taken;
+        Ok(())
+    }
+}

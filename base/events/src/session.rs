@@ -1,0 +1,377 @@
+//! Recording sessions: starting and stopping, the rings of the threads, and the keeper thread.
+//!
+//! A process has at most one session. The keeper wakes every 10 ms: it follows the control page's switch, adds what was lost to the page,
+//! gives up rings that the collector retired, and writes a clock anchor every second (more often at the beginning).
+
+use crate::clock;
+use crate::control::{Control, ControlError, ENV, Lost};
+use crate::emit::{LOST, OFF, STATE, detach};
+use crate::meta::{self, Entry};
+use crate::names;
+use crate::ring::RingFile;
+use std::cell::RefCell;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How a process records.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Records per thread's ring, rounded up to a power of two. The default, 65,536, takes 2 MiB of disk and memory per
+    /// thread and holds 1-3 ms of the busiest, hundreds of milliseconds of a usual thread.
+    pub ring_records: u32,
+    /// Rings that may exist at once; events of further threads are counted as lost.
+    pub max_rings: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            ring_records: 1 << 16,
+            max_rings: 1024,
+        }
+    }
+}
+
+/// Why recording did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The process already records; stop that session first.
+    #[error("this process already records into {0}")]
+    AlreadyRecording(PathBuf),
+    /// The folder cannot be made.
+    #[error("cannot make the trace folder {0}: {1}")]
+    Folder(PathBuf, #[source] io::Error),
+    /// The control page cannot be used.
+    #[error("cannot record into {0}: {1}")]
+    Control(PathBuf, #[source] ControlError),
+    /// The meta file cannot be made.
+    #[error("cannot write {0}: {1}")]
+    Meta(PathBuf, #[source] io::Error),
+    /// The system gives no thread.
+    #[error("cannot start the keeper thread: {0}")]
+    Keeper(#[source] io::Error),
+}
+
+/// What the session's threads share.
+struct Shared {
+    trace_dir: PathBuf,
+    options: Options,
+    generation: u32,
+    control: Control,
+    /// Rings that exist, the finished ones included until the collector retires them.
+    rings: Mutex<Rings>,
+    lost_threads: AtomicU64,
+    stopping: AtomicBool,
+}
+
+#[derive(Default)]
+struct Rings {
+    alive: Vec<Arc<RingFile>>,
+    next: u32,
+}
+
+static SESSION: Mutex<Option<Arc<Shared>>> = Mutex::new(None);
+static GENERATIONS: AtomicU32 = AtomicU32::new(OFF + 1);
+/// Set in a forked child, where the rings belong to the parent.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The thread's ring. When the thread ends the ring is finished.
+struct Owned(Option<Arc<RingFile>>);
+
+thread_local! {
+    static OWNED: RefCell<Owned> = const { RefCell::new(Owned(None)) };
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        detach(true);
+        if let Some(ring) = self.0.take().filter(|_| !FORKED.load(Ordering::Relaxed)) {
+            ring.finish();
+        }
+    }
+}
+
+/// Gives the thread a ring of session `generation` and hands it to `attach`, `None` when it can have none.
+/// Returns false, without attaching, when that session is over or the thread is ending.
+pub(crate) fn with_thread_ring(generation: u32, attach: impl FnOnce(Option<&RingFile>)) -> bool {
+    let Some(shared) = lock(&SESSION)
+        .clone()
+        .filter(|s| s.generation == generation)
+    else {
+        return false;
+    };
+    let attached = OWNED.try_with(|owned| {
+        detach(false);
+        let ring = shared.new_ring();
+        if let Some(old) = std::mem::replace(&mut owned.borrow_mut().0, ring.clone()) {
+            old.finish();
+        }
+        if ring.is_none() {
+            shared.lost_threads.fetch_add(1, Ordering::Relaxed);
+        }
+        attach(ring.as_deref());
+    });
+    if attached.is_err() {
+        detach(true);
+    }
+    attached.is_ok()
+}
+
+fn thread_id() -> u32 {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: gettid takes nothing and cannot fail.
+        unsafe { libc::gettid() }.cast_unsigned()
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        0
+    }
+}
+
+impl Shared {
+    fn new_ring(&self) -> Option<Arc<RingFile>> {
+        let (tid, thread) = (thread_id(), std::thread::current());
+        let name = thread.name().unwrap_or_default();
+        let mut rings = lock(&self.rings);
+        rings.alive.retain(|ring| !ring.is_retired());
+        if rings.alive.len() >= self.options.max_rings as usize {
+            return None;
+        }
+        let (number, ring) = loop {
+            let number = rings.next;
+            rings.next = number.checked_add(1)?;
+            match RingFile::create(
+                &self.trace_dir,
+                number,
+                self.options.ring_records,
+                tid,
+                name,
+            ) {
+                // An earlier session, or an earlier process of this id, left one of this number.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                result => break (number, Arc::new(result.ok()?)),
+            }
+        };
+        rings.alive.push(Arc::clone(&ring));
+        drop(rings);
+        names::append(&Entry::Thread {
+            ring: number,
+            tid,
+            name: name.to_owned(),
+        });
+        Some(ring)
+    }
+
+    /// Adds what was lost since the last call to the control page.
+    fn report_lost(&self, meta: u64) {
+        let (events, threads) = (
+            LOST.swap(0, Ordering::Relaxed),
+            self.lost_threads.swap(0, Ordering::Relaxed),
+        );
+        if events + threads + meta > 0 {
+            self.control.add_lost(Lost {
+                events,
+                threads,
+                meta,
+            });
+        }
+    }
+
+    /// Follows the control page's switch.
+    fn follow_switch(&self) {
+        STATE.store(
+            if self.control.is_on() {
+                self.generation
+            } else {
+                OFF
+            },
+            Ordering::Relaxed,
+        );
+    }
+
+    /// The keeper thread.
+    fn keep(&self) {
+        // 10, 110 ms, then each second: early slices are converted well too.
+        let begin = clock::mono_now();
+        let mut next_anchor = begin + 10_000_000;
+        while !self.stopping.load(Ordering::Acquire) {
+            self.follow_switch();
+            self.report_lost(0);
+            lock(&self.rings).alive.retain(|ring| !ring.is_retired());
+            let now = clock::mono_now();
+            if now >= next_anchor {
+                names::append(&Entry::Anchor(clock::anchor()));
+                next_anchor = now + (10 * (now - begin)).clamp(10_000_000, 1_000_000_000);
+            }
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+        STATE.store(OFF, Ordering::Relaxed);
+    }
+}
+
+/// A recording in progress; dropping it stops recording and completes the files.
+#[must_use = "recording stops when the session is dropped"]
+pub struct Session {
+    shared: Arc<Shared>,
+    keeper: Option<JoinHandle<()>>,
+}
+
+impl Session {
+    /// Where it records.
+    #[must_use]
+    pub fn trace_dir(&self) -> &Path {
+        &self.shared.trace_dir
+    }
+
+    /// The folder's control page.
+    #[must_use]
+    pub fn control(&self) -> &Control {
+        &self.shared.control
+    }
+
+    /// Switches recording in this and all other processes of the folder, here at once.
+    pub fn switch(&self, on: bool) {
+        self.shared.control.switch(on);
+        self.shared.follow_switch();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        if let Some(keeper) = self.keeper.take() {
+            keeper.thread().unpark();
+            // A keeper that panicked has nothing more to say here.
+            let _ = keeper.join();
+        }
+        STATE.store(OFF, Ordering::Relaxed);
+        *lock(&SESSION) = None;
+        for ring in &lock(&self.shared.rings).alive {
+            ring.finish();
+        }
+        names::append(&Entry::Anchor(clock::anchor()));
+        self.shared.report_lost(names::stop_writing());
+    }
+}
+
+/// Starts recording this process into a trace folder, which is made if it is missing.
+///
+/// Records at once, unless the folder's control page exists and is switched off.
+///
+/// # Errors
+/// That the process records already, or that the folder cannot be written.
+pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> {
+    let mut current = lock(&SESSION);
+    if let Some(other) = &*current {
+        return Err(StartError::AlreadyRecording(other.trace_dir.clone()));
+    }
+    let here = |e| StartError::Folder(trace_dir.to_owned(), e);
+    std::fs::create_dir_all(trace_dir).map_err(here)?;
+    // Absolute: the program may change its working directory.
+    let trace_dir = std::path::absolute(trace_dir).map_err(here)?;
+    let control = Control::open_or_create(&trace_dir, true)
+        .map_err(|e| StartError::Control(trace_dir.clone(), e))?;
+    let pid = std::process::id();
+    let mut meta = meta::Writer::create(&trace_dir, pid)
+        .map_err(|e| StartError::Meta(meta::path(&trace_dir, pid), e))?;
+    let first = clock::anchor();
+    meta.append_all([process_entry(pid), Entry::Anchor(first)].into_iter());
+    let shared = Arc::new(Shared {
+        trace_dir,
+        options,
+        generation: GENERATIONS.fetch_add(1, Ordering::Relaxed),
+        control,
+        rings: Mutex::default(),
+        lost_threads: AtomicU64::new(0),
+        stopping: AtomicBool::new(false),
+    });
+    switch_off_in_forked_children();
+    let keeper = std::thread::Builder::new()
+        .name("events-keeper".to_owned())
+        .spawn({
+            let shared = Arc::clone(&shared);
+            move || shared.keep()
+        });
+    let keeper = keeper.map_err(StartError::Keeper)?;
+    names::write_to(meta);
+    *current = Some(Arc::clone(&shared));
+    shared.follow_switch();
+    Ok(Session {
+        shared,
+        keeper: Some(keeper),
+    })
+}
+
+fn process_entry(pid: u32) -> Entry {
+    let exe = std::env::current_exe().unwrap_or_default();
+    Entry::Process {
+        pid,
+        start_ns: clock::wall_now_ns(),
+        clock: clock::source(),
+        host: host_name(),
+        exe: exe.to_string_lossy().into_owned(),
+        args: std::env::args_os()
+            .skip(1)
+            .map(|a| a.to_string_lossy().into_owned())
+            .collect(),
+    }
+}
+
+fn host_name() -> String {
+    let mut buffer = [0u8; 256];
+    // SAFETY: the buffer is writable for its length less one, so that a zero always ends the name.
+    let status = unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) };
+    let end = buffer.iter().position(|&b| b == 0).unwrap_or(0);
+    if status == 0 {
+        String::from_utf8_lossy(&buffer[..end]).into_owned()
+    } else {
+        String::new()
+    }
+}
+
+/// Registers, once, that a forked child does not write to its parent's rings.
+fn switch_off_in_forked_children() {
+    extern "C" fn in_child() {
+        FORKED.store(true, Ordering::Relaxed);
+        STATE.store(OFF, Ordering::Relaxed);
+    }
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the handler only stores to two atomics, which is allowed after fork.
+        let status = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        debug_assert_eq!(status, 0, "only fails without memory");
+    });
+}
+
+static FROM_ENV: Mutex<Option<Session>> = Mutex::new(None);
+
+/// Starts recording into the folder that the environment variable `STEPSCOPE_TRACE` names, until the process exits.
+/// Returns whether it names one.
+///
+/// # Errors
+/// As [`start`]; a program will usually say so and go on.
+pub fn start_from_env() -> Result<bool, StartError> {
+    let Some(trace_dir) = std::env::var_os(ENV).filter(|dir| !dir.is_empty()) else {
+        return Ok(false);
+    };
+    let session = start(Path::new(&trace_dir), Options::default())?;
+    *lock(&FROM_ENV) = Some(session);
+    extern "C" fn at_exit() {
+        if !FORKED.load(Ordering::Relaxed) {
+            drop(lock(&FROM_ENV).take());
+        }
+    }
+    // SAFETY: the handler is a plain function; other threads may still emit while it runs, into mappings that stay.
+    let status = unsafe { libc::atexit(at_exit) };
+    debug_assert_eq!(status, 0, "only fails without memory");
+    Ok(true)
+}
