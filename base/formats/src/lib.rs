@@ -1,1 +1,15 @@
-//! File formats that several members read and write: GraphDef, Event and Summary protobufs, TFRecord framing.
+//! File formats that several members read and write.
+//!
+//! - [`proto`]: TensorFlow's GraphDef, Event and Summary messages, with the published field numbers.
+//! - [`tfrecord`]: the framing of event files, with a scanner that follows growing files and survives damage.
+//! - [`graph_file`]: graphs from `.pb`, `.pbtxt`, gzip of either, and event files.
+//! - [`histogram`]: TensorFlow's histogram buckets.
+//! - [`sniff`]: what a file or folder is, from its content.
+
+pub mod graph_file;
+pub mod histogram;
+pub mod proto;
+mod sniff;
+pub mod tfrecord;
+
+pub use sniff::{FileKind, Foreign, is_event_file_name, sniff};

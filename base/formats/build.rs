@@ -1,0 +1,24 @@
+//! Compiles the .proto files to Rust types and to the descriptor set that the text format needs; no `protoc`.
+
+use std::{env, error::Error, fs, path::PathBuf};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=proto");
+    let files = ["tensorflow/graph.proto", "tensorflow/event.proto"];
+    let compiled = protox::Compiler::new(["proto"])?
+        .include_imports(true)
+        .include_source_info(true)
+        .open_files(files)?
+        .file_descriptor_set();
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    fs::write(out.join("descriptors.bin"), prost_build_encode(&compiled))?;
+    // Ordered maps: the same graph gives the same bytes.
+    prost_build::Config::new()
+        .btree_map(["."])
+        .compile_fds(compiled)?;
+    Ok(())
+}
+
+fn prost_build_encode(set: &impl prost::Message) -> Vec<u8> {
+    set.encode_to_vec()
+}

@@ -1,0 +1,281 @@
+//! What a file or folder is, from its content.
+
+use std::{
+    fmt,
+    fs::{self, File},
+    io::{self, Read},
+    path::Path,
+};
+
+use flate2::read::MultiGzDecoder;
+
+use crate::{
+    graph_file,
+    tfrecord::{RecordScanner, Scan, begins_with_record},
+};
+
+/// How much of a file is looked at.
+const PREFIX: usize = 64 << 10;
+/// How many folder entries are looked at below a logdir: enough for any real one's first event file.
+const MAX_ENTRIES: usize = 100_000;
+/// How deep a logdir is looked into; symbolic links may make it endless.
+const MAX_DEPTH: usize = 32;
+
+/// What a path holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// TFRecords of `Event`; also an empty file that is named as one.
+    EventFile,
+    /// A binary GraphDef, perhaps gzipped, or a gzipped event file (which is read for its graph).
+    GraphDef,
+    /// A GraphDef in text form, perhaps gzipped.
+    GraphDefText,
+    /// A folder of `events`: control page, names, rings, chunks.
+    TraceFolder,
+    /// What `demo` and `train` write: `run.json`, `trace/`, event files.
+    RunFolder,
+    /// A folder with event files somewhere below.
+    Logdir,
+    /// None of these.
+    Unknown(Foreign),
+}
+
+/// What something is that cannot be opened. Reads like the end of a sentence: `not an event file, graph or trace (looks
+/// like PNG)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Foreign {
+    /// A file of no bytes.
+    Empty,
+    /// A folder with nothing in it that can be shown.
+    NothingInFolder,
+    /// Something known by its first bytes.
+    LooksLike(&'static str),
+    /// Anything else.
+    Unrecognised,
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("the file is empty"),
+            Self::NothingInFolder => f.write_str("no event file, graph or trace in this folder"),
+            Self::LooksLike(what) => {
+                write!(f, "not an event file, graph or trace (looks like {what})")
+            }
+            Self::Unrecognised => f.write_str("not an event file, graph or trace"),
+        }
+    }
+}
+
+/// What `path` holds, from the first 64 KiB of a file, or from the names and files below a folder.
+///
+/// # Errors
+/// When `path` does not exist or cannot be read.
+pub fn sniff(path: &Path) -> io::Result<FileKind> {
+    if fs::metadata(path)?.is_dir() {
+        sniff_folder(path)
+    } else {
+        sniff_file(path)
+    }
+}
+
+fn sniff_folder(path: &Path) -> io::Result<FileKind> {
+    // Fails here, with the reason, if the folder cannot be read.
+    fs::read_dir(path)?;
+    if path.join("run.json").is_file() || is_trace_folder(&path.join("trace")) {
+        return Ok(FileKind::RunFolder);
+    }
+    if is_trace_folder(path) {
+        return Ok(FileKind::TraceFolder);
+    }
+    let mut n_left = MAX_ENTRIES;
+    let has_events = has_event_file(path, MAX_DEPTH, &mut n_left);
+    Ok(if has_events {
+        FileKind::Logdir
+    } else {
+        FileKind::Unknown(Foreign::NothingInFolder)
+    })
+}
+
+/// A trace folder has a control page, or names or chunks that a finished run left.
+fn is_trace_folder(path: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(path) else {
+        return false;
+    };
+    entries.take(MAX_ENTRIES).flatten().any(|entry| {
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else {
+            return false;
+        };
+        let is_part = ["meta-", "chunks-"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+            && name.ends_with(".bin");
+        is_part || name.starts_with("ring-") && name.ends_with(".ring")
+    })
+}
+
+/// Whether a file below `path` is named like an event file. The name is what TensorBoard goes by: a folder of thousands
+/// of files is not opened file by file.
+fn has_event_file(path: &Path, depth: usize, n_left: &mut usize) -> bool {
+    let Ok(entries) = fs::read_dir(path) else {
+        return false;
+    };
+    let mut folders = Vec::new();
+    for entry in entries.flatten() {
+        if *n_left == 0 {
+            return false;
+        }
+        *n_left -= 1;
+        let is_folder = entry.path().is_dir();
+        if is_folder {
+            folders.push(entry.path());
+        } else if is_event_file_name(&entry.path()) {
+            return true;
+        }
+    }
+    depth > 0
+        && folders
+            .iter()
+            .any(|folder| has_event_file(folder, depth - 1, n_left))
+}
+
+/// Whether a file is named as an event file: TensorBoard's rule, `tfevents` anywhere in the name.
+pub fn is_event_file_name(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.to_string_lossy().contains("tfevents"))
+}
+
+fn sniff_file(path: &Path) -> io::Result<FileKind> {
+    let prefix = read_prefix(File::open(path)?)?;
+    if prefix.is_empty() {
+        let is_new = is_event_file_name(path);
+        return Ok(if is_new {
+            FileKind::EventFile
+        } else {
+            FileKind::Unknown(Foreign::Empty)
+        });
+    }
+    if prefix.starts_with(&[0x1f, 0x8b]) {
+        let unpacked = read_prefix(MultiGzDecoder::new(File::open(path)?)).unwrap_or_default();
+        return Ok(match sniff_bytes(&unpacked) {
+            FileKind::EventFile => FileKind::GraphDef,
+            kind @ (FileKind::GraphDef | FileKind::GraphDefText) => kind,
+            _ => FileKind::Unknown(Foreign::LooksLike("gzip")),
+        });
+    }
+    Ok(sniff_bytes(&prefix))
+}
+
+fn read_prefix(source: impl Read) -> io::Result<Vec<u8>> {
+    let mut prefix = Vec::new();
+    source.take(PREFIX as u64).read_to_end(&mut prefix)?;
+    Ok(prefix)
+}
+
+fn sniff_bytes(prefix: &[u8]) -> FileKind {
+    if begins_with_record(prefix) {
+        return FileKind::EventFile;
+    }
+    if let Some(what) = MAGICS.iter().find(|(magic, _)| prefix.starts_with(magic)) {
+        return FileKind::Unknown(Foreign::LooksLike(what.1));
+    }
+    if begins_with_graph(prefix) {
+        return FileKind::GraphDef;
+    }
+    if graph_file::looks_like_text(prefix) {
+        return sniff_text(prefix);
+    }
+    if has_record(prefix) {
+        FileKind::EventFile
+    } else {
+        FileKind::Unknown(Foreign::Unrecognised)
+    }
+}
+
+/// First bytes of what people drop by mistake.
+const MAGICS: &[(&[u8], &str)] = &[
+    (b"\x89PNG\r\n\x1a\n", "PNG"),
+    (b"\xff\xd8\xff", "JPEG"),
+    (b"GIF8", "GIF"),
+    (b"%PDF", "PDF"),
+    (b"PK\x03\x04", "zip"),
+    (b"\x7fELF", "an ELF program"),
+    (b"BZh", "bzip2"),
+    (b"\xfd7zXZ\0", "xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"SQLite format 3\0", "SQLite"),
+    (b"\x93NUMPY", "npy"),
+    (b"PAR1", "Parquet"),
+    (b"\x89HDF\r\n\x1a\n", "HDF5"),
+    (b"#!", "a script"),
+    (b"<?xml", "XML"),
+    (b"<!DOCTYPE", "HTML"),
+    (b"<html", "HTML"),
+    (b"{", "JSON"),
+    (b"[", "JSON"),
+];
+
+/// Text is a graph if its first word is a field of GraphDef.
+fn sniff_text(prefix: &[u8]) -> FileKind {
+    let text = String::from_utf8_lossy(prefix);
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty() && !line.starts_with('#'));
+    let word = line
+        .unwrap_or("")
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .next()
+        .unwrap_or("");
+    match word {
+        "node" | "versions" | "version" | "library" | "debug_info" => FileKind::GraphDefText,
+        _ => FileKind::Unknown(Foreign::LooksLike("text")),
+    }
+}
+
+/// Whether the first field is a node, versions or a library of a GraphDef, as far as the prefix shows.
+fn begins_with_graph(prefix: &[u8]) -> bool {
+    let Some((field, body)) = first_field(prefix) else {
+        return false;
+    };
+    match field {
+        // NodeDef begins with its name; FunctionDefLibrary with a function or a gradient.
+        1 => first_field(body).is_some_and(|(field, name)| field == 1 && is_name(name)),
+        2 => first_field(body).is_some_and(|(field, _)| field <= 3),
+        4 => body.len() <= 64 && body.first() == Some(&0x08),
+        _ => false,
+    }
+}
+
+fn is_name(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(u8::is_ascii_graphic)
+}
+
+/// The number and the content (cut where the input ends) of a leading length-delimited field.
+fn first_field(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (&tag, mut rest) = bytes.split_first()?;
+    if tag & 7 != 2 || tag & 0x80 != 0 {
+        return None;
+    }
+    let length = prost::encoding::decode_varint(&mut rest).ok()?;
+    let n = usize::try_from(length)
+        .unwrap_or(usize::MAX)
+        .min(rest.len());
+    Some((u32::from(tag >> 3), &rest[..n]))
+}
+
+/// Whether a whole record is anywhere in the prefix: an event file with a damaged beginning.
+fn has_record(prefix: &[u8]) -> bool {
+    let mut scanner = RecordScanner::default();
+    loop {
+        match scanner.scan(&prefix[scanner.offset() as usize..]) {
+            Scan::Record(_) => return true,
+            Scan::Damage(_) => {}
+            Scan::More => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
