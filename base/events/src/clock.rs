@@ -134,6 +134,12 @@ pub fn wall_now() -> f64 {
     wall_now_ns() as f64 / 1e9
 }
 
+/// CPU time that all threads of this process have used, nanoseconds: what a benchmark compares.
+#[must_use]
+pub fn cpu_now() -> i64 {
+    read(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 /// One instant on three clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Anchor {
