@@ -52,3 +52,16 @@ pub const CARD_CHART_TALL_H: f32 = 380.0;
 
 /// Slices and nodes narrower than this carry no label.
 pub const LABEL_MIN_W: f32 = 36.0;
+
+/// Labels of axes.
+pub const TEXT_TICK: f32 = 10.5;
+/// Room for the labels of a y axis.
+pub const AXIS_LABEL_W: f32 = 46.0;
+/// Room for the labels of an x axis.
+pub const AXIS_LABEL_H: f32 = 18.0;
+/// About how far apart grid lines are, left to right.
+pub const TICK_EVERY_X: f32 = 70.0;
+/// About how far apart grid lines are, top to bottom.
+pub const TICK_EVERY_Y: f32 = 36.0;
+/// A zoom box smaller than this is a click; lower than this, it zooms x only.
+pub const ZOOM_BOX_MIN: f32 = 6.0;

@@ -1,0 +1,88 @@
+//! The frame of a chart: ground, grid lines and their labels.
+
+use super::{
+    Bounds, Scale,
+    ticks::{Tick, Unit, log_ticks, ticks},
+};
+use crate::theme::{metrics, palette};
+use egui::{Align2, FontId, Painter, Pos2, Rect, Stroke, Ui, pos2};
+
+/// Where things of a chart are on the screen.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// The inside, where curves go.
+    pub inner: Rect,
+    /// What it shows.
+    pub bounds: Bounds,
+    /// How y values map to plot space.
+    pub scale: Scale,
+}
+
+impl Frame {
+    /// Leaves room for labels at the left of and below `outer`.
+    pub fn new(outer: Rect, bounds: Bounds, scale: Scale) -> Self {
+        let mut inner = outer;
+        inner.min.x += metrics::AXIS_LABEL_W;
+        inner.max.y -= metrics::AXIS_LABEL_H;
+        inner.min.y += metrics::GAP;
+        inner.max.x -= metrics::PAD;
+        Self { inner, bounds, scale }
+    }
+
+    /// Screen place of a point in plot space.
+    pub fn pos(&self, x: f64, plot_y: f64) -> Pos2 {
+        pos2(self.x(x), self.y(plot_y))
+    }
+
+    /// Screen x of x. Far-off points are drawn at most one frame's width outside.
+    pub fn x(&self, x: f64) -> f32 {
+        self.inner.left() + self.bounds.across(x).clamp(-1.0, 2.0) as f32 * self.inner.width()
+    }
+
+    /// Screen y of a plot-space y. Points far above and below are kept within reach of the rasteriser.
+    pub fn y(&self, plot_y: f64) -> f32 {
+        self.inner.bottom() - self.bounds.up(plot_y).clamp(-1e4, 1e4) as f32 * self.inner.height()
+    }
+
+    /// Draws ground, grid and labels.
+    pub fn paint(&self, ui: &Ui, x_unit: Unit) {
+        let painter = ui.painter();
+        let p = palette(ui);
+        painter.rect_filled(self.inner, 0.0, p.canvas);
+        let n_rows = (self.inner.height() / metrics::TICK_EVERY_Y).round().max(2.0) as usize;
+        let [y_lo, y_hi] = self.bounds.y;
+        let rows = match self.scale {
+            Scale::Linear => ticks(Unit::Number, y_lo, y_hi, n_rows),
+            Scale::Log10 => log_ticks(y_lo, y_hi, n_rows),
+        };
+        let n_columns = (self.inner.width() / metrics::TICK_EVERY_X).round().max(2.0) as usize;
+        let columns = ticks(x_unit, self.bounds.x[0], self.bounds.x[1], n_columns);
+        let line = Stroke::new(metrics::HAIRLINE, p.grid);
+        let font = FontId::proportional(metrics::TEXT_TICK);
+        for row in &rows {
+            let y = self.y(row.at);
+            painter.hline(self.inner.x_range(), y, line);
+            let at = pos2(self.inner.left() - metrics::GAP, y);
+            painter.text(at, Align2::RIGHT_CENTER, &row.label, font.clone(), p.text_weak);
+        }
+        for column in &columns {
+            painter.vline(self.x(column.at), self.inner.y_range(), line);
+        }
+        self.paint_x_labels(painter, &columns, &font, p.text_weak);
+    }
+
+    /// Labels below the chart; one that would touch its left neighbour stays away.
+    fn paint_x_labels(&self, painter: &Painter, columns: &[Tick], font: &FontId, color: egui::Color32) {
+        let mut free_from = f32::NEG_INFINITY;
+        for column in columns {
+            let galley = painter.layout_no_wrap(column.label.clone(), font.clone(), color);
+            let mut left = self.x(column.at) - galley.size().x / 2.0;
+            left = left.min(self.inner.right() + metrics::PAD - galley.size().x);
+            if left < free_from {
+                continue;
+            }
+            free_from = left + galley.size().x + metrics::PAD;
+            painter.galley(pos2(left, self.inner.bottom() + metrics::GAP / 2.0), galley, color);
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What all charts share: bounds and scales, ticks, pixel decimation, the frame with its grid, and mouse gestures.
+
+pub mod bounds;
+pub mod decimate;
+pub mod frame;
+pub mod input;
+pub mod ticks;
+
+pub use bounds::{Bounds, Scale};
+pub use decimate::{Polylines, XWindow};

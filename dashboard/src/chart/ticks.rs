@@ -1,0 +1,248 @@
+//! Where grid lines go and what they are called.
+
+/// A grid line: its place in plot space and its label; minor lines have an empty label.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tick {
+    /// Place on the axis, plot space.
+    pub at: f64,
+    /// What to write beside it.
+    pub label: String,
+}
+
+/// What the numbers of an axis mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Plain numbers.
+    Number,
+    /// Whole numbers: steps.
+    Whole,
+    /// Seconds since something.
+    Seconds,
+    /// Unix seconds, written in UTC.
+    Wall,
+}
+
+/// Grid lines at round values between `lo` and `hi`, about `n` of them. Nothing for a range that is not finite.
+pub fn ticks(unit: Unit, lo: f64, hi: f64, n: usize) -> Vec<Tick> {
+    let span = hi - lo;
+    if !(span.is_finite() && span > 0.0) || n == 0 {
+        return Vec::new();
+    }
+    let rough = span / n as f64;
+    let step = match unit {
+        Unit::Number => round_step(rough),
+        Unit::Whole => round_step(rough).max(1.0),
+        Unit::Seconds | Unit::Wall => time_step(rough),
+    };
+    let first = (lo / step).ceil();
+    let n_lines = ((hi / step).floor() - first + 1.0).clamp(0.0, 4.0 * n as f64 + 4.0) as usize;
+    (0..n_lines)
+        .map(|i| {
+            let at = (first + i as f64) * step;
+            Tick { at, label: label(unit, at, step) }
+        })
+        .collect()
+}
+
+/// Grid lines of a logarithmic axis, whose bounds are exponents of ten: decades, and below three of them 2 and 5 too.
+pub fn log_ticks(lo: f64, hi: f64, n: usize) -> Vec<Tick> {
+    let span = hi - lo;
+    if !(span.is_finite() && span > 0.0) || n == 0 {
+        return Vec::new();
+    }
+    let stride = (span / n as f64).ceil().max(1.0);
+    let factors: &[f64] = if span < 0.7 {
+        return ticks_of_values(lo, hi, n);
+    } else if span < 3.0 {
+        &[1.0, 2.0, 5.0]
+    } else {
+        &[1.0]
+    };
+    let mut out = Vec::new();
+    let mut decade = (lo / stride).floor() * stride;
+    while decade <= hi && out.len() < 200 {
+        for factor in factors {
+            let at = decade + factor.log10();
+            if (lo..=hi).contains(&at) {
+                out.push(Tick { at, label: log_label(factor * 10f64.powf(decade)) });
+            }
+        }
+        decade += stride;
+    }
+    out
+}
+
+fn ticks_of_values(lo: f64, hi: f64, n: usize) -> Vec<Tick> {
+    let mut lines = ticks(Unit::Number, 10f64.powf(lo), 10f64.powf(hi), n);
+    lines.retain(|tick| tick.at > 0.0);
+    for tick in &mut lines {
+        tick.at = tick.at.log10();
+    }
+    lines
+}
+
+fn log_label(value: f64) -> String {
+    if (1e-3..1e4).contains(&value) {
+        let decimals = (-value.log10().floor()).max(0.0) as usize;
+        format!("{value:.decimals$}")
+    } else {
+        format!("{value:.0e}")
+    }
+}
+
+/// The least of 1, 2, 5 times a power of ten that is not below `rough`.
+fn round_step(rough: f64) -> f64 {
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0].into_iter().map(|m| m * power).find(|step| *step >= rough * (1.0 - 1e-9));
+    step.unwrap_or(10.0 * power)
+}
+
+fn time_step(rough: f64) -> f64 {
+    const STEPS: [f64; 17] = [
+        1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0, 43_200.0,
+        86_400.0,
+    ];
+    if rough <= 0.5 {
+        return round_step(rough);
+    }
+    STEPS.into_iter().find(|step| *step >= rough).unwrap_or_else(|| 86_400.0 * round_step(rough / 86_400.0))
+}
+
+fn label(unit: Unit, at: f64, step: f64) -> String {
+    match unit {
+        Unit::Number | Unit::Whole => number(at, step),
+        Unit::Seconds => seconds(at, step),
+        Unit::Wall => wall(at, step),
+    }
+}
+
+/// A multiple of `step` with as many digits as tell neighbours apart: `0.25`, `1.5k`, `20M`.
+fn number(at: f64, step: f64) -> String {
+    let at = if at.abs() < step * 1e-6 { 0.0 } else { at };
+    let reach = at.abs().max(step);
+    if !(1e-5..1e15).contains(&reach) {
+        return format!("{at:e}");
+    }
+    let (unit, suffix) = match reach {
+        1e9.. => (1e9, "G"),
+        1e6.. => (1e6, "M"),
+        1e4.. => (1e3, "k"),
+        _ => (1.0, ""),
+    };
+    let decimals = (-(step / unit).log10() - 1e-9).ceil().clamp(0.0, 12.0) as usize;
+    format!("{:.decimals$}{suffix}", at / unit)
+}
+
+fn seconds(at: f64, step: f64) -> String {
+    if step < 1.0 || at.abs() < 60.0 && step < 60.0 {
+        return format!("{}s", number(at, step));
+    }
+    let sign = if at < 0.0 { "-" } else { "" };
+    let s = at.abs().round() as u64;
+    match s {
+        0..3_600 => format!("{sign}{}:{:02}", s / 60, s % 60),
+        3_600..172_800 => format!("{sign}{}:{:02}:{:02}", s / 3_600, s / 60 % 60, s % 60),
+        _ => format!("{sign}{}d{:02}h", s / 86_400, s / 3_600 % 24),
+    }
+}
+
+fn wall(at: f64, step: f64) -> String {
+    let moment = Moment::of(at);
+    if step >= 86_400.0 {
+        moment.date()
+    } else if step >= 60.0 {
+        format!("{:02}:{:02}", moment.hour, moment.minute)
+    } else if step >= 1.0 {
+        format!("{:02}:{:02}:{:02}", moment.hour, moment.minute, moment.second)
+    } else {
+        let decimals = (-step.log10()).ceil().clamp(1.0, 6.0) as usize;
+        let whole = format!("{:02}:{:02}:", moment.hour, moment.minute);
+        format!("{whole}{:0width$.decimals$}", at.rem_euclid(60.0), width = decimals + 3)
+    }
+}
+
+/// A moment in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    year: i64,
+    month: u32,
+    day: u32,
+    hour: u32,
+    minute: u32,
+    second: u32,
+}
+
+impl Moment {
+    /// From Unix seconds; what is not finite or beyond some million years is taken as the epoch.
+    pub fn of(unix: f64) -> Self {
+        let unix = if unix.is_finite() && unix.abs() < 1e14 { unix.floor() as i64 } else { 0 };
+        let (days, second_of_day) = (unix.div_euclid(86_400), unix.rem_euclid(86_400) as u32);
+        // Days to civil date in the proleptic Gregorian calendar, years counted from March.
+        let z = days + 719_468;
+        let era = z.div_euclid(146_097);
+        let day_of_era = z.rem_euclid(146_097);
+        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let shifted_month = (5 * day_of_year + 2) / 153;
+        let day = (day_of_year - (153 * shifted_month + 2) / 5 + 1) as u32;
+        let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 } as u32;
+        let year = year_of_era + era * 400 + i64::from(month <= 2);
+        Self { year, month, day, hour: second_of_day / 3_600, minute: second_of_day / 60 % 60, second: second_of_day % 60 }
+    }
+
+    /// `2026-11-21`
+    pub fn date(&self) -> String {
+        format!("{:04}-{:02}-{:02}", self.year, self.month, self.day)
+    }
+
+    /// `2026-11-21 02:28:39 UTC`
+    pub fn full(&self) -> String {
+        format!("{} {:02}:{:02}:{:02} UTC", self.date(), self.hour, self.minute, self.second)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(ticks: &[Tick], labels: &str) {
+        let got: Vec<&str> = ticks.iter().map(|t| t.label.as_str()).collect();
+        assert_eq!(got.join(" "), labels);
+    }
+
+    #[test]
+    fn labels_tell_neighbours_apart() {
+        check(&ticks(Unit::Number, 0.0, 1.0, 5), "0.0 0.2 0.4 0.6 0.8 1.0");
+        check(&ticks(Unit::Number, -0.03, 0.05, 4), "-0.02 0.00 0.02 0.04");
+        check(&ticks(Unit::Whole, 0.0, 3.0, 10), "0 1 2 3");
+        check(&ticks(Unit::Whole, 0.0, 40_000.0, 4), "0 10k 20k 30k 40k");
+        check(&ticks(Unit::Number, 1e-7, 5e-7, 4), "1e-7 2e-7 3e-7 4e-7 5e-7");
+        check(&ticks(Unit::Seconds, 0.0, 130.0, 4), "0:00 1:00 2:00");
+        check(&ticks(Unit::Wall, 1_795_216_781.0, 1_795_216_791.0, 4), "02:39:45 02:39:50");
+        check(&log_ticks(-3.0, 1.0, 6), "0.001 0.01 0.1 1 10");
+        check(&log_ticks(0.0, 1.0, 6), "1 2 5 10");
+        check(&log_ticks(-9.0, 9.0, 4), "1e-5 1e0 1e5");
+        check(&ticks(Unit::Number, f64::NAN, 1.0, 5), "");
+    }
+
+    #[test]
+    fn moments_are_utc() {
+        // date -u -d @N
+        assert_eq!(Moment::of(0.0).full(), "1970-01-01 00:00:00 UTC");
+        assert_eq!(Moment::of(951_782_400.0).full(), "2000-02-29 00:00:00 UTC");
+        assert_eq!(Moment::of(-1.0).full(), "1969-12-31 23:59:59 UTC");
+        assert_eq!(Moment::of(f64::NAN).date(), "1970-01-01");
+    }
+
+    proptest! {
+        #[test]
+        fn ticks_lie_inside_and_are_few(lo in -1e9..1e9f64, span in 1e-6..1e9f64, n in 1usize..12) {
+            for unit in [Unit::Number, Unit::Whole, Unit::Seconds, Unit::Wall] {
+                let lines = ticks(unit, lo, lo + span, n);
+                prop_assert!(lines.len() <= 4 * n + 4);
+                prop_assert!(lines.iter().all(|t| t.at >= lo - span * 1e-6 && t.at <= lo + span * (1.0 + 1e-6)));
+            }
+        }
+    }
+}

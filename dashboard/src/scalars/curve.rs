@@ -1,0 +1,156 @@
+//! One series made ready to draw: smoothed, cut to the window, with its extents. Everything is kept until what it was
+//! made from changes, so that an unchanged frame costs nothing and a new point costs O(new) plus one pass over the window.
+
+use super::points::{Pieces, Points, XAxis};
+use super::smooth::Smoother;
+use crate::chart::{Polylines, Scale, XWindow};
+
+/// How curves are to look; the same for all cards.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CurveSettings {
+    /// What goes from left to right.
+    pub axis: XAxis,
+    /// Weight of the moving average, 0..1; 0 draws values as they are.
+    pub smoothing: f64,
+    /// How y maps to plot space.
+    pub scale: Scale,
+    /// Whether the y axis shows only the range from the 5 % to the 95 % quantile.
+    pub ignore_outliers: bool,
+}
+
+/// The cached picture of one series.
+#[derive(Debug, Default)]
+pub struct Curve {
+    axis: XAxis,
+    pieces: Pieces,
+    smoother: Smoother,
+    raw: Polylines,
+    smooth: Polylines,
+    drawn: Option<(usize, CurveSettings, XWindow)>,
+    extent: Option<(usize, CurveSettings, [f64; 2])>,
+}
+
+impl Curve {
+    /// Takes in new points and a changed axis or weight. Call before the other methods, every frame.
+    pub fn update(&mut self, points: Points<'_>, settings: CurveSettings) {
+        if settings.axis != self.axis {
+            self.axis = settings.axis;
+            self.pieces = Pieces::default();
+        }
+        self.pieces.update(points, settings.axis);
+        if settings.smoothing > 0.0 {
+            self.smoother.update(points.value, settings.smoothing);
+        }
+    }
+
+    /// Least and greatest x.
+    pub fn x_extent(&self) -> [f64; 2] {
+        self.pieces.x_extent()
+    }
+
+    /// Least and greatest y in plot space, of what has a place there; an empty interval if nothing has.
+    pub fn y_extent(&mut self, points: Points<'_>, settings: CurveSettings) -> [f64; 2] {
+        match self.extent {
+            Some((n, of, extent)) if n == points.len() && of == settings => extent,
+            _ => {
+                let extent = y_extent(points.value, settings);
+                self.extent = Some((points.len(), settings, extent));
+                extent
+            }
+        }
+    }
+
+    /// The raw and the smoothed line in the window, in plot space; the smoothed one is empty without smoothing.
+    pub fn lines(&mut self, points: Points<'_>, settings: CurveSettings, window: XWindow) -> (&Polylines, &Polylines) {
+        let key = (points.len(), settings, window);
+        if self.drawn != Some(key) {
+            self.drawn = Some(key);
+            self.raw.clear();
+            self.smooth.clear();
+            let smoothed = (settings.smoothing > 0.0).then(|| self.smoother.values());
+            for range in self.pieces.ranges() {
+                let x = |i: usize| points.x(settings.axis, range.start + i);
+                let place = |y: f64| if y.is_finite() { settings.scale.forward(y) } else { y };
+                self.raw.add(range.len(), window, |i| (x(i), place(points.value[range.start + i])));
+                if let Some(smoothed) = smoothed {
+                    self.smooth.add(range.len(), window, |i| (x(i), place(smoothed[range.start + i])));
+                }
+            }
+        }
+        (&self.raw, &self.smooth)
+    }
+
+    /// The smoothed value at a point, where smoothing is on.
+    pub fn smoothed(&self, i: usize, settings: CurveSettings) -> Option<f64> {
+        if settings.smoothing > 0.0 { self.smoother.values().get(i).copied() } else { None }
+    }
+
+    /// The point nearest to `x`.
+    pub fn nearest(&self, points: Points<'_>, settings: CurveSettings, x: f64) -> Option<usize> {
+        self.pieces.nearest(points, settings.axis, x)
+    }
+}
+
+fn y_extent(values: &[f64], settings: CurveSettings) -> [f64; 2] {
+    let places = values.iter().map(|y| settings.scale.forward(*y)).filter(|y| y.is_finite());
+    if !settings.ignore_outliers {
+        return places.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], y| [lo.min(y), hi.max(y)]);
+    }
+    let mut places: Vec<f64> = places.collect();
+    if places.is_empty() {
+        return [f64::INFINITY, f64::NEG_INFINITY];
+    }
+    let mut quantile = |q: f64| {
+        let place = (q * (places.len() - 1) as f64).round() as usize;
+        *places.select_nth_unstable_by(place, f64::total_cmp).1
+    };
+    [quantile(0.05), quantile(0.95)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SETTINGS: CurveSettings =
+        CurveSettings { axis: XAxis::Step, smoothing: 0.0, scale: Scale::Linear, ignore_outliers: false };
+
+    fn extent(values: &[f64], settings: CurveSettings) -> [f64; 2] {
+        let steps: Vec<i64> = (0..values.len() as i64).collect();
+        let wall = vec![0.0; values.len()];
+        let points = Points { step: &steps, wall: &wall, value: values };
+        let mut curve = Curve::default();
+        curve.update(points, settings);
+        curve.y_extent(points, settings)
+    }
+
+    #[test]
+    fn extents_skip_what_has_no_place() {
+        assert_eq!(extent(&[1.0, f64::NAN, 3.0, f64::INFINITY], SETTINGS), [1.0, 3.0]);
+        assert_eq!(extent(&[0.0, -5.0, 10.0, 1000.0], CurveSettings { scale: Scale::Log10, ..SETTINGS }), [1.0, 3.0]);
+        let none = extent(&[f64::NAN], SETTINGS);
+        assert!(none[0] > none[1]);
+    }
+
+    #[test]
+    fn outliers_are_left_out_by_quantile() {
+        let mut values: Vec<f64> = (0..=100).map(f64::from).collect();
+        values[50] = 1e9;
+        let got = extent(&values, CurveSettings { ignore_outliers: true, ..SETTINGS });
+        assert_eq!(got, [5.0, 96.0]);
+    }
+
+    #[test]
+    fn lines_are_made_anew_only_when_something_changed() {
+        let values = [1.0, 2.0, 3.0];
+        let (steps, wall) = ([0, 1, 2], [0.0; 3]);
+        let points = Points { step: &steps, wall: &wall, value: &values };
+        let window = XWindow { lo: 0.0, hi: 2.0, n_columns: 10 };
+        let mut curve = Curve::default();
+        let settings = CurveSettings { smoothing: 0.6, ..SETTINGS };
+        curve.update(points, settings);
+        let (raw, smooth) = curve.lines(points, settings, window);
+        assert_eq!((raw.n_points(), smooth.n_points()), (3, 3));
+        let (raw, smooth) = curve.lines(points, SETTINGS, window);
+        assert_eq!((raw.n_points(), smooth.n_points()), (3, 0));
+    }
+}

@@ -1,0 +1,156 @@
+//! A series as a chart sees it: columns of steps, wall times and values, an x axis of choice, and its pieces.
+
+use std::ops::Range;
+
+/// What goes from left to right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum XAxis {
+    /// The step.
+    #[default]
+    Step,
+    /// Seconds since the run's first point of this series.
+    Relative,
+    /// Unix seconds.
+    Wall,
+}
+
+impl XAxis {
+    /// All, in the order of the buttons.
+    pub const ALL: [Self; 3] = [Self::Step, Self::Relative, Self::Wall];
+
+    /// The button's text.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Step => "Step",
+            Self::Relative => "Relative",
+            Self::Wall => "Wall",
+        }
+    }
+}
+
+/// Borrowed columns of one series; all have the same length.
+#[derive(Clone, Copy, Debug)]
+pub struct Points<'a> {
+    /// The summaries' x axis.
+    pub step: &'a [i64],
+    /// Unix seconds.
+    pub wall: &'a [f64],
+    /// What was measured.
+    pub value: &'a [f64],
+}
+
+impl Points<'_> {
+    /// How many points.
+    pub fn len(&self) -> usize {
+        self.value.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.value.is_empty()
+    }
+
+    /// The x of a point. Exact for steps below 2^53.
+    pub fn x(&self, axis: XAxis, i: usize) -> f64 {
+        match axis {
+            XAxis::Step => self.step[i] as f64,
+            XAxis::Relative => self.wall[i] - self.wall[0],
+            XAxis::Wall => self.wall[i],
+        }
+    }
+}
+
+/// Ranges of indices over which x never decreases. A run that restarted from a checkpoint has one for each start:
+/// each is drawn as its own line, and nothing is thrown away.
+#[derive(Clone, Debug, Default)]
+pub struct Pieces {
+    starts: Vec<usize>,
+    n: usize,
+    x_min: f64,
+    x_max: f64,
+}
+
+impl Pieces {
+    /// Takes in the points after those already seen; the axis must be the same as before.
+    pub fn update(&mut self, points: Points<'_>, axis: XAxis) {
+        if points.len() < self.n {
+            *self = Self::default();
+        }
+        if self.n == 0 {
+            (self.x_min, self.x_max) = (f64::INFINITY, f64::NEG_INFINITY);
+        }
+        for i in self.n..points.len() {
+            let x = points.x(axis, i);
+            if i == 0 || x < points.x(axis, i - 1) || x.is_nan() {
+                self.starts.push(i);
+            }
+            if x.is_finite() {
+                self.x_min = self.x_min.min(x);
+                self.x_max = self.x_max.max(x);
+            }
+        }
+        self.n = points.len();
+    }
+
+    /// The pieces, in the order they were written.
+    pub fn ranges(&self) -> impl DoubleEndedIterator<Item = Range<usize>> + '_ {
+        (0..self.starts.len()).map(|i| self.starts[i]..self.starts.get(i + 1).copied().unwrap_or(self.n))
+    }
+
+    /// Least and greatest x; an empty interval without points.
+    pub fn x_extent(&self) -> [f64; 2] {
+        [self.x_min, self.x_max]
+    }
+
+    /// The point whose x is nearest; among equally near ones the newest.
+    pub fn nearest(&self, points: Points<'_>, axis: XAxis, x: f64) -> Option<usize> {
+        let mut best: Option<(f64, usize)> = None;
+        for range in self.ranges().rev() {
+            let after = range.start
+                + crate::chart::decimate::lower_bound(range.len(), |i| points.x(axis, range.start + i) < x);
+            for i in [after, after.wrapping_sub(1)] {
+                if range.contains(&i) {
+                    let distance = (points.x(axis, i) - x).abs();
+                    if best.is_none_or(|(least, _)| distance < least) {
+                        best = Some((distance, i));
+                    }
+                }
+            }
+        }
+        best.map(|(_, i)| i)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(steps: &[i64]) -> (Pieces, Vec<f64>) {
+        let wall = vec![0.0; steps.len()];
+        let mut pieces = Pieces::default();
+        // In two parts, as a growing file gives them.
+        for n in [steps.len() / 2, steps.len()] {
+            pieces.update(Points { step: &steps[..n], wall: &wall[..n], value: &wall[..n] }, XAxis::Step);
+        }
+        (pieces, wall)
+    }
+
+    #[test]
+    fn a_restart_begins_a_new_piece() {
+        let steps = [0, 1, 2, 3, 2, 3, 4, 4, 0];
+        let (pieces, wall) = pieces(&steps);
+        assert_eq!(pieces.ranges().collect::<Vec<_>>(), [0..4, 4..8, 8..9]);
+        assert_eq!(pieces.x_extent(), [0.0, 4.0]);
+        let points = Points { step: &steps, wall: &wall, value: &wall };
+        assert_eq!(pieces.nearest(points, XAxis::Step, 2.9), Some(5), "the newer of two points at step 3");
+        assert_eq!(pieces.nearest(points, XAxis::Step, 99.0), Some(7));
+        assert_eq!(pieces.nearest(points, XAxis::Step, -5.0), Some(8));
+    }
+
+    #[test]
+    fn nothing_is_nearest_to_nothing() {
+        let (pieces, _) = pieces(&[]);
+        assert_eq!(pieces.nearest(Points { step: &[], wall: &[], value: &[] }, XAxis::Step, 1.0), None);
+        assert!(pieces.x_extent()[0] > pieces.x_extent()[1]);
+    }
+}

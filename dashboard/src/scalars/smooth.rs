@@ -1,0 +1,120 @@
+//! Smoothing as TensorBoard does it, so that the curves look alike: an exponential moving average with the bias of its
+//! start taken out (Kingma and Ba 2015, section 3).
+//!
+//! With weight w, `last = w * last + (1 - w) * y` and what is drawn is `last / (1 - w^n)`. A constant series and values
+//! that are not finite are left alone (tensorboard/webapp/widgets/line_chart_v2, `classicSmoothing`).
+
+/// The smoothed values of a growing series. New values cost O(new), a change of the weight O(all).
+#[derive(Clone, Debug, Default)]
+pub struct Smoother {
+    weight: f64,
+    out: Vec<f64>,
+    last: f64,
+    n_finite: i32,
+    /// The one value seen so far, while there is only one.
+    constant: Option<f64>,
+}
+
+impl Smoother {
+    /// Brings the smoothed values up to date with `values` at `weight` in 0..1 and returns them.
+    pub fn update(&mut self, values: &[f64], weight: f64) -> &[f64] {
+        if weight != self.weight || values.len() < self.out.len() {
+            *self = Self { weight, ..Self::default() };
+        }
+        let fresh = &values[self.out.len()..];
+        if self.out.is_empty() {
+            self.constant = values.first().copied();
+        }
+        if let Some(constant) = self.constant {
+            if fresh.iter().all(|y| *y == constant) {
+                self.out.extend_from_slice(fresh);
+                return &self.out;
+            }
+            // It is not constant after all: what was left alone until now is smoothed from the start.
+            *self = Self { weight, ..Self::default() };
+        }
+        for &y in &values[self.out.len()..] {
+            let smoothed = self.next(y);
+            self.out.push(smoothed);
+        }
+        &self.out
+    }
+
+    /// The values of the last update.
+    pub fn values(&self) -> &[f64] {
+        &self.out
+    }
+
+    fn next(&mut self, y: f64) -> f64 {
+        if !y.is_finite() {
+            return y;
+        }
+        self.last = self.weight * self.last + (1.0 - self.weight) * y;
+        self.n_finite = self.n_finite.saturating_add(1);
+        self.last / (1.0 - self.weight.powi(self.n_finite))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn smoothed(values: &[f64], weight: f64) -> Vec<f64> {
+        Smoother::default().update(values, weight).to_vec()
+    }
+
+    /// The published formula, term by term: the weighted mean of all values so far with weights w^(n-i).
+    fn reference(values: &[f64], weight: f64) -> Vec<f64> {
+        (1..=values.len())
+            .map(|n| {
+                let weights = (0..n).map(|i| weight.powi((n - 1 - i) as i32));
+                let total: f64 = weights.clone().sum();
+                weights.zip(values).map(|(w, y)| w * y).sum::<f64>() / total
+            })
+            .collect()
+    }
+
+    #[test]
+    fn matches_the_formula_by_hand() {
+        // w = 0.6: 1; (0.6*0.4*1 + 0.4*2) / (1-0.36) = 1.625; (0.6*1.04 + 0.4*4) / (1-0.216) = 2.836734...
+        let got = smoothed(&[1.0, 2.0, 4.0], 0.6);
+        for (got, want) in got.iter().zip([1.0, 1.625, 2.224 / 0.784]) {
+            assert!((got - want).abs() < 1e-12, "{got} {want}");
+        }
+    }
+
+    #[test]
+    fn constant_and_non_finite_values_are_left_alone() {
+        assert_eq!(smoothed(&[0.1; 5], 0.9), [0.1; 5]);
+        let got = smoothed(&[1.0, f64::NAN, f64::INFINITY, 1.0], 0.5);
+        assert!(got[1].is_nan() && got[2] == f64::INFINITY && (got[3] - 1.0).abs() < 1e-12);
+    }
+
+    proptest! {
+        #[test]
+        fn growing_equals_whole_and_the_weighted_mean(
+            values in prop::collection::vec(-10.0..10.0f64, 2..60),
+            cut in 0usize..60,
+            weight in 0.0..0.99f64,
+        ) {
+            let cut = cut.min(values.len());
+            let mut growing = Smoother::default();
+            growing.update(&values[..cut], weight);
+            let whole = smoothed(&values, weight);
+            prop_assert_eq!(growing.update(&values, weight), &whole[..]);
+            for (got, want) in whole.iter().zip(reference(&values, weight)) {
+                prop_assert!((got - want).abs() < 1e-9, "{} {}", got, want);
+            }
+        }
+
+        #[test]
+        fn a_constant_start_changes_nothing(n in 1usize..10, weight in 0.0..0.99f64) {
+            let mut values = vec![3.0; n];
+            let mut growing = Smoother::default();
+            growing.update(&values, weight);
+            values.push(4.0);
+            prop_assert_eq!(growing.update(&values, weight).to_vec(), smoothed(&values, weight));
+        }
+    }
+}
