@@ -100,9 +100,33 @@ pub struct SourceInfo {
     pub warnings: Arc<[Warning]>,
 }
 
+/// One trace.
+pub struct TraceData {
+    /// Short name, unique among the open traces.
+    pub name: Arc<str>,
+    /// The trace folder.
+    pub path: Arc<Path>,
+    /// How it is doing.
+    pub status: Status,
+    /// Everything read so far. What a view derives from it holds while [`profiler::Store::version`] stays.
+    pub store: Held<profiler::Store>,
+}
+
 /// Everything open, held still for one frame.
 #[derive(Default)]
 pub struct Data {
     /// Every source, in the order of opening.
     pub sources: Vec<SourceInfo>,
+    /// Every trace; an index is good for as long as the window lives.
+    pub traces: Vec<TraceData>,
+}
+
+impl Data {
+    /// This data with a trace more: for tests and for stores made elsewhere.
+    #[must_use]
+    pub fn with_trace(mut self, name: &str, store: profiler::Store) -> Self {
+        let path = Path::new(name).into();
+        self.traces.push(TraceData { name: name.into(), path, status: Status::Finished, store: Held::owned(store) });
+        self
+    }
 }

@@ -8,12 +8,15 @@
 //! commands). Colours and sizes come from [`theme`] only. The engine is never linked: everything comes from files.
 
 pub mod app;
+pub mod chart;
 pub mod data;
+pub mod filter;
 pub mod format;
 pub mod graph;
 pub mod histograms;
 pub mod loader;
 pub mod ops;
+pub mod runs;
 pub mod scalars;
 pub mod selection;
 pub mod theme;

@@ -4,7 +4,7 @@
 //! sets an item does not hear its own change back; the others learn of it once through [`Pick::news`] and may scroll
 //! to it, and draw the highlight from [`Pick::get`] every frame.
 
-use crate::ViewKind;
+use crate::{ViewKind, runs::RunList};
 use std::{ops::Range, sync::Arc};
 
 /// One selected item of type `T` and who selected it.
@@ -54,17 +54,13 @@ impl<T: PartialEq> Pick<T> {
     }
 }
 
-/// A slice of a trace: the trace's place in [`crate::Data::traces`] and the slice's place in its store.
+/// A slice of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SlicePick {
     /// Index into [`crate::Data::traces`].
     pub trace_idx: usize,
-    /// Track's place in the store.
-    pub track_idx: usize,
-    /// Lane's place in the track.
-    pub lane_idx: usize,
-    /// Slice's place in the lane.
-    pub slice_idx: u32,
+    /// The slice's identity in that trace's store.
+    pub id: profiler::SliceId,
 }
 
 /// A range of time in one trace, `[start, end)` in ns from that trace's origin.
@@ -92,6 +88,8 @@ pub struct Selection {
     pub tag: Pick<Arc<str>>,
     /// A step on the summaries' x axis.
     pub step: Pick<i64>,
+    /// Which runs are shown, in what colour.
+    pub runs: RunList,
     /// A panel that a view asked to bring to the front; the shell takes it at the end of the frame.
     show: Option<ViewKind>,
 }

@@ -34,8 +34,7 @@ pub fn gestures(ui: &Ui, response: &Response, frame: &Frame) -> Option<Command> 
         let up = f64::from((inner.bottom() - at.y) / inner.height());
         return Some(Command::Show(frame.bounds.zoomed([f64::from(zoom); 2], across, up)));
     }
-    let panning =
-        response.dragged_by(PointerButton::Middle) || (shift && response.dragged_by(PointerButton::Primary));
+    let panning = response.dragged_by(PointerButton::Middle) || (shift && response.dragged_by(PointerButton::Primary));
     if panning {
         let by = response.drag_delta();
         let moved = frame.bounds.moved(f64::from(-by.x / inner.width()), f64::from(by.y / inner.height()));

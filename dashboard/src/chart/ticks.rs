@@ -99,8 +99,8 @@ fn round_step(rough: f64) -> f64 {
 
 fn time_step(rough: f64) -> f64 {
     const STEPS: [f64; 17] = [
-        1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0, 43_200.0,
-        86_400.0,
+        1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0,
+        43_200.0, 86_400.0,
     ];
     if rough <= 0.5 {
         return round_step(rough);
@@ -118,10 +118,15 @@ fn label(unit: Unit, at: f64, step: f64) -> String {
 
 /// A multiple of `step` with as many digits as tell neighbours apart: `0.25`, `1.5k`, `20M`.
 fn number(at: f64, step: f64) -> String {
-    let at = if at.abs() < step * 1e-6 { 0.0 } else { at };
+    let is_zero = at.abs() < step * 1e-6;
+    let at = if is_zero { 0.0 } else { at };
     let reach = at.abs().max(step);
-    if !(1e-5..1e15).contains(&reach) {
-        return format!("{at:e}");
+    if is_zero && step >= 1.0 {
+        return "0".to_owned();
+    }
+    if !(1e-4..1e15).contains(&reach) {
+        let digits = (reach.log10().floor() - (step.log10() + 1e-9).floor()).max(0.0) as usize;
+        return if is_zero { "0".to_owned() } else { format!("{at:.digits$e}") };
     }
     let (unit, suffix) = match reach {
         1e9.. => (1e9, "G"),
@@ -187,7 +192,14 @@ impl Moment {
         let day = (day_of_year - (153 * shifted_month + 2) / 5 + 1) as u32;
         let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 } as u32;
         let year = year_of_era + era * 400 + i64::from(month <= 2);
-        Self { year, month, day, hour: second_of_day / 3_600, minute: second_of_day / 60 % 60, second: second_of_day % 60 }
+        Self {
+            year,
+            month,
+            day,
+            hour: second_of_day / 3_600,
+            minute: second_of_day / 60 % 60,
+            second: second_of_day % 60,
+        }
     }
 
     /// `2026-11-21`

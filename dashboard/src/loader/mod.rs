@@ -35,6 +35,6 @@ impl Loader {
 
     /// Holds everything still for one frame.
     pub fn frame(&self) -> Data {
-        Data { sources: self.sources.lock().clone() }
+        Data { sources: self.sources.lock().clone(), ..Data::default() }
     }
 }

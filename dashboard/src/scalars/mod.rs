@@ -1,5 +1,11 @@
 //! The Scalars panel.
 
+mod curve;
+mod points;
+mod smooth;
+
+pub use points::{Points, XAxis};
+
 use crate::{Data, Selection, View, ViewKind, widgets::empty_state};
 
 /// The panel's state.

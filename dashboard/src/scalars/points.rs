@@ -106,8 +106,8 @@ impl Pieces {
     pub fn nearest(&self, points: Points<'_>, axis: XAxis, x: f64) -> Option<usize> {
         let mut best: Option<(f64, usize)> = None;
         for range in self.ranges().rev() {
-            let after = range.start
-                + crate::chart::decimate::lower_bound(range.len(), |i| points.x(axis, range.start + i) < x);
+            let after =
+                range.start + crate::chart::decimate::lower_bound(range.len(), |i| points.x(axis, range.start + i) < x);
             for i in [after, after.wrapping_sub(1)] {
                 if range.contains(&i) {
                     let distance = (points.x(axis, i) - x).abs();

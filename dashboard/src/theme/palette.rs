@@ -91,7 +91,7 @@ static DARK: Palette = Palette {
         rgb(0xb8ad2b),
         rgb(0xc9591f),
         rgb(0x4a6fc0),
-        rgb(0x8a6bb8),
+        rgb(0x9a7ac9),
         rgb(0x4f9a9a),
         rgb(0x7f9a3c),
         rgb(0xa06a50),
