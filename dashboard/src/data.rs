@@ -112,6 +112,17 @@ pub struct TraceData {
     pub store: Held<profiler::Store>,
 }
 
+/// One graph.
+#[derive(Clone)]
+pub struct GraphData {
+    /// Short name, unique among the open graphs: the run's, or the file's.
+    pub name: Arc<str>,
+    /// The graph file, or the run's folder.
+    pub path: Arc<Path>,
+    /// The graph. What a view derives from it holds while this is the same allocation ([`Arc::ptr_eq`]).
+    pub def: Arc<formats::proto::GraphDef>,
+}
+
 /// Everything open, held still for one frame.
 #[derive(Default)]
 pub struct Data {
@@ -119,6 +130,8 @@ pub struct Data {
     pub sources: Vec<SourceInfo>,
     /// Every trace; an index is good for as long as the window lives.
     pub traces: Vec<TraceData>,
+    /// Every graph; a growing session replaces its graph in place.
+    pub graphs: Vec<GraphData>,
 }
 
 impl Data {
@@ -127,6 +140,13 @@ impl Data {
     pub fn with_trace(mut self, name: &str, store: profiler::Store) -> Self {
         let path = Path::new(name).into();
         self.traces.push(TraceData { name: name.into(), path, status: Status::Finished, store: Held::owned(store) });
+        self
+    }
+
+    /// This data with a graph more: for tests.
+    #[must_use]
+    pub fn with_graph(mut self, name: &str, def: formats::proto::GraphDef) -> Self {
+        self.graphs.push(GraphData { name: name.into(), path: Path::new(name).into(), def: Arc::new(def) });
         self
     }
 }

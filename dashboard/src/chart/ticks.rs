@@ -231,7 +231,7 @@ mod tests {
         check(&ticks(Unit::Whole, 0.0, 40_000.0, 4), "0 10k 20k 30k 40k");
         check(&ticks(Unit::Number, 1e-7, 5e-7, 4), "1e-7 2e-7 3e-7 4e-7 5e-7");
         check(&ticks(Unit::Seconds, 0.0, 130.0, 4), "0:00 1:00 2:00");
-        check(&ticks(Unit::Wall, 1_795_216_781.0, 1_795_216_791.0, 4), "02:39:45 02:39:50");
+        check(&ticks(Unit::Wall, 1_795_216_781.0, 1_795_216_791.0, 4), "23:19:45 23:19:50");
         check(&log_ticks(-3.0, 1.0, 6), "0.001 0.01 0.1 1 10");
         check(&log_ticks(0.0, 1.0, 6), "1 2 5 10");
         check(&log_ticks(-9.0, 9.0, 4), "1e-5 1e0 1e5");

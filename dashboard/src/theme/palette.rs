@@ -94,7 +94,7 @@ static DARK: Palette = Palette {
         rgb(0x9a7ac9),
         rgb(0x4f9a9a),
         rgb(0x7f9a3c),
-        rgb(0xa06a50),
+        rgb(0xb57d62),
         rgb(0x7a8594),
     ],
 };
