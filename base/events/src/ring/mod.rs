@@ -10,7 +10,7 @@
 //!      24    ring number K u32                                           264  retired u32: 1 after the file was removed
 //!      28    length of the name u32
 //!      32    thread name, 64 bytes                     384..2432         open-slice table: 64 entries of 32 bytes
-//!      96    zero                                      4096              capacity x 32 bytes: record i at slot i % capacity
+//!      96    made u64, ticks: which ring of this number      4096              capacity x 32 bytes: record i at slot i % capacity
 //! ```
 //!
 //! An entry of the open-slice table, one for each depth:
@@ -60,7 +60,8 @@ pub(crate) struct Header {
     pub(crate) ring: AtomicU32,
     pub(crate) name_len: AtomicU32,
     pub(crate) name: [AtomicU64; NAME_BYTES / 8],
-    pad: [u64; 4],
+    pub(crate) made: AtomicU64,
+    pad: [u64; 3],
     pub(crate) producer: ProducerLine,
     pub(crate) consumer: ConsumerLine,
     pub(crate) open: [OpenEntry; OPEN_DEPTHS],

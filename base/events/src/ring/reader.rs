@@ -40,6 +40,8 @@ pub struct RingInfo {
     pub name: String,
     /// Records that it holds, a power of two.
     pub capacity: u32,
+    /// When it was made, ticks: tells it from another ring that had the same number before.
+    pub made: u64,
 }
 
 /// A slice that began and has not ended.
@@ -64,8 +66,11 @@ pub struct Drained {
     pub damaged: bool,
 }
 
-/// Words of a header's fixed part; the same for a mapped and for a read one.
-fn parse_fixed(words: &[u64; 12], file_len: u64) -> Result<RingInfo, RingError> {
+/// Words of a header's fixed part.
+const FIXED_WORDS: usize = 13;
+
+/// Takes a header's fixed part apart; the same for a mapped and for a read one.
+fn parse_fixed(words: &[u64; FIXED_WORDS], file_len: u64) -> Result<RingInfo, RingError> {
     let half = |i: usize| (words[i / 2] >> (32 * (i % 2))) as u32;
     match words[0] {
         MAGIC => {}
@@ -95,7 +100,7 @@ fn parse_fixed(words: &[u64; 12], file_len: u64) -> Result<RingInfo, RingError> 
         tid: half(5),
         ring: half(6),
         name,
-        capacity,
+        made: words[12], capacity,
     })
 }
 
@@ -133,9 +138,9 @@ impl RingReader {
         }
         // SAFETY: the mapping is page-aligned and longer than a header, which is all atomics and padding.
         let header = unsafe { &*map.as_ptr().cast::<Header>() };
-        let mut words = [header.magic.load(Ordering::Acquire); 12];
+        let mut words = [header.magic.load(Ordering::Acquire); FIXED_WORDS];
         for (i, word) in words.iter_mut().enumerate().skip(1) {
-            // SAFETY: 12 words lie inside the header, which is 8-byte aligned.
+            // SAFETY: FIXED_WORDS words lie inside the header, which is 8-byte aligned.
             *word = unsafe { &*map.as_ptr().cast::<std::sync::atomic::AtomicU64>().add(i) }
                 .load(Ordering::Relaxed);
         }
@@ -199,7 +204,7 @@ impl RingReader {
         }
     }
 
-    /// As [`drain`](Self::drain), but nothing is consumed.
+    /// As [`drain`](Self::drain), but nothing is consumed: [`consume`](Self::consume) does it once the records are safe.
     pub fn peek(&self, out: &mut Vec<Record>) -> Drained {
         let head = self.header().producer.head.load(Ordering::Acquire);
         let Some(n) = filled(head, self.tail, self.info.capacity) else {
@@ -213,6 +218,19 @@ impl RingReader {
             records: n as usize,
             damaged: false,
         }
+    }
+
+    /// Gives the room of the oldest `n` records back to the producer, after a [`peek`](Self::peek) that gave at least as many.
+    pub fn consume(&mut self, n: u64) {
+        self.tail = self.published().min(self.tail.saturating_add(n));
+        // Release: the producer that sees the new tail may overwrite what the copy has read.
+        self.header().consumer.tail.store(self.tail, Ordering::Release);
+    }
+
+    /// How many records were consumed: the sequence number of the next one.
+    #[must_use]
+    pub fn consumed(&self) -> u64 {
+        self.tail
     }
 
     /// Copies the records from `tail` to `head`, at most `capacity` of them.

@@ -45,6 +45,7 @@ impl RingFile {
         header.pid.store(pid, Ordering::Relaxed);
         header.tid.store(tid, Ordering::Relaxed);
         header.ring.store(ring, Ordering::Relaxed);
+        header.made.store(crate::clock::now(), Ordering::Relaxed);
         let name = &name.as_bytes()[..name.floor_char_boundary(NAME_BYTES)];
         header.name_len.store(name.len() as u32, Ordering::Relaxed);
         for (place, part) in header.name.iter().zip(name.chunks(8)) {
