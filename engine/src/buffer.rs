@@ -201,6 +201,8 @@ pub struct Allocator(Arc<Pool>);
 
 struct Pool {
     device: String,
+    /// Call site of its events.
+    site: events::SiteId,
     limit: usize,
     cache_limit: usize,
     in_use: AtomicUsize,
@@ -231,6 +233,7 @@ impl Allocator {
     pub fn new(device: &str, limit: usize) -> Allocator {
         Allocator(Arc::new(Pool {
             device: device.to_owned(),
+            site: events::site("alloc", device),
             limit,
             cache_limit: Allocator::CACHE_LIMIT.min(limit),
             in_use: AtomicUsize::new(0),
@@ -275,7 +278,7 @@ impl Allocator {
         fields.bytes = bytes;
         fields.owner = Owner::Allocator(self.clone());
         if bytes >= TRACED_BYTES {
-            crate::trace::alloc(&pool.device, charged, in_use);
+            crate::trace::alloc(pool.site, charged, in_use);
         }
         Ok(Buffer { header })
     }
@@ -323,7 +326,7 @@ impl Allocator {
         let charged = class_bytes(class);
         let in_use = pool.in_use.fetch_sub(charged, Ordering::Relaxed) - charged;
         if bytes >= TRACED_BYTES {
-            crate::trace::free(&pool.device, charged, in_use);
+            crate::trace::free(pool.site, charged, in_use);
         }
         if pool.cached.fetch_add(charged, Ordering::Relaxed) + charged > pool.cache_limit {
             pool.cached.fetch_sub(charged, Ordering::Relaxed);

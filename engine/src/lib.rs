@@ -1,19 +1,26 @@
 //! The dataflow engine: graph, ops, kernels, gradients, plan, executor, session.
 //!
 //! The map, in the order in which data flows: values ([`dtype`], [`shape`], [`buffer`], [`tensor`]), the program
-//! ([`graph`], [`ops`]), what computes it ([`kernels`], [`resources`]).
+//! ([`graph`], [`ops`]), what computes it ([`kernels`], [`resources`], [`device`]), and how: a [`session`] compiles what is
+//! asked of it to a [`plan`], which the [`executor`] runs on the threads of a [`pool`], emitting events ([`trace`]).
 
 pub mod buffer;
+pub mod device;
 pub mod dtype;
+pub mod executor;
 pub mod graph;
 pub mod kernels;
 pub mod ops;
+pub mod plan;
+pub mod pool;
 pub mod resources;
+pub mod session;
 pub mod shape;
 pub mod tensor;
-pub mod trace;
+mod trace;
 
 pub use dtype::DType;
 pub use graph::{Graph, NodeId, Output};
+pub use session::{Callable, RunOptions, Session, SessionOptions};
 pub use shape::{PartialShape, Shape};
 pub use tensor::Tensor;

@@ -1,9 +1,231 @@
-//! What the engine emits as events: allocations (and, from the executor, slices of ops, shards and steps).
+//! What the engine emits as events: slices of steps, ops and shards, idle workers, memory.
+//!
+//! Whether a step is traced is decided once, when it begins ([`StepTrace`]); the executor's untraced loop does not
+//! know of events at all. The meaning of `correlation` and `arg` per category is docs/design/first-light.md's.
 
-/// Notes that `bytes` were taken from the allocator of `device`, which now has `in_use` bytes handed out.
-#[inline]
-pub fn alloc(_device: &str, _bytes: usize, _in_use: usize) {}
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Notes that `bytes` went back to the allocator of `device`, which now has `in_use` bytes handed out.
+use events::{NodeId, SiteId, SliceGuard, site};
+
+use crate::pool::ShardTag;
+
+thread_local! {
+    /// The event node whose kernel runs on this thread in a traced step: it is charged for memory.
+    static CURRENT: Cell<NodeId> = const { Cell::new(NodeId::NONE) };
+}
+
+/// Notes that `bytes` were taken from the allocator with this `alloc` site, which now has `in_use` bytes handed out.
 #[inline]
-pub fn free(_device: &str, _bytes: usize, _in_use: usize) {}
+pub(crate) fn alloc(site: SiteId, bytes: usize, in_use: usize) {
+    if events::is_on() {
+        let node = CURRENT.get();
+        events::alloc(site, node, bytes as u64);
+        events::counter_at(site, node, in_use as f64);
+    }
+}
+
+/// Notes that `bytes` went back to the allocator with this `alloc` site, which now has `in_use` bytes handed out.
+#[inline]
+pub(crate) fn free(site: SiteId, bytes: usize, in_use: usize) {
+    if events::is_on() {
+        let node = CURRENT.get();
+        events::free(site, node, bytes as u64);
+        events::counter_at(site, node, in_use as f64);
+    }
+}
+
+/// The slice of a step on its caller's thread, and with it the decision to trace the step.
+pub(crate) struct StepTrace {
+    slice: Option<SliceGuard>,
+    begin: u64,
+    /// The step in events, never 0 where it is traced.
+    step: u32,
+    summary_step: i64,
+}
+
+impl StepTrace {
+    /// Begins the step `step_id`, labelled so. `summary_step` is its step on the summaries' axis.
+    pub fn begin(step_id: u64, label: &str, summary_step: i64) -> StepTrace {
+        let begin = events::clock::now();
+        let slice = events::is_on().then(|| events::open(begin, site("step", label), NodeId::NONE));
+        StepTrace { slice, begin, step: (step_id as u32).max(1), summary_step }
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.slice.is_some()
+    }
+
+    /// The step's number in events; 0 where it is not traced.
+    pub fn step(&self) -> u32 {
+        if self.is_on() { self.step } else { 0 }
+    }
+
+    pub fn begin_ticks(&self) -> u64 {
+        self.begin
+    }
+
+    /// Ends the step's slice.
+    pub fn end(self) {
+        if let Some(slice) = self.slice {
+            let end = events::clock::now();
+            CURRENT.set(NodeId::NONE);
+            let ended = &ENDED[self.step as usize % N_ENDED];
+            ended.ticks.store(end, Ordering::Relaxed);
+            ended.step.store(self.step, Ordering::Release);
+            events::emit_close(slice, end, self.step, self.summary_step as u64);
+        }
+    }
+}
+
+/// Who made a node ready and when: the event node in the high half, ticks / 16 in the low half.
+#[derive(Clone, Copy)]
+pub(crate) struct Readiness(u64);
+
+impl Readiness {
+    pub const UNKNOWN: Readiness = Readiness(0);
+
+    pub fn new(by: u32, ticks: u64) -> Readiness {
+        Readiness(u64::from(by) << 32 | u64::from((ticks >> 4) as u32))
+    }
+
+    /// Ready from the step's begin, by no node.
+    pub fn at_begin(ticks: u64) -> Readiness {
+        Readiness::new(NodeId::NONE.get(), ticks)
+    }
+
+    pub fn from_bits(bits: u64) -> Readiness {
+        Readiness(bits)
+    }
+
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
+    fn by(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// Ticks from then to `begin`, saturating, to 16 ticks.
+    fn wait(self, begin: u64) -> u32 {
+        let sixteenths = ((begin >> 4) as u32).wrapping_sub(self.0 as u32) as i32;
+        (sixteenths.max(0) as u32).saturating_mul(16)
+    }
+}
+
+/// The slice of one kernel execution.
+pub(crate) enum OpSlice {
+    /// Not traced.
+    Off,
+    /// Emitted when it ends.
+    Short { begin: u64, site: SiteId, node: NodeId, correlation: u32, arg: u64 },
+    /// Visible while it runs.
+    Long { slice: SliceGuard, correlation: u32, arg: u64 },
+}
+
+impl OpSlice {
+    #[inline]
+    pub fn begin(step: u32, begin: u64, site: SiteId, node: u32, readiness: Readiness, is_long: bool) -> OpSlice {
+        if step == 0 {
+            return OpSlice::Off;
+        }
+        let node = NodeId::new(node);
+        CURRENT.set(node);
+        let (correlation, arg) = (readiness.by(), u64::from(step) << 32 | u64::from(readiness.wait(begin)));
+        if is_long {
+            OpSlice::Long { slice: events::open(begin, site, node), correlation, arg }
+        } else {
+            OpSlice::Short { begin, site, node, correlation, arg }
+        }
+    }
+
+    #[inline]
+    pub fn end(self, end: u64) {
+        match self {
+            OpSlice::Off => {}
+            OpSlice::Short { begin, site, node, correlation, arg } => {
+                events::emit_slice(begin, end, site, node, correlation, arg);
+            }
+            OpSlice::Long { slice, correlation, arg } => events::emit_close(slice, end, correlation, arg),
+        }
+    }
+}
+
+/// The slice of one shard.
+pub(crate) struct ShardSlice(Option<(SliceGuard, u32, u64)>);
+
+impl ShardSlice {
+    pub fn begin(tag: &ShardTag, shard: usize, rows: usize) -> ShardSlice {
+        let step = tag.scope.traced_step;
+        if step == 0 {
+            return ShardSlice(None);
+        }
+        CURRENT.set(tag.node);
+        let arg = u64::from(step) << 32 | rows.min(u32::MAX as usize) as u64;
+        let slice = events::open(events::clock::now(), tag.site, tag.node);
+        ShardSlice(Some((slice, shard as u32, arg)))
+    }
+
+    pub fn end(self) {
+        if let Some((slice, shard, arg)) = self.0 {
+            events::emit_close(slice, events::clock::now(), shard, arg);
+        }
+    }
+}
+
+/// When the last steps ended, for workers that parked in one and woke after it.
+static ENDED: [Ended; N_ENDED] = [const { Ended { step: AtomicU32::new(0), ticks: AtomicU64::new(0) } }; N_ENDED];
+const N_ENDED: usize = 16;
+
+struct Ended {
+    step: AtomicU32,
+    ticks: AtomicU64,
+}
+
+/// Shorter waits are part of taking work.
+const MIN_IDLE_TICKS: u64 = 2_000;
+
+/// A thread that waits with nothing ready in a traced step.
+pub(crate) struct Idle {
+    /// 0: not in a traced step.
+    step: u32,
+    begin: u64,
+}
+
+impl Idle {
+    pub fn begin(step: u32) -> Idle {
+        Idle { step, begin: if step == 0 { 0 } else { events::clock::now() } }
+    }
+
+    /// Emits the wait, as far as the step lasted. Nothing when that was forgotten since: 16 steps later.
+    pub fn end(self) {
+        if self.step == 0 {
+            return;
+        }
+        let mut end = events::clock::now();
+        let ended = &ENDED[self.step as usize % N_ENDED];
+        let last = ended.step.load(Ordering::Acquire);
+        if last == self.step {
+            end = end.min(ended.ticks.load(Ordering::Relaxed));
+        } else if last > self.step {
+            return;
+        }
+        if end.saturating_sub(self.begin) >= MIN_IDLE_TICKS {
+            events::emit_slice(self.begin, end, site!("wait", "idle"), NodeId::NONE, self.step, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readiness_keeps_who_and_when() {
+        let r = Readiness::from_bits(Readiness::new(7, 0x1_2345_6780).bits());
+        assert_eq!((r.by(), r.wait(0x1_2345_67a0), r.wait(0x1_2345_6000)), (7, 0x20, 0));
+        // Past the counter's wrap, and beyond what the argument holds.
+        assert_eq!(Readiness::new(0, 0xf_ffff_fff0).wait(0x10_0000_0010), 0x20);
+        assert_eq!(Readiness::new(0, 0).wait(1 << 34), u32::MAX);
+    }
+}

@@ -1,0 +1,17 @@
+//! Executes plans: the ready nodes of a step, on the caller's thread and the pool's workers (white paper section 3.1).
+//!
+//! A node runs when everything it waits for has arrived; its completion delivers values into the input slots of its
+//! consumers and counts their pending arrivals down. There are two ways to run a step. *Alone*: the caller's thread runs
+//! all nodes with plain counts, for plans without enough width or when no worker is free; ops still split their work over
+//! the pool. *Shared*: atomic counts, each worker with its own stack, expensive ready nodes where others can take them.
+//! Both are [`worker::Worker`], compiled per case.
+//!
+//! Errors: the first wins; nodes that run finish, no further ones begin, and the step's state is cleaned.
+
+mod state;
+mod step;
+mod worker;
+
+pub(crate) use state::StatePool;
+pub use step::{CancelToken, ExecuteError};
+pub(crate) use step::{Environment, Limits, run};

@@ -1,0 +1,318 @@
+//! One step: set up, run alone or shared, collect the fetches.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use crossbeam_deque::Steal;
+use crossbeam_utils::CachePadded;
+use parking_lot::Mutex;
+
+use super::state::State;
+use super::worker::{self, Stop};
+use crate::buffer::Allocator;
+use crate::kernels::KernelError;
+use crate::plan::Plan;
+use crate::pool::{Job, Pool, Running, Scope, Sleep};
+use crate::resources::ResourceManager;
+use crate::tensor::Tensor;
+use crate::trace::{Idle, StepTrace};
+
+/// Why a step did not end well.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExecuteError {
+    /// A kernel refused.
+    #[error("node {node} (op {op}{inputs}): {source}")]
+    Kernel {
+        /// The node's full name.
+        node: String,
+        /// Its op.
+        op: String,
+        /// The dtypes and shapes of its inputs, as `, inputs float[2,3] ...`; those it had taken are left out.
+        inputs: String,
+        /// What the kernel says.
+        #[source]
+        source: KernelError,
+    },
+    /// A kernel panicked. The session stays usable.
+    #[error("node {node} (op {op}): the kernel panicked: {message}")]
+    Panic {
+        /// The node's full name.
+        node: String,
+        /// Its op.
+        op: String,
+        /// The panic's message.
+        message: String,
+    },
+    /// A kernel ended without setting an output that is used.
+    #[error("node {node} (op {op}): the kernel left output {port} unset")]
+    MissingOutput {
+        /// The node's full name.
+        node: String,
+        /// Its op.
+        op: String,
+        /// The output.
+        port: usize,
+    },
+    /// The step's token was cancelled.
+    #[error("the step was cancelled after {done} of {total} nodes")]
+    Cancelled {
+        /// Nodes that had run, about.
+        done: u32,
+        /// Nodes of the step.
+        total: u32,
+    },
+    /// The step's deadline passed.
+    #[error("the deadline passed after {done} of {total} nodes")]
+    DeadlineExceeded {
+        /// Nodes that had run, about.
+        done: u32,
+        /// Nodes of the step.
+        total: u32,
+    },
+}
+
+/// Cancels the steps that it was given to, between two kernels. Clones are the same token.
+#[derive(Debug, Clone, Default)]
+pub struct CancelToken(Arc<AtomicBool>);
+
+impl CancelToken {
+    /// A token that is not cancelled.
+    pub fn new() -> CancelToken {
+        CancelToken::default()
+    }
+
+    /// Cancels, for good.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What may end a step early.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Limits<'a> {
+    pub cancel: Option<&'a CancelToken>,
+    /// `events::clock::mono_now` at which the step is too late.
+    pub deadline: Option<i64>,
+}
+
+/// What a session gives to its steps.
+pub(crate) struct Environment<'a> {
+    pub pool: &'a Pool,
+    pub resources: &'a ResourceManager,
+    pub allocator: &'a Allocator,
+    pub limits: Limits<'a>,
+    /// Unique in the process.
+    pub step_id: u64,
+}
+
+/// A step while it runs.
+pub(crate) struct Step<'a> {
+    pub plan: &'a Plan,
+    pub state: &'a State,
+    pub env: &'a Environment<'a>,
+    /// The step's number in events; 0 where it is not traced.
+    pub traced_step: u32,
+    /// Whether nodes are timed: in traced steps and, for the costs, in some others.
+    pub is_stamped: bool,
+    pub begin: u64,
+    n_done: CachePadded<AtomicU32>,
+    is_halted: AtomicBool,
+    failure: Mutex<Option<ExecuteError>>,
+    /// Where the caller's thread waits in a shared step.
+    pub caller: Sleep,
+}
+
+/// Runs one step of a plan.
+///
+/// # Errors
+/// The first kernel's error, a panic, cancellation, or the deadline.
+pub(crate) fn run(
+    plan: &Plan,
+    feeds: &[Tensor],
+    env: &Environment<'_>,
+    trace: &StepTrace,
+) -> Result<Vec<Tensor>, ExecuteError> {
+    let running = env.pool.enter();
+    let mut state = plan.states.take(plan, env.pool.n_threads());
+    feed(plan, feeds, &mut state);
+    let is_measured = plan.costs.next_step_is_measured();
+    let step = Step {
+        plan,
+        state: &state,
+        env,
+        traced_step: trace.step(),
+        is_stamped: is_measured || trace.is_on(),
+        begin: trace.begin_ticks(),
+        n_done: CachePadded::new(AtomicU32::new(0)),
+        is_halted: AtomicBool::new(false),
+        failure: Mutex::new(None),
+        caller: Sleep::new(),
+    };
+    if env.pool.n_free() > 0 && plan.costs.has_width() {
+        step.run_shared(&running);
+    } else {
+        step.run_alone();
+    }
+    let failure = step.failure.into_inner();
+    if is_measured && failure.is_none() {
+        plan.costs.update_width(plan);
+    }
+    let result = match failure {
+        Some(error) => Err(error),
+        None => fetch(plan, &mut state),
+    };
+    plan.states.give_back(plan, state, result.is_err());
+    result
+}
+
+fn feed(plan: &Plan, feeds: &[Tensor], state: &mut State) {
+    for (spec, value) in plan.feeds.iter().zip(feeds) {
+        for edge in plan.data_edges(spec.edges) {
+            *state.slots.all_mut()[edge.slot as usize].get_mut() = Some(value.clone());
+        }
+    }
+}
+
+fn fetch(plan: &Plan, state: &mut State) -> Result<Vec<Tensor>, ExecuteError> {
+    let slots = &mut state.slots.all_mut()[plan.fetch_slots()];
+    let values: Option<Vec<Tensor>> = slots.iter_mut().map(|slot| slot.get_mut().take()).collect();
+    // Every fetch has a producer in the plan or a feed, and a producer without the value fails the step.
+    values.ok_or(ExecuteError::MissingOutput { node: "fetch".to_owned(), op: "sink".to_owned(), port: 0 })
+}
+
+impl Step<'_> {
+    fn run_alone(&self) {
+        let mut seat = self.state.seats[0].lock();
+        if self.is_stamped {
+            worker::run::<false, true>(self, &mut seat, 0, &self.plan.roots);
+        } else {
+            worker::run::<false, false>(self, &mut seat, 0, &self.plan.roots);
+        }
+    }
+
+    fn run_shared(&self, running: &Running<'_>) {
+        self.env.pool.share(self, || {
+            let mut seat = self.state.seats[0].lock();
+            let mut ready = &self.plan.roots[..];
+            loop {
+                let ticket = self.caller.ticket();
+                self.work(&mut seat, 0, ready);
+                ready = &[];
+                if self.is_over() {
+                    return;
+                }
+                if self.has_work() || self.help_own_shards() {
+                    continue;
+                }
+                let idle = Idle::begin(self.traced_step);
+                running.paused(|| self.caller.wait(ticket));
+                idle.end();
+            }
+        });
+    }
+
+    /// Runs nodes until none is left to take.
+    fn work(&self, seat: &mut super::state::Seat, worker: usize, ready: &[u32]) {
+        if self.is_stamped {
+            worker::run::<true, true>(self, seat, worker, ready);
+        } else {
+            worker::run::<true, false>(self, seat, worker, ready);
+        }
+    }
+
+    fn help_own_shards(&self) -> bool {
+        let execution = self.scope().execution;
+        self.env.pool.help_one(|scope| scope.is_shards && scope.execution == execution)
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_halted.load(Ordering::SeqCst) || self.n_done.load(Ordering::SeqCst) == self.plan.n_nodes()
+    }
+
+    /// A ready node of another worker.
+    pub fn steal(&self, worker: usize) -> Option<u32> {
+        let n = self.state.stealers.len();
+        for i in 1..n {
+            let victim = &self.state.stealers[(worker + i) % n];
+            loop {
+                match victim.steal() {
+                    Steal::Success(node) => return Some(node),
+                    Steal::Empty => break,
+                    Steal::Retry => {}
+                }
+            }
+        }
+        None
+    }
+
+    /// Tells idle threads that a node or shards can be taken.
+    pub fn announce(&self, worker: usize) {
+        self.env.pool.notify();
+        if worker != 0 {
+            self.caller.notify();
+        }
+    }
+
+    /// `n` nodes ran on some worker.
+    pub fn add_done(&self, n: u32, worker: usize) {
+        let done = self.n_done.fetch_add(n, Ordering::SeqCst) + n;
+        if done == self.plan.n_nodes() && worker != 0 {
+            self.caller.notify();
+        }
+    }
+
+    /// Notes why the step fails; the first reason stays. No further nodes begin.
+    pub fn fail(&self, error: ExecuteError) {
+        self.failure.lock().get_or_insert(error);
+        self.is_halted.store(true, Ordering::SeqCst);
+        self.caller.notify();
+    }
+
+    /// Whether nodes must not begin any more.
+    #[inline]
+    pub fn is_halted(&self) -> bool {
+        self.is_halted.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub fn has_limits(&self) -> bool {
+        self.env.limits.cancel.is_some() || self.env.limits.deadline.is_some()
+    }
+
+    /// Whether the step was cancelled or is too late.
+    pub fn check_limits(&self, own_done: u32) -> Result<(), Stop> {
+        let (done, total) = (self.n_done.load(Ordering::Relaxed) + own_done, self.plan.n_nodes());
+        let limits = &self.env.limits;
+        if limits.cancel.is_some_and(CancelToken::is_cancelled) {
+            return Err(Stop::Error(ExecuteError::Cancelled { done, total }));
+        }
+        match limits.deadline {
+            Some(deadline) if events::clock::mono_now() >= deadline => {
+                Err(Stop::Error(ExecuteError::DeadlineExceeded { done, total }))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Job for Step<'_> {
+    fn has_work(&self) -> bool {
+        !self.is_halted() && self.state.stealers.iter().any(|stealer| !stealer.is_empty())
+    }
+
+    fn help(&self, worker: usize) {
+        // A pool of the plan's session has a seat for each of its workers.
+        let mut seat = self.state.seats[worker].lock();
+        self.work(&mut seat, worker, &[]);
+    }
+
+    fn scope(&self) -> Scope {
+        Scope { execution: self.env.step_id, traced_step: self.traced_step, is_shards: false }
+    }
+}

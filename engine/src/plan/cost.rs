@@ -1,0 +1,86 @@
+//! What each node's execution takes, measured, and whether a second thread would help.
+//!
+//! Reading the clock for each op costs as much as a cheap op, so steps are measured when they are traced anyway, and
+//! else one in [`MEASURE_EVERY`].
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use super::Plan;
+
+/// Ticks from which a node is worth another thread's attention: a wake-up takes about as long.
+pub(crate) const EXPENSIVE_TICKS: u32 = 20_000;
+/// One step in this many is measured.
+const MEASURE_EVERY: u32 = 64;
+/// Steps at the beginning that are all measured.
+const MEASURE_FIRST: u32 = 4;
+
+/// Moving averages of the ticks of each node of a plan.
+pub(crate) struct Costs {
+    ticks: Box<[AtomicU32]>,
+    n_steps: AtomicU32,
+    /// Whether several threads would have something to do at once.
+    has_width: AtomicBool,
+}
+
+impl Costs {
+    /// Starts from what the kernels say of themselves.
+    pub fn new(is_expensive: impl Iterator<Item = bool>) -> Costs {
+        let guess = |expensive| if expensive { EXPENSIVE_TICKS } else { 0 };
+        Costs {
+            ticks: is_expensive.map(|e| AtomicU32::new(guess(e))).collect(),
+            n_steps: AtomicU32::new(0),
+            has_width: AtomicBool::new(false),
+        }
+    }
+
+    /// Ticks that the node takes, about.
+    #[inline]
+    pub fn ticks(&self, node: u32) -> u32 {
+        self.ticks[node as usize].load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub fn is_expensive(&self, node: u32) -> bool {
+        self.ticks(node) >= EXPENSIVE_TICKS
+    }
+
+    /// One execution took so long. Each counts for an eighth.
+    #[inline]
+    pub fn measured(&self, node: u32, ticks: u64) {
+        let cell = &self.ticks[node as usize];
+        let old = cell.load(Ordering::Relaxed);
+        let new = ticks.min(u64::from(u32::MAX / 2)) as u32;
+        cell.store(old - old / 8 + new / 8, Ordering::Relaxed);
+    }
+
+    /// Counts a step; whether it shall be measured.
+    pub fn next_step_is_measured(&self) -> bool {
+        let n = self.n_steps.fetch_add(1, Ordering::Relaxed);
+        n < MEASURE_FIRST || n.is_multiple_of(MEASURE_EVERY)
+    }
+
+    pub fn has_width(&self) -> bool {
+        self.has_width.load(Ordering::Relaxed)
+    }
+
+    /// Decides again whether several threads would have something to do at once: the time of all nodes exceeds
+    /// that of the longest path by more than a thread's wake-up.
+    pub fn update_width(&self, plan: &Plan) {
+        let mut finish = vec![0u64; plan.nodes.len()];
+        let (mut total, mut longest) = (0, 0);
+        // Nodes are numbered in topological order.
+        for (node, record) in plan.nodes[..plan.kernels.len()].iter().enumerate() {
+            let ticks = u64::from(self.ticks(node as u32));
+            let end = finish[node] + ticks;
+            total += ticks;
+            longest = longest.max(end);
+            let data = plan.data_edges(record.data).iter().map(|e| e.consumer);
+            let control = plan.control_edges(record.control).iter().map(|e| e.consumer());
+            for consumer in data.chain(control) {
+                let begin = &mut finish[consumer as usize];
+                *begin = (*begin).max(end);
+            }
+        }
+        self.has_width.store(total - longest > 2 * u64::from(EXPENSIVE_TICKS), Ordering::Relaxed);
+    }
+}

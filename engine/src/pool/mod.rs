@@ -1,0 +1,333 @@
+//! Worker threads, shared by what runs between ops (a step's ready nodes) and within an op (its shards).
+//!
+//! A thread that has work to share posts a [`Job`] on the pool's board for as long as it works on it itself
+//! ([`Pool::share`]); idle workers join posted jobs, the newest first, so that an op that already started gets its
+//! shards done before further ops begin. The poster never waits for a job that nobody began, only for helpers that are
+//! inside: nesting cannot deadlock. Callers of a session run in their own threads and are counted, so
+//! that callers and workers together keep to the pool's number of threads; a worker stands back while
+//! callers alone fill it.
+
+mod shards;
+mod sleep;
+mod sync;
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+
+use parking_lot::Mutex;
+
+pub(crate) use shards::{ShardTag, run_shards};
+pub(crate) use sleep::Sleep;
+
+use crate::trace::Idle;
+
+/// Work that several threads can take part in.
+pub(crate) trait Job: Sync {
+    /// Whether a thread that joined now would find something to do. It may be out of date by a moment.
+    fn has_work(&self) -> bool;
+
+    /// Works until nothing is left to take. `worker` is the helping thread's number in the pool, from 1. Does not
+    /// panic: what goes wrong inside belongs to the poster.
+    fn help(&self, worker: usize);
+
+    /// What the work belongs to.
+    fn scope(&self) -> Scope;
+}
+
+/// What a job belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Scope {
+    /// Identity of the execution in this process; 0 outside of any.
+    pub execution: u64,
+    /// Its step id where the step is traced, else 0.
+    pub traced_step: u32,
+    /// Whether these are shards of one op rather than nodes of a step.
+    pub is_shards: bool,
+}
+
+/// The worker threads. Dropping it ends them, after their present job.
+#[derive(Debug)]
+pub struct Pool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    n_threads: u32,
+    /// Callers in a step that are not parked, and workers in a job.
+    n_running: AtomicU32,
+    /// `Board::jobs.len()`, readable without the lock.
+    n_jobs: AtomicU32,
+    board: Mutex<Board>,
+    sleep: Sleep,
+}
+
+#[derive(Debug)]
+struct Board {
+    jobs: Vec<Posted>,
+    next_id: u64,
+    stopping: bool,
+}
+
+struct Posted {
+    id: u64,
+    job: *const dyn Job,
+    n_helpers: u32,
+    /// Set when the poster waits for the helpers to leave.
+    closing: Option<Arc<Sleep>>,
+}
+
+impl std::fmt::Debug for Posted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Posted").field("id", &self.id).field("n_helpers", &self.n_helpers).finish_non_exhaustive()
+    }
+}
+
+// SAFETY: the pointer is to a `Sync` job that `Pool::share` keeps alive while it is on the board.
+unsafe impl Send for Posted {}
+
+thread_local! {
+    /// Where this thread waits for the helpers of its own jobs; they may notify after it went on.
+    static CLOSED: Arc<Sleep> = Arc::new(Sleep::new());
+}
+
+impl Pool {
+    /// A pool whose callers and workers together are `n_threads` (at least 1): it starts one worker less, named
+    /// `worker 1` and so on; the thread that runs a step is worker 0.
+    ///
+    /// # Errors
+    /// The system gives no more threads.
+    pub fn new(n_threads: usize) -> std::io::Result<Pool> {
+        let n_threads = n_threads.clamp(1, MAX_THREADS);
+        let shared = Arc::new(Shared {
+            n_threads: n_threads as u32,
+            n_running: AtomicU32::new(0),
+            n_jobs: AtomicU32::new(0),
+            board: Mutex::new(Board { jobs: Vec::new(), next_id: 0, stopping: false }),
+            sleep: Sleep::new(),
+        });
+        let mut pool = Pool { shared, threads: Vec::with_capacity(n_threads - 1) };
+        for worker in 1..n_threads {
+            let shared = Arc::clone(&pool.shared);
+            let builder = std::thread::Builder::new().name(format!("worker {worker}"));
+            pool.threads.push(builder.spawn(move || shared.work(worker))?);
+        }
+        Ok(pool)
+    }
+
+    /// The process's pool, as wide as the cores it may use. Sessions share it unless they ask for their own.
+    ///
+    /// # Errors
+    /// The system gives no more threads (at the first use).
+    pub fn global() -> std::io::Result<Arc<Pool>> {
+        static GLOBAL: OnceLock<Arc<Pool>> = OnceLock::new();
+        if let Some(pool) = GLOBAL.get() {
+            return Ok(Arc::clone(pool));
+        }
+        let n_threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let pool = Arc::new(Pool::new(n_threads)?);
+        Ok(Arc::clone(GLOBAL.get_or_init(|| pool)))
+    }
+
+    /// Callers and workers together.
+    pub fn n_threads(&self) -> usize {
+        self.shared.n_threads as usize
+    }
+
+    /// How many workers could join a job posted now.
+    pub(crate) fn n_free(&self) -> usize {
+        self.shared.n_threads.saturating_sub(self.shared.n_running.load(Ordering::Relaxed)) as usize
+    }
+
+    /// Counts the calling thread among those running, until the guard is dropped.
+    pub(crate) fn enter(&self) -> Running<'_> {
+        self.shared.n_running.fetch_add(1, Ordering::Relaxed);
+        Running(self)
+    }
+
+    /// Tells an idle worker that a posted job has more work than its threads.
+    pub(crate) fn notify(&self) {
+        self.shared.sleep.notify();
+    }
+
+    /// Runs `body` with `job` on the board; returns when no helper is inside any more.
+    pub(crate) fn share<R>(&self, job: &dyn Job, body: impl FnOnce() -> R) -> R {
+        let _posted = self.post(job);
+        body()
+    }
+
+    fn post<'a>(&'a self, job: &'a dyn Job) -> PostedGuard<'a> {
+        // SAFETY: only the lifetime changes. The guard takes the job off the board, and waits until no helper is in
+        // it, before the borrow ends; it is private to `share`, which drops it.
+        let job: *const dyn Job = unsafe { std::mem::transmute::<&dyn Job, &'static dyn Job>(job) };
+        let mut board = self.shared.board.lock();
+        let id = board.next_id;
+        board.next_id += 1;
+        board.jobs.push(Posted { id, job, n_helpers: 0, closing: None });
+        self.shared.n_jobs.store(board.jobs.len() as u32, Ordering::Relaxed);
+        PostedGuard { pool: self, id }
+    }
+
+    /// Joins one job that `wanted` accepts, in a caller's thread that has nothing else to do. Whether there was one.
+    pub(crate) fn help_one(&self, wanted: impl Fn(Scope) -> bool) -> bool {
+        if self.shared.n_jobs.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        match self.shared.take(wanted) {
+            Taken::Job(id, job) => {
+                self.shared.help(id, job, 0);
+                true
+            }
+            Taken::Nothing { .. } | Taken::Stop => false,
+        }
+    }
+}
+
+/// More threads than this in one pool are a mistake, not a machine.
+const MAX_THREADS: usize = 4096;
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.board.lock().stopping = true;
+        self.shared.sleep.notify_all();
+        for thread in self.threads.drain(..) {
+            // A session may be dropped by a worker's own kernel; that thread ends by itself.
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// A caller's thread that is counted as running.
+pub(crate) struct Running<'a>(&'a Pool);
+
+impl Running<'_> {
+    /// Runs `wait`, in which this thread sleeps, without counting it.
+    pub(crate) fn paused<R>(&self, wait: impl FnOnce() -> R) -> R {
+        self.0.shared.leave();
+        let result = wait();
+        self.0.shared.n_running.fetch_add(1, Ordering::Relaxed);
+        result
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.shared.leave();
+    }
+}
+
+struct PostedGuard<'a> {
+    pool: &'a Pool,
+    id: u64,
+}
+
+impl Drop for PostedGuard<'_> {
+    fn drop(&mut self) {
+        let shared = &self.pool.shared;
+        let mut board = shared.board.lock();
+        let Some(at) = board.jobs.iter().rposition(|posted| posted.id == self.id) else { return };
+        if board.jobs[at].n_helpers == 0 {
+            board.remove(at, shared);
+            return;
+        }
+        let closed = CLOSED.with(Arc::clone);
+        let mut ticket = closed.ticket();
+        board.jobs[at].closing = Some(Arc::clone(&closed));
+        drop(board);
+        loop {
+            closed.wait(ticket);
+            ticket = closed.ticket();
+            if !shared.board.lock().jobs.iter().any(|posted| posted.id == self.id) {
+                return;
+            }
+        }
+    }
+}
+
+impl Board {
+    fn remove(&mut self, at: usize, shared: &Shared) {
+        self.jobs.remove(at);
+        shared.n_jobs.store(self.jobs.len() as u32, Ordering::Relaxed);
+    }
+}
+
+enum Taken {
+    Job(u64, *const dyn Job),
+    /// Nothing to join, while this traced step (or 0) is on the board.
+    Nothing {
+        traced_step: u32,
+    },
+    Stop,
+}
+
+impl Shared {
+    /// What a worker's thread does.
+    fn work(&self, worker: usize) {
+        loop {
+            let ticket = self.sleep.ticket();
+            let may_run = self.n_running.load(Ordering::Relaxed) < self.n_threads;
+            match self.take(|_| may_run) {
+                Taken::Stop => return,
+                Taken::Job(id, job) => {
+                    self.n_running.fetch_add(1, Ordering::Relaxed);
+                    self.help(id, job, worker);
+                    self.leave();
+                }
+                Taken::Nothing { traced_step } => {
+                    let idle = Idle::begin(traced_step);
+                    self.sleep.wait(ticket);
+                    idle.end();
+                }
+            }
+        }
+    }
+
+    /// Joins the newest job that is wanted and has work; the caller must then call `help`.
+    fn take(&self, wanted: impl Fn(Scope) -> bool) -> Taken {
+        let mut board = self.board.lock();
+        if board.stopping {
+            return Taken::Stop;
+        }
+        let mut traced_step = 0;
+        for posted in board.jobs.iter_mut().rev() {
+            // SAFETY: on the board, so alive (see `post`); the lock keeps it there.
+            let job = unsafe { &*posted.job };
+            let scope = job.scope();
+            traced_step = if traced_step == 0 { scope.traced_step } else { traced_step };
+            if posted.closing.is_none() && wanted(scope) && job.has_work() {
+                posted.n_helpers += 1;
+                return Taken::Job(posted.id, posted.job);
+            }
+        }
+        Taken::Nothing { traced_step }
+    }
+
+    fn help(&self, id: u64, job: *const dyn Job, worker: usize) {
+        // SAFETY: `take` counted this thread as a helper, so the poster waits until `help` uncounts it below.
+        unsafe { &*job }.help(worker);
+        let mut board = self.board.lock();
+        let Some(at) = board.jobs.iter().position(|posted| posted.id == id) else { return };
+        board.jobs[at].n_helpers -= 1;
+        if board.jobs[at].n_helpers > 0 {
+            return;
+        }
+        if let Some(closed) = board.jobs[at].closing.take() {
+            board.remove(at, self);
+            drop(board);
+            closed.notify();
+        }
+    }
+
+    /// One thread less is running: a worker that stood back may go on.
+    fn leave(&self) {
+        let before = self.n_running.fetch_sub(1, Ordering::Relaxed);
+        if before >= self.n_threads && self.n_jobs.load(Ordering::Relaxed) > 0 {
+            self.sleep.notify();
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Where threads wait for work: an event count with a short spin before parking.
+//!
+//! A thread that wants to wait takes a [`Sleep::ticket`], looks for work once more, and only then
+//! [`Sleep::wait`]s with the ticket. A thread that made work calls [`Sleep::notify`] after the work is
+//! visible. Both sides go through the same two words in sequentially consistent order (the waiter
+//! announces itself, then reads the signal; the notifier bumps the signal, then reads who announced
+//! itself), so a notification can never fall between the look and the sleep. When nobody waits, a
+//! notification is one atomic add and two loads.
+
+use super::sync::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering, PoisonError, SPINS, spin_loop};
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Sleep {
+    /// Counts notifications; a ticket is a value of it.
+    signal: AtomicU32,
+    /// Threads that poll `signal` and need no waking.
+    n_spinning: AtomicU32,
+    /// Threads that parked or are about to; the same number as `Parked::n`, readable without the lock.
+    n_parked: AtomicU32,
+    parked: Mutex<Parked>,
+    wake: Condvar,
+}
+
+#[derive(Debug)]
+struct Parked {
+    n: u32,
+    /// Wakes granted and not yet taken, at most `n`. Any parked thread may take one: a thread that
+    /// arrives in between looks for work again, and the other one stays counted in `n`.
+    granted: u32,
+}
+
+/// The value of the signal that a thread saw before it looked for work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ticket(u32);
+
+impl Sleep {
+    pub(crate) fn new() -> Sleep {
+        Sleep {
+            signal: AtomicU32::new(0),
+            n_spinning: AtomicU32::new(0),
+            n_parked: AtomicU32::new(0),
+            parked: Mutex::new(Parked { n: 0, granted: 0 }),
+            wake: Condvar::new(),
+        }
+    }
+
+    /// Take it before the last look for work.
+    pub(crate) fn ticket(&self) -> Ticket {
+        Ticket(self.signal.load(Ordering::SeqCst))
+    }
+
+    /// Whether something was announced since the ticket was taken.
+    pub(crate) fn is_stale(&self, ticket: Ticket) -> bool {
+        self.signal.load(Ordering::SeqCst) != ticket.0
+    }
+
+    /// Waits until a notification later than the ticket: polls for about 10 microseconds, then parks.
+    /// May return early; callers look again in a loop.
+    pub(crate) fn wait(&self, ticket: Ticket) {
+        self.n_spinning.fetch_add(1, Ordering::SeqCst);
+        let mut stale = false;
+        for _ in 0..SPINS {
+            stale = self.is_stale(ticket);
+            if stale {
+                break;
+            }
+            spin_loop();
+        }
+        self.n_spinning.fetch_sub(1, Ordering::SeqCst);
+        if !stale {
+            self.park(ticket);
+        }
+    }
+
+    fn park(&self, ticket: Ticket) {
+        let mut parked = self.lock();
+        parked.n += 1;
+        self.n_parked.store(parked.n, Ordering::SeqCst);
+        // A notifier that did not count this thread, spinning or parked, bumped the signal before this read.
+        if self.is_stale(ticket) {
+            parked.n -= 1;
+            self.n_parked.store(parked.n, Ordering::SeqCst);
+            return;
+        }
+        while parked.granted == 0 {
+            parked = self.wake.wait(parked).unwrap_or_else(PoisonError::into_inner);
+        }
+        parked.granted -= 1;
+        parked.n -= 1;
+        self.n_parked.store(parked.n, Ordering::SeqCst);
+    }
+
+    /// Announces work for one thread: wakes one if none is polling.
+    pub(crate) fn notify(&self) {
+        self.signal.fetch_add(1, Ordering::SeqCst);
+        if self.n_spinning.load(Ordering::SeqCst) == 0 {
+            self.grant(1);
+        }
+    }
+
+    /// Announces something that every waiting thread must look at.
+    pub(crate) fn notify_all(&self) {
+        self.signal.fetch_add(1, Ordering::SeqCst);
+        self.grant(u32::MAX);
+    }
+
+    fn grant(&self, at_most: u32) {
+        if self.n_parked.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let mut parked = self.lock();
+        let n = (parked.n - parked.granted).min(at_most);
+        parked.granted += n;
+        drop(parked);
+        match n {
+            0 => {}
+            1 => self.wake.notify_one(),
+            _ => self.wake.notify_all(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Parked> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

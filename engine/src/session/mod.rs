@@ -1,0 +1,193 @@
+//! Sessions: the client's way to run parts of a graph (white paper sections 2 and 4.2).
+//!
+//! A [`Session`] compiles each (feeds, fetches, targets) signature it is asked for once, and keeps the plans and the
+//! nodes' kernels. Steps run in their callers' threads, several at once where several threads call; they meet in the
+//! device's containers of variables, which outlive the session and are shared by the sessions of one [`Device`].
+//! [`Session::prepare`] resolves names once for a step that is run often.
+
+mod callable;
+mod error;
+mod options;
+mod plans;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+pub use crate::executor::CancelToken;
+pub use callable::Callable;
+pub use error::RunError;
+pub use options::{RunOptions, SessionOptions};
+
+use crate::device::Device;
+use crate::executor::{self, Environment, Limits};
+use crate::graph::{Graph, GraphError, NodeId};
+use crate::plan::prune::Signature;
+use crate::plan::{Plan, PlanError};
+use crate::pool::Pool;
+use crate::tensor::Tensor;
+use crate::trace::StepTrace;
+use plans::{Kernels, Plans};
+
+/// Runs parts of a graph. It may be used from several threads at once.
+pub struct Session {
+    graph: Graph,
+    device: Arc<Device>,
+    pool: Arc<Pool>,
+    kernels: Mutex<Kernels>,
+    plans: Mutex<Plans>,
+}
+
+/// Step ids are unique in the process, whichever session runs the step.
+static NEXT_STEP: AtomicU64 = AtomicU64::new(1);
+
+impl Session {
+    /// A session on `graph`. Nodes that are added to the graph later can be run too.
+    ///
+    /// # Errors
+    /// The system gives no threads.
+    pub fn new(graph: &Graph, options: SessionOptions) -> Result<Session, RunError> {
+        let pool = match options.threads {
+            None => Pool::global(),
+            Some(n) => Pool::new(n).map(Arc::new),
+        };
+        Ok(Session {
+            graph: graph.clone(),
+            device: options.device.unwrap_or_else(|| Arc::new(Device::cpu(0, options.memory_limit))),
+            pool: pool.map_err(RunError::Threads)?,
+            kernels: Mutex::default(),
+            plans: Mutex::default(),
+        })
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The device, whose variables the session's steps use. Give it to other sessions to share them.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    /// The threads that a step may use, its caller's included.
+    pub fn n_threads(&self) -> usize {
+        self.pool.n_threads()
+    }
+
+    /// Drops the variables and other objects of a container (of the default one: `localhost`). Steps that are
+    /// running keep what they hold.
+    pub fn reset(&self, container: &str) {
+        self.device.resources().clear(container);
+        // Kernels may hold objects of it.
+        self.plans.lock().clear();
+        self.kernels.lock().clear();
+    }
+
+    /// Runs a step: computes `fetches` and runs `targets`, given `feeds`. Names are `node` or `node:port`. Gives the
+    /// fetches' values in order.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub fn run(&self, feeds: &[(&str, Tensor)], fetches: &[&str], targets: &[&str]) -> Result<Vec<Tensor>, RunError> {
+        self.run_step(&RunOptions::default(), feeds, fetches, targets)
+    }
+
+    /// As [`Session::run`], with options.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub fn run_step(
+        &self,
+        options: &RunOptions<'_>,
+        feeds: &[(&str, Tensor)],
+        fetches: &[&str],
+        targets: &[&str],
+    ) -> Result<Vec<Tensor>, RunError> {
+        let signature = self.signature(feeds.iter().map(|(name, _)| *name), fetches, targets)?;
+        let plan = self.plan(signature)?;
+        let values: smallvec::SmallVec<[Tensor; 4]> = feeds.iter().map(|(_, value)| value.clone()).collect();
+        self.execute(&plan, options, &values)
+    }
+
+    /// Compiles a step for repeated runs: feeds are then given in this order, without names.
+    ///
+    /// # Errors
+    /// A name is unknown, or what is asked cannot be planned.
+    pub fn prepare(&self, feeds: &[&str], fetches: &[&str], targets: &[&str]) -> Result<Callable<'_>, RunError> {
+        let signature = self.signature(feeds.iter().copied(), fetches, targets)?;
+        Ok(Callable::new(self, self.plan(signature)?))
+    }
+
+    fn signature<'a>(
+        &self,
+        feeds: impl Iterator<Item = &'a str>,
+        fetches: &[&str],
+        targets: &[&str],
+    ) -> Result<Signature, GraphError> {
+        Ok(Signature {
+            feeds: feeds.map(|name| self.graph.output(name)).collect::<Result<_, _>>()?,
+            fetches: fetches.iter().map(|name| self.graph.output(name)).collect::<Result<_, _>>()?,
+            targets: targets.iter().map(|name| self.target(name)).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The node that a target (`node` or `node:port`) means; unlike a fetch it needs no output.
+    fn target(&self, name: &str) -> Result<NodeId, GraphError> {
+        let node = name.rsplit_once(':').map_or(name, |(node, _)| node);
+        let found = self.graph.nodes().find(node).map(|node| node.id);
+        found.ok_or_else(|| GraphError::NoSuchNode { name: node.to_owned() })
+    }
+
+    /// The plan of a signature, compiled if it is not in the cache.
+    fn plan(&self, signature: Signature) -> Result<Arc<Plan>, PlanError> {
+        if let Some(plan) = self.plans.lock().get(&signature) {
+            return Ok(plan);
+        }
+        let nodes = self.graph.nodes();
+        let mut kernels = self.kernels.lock();
+        let plan = crate::plan::compile::compile(&nodes, &signature, &mut |node| kernels.get(node, &self.device))?;
+        let plan = Arc::new(plan);
+        self.plans.lock().insert(signature, Arc::clone(&plan));
+        Ok(plan)
+    }
+
+    fn execute(&self, plan: &Plan, options: &RunOptions<'_>, feeds: &[Tensor]) -> Result<Vec<Tensor>, RunError> {
+        check_feeds(plan, feeds)?;
+        let step_id = NEXT_STEP.fetch_add(1, Ordering::Relaxed);
+        let deadline = options.timeout.map(|timeout| {
+            let timeout = i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX);
+            events::clock::mono_now().saturating_add(timeout)
+        });
+        let environment = Environment {
+            pool: &self.pool,
+            resources: self.device.resources(),
+            allocator: self.device.allocator(),
+            limits: Limits { cancel: options.cancel, deadline },
+            step_id,
+        };
+        let trace = StepTrace::begin(step_id, options.label, options.summary_step.unwrap_or(-1));
+        let result = executor::run(plan, feeds, &environment, &trace);
+        trace.end();
+        Ok(result?)
+    }
+}
+
+fn check_feeds(plan: &Plan, feeds: &[Tensor]) -> Result<(), RunError> {
+    if feeds.len() != plan.feeds.len() {
+        return Err(RunError::FeedCount { expected: plan.feeds.len(), got: feeds.len() });
+    }
+    for (spec, value) in plan.feeds.iter().zip(feeds) {
+        if value.dtype() != spec.dtype || !spec.shape.admits(value.shape()) {
+            return Err(RunError::Feed {
+                name: spec.name.clone(),
+                expected_dtype: spec.dtype,
+                expected_shape: spec.shape.clone(),
+                got_dtype: value.dtype(),
+                got_shape: value.shape().clone(),
+            });
+        }
+    }
+    Ok(())
+}

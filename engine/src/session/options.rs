@@ -1,0 +1,43 @@
+//! What can be chosen for a session, and for a step.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::device::Device;
+use crate::executor::CancelToken;
+
+/// What can be chosen for a session.
+#[derive(Clone)]
+pub struct SessionOptions {
+    /// Threads that a step may use, its caller's included; `None`: the process's pool, as wide as its cores.
+    pub threads: Option<usize>,
+    /// Bytes that the session's own device hands out at most.
+    pub memory_limit: usize,
+    /// The device to run on, with its variables; `None`: an own one.
+    pub device: Option<Arc<Device>>,
+}
+
+impl Default for SessionOptions {
+    fn default() -> SessionOptions {
+        SessionOptions { threads: None, memory_limit: usize::MAX, device: None }
+    }
+}
+
+/// What can be chosen for a step.
+#[derive(Debug, Clone)]
+pub struct RunOptions<'a> {
+    /// Names the step in traces: `train`, `eval`, ...
+    pub label: &'a str,
+    /// The step on the summaries' axis (in traces -1 where there is none).
+    pub summary_step: Option<i64>,
+    /// Ends the step early, between two kernels.
+    pub cancel: Option<&'a CancelToken>,
+    /// How long the step may take; it ends early between two kernels.
+    pub timeout: Option<Duration>,
+}
+
+impl Default for RunOptions<'_> {
+    fn default() -> Self {
+        RunOptions { label: "run", summary_step: None, cancel: None, timeout: None }
+    }
+}
