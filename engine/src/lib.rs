@@ -6,6 +6,7 @@
 
 pub mod buffer;
 pub mod device;
+pub mod data;
 pub mod dtype;
 pub mod executor;
 pub mod graph;
