@@ -13,9 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("descriptors.bin"), prost_build_encode(&compiled))?;
     // Ordered maps: the same graph gives the same bytes.
-    prost_build::Config::new()
-        .btree_map(["."])
-        .compile_fds(compiled)?;
+    prost_build::Config::new().btree_map(["."]).compile_fds(compiled)?;
     Ok(())
 }
 

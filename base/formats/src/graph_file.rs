@@ -117,10 +117,7 @@ pub fn decode(bytes: &[u8]) -> Result<GraphDef, GraphFileError> {
     } else {
         GraphDef::decode(bytes)?
     };
-    let n_functions = graph
-        .library
-        .as_ref()
-        .map_or(0, |library| library.function.len());
+    let n_functions = graph.library.as_ref().map_or(0, |library| library.function.len());
     if graph.node.is_empty() && n_functions == 0 {
         return Err(GraphFileError::NoNodes);
     }
@@ -154,25 +151,19 @@ fn from_events(mut bytes: &[u8]) -> Result<GraphDef, GraphFileError> {
     }
     match (graph, meta) {
         (Some(graph), _) => Ok(GraphDef::decode(&graph[..])?),
-        (None, Some(meta)) => MetaGraphDef::decode(&meta[..])?
-            .graph_def
-            .ok_or(GraphFileError::NoGraphEvent),
+        (None, Some(meta)) => MetaGraphDef::decode(&meta[..])?.graph_def.ok_or(GraphFileError::NoGraphEvent),
         (None, None) => Err(GraphFileError::NoGraphEvent),
     }
 }
 
-static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
-    DescriptorPool::decode(DESCRIPTORS).expect("the build script wrote a valid descriptor set")
-});
+static POOL: LazyLock<DescriptorPool> =
+    LazyLock::new(|| DescriptorPool::decode(DESCRIPTORS).expect("the build script wrote a valid descriptor set"));
 
 fn from_text(bytes: &[u8]) -> Result<GraphDef, GraphFileError> {
     let text = std::str::from_utf8(bytes).map_err(TextError::from)?;
     check_depth(text)?;
-    let descriptor = POOL
-        .get_message_by_name("tensorflow.GraphDef")
-        .expect("graph.proto defines GraphDef");
-    let message = DynamicMessage::parse_text_format(descriptor, text)
-        .map_err(|e| TextError::Parse(e.to_string()))?;
+    let descriptor = POOL.get_message_by_name("tensorflow.GraphDef").expect("graph.proto defines GraphDef");
+    let message = DynamicMessage::parse_text_format(descriptor, text).map_err(|e| TextError::Parse(e.to_string()))?;
     message.transcode_to().map_err(GraphFileError::Decode)
 }
 

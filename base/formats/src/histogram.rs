@@ -10,9 +10,8 @@ use crate::proto::HistogramProto;
 /// Positive limits, ascending, the last one `f64::MAX`; the negative ones are their mirror image.
 static MAGNITUDES: LazyLock<Vec<f64>> = LazyLock::new(|| {
     // By repeated multiplication, as TensorFlow does: powers would differ in the last bits.
-    let mut limits: Vec<f64> = std::iter::successors(Some(1e-12), |v| Some(v * 1.1))
-        .take_while(|v| *v < 1e20)
-        .collect();
+    let mut limits: Vec<f64> =
+        std::iter::successors(Some(1e-12), |v| Some(v * 1.1)).take_while(|v| *v < 1e20).collect();
     limits.push(f64::MAX);
     limits
 });

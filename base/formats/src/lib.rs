@@ -4,6 +4,7 @@
 //! - [`tfrecord`]: the framing of event files, with a scanner that follows growing files and survives damage.
 //! - [`graph_file`]: graphs from `.pb`, `.pbtxt`, gzip of either, and event files.
 //! - [`histogram`]: TensorFlow's histogram buckets.
+//! - [`wire`]: protobuf fields without messages, for the readers of millions of records.
 //! - [`sniff`]: what a file or folder is, from its content.
 
 pub mod graph_file;
@@ -11,5 +12,6 @@ pub mod histogram;
 pub mod proto;
 mod sniff;
 pub mod tfrecord;
+pub mod wire;
 
 pub use sniff::{FileKind, Foreign, is_event_file_name, sniff};

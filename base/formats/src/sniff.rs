@@ -72,11 +72,7 @@ impl fmt::Display for Foreign {
 /// # Errors
 /// When `path` does not exist or cannot be read.
 pub fn sniff(path: &Path) -> io::Result<FileKind> {
-    if fs::metadata(path)?.is_dir() {
-        sniff_folder(path)
-    } else {
-        sniff_file(path)
-    }
+    if fs::metadata(path)?.is_dir() { sniff_folder(path) } else { sniff_file(path) }
 }
 
 fn sniff_folder(path: &Path) -> io::Result<FileKind> {
@@ -90,11 +86,7 @@ fn sniff_folder(path: &Path) -> io::Result<FileKind> {
     }
     let mut n_left = MAX_ENTRIES;
     let has_events = has_event_file(path, MAX_DEPTH, &mut n_left);
-    Ok(if has_events {
-        FileKind::Logdir
-    } else {
-        FileKind::Unknown(Foreign::NothingInFolder)
-    })
+    Ok(if has_events { FileKind::Logdir } else { FileKind::Unknown(Foreign::NothingInFolder) })
 }
 
 /// A trace folder has a control page, or names or chunks that a finished run left.
@@ -107,10 +99,7 @@ fn is_trace_folder(path: &Path) -> bool {
         let Some(name) = name.to_str() else {
             return false;
         };
-        let is_part = ["meta-", "chunks-"]
-            .iter()
-            .any(|prefix| name.starts_with(prefix))
-            && name.ends_with(".bin");
+        let is_part = ["meta-", "chunks-"].iter().any(|prefix| name.starts_with(prefix)) && name.ends_with(".bin");
         is_part || name.starts_with("ring-") && name.ends_with(".ring")
     })
 }
@@ -134,27 +123,19 @@ fn has_event_file(path: &Path, depth: usize, n_left: &mut usize) -> bool {
             return true;
         }
     }
-    depth > 0
-        && folders
-            .iter()
-            .any(|folder| has_event_file(folder, depth - 1, n_left))
+    depth > 0 && folders.iter().any(|folder| has_event_file(folder, depth - 1, n_left))
 }
 
 /// Whether a file is named as an event file: TensorBoard's rule, `tfevents` anywhere in the name.
 pub fn is_event_file_name(path: &Path) -> bool {
-    path.file_name()
-        .is_some_and(|name| name.to_string_lossy().contains("tfevents"))
+    path.file_name().is_some_and(|name| name.to_string_lossy().contains("tfevents"))
 }
 
 fn sniff_file(path: &Path) -> io::Result<FileKind> {
     let prefix = read_prefix(File::open(path)?)?;
     if prefix.is_empty() {
         let is_new = is_event_file_name(path);
-        return Ok(if is_new {
-            FileKind::EventFile
-        } else {
-            FileKind::Unknown(Foreign::Empty)
-        });
+        return Ok(if is_new { FileKind::EventFile } else { FileKind::Unknown(Foreign::Empty) });
     }
     if prefix.starts_with(&[0x1f, 0x8b]) {
         let unpacked = read_prefix(MultiGzDecoder::new(File::open(path)?)).unwrap_or_default();
@@ -186,11 +167,7 @@ fn sniff_bytes(prefix: &[u8]) -> FileKind {
     if graph_file::looks_like_text(prefix) {
         return sniff_text(prefix);
     }
-    if has_record(prefix) {
-        FileKind::EventFile
-    } else {
-        FileKind::Unknown(Foreign::Unrecognised)
-    }
+    if has_record(prefix) { FileKind::EventFile } else { FileKind::Unknown(Foreign::Unrecognised) }
 }
 
 /// First bytes of what people drop by mistake.
@@ -219,15 +196,8 @@ const MAGICS: &[(&[u8], &str)] = &[
 /// Text is a graph if its first word is a field of GraphDef.
 fn sniff_text(prefix: &[u8]) -> FileKind {
     let text = String::from_utf8_lossy(prefix);
-    let line = text
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty() && !line.starts_with('#'));
-    let word = line
-        .unwrap_or("")
-        .split(|c: char| !c.is_alphanumeric() && c != '_')
-        .next()
-        .unwrap_or("");
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
+    let word = line.unwrap_or("").split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("");
     match word {
         "node" | "versions" | "version" | "library" | "debug_info" => FileKind::GraphDefText,
         _ => FileKind::Unknown(Foreign::LooksLike("text")),
@@ -259,9 +229,7 @@ fn first_field(bytes: &[u8]) -> Option<(u32, &[u8])> {
         return None;
     }
     let length = prost::encoding::decode_varint(&mut rest).ok()?;
-    let n = usize::try_from(length)
-        .unwrap_or(usize::MAX)
-        .min(rest.len());
+    let n = usize::try_from(length).unwrap_or(usize::MAX).min(rest.len());
     Some((u32::from(tag >> 3), &rest[..n]))
 }
 

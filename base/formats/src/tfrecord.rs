@@ -44,9 +44,7 @@ const SEARCH_STRIDE: usize = 1 << 20;
 
 /// The CRC-32C of `data`, masked as TFRecord files store it.
 pub fn masked_crc(data: &[u8]) -> u32 {
-    crc32c::crc32c(data)
-        .rotate_right(15)
-        .wrapping_add(0xa282_ead8)
+    crc32c::crc32c(data).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
 /// Appends one framed record to `out`.
@@ -130,10 +128,7 @@ struct Search {
 impl RecordScanner {
     /// A scanner for input that begins `offset` bytes into the file.
     pub fn new(offset: u64) -> Self {
-        Self {
-            offset,
-            search: None,
-        }
+        Self { offset, search: None }
     }
 
     /// Where in the file the input of the next call begins: everything before it is done with.
@@ -160,11 +155,7 @@ impl RecordScanner {
     }
 
     fn begin_search(&mut self, kind: DamageKind, candidates: Vec<(usize, u64)>) {
-        self.search = Some(Search {
-            kind,
-            tried: 1,
-            candidates,
-        });
+        self.search = Some(Search { kind, tried: 1, candidates });
     }
 
     fn resume_search(&mut self, input: &[u8]) -> Scan<Range<usize>> {
@@ -178,10 +169,7 @@ impl RecordScanner {
             None if search.candidates.is_empty() && search.tried >= SEARCH_STRIDE => search.tried,
             None => return Scan::More,
         };
-        let damage = Damage {
-            kind,
-            bytes: self.offset..self.offset + damaged as u64,
-        };
+        let damage = Damage { kind, bytes: self.offset..self.offset + damaged as u64 };
         self.advance(damaged as u64);
         Scan::Damage(damage)
     }
@@ -194,15 +182,9 @@ impl RecordScanner {
         let offset = self.offset + at as u64;
         self.advance(at as u64 + length + FRAME);
         if read_u32(&input[end..]) == masked_crc(&input[begin..end]) {
-            Scan::Record(Record {
-                offset,
-                data: begin..end,
-            })
+            Scan::Record(Record { offset, data: begin..end })
         } else {
-            Scan::Damage(Damage {
-                kind: DamageKind::BadData,
-                bytes: offset..self.offset,
-            })
+            Scan::Damage(Damage { kind: DamageKind::BadData, bytes: offset..self.offset })
         }
     }
 
@@ -215,11 +197,7 @@ impl RecordScanner {
 impl Search {
     /// The first position whose record is whole, with its length.
     fn find(&mut self, input: &[u8]) -> Option<(usize, u64)> {
-        if let Some(found) = self
-            .candidates
-            .iter()
-            .find(|(at, length)| fits(*at, *length, input))
-        {
+        if let Some(found) = self.candidates.iter().find(|(at, length)| fits(*at, *length, input)) {
             return Some(*found);
         }
         while let Some(Some(header)) = input.get(self.tried..).map(header) {
@@ -249,11 +227,7 @@ fn header(input: &[u8]) -> Option<Header> {
     let crc = rest.first_chunk::<4>()?;
     let holds = masked_crc(length) == u32::from_le_bytes(*crc);
     let length = u64::from_le_bytes(*length);
-    Some(if holds && length <= MAX_RECORD {
-        Header::Length(length)
-    } else {
-        Header::Bad
-    })
+    Some(if holds && length <= MAX_RECORD { Header::Length(length) } else { Header::Bad })
 }
 
 /// Whether a record of `length` at `at` lies wholly in the input.
@@ -262,9 +236,7 @@ fn fits(at: usize, length: u64, input: &[u8]) -> bool {
 }
 
 fn read_u32(bytes: &[u8]) -> u32 {
-    bytes
-        .first_chunk::<4>()
-        .map_or(0, |b| u32::from_le_bytes(*b))
+    bytes.first_chunk::<4>().map_or(0, |b| u32::from_le_bytes(*b))
 }
 
 /// Whether `prefix` begins with a TFRecord header.
@@ -281,15 +253,14 @@ pub struct RecordStream {
     buf: Vec<u8>,
     /// Bytes of `buf` before this one are done with.
     start: usize,
+    /// The last finding was [`Scan::More`].
+    is_exhausted: bool,
 }
 
 impl RecordStream {
     /// A stream whose first byte is `offset` bytes into the file.
     pub fn new(offset: u64) -> Self {
-        Self {
-            scanner: RecordScanner::new(offset),
-            ..Self::default()
-        }
+        Self { scanner: RecordScanner::new(offset), ..Self::default() }
     }
 
     /// Where the source must stand: everything before was read.
@@ -305,6 +276,11 @@ impl RecordStream {
     /// How many bytes at the end belong to nothing whole yet: a record being written, or a torn tail.
     pub fn n_waiting(&self) -> u64 {
         (self.buf.len() - self.start) as u64
+    }
+
+    /// Whether nothing can be found before the source has more.
+    pub fn is_idle(&self) -> bool {
+        self.is_exhausted || self.n_waiting() == 0
     }
 
     /// The next finding. `source` stands at [`read_offset`](Self::read_offset). [`Scan::More`] means that the source has
@@ -323,18 +299,13 @@ impl RecordStream {
                 Scan::More => {}
                 Scan::Damage(damage) => break Scan::Damage(damage),
                 Scan::Record(Record { offset, data }) => {
-                    break Scan::Record(Record {
-                        offset,
-                        data: base + data.start..base + data.end,
-                    });
+                    break Scan::Record(Record { offset, data: base + data.start..base + data.end });
                 }
             }
         };
+        self.is_exhausted = found == Scan::More;
         Ok(match found {
-            Scan::Record(Record { offset, data }) => Scan::Record(Record {
-                offset,
-                data: &self.buf[data],
-            }),
+            Scan::Record(Record { offset, data }) => Scan::Record(Record { offset, data: &self.buf[data] }),
             Scan::Damage(damage) => Scan::Damage(damage),
             Scan::More => Scan::More,
         })

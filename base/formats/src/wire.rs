@@ -1,0 +1,137 @@
+//! Protobuf's wire format, field by field, without building messages.
+//!
+//! For readers that take a few fields out of millions of messages. Strings come as bytes: a tag that is not UTF-8 is the
+//! reader's to keep or to mend, where a generated message would reject the whole record.
+
+/// A field's number and value. Groups, which proto3 does not have, are malformed here.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    /// int32, int64, uint32, uint64, bool, enum.
+    Varint(u64),
+    /// fixed64, double.
+    Fixed64(u64),
+    /// string, bytes, message, packed values.
+    Bytes(&'a [u8]),
+    /// fixed32, float.
+    Fixed32(u32),
+}
+
+/// Bytes that are not a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("malformed protobuf message")]
+pub struct Malformed;
+
+/// The fields of a message in their order. After [`Malformed`] it ends.
+#[derive(Debug, Clone)]
+pub struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of `message`.
+    pub fn new(message: &'a [u8]) -> Self {
+        Self { rest: message }
+    }
+
+    fn field(&mut self) -> Result<(u32, Value<'a>), Malformed> {
+        let key = self.varint()?;
+        let number = u32::try_from(key >> 3).ok().filter(|n| *n > 0).ok_or(Malformed)?;
+        let value = match key & 7 {
+            0 => Value::Varint(self.varint()?),
+            1 => Value::Fixed64(u64::from_le_bytes(self.chunk()?)),
+            2 => Value::Bytes(self.delimited()?),
+            5 => Value::Fixed32(u32::from_le_bytes(self.chunk()?)),
+            _ => return Err(Malformed),
+        };
+        Ok((number, value))
+    }
+
+    fn varint(&mut self) -> Result<u64, Malformed> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self.rest.split_first().ok_or(Malformed)?;
+            self.rest = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(Malformed)
+    }
+
+    fn chunk<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let (chunk, rest) = self.rest.split_first_chunk::<N>().ok_or(Malformed)?;
+        self.rest = rest;
+        Ok(*chunk)
+    }
+
+    fn delimited(&mut self) -> Result<&'a [u8], Malformed> {
+        let length = usize::try_from(self.varint()?).map_err(|_| Malformed)?;
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(Malformed)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<(u32, Value<'a>), Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let field = self.field();
+        if field.is_err() {
+            self.rest = &[];
+        }
+        Some(field)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use prost::Message;
+
+    use super::*;
+    use crate::proto::{Event, event::What};
+
+    #[test]
+    fn fields_are_those_that_prost_wrote() {
+        let event = Event {
+            wall_time: 1.5,
+            step: -1,
+            what: Some(What::FileVersion("brain.Event:2".into())),
+            source_metadata: None,
+        };
+        let bytes = event.encode_to_vec();
+        let fields: Vec<_> = Fields::new(&bytes).map(|f| f.unwrap()).collect();
+        let expected = [
+            (1, Value::Fixed64(1.5_f64.to_bits())),
+            (2, Value::Varint(-1_i64 as u64)),
+            (3, Value::Bytes(b"brain.Event:2")),
+        ];
+        assert_eq!(fields, expected);
+    }
+
+    #[test]
+    fn cut_messages_are_malformed() {
+        let event =
+            Event { wall_time: 1.5, step: 300, what: Some(What::FileVersion("v".into())), source_metadata: None };
+        let bytes = event.encode_to_vec();
+        // Between fields a cut message is a shorter one.
+        let whole = [0, 9, 12, bytes.len()];
+        for n in 0..=bytes.len() {
+            let is_whole = Fields::new(&bytes[..n]).all(|f| f.is_ok());
+            assert_eq!(is_whole, whole.contains(&n), "cut at {n}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_end(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let n = Fields::new(&bytes).count();
+            prop_assert!(n <= bytes.len());
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What could not be read, and where: shown to the user beside the run.
+
+use std::{fmt, ops::Range, path::Path, sync::Arc};
+
+use formats::tfrecord;
+
+/// How many damaged ranges of one file are kept one by one; the rest is counted.
+const MAX_PER_FILE: u64 = 256;
+
+/// What is wrong with a range of an event file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DamageKind {
+    /// A record's data does not match its checksum; it is skipped.
+    BadData,
+    /// A record's header does not match its checksum; everything up to the next good record is skipped.
+    BadLength,
+    /// A record claims a length that reaches over good records; as for `BadLength`.
+    TooLong,
+    /// A record with good checksums is no Event, or a value in it is not what its tag says; the value is skipped.
+    Undecodable,
+    /// A value is of another kind than the earlier ones of its tag; it is skipped.
+    KindChanged,
+    /// The file became shorter than what was read of it, or was replaced; it is read again from its beginning, and what
+    /// was read before stays.
+    Rewritten,
+}
+
+/// A damaged range of an event file. Displays as one line: `FILE: bad checksum, skipped bytes 17596..17672`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub file: Arc<Path>,
+    /// What is wrong.
+    pub kind: DamageKind,
+    /// Where, in bytes from the file's beginning.
+    pub bytes: Range<u64>,
+}
+
+impl From<tfrecord::DamageKind> for DamageKind {
+    fn from(kind: tfrecord::DamageKind) -> Self {
+        match kind {
+            tfrecord::DamageKind::BadData => Self::BadData,
+            tfrecord::DamageKind::BadLength => Self::BadLength,
+            tfrecord::DamageKind::TooLong => Self::TooLong,
+        }
+    }
+}
+
+/// One file's damage: all of it counted, the first ranges kept until they are taken.
+#[derive(Debug)]
+pub(crate) struct DamageLog {
+    file: Arc<Path>,
+    count: u64,
+    n_taken: u64,
+    ranges: Vec<Damage>,
+}
+
+impl DamageLog {
+    pub fn new(file: Arc<Path>) -> Self {
+        Self { file, count: 0, n_taken: 0, ranges: Vec::new() }
+    }
+
+    /// How many ranges were added in all.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Adds a range. A search through long noise reports it piece by piece: that is one range.
+    pub fn add(&mut self, kind: DamageKind, bytes: Range<u64>) {
+        if let Some(last) = self.ranges.last_mut().filter(|last| last.kind == kind && last.bytes.end == bytes.start)
+            && kind == DamageKind::BadLength
+        {
+            last.bytes.end = bytes.end;
+            return;
+        }
+        self.count += 1;
+        if self.count <= MAX_PER_FILE {
+            self.ranges.push(Damage { file: self.file.clone(), kind, bytes });
+        }
+    }
+
+    /// Moves the ranges since the last call to the end of `damage`; how many there were, kept or not.
+    pub fn take(&mut self, damage: &mut Vec<Damage>) -> u64 {
+        damage.append(&mut self.ranges);
+        let n_new = self.count - self.n_taken;
+        self.n_taken = self.count;
+        n_new
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Range { start, end } = self.bytes;
+        write!(f, "{}: ", self.file.display())?;
+        match self.kind {
+            DamageKind::BadData => write!(f, "bad checksum, skipped bytes {start}..{end}"),
+            DamageKind::BadLength => write!(f, "no record header, skipped bytes {start}..{end}"),
+            DamageKind::TooLong => write!(f, "impossible record length, skipped bytes {start}..{end}"),
+            DamageKind::Undecodable => write!(f, "not a readable summary, skipped a value in bytes {start}..{end}"),
+            DamageKind::KindChanged => write!(f, "a tag's value changed its kind, skipped it in bytes {start}..{end}"),
+            DamageKind::Rewritten => write!(f, "was shortened or replaced after {end} bytes, read again"),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! One event file, read from where the last poll ended. It is open only while it is read: thousands of runs do not run
+//! out of file descriptors.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufReader, Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use flate2::bufread::MultiGzDecoder;
+use formats::tfrecord::{RecordStream, Scan};
+
+use crate::{
+    damage::{DamageKind, DamageLog},
+    run::{FileState, FileStatus},
+    stage::RunStage,
+};
+
+/// A file that grew within this time is looked at in every poll.
+const ACTIVE_NS: i64 = 10_000_000_000;
+
+/// A file that is followed.
+#[derive(Debug)]
+pub(crate) struct FileFollower {
+    path: Arc<Path>,
+    stream: RecordStream,
+    packed: Packed,
+    state: FileState,
+    log: DamageLog,
+    last_growth_ns: i64,
+}
+
+/// Whether a file is gzipped. Such a file is read once, from its beginning to its end.
+#[derive(Debug)]
+enum Packed {
+    Unknown,
+    No,
+    Reading(Box<MultiGzDecoder<BufReader<File>>>),
+    Done,
+}
+
+/// What one look at a file did.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Look {
+    /// Bytes that were understood or skipped.
+    pub n_bytes: u64,
+    /// The file has more that the allowance did not cover.
+    pub has_more: bool,
+    /// The file's state, size or damage is not what it was.
+    pub is_changed: bool,
+}
+
+impl FileFollower {
+    pub fn new(path: PathBuf, now_ns: i64) -> Self {
+        let path: Arc<Path> = path.into();
+        Self {
+            log: DamageLog::new(path.clone()),
+            path,
+            stream: RecordStream::default(),
+            packed: Packed::Unknown,
+            state: FileState::Followed,
+            last_growth_ns: now_ns,
+        }
+    }
+
+    pub fn path(&self) -> &Arc<Path> {
+        &self.path
+    }
+
+    pub fn status(&self) -> FileStatus {
+        FileStatus {
+            path: self.path.clone(),
+            n_read: self.stream.offset(),
+            n_waiting: self.stream.n_waiting(),
+            state: self.state.clone(),
+        }
+    }
+
+    /// Whether the file grew lately.
+    pub fn is_active(&self, now_ns: i64) -> bool {
+        now_ns - self.last_growth_ns < ACTIVE_NS
+    }
+
+    /// The damage that was found.
+    pub fn log(&mut self) -> &mut DamageLog {
+        &mut self.log
+    }
+
+    /// Reads about `allowance` bytes of what is new into `stage`.
+    pub fn look(&mut self, allowance: u64, now_ns: i64, stage: &mut RunStage) -> Look {
+        let before = (self.stream.read_offset(), self.log.count());
+        let state = self.state.clone();
+        let begin = self.stream.offset();
+        let result = self.read(allowance, stage);
+        let has_more = *result.as_ref().unwrap_or(&false);
+        self.state = match result {
+            Ok(_) => FileState::Followed,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => FileState::Deleted,
+            Err(e) => FileState::Unreadable(e.to_string()),
+        };
+        let after = (self.stream.read_offset(), self.log.count());
+        if after.0 != before.0 {
+            self.last_growth_ns = now_ns;
+        }
+        Look {
+            n_bytes: self.stream.offset().saturating_sub(begin),
+            has_more,
+            is_changed: before != after || state != self.state,
+        }
+    }
+
+    /// Whether there is more to read.
+    fn read(&mut self, allowance: u64, stage: &mut RunStage) -> io::Result<bool> {
+        match &mut self.packed {
+            Packed::Done => return Ok(false),
+            Packed::Reading(_) => return self.read_packed(allowance, stage),
+            Packed::Unknown | Packed::No => {}
+        }
+        let size = fs::metadata(&self.path)?.len();
+        if size < self.stream.read_offset() {
+            self.begin_again();
+        }
+        if size == self.stream.read_offset() && self.stream.is_idle() {
+            return Ok(false);
+        }
+        let mut file = File::open(&self.path)?;
+        if matches!(self.packed, Packed::Unknown) && self.detect_packed(&mut file)? {
+            return self.read_packed(allowance, stage);
+        }
+        file.seek(SeekFrom::Start(self.stream.read_offset()))?;
+        self.drain(&mut file, allowance, stage)
+    }
+
+    /// Looks at the first two bytes, as soon as there are two.
+    fn detect_packed(&mut self, file: &mut File) -> io::Result<bool> {
+        let mut magic = [0; 2];
+        if let Err(e) = file.read_exact(&mut magic) {
+            return if e.kind() == io::ErrorKind::UnexpectedEof { Ok(false) } else { Err(e) };
+        }
+        file.seek(SeekFrom::Start(0))?;
+        let is_packed = magic == [0x1f, 0x8b];
+        self.packed = if is_packed {
+            Packed::Reading(Box::new(MultiGzDecoder::new(BufReader::new(file.try_clone()?))))
+        } else {
+            Packed::No
+        };
+        Ok(is_packed)
+    }
+
+    fn read_packed(&mut self, allowance: u64, stage: &mut RunStage) -> io::Result<bool> {
+        let Packed::Reading(mut decoder) = std::mem::replace(&mut self.packed, Packed::Done) else { return Ok(false) };
+        let has_more = self.drain(&mut decoder, allowance, stage)?;
+        if has_more {
+            self.packed = Packed::Reading(decoder);
+        }
+        Ok(has_more)
+    }
+
+    /// Takes records until the allowance or the source is used up.
+    fn drain(&mut self, source: &mut impl Read, allowance: u64, stage: &mut RunStage) -> io::Result<bool> {
+        let end = self.stream.offset().saturating_add(allowance);
+        while self.stream.offset() < end {
+            match self.stream.next(source)? {
+                Scan::Record(record) => stage.take(&record, |kind, bytes| self.log.add(kind, bytes)),
+                Scan::Damage(damage) => self.log.add(damage.kind.into(), damage.bytes),
+                Scan::More => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// The file is shorter than what was read: another file has taken its place.
+    fn begin_again(&mut self) {
+        self.log.add(DamageKind::Rewritten, 0..self.stream.read_offset());
+        self.stream = RecordStream::default();
+        self.packed = Packed::Unknown;
+    }
+}

@@ -1,0 +1,79 @@
+//! A histogram as it is shown, whichever form the file has.
+
+use formats::proto::HistogramProto;
+
+/// Values counted between two edges.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bucket {
+    /// Lower edge, included.
+    pub left: f64,
+    /// Upper edge, excluded but in the last bucket.
+    pub right: f64,
+    /// How many values; files may hold fractions.
+    pub count: f64,
+}
+
+/// The distribution of one step's values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Histogram {
+    /// The smallest value; of a TensorFlow 2 histogram the first full bucket's left edge. NaN when empty.
+    pub min: f64,
+    /// The largest value; of a TensorFlow 2 histogram the last full bucket's right edge. NaN when empty.
+    pub max: f64,
+    /// How many values.
+    pub num: f64,
+    /// Their sum; NaN when the file does not say (TensorFlow 2).
+    pub sum: f64,
+    /// The sum of their squares; NaN when the file does not say (TensorFlow 2).
+    pub sum_squares: f64,
+    /// Ascending buckets without empty ones at either end.
+    pub buckets: Vec<Bucket>,
+}
+
+impl Histogram {
+    /// From TensorFlow 1's form. The outer limits there are ±DBL_MAX: as TensorBoard does, empty buckets at both ends are
+    /// dropped and the outer edges become the smallest and the largest value (tensorboard/data_compat.py).
+    ///
+    /// `None` when limits and counts do not pair up.
+    pub(crate) fn from_proto(proto: &HistogramProto) -> Option<Self> {
+        if proto.bucket.len() != proto.bucket_limit.len() {
+            return None;
+        }
+        let mut left = f64::MIN;
+        let all = proto.bucket_limit.iter().zip(&proto.bucket).map(|(&right, &count)| {
+            let bucket = Bucket { left, right, count };
+            left = right;
+            bucket
+        });
+        let mut buckets = without_empty_ends(all.collect());
+        if let Some(first) = buckets.first_mut() {
+            first.left = proto.min;
+        }
+        if let Some(last) = buckets.last_mut() {
+            last.right = proto.max;
+        }
+        let (min, max) = if buckets.is_empty() { (f64::NAN, f64::NAN) } else { (proto.min, proto.max) };
+        Some(Self { min, max, num: proto.num, sum: proto.sum, sum_squares: proto.sum_squares, buckets })
+    }
+
+    /// From TensorFlow 2's form: rows of left edge, right edge, count.
+    pub(crate) fn from_rows(rows: &[f64]) -> Self {
+        let all = rows.chunks_exact(3).map(|row| Bucket { left: row[0], right: row[1], count: row[2] });
+        let buckets = without_empty_ends(all.collect());
+        Self {
+            min: buckets.first().map_or(f64::NAN, |b| b.left),
+            max: buckets.last().map_or(f64::NAN, |b| b.right),
+            num: buckets.iter().map(|b| b.count).sum(),
+            sum: f64::NAN,
+            sum_squares: f64::NAN,
+            buckets,
+        }
+    }
+}
+
+fn without_empty_ends(mut buckets: Vec<Bucket>) -> Vec<Bucket> {
+    let is_full = |b: &Bucket| b.count > 0.0;
+    buckets.truncate(buckets.iter().rposition(is_full).map_or(0, |last| last + 1));
+    buckets.drain(..buckets.iter().position(is_full).unwrap_or(0));
+    buckets
+}

@@ -1,0 +1,122 @@
+//! What was read: runs with their series, files and damage. Filled by [`Logdir`](crate::Logdir), looked at by views.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
+
+use formats::proto::{GraphDef, MetaGraphDef};
+use prost::{DecodeError, Message};
+
+use crate::{damage::Damage, series::Series};
+
+/// All runs of a [`Logdir`](crate::Logdir), by name.
+#[derive(Debug, Default)]
+pub struct Runs {
+    /// The runs; the name is the folder below the logdir, `.` for the logdir itself.
+    pub by_name: BTreeMap<String, Run>,
+    /// Folders and files that could not be looked at.
+    pub problems: Vec<Problem>,
+    /// Grows with every commit: the stamp for caches over all runs.
+    pub version: u64,
+}
+
+/// A path that could not be looked at, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The folder or file.
+    pub path: PathBuf,
+    /// The system's message.
+    pub message: String,
+}
+
+/// A run: a folder with event files.
+#[derive(Debug, Default)]
+pub struct Run {
+    /// Its name, as in [`Runs::by_name`].
+    pub name: String,
+    /// Its folder.
+    pub path: PathBuf,
+    /// Its tags.
+    pub series: BTreeMap<String, Series>,
+    /// The last graph in its event files, not decoded yet.
+    pub graph: Option<Arc<GraphBlob>>,
+    /// What could not be read, at most 256 ranges of each file.
+    pub damage: Vec<Damage>,
+    /// How many damaged ranges there are in all.
+    pub n_damaged: u64,
+    /// Its event files in name order.
+    pub files: Vec<FileStatus>,
+    /// Grows with every change of this run: the stamp for caches over its series.
+    pub version: u64,
+}
+
+/// How far an event file was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileStatus {
+    /// The file.
+    pub path: Arc<Path>,
+    /// How many bytes of it were understood (or skipped as damaged).
+    pub n_read: u64,
+    /// How many bytes at its end belong to no whole record yet: being written, or torn off.
+    pub n_waiting: u64,
+    /// Whether it is still there.
+    pub state: FileState,
+}
+
+/// Whether an event file can be followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileState {
+    /// It is there, and what comes is read.
+    Followed,
+    /// It was deleted; what was read of it stays.
+    Deleted,
+    /// It cannot be read at present; tried again at every poll.
+    Unreadable(String),
+}
+
+/// A serialised graph, decoded when it is first looked at: a large one takes a while, and many are never shown.
+#[derive(Debug)]
+pub struct GraphBlob {
+    bytes: Vec<u8>,
+    is_meta: bool,
+    decoded: OnceLock<Result<Arc<GraphDef>, DecodeError>>,
+}
+
+impl GraphBlob {
+    /// A graph from an event's `graph_def`.
+    pub(crate) fn of_graph(bytes: Vec<u8>) -> Self {
+        Self { bytes, is_meta: false, decoded: OnceLock::new() }
+    }
+
+    /// A graph from an event's `meta_graph_def`.
+    pub(crate) fn of_meta_graph(bytes: Vec<u8>) -> Self {
+        Self { bytes, is_meta: true, decoded: OnceLock::new() }
+    }
+
+    pub(crate) fn is_meta(&self) -> bool {
+        self.is_meta
+    }
+
+    /// Its serialised size in bytes.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The graph; decoded by the first call (about 100 MB/s, so off the window's thread), kept for the others.
+    ///
+    /// # Errors
+    /// When the bytes are no GraphDef.
+    pub fn decode(&self) -> Result<Arc<GraphDef>, DecodeError> {
+        let decode = || {
+            let graph = if self.is_meta {
+                MetaGraphDef::decode(&self.bytes[..])?.graph_def.unwrap_or_default()
+            } else {
+                GraphDef::decode(&self.bytes[..])?
+            };
+            Ok(Arc::new(graph))
+        };
+        self.decoded.get_or_init(decode).clone()
+    }
+}

@@ -1,0 +1,147 @@
+//! Numbers out of a TensorProto, in either of its forms.
+
+use formats::proto::{DataType, TensorProto};
+
+/// A tensor that says "and so on with the last value" is filled up to this many elements; real summaries hold about 100.
+const MAX_FILLED: usize = 1 << 16;
+
+/// The elements of a numeric tensor as f64, row by row; `None` when it is not numeric, its parts do not fit together, or it
+/// claims far more elements than it holds.
+pub(crate) fn numbers(tensor: &TensorProto) -> Option<Vec<f64>> {
+    let n = n_elements(tensor)?;
+    if !tensor.tensor_content.is_empty() {
+        return from_content(tensor.dtype(), &tensor.tensor_content).filter(|values| values.len() == n);
+    }
+    let mut values = typed_values(tensor)?;
+    if values.len() > n || values.len() < n && (values.is_empty() || n > MAX_FILLED) {
+        // No value at all stands for zeros in a C++ writer's tensor; that is only believed for few.
+        return (values.is_empty() && n <= MAX_FILLED).then(|| vec![0.0; n]);
+    }
+    let last = values.last().copied().unwrap_or(0.0);
+    values.resize(n, last);
+    Some(values)
+}
+
+/// The number of elements by the shape; `None` for unknown sizes and products that overflow.
+fn n_elements(tensor: &TensorProto) -> Option<usize> {
+    let dims = tensor.tensor_shape.as_ref().map_or(&[][..], |shape| &shape.dim);
+    dims.iter().try_fold(1_usize, |n, dim| n.checked_mul(usize::try_from(dim.size).ok()?))
+}
+
+fn from_content(dtype: DataType, bytes: &[u8]) -> Option<Vec<f64>> {
+    fn all<const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> f64) -> Option<Vec<f64>> {
+        let (chunks, rest) = bytes.as_chunks::<N>();
+        rest.is_empty().then(|| chunks.iter().map(|chunk| read(*chunk)).collect())
+    }
+    match dtype {
+        DataType::DtFloat => all(bytes, |b| f64::from(f32::from_le_bytes(b))),
+        DataType::DtDouble => all(bytes, f64::from_le_bytes),
+        DataType::DtHalf => all(bytes, |b| f64_from_half(u16::from_le_bytes(b))),
+        DataType::DtBfloat16 => all(bytes, |b| f64_from_bfloat16(u16::from_le_bytes(b))),
+        DataType::DtInt64 => all(bytes, |b| i64::from_le_bytes(b) as f64),
+        DataType::DtUint64 => all(bytes, |b| u64::from_le_bytes(b) as f64),
+        DataType::DtInt32 => all(bytes, |b| f64::from(i32::from_le_bytes(b))),
+        DataType::DtUint32 => all(bytes, |b| f64::from(u32::from_le_bytes(b))),
+        DataType::DtInt16 => all(bytes, |b| f64::from(i16::from_le_bytes(b))),
+        DataType::DtUint16 => all(bytes, |b| f64::from(u16::from_le_bytes(b))),
+        DataType::DtInt8 => all(bytes, |b| f64::from(i8::from_le_bytes(b))),
+        DataType::DtUint8 | DataType::DtBool => all(bytes, |b| f64::from(u8::from_le_bytes(b))),
+        _ => None,
+    }
+}
+
+fn typed_values(tensor: &TensorProto) -> Option<Vec<f64>> {
+    let t = tensor;
+    Some(match t.dtype() {
+        DataType::DtFloat => t.float_val.iter().map(|v| f64::from(*v)).collect(),
+        DataType::DtDouble => t.double_val.clone(),
+        DataType::DtHalf => t.half_val.iter().map(|v| f64_from_half(*v as u16)).collect(),
+        DataType::DtBfloat16 => t.half_val.iter().map(|v| f64_from_bfloat16(*v as u16)).collect(),
+        DataType::DtInt64 => t.int64_val.iter().map(|v| *v as f64).collect(),
+        DataType::DtUint64 => t.uint64_val.iter().map(|v| *v as f64).collect(),
+        DataType::DtUint32 => t.uint32_val.iter().map(|v| f64::from(*v)).collect(),
+        DataType::DtBool => t.bool_val.iter().map(|v| f64::from(u8::from(*v))).collect(),
+        DataType::DtInt32 | DataType::DtInt16 | DataType::DtUint16 | DataType::DtInt8 | DataType::DtUint8 => {
+            t.int_val.iter().map(|v| f64::from(*v)).collect()
+        }
+        _ => return None,
+    })
+}
+
+fn f64_from_bfloat16(bits: u16) -> f64 {
+    f64::from(f32::from_bits(u32::from(bits) << 16))
+}
+
+/// IEEE 754 binary16: 1 sign, 5 exponent (bias 15), 10 mantissa bits.
+fn f64_from_half(bits: u16) -> f64 {
+    let mantissa = f64::from(bits & 0x3ff);
+    let magnitude = match (bits >> 10) & 0x1f {
+        0 => mantissa * 2_f64.powi(-24),
+        31 if mantissa == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        exponent => (1.0 + mantissa / 1024.0) * 2_f64.powi(i32::from(exponent) - 15),
+    };
+    if bits & 0x8000 == 0 { magnitude } else { -magnitude }
+}
+
+#[cfg(test)]
+mod tests {
+    use formats::proto::{TensorShapeProto, tensor_shape_proto::Dim};
+
+    use super::*;
+
+    fn tensor(dtype: DataType, dims: &[i64]) -> TensorProto {
+        let dim = dims.iter().map(|&size| Dim { size, name: String::new() }).collect();
+        TensorProto {
+            dtype: dtype.into(),
+            tensor_shape: Some(TensorShapeProto { dim, unknown_rank: false }),
+            ..TensorProto::default()
+        }
+    }
+
+    #[test]
+    fn both_forms_give_the_same_numbers() {
+        let content = TensorProto {
+            tensor_content: [1.5_f32, -2.0].iter().flat_map(|v| v.to_le_bytes()).collect(),
+            ..tensor(DataType::DtFloat, &[2])
+        };
+        let typed = TensorProto { float_val: vec![1.5, -2.0], ..tensor(DataType::DtFloat, &[2]) };
+        assert_eq!(numbers(&content), Some(vec![1.5, -2.0]));
+        assert_eq!(numbers(&typed), numbers(&content));
+    }
+
+    #[test]
+    fn the_last_value_fills_up() {
+        let filled = TensorProto { float_val: vec![1.0, 7.0], ..tensor(DataType::DtFloat, &[2, 2]) };
+        assert_eq!(numbers(&filled), Some(vec![1.0, 7.0, 7.0, 7.0]));
+    }
+
+    #[test]
+    fn claims_without_content_are_not_believed() {
+        let huge = TensorProto { float_val: vec![1.0], ..tensor(DataType::DtFloat, &[1 << 40]) };
+        assert_eq!(numbers(&huge), None);
+        assert_eq!(numbers(&tensor(DataType::DtFloat, &[i64::MAX, i64::MAX])), None);
+        assert_eq!(numbers(&tensor(DataType::DtFloat, &[-1])), None);
+        let torn = TensorProto { tensor_content: vec![0; 7], ..tensor(DataType::DtFloat, &[2]) };
+        assert_eq!(numbers(&torn), None);
+        assert_eq!(numbers(&tensor(DataType::DtString, &[])), None);
+    }
+
+    #[test]
+    fn half_precision() {
+        // Published examples of binary16.
+        let cases = [
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x7bff, 65504.0),
+            (0x0001, 5.960_464_477_539_063e-8),
+            (0x3555, 0.333_251_953_125),
+        ];
+        for (bits, value) in cases {
+            assert_eq!(f64_from_half(bits), value);
+        }
+        assert_eq!(f64_from_half(0xfc00), f64::NEG_INFINITY);
+        assert!(f64_from_half(0x7e00).is_nan());
+        assert_eq!(f64_from_bfloat16(0x3f80), 1.0);
+    }
+}

@@ -1,0 +1,116 @@
+//! Which event files there are below a folder.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use formats::is_event_file_name;
+
+use crate::run::Problem;
+
+/// Deeper folders are not looked into.
+const MAX_DEPTH: usize = 64;
+
+/// An event file and the run that it belongs to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The folder's name below the root, `.` for the root itself.
+    pub run: String,
+    /// The folder.
+    pub folder: PathBuf,
+    pub file: PathBuf,
+}
+
+/// The event files below `root`, each folder's in name order, which is the order of their beginning: the names hold the
+/// time. Symbolic links are followed, but not in circles. What cannot be looked at goes to `problems`.
+pub(crate) fn walk(root: &Path, problems: &mut Vec<Problem>) -> Vec<Found> {
+    let mut walk = Walk { root, problems, found: Vec::new(), above: Vec::new() };
+    walk.folder(root);
+    walk.found
+}
+
+struct Walk<'a> {
+    root: &'a Path,
+    problems: &'a mut Vec<Problem>,
+    found: Vec<Found>,
+    /// The real paths of the folders that the walk is in.
+    above: Vec<PathBuf>,
+}
+
+impl Walk<'_> {
+    fn folder(&mut self, folder: &Path) {
+        if let Err(e) = self.try_folder(folder) {
+            self.problems.push(Problem { path: folder.to_owned(), message: e.to_string() });
+        }
+    }
+
+    fn try_folder(&mut self, folder: &Path) -> io::Result<()> {
+        let real = fs::canonicalize(folder)?;
+        if self.above.len() >= MAX_DEPTH || self.above.contains(&real) {
+            return Ok(());
+        }
+        let mut folders = Vec::new();
+        let mut files = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let path = entry.path();
+            // The type of what a link points to; a link to nowhere is no event file.
+            let kind = entry.file_type()?;
+            let is_folder = kind.is_dir() || kind.is_symlink() && path.is_dir();
+            if is_folder {
+                folders.push(path);
+            } else if is_event_file_name(&path) {
+                files.push(path);
+            }
+        }
+        files.sort_unstable();
+        folders.sort_unstable();
+        let run = run_name(self.root, folder);
+        self.found.extend(files.into_iter().map(|file| Found { run: run.clone(), folder: folder.to_owned(), file }));
+        self.above.push(real);
+        for folder in folders {
+            self.folder(&folder);
+        }
+        self.above.pop();
+        Ok(())
+    }
+}
+
+/// The folder's name below the root, with `/` on every system.
+fn run_name(root: &Path, folder: &Path) -> String {
+    let below = folder.strip_prefix(root).unwrap_or(folder);
+    let parts: Vec<_> = below.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_the_folders_with_event_files() {
+        let dir = tempfile::tempdir().unwrap();
+        for (folder, file) in
+            [("", "x.tfevents.2"), ("", "x.tfevents.1"), ("a/b", "events.out.tfevents.9"), ("a/trace", "control")]
+        {
+            fs::create_dir_all(dir.path().join(folder)).unwrap();
+            fs::write(dir.path().join(folder).join(file), b"").unwrap();
+        }
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("a/circle")).unwrap();
+        let mut problems = Vec::new();
+        let found = walk(dir.path(), &mut problems);
+        let names: Vec<_> =
+            found.iter().map(|f| (f.run.as_str(), f.file.file_name().unwrap().to_str().unwrap())).collect();
+        assert_eq!(names, [(".", "x.tfevents.1"), (".", "x.tfevents.2"), ("a/b", "events.out.tfevents.9")]);
+        assert_eq!(problems, []);
+    }
+
+    #[test]
+    fn a_missing_folder_is_a_problem() {
+        let mut problems = Vec::new();
+        assert_eq!(walk(Path::new("/nowhere/at/all"), &mut problems), []);
+        assert_eq!(problems.len(), 1);
+    }
+}

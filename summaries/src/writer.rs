@@ -1,0 +1,233 @@
+//! Writing an event file from a training program.
+//!
+//! A call frames its record and puts it into a queue; a thread writes the queue to the file every
+//! [`flush_every`](WriterOptions::flush_every), with one system call, so that
+//!
+//! - a step never waits for the disk, unless the queue is full: then for at most [`max_wait`](WriterOptions::max_wait),
+//!   after which the record is dropped and counted;
+//! - a reader sees a point within the flush interval and the time of one write;
+//! - a program that is killed leaves everything older than the flush interval, and at most one torn record at the end.
+//!
+//! A disk that is full does not end the training: the file is cut back to its last whole record, what could not be written
+//! is counted, later records are tried again, and [`EventWriter::flush`] and [`EventWriter::close`] report it.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use events::clock;
+use formats::{
+    histogram::HistogramBuilder,
+    proto::{Event, GraphDef, Summary, event::What, summary},
+};
+use prost::Message;
+
+use queue::Queue;
+
+mod queue;
+
+/// What the first record of a file says: the version of the format.
+const FILE_VERSION: &str = "brain.Event:2";
+
+/// Tells the files of one process apart that begin in the same second.
+static N_WRITERS: AtomicU32 = AtomicU32::new(0);
+
+/// How a writer trades delay for work.
+#[derive(Debug, Clone)]
+pub struct WriterOptions {
+    /// How long a record may wait in the queue.
+    pub flush_every: Duration,
+    /// How many bytes the queue holds.
+    pub queue_bytes: usize,
+    /// How long a caller waits for a full queue before its record is dropped.
+    pub max_wait: Duration,
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        Self { flush_every: Duration::from_millis(30), queue_bytes: 16 << 20, max_wait: Duration::from_secs(1) }
+    }
+}
+
+/// Why an event file is not whole.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum EventWriterError {
+    /// The folder or the file cannot be made.
+    #[error("cannot create the event file {}: {source}", path.display())]
+    Create {
+        /// The folder or the file.
+        path: PathBuf,
+        /// Why.
+        source: Arc<io::Error>,
+    },
+    /// Records are missing, because the disk did not take them or the queue was full.
+    #[error("{n_lost} records are missing in {}: {source}", path.display())]
+    Lost {
+        /// The file.
+        path: PathBuf,
+        /// How many records.
+        n_lost: u64,
+        /// The first reason.
+        source: Arc<io::Error>,
+    },
+}
+
+/// Writes summaries into a new event file of a logdir. May be shared between threads; records of one thread keep their
+/// order.
+///
+/// ```
+/// let logdir = tempfile::tempdir()?;
+/// let writer = summaries::EventWriter::create(logdir.path(), summaries::WriterOptions::default())?;
+/// for step in 0..100 {
+///     writer.add_scalar("loss", 1.0 / (1.0 + step as f32), step);
+/// }
+/// writer.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct EventWriter {
+    path: PathBuf,
+    queue: Arc<Queue>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl EventWriter {
+    /// Makes `logdir` if need be, and in it a file `events.out.tfevents.SECONDS.HOST.PID.N`.
+    ///
+    /// # Errors
+    /// When the folder, the file or the thread cannot be made.
+    pub fn create(logdir: &Path, options: WriterOptions) -> Result<Self, EventWriterError> {
+        let create_error =
+            |path: &Path, source| EventWriterError::Create { path: path.to_owned(), source: Arc::new(source) };
+        fs::create_dir_all(logdir).map_err(|e| create_error(logdir, e))?;
+        let path = logdir.join(file_name());
+        let file = File::create_new(&path).map_err(|e| create_error(&path, e))?;
+        let queue = Arc::new(Queue::new(options));
+        let of_thread = queue.clone();
+        let thread = std::thread::Builder::new().name("event-writer".into()).spawn(move || of_thread.write_to(file));
+        let thread = thread.map_err(|e| create_error(&path, e))?;
+        let writer = Self { path, queue, thread: Some(thread) };
+        writer.add_event(&Event {
+            wall_time: clock::wall_now(),
+            step: 0,
+            what: Some(What::FileVersion(FILE_VERSION.into())),
+            source_metadata: None,
+        });
+        Ok(writer)
+    }
+
+    /// The event file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds an event as it is.
+    pub fn add_event(&self, event: &Event) {
+        self.queue.push(&event.encode_to_vec());
+    }
+
+    /// Adds a serialised `Summary`, such as a summary op gives, without decoding it. `wall` is in Unix seconds.
+    pub fn add_summary_bytes(&self, summary: &[u8], step: i64, wall: f64) {
+        let mut event = Event { wall_time: wall, step, what: None, source_metadata: None }.encode_to_vec();
+        prost::encoding::encode_key(5, prost::encoding::WireType::LengthDelimited, &mut event);
+        prost::encoding::encode_varint(summary.len() as u64, &mut event);
+        event.extend_from_slice(summary);
+        self.queue.push(&event);
+    }
+
+    /// Adds one number under a tag, stamped with the time of the call.
+    pub fn add_scalar(&self, tag: &str, value: f32, step: i64) {
+        self.add_value(tag, summary::value::Value::SimpleValue(value), step);
+    }
+
+    /// Adds the distribution of `values` in TensorFlow's buckets. Gives the number of NaN and infinities among them, which
+    /// have no bucket.
+    pub fn add_histogram<T: Into<f64>>(&self, tag: &str, values: impl IntoIterator<Item = T>, step: i64) -> u64 {
+        let mut histogram = HistogramBuilder::new();
+        histogram.extend(values);
+        self.add_value(tag, summary::value::Value::Histo(histogram.to_proto()), step);
+        histogram.n_nonfinite()
+    }
+
+    fn add_value(&self, tag: &str, value: summary::value::Value, step: i64) {
+        let value = summary::Value { tag: tag.to_owned(), value: Some(value), ..summary::Value::default() };
+        let what = What::Summary(Summary { value: vec![value] });
+        self.add_event(&Event { wall_time: clock::wall_now(), step, what: Some(what), source_metadata: None });
+    }
+
+    /// Adds the graph that the run executes.
+    pub fn add_graph(&self, graph: &GraphDef) {
+        let what = What::GraphDef(graph.encode_to_vec());
+        self.add_event(&Event { wall_time: clock::wall_now(), step: 0, what: Some(what), source_metadata: None });
+    }
+
+    /// Waits until everything that was added is with the operating system, which keeps it even if this program is killed.
+    ///
+    /// # Errors
+    /// When records are missing in the file.
+    pub fn flush(&self) -> Result<(), EventWriterError> {
+        self.queue.flush();
+        self.result()
+    }
+
+    /// How many records are missing in the file so far.
+    pub fn n_lost(&self) -> u64 {
+        self.queue.lost().map_or(0, |(n_lost, _)| n_lost)
+    }
+
+    /// Writes what is left and ends. Dropping a writer does the same, but cannot report.
+    ///
+    /// # Errors
+    /// When records are missing in the file.
+    pub fn close(mut self) -> Result<(), EventWriterError> {
+        self.finish();
+        self.result()
+    }
+
+    fn finish(&mut self) {
+        self.queue.close();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was reported by the panic hook; what it leaves is what flush and close report.
+            let _ = thread.join();
+        }
+    }
+
+    fn result(&self) -> Result<(), EventWriterError> {
+        match self.queue.lost() {
+            None => Ok(()),
+            Some((n_lost, source)) => Err(EventWriterError::Lost { path: self.path.clone(), n_lost, source }),
+        }
+    }
+}
+
+impl Drop for EventWriter {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// The name that TensorBoard looks for, with the parts that TensorFlow puts into it.
+fn file_name() -> String {
+    let seconds = clock::wall_now() as u64;
+    let n = N_WRITERS.fetch_add(1, Ordering::Relaxed);
+    format!("events.out.tfevents.{seconds:010}.{}.{}.{n}", host_name(), std::process::id())
+}
+
+/// The host's name, as far as it can be part of a file name.
+fn host_name() -> String {
+    let name =
+        fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_default();
+    let name: String = name.trim().chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).collect();
+    if name.is_empty() { "localhost".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! The queue between a training program and the thread that writes its event file: whole framed records, bounded by bytes.
+
+use std::{
+    fs::File,
+    io::{self, Seek, SeekFrom, Write},
+    sync::Arc,
+    time::Duration,
+};
+
+use events::clock;
+use formats::tfrecord::append_record;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::WriterOptions;
+
+#[derive(Debug)]
+pub(super) struct Queue {
+    options: WriterOptions,
+    state: Mutex<State>,
+    /// There is something to do for the writing thread.
+    work: Condvar,
+    /// The writing thread took or wrote something.
+    progress: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Framed records that wait.
+    bytes: Vec<u8>,
+    n_records: u64,
+    /// Records that were put in, and those that the thread is done with, written or lost.
+    n_in: u64,
+    n_out: u64,
+    /// Somebody waits: do not let the records rest.
+    is_hurried: bool,
+    is_closed: bool,
+    n_lost: u64,
+    first_error: Option<Arc<io::Error>>,
+}
+
+impl State {
+    fn lose(&mut self, n_records: u64, error: io::Error) {
+        self.n_lost += n_records;
+        self.first_error.get_or_insert_with(|| Arc::new(error));
+    }
+}
+
+impl Queue {
+    pub fn new(options: WriterOptions) -> Self {
+        Self { options, state: Mutex::default(), work: Condvar::new(), progress: Condvar::new() }
+    }
+
+    /// Puts one record in. Waits when the queue is full, but not for ever.
+    pub fn push(&self, record: &[u8]) {
+        let mut state = self.state.lock();
+        let has_room = self.wait_for_room(&mut state, record.len());
+        if state.is_closed || !has_room {
+            state.lose(1, io::Error::new(io::ErrorKind::WouldBlock, "the disk was too slow and the queue full"));
+            return;
+        }
+        append_record(&mut state.bytes, record);
+        state.n_records += 1;
+        state.n_in += 1;
+        let is_first = state.n_records == 1;
+        state.is_hurried |= state.bytes.len() > self.options.queue_bytes / 2;
+        if is_first || state.is_hurried {
+            self.work.notify_one();
+        }
+    }
+
+    /// A record larger than the queue is taken when the queue is empty.
+    fn wait_for_room(&self, state: &mut MutexGuard<'_, State>, n: usize) -> bool {
+        let fits = |state: &State| state.bytes.is_empty() || state.bytes.len() + n <= self.options.queue_bytes;
+        if fits(state) {
+            return true;
+        }
+        let begin_ns = clock::mono_now();
+        while !fits(state) {
+            let waited = Duration::from_nanos((clock::mono_now() - begin_ns).max(0) as u64);
+            let Some(left) = self.options.max_wait.checked_sub(waited).filter(|left| !left.is_zero()) else {
+                return false;
+            };
+            state.is_hurried = true;
+            self.work.notify_one();
+            self.progress.wait_for(state, left);
+        }
+        true
+    }
+
+    /// Waits until what is in now is written or lost.
+    pub fn flush(&self) {
+        let mut state = self.state.lock();
+        let n_in = state.n_in;
+        while state.n_out < n_in {
+            state.is_hurried = true;
+            self.work.notify_one();
+            self.progress.wait(&mut state);
+        }
+    }
+
+    /// Takes no more records; the thread writes what is left and ends.
+    pub fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.work.notify_one();
+    }
+
+    /// How many records are missing in the file and the first reason.
+    pub fn lost(&self) -> Option<(u64, Arc<io::Error>)> {
+        let state = self.state.lock();
+        state.first_error.as_ref().map(|error| (state.n_lost, error.clone()))
+    }
+
+    /// The writing thread: until the queue is closed and empty.
+    pub fn write_to(&self, file: File) {
+        let mut out = Output { file, end: 0 };
+        let mut batch = Vec::new();
+        while let Some(n_records) = self.take(&mut batch) {
+            let result = out.write(&batch);
+            batch.clear();
+            let mut state = self.state.lock();
+            state.n_out += n_records;
+            if let Err(error) = result {
+                state.lose(n_records, error);
+            }
+            drop(state);
+            self.progress.notify_all();
+        }
+    }
+
+    /// Lets the first record wait for others, then swaps the waiting records into `batch`; `None` at the end.
+    fn take(&self, batch: &mut Vec<u8>) -> Option<u64> {
+        let mut state = self.state.lock();
+        while state.n_records == 0 {
+            if state.is_closed {
+                return None;
+            }
+            self.work.wait(&mut state);
+        }
+        let begin_ns = clock::mono_now();
+        while !state.is_hurried && !state.is_closed {
+            let waited = Duration::from_nanos((clock::mono_now() - begin_ns).max(0) as u64);
+            let Some(left) = self.options.flush_every.checked_sub(waited).filter(|left| !left.is_zero()) else { break };
+            self.work.wait_for(&mut state, left);
+        }
+        state.is_hurried = false;
+        std::mem::swap(&mut state.bytes, batch);
+        let n_records = std::mem::take(&mut state.n_records);
+        drop(state);
+        self.progress.notify_all();
+        Some(n_records)
+    }
+}
+
+/// The file, which holds whole records only.
+struct Output {
+    file: File,
+    end: u64,
+}
+
+impl Output {
+    /// Writes all of `batch` or, as far as the system allows, nothing of it.
+    fn write(&mut self, batch: &[u8]) -> io::Result<()> {
+        let result = self.file.write_all(batch);
+        match result {
+            Ok(()) => self.end += batch.len() as u64,
+            // Should these fail as well, a reader finds the next good record behind the torn one.
+            Err(_) => {
+                let _ = self.file.set_len(self.end);
+                let _ = self.file.seek(SeekFrom::Start(self.end));
+            }
+        }
+        result
+    }
+}
