@@ -332,6 +332,9 @@ pub struct Peek {
 /// That the file is missing or not a sound ring.
 pub fn peek(path: &Path) -> Result<Peek, RingError> {
     let file = File::open(path)?;
+    if file.metadata()?.len() == 0 {
+        return Err(RingError::NotReady);
+    }
     let mut page = [0; HEADER_BYTES];
     file.read_exact_at(&mut page, 0)
         .map_err(|e| match e.kind() {
