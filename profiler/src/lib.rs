@@ -2,21 +2,28 @@
 //!
 //! In reading order, which is the order in which data flows:
 //!
-//! 1. [`batch`]: what a source of events (the follower, an importer, a test) hands to the store.
-//! 2. [`store`]: the columns: tracks, lanes, slices, steps, counters, flows, names, warnings.
-//! 3. [`lod`]: the spans that a lane shows at a pixel width.
-//! 4. [`stats`]: pure functions over the store.
+//! 1. [`chunks`]: the file format of what was collected, and its scanner.
+//! 2. [`collect`]: drains the rings of every process of a trace folder into a chunk file.
+//! 3. [`follow`]: reads a trace folder, growing or finished, damaged or not, into batches.
+//! 4. [`batch`]: what a source of events (the follower, an importer, a test) hands to the store.
+//! 5. [`store`]: the columns: tracks, lanes, slices, steps, counters, flows, names, warnings.
+//! 6. [`lod`]: the spans that a lane shows at a pixel width.
+//! 7. [`stats`]: pure functions over the store.
 
 pub mod batch;
+pub mod chunks;
+pub mod collect;
+pub mod follow;
 pub mod lod;
 pub mod stats;
 pub mod store;
 
 pub use batch::Batch;
+pub use collect::{CollectError, Collector, CollectorOptions, CollectorReport};
+pub use follow::{OpenError, TraceReader};
 pub use lod::Span;
 pub use stats::{Figures, NodeStat, OpStat, TrackUse, node_stats, op_stats, track_use};
 pub use store::{
-    Category, Counter, Flow, InstantEvent, Lane, NodeInfo, OpenSlice, Process, SiteInfo, SliceId,
-    SliceRef, Step, Store, StoreOptions, StoreStats, Track, TrackId, TrackKind, Warning,
-    WarningKind,
+    Category, Counter, Flow, InstantEvent, Lane, NodeInfo, OpenSlice, Process, SiteInfo, SliceId, SliceRef, Step,
+    Store, StoreOptions, StoreStats, Track, TrackId, TrackKind, Warning, WarningKind,
 };

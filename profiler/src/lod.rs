@@ -69,12 +69,7 @@ impl Pyramid {
             return;
         }
         let first = n - LEAF;
-        let mut leaf = Node {
-            start: start[first],
-            end: end[n - 1],
-            busy: 0,
-            top: first as u32,
-        };
+        let mut leaf = Node { start: start[first], end: end[n - 1], busy: 0, top: first as u32 };
         let mut longest = -1;
         for i in first..n {
             let dur = end[i] - start[i];
@@ -90,11 +85,7 @@ impl Pyramid {
                 break;
             }
             let four = &below[below.len() - FAN..];
-            let mut node = Node {
-                end: four[FAN - 1].end,
-                busy: 0,
-                ..four[0]
-            };
+            let mut node = Node { end: four[FAN - 1].end, busy: 0, ..four[0] };
             for child in four {
                 node.busy += child.busy;
                 if dur_of(start, end, child.top) > dur_of(start, end, node.top) {
@@ -106,10 +97,7 @@ impl Pyramid {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.levels
-            .iter()
-            .map(|l| l.capacity() * size_of::<Node>())
-            .sum()
+        self.levels.iter().map(|l| l.capacity() * size_of::<Node>()).sum()
     }
 }
 
@@ -128,22 +116,12 @@ pub fn spans(lane: &Lane, view: &Range<i64>, px: usize, out: &mut Vec<Span>) {
     let px = i64::try_from(px.max(1)).unwrap_or(i64::MAX);
     let view_ns = view.end.saturating_sub(view.start);
     let pixel = (view_ns / px + i64::from(view_ns % px != 0)).max(1);
-    let mut merge = Merge {
-        pixel,
-        pending: None,
-        longest: 0,
-        out,
-    };
+    let mut merge = Merge { pixel, pending: None, longest: 0, out };
     let (mut i, to) = (touching.start as usize, touching.end as usize);
     while i < to {
         let segment_idx = i / SEGMENT;
         let base = segment_idx * SEGMENT;
-        walk(
-            &lane.segments()[segment_idx],
-            base as u32,
-            i - base..(to - base).min(SEGMENT),
-            &mut merge,
-        );
+        walk(&lane.segments()[segment_idx], base as u32, i - base..(to - base).min(SEGMENT), &mut merge);
         i = base + SEGMENT;
     }
     merge.flush();
@@ -158,11 +136,7 @@ fn walk(segment: &crate::store::Segment, base: u32, range: Range<usize>, merge: 
     let mut level = LEVELS - 1;
     while i < range.end {
         let step = width(level);
-        let node = if i.is_multiple_of(step) && i + step <= range.end {
-            levels[level].get(i / step)
-        } else {
-            None
-        };
+        let node = if i.is_multiple_of(step) && i + step <= range.end { levels[level].get(i / step) } else { None };
         if let Some(node) = node
             && node.end - node.start <= merge.pixel
         {
@@ -191,17 +165,7 @@ fn walk(segment: &crate::store::Segment, base: u32, range: Range<usize>, merge: 
         for k in i..to {
             let (s, e) = (start[k], end[k]);
             let index = base + k as u32;
-            merge.push(
-                Span {
-                    start: s,
-                    end: e,
-                    first: index,
-                    count: 1,
-                    busy_ns: e - s,
-                    top: index,
-                },
-                e - s,
-            );
+            merge.push(Span { start: s, end: e, first: index, count: 1, busy_ns: e - s, top: index }, e - s);
         }
         i = to;
         while level + 1 < LEVELS && i.is_multiple_of(width(level + 1)) {

@@ -94,13 +94,7 @@ pub fn node_stats(store: &Store, range: Range<i64>) -> Vec<NodeStat> {
         .filter_map(|(node, figures)| {
             let info = store.nodes().get(node as usize)?;
             let (name, op, device) = (info.name.clone(), info.op.clone(), info.device.clone());
-            Some(NodeStat {
-                node,
-                name,
-                op,
-                device,
-                figures,
-            })
+            Some(NodeStat { node, name, op, device, figures })
         })
         .collect()
 }
@@ -116,12 +110,7 @@ pub fn track_use(store: &Store, range: Range<i64>) -> Vec<TrackUse> {
         .map(|track| {
             let busy_ns = covered(store, track, &range, &[Category::Op, Category::Shard]);
             let wait_ns = covered(store, track, &range, &[Category::Wait]);
-            TrackUse {
-                track: track.id,
-                busy_ns,
-                wait_ns,
-                utilisation: busy_ns as f64 / length as f64,
-            }
+            TrackUse { track: track.id, busy_ns, wait_ns, utilisation: busy_ns as f64 / length as f64 }
         })
         .collect()
 }
@@ -130,9 +119,7 @@ pub fn track_use(store: &Store, range: Range<i64>) -> Vec<TrackUse> {
 fn covered(store: &Store, track: &Track, range: &Range<i64>, categories: &[Category]) -> i64 {
     let mut parts: Vec<Range<i64>> = Vec::new();
     for lane in &track.lanes {
-        let of_category = lane
-            .slices(range)
-            .filter(|s| categories.contains(&store.category(s)));
+        let of_category = lane.slices(range).filter(|s| categories.contains(&store.category(s)));
         parts.extend(of_category.map(|s| s.start.max(range.start)..s.end.min(range.end)));
     }
     parts.sort_unstable_by_key(|part| part.start);
@@ -170,20 +157,12 @@ impl Group {
             p99_ns,
             min_ns,
             max_ns,
-            share: if all_ns > 0 {
-                self.total_ns as f64 / all_ns as f64
-            } else {
-                0.0
-            },
+            share: if all_ns > 0 { self.total_ns as f64 / all_ns as f64 } else { 0.0 },
         }
     }
 }
 
-fn groups(
-    store: &Store,
-    range: &Range<i64>,
-    key: impl Fn(&SliceRef) -> u32,
-) -> Vec<(u32, Figures)> {
+fn groups(store: &Store, range: &Range<i64>, key: impl Fn(&SliceRef) -> u32) -> Vec<(u32, Figures)> {
     let mut groups: FxHashMap<u32, Group> = FxHashMap::default();
     let mut all_ns = 0;
     for track in store.tracks() {
@@ -199,10 +178,7 @@ fn groups(
             all_ns += inside;
         }
     }
-    let mut rows: Vec<(u32, Figures)> = groups
-        .into_iter()
-        .map(|(k, g)| (k, g.figures(all_ns)))
-        .collect();
+    let mut rows: Vec<(u32, Figures)> = groups.into_iter().map(|(k, g)| (k, g.figures(all_ns))).collect();
     rows.sort_by_key(|(key, f)| (std::cmp::Reverse(f.total_ns), *key));
     rows
 }
@@ -215,10 +191,7 @@ fn groups(
 pub fn self_times(track: &Track, range: &Range<i64>) -> Vec<(SliceRef, i64)> {
     let mut all: Vec<(SliceRef, i64)> = Vec::new();
     for lane in &track.lanes {
-        all.extend(
-            lane.slices(range)
-                .map(|s| (s, s.end.min(range.end) - s.start.max(range.start))),
-        );
+        all.extend(lane.slices(range).map(|s| (s, s.end.min(range.end) - s.start.max(range.start))));
     }
     if track.lanes.iter().filter(|l| !l.is_empty()).count() < 2 {
         return all;
@@ -228,17 +201,10 @@ pub fn self_times(track: &Track, range: &Range<i64>) -> Vec<(SliceRef, i64)> {
     let mut enclosing: Vec<usize> = Vec::new();
     for i in 0..all.len() {
         let (slice, inside) = all[i];
-        while enclosing
-            .last()
-            .is_some_and(|outer| all[*outer].0.end <= slice.start)
-        {
+        while enclosing.last().is_some_and(|outer| all[*outer].0.end <= slice.start) {
             enclosing.pop();
         }
-        if let Some(outer) = enclosing
-            .iter()
-            .rev()
-            .find(|outer| all[**outer].0.end >= slice.end)
-        {
+        if let Some(outer) = enclosing.iter().rev().find(|outer| all[**outer].0.end >= slice.end) {
             all[*outer].1 -= inside;
         }
         enclosing.push(i);

@@ -17,10 +17,7 @@ impl Store {
             self.register(name);
         }
         if self.origin.is_none() {
-            let starts = batch
-                .tracks
-                .values()
-                .flat_map(|t| t.events.iter().map(|e| e.start));
+            let starts = batch.tracks.values().flat_map(|t| t.events.iter().map(|e| e.start));
             self.origin = batch.origin.or_else(|| starts.min());
         }
         if let Some(live) = batch.live {
@@ -35,43 +32,23 @@ impl Store {
             changed |= self.take_track(key, events);
         }
         for n in batch.notices {
-            changed |= self.warnings.set(Warning {
-                kind: n.kind,
-                source: n.source,
-                count: n.count,
-                text: n.text,
-            });
+            changed |= self.warnings.set(Warning { kind: n.kind, source: n.source, count: n.count, text: n.text });
         }
         changed
     }
 
     fn register(&mut self, name: Name) {
         match name {
-            Name::Process {
-                pid,
-                host,
-                name,
-                ns_per_tick,
-            } => {
+            Name::Process { pid, host, name, ns_per_tick } => {
                 let row = self.process_row(pid) as usize;
-                self.processes[row] = Process {
-                    pid,
-                    host,
-                    name,
-                    ns_per_tick,
-                };
+                self.processes[row] = Process { pid, host, name, ns_per_tick };
             }
             Name::Thread { key, name, tid } => {
                 let row = self.track_row(key) as usize;
                 self.tracks[row].name = name;
                 self.tracks[row].tid = tid;
             }
-            Name::Site {
-                pid,
-                id,
-                category,
-                name,
-            } => {
+            Name::Site { pid, id, category, name } => {
                 let key = format!("{category}\0{name}");
                 self.sites.register(pid, id, key, || SiteInfo {
                     category: Category::from_name(&category),
@@ -79,16 +56,9 @@ impl Store {
                     name,
                 });
             }
-            Name::Node {
-                pid,
-                id,
-                name,
-                op,
-                device,
-            } => {
+            Name::Node { pid, id, name, op, device } => {
                 let key = format!("{name}\0{op}\0{device}");
-                self.nodes
-                    .register(pid, id, key, || NodeInfo { name, op, device });
+                self.nodes.register(pid, id, key, || NodeInfo { name, op, device });
             }
         }
     }
@@ -97,12 +67,7 @@ impl Store {
         let processes = &mut self.processes;
         *self.process_of.entry(pid).or_insert_with(|| {
             let (host, name) = (String::new(), format!("process {pid}"));
-            processes.push(Process {
-                pid,
-                host,
-                name,
-                ns_per_tick: 1.0,
-            });
+            processes.push(Process { pid, host, name, ns_per_tick: 1.0 });
             processes.len() as u32 - 1
         })
     }
@@ -145,12 +110,7 @@ impl Store {
             self.tracks[row as usize].dropped = dropped;
             let source = self.track_title(row);
             let text = format!("{source}: its buffer was full, {dropped} events were not recorded");
-            changed |= self.warnings.set(Warning {
-                kind: WarningKind::Dropped,
-                source,
-                count: dropped,
-                text,
-            });
+            changed |= self.warnings.set(Warning { kind: WarningKind::Dropped, source, count: dropped, text });
         }
         self.keep_budget(row);
         changed
@@ -171,12 +131,11 @@ impl Store {
         }
         let name = format!("site {id} of process {pid} (its name is missing)");
         self.missing(pid, "call site");
-        self.sites
-            .register(pid, id, format!("?{pid}\0{id}"), || SiteInfo {
-                category: Category::Other,
-                category_name: String::new(),
-                name,
-            })
+        self.sites.register(pid, id, format!("?{pid}\0{id}"), || SiteInfo {
+            category: Category::Other,
+            category_name: String::new(),
+            name,
+        })
     }
 
     fn node_row(&mut self, pid: u32, id: u32) -> u32 {
@@ -188,36 +147,23 @@ impl Store {
         }
         let name = format!("node {id} of process {pid} (its name is missing)");
         self.missing(pid, "node");
-        self.nodes
-            .register(pid, id, format!("?{pid}\0{id}"), || NodeInfo {
-                name,
-                op: String::new(),
-                device: String::new(),
-            })
+        self.nodes.register(pid, id, format!("?{pid}\0{id}"), || NodeInfo {
+            name,
+            op: String::new(),
+            device: String::new(),
+        })
     }
 
     fn missing(&mut self, pid: u32, what: &str) {
         let source = format!("process {pid}, {what}s");
-        let before = self
-            .warnings
-            .rows()
-            .iter()
-            .find(|w| w.kind == WarningKind::UnknownName && w.source == source);
+        let before = self.warnings.rows().iter().find(|w| w.kind == WarningKind::UnknownName && w.source == source);
         let count = before.map_or(0, |w| w.count) + 1;
         let text = format!("process {pid}: the names of {count} {what}s are missing");
-        self.warnings.set(Warning {
-            kind: WarningKind::UnknownName,
-            source,
-            count,
-            text,
-        });
+        self.warnings.set(Warning { kind: WarningKind::UnknownName, source, count, text });
     }
 
     fn take_event(&mut self, track: u32, pid: u32, event: &Event) {
-        let (start, end) = (
-            self.time(event.start),
-            self.time(event.end.max(event.start)),
-        );
+        let (start, end) = (self.time(event.start), self.time(event.end.max(event.start)));
         let range = self.range.get_or_insert(start..end);
         range.start = range.start.min(start);
         range.end = range.end.max(end);
@@ -229,51 +175,23 @@ impl Store {
                 0
             }
             EventKind::Instant => {
-                self.tracks[track as usize].instants.push(InstantEvent {
-                    time: start,
-                    site,
-                    arg: event.arg,
-                });
+                self.tracks[track as usize].instants.push(InstantEvent { time: start, site, arg: event.arg });
                 0
             }
             EventKind::Counter => {
                 let process = self.tracks[track as usize].process;
-                self.counters
-                    .push(process, site, start, f64::from_bits(event.arg), keep)
+                self.counters.push(process, site, start, f64::from_bits(event.arg), keep)
             }
             EventKind::FlowOut | EventKind::FlowIn => {
-                let end = FlowEnd {
-                    track: TrackId(track),
-                    time: start,
-                };
-                self.flows.push(
-                    site,
-                    event.correlation,
-                    end,
-                    event.kind == EventKind::FlowOut,
-                    keep,
-                )
+                let end = FlowEnd { track: TrackId(track), time: start };
+                self.flows.push(site, event.correlation, end, event.kind == EventKind::FlowOut, keep)
             }
             EventKind::Alloc | EventKind::Free => {
                 let bytes = i64::try_from(event.arg).unwrap_or(i64::MAX);
-                let bytes = if event.kind == EventKind::Alloc {
-                    bytes
-                } else {
-                    -bytes
-                };
+                let bytes = if event.kind == EventKind::Alloc { bytes } else { -bytes };
                 let node = self.node_row(pid, event.node);
-                self.memory.push_back(MemoryEvent {
-                    time: start,
-                    track: TrackId(track),
-                    site,
-                    node,
-                    bytes,
-                });
-                if self.memory.len() > keep {
-                    self.memory.pop_front().map_or(0, |_| 1)
-                } else {
-                    0
-                }
+                self.memory.push_back(MemoryEvent { time: start, track: TrackId(track), site, node, bytes });
+                if self.memory.len() > keep { self.memory.pop_front().map_or(0, |_| 1) } else { 0 }
             }
         };
         if given_up > 0 {
@@ -281,14 +199,7 @@ impl Store {
         }
     }
 
-    fn take_slice(
-        &mut self,
-        track: u32,
-        pid: u32,
-        site: u32,
-        event: &Event,
-        span: std::ops::Range<i64>,
-    ) {
+    fn take_slice(&mut self, track: u32, pid: u32, site: u32, event: &Event, span: std::ops::Range<i64>) {
         let mut row = Row {
             start: span.start,
             end: span.end,
@@ -301,8 +212,7 @@ impl Store {
         if category == Category::Op {
             row.correlation = self.node_row(pid, event.correlation);
             let process = self.tracks[track as usize].process;
-            let wait_ns =
-                f64::from(event.arg as u32) * self.processes[process as usize].ns_per_tick;
+            let wait_ns = f64::from(event.arg as u32) * self.processes[process as usize].ns_per_tick;
             row.arg = event.arg >> 32 << 32 | u64::from(wait_ns as u32);
             self.tracks[track as usize].kind = TrackKind::Worker;
         }
@@ -318,9 +228,7 @@ impl Store {
                 slice,
             };
             let at = match self.steps.last() {
-                Some(last) if last.start > step.start => {
-                    self.steps.partition_point(|s| s.start <= step.start)
-                }
+                Some(last) if last.start > step.start => self.steps.partition_point(|s| s.start <= step.start),
                 _ => self.steps.len(),
             };
             self.steps.insert(at, step);
@@ -332,11 +240,7 @@ impl Store {
         let options = self.options;
         let title = self.track_title(track);
         let track = &mut self.tracks[track as usize];
-        let slices: u64 = track
-            .lanes
-            .iter_mut()
-            .map(|l| l.keep_last(options.slices_per_lane))
-            .sum();
+        let slices: u64 = track.lanes.iter_mut().map(|l| l.keep_last(options.slices_per_lane)).sum();
         let instants = give_up_oldest(&mut track.instants, options.events_per_kind);
         let clipped = track.clipped;
         let steps = give_up_oldest(&mut self.steps, options.steps);
@@ -347,35 +251,18 @@ impl Store {
             self.gave_up("instants and steps", instants + steps);
         }
         if clipped > 0 {
-            let text = format!(
-                "{title}: {clipped} slices overlap more than 256 others and are shown shortened"
-            );
-            self.warnings.set(Warning {
-                kind: WarningKind::Clipped,
-                source: title,
-                count: clipped,
-                text,
-            });
+            let text = format!("{title}: {clipped} slices overlap more than 256 others and are shown shortened");
+            self.warnings.set(Warning { kind: WarningKind::Clipped, source: title, count: clipped, text });
         }
     }
 
     fn gave_up(&mut self, what: &str, count: u64) {
         self.evicted += count;
-        let before = self
-            .warnings
-            .rows()
-            .iter()
-            .find(|w| w.kind == WarningKind::Evicted && w.source == what);
+        let before = self.warnings.rows().iter().find(|w| w.kind == WarningKind::Evicted && w.source == what);
         let count = before.map_or(0, |w| w.count) + count;
-        let text = format!(
-            "{what}: the oldest {count} are no longer shown, to bound memory (they are in the trace files)"
-        );
-        self.warnings.set(Warning {
-            kind: WarningKind::Evicted,
-            source: what.to_owned(),
-            count,
-            text,
-        });
+        let text =
+            format!("{what}: the oldest {count} are no longer shown, to bound memory (they are in the trace files)");
+        self.warnings.set(Warning { kind: WarningKind::Evicted, source: what.to_owned(), count, text });
     }
 }
 

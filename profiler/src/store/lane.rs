@@ -107,11 +107,7 @@ pub struct Lane {
 
 impl Lane {
     pub(crate) fn new(track: u32, lane: u32) -> Lane {
-        Lane {
-            track,
-            lane,
-            ..Lane::default()
-        }
+        Lane { track, lane, ..Lane::default() }
     }
 
     /// Number of retained slices.
@@ -153,11 +149,7 @@ impl Lane {
         let segment = self.segments.get(index as usize / SEGMENT)?;
         let i = index as usize % SEGMENT;
         Some(SliceRef {
-            id: SliceId {
-                track: self.track,
-                lane: self.lane,
-                ordinal: self.evicted + u64::from(index),
-            },
+            id: SliceId { track: self.track, lane: self.lane, ordinal: self.evicted + u64::from(index) },
             start: *segment.start.get(i)?,
             end: segment.end[i],
             site: segment.site[i],
@@ -184,17 +176,14 @@ impl Lane {
         if view.start >= view.end {
             return 0..0;
         }
-        let first = self
-            .partition(|segment, i| segment.end[i] <= view.start && segment.start[i] < view.start);
+        let first = self.partition(|segment, i| segment.end[i] <= view.start && segment.start[i] < view.start);
         let last = self.partition(|segment, i| segment.start[i] < view.end);
         first..last.max(first)
     }
 
     /// Index of the first slice for which `before` does not hold; `before` must hold for a prefix.
     fn partition(&self, before: impl Fn(&Segment, usize) -> bool) -> u32 {
-        let segment_idx = self
-            .segments
-            .partition_point(|s| s.len() > 0 && before(s, s.len() - 1));
+        let segment_idx = self.segments.partition_point(|s| s.len() > 0 && before(s, s.len() - 1));
         let Some(segment) = self.segments.get(segment_idx) else {
             return self.len() as u32;
         };
@@ -233,10 +222,7 @@ impl Lane {
 
     /// End of the last slice; where the next one may start.
     pub(crate) fn free_from(&self) -> i64 {
-        self.segments
-            .back()
-            .and_then(|s| s.end.last().copied())
-            .unwrap_or(i64::MIN)
+        self.segments.back().and_then(|s| s.end.last().copied()).unwrap_or(i64::MIN)
     }
 
     /// Appends a slice that starts at or after [`Lane::free_from`]; gives back its identity.
@@ -250,11 +236,7 @@ impl Lane {
         if let Some(segment) = self.segments.back_mut() {
             segment.push(row);
         }
-        SliceId {
-            track: self.track,
-            lane: self.lane,
-            ordinal,
-        }
+        SliceId { track: self.track, lane: self.lane, ordinal }
     }
 
     /// Gives up whole segments while at least `keep` slices stay; gives back how many slices went.

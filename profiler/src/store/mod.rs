@@ -53,18 +53,11 @@ pub struct StoreOptions {
 
 impl StoreOptions {
     /// Keeps everything: for a finished trace.
-    pub const UNBOUNDED: StoreOptions = StoreOptions {
-        slices_per_lane: usize::MAX,
-        events_per_kind: usize::MAX,
-        steps: usize::MAX,
-    };
+    pub const UNBOUNDED: StoreOptions =
+        StoreOptions { slices_per_lane: usize::MAX, events_per_kind: usize::MAX, steps: usize::MAX };
 
     /// For a window on a run that goes on: the last 4 million slices of each lane (160 MB where a lane gets there).
-    pub const LIVE: StoreOptions = StoreOptions {
-        slices_per_lane: 4 << 20,
-        events_per_kind: 1 << 20,
-        steps: 1 << 20,
-    };
+    pub const LIVE: StoreOptions = StoreOptions { slices_per_lane: 4 << 20, events_per_kind: 1 << 20, steps: 1 << 20 };
 }
 
 impl Default for StoreOptions {
@@ -128,10 +121,7 @@ impl Store {
     /// An empty store that keeps as much as `options` say.
     #[must_use]
     pub fn with_options(options: StoreOptions) -> Store {
-        Store {
-            options,
-            ..Store::default()
-        }
+        Store { options, ..Store::default() }
     }
 
     /// Takes in a batch. True if anything that a view shows has changed.
@@ -210,11 +200,7 @@ impl Store {
 
     /// The rows of the nodes with this full name (one per device that it ran on).
     pub fn nodes_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = u32> + 'a {
-        self.nodes()
-            .iter()
-            .enumerate()
-            .filter(move |(_, n)| n.name == name)
-            .map(|(row, _)| row as u32)
+        self.nodes().iter().enumerate().filter(move |(_, n)| n.name == name).map(|(row, _)| row as u32)
     }
 
     /// Call sites; [`SliceRef::site`] is a row.
@@ -249,20 +235,14 @@ impl Store {
     /// The slice with this identity; `None` when it was given up.
     #[must_use]
     pub fn slice(&self, id: SliceId) -> Option<SliceRef> {
-        let lane = self
-            .tracks
-            .get(id.track as usize)?
-            .lanes
-            .get(id.lane as usize)?;
+        let lane = self.tracks.get(id.track as usize)?.lanes.get(id.lane as usize)?;
         lane.slice(lane.index_of(id)?)
     }
 
     /// What a slice's numbers mean.
     #[must_use]
     pub fn category(&self, slice: &SliceRef) -> Category {
-        self.sites()
-            .get(slice.site as usize)
-            .map_or(Category::Other, |s| s.category)
+        self.sites().get(slice.site as usize).map_or(Category::Other, |s| s.category)
     }
 
     /// The node of a slice.
@@ -276,10 +256,7 @@ impl Store {
     pub fn slice_name(&self, slice: &SliceRef) -> &str {
         match self.node_of(slice) {
             Some(node) => &node.name,
-            None => self
-                .sites()
-                .get(slice.site as usize)
-                .map_or("?", |s| &s.name),
+            None => self.sites().get(slice.site as usize).map_or("?", |s| &s.name),
         }
     }
 

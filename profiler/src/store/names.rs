@@ -84,11 +84,7 @@ pub(crate) struct Table<T> {
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Table {
-            rows: Vec::new(),
-            by_key: FxHashMap::default(),
-            by_local: FxHashMap::default(),
-        }
+        Table { rows: Vec::new(), by_key: FxHashMap::default(), by_local: FxHashMap::default() }
     }
 }
 
@@ -102,13 +98,7 @@ impl<T> Table<T> {
     }
 
     /// Registers `id` of process `pid` as the row with this key, which `make` makes where it is new.
-    pub(crate) fn register(
-        &mut self,
-        pid: u32,
-        id: u32,
-        key: String,
-        make: impl FnOnce() -> T,
-    ) -> u32 {
+    pub(crate) fn register(&mut self, pid: u32, id: u32, key: String, make: impl FnOnce() -> T) -> u32 {
         let row = match self.by_key.get(&key) {
             Some(row) => *row,
             None => {

@@ -47,30 +47,15 @@ impl Counters {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.rows
-            .iter()
-            .map(|c| c.time.capacity() * 8 + c.value.capacity() * 8)
-            .sum()
+        self.rows.iter().map(|c| c.time.capacity() * 8 + c.value.capacity() * 8).sum()
     }
 
     /// Adds a point at its place in time (threads that share a counter arrive a little out of order).
     /// Gives back how many old points were given up to keep at most `keep`.
-    pub(crate) fn push(
-        &mut self,
-        process: u32,
-        site: u32,
-        time: i64,
-        value: f64,
-        keep: usize,
-    ) -> u64 {
+    pub(crate) fn push(&mut self, process: u32, site: u32, time: i64, value: f64, keep: usize) -> u64 {
         let rows = &mut self.rows;
         let row = *self.by_key.entry((process, site)).or_insert_with(|| {
-            rows.push(Counter {
-                process,
-                site,
-                time: VecDeque::new(),
-                value: VecDeque::new(),
-            });
+            rows.push(Counter { process, site, time: VecDeque::new(), value: VecDeque::new() });
             rows.len() as u32 - 1
         });
         let counter = &mut self.rows[row as usize];
@@ -130,42 +115,20 @@ impl Flows {
     }
 
     /// Adds an end. Gives back how many old flows were given up to keep at most `keep`.
-    pub(crate) fn push(
-        &mut self,
-        site: u32,
-        correlation: u32,
-        end: FlowEnd,
-        is_tail: bool,
-        keep: usize,
-    ) -> u64 {
+    pub(crate) fn push(&mut self, site: u32, correlation: u32, end: FlowEnd, is_tail: bool, keep: usize) -> u64 {
         let ordinal = self.pending.get(&(site, correlation)).copied();
-        let waiting =
-            ordinal.and_then(|o| self.rows.get_mut(o.checked_sub(self.evicted)? as usize));
+        let waiting = ordinal.and_then(|o| self.rows.get_mut(o.checked_sub(self.evicted)? as usize));
         if let Some(flow) = waiting {
-            let slot = if is_tail {
-                &mut flow.from
-            } else {
-                &mut flow.to
-            };
+            let slot = if is_tail { &mut flow.from } else { &mut flow.to };
             if slot.is_none() {
                 *slot = Some(end);
                 self.pending.remove(&(site, correlation));
                 return 0;
             }
         }
-        let (from, to) = if is_tail {
-            (Some(end), None)
-        } else {
-            (None, Some(end))
-        };
-        self.pending
-            .insert((site, correlation), self.evicted + self.rows.len() as u64);
-        self.rows.push_back(Flow {
-            site,
-            correlation,
-            from,
-            to,
-        });
+        let (from, to) = if is_tail { (Some(end), None) } else { (None, Some(end)) };
+        self.pending.insert((site, correlation), self.evicted + self.rows.len() as u64);
+        self.rows.push_back(Flow { site, correlation, from, to });
         if self.rows.len() <= keep {
             return 0;
         }
@@ -246,10 +209,7 @@ impl Warnings {
 
     /// Sets the line of this kind and source. True if it changed.
     pub(crate) fn set(&mut self, warning: Warning) -> bool {
-        let row = self
-            .rows
-            .iter_mut()
-            .find(|w| w.kind == warning.kind && w.source == warning.source);
+        let row = self.rows.iter_mut().find(|w| w.kind == warning.kind && w.source == warning.source);
         match row {
             Some(row) if *row == warning => false,
             Some(row) => {

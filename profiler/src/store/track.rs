@@ -97,11 +97,7 @@ impl Track {
     /// Puts a slice into lane `depth`, or the next one in which it overlaps nothing; never drops it.
     pub(crate) fn push(&mut self, depth: usize, mut row: Row) -> SliceId {
         let mut lane = depth;
-        while self
-            .lanes
-            .get(lane)
-            .is_some_and(|l| l.free_from() > row.start)
-        {
+        while self.lanes.get(lane).is_some_and(|l| l.free_from() > row.start) {
             lane += 1;
         }
         if lane != depth {
@@ -114,8 +110,7 @@ impl Track {
             row.end = row.end.max(row.start);
         }
         while self.lanes.len() <= lane {
-            self.lanes
-                .push(Lane::new(self.id.0, self.lanes.len() as u32));
+            self.lanes.push(Lane::new(self.id.0, self.lanes.len() as u32));
         }
         self.lanes[lane].push(row)
     }

@@ -1,0 +1,185 @@
+//! Ticks to nanoseconds while the anchors still arrive.
+//!
+//! [`TicksToNs`] is a line through the anchors known so far; each new anchor bends it by some tens of nanoseconds, also
+//! where times were converted before. Slices that follow each other without a gap would then overlap by that much. So here
+//! a conversion that was given out stays: a new anchor bends only what comes later, and gradually, over a second.
+//! Continuous and never decreasing. A finished trace has all its anchors from the start and is not bent at all.
+
+use events::{Anchor, TicksToNs};
+
+/// A point of the line and the slope from it on, ns per tick in 32.32 fixed point.
+#[derive(Clone, Copy, Debug)]
+struct Knot {
+    tick: u64,
+    ns: i64,
+    slope: u64,
+}
+
+/// Beyond the last anchor by more than this (ns): not a time of this process but damage, which must not fix the line.
+const BELIEVED_NS: f64 = 60e9;
+
+/// See the module's notes.
+#[derive(Debug, Default)]
+pub(crate) struct SteadyClock {
+    line: TicksToNs,
+    knots: Vec<Knot>,
+    /// Largest tick given out.
+    given_out: Option<u64>,
+    /// Knot of the last conversion: the next is mostly there too.
+    hint: usize,
+    /// Largest tick that may fix the line.
+    believed: u64,
+}
+
+impl SteadyClock {
+    /// Adds anchors in the order of the meta file.
+    pub(crate) fn extend(&mut self, anchors: impl Iterator<Item = Anchor>) {
+        let before = self.line.anchors().len();
+        for anchor in anchors {
+            self.line.push(anchor);
+        }
+        if self.line.anchors().len() > before {
+            self.bend();
+        }
+    }
+
+    /// Whether the rate is known.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.line.anchors().len() >= 2
+    }
+
+    /// Number of anchors.
+    pub(crate) fn n_anchors(&self) -> usize {
+        self.line.anchors().len()
+    }
+
+    /// CLOCK_MONOTONIC_RAW of the first anchor.
+    pub(crate) fn first_ns(&self) -> Option<i64> {
+        self.line.anchors().first().map(|a| a.mono_ns)
+    }
+
+    /// Mean rate of the last anchors.
+    pub(crate) fn ns_per_tick(&self) -> f64 {
+        const RUN: u64 = 1 << 32;
+        let last = self.line.anchors().last().map_or(0, |a| a.ticks);
+        let rise = self.line.ns(last.saturating_add(RUN)).saturating_sub(self.line.ns(last));
+        (rise as f64 / RUN as f64).max(1e-6)
+    }
+
+    fn second(&self) -> u64 {
+        (1e9 / self.ns_per_tick()) as u64
+    }
+
+    fn bend(&mut self) {
+        let second = self.second();
+        let mut points: Vec<(u64, i64)> = Vec::new();
+        let mut from = 0;
+        if let Some(tick) = self.given_out {
+            from = tick.saturating_add(second);
+            points.extend([(tick, self.at(tick)), (from, self.line.ns(from))]);
+        }
+        self.knots.retain(|k| self.given_out.is_some_and(|tick| k.tick <= tick));
+        let anchors = self.line.anchors().iter().filter(|a| a.ticks >= from);
+        points.extend(anchors.map(|a| (a.ticks, a.mono_ns)));
+        if let Some((last, _)) = points.last().copied() {
+            let beyond = last.saturating_add(second);
+            points.push((beyond, self.line.ns(beyond)));
+            let anchor = self.line.anchors().last().map_or(0, |a| a.ticks);
+            self.believed = anchor.saturating_add((BELIEVED_NS / self.ns_per_tick()) as u64);
+        }
+        let mut reached = i64::MIN;
+        for pair in points.windows(2) {
+            let ((tick, ns), (next_tick, next_ns)) = (pair[0], pair[1]);
+            // Where the line was ahead it waits: never back.
+            reached = reached.max(ns);
+            let run = u128::from(next_tick.saturating_sub(tick)).max(1);
+            let slope = (u128::from(next_ns.max(reached).abs_diff(reached)) << 32) / run;
+            self.knots.push(Knot { tick, ns: reached, slope: u64::try_from(slope).unwrap_or(u64::MAX) });
+        }
+        self.hint = 0;
+    }
+
+    /// Converts, and holds to it from now on.
+    pub(crate) fn ns(&mut self, tick: u64) -> i64 {
+        if tick <= self.believed && self.given_out.is_none_or(|t| t < tick) {
+            self.given_out = Some(tick);
+        }
+        let hint = self.knots.get(self.hint).is_some_and(|k| k.tick <= tick)
+            && self.knots.get(self.hint + 1).is_none_or(|k| tick < k.tick);
+        if !hint {
+            self.hint = self.knots.partition_point(|k| k.tick <= tick).saturating_sub(1);
+        }
+        self.on(self.hint, tick)
+    }
+
+    /// Converts, as long as no anchor comes.
+    pub(crate) fn at(&self, tick: u64) -> i64 {
+        self.on(self.knots.partition_point(|k| k.tick <= tick).saturating_sub(1), tick)
+    }
+
+    fn on(&self, knot: usize, tick: u64) -> i64 {
+        let Some(knot) = self.knots.get(knot) else { return self.line.ns(tick) };
+        let away = (u128::from(tick.abs_diff(knot.tick)) * u128::from(knot.slope)) >> 32;
+        let away = i64::try_from(away).unwrap_or(i64::MAX);
+        if tick >= knot.tick { knot.ns.saturating_add(away) } else { knot.ns.saturating_sub(away) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(ticks: u64, mono_ns: i64) -> Anchor {
+        Anchor { ticks, mono_ns, real_ns: 0 }
+    }
+
+    #[test]
+    fn a_finished_trace_is_on_the_line() {
+        let mut clock = SteadyClock::default();
+        clock
+            .extend([at(1_000, 5_000), at(3_000_001_000, 1_000_005_100), at(6_000_001_000, 2_000_004_900)].into_iter());
+        for tick in [1_000, 2_000, 1_500_000_000, 3_000_001_000, 6_000_001_000, 9_000_000_000] {
+            assert!((clock.ns(tick) - clock.line.ns(tick)).abs() <= 1, "{tick}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn given_out_times_stay_and_never_decrease(
+            jitter in prop::collection::vec(-80i64..80, 2..12),
+            steps in prop::collection::vec(1u64..900_000_000, 1..60),
+        ) {
+            // 3 ticks to a ns; an anchor each second with an error; conversions between the anchors' arrivals.
+            let mut clock = SteadyClock::default();
+            clock.extend([at(0, 0), at(30_000_000, 10_000_000 + jitter[0])].into_iter());
+            let (mut given, mut tick, mut next) = (Vec::new(), 0u64, 1usize);
+            for step in steps {
+                tick += step;
+                while next < jitter.len() && next as u64 * 3_000_000_000 < tick {
+                    clock.extend([at(next as u64 * 3_000_000_000, next as i64 * 1_000_000_000 + jitter[next])].into_iter());
+                    next += 1;
+                }
+                given.push((tick, clock.ns(tick)));
+            }
+            for (tick, ns) in &given {
+                prop_assert_eq!(clock.ns(*tick), *ns);
+                // 80 ns over the first 10 ms are 8 ppm; over a second of catching up 8 us, then it is on the line.
+                prop_assert!((ns - *tick as i64 / 3).abs() < 30_000, "{} {}", tick, ns);
+            }
+            prop_assert!(given.windows(2).all(|p| p[0].1 <= p[1].1));
+        }
+
+        #[test]
+        fn any_anchors_and_ticks_keep_the_order(
+            anchors in prop::collection::vec((any::<u64>(), any::<i64>()), 0..6),
+            mut ticks in prop::collection::vec(any::<u64>(), 2..20),
+        ) {
+            let mut clock = SteadyClock::default();
+            clock.extend(anchors.into_iter().map(|(t, m)| at(t, m)));
+            ticks.sort_unstable();
+            let ns: Vec<i64> = ticks.iter().map(|t| clock.ns(*t)).collect();
+            prop_assert!(ns.windows(2).all(|p| p[0] <= p[1]));
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Reads a trace folder into batches: while it grows, after it was finished, after a crash, with damage.
+//!
+//! Each poll reads, in this order: new chunks, then what is still in the rings (without consuming, so that a live
+//! view is as fresh as the last publish, and after a crash nothing published is missing), then the meta files (a
+//! name is written before the first record that uses it). Every record has a sequence number in its ring, so
+//! what was seen in a ring and comes again in a chunk is taken once, and what is missing is counted exactly.
+//!
+//! Damage never ends the reading: it becomes a notice in the batch, with file, offset and count.
+
+mod clock;
+mod files;
+mod process;
+mod rings;
+
+use crate::batch::{Batch, Notice, TrackKey};
+use crate::chunks::{FLAG_LAST, FLAG_LIMIT};
+use crate::store::{Store, WarningKind};
+use events::control::Control;
+use events::ring;
+use files::{ChunkFiles, Staged};
+use process::Processes;
+use rings::Rings;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Events of a batch, about (a chunk or a ring more).
+const BATCH_EVENTS: usize = 1 << 16;
+/// A collector that has not given a sign for so long is gone.
+const HEARTBEAT_NS: i64 = 2_000_000_000;
+/// How long records wait for their process's second clock anchor (it comes after 10 ms).
+const HOLD_NS: i64 = 1_000_000_000;
+
+/// Why a folder cannot be read as a trace.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It cannot be read.
+    #[error("cannot read {0}: {1}")]
+    Io(PathBuf, #[source] io::Error),
+    /// It holds no file of a trace (`control`, `meta-*.bin`, `chunks-*.bin`, `ring-*.ring`).
+    #[error("{0} holds no trace")]
+    NoTrace(PathBuf),
+}
+
+/// Follows a trace folder. All its batches belong to one store, in order.
+pub struct TraceReader {
+    dir: PathBuf,
+    control: Option<Control>,
+    processes: Processes,
+    chunks: ChunkFiles,
+    rings: Rings,
+    /// Chunks whose process has no clock rate yet, and since when they wait.
+    held: Vec<Staged>,
+    held_since: Option<i64>,
+    recovered: u64,
+    limit_reached: bool,
+    live: Option<bool>,
+}
+
+impl TraceReader {
+    /// Opens a trace folder, which may still be growing.
+    ///
+    /// # Errors
+    /// That it cannot be read or holds no trace.
+    pub fn open(trace_dir: &Path) -> Result<TraceReader, OpenError> {
+        let mut reader = TraceReader {
+            dir: trace_dir.to_owned(),
+            control: None,
+            processes: Processes::default(),
+            chunks: ChunkFiles::default(),
+            rings: Rings::default(),
+            held: Vec::new(),
+            held_since: None,
+            recovered: 0,
+            limit_reached: false,
+            live: None,
+        };
+        let found = reader.look(&mut Batch::new()).map_err(|e| OpenError::Io(trace_dir.to_owned(), e))?;
+        if found { Ok(reader) } else { Err(OpenError::NoTrace(trace_dir.to_owned())) }
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Reads what is new, one batch of it, into the store. True if the store changed.
+    ///
+    /// # Errors
+    /// That the folder cannot be listed any more. Damaged or unreadable files are warnings of the store instead.
+    pub fn poll(&mut self, store: &mut Store) -> io::Result<bool> {
+        Ok(store.apply(self.poll_staged()?))
+    }
+
+    /// Reads all there is now.
+    ///
+    /// # Errors
+    /// As [`TraceReader::poll`].
+    pub fn read_all(&mut self, store: &mut Store) -> io::Result<()> {
+        loop {
+            let batch = self.poll_staged()?;
+            let more = batch.more();
+            store.apply(batch);
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads what is new, about 65,536 events of it, for [`Store::apply`]. Ask again at once while [`Batch::more`].
+    ///
+    /// # Errors
+    /// As [`TraceReader::poll`].
+    pub fn poll_staged(&mut self) -> io::Result<Batch> {
+        let mut batch = Batch::new();
+        self.look(&mut batch)?;
+        let collector_lives = self.collector_lives();
+        let mut staged = std::mem::take(&mut self.held);
+        let waited = staged.len();
+        let all_read = waited == 0 && self.chunks.read(BATCH_EVENTS, &mut staged);
+        let mut n_records: usize = staged.iter().map(|s| s.records.len()).sum();
+        let mut looks = Vec::new();
+        let mut all_looked = false;
+        if all_read {
+            (looks, all_looked) = self.rings.look(&self.dir, BATCH_EVENTS.saturating_sub(n_records), &mut batch);
+            n_records += looks.iter().map(|l| l.records.len()).sum::<usize>();
+        }
+        self.processes.read_meta(&mut batch);
+        let now = events::clock::mono_now();
+        let patience = self.held_since.is_none_or(|since| now - since < HOLD_NS);
+        let hold = collector_lives && patience;
+        for chunk in staged {
+            self.take_chunk(chunk, hold, &mut batch);
+        }
+        self.held_since = if self.held.is_empty() { None } else { self.held_since.or(Some(now)) };
+        for look in &looks {
+            self.take_look(look, collector_lives, hold, &mut batch);
+        }
+        self.notices(collector_lives, &mut batch);
+        batch.set_disk_bytes(self.chunks.bytes);
+        let live = collector_lives || self.rings.any_alive();
+        if self.live != Some(live) {
+            self.live = Some(live);
+            batch.set_live(live);
+        }
+        batch.more = n_records > 0 && !(all_read && all_looked) && self.held.is_empty();
+        Ok(batch)
+    }
+
+    /// Finds new files. True if there is any of a trace.
+    fn look(&mut self, batch: &mut Batch) -> io::Result<bool> {
+        let mut found = false;
+        let mut failed = |path: &Path, e: io::Error| {
+            // Removed between listing and opening: a ring that its collector is done with.
+            if e.kind() != io::ErrorKind::NotFound {
+                batch.notice(io_notice(path, &e.to_string()));
+            }
+        };
+        for entry in std::fs::read_dir(&self.dir)? {
+            let path = entry?.path();
+            let Some(name) = path.file_name().and_then(|n| n.to_str()) else { continue };
+            if let Some(pid) = process::parse_file_name(name) {
+                self.processes.discover(pid, &path).unwrap_or_else(|e| failed(&path, e));
+            } else if files::is_chunk_file(name) {
+                self.chunks.discover(&path).unwrap_or_else(|e| failed(&path, e));
+            } else if let Some(key) = ring::parse_file_name(name) {
+                self.rings.discover(key);
+            } else if name != events::control::FILE_NAME {
+                continue;
+            }
+            found = true;
+        }
+        if self.control.is_none() {
+            // Without it (missing, foreign, read-only) the trace is read as one that nobody writes.
+            self.control = Control::open(&self.dir).ok();
+        }
+        Ok(found)
+    }
+
+    fn collector_lives(&self) -> bool {
+        let Some(collector) = self.control.as_ref().map(Control::collector) else { return false };
+        let age = events::clock::mono_now().saturating_sub(collector.heartbeat_ns);
+        collector.pid != 0 && !collector.finished && (0..HEARTBEAT_NS).contains(&age)
+    }
+
+    fn take_chunk(&mut self, chunk: Staged, hold: bool, batch: &mut Batch) {
+        let header = chunk.header;
+        if header.flags & FLAG_LIMIT != 0 {
+            self.limit_reached = true;
+            return;
+        }
+        let held_before = self.held.iter().any(|h| h.header.pid == header.pid);
+        if hold && (held_before || !self.processes.clock_is_ready(header.pid)) {
+            self.held.push(chunk);
+            return;
+        }
+        let key = TrackKey { pid: header.pid, ring: header.ring };
+        let ring = self.rings.ring(key, header.made);
+        let records = if chunk.bad {
+            ring.miss(header.first, u64::from(header.count));
+            &[]
+        } else {
+            ring.new_part(header.first, &chunk.records)
+        };
+        ring.dropped = ring.dropped.max(header.dropped);
+        let is_last = header.flags & FLAG_LAST != 0;
+        self.processes.convert(key, records, &mut ring.decoder, batch);
+        let track = batch.track(key);
+        track.dropped = Some(self.rings.dropped(key));
+        if is_last {
+            track.open = Some(Vec::new());
+        }
+    }
+
+    /// Takes what a look into a ring has shown beyond the chunks.
+    fn take_look(&mut self, look: &ring::Peek, collector_lives: bool, hold: bool, batch: &mut Batch) {
+        let key = TrackKey { pid: look.info.pid, ring: look.info.ring };
+        if hold && !self.processes.clock_is_ready(key.pid) {
+            return;
+        }
+        let ring = self.rings.ring(key, look.info.made);
+        ring.dropped = ring.dropped.max(look.dropped);
+        // Drained since the chunks were read: the next poll finds the missing part there.
+        let too_late = collector_lives && look.first > ring.next;
+        if !too_late && !look.damaged {
+            let records = ring.new_part(look.first, &look.records);
+            self.recovered += records.len() as u64;
+            self.processes.convert(key, records, &mut ring.decoder, batch);
+        }
+        let open = self.processes.convert_open(key.pid, &look.open);
+        let name = (!ring.named).then(|| (look.info.name.clone(), look.info.tid));
+        ring.named = true;
+        let track = batch.track(key);
+        track.dropped = Some(self.rings.dropped(key));
+        track.open = Some(if look.finished { Vec::new() } else { open });
+        if let Some((name, tid)) = name {
+            self.processes.name_thread(key, name, tid, batch);
+        }
+    }
+
+    /// What the user has to know so far; the store keeps one line of each.
+    fn notices(&mut self, collector_lives: bool, batch: &mut Batch) {
+        for file in self.chunks.files() {
+            let name = file_name(&file.path);
+            let damage = file.scanner.damage();
+            if damage.places > 0 {
+                let (n, bytes, at) = (damage.places, damage.bytes, damage.first_at);
+                let text = format!("{name}: {bytes} damaged bytes skipped in {n} places, the first at byte {at}");
+                batch.notice(notice(WarningKind::Damage, name.clone(), n, text));
+            }
+            let torn = file.scanner.unfinished() as u64;
+            if torn > 0 && !collector_lives && !self.held_back() {
+                let text = format!("{name}: the last chunk was cut while it was written ({torn} bytes)");
+                batch.notice(notice(WarningKind::TornTail, name.clone(), 1, text));
+            }
+            if let Some(error) = &file.error {
+                batch.notice(io_notice(&file.path, error));
+            }
+        }
+        self.rings.notices(batch);
+        self.processes.notices(collector_lives, batch);
+        let control = self.control.as_ref();
+        let lost = control.map(Control::lost).unwrap_or_default();
+        if lost.events > 0 {
+            let text = format!(
+                "{} events of {} threads were not recorded: they could get no buffer (too many threads, or disk full)",
+                lost.events, lost.threads
+            );
+            batch.notice(notice(WarningKind::Dropped, "threads without a buffer".to_owned(), lost.events, text));
+        }
+        if self.limit_reached {
+            let text =
+                format!("the trace reached its size limit ({} bytes): recording was switched off", self.chunks.bytes);
+            batch.notice(notice(WarningKind::SizeLimit, self.dir.display().to_string(), 1, text));
+        }
+        let collector = control.map(Control::collector);
+        let ended_early = collector.is_some_and(|c| c.pid != 0 && !c.finished) && !collector_lives;
+        if ended_early && self.recovered > 0 {
+            let n = self.recovered;
+            let text = format!("the collector ended early: {n} events were read from the threads' buffers");
+            batch.notice(notice(WarningKind::Recovered, self.dir.display().to_string(), n, text));
+        }
+    }
+
+    /// Whether there is more to read before a file's end says anything.
+    fn held_back(&self) -> bool {
+        !self.held.is_empty()
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn notice(kind: WarningKind, source: String, count: u64, text: String) -> Notice {
+    Notice { kind, source, count, text }
+}
+
+fn io_notice(path: &Path, error: &str) -> Notice {
+    let name = file_name(path);
+    let text = format!("{name}: {error}");
+    notice(WarningKind::Io, name, 1, text)
+}
