@@ -84,8 +84,10 @@ pub enum EventWriterError {
 /// order.
 ///
 /// ```
+/// use stepscope_summaries::{EventWriter, WriterOptions};
+///
 /// let logdir = tempfile::tempdir()?;
-/// let writer = summaries::EventWriter::create(logdir.path(), summaries::WriterOptions::default())?;
+/// let writer = EventWriter::create(logdir.path(), WriterOptions::default())?;
 /// for step in 0..100 {
 ///     writer.add_scalar("loss", 1.0 / (1.0 + step as f32), step);
 /// }

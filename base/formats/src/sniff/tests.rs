@@ -1,1 +1,96 @@
-//! Tests.
+//! What a path is said to be.
+
+use std::path::PathBuf;
+
+use prost::Message;
+
+use super::*;
+use crate::{
+    proto::{GraphDef, NodeDef, VersionDef},
+    tfrecord::append_record,
+};
+
+#[track_caller]
+fn check(name: &str, content: &[u8], expected: FileKind) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(name);
+    fs::write(&path, content).unwrap();
+    assert_eq!(sniff(&path).unwrap(), expected, "{name}");
+}
+
+fn graph() -> GraphDef {
+    GraphDef {
+        node: vec![NodeDef { name: "x".into(), op: "Placeholder".into(), ..NodeDef::default() }],
+        ..GraphDef::default()
+    }
+}
+
+fn records() -> Vec<u8> {
+    let mut out = Vec::new();
+    append_record(&mut out, b"an event would be here");
+    append_record(&mut out, b"and here");
+    out
+}
+
+#[test]
+fn files_by_content() {
+    check("anything", &records(), FileKind::EventFile);
+    check("graph.txt", &graph().encode_to_vec(), FileKind::GraphDef);
+    check("graph.pb", b"# written by hand\n\nnode { name: 'x' }", FileKind::GraphDefText);
+    let with_versions =
+        GraphDef { node: vec![], versions: Some(VersionDef { producer: 1087, ..VersionDef::default() }), ..graph() };
+    check("versions", &with_versions.encode_to_vec(), FileKind::GraphDef);
+    let mut damaged = records();
+    damaged[3] ^= 1;
+    check("damaged", &damaged, FileKind::EventFile);
+}
+
+#[test]
+fn foreign_files_say_what_they_are() {
+    let looks_like = |what| FileKind::Unknown(Foreign::LooksLike(what));
+    check("events.out.tfevents.1", b"\x89PNG\r\n\x1a\n\0\0", looks_like("PNG"));
+    check("a.json", b"{\"traceEvents\": []}", looks_like("JSON"));
+    check("a.txt", b"hello", looks_like("text"));
+    check("a.bin", &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13], FileKind::Unknown(Foreign::Unrecognised));
+    check("a.gz", &[0x1f, 0x8b, 8, 0, 0], looks_like("gzip"));
+    check("empty", b"", FileKind::Unknown(Foreign::Empty));
+    check("events.out.tfevents.1", b"", FileKind::EventFile);
+    assert_eq!(Foreign::LooksLike("PNG").to_string(), "not an event file, graph or trace (looks like PNG)");
+}
+
+#[test]
+fn folders() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    assert_eq!(sniff(root).unwrap(), FileKind::Unknown(Foreign::NothingInFolder));
+    fs::create_dir_all(root.join("a/run/trace")).unwrap();
+    assert_eq!(sniff(root).unwrap(), FileKind::Unknown(Foreign::NothingInFolder));
+    fs::write(root.join("a/run/events.out.tfevents.1"), b"").unwrap();
+    assert_eq!(sniff(root).unwrap(), FileKind::Logdir);
+    fs::write(root.join("a/run/trace/meta-17.bin"), b"").unwrap();
+    assert_eq!(sniff(&root.join("a/run")).unwrap(), FileKind::RunFolder);
+    assert_eq!(sniff(&root.join("a/run/trace")).unwrap(), FileKind::TraceFolder);
+    assert_eq!(sniff(root).unwrap(), FileKind::Logdir);
+    assert_eq!(sniff(&root.join("missing")).unwrap_err().kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn real_files() {
+    let Some(root) = std::env::var_os("STEPSCOPE_DATA") else {
+        println!("SKIPPED real files: set STEPSCOPE_DATA to their folder");
+        return;
+    };
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(root);
+    let cases = [
+        ("events", FileKind::Logdir),
+        ("events/tf2_all_plugins.tfevents.v2", FileKind::EventFile),
+        ("events/odd_empty.tfevents", FileKind::EventFile),
+        ("graphs/tf_inception_v3_4towers.tfevents.gz", FileKind::GraphDef),
+        ("graphs/zhacmsra_functions.pbtxt.gz", FileKind::GraphDefText),
+        ("graphdef_cases/nested_g1/graph.pb", FileKind::GraphDef),
+        ("digits.csv.gz", FileKind::Unknown(Foreign::LooksLike("gzip"))),
+    ];
+    for (path, expected) in cases {
+        assert_eq!(sniff(&root.join(path)).unwrap(), expected, "{path}");
+    }
+}
