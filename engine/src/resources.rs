@@ -11,8 +11,10 @@ use crate::tensor::Tensor;
 /// The objects of a device, by container and name.
 #[derive(Default)]
 pub struct ResourceManager {
-    containers: Mutex<FxHashMap<Arc<str>, FxHashMap<Arc<str>, Arc<dyn Any + Send + Sync>>>>,
+    containers: Mutex<FxHashMap<Arc<str>, Container>>,
 }
+
+type Container = FxHashMap<Arc<str>, Arc<dyn Any + Send + Sync>>;
 
 /// The name is taken by an object of another type.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -40,6 +40,15 @@ impl InferContext<'_> {
         }
     }
 
+    /// The shape of the variable that input `i` is the handle of, where it comes straight from its `VarHandleOp`.
+    pub fn variable_shape(&self, i: usize) -> PartialShape {
+        let node = self.inputs.get(i).and_then(|o| self.nodes.get(o.node));
+        match node.and_then(|n| n.attrs.get("shape")) {
+            Some(Attr::Shape(s)) => s.clone(),
+            _ => PartialShape::unknown(),
+        }
+    }
+
     /// The value of input `i` as integers, where it is known.
     pub fn ints(&self, i: usize) -> Option<Vec<i64>> {
         let value = self.value(i)?;

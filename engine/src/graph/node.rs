@@ -279,6 +279,7 @@ impl Check<'_> {
                         self.infer(t, Attr::Type(*d));
                     }
                 }
+                (ArgType::RepeatFixed(n_attr, _), _) => self.infer(n_attr, Attr::Int(*n as i64)),
                 (ArgType::List(t), _) => self.infer(t, Attr::ListType(dtypes)),
                 _ => {}
             }
@@ -321,16 +322,13 @@ impl Check<'_> {
                 ArgType::Fixed(t) => out.push((arg.name, *t)),
                 ArgType::Attr(t) => out.push((arg.name, one(t)?)),
                 ArgType::Repeat(n, t) => {
-                    let Some(Attr::Int(n_ports)) = self.attrs.get(*n) else { return Err(missing(n)) };
-                    let too_many = || AttrError::Value {
-                        name: (*n).to_owned(),
-                        got: n_ports.to_string(),
-                        allowed: "0 to 65535".to_owned(),
-                    };
-                    let n_ports = u16::try_from(*n_ports).map_err(|_| self.attr_error(too_many()))?;
-                    let t = one(t)?;
-                    out.extend((0..n_ports).map(|_| (arg.name, t)));
+                    out.extend((0..self.n_ports(n)?).map(|_| one(t)).map(|t| Ok((arg.name, t?))).collect::<Result<
+                        Vec<_>,
+                        GraphError,
+                    >>(
+                    )?)
                 }
+                ArgType::RepeatFixed(n, t) => out.extend((0..self.n_ports(n)?).map(|_| (arg.name, *t))),
                 ArgType::List(ts) => {
                     let Some(Attr::ListType(list)) = self.attrs.get(*ts) else { return Err(missing(ts)) };
                     out.extend(list.iter().map(|t| (arg.name, *t)));
@@ -338,6 +336,17 @@ impl Check<'_> {
             }
         }
         Ok(out)
+    }
+
+    /// The length of a list that attribute `n` tells.
+    fn n_ports(&self, n: &str) -> Result<u16, GraphError> {
+        let Some(Attr::Int(n_ports)) = self.attrs.get(n) else {
+            return Err(self.attr_error(AttrError::Missing(n.to_owned())));
+        };
+        u16::try_from(*n_ports).map_err(|_| {
+            let (name, got) = (n.to_owned(), n_ports.to_string());
+            self.attr_error(AttrError::Value { name, got, allowed: "0 to 65535".to_owned() })
+        })
     }
 
     fn input_types(&self) -> Result<(), GraphError> {

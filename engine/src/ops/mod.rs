@@ -4,7 +4,14 @@
 //! `op("MatMul", "a: T, b: T -> product: T", "transpose_a: bool = false; T: {float, double}", shape_fn)`.
 //! Tables register in the link-time slice [`OP_TABLES`], which other crates may extend, or at run time with [`register`].
 
+mod array;
+mod math;
+mod nn;
+mod random;
+mod shapes;
 mod spec;
+mod state;
+mod summary;
 
 use std::sync::LazyLock;
 
@@ -53,6 +60,8 @@ pub enum ArgType {
     Attr(&'static str),
     /// As many ports of one type as an attribute says: `x: N * T`.
     Repeat(&'static str, &'static str),
+    /// As many ports of a fixed type as an attribute says: `x: N * string`.
+    RepeatFixed(&'static str, DType),
     /// One port for each type of a list attribute: `x: Tdense`, where that is a `list(type)`.
     List(&'static str),
 }

@@ -65,10 +65,11 @@ impl OpSpec {
         let ty = match ty.split_once('*') {
             Some((n, t)) => {
                 let (n, t) = (n.trim(), t.trim());
-                if kind_of(n) != Some(AttrKind::Int) || kind_of(t) != Some(AttrKind::Type) {
-                    return Err(self.error(text, "int attribute * type attribute"));
+                match (kind_of(n), kind_of(t), DType::from_name(t)) {
+                    (Some(AttrKind::Int), Some(AttrKind::Type), _) => ArgType::Repeat(n, t),
+                    (Some(AttrKind::Int), None, Some(dtype)) => ArgType::RepeatFixed(n, dtype),
+                    _ => return Err(self.error(text, "int attribute * type attribute")),
                 }
-                ArgType::Repeat(n, t)
             }
             None => match (kind_of(ty), DType::from_name(ty)) {
                 (Some(AttrKind::Type), _) => ArgType::Attr(ty),

@@ -1,0 +1,254 @@
+//! Array ops: constants and placeholders, shapes, and moving elements about.
+
+use super::shapes::{
+    Inferred, axis, first_input_lists, from_value, none, scalar, second_input_lists, shape_attr, unchanged,
+};
+use super::{OP_TABLES, OpSpec, op};
+use crate::graph::{Attr, InferContext, ShapeError};
+use crate::shape::PartialShape;
+
+const T: &str = "T: type";
+const OUT: &str = "T: type; out_type: {int32, int64} = int32";
+const STRIDED: &str = "T: type; Index: {int32, int64}; begin_mask: int = 0; end_mask: int = 0; \
+                       ellipsis_mask: int = 0; new_axis_mask: int = 0; shrink_axis_mask: int = 0";
+
+#[linkme::distributed_slice(OP_TABLES)]
+static ARRAY: &[OpSpec] = &[
+    op("Placeholder", "-> output: dtype", "dtype: type; shape: shape = unknown", shape_attr),
+    op("PlaceholderWithDefault", "input: dtype -> output: dtype", "dtype: type; shape: shape", shape_attr),
+    op("Const", "-> output: dtype", "value: tensor; dtype: type", constant),
+    op("NoOp", "->", "", none),
+    op("Identity", "input: T -> output: T", T, unchanged),
+    op("StopGradient", "input: T -> output: T", T, unchanged),
+    op("ZerosLike", "x: T -> y: T", T, unchanged),
+    op("OnesLike", "x: T -> y: T", T, unchanged),
+    op("Shape", "input: T -> output: out_type", OUT, shape),
+    op("Size", "input: T -> output: out_type", OUT, scalar),
+    op("Rank", "input: T -> output: int32", T, scalar),
+    op("Reshape", "tensor: T, shape: Tshape -> output: T", "T: type; Tshape: {int32, int64} = int32", reshape),
+    op(
+        "Fill",
+        "dims: index_type, value: T -> output: T",
+        "T: type; index_type: {int32, int64} = int32",
+        first_input_lists,
+    ),
+    op(
+        "BroadcastTo",
+        "input: T, shape: Tidx -> output: T",
+        "T: type; Tidx: {int32, int64} = int32",
+        second_input_lists,
+    ),
+    op("BroadcastGradientArgs", "s0: T, s1: T -> r0: T, r1: T", "T: {int32, int64} = int32", vectors),
+    op("ExpandDims", "input: T, dim: Tdim -> output: T", "T: type; Tdim: {int32, int64} = int32", expand_dims),
+    op("Squeeze", "input: T -> output: T", "T: type; squeeze_dims: list(int) = []", squeeze),
+    op("Transpose", "x: T, perm: Tperm -> y: T", "T: type; Tperm: {int32, int64} = int32", transpose),
+    op("ConcatV2", "values: N * T, axis: Tidx -> output: T", "N: int; T: type; Tidx: {int32, int64} = int32", concat),
+    op("Pack", "values: N * T -> output: T", "N: int; T: type; axis: int = 0", pack),
+    op("Unpack", "value: T -> output: num * T", "num: int; T: type; axis: int = 0", unpack),
+    op("Slice", "input: T, begin: Index, size: Index -> output: T", "T: type; Index: {int32, int64}", slice),
+    op("StridedSlice", "input: T, begin: Index, end: Index, strides: Index -> output: T", STRIDED, none),
+    op(
+        "StridedSliceGrad",
+        "shape: Index, begin: Index, end: Index, strides: Index, dy: T -> output: T",
+        STRIDED,
+        first_input_lists,
+    ),
+    op("Tile", "input: T, multiples: Tmultiples -> output: T", "T: type; Tmultiples: {int32, int64} = int32", tile),
+    op(
+        "GatherV2",
+        "params: Tparams, indices: Tindices, axis: Taxis -> output: Tparams",
+        "batch_dims: int = 0; Tparams: type; Tindices: {int32, int64}; Taxis: {int32, int64}",
+        gather,
+    ),
+];
+
+fn constant(c: &mut InferContext<'_>) -> Inferred {
+    let Some(Attr::Tensor(value)) = c.attr("value") else { return Ok(()) };
+    if c.attr("dtype") != Some(&Attr::Type(value.dtype())) {
+        return Err(ShapeError(format!("the value is {}, attribute dtype is not", value.dtype())));
+    }
+    let shape = PartialShape::from(value.shape());
+    c.set(0, shape);
+    Ok(())
+}
+
+fn shape(c: &mut InferContext<'_>) -> Inferred {
+    let rank = c.input(0).rank();
+    c.set(0, [rank]);
+    Ok(())
+}
+
+fn vectors(c: &mut InferContext<'_>) -> Inferred {
+    c.set(0, PartialShape::of_rank(1));
+    c.set(1, PartialShape::of_rank(1));
+    Ok(())
+}
+
+fn reshape(c: &mut InferContext<'_>) -> Inferred {
+    let (input, wanted) = (c.input(0), from_value(c, 1)?);
+    let (Some(input_shape), Some(dims)) = (input.known(), wanted.dims()) else {
+        c.set(0, wanted);
+        return Ok(());
+    };
+    let n = input_shape.n_elements();
+    // With a constant shape, at most one dimension is -1, and follows from the others.
+    if c.ints(1).is_some() {
+        let known: usize = dims.iter().flatten().product();
+        let n_free = dims.iter().filter(|d| d.is_none()).count();
+        let fits = match n_free {
+            0 => known == n,
+            1 => known > 0 && n.is_multiple_of(known),
+            _ => return Err(ShapeError(format!("{wanted} has more than one unknown dimension"))),
+        };
+        if !fits {
+            return Err(ShapeError(format!("{n} elements do not fit shape {wanted}")));
+        }
+        let dims: Vec<_> = dims.iter().map(|d| Some(d.unwrap_or(n / known.max(1)))).collect();
+        c.set(0, PartialShape::new(&dims));
+        return Ok(());
+    }
+    c.set(0, wanted);
+    Ok(())
+}
+
+fn expand_dims(c: &mut InferContext<'_>) -> Inferred {
+    let input = c.input(0);
+    let Some(dims) = input.dims() else { return Ok(()) };
+    match c.ints(1).as_deref() {
+        Some([at]) => {
+            let mut out = dims.to_vec();
+            out.insert(axis(*at, dims.len() + 1)?, Some(1));
+            c.set(0, PartialShape::new(&out));
+        }
+        _ => c.set(0, PartialShape::of_rank(dims.len() + 1)),
+    }
+    Ok(())
+}
+
+fn squeeze(c: &mut InferContext<'_>) -> Inferred {
+    let input = c.input(0);
+    let (Some(dims), Some(Attr::ListInt(axes))) = (input.dims(), c.attr("squeeze_dims")) else { return Ok(()) };
+    if axes.is_empty() {
+        if dims.iter().all(Option::is_some) {
+            let out: Vec<_> = dims.iter().copied().filter(|d| *d != Some(1)).collect();
+            c.set(0, PartialShape::new(&out));
+        }
+        return Ok(());
+    }
+    let axes = axes.iter().map(|a| axis(*a, dims.len())).collect::<Result<Vec<_>, _>>()?;
+    if let Some(a) = axes.iter().find(|a| dims[**a].is_some_and(|d| d != 1)) {
+        return Err(ShapeError(format!("cannot squeeze axis {a} of {input}: it is not 1")));
+    }
+    let out: Vec<_> = dims.iter().enumerate().filter(|(i, _)| !axes.contains(i)).map(|(_, d)| *d).collect();
+    c.set(0, PartialShape::new(&out));
+    Ok(())
+}
+
+fn transpose(c: &mut InferContext<'_>) -> Inferred {
+    let input = c.input(0);
+    let Some(dims) = input.dims() else { return Ok(()) };
+    let Some(perm) = c.ints(1) else {
+        c.set(0, PartialShape::of_rank(dims.len()));
+        return Ok(());
+    };
+    let mut seen = vec![false; dims.len()];
+    let mut out = Vec::with_capacity(dims.len());
+    for p in &perm {
+        let p = axis(*p, dims.len())?;
+        seen[p] = true;
+        out.push(dims[p]);
+    }
+    if perm.len() != dims.len() || seen.contains(&false) {
+        return Err(ShapeError(format!("{perm:?} is not a permutation of {} axes", dims.len())));
+    }
+    c.set(0, PartialShape::new(&out));
+    Ok(())
+}
+
+fn concat(c: &mut InferContext<'_>) -> Inferred {
+    let n = c.n_inputs() - 1;
+    let Some(rank) = (0..n).find_map(|i| c.input(i).rank()) else { return Ok(()) };
+    let Some(&[at]) = c.ints(n).as_deref() else {
+        c.set(0, PartialShape::of_rank(rank));
+        return Ok(());
+    };
+    let at = axis(at, rank)?;
+    let mut total = Some(0usize);
+    let mut rest = PartialShape::of_rank(rank);
+    for i in 0..n {
+        let mut dims = c.of_rank(i, rank)?.dims().unwrap_or_default().to_vec();
+        total = total.zip(dims[at]).and_then(|(t, d)| t.checked_add(d));
+        dims[at] = None;
+        rest = c.merge(&rest, &PartialShape::new(&dims))?;
+    }
+    let mut dims = rest.dims().unwrap_or_default().to_vec();
+    dims[at] = total;
+    c.set(0, PartialShape::new(&dims));
+    Ok(())
+}
+
+fn pack(c: &mut InferContext<'_>) -> Inferred {
+    let n = c.n_inputs();
+    let mut shape = PartialShape::unknown();
+    for i in 0..n {
+        shape = c.merge(&shape, &c.input(i))?;
+    }
+    let Some(dims) = shape.dims() else { return Ok(()) };
+    let mut dims = dims.to_vec();
+    dims.insert(axis(c.int("axis").unwrap_or(0), dims.len() + 1)?, Some(n));
+    c.set(0, PartialShape::new(&dims));
+    Ok(())
+}
+
+fn unpack(c: &mut InferContext<'_>) -> Inferred {
+    let n = c.int("num").and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+    let input = c.input(0);
+    let Some(dims) = input.dims() else { return Ok(()) };
+    let mut dims = dims.to_vec();
+    let got = dims.remove(axis(c.int("axis").unwrap_or(0), dims.len())?);
+    if got.is_some_and(|got| got != n) {
+        return Err(ShapeError(format!("attribute num is {n}, the axis has {}", got.unwrap_or(0))));
+    }
+    (0..n).for_each(|i| c.set(i, PartialShape::new(&dims)));
+    Ok(())
+}
+
+fn slice(c: &mut InferContext<'_>) -> Inferred {
+    let input = c.input(0);
+    let Some(dims) = input.dims() else { return Ok(()) };
+    let (begin, size) = (c.ints(1), c.ints(2));
+    let dim = |i: usize| match (begin.as_ref()?.get(i)?, size.as_ref()?.get(i)?) {
+        (b, -1) => dims[i]?.checked_sub(usize::try_from(*b).ok()?),
+        (_, s) => usize::try_from(*s).ok(),
+    };
+    c.set(0, PartialShape::new(&(0..dims.len()).map(dim).collect::<Vec<_>>()));
+    Ok(())
+}
+
+fn tile(c: &mut InferContext<'_>) -> Inferred {
+    let input = c.input(0);
+    let Some(dims) = input.dims() else { return Ok(()) };
+    let multiples = c.ints(1);
+    let dim = |i: usize| {
+        let n = usize::try_from(*multiples.as_ref()?.get(i)?).ok()?;
+        dims[i]?.checked_mul(n)
+    };
+    c.set(0, PartialShape::new(&(0..dims.len()).map(dim).collect::<Vec<_>>()));
+    Ok(())
+}
+
+fn gather(c: &mut InferContext<'_>) -> Inferred {
+    let (params, indices) = (c.input(0), c.input(1));
+    let (Some(p), Some(i)) = (params.dims(), indices.dims()) else { return Ok(()) };
+    let batch = usize::try_from(c.int("batch_dims").unwrap_or(0)).unwrap_or(0);
+    match c.ints(2).as_deref() {
+        Some([at]) => {
+            let at = axis(*at, p.len())?;
+            let i = i.get(batch..).ok_or_else(|| ShapeError::new("batch_dims exceeds the rank of indices"))?;
+            let out: Vec<_> = p[..at].iter().chain(i).chain(&p[at + 1..]).copied().collect();
+            c.set(0, PartialShape::new(&out));
+        }
+        _ => c.set(0, PartialShape::of_rank((p.len() + i.len()).saturating_sub(1 + batch))),
+    }
+    Ok(())
+}

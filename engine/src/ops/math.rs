@@ -1,0 +1,154 @@
+//! Math ops: element-wise, matrix products, reductions, comparisons.
+
+use super::shapes::{Inferred, all_equal, axis, broadcast, broadcast_of, reduce, scalar, unchanged};
+use super::{OP_TABLES, OpSpec, op};
+use crate::graph::InferContext;
+use crate::shape::PartialShape;
+
+const FLOAT: &str = "T: {float, double}";
+const NUM: &str = "T: {float, double, int32, int64, uint8}";
+const ANY_EQ: &str = "T: type; incompatible_shape_error: bool = true";
+const REDUCE: &str = "keep_dims: bool = false; T: {float, double, int32, int64, uint8}; Tidx: {int32, int64} = int32";
+const REDUCE_BOOL: &str = "keep_dims: bool = false; Tidx: {int32, int64} = int32";
+const ARG: &str =
+    "T: {float, double, int32, int64, uint8}; Tidx: {int32, int64} = int32; output_type: {int32, int64} = int64";
+const UNARY: &str = "x: T -> y: T";
+const BINARY: &str = "x: T, y: T -> z: T";
+const COMPARE: &str = "x: T, y: T -> z: bool";
+const REDUCTION: &str = "input: T, reduction_indices: Tidx -> output: T";
+const MATMUL: &str = "transpose_a: bool = false; transpose_b: bool = false; T: {float, double, int32, int64}; \
+                      grad_a: bool = false; grad_b: bool = false";
+const SEGMENT: &str =
+    "T: {float, double, int32, int64}; Tindices: {int32, int64}; Tnumsegments: {int32, int64} = int32";
+
+#[linkme::distributed_slice(OP_TABLES)]
+static MATH: &[OpSpec] = &[
+    op("Neg", UNARY, NUM, unchanged),
+    op("Abs", UNARY, NUM, unchanged),
+    op("Sign", UNARY, NUM, unchanged),
+    op("Square", UNARY, NUM, unchanged),
+    op("Reciprocal", UNARY, FLOAT, unchanged),
+    op("Exp", UNARY, FLOAT, unchanged),
+    op("Log", UNARY, FLOAT, unchanged),
+    op("Log1p", UNARY, FLOAT, unchanged),
+    op("Sqrt", UNARY, FLOAT, unchanged),
+    op("Rsqrt", UNARY, FLOAT, unchanged),
+    op("Tanh", UNARY, FLOAT, unchanged),
+    op("Sigmoid", UNARY, FLOAT, unchanged),
+    op("Floor", UNARY, FLOAT, unchanged),
+    op("TanhGrad", "y: T, dy: T -> z: T", FLOAT, all_equal),
+    op("SigmoidGrad", "y: T, dy: T -> z: T", FLOAT, all_equal),
+    op("LogicalNot", "x: bool -> y: bool", "", unchanged),
+    op("Add", BINARY, NUM, broadcast),
+    op("AddV2", BINARY, NUM, broadcast),
+    op("Sub", BINARY, NUM, broadcast),
+    op("Mul", BINARY, NUM, broadcast),
+    op("Div", BINARY, NUM, broadcast),
+    op("RealDiv", BINARY, FLOAT, broadcast),
+    op("FloorDiv", BINARY, NUM, broadcast),
+    op("FloorMod", BINARY, NUM, broadcast),
+    op("Pow", BINARY, NUM, broadcast),
+    op("Maximum", BINARY, NUM, broadcast),
+    op("Minimum", BINARY, NUM, broadcast),
+    op("SquaredDifference", BINARY, NUM, broadcast),
+    op("Equal", COMPARE, ANY_EQ, broadcast),
+    op("NotEqual", COMPARE, ANY_EQ, broadcast),
+    op("Less", COMPARE, NUM, broadcast),
+    op("LessEqual", COMPARE, NUM, broadcast),
+    op("Greater", COMPARE, NUM, broadcast),
+    op("GreaterEqual", COMPARE, NUM, broadcast),
+    op("LogicalAnd", "x: bool, y: bool -> z: bool", "", broadcast),
+    op("LogicalOr", "x: bool, y: bool -> z: bool", "", broadcast),
+    op("AddN", "inputs: N * T -> sum: T", "N: int; T: {float, double, int32, int64}", all_equal),
+    op("MatMul", "a: T, b: T -> product: T", MATMUL, matmul),
+    op("Sum", REDUCTION, REDUCE, reduce),
+    op("Mean", REDUCTION, REDUCE, reduce),
+    op("Prod", REDUCTION, REDUCE, reduce),
+    op("Max", REDUCTION, REDUCE, reduce),
+    op("Min", REDUCTION, REDUCE, reduce),
+    op("All", "input: bool, reduction_indices: Tidx -> output: bool", REDUCE_BOOL, reduce),
+    op("Any", "input: bool, reduction_indices: Tidx -> output: bool", REDUCE_BOOL, reduce),
+    op("ArgMax", "input: T, dimension: Tidx -> output: output_type", ARG, arg),
+    op("ArgMin", "input: T, dimension: Tidx -> output: output_type", ARG, arg),
+    op("Cast", "x: SrcT -> y: DstT", "SrcT: type; DstT: type; Truncate: bool = false", unchanged),
+    op("Select", "condition: bool, t: T, e: T -> output: T", "T: type", select),
+    op("SelectV2", "condition: bool, t: T, e: T -> output: T", "T: type", select_v2),
+    op("L2Loss", "t: T -> output: T", FLOAT, scalar),
+    op(
+        "Range",
+        "start: Tidx, limit: Tidx, delta: Tidx -> output: Tidx",
+        "Tidx: {float, double, int32, int64} = int32",
+        range,
+    ),
+    op(
+        "UnsortedSegmentSum",
+        "data: T, segment_ids: Tindices, num_segments: Tnumsegments -> output: T",
+        SEGMENT,
+        segments,
+    ),
+];
+
+fn matmul(c: &mut InferContext<'_>) -> Inferred {
+    let (a, b) = (c.of_rank(0, 2)?, c.of_rank(1, 2)?);
+    let oriented = |s: &PartialShape, transposed: bool| match s.dims() {
+        Some([m, n]) if transposed => (*n, *m),
+        Some([m, n]) => (*m, *n),
+        _ => (None, None),
+    };
+    let (m, k) = oriented(&a, c.flag("transpose_a"));
+    let (k2, n) = oriented(&b, c.flag("transpose_b"));
+    c.merge(&[k].into(), &[k2].into()).map_err(|_| {
+        crate::graph::ShapeError(format!("inner dimensions differ: {} and {}", k.unwrap_or(0), k2.unwrap_or(0)))
+    })?;
+    c.set(0, [m, n]);
+    Ok(())
+}
+
+fn arg(c: &mut InferContext<'_>) -> Inferred {
+    let input = c.input(0);
+    let Some(dims) = input.dims() else { return Ok(()) };
+    let mut out = dims.to_vec();
+    match c.ints(1).as_deref() {
+        Some([a]) => drop(out.remove(axis(*a, dims.len())?)),
+        _ if dims.is_empty() => axis(0, 0).map(drop)?,
+        _ => out = vec![None; dims.len() - 1],
+    }
+    c.set(0, PartialShape::new(&out));
+    Ok(())
+}
+
+fn select(c: &mut InferContext<'_>) -> Inferred {
+    let shape = c.merge(&c.input(1), &c.input(2))?;
+    c.set(0, shape);
+    Ok(())
+}
+
+fn select_v2(c: &mut InferContext<'_>) -> Inferred {
+    let shape = broadcast_of(&c.input(0), &broadcast_of(&c.input(1), &c.input(2))?)?;
+    c.set(0, shape);
+    Ok(())
+}
+
+fn range(c: &mut InferContext<'_>) -> Inferred {
+    let known = |i| c.ints(i).and_then(|v| v.first().copied());
+    let n = match (known(0), known(1), known(2)) {
+        (Some(start), Some(limit), Some(delta)) if delta != 0 => {
+            let span = (i128::from(limit) - i128::from(start)) * i128::from(delta.signum());
+            usize::try_from((span.max(0) + i128::from(delta).abs() - 1) / i128::from(delta).abs()).ok()
+        }
+        _ => None,
+    };
+    c.set(0, [n]);
+    Ok(())
+}
+
+fn segments(c: &mut InferContext<'_>) -> Inferred {
+    let (data, ids) = (c.input(0), c.input(1));
+    let (Some(data), Some(n_ids)) = (data.dims(), ids.rank()) else { return Ok(()) };
+    let n = c.ints(2).and_then(|v| v.first().copied()).and_then(|n| usize::try_from(n).ok());
+    let Some(rest) = data.get(n_ids..) else {
+        return Err(crate::graph::ShapeError::new("segment_ids has more dimensions than data"));
+    };
+    c.set(0, PartialShape::new(&std::iter::once(n).chain(rest.iter().copied()).collect::<Vec<_>>()));
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! Neural-net ops: activations, biases, softmax and its cross entropies.
+
+use super::shapes::{Inferred, all_equal, unchanged};
+use super::{OP_TABLES, OpSpec, op};
+use crate::graph::{InferContext, ShapeError};
+use crate::shape::PartialShape;
+
+const T: &str = "T: {float, double}";
+const BIAS: &str = "T: {float, double, int32, int64}; data_format: string = 'NHWC'";
+
+#[linkme::distributed_slice(OP_TABLES)]
+static NN: &[OpSpec] = &[
+    op("Relu", "features: T -> activations: T", "T: {float, double, int32, int64}", unchanged),
+    op("ReluGrad", "gradients: T, features: T -> backprops: T", T, all_equal),
+    op("Softmax", "logits: T -> softmax: T", T, unchanged),
+    op("LogSoftmax", "logits: T -> logsoftmax: T", T, unchanged),
+    op("BiasAdd", "value: T, bias: T -> output: T", BIAS, bias_add),
+    op("BiasAddGrad", "out_backprop: T -> output: T", BIAS, bias_add_grad),
+    op("SoftmaxCrossEntropyWithLogits", "features: T, labels: T -> loss: T, backprop: T", T, cross_entropy),
+    op(
+        "SparseSoftmaxCrossEntropyWithLogits",
+        "features: T, labels: Tlabels -> loss: T, backprop: T",
+        "T: {float, double}; Tlabels: {int32, int64} = int64",
+        sparse_cross_entropy,
+    ),
+];
+
+fn bias_add(c: &mut InferContext<'_>) -> Inferred {
+    let value = c.input(0);
+    let bias = c.of_rank(1, 1)?;
+    let Some(dims) = value.dims() else { return Ok(()) };
+    let Some(last) = dims.len().checked_sub(1).filter(|l| *l > 0) else {
+        return Err(ShapeError(format!("the value must have rank 2 or more, got {value}")));
+    };
+    let channels = c.merge(&[dims[last]].into(), &bias)?;
+    let mut out = dims.to_vec();
+    out[last] = channels.dims().and_then(|d| d[0]);
+    c.set(0, PartialShape::new(&out));
+    Ok(())
+}
+
+fn bias_add_grad(c: &mut InferContext<'_>) -> Inferred {
+    let last = c.input(0).dims().and_then(|d| d.last().copied()).flatten();
+    c.set(0, [last]);
+    Ok(())
+}
+
+fn cross_entropy(c: &mut InferContext<'_>) -> Inferred {
+    let both = c.merge(&c.of_rank(0, 2)?, &c.of_rank(1, 2)?)?;
+    c.set(0, [both.dims().and_then(|d| d[0])]);
+    c.set(1, both);
+    Ok(())
+}
+
+fn sparse_cross_entropy(c: &mut InferContext<'_>) -> Inferred {
+    let (logits, labels) = (c.of_rank(0, 2)?, c.of_rank(1, 1)?);
+    let batch = [logits.dims().and_then(|d| d[0])];
+    let loss = c.merge(&batch.into(), &labels)?;
+    c.set(0, loss);
+    c.set(1, logits);
+    Ok(())
+}
