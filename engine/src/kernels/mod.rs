@@ -3,6 +3,20 @@
 //! A kernel is made once per node from the node's attributes and computes many times, from several threads. Kernels
 //! register in the link-time slice [`KERNEL_TABLES`], which other crates may extend, or at run time with [`register`].
 
+mod array;
+mod broadcast;
+mod elementwise;
+mod gemm;
+mod layout;
+mod nn;
+mod philox;
+mod random;
+mod reduce;
+mod state;
+mod summary;
+pub mod support;
+pub mod vecmath;
+
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 

@@ -1,0 +1,319 @@
+//! Kernels of array ops that make tensors, tell shapes, or change shapes without moving elements.
+
+use super::broadcast::Broadcast;
+use super::reduce::axis;
+use super::support::{Built, Computed, cheap, cpu_any, kernel};
+use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
+use crate::dtype::{DType, Element};
+use crate::graph::Node;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+#[linkme::distributed_slice(KERNEL_TABLES)]
+static ARRAY: &[KernelDef] = &[
+    cpu_any("Const", |n| {
+        let value = n.tensor("value")?.clone();
+        cheap(move |c| {
+            c.set(0, value.clone());
+            Ok(())
+        })
+    }),
+    cpu_any("Placeholder", |n| {
+        let dtype = *n.dtype("dtype")?;
+        let shape = n.shape("shape")?.clone();
+        cheap(move |_| Err(KernelError::invalid(format!("feed the placeholder with a {dtype} of shape {shape}"))))
+    }),
+    cpu_any("Shape", |n| integers(n, |t| t.dims().to_vec(), false)),
+    cpu_any("Size", |n| integers(n, |t| vec![t.len()], true)),
+    cpu_any("Rank", |_| {
+        cheap(|c| {
+            let rank = c.input(0)?.shape().rank();
+            c.set(0, Tensor::scalar(rank as i32));
+            Ok(())
+        })
+    }),
+    cpu_any("Reshape", |_| cheap(reshape)),
+    cpu_any("ExpandDims", |_| cheap(expand_dims)),
+    cpu_any("Squeeze", squeeze),
+    cpu_any("Fill", |_| kernel(fill)),
+    cpu_any("ZerosLike", |_| {
+        kernel(|c| {
+            let x = c.input(0)?;
+            let zeros = Tensor::zeros(x.dtype(), x.shape().clone(), c.allocator)?;
+            c.set(0, zeros);
+            Ok(())
+        })
+    }),
+    cpu_any("OnesLike", |_| kernel(ones_like)),
+    cpu_any("BroadcastGradientArgs", |_| cheap(broadcast_gradient_args)),
+    cpu_any("Range", |_| kernel(range)),
+    cpu_any("Cast", cast),
+    cpu_any("Select", |_| kernel(select)),
+    cpu_any("SelectV2", |_| kernel(select)),
+];
+
+/// Integers about the input, of the type that attribute `out_type` asks for.
+fn integers(node: &Node, of: fn(&Tensor) -> Vec<usize>, scalar: bool) -> Built {
+    let long = *node.dtype("out_type")? == DType::I64;
+    cheap(move |c| {
+        let values = of(c.input(0)?);
+        let out = match (long, i32::try_from(values.iter().copied().max().unwrap_or(0))) {
+            (true, _) => Tensor::vector(&values.iter().map(|v| *v as i64).collect::<Vec<_>>()),
+            (false, Ok(_)) => Tensor::vector(&values.iter().map(|v| *v as i32).collect::<Vec<_>>()),
+            (false, Err(_)) => return Err(KernelError::invalid("the sizes do not fit int32: ask for out_type int64")),
+        };
+        c.set(0, if scalar { out.into_shape(Shape::scalar())? } else { out });
+        Ok(())
+    })
+}
+
+fn reshape(c: &mut KernelContext<'_>) -> Computed {
+    let wanted = c.ints(1)?;
+    let x = c.take(0)?;
+    let mut dims = Vec::with_capacity(wanted.len());
+    let mut free = None;
+    for (i, d) in wanted.iter().enumerate() {
+        match (usize::try_from(*d), d) {
+            (Ok(d), _) => dims.push(d),
+            (_, -1) if free.is_none() => {
+                free = Some(i);
+                dims.push(1);
+            }
+            _ => return Err(KernelError::invalid(format!("{wanted:?} is not a shape (at most one -1)"))),
+        }
+    }
+    if let Some(i) = free {
+        let known = Shape::new(&dims).checked_n_elements().filter(|k| *k > 0);
+        let known = known.filter(|k| x.len().is_multiple_of(*k)).ok_or_else(|| {
+            KernelError::invalid(format!("{} elements of shape {} do not fit {wanted:?}", x.len(), x.shape()))
+        })?;
+        dims[i] = x.len() / known;
+    }
+    let out = x.into_shape(Shape::new(&dims))?;
+    c.set(0, out);
+    Ok(())
+}
+
+fn expand_dims(c: &mut KernelContext<'_>) -> Computed {
+    let &[at] = c.ints(1)?.as_slice() else {
+        return Err(KernelError::invalid("the dimension must be one integer"));
+    };
+    let x = c.take(0)?;
+    let mut dims = x.dims().to_vec();
+    dims.insert(axis(at, dims.len() + 1)?, 1);
+    let out = x.into_shape(Shape::new(&dims))?;
+    c.set(0, out);
+    Ok(())
+}
+
+fn squeeze(node: &Node) -> Built {
+    let axes = node.ints("squeeze_dims")?.clone();
+    cheap(move |c| {
+        let x = c.take(0)?;
+        let rank = x.shape().rank();
+        let chosen = axes.iter().map(|a| axis(*a, rank)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(a) = chosen.iter().find(|a| x.dims()[**a] != 1) {
+            return Err(KernelError::invalid(format!("cannot squeeze axis {a} of {}: it is not 1", x.shape())));
+        }
+        let gone = |i: usize, d: usize| if chosen.is_empty() { d == 1 } else { chosen.contains(&i) };
+        let dims: Vec<usize> = x.dims().iter().enumerate().filter(|(i, d)| !gone(*i, **d)).map(|(_, d)| *d).collect();
+        let out = x.into_shape(Shape::new(&dims))?;
+        c.set(0, out);
+        Ok(())
+    })
+}
+
+/// Calls a generic function for the Rust type of a dtype that lives in a buffer.
+macro_rules! by_dtype {
+    ($dtype:expr, $f:ident($($arg:expr),*)) => {
+        match $dtype {
+            DType::F32 => $f::<f32>($($arg),*),
+            DType::F64 => $f::<f64>($($arg),*),
+            DType::I32 => $f::<i32>($($arg),*),
+            DType::I64 => $f::<i64>($($arg),*),
+            DType::U8 => $f::<u8>($($arg),*),
+            DType::Bool => $f::<bool>($($arg),*),
+            other => Err(KernelError::invalid(format!("{other} is not supported here"))),
+        }
+    };
+}
+pub(super) use by_dtype;
+
+fn fill(c: &mut KernelContext<'_>) -> Computed {
+    let shape = c.shape_input(0)?;
+    fn of<T: Element>(c: &KernelContext<'_>, shape: Shape) -> Result<Tensor, KernelError> {
+        let value = c.item::<T>(1)?;
+        c.filled::<T>(shape, |o| {
+            o.fill(value);
+            Ok(())
+        })
+    }
+    let out = by_dtype!(c.input(1)?.dtype(), of(c, shape))?;
+    c.set(0, out);
+    Ok(())
+}
+
+fn ones_like(c: &mut KernelContext<'_>) -> Computed {
+    let (dtype, shape) = (c.input(0)?.dtype(), c.input(0)?.shape().clone());
+    let one = match dtype {
+        DType::F32 => Tensor::scalar(1f32),
+        DType::F64 => Tensor::scalar(1f64),
+        DType::I32 => Tensor::scalar(1i32),
+        DType::I64 => Tensor::scalar(1i64),
+        DType::U8 => Tensor::scalar(1u8),
+        DType::Bool => Tensor::scalar(true),
+        other => return Err(KernelError::invalid(format!("there is no one of type {other}"))),
+    };
+    fn of<T: Element>(c: &KernelContext<'_>, one: &Tensor, shape: Shape) -> Result<Tensor, KernelError> {
+        let one = one.item::<T>()?;
+        c.filled::<T>(shape, |o| {
+            o.fill(one);
+            Ok(())
+        })
+    }
+    let out = by_dtype!(dtype, of(c, &one, shape))?;
+    c.set(0, out);
+    Ok(())
+}
+
+/// For each operand, the axes of the output along which it was repeated: those its gradient is summed over.
+fn broadcast_gradient_args(c: &mut KernelContext<'_>) -> Computed {
+    let shapes = [c.shape_input(0)?, c.shape_input(1)?];
+    let long = c.input(0)?.dtype() == DType::I64;
+    let full = Broadcast::new(&shapes[0], &shapes[1])?.shape;
+    for (k, shape) in shapes.iter().enumerate() {
+        let missing = full.rank() - shape.rank();
+        let repeated = |i: &usize| *i < missing || (shape.dims()[i - missing] == 1 && full.dims()[*i] != 1);
+        // As TensorFlow: an axis that is 1 in both operands is listed too, where the operand has it only implicitly.
+        let axes: Vec<usize> = (0..full.rank()).filter(repeated).collect();
+        let out = match long {
+            true => Tensor::vector(&axes.iter().map(|a| *a as i64).collect::<Vec<_>>()),
+            false => Tensor::vector(&axes.iter().map(|a| *a as i32).collect::<Vec<_>>()),
+        };
+        c.set(k, out);
+    }
+    Ok(())
+}
+
+fn range(c: &mut KernelContext<'_>) -> Computed {
+    macro_rules! of {
+        ($t:ty, $n:expr) => {{
+            let (start, limit, delta) = (c.item::<$t>(0)?, c.item::<$t>(1)?, c.item::<$t>(2)?);
+            if delta == (0 as $t) {
+                return Err(KernelError::invalid("delta must not be 0"));
+            }
+            let n: f64 = $n(start, limit, delta);
+            if n > (1u64 << 40) as f64 {
+                return Err(KernelError::invalid(format!("a range of {n} elements is too long")));
+            }
+            c.filled::<$t>(Shape::new(&[n as usize]), |o| {
+                o.iter_mut().enumerate().for_each(|(i, v)| *v = start + i as $t * delta);
+                Ok(())
+            })
+        }};
+    }
+    let whole = |s: i64, l: i64, d: i64| {
+        let (s, l, d) = (i128::from(s), i128::from(l), i128::from(d));
+        let span = (l - s) * d.signum();
+        ((span.max(0) + d.abs() - 1) / d.abs()) as f64
+    };
+    let out = match c.input(0)?.dtype() {
+        DType::I32 => of!(i32, |s, l, d| whole(i64::from(s), i64::from(l), i64::from(d))),
+        DType::I64 => of!(i64, whole),
+        DType::F32 => of!(f32, |s: f32, l: f32, d: f32| f64::from(((l - s) / d).ceil().max(0.0))),
+        _ => of!(f64, |s: f64, l: f64, d: f64| ((l - s) / d).ceil().max(0.0)),
+    }?;
+    c.set(0, out);
+    Ok(())
+}
+
+/// Conversions between number types as Rust's `as` (which saturates where C++ leaves it undefined).
+fn cast(node: &Node) -> Built {
+    let (from, to) = (*node.dtype("SrcT")?, *node.dtype("DstT")?);
+    if from == to {
+        return cheap(|c| {
+            let x = c.take(0)?;
+            c.set(0, x);
+            Ok(())
+        });
+    }
+    macro_rules! to {
+        ($c:expr, $s:ty) => {
+            match to {
+                DType::F32 => convert::<$s, f32>($c, |v| v as f32),
+                DType::F64 => convert::<$s, f64>($c, |v| v as f64),
+                DType::I32 => convert::<$s, i32>($c, |v| v as i32),
+                DType::I64 => convert::<$s, i64>($c, |v| v as i64),
+                DType::U8 => convert::<$s, u8>($c, |v| v as u8),
+                DType::Bool => convert::<$s, bool>($c, |v| v != (0 as $s)),
+                other => Err(KernelError::invalid(format!("cannot cast to {other}"))),
+            }
+        };
+    }
+    kernel(move |c| match from {
+        DType::F32 => to!(c, f32),
+        DType::F64 => to!(c, f64),
+        DType::I32 => to!(c, i32),
+        DType::I64 => to!(c, i64),
+        DType::U8 => to!(c, u8),
+        DType::Bool => {
+            let bytes = super::elementwise::map_to::<bool, u8>(c, c.input(0)?, 300, u8::from)?;
+            c.inputs[0] = Some(bytes);
+            if to == DType::U8 {
+                let x = c.take(0)?;
+                c.set(0, x);
+                return Ok(());
+            }
+            to!(c, u8)
+        }
+        other => Err(KernelError::invalid(format!("cannot cast from {other}"))),
+    })
+}
+
+fn convert<T: Element, U: Element>(c: &mut KernelContext<'_>, f: fn(T) -> U) -> Computed {
+    let out = super::elementwise::map_to::<T, U>(c, c.input(0)?, 400, f)?;
+    c.set(0, out);
+    Ok(())
+}
+
+/// `condition ? t : e`, all broadcast; a vector condition of `Select` chooses whole rows.
+fn select(c: &mut KernelContext<'_>) -> Computed {
+    fn of<T: Element>(c: &KernelContext<'_>) -> Result<Tensor, KernelError> {
+        let (mut condition, t, e) = (c.input(0)?.clone(), c.input(1)?, c.input(2)?);
+        let rows = condition.shape().rank() == 1 && t.shape().rank() > 1 && t.dims()[0] == condition.len();
+        if c.node.op == "Select" && rows {
+            let mut dims = vec![1; t.shape().rank()];
+            dims[0] = condition.len();
+            condition = condition.into_shape(Shape::new(&dims))?;
+        }
+        let values = Broadcast::new(t.shape(), e.shape())?;
+        let full = Broadcast::new(condition.shape(), &values.shape)?.shape;
+        let (tv, ev, cv) = (t.slice::<T>()?, e.slice::<T>()?, condition.slice::<bool>()?);
+        let operands = [Broadcast::new(t.shape(), &full)?, Broadcast::new(e.shape(), &full)?];
+        let chooser = Broadcast::new(condition.shape(), &full)?;
+        let positions = |b: &Broadcast| -> Vec<usize> {
+            let (inner, step) = (b.inner(), b.strides[0][b.dims.len() - 1]);
+            let n_rows = full.n_elements() / inner.max(1);
+            b.rows(0).take(n_rows).flat_map(|o| (0..inner).map(move |j| o[0] + j * step)).collect()
+        };
+        if t.shape() == &full && e.shape() == &full && condition.shape() == &full {
+            return c.filled::<T>(full.clone(), |out| {
+                out.iter_mut()
+                    .zip(cv)
+                    .zip(tv.iter().zip(ev))
+                    .for_each(|((o, c), (t, e))| *o = if *c { *t } else { *e });
+                Ok(())
+            });
+        }
+        let (pt, pe, pc) = (positions(&operands[0]), positions(&operands[1]), positions(&chooser));
+        c.filled::<T>(full.clone(), |out| {
+            for (i, o) in out.iter_mut().enumerate() {
+                *o = if cv[pc[i]] { tv[pt[i]] } else { ev[pe[i]] };
+            }
+            Ok(())
+        })
+    }
+    let out = by_dtype!(c.input(1)?.dtype(), of(c))?;
+    c.set(0, out);
+    Ok(())
+}

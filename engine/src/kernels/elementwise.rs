@@ -1,0 +1,289 @@
+//! Element-wise kernels: maps of one or two inputs, in place where an input's memory is free to use.
+
+use super::broadcast::Broadcast;
+use super::support::{Computed, cheap, cpu, cpu_any, kernel, shard_slice, unique_slice};
+use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
+use crate::dtype::{DType, Element};
+use crate::tensor::Tensor;
+
+/// `y[i] = f(x[i])`.
+pub(crate) fn map1<T: Element>(ctx: &mut KernelContext<'_>, ps: u64, f: impl Fn(T) -> T + Sync) -> Computed {
+    let mut x = ctx.take(0)?;
+    if let Some(values) = x.slice_mut::<T>()? {
+        shard_slice(ctx.sharder, values, 1, ps, |_, part| part.iter_mut().for_each(|v| *v = f(*v)));
+        ctx.set(0, x);
+        return Ok(());
+    }
+    let y = map_to::<T, T>(ctx, &x, ps, f)?;
+    ctx.set(0, y);
+    Ok(())
+}
+
+/// `y[i] = f(x[i])`, into fresh memory.
+pub(crate) fn map_to<T: Element, U: Element>(
+    ctx: &KernelContext<'_>,
+    x: &Tensor,
+    ps: u64,
+    f: impl Fn(T) -> U + Sync,
+) -> Result<Tensor, KernelError> {
+    let from = x.slice::<T>()?;
+    ctx.filled::<U>(x.shape().clone(), |out| {
+        shard_slice(ctx.sharder, out, 1, ps, |at, part| {
+            part.iter_mut().zip(&from[at..]).for_each(|(y, x)| *y = f(*x));
+        });
+        Ok(())
+    })
+}
+
+/// `z[i] = f(x[i], y[i])`, both broadcast, in the memory of `x` or `y` where possible.
+pub(crate) fn map2<T: Element>(ctx: &mut KernelContext<'_>, ps: u64, f: impl Fn(T, T) -> T + Sync) -> Computed {
+    let (mut x, mut y) = (ctx.take(0)?, ctx.take(1)?);
+    if x.shape() == y.shape() {
+        if let Some(values) = x.slice_mut::<T>()? {
+            let other = y.slice::<T>()?;
+            shard_slice(ctx.sharder, values, 1, ps, |at, part| {
+                part.iter_mut().zip(&other[at..]).for_each(|(a, b)| *a = f(*a, *b));
+            });
+            ctx.set(0, x);
+            return Ok(());
+        }
+        if let Some(values) = y.slice_mut::<T>()? {
+            let other = x.slice::<T>()?;
+            shard_slice(ctx.sharder, values, 1, ps, |at, part| {
+                part.iter_mut().zip(&other[at..]).for_each(|(b, a)| *b = f(*a, *b));
+            });
+            ctx.set(0, y);
+            return Ok(());
+        }
+    }
+    // A scalar against a tensor whose memory is free.
+    if y.shape().rank() == 0 && x.is_unique() {
+        let b = y.item::<T>()?;
+        shard_slice(ctx.sharder, unique_slice(&mut x)?, 1, ps, |_, part| {
+            part.iter_mut().for_each(|a| *a = f(*a, b));
+        });
+        ctx.set(0, x);
+        return Ok(());
+    }
+    if x.shape().rank() == 0 && y.is_unique() {
+        let a = x.item::<T>()?;
+        shard_slice(ctx.sharder, unique_slice(&mut y)?, 1, ps, |_, part| {
+            part.iter_mut().for_each(|b| *b = f(a, *b));
+        });
+        ctx.set(0, y);
+        return Ok(());
+    }
+    let z = zip_to::<T, T>(ctx, &x, &y, ps, f)?;
+    ctx.set(0, z);
+    Ok(())
+}
+
+/// `z[i] = f(x[i], y[i])`, both broadcast, into fresh memory.
+pub(crate) fn zip_to<T: Element, U: Element>(
+    ctx: &KernelContext<'_>,
+    x: &Tensor,
+    y: &Tensor,
+    ps: u64,
+    f: impl Fn(T, T) -> U + Sync,
+) -> Result<Tensor, KernelError> {
+    let along = Broadcast::new(x.shape(), y.shape())?;
+    let (a, b) = (x.slice::<T>()?, y.slice::<T>()?);
+    let (inner, last) = (along.inner(), along.dims.len() - 1);
+    let steps = (along.strides[0][last], along.strides[1][last]);
+    ctx.filled::<U>(along.shape.clone(), |out| {
+        shard_slice(ctx.sharder, out, inner, ps, |at, part| {
+            let rows = along.rows(at / inner.max(1));
+            for (row, [oa, ob]) in part.chunks_exact_mut(inner.max(1)).zip(rows) {
+                match steps {
+                    (0, 0) => row.fill(f(a[oa], b[ob])),
+                    (0, _) => row.iter_mut().zip(&b[ob..]).for_each(|(z, b)| *z = f(a[oa], *b)),
+                    (_, 0) => row.iter_mut().zip(&a[oa..]).for_each(|(z, a)| *z = f(*a, b[ob])),
+                    _ => row.iter_mut().zip(&a[oa..]).zip(&b[ob..]).for_each(|((z, a), b)| *z = f(*a, *b)),
+                }
+            }
+        });
+        Ok(())
+    })
+}
+
+/// Compares, both inputs broadcast.
+fn compare<T: Element>(ctx: &mut KernelContext<'_>, f: impl Fn(T, T) -> bool + Sync) -> Computed {
+    let z = zip_to::<T, bool>(ctx, ctx.input(0)?, ctx.input(1)?, 300, f)?;
+    ctx.set(0, z);
+    Ok(())
+}
+
+/// Lines of a table: for each op the types, the cost of an element in picoseconds, and the function.
+macro_rules! table {
+    ($map:ident, $attr:literal; $($op:literal [$($t:ty),+] $ps:literal $f:expr;)+) => {
+        &[ $( $( cpu($op, ($attr, &[<$t as Element>::DTYPE]), |_| kernel(|c| $map::<$t>(c, $ps, $f))), )+ )+ ]
+    };
+}
+
+fn compare_at<T: Element>(ctx: &mut KernelContext<'_>, _ps: u64, f: impl Fn(T, T) -> bool + Sync) -> Computed {
+    compare(ctx, f)
+}
+
+#[linkme::distributed_slice(KERNEL_TABLES)]
+static UNARY: &[KernelDef] = table! { map1, "T";
+    "Neg" [f32, f64] 300 |x| -x;
+    "Neg" [i32, i64] 300 |x| x.wrapping_neg();
+    "Abs" [f32, f64] 300 |x| x.abs();
+    "Abs" [i32, i64] 300 |x| x.wrapping_abs();
+    "Sign" [f32, f64] 500 |x| if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x };
+    "Sign" [i32, i64] 500 |x| x.signum();
+    "Square" [f32, f64] 300 |x| x * x;
+    "Square" [i32, i64, u8] 300 |x| x.wrapping_mul(x);
+    "Reciprocal" [f32, f64] 500 |x| 1.0 / x;
+    "Exp" [f64] 4000 |x| x.exp();
+    "Log" [f32, f64] 4000 |x| x.ln();
+    "Log1p" [f32, f64] 6000 |x| x.ln_1p();
+    "Sqrt" [f32, f64] 700 |x| x.sqrt();
+    "Rsqrt" [f32, f64] 1000 |x| 1.0 / x.sqrt();
+    "Tanh" [f64] 8000 |x| x.tanh();
+    "Sigmoid" [f64] 6000 |x| 1.0 / (1.0 + (-x).exp());
+    "Floor" [f32, f64] 500 |x| x.floor();
+    "Relu" [f32, f64] 300 |x| if x < 0.0 { 0.0 } else { x };
+    "Relu" [i32, i64] 300 |x| x.max(0);
+    "LogicalNot" [bool] 300 |x| !x;
+};
+
+/// Integer powers as TensorFlow's: wrapping; a negative exponent is an error seen before.
+fn pow_i64(base: i64, exponent: i64) -> i64 {
+    base.wrapping_pow(u32::try_from(exponent).unwrap_or(u32::MAX))
+}
+
+#[linkme::distributed_slice(KERNEL_TABLES)]
+static BINARY: &[KernelDef] = table! { map2, "T";
+    "Add" [f32, f64] 300 |x, y| x + y;
+    "Add" [i32, i64, u8] 300 |x, y| x.wrapping_add(y);
+    "AddV2" [f32, f64] 300 |x, y| x + y;
+    "AddV2" [i32, i64, u8] 300 |x, y| x.wrapping_add(y);
+    "Sub" [f32, f64] 300 |x, y| x - y;
+    "Sub" [i32, i64, u8] 300 |x, y| x.wrapping_sub(y);
+    "Mul" [f32, f64] 300 |x, y| x * y;
+    "Mul" [i32, i64, u8] 300 |x, y| x.wrapping_mul(y);
+    "Div" [f32, f64] 500 |x, y| x / y;
+    "RealDiv" [f32, f64] 500 |x, y| x / y;
+    "FloorDiv" [f32, f64] 1000 |x, y| (x / y).floor();
+    "FloorMod" [f32, f64] 2000 |x, y| { let r = x % y; if r != 0.0 && ((r < 0.0) != (y < 0.0)) { r + y } else { r } };
+    "Pow" [f32, f64] 8000 |x, y| x.powf(y);
+    "Maximum" [f32, f64] 300 |x, y| if x > y || x.is_nan() { x } else { y };
+    "Maximum" [i32, i64, u8] 300 |x, y| x.max(y);
+    "Minimum" [f32, f64] 300 |x, y| if x < y || x.is_nan() { x } else { y };
+    "Minimum" [i32, i64, u8] 300 |x, y| x.min(y);
+    "SquaredDifference" [f32, f64] 300 |x, y| (x - y) * (x - y);
+    "SquaredDifference" [i32, i64] 300 |x, y| x.wrapping_sub(y).wrapping_mul(x.wrapping_sub(y));
+    "TanhGrad" [f32, f64] 400 |y, dy| dy * (1.0 - y * y);
+    "SigmoidGrad" [f32, f64] 400 |y, dy| dy * y * (1.0 - y);
+    "ReluGrad" [f32, f64] 300 |dy, x| if x > 0.0 { dy } else { 0.0 };
+    "LogicalAnd" [bool] 300 |x, y| x & y;
+    "LogicalOr" [bool] 300 |x, y| x | y;
+};
+
+#[linkme::distributed_slice(KERNEL_TABLES)]
+static COMPARISONS: &[KernelDef] = table! { compare_at, "T";
+    "Equal" [f32, f64, i32, i64, u8, bool] 300 |x, y| x == y;
+    "NotEqual" [f32, f64, i32, i64, u8, bool] 300 |x, y| x != y;
+    "Less" [f32, f64, i32, i64, u8] 300 |x, y| x < y;
+    "LessEqual" [f32, f64, i32, i64, u8] 300 |x, y| x <= y;
+    "Greater" [f32, f64, i32, i64, u8] 300 |x, y| x > y;
+    "GreaterEqual" [f32, f64, i32, i64, u8] 300 |x, y| x >= y;
+};
+
+/// Division of integers: by zero is an error, as in TensorFlow.
+macro_rules! int_division {
+    ($($op:literal $t:ty, $f:expr;)+) => { &[ $(
+        cpu($op, ("T", &[<$t as Element>::DTYPE]), |_| kernel(|c| {
+            if c.slice::<$t>(1)?.contains(&0) {
+                return Err(KernelError::invalid("integer division by zero"));
+            }
+            map2::<$t>(c, 2000, $f)
+        })),
+    )+ ] };
+}
+
+#[linkme::distributed_slice(KERNEL_TABLES)]
+static INT_DIVISION: &[KernelDef] = int_division! {
+    "Div" i32, |x, y| x.wrapping_div(y);
+    "Div" i64, |x, y| x.wrapping_div(y);
+    "Div" u8, |x, y| x / y;
+    "FloorDiv" i32, |x, y| x.wrapping_div(y) - i32::from(x.wrapping_rem(y) != 0 && ((x < 0) != (y < 0)));
+    "FloorDiv" i64, |x, y| x.wrapping_div(y) - i64::from(x.wrapping_rem(y) != 0 && ((x < 0) != (y < 0)));
+    "FloorDiv" u8, |x, y| x / y;
+    "FloorMod" i32, |x, y| { let r = x.wrapping_rem(y); if r != 0 && ((r < 0) != (y < 0)) { r + y } else { r } };
+    "FloorMod" i64, |x, y| { let r = x.wrapping_rem(y); if r != 0 && ((r < 0) != (y < 0)) { r + y } else { r } };
+    "FloorMod" u8, |x, y| x % y;
+};
+
+/// Powers of integers: a negative exponent is an error, as in TensorFlow.
+fn int_pow<T: Element + PartialOrd + Default>(ctx: &mut KernelContext<'_>, f: fn(T, T) -> T) -> Computed {
+    if ctx.slice::<T>(1)?.iter().any(|e| *e < T::default()) {
+        return Err(KernelError::invalid("integers to negative integer powers are not allowed"));
+    }
+    map2(ctx, 3000, f)
+}
+
+#[linkme::distributed_slice(KERNEL_TABLES)]
+static OTHERS: &[KernelDef] = &[
+    cpu("Pow", ("T", &[DType::I64]), |_| kernel(|c| int_pow::<i64>(c, pow_i64))),
+    cpu("Pow", ("T", &[DType::I32]), |_| {
+        kernel(|c| int_pow::<i32>(c, |x, y| x.wrapping_pow(u32::try_from(y).unwrap_or(0))))
+    }),
+    cpu("Exp", ("T", &[DType::F32]), |_| kernel(|c| map_slices(c, 500, super::vecmath::exp))),
+    cpu("Tanh", ("T", &[DType::F32]), |_| kernel(|c| map_slices(c, 700, super::vecmath::tanh))),
+    cpu("Sigmoid", ("T", &[DType::F32]), |_| kernel(|c| map_slices(c, 700, super::vecmath::sigmoid))),
+    cpu("AddN", ("T", &[DType::F32]), |_| kernel(|c| add_n::<f32>(c, |a, b| a + b))),
+    cpu("AddN", ("T", &[DType::F64]), |_| kernel(|c| add_n::<f64>(c, |a, b| a + b))),
+    cpu("AddN", ("T", &[DType::I32]), |_| kernel(|c| add_n::<i32>(c, i32::wrapping_add))),
+    cpu("AddN", ("T", &[DType::I64]), |_| kernel(|c| add_n::<i64>(c, i64::wrapping_add))),
+    cpu_any("Identity", |_| cheap(forward)),
+    cpu_any("StopGradient", |_| cheap(forward)),
+    cpu_any("PlaceholderWithDefault", |_| cheap(forward)),
+    cpu_any("NoOp", |_| cheap(|_| Ok(()))),
+];
+
+fn forward(ctx: &mut KernelContext<'_>) -> Computed {
+    let x = ctx.take(0)?;
+    ctx.set(0, x);
+    Ok(())
+}
+
+/// As [`map1`], by a function of whole slices.
+fn map_slices(ctx: &mut KernelContext<'_>, ps: u64, f: fn(&mut [f32])) -> Computed {
+    let mut x = ctx.take(0)?;
+    if !x.is_unique() {
+        x = ctx.filled::<f32>(x.shape().clone(), |out| {
+            out.copy_from_slice(x.slice::<f32>()?);
+            Ok(())
+        })?;
+    }
+    shard_slice(ctx.sharder, unique_slice(&mut x)?, 1, ps, |_, part| f(part));
+    ctx.set(0, x);
+    Ok(())
+}
+
+/// The sum of any number of tensors of one shape.
+fn add_n<T: Element>(ctx: &mut KernelContext<'_>, add: fn(T, T) -> T) -> Computed {
+    let n = ctx.inputs.len();
+    let mut sum = ctx.take(0)?;
+    if n > 1 && !sum.is_unique() {
+        sum = ctx.filled::<T>(sum.shape().clone(), |out| {
+            out.copy_from_slice(sum.slice::<T>()?);
+            Ok(())
+        })?;
+    }
+    for i in 1..n {
+        let other = ctx.input(i)?;
+        if other.shape() != sum.shape() {
+            let (a, b) = (sum.shape(), other.shape());
+            return Err(KernelError::invalid(format!("input 0 has shape {a}, input {i} has {b}")));
+        }
+        let other = other.slice::<T>()?;
+        shard_slice(ctx.sharder, unique_slice(&mut sum)?, 1, 300, |at, part| {
+            part.iter_mut().zip(&other[at..]).for_each(|(a, b)| *a = add(*a, *b));
+        });
+    }
+    ctx.set(0, sum);
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! Kernels of summary ops: each gives a string with a serialised `Summary` whose values name the node they come from.
+
+use formats::histogram::HistogramBuilder;
+use formats::proto::{Summary, summary};
+use prost::Message;
+
+use super::support::{Computed, cpu_any, kernel};
+use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
+use crate::dtype::DType;
+use crate::tensor::Tensor;
+
+#[linkme::distributed_slice(KERNEL_TABLES)]
+static SUMMARY: &[KernelDef] = &[
+    cpu_any("ScalarSummary", |_| kernel(scalar)),
+    cpu_any("HistogramSummary", |_| kernel(histogram)),
+    cpu_any("MergeSummary", |_| kernel(merge)),
+];
+
+/// The elements of input `i` as f64.
+fn numbers(c: &KernelContext<'_>, i: usize) -> Result<Vec<f64>, KernelError> {
+    let t = c.input(i)?;
+    Ok(match t.dtype() {
+        DType::F32 => t.slice::<f32>()?.iter().map(|v| f64::from(*v)).collect(),
+        DType::F64 => t.slice::<f64>()?.to_vec(),
+        DType::I32 => t.slice::<i32>()?.iter().map(|v| f64::from(*v)).collect(),
+        DType::I64 => t.slice::<i64>()?.iter().map(|v| *v as f64).collect(),
+        DType::U8 => t.slice::<u8>()?.iter().map(|v| f64::from(*v)).collect(),
+        other => return Err(KernelError::invalid(format!("{other} cannot be summarised"))),
+    })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn set(c: &mut KernelContext<'_>, value: Vec<summary::Value>) -> Computed {
+    c.set(0, Tensor::string(Summary { value }.encode_to_vec()));
+    Ok(())
+}
+
+fn scalar(c: &mut KernelContext<'_>) -> Computed {
+    let (tags, values) = (c.input(0)?.strings()?, numbers(c, 1)?);
+    if tags.len() != values.len() {
+        return Err(KernelError::invalid(format!("{} tags for {} values", tags.len(), values.len())));
+    }
+    let value = |(tag, value): (&Vec<u8>, &f64)| summary::Value {
+        tag: text(tag),
+        node_name: c.node.name.to_string(),
+        value: Some(summary::value::Value::SimpleValue(*value as f32)),
+        ..Default::default()
+    };
+    let all = tags.iter().zip(&values).map(value).collect();
+    set(c, all)
+}
+
+fn histogram(c: &mut KernelContext<'_>) -> Computed {
+    let [tag] = c.input(0)?.strings()? else {
+        return Err(KernelError::invalid("the tag must be one string"));
+    };
+    let mut histogram = HistogramBuilder::new();
+    for v in numbers(c, 1)? {
+        if !v.is_finite() {
+            return Err(KernelError::invalid(format!("{}: a histogram of {v}", text(tag))));
+        }
+        histogram.add(v);
+    }
+    let value = summary::Value {
+        tag: text(tag),
+        node_name: c.node.name.to_string(),
+        value: Some(summary::value::Value::Histo(histogram.to_proto())),
+        ..Default::default()
+    };
+    set(c, vec![value])
+}
+
+fn merge(c: &mut KernelContext<'_>) -> Computed {
+    let mut all: Vec<summary::Value> = Vec::new();
+    for i in 0..c.inputs.len() {
+        for bytes in c.input(i)?.strings()? {
+            let one = Summary::decode(bytes.as_slice())
+                .map_err(|e| KernelError::invalid(format!("input {i} is not a Summary: {e}")))?;
+            for value in one.value {
+                if all.iter().any(|v| v.tag == value.tag) {
+                    return Err(KernelError::invalid(format!("tag {} occurs twice", value.tag)));
+                }
+                all.push(value);
+            }
+        }
+    }
+    set(c, all)
+}

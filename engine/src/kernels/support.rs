@@ -1,0 +1,163 @@
+//! What kernels share: kernels from functions, output memory with in-place forwarding, loops cut into shards.
+
+use std::ops::Range;
+
+use super::{Kernel, KernelContext, KernelDef, KernelError, Sharder};
+use crate::dtype::{DType, Element};
+use crate::graph::Node;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// What a kernel gives back.
+pub type Computed = Result<(), KernelError>;
+/// A kernel that was made.
+pub type Built = Result<Box<dyn Kernel>, KernelError>;
+
+/// A kernel that is a function.
+struct FnKernel<F> {
+    f: F,
+    expensive: bool,
+}
+
+impl<F: Fn(&mut KernelContext<'_>) -> Computed + Send + Sync> Kernel for FnKernel<F> {
+    fn compute(&self, ctx: &mut KernelContext<'_>) -> Computed {
+        (self.f)(ctx)
+    }
+
+    fn is_expensive(&self) -> bool {
+        self.expensive
+    }
+}
+
+/// A kernel from a function.
+pub fn kernel<F: Fn(&mut KernelContext<'_>) -> Computed + Send + Sync + 'static>(f: F) -> Built {
+    Ok(Box::new(FnKernel { f, expensive: true }))
+}
+
+/// A kernel from a function that always takes well under a microsecond.
+pub fn cheap<F: Fn(&mut KernelContext<'_>) -> Computed + Send + Sync + 'static>(f: F) -> Built {
+    Ok(Box::new(FnKernel { f, expensive: false }))
+}
+
+/// A line of a kernel table for CPUs: for one element type of an attribute.
+pub const fn cpu(op: &'static str, dtypes: (&'static str, &'static [DType]), build: fn(&Node) -> Built) -> KernelDef {
+    KernelDef { op, device: "CPU", dtypes, build }
+}
+
+/// A line of a kernel table for CPUs, for all element types.
+pub const fn cpu_any(op: &'static str, build: fn(&Node) -> Built) -> KernelDef {
+    cpu(op, ("", &[]), build)
+}
+
+/// An attribute of a kernel whose value must be one of a few.
+pub(crate) fn nhwc_only(node: &Node) -> Computed {
+    match node.attrs.get("data_format") {
+        Some(crate::graph::Attr::Str(s)) if s != b"NHWC" => {
+            Err(KernelError::invalid(format!("data_format {} is not supported", String::from_utf8_lossy(s))))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl KernelContext<'_> {
+    /// The elements of input `i`.
+    ///
+    /// # Errors
+    /// It is missing or of another type.
+    #[inline]
+    pub fn slice<T: Element>(&self, i: usize) -> Result<&[T], KernelError> {
+        Ok(self.input(i)?.slice::<T>()?)
+    }
+
+    /// The only element of input `i`.
+    ///
+    /// # Errors
+    /// It is missing, of another type, or not alone.
+    pub fn item<T: Element>(&self, i: usize) -> Result<T, KernelError> {
+        Ok(self.input(i)?.item::<T>()?)
+    }
+
+    /// Input `i` as a list of integers, be they of 32 or 64 bits.
+    ///
+    /// # Errors
+    /// It is missing or not of integers.
+    pub fn ints(&self, i: usize) -> Result<Vec<i64>, KernelError> {
+        let t = self.input(i)?;
+        Ok(match t.dtype() {
+            DType::I32 => t.slice::<i32>()?.iter().map(|v| i64::from(*v)).collect(),
+            _ => t.slice::<i64>()?.to_vec(),
+        })
+    }
+
+    /// Input `i` as a shape.
+    ///
+    /// # Errors
+    /// It is missing, not of integers, or has a negative number.
+    pub fn shape_input(&self, i: usize) -> Result<Shape, KernelError> {
+        let dims: Result<Vec<usize>, _> = self.ints(i)?.iter().map(|d| usize::try_from(*d)).collect();
+        let dims = dims.map_err(|_| KernelError::invalid(format!("{:?} is not a shape", self.input(i))))?;
+        Ok(Shape::new(&dims))
+    }
+
+    /// An output filled by `fill`.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn filled<T: Element>(
+        &self,
+        shape: Shape,
+        fill: impl FnOnce(&mut [T]) -> Computed,
+    ) -> Result<Tensor, KernelError> {
+        let mut t = self.room::<T>(shape)?;
+        fill(unique_slice(&mut t)?)?;
+        Ok(t)
+    }
+}
+
+/// The elements of a tensor that nobody shares.
+///
+/// # Errors
+/// It is of another type (or, against the caller's word, shared).
+pub(crate) fn unique_slice<T: Element>(t: &mut Tensor) -> Result<&mut [T], KernelError> {
+    t.slice_mut::<T>()?.ok_or_else(|| KernelError::invalid("the output is shared"))
+}
+
+/// Elements per unit of sharded work.
+const UNIT: usize = 4096;
+
+/// A slice whose disjoint parts several threads write.
+struct Parts<T>(*mut T);
+// SAFETY: each thread gets disjoint ranges (see `shard_slice`), and `T` can be sent.
+unsafe impl<T: Send> Sync for Parts<T> {}
+
+impl<T> Parts<T> {
+    fn at(&self, offset: usize) -> *mut T {
+        self.0.wrapping_add(offset)
+    }
+}
+
+/// Calls `f(first, part)` on parts of `out` that cover it, cut at multiples of `row` elements, possibly at once.
+/// `ps_per_element` is what one element costs, in picoseconds.
+pub(crate) fn shard_slice<T: Element>(
+    sharder: &dyn Sharder,
+    out: &mut [T],
+    row: usize,
+    ps_per_element: u64,
+    f: impl Fn(usize, &mut [T]) + Sync,
+) {
+    let row = row.max(1);
+    let n = out.len();
+    let unit = UNIT.div_ceil(row) * row;
+    if n <= 2 * unit || sharder.n_workers() == 1 {
+        return f(0, out);
+    }
+    let parts = Parts(out.as_mut_ptr());
+    let body = |units: Range<usize>| {
+        let (begin, end) = (units.start * unit, (units.end * unit).min(n));
+        // SAFETY: the sharder hands out disjoint ranges of `0..n.div_ceil(unit)`, so `begin..end` lies within `out`
+        // and no other call gets any of it; `out` is borrowed for writing until `parallel_for` returns.
+        let part = unsafe { std::slice::from_raw_parts_mut(parts.at(begin), end - begin) };
+        f(begin, part);
+    };
+    sharder.parallel_for(n.div_ceil(unit), (unit as u64 * ps_per_element / 1000).max(1), &body);
+}
