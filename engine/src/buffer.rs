@@ -171,7 +171,7 @@ fn block_layout(class: usize) -> Layout {
 #[error("out of memory on {device}: {requested} bytes wanted, {in_use} in use, limit {limit}")]
 pub struct AllocError {
     /// The allocator's device.
-    pub device: String,
+    pub device: Box<str>,
     /// Bytes asked for.
     pub requested: usize,
     /// Bytes handed out before.
@@ -297,7 +297,7 @@ impl Allocator {
 
     fn error(&self, requested: usize) -> AllocError {
         let in_use = self.0.in_use.load(Ordering::Relaxed);
-        AllocError { device: self.0.device.clone(), requested, in_use, limit: self.0.limit }
+        AllocError { device: self.0.device.as_str().into(), requested, in_use, limit: self.0.limit }
     }
 
     /// A block from the cache, or a fresh one.

@@ -54,7 +54,7 @@ pub enum TensorError {
     #[error("shape {shape} has {expected} elements, got {got}")]
     Count {
         /// The shape.
-        shape: Shape,
+        shape: Box<Shape>,
         /// Its number of elements.
         expected: usize,
         /// The number of elements given.
@@ -62,7 +62,7 @@ pub enum TensorError {
     },
     /// The shape has more elements than memory can hold, or too many dimensions.
     #[error("shape {0} is too large")]
-    TooLarge(Shape),
+    TooLarge(Box<Shape>),
     /// There is no memory for it.
     #[error(transparent)]
     Alloc(#[from] AllocError),
@@ -83,9 +83,9 @@ impl Tensor {
     /// Their number is not the shape's.
     pub fn from_vec<T: Element>(shape: impl Into<Shape>, values: Vec<T>) -> Result<Tensor, TensorError> {
         let shape = shape.into();
-        let expected = shape.checked_n_elements().ok_or_else(|| TensorError::TooLarge(shape.clone()))?;
+        let expected = shape.checked_n_elements().ok_or_else(|| TensorError::TooLarge(Box::new(shape.clone())))?;
         if expected != values.len() {
-            return Err(TensorError::Count { shape, expected, got: values.len() });
+            return Err(TensorError::Count { shape: Box::new(shape), expected, got: values.len() });
         }
         if shape.rank() == 0 {
             return Ok(Tensor::scalar(values[0]));
@@ -105,9 +105,9 @@ impl Tensor {
     /// Their number is not the shape's.
     pub fn from_strings(shape: impl Into<Shape>, values: Vec<Vec<u8>>) -> Result<Tensor, TensorError> {
         let shape = shape.into();
-        let expected = shape.checked_n_elements().ok_or_else(|| TensorError::TooLarge(shape.clone()))?;
+        let expected = shape.checked_n_elements().ok_or_else(|| TensorError::TooLarge(Box::new(shape.clone())))?;
         if expected != values.len() {
-            return Err(TensorError::Count { shape, expected, got: values.len() });
+            return Err(TensorError::Count { shape: Box::new(shape), expected, got: values.len() });
         }
         Ok(Tensor { dtype: DType::String, shape, data: Data::Strings(values.into()) })
     }
@@ -136,7 +136,7 @@ impl Tensor {
         let n_bytes = shape
             .checked_n_elements()
             .and_then(|n| n.checked_mul(dtype.size()))
-            .ok_or_else(|| TensorError::TooLarge(shape.clone()))?;
+            .ok_or_else(|| TensorError::TooLarge(Box::new(shape.clone())))?;
         let mut buffer = allocator.alloc(n_bytes)?;
         if dtype == DType::Bool
             && let Some(data) = buffer.as_mut_ptr()
@@ -154,7 +154,7 @@ impl Tensor {
     pub fn zeros(dtype: DType, shape: Shape, allocator: &Allocator) -> Result<Tensor, TensorError> {
         if dtype == DType::String {
             let n = shape.checked_n_elements().filter(|n| *n < isize::MAX as usize / size_of::<Vec<u8>>());
-            let n = n.ok_or_else(|| TensorError::TooLarge(shape.clone()))?;
+            let n = n.ok_or_else(|| TensorError::TooLarge(Box::new(shape.clone())))?;
             return Tensor::from_strings(shape, vec![Vec::new(); n]);
         }
         let mut t = Tensor::with_room(dtype, shape, allocator)?;
@@ -226,7 +226,7 @@ impl Tensor {
     pub fn item<T: Element>(&self) -> Result<T, TensorError> {
         match self.slice::<T>()? {
             [one] => Ok(*one),
-            more => Err(TensorError::Count { shape: self.shape.clone(), expected: 1, got: more.len() }),
+            more => Err(TensorError::Count { shape: Box::new(self.shape.clone()), expected: 1, got: more.len() }),
         }
     }
 
@@ -312,9 +312,9 @@ impl Tensor {
     /// The number of elements differs.
     pub fn into_shape(self, shape: Shape) -> Result<Tensor, TensorError> {
         let got = self.len();
-        let expected = shape.checked_n_elements().ok_or_else(|| TensorError::TooLarge(shape.clone()))?;
+        let expected = shape.checked_n_elements().ok_or_else(|| TensorError::TooLarge(Box::new(shape.clone())))?;
         if expected != got {
-            return Err(TensorError::Count { shape, expected, got });
+            return Err(TensorError::Count { shape: Box::new(shape), expected, got });
         }
         let data = match self.data {
             // An element that is no longer a scalar needs a buffer (a scalar may well stay in one).

@@ -74,8 +74,8 @@ impl Node {
 
 fn wrong_kind(name: &str, expected: AttrKind, got: Option<&Attr>) -> AttrError {
     match got {
-        None => AttrError::Missing(name.to_owned()),
-        Some(got) => AttrError::Kind { name: name.to_owned(), expected, got: got.to_string() },
+        None => AttrError::Missing(name.into()),
+        Some(got) => AttrError::Kind { name: name.into(), expected, got: got.to_string().into() },
     }
 }
 
@@ -295,7 +295,7 @@ impl Check<'_> {
     fn defaults(&mut self) -> Result<(), GraphError> {
         let known = |name: &str| name.starts_with('_') || self.op.attrs.iter().any(|a| a.name == name);
         if let Some(name) = self.attrs.keys().find(|name| !known(name)) {
-            return Err(self.attr_error(AttrError::Unknown { op: self.op.name, name: name.clone() }));
+            return Err(self.attr_error(AttrError::Unknown { op: self.op.name, name: name.as_str().into() }));
         }
         for def in &self.op.attrs {
             match (self.attrs.get(def.name), &def.default) {
@@ -303,7 +303,7 @@ impl Check<'_> {
                 (None, Some(default)) => {
                     self.attrs.insert(def.name.to_owned(), default.clone());
                 }
-                (None, None) => return Err(self.attr_error(AttrError::Missing(def.name.to_owned()))),
+                (None, None) => return Err(self.attr_error(AttrError::Missing(def.name.into()))),
             }
         }
         Ok(())
@@ -312,7 +312,7 @@ impl Check<'_> {
     /// The element types of a list of inputs or outputs, with the argument that each belongs to.
     fn types(&self, args: &'static [ArgDef]) -> Result<Vec<(&'static str, DType)>, GraphError> {
         let mut out = Vec::new();
-        let missing = |name: &str| self.attr_error(AttrError::Missing(name.to_owned()));
+        let missing = |name: &str| self.attr_error(AttrError::Missing(name.into()));
         for arg in args {
             let one = |name: &str| match self.attrs.get(name) {
                 Some(Attr::Type(t)) => Ok(*t),
@@ -322,11 +322,8 @@ impl Check<'_> {
                 ArgType::Fixed(t) => out.push((arg.name, *t)),
                 ArgType::Attr(t) => out.push((arg.name, one(t)?)),
                 ArgType::Repeat(n, t) => {
-                    out.extend((0..self.n_ports(n)?).map(|_| one(t)).map(|t| Ok((arg.name, t?))).collect::<Result<
-                        Vec<_>,
-                        GraphError,
-                    >>(
-                    )?)
+                    let t = one(t)?;
+                    out.extend((0..self.n_ports(n)?).map(|_| (arg.name, t)));
                 }
                 ArgType::RepeatFixed(n, t) => out.extend((0..self.n_ports(n)?).map(|_| (arg.name, *t))),
                 ArgType::List(ts) => {
@@ -341,11 +338,11 @@ impl Check<'_> {
     /// The length of a list that attribute `n` tells.
     fn n_ports(&self, n: &str) -> Result<u16, GraphError> {
         let Some(Attr::Int(n_ports)) = self.attrs.get(n) else {
-            return Err(self.attr_error(AttrError::Missing(n.to_owned())));
+            return Err(self.attr_error(AttrError::Missing(n.into())));
         };
         u16::try_from(*n_ports).map_err(|_| {
-            let (name, got) = (n.to_owned(), n_ports.to_string());
-            self.attr_error(AttrError::Value { name, got, allowed: "0 to 65535".to_owned() })
+            let problem = format!("{n_ports} is not allowed (allowed: 0 to 65535)").into();
+            self.attr_error(AttrError::Value { name: n.into(), problem })
         })
     }
 
@@ -390,11 +387,10 @@ fn check_attr(def: &ops::AttrDef, value: &Attr) -> Result<(), AttrError> {
         return Err(wrong_kind(def.name, def.kind, Some(value)));
     }
     match value {
-        Attr::Type(t) if !def.allowed.is_empty() && !def.allowed.contains(t) => Err(AttrError::Value {
-            name: def.name.to_owned(),
-            got: t.to_string(),
-            allowed: def.allowed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-        }),
+        Attr::Type(t) if !def.allowed.is_empty() && !def.allowed.contains(t) => {
+            let problem = format!("{t} is not allowed (allowed: {:?})", def.allowed).into();
+            Err(AttrError::Value { name: def.name.into(), problem })
+        }
         _ => Ok(()),
     }
 }

@@ -1,5 +1,7 @@
 //! Element-wise kernels: maps of one or two inputs, in place where an input's memory is free to use.
 
+#![allow(clippy::redundant_closure_for_method_calls, reason = "a line's closure serves several types")]
+
 use super::broadcast::Broadcast;
 use super::support::{Computed, cheap, cpu, cpu_any, kernel, shard_slice, unique_slice};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};

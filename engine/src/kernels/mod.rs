@@ -124,14 +124,12 @@ pub enum KernelError {
     #[error(transparent)]
     Attr(#[from] AttrError),
     /// No kernel is registered for the op with these types on this device.
-    #[error("no {device} kernel for op {op}{types}")]
+    #[error("no kernel for op {op} on {wanted}")]
     NoKernel {
         /// The op.
-        op: String,
-        /// The device type.
-        device: String,
-        /// The node's type attributes, as ` with T=float, ...`.
-        types: String,
+        op: &'static str,
+        /// The device type, and the node's type attributes, as ` with T=float, ...`.
+        wanted: Box<str>,
     },
 }
 
@@ -231,11 +229,10 @@ pub fn build(node: &Node, device: &str) -> Result<Box<dyn Kernel>, KernelError> 
     };
     match candidates.into_iter().flatten().find(fits) {
         Some(def) => (def.build)(node),
-        None => Err(KernelError::NoKernel {
-            op: node.op.name.to_owned(),
-            device: device.to_owned(),
-            types: types_text(node),
-        }),
+        None => {
+            let wanted = format!("{device}{}", types_text(node)).into();
+            Err(KernelError::NoKernel { op: node.op.name, wanted })
+        }
     }
 }
 

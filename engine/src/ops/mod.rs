@@ -113,16 +113,16 @@ pub enum AttrKind {
 pub enum AttrError {
     /// It is missing.
     #[error("attribute {0} is missing")]
-    Missing(String),
+    Missing(Box<str>),
     /// It is of another kind.
     #[error("attribute {name} is {got}, expected {expected:?}")]
     Kind {
         /// The attribute.
-        name: String,
+        name: Box<str>,
         /// The kind it should have.
         expected: AttrKind,
         /// What it is.
-        got: String,
+        got: Box<str>,
     },
     /// The op has no such attribute.
     #[error("op {op} has no attribute {name}")]
@@ -130,17 +130,15 @@ pub enum AttrError {
         /// The op.
         op: &'static str,
         /// The attribute.
-        name: String,
+        name: Box<str>,
     },
     /// The value is outside of what the op allows.
-    #[error("attribute {name} = {got} is not allowed (allowed: {allowed})")]
+    #[error("attribute {name} = {problem}")]
     Value {
         /// The attribute.
-        name: String,
-        /// Its value.
-        got: String,
-        /// What would be allowed.
-        allowed: String,
+        name: Box<str>,
+        /// Its value, and what would be allowed.
+        problem: Box<str>,
     },
 }
 
