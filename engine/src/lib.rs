@@ -9,6 +9,7 @@ pub mod device;
 pub mod data;
 pub mod dtype;
 pub mod executor;
+pub mod gradients;
 pub mod graph;
 pub mod kernels;
 pub mod ops;

@@ -1,0 +1,206 @@
+//! What a gradient function sees of its node, and the nodes that it adds.
+
+use super::GradientError;
+use crate::dtype::{DType, Element};
+use crate::graph::{Attr, Graph, Node, Output};
+use crate::shape::PartialShape;
+use crate::tensor::Tensor;
+
+/// A node, the gradients of its outputs, and where those of its inputs go.
+pub struct GradientContext<'a> {
+    graph: &'a Graph,
+    node: &'a Node,
+    grads: &'a [Option<Output>],
+    inputs: Vec<Option<Output>>,
+}
+
+type Added = Result<Output, GradientError>;
+
+impl<'a> GradientContext<'a> {
+    pub(super) fn new(graph: &'a Graph, node: &'a Node, grads: &'a [Option<Output>]) -> GradientContext<'a> {
+        GradientContext { graph, node, grads, inputs: vec![None; node.inputs.len()] }
+    }
+
+    /// The inputs that got a gradient, with it.
+    pub(super) fn finish(self) -> impl Iterator<Item = (Output, Output)> {
+        let pairs: Vec<_> = self.node.inputs.iter().copied().zip(self.inputs).collect();
+        pairs.into_iter().filter_map(|(input, grad)| grad.map(|grad| (input, grad)))
+    }
+
+    /// The node.
+    pub fn node(&self) -> &'a Node {
+        self.node
+    }
+
+    /// The gradient of output `i`; zeros where none arrived.
+    ///
+    /// # Errors
+    /// The zeros could not be added.
+    pub fn grad(&mut self, i: usize) -> Added {
+        match self.grads.get(i).copied().flatten() {
+            Some(grad) => Ok(grad),
+            None => self.op("ZerosLike", &[self.output(i)]),
+        }
+    }
+
+    /// The gradient of output `i`, where one arrived.
+    pub fn arrived(&self, i: usize) -> Option<Output> {
+        self.grads.get(i).copied().flatten()
+    }
+
+    /// What input `i` reads.
+    ///
+    /// # Panics
+    /// The op has fewer inputs: the graph checked their number when the node was added.
+    pub fn input(&self, i: usize) -> Output {
+        self.node.inputs[i]
+    }
+
+    /// Output `i`.
+    pub fn output(&self, i: usize) -> Output {
+        Output { node: self.node.id, port: i as u32 }
+    }
+
+    /// Says that `grad` is the gradient of input `i`.
+    pub fn set(&mut self, i: usize, grad: Output) {
+        self.inputs[i] = Some(grad);
+    }
+
+    /// What is known of the shape of an output.
+    ///
+    /// # Errors
+    /// It is another graph's.
+    pub fn shape(&self, of: Output) -> Result<PartialShape, GradientError> {
+        Ok(self.graph.shape(of)?)
+    }
+
+    /// The element type of an output.
+    ///
+    /// # Errors
+    /// It is another graph's.
+    pub fn dtype(&self, of: Output) -> Result<DType, GradientError> {
+        Ok(self.graph.dtype(of)?)
+    }
+
+    /// Adds a node of `op` whose inputs are single outputs.
+    ///
+    /// # Errors
+    /// The graph refuses the node.
+    pub fn op(&mut self, op: &str, inputs: &[Output]) -> Added {
+        self.op_with(op, inputs, &[])
+    }
+
+    /// The same with attributes.
+    ///
+    /// # Errors
+    /// The graph refuses the node.
+    pub fn op_with(&mut self, op: &str, inputs: &[Output], attrs: &[(&str, Attr)]) -> Added {
+        let mut builder = self.graph.add_node(op);
+        for input in inputs {
+            builder = builder.input(*input);
+        }
+        for (name, value) in attrs {
+            builder = builder.attr(name, value.clone());
+        }
+        Ok(builder.output()?)
+    }
+
+    /// Adds a node of `op` whose first input is the list `values`, then `rest`.
+    ///
+    /// # Errors
+    /// The graph refuses the node.
+    pub fn op_of_list(&mut self, op: &str, values: &[Output], rest: &[Output], attrs: &[(&str, Attr)]) -> Added {
+        let mut builder = self.graph.add_node(op).inputs(values);
+        for input in rest {
+            builder = builder.input(*input);
+        }
+        for (name, value) in attrs {
+            builder = builder.attr(name, value.clone());
+        }
+        Ok(builder.output()?)
+    }
+
+    /// Adds a constant.
+    ///
+    /// # Errors
+    /// The graph refuses the node.
+    pub fn constant(&mut self, value: Tensor) -> Added {
+        let dtype = value.dtype();
+        Ok(self.graph.add_node("Const").attr("value", value).attr("dtype", dtype).output()?)
+    }
+
+    /// Adds a constant vector.
+    ///
+    /// # Errors
+    /// The graph refuses the node.
+    pub fn vector<T: Element>(&mut self, values: &[T]) -> Added {
+        self.constant(Tensor::vector(values))
+    }
+
+    /// Adds a scalar of the element type of `like`, f32 or f64.
+    ///
+    /// # Errors
+    /// The graph refuses the node.
+    pub fn scalar_like(&mut self, value: f64, like: Output) -> Added {
+        let tensor = match self.dtype(like)? {
+            DType::F64 => Tensor::scalar(value),
+            DType::I32 => Tensor::scalar(value as i32),
+            DType::I64 => Tensor::scalar(value as i64),
+            _ => Tensor::scalar(value as f32),
+        };
+        self.constant(tensor)
+    }
+
+    /// The shape of `of` as an i32 vector, when it runs.
+    ///
+    /// # Errors
+    /// The graph refuses the node.
+    pub fn shape_of(&mut self, of: Output) -> Added {
+        self.op("Shape", &[of])
+    }
+
+    /// `value`, reshaped to the shape of `like`.
+    ///
+    /// # Errors
+    /// The graph refuses the nodes.
+    pub fn reshape_like(&mut self, value: Output, like: Output) -> Added {
+        let shape = self.shape_of(like)?;
+        self.op("Reshape", &[value, shape])
+    }
+
+    /// The value of `of` as integers, where it is a constant.
+    pub fn ints(&self, of: Output) -> Option<Vec<i64>> {
+        let node = self.graph.node(of.node).ok().filter(|node| node.op.name == "Const")?;
+        let value = node.tensor("value").ok()?;
+        let ints = value.slice::<i32>().map(|ints| ints.iter().map(|&i| i64::from(i)).collect());
+        ints.or_else(|_| value.slice::<i64>().map(<[i64]>::to_vec)).ok()
+    }
+
+    /// Sets the gradients of two inputs that were broadcast against each other: each summed over the axes along which
+    /// its input was stretched.
+    ///
+    /// # Errors
+    /// The graph refuses the nodes.
+    pub fn set_broadcast(&mut self, grads: [(usize, Output); 2]) -> Result<(), GradientError> {
+        let [(i, gi), (j, gj)] = grads;
+        let shapes = (self.shape(self.input(i))?.known(), self.shape(self.input(j))?.known());
+        if matches!(&shapes, (Some(a), Some(b)) if a == b) {
+            self.set(i, gi);
+            self.set(j, gj);
+            return Ok(());
+        }
+        let (si, sj) = (self.shape_of(self.input(i))?, self.shape_of(self.input(j))?);
+        let axes = self.op("BroadcastGradientArgs", &[si, sj])?;
+        for (input, grad, shape, port) in [(i, gi, si, 0), (j, gj, sj, 1)] {
+            let sum = self.op("Sum", &[grad, Output { port, ..axes }])?;
+            let grad = self.op("Reshape", &[sum, shape])?;
+            self.set(input, grad);
+        }
+        Ok(())
+    }
+
+    /// The error that says that this node has no gradient in this case.
+    pub fn unsupported(&self, why: &'static str) -> GradientError {
+        GradientError::Unsupported { node: self.node.name.to_string(), op: self.node.op.name, why }
+    }
+}
