@@ -1,3 +1,34 @@
-//! The `stepscope` command.
+//! The `stepscope` command. Exit code 0: done; 1: the work failed; 2: wrong use or bad input.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // The one member that talks to the terminal.
 
-fn main() {}
+mod args;
+mod demo;
+mod display;
+mod doctor;
+mod human;
+mod ops;
+mod outcome;
+mod report;
+mod run_folder;
+mod train;
+mod view;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+use outcome::Outcome;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    events::start_from_env();
+    let outcome: Outcome = match args.command {
+        Command::Demo(demo) => demo::run(&demo, args.verbosity()),
+        Command::Train(train) => train::run(&train, args.verbosity()),
+        Command::View(view) => view::run(view),
+        Command::Ops(ops) => ops::run(&ops),
+        Command::Doctor(doctor) => doctor::run(&doctor),
+    };
+    outcome::exit_code(outcome)
+}

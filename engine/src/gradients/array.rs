@@ -135,7 +135,7 @@ fn slice(c: &mut GradientContext<'_>) -> Done {
     let (g, x, begin) = (c.grad(0)?, c.input(0), c.input(1));
     let index = Attr::Type(c.dtype(begin)?);
     let out = ("out_type", index);
-    let shape = c.op_with("Shape", &[x], &[out.clone()])?;
+    let shape = c.op_with("Shape", &[x], std::slice::from_ref(&out))?;
     let size = c.op_with("Shape", &[c.output(0)], &[out])?;
     let end = c.op("AddV2", &[begin, size])?;
     let ones = c.op("OnesLike", &[begin])?;
