@@ -5,8 +5,8 @@
 //! asked of it to a [`plan`], which the [`executor`] runs on the threads of a [`pool`], emitting events ([`trace`]).
 
 pub mod buffer;
-pub mod device;
 pub mod data;
+pub mod device;
 pub mod dtype;
 pub mod executor;
 pub mod gradients;

@@ -32,7 +32,7 @@ pub enum ExecuteError {
         inputs: String,
         /// What the kernel says.
         #[source]
-        source: KernelError,
+        source: Box<KernelError>,
     },
     /// A kernel panicked. The session stays usable.
     #[error("node {node} (op {op}): the kernel panicked: {message}")]
@@ -290,11 +290,11 @@ impl Step<'_> {
         let (done, total) = (self.n_done.load(Ordering::Relaxed) + own_done, self.plan.n_nodes());
         let limits = &self.env.limits;
         if limits.cancel.is_some_and(CancelToken::is_cancelled) {
-            return Err(Stop::Error(ExecuteError::Cancelled { done, total }));
+            return Err(Stop::error(ExecuteError::Cancelled { done, total }));
         }
         match limits.deadline {
             Some(deadline) if events::clock::mono_now() >= deadline => {
-                Err(Stop::Error(ExecuteError::DeadlineExceeded { done, total }))
+                Err(Stop::error(ExecuteError::DeadlineExceeded { done, total }))
             }
             _ => Ok(()),
         }

@@ -20,7 +20,14 @@ use crate::trace::Readiness;
 pub(crate) enum Stop {
     /// Another worker failed.
     Halted,
-    Error(ExecuteError),
+    Error(Box<ExecuteError>),
+}
+
+impl Stop {
+    #[cold]
+    pub fn error(error: ExecuteError) -> Stop {
+        Stop::Error(Box::new(error))
+    }
 }
 
 /// A worker of the pool, at one step.
@@ -67,7 +74,7 @@ pub(crate) fn run<const SHARED: bool, const STAMPED: bool>(
     match result {
         Ok(Ok(())) => {}
         Ok(Err(Stop::Halted)) => {}
-        Ok(Err(Stop::Error(error))) => step.fail(error),
+        Ok(Err(Stop::Error(error))) => step.fail(*error),
         // What the kernel half did is in slots and outputs that the failed step drops.
         Err(payload) => step.fail(panicked(step, current, payload.as_ref())),
     }
@@ -139,7 +146,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
             sharder: &OpSharder { step, node, worker: self.worker },
         };
         if let Err(error) = plan.kernels[node as usize].compute(&mut context) {
-            return Err(Stop::Error(refused(step, node, context.inputs, error)));
+            return Err(Stop::error(refused(step, node, context.inputs, error)));
         }
         for input in context.inputs {
             *input = None;
@@ -163,7 +170,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
             let output = &mut self.seat.outputs[edge.port()];
             let value = if edge.is_last() { output.take() } else { output.clone() };
             if value.is_none() {
-                return Err(Stop::Error(left_unset(self.step, node, edge.port())));
+                return Err(Stop::error(left_unset(self.step, node, edge.port())));
             }
             // SAFETY: this worker runs the producer, and counts the arrival only below.
             unsafe { self.step.state.slots.put(edge.slot, value) };
@@ -284,7 +291,7 @@ fn refused(step: &Step<'_>, node: u32, inputs: &[Slot], source: KernelError) -> 
     let info = &step.plan.infos[node as usize];
     let shapes: Vec<String> = inputs.iter().flatten().map(|t| format!("{}{}", t.dtype(), t.shape())).collect();
     let inputs = if shapes.is_empty() { String::new() } else { format!(", inputs {}", shapes.join(" ")) };
-    ExecuteError::Kernel { node: info.name.to_string(), op: info.op.to_string(), inputs, source }
+    ExecuteError::Kernel { node: info.name.to_string(), op: info.op.to_string(), inputs, source: Box::new(source) }
 }
 
 #[cold]

@@ -136,16 +136,14 @@ pub(crate) struct Plan {
 #[non_exhaustive]
 pub enum PlanError {
     /// A placeholder is needed and not fed.
-    #[error("node {node} (op {op}): a value of {dtype}{shape} must be fed")]
+    #[error("node {node} (op {op}): a value of {expected} must be fed")]
     NotFed {
         /// The node's full name.
         node: String,
         /// Its op.
         op: &'static str,
-        /// The element type to feed.
-        dtype: DType,
-        /// The shape to feed.
-        shape: PartialShape,
+        /// Element type and shape, as `float[?,64]`.
+        expected: String,
     },
     /// Nodes wait for each other.
     #[error("node {node}: it waits for itself, through its inputs")]
@@ -162,7 +160,7 @@ pub enum PlanError {
         op: &'static str,
         /// What is wrong.
         #[source]
-        source: KernelError,
+        source: Box<KernelError>,
     },
     /// An id that the session's graph did not give out.
     #[error("node id {} belongs to another graph", id.0)]
@@ -191,13 +189,8 @@ pub enum PlanError {
 
 impl PlanError {
     fn not_fed(node: &Node) -> PlanError {
-        let port = node.outputs.first();
-        PlanError::NotFed {
-            node: node.name.to_string(),
-            op: node.op.name,
-            dtype: port.map_or(DType::F32, |p| p.dtype),
-            shape: port.map(|p| p.shape.clone()).unwrap_or_default(),
-        }
+        let expected = node.outputs.first().map(|port| format!("{}{}", port.dtype, port.shape)).unwrap_or_default();
+        PlanError::NotFed { node: node.name.to_string(), op: node.op.name, expected }
     }
 }
 

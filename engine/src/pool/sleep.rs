@@ -2,10 +2,10 @@
 //!
 //! A thread that wants to wait takes a [`Sleep::ticket`], looks for work once more, and only then
 //! [`Sleep::wait`]s with the ticket. A thread that made work calls [`Sleep::notify`] after the work is
-//! visible. Both sides go through the same two words in sequentially consistent order (the waiter
-//! announces itself, then reads the signal; the notifier bumps the signal, then reads who announced
-//! itself), so a notification can never fall between the look and the sleep. When nobody waits, a
-//! notification is one atomic add and two loads.
+//! visible. Before it parks, the waiter announces itself and then modifies the signal (by adding 0); the notifier
+//! modifies the signal (by adding 1) and then reads who announced itself. Whichever modification comes second
+//! sees what the other side did before its own, so a notification can never fall between the look and the sleep.
+//! When nobody waits, a notification is one atomic add and two loads. `tests/sleep_model.rs` tries all interleavings.
 
 use super::sync::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering, PoisonError, SPINS, spin_loop};
 
@@ -14,13 +14,17 @@ use super::sync::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering, PoisonError, 
 pub(crate) struct Sleep {
     /// Counts notifications; a ticket is a value of it.
     signal: AtomicU32,
-    /// Threads that poll `signal` and need no waking.
-    n_spinning: AtomicU32,
+    /// Threads that poll `signal` and need no waking, and how many of them notifications already count on:
+    /// [`SPINNING`] and [`CLAIMED`] times that.
+    spinning: AtomicU32,
     /// Threads that parked or are about to; the same number as `Parked::n`, readable without the lock.
     n_parked: AtomicU32,
     parked: Mutex<Parked>,
     wake: Condvar,
 }
+
+const SPINNING: u32 = 1 << 16;
+const CLAIMED: u32 = 1;
 
 #[derive(Debug)]
 struct Parked {
@@ -38,7 +42,7 @@ impl Sleep {
     pub(crate) fn new() -> Sleep {
         Sleep {
             signal: AtomicU32::new(0),
-            n_spinning: AtomicU32::new(0),
+            spinning: AtomicU32::new(0),
             n_parked: AtomicU32::new(0),
             parked: Mutex::new(Parked { n: 0, granted: 0 }),
             wake: Condvar::new(),
@@ -47,18 +51,18 @@ impl Sleep {
 
     /// Take it before the last look for work.
     pub(crate) fn ticket(&self) -> Ticket {
-        Ticket(self.signal.load(Ordering::SeqCst))
+        Ticket(self.signal.load(Ordering::Acquire))
     }
 
     /// Whether something was announced since the ticket was taken.
-    pub(crate) fn is_stale(&self, ticket: Ticket) -> bool {
-        self.signal.load(Ordering::SeqCst) != ticket.0
+    fn is_stale(&self, ticket: Ticket) -> bool {
+        self.signal.load(Ordering::Acquire) != ticket.0
     }
 
     /// Waits until a notification later than the ticket: polls for about 10 microseconds, then parks.
     /// May return early; callers look again in a loop.
     pub(crate) fn wait(&self, ticket: Ticket) {
-        self.n_spinning.fetch_add(1, Ordering::SeqCst);
+        self.spinning.fetch_add(SPINNING, Ordering::Relaxed);
         let mut stale = false;
         for _ in 0..SPINS {
             stale = self.is_stale(ticket);
@@ -67,7 +71,7 @@ impl Sleep {
             }
             spin_loop();
         }
-        self.n_spinning.fetch_sub(1, Ordering::SeqCst);
+        self.stop_spinning();
         if !stale {
             self.park(ticket);
         }
@@ -76,11 +80,11 @@ impl Sleep {
     fn park(&self, ticket: Ticket) {
         let mut parked = self.lock();
         parked.n += 1;
-        self.n_parked.store(parked.n, Ordering::SeqCst);
-        // A notifier that did not count this thread, spinning or parked, bumped the signal before this read.
-        if self.is_stale(ticket) {
+        self.n_parked.store(parked.n, Ordering::Relaxed);
+        // Not a load: see the module's text.
+        if self.signal.fetch_add(0, Ordering::AcqRel) != ticket.0 {
             parked.n -= 1;
-            self.n_parked.store(parked.n, Ordering::SeqCst);
+            self.n_parked.store(parked.n, Ordering::Relaxed);
             return;
         }
         while parked.granted == 0 {
@@ -88,25 +92,33 @@ impl Sleep {
         }
         parked.granted -= 1;
         parked.n -= 1;
-        self.n_parked.store(parked.n, Ordering::SeqCst);
+        self.n_parked.store(parked.n, Ordering::Relaxed);
     }
 
     /// Announces work for one thread: wakes one if none is polling.
     pub(crate) fn notify(&self) {
-        self.signal.fetch_add(1, Ordering::SeqCst);
-        if self.n_spinning.load(Ordering::SeqCst) == 0 {
+        self.signal.fetch_add(1, Ordering::AcqRel);
+        // Each polling thread stands for one notification; further ones wake further threads.
+        let claim = |counts: u32| (counts / SPINNING > counts % SPINNING).then_some(counts + CLAIMED);
+        if self.spinning.fetch_update(Ordering::AcqRel, Ordering::Acquire, claim).is_err() {
             self.grant(1);
         }
     }
 
+    fn stop_spinning(&self) {
+        let leave = |counts: u32| Some(counts - SPINNING - (counts % SPINNING).min(CLAIMED));
+        // Acquire: what was posted by the notification that counts on this thread. It cannot fail.
+        let _ = self.spinning.fetch_update(Ordering::AcqRel, Ordering::Acquire, leave);
+    }
+
     /// Announces something that every waiting thread must look at.
     pub(crate) fn notify_all(&self) {
-        self.signal.fetch_add(1, Ordering::SeqCst);
+        self.signal.fetch_add(1, Ordering::AcqRel);
         self.grant(u32::MAX);
     }
 
     fn grant(&self, at_most: u32) {
-        if self.n_parked.load(Ordering::SeqCst) == 0 {
+        if self.n_parked.load(Ordering::Relaxed) == 0 {
             return;
         }
         let mut parked = self.lock();

@@ -1,10 +1,8 @@
 //! Why a session could not run a step.
 
-use crate::dtype::DType;
 use crate::executor::ExecuteError;
 use crate::graph::GraphError;
 use crate::plan::PlanError;
-use crate::shape::{PartialShape, Shape};
 
 /// Why a step was not run, or failed. The session stays usable in every case.
 #[derive(Debug, thiserror::Error)]
@@ -28,18 +26,14 @@ pub enum RunError {
         got: usize,
     },
     /// A feed's value does not fit its node.
-    #[error("feed {name}: expected {expected_dtype}{expected_shape}, got {got_dtype}{got_shape}")]
+    #[error("feed {name}: expected {expected}, got {got}")]
     Feed {
         /// `name:port`.
         name: String,
-        /// The output's element type.
-        expected_dtype: DType,
-        /// The output's shape, as far as it is known.
-        expected_shape: PartialShape,
-        /// The value's element type.
-        got_dtype: DType,
-        /// The value's shape.
-        got_shape: Shape,
+        /// What the output is, as `float[?,64]`.
+        expected: String,
+        /// What the value is.
+        got: String,
     },
     /// The step began and did not end well.
     #[error(transparent)]

@@ -182,10 +182,8 @@ fn check_feeds(plan: &Plan, feeds: &[Tensor]) -> Result<(), RunError> {
         if value.dtype() != spec.dtype || !spec.shape.admits(value.shape()) {
             return Err(RunError::Feed {
                 name: spec.name.clone(),
-                expected_dtype: spec.dtype,
-                expected_shape: spec.shape.clone(),
-                got_dtype: value.dtype(),
-                got_shape: value.shape().clone(),
+                expected: format!("{}{}", spec.dtype, spec.shape),
+                got: format!("{}{}", value.dtype(), value.shape()),
             });
         }
     }

@@ -21,7 +21,10 @@ impl Kernels {
         }
         let kernel: Arc<dyn Kernel> = match kernels::build(node, device.kind()) {
             Ok(kernel) => kernel.into(),
-            Err(source) => return Err(PlanError::Kernel { node: node.name.to_string(), op: node.op.name, source }),
+            Err(source) => {
+                let source = Box::new(source);
+                return Err(PlanError::Kernel { node: node.name.to_string(), op: node.op.name, source });
+            }
         };
         let event_id = events::node(&node.name, node.op.name, device.name()).get();
         let info = NodeInfo { name: Arc::clone(&node.name), op: node.op.name, event_id };

@@ -1,0 +1,169 @@
+//! What a traced step leaves in the rings.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use common::{session, source};
+use engine::RunOptions;
+use engine::graph::{Graph, Output};
+use events::Kind;
+use events::meta::{Entry, MetaReader};
+use events::record::{Decoder, Event};
+use events::ring::RingReader;
+
+/// A trace folder, read back: (thread, event) in order per thread, and the names.
+struct Trace {
+    events: Vec<(String, Event)>,
+    sites: BTreeMap<u32, (String, String)>,
+    nodes: BTreeMap<u32, (String, String)>,
+}
+
+fn read(dir: &Path) -> Trace {
+    let mut trace = Trace { events: Vec::new(), sites: BTreeMap::new(), nodes: BTreeMap::new() };
+    let mut entries = Vec::new();
+    let files: Vec<_> = std::fs::read_dir(dir).unwrap().map(|file| file.unwrap().path()).collect();
+    for file in &files {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with("meta-") {
+            MetaReader::open(file).unwrap().poll(&mut entries).unwrap();
+        }
+    }
+    let mut threads = BTreeMap::new();
+    for entry in entries {
+        match entry {
+            Entry::Site { id, category, name } => drop(trace.sites.insert(id, (category, name))),
+            Entry::Node { id, name, op, .. } => drop(trace.nodes.insert(id, (name, op))),
+            Entry::Thread { tid, name, .. } => drop(threads.insert(tid, name)),
+            _ => {}
+        }
+    }
+    for file in files.iter().filter(|file| file.extension().is_some_and(|e| e == "ring")) {
+        let mut reader = RingReader::open(file).unwrap();
+        let mut records = Vec::new();
+        reader.drain(&mut records);
+        assert_eq!(reader.dropped(), 0);
+        let thread = threads.get(&reader.info().tid).cloned().unwrap_or_default();
+        let mut decoder = Decoder::default();
+        trace.events.extend(records.into_iter().filter_map(|r| Some((thread.clone(), decoder.push(r)?))));
+    }
+    trace
+}
+
+impl Trace {
+    fn of(&self, category: &str) -> Vec<(&str, &str, &Event)> {
+        let named = self.events.iter().filter_map(|(thread, event)| {
+            let (of, name) = self.sites.get(&event.site.get())?;
+            (of == category).then_some((&**thread, &**name, event))
+        });
+        named.collect()
+    }
+
+    fn node(&self, id: u32) -> &str {
+        self.nodes.get(&id).map_or("-", |(name, _)| name)
+    }
+}
+
+/// Chains of cheap and expensive nodes side by side, and an op in shards.
+fn graph() -> (Graph, Vec<String>) {
+    let g = Graph::new();
+    let x = source(&g, "x", 1.0);
+    let mut names = vec!["x".to_owned(), "shards".to_owned(), "y".to_owned()];
+    let mut ends: Vec<Output> = vec![x];
+    for chain in 0..4 {
+        let mut last = x;
+        for i in 0..5 {
+            let name = format!("c{chain}_{i}");
+            let work = if i == 2 { 30_000 } else { 0 };
+            last = g.add_node("TestSum").name(&name).input(last).attr("work", work).output().unwrap();
+            names.push(name);
+        }
+        ends.push(last);
+    }
+    ends.push(g.add_node("TestShards").name("shards").attr("n", 2_000).output().unwrap());
+    common::sum(&g, "y", &ends);
+    (g, names)
+}
+
+#[test]
+fn every_executed_node_is_one_slice_within_its_step() {
+    const N_STEPS: i64 = 12;
+    for threads in [1, 3] {
+        let (g, names) = graph();
+        let s = session(&g, threads);
+        let y = s.prepare(&[], &["y"], &[]).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let recording = events::start(dir.path(), events::Options::default()).unwrap();
+        for step in 0..N_STEPS {
+            let options = RunOptions { label: "train", summary_step: Some(100 + step), ..RunOptions::default() };
+            y.run_step(&options, &[]).unwrap();
+        }
+        drop(s); // joins the workers
+        drop(recording);
+        y_run_untraced(&g);
+        check(&read(dir.path()), names, N_STEPS as usize, threads);
+    }
+}
+
+fn y_run_untraced(g: &Graph) {
+    session(g, 2).run(&[], &["y"], &[]).unwrap();
+}
+
+fn check(trace: &Trace, mut names: Vec<String>, n_steps: usize, threads: usize) {
+    names.sort();
+    let steps = trace.of("step");
+    assert_eq!(steps.len(), n_steps);
+    let caller = steps[0].0;
+    for (i, (thread, label, step)) in steps.iter().enumerate() {
+        assert_eq!((*thread, *label, step.arg, step.kind), (caller, "train", 100 + i as u64, Kind::Slice));
+        let end = step.begin + step.dur;
+        let ops: Vec<_> =
+            trace.of("op").into_iter().filter(|op| op.2.arg >> 32 == u64::from(step.correlation)).collect();
+        let mut ran: Vec<String> = ops.iter().map(|op| trace.node(op.2.node.get()).to_owned()).collect();
+        ran.sort();
+        assert_eq!(ran, names, "each node is one slice");
+        let mut last_end: BTreeMap<&str, u64> = BTreeMap::new();
+        for (thread, op, slice) in ops {
+            let node = trace.node(slice.node.get());
+            assert_eq!(trace.nodes[&slice.node.get()].1, op);
+            assert!(step.begin <= slice.begin && slice.begin + slice.dur <= end, "{node} is within its step");
+            assert!(*last_end.get(thread).unwrap_or(&0) <= slice.begin, "ops of a thread do not overlap");
+            last_end.insert(thread, slice.begin + slice.dur);
+            assert_eq!(slice.depth, if thread == caller { 1 } else { 0 }, "{node} on {thread}");
+            check_cause(node, trace.node(slice.correlation));
+        }
+    }
+    check_shards(trace, caller, threads);
+}
+
+/// The node whose end made `node` ready.
+fn check_cause(node: &str, by: &str) {
+    match node.split_once('_') {
+        Some((_, "0")) => assert_eq!(by, "x"),
+        Some((chain, i)) => assert_eq!(by, format!("{chain}_{}", i.parse::<usize>().unwrap() - 1)),
+        None if node == "y" => assert!(by == "shards" || by.ends_with("_4") || by == "x", "{by}"),
+        None => assert_eq!(by, "-"),
+    }
+}
+
+fn check_shards(trace: &Trace, caller: &str, threads: usize) {
+    let shards = trace.of("shard");
+    assert_eq!(shards.is_empty(), threads == 1);
+    for (thread, op, shard) in &shards {
+        assert_eq!((*op, trace.node(shard.node.get())), ("TestShards", "shards"));
+        assert!(*thread == caller || thread.starts_with("worker "), "{thread}");
+    }
+    let mut rows: BTreeMap<u64, u64> = BTreeMap::new();
+    for (_, _, shard) in &shards {
+        *rows.entry(shard.arg >> 32).or_default() += shard.arg & 0xffff_ffff;
+    }
+    assert!(rows.values().all(|rows| *rows == 2_000), "the shards of a step cover its work: {rows:?}");
+    let steps: Vec<_> = trace.of("step").iter().map(|s| (s.2.begin, s.2.begin + s.2.dur, s.2.correlation)).collect();
+    for (_, name, idle) in trace.of("wait") {
+        let within =
+            |s: &&(u64, u64, u32)| s.0 <= idle.begin && idle.begin + idle.dur <= s.1 && s.2 == idle.correlation;
+        assert_eq!(name, "idle");
+        assert!(steps.iter().any(|s| within(&s)), "idle within its step");
+    }
+}
