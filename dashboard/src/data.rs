@@ -16,7 +16,13 @@ pub struct Held<T>(ArcRwLockReadGuard<RawRwLock, T>);
 impl<T> Held<T> {
     /// Waits for the loader's commit in progress, if any, and holds the value still.
     pub fn of(shared: &Shared<T>) -> Self {
-        Self(RwLock::read_arc(shared))
+        // Recursive: where a background reader holds the lock and a loader waits for it, a frame still gets in.
+        Self(RwLock::read_arc_recursive(shared))
+    }
+
+    /// The value itself, for a background thread to read later.
+    pub fn shared(&self) -> Shared<T> {
+        Arc::clone(ArcRwLockReadGuard::rwlock(&self.0))
     }
 
     /// Holds a value that nobody else writes (tests, finished files).

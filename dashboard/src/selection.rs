@@ -78,6 +78,8 @@ pub struct Selection {
     /// A graph node or name scope, by its full name (`layer1/weights`). Slices of the node (or of nodes below the
     /// scope) and summaries whose `node_name` it is belong to it.
     pub node: Pick<Arc<str>>,
+    /// An op type (`MatMul`): its slices in every trace stand out.
+    pub op: Pick<Arc<str>>,
     /// A slice of a trace.
     pub slice: Pick<SlicePick>,
     /// A range of time, for statistics and for the timeline's viewport.
@@ -113,6 +115,7 @@ impl Selection {
     /// Forgets everything that was picked.
     pub fn clear(&mut self, by: ViewKind) {
         self.node.set(by, None);
+        self.op.set(by, None);
         self.slice.set(by, None);
         self.time.set(by, None);
         self.run.set(by, None);

@@ -65,3 +65,24 @@ pub const TICK_EVERY_X: f32 = 70.0;
 pub const TICK_EVERY_Y: f32 = 36.0;
 /// A zoom box smaller than this is a click; lower than this, it zooms x only.
 pub const ZOOM_BOX_MIN: f32 = 6.0;
+
+/// Height of a lane of the timeline; its slices are a hairline less.
+pub const LANE_H: f32 = 18.0;
+/// Height of the strip in a lane that stands for waiting.
+pub const QUIET_H: f32 = 5.0;
+/// Width of the column with the tracks' names.
+pub const GUTTER_W: f32 = 196.0;
+/// Height of a counter's chart in the timeline.
+pub const COUNTER_H: f32 = 38.0;
+/// Height of the timeline's overview.
+pub const MINIMAP_H: f32 = 28.0;
+/// Height of the timeline's ruler.
+pub const RULER_H: f32 = 22.0;
+/// Height of the panel under the timeline, at first.
+pub const DETAILS_H: f32 = 190.0;
+/// Length of an arrow's head.
+pub const ARROW_HEAD: f32 = 6.0;
+/// Stalls narrower than this are not marked in place; they stay in the lists.
+pub const STALL_MIN_W: f32 = 3.0;
+/// A drag shorter than this is a click.
+pub const CLICK_SLACK: f32 = 4.0;

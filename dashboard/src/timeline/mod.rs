@@ -1,21 +1,301 @@
-//! The Timeline panel.
+//! The Timeline panel (the EEG of a run): every track's slices over time, from the whole trace down to 10 ns.
+//!
+//! In reading order: [`model`] says which rows there are, [`viewport`] which time is shown, [`layout`] where slices are;
+//! [`picture`] keeps the slices' mesh, [`paint`] draws around it, [`gutter`] names the rows; [`input`] turns gestures into
+//! [`state::Command`]s, which [`state`] carries out; [`find`] looks slices up, [`facts`] and [`panels`] describe them;
+//! [`analysis`] computes off the UI thread what takes longer than a frame. [`canvas`] puts one frame together.
 
-use crate::{Data, Selection, View, ViewKind, widgets::empty_state};
+pub mod analysis;
+pub mod background;
+pub mod canvas;
+pub mod facts;
+pub mod find;
+pub mod gutter;
+pub mod input;
+pub mod layout;
+mod link;
+pub mod model;
+pub mod paint;
+pub mod panels;
+pub mod picture;
+pub mod state;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+pub mod ticks;
+pub mod viewport;
+
+use crate::{Data, Selection, View, ViewKind, data::TraceData, theme::metrics, widgets::empty_state};
+use analysis::{Analysis, Findings, Question, Request};
+use background::Background;
+use canvas::Canvas;
+use egui::Ui;
+use facts::Fact;
+use find::Query;
+use link::Seen;
+use panels::SearchState;
+use profiler::{SliceId, Store};
+use state::{Command, State};
+use std::{ops::Range, sync::Arc};
+
+/// How often a growing trace is analysed anew, seconds.
+const REFRESH_S: f64 = 0.25;
 
 /// The panel's state.
 #[derive(Default)]
-pub struct TimelineView {}
+pub struct TimelineView {
+    trace_idx: usize,
+    state: Option<State>,
+    canvas: Canvas,
+    search: String,
+    focus_search: bool,
+    /// Whether the node that was picked here is to stand out (a link was clicked), or only be known to other panels.
+    own_pick_stands_out: bool,
+    analysis: Option<Analysis>,
+    asked: Option<(Question, f64)>,
+    facts: Option<(SliceId, u64, Vec<Fact>)>,
+    seen: Seen,
+}
 
 impl View for TimelineView {
     fn kind(&self) -> ViewKind {
         ViewKind::Timeline
     }
 
-    fn ui(&mut self, ui: &mut egui::Ui, _data: &Data, _selection: &mut Selection) {
-        empty_state(
-            ui,
-            "No trace yet",
-            "Open a run folder or its trace folder. Record any program with: stepscope record -- COMMAND",
-        );
+    fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
+        self.follow_selected_trace(selection);
+        let Some(trace) = data.traces.get(self.trace_idx).or(data.traces.first()) else {
+            return empty_state(
+                ui,
+                "No trace yet",
+                "Open a run folder or its trace folder. Record any program with: stepscope record -- COMMAND",
+            );
+        };
+        self.trace_idx = self.trace_idx.min(data.traces.len() - 1);
+        if trace.store.tracks().is_empty() {
+            return empty_state(
+                ui,
+                "The trace is empty",
+                "Slices appear here as soon as a thread emits the first one.",
+            );
+        }
+        self.trace_ui(ui, data, trace, selection);
     }
+
+    fn shortcuts(&self) -> &'static [(&'static str, &'static str)] {
+        input::SHORTCUTS
+    }
+}
+
+impl TimelineView {
+    fn trace_ui(&mut self, ui: &mut Ui, data: &Data, trace: &TraceData, selection: &mut Selection) {
+        let store: &Store = &trace.store;
+        let panel = ui.max_rect();
+        let now = ui.input(|i| i.time);
+        let whole = whole_range(store);
+        let mut state = self.state.take().unwrap_or_else(|| State::new(store, &whole));
+        state.keep_up(&whole, now);
+        let mut commands = self.news(store, selection, &state);
+        let query = self.query(selection);
+        let findings = self.findings(ui, trace, &state, &query, now);
+
+        commands.extend(self.bar(ui, data, store, &state, findings.as_deref(), selection, now));
+        commands.extend(self.bottom_ui(ui, store, &state, findings.as_deref(), selection));
+        let shown = canvas::Shown {
+            trace_idx: self.trace_idx,
+            store,
+            whole: &whole,
+            findings: findings.as_deref().filter(|f| f.question.trace_idx == self.trace_idx),
+            dims: !query.is_empty(),
+            panel,
+        };
+        self.canvas.ui(ui, &shown, &mut state, commands, |state, command| {
+            link::tell(&command, self.trace_idx, state, store, selection, &mut self.own_pick_stands_out);
+            self.focus_search |= command == Command::FocusSearch;
+            state.apply(command, store, &whole, now);
+        });
+        link::tell_range(self.trace_idx, &state, selection);
+        if state.eased.is_moving(now) {
+            ui.ctx().request_repaint();
+        } else if state.follow {
+            ui.ctx().request_repaint_after_secs(1.0 / 30.0);
+        }
+        self.state = Some(state);
+    }
+
+    /// What stands out: the search, and what was picked in other panels.
+    fn query(&self, selection: &Selection) -> Query {
+        let mine = selection.node.by() == Some(ViewKind::Timeline) && !self.own_pick_stands_out;
+        Query {
+            node: selection.node.get().filter(|_| !mine).cloned(),
+            op: selection.op.get().cloned(),
+            text: self.search.trim().to_lowercase(),
+        }
+    }
+
+    /// The latest findings, after asking for newer ones where that is due.
+    fn findings(
+        &mut self,
+        ui: &Ui,
+        trace: &TraceData,
+        state: &State,
+        query: &Query,
+        now: f64,
+    ) -> Option<Arc<Findings>> {
+        let question = Question {
+            trace_idx: self.trace_idx,
+            version: trace.store.version(),
+            view: state.eased.target().range(),
+            range: state.range.clone(),
+            query: query.clone(),
+        };
+        let analysis = self.analysis.get_or_insert_with(|| {
+            let ctx = ui.ctx().clone();
+            Background::start("timeline analysis", analysis::answer, move || ctx.request_repaint())
+        });
+        let result = analysis.result();
+        let due = match &self.asked {
+            None => true,
+            Some((asked, _)) if *asked == question => false,
+            // A live trace changes all the time; that alone does not hurry.
+            Some((asked, at)) => {
+                let hurried = Question { version: 0, view: 0..0, ..asked.clone() }
+                    != Question { version: 0, view: 0..0, ..question.clone() };
+                hurried || now - at >= REFRESH_S
+            }
+        };
+        if due && !analysis.is_busy() {
+            let request = Request { question: question.clone(), store: trace.store.shared(), before: result.clone() };
+            analysis.request(request);
+            self.asked = Some((question, now));
+        } else if self.asked.as_ref().is_none_or(|(asked, _)| *asked != question) {
+            ui.ctx().request_repaint_after_secs(REFRESH_S as f32);
+        }
+        result
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what a bar shows comes from many places")]
+    fn bar(
+        &mut self,
+        ui: &mut Ui,
+        data: &Data,
+        store: &Store,
+        state: &State,
+        findings: Option<&Findings>,
+        selection: &mut Selection,
+        now: f64,
+    ) -> Vec<Command> {
+        if data.traces.len() > 1 {
+            self.trace_choice(ui, data);
+        }
+        let known = findings.filter(|f| f.question.query == self.query(selection));
+        let search = SearchState {
+            text: &mut self.search,
+            focus: std::mem::take(&mut self.focus_search),
+            count: known.map(|f| f.matches.count),
+        };
+        let mut answer = panels::bar_ui(ui, state, search, store.is_live(), self.canvas.rows().hidden.len(), now);
+        if let (Some(forward), Some(f)) = (answer.go_to_match, known) {
+            let from = state.slice(store).map_or_else(|| state.eased.target().start, |s| s.start);
+            match f.matches.neighbour(from, forward) {
+                Some(slice) => answer.commands.push(Command::Reveal(slice.id)),
+                // Around the end, as searches do.
+                None => answer.commands.extend(
+                    f.matches
+                        .neighbour(if forward { i64::MIN } else { i64::MAX }, forward)
+                        .map(|s| Command::Reveal(s.id)),
+                ),
+            }
+        }
+        answer.commands
+    }
+
+    fn trace_choice(&mut self, ui: &mut Ui, data: &Data) {
+        let before = self.trace_idx;
+        let name = data.traces.get(before).map_or("", |t| &t.name);
+        egui::ComboBox::from_label("trace").selected_text(name).show_ui(ui, |ui| {
+            for (i, trace) in data.traces.iter().enumerate() {
+                ui.selectable_value(&mut self.trace_idx, i, &*trace.name);
+            }
+        });
+        if self.trace_idx != before {
+            self.forget_trace();
+        }
+    }
+
+    fn follow_selected_trace(&mut self, selection: &Selection) {
+        let by_slice = selection.slice.get().filter(|_| selection.slice.by() != Some(ViewKind::Timeline));
+        if let Some(pick) = by_slice
+            && pick.trace_idx != self.trace_idx
+            && self.seen.is_new(selection)
+        {
+            self.trace_idx = pick.trace_idx;
+            self.forget_trace();
+        }
+    }
+
+    fn forget_trace(&mut self) {
+        self.state = None;
+        self.canvas = Canvas::default();
+        self.facts = None;
+    }
+
+    /// The panel under the picture: the selected slice and the selected range, side by side.
+    fn bottom_ui(
+        &mut self,
+        ui: &mut Ui,
+        store: &Store,
+        state: &State,
+        findings: Option<&Findings>,
+        selection: &mut Selection,
+    ) -> Vec<Command> {
+        let slice = state.slice(store);
+        if slice.is_none() && state.range.is_none() {
+            return Vec::new();
+        }
+        if let Some(slice) = &slice {
+            let key = (slice.id, store.version());
+            if self.facts.as_ref().is_none_or(|(id, version, _)| (*id, *version) != key) {
+                self.facts = Some((key.0, key.1, facts::facts(store, slice)));
+            }
+        }
+        let mut out = Vec::new();
+        let panel = egui::Panel::bottom("timeline details").resizable(true).default_size(metrics::DETAILS_H);
+        panel.show(ui, |ui| {
+            let details = |ui: &mut Ui, out: &mut Vec<Command>, selection: &mut Selection| {
+                let Some((slice, (_, _, facts))) = slice.as_ref().zip(self.facts.as_ref()) else { return };
+                egui::ScrollArea::both().id_salt("details").auto_shrink([false, false]).show(ui, |ui| {
+                    out.extend(panels::details_ui(ui, store.slice_name(slice), facts, selection));
+                });
+            };
+            match &state.range {
+                None => details(ui, &mut out, selection),
+                Some(range) => {
+                    let columns = if slice.is_some() { 2 } else { 1 };
+                    ui.columns(columns, |columns| {
+                        let facts = findings.and_then(|f| f.range.as_deref());
+                        if let [left, right] = columns {
+                            details(left, &mut out, selection);
+                            out.extend(panels::range_ui(right, range, facts));
+                        } else if let [only] = columns {
+                            out.extend(panels::range_ui(only, range, facts));
+                        }
+                    });
+                }
+            }
+        });
+        out
+    }
+}
+
+/// All there is to show: for a live trace up to now, as far as the clock of this machine goes.
+fn whole_range(store: &Store) -> Range<i64> {
+    let range = store.range();
+    if !store.is_live() {
+        return range;
+    }
+    // At most a second ahead of the newest event: a trace from elsewhere has another clock.
+    let now = events::clock::mono_now().saturating_sub(store.origin_ns());
+    range.start..now.clamp(range.end, range.end.saturating_add(1_000_000_000))
 }

@@ -1,0 +1,93 @@
+//! What takes longer than a frame: the use of tracks, statistics of the selected range, matches of a query.
+//! Computed by a [`Background`] thread from the shared store; pure functions of the request.
+
+use super::{
+    background::Background,
+    find::{self, Matches, Query},
+};
+use crate::data::Shared;
+use profiler::{OpStat, Store, TrackUse, op_stats, track_use};
+use std::{ops::Range, sync::Arc};
+
+/// What a frame wants to know about one version of a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Question {
+    /// Index of the trace.
+    pub trace_idx: usize,
+    /// The store's version.
+    pub version: u64,
+    /// What is on the screen.
+    pub view: Range<i64>,
+    /// The selected range.
+    pub range: Option<Range<i64>>,
+    /// What stands out.
+    pub query: Query,
+}
+
+/// Statistics of a range.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RangeFacts {
+    /// Which range.
+    pub range: Range<i64>,
+    /// Slices that touch it.
+    pub n_slices: u64,
+    /// Per op type, the one with most time first.
+    pub ops: Vec<OpStat>,
+}
+
+/// The answer to a question. The parts are shared, so that one that did not change is not computed again.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// What was asked.
+    pub question: Question,
+    /// How tracks spent the time on the screen.
+    pub track_use: Arc<Vec<TrackUse>>,
+    /// About the selected range.
+    pub range: Option<Arc<RangeFacts>>,
+    /// What stands out.
+    pub matches: Arc<Matches>,
+}
+
+/// A question with the store to ask and the answer before.
+pub struct Request {
+    /// What to answer.
+    pub question: Question,
+    /// From what.
+    pub store: Shared<Store>,
+    /// What is known already.
+    pub before: Option<Arc<Findings>>,
+}
+
+/// The thread that answers.
+pub type Analysis = Background<Request, Findings>;
+
+/// Answers, reusing the parts of the answer before that still hold.
+pub fn answer(request: Request) -> Findings {
+    // Recursive: a loader that waits to write must not hold up the window behind this read.
+    let store = request.store.read_recursive();
+    let q = request.question;
+    let question = Question { version: store.version(), ..q };
+    let q = &question;
+    let before = request.before.filter(|b| (b.question.trace_idx, b.question.version) == (q.trace_idx, q.version));
+    let before = before.as_deref();
+    let same_view = before.filter(|b| b.question.view == q.view);
+    let uses = match same_view {
+        Some(b) => Arc::clone(&b.track_use),
+        None => Arc::new(track_use(&store, q.view.clone())),
+    };
+    let range = match (&q.range, before.and_then(|b| b.range.as_ref())) {
+        (Some(range), Some(known)) if known.range == *range => Some(Arc::clone(known)),
+        (Some(range), _) => Some(Arc::new(range_facts(&store, range))),
+        (None, _) => None,
+    };
+    let matches = match before.filter(|b| b.question.query == q.query) {
+        Some(b) => Arc::clone(&b.matches),
+        None => Arc::new(find::matches(&store, &q.query)),
+    };
+    Findings { track_use: uses, range, matches, question }
+}
+
+/// Statistics of a range; looks at every slice in it.
+pub fn range_facts(store: &Store, range: &Range<i64>) -> RangeFacts {
+    RangeFacts { range: range.clone(), n_slices: find::count_in(store, range), ops: op_stats(store, range.clone()) }
+}

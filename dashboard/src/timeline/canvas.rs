@@ -1,0 +1,374 @@
+//! One frame of the picture: overview, ruler and rows, painted from what is kept, and their input.
+
+use super::{
+    analysis::Findings,
+    find, gutter,
+    input::{self, Areas, Drag},
+    layout::{self, Frame, Hit, Place, Sizes},
+    model::{self, Rows},
+    paint::{self, Marks},
+    picture::{Key, Picture, Scene},
+    state::{Command, State},
+    ticks,
+    viewport::Scale,
+};
+use crate::{
+    format,
+    theme::{Palette, metrics, palette},
+    widgets::describe,
+};
+use egui::{Pos2, Rect, Response, Sense, Ui, pos2, vec2};
+use profiler::{SliceRef, Span, Store, TrackId};
+use std::ops::Range;
+
+/// The sizes of rows.
+pub const SIZES: Sizes = Sizes {
+    lane_h: metrics::LANE_H,
+    heading_h: metrics::ROW_H,
+    counter_h: metrics::COUNTER_H,
+    gap: metrics::GAP,
+    label_min_w: metrics::LABEL_MIN_W,
+};
+
+/// What the frame shows.
+pub struct Shown<'a> {
+    /// Index of the trace.
+    pub trace_idx: usize,
+    /// The trace.
+    pub store: &'a Store,
+    /// All there is.
+    pub whole: &'a Range<i64>,
+    /// What the analysis found out, perhaps about a moment ago.
+    pub findings: Option<&'a Findings>,
+    /// Whether slices that do not match are dimmed.
+    pub dims: bool,
+    /// All of the panel, with its bar and details.
+    pub panel: Rect,
+}
+
+/// What is kept between frames.
+#[derive(Default)]
+pub struct Canvas {
+    rows_of: Option<(usize, u64, u64)>,
+    rows: Rows,
+    places: Vec<Place>,
+    picture: Picture,
+    density_of: Option<(Range<i64>, usize)>,
+    density: Vec<f32>,
+    drag: Drag,
+}
+
+impl Canvas {
+    /// The rows of the last frame.
+    pub fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    /// Rectangles of the last picture, for benchmarks.
+    pub fn n_bars(&self) -> usize {
+        self.picture.n_bars()
+    }
+
+    /// Shows the frame. `commands` and what the input asks for go to `act` before anything is painted.
+    pub fn ui(
+        &mut self,
+        ui: &mut Ui,
+        shown: &Shown<'_>,
+        state: &mut State,
+        mut commands: Vec<Command>,
+        mut act: impl FnMut(&mut State, Command),
+    ) {
+        let (_, all) = ui.allocate_space(ui.available_size());
+        // An id of its own: the panel under the picture comes and goes during a drag.
+        let response = ui.interact(all, ui.scope_id().with("timeline canvas"), Sense::click_and_drag());
+        let areas = areas(all);
+        self.update_rows(shown, state);
+        let now = ui.input(|i| i.time);
+        let before = Scale::new(state.eased.view(now), areas.body.left(), areas.body.width());
+        let scrolls = layout::total_height(&self.places) > areas.body.height();
+        commands.extend(self.input(ui, &response, &areas, &before, shown, state, scrolls));
+        let acted = !commands.is_empty();
+        for command in commands {
+            act(state, command);
+        }
+        if acted {
+            self.update_rows(shown, state);
+            ui.ctx().request_repaint();
+        }
+        self.settle_scroll(state, areas.body.height());
+        let view = state.eased.view(now);
+        let frame = Frame {
+            view,
+            scale: Scale::new(view, areas.body.left(), areas.body.width()),
+            pixels_per_point: ui.pixels_per_point(),
+            sizes: SIZES,
+        };
+        describe(&response, || model::summary(shown.store, &self.rows, &ticks::view_text(view)));
+        self.paint(ui, all, &areas, shown, state, &frame);
+        let p = palette(ui);
+        let top = areas.body.top() - state.scroll;
+        let gutter_area = Rect::from_min_max(pos2(all.left(), areas.body.top()), areas.body.left_bottom());
+        let visible = layout::visible(&self.places, state.scroll, state.scroll + areas.body.height());
+        let uses = shown.findings.map_or(&[][..], |f| &f.track_use);
+        let folds = gutter::gutter_ui(ui, gutter_area, &self.scene(shown, p), visible, top, uses);
+        for command in folds {
+            act(state, command);
+            ui.ctx().request_repaint();
+        }
+        self.hover(ui, &response, &areas, shown, state, &frame);
+    }
+
+    /// Middle of a lane relative to the top of all rows.
+    #[cfg(test)]
+    pub(super) fn lane_middle(&self, track: u32, lane: u32) -> Option<f32> {
+        layout::lane_top(&self.rows, &self.places, track, lane, &SIZES).map(|y| y + metrics::LANE_H / 2.0)
+    }
+
+    fn update_rows(&mut self, shown: &Shown<'_>, state: &State) {
+        let key = (shown.trace_idx, shown.store.version(), state.folding.revision());
+        if self.rows_of != Some(key) {
+            self.rows = model::rows(shown.store, &state.folding);
+            self.places = layout::places(&self.rows, &SIZES);
+            self.rows_of = Some(key);
+        }
+    }
+
+    /// Scrolls to the slice that is to be seen, and keeps the rows in the window.
+    fn settle_scroll(&self, state: &mut State, height: f32) {
+        if let Some(id) = state.scroll_to.take()
+            && let Some(y) = layout::lane_top(&self.rows, &self.places, id.track, id.lane, &SIZES)
+            && (y < state.scroll || y + metrics::LANE_H > state.scroll + height)
+        {
+            state.scroll = y - height / 3.0;
+        }
+        let most = (layout::total_height(&self.places) - height).max(0.0);
+        state.scroll = state.scroll.clamp(0.0, most).round();
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "input depends on everything that is on the screen")]
+    fn input(
+        &mut self,
+        ui: &Ui,
+        response: &Response,
+        areas: &Areas,
+        scale: &Scale,
+        shown: &Shown<'_>,
+        state: &State,
+        scrolls: bool,
+    ) -> Vec<Command> {
+        let pointer = response.hover_pos();
+        let mut out = Vec::new();
+        // Keys go to the panel under the pointer.
+        let elsewhere = ui.input(|i| i.pointer.hover_pos()).is_some_and(|pos| !shown.panel.contains(pos));
+        if !ui.ctx().text_edit_focused() && !elsewhere {
+            out.extend(input::keys(ui, pointer, scale));
+        }
+        if let Some(pointer) = pointer {
+            out.extend(input::wheel(ui, pointer, areas, scale, scrolls));
+        }
+        out.extend(input::drags(ui, response, areas, scale, shown.whole, &mut self.drag));
+        if response.clicked()
+            && let Some(pos) = response.interact_pointer_pos()
+        {
+            response.request_focus();
+            if areas.body.contains(pos) {
+                let slice = self.slice_under(pos, areas, shown.store, state, scale);
+                out.push(Command::Select(slice.map(|s| s.id)));
+            }
+        }
+        if response.double_clicked() {
+            out.push(Command::Fit);
+        }
+        out
+    }
+
+    fn hit(&self, pos: Pos2, areas: &Areas, state: &State) -> Option<Hit> {
+        let y = pos.y - areas.body.top() + state.scroll;
+        layout::hit(&self.rows, &self.places, y, &SIZES).filter(|_| areas.body.contains(pos))
+    }
+
+    fn slice_under(&self, pos: Pos2, areas: &Areas, store: &Store, state: &State, scale: &Scale) -> Option<SliceRef> {
+        match self.hit(pos, areas, state)? {
+            Hit::Lane { track, lane } => {
+                find::slice_at(store, track, lane, scale.time_from_x(pos.x), scale.ns_of_px(metrics::CLICK_SLACK))
+            }
+            _ => None,
+        }
+    }
+
+    fn paint(&mut self, ui: &Ui, all: Rect, areas: &Areas, shown: &Shown<'_>, state: &State, frame: &Frame) {
+        let p = palette(ui);
+        let painter = ui.painter_at(all);
+        painter.rect_filled(all, 0.0, p.canvas);
+        self.update_density(shown, areas.minimap.width());
+        paint::minimap(
+            &painter.with_clip_rect(areas.minimap),
+            areas.minimap,
+            &self.density,
+            shown.whole,
+            frame.view,
+            p,
+        );
+        let timed = painter.with_clip_rect(Rect::from_min_max(areas.ruler.min, areas.body.max));
+        paint::ruler(&timed, areas, frame, p);
+        let strip =
+            Rect::from_min_max(pos2(areas.ruler.left(), areas.ruler.bottom() - metrics::LANE_H), areas.ruler.max);
+        paint::steps(&timed, strip, shown.store, frame, p);
+
+        let scene = self.scene(shown, p);
+        let key = Key {
+            trace_idx: shown.trace_idx,
+            version: shown.store.version(),
+            frame: *frame,
+            body: areas.body,
+            scroll: state.scroll,
+            folding: state.folding.revision(),
+            color_by: state.color_by,
+            matches: scene.matches.map(|m| std::ptr::from_ref(m) as usize),
+            dark: p.dark,
+        };
+        let body = painter.with_clip_rect(areas.body);
+        let mut picture = std::mem::take(&mut self.picture);
+        picture.paint(&body, key, &self.scene(shown, p));
+        self.picture = picture;
+        let scene = self.scene(shown, p);
+        let top = areas.body.top() - state.scroll;
+        let visible = layout::visible(&self.places, state.scroll, state.scroll + areas.body.height());
+        paint::counters(&body, &scene, visible.clone(), top, frame);
+        paint::open_slices(&body, &scene, visible, top, frame, shown.whole.end);
+        let marks = Marks { rows: &self.rows, places: &self.places, top, frame };
+        self.paint_marks(&body, &timed, areas, shown, state, &marks);
+        if let Some(pos) =
+            ui.input(|i| i.pointer.hover_pos()).filter(|pos| areas.body.contains(*pos) || areas.ruler.contains(*pos))
+            && self.drag == Drag::None
+        {
+            paint::crosshair(&timed, areas, pos.x, frame, p);
+        }
+        if layout::total_height(&self.places) > areas.body.height() {
+            scroll_mark(&painter, areas.body, state.scroll, layout::total_height(&self.places), p);
+        }
+    }
+
+    /// Selection, range and arrows over the slices.
+    fn paint_marks(
+        &self,
+        body: &egui::Painter,
+        timed: &egui::Painter,
+        areas: &Areas,
+        shown: &Shown<'_>,
+        state: &State,
+        marks: &Marks<'_>,
+    ) {
+        let p = Palette::of(body.ctx().theme() == egui::Theme::Dark);
+        if let Some(range) = &state.range {
+            paint::range_band(timed, areas, range, marks.frame, p);
+        }
+        let Some(slice) = state.slice(shown.store) else { return };
+        let Some(rect) = marks.slice(&slice) else { return };
+        if let Some(before) = find::predecessor(shown.store, &slice)
+            && let Some(from) = marks.slice(&before)
+        {
+            paint::arrow(body, from.right_center(), rect.left_center(), p.highlight);
+        }
+        if slice.end > marks.frame.view.start && slice.start < marks.frame.view.end {
+            paint::outline(body, rect, p);
+        }
+    }
+
+    fn scene<'a>(&'a self, shown: &Shown<'a>, palette: &'a Palette) -> Scene<'a> {
+        let matches = shown.findings.map(|f| &*f.matches).filter(|_| shown.dims);
+        Scene { store: shown.store, rows: &self.rows, places: &self.places, matches, palette }
+    }
+
+    fn update_density(&mut self, shown: &Shown<'_>, width: f32) {
+        let n = (width / 2.0).max(1.0) as usize;
+        // A live trace's overview moves with its end: anew when that moved by a column.
+        let whole = shown.whole;
+        let column = (whole.end - whole.start) / n as i64 + 1;
+        let fresh = self.density_of.as_ref().is_some_and(|(known, known_n)| {
+            *known_n == n && known.start == whole.start && (known.end - whole.end).abs() < column
+        });
+        if !fresh {
+            self.density = paint::density(shown.store, whole, n);
+            self.density_of = Some((whole.clone(), n));
+        }
+    }
+
+    /// What is under the pointer, in words.
+    fn hover(&self, ui: &Ui, response: &Response, areas: &Areas, shown: &Shown<'_>, state: &State, frame: &Frame) {
+        let Some(pos) = response.hover_pos().filter(|_| self.drag == Drag::None) else { return };
+        let Some(Hit::Lane { track, lane }) = self.hit(pos, areas, state) else {
+            if let Some(Hit::Counter(counter)) = self.hit(pos, areas, state) {
+                counter_tip(response, shown.store, counter, frame.scale.time_from_x(pos.x));
+            }
+            return;
+        };
+        let time = frame.scale.time_from_x(pos.x);
+        let merged = merged_at(shown.store, track, lane, time, frame);
+        let slice = find::slice_at(shown.store, track, lane, time, frame.scale.ns_of_px(1.0));
+        let weak = palette(ui).text_weak;
+        let Some(slice) = slice else { return };
+        let store = shown.store;
+        response.clone().on_hover_ui_at_pointer(|ui| match merged {
+            Some((span, top)) => {
+                ui.label(format::counted(u64::from(span.count), "slice"));
+                let length = span.end - span.start;
+                let share = format::percent(span.busy_ns as f64 / length.max(1) as f64);
+                ui.label(format!("{share} busy in {}", format::duration_ns(length)));
+                let longest = format!("longest: {}, {}", store.slice_name(&top), format::duration_ns(top.dur()));
+                ui.colored_label(weak, longest);
+            }
+            None => {
+                ui.label(store.slice_name(&slice));
+                ui.label(super::facts::exact(slice.dur()));
+                let site = store.sites().get(slice.site as usize).map_or("", |s| &s.name);
+                ui.colored_label(weak, format!("{site}, starts at {}", ticks::position(slice.start, 1)));
+            }
+        });
+    }
+}
+
+/// The span that merges several slices at `time`, with the longest of them.
+fn merged_at(store: &Store, track: TrackId, lane: u32, time: i64, frame: &Frame) -> Option<(Span, SliceRef)> {
+    let lane = store.track(track)?.lanes.get(lane as usize)?;
+    let slack = frame.scale.ns_of_px(1.0);
+    let mut spans = Vec::new();
+    let width = (frame.scale.width() * frame.pixels_per_point).ceil().max(1.0) as usize;
+    lane.spans(frame.view.range(), width, &mut spans);
+    let i = spans.partition_point(|s| s.end <= time - slack);
+    let span = spans.get(i).filter(|s| s.start <= time + slack && s.count > 1)?;
+    Some((*span, lane.slice(span.top)?))
+}
+
+fn counter_tip(response: &Response, store: &Store, counter: usize, time: i64) {
+    let Some(c) = store.counters().get(counter) else { return };
+    let Some(i) = c.time.partition_point(|t| *t <= time).checked_sub(1) else { return };
+    let (Some(at), Some(value)) = (c.time.get(i), c.value.get(i)) else { return };
+    let bytes = store.sites().get(c.site as usize).is_some_and(|s| s.category == profiler::Category::Alloc);
+    let text = if bytes { format::bytes(value.max(0.0) as u64) } else { format::value(*value) };
+    response.clone().on_hover_ui_at_pointer(|ui| {
+        ui.label(text);
+        ui.label(format!("since {}", ticks::position(*at, 1)));
+    });
+}
+
+/// Where overview, ruler and rows are.
+pub(super) fn areas(all: Rect) -> Areas {
+    let gutter = metrics::GUTTER_W.min(all.width() * 0.4);
+    let left = all.left() + gutter;
+    let minimap = Rect::from_min_max(all.min, pos2(all.right(), all.top() + metrics::MINIMAP_H));
+    let ruler_h = metrics::RULER_H + metrics::LANE_H;
+    let ruler = Rect::from_min_size(pos2(left, minimap.bottom() + 1.0), vec2(all.right() - left, ruler_h));
+    let body = Rect::from_min_max(
+        pos2(left, ruler.bottom() + metrics::GAP),
+        all.max.max(pos2(left, ruler.bottom() + metrics::GAP)),
+    );
+    Areas { minimap, ruler, body }
+}
+
+fn scroll_mark(painter: &egui::Painter, body: Rect, scroll: f32, total: f32, p: &Palette) {
+    let share = body.height() / total;
+    let top = body.top() + scroll * share;
+    let rect = Rect::from_min_size(pos2(body.right() - metrics::GAP, top), vec2(3.0, body.height() * share));
+    painter.rect_filled(rect, 1.0, p.text_weak.gamma_multiply(0.6));
+}

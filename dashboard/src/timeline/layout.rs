@@ -1,0 +1,287 @@
+//! Geometry: where rows and slices are on the screen. Pure functions without egui; colours come later.
+//!
+//! Points are egui's logical pixels. A lane asks its level of detail for the spans of the view at the width in physical
+//! pixels, so a lane gives at most about two bars per physical pixel, however many slices it holds.
+
+use super::{
+    find::Matches,
+    model::{Row, Rows},
+    viewport::{Scale, Viewport},
+};
+use profiler::{Category, Lane, SliceRef, Span, Store, TrackId};
+
+/// Sizes of rows; the theme gives them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sizes {
+    /// Height of a lane.
+    pub lane_h: f32,
+    /// Height of a process's heading.
+    pub heading_h: f32,
+    /// Height of a counter's chart.
+    pub counter_h: f32,
+    /// Below each row.
+    pub gap: f32,
+    /// Least width of a slice that carries a label.
+    pub label_min_w: f32,
+}
+
+/// Where a row is: relative to the top of all rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    /// Its top.
+    pub top: f32,
+    /// Its height without the gap.
+    pub height: f32,
+}
+
+impl Place {
+    /// The y after it.
+    pub fn bottom(&self) -> f32 {
+        self.top + self.height
+    }
+}
+
+/// Where each row is; the last one's bottom is the height of all.
+pub fn places(rows: &Rows, sizes: &Sizes) -> Vec<Place> {
+    let mut top = 0.0;
+    let place = |row: &Row| {
+        let height = match row {
+            Row::Process { .. } => sizes.heading_h,
+            Row::Track { lanes, .. } => lanes.len() as f32 * sizes.lane_h,
+            Row::Counter { .. } => sizes.counter_h,
+        };
+        let place = Place { top, height };
+        top += height + sizes.gap;
+        place
+    };
+    rows.rows.iter().map(place).collect()
+}
+
+/// Height of all rows.
+pub fn total_height(places: &[Place]) -> f32 {
+    places.last().map_or(0.0, Place::bottom)
+}
+
+/// The rows that touch the visible heights `from..to`.
+pub fn visible(places: &[Place], from: f32, to: f32) -> std::ops::Range<usize> {
+    let first = places.partition_point(|p| p.bottom() <= from);
+    let last = places.partition_point(|p| p.top < to);
+    first..last.max(first)
+}
+
+/// One rectangle of a lane: a slice, or several that share a pixel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bar {
+    /// Left edge, clipped to the view.
+    pub x0: f32,
+    /// Right edge, clipped to the view; at least a physical pixel after the left one.
+    pub x1: f32,
+    /// Top, relative to the top of all rows.
+    pub y: f32,
+    /// Row of the sites of the slice that dominates.
+    pub site: u32,
+    /// Row of its node, or `u32::MAX`.
+    pub node: u32,
+    /// What colours it by step: the step's id, 0 where it has none.
+    pub step: u32,
+    /// Which track.
+    pub track: u32,
+    /// How many slices.
+    pub count: u32,
+    /// Share of its width in which slices ran, 0..=1.
+    pub density: f32,
+}
+
+/// What the bars of a picture depend on beside the store and its rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Frame {
+    /// What is shown.
+    pub view: Viewport,
+    /// Where.
+    pub scale: Scale,
+    /// Physical pixels per point.
+    pub pixels_per_point: f32,
+    /// Row sizes.
+    pub sizes: Sizes,
+}
+
+impl Frame {
+    fn width_px(&self) -> usize {
+        (self.scale.width() * self.pixels_per_point).ceil().max(1.0) as usize
+    }
+
+    /// Left and right edge of a time range; at least a physical pixel wide, clipped to the view.
+    pub fn edges(&self, start: i64, end: i64) -> (f32, f32) {
+        let (left, right) = (self.scale.left(), self.scale.right());
+        let least = 1.0 / self.pixels_per_point;
+        let x0 = self.scale.x_from_time(start).clamp(left, right - least);
+        let x1 = self.scale.x_from_time(end).clamp(left, right);
+        (x0, x1.max(x0 + least))
+    }
+}
+
+/// Fills `out` with the bars of the rows in `range`, lane by lane, from left to right.
+pub fn bars(
+    store: &Store,
+    rows: &Rows,
+    places: &[Place],
+    range: std::ops::Range<usize>,
+    frame: &Frame,
+    out: &mut Vec<Bar>,
+) {
+    let mut spans = Vec::new();
+    for (row, place) in rows.rows[range.clone()].iter().zip(&places[range]) {
+        let Row::Track { track, lanes, .. } = row else { continue };
+        let Some(t) = store.track(*track) else { continue };
+        for (nth, lane_idx) in lanes.iter().enumerate() {
+            let Some(lane) = t.lanes.get(*lane_idx as usize) else { continue };
+            spans.clear();
+            lane.spans(frame.view.range(), frame.width_px(), &mut spans);
+            let y = place.top + nth as f32 * frame.sizes.lane_h;
+            out.extend(spans.iter().filter_map(|span| bar(store, lane, span, *track, y, frame)));
+        }
+    }
+}
+
+fn bar(store: &Store, lane: &Lane, span: &Span, track: TrackId, y: f32, frame: &Frame) -> Option<Bar> {
+    let top = lane.slice(span.top)?;
+    let (x0, x1) = frame.edges(span.start, span.end);
+    // Over the time that the bar covers on the screen, which for a short slice is a whole pixel.
+    let covered_ns = (span.end - span.start) as f64;
+    let drawn_ns = covered_ns.max(frame.scale.ns_per_px() / f64::from(frame.pixels_per_point));
+    Some(Bar {
+        x0,
+        x1,
+        y,
+        site: top.site,
+        node: top.node,
+        step: store.step_id_of(&top).unwrap_or(0),
+        track: track.0,
+        count: span.count,
+        density: (span.busy_ns as f64 / drawn_ns).clamp(0.0, 1.0) as f32,
+    })
+}
+
+/// Fills `out` with the bars of the slices that match a query, merged below a pixel.
+pub fn match_bars(
+    store: &Store,
+    matches: &Matches,
+    rows: &Rows,
+    places: &[Place],
+    range: std::ops::Range<usize>,
+    frame: &Frame,
+    out: &mut Vec<Bar>,
+) {
+    for (row, place) in rows.rows[range.clone()].iter().zip(&places[range]) {
+        let Row::Track { track, lanes, .. } = row else { continue };
+        for (nth, lane) in lanes.iter().enumerate() {
+            let y = place.top + nth as f32 * frame.sizes.lane_h;
+            lane_match_bars(store, matches.of_lane(track.0, *lane), *track, y, frame, out);
+        }
+    }
+}
+
+fn lane_match_bars(store: &Store, slices: &[SliceRef], track: TrackId, y: f32, frame: &Frame, out: &mut Vec<Bar>) {
+    let pixel_ns = frame.scale.ns_of_px(1.0 / frame.pixels_per_point);
+    let mut i = slices.partition_point(|s| s.end <= frame.view.start);
+    while let Some(first) = slices.get(i).filter(|s| s.start < frame.view.end) {
+        // What starts within this pixel is one bar.
+        let rest = &slices[i..];
+        let pixel_end = first.start.saturating_add(pixel_ns);
+        let n = if first.dur() >= pixel_ns { 1 } else { rest.partition_point(|s| s.end <= pixel_end).max(1) };
+        let (x0, x1) = frame.edges(first.start, rest[n - 1].end);
+        out.push(Bar {
+            x0,
+            x1,
+            y,
+            site: first.site,
+            node: first.node,
+            step: store.step_id_of(first).unwrap_or(0),
+            track: track.0,
+            count: n as u32,
+            density: 1.0,
+        });
+        i += n;
+    }
+}
+
+/// What is under a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hit {
+    /// A lane of a track.
+    Lane {
+        /// Which track.
+        track: TrackId,
+        /// Which lane.
+        lane: u32,
+    },
+    /// A counter's chart.
+    Counter(usize),
+    /// A heading.
+    Heading(u32),
+}
+
+/// What is at height `y` relative to the top of all rows.
+pub fn hit(rows: &Rows, places: &[Place], y: f32, sizes: &Sizes) -> Option<Hit> {
+    let i = places.partition_point(|p| p.bottom() <= y);
+    let place = places.get(i).filter(|p| p.top <= y)?;
+    Some(match rows.rows.get(i)? {
+        Row::Track { track, lanes, .. } => {
+            let nth = ((y - place.top) / sizes.lane_h) as usize;
+            Hit::Lane { track: *track, lane: *lanes.get(nth)? }
+        }
+        Row::Counter { counter, .. } => Hit::Counter(*counter),
+        Row::Process { process, .. } => Hit::Heading(*process),
+    })
+}
+
+/// Top of a lane relative to the top of all rows: the lane itself, or its track's outermost one while it is folded.
+pub fn lane_top(rows: &Rows, places: &[Place], track: u32, lane: u32, sizes: &Sizes) -> Option<f32> {
+    rows.rows.iter().zip(places).find_map(|(row, place)| match row {
+        Row::Track { track: t, lanes, .. } if t.0 == track => {
+            let nth = lanes.iter().position(|l| *l == lane).unwrap_or(0);
+            Some(place.top + nth as f32 * sizes.lane_h)
+        }
+        _ => None,
+    })
+}
+
+/// A counter's values in pixel columns, each its least and greatest value: steps are drawn true, spikes survive.
+pub fn counter_columns(time: &[&[i64]], value: &[&[f64]], frame: &Frame) -> Vec<(f32, f64, f64)> {
+    let mut out: Vec<(f32, f64, f64)> = Vec::new();
+    let mut held: Option<f64> = None;
+    for (times, values) in time.iter().zip(value) {
+        let from = times.partition_point(|t| *t < frame.view.start);
+        let to = times.partition_point(|t| *t < frame.view.end);
+        held = from.checked_sub(1).and_then(|i| values.get(i)).copied().or(held);
+        if let (Some(v), true) = (held, out.is_empty()) {
+            out.push((frame.scale.left(), v, v));
+        }
+        for (t, v) in times[from..to].iter().zip(&values[from..to]) {
+            let x = (frame.scale.x_from_time(*t) * frame.pixels_per_point).floor() / frame.pixels_per_point;
+            match out.last_mut() {
+                Some(last) if x - last.0 < 0.5 / frame.pixels_per_point => {
+                    (last.1, last.2) = (last.1.min(*v), last.2.max(*v));
+                }
+                _ => out.push((x, *v, *v)),
+            }
+            held = Some(*v);
+        }
+    }
+    // The last column's value is the newest one, not the greatest of its pixel.
+    if let (Some(v), Some(last)) = (held, out.last().copied())
+        && last.0 < frame.scale.right()
+    {
+        out.push((frame.scale.right(), v, v));
+    }
+    out
+}
+
+/// Whether a slice is drawn quietly: nothing ran.
+pub fn is_quiet(category: Category) -> bool {
+    category == Category::Wait
+}
+
+#[cfg(test)]
+#[path = "layout_tests.rs"]
+mod tests;

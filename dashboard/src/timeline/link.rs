@@ -1,0 +1,103 @@
+//! The timeline's end of the window's selection: what others picked becomes commands, what is picked here is told.
+
+use super::{
+    TimelineView, find,
+    state::{Command, State},
+};
+use crate::{
+    Selection, ViewKind,
+    selection::{SlicePick, TimeRange},
+};
+use profiler::{Category, Store};
+
+const ME: ViewKind = ViewKind::Timeline;
+
+/// How much of the selection the panel has heard.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    node: u64,
+    slice: u64,
+    time: u64,
+    step: u64,
+}
+
+impl Seen {
+    /// Whether another panel picked a slice that was not heard of yet.
+    pub(super) fn is_new(&self, selection: &Selection) -> bool {
+        selection.slice.revision() > self.slice
+    }
+}
+
+impl TimelineView {
+    /// What other panels picked since the frame before, as commands.
+    pub(super) fn news(&mut self, store: &Store, selection: &Selection, state: &State) -> Vec<Command> {
+        let mut out = Vec::new();
+        let trace_idx = self.trace_idx;
+        if let Some(pick) = selection.slice.news(ME, &mut self.seen.slice).filter(|p| p.trace_idx == trace_idx) {
+            out.push(Command::Reveal(pick.id));
+        }
+        if let Some(node) = selection.node.news(ME, &mut self.seen.node) {
+            let view = state.eased.target();
+            let first = find::first_of_node(store, node, view.start);
+            out.extend(first.filter(|s| s.start >= view.end || s.end <= view.start).map(|s| Command::Reveal(s.id)));
+        }
+        if let Some(range) = selection.time.news(ME, &mut self.seen.time).filter(|r| r.trace_idx == trace_idx) {
+            out.extend([Command::SelectRange(Some(range.ns.clone())), Command::Show(range.ns.clone())]);
+        }
+        if let Some(step) = selection.step.news(ME, &mut self.seen.step) {
+            let found = store.steps().iter().find(|s| s.summary_step == *step);
+            out.extend(found.map(|s| Command::Show(s.start..s.end)));
+        }
+        out
+    }
+}
+
+/// Tells the other panels what a command picks. `stands_out`: whether the picked node is to stand out here as well.
+pub(super) fn tell(
+    command: &Command,
+    trace_idx: usize,
+    state: &State,
+    store: &Store,
+    selection: &mut Selection,
+    stands_out: &mut bool,
+) {
+    let id = match command {
+        Command::Select(id) => *id,
+        Command::Reveal(id) => Some(*id),
+        Command::SameName { forward } => {
+            let next = state.slice(store).and_then(|s| find::same_name(store, &s, *forward));
+            let Some(next) = next else { return };
+            Some(next.id)
+        }
+        Command::SelectNode(node) => {
+            *stands_out = node.is_some();
+            selection.node.set(ME, node.clone());
+            if node.is_none() {
+                selection.op.set(ME, None);
+            }
+            return;
+        }
+        _ => return,
+    };
+    selection.slice.set(ME, id.map(|id| SlicePick { trace_idx, id }));
+    let Some(slice) = id.and_then(|id| store.slice(id)) else { return };
+    // While a node from elsewhere stands out, walking over its slices must not lose it.
+    let others_stand_out = selection.node.get().is_some() && (selection.node.by() != Some(ME) || *stands_out);
+    if !others_stand_out && let Some(node) = store.node_of(&slice) {
+        selection.node.set(ME, Some(node.name.as_str().into()));
+    }
+    if store.category(&slice) == Category::Step
+        && let Some(step) = store.step_id_of(&slice).and_then(|id| store.step(id, slice.start))
+    {
+        selection.step.set(ME, Some(step.summary_step));
+    }
+}
+
+/// Tells the other panels the selected range.
+pub(super) fn tell_range(trace_idx: usize, state: &State, selection: &mut Selection) {
+    let mine = selection.time.by().is_none_or(|by| by == ME);
+    let same = selection.time.get().map(|r| &r.ns) == state.range.as_ref();
+    if !same && (mine || state.range.is_some()) {
+        selection.time.set(ME, state.range.clone().map(|ns| TimeRange { trace_idx, ns }));
+    }
+}

@@ -1,0 +1,208 @@
+//! What is above and under the picture: the bar with the controls, the selected slice's details, the range's statistics.
+
+use super::{
+    analysis::RangeFacts,
+    facts::{Fact, Link},
+    state::{ColorBy, Command, State},
+    ticks,
+    viewport::Viewport,
+};
+use crate::{
+    Selection, ViewKind, format,
+    theme::{metrics, palette},
+};
+use egui::{RichText, ScrollArea, TextEdit, Ui};
+use std::ops::Range;
+
+/// What the search box shows beside its text.
+pub struct SearchState<'a> {
+    /// What is typed.
+    pub text: &'a mut String,
+    /// Whether to put the cursor into the box.
+    pub focus: bool,
+    /// How many slices match, when that is known.
+    pub count: Option<u64>,
+}
+
+/// What the bar asks for beside commands.
+#[derive(Default)]
+pub struct BarAnswer {
+    /// Commands.
+    pub commands: Vec<Command>,
+    /// Go to the next match (true) or the one before.
+    pub go_to_match: Option<bool>,
+}
+
+/// The bar over the timeline.
+pub fn bar_ui(
+    ui: &mut Ui,
+    state: &State,
+    mut search: SearchState<'_>,
+    is_live: bool,
+    n_hidden: usize,
+    now: f64,
+) -> BarAnswer {
+    let mut answer = BarAnswer::default();
+    let p = palette(ui);
+    ui.horizontal(|ui| {
+        let out = &mut answer.commands;
+        if ui.button("Whole").on_hover_text("Show the whole trace (0)").clicked() {
+            out.push(Command::Whole);
+        }
+        if ui.button("Fit").on_hover_text("Show the selected slice or range (F)").clicked() {
+            out.push(Command::Fit);
+        }
+        let follow = ui.add_enabled(is_live || state.follow, egui::Button::selectable(state.follow, "Follow"));
+        if follow.on_hover_text("Keep up with the live trace (L)").clicked() {
+            out.push(Command::ToggleFollow);
+        }
+        egui::ComboBox::from_label("colour").selected_text(state.color_by.name()).width(64.0).show_ui(ui, |ui| {
+            for by in ColorBy::ALL {
+                if ui.selectable_label(state.color_by == by, by.name()).clicked() {
+                    out.push(Command::ColorBy(by));
+                }
+            }
+        });
+        search_ui(ui, &mut search, &mut answer);
+        let out = &mut answer.commands;
+        if n_hidden > 0 {
+            let text = format!("{} hidden: show", format::counted(n_hidden as u64, "track"));
+            if ui.button(text).clicked() {
+                out.push(Command::ShowHidden);
+            }
+        }
+        if let Some(notice) = state.notice {
+            ui.colored_label(p.warning, notice);
+        }
+        ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+            let view = state.eased.view(now);
+            let text = format!("{} ({})", ticks::view_text(view), format::duration_ns(view.ns()));
+            ui.add(egui::Label::new(RichText::new(text).color(p.text_weak)).truncate());
+        });
+    });
+    answer
+}
+
+fn search_ui(ui: &mut Ui, search: &mut SearchState<'_>, answer: &mut BarAnswer) {
+    let edit = TextEdit::singleline(search.text).hint_text("search slices  /").desired_width(150.0);
+    let response = ui.add(edit);
+    let response = response.accessible_name("Search slices");
+    if search.focus {
+        response.request_focus();
+    }
+    if response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter)) {
+        answer.go_to_match = Some(!ui.input(|i| i.modifiers.shift));
+        response.request_focus();
+    }
+    if search.text.is_empty() {
+        return;
+    }
+    if ui.small_button("<").on_hover_text("Previous match (Shift + Enter)").clicked() {
+        answer.go_to_match = Some(false);
+    }
+    if ui.small_button(">").on_hover_text("Next match (Enter)").clicked() {
+        answer.go_to_match = Some(true);
+    }
+    match search.count {
+        Some(n) => ui.label(if n == 1 { "1 match".to_owned() } else { format!("{} matches", format::count(n)) }),
+        None => ui.label("searching"),
+    };
+}
+
+/// The selected slice in words.
+pub fn details_ui(ui: &mut Ui, title: &str, facts: &[Fact], selection: &mut Selection) -> Vec<Command> {
+    let mut out = Vec::new();
+    let p = palette(ui);
+    ui.horizontal(|ui| {
+        ui.label(RichText::new(title).color(p.text_strong).size(metrics::TEXT_TITLE));
+        if ui.small_button("<").on_hover_text("Previous slice of this name (,)").clicked() {
+            out.push(Command::SameName { forward: false });
+        }
+        if ui.small_button(">").on_hover_text("Next slice of this name (.)").clicked() {
+            out.push(Command::SameName { forward: true });
+        }
+    });
+    egui::Grid::new("slice facts").num_columns(2).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+        for fact in facts {
+            ui.label(RichText::new(fact.name).color(p.text_weak));
+            ui.horizontal(|ui| fact_ui(ui, fact, selection, &mut out));
+            ui.end_row();
+        }
+    });
+    out
+}
+
+fn fact_ui(ui: &mut Ui, fact: &Fact, selection: &mut Selection, out: &mut Vec<Command>) {
+    match &fact.link {
+        None => {
+            ui.label(&fact.value);
+        }
+        Some(Link::Node(node)) => {
+            if ui.link(&**node).on_hover_text("Highlight all slices of this node").clicked() {
+                out.push(Command::SelectNode(Some(node.clone())));
+            }
+            for (view, what) in [(ViewKind::Graph, "graph"), (ViewKind::Scalars, "summaries")] {
+                if ui.small_button(what).on_hover_text(format!("Show this node in {}", view.title())).clicked() {
+                    out.push(Command::SelectNode(Some(node.clone())));
+                    selection.show(view);
+                }
+            }
+        }
+        Some(Link::Slice(slice)) => {
+            if ui.link(&fact.value).on_hover_text("Go to that slice").clicked() {
+                out.push(Command::Reveal(slice.id));
+            }
+        }
+        Some(Link::Step(range)) => {
+            if ui.link(&fact.value).on_hover_text("Show this step").clicked() {
+                out.push(Command::Show(range.clone()));
+            }
+        }
+    }
+}
+
+/// The selected range in figures. `facts`: `None` while they are being computed.
+pub fn range_ui(ui: &mut Ui, range: &Range<i64>, facts: Option<&RangeFacts>) -> Vec<Command> {
+    let mut out = Vec::new();
+    let p = palette(ui);
+    let step = ticks::nice_step((range.end - range.start) / 500);
+    ui.horizontal(|ui| {
+        let view = Viewport { start: range.start, end: range.end };
+        let (from, to) = (ticks::position(view.start, step), ticks::position(view.end, step));
+        let text = format!("Range {from} to {to}: {}", format::duration_ns(view.ns()));
+        ui.label(RichText::new(text).color(p.text_strong).size(metrics::TEXT_TITLE));
+        if ui.small_button("zoom").on_hover_text("Show this range (F)").clicked() {
+            out.push(Command::Show(range.clone()));
+        }
+        if ui.small_button("clear").clicked() {
+            out.push(Command::SelectRange(None));
+        }
+    });
+    let Some(facts) = facts.filter(|f| f.range == *range) else {
+        ui.label("counting");
+        return out;
+    };
+    let total: i64 = facts.ops.iter().map(|o| o.figures.total_ns).sum();
+    let n_ops: u64 = facts.ops.iter().map(|o| o.figures.count).sum();
+    let slices = format::counted(facts.n_slices, "slice");
+    ui.label(format!("{slices}, {} taking {}", format::counted(n_ops, "op"), format::duration_ns(total)));
+    ScrollArea::vertical().id_salt("range facts").auto_shrink([false, false]).show(ui, |ui| {
+        egui::Grid::new("range ops").num_columns(4).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+            for title in ["Op", "Count", "Total", "Share"] {
+                ui.label(RichText::new(title).color(p.text_weak));
+            }
+            ui.end_row();
+            for op in facts.ops.iter().take(20) {
+                ui.label(&op.op);
+                ui.label(format::count(op.figures.count));
+                ui.label(format::duration_ns(op.figures.total_ns));
+                ui.label(format::percent(op.figures.share));
+                ui.end_row();
+            }
+        });
+        if facts.ops.len() > 20 {
+            ui.label(format!("and {} more: see Ops", facts.ops.len() - 20));
+        }
+    });
+    out
+}

@@ -1,0 +1,228 @@
+//! The slices of all visible rows as one mesh with their labels, kept until something that they depend on changes.
+
+use super::{
+    find::Matches,
+    layout::{self, Bar, Frame, Place},
+    model::{Row, Rows},
+    state::ColorBy,
+};
+use crate::theme::{Palette, metrics, mix, on_fill};
+use egui::{Color32, FontId, Mesh, Painter, Pos2, Rect, Shape, pos2, vec2};
+use profiler::{Category, Store};
+use std::{ops::Range, sync::Arc};
+
+/// Labels of a picture, at most.
+const MAX_LABELS: usize = 1_000;
+
+/// Everything that the mesh depends on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Key {
+    /// Which trace.
+    pub trace_idx: usize,
+    /// Its store's version.
+    pub version: u64,
+    /// What is shown, where and how large.
+    pub frame: Frame,
+    /// Where the rows are on the screen.
+    pub body: Rect,
+    /// How far they are scrolled.
+    pub scroll: f32,
+    /// What is folded.
+    pub folding: u64,
+    /// What gives colours.
+    pub color_by: ColorBy,
+    /// Identity of the matches that stand out; `None` when nothing is dimmed.
+    pub matches: Option<usize>,
+    /// Theme.
+    pub dark: bool,
+}
+
+struct Label {
+    pos: Pos2,
+    text: String,
+    color: Color32,
+}
+
+/// The kept mesh with its labels.
+#[derive(Default)]
+pub struct Picture {
+    key: Option<Key>,
+    mesh: Arc<Mesh>,
+    labels: Vec<Label>,
+    n_bars: usize,
+    bars: Vec<Bar>,
+}
+
+/// What a picture is made from.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    /// The trace.
+    pub store: &'a Store,
+    /// Its rows.
+    pub rows: &'a Rows,
+    /// Where they are.
+    pub places: &'a [Place],
+    /// What stands out, if anything does.
+    pub matches: Option<&'a Matches>,
+    /// Colours.
+    pub palette: &'a Palette,
+}
+
+impl Picture {
+    /// Makes the picture anew if `key` changed, and paints it.
+    pub fn paint(&mut self, painter: &Painter, key: Key, scene: &Scene<'_>) {
+        if self.key != Some(key) {
+            self.build(painter, &key, scene);
+            self.key = Some(key);
+        }
+        painter.add(Shape::Mesh(Arc::clone(&self.mesh)));
+        for label in &self.labels {
+            let galley = painter.layout_no_wrap(label.text.clone(), label_font(), label.color);
+            painter.galley(label.pos, galley, label.color);
+        }
+    }
+
+    /// How many rectangles the picture has.
+    pub fn n_bars(&self) -> usize {
+        self.n_bars
+    }
+
+    fn build(&mut self, painter: &Painter, key: &Key, scene: &Scene<'_>) {
+        let colors = Colors::new(scene.store, scene.palette, key.color_by);
+        let visible = layout::visible(scene.places, key.scroll, key.scroll + key.body.height());
+        let mut mesh = Mesh::default();
+        self.labels.clear();
+        lane_grounds(&mut mesh, scene, visible.clone(), key);
+        self.bars.clear();
+        layout::bars(scene.store, scene.rows, scene.places, visible.clone(), &key.frame, &mut self.bars);
+        mesh.reserve_vertices(self.bars.len() * 4);
+        mesh.reserve_triangles(self.bars.len() * 2);
+        let dim = scene.matches.is_some();
+        self.add(painter, &mut mesh, key, scene, &colors, dim);
+        self.n_bars = self.bars.len();
+        if let Some(matches) = scene.matches {
+            self.bars.clear();
+            layout::match_bars(scene.store, matches, scene.rows, scene.places, visible, &key.frame, &mut self.bars);
+            self.add(painter, &mut mesh, key, scene, &colors, false);
+        }
+        self.mesh = Arc::new(mesh);
+    }
+
+    /// Adds the bars to the mesh, and labels where there is room. Dimmed bars have none.
+    fn add(&mut self, painter: &Painter, mesh: &mut Mesh, key: &Key, scene: &Scene<'_>, colors: &Colors, dim: bool) {
+        let top = key.body.top() - key.scroll;
+        let pixel = 1.0 / key.frame.pixels_per_point;
+        for bar in &self.bars {
+            let y = top + bar.y;
+            let quiet = colors.is_quiet(bar);
+            let (inset, height) = if quiet {
+                ((metrics::LANE_H - metrics::QUIET_H) / 2.0, metrics::QUIET_H)
+            } else {
+                (0.0, metrics::LANE_H - pixel)
+            };
+            // A gap after wide slices, so that two of one colour stay two.
+            let gap = if bar.x1 - bar.x0 > 3.0 { pixel } else { 0.0 };
+            let rect = Rect::from_min_max(pos2(bar.x0, y + inset), pos2(bar.x1 - gap, y + inset + height));
+            let fill = colors.of(bar, dim);
+            mesh.add_colored_rect(rect, fill);
+            let room = bar.x1 - bar.x0 - 2.0 * metrics::GAP;
+            let labelled = bar.count == 1 && !quiet && !dim && self.labels.len() < MAX_LABELS;
+            if labelled && bar.x1 - bar.x0 >= metrics::LABEL_MIN_W {
+                let full = bar_name(scene.store, bar);
+                if let Some(text) = fitted(painter, full, room) {
+                    let pos = pos2(bar.x0 + metrics::GAP, y + (metrics::LANE_H - metrics::TEXT_SMALL) / 2.0 - 1.5);
+                    self.labels.push(Label { pos, text, color: on_fill(fill) });
+                }
+            }
+        }
+    }
+}
+
+/// The font of labels on slices.
+pub fn label_font() -> FontId {
+    FontId::proportional(metrics::TEXT_SMALL)
+}
+
+fn bar_name<'a>(store: &'a Store, bar: &Bar) -> &'a str {
+    match store.nodes().get(bar.node as usize) {
+        Some(node) => &node.name,
+        None => store.sites().get(bar.site as usize).map_or("?", |s| &s.name),
+    }
+}
+
+/// A name cut to `room` points: whole, or its last part (`MatMul` of `layer1/MatMul`), or the beginning of that.
+pub fn fitted(painter: &Painter, full: &str, room: f32) -> Option<String> {
+    let width = |text: &str| painter.layout_no_wrap(text.to_owned(), label_font(), Color32::WHITE).size().x;
+    if width(full) <= room {
+        return Some(full.to_owned());
+    }
+    let leaf = full.rsplit('/').next().unwrap_or(full);
+    if leaf.len() < full.len() && width(leaf) <= room {
+        return Some(leaf.to_owned());
+    }
+    let galley = painter.layout_no_wrap(leaf.to_owned(), label_font(), Color32::WHITE);
+    let row = galley.rows.first()?;
+    let dots = metrics::TEXT_SMALL * 0.75;
+    let n = row.glyphs.iter().take_while(|g| g.max_x() <= room - dots).count();
+    (n >= 2).then(|| leaf.chars().take(n).chain(['…']).collect())
+}
+
+/// Every second track on a ground of its own, so that lanes read as belonging together.
+fn lane_grounds(mesh: &mut Mesh, scene: &Scene<'_>, visible: Range<usize>, key: &Key) {
+    let top = key.body.top() - key.scroll;
+    for i in visible {
+        if let Row::Track { .. } | Row::Counter { .. } = scene.rows.rows[i] {
+            let place = scene.places[i];
+            let rect =
+                Rect::from_min_size(pos2(key.body.left(), top + place.top), vec2(key.body.width(), place.height));
+            mesh.add_colored_rect(rect, scene.palette.stripe);
+        }
+    }
+}
+
+/// The colours of slices, worked out once per picture.
+struct Colors {
+    by: ColorBy,
+    sites: Vec<(Color32, bool)>,
+    fills: Vec<Color32>,
+    ground: Color32,
+    quiet: Color32,
+}
+
+impl Colors {
+    fn new(store: &Store, palette: &Palette, by: ColorBy) -> Self {
+        let of_site = |s: &profiler::SiteInfo| {
+            let quiet = layout::is_quiet(s.category);
+            // A step covers everything below it: it stays in the background.
+            let fill = match s.category {
+                Category::Step => mix(palette.stripe, palette.aggregate, 0.5),
+                _ => palette.fill_of_name(&s.name),
+            };
+            (fill, quiet)
+        };
+        Self {
+            by,
+            sites: store.sites().iter().map(of_site).collect(),
+            fills: (0..12).map(|i| palette.fill(i)).collect(),
+            ground: palette.stripe,
+            quiet: mix(palette.stripe, palette.aggregate, 0.4),
+        }
+    }
+
+    fn is_quiet(&self, bar: &Bar) -> bool {
+        self.sites.get(bar.site as usize).is_some_and(|s| s.1)
+    }
+
+    fn of(&self, bar: &Bar, dim: bool) -> Color32 {
+        let full = match self.by {
+            _ if self.is_quiet(bar) => self.quiet,
+            ColorBy::Op => self.sites.get(bar.site as usize).map_or(self.quiet, |s| s.0),
+            ColorBy::Track => self.fills[bar.track as usize % self.fills.len()],
+            ColorBy::Step => self.fills[bar.step as usize % self.fills.len()],
+        };
+        // Several slices, or one that is less than a pixel: as full as the time was busy, but never invisible.
+        let strength = 0.3 + 0.7 * bar.density;
+        let color = if bar.density < 1.0 { mix(self.ground, full, strength) } else { full };
+        if dim { mix(self.ground, color, 0.22) } else { color }
+    }
+}

@@ -1,0 +1,286 @@
+//! What the user did to the timeline, as commands on its state. No egui: each gesture is tested as a command.
+
+use super::{
+    find,
+    model::Folding,
+    viewport::{Eased, Viewport},
+};
+use profiler::{SliceId, SliceRef, Store};
+use std::{ops::Range, sync::Arc};
+
+/// What gives a slice its colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ColorBy {
+    /// Its op type or name: the same colour in every session.
+    #[default]
+    Op,
+    /// Its track.
+    Track,
+    /// Its step.
+    Step,
+}
+
+impl ColorBy {
+    /// Every choice, in order.
+    pub const ALL: [Self; 3] = [Self::Op, Self::Track, Self::Step];
+
+    /// What to call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Op => "op",
+            Self::Track => "track",
+            Self::Step => "step",
+        }
+    }
+}
+
+/// How much of a live trace is shown while following it, at first.
+pub const FOLLOW_NS: i64 = 250_000_000;
+
+/// One act of the user.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Shows `factor` times as much; the time at `at` (0 left, 1 right) stays.
+    Zoom {
+        /// Below 1 zooms in.
+        factor: f64,
+        /// Where, as a share of the width.
+        at: f64,
+    },
+    /// Moves by a share of the width, smoothly.
+    Pan(f64),
+    /// Moves by ns, at once: the pointer drags.
+    Drag(i64),
+    /// Shows from here on, at once: the minimap.
+    CentreOn(i64),
+    /// Scrolls the rows by points, down when positive.
+    Scroll(f32),
+    /// Shows the selected slice or range; everything if there is none.
+    Fit,
+    /// Shows everything.
+    Whole,
+    /// Shows this range.
+    Show(Range<i64>),
+    /// Selects a slice, or none.
+    Select(Option<SliceId>),
+    /// Selects a slice and brings it into view.
+    Reveal(SliceId),
+    /// Selects a range of time, or none.
+    SelectRange(Option<Range<i64>>),
+    /// Selects the next or previous slice of the same name.
+    SameName {
+        /// To the right.
+        forward: bool,
+    },
+    /// Follows a live trace, or stops.
+    ToggleFollow,
+    /// Colours slices by this.
+    ColorBy(ColorBy),
+    /// Folds or unfolds a track.
+    ToggleTrack(u32),
+    /// Folds or unfolds a process.
+    ToggleProcess(u32),
+    /// Hides a track.
+    HideTrack(u32),
+    /// Shows all hidden tracks.
+    ShowHidden,
+    /// Puts the cursor into the search box.
+    FocusSearch,
+    /// Selects everything that has the selected slice's node.
+    SelectNode(Option<Arc<str>>),
+}
+
+/// The timeline's state for one trace.
+#[derive(Debug)]
+pub struct State {
+    /// What is shown.
+    pub eased: Eased,
+    /// Whether the view keeps up with a live trace.
+    pub follow: bool,
+    /// Scrolled down by this much, points.
+    pub scroll: f32,
+    /// The selected slice.
+    pub selected: Option<SliceId>,
+    /// The selected range.
+    pub range: Option<Range<i64>>,
+    /// What is folded and hidden.
+    pub folding: Folding,
+    /// What gives colours.
+    pub color_by: ColorBy,
+    /// A slice whose row is to be scrolled into sight in the next layout.
+    pub scroll_to: Option<SliceId>,
+    /// What a key could not do, until the next act: "no further slice with this name".
+    pub notice: Option<&'static str>,
+}
+
+impl State {
+    /// Everything of a finished trace; the end of a live one, following it.
+    pub fn new(store: &Store, trace: &Range<i64>) -> Self {
+        let mut view = Viewport::whole(trace);
+        let follow = store.is_live();
+        if follow && view.ns() > FOLLOW_NS {
+            view = Viewport { start: trace.end - FOLLOW_NS, end: trace.end };
+        }
+        Self {
+            eased: Eased::at(view),
+            follow,
+            scroll: 0.0,
+            selected: None,
+            range: None,
+            folding: Folding::default(),
+            color_by: ColorBy::default(),
+            scroll_to: None,
+            notice: None,
+        }
+    }
+
+    /// Carries out a command. `trace` is all there is to show, `now` the frame's clock in seconds.
+    pub fn apply(&mut self, command: Command, store: &Store, trace: &Range<i64>, now: f64) {
+        self.notice = None;
+        let target = self.eased.target();
+        match command {
+            Command::Zoom { factor, at } => {
+                let at = if self.follow { 1.0 } else { at };
+                self.eased.glide(target.zoomed(factor, at, trace), now);
+            }
+            Command::Pan(share) => self.go(target.panned(share, trace), now),
+            Command::Drag(ns) => {
+                self.follow = false;
+                self.eased.jump(target.moved(ns, trace));
+            }
+            Command::CentreOn(time) => {
+                self.follow = false;
+                let start = time.saturating_sub(target.ns() / 2);
+                self.eased.jump(Viewport { start, end: start.saturating_add(target.ns()) }.clamped(trace));
+            }
+            Command::Scroll(points) => self.scroll += points,
+            Command::Fit => self.go(self.fit_target(store, trace), now),
+            Command::Whole => self.go(Viewport::whole(trace), now),
+            Command::Show(range) => self.go(Viewport::fitted(&range, trace), now),
+            Command::Select(id) => self.selected = id,
+            Command::Reveal(id) => self.reveal(id, store, trace, now),
+            Command::SelectRange(range) => self.range = range.filter(|r| r.start < r.end),
+            Command::SameName { forward } => {
+                let current = self.slice(store);
+                match current.and_then(|s| find::same_name(store, &s, forward)) {
+                    Some(next) => self.reveal(next.id, store, trace, now),
+                    None if current.is_some() => self.notice = Some("no further slice with this name"),
+                    None => self.notice = Some("select a slice first"),
+                }
+            }
+            Command::ToggleFollow => self.toggle_follow(store, trace),
+            Command::ColorBy(by) => self.color_by = by,
+            Command::ToggleTrack(track) => self.folding.toggle_track(track),
+            Command::ToggleProcess(process) => self.folding.toggle_process(process),
+            Command::HideTrack(track) => self.folding.hide(track),
+            Command::ShowHidden => self.folding.show_all(),
+            // These act on the panel's widgets and on the window's selection, not on this state.
+            Command::FocusSearch | Command::SelectNode(_) => {}
+        }
+    }
+
+    /// The selected slice, while the store has it.
+    pub fn slice(&self, store: &Store) -> Option<SliceRef> {
+        store.slice(self.selected?)
+    }
+
+    /// Keeps the view at the end of a live trace.
+    pub fn keep_up(&mut self, trace: &Range<i64>, now: f64) {
+        if self.follow {
+            // A change of zoom goes on; only the end moves.
+            if self.eased.is_moving(now) {
+                self.eased.glide(self.eased.target().ending_at(trace.end), now);
+            } else {
+                self.eased.jump(self.eased.target().ending_at(trace.end));
+            }
+        }
+    }
+
+    fn go(&mut self, target: Viewport, now: f64) {
+        self.follow = false;
+        self.eased.glide(target, now);
+    }
+
+    fn fit_target(&self, store: &Store, trace: &Range<i64>) -> Viewport {
+        let selected = self.slice(store).map(|s| s.start..s.end).or_else(|| self.range.clone());
+        selected.map_or_else(|| Viewport::whole(trace), |range| Viewport::fitted(&range, trace))
+    }
+
+    fn reveal(&mut self, id: SliceId, store: &Store, trace: &Range<i64>, now: f64) {
+        let Some(slice) = store.slice(id) else {
+            self.notice = Some("that slice is no longer in memory");
+            return;
+        };
+        self.selected = Some(id);
+        self.scroll_to = Some(id);
+        if let Some(track) = store.tracks().get(id.track as usize) {
+            self.folding.reveal(id.track, track.process);
+        }
+        let target = self.eased.target().revealing(&(slice.start..slice.end), trace);
+        if target != self.eased.target() {
+            self.go(target, now);
+        }
+    }
+
+    fn toggle_follow(&mut self, store: &Store, trace: &Range<i64>) {
+        self.follow = !self.follow && store.is_live();
+        if self.follow {
+            let len = self.eased.target().ns().min(FOLLOW_NS);
+            self.eased.jump(Viewport { start: trace.end - len, end: trace.end });
+        } else if !store.is_live() {
+            self.notice = Some("the trace is finished: nothing to follow");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::testing::demo;
+
+    /// Applies commands 1 s apart to a timeline of three steps; gives back the view's `start..end` in µs.
+    fn check(commands: &[Command]) -> (State, String) {
+        let store = demo(3);
+        let trace = store.range();
+        let mut state = State::new(&store, &trace);
+        for (i, command) in commands.iter().enumerate() {
+            state.apply(command.clone(), &store, &trace, i as f64);
+        }
+        let view = state.eased.target();
+        let text = format!("{}..{}", view.start / 1_000, view.end / 1_000);
+        (state, text)
+    }
+
+    #[test]
+    fn the_keys_of_a_session() {
+        assert_eq!(check(&[]).1, "4..303");
+        assert_eq!(check(&[Command::Zoom { factor: 0.5, at: 0.0 }]).1, "4..154");
+        assert_eq!(check(&[Command::Zoom { factor: 0.5, at: 1.0 }]).1, "154..303");
+        assert_eq!(check(&[Command::Zoom { factor: 0.5, at: 0.0 }, Command::Pan(0.5)]).1, "79..228");
+        assert_eq!(check(&[Command::Zoom { factor: 0.1, at: 0.5 }, Command::Whole]).1, "4..303");
+        assert_eq!(check(&[Command::Show(100_000..200_000)]).1, "90..210");
+        assert_eq!(check(&[Command::SelectRange(Some(100_000..110_000)), Command::Fit]).1, "99..111");
+        assert_eq!(check(&[Command::Zoom { factor: 0.1, at: 0.5 }, Command::Drag(-1 << 40)]).1, "4..34");
+    }
+
+    #[test]
+    fn walking_over_slices_of_a_name() {
+        let store = demo(3);
+        let add = find::first_of_node(&store, "layer1/Add", 0).unwrap();
+        let next = Command::SameName { forward: true };
+        let zoom = Command::Show(70_000..82_000);
+        let (state, view) = check(&[zoom, Command::Select(Some(add.id)), next.clone()]);
+        assert_eq!(state.slice(&store).unwrap().start, 172_000);
+        assert_eq!(view, "168..183", "centred on it at the same zoom");
+        assert_eq!(state.scroll_to, state.selected);
+        let (state, _) = check(&[Command::Select(Some(add.id)), next.clone(), next.clone(), next.clone()]);
+        assert_eq!(state.notice, Some("no further slice with this name"));
+        assert_eq!(check(&[next]).0.notice, Some("select a slice first"));
+    }
+
+    #[test]
+    fn an_empty_range_is_none() {
+        assert_eq!(check(&[Command::SelectRange(Some(5..5))]).0.range, None);
+        assert!(check(&[Command::ToggleFollow]).0.notice.is_some());
+    }
+}

@@ -1,0 +1,227 @@
+//! The panel driven as a user and an assistive tool do: keys and clicks in, the accessibility tree out.
+
+use super::{TimelineView, testing::demo};
+use crate::{
+    Data, Selection, View, ViewKind,
+    theme::{self, metrics},
+};
+use egui::{Key, Pos2, pos2, vec2};
+use egui_kittest::{
+    Harness,
+    kittest::{NodeT as _, Queryable as _},
+};
+use std::time::Duration;
+
+struct State {
+    view: TimelineView,
+    data: Data,
+    selection: Selection,
+}
+
+fn harness(store: profiler::Store) -> Harness<'static, State> {
+    let state = State {
+        view: TimelineView::default(),
+        data: Data::default().with_trace("demo", store),
+        selection: Selection::default(),
+    };
+    let mut installed = false;
+    let mut harness = Harness::builder().with_size(vec2(1200.0, 700.0)).with_step_dt(0.2).build_ui_state(
+        move |ui, state: &mut State| {
+            if !std::mem::replace(&mut installed, true) {
+                theme::install(ui.ctx());
+            }
+            state.view.ui(ui, &state.data, &mut state.selection);
+        },
+        state,
+    );
+    harness.run_steps(3);
+    harness
+}
+
+fn label(harness: &Harness<'_, State>) -> String {
+    harness.get_by_label_contains("Timeline: ").accesskit_node().label().unwrap_or_default()
+}
+
+fn press(harness: &mut Harness<'_, State>, key: Key) {
+    harness.key_press(key);
+    harness.run_steps(3);
+}
+
+/// Waits until the analysis thread has said what the closure looks for.
+fn wait_for(harness: &mut Harness<'_, State>, what: &str) {
+    for _ in 0..500 {
+        if harness.query_all_by_label_contains(what).next().is_some() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+        harness.run_steps(1);
+    }
+    let labels = harness.query_all_by_label_contains("").filter_map(|n| n.accesskit_node().label()).collect::<Vec<_>>();
+    panic!("never shown: {what}, but {labels:?}");
+}
+
+/// The screen place of a time in a lane, from where the panel drew it.
+fn place(harness: &Harness<'_, State>, time: i64, track: u32, lane: u32) -> Pos2 {
+    let view = &harness.state().view;
+    let area = harness.get_by_label_contains("Timeline: ").rect();
+    let areas = super::canvas::areas(area);
+    let state = view.state.as_ref().unwrap();
+    let shown = state.eased.target();
+    let x = super::viewport::Scale::new(shown, areas.body.left(), areas.body.width()).x_from_time(time);
+    pos2(x, areas.body.top() - state.scroll + view.canvas.lane_middle(track, lane).unwrap())
+}
+
+fn click(harness: &mut Harness<'_, State>, at: Pos2) {
+    harness.hover_at(at);
+    harness.run_steps(1);
+    harness.drag_at(at);
+    harness.run_steps(1);
+    harness.drop_at(at);
+    harness.run_steps(3);
+}
+
+#[test]
+fn keys_zoom_and_move_the_view() {
+    let mut harness = harness(demo(3));
+    assert_eq!(label(&harness), "Timeline: 3 tracks, 21 slices, view 4 µs to 303 µs");
+    press(&mut harness, Key::W);
+    assert_eq!(label(&harness), "Timeline: 3 tracks, 21 slices, view 43.0 µs to 264.9 µs");
+    press(&mut harness, Key::D);
+    assert_eq!(label(&harness), "Timeline: 3 tracks, 21 slices, view 81.8 µs to 303.7 µs");
+    press(&mut harness, Key::ArrowLeft);
+    assert_eq!(label(&harness), "Timeline: 3 tracks, 21 slices, view 37.5 µs to 259.3 µs");
+    press(&mut harness, Key::Num0);
+    assert_eq!(label(&harness), "Timeline: 3 tracks, 21 slices, view 4 µs to 303 µs");
+}
+
+#[test]
+fn a_click_selects_a_slice_and_the_details_are_exact() {
+    let mut harness = harness(demo(3));
+    let at = place(&harness, 172_500, 2, 0);
+    click(&mut harness, at);
+    for text in ["layer1/Add", "8.00 µs (8,000 ns)", "172 µs (172,000 ns)", "layer1/MatMul, 2.00 µs before"] {
+        assert!(harness.query_all_by_label(text).next().is_some(), "{text}");
+    }
+    assert_eq!(harness.state().selection.node.get().map(|n| &**n), Some("layer1/Add"), "told to the graph");
+    press(&mut harness, Key::Period);
+    assert!(harness.query_all_by_label("272 µs (272,000 ns)").next().is_some(), "the next of this name");
+    press(&mut harness, Key::F);
+    assert_eq!(label(&harness), "Timeline: 3 tracks, 21 slices, view 271.20 µs to 280.80 µs");
+    harness.get_by_label("layer1/MatMul, 2.00 µs before").click();
+    harness.run_steps(3);
+    assert!(harness.query_all_by_label("220 µs (220,000 ns)").next().is_some(), "went to the predecessor");
+    press(&mut harness, Key::Escape);
+    assert!(harness.query_all_by_label("220 µs (220,000 ns)").next().is_none());
+}
+
+#[test]
+fn links_lead_to_the_graph() {
+    let mut harness = harness(demo(3));
+    let at = place(&harness, 50_000, 1, 0);
+    click(&mut harness, at);
+    harness.get_by_label("graph").click();
+    harness.run_steps(2);
+    assert_eq!(harness.state_mut().selection.take_show(), Some(ViewKind::Graph));
+    assert_eq!(harness.state().selection.node.get().map(|n| &**n), Some("layer1/MatMul"));
+}
+
+#[test]
+fn a_range_gives_its_statistics() {
+    let mut harness = harness(demo(5));
+    let range = 100_000..300_000;
+    let (from, to) = (place(&harness, range.start, 0, 0), place(&harness, range.end, 0, 0));
+    let state = harness.state();
+    let expected = {
+        let store = &state.data.traces[0].store;
+        let slices = store.tracks().iter().flat_map(|t| &t.lanes).flat_map(|l| l.slices(&(i64::MIN..i64::MAX)));
+        let slices: Vec<_> = slices.filter(|s| s.start < range.end && s.end > range.start).collect();
+        let ops: Vec<_> = slices.iter().filter(|s| store.category(s) == profiler::Category::Op).collect();
+        let total: i64 = ops.iter().map(|s| s.end.min(range.end) - s.start.max(range.start)).sum();
+        (slices.len(), ops.len(), total)
+    };
+    assert_eq!(expected, (14, 6, 142_000));
+    let y = harness.get_by_label_contains("Timeline: ").rect().top() + metrics::MINIMAP_H + metrics::PAD;
+    let on_ruler = |at: Pos2| pos2(at.x, y);
+    harness.hover_at(on_ruler(from));
+    harness.run_steps(1);
+    harness.drag_at(on_ruler(from));
+    harness.run_steps(1);
+    for at in [from + vec2(20.0, 0.0), to] {
+        harness.hover_at(on_ruler(at));
+        harness.run_steps(1);
+    }
+    harness.drop_at(on_ruler(to));
+    harness.run_steps(3);
+    wait_for(&mut harness, "14 slices, 6 ops taking 142 µs");
+    let picked = harness.state().selection.time.get().unwrap().ns.clone();
+    assert!((picked.start - range.start).abs() < 1_000 && (picked.end - range.end).abs() < 1_000, "{picked:?}");
+}
+
+#[test]
+fn a_search_finds_and_walks() {
+    let mut harness = harness(demo(3));
+    press(&mut harness, Key::Slash);
+    harness.get_by_label("Search slices").type_text("add");
+    harness.run_steps(2);
+    wait_for(&mut harness, "3 matches");
+    press(&mut harness, Key::Enter);
+    assert!(harness.query_all_by_label("72.0 µs (72,000 ns)").next().is_some());
+    press(&mut harness, Key::Enter);
+    assert!(harness.query_all_by_label("172 µs (172,000 ns)").next().is_some());
+    assert_eq!(label(&harness), "Timeline: 3 tracks, 21 slices, view 4 µs to 303 µs", "keys typed are no shortcuts");
+}
+
+#[test]
+fn what_the_graph_picks_is_shown() {
+    let mut harness = harness(demo(3));
+    press(&mut harness, Key::W);
+    press(&mut harness, Key::W);
+    harness.state_mut().selection.node.set(ViewKind::Graph, Some("layer2".into()));
+    harness.run_steps(3);
+    let query = {
+        let s = harness.state();
+        s.view.query(&s.selection)
+    };
+    assert_eq!(query.node.as_deref(), Some("layer2"));
+    harness.state_mut().selection.slice.set(ViewKind::Ops, None);
+    let store = demo(3);
+    let id = super::find::first_of_node(&store, "layer1/MatMul", 200_000).unwrap().id;
+    harness.state_mut().selection.slice.set(ViewKind::Ops, Some(crate::selection::SlicePick { trace_idx: 0, id }));
+    harness.run_steps(3);
+    assert!(harness.query_all_by_label("220 µs (220,000 ns)").next().is_some());
+}
+
+#[test]
+fn tracks_fold_and_hidden_ones_are_counted() {
+    let mut harness = harness(demo(3));
+    harness.get_by_label_contains("Track worker 10").click();
+    harness.run_steps(2);
+    assert!(
+        harness
+            .query_by_label_contains("Track worker 10")
+            .unwrap()
+            .accesskit_node()
+            .label()
+            .unwrap()
+            .ends_with(", folded")
+    );
+    harness.get_by_label_contains("Track main").click_secondary();
+    harness.run_steps(2);
+    harness.get_by_label("Hide track").click();
+    harness.run_steps(4);
+    harness.get_by_label("1 track hidden: show").click();
+    harness.run_steps(4);
+    assert!(harness.query_by_label_contains("Track main").is_some());
+}
+
+#[test]
+fn empty_and_tiny_traces_say_so() {
+    let empty = harness(profiler::Store::new());
+    assert!(empty.query_by_label("The trace is empty").is_some());
+    let mut one = harness(super::testing::one_track(vec![super::testing::slice(0, 1, 1, 0, 0)]));
+    assert_eq!(label(&one), "Timeline: 1 track, 1 slice, view -10 ns to 11 ns");
+    for key in [Key::W, Key::W, Key::S, Key::S, Key::S, Key::F, Key::L, Key::Period] {
+        press(&mut one, key);
+    }
+    assert!(label(&one).starts_with("Timeline: 1 track, 1 slice, view"));
+}
