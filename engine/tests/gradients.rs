@@ -1,8 +1,8 @@
 //! Every gradient against central differences in f64, first and second order, through the executor.
 
-use stepscope_engine::gradients::{GradientError, gradients};
-use stepscope_engine::graph::{Attr, NodeBuilder};
-use stepscope_engine::{DType, Graph, Output, PartialShape, Session, SessionOptions, Tensor};
+use engine::gradients::{GradientError, gradients};
+use engine::graph::{Attr, NodeBuilder};
+use engine::{DType, Graph, Output, PartialShape, Session, SessionOptions, Tensor};
 
 /// Builds an output out of the placeholders.
 type Build = fn(&Graph, &[Output]) -> Output;
