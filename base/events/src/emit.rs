@@ -74,7 +74,7 @@ impl Local {
     #[inline(never)]
     fn refill(&self, n: u64) -> bool {
         let Some(header) = self.header() else {
-            LOST.fetch_add(1, Ordering::Relaxed);
+            count_lost();
             return false;
         };
         let (head, capacity) = (self.head.get(), self.mask.get() + 1);
@@ -85,10 +85,7 @@ impl Local {
             return true;
         }
         let dropped = header.producer.dropped.load(Ordering::Relaxed);
-        header
-            .producer
-            .dropped
-            .store(dropped + n, Ordering::Relaxed);
+        header.producer.dropped.store(dropped + n, Ordering::Relaxed);
         false
     }
 
@@ -121,11 +118,7 @@ impl Local {
     fn push_slice(&self, depth: u32, end: u64, record: Record) {
         let ticks = end.saturating_sub(record.begin);
         let site = SiteId::from_bits(record.site);
-        let slice = Record {
-            site: site_word(Kind::Slice, depth, site),
-            dur: ticks as u32,
-            ..record
-        };
+        let slice = Record { site: site_word(Kind::Slice, depth, site), dur: ticks as u32, ..record };
         if ticks < u64::from(u32::MAX) {
             self.push(slice);
         } else {
@@ -140,22 +133,8 @@ impl Local {
         if self.has_room(2) {
             let head = self.head.get();
             let site = site_word(Kind::LongSlice, slice.depth(), slice.site_id());
-            self.put(
-                Record {
-                    site,
-                    dur: 0,
-                    arg: ticks,
-                    ..slice
-                },
-                head,
-            );
-            self.put(
-                Record {
-                    dur: u32::MAX,
-                    ..slice
-                },
-                head + 1,
-            );
+            self.put(Record { site, dur: 0, arg: ticks, ..slice }, head);
+            self.put(Record { dur: u32::MAX, ..slice }, head + 1);
             self.publish(head + 2);
         }
     }
@@ -190,12 +169,9 @@ impl Local {
         self.depth.set(0);
         self.head.set(0);
         self.limit.set(ring.map_or(0, |r| u64::from(r.capacity())));
-        self.mask
-            .set(ring.map_or(0, |r| u64::from(r.capacity()) - 1));
-        self.header
-            .set(ring.map_or(std::ptr::null(), |r| std::ptr::from_ref(r.header())));
-        self.slots
-            .set(ring.map_or(std::ptr::null(), RingFile::slots));
+        self.mask.set(ring.map_or(0, |r| u64::from(r.capacity()) - 1));
+        self.header.set(ring.map_or(std::ptr::null(), |r| std::ptr::from_ref(r.header())));
+        self.slots.set(ring.map_or(std::ptr::null(), RingFile::slots));
         self.generation.set(generation);
     }
 }
@@ -226,12 +202,17 @@ pub(crate) fn with_session<R>(generation: u32, f: impl FnOnce(&Local) -> R) -> O
     LOCAL.with(|local| (local.generation.get() == generation).then(|| f(local)))
 }
 
+/// Counts an event that reaches no ring.
+pub(crate) fn count_lost() {
+    LOST.fetch_add(1, Ordering::Relaxed);
+}
+
 /// The thread's first event in a session.
 #[cold]
 #[inline(never)]
 fn begin(local: &Local, state: u32) -> bool {
     if local.generation.get() == ENDED {
-        LOST.fetch_add(1, Ordering::Relaxed);
+        count_lost();
         return false;
     }
     crate::session::with_thread_ring(state, |ring| local.attach(state, ring))
@@ -249,14 +230,7 @@ pub fn is_on() -> bool {
 #[inline]
 pub fn emit_slice(begin: u64, end: u64, site: SiteId, node: NodeId, correlation: u32, arg: u64) {
     with_local(|local, _| {
-        let record = Record {
-            begin,
-            dur: 0,
-            site: site.get(),
-            node: node.get(),
-            correlation,
-            arg,
-        };
+        let record = Record { begin, dur: 0, site: site.get(), node: node.get(), correlation, arg };
         local.push_slice(local.depth.get(), end, record);
     });
 }
@@ -304,21 +278,8 @@ impl SliceGuard {
     #[inline]
     fn end(&self, end: u64) {
         with_session(self.generation, |local| {
-            let Self {
-                begin,
-                node,
-                correlation,
-                arg,
-                ..
-            } = *self;
-            let record = Record {
-                begin,
-                dur: 0,
-                site: self.site.get(),
-                node: node.get(),
-                correlation,
-                arg,
-            };
+            let Self { begin, node, correlation, arg, .. } = *self;
+            let record = Record { begin, dur: 0, site: self.site.get(), node: node.get(), correlation, arg };
             local.push_slice(self.depth, end, record);
             local.leave(self.depth);
         });
@@ -343,11 +304,7 @@ pub fn slice(site: SiteId) -> SliceGuard {
 /// As [`slice`], for a node.
 #[inline]
 pub fn slice_of(site: SiteId, node: NodeId) -> SliceGuard {
-    if is_on() {
-        open(clock::now(), site, node)
-    } else {
-        SliceGuard::INACTIVE
-    }
+    if is_on() { open(clock::now(), site, node) } else { SliceGuard::INACTIVE }
 }
 
 /// Begins a slice at a given time, visible to other processes while it runs.
@@ -355,16 +312,7 @@ pub fn slice_of(site: SiteId, node: NodeId) -> SliceGuard {
 pub fn open(begin: u64, site: SiteId, node: NodeId) -> SliceGuard {
     with_local(|local, generation| {
         let depth = local.enter(begin, site, node);
-        SliceGuard {
-            begin,
-            generation,
-            depth,
-            site,
-            node,
-            correlation: 0,
-            arg: 0,
-            not_send: PhantomData,
-        }
+        SliceGuard { begin, generation, depth, site, node, correlation: 0, arg: 0, not_send: PhantomData }
     })
     .unwrap_or(SliceGuard::INACTIVE)
 }
@@ -385,14 +333,7 @@ pub fn emit_close(mut guard: SliceGuard, end: u64, correlation: u32, arg: u64) {
 fn point(kind: Kind, site: SiteId, node: NodeId, correlation: u32, arg: u64) {
     with_local(|local, _| {
         let site = site_word(kind, local.depth.get(), site);
-        local.push(Record {
-            begin: clock::now(),
-            dur: 0,
-            site,
-            node: node.get(),
-            correlation,
-            arg,
-        });
+        local.push(Record { begin: clock::now(), dur: 0, site, node: node.get(), correlation, arg });
     });
 }
 

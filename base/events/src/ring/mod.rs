@@ -43,8 +43,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"STPRING1");
 pub(crate) const HEADER_BYTES: usize = 4096;
-/// The largest capacity that a reader accepts and a producer makes: 2^24 records, 512 MiB.
-pub const MAX_RECORDS: u32 = 1 << 24;
+/// The largest capacity that a reader accepts and a producer makes: 2^22 records, 128 MiB.
+pub const MAX_RECORDS: u32 = 1 << 22;
 /// Depths that the open-slice table shows.
 pub const OPEN_DEPTHS: usize = 64;
 const NAME_BYTES: usize = 64;
@@ -108,8 +108,7 @@ impl OpenEntry {
         // A reader that sees any of the new fields must not see the old number on both sides.
         std::sync::atomic::fence(Ordering::Release);
         self.begin.store(begin, Ordering::Relaxed);
-        self.site_node
-            .store(u64::from(node) << 32 | u64::from(site), Ordering::Relaxed);
+        self.site_node.store(u64::from(node) << 32 | u64::from(site), Ordering::Relaxed);
         self.seq.store(seq + 2, Ordering::Release);
     }
 
@@ -123,10 +122,7 @@ impl OpenEntry {
     /// The running slice (begin, site, node); `None` when there is none or it changed during the look.
     fn get(&self) -> Option<(u64, u32, u32)> {
         let seq = self.seq.load(Ordering::Acquire);
-        let (begin, site_node) = (
-            self.begin.load(Ordering::Relaxed),
-            self.site_node.load(Ordering::Relaxed),
-        );
+        let (begin, site_node) = (self.begin.load(Ordering::Relaxed), self.site_node.load(Ordering::Relaxed));
         std::sync::atomic::fence(Ordering::Acquire);
         let same = self.seq.load(Ordering::Relaxed) == seq;
         (seq & 3 == 2 && same).then_some((begin, site_node as u32, (site_node >> 32) as u32))
@@ -160,9 +156,6 @@ pub fn path(trace_dir: &Path, pid: u32, ring: u32) -> PathBuf {
 /// The process and number of a ring, from its file's name; `None` for other files.
 #[must_use]
 pub fn parse_file_name(name: &str) -> Option<(u32, u32)> {
-    let (pid, ring) = name
-        .strip_prefix("ring-")?
-        .strip_suffix(".ring")?
-        .split_once('-')?;
+    let (pid, ring) = name.strip_prefix("ring-")?.strip_suffix(".ring")?.split_once('-')?;
     Some((pid.parse().ok()?, ring.parse().ok()?))
 }
