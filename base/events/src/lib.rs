@@ -24,6 +24,9 @@
 //! A forked child shares the parent's ring mappings but not its ring positions, so recording is switched off
 //! in the child; a child that `exec`s a program may record as itself.
 
+#[cfg(not(all(unix, target_endian = "little")))]
+compile_error!("events needs a little-endian Unix");
+
 pub mod clock;
 pub mod control;
 pub mod emit;

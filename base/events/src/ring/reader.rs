@@ -294,7 +294,7 @@ pub fn peek(path: &Path) -> Result<Peek, RingError> {
     let word = |at: usize| page[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
     let info = parse_fixed(&std::array::from_fn(|i| word(8 * i)), file.metadata()?.len())?;
     let (head, tail) = (word(128), word(256));
-    let open = (0..OPEN_DEPTHS).map(|depth| (depth, 384 + 32 * depth)).filter(|&(_, at)| word(at) & 3 == 2);
+    let open = (0..OPEN_DEPTHS).map(|depth| (depth, 384 + 32 * depth)).filter(|&(_, at)| word(at) != 0);
     let open = open.map(|(depth, at)| {
         let site_node = word(at + 16);
         open_slice((word(at + 8), site_node as u32, (site_node >> 32) as u32), depth as u32)
