@@ -1,10 +1,21 @@
 //! The window: options, start, and one frame.
 
 use crate::{
-    Selection, Theme, View, ViewKind, graph::GraphView, histograms::HistogramsView, loader::Loader, ops::OpsView,
-    scalars::ScalarsView, theme, timeline::TimelineView,
+    Data, Selection, Theme, View,
+    data::Status,
+    graph::GraphView,
+    histograms::HistogramsView,
+    loader::Loader,
+    ops::OpsView,
+    scalars::ScalarsView,
+    shell::{self, OpenDialog, ProblemsWindow, ShortcutsWindow, Tabs, TopBar, TopBarAction},
+    theme,
+    timeline::TimelineView,
 };
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+/// Commits within this time of each other share a frame.
+const FRAME_PAUSE: Duration = Duration::from_millis(20);
 
 /// How the window's pictures get to the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +61,7 @@ pub fn run(options: Options) -> Result<(), Error> {
         viewport: egui::ViewportBuilder::default()
             .with_title(&title)
             .with_app_id("stepscope")
+            .with_icon(shell::app_icon())
             .with_inner_size(theme::metrics::WINDOW_START)
             .with_min_inner_size(theme::metrics::WINDOW_MIN),
         renderer: match options.renderer {
@@ -65,10 +77,15 @@ pub fn run(options: Options) -> Result<(), Error> {
 
 /// The window's contents. Tests drive it without a window.
 pub struct App {
-    views: Vec<Box<dyn View>>,
+    tabs: Tabs,
     selection: Selection,
     loader: Loader,
-    active: ViewKind,
+    theme: Theme,
+    open: OpenDialog,
+    problems: ProblemsWindow,
+    shortcuts: ShortcutsWindow,
+    /// Whether the panel to start on was chosen: by what came first, or by the user.
+    has_started: bool,
     on_close: Option<Box<dyn FnOnce() + Send>>,
 }
 
@@ -76,23 +93,29 @@ impl App {
     /// Puts the theme into `ctx` and starts loading.
     pub fn new(ctx: &egui::Context, options: Options) -> Self {
         theme::install(ctx);
-        options.theme.unwrap_or_default().apply(ctx);
+        let theme = options.theme.unwrap_or_default();
+        theme.apply(ctx);
         let repaint = ctx.clone();
-        let loader = Loader::new(Arc::new(move || repaint.request_repaint()));
+        let mut loader = Loader::new(Arc::new(move || repaint.request_repaint_after(FRAME_PAUSE)));
         for path in options.paths {
             loader.open(path);
         }
+        let views: Vec<Box<dyn View>> = vec![
+            Box::new(ScalarsView::default()),
+            Box::new(HistogramsView::default()),
+            Box::new(GraphView::default()),
+            Box::new(TimelineView::default()),
+            Box::new(OpsView::default()),
+        ];
         Self {
-            views: vec![
-                Box::new(ScalarsView::default()),
-                Box::new(HistogramsView::default()),
-                Box::new(GraphView::default()),
-                Box::new(TimelineView::default()),
-                Box::new(OpsView::default()),
-            ],
+            tabs: Tabs::new(views),
             selection: Selection::default(),
             loader,
-            active: ViewKind::Scalars,
+            theme,
+            open: OpenDialog::default(),
+            problems: ProblemsWindow::default(),
+            shortcuts: ShortcutsWindow::default(),
+            has_started: false,
             on_close: options.on_close,
         }
     }
@@ -100,27 +123,100 @@ impl App {
     /// Shows one frame.
     pub fn ui(&mut self, ui: &mut egui::Ui) {
         let data = self.loader.frame();
-        egui::Panel::top("tabs").show(ui, |ui| {
-            ui.horizontal(|ui| {
-                for kind in ViewKind::ALL {
-                    ui.selectable_value(&mut self.active, kind, kind.title());
+        self.selection.runs.update(data.runs().map(|run| run.label));
+        self.keys(ui);
+        self.top_bar(ui, &data);
+        let is_empty = data.logdirs.is_empty() && data.traces.is_empty() && data.graphs.is_empty();
+        egui::CentralPanel::no_frame().show(ui, |ui| {
+            if is_empty {
+                ui.painter().rect_filled(ui.max_rect(), 0.0, theme::palette(ui).panel);
+                if shell::start_screen(ui, &data) {
+                    self.open.open();
                 }
-            });
-        });
-        egui::CentralPanel::default().show(ui, |ui| {
-            if let Some(view) = self.views.iter_mut().find(|view| view.kind() == self.active) {
-                view.ui(ui, &data, &mut self.selection);
+            } else {
+                self.start(&data);
+                self.tabs.ui(ui, &data, &mut self.selection);
             }
         });
         if let Some(kind) = self.selection.take_show() {
-            self.active = kind;
+            self.tabs.activate(kind);
         }
+        self.dialogs(ui, &data);
+    }
+
+    /// Brings the first panel that has something to show to the front, once.
+    fn start(&mut self, data: &Data) {
+        let is_loading = data.sources.iter().any(|s| s.status == Status::Loading);
+        if !self.has_started && !is_loading {
+            self.has_started = true;
+            self.tabs.activate(shell::first_panel(data));
+        }
+    }
+
+    fn top_bar(&mut self, ui: &mut egui::Ui, data: &Data) {
+        let bar = TopBar { data, theme: self.theme };
+        let panel = egui::Panel::top("top bar").exact_size(theme::metrics::TOP_BAR_H);
+        match panel.show(ui, |ui| bar.ui(ui)).inner {
+            Some(TopBarAction::Open) => self.open.open(),
+            Some(TopBarAction::Problems) => self.problems.is_open ^= true,
+            Some(TopBarAction::Help) => self.shortcuts.is_open ^= true,
+            Some(TopBarAction::NextTheme) => self.next_theme(ui),
+            None => {}
+        }
+    }
+
+    fn dialogs(&mut self, ui: &egui::Ui, data: &Data) {
+        self.problems.ui(ui.ctx(), data);
+        self.shortcuts.ui(ui.ctx(), &self.tabs.shortcuts());
+        for path in shell::drop_target(ui.ctx()) {
+            self.loader.open(path);
+        }
+        if let Some(path) = self.open.ui(ui.ctx()) {
+            self.loader.open(path);
+        }
+    }
+
+    fn keys(&mut self, ui: &egui::Ui) {
+        if ui.input_mut(|i| i.consume_key(egui::Modifiers::COMMAND, egui::Key::O)) {
+            self.open.open();
+        }
+        let is_help = |i: &egui::InputState| i.key_pressed(egui::Key::F1);
+        if ui.input(is_help) || (!ui.ctx().text_edit_focused() && ui.input(|i| i.key_pressed(egui::Key::Questionmark)))
+        {
+            self.shortcuts.is_open ^= true;
+        }
+        if ui.ctx().text_edit_focused() {
+            return;
+        }
+        if let Some(kind) = shell::panel_key(ui) {
+            self.has_started = true;
+            self.tabs.activate(kind);
+        }
+        if ui.input(|i| i.modifiers.is_none() && i.key_pressed(egui::Key::T)) {
+            self.next_theme(ui);
+        }
+        if ui.input(|i| i.key_pressed(egui::Key::Escape)) {
+            let was_open = self.shortcuts.is_open || self.problems.is_open;
+            (self.shortcuts.is_open, self.problems.is_open) = (false, false);
+            if !was_open {
+                self.selection.clear();
+            }
+        }
+    }
+
+    fn next_theme(&mut self, ui: &egui::Ui) {
+        self.theme = self.theme.next();
+        self.theme.apply(ui.ctx());
     }
 }
 
 impl eframe::App for App {
     fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut eframe::Frame) {
         Self::ui(self, ui);
+    }
+
+    fn clear_color(&self, visuals: &egui::Visuals) -> [f32; 4] {
+        visuals.panel_fill.to_normalized_gamma_f32()
     }
 
     fn on_exit(&mut self, _gl: Option<&eframe::glow::Context>) {

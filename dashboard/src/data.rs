@@ -106,6 +106,42 @@ pub struct SourceInfo {
     pub warnings: Arc<[Warning]>,
 }
 
+/// One logdir: folders (or a file) with runs.
+pub struct LogdirData {
+    /// Short name, for lists.
+    pub name: Arc<str>,
+    /// The folder or event file.
+    pub path: Arc<Path>,
+    /// How it is doing.
+    pub status: Status,
+    /// Its runs.
+    pub runs: Held<summaries::Runs>,
+    /// What to call each run, in the order of `runs.by_name`; unique in the window.
+    pub labels: Arc<[Arc<str>]>,
+}
+
+/// A run with the name it has in the window.
+#[derive(Clone, Copy)]
+pub struct RunRef<'a> {
+    /// Unique in the window.
+    pub label: &'a Arc<str>,
+    /// Index into [`Data::logdirs`].
+    pub logdir_idx: usize,
+    /// Its series.
+    pub run: &'a summaries::Run,
+}
+
+/// Names for the runs of a logdir: a run's folder below it; the logdir's own name for runs at its top, and before the
+/// others where several logdirs are open.
+pub(crate) fn unique_labels(logdir: &LogdirData, has_neighbours: bool) -> Arc<[Arc<str>]> {
+    let label = |name: &String| match (name.as_str(), has_neighbours) {
+        (".", _) => logdir.name.clone(),
+        (name, false) => name.into(),
+        (name, true) => format!("{}/{name}", logdir.name).into(),
+    };
+    logdir.runs.by_name.keys().map(label).collect()
+}
+
 /// One trace.
 pub struct TraceData {
     /// Short name, unique among the open traces.
@@ -134,6 +170,8 @@ pub struct GraphData {
 pub struct Data {
     /// Every source, in the order of opening.
     pub sources: Vec<SourceInfo>,
+    /// Every logdir; an index is good for as long as the window lives.
+    pub logdirs: Vec<LogdirData>,
     /// Every trace; an index is good for as long as the window lives.
     pub traces: Vec<TraceData>,
     /// Every graph; a growing session replaces its graph in place.
@@ -141,6 +179,24 @@ pub struct Data {
 }
 
 impl Data {
+    /// Every run of every logdir.
+    pub fn runs(&self) -> impl Iterator<Item = RunRef<'_>> {
+        self.logdirs.iter().enumerate().flat_map(|(logdir_idx, logdir)| {
+            let runs = logdir.labels.iter().zip(logdir.runs.by_name.values());
+            runs.map(move |(label, run)| RunRef { label, logdir_idx, run })
+        })
+    }
+
+    /// This data with a logdir more: for tests and for runs read elsewhere.
+    #[must_use]
+    pub fn with_runs(mut self, name: &str, runs: summaries::Runs) -> Self {
+        let (path, runs) = (Path::new(name).into(), Held::owned(runs));
+        let mut logdir = LogdirData { name: name.into(), path, status: Status::Finished, runs, labels: Arc::from([]) };
+        logdir.labels = unique_labels(&logdir, !self.logdirs.is_empty());
+        self.logdirs.push(logdir);
+        self
+    }
+
     /// This data with a trace more: for tests and for stores made elsewhere.
     #[must_use]
     pub fn with_trace(mut self, name: &str, store: profiler::Store) -> Self {

@@ -8,6 +8,7 @@
 //! commands). Colours and sizes come from [`theme`] only. The engine is never linked: everything comes from files.
 
 pub mod app;
+pub mod catalogue;
 pub mod chart;
 pub mod data;
 pub mod filter;
@@ -19,6 +20,7 @@ pub mod ops;
 pub mod runs;
 pub mod scalars;
 pub mod selection;
+pub mod shell;
 pub mod theme;
 pub mod timeline;
 pub mod view;

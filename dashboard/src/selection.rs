@@ -46,6 +46,14 @@ impl<T: PartialEq> Pick<T> {
         }
     }
 
+    /// Selects nothing, on behalf of the shell.
+    pub fn clear(&mut self) {
+        if self.value.take().is_some() {
+            self.by = None;
+            self.revision += 1;
+        }
+    }
+
     /// The value, once, if somebody other than `me` changed it since `seen`; `seen` is brought up to date.
     pub fn news(&self, me: ViewKind, seen: &mut u64) -> Option<&T> {
         let fresh = self.revision > *seen && self.by != Some(me);
@@ -112,15 +120,15 @@ impl Selection {
         self.node.get().is_some_and(|selected| is_at_or_below(selected, name))
     }
 
-    /// Forgets everything that was picked.
-    pub fn clear(&mut self, by: ViewKind) {
-        self.node.set(by, None);
-        self.op.set(by, None);
-        self.slice.set(by, None);
-        self.time.set(by, None);
-        self.run.set(by, None);
-        self.tag.set(by, None);
-        self.step.set(by, None);
+    /// Forgets everything that was picked, for every view.
+    pub fn clear(&mut self) {
+        self.node.clear();
+        self.op.clear();
+        self.slice.clear();
+        self.time.clear();
+        self.run.clear();
+        self.tag.clear();
+        self.step.clear();
     }
 }
 

@@ -234,7 +234,7 @@ mod tests {
         check(&ticks(Unit::Wall, 1_795_216_781.0, 1_795_216_791.0, 4), "23:19:45 23:19:50");
         check(&log_ticks(-3.0, 1.0, 6), "0.001 0.01 0.1 1 10");
         check(&log_ticks(0.0, 1.0, 6), "1 2 5 10");
-        check(&log_ticks(-9.0, 9.0, 4), "1e-5 1e0 1e5");
+        check(&log_ticks(-9.0, 9.0, 4), "1e-5 1 1e5");
         check(&ticks(Unit::Number, f64::NAN, 1.0, 5), "");
     }
 

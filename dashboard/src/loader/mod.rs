@@ -1,40 +1,127 @@
 //! Threads that follow files and commit what they read.
+//!
+//! [`Loader::open`] starts one thread a path. It looks at what the path holds and becomes its follower: [`logdir`] for
+//! folders with runs (it also opens the traces and graphs in them), [`trace`] for a trace folder, [`graph`] for a graph
+//! file. A follower asks for a frame only when something changed, so that an idle window costs nothing.
+//!
+//! Lock order: the slots' lock is never held while waiting for the lock of a [`Shared`](crate::data::Shared) value.
 
-use crate::data::{Data, SourceInfo, SourceKind, Status};
-use parking_lot::Mutex;
-use std::{path::PathBuf, sync::Arc};
+mod graph;
+mod logdir;
+mod slots;
+mod trace;
+
+use crate::data::Data;
+use formats::{FileKind, sniff};
+use slots::{Slots, SourceId};
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
 
 /// Called by loader threads when something new is to be shown.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// Everything that is open, shared between the window and its loader threads.
+/// Paths that may be open at a time: each has its thread.
+const MAX_SOURCES: usize = 64;
+/// Between two looks at growing files: half of what a frame may lag behind a write.
+const POLL: Duration = Duration::from_millis(30);
+
+/// Everything that is open. Dropping it stops the threads.
 pub struct Loader {
-    sources: Mutex<Vec<SourceInfo>>,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What the threads share with the window.
+struct Shared {
+    slots: Slots,
     wake: Wake,
+    stop: AtomicBool,
+}
+
+impl Shared {
+    /// Sleeps until the next look is due; whether to go on at all.
+    fn pause(&self, time: Duration) -> bool {
+        if !self.is_stopping() {
+            std::thread::park_timeout(time);
+        }
+        !self.is_stopping()
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
 }
 
 impl Loader {
     /// Nothing open. `wake` asks for a new frame.
     pub fn new(wake: Wake) -> Self {
-        Self { sources: Mutex::default(), wake }
+        let shared = Shared { slots: Slots::default(), wake, stop: AtomicBool::new(false) };
+        Self { shared: Arc::new(shared), threads: Vec::new() }
     }
 
-    /// Opens a file or folder; what is wrong with it shows up as a failed source.
-    pub fn open(&self, path: PathBuf) {
-        let name = path.to_string_lossy().into();
-        self.sources.lock().push(SourceInfo {
-            kind: SourceKind::Unknown,
-            name,
-            path: path.into(),
-            status: Status::Loading,
-            error: None,
-            warnings: Arc::from([]),
-        });
-        (self.wake)();
+    /// Opens a file or folder; what is wrong with it shows up as a failed source. A path that is open already stays as
+    /// it is, and a failed one is tried again.
+    pub fn open(&mut self, path: PathBuf) {
+        let shared = self.shared.clone();
+        let n_open = shared.slots.n_sources();
+        let Some(source) = shared.slots.add_source(&path) else {
+            return;
+        };
+        if n_open >= MAX_SOURCES {
+            shared.slots.fail(source, &format!("{MAX_SOURCES} paths are open already"));
+            return;
+        }
+        let thread = std::thread::Builder::new().name("load".to_owned());
+        match thread.spawn(move || follow(&shared, source, &path)) {
+            Ok(thread) => self.threads.push(thread),
+            Err(error) => self.shared.slots.fail(source, &format!("cannot start a thread: {error}")),
+        }
     }
 
     /// Holds everything still for one frame.
     pub fn frame(&self) -> Data {
-        Data { sources: self.sources.lock().clone(), ..Data::default() }
+        self.shared.slots.frame()
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            thread.thread().unpark();
+            // A loader that panicked has shown what it could; the window closes all the same.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A thread's life: finds out what the path is and follows it.
+fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
+    match sniff(path) {
+        Err(error) => shared.slots.fail(source, &error.to_string()),
+        Ok(FileKind::Unknown(formats::Foreign::NothingInFolder) | FileKind::Logdir | FileKind::RunFolder) => {
+            logdir::follow(shared, source, path);
+        }
+        Ok(FileKind::EventFile) => logdir::follow(shared, source, path),
+        Ok(FileKind::TraceFolder) => trace::follow(shared, source, path),
+        Ok(FileKind::GraphDef | FileKind::GraphDefText) => graph::load(shared, source, path),
+        Ok(FileKind::Unknown(what)) => shared.slots.fail(source, &what.to_string()),
+    }
+    (shared.wake)();
+}
+
+/// The last part of a path, for lists; the whole path where it has none.
+fn short_name(path: &Path) -> Arc<str> {
+    let whole = || path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    match path.file_name() {
+        Some(name) => name.to_string_lossy().into(),
+        None => whole().file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy()).into(),
     }
 }

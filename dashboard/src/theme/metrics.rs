@@ -86,3 +86,30 @@ pub const ARROW_HEAD: f32 = 6.0;
 pub const STALL_MIN_W: f32 = 3.0;
 /// A drag shorter than this is a click.
 pub const CLICK_SLACK: f32 = 4.0;
+
+/// Between an icon button's edge and its picture.
+pub const ICON_INSET: f32 = 5.0;
+/// Line width of icons.
+pub const ICON_LINE: f32 = 1.4;
+
+/// Width of dialogs.
+pub const DIALOG_W: f32 = 560.0;
+/// Height after which a dialog scrolls.
+pub const DIALOG_H: f32 = 480.0;
+/// Column of keys in the list of shortcuts.
+pub const KEY_COLUMN_W: f32 = 150.0;
+/// Between docked panels.
+pub const TILE_GAP: f32 = 3.0;
+
+/// Width of a filter above cards.
+pub const FILTER_W: f32 = 180.0;
+/// Width of a slider.
+pub const SLIDER_W: f32 = 120.0;
+/// Height of a card's title.
+pub const CARD_HEADER_H: f32 = 26.0;
+/// Rows of a tooltip.
+pub const TOOLTIP_ROWS: usize = 12;
+/// Half the width of a mark for a value without a place.
+pub const MARK: f32 = 4.0;
+/// Room that a value in a card's title takes at least.
+pub const VALUE_W: f32 = 64.0;

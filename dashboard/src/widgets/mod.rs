@@ -1,7 +1,19 @@
 //! Small parts that several views use.
 
+mod card_frame;
+mod card_grid;
 mod empty;
+mod filter_box;
+mod icon;
 mod name;
+mod run_list;
+mod text;
 
+pub use card_frame::{CardFrame, CardHeader};
+pub use card_grid::{CardGrid, side_panel, width_button};
 pub use empty::empty_state;
+pub use filter_box::filter_box;
+pub use icon::{Icon, icon_button, paint as paint_icon};
 pub use name::{describe, named};
+pub use run_list::run_list;
+pub use text::text_elided;

@@ -1,0 +1,53 @@
+//! Follows a trace folder into a store.
+
+use super::{POLL, Shared, SourceId};
+use crate::data::{SourceKind, Status, Warning};
+use parking_lot::RwLock;
+use profiler::{Store, TraceReader, WarningKind};
+use std::{path::Path, sync::Arc};
+
+/// Follows `path` until the window closes. Batches are staged without the store's lock and applied in about a
+/// millisecond each, so a frame waits for at most that.
+pub(super) fn follow(shared: &Shared, source: SourceId, path: &Path) {
+    shared.slots.set_kind(source, SourceKind::Trace, None);
+    let mut reader = match TraceReader::open(path) {
+        Ok(reader) => reader,
+        Err(error) => return shared.slots.fail(source, &error.to_string()),
+    };
+    let store = Arc::new(RwLock::new(Store::new()));
+    shared.slots.add_trace(source, store.clone());
+    let mut is_read = false;
+    loop {
+        let batch = match reader.poll_staged() {
+            Ok(batch) => batch,
+            Err(error) => return shared.slots.fail(source, &format!("cannot be read any more: {error}")),
+        };
+        let has_more = batch.more();
+        is_read |= !has_more;
+        let mut is_changed = store.write().apply(batch);
+        let (status, warnings) = state(&store.read(), is_read);
+        is_changed |= shared.slots.set_status(source, status);
+        is_changed |= shared.slots.set_warnings(source, warnings);
+        if is_changed {
+            (shared.wake)();
+        }
+        let goes_on = if has_more { !shared.is_stopping() } else { shared.pause(POLL) };
+        if !goes_on {
+            return;
+        }
+    }
+}
+
+/// How the trace is doing, and what was lost.
+fn state(store: &Store, is_read: bool) -> (Status, Vec<Warning>) {
+    let is_recovered = store.warnings().iter().any(|w| w.kind == WarningKind::Recovered);
+    let status = match (is_read, store.is_live(), is_recovered) {
+        (false, ..) => Status::Loading,
+        (true, true, _) => Status::Live,
+        (true, false, true) => Status::Crashed,
+        (true, false, false) => Status::Finished,
+    };
+    let warnings =
+        store.warnings().iter().map(|w| Warning { count: w.count, text: format!("{}: {}", w.source, w.text) });
+    (status, warnings.collect())
+}

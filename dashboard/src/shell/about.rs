@@ -1,0 +1,118 @@
+//! What the top bar says about the run: name, state, step, rate, last loss and accuracy. No egui here.
+
+use crate::{
+    Data, ViewKind,
+    data::{RunRef, Status},
+    format,
+};
+use std::sync::Arc;
+use summaries::Series;
+
+/// A window of this many seconds of wall time gives the rate in steps per second.
+const RATE_WINDOW_S: f64 = 5.0;
+
+/// Facts about the run that wrote last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunFacts {
+    /// The run.
+    pub label: Arc<str>,
+    /// How its logdir is doing.
+    pub status: Status,
+    /// Its newest step.
+    pub step: i64,
+    /// Steps per second over the last seconds, where at least two points tell.
+    pub steps_per_second: Option<f64>,
+    /// Short name and newest value of a loss and of an accuracy, where there are such tags.
+    pub values: Vec<(String, f64)>,
+}
+
+impl RunFacts {
+    /// Of the run whose newest point was written last; `None` without scalars.
+    pub fn of(data: &Data) -> Option<Self> {
+        let newest = |run: &RunRef<'_>| {
+            let walls = run.run.series.values().filter_map(|series| match series {
+                Series::Scalar(s) => s.wall.last().copied(),
+                _ => None,
+            });
+            walls.fold(f64::NEG_INFINITY, f64::max)
+        };
+        let (wall, run) = data
+            .runs()
+            .map(|run| (newest(&run), run))
+            .filter(|(wall, _)| *wall > f64::NEG_INFINITY)
+            .max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let scalars = || {
+            run.run.series.iter().filter_map(|(tag, series)| match series {
+                Series::Scalar(s) => Some((tag, s)),
+                _ => None,
+            })
+        };
+        let step = scalars().filter_map(|(_, s)| s.step.last().copied()).max()?;
+        let longest = scalars().map(|(_, s)| s).max_by_key(|s| s.value.len())?;
+        let since = longest.wall.iter().rposition(|w| *w < wall - RATE_WINDOW_S).unwrap_or(0);
+        let values = ["loss", "acc"].iter().filter_map(|word| {
+            let found = scalars().filter(|(tag, _)| tag.to_ascii_lowercase().contains(word));
+            let (tag, series) = found.max_by(|a, b| newest_of(a.1).total_cmp(&newest_of(b.1)))?;
+            let short = tag.rsplit('/').next().unwrap_or(tag).to_owned();
+            Some((short, *series.value.last()?))
+        });
+        Some(Self {
+            label: run.label.clone(),
+            status: data.logdirs[run.logdir_idx].status,
+            step,
+            steps_per_second: rate(&longest.step[since..], &longest.wall[since..]),
+            values: values.collect(),
+        })
+    }
+
+    /// One line: `demo · live · step 1,200 · 250 steps/s · loss 0.0312`.
+    pub fn text(&self) -> String {
+        let mut parts = vec![self.label.to_string(), self.status.name().to_owned()];
+        parts.push(format!("step {}", format::step(self.step)));
+        if let Some(rate) = self.steps_per_second.filter(|_| self.status == Status::Live) {
+            parts.push(format!("{} steps/s", format::value(rate)));
+        }
+        parts.extend(self.values.iter().map(|(name, value)| format!("{name} {}", format::value(*value))));
+        parts.join(" · ")
+    }
+}
+
+fn newest_of(series: &summaries::ScalarSeries) -> f64 {
+    series.wall.last().copied().unwrap_or(f64::NEG_INFINITY)
+}
+
+fn rate(step: &[i64], wall: &[f64]) -> Option<f64> {
+    let (first, last) = (step.first()?, step.last()?);
+    let seconds = wall.last()? - wall.first()?;
+    (last > first && seconds > 0.0).then(|| last.abs_diff(*first) as f64 / seconds)
+}
+
+/// The panel to open on: the first that has something to show.
+pub fn first_panel(data: &Data) -> ViewKind {
+    let has = |kind: fn(&Series) -> bool| data.runs().any(|r| r.run.series.values().any(kind));
+    if has(|s| matches!(s, Series::Scalar(_))) {
+        ViewKind::Scalars
+    } else if !data.traces.is_empty() {
+        ViewKind::Timeline
+    } else if !data.graphs.is_empty() {
+        ViewKind::Graph
+    } else if has(|s| matches!(s, Series::Histogram(_))) {
+        ViewKind::Histograms
+    } else {
+        ViewKind::Scalars
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rate_needs_time_and_progress() {
+        assert_eq!(rate(&[0, 100], &[10.0, 12.0]), Some(50.0));
+        assert_eq!(rate(&[5], &[1.0]), None);
+        assert_eq!(rate(&[5, 5], &[1.0, 2.0]), None);
+        assert_eq!(rate(&[0, 5], &[1.0, 1.0]), None);
+        assert_eq!(rate(&[], &[]), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! A scrolling page of cards: groups that fold, as many columns as fit, cards over the full width on demand. Cards out
+//! of sight are not shown, so that a page of thousands costs what is visible.
+
+use super::{Icon, icon_button};
+use crate::{
+    catalogue::{Catalogue, Group, TagRow},
+    format,
+    selection::is_at_or_below,
+    theme::{metrics, palette},
+};
+use egui::{Align, CollapsingHeader, Frame, Margin, Panel, Rect, RichText, ScrollArea, Ui, UiBuilder, pos2, vec2};
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
+
+/// Which cards are wide, and which one to scroll to.
+#[derive(Default)]
+pub struct CardGrid {
+    wide: FxHashSet<Arc<str>>,
+    reveal: Option<Arc<str>>,
+}
+
+impl CardGrid {
+    /// The row of controls above the cards.
+    pub fn toolbar(&self, ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
+        let margin = Margin::symmetric(metrics::PAD as i8, metrics::GAP as i8);
+        let frame = Frame::new().fill(palette(ui).panel).inner_margin(margin);
+        Panel::top("toolbar").frame(frame).show(ui, contents);
+    }
+
+    /// Scrolls to the first card of a node in the next frame.
+    pub fn reveal(&mut self, catalogue: &Catalogue, node: &str) {
+        let mut rows = catalogue.groups.iter().flat_map(|group| &group.rows);
+        let found = rows.find(|row| row.node.as_deref().is_some_and(|n| is_at_or_below(node, n)));
+        self.reveal = found.map(|row| row.tag.clone());
+    }
+
+    /// Shows the page. `card` draws one card into a space of a fixed size; it returns whether its width is to change.
+    pub fn ui(&mut self, ui: &mut Ui, catalogue: &Catalogue, mut card: impl FnMut(&mut Ui, &TagRow, bool) -> bool) {
+        let frame = Frame::new().inner_margin(Margin::symmetric(metrics::PAD as i8, 0));
+        frame.show(ui, |ui| {
+            ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+                for group in &catalogue.groups {
+                    self.group(ui, group, &mut card);
+                }
+                ui.add_space(metrics::PAD);
+            });
+        });
+    }
+
+    fn group(&mut self, ui: &mut Ui, group: &Group, card: &mut impl FnMut(&mut Ui, &TagRow, bool) -> bool) {
+        let title = if group.name.is_empty() { "Tags without a group" } else { &*group.name };
+        let n = format::counted(group.rows.len() as u64, "tag");
+        let text = RichText::new(format!("{title}  ({n})")).color(palette(ui).text_strong);
+        let is_revealed = self.reveal.as_ref().is_some_and(|tag| group.rows.iter().any(|row| row.tag == *tag));
+        let header = CollapsingHeader::new(text)
+            .id_salt(("group", &*group.name))
+            .default_open(true)
+            .open(is_revealed.then_some(true));
+        header.show_unindented(ui, |ui| self.cards(ui, group, card));
+    }
+
+    fn cards(&mut self, ui: &mut Ui, group: &Group, card: &mut impl FnMut(&mut Ui, &TagRow, bool) -> bool) {
+        let width = ui.available_width();
+        let n_columns = ((width + metrics::PAD) / (metrics::CARD_MIN_W + metrics::PAD)).floor().max(1.0) as usize;
+        let column_w = (width - metrics::PAD * (n_columns - 1) as f32) / n_columns as f32;
+        let mut column = 0;
+        let mut top = ui.cursor().top();
+        let left = ui.cursor().left();
+        let mut bottom = top;
+        for row in &group.rows {
+            let is_wide = self.wide.contains(&row.tag);
+            if is_wide && column > 0 || column == n_columns {
+                (column, top) = (0, bottom + metrics::PAD);
+            }
+            let chart_h = if is_wide { metrics::CARD_CHART_TALL_H } else { metrics::CARD_CHART_H };
+            let w = if is_wide { width } else { column_w };
+            let min = pos2(left + column as f32 * (column_w + metrics::PAD), top);
+            let rect = Rect::from_min_size(min, vec2(w, metrics::CARD_HEADER_H + chart_h));
+            bottom = bottom.max(rect.bottom());
+            column = if is_wide { n_columns } else { column + 1 };
+            if self.reveal.as_ref() == Some(&row.tag) {
+                ui.scroll_to_rect(rect, Some(Align::Center));
+                self.reveal = None;
+            }
+            if ui.is_rect_visible(rect) {
+                let builder = UiBuilder::new().id_salt(&*row.tag).max_rect(rect);
+                let is_toggled = ui.scope_builder(builder, |ui| card(ui, row, is_wide)).inner;
+                if is_toggled && !self.wide.remove(&row.tag) {
+                    self.wide.insert(row.tag.clone());
+                }
+            }
+        }
+        let all = Rect::from_min_max(pos2(left, ui.cursor().top()), pos2(left + width, bottom + metrics::PAD));
+        ui.advance_cursor_after_rect(all);
+    }
+}
+
+/// The button that makes a card wide or narrow again; whether it was clicked.
+pub fn width_button(ui: &mut Ui, is_wide: bool, name: &str) -> bool {
+    let (icon, label) = if is_wide {
+        (Icon::Shrink, format!("One column: {name}"))
+    } else {
+        (Icon::Expand, format!("Full width: {name}"))
+    };
+    icon_button(ui, icon, &label, false).clicked()
+}
+
+/// The list at the left of a page.
+pub fn side_panel(ui: &mut Ui, id: &'static str, contents: impl FnOnce(&mut Ui)) {
+    let margin = Margin::symmetric(metrics::PAD as i8, 0);
+    let frame = Frame::new().fill(palette(ui).panel).inner_margin(margin);
+    Panel::left(id).default_size(metrics::SIDE_W).frame(frame).show(ui, contents);
+}

@@ -1,0 +1,122 @@
+//! Buttons with a drawn picture: crisp at every scale, and no emoji font is needed.
+
+use super::named;
+use crate::theme::{metrics, palette};
+use egui::{Color32, Painter, Pos2, Rect, Response, Role, Sense, Stroke, Ui, pos2, vec2};
+
+/// The pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Icon {
+    /// Two arrows outwards: over the full width.
+    Expand,
+    /// Two arrows inwards: back to one column.
+    Shrink,
+    /// A frame: show everything.
+    Fit,
+    /// Lines that come closer: logarithmic axis.
+    Log,
+    /// A folder.
+    Open,
+    /// A question mark.
+    Help,
+    /// A triangle with an exclamation mark.
+    Warning,
+    /// A half-filled disc: theme.
+    Theme,
+    /// A cross.
+    Close,
+}
+
+/// A button of one row's height with a picture; `label` is its name and its tooltip. `is_on` lights it.
+pub fn icon_button(ui: &mut Ui, icon: Icon, label: &str, is_on: bool) -> Response {
+    let (rect, response) = ui.allocate_exact_size(vec2(metrics::ROW_H, metrics::ROW_H), Sense::click());
+    named(&response, Role::Button, label);
+    if ui.is_rect_visible(rect) {
+        let p = palette(ui);
+        if response.hovered() || response.has_focus() || is_on {
+            ui.painter().rect_filled(rect, f32::from(metrics::RADIUS), p.hovered);
+        }
+        let color = if is_on {
+            p.accent
+        } else if response.hovered() {
+            p.text_strong
+        } else {
+            p.text_weak
+        };
+        paint(ui.painter(), icon, rect.shrink(metrics::ICON_INSET), color);
+    }
+    response.on_hover_text(label)
+}
+
+/// Draws a picture into a square.
+pub fn paint(painter: &Painter, icon: Icon, rect: Rect, color: Color32) {
+    let stroke = Stroke::new(metrics::ICON_LINE, color);
+    let at = |x: f32, y: f32| pos2(rect.left() + x * rect.width(), rect.top() + y * rect.height());
+    let line = |points: &[Pos2]| painter.line(points.to_vec(), stroke);
+    match icon {
+        Icon::Expand => {
+            line(&[at(0.55, 0.05), at(0.95, 0.05), at(0.95, 0.45)]);
+            line(&[at(0.45, 0.95), at(0.05, 0.95), at(0.05, 0.55)]);
+            line(&[at(0.95, 0.05), at(0.05, 0.95)]);
+        }
+        Icon::Shrink => {
+            line(&[at(0.55, 0.08), at(0.55, 0.45), at(0.92, 0.45)]);
+            line(&[at(0.08, 0.55), at(0.45, 0.55), at(0.45, 0.92)]);
+            line(&[at(0.55, 0.45), at(0.98, 0.02)]);
+            line(&[at(0.45, 0.55), at(0.02, 0.98)]);
+        }
+        Icon::Fit => {
+            for (x, y, dx, dy) in
+                [(0.0, 0.0, 1.0, 1.0), (1.0, 0.0, -1.0, 1.0), (1.0, 1.0, -1.0, -1.0), (0.0, 1.0, 1.0, -1.0)]
+            {
+                line(&[at(x, y + 0.35 * dy), at(x, y), at(x + 0.35 * dx, y)]);
+            }
+        }
+        Icon::Log => {
+            for y in [0.05, 0.5, 0.75, 0.92] {
+                line(&[at(0.05, y), at(0.95, y)]);
+            }
+        }
+        Icon::Open => {
+            line(&[
+                at(0.0, 0.85),
+                at(0.0, 0.15),
+                at(0.35, 0.15),
+                at(0.45, 0.3),
+                at(0.95, 0.3),
+                at(0.95, 0.85),
+                at(0.0, 0.85),
+            ]);
+        }
+        Icon::Help => {
+            line(&[
+                at(0.25, 0.3),
+                at(0.3, 0.12),
+                at(0.5, 0.03),
+                at(0.7, 0.12),
+                at(0.74, 0.3),
+                at(0.5, 0.52),
+                at(0.5, 0.7),
+            ]);
+            painter.circle_filled(at(0.5, 0.92), metrics::ICON_LINE, color);
+        }
+        Icon::Warning => {
+            line(&[at(0.5, 0.05), at(1.0, 0.92), at(0.0, 0.92), at(0.5, 0.05)]);
+            line(&[at(0.5, 0.38), at(0.5, 0.62)]);
+            painter.circle_filled(at(0.5, 0.77), 0.8 * metrics::ICON_LINE, color);
+        }
+        Icon::Theme => {
+            let radius = rect.width() / 2.0;
+            painter.circle_stroke(rect.center(), radius, stroke);
+            let half = (0..=12).map(|i| {
+                let angle = std::f32::consts::FRAC_PI_2 - std::f32::consts::PI * i as f32 / 12.0;
+                rect.center() + radius * vec2(angle.cos(), angle.sin())
+            });
+            painter.add(egui::Shape::convex_polygon(half.collect(), color, Stroke::NONE));
+        }
+        Icon::Close => {
+            line(&[at(0.1, 0.1), at(0.9, 0.9)]);
+            line(&[at(0.9, 0.1), at(0.1, 0.9)]);
+        }
+    }
+}
