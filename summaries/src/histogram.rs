@@ -26,7 +26,7 @@ pub struct Histogram {
     pub sum: f64,
     /// The sum of their squares; NaN when the file does not say (TensorFlow 2).
     pub sum_squares: f64,
-    /// Ascending buckets without empty ones at either end.
+    /// Ascending buckets, as TensorBoard shows them: of TensorFlow 1 without empty ones at either end.
     pub buckets: Vec<Bucket>,
 }
 
@@ -58,11 +58,11 @@ impl Histogram {
 
     /// From TensorFlow 2's form: rows of left edge, right edge, count.
     pub(crate) fn from_rows(rows: &[f64]) -> Self {
-        let all = rows.chunks_exact(3).map(|row| Bucket { left: row[0], right: row[1], count: row[2] });
-        let buckets = without_empty_ends(all.collect());
+        let bucket = |row: &[f64]| Bucket { left: row[0], right: row[1], count: row[2] };
+        let buckets: Vec<Bucket> = rows.chunks_exact(3).map(bucket).collect();
         Self {
-            min: buckets.first().map_or(f64::NAN, |b| b.left),
-            max: buckets.last().map_or(f64::NAN, |b| b.right),
+            min: buckets.iter().find(is_full).map_or(f64::NAN, |b| b.left),
+            max: buckets.iter().rfind(is_full).map_or(f64::NAN, |b| b.right),
             num: buckets.iter().map(|b| b.count).sum(),
             sum: f64::NAN,
             sum_squares: f64::NAN,
@@ -72,8 +72,11 @@ impl Histogram {
 }
 
 fn without_empty_ends(mut buckets: Vec<Bucket>) -> Vec<Bucket> {
-    let is_full = |b: &Bucket| b.count > 0.0;
-    buckets.truncate(buckets.iter().rposition(is_full).map_or(0, |last| last + 1));
-    buckets.drain(..buckets.iter().position(is_full).unwrap_or(0));
+    buckets.truncate(buckets.iter().rposition(|b| is_full(&b)).map_or(0, |last| last + 1));
+    buckets.drain(..buckets.iter().position(|b| is_full(&b)).unwrap_or(0));
     buckets
+}
+
+fn is_full(bucket: &&Bucket) -> bool {
+    bucket.count > 0.0
 }

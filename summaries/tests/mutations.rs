@@ -1,5 +1,8 @@
 //! A thousand damaged event files: no panic, and nothing lost without a word.
 
+// Clippy's exceptions for tests do not reach the helpers of an integration test.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
 use std::{fs, path::Path};
 
 use stepscope_summaries::{EventWriter, Logdir, Series, WriterOptions};

@@ -3,6 +3,9 @@
 //!
 //! `STEPSCOPE_DATA` names their folder: set and missing is a failure, unset skips.
 
+// Clippy's exceptions for tests do not reach the helpers of an integration test.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
 use std::path::{Path, PathBuf};
 
 use stepscope_summaries::{DamageKind, Logdir, Run, Series};

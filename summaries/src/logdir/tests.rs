@@ -128,7 +128,7 @@ fn both_generations_of_summaries() {
         ". acc scalar [1, 2] [0.25, 0.75] pieces [0..2]\n\
          . curve pr_curves x1\n\
          . loss scalar [1] [0.5] pieces [0..1]\n\
-         . new histogram [4] [1]\n\
+         . new histogram [4] [2]\n\
          . old histogram [3] [3]\n\
          . plain tensor x1\n",
     );

@@ -1,0 +1,299 @@
+//! The real TensorBoard reads what we write, and we read what it reads: bit for bit.
+//!
+//! `STEPSCOPE_PYTHON` names a Python that has TensorBoard (`cargo xtask test` makes one); unset skips. Through
+//! `tests/scripts/tensorboard_compare.py` the same logdir is read by TensorBoard's EventAccumulator, by its server with
+//! the Python loader and by its server with the native one, and each answer is compared with our reader's.
+
+// Clippy's exceptions for tests do not reach the helpers of an integration test.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::{
+    collections::BTreeMap,
+    fmt::Debug,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use formats::proto::{AttrValue, DataType, GraphDef, NodeDef, attr_value};
+use serde_json::Value;
+use summaries::{EventWriter, Logdir, Run, Series, WriterOptions};
+
+/// A logdir with a run in it: numbers of every kind, histograms, a graph.
+fn make_logdir(logdir: &Path) {
+    for run in ["", "eval", "deep/er"] {
+        let writer = EventWriter::create(&logdir.join(run), WriterOptions::default()).unwrap();
+        writer.add_graph(&graph());
+        for step in 0..200 {
+            writer.add_scalar("loss", 2.3 / (1.0 + step as f32), step);
+            writer.add_scalar("odd/values", odd_value(step), step);
+        }
+        for step in (0..200).step_by(10) {
+            writer.add_histogram("layer1/weights", (0..500).map(|i| ((i * 7919 + step) as f32).sin() * 0.1), step);
+            writer.add_histogram("empty", std::iter::empty::<f32>(), step);
+            writer.add_histogram("constant", [0.0_f32; 10], step);
+        }
+        writer.close().unwrap();
+    }
+}
+
+fn odd_value(step: i64) -> f32 {
+    match step % 6 {
+        0 => f32::NAN,
+        1 => f32::INFINITY,
+        2 => f32::NEG_INFINITY,
+        3 => f32::MIN_POSITIVE / 8.0,
+        4 => -0.0,
+        _ => f32::MAX,
+    }
+}
+
+fn graph() -> GraphDef {
+    let node = |name: &str, op: &str, input: &[&str]| NodeDef {
+        name: name.into(),
+        op: op.into(),
+        input: input.iter().map(ToString::to_string).collect(),
+        attr: [("T".to_owned(), AttrValue { value: Some(attr_value::Value::Type(DataType::DtFloat.into())) })].into(),
+        ..NodeDef::default()
+    };
+    let nodes = [
+        node("x", "Placeholder", &[]),
+        node("layer1/weights", "VariableV2", &[]),
+        node("layer1/MatMul", "MatMul", &["x", "layer1/weights"]),
+        node("loss", "Mean", &["layer1/MatMul", "^x"]),
+    ];
+    GraphDef { node: nodes.into(), ..GraphDef::default() }
+}
+
+/// A Python with TensorBoard.
+fn python() -> Option<String> {
+    let python = std::env::var("STEPSCOPE_PYTHON").ok();
+    if python.is_none() {
+        println!("SKIPPED: set STEPSCOPE_PYTHON to a Python with `pip install tensorboard`, or run `cargo xtask test`");
+    }
+    python
+}
+
+/// The runs that TensorBoard reads.
+fn tensorboard(python: &str, args: &[&str], logdir: &Path) -> Runs {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/tensorboard_compare.py");
+    let output = Command::new(python).arg(script).arg(args[0]).arg(logdir).args(&args[1..]).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {stderr}");
+    let runs: BTreeMap<String, Value> = serde_json::from_slice(&output.stdout).unwrap();
+    runs.iter().map(|(name, run)| (name.clone(), parse_run(run))).collect()
+}
+
+type Runs = BTreeMap<String, RunData>;
+/// Points by tag: step, wall time and value, floats by their bits.
+type Points<T> = BTreeMap<String, Vec<(i64, u64, T)>>;
+
+#[derive(Debug, Default)]
+struct RunData {
+    scalars: Points<u64>,
+    /// Rows of left edge, right edge and count.
+    histograms: Points<Vec<[u64; 3]>>,
+    /// Minimum, maximum, number, sum, sum of squares; of TensorFlow 1 histograms.
+    stats: BTreeMap<String, Vec<[u64; 5]>>,
+    others: BTreeMap<String, usize>,
+    /// Name, op, inputs.
+    graph: Vec<(String, String, Vec<String>)>,
+}
+
+fn parse_run(run: &Value) -> RunData {
+    RunData {
+        scalars: by_tag(&run["scalars"], |points| list(points, |p| (p[0].as_i64().unwrap(), bits(&p[1]), bits(&p[2])))),
+        histograms: by_tag(&run["histograms"], |points| {
+            list(points, |p| (p[0].as_i64().unwrap(), bits(&p[1]), list(&p[2], array)))
+        }),
+        stats: by_tag(&run["stats"], |points| list(points, array)),
+        others: by_tag(&run["others"], |count| count.as_u64().unwrap() as usize),
+        graph: list(&run["graph"], |node| (text(&node[0]), text(&node[1]), list(&node[2], text))),
+    }
+}
+
+fn by_tag<T>(tags: &Value, parse: impl Fn(&Value) -> T) -> BTreeMap<String, T> {
+    tags.as_object().into_iter().flatten().map(|(tag, value)| (tag.clone(), parse(value))).collect()
+}
+
+fn list<T>(values: &Value, parse: impl Fn(&Value) -> T) -> Vec<T> {
+    values.as_array().unwrap().iter().map(parse).collect()
+}
+
+fn array<const N: usize>(values: &Value) -> [u64; N] {
+    list(values, bits).try_into().unwrap()
+}
+
+fn bits(hex: &Value) -> u64 {
+    u64::from_str_radix(hex.as_str().unwrap(), 16).unwrap()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+/// What our reader reads.
+fn ours(logdir: &Path) -> Runs {
+    let mut logdir = Logdir::open(&[logdir.to_owned()]).unwrap();
+    logdir.read_all();
+    logdir.runs().by_name.iter().map(|(name, run)| (name.clone(), our_run(run))).collect()
+}
+
+fn our_run(run: &Run) -> RunData {
+    let mut data = RunData::default();
+    for (tag, series) in &run.series {
+        match series {
+            Series::Scalar(s) => {
+                let points = (0..s.step.len()).map(|i| (s.step[i], s.wall[i].to_bits(), s.value[i].to_bits()));
+                data.scalars.insert(tag.clone(), points.collect());
+            }
+            Series::Histogram(s) => {
+                let row = |b: &summaries::Bucket| [b.left, b.right, b.count].map(f64::to_bits);
+                let rows = |i: usize| s.value[i].buckets.iter().map(row).collect();
+                let points = (0..s.step.len()).map(|i| (s.step[i], s.wall[i].to_bits(), rows(i)));
+                data.histograms.insert(tag.clone(), points.collect());
+                let stats = s.value.iter().map(|h| [h.min, h.max, h.num, h.sum, h.sum_squares].map(f64::to_bits));
+                data.stats.insert(tag.clone(), stats.collect());
+            }
+            Series::Other(s) => {
+                data.others.insert(tag.clone(), s.count);
+            }
+        }
+    }
+    if let Some(graph) = &run.graph {
+        let graph = graph.decode().unwrap();
+        data.graph = graph.node.iter().map(|n| (n.name.clone(), n.op.clone(), n.input.clone())).collect();
+    }
+    data
+}
+
+/// Every point of TensorBoard's is ours, and the other way round.
+#[track_caller]
+fn assert_same<T: PartialEq + Debug>(what: &str, ours: &BTreeMap<String, T>, theirs: &BTreeMap<String, T>) {
+    assert!(ours.keys().eq(theirs.keys()), "{what}: {:?} and TensorBoard's {:?}", ours.keys(), theirs.keys());
+    for (tag, points) in ours {
+        assert_eq!(points, &theirs[tag], "{what} {tag}");
+    }
+}
+
+/// TensorBoard turns TensorFlow 1 histograms into 32-bit floats; ours are compared in the precision that theirs have.
+#[track_caller]
+fn assert_same_histograms(run: &str, ours: &Points<Vec<[u64; 3]>>, theirs: &Points<Vec<[u64; 3]>>) {
+    let rounded = |bits: u64| f64::from(f64::from_bits(bits) as f32).to_bits();
+    let mut comparable = ours.clone();
+    for (tag, points) in &mut comparable {
+        let cells = theirs.get(tag).into_iter().flatten().flat_map(|(_, _, rows)| rows.as_flattened());
+        if cells.copied().all(|cell| cell == rounded(cell)) {
+            for cell in points.iter_mut().flat_map(|(_, _, rows)| rows.as_flattened_mut()) {
+                *cell = rounded(*cell);
+            }
+        }
+    }
+    assert_same(&format!("{run} histograms"), &comparable, theirs);
+}
+
+#[track_caller]
+fn assert_same_runs(ours: &Runs, theirs: &Runs) {
+    assert!(ours.keys().eq(theirs.keys()), "{:?} and TensorBoard's {:?}", ours.keys(), theirs.keys());
+    for (name, run) in ours {
+        assert_same(&format!("{name} scalars"), &run.scalars, &theirs[name].scalars);
+        assert_same_histograms(name, &run.histograms, &theirs[name].histograms);
+        assert_eq!(run.graph, theirs[name].graph, "{name} graph");
+    }
+}
+
+#[test]
+fn tensorboards_accumulator_reads_what_we_write() {
+    let Some(python) = python() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    make_logdir(dir.path());
+    let (ours, theirs) = (ours(dir.path()), tensorboard(&python, &["accumulator"], dir.path()));
+    assert_eq!(ours["eval"].scalars["loss"].len(), 200);
+    assert_eq!(ours["."].histograms["layer1/weights"].len(), 20);
+    assert_same_runs(&ours, &theirs);
+    for (name, run) in &theirs {
+        for (tag, stats) in &run.stats {
+            // An empty histogram has no smallest value; the file says DBL_MAX.
+            if tag != "empty" {
+                assert_eq!(stats, &ours[name].stats[tag], "{name} {tag}");
+            }
+        }
+    }
+}
+
+#[test]
+fn tensorboards_server_shows_what_we_write() {
+    let Some(python) = python() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    make_logdir(dir.path());
+    let ours = ours(dir.path());
+    for flag in ["--load_fast=false", "--load_fast=true"] {
+        let mut theirs = tensorboard(&python, &["server", flag], dir.path());
+        for points in theirs.values_mut().flat_map(|run| run.histograms.values_mut()) {
+            points.iter_mut().for_each(|(_, _, rows)| drop_empty_ends(rows));
+        }
+        assert_same_runs(&ours, &theirs);
+    }
+}
+
+/// TensorBoard's native loader, other than its Python one, keeps empty buckets at both ends when it turns a TensorFlow 1
+/// histogram into rows, and gives the smallest and the largest value to those; moved to the first and last full bucket the
+/// two agree.
+fn drop_empty_ends(rows: &mut Vec<[u64; 3]>) {
+    let (Some(&[min, ..]), Some(&[_, max, _])) = (rows.first(), rows.last()) else { return };
+    let is_full = |row: &[u64; 3]| f64::from_bits(row[2]) > 0.0;
+    rows.truncate(rows.iter().rposition(is_full).map_or(0, |last| last + 1));
+    rows.drain(..rows.iter().position(is_full).unwrap_or(0));
+    if let Some(first) = rows.first_mut() {
+        first[0] = min;
+    }
+    if let Some(last) = rows.last_mut() {
+        last[1] = max;
+    }
+}
+
+/// The healthy files of other writers: TensorFlow 1 and 2, torch, tensorboardX.
+#[test]
+fn we_read_what_tensorboards_accumulator_reads() {
+    let Some(python) = python() else { return };
+    let Some(data) = std::env::var_os("STEPSCOPE_DATA") else {
+        println!("SKIPPED: set STEPSCOPE_DATA to the folder of real files");
+        return;
+    };
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(data).join("events");
+    let dir = tempfile::tempdir().unwrap();
+    let n_files = copy_as_runs(&data, dir.path());
+    assert!(n_files >= 10, "{} has only {n_files} files", data.display());
+    let (ours, theirs) = (ours(dir.path()), tensorboard(&python, &["accumulator"], dir.path()));
+    for (name, run) in &theirs {
+        assert_same(&format!("{name} scalars"), &ours[name].scalars, &run.scalars);
+        assert_same_histograms(name, &ours[name].histograms, &run.histograms);
+        assert_eq!(ours[name].graph, run.graph, "{name} graph");
+        for (tag, count) in &run.others {
+            assert_eq!(ours[name].others.get(tag), Some(count), "{name} {tag}");
+        }
+    }
+}
+
+/// Copies every event file below `from` into a run of its own, except the damaged ones, of which TensorBoard loses parts.
+fn copy_as_runs(from: &Path, to: &Path) -> usize {
+    let mut n_files = 0;
+    let mut folders = vec![from.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        for path in paths {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let is_damaged = ["odd_bad", "odd_huge", "odd_empty"].iter().any(|prefix| name.starts_with(prefix));
+            if path.is_dir() {
+                folders.push(path);
+            } else if formats::is_event_file_name(&path) && !is_damaged {
+                let run = to.join(format!("run{n_files}"));
+                fs::create_dir_all(&run).unwrap();
+                fs::copy(&path, run.join(name)).unwrap();
+                n_files += 1;
+            }
+        }
+    }
+    n_files
+}
