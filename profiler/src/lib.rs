@@ -8,20 +8,25 @@
 //! 4. [`batch`]: what a source of events (the follower, an importer, a test) hands to the store.
 //! 5. [`store`]: the columns: tracks, lanes, slices, steps, counters, flows, names, warnings.
 //! 6. [`lod`]: the spans that a lane shows at a pixel width.
-//! 7. [`stats`]: pure functions over the store.
+//! 7. [`stats`] and [`stalls`]: pure functions over the store.
 
 pub mod batch;
 pub mod chunks;
 pub mod collect;
 pub mod follow;
 pub mod lod;
+pub mod stalls;
 pub mod stats;
 pub mod store;
+
+#[cfg(test)]
+mod testkit;
 
 pub use batch::Batch;
 pub use collect::{CollectError, Collector, CollectorOptions, CollectorReport};
 pub use follow::{OpenError, TraceReader};
 pub use lod::Span;
+pub use stalls::{Cause, CauseTotal, QueueWait, Stall, by_cause, queue_waits, stalls};
 pub use stats::{Figures, NodeStat, OpStat, TrackUse, node_stats, op_stats, track_use};
 pub use store::{
     Category, Counter, Flow, InstantEvent, Lane, NodeInfo, OpenSlice, Process, SiteInfo, SliceId, SliceRef, Step,

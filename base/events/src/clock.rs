@@ -30,11 +30,7 @@ static SOURCE: AtomicU8 = AtomicU8::new(UNKNOWN);
 #[inline]
 #[must_use]
 pub fn now() -> u64 {
-    if SOURCE.load(Ordering::Relaxed) == COUNTER {
-        counter()
-    } else {
-        now_slow()
-    }
+    if SOURCE.load(Ordering::Relaxed) == COUNTER { counter() } else { now_slow() }
 }
 
 #[cold]
@@ -51,18 +47,10 @@ fn now_slow() -> u64 {
 pub fn source() -> Source {
     if SOURCE.load(Ordering::Relaxed) == UNKNOWN {
         let forced_raw = std::env::var_os("STEPSCOPE_CLOCK").is_some_and(|v| v == "raw");
-        let found = if counter_is_invariant() && !forced_raw {
-            COUNTER
-        } else {
-            RAW
-        };
+        let found = if counter_is_invariant() && !forced_raw { COUNTER } else { RAW };
         SOURCE.store(found, Ordering::Relaxed);
     }
-    if SOURCE.load(Ordering::Relaxed) == COUNTER {
-        Source::Counter
-    } else {
-        Source::MonotonicRaw
-    }
+    if SOURCE.load(Ordering::Relaxed) == COUNTER { Source::Counter } else { Source::MonotonicRaw }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -104,16 +92,11 @@ fn counter_is_invariant() -> bool {
 }
 
 fn read(clock: libc::clockid_t) -> i64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec that the call fills.
     let status = unsafe { libc::clock_gettime(clock, &raw mut time) };
     debug_assert_eq!(status, 0, "both clocks exist on every supported system");
-    time.tv_sec
-        .saturating_mul(1_000_000_000)
-        .saturating_add(time.tv_nsec)
+    time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
 }
 
 /// `CLOCK_MONOTONIC_RAW` in nanoseconds: intervals and rates outside the hot path.
@@ -165,11 +148,7 @@ pub fn anchor() -> Anchor {
         let width = now().saturating_sub(before);
         if width < best_width {
             best_width = width;
-            best = Anchor {
-                ticks: before + after.saturating_sub(before) / 2,
-                mono_ns,
-                real_ns,
-            };
+            best = Anchor { ticks: before + after.saturating_sub(before) / 2, mono_ns, real_ns };
         }
     }
     best
@@ -204,10 +183,7 @@ impl TicksToNs {
 
     /// Adds an anchor that is later than all others; returns whether it was (an earlier or contradicting one is left out).
     pub fn push(&mut self, anchor: Anchor) -> bool {
-        let later = self
-            .anchors
-            .last()
-            .is_none_or(|a| anchor.ticks > a.ticks && anchor.mono_ns > a.mono_ns);
+        let later = self.anchors.last().is_none_or(|a| anchor.ticks > a.ticks && anchor.mono_ns > a.mono_ns);
         if later {
             self.anchors.push(anchor);
         }
@@ -229,39 +205,20 @@ impl TicksToNs {
             (0, _) => return i64::try_from(ticks).unwrap_or(i64::MAX),
             (1, _) => {
                 let only = self.anchors[0];
-                return clamp(
-                    i128::from(only.mono_ns) + i128::from(ticks) - i128::from(only.ticks),
-                );
+                return clamp(i128::from(only.mono_ns) + i128::from(ticks) - i128::from(only.ticks));
             }
-            (_, 0) => (
-                self.anchors[0],
-                self.anchors[(n - 1).min(RATE_BASE)],
-                self.anchors[0],
-            ),
-            _ if next == n => (
-                self.anchors[n - 1 - (n - 1).min(RATE_BASE)],
-                self.anchors[n - 1],
-                self.anchors[n - 1],
-            ),
-            _ => (
-                self.anchors[next - 1],
-                self.anchors[next],
-                self.anchors[next - 1],
-            ),
+            (_, 0) => (self.anchors[0], self.anchors[(n - 1).min(RATE_BASE)], self.anchors[0]),
+            _ if next == n => (self.anchors[n - 1 - (n - 1).min(RATE_BASE)], self.anchors[n - 1], self.anchors[n - 1]),
+            _ => (self.anchors[next - 1], self.anchors[next], self.anchors[next - 1]),
         };
         let away = i128::from(ticks) - i128::from(base.ticks);
-        clamp(i128::from(base.mono_ns).saturating_add(scale(
-            away,
-            rise(from, to),
-            to.ticks - from.ticks,
-        )))
+        clamp(i128::from(base.mono_ns).saturating_add(scale(away, rise(from, to), to.ticks - from.ticks)))
     }
 
     /// Nanoseconds of a duration that begins at `begin`.
     #[must_use]
     pub fn duration_ns(&self, begin: u64, ticks: u64) -> i64 {
-        self.ns(begin.saturating_add(ticks))
-            .saturating_sub(self.ns(begin))
+        self.ns(begin.saturating_add(ticks)).saturating_sub(self.ns(begin))
     }
 
     /// Unix nanoseconds of a monotonic time: the wall clock of the nearest earlier anchor, carried on.
@@ -269,9 +226,7 @@ impl TicksToNs {
     pub fn real_ns(&self, mono_ns: i64) -> Option<i64> {
         let next = self.anchors.partition_point(|a| a.mono_ns <= mono_ns);
         let base = self.anchors.get(next.saturating_sub(1))?;
-        Some(clamp(
-            i128::from(base.real_ns) + i128::from(mono_ns) - i128::from(base.mono_ns),
-        ))
+        Some(clamp(i128::from(base.real_ns) + i128::from(mono_ns) - i128::from(base.mono_ns)))
     }
 }
 
@@ -282,14 +237,9 @@ fn rise(from: Anchor, to: Anchor) -> u64 {
 
 /// `away * rise / run`, rounded down, without overflow: `run > 0` because anchors increase strictly.
 fn scale(away: i128, rise: u64, run: u64) -> i128 {
-    let (whole, rest) = (
-        away.div_euclid(i128::from(run)),
-        away.rem_euclid(i128::from(run)),
-    );
+    let (whole, rest) = (away.div_euclid(i128::from(run)), away.rem_euclid(i128::from(run)));
     let part = rest.unsigned_abs() * u128::from(rise) / u128::from(run); // both below 2^64, the result below `rise`
-    whole
-        .saturating_mul(i128::from(rise))
-        .saturating_add(part.cast_signed())
+    whole.saturating_mul(i128::from(rise)).saturating_add(part.cast_signed())
 }
 
 fn clamp(ns: i128) -> i64 {
@@ -302,19 +252,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn at(ticks: u64, mono_ns: i64) -> Anchor {
-        Anchor {
-            ticks,
-            mono_ns,
-            real_ns: mono_ns + 1_000,
-        }
+        Anchor { ticks, mono_ns, real_ns: mono_ns.saturating_add(1_000) }
     }
 
     #[test]
     fn interpolates_between_and_beyond() {
         let line = TicksToNs::from_anchors(&[at(3_000, 1_000), at(0, 0), at(6_000, 3_000)]);
-        let got: Vec<i64> = [0, 1_500, 3_000, 4_500, 6_000, 12_000]
-            .map(|t| line.ns(t))
-            .to_vec();
+        let got: Vec<i64> = [0, 1_500, 3_000, 4_500, 6_000, 12_000].map(|t| line.ns(t)).to_vec();
         // The last is beyond: the mean rate of all anchors, one half, from the last one.
         assert_eq!(got, [0, 500, 1_000, 2_000, 3_000, 6_000]);
         assert_eq!(line.real_ns(1_500), Some(2_500));
@@ -326,13 +270,7 @@ mod tests {
         assert_eq!(TicksToNs::from_anchors(&[]).ns(5), 5);
         assert_eq!(TicksToNs::from_anchors(&[]).ns(u64::MAX), i64::MAX);
         assert_eq!(TicksToNs::from_anchors(&[at(10, 100)]).ns(4), 94);
-        let bad = TicksToNs::from_anchors(&[
-            at(0, 0),
-            at(10, -5),
-            at(10, 10),
-            at(20, 10),
-            at(u64::MAX, i64::MAX),
-        ]);
+        let bad = TicksToNs::from_anchors(&[at(0, 0), at(10, -5), at(10, 10), at(20, 10), at(u64::MAX, i64::MAX)]);
         assert_eq!(bad.anchors().len(), 3);
     }
 

@@ -47,10 +47,8 @@ struct Page {
     lost_meta: AtomicU64,
 }
 
-const _: () = assert!(
-    std::mem::offset_of!(Page, collector_pid) == 64
-        && std::mem::offset_of!(Page, lost_events) == 128
-);
+const _: () =
+    assert!(std::mem::offset_of!(Page, collector_pid) == 64 && std::mem::offset_of!(Page, lost_events) == 128);
 
 /// Why a control page could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -81,22 +79,13 @@ impl Control {
     /// That the folder is not writable or full, or that `control` is some other file.
     pub fn open_or_create(trace_dir: &Path, on: bool) -> Result<Self, ControlError> {
         let path = trace_dir.join(FILE_NAME);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         if file.metadata()?.len() == 0 {
             crate::ring::file::reserve(&file, PAGE)?;
         }
         let control = Self::map(file)?;
         let page = control.page();
-        if page
-            .magic
-            .compare_exchange(0, FILLING, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok()
-        {
+        if page.magic.compare_exchange(0, FILLING, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             page.switch.store(u32::from(on), Ordering::Relaxed);
             page.magic.store(MAGIC, Ordering::Release);
         }
@@ -109,12 +98,7 @@ impl Control {
     /// # Errors
     /// That there is none, that it is not writable, or that `control` is some other file.
     pub fn open(trace_dir: &Path) -> Result<Self, ControlError> {
-        let control = Self::map(
-            OpenOptions::new()
-                .read(true)
-                .write(true)
-                .open(trace_dir.join(FILE_NAME))?,
-        )?;
+        let control = Self::map(OpenOptions::new().read(true).write(true).open(trace_dir.join(FILE_NAME))?)?;
         control.check()?;
         Ok(control)
     }
@@ -124,10 +108,7 @@ impl Control {
         if len != PAGE {
             return Err(ControlError::Foreign { len, magic: 0 });
         }
-        Ok(Self {
-            map: MmapRaw::map_raw(&file)?,
-            file,
-        })
+        Ok(Self { map: MmapRaw::map_raw(&file)?, file })
     }
 
     fn check(&self) -> Result<(), ControlError> {
@@ -178,15 +159,9 @@ impl Control {
     }
 
     pub(crate) fn add_lost(&self, lost: Lost) {
-        self.page()
-            .lost_events
-            .fetch_add(lost.events, Ordering::Relaxed);
-        self.page()
-            .lost_threads
-            .fetch_add(lost.threads, Ordering::Relaxed);
-        self.page()
-            .lost_meta
-            .fetch_add(lost.meta, Ordering::Relaxed);
+        self.page().lost_events.fetch_add(lost.events, Ordering::Relaxed);
+        self.page().lost_threads.fetch_add(lost.threads, Ordering::Relaxed);
+        self.page().lost_meta.fetch_add(lost.meta, Ordering::Relaxed);
     }
 }
 
@@ -241,16 +216,13 @@ impl Collector {
         match control.file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(ClaimError::Taken {
-                    pid: control.collector().pid,
-                });
+                return Err(ClaimError::Taken { pid: control.collector().pid });
             }
             Err(TryLockError::Error(e)) => return Err(ControlError::Io(e).into()),
         }
         let page = control.page();
         page.collector_finished.store(0, Ordering::Relaxed);
-        page.collector_pid
-            .store(std::process::id(), Ordering::Relaxed);
+        page.collector_pid.store(std::process::id(), Ordering::Relaxed);
         let collector = Self { control };
         collector.heartbeat();
         Ok(collector)
@@ -264,17 +236,11 @@ impl Collector {
 
     /// Says that the collector lives.
     pub fn heartbeat(&self) {
-        self.control
-            .page()
-            .collector_heartbeat
-            .store(crate::clock::mono_now(), Ordering::Relaxed);
+        self.control.page().collector_heartbeat.store(crate::clock::mono_now(), Ordering::Relaxed);
     }
 
     /// Says that everything was drained and the collector leaves.
     pub fn finish(self) {
-        self.control
-            .page()
-            .collector_finished
-            .store(1, Ordering::Release);
+        self.control.page().collector_finished.store(1, Ordering::Release);
     }
 }

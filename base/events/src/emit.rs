@@ -31,14 +31,17 @@ pub(crate) static LOST: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Local {
     generation: Cell<u32>,
     depth: Cell<u32>,
+    /// How many slices were entered: numbers the entries of the open-slice table.
+    entered: Cell<u64>,
     /// Records published.
     head: Cell<u64>,
-    /// Where `head` must stop: the consumer's tail when last read, and the capacity.
-    limit: Cell<u64>,
-    mask: Cell<u64>,
-    /// Null without a ring; then `head == limit` for good.
+    /// The place of record `head`; places up to `stop` are free and lie in one run. Without a ring both are null.
+    next: Cell<*const Slot>,
+    stop: Cell<*const Slot>,
+    /// Null without a ring.
     header: Cell<*const Header>,
     slots: Cell<*const Slot>,
+    capacity: Cell<u64>,
 }
 
 thread_local! {
@@ -46,11 +49,13 @@ thread_local! {
         Local {
             generation: Cell::new(OFF),
             depth: Cell::new(0),
+            entered: Cell::new(0),
             head: Cell::new(0),
-            limit: Cell::new(0),
-            mask: Cell::new(0),
+            next: Cell::new(std::ptr::null()),
+            stop: Cell::new(std::ptr::null()),
             header: Cell::new(std::ptr::null()),
             slots: Cell::new(std::ptr::null()),
+            capacity: Cell::new(0),
         }
     };
 }
@@ -63,120 +68,113 @@ impl Local {
         unsafe { self.header.get().as_ref() }
     }
 
-    /// Room for `n` records.
-    #[inline]
-    fn has_room(&self, n: u64) -> bool {
-        self.limit.get().wrapping_sub(self.head.get()) >= n || self.refill(n)
-    }
-
-    /// Looks how far the consumer got; counts the records as dropped when there is still no room.
+    /// Looks how far the consumer got, and sets the run of free places that begins at `head`. False, and `n` records
+    /// counted as dropped, when fewer than `n` places are free.
     #[cold]
     #[inline(never)]
     fn refill(&self, n: u64) -> bool {
         let Some(header) = self.header() else {
-            LOST.fetch_add(1, Ordering::Relaxed);
+            count_lost();
             return false;
         };
-        let (head, capacity) = (self.head.get(), self.mask.get() + 1);
+        let (head, capacity) = (self.head.get(), self.capacity.get());
         let tail = header.consumer.tail.load(Ordering::Acquire);
         // A tail that cannot be is another process's mistake; the ring counts as full then.
-        if tail <= head && head - tail <= capacity - n.min(capacity) {
-            self.limit.set(tail + capacity);
-            return true;
+        let free = head.checked_sub(tail).and_then(|used| capacity.checked_sub(used)).unwrap_or(0);
+        if free < n {
+            let dropped = header.producer.dropped.load(Ordering::Relaxed);
+            header.producer.dropped.store(dropped + n, Ordering::Relaxed);
+            return false;
         }
-        let dropped = header.producer.dropped.load(Ordering::Relaxed);
-        header
-            .producer
-            .dropped
-            .store(dropped + n, Ordering::Relaxed);
-        false
+        let index = head & (capacity - 1);
+        let run = free.min(capacity - index);
+        // SAFETY: `index + run` is at most the capacity: inside the ring's slots, or one past their end.
+        let (next, stop) = unsafe { (self.place(index), self.slots.get().add((index + run) as usize)) };
+        self.next.set(next);
+        self.stop.set(stop);
+        true
     }
 
-    /// Writes the record at `head`; `has_room` said that it fits.
-    #[inline]
-    fn put(&self, record: Record, head: u64) {
-        // SAFETY: `has_room` was true, so there is a ring, and the mask keeps the index below its capacity.
-        unsafe { &*self.slots.get().add((head & self.mask.get()) as usize) }.store(record.words());
+    /// The place with this index.
+    ///
+    /// # Safety
+    /// There is a ring and the index is below its capacity.
+    unsafe fn place(&self, index: u64) -> *const Slot {
+        // SAFETY: as the caller promises.
+        unsafe { self.slots.get().add(index as usize) }
     }
 
-    /// Publishes every record before `head`.
+    /// Publishes the records before `head`.
     #[inline]
     fn publish(&self, head: u64) {
         self.head.set(head);
-        if let Some(header) = self.header() {
-            header.producer.head.store(head, Ordering::Release);
-        }
+        // SAFETY: only called when a place was free, so there is a ring (see `header`).
+        unsafe { &*self.header.get() }.producer.head.store(head, Ordering::Release);
     }
 
     #[inline]
-    fn push(&self, record: Record) {
-        if self.has_room(1) {
-            let head = self.head.get();
-            self.put(record, head);
-            self.publish(head + 1);
+    fn push(&self, words: [u64; 4]) {
+        if self.next.get() == self.stop.get() && !self.refill(1) {
+            return;
         }
-    }
-
-    #[inline]
-    fn push_slice(&self, depth: u32, end: u64, record: Record) {
-        let ticks = end.saturating_sub(record.begin);
-        let site = SiteId::from_bits(record.site);
-        let slice = Record {
-            site: site_word(Kind::Slice, depth, site),
-            dur: ticks as u32,
-            ..record
+        let next = self.next.get();
+        // SAFETY: `next` is before `stop`: a place of the ring, which `session::OWNED` keeps mapped. One further is at most `stop`.
+        let after = unsafe {
+            (*next).store(words);
+            next.add(1)
         };
+        self.next.set(after);
+        self.publish(self.head.get() + 1);
+    }
+
+    #[inline]
+    fn push_slice(&self, depth: u32, end: u64, slice: Slice) {
+        let ticks = end.saturating_sub(slice.begin);
         if ticks < u64::from(u32::MAX) {
-            self.push(slice);
+            self.push(slice.record(Kind::Slice, depth, ticks as u32, slice.arg).words());
         } else {
-            self.push_long(ticks, slice);
+            self.push_long(depth, ticks, slice);
         }
     }
 
     /// Two records, published at once.
     #[cold]
     #[inline(never)]
-    fn push_long(&self, ticks: u64, slice: Record) {
-        if self.has_room(2) {
-            let head = self.head.get();
-            let site = site_word(Kind::LongSlice, slice.depth(), slice.site_id());
-            self.put(
-                Record {
-                    site,
-                    dur: 0,
-                    arg: ticks,
-                    ..slice
-                },
-                head,
-            );
-            self.put(
-                Record {
-                    dur: u32::MAX,
-                    ..slice
-                },
-                head + 1,
-            );
-            self.publish(head + 2);
+    fn push_long(&self, depth: u32, ticks: u64, slice: Slice) {
+        if !self.refill(2) {
+            return;
         }
+        let (head, mask) = (self.head.get(), self.capacity.get() - 1);
+        let first = slice.record(Kind::LongSlice, depth, 0, ticks);
+        let second = slice.record(Kind::Slice, depth, u32::MAX, slice.arg);
+        for (at, record) in [(head, first), (head + 1, second)] {
+            // SAFETY: there is a ring (it had room), and the mask keeps the index below its capacity.
+            unsafe { (*self.place(at & mask)).store(record.words()) };
+        }
+        self.publish(head + 2);
+        // The two may lie on both ends of the ring: let the next record look again.
+        self.next.set(self.stop.get());
     }
 
     /// Enters a slice: shows it as running, returns its depth.
     #[inline]
-    pub(crate) fn enter(&self, begin: u64, site: SiteId, node: NodeId) -> u32 {
+    fn enter(&self, begin: u64, site: SiteId, node: NodeId) -> u32 {
         let depth = self.depth.get();
         self.depth.set(depth + 1);
+        let number = self.entered.get() + 1;
+        self.entered.set(number);
         if let Some(header) = self.header()
             && let Some(entry) = header.open.get(depth as usize)
         {
-            entry.open(begin, site.get(), node.get());
+            entry.open(number, begin, site.get(), node.get());
         }
         depth
     }
 
     /// Leaves the slice at `depth`.
     #[inline]
-    pub(crate) fn leave(&self, depth: u32) {
-        // Not `depth - 1` of the counter: guards may be dropped in any order.
+    fn leave(&self, depth: u32) {
+        // Not `depth` itself: guards may be dropped in any order.
         self.depth.set(self.depth.get().saturating_sub(1));
         if let Some(header) = self.header()
             && let Some(entry) = header.open.get(depth as usize)
@@ -189,15 +187,39 @@ impl Local {
     fn attach(&self, generation: u32, ring: Option<&RingFile>) {
         self.depth.set(0);
         self.head.set(0);
-        self.limit.set(ring.map_or(0, |r| u64::from(r.capacity())));
-        self.mask
-            .set(ring.map_or(0, |r| u64::from(r.capacity()) - 1));
-        self.header
-            .set(ring.map_or(std::ptr::null(), |r| std::ptr::from_ref(r.header())));
-        self.slots
-            .set(ring.map_or(std::ptr::null(), RingFile::slots));
+        self.capacity.set(ring.map_or(0, |r| u64::from(r.capacity())));
+        self.header.set(ring.map_or(std::ptr::null(), |r| std::ptr::from_ref(r.header())));
+        let slots = ring.map_or(std::ptr::null(), RingFile::slots);
+        for place in [&self.slots, &self.next, &self.stop] {
+            place.set(slots); // no free run: the first record looks for one
+        }
         self.generation.set(generation);
     }
+}
+
+/// What a slice's record says, without its duration.
+#[derive(Clone, Copy)]
+struct Slice {
+    begin: u64,
+    site: SiteId,
+    node: NodeId,
+    correlation: u32,
+    arg: u64,
+}
+
+impl Slice {
+    #[inline]
+    fn record(&self, kind: Kind, depth: u32, dur: u32, arg: u64) -> Record {
+        let Self { begin, site, node, correlation, .. } = *self;
+        Record { begin, dur, site: site_word(kind, depth, site), node: node.get(), correlation, arg }
+    }
+}
+
+/// The thread's ring. The closure captures nothing, so that this is one address computation everywhere: the compiler keeps
+/// `LocalKey::with` as a call when its closure is large, and passes everything through memory.
+#[inline]
+fn local() -> *const Local {
+    LOCAL.with(std::ptr::from_ref)
 }
 
 /// Lets go of the thread's ring; `ended` forbids another one. Must run before the ring's mapping ends.
@@ -206,24 +228,31 @@ pub(crate) fn detach(ended: bool) {
 }
 
 /// Runs `f` on the thread's ring when recording is on.
-#[inline]
+#[inline(always)]
 pub(crate) fn with_local<R>(f: impl FnOnce(&Local, u32) -> R) -> Option<R> {
     let state = STATE.load(Ordering::Relaxed);
     if state == OFF {
         return None;
     }
-    LOCAL.with(|local| {
-        if local.generation.get() != state && !begin(local, state) {
-            return None;
-        }
-        Some(f(local, state))
-    })
+    // SAFETY: `Local` has no destructor, so it lives as long as the thread, and the reference does not leave this call.
+    let local = unsafe { &*local() };
+    if local.generation.get() != state && !begin(local, state) {
+        return None;
+    }
+    Some(f(local, state))
 }
 
 /// Runs `f` on the thread's ring when it still belongs to session `generation`, even if recording was switched off since.
-#[inline]
+#[inline(always)]
 pub(crate) fn with_session<R>(generation: u32, f: impl FnOnce(&Local) -> R) -> Option<R> {
-    LOCAL.with(|local| (local.generation.get() == generation).then(|| f(local)))
+    // SAFETY: as in `with_local`.
+    let local = unsafe { &*local() };
+    (local.generation.get() == generation).then(|| f(local))
+}
+
+/// Counts an event that reaches no ring.
+pub(crate) fn count_lost() {
+    LOST.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The thread's first event in a session.
@@ -231,7 +260,7 @@ pub(crate) fn with_session<R>(generation: u32, f: impl FnOnce(&Local) -> R) -> O
 #[inline(never)]
 fn begin(local: &Local, state: u32) -> bool {
     if local.generation.get() == ENDED {
-        LOST.fetch_add(1, Ordering::Relaxed);
+        count_lost();
         return false;
     }
     crate::session::with_thread_ring(state, |ring| local.attach(state, ring))
@@ -249,15 +278,7 @@ pub fn is_on() -> bool {
 #[inline]
 pub fn emit_slice(begin: u64, end: u64, site: SiteId, node: NodeId, correlation: u32, arg: u64) {
     with_local(|local, _| {
-        let record = Record {
-            begin,
-            dur: 0,
-            site: site.get(),
-            node: node.get(),
-            correlation,
-            arg,
-        };
-        local.push_slice(local.depth.get(), end, record);
+        local.push_slice(local.depth.get(), end, Slice { begin, site, node, correlation, arg });
     });
 }
 
@@ -266,72 +287,58 @@ pub fn emit_slice(begin: u64, end: u64, site: SiteId, node: NodeId, correlation:
 /// Belongs to its thread. Guards may end in any order, but only properly nested ones have meaningful depths.
 #[must_use = "the slice ends when the guard is dropped"]
 pub struct SliceGuard {
-    begin: u64,
+    slice: Slice,
     /// [`OFF`] when recording was off at the begin: nothing will be emitted.
     generation: u32,
     depth: u32,
-    site: SiteId,
-    node: NodeId,
-    correlation: u32,
-    arg: u64,
     not_send: PhantomData<*const ()>,
 }
 
 impl SliceGuard {
-    const INACTIVE: Self = Self {
-        begin: 0,
-        generation: OFF,
-        depth: 0,
-        site: SiteId::OTHER,
-        node: NodeId::NONE,
-        correlation: 0,
-        arg: 0,
-        not_send: PhantomData,
-    };
+    #[inline]
+    fn new(generation: u32, depth: u32, begin: u64, site: SiteId, node: NodeId) -> Self {
+        Self { slice: Slice { begin, site, node, correlation: 0, arg: 0 }, generation, depth, not_send: PhantomData }
+    }
+
+    #[inline]
+    fn inactive() -> Self {
+        Self::new(OFF, 0, 0, SiteId::OTHER, NodeId::NONE)
+    }
 
     /// Sets the record's `arg`.
     #[inline]
     pub fn set_arg(&mut self, arg: u64) {
-        self.arg = arg;
+        self.slice.arg = arg;
     }
 
     /// Sets the record's `correlation`.
     #[inline]
     pub fn set_correlation(&mut self, correlation: u32) {
-        self.correlation = correlation;
+        self.slice.correlation = correlation;
     }
 
     #[inline]
     fn end(&self, end: u64) {
         with_session(self.generation, |local| {
-            let Self {
-                begin,
-                node,
-                correlation,
-                arg,
-                ..
-            } = *self;
-            let record = Record {
-                begin,
-                dur: 0,
-                site: self.site.get(),
-                node: node.get(),
-                correlation,
-                arg,
-            };
-            local.push_slice(self.depth, end, record);
+            local.push_slice(self.depth, end, self.slice);
             local.leave(self.depth);
         });
     }
 }
 
 impl Drop for SliceGuard {
+    /// Small, so that it disappears into the caller: while recording is off it is one comparison.
     #[inline]
     fn drop(&mut self) {
         if self.generation != OFF {
-            self.end(clock::now());
+            end_now(self);
         }
     }
+}
+
+#[inline(never)]
+fn end_now(guard: &SliceGuard) {
+    guard.end(clock::now());
 }
 
 /// Begins a slice at this moment; it ends with the guard.
@@ -343,41 +350,29 @@ pub fn slice(site: SiteId) -> SliceGuard {
 /// As [`slice`], for a node.
 #[inline]
 pub fn slice_of(site: SiteId, node: NodeId) -> SliceGuard {
-    if is_on() {
-        open(clock::now(), site, node)
-    } else {
-        SliceGuard::INACTIVE
-    }
+    if is_on() { open(clock::now(), site, node) } else { SliceGuard::inactive() }
 }
 
 /// Begins a slice at a given time, visible to other processes while it runs.
 #[inline]
 pub fn open(begin: u64, site: SiteId, node: NodeId) -> SliceGuard {
-    with_local(|local, generation| {
-        let depth = local.enter(begin, site, node);
-        SliceGuard {
-            begin,
-            generation,
-            depth,
-            site,
-            node,
-            correlation: 0,
-            arg: 0,
-            not_send: PhantomData,
-        }
-    })
-    .unwrap_or(SliceGuard::INACTIVE)
+    let entered = with_local(|local, generation| (local.enter(begin, site, node), generation));
+    // Not `unwrap_or`: that would make, and drop, an inactive guard each time.
+    match entered {
+        Some((depth, generation)) => SliceGuard::new(generation, depth, begin, site, node),
+        None => SliceGuard::inactive(),
+    }
 }
 
 /// Ends a slice at a given time.
 #[inline]
 pub fn emit_close(mut guard: SliceGuard, end: u64, correlation: u32, arg: u64) {
     if guard.generation != OFF {
-        guard.correlation = correlation;
-        guard.arg = arg;
+        guard.slice.correlation = correlation;
+        guard.slice.arg = arg;
         guard.end(end);
-        guard.generation = OFF; // the drop has nothing to do
     }
+    std::mem::forget(guard); // its drop would end it again
 }
 
 /// Emits an event without duration, now.
@@ -385,14 +380,7 @@ pub fn emit_close(mut guard: SliceGuard, end: u64, correlation: u32, arg: u64) {
 fn point(kind: Kind, site: SiteId, node: NodeId, correlation: u32, arg: u64) {
     with_local(|local, _| {
         let site = site_word(kind, local.depth.get(), site);
-        local.push(Record {
-            begin: clock::now(),
-            dur: 0,
-            site,
-            node: node.get(),
-            correlation,
-            arg,
-        });
+        local.push(Record { begin: clock::now(), dur: 0, site, node: node.get(), correlation, arg }.words());
     });
 }
 

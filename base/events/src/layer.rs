@@ -20,7 +20,7 @@ use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Spans of one thread that may be entered at once; further ones are not recorded.
+/// Spans of one thread that may be entered at once; further ones are counted as lost.
 const MAX_ENTERED: usize = 128;
 
 /// The layer. Add it to a registry; it records whenever the process does ([`crate::start`]).
@@ -77,6 +77,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventsLayer {
             let mut entered = entered.borrow_mut();
             if entered.len() < MAX_ENTERED {
                 entered.push((id.into_u64(), emit::slice_of(site, NodeId::NONE)));
+            } else {
+                emit::count_lost();
             }
         });
     }
@@ -85,10 +87,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventsLayer {
         let _ = ENTERED.try_with(|entered| {
             let mut entered = entered.borrow_mut();
             // The last one, nearly always; spans may be left in any order.
-            if let Some(at) = entered
-                .iter()
-                .rposition(|(entered, _)| *entered == id.into_u64())
-            {
+            if let Some(at) = entered.iter().rposition(|(entered, _)| *entered == id.into_u64()) {
                 drop(entered.remove(at));
             }
         });

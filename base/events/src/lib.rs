@@ -24,6 +24,9 @@
 //! A forked child shares the parent's ring mappings but not its ring positions, so recording is switched off
 //! in the child; a child that `exec`s a program may record as itself.
 
+#[cfg(not(all(unix, target_endian = "little")))]
+compile_error!("events needs a little-endian Unix");
+
 pub mod clock;
 pub mod control;
 pub mod emit;
@@ -36,8 +39,8 @@ pub mod session;
 
 pub use clock::{Anchor, TicksToNs, now};
 pub use emit::{
-    SliceGuard, alloc, counter, counter_at, emit_close, emit_slice, flow_in, flow_out, free,
-    instant, is_on, open, slice, slice_of,
+    SliceGuard, alloc, counter, counter_at, emit_close, emit_slice, flow_in, flow_out, free, instant, is_on, open,
+    slice, slice_of,
 };
 pub use names::{NodeId, SiteId, node, site};
 pub use record::{Event, Kind, Record};

@@ -103,9 +103,7 @@ impl Encoder {
     fn str(&mut self, text: &str) -> &mut Self {
         let kept = &text[..text.floor_char_boundary(MAX_STRING)];
         // A cut string is at most MAX_STRING bytes long.
-        self.u32(kept.len() as u32)
-            .0
-            .extend_from_slice(kept.as_bytes());
+        self.u32(kept.len() as u32).0.extend_from_slice(kept.as_bytes());
         self
     }
 }
@@ -114,20 +112,8 @@ impl Encoder {
 fn encode(entry: &Entry, out: &mut Vec<u8>) {
     let mut payload = Encoder(Vec::new());
     let tag = match entry {
-        Entry::Process {
-            pid,
-            start_ns,
-            clock,
-            host,
-            exe,
-            args,
-        } => {
-            payload
-                .u32(*pid)
-                .i64(*start_ns)
-                .u32(u32::from(*clock == Source::MonotonicRaw))
-                .str(host)
-                .str(exe);
+        Entry::Process { pid, start_ns, clock, host, exe, args } => {
+            payload.u32(*pid).i64(*start_ns).u32(u32::from(*clock == Source::MonotonicRaw)).str(host).str(exe);
             payload.u32(args.len().min(MAX_ARGS) as u32);
             for arg in args.iter().take(MAX_ARGS) {
                 payload.str(arg);
@@ -142,20 +128,12 @@ fn encode(entry: &Entry, out: &mut Vec<u8>) {
             payload.u32(*id).str(category).str(name);
             3
         }
-        Entry::Node {
-            id,
-            name,
-            op,
-            device,
-        } => {
+        Entry::Node { id, name, op, device } => {
             payload.u32(*id).str(name).str(op).str(device);
             4
         }
         Entry::Anchor(anchor) => {
-            payload
-                .i64(anchor.ticks.cast_signed())
-                .i64(anchor.mono_ns)
-                .i64(anchor.real_ns);
+            payload.i64(anchor.ticks.cast_signed()).i64(anchor.mono_ns).i64(anchor.real_ns);
             5
         }
     };
@@ -183,15 +161,11 @@ impl<'a> Payload<'a> {
     }
 
     fn u32(&mut self) -> Option<u32> {
-        self.take(4)
-            .and_then(|b| b.try_into().ok())
-            .map(u32::from_le_bytes)
+        self.take(4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes)
     }
 
     fn i64(&mut self) -> Option<i64> {
-        self.take(8)
-            .and_then(|b| b.try_into().ok())
-            .map(i64::from_le_bytes)
+        self.take(8).and_then(|b| b.try_into().ok()).map(i64::from_le_bytes)
     }
 
     fn string(&mut self) -> Option<String> {
@@ -212,35 +186,12 @@ fn decode(tag: u32, payload: &[u8]) -> Decoded {
     let mut p = Payload(payload);
     let entry = match tag {
         1 => decode_process(&mut p),
-        2 => (|| {
-            Some(Entry::Thread {
-                ring: p.u32()?,
-                tid: p.u32()?,
-                name: p.string()?,
-            })
-        })(),
-        3 => (|| {
-            Some(Entry::Site {
-                id: p.u32()?,
-                category: p.string()?,
-                name: p.string()?,
-            })
-        })(),
-        4 => (|| {
-            Some(Entry::Node {
-                id: p.u32()?,
-                name: p.string()?,
-                op: p.string()?,
-                device: p.string()?,
-            })
-        })(),
-        5 => (|| {
-            Some(Entry::Anchor(Anchor {
-                ticks: p.i64()?.cast_unsigned(),
-                mono_ns: p.i64()?,
-                real_ns: p.i64()?,
-            }))
-        })(),
+        2 => (|| Some(Entry::Thread { ring: p.u32()?, tid: p.u32()?, name: p.string()? }))(),
+        3 => (|| Some(Entry::Site { id: p.u32()?, category: p.string()?, name: p.string()? }))(),
+        4 => (|| Some(Entry::Node { id: p.u32()?, name: p.string()?, op: p.string()?, device: p.string()? }))(),
+        5 => {
+            (|| Some(Entry::Anchor(Anchor { ticks: p.i64()?.cast_unsigned(), mono_ns: p.i64()?, real_ns: p.i64()? })))()
+        }
         _ => return Decoded::UnknownTag,
     };
     entry.map_or(Decoded::Malformed, Decoded::Entry)
@@ -248,22 +199,11 @@ fn decode(tag: u32, payload: &[u8]) -> Decoded {
 
 fn decode_process(p: &mut Payload<'_>) -> Option<Entry> {
     let (pid, start_ns) = (p.u32()?, p.i64()?);
-    let clock = if p.u32()? == 0 {
-        Source::Counter
-    } else {
-        Source::MonotonicRaw
-    };
+    let clock = if p.u32()? == 0 { Source::Counter } else { Source::MonotonicRaw };
     let (host, exe) = (p.string()?, p.string()?);
     // The count is not trusted: the loop ends where the payload does.
     let args = (0..p.u32()?).map_while(|_| p.string()).collect();
-    Some(Entry::Process {
-        pid,
-        start_ns,
-        clock,
-        host,
-        exe,
-        args,
-    })
+    Some(Entry::Process { pid, start_ns, clock, host, exe, args })
 }
 
 /// The path of a process's meta file.
@@ -281,15 +221,8 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn create(trace_dir: &Path, pid: u32) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(path(trace_dir, pid))?;
-        Ok(Self {
-            file,
-            buffer: Vec::new(),
-            lost: 0,
-        })
+        let file = OpenOptions::new().create(true).append(true).open(path(trace_dir, pid))?;
+        Ok(Self { file, buffer: Vec::new(), lost: 0 })
     }
 
     pub(crate) fn append(&mut self, entry: &Entry) {
@@ -341,14 +274,7 @@ impl MetaReader {
     /// That the file cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
-        Ok(Self {
-            file,
-            pending: Vec::new(),
-            in_gap: false,
-            damaged: 0,
-            skipped_bytes: 0,
-            unknown: 0,
-        })
+        Ok(Self { file, pending: Vec::new(), in_gap: false, damaged: 0, skipped_bytes: 0, unknown: 0 })
     }
 
     /// Appends to `out` what was completed since the last call; returns how many entries that were.
@@ -358,9 +284,7 @@ impl MetaReader {
     pub fn poll(&mut self, out: &mut Vec<Entry>) -> io::Result<usize> {
         let before = out.len();
         loop {
-            let read = (&self.file)
-                .take(MAX_PAYLOAD as u64)
-                .read_to_end(&mut self.pending);
+            let read = (&self.file).take(MAX_PAYLOAD as u64).read_to_end(&mut self.pending);
             self.parse(out);
             if read? == 0 {
                 return Ok(out.len() - before);

@@ -69,9 +69,7 @@ impl<T: Clone + Eq + Hash> Table<T> {
         if let Some(&id) = self.ids.get(&item) {
             return Some((id, false));
         }
-        let id = u32::try_from(self.items.len())
-            .ok()
-            .filter(|_| self.items.len() < limit)?;
+        let id = u32::try_from(self.items.len()).ok().filter(|_| self.items.len() < limit)?;
         self.items.push(item.clone());
         self.ids.insert(item, id);
         Some((id, true))
@@ -96,23 +94,14 @@ static NAMES: Mutex<Option<Names>> = Mutex::new(None);
 
 /// Runs `f` on the names of the process. No user code runs under the lock.
 fn with_names<R>(f: impl FnOnce(&mut Names) -> R) -> R {
-    let mut guard: MutexGuard<'_, Option<Names>> =
-        NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut guard: MutexGuard<'_, Option<Names>> = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     f(guard.get_or_insert_with(|| {
         let mut names = Names {
-            sites: Table {
-                items: Vec::new(),
-                ids: HashMap::new(),
-            },
-            nodes: Table {
-                items: Vec::new(),
-                ids: HashMap::new(),
-            },
+            sites: Table { items: Vec::new(), ids: HashMap::new() },
+            nodes: Table { items: Vec::new(), ids: HashMap::new() },
             meta: None,
         };
-        names
-            .sites
-            .intern((String::new(), "(further sites)".to_owned()), MAX_SITES);
+        names.sites.intern((String::new(), "(further sites)".to_owned()), MAX_SITES);
         names
     }))
 }
@@ -121,22 +110,13 @@ fn with_names<R>(f: impl FnOnce(&mut Names) -> R) -> R {
 /// [`site!`](macro@crate::site).
 #[must_use]
 pub fn site(category: &str, name: &str) -> SiteId {
-    with_names(|names| {
-        match names
-            .sites
-            .intern((category.to_owned(), name.to_owned()), MAX_SITES)
-        {
-            None => SiteId::OTHER,
-            Some((id, new)) => {
-                if let Some(meta) = names.meta.as_mut().filter(|_| new) {
-                    meta.append(&Entry::Site {
-                        id,
-                        category: category.to_owned(),
-                        name: name.to_owned(),
-                    });
-                }
-                SiteId(id)
+    with_names(|names| match names.sites.intern((category.to_owned(), name.to_owned()), MAX_SITES) {
+        None => SiteId::OTHER,
+        Some((id, new)) => {
+            if let Some(meta) = names.meta.as_mut().filter(|_| new) {
+                meta.append(&Entry::Site { id, category: category.to_owned(), name: name.to_owned() });
             }
+            SiteId(id)
         }
     })
 }
@@ -150,12 +130,7 @@ pub fn node(name: &str, op: &str, device: &str) -> NodeId {
         None => NodeId::NONE,
         Some((id, new)) => {
             if let Some(meta) = names.meta.as_mut().filter(|_| new) {
-                let entry = Entry::Node {
-                    id,
-                    name: name.to_owned(),
-                    op: op.to_owned(),
-                    device: device.to_owned(),
-                };
+                let entry = Entry::Node { id, name: name.to_owned(), op: op.to_owned(), device: device.to_owned() };
                 meta.append(&entry);
             }
             NodeId(id)
@@ -181,11 +156,8 @@ macro_rules! site {
 pub(crate) fn write_to(mut meta: meta::Writer) {
     with_names(|names| {
         let sites = names.sites.items.iter().zip(0..);
-        let sites = sites.map(|((category, name), id)| Entry::Site {
-            id,
-            category: category.clone(),
-            name: name.clone(),
-        });
+        let sites =
+            sites.map(|((category, name), id)| Entry::Site { id, category: category.clone(), name: name.clone() });
         let nodes = names.nodes.items.iter().zip(0..);
         let nodes = nodes.map(|((name, op, device), id)| Entry::Node {
             id,
@@ -228,10 +200,7 @@ mod tests {
 
     #[test]
     fn a_full_table_says_so() {
-        let mut table = Table {
-            items: Vec::new(),
-            ids: HashMap::new(),
-        };
+        let mut table = Table { items: Vec::new(), ids: HashMap::new() };
         assert_eq!(table.intern("a", 1), Some((0, true)));
         assert_eq!(table.intern("b", 1), None);
         assert_eq!(table.intern("a", 1), Some((0, false)));

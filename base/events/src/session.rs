@@ -29,10 +29,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            ring_records: 1 << 16,
-            max_rings: 1024,
-        }
+        Self { ring_records: 1 << 16, max_rings: 1024 }
     }
 }
 
@@ -102,10 +99,7 @@ impl Drop for Owned {
 /// Gives the thread a ring of session `generation` and hands it to `attach`, `None` when it can have none.
 /// Returns false, without attaching, when that session is over or the thread is ending.
 pub(crate) fn with_thread_ring(generation: u32, attach: impl FnOnce(Option<&RingFile>)) -> bool {
-    let Some(shared) = lock(&SESSION)
-        .clone()
-        .filter(|s| s.generation == generation)
-    else {
+    let Some(shared) = lock(&SESSION).clone().filter(|s| s.generation == generation) else {
         return false;
     };
     let attached = OWNED.try_with(|owned| {
@@ -149,13 +143,7 @@ impl Shared {
         let (number, ring) = loop {
             let number = rings.next;
             rings.next = number.checked_add(1)?;
-            match RingFile::create(
-                &self.trace_dir,
-                number,
-                self.options.ring_records,
-                tid,
-                name,
-            ) {
+            match RingFile::create(&self.trace_dir, number, self.options.ring_records, tid, name) {
                 // An earlier session, or an earlier process of this id, left one of this number.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 result => break (number, Arc::new(result.ok()?)),
@@ -163,39 +151,21 @@ impl Shared {
         };
         rings.alive.push(Arc::clone(&ring));
         drop(rings);
-        names::append(&Entry::Thread {
-            ring: number,
-            tid,
-            name: name.to_owned(),
-        });
+        names::append(&Entry::Thread { ring: number, tid, name: name.to_owned() });
         Some(ring)
     }
 
     /// Adds what was lost since the last call to the control page.
     fn report_lost(&self, meta: u64) {
-        let (events, threads) = (
-            LOST.swap(0, Ordering::Relaxed),
-            self.lost_threads.swap(0, Ordering::Relaxed),
-        );
+        let (events, threads) = (LOST.swap(0, Ordering::Relaxed), self.lost_threads.swap(0, Ordering::Relaxed));
         if events + threads + meta > 0 {
-            self.control.add_lost(Lost {
-                events,
-                threads,
-                meta,
-            });
+            self.control.add_lost(Lost { events, threads, meta });
         }
     }
 
     /// Follows the control page's switch.
     fn follow_switch(&self) {
-        STATE.store(
-            if self.control.is_on() {
-                self.generation
-            } else {
-                OFF
-            },
-            Ordering::Relaxed,
-        );
+        STATE.store(if self.control.is_on() { self.generation } else { OFF }, Ordering::Relaxed);
     }
 
     /// The keeper thread.
@@ -247,6 +217,11 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        if FORKED.load(Ordering::Relaxed) {
+            // The parent's session; its keeper does not run here, and a join would wait for ever.
+            std::mem::forget(self.keeper.take());
+            return;
+        }
         self.shared.stopping.store(true, Ordering::Release);
         if let Some(keeper) = self.keeper.take() {
             keeper.thread().unpark();
@@ -278,11 +253,10 @@ pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> 
     std::fs::create_dir_all(trace_dir).map_err(here)?;
     // Absolute: the program may change its working directory.
     let trace_dir = std::path::absolute(trace_dir).map_err(here)?;
-    let control = Control::open_or_create(&trace_dir, true)
-        .map_err(|e| StartError::Control(trace_dir.clone(), e))?;
+    let control = Control::open_or_create(&trace_dir, true).map_err(|e| StartError::Control(trace_dir.clone(), e))?;
     let pid = std::process::id();
-    let mut meta = meta::Writer::create(&trace_dir, pid)
-        .map_err(|e| StartError::Meta(meta::path(&trace_dir, pid), e))?;
+    let mut meta =
+        meta::Writer::create(&trace_dir, pid).map_err(|e| StartError::Meta(meta::path(&trace_dir, pid), e))?;
     let first = clock::anchor();
     meta.append_all([process_entry(pid), Entry::Anchor(first)].into_iter());
     let shared = Arc::new(Shared {
@@ -295,20 +269,15 @@ pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> 
         stopping: AtomicBool::new(false),
     });
     switch_off_in_forked_children();
-    let keeper = std::thread::Builder::new()
-        .name("events-keeper".to_owned())
-        .spawn({
-            let shared = Arc::clone(&shared);
-            move || shared.keep()
-        });
+    let keeper = std::thread::Builder::new().name("events-keeper".to_owned()).spawn({
+        let shared = Arc::clone(&shared);
+        move || shared.keep()
+    });
     let keeper = keeper.map_err(StartError::Keeper)?;
     names::write_to(meta);
     *current = Some(Arc::clone(&shared));
     shared.follow_switch();
-    Ok(Session {
-        shared,
-        keeper: Some(keeper),
-    })
+    Ok(Session { shared, keeper: Some(keeper) })
 }
 
 fn process_entry(pid: u32) -> Entry {
@@ -319,10 +288,7 @@ fn process_entry(pid: u32) -> Entry {
         clock: clock::source(),
         host: host_name(),
         exe: exe.to_string_lossy().into_owned(),
-        args: std::env::args_os()
-            .skip(1)
-            .map(|a| a.to_string_lossy().into_owned())
-            .collect(),
+        args: std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
     }
 }
 
@@ -331,11 +297,7 @@ fn host_name() -> String {
     // SAFETY: the buffer is writable for its length less one, so that a zero always ends the name.
     let status = unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) };
     let end = buffer.iter().position(|&b| b == 0).unwrap_or(0);
-    if status == 0 {
-        String::from_utf8_lossy(&buffer[..end]).into_owned()
-    } else {
-        String::new()
-    }
+    if status == 0 { String::from_utf8_lossy(&buffer[..end]).into_owned() } else { String::new() }
 }
 
 /// Registers, once, that a forked child does not write to its parent's rings.

@@ -214,6 +214,8 @@ impl Store {
             let process = self.tracks[track as usize].process;
             let wait_ns = f64::from(event.arg as u32) * self.processes[process as usize].ns_per_tick;
             row.arg = event.arg >> 32 << 32 | u64::from(wait_ns as u32);
+        }
+        if matches!(category, Category::Op | Category::Shard) {
             self.tracks[track as usize].kind = TrackKind::Worker;
         }
         let slice = self.tracks[track as usize].push(usize::from(event.depth), row);

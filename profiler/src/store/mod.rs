@@ -56,6 +56,12 @@ impl StoreOptions {
     pub const UNBOUNDED: StoreOptions =
         StoreOptions { slices_per_lane: usize::MAX, events_per_kind: usize::MAX, steps: usize::MAX };
 
+    /// [`StoreOptions::UNBOUNDED`].
+    #[must_use]
+    pub const fn unbounded() -> StoreOptions {
+        StoreOptions::UNBOUNDED
+    }
+
     /// For a window on a run that goes on: the last 4 million slices of each lane (160 MB where a lane gets there).
     pub const LIVE: StoreOptions = StoreOptions { slices_per_lane: 4 << 20, events_per_kind: 1 << 20, steps: 1 << 20 };
 }

@@ -11,9 +11,9 @@ const MAX_LANES: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TrackKind {
-    /// A thread that has run no op.
+    /// A thread that has run no op and no shard.
     Thread,
-    /// A thread that runs ops.
+    /// A thread that runs ops or shards of them.
     Worker,
 }
 

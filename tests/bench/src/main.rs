@@ -1,3 +1,54 @@
 //! All benchmarks; `cargo xtask bench` starts them.
+//!
+//! `stepscope-bench NAME...` runs the named ones, prints a table of each on stdout and appends one JSON object per figure to
+//! `docs/bench.jsonl`: `date`, `commit`, `cpu`, `bench`, `case`, `value`, `unit`. Without a name it lists them.
 
-fn main() {}
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program whose output is its result")]
+
+mod events;
+mod report;
+
+use report::Report;
+use std::process::ExitCode;
+
+/// What a benchmark may fail with: it says so and the others run.
+type BenchError = Box<dyn std::error::Error>;
+
+/// A benchmark: one file.
+struct Bench {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&mut Report) -> Result<(), BenchError>,
+}
+
+const BENCHES: &[Bench] =
+    &[Bench { name: "events", about: "ns per slice, against the bare time stamps that it needs", run: events::run }];
+
+fn main() -> ExitCode {
+    let names: Vec<String> = std::env::args().skip(1).collect();
+    if names.is_empty() {
+        for bench in BENCHES {
+            println!("{:10} {}", bench.name, bench.about);
+        }
+        return ExitCode::SUCCESS;
+    }
+    let mut failed = false;
+    for name in &names {
+        let Some(bench) = BENCHES.iter().find(|b| b.name == name) else {
+            eprintln!("no benchmark is called {name}; without a name they are listed");
+            return ExitCode::from(2);
+        };
+        if let Err(e) = run(bench) {
+            eprintln!("{name}: {e}");
+            failed = true;
+        }
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn run(bench: &Bench) -> Result<(), BenchError> {
+    let mut report = Report::new(bench.name);
+    (bench.run)(&mut report)?;
+    print!("{}", report.table());
+    Ok(report.append()?)
+}

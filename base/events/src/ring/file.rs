@@ -13,8 +13,7 @@ pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         use std::os::fd::AsRawFd;
-        let len =
-            libc::off_t::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        let len = libc::off_t::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
         loop {
             // SAFETY: the descriptor is open for the length of the call; no memory is involved.
             match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, len) } {
@@ -45,9 +44,9 @@ pub(crate) fn map_present(file: &File) -> io::Result<MmapRaw> {
     }
     // Before Linux 5.14: touch each page.
     for page in (0..map.len()).step_by(4096) {
-        // SAFETY: inside the mapping; the file is new and nobody else knows it, and adding zero changes nothing.
+        // SAFETY: inside the mapping; the file is new and nobody else knows it, and it is full of zeros.
         let byte = unsafe { &*map.as_ptr().add(page).cast::<std::sync::atomic::AtomicU8>() };
-        byte.fetch_add(0, std::sync::atomic::Ordering::Relaxed);
+        byte.store(0, std::sync::atomic::Ordering::Relaxed);
     }
     Ok(map)
 }

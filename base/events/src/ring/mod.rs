@@ -17,8 +17,8 @@
 //!
 //! ```text
 //! byte 0        8         16     20     24            32
-//!      | seq    | begin   | site | node |   zero      |
-//!        u64      u64       u32    u32                       seq % 4: 0 closed, 1 being written, 2 open
+//!      | number | begin   | site | node |   zero      |
+//!        u64      u64       u32    u32                       number: which slice of the thread, from 1; 0 for none
 //! ```
 //!
 //! **Protocol.** The producer stores a record with plain stores and publishes it with a release store of `head`; the
@@ -43,8 +43,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"STPRING1");
 pub(crate) const HEADER_BYTES: usize = 4096;
-/// The largest capacity that a reader accepts and a producer makes: 2^24 records, 512 MiB.
-pub const MAX_RECORDS: u32 = 1 << 24;
+/// The largest capacity that a reader accepts and a producer makes: 2^22 records, 128 MiB.
+pub const MAX_RECORDS: u32 = 1 << 22;
 /// Depths that the open-slice table shows.
 pub const OPEN_DEPTHS: usize = 64;
 const NAME_BYTES: usize = 64;
@@ -85,7 +85,7 @@ pub(crate) struct ConsumerLine {
 /// A slice that runs, or ran.
 #[repr(C)]
 pub(crate) struct OpenEntry {
-    seq: AtomicU64,
+    number: AtomicU64,
     begin: AtomicU64,
     site_node: AtomicU64,
     zero: u64,
@@ -100,36 +100,30 @@ const _: () = assert!(
 );
 
 impl OpenEntry {
-    /// Shows a slice as running. Only the producer writes entries.
+    /// Shows a slice as running, under a number that no other slice of the thread has. Only the producer writes entries.
     #[inline]
-    pub(crate) fn open(&self, begin: u64, site: u32, node: u32) {
-        let seq = self.seq.load(Ordering::Relaxed) & !3;
-        self.seq.store(seq + 1, Ordering::Relaxed);
-        // A reader that sees any of the new fields must not see the old number on both sides.
+    pub(crate) fn open(&self, number: u64, begin: u64, site: u32, node: u32) {
+        self.number.store(0, Ordering::Relaxed);
+        // A reader that sees any of the new fields must not see an old number on both sides of them.
         std::sync::atomic::fence(Ordering::Release);
         self.begin.store(begin, Ordering::Relaxed);
-        self.site_node
-            .store(u64::from(node) << 32 | u64::from(site), Ordering::Relaxed);
-        self.seq.store(seq + 2, Ordering::Release);
+        self.site_node.store(u64::from(node) << 32 | u64::from(site), Ordering::Relaxed);
+        self.number.store(number, Ordering::Release);
     }
 
     /// Shows that it ended.
     #[inline]
     pub(crate) fn close(&self) {
-        let seq = self.seq.load(Ordering::Relaxed) & !3;
-        self.seq.store(seq.wrapping_add(4), Ordering::Release);
+        self.number.store(0, Ordering::Release);
     }
 
     /// The running slice (begin, site, node); `None` when there is none or it changed during the look.
     fn get(&self) -> Option<(u64, u32, u32)> {
-        let seq = self.seq.load(Ordering::Acquire);
-        let (begin, site_node) = (
-            self.begin.load(Ordering::Relaxed),
-            self.site_node.load(Ordering::Relaxed),
-        );
+        let number = self.number.load(Ordering::Acquire);
+        let (begin, site_node) = (self.begin.load(Ordering::Relaxed), self.site_node.load(Ordering::Relaxed));
         std::sync::atomic::fence(Ordering::Acquire);
-        let same = self.seq.load(Ordering::Relaxed) == seq;
-        (seq & 3 == 2 && same).then_some((begin, site_node as u32, (site_node >> 32) as u32))
+        let same = self.number.load(Ordering::Relaxed) == number;
+        (number != 0 && same).then_some((begin, site_node as u32, (site_node >> 32) as u32))
     }
 }
 
@@ -160,9 +154,6 @@ pub fn path(trace_dir: &Path, pid: u32, ring: u32) -> PathBuf {
 /// The process and number of a ring, from its file's name; `None` for other files.
 #[must_use]
 pub fn parse_file_name(name: &str) -> Option<(u32, u32)> {
-    let (pid, ring) = name
-        .strip_prefix("ring-")?
-        .strip_suffix(".ring")?
-        .split_once('-')?;
+    let (pid, ring) = name.strip_prefix("ring-")?.strip_suffix(".ring")?.split_once('-')?;
     Some((pid.parse().ok()?, ring.parse().ok()?))
 }

@@ -85,23 +85,11 @@ fn parse_fixed(words: &[u64; FIXED_WORDS], file_len: u64) -> Result<RingInfo, Ri
         return Err(RingError::Damaged("capacity"));
     }
     if file_len != HEADER_BYTES as u64 + u64::from(capacity) * 32 {
-        return Err(RingError::Damaged(
-            "the file's length is not that of its capacity",
-        ));
+        return Err(RingError::Damaged("the file's length is not that of its capacity"));
     }
-    let name: Vec<u8> = words[4..]
-        .iter()
-        .flat_map(|w| w.to_le_bytes())
-        .take(name_len.min(NAME_BYTES))
-        .collect();
+    let name: Vec<u8> = words[4..].iter().flat_map(|w| w.to_le_bytes()).take(name_len.min(NAME_BYTES)).collect();
     let name = String::from_utf8_lossy(&name).into_owned();
-    Ok(RingInfo {
-        pid: half(4),
-        tid: half(5),
-        ring: half(6),
-        name,
-        made: words[12], capacity,
-    })
+    Ok(RingInfo { pid: half(4), tid: half(5), ring: half(6), name, made: words[12], capacity })
 }
 
 /// The records between the positions, `None` when the positions make no sense.
@@ -126,11 +114,7 @@ impl RingReader {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let len = file.metadata()?.len();
         if len < HEADER_BYTES as u64 {
-            return Err(if len == 0 {
-                RingError::NotReady
-            } else {
-                RingError::Damaged("shorter than a header")
-            });
+            return Err(if len == 0 { RingError::NotReady } else { RingError::Damaged("shorter than a header") });
         }
         let map = MmapRaw::map_raw(&file)?;
         if map.len() as u64 != len {
@@ -141,17 +125,11 @@ impl RingReader {
         let mut words = [header.magic.load(Ordering::Acquire); FIXED_WORDS];
         for (i, word) in words.iter_mut().enumerate().skip(1) {
             // SAFETY: FIXED_WORDS words lie inside the header, which is 8-byte aligned.
-            *word = unsafe { &*map.as_ptr().cast::<std::sync::atomic::AtomicU64>().add(i) }
-                .load(Ordering::Relaxed);
+            *word = unsafe { &*map.as_ptr().cast::<std::sync::atomic::AtomicU64>().add(i) }.load(Ordering::Relaxed);
         }
         let info = parse_fixed(&words, len)?;
         let tail = header.consumer.tail.load(Ordering::Relaxed);
-        Ok(Self {
-            path: path.to_owned(),
-            info,
-            tail,
-            map,
-        })
+        Ok(Self { path: path.to_owned(), info, tail, map })
     }
 
     fn header(&self) -> &Header {
@@ -163,10 +141,7 @@ impl RingReader {
     fn slots(&self) -> &[Slot] {
         // SAFETY: `open` checked that the mapping holds the header and `capacity` slots; slots are atomics.
         unsafe {
-            std::slice::from_raw_parts(
-                self.map.as_ptr().add(HEADER_BYTES).cast::<Slot>(),
-                self.info.capacity as usize,
-            )
+            std::slice::from_raw_parts(self.map.as_ptr().add(HEADER_BYTES).cast::<Slot>(), self.info.capacity as usize)
         }
     }
 
@@ -189,35 +164,23 @@ impl RingReader {
             // Somebody else wrote here. Begin again where the producer says it is.
             self.tail = head;
             self.header().consumer.tail.store(head, Ordering::Release);
-            return Drained {
-                records: 0,
-                damaged: true,
-            };
+            return Drained { records: 0, damaged: true };
         };
         self.copy(head, out);
         // Release: the producer that sees the new tail may overwrite what the copy has read.
         self.header().consumer.tail.store(head, Ordering::Release);
         self.tail = head;
-        Drained {
-            records: n as usize,
-            damaged: false,
-        }
+        Drained { records: n as usize, damaged: false }
     }
 
     /// As [`drain`](Self::drain), but nothing is consumed: [`consume`](Self::consume) does it once the records are safe.
     pub fn peek(&self, out: &mut Vec<Record>) -> Drained {
         let head = self.header().producer.head.load(Ordering::Acquire);
         let Some(n) = filled(head, self.tail, self.info.capacity) else {
-            return Drained {
-                records: 0,
-                damaged: true,
-            };
+            return Drained { records: 0, damaged: true };
         };
         self.copy(head, out);
-        Drained {
-            records: n as usize,
-            damaged: false,
-        }
+        Drained { records: n as usize, damaged: false }
     }
 
     /// Gives the room of the oldest `n` records back to the producer, after a [`peek`](Self::peek) that gave at least as many.
@@ -249,12 +212,7 @@ impl RingReader {
     /// Records waiting to be drained, as far as the positions make sense.
     #[must_use]
     pub fn pending(&self) -> u64 {
-        filled(
-            self.header().producer.head.load(Ordering::Acquire),
-            self.tail,
-            self.info.capacity,
-        )
-        .unwrap_or(0)
+        filled(self.header().producer.head.load(Ordering::Acquire), self.tail, self.info.capacity).unwrap_or(0)
     }
 
     /// Records ever published, the drained ones included.
@@ -280,9 +238,7 @@ impl RingReader {
     #[must_use]
     pub fn open_slices(&self) -> Vec<OpenSlice> {
         let entries = self.header().open.iter().zip(0..);
-        entries
-            .filter_map(|(entry, depth)| entry.get().map(|found| open_slice(found, depth)))
-            .collect()
+        entries.filter_map(|(entry, depth)| entry.get().map(|found| open_slice(found, depth))).collect()
     }
 
     /// Removes the file of a finished, drained ring and tells its process, which then gives up the mapping. Until then
@@ -298,12 +254,7 @@ impl RingReader {
 }
 
 fn open_slice((begin, site, node): (u64, u32, u32), depth: u32) -> OpenSlice {
-    OpenSlice {
-        begin,
-        site: SiteId::from_bits(site),
-        node: NodeId::new(node),
-        depth,
-    }
+    OpenSlice { begin, site: SiteId::from_bits(site), node: NodeId::new(node), depth }
 }
 
 /// What a ring held at one moment.
@@ -336,26 +287,17 @@ pub fn peek(path: &Path) -> Result<Peek, RingError> {
         return Err(RingError::NotReady);
     }
     let mut page = [0; HEADER_BYTES];
-    file.read_exact_at(&mut page, 0)
-        .map_err(|e| match e.kind() {
-            io::ErrorKind::UnexpectedEof => RingError::Damaged("shorter than a header"),
-            _ => e.into(),
-        })?;
+    file.read_exact_at(&mut page, 0).map_err(|e| match e.kind() {
+        io::ErrorKind::UnexpectedEof => RingError::Damaged("shorter than a header"),
+        _ => e.into(),
+    })?;
     let word = |at: usize| page[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
-    let info = parse_fixed(
-        &std::array::from_fn(|i| word(8 * i)),
-        file.metadata()?.len(),
-    )?;
+    let info = parse_fixed(&std::array::from_fn(|i| word(8 * i)), file.metadata()?.len())?;
     let (head, tail) = (word(128), word(256));
-    let open = (0..OPEN_DEPTHS)
-        .map(|depth| (depth, 384 + 32 * depth))
-        .filter(|&(_, at)| word(at) & 3 == 2);
+    let open = (0..OPEN_DEPTHS).map(|depth| (depth, 384 + 32 * depth)).filter(|&(_, at)| word(at) != 0);
     let open = open.map(|(depth, at)| {
         let site_node = word(at + 16);
-        open_slice(
-            (word(at + 8), site_node as u32, (site_node >> 32) as u32),
-            depth as u32,
-        )
+        open_slice((word(at + 8), site_node as u32, (site_node >> 32) as u32), depth as u32)
     });
     let mut peek = Peek {
         first: tail,
@@ -382,10 +324,7 @@ impl Peek {
         let run = n.min(u64::from(self.info.capacity) - from) as usize;
         self.records = vec![Record::default(); n as usize];
         let (front, back) = self.records.split_at_mut(run);
-        file.read_exact_at(
-            bytemuck::cast_slice_mut(front),
-            HEADER_BYTES as u64 + from * 32,
-        )?;
+        file.read_exact_at(bytemuck::cast_slice_mut(front), HEADER_BYTES as u64 + from * 32)?;
         file.read_exact_at(bytemuck::cast_slice_mut(back), HEADER_BYTES as u64)?;
         let mut tail = [0; 8];
         file.read_exact_at(&mut tail, 256)?;

@@ -17,30 +17,18 @@ impl RingFile {
     ///
     /// # Errors
     /// `AlreadyExists` when the number is taken, else that the folder is gone, full or not writable.
-    pub(crate) fn create(
-        trace_dir: &Path,
-        ring: u32,
-        records: u32,
-        tid: u32,
-        name: &str,
-    ) -> io::Result<Self> {
+    pub(crate) fn create(trace_dir: &Path, ring: u32, records: u32, tid: u32, name: &str) -> io::Result<Self> {
         let pid = std::process::id();
         let capacity = records.clamp(2, MAX_RECORDS).next_power_of_two();
         let path = super::path(trace_dir, pid, ring);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)?;
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
         let map = file::reserve(&file, HEADER_BYTES as u64 + u64::from(capacity) * 32)
             .and_then(|()| file::map_present(&file))
             // Half a ring would look like a damaged one.
             .inspect_err(|_| drop(std::fs::remove_file(&path)))?;
         let this = Self { map };
         let header = this.header();
-        header
-            .header_bytes
-            .store(HEADER_BYTES as u32, Ordering::Relaxed);
+        header.header_bytes.store(HEADER_BYTES as u32, Ordering::Relaxed);
         header.capacity.store(capacity, Ordering::Relaxed);
         header.pid.store(pid, Ordering::Relaxed);
         header.tid.store(tid, Ordering::Relaxed);

@@ -1,0 +1,219 @@
+//! Starting, stopping, switching, and folders that go away under the program.
+
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+mod common;
+
+use common::{numbered, one_at_a_time, rings, start, the_ring};
+use events::control::{ClaimError, Collector, Control};
+use events::meta::{Entry, MetaReader};
+use events::ring::RingReader;
+use events::{Options, StartError, TicksToNs};
+use std::path::Path;
+use std::time::Duration;
+
+fn meta(dir: &Path) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    MetaReader::open(&events::meta::path(dir, std::process::id())).unwrap().poll(&mut entries).unwrap();
+    entries
+}
+
+fn wait_for(what: impl Fn() -> bool) {
+    while !what() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn names_reach_every_folder_whenever_they_were_made() {
+    let _one = one_at_a_time();
+    let before = events::site("session", "before");
+    for _ in 0..2 {
+        let dir = tempfile::tempdir().unwrap();
+        let session = start(dir.path(), 16);
+        let (during, node) = (events::site("session", "during"), events::node("s/n", "Mul", "cpu:1"));
+        assert!(matches!(events::start(dir.path(), Options::default()), Err(StartError::AlreadyRecording(_))));
+        numbered::emit(0);
+        drop(session);
+        assert!(!events::is_on());
+        let entries = meta(dir.path());
+        let site =
+            |id: u32, category: &str, name: &str| Entry::Site { id, category: category.into(), name: name.into() };
+        assert!(entries.contains(&site(before.get(), "session", "before")));
+        assert!(entries.contains(&site(during.get(), "session", "during")));
+        let node = Entry::Node { id: node.get(), name: "s/n".into(), op: "Mul".into(), device: "cpu:1".into() };
+        assert!(entries.contains(&node));
+        let anchors: Vec<_> =
+            entries.iter().filter_map(|e| if let Entry::Anchor(a) = e { Some(*a) } else { None }).collect();
+        assert!(anchors.len() >= 2);
+        assert_eq!(TicksToNs::from_anchors(&anchors).anchors().len(), anchors.len(), "{anchors:?}");
+        let Entry::Process { pid, exe, host, .. } = &entries[0] else { panic!("{:?}", entries[0]) };
+        assert_eq!(*pid, std::process::id());
+        assert!(exe.contains("session") && !host.is_empty());
+    }
+}
+
+#[test]
+fn the_control_page_switches() {
+    let _one = one_at_a_time();
+    let dir = tempfile::tempdir().unwrap();
+    let control = Control::open_or_create(dir.path(), false).unwrap();
+    let session = start(dir.path(), 16);
+    assert!(!events::is_on(), "an existing page's switch is obeyed");
+    numbered::emit(0);
+    control.switch(true);
+    wait_for(events::is_on);
+    numbered::emit(1);
+    session.switch(false);
+    numbered::emit(2);
+    session.switch(true);
+    numbered::emit(3);
+    let mut reader = RingReader::open(&the_ring(dir.path())).unwrap();
+    assert_eq!(common::Tail::of(&mut reader).numbers(), [1, 3], "one ring, on both sides of the pause");
+}
+
+#[test]
+fn a_slice_survives_the_switch_but_not_the_session() {
+    let _one = one_at_a_time();
+    let dir = tempfile::tempdir().unwrap();
+    let site = events::site("session", "slice");
+    let session = start(dir.path(), 16);
+    let kept = events::slice(site);
+    session.switch(false);
+    let never = events::slice(site);
+    drop((kept, never));
+    session.switch(true);
+    let other = events::slice(site);
+    drop(session);
+    let second = tempfile::tempdir().unwrap();
+    let _session = start(second.path(), 16);
+    numbered::emit(7);
+    drop(other); // began in the first session, whose ring this thread has left
+    let mut reader = RingReader::open(&the_ring(dir.path())).unwrap();
+    assert_eq!(common::Tail::of(&mut reader).0.len(), 1);
+    let mut reader = RingReader::open(&the_ring(second.path())).unwrap();
+    assert_eq!(common::Tail::of(&mut reader).numbers(), [7]);
+}
+
+#[test]
+fn further_threads_are_counted() {
+    let _one = one_at_a_time();
+    let dir = tempfile::tempdir().unwrap();
+    let session = events::start(dir.path(), Options { ring_records: 16, max_rings: 2 }).unwrap();
+    let emit = |n| std::thread::spawn(move || (0..n).for_each(numbered::emit)).join().unwrap();
+    (0..4).for_each(|_| emit(5));
+    assert_eq!(rings(dir.path()).len(), 2);
+    wait_for(|| session.control().lost().events == 10);
+    assert_eq!(session.control().lost().threads, 2);
+    // Retired rings make room.
+    for path in rings(dir.path()) {
+        RingReader::open(&path).unwrap().retire().unwrap();
+    }
+    emit(5);
+    assert_eq!(rings(dir.path()).len(), 1);
+}
+
+#[test]
+fn a_removed_folder_does_not_stop_the_program() {
+    let _one = one_at_a_time();
+    let dir = tempfile::tempdir().unwrap();
+    let session = start(dir.path(), 16);
+    numbered::emit(0);
+    std::fs::remove_dir_all(dir.path()).unwrap();
+    numbered::emit(1);
+    let _ = events::site("session", "after the folder went");
+    std::thread::spawn(|| numbered::emit(2)).join().unwrap();
+    wait_for(|| session.control().lost().events == 1);
+}
+
+#[test]
+fn no_folder_can_be_made() {
+    let _one = one_at_a_time();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let below = file.path().join("trace");
+    let error = events::start(&below, Options::default()).err().unwrap();
+    assert!(error.to_string().starts_with(&format!("cannot make the trace folder {}", below.display())), "{error}");
+    assert!(!events::is_on());
+}
+
+/// As a full disk: files may not grow beyond a limit. Runs in a process of its own, which the limit is for.
+#[test]
+fn no_space_for_a_ring() {
+    const CHILD: &str = "EVENTS_TEST_NO_SPACE";
+    if let Some(dir) = std::env::var_os(CHILD) {
+        let limit = libc::rlimit { rlim_cur: 65_536, rlim_max: 65_536 };
+        // SAFETY: a valid struct; and ignoring a signal installs no handler.
+        unsafe {
+            assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit), 0);
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        }
+        let session = start(Path::new(&dir), 65_536);
+        (0..100).for_each(numbered::emit);
+        assert!(rings(Path::new(&dir)).is_empty());
+        wait_for(|| session.control().lost().events == 100);
+        return;
+    }
+    let _one = one_at_a_time();
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let child = child.args(["no_space_for_a_ring", "--exact"]).env(CHILD, dir.path()).output().unwrap();
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+    assert_eq!(Control::open(dir.path()).unwrap().lost().threads, 1);
+}
+
+#[test]
+fn recorded_by_the_environment_until_it_exits() {
+    const CHILD: &str = "EVENTS_TEST_ENV";
+    if std::env::var_os(CHILD).is_some() {
+        assert!(events::start_from_env().unwrap());
+        numbered::emit(0);
+        return;
+    }
+    let _one = one_at_a_time();
+    assert!(!events::start_from_env().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["recorded_by_the_environment_until_it_exits", "--exact"]).env(CHILD, "1");
+    let child = child.env(events::control::ENV, dir.path()).output().unwrap();
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+    let ring = events::ring::peek(&the_ring(dir.path())).unwrap();
+    assert_eq!(ring.records.len(), 1);
+    assert!(ring.finished);
+}
+
+#[test]
+fn a_forked_child_is_not_recorded() {
+    let _one = one_at_a_time();
+    let dir = tempfile::tempdir().unwrap();
+    let _session = start(dir.path(), 16);
+    numbered::emit(0);
+    // SAFETY: the child only stores to memory, looks at an atomic and exits.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        numbered::emit(1);
+        // SAFETY: ends the child without running the parent's handlers.
+        unsafe { libc::_exit(i32::from(events::is_on())) };
+    }
+    let mut status = -1;
+    // SAFETY: `status` is writable.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    assert_eq!(status, 0);
+    numbered::emit(2);
+    let mut reader = RingReader::open(&the_ring(dir.path())).unwrap();
+    assert_eq!(common::Tail::of(&mut reader).numbers(), [0, 2]);
+}
+
+#[test]
+fn one_collector_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let collector = Collector::claim(dir.path()).unwrap();
+    let Err(ClaimError::Taken { pid }) = Collector::claim(dir.path()) else { panic!("two collectors") };
+    assert_eq!(pid, std::process::id());
+    let control = Control::open(dir.path()).unwrap();
+    assert!(control.is_on() && !control.collector().finished);
+    assert!(events::clock::mono_now() - control.collector().heartbeat_ns < 10_000_000_000);
+    collector.finish();
+    assert!(control.collector().finished);
+    Collector::claim(dir.path()).unwrap();
+    assert!(!control.collector().finished);
+}
