@@ -137,6 +137,9 @@ impl TraceReader {
             self.take_look(look, collector_lives, hold, &mut batch);
         }
         self.notices(collector_lives, &mut batch);
+        if all_looked && self.held.is_empty() {
+            self.missing_ends(&mut batch);
+        }
         batch.set_disk_bytes(self.chunks.bytes);
         let live = collector_lives || self.rings.any_alive();
         if self.live != Some(live) {
@@ -204,6 +207,7 @@ impl TraceReader {
         };
         ring.dropped = ring.dropped.max(header.dropped);
         let is_last = header.flags & FLAG_LAST != 0;
+        ring.is_complete |= is_last;
         self.processes.convert(key, records, &mut ring.decoder, batch);
         let track = batch.track(key);
         track.dropped = Some(self.rings.dropped(key));
@@ -279,6 +283,19 @@ impl TraceReader {
             let n = self.recovered;
             let text = format!("the collector ended early: {n} events were read from the threads' buffers");
             batch.notice(notice(WarningKind::Recovered, self.dir.display().to_string(), n, text));
+        }
+    }
+
+    /// A collector that finished has written the last chunk of each ring, or left the ring's file.
+    fn missing_ends(&self, batch: &mut Batch) {
+        let finished = self.control.as_ref().is_some_and(|c| c.collector().finished);
+        if !finished || self.limit_reached {
+            return;
+        }
+        for key in self.rings.cut_short(&self.processes.threads) {
+            let source = format!("end of ring {} of process {}", key.ring, key.pid);
+            let text = format!("the {source} is missing from the files");
+            batch.notice(notice(WarningKind::Damage, source, 1, text));
         }
     }
 

@@ -10,7 +10,7 @@ use events::record::Decoder;
 use events::ring::OpenSlice;
 use events::{Kind, Record};
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, btree_map};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +42,8 @@ struct Meta {
 pub(crate) struct Processes {
     metas: BTreeMap<u32, Meta>,
     by_pid: FxHashMap<u32, Process>,
+    /// All rings that were ever announced.
+    pub(crate) threads: BTreeSet<TrackKey>,
 }
 
 impl Processes {
@@ -64,6 +66,12 @@ impl Processes {
             for entry in entries.drain(..) {
                 match entry {
                     Entry::Anchor(anchor) => anchors.push(anchor),
+                    Entry::Thread { ring, tid, name } => {
+                        let key = TrackKey { pid: meta.pid, ring };
+                        self.threads.insert(key);
+                        let name = if name.is_empty() { format!("thread {tid}") } else { name };
+                        batch.name(Name::Thread { key, name, tid });
+                    }
                     other => process.name(meta.pid, other, batch),
                 }
             }
@@ -170,13 +178,10 @@ impl Process {
                 self.host_name = Some((host, name));
                 self.told_anchors = 0;
             }
-            Entry::Thread { ring, tid, name } => {
-                let name = if name.is_empty() { format!("thread {tid}") } else { name };
-                batch.name(Name::Thread { key: TrackKey { pid, ring }, name, tid });
-            }
             Entry::Site { id, category, name } => batch.name(Name::Site { pid, id, category, name }),
             Entry::Node { id, name, op, device } => batch.name(Name::Node { pid, id, name, op, device }),
-            Entry::Anchor(_) => {}
+            // The caller's.
+            Entry::Anchor(_) | Entry::Thread { .. } => {}
         }
     }
 

@@ -6,7 +6,7 @@ use crate::store::WarningKind;
 use events::Record;
 use events::record::Decoder;
 use events::ring::{self, Peek, RingError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// A ring, as far as it was read.
@@ -20,6 +20,8 @@ pub(crate) struct Ring {
     pub(crate) dropped: u64,
     pub(crate) decoder: Decoder,
     pub(crate) named: bool,
+    /// Its last record was read.
+    pub(crate) is_complete: bool,
 }
 
 impl Ring {
@@ -42,8 +44,10 @@ impl Ring {
 /// A ring's file, as far as it was looked at.
 #[derive(Debug, Default)]
 struct RingFile {
-    /// Gone, or no ring.
+    /// Nothing more to read: gone, no ring, or finished and read.
     is_over: bool,
+    /// The file was removed.
+    is_gone: bool,
     /// The thread ended: nothing new comes.
     finished: bool,
     /// Positions made no sense.
@@ -66,7 +70,7 @@ impl Rings {
     pub(crate) fn discover(&mut self, key: (u32, u32)) {
         let file = self.files.entry(key).or_default();
         // The number may be in use again.
-        if file.is_over && file.problem.is_none() {
+        if file.is_gone {
             *file = RingFile::default();
         }
     }
@@ -105,13 +109,29 @@ impl Rings {
                 }
                 Ok(_) => file.refuse("its header names another ring"),
                 Err(RingError::NotReady) => {}
-                Err(RingError::Io(e)) if e.kind() == std::io::ErrorKind::NotFound => file.is_over = true,
+                Err(RingError::Io(e)) if e.kind() == std::io::ErrorKind::NotFound => {
+                    file.is_over = true;
+                    file.is_gone = true;
+                }
                 Err(RingError::Io(e)) => batch.notice(io_notice(&path, &e.to_string())),
                 Err(e @ (RingError::Foreign(_) | RingError::Damaged(_))) => file.refuse(&e.to_string()),
             }
         }
         self.at = 0;
         (looks, true)
+    }
+
+    /// For a trace that its collector finished: the rings of `threads` whose end is nowhere.
+    pub(crate) fn cut_short(&self, threads: &BTreeSet<TrackKey>) -> Vec<TrackKey> {
+        let has_end = |key: &TrackKey| {
+            let in_file = self.files.get(&(key.pid, key.ring)).is_some_and(|f| !f.is_gone);
+            in_file || self.by_key.range((*key, 0)..=(*key, u64::MAX)).next_back().is_some_and(|(_, r)| r.is_complete)
+        };
+        let known = self.by_key.keys().map(|(key, _)| *key);
+        let mut keys: Vec<TrackKey> = known.chain(threads.iter().copied()).filter(|key| !has_end(key)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
     }
 
     /// Whether a thread on this machine still writes to a ring.
