@@ -45,12 +45,28 @@ fn names_reach_every_folder_whenever_they_were_made() {
         assert!(entries.contains(&node));
         let anchors: Vec<_> =
             entries.iter().filter_map(|e| if let Entry::Anchor(a) = e { Some(*a) } else { None }).collect();
-        assert!(anchors.len() >= 2);
+        assert!(anchors.len() >= 3);
         assert_eq!(TicksToNs::from_anchors(&anchors).anchors().len(), anchors.len(), "{anchors:?}");
         let Entry::Process { pid, exe, host, .. } = &entries[0] else { panic!("{:?}", entries[0]) };
         assert_eq!(*pid, std::process::id());
         assert!(exe.contains("session") && !host.is_empty());
     }
+}
+
+/// Before the first 10 ms are over, and after a kill in them, ticks convert already.
+#[test]
+fn the_clock_has_a_rate_from_the_first_event_on() {
+    let _one = one_at_a_time();
+    let dir = tempfile::tempdir().unwrap();
+    let _session = start(dir.path(), 16);
+    let anchors: Vec<_> =
+        meta(dir.path()).into_iter().filter_map(|e| if let Entry::Anchor(a) = e { Some(a) } else { None }).collect();
+    assert!(anchors.len() >= 2);
+    let line = TicksToNs::from_anchors(&anchors);
+    std::thread::sleep(Duration::from_millis(50));
+    let (ticks, ns) = (events::now(), events::clock::mono_now());
+    // Loose, for a busy machine; a counter of 2 GHz taken for nanoseconds would be off by as much as the sleep.
+    assert!((line.ns(ticks) - ns).abs() < 20_000_000, "{anchors:?}");
 }
 
 #[test]
