@@ -1,17 +1,208 @@
-//! The Ops panel.
+//! The Ops panel: where the time went, per op type or node, per track, and what held things up.
+//!
+//! [`model`] orders the rows, [`table`] shows them, [`side`] shows how tracks were used. A background thread computes the figures.
 
-use crate::{Data, Selection, View, ViewKind, widgets::empty_state};
+pub mod model;
+pub mod side;
+pub mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::{
+    Data, Selection, View, ViewKind,
+    data::{Shared, TraceData},
+    format,
+    theme::{metrics, palette},
+    timeline::{background::Background, ticks},
+    widgets::empty_state,
+};
+use egui::{RichText, TextEdit, Ui};
+use model::{Grouping, Order, Row};
+use profiler::{Store, TrackUse, node_stats, op_stats, track_use};
+use std::{ops::Range, sync::Arc};
+
+/// How often the figures of a growing trace are computed anew, seconds.
+const REFRESH_S: f64 = 0.5;
+
+/// Which figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Question {
+    trace_idx: usize,
+    version: u64,
+    /// `None` for the whole trace.
+    range: Option<Range<i64>>,
+}
+
+/// The figures of a range.
+pub struct Findings {
+    question: Question,
+    /// The range that they are about.
+    pub range: Range<i64>,
+    /// Rows per op type.
+    pub ops: Vec<Row>,
+    /// Rows per node.
+    pub nodes: Vec<Row>,
+    /// How tracks spent the range.
+    pub track_use: Vec<TrackUse>,
+}
+
+struct Request {
+    question: Question,
+    store: Shared<Store>,
+}
+
+fn answer(request: Request) -> Findings {
+    let store = request.store.read_recursive();
+    let question = Question { version: store.version(), ..request.question };
+    let range = question.range.clone().unwrap_or_else(|| store.range());
+    Findings {
+        ops: op_stats(&store, range.clone()).iter().map(Row::from).collect(),
+        nodes: node_stats(&store, range.clone()).iter().map(Row::from).collect(),
+        track_use: track_use(&store, range.clone()),
+        question,
+        range,
+    }
+}
 
 /// The panel's state.
 #[derive(Default)]
-pub struct OpsView {}
+pub struct OpsView {
+    trace_idx: usize,
+    grouping: Grouping,
+    order: Order,
+    filter: String,
+    /// Whether the figures are about the whole trace although a range is selected.
+    ignore_range: bool,
+    analysis: Option<Background<Request, Findings>>,
+    asked: Option<(Question, f64)>,
+    arranged: Arranged,
+}
+
+/// The order of rows, kept while nothing that it depends on changes.
+#[derive(Default)]
+struct Arranged {
+    of: Option<(usize, Grouping, Order, String)>,
+    rows: Vec<usize>,
+}
 
 impl View for OpsView {
     fn kind(&self) -> ViewKind {
         ViewKind::Ops
     }
 
-    fn ui(&mut self, ui: &mut egui::Ui, _data: &Data, _selection: &mut Selection) {
-        empty_state(ui, "No trace yet", "Statistics of ops appear with the first slices of a trace.");
+    fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
+        if let Some(range) = selection.time.get() {
+            self.trace_idx = range.trace_idx;
+        }
+        let Some(trace) = data.traces.get(self.trace_idx).or(data.traces.first()) else {
+            return empty_state(ui, "No trace yet", "Statistics of ops appear with the first slices of a trace.");
+        };
+        self.trace_idx = self.trace_idx.min(data.traces.len() - 1);
+        let selected = selection.time.get().filter(|r| r.trace_idx == self.trace_idx).map(|r| r.ns.clone());
+        let range = selected.clone().filter(|_| !self.ignore_range);
+        let findings = self.findings(ui, trace, range);
+        self.bar_ui(ui, data, selected.as_ref(), findings.as_deref());
+        let Some(findings) = findings.filter(|f| f.question.trace_idx == self.trace_idx) else {
+            ui.label("counting");
+            return;
+        };
+        if findings.ops.is_empty() {
+            let text = "No op ran in this range. Programs that only emit spans of their own show in Timeline.";
+            return empty_state(ui, "No ops", text);
+        }
+        let panel = egui::Panel::right("ops side").resizable(true).default_size(2.0 * metrics::SIDE_W);
+        panel.show(ui, |ui| side::side_ui(ui, &trace.store, self.trace_idx, &findings, selection));
+        self.table_ui(ui, &findings, selection);
+    }
+}
+
+impl OpsView {
+    fn findings(&mut self, ui: &Ui, trace: &TraceData, range: Option<Range<i64>>) -> Option<Arc<Findings>> {
+        let now = ui.input(|i| i.time);
+        let question = Question { trace_idx: self.trace_idx, version: trace.store.version(), range };
+        let analysis = self.analysis.get_or_insert_with(|| {
+            let ctx = ui.ctx().clone();
+            Background::start("ops analysis", answer, move || ctx.request_repaint())
+        });
+        let due = match &self.asked {
+            None => true,
+            Some((asked, _)) if *asked == question => false,
+            Some((asked, at)) => {
+                let only_grown = asked.range == question.range && asked.trace_idx == question.trace_idx;
+                !only_grown || now - at >= REFRESH_S
+            }
+        };
+        if due && !analysis.is_busy() {
+            analysis.request(Request { question: question.clone(), store: trace.store.shared() });
+            self.asked = Some((question, now));
+        } else if self.asked.as_ref().is_none_or(|(asked, _)| *asked != question) {
+            ui.ctx().request_repaint_after_secs(REFRESH_S as f32);
+        }
+        analysis.result()
+    }
+
+    fn bar_ui(&mut self, ui: &mut Ui, data: &Data, selected: Option<&Range<i64>>, findings: Option<&Findings>) {
+        ui.horizontal(|ui| {
+            if data.traces.len() > 1 {
+                let name = data.traces.get(self.trace_idx).map_or("", |t| &t.name);
+                egui::ComboBox::from_label("trace").selected_text(name).show_ui(ui, |ui| {
+                    for (i, trace) in data.traces.iter().enumerate() {
+                        ui.selectable_value(&mut self.trace_idx, i, &*trace.name);
+                    }
+                });
+            }
+            ui.selectable_value(&mut self.grouping, Grouping::Op, "Per op");
+            ui.selectable_value(&mut self.grouping, Grouping::Node, "Per node");
+            let edit = TextEdit::singleline(&mut self.filter).hint_text("filter").desired_width(150.0);
+            ui.add(edit).accessible_name("Filter ops");
+            if selected.is_some() {
+                ui.selectable_value(&mut self.ignore_range, false, "Selected range");
+                ui.selectable_value(&mut self.ignore_range, true, "Whole trace");
+            }
+            if let Some(f) = findings {
+                let length = f.range.end - f.range.start;
+                let step = ticks::nice_step(length / 500);
+                let (from, to) = (ticks::position(f.range.start, step), ticks::position(f.range.end, step));
+                let text = format!("{from} to {to} ({})", format::duration_ns(length));
+                ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                    ui.add(egui::Label::new(RichText::new(text).color(palette(ui).text_weak)).truncate());
+                });
+            }
+        });
+        ui.add_space(metrics::GAP);
+    }
+
+    fn table_ui(&mut self, ui: &mut Ui, findings: &Arc<Findings>, selection: &mut Selection) {
+        let rows = if self.grouping == Grouping::Op { &findings.ops } else { &findings.nodes };
+        let key = (Arc::as_ptr(findings) as usize, self.grouping, self.order, self.filter.clone());
+        if self.arranged.of.as_ref() != Some(&key) {
+            self.arranged = Arranged { rows: model::arranged(rows, &self.filter, self.order), of: Some(key) };
+        }
+        let shown = &self.arranged.rows;
+        if shown.is_empty() {
+            ui.label(format!("None of {} fits the filter.", format::counted(rows.len() as u64, "row")));
+            return;
+        }
+        let acts = table::table_ui(ui, rows, shown, self.grouping, self.order, selection);
+        if let Some(column) = acts.order_by {
+            self.order = self.order.clicked(column);
+        }
+        let Some(row) = acts.picked.map(|i| &rows[i]) else { return };
+        let name: Arc<str> = row.name.as_str().into();
+        let me = ViewKind::Ops;
+        // A second click takes the highlight away again.
+        match self.grouping {
+            Grouping::Op => {
+                let again = selection.op.get() == Some(&name);
+                selection.op.set(me, (!again).then_some(name));
+            }
+            Grouping::Node => {
+                let again = selection.node.get() == Some(&name);
+                selection.node.set(me, (!again).then_some(name));
+            }
+        }
+        if acts.show {
+            selection.show(ViewKind::Timeline);
+        }
     }
 }

@@ -20,7 +20,7 @@ pub mod panels;
 pub mod picture;
 pub mod state;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 pub mod ticks;

@@ -229,7 +229,7 @@ pub fn range_band(painter: &Painter, areas: &Areas, range: &Range<i64>, frame: &
     }
     let (x0, x1) = frame.edges(range.start, range.end);
     let band = Rect::from_min_max(pos2(x0, areas.ruler.top()), pos2(x1, areas.body.bottom()));
-    painter.rect_filled(band, 0.0, p.selected);
+    painter.rect_filled(band, 0.0, p.selected.gamma_multiply(0.6));
     for x in [x0, x1] {
         painter.vline(x, band.y_range(), Stroke::new(metrics::HAIRLINE, p.accent));
     }

@@ -122,10 +122,18 @@ pub fn details_ui(ui: &mut Ui, title: &str, facts: &[Fact], selection: &mut Sele
             out.push(Command::SameName { forward: true });
         }
     });
-    egui::Grid::new("slice facts").num_columns(2).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
-        for fact in facts {
-            ui.label(RichText::new(fact.name).color(p.text_weak));
-            ui.horizontal(|ui| fact_ui(ui, fact, selection, &mut out));
+    // Two facts beside each other: all of them fit under the picture.
+    let spacing = [metrics::GAP_WIDE, 2.0];
+    egui::Grid::new("slice facts").num_columns(4).spacing(spacing).show(ui, |ui| {
+        let half = facts.len().div_ceil(2);
+        for i in 0..half {
+            for fact in facts.get(i).into_iter().chain(facts.get(half + i)) {
+                ui.label(RichText::new(fact.name).color(p.text_weak));
+                ui.horizontal(|ui| {
+                    fact_ui(ui, fact, selection, &mut out);
+                    ui.add_space(metrics::GAP_WIDE);
+                });
+            }
             ui.end_row();
         }
     });
@@ -194,9 +202,9 @@ pub fn range_ui(ui: &mut Ui, range: &Range<i64>, facts: Option<&RangeFacts>) -> 
             ui.end_row();
             for op in facts.ops.iter().take(20) {
                 ui.label(&op.op);
-                ui.label(format::count(op.figures.count));
-                ui.label(format::duration_ns(op.figures.total_ns));
-                ui.label(format::percent(op.figures.share));
+                number(ui, format::count(op.figures.count));
+                number(ui, format::duration_ns(op.figures.total_ns));
+                number(ui, format::percent(op.figures.share));
                 ui.end_row();
             }
         });
@@ -205,4 +213,9 @@ pub fn range_ui(ui: &mut Ui, range: &Range<i64>, facts: Option<&RangeFacts>) -> 
         }
     });
     out
+}
+
+/// A cell that aligns right, as numbers do.
+fn number(ui: &mut Ui, text: String) {
+    ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| ui.label(text));
 }

@@ -1,0 +1,141 @@
+//! The table: headings that sort, rows that select, a bar for the share. Only the rows on the screen are built.
+
+use super::model::{Column, Grouping, Order, Row, cell};
+use crate::{
+    Selection,
+    theme::{metrics, palette},
+    widgets::named,
+};
+use egui::{Align, Layout, Rect, Role, Sense, Ui, vec2};
+use egui_extras::{Column as Width, TableBuilder};
+
+/// What was clicked.
+#[derive(Default)]
+pub struct Acts {
+    /// A heading.
+    pub order_by: Option<Column>,
+    /// A row, by its index.
+    pub picked: Option<usize>,
+    /// Whether to show the pick in the timeline: a double click.
+    pub show: bool,
+}
+
+/// Shows the rows `shown` of `rows`.
+pub fn table_ui(
+    ui: &mut Ui,
+    rows: &[Row],
+    shown: &[usize],
+    grouping: Grouping,
+    order: Order,
+    selection: &Selection,
+) -> Acts {
+    let mut acts = Acts::default();
+    let columns = Column::of(grouping);
+    let mut table = TableBuilder::new(ui)
+        .id_salt(grouping == Grouping::Op)
+        .striped(true)
+        .sense(Sense::click())
+        .cell_layout(Layout::right_to_left(Align::Center));
+    for column in columns {
+        table = table.column(match column {
+            Column::Name => Width::initial(if grouping == Grouping::Op { 140.0 } else { 240.0 })
+                .at_least(80.0)
+                .resizable(true)
+                .clip(true),
+            Column::Op => Width::initial(110.0).at_least(60.0).resizable(true).clip(true),
+            Column::Count => Width::exact(64.0),
+            Column::Share => Width::remainder().at_least(110.0),
+            _ => Width::exact(76.0),
+        });
+    }
+    let header = |mut row: egui_extras::TableRow<'_, '_>| {
+        for column in columns {
+            row.col(|ui| {
+                if heading_ui(ui, *column, grouping, order) {
+                    acts.order_by = Some(*column);
+                }
+            });
+        }
+    };
+    let body = table.header(metrics::ROW_H, header);
+    body.body(|body| {
+        body.rows(metrics::ROW_H, shown.len(), |mut line| {
+            let idx = shown[line.index()];
+            let row = &rows[idx];
+            let picked = match grouping {
+                Grouping::Op => selection.op.get().is_some_and(|op| **op == *row.name),
+                Grouping::Node => selection.covers_node(&row.name),
+            };
+            line.set_selected(picked);
+            for column in columns {
+                line.col(|ui| cell_ui(ui, row, *column));
+            }
+            let response = line.response();
+            if response.clicked() {
+                acts.picked = Some(idx);
+                acts.show = response.double_clicked();
+            }
+        });
+    });
+    acts
+}
+
+fn heading_ui(ui: &mut Ui, column: Column, grouping: Grouping, order: Order) -> bool {
+    let sorted = order.column == column;
+    let title = column.title(grouping);
+    let layout = if column.is_text() { Layout::left_to_right(Align::Center) } else { *ui.layout() };
+    ui.with_layout(layout, |ui| {
+        let response = ui.add(egui::Button::new(title).frame(false).selected(sorted)).on_hover_text(column.help());
+        let how = match (sorted, order.descending) {
+            (false, _) => "",
+            (true, true) => ", sorted, greatest first",
+            (true, false) => ", sorted, smallest first",
+        };
+        named(&response, Role::Button, &format!("Sort by {title}{how}"));
+        if sorted {
+            sort_mark(ui, order.descending);
+        }
+        response.clicked()
+    })
+    .inner
+}
+
+/// A triangle that points the way the column grows.
+fn sort_mark(ui: &mut Ui, descending: bool) {
+    let (rect, _) = ui.allocate_exact_size(vec2(metrics::PAD, metrics::PAD), Sense::hover());
+    let (c, r) = (rect.center(), metrics::GAP * 0.75);
+    let dy = if descending { r } else { -r };
+    let points = vec![c + vec2(-r, -dy * 0.6), c + vec2(r, -dy * 0.6), c + vec2(0.0, dy)];
+    ui.painter().add(egui::Shape::convex_polygon(points, palette(ui).text_weak, egui::Stroke::NONE));
+}
+
+fn cell_ui(ui: &mut Ui, row: &Row, column: Column) {
+    let p = palette(ui);
+    match column {
+        Column::Name => {
+            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                let (rect, _) = ui.allocate_exact_size(vec2(metrics::SWATCH, metrics::SWATCH), Sense::hover());
+                ui.painter().rect_filled(rect, 2.0, p.fill_of_name(&row.op));
+                let response = ui.add(egui::Label::new(&row.name).truncate().selectable(false));
+                if !row.device.is_empty() {
+                    response.on_hover_text(format!("{}\n{}", row.name, row.device));
+                }
+            });
+        }
+        Column::Op => {
+            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                ui.add(egui::Label::new(&row.op).truncate().selectable(false));
+            });
+        }
+        Column::Share => {
+            ui.add(egui::Label::new(cell(row, column)).selectable(false));
+            let room = ui.available_rect_before_wrap();
+            let width = (room.width() - metrics::PAD).max(0.0) * row.figures.share.clamp(0.0, 1.0) as f32;
+            let bar = Rect::from_min_size(room.left_center() - vec2(0.0, 4.0), vec2(width, metrics::PAD));
+            ui.painter().rect_filled(bar, 2.0, p.fill_of_name(&row.op));
+        }
+        _ => {
+            ui.add(egui::Label::new(cell(row, column)).selectable(false));
+        }
+    }
+}
