@@ -35,6 +35,21 @@ pub enum Cause {
     Unexplained,
 }
 
+impl std::fmt::Display for Cause {
+    /// Two words for tables: `input late`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Cause::InputLate => "input late",
+            Cause::WakeUp => "wake-up",
+            Cause::Dispatch => "dispatch",
+            Cause::NothingReady => "nothing ready",
+            Cause::StepBegin => "step begins",
+            Cause::StepEnd => "step ends",
+            Cause::Unexplained => "unexplained",
+        })
+    }
+}
+
 /// A part of a gap, with its cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stall {
