@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program whose output is its result")]
 
+mod demo;
 mod events;
 mod report;
 
@@ -21,8 +22,10 @@ struct Bench {
     run: fn(&mut Report) -> Result<(), BenchError>,
 }
 
-const BENCHES: &[Bench] =
-    &[Bench { name: "events", about: "ns per slice, against the bare time stamps that it needs", run: events::run }];
+const BENCHES: &[Bench] = &[
+    Bench { name: "events", about: "ns per slice, against the bare time stamps that it needs", run: events::run },
+    Bench { name: "demo", about: "what tracing costs the demo, in interleaved blocks of steps", run: demo::run },
+];
 
 fn main() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();

@@ -1,0 +1,206 @@
+//! The command line: every command, its options and its examples. Names are agreed and stay.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// Train, trace and watch: a dataflow engine, its profiler and one native window.
+#[derive(Parser, Debug)]
+#[command(version, propagate_version = true, after_help = EXAMPLES)]
+pub struct Args {
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+    /// Print results and errors only
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Print more about what is done (repeat for more)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  stepscope demo                      train a small model and watch it in the window
+  stepscope demo --headless --json    the same without a window, the result as JSON
+  stepscope view runs                 open every run in a folder
+  stepscope doctor                    what works on this machine";
+
+/// How much a command says on stderr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// Errors and warnings.
+    Quiet,
+    /// And progress.
+    Normal,
+    /// And what is done at each stage.
+    Verbose,
+}
+
+impl Args {
+    /// What `-q` and `-v` say together.
+    pub fn verbosity(&self) -> Verbosity {
+        match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, 0) => Verbosity::Normal,
+            (false, _) => Verbosity::Verbose,
+        }
+    }
+}
+
+/// The commands.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Train a small model on handwritten digits and watch it while it trains
+    Demo(Demo),
+    /// Train a model by name
+    Train(Train),
+    /// Open logdirs, traces and graphs in the window
+    View(View),
+    /// List the ops that the engine knows
+    Ops(Ops),
+    /// Say what works on this machine and how to get what does not
+    Doctor(Doctor),
+}
+
+/// `stepscope demo`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope demo
+  stepscope demo --headless --steps 2000
+  stepscope demo --headless --json | jq .test_accuracy")]
+pub struct Demo {
+    /// Run without a window, print progress and a summary
+    #[arg(long)]
+    pub headless: bool,
+    #[command(flatten)]
+    pub training: Training,
+    #[command(flatten)]
+    pub window: Window,
+}
+
+/// `stepscope train NAME`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope train mlp
+  stepscope train mlp --data my-digits.csv.gz --steps 5000
+  stepscope train mlp --trace off --logdir runs/baseline")]
+pub struct Train {
+    /// The model
+    #[arg(value_enum)]
+    pub name: Model,
+    /// CSV of 64 pixels (0..16) and a label (0..9) per line, may be gzipped; without it the bundled digits
+    #[arg(long, value_name = "PATH")]
+    pub data: Option<PathBuf>,
+    /// Run without a window (training opens none; accepted so that scripts can say it)
+    #[arg(long)]
+    pub headless: bool,
+    #[command(flatten)]
+    pub training: Training,
+}
+
+/// The models of `train`.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// Multi-layer perceptron 64-512-512-10 on 8x8 digits
+    Mlp,
+}
+
+/// Options of every training run.
+#[derive(ClapArgs, Clone, Debug)]
+pub struct Training {
+    /// Training steps
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub steps: u64,
+    /// Seed of the initial weights and of the batches
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Worker threads [default: the number of cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// The run's folder, made if missing [default: runs/NAME-DATE]
+    #[arg(long, value_name = "DIR")]
+    pub logdir: Option<PathBuf>,
+    /// Where the trace goes, or 'off' [default: the run's folder/trace]
+    #[arg(long, value_name = "DIR|off")]
+    pub trace: Option<PathBuf>,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of every window.
+#[derive(ClapArgs, Clone, Copy, Debug)]
+pub struct Window {
+    /// Colours of the window
+    #[arg(long, value_enum, default_value_t = Theme::System)]
+    pub theme: Theme,
+    /// What draws the window
+    #[arg(long, value_enum, default_value_t = Renderer::Glow)]
+    pub renderer: Renderer,
+}
+
+/// The window's colours.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Theme {
+    /// As the desktop says
+    System,
+    /// Dark
+    Dark,
+    /// Light
+    Light,
+}
+
+/// What draws the window.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renderer {
+    /// OpenGL
+    Glow,
+    /// Vulkan, Metal or Direct3D
+    #[cfg(feature = "wgpu")]
+    Wgpu,
+}
+
+/// `stepscope view`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Opens TensorBoard logdirs and event files, run folders and traces of stepscope, GraphDefs (.pb, .pbtxt, gzipped too).
+Files that grow are followed.
+
+Examples:
+  stepscope view runs
+  stepscope view runs/demo-20261121-101500 other/logdir
+  stepscope view graph.pbtxt.gz")]
+pub struct View {
+    /// Files and folders; none opens the start page
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub window: Window,
+}
+
+/// `stepscope ops`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope ops
+  stepscope ops --json | jq -r .name")]
+pub struct Ops {
+    /// Print one JSON object per op
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stepscope doctor`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope doctor
+  stepscope doctor --json")]
+pub struct Doctor {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,49 @@
+//! `stepscope demo`: train on one thread, show it in the window on the main thread.
+
+use std::sync::Arc;
+
+use crate::args::{self, Verbosity};
+use crate::display;
+use crate::outcome::{Failure, Outcome};
+use crate::train::{self, Meter, Shared, Trained, Trainer};
+use crate::view;
+
+/// Trains with the window open on the run; without a display, or on request, without it.
+pub fn run(args: &args::Demo, verbosity: Verbosity) -> Outcome {
+    let trainer = Trainer::new("demo", engine::data::digits(), &args.training)?;
+    let headless = args.headless || args.training.json;
+    let missing = display::missing().filter(|_| !headless);
+    if let Some(reason) = missing {
+        eprintln!("{reason}: running without the window");
+    }
+    if headless || missing.is_some() {
+        let trained = train::train_here(trainer, verbosity, &args.training)?;
+        return train::finish(trained, args.training.json);
+    }
+    in_window(trainer, args, verbosity)
+}
+
+fn in_window(trainer: Trainer, args: &args::Demo, verbosity: Verbosity) -> Outcome {
+    let shared = Arc::new(Shared::new(args.training.steps));
+    train::stop_on_signal(&shared)?;
+    let logdir = trainer.logdir().to_path_buf();
+    let meter = Meter::start(Arc::clone(&shared), verbosity, args.training.json);
+    let training = {
+        let shared = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("trainer".into());
+        thread.spawn(move || trainer.train(&shared)).map_err(|error| Failure::Work(error.into()))?
+    };
+    let shown = view::show(vec![logdir], args.window, "stepscope demo");
+    match shown {
+        // The window was closed: the run ends with it.
+        Ok(()) => shared.stop(),
+        Err(error) => eprintln!("{error}: running without the window"),
+    }
+    let trained = join(training);
+    meter.end();
+    train::finish(trained?, args.training.json)
+}
+
+fn join(training: std::thread::JoinHandle<Result<Trained, Failure>>) -> Result<Trained, Failure> {
+    training.join().unwrap_or_else(|_| Err(Failure::Work(anyhow::anyhow!("the training thread panicked"))))
+}

@@ -1,0 +1,10 @@
+//! Whether a window can be opened here.
+
+/// The reason why no window can open, where that is known beforehand.
+pub fn missing() -> Option<&'static str> {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if cfg!(target_os = "linux") && !set("DISPLAY") && !set("WAYLAND_DISPLAY") {
+        return Some("no display (neither DISPLAY nor WAYLAND_DISPLAY is set)");
+    }
+    None
+}

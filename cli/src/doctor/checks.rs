@@ -1,0 +1,139 @@
+//! The checks, each by trying the thing itself.
+
+use std::fs;
+use std::path::Path;
+
+use super::{Check, State};
+
+/// Every check, in the order of the report.
+pub fn all() -> Vec<Check> {
+    vec![cores(), clock(), perf_events(), tracefs(), window(), gl(), cuda(), cupti()]
+}
+
+fn cores() -> Check {
+    let n = std::thread::available_parallelism().map_or(1, usize::from);
+    let simd = if cfg!(target_arch = "x86_64") { x86_level() } else { std::env::consts::ARCH };
+    Check { name: "cores", state: State::Ok, seen: format!("{n}, {simd}"), used_for: "training", remedy: None }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn x86_level() -> &'static str {
+    match () {
+        () if is_x86_feature_detected!("avx512f") => "AVX-512",
+        () if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") => "AVX2",
+        () => "SSE2",
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn x86_level() -> &'static str {
+    std::env::consts::ARCH
+}
+
+fn clock() -> Check {
+    const READS: i64 = 100_000;
+    let source = events::clock::source();
+    let start = events::clock::mono_now();
+    for _ in 0..READS {
+        std::hint::black_box(events::clock::now());
+    }
+    let each = (events::clock::mono_now() - start) as f64 / READS as f64;
+    let invariant = source == events::clock::Source::Counter;
+    let name = if invariant { "invariant time-stamp counter" } else { "CLOCK_MONOTONIC_RAW" };
+    Check {
+        name: "clock",
+        state: if invariant { State::Ok } else { State::Limited },
+        seen: format!("{name}, {each:.1} ns per read"),
+        used_for: "cheap time stamps",
+        remedy: (!invariant).then(|| "the processor's time-stamp counter is not invariant here (or hidden by the virtual machine); CLOCK_MONOTONIC_RAW is used, which costs a few times more per event".into()),
+    }
+}
+
+fn perf_events() -> Check {
+    use perf_event::Builder;
+    use perf_event::events::{Hardware, Software};
+    let opens = |error: &std::io::Error| format!("perf_event_open: {error}");
+    let hardware = Builder::new(Hardware::INSTRUCTIONS).build();
+    let switches = Builder::new(Software::DUMMY).context_switch(true).build();
+    let paranoid =
+        fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").map_or_else(|_| "?".into(), |s| s.trim().to_owned());
+    let (state, seen, remedy) = match (hardware, switches) {
+        (Ok(_), Ok(_)) => (State::Ok, "hardware counters and context switches".to_owned(), None),
+        (Err(error), Ok(_)) => (
+            State::Limited,
+            format!("context switches, no hardware counters ({})", opens(&error)),
+            Some("virtual machines often hide the counters: run on the host, or give the guest a PMU".into()),
+        ),
+        (_, Err(error)) => (
+            State::Missing,
+            format!("{} (perf_event_paranoid is {paranoid})", opens(&error)),
+            Some("as root: sysctl kernel.perf_event_paranoid=1, or run with CAP_PERFMON".into()),
+        ),
+    };
+    Check { name: "perf events", state, seen, used_for: "scheduling and counters", remedy }
+}
+
+fn tracefs() -> Check {
+    let roots = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+    let clocks = roots.iter().find_map(|root| fs::read_to_string(Path::new(root).join("trace_clock")).ok());
+    let (state, seen, remedy) = match clocks {
+        Some(clocks) if clocks.contains("x86-tsc") => {
+            (State::Ok, "readable, trace_clock x86-tsc offered".to_owned(), None)
+        }
+        Some(_) => (State::Limited, "readable, no trace_clock x86-tsc (mono_raw is used)".to_owned(), None),
+        None => (
+            State::Missing,
+            "not readable".to_owned(),
+            Some("as root: mount -t tracefs tracefs /sys/kernel/tracing, and run as root".into()),
+        ),
+    };
+    Check { name: "tracefs", state, seen, used_for: "scheduler events of the whole machine", remedy }
+}
+
+fn window() -> Check {
+    let missing = crate::display::missing();
+    Check {
+        name: "display",
+        state: if missing.is_some() { State::Missing } else { State::Ok },
+        seen: missing.map_or_else(|| "found".into(), str::to_owned),
+        used_for: "the window",
+        remedy: missing.map(|_| "log in to a desktop, use ssh -X, or run with --headless".into()),
+    }
+}
+
+fn gl() -> Check {
+    let found = ["libEGL.so.1", "libGL.so.1", "libGLX.so.0"].into_iter().find(|name| loads(name));
+    library_check("OpenGL", found, "the window", "as root on Debian: apt-get install libegl1 libgl1 libgl1-mesa-dri")
+}
+
+fn cuda() -> Check {
+    let found = ["libcuda.so.1", "libcuda.so"].into_iter().find(|name| loads(name));
+    library_check(
+        "CUDA driver",
+        found,
+        "GPU devices",
+        "install NVIDIA's driver; without a GPU nothing is lost but GPU devices",
+    )
+}
+
+fn cupti() -> Check {
+    let names = ["libcupti.so.13", "libcupti.so.12", "libcupti.so"];
+    let found = names.into_iter().find(|name| loads(name));
+    library_check("CUPTI", found, "GPU traces", "install the CUDA toolkit's cupti and add its lib64 to LD_LIBRARY_PATH")
+}
+
+fn library_check(name: &'static str, found: Option<&str>, used_for: &'static str, remedy: &str) -> Check {
+    Check {
+        name,
+        state: if found.is_some() { State::Ok } else { State::Missing },
+        seen: found.map_or_else(|| "library not found".into(), |lib| format!("{lib} loads")),
+        used_for,
+        remedy: found.is_none().then(|| remedy.to_owned()),
+    }
+}
+
+fn loads(name: &str) -> bool {
+    // SAFETY: these are system libraries whose initialisers are safe to run in any process; the handle is
+    // dropped at once and no symbol is taken from it.
+    unsafe { libloading::Library::new(name) }.is_ok()
+}

@@ -1,0 +1,160 @@
+//! The summary of a finished run: what it learned, what took the time, what held it up, where the files are.
+
+use std::path::Path;
+
+use anyhow::Context;
+use profiler::{Store, StoreOptions, TraceReader};
+use serde_json::json;
+
+use crate::human;
+use crate::outcome::Failure;
+use crate::train::Trained;
+
+/// How many ops and stalls the summary lists.
+const TOP: usize = 5;
+
+/// Everything that the summary says.
+pub struct Summary {
+    run: Trained,
+    trace: Option<TraceSummary>,
+}
+
+/// What the trace says of the run.
+struct TraceSummary {
+    slices: u64,
+    dropped: u64,
+    ops: Vec<profiler::OpStat>,
+    stalls: Vec<profiler::Stall>,
+    causes: Vec<profiler::CauseTotal>,
+    warnings: Vec<String>,
+}
+
+impl Summary {
+    /// Reads the run's trace back from disk, as any other program would.
+    ///
+    /// # Errors
+    /// When the trace cannot be opened.
+    pub fn of(run: Trained) -> Result<Summary, Failure> {
+        let trace = run.trace.as_deref().map(|folder| TraceSummary::read(folder, &run)).transpose()?;
+        Ok(Summary { run, trace })
+    }
+
+    /// What tracing cost, as a share of the CPU time of the run.
+    fn tracing_share(&self) -> f64 {
+        let collected = self.run.collected.as_ref();
+        let emitting = collected.map_or(0.0, |c| c.records as f64 * self.run.ns_per_slice.unwrap_or(0.0));
+        let collecting = collected.map_or(0, |c| c.cpu_ns) as f64;
+        (emitting + collecting) / self.run.cpu_ns.max(1) as f64
+    }
+
+    fn steps_per_second(&self) -> f64 {
+        self.run.steps as f64 / (self.run.wall_ns.max(1) as f64 / 1e9)
+    }
+
+    /// One JSON object on stdout.
+    pub fn print_json(&self) {
+        let run = &self.run;
+        let object = json!({
+            "steps": run.steps,
+            "final_loss": run.final_loss,
+            "test_accuracy": run.test_accuracy,
+            "steps_per_second": self.steps_per_second(),
+            "logdir": run.logdir,
+            "trace": run.trace,
+            "tracing_ns_per_slice": run.ns_per_slice,
+            "tracing_share_of_cpu": self.trace.as_ref().map(|_| self.tracing_share()),
+            "slices": self.trace.as_ref().map(|trace| trace.slices),
+            "dropped_events": self.trace.as_ref().map_or(0, |trace| trace.dropped),
+            "restarts": 0,
+            "warnings": self.warnings(),
+        });
+        println!("{object}");
+    }
+
+    fn warnings(&self) -> Vec<&String> {
+        self.run.warnings.iter().chain(self.trace.iter().flat_map(|trace| &trace.warnings)).collect()
+    }
+
+    /// The summary for a person on stdout, warnings on stderr.
+    pub fn print(&self) {
+        let run = &self.run;
+        let ended = if run.stopped { " (stopped)" } else { "" };
+        println!("steps          {}{ended} in {}", human::count(run.steps), human::duration(run.wall_ns));
+        println!("speed          {:.0} steps/s", self.steps_per_second());
+        println!("final loss     {:.4}", run.final_loss);
+        println!("test accuracy  {:.2} %", run.test_accuracy * 100.0);
+        if let Some(trace) = &self.trace {
+            trace.print();
+            self.print_tracing(trace);
+        }
+        self.print_files();
+        for warning in self.warnings() {
+            eprintln!("warning: {warning}");
+        }
+    }
+
+    fn print_tracing(&self, trace: &TraceSummary) {
+        println!();
+        println!(
+            "tracing        {} slices, {:.1} ns each, {:.2} % of the CPU time, {} dropped",
+            human::count(trace.slices),
+            self.run.ns_per_slice.unwrap_or(f64::NAN),
+            self.tracing_share() * 100.0,
+            human::count(trace.dropped),
+        );
+    }
+
+    fn print_files(&self) {
+        let logdir = self.run.logdir.display();
+        println!("files          {logdir}");
+        if let Some(trace) = &self.run.trace {
+            println!("trace          {}", trace.display());
+        }
+        println!();
+        println!("Open them:     stepscope view {logdir}");
+        println!("TensorBoard:   tensorboard --logdir {logdir}");
+    }
+}
+
+impl TraceSummary {
+    fn read(folder: &Path, run: &Trained) -> anyhow::Result<TraceSummary> {
+        let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+        let mut reader = TraceReader::open(folder).with_context(|| format!("reading {}", folder.display()))?;
+        reader.read_all(&mut store).with_context(|| format!("reading {}", folder.display()))?;
+        let range = store.range();
+        let mut ops = profiler::op_stats(&store, range.clone());
+        ops.truncate(TOP);
+        let found = profiler::stalls(&store, range);
+        let causes = profiler::by_cause(&found);
+        let stalls = found.into_iter().take(TOP).collect();
+        let warnings = store.warnings().iter().map(|warning| warning.text.clone()).collect();
+        let dropped = run.collected.as_ref().map_or(0, |collected| collected.dropped);
+        Ok(TraceSummary { slices: store.stats().slices, dropped, ops, stalls, causes, warnings })
+    }
+
+    fn print(&self) {
+        println!();
+        println!("{:<38} {:>9} {:>10} {:>10} {:>7}", "ops by time", "count", "total", "mean", "share");
+        for op in &self.ops {
+            let f = &op.figures;
+            let (total, mean) = (human::duration(f.total_ns), human::duration(f.mean_ns as i64));
+            println!("  {:<36} {:>9} {total:>10} {mean:>10} {:>5.1} %", op.op, human::count(f.count), f.share * 100.0);
+        }
+        println!();
+        let total: i64 = self.causes.iter().map(|cause| cause.total_ns).sum();
+        println!("{:<38} {:>9} {:>10} {:>10}", "stalls by cause", "count", "total", "share");
+        for cause in &self.causes {
+            let share = cause.total_ns as f64 * 100.0 / total.max(1) as f64;
+            let (name, total) = (cause.cause.to_string(), human::duration(cause.total_ns));
+            println!("  {name:<36} {:>9} {total:>10} {share:>8.1} %", human::count(cause.count));
+        }
+        println!();
+        println!("largest stalls");
+        if self.stalls.is_empty() {
+            println!("  none: the workers were never idle within a step");
+        }
+        for stall in &self.stalls {
+            println!("  {:>10}  {}", human::duration(stall.end - stall.start), stall.text);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A run's folder: made new, never over another run's files; `run.json` and `graph.pb` in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use prost::Message;
+use serde::Serialize;
+
+use crate::outcome::Failure;
+
+/// The folder that one training run writes.
+pub struct RunFolder {
+    path: PathBuf,
+    trace: Option<PathBuf>,
+}
+
+/// What `run.json` says.
+#[derive(Serialize)]
+struct RunInfo<'a> {
+    id: String,
+    name: &'a str,
+    command: Vec<String>,
+    host: String,
+    pid: u32,
+    start: String,
+    version: &'static str,
+}
+
+impl RunFolder {
+    /// Makes the folder (`runs/NAME-DATE` unless `wanted`) and writes `run.json`.
+    ///
+    /// # Errors
+    /// `Failure::Use` when the folder holds a run already, `Failure::Work` when it cannot be written.
+    pub fn create(name: &str, wanted: Option<&Path>, trace: Option<&Path>) -> Result<RunFolder, Failure> {
+        let start = local_time();
+        let path = match wanted {
+            Some(path) => {
+                refuse_if_used(path)?;
+                fs::create_dir_all(path).with_context(|| format!("making the run's folder {}", path.display()))?;
+                path.to_path_buf()
+            }
+            None => fresh_folder(name, &start.strftime("%Y%m%d-%H%M%S").to_string())?,
+        };
+        let trace = match trace {
+            Some(off) if off == Path::new("off") => None,
+            Some(folder) => {
+                refuse_if_used(folder)?;
+                Some(folder.to_path_buf())
+            }
+            None => Some(path.join("trace")),
+        };
+        let folder = RunFolder { path, trace };
+        folder.write_info(name, &start.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())?;
+        Ok(folder)
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the trace goes; `None` when it is off.
+    pub fn trace(&self) -> Option<&Path> {
+        self.trace.as_deref()
+    }
+
+    /// Writes the graph as `graph.pb`.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_graph(&self, graph: &formats::proto::GraphDef) -> anyhow::Result<()> {
+        let path = self.path.join("graph.pb");
+        fs::write(&path, graph.encode_to_vec()).with_context(|| format!("writing {}", path.display()))
+    }
+
+    fn write_info(&self, name: &str, start: &str) -> anyhow::Result<()> {
+        let id = self.path.file_name().map_or_else(|| name.to_owned(), |last| last.to_string_lossy().into_owned());
+        let info = RunInfo {
+            id,
+            name,
+            command: std::env::args().collect(),
+            host: host_name(),
+            pid: std::process::id(),
+            start: start.to_owned(),
+            version: env!("CARGO_PKG_VERSION"),
+        };
+        let path = self.path.join("run.json");
+        let text = serde_json::to_string_pretty(&info).context("encoding run.json")?;
+        fs::write(&path, text + "\n").with_context(|| format!("writing {}", path.display()))
+    }
+}
+
+/// A folder that exists with anything in it is somebody's: it is left alone.
+fn refuse_if_used(path: &Path) -> Result<(), Failure> {
+    if path.exists() && !path.is_dir() {
+        return Err(Failure::wrong_use(format_args!("{} is a file; give a folder", path.display())));
+    }
+    let used = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+    if used {
+        let shown = path.display();
+        return Err(Failure::wrong_use(format_args!("{shown} is not empty; give a new folder, or remove it first")));
+    }
+    Ok(())
+}
+
+/// `runs/NAME-DATE`, with `-2`, `-3` ... when two runs start in the same second.
+fn fresh_folder(name: &str, date: &str) -> anyhow::Result<PathBuf> {
+    let runs = Path::new("runs");
+    fs::create_dir_all(runs).context("making the folder runs (give --logdir DIR to write elsewhere)")?;
+    for n in 1..1000 {
+        let suffix = if n == 1 { String::new() } else { format!("-{n}") };
+        let path = runs.join(format!("{name}-{date}{suffix}"));
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).with_context(|| format!("making the run's folder {}", path.display())),
+        }
+    }
+    anyhow::bail!("a thousand runs of {name} started in this second");
+}
+
+fn local_time() -> jiff::Zoned {
+    let ns = i128::from(events::clock::wall_now_ns());
+    let now = jiff::Timestamp::from_nanosecond(ns).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    now.to_zoned(jiff::tz::TimeZone::system())
+}
+
+fn host_name() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "unknown".into(), |name| name.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_with_files_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("mine.txt"), "x").unwrap();
+        assert!(matches!(RunFolder::create("demo", Some(dir.path()), None), Err(Failure::Use(_))));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was written");
+    }
+
+    #[test]
+    fn a_new_folder_says_what_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("runs/a");
+        let folder = RunFolder::create("demo", Some(&at), Some(Path::new("off"))).unwrap();
+        assert_eq!(folder.trace(), None);
+        let info: serde_json::Value = serde_json::from_str(&fs::read_to_string(at.join("run.json")).unwrap()).unwrap();
+        assert_eq!((info["id"].as_str(), info["name"].as_str()), (Some("a"), Some("demo")));
+        assert!(RunFolder::create("demo", Some(&at), None).is_err(), "the second run does not overwrite the first");
+    }
+}

@@ -1,0 +1,52 @@
+//! `stepscope train NAME`, and the training that `demo` shares: data, run folder, loop, report.
+
+mod progress;
+mod tracing;
+mod trainer;
+
+use std::sync::Arc;
+
+use crate::args::{self, Model, Verbosity};
+use crate::outcome::{Failure, Outcome};
+use crate::report;
+
+pub use progress::{Meter, Shared};
+pub use trainer::{Trained, Trainer};
+
+/// Trains a model by name and prints the summary.
+pub fn run(args: &args::Train, verbosity: Verbosity) -> Outcome {
+    let Model::Mlp = args.name;
+    let digits = match &args.data {
+        Some(path) => engine::data::digits_from(path).map_err(Failure::wrong_use)?,
+        None => engine::data::digits(),
+    };
+    let trainer = Trainer::new("mlp", digits, &args.training)?;
+    finish(train_here(trainer, verbosity, &args.training)?, args.training.json)
+}
+
+/// Trains on this thread, with progress on stderr.
+pub fn train_here(trainer: Trainer, verbosity: Verbosity, training: &args::Training) -> Result<Trained, Failure> {
+    let shared = Arc::new(Shared::new(training.steps));
+    stop_on_signal(&shared)?;
+    let meter = Meter::start(Arc::clone(&shared), verbosity, training.json);
+    let trained = trainer.train(&shared);
+    meter.end();
+    trained
+}
+
+/// Ctrl-C and SIGTERM end the run at the next step, with everything written.
+pub fn stop_on_signal(shared: &Arc<Shared>) -> Result<(), Failure> {
+    let shared = Arc::clone(shared);
+    ctrlc::set_handler(move || shared.stop()).map_err(|error| Failure::Work(error.into()))
+}
+
+/// Prints what came out.
+pub fn finish(trained: Trained, json: bool) -> Outcome {
+    let summary = report::Summary::of(trained)?;
+    if json {
+        summary.print_json()
+    } else {
+        summary.print()
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! `stepscope view`: opens the window on files and folders; what cannot be opened is told before it opens.
+
+use std::path::{Path, PathBuf};
+
+use formats::FileKind;
+
+use crate::args;
+use crate::display;
+use crate::outcome::{Failure, Outcome};
+
+/// Checks each path, then opens the window on all of them.
+pub fn run(args: args::View) -> Outcome {
+    for path in &args.paths {
+        check(path)?;
+    }
+    if let Some(reason) = display::missing() {
+        return Err(Failure::Work(anyhow::anyhow!("{reason}; the window needs one")));
+    }
+    show(args.paths, args.window, "stepscope").map_err(|error| Failure::Work(error.into()))
+}
+
+/// Opens the window and blocks until it is closed.
+pub fn show(paths: Vec<PathBuf>, window: args::Window, title: &str) -> Result<(), dashboard::Error> {
+    let theme = match window.theme {
+        args::Theme::System => None,
+        args::Theme::Dark => Some(dashboard::Theme::Dark),
+        args::Theme::Light => Some(dashboard::Theme::Light),
+    };
+    let renderer = match window.renderer {
+        args::Renderer::Glow => dashboard::Renderer::Glow,
+        #[cfg(feature = "wgpu")]
+        args::Renderer::Wgpu => dashboard::Renderer::Wgpu,
+    };
+    dashboard::run(dashboard::Options { paths, theme, renderer, title: title.to_owned(), on_close: None })
+}
+
+/// Whether the window can show what is at `path`. Damage inside is the window's to show; this is about files that hold
+/// nothing of any kind it knows.
+fn check(path: &Path) -> Result<(), Failure> {
+    let refuse = |why: String| Err(Failure::wrong_use(format_args!("{}: {why}", path.display())));
+    match formats::sniff(path) {
+        Ok(FileKind::Unknown(foreign)) => refuse(foreign.to_string()),
+        Ok(FileKind::GraphDef | FileKind::GraphDefText) => match formats::graph_file::read(path) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Failure::wrong_use(error)),
+        },
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => refuse("no such file or folder".into()),
+        Err(error) => refuse(error.to_string()),
+    }
+}

@@ -1,0 +1,79 @@
+//! `kill -9` in the middle of a run: the trace and the event files open and hold everything up to the last 200 ms.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use stepscope_tests::{stepscope_binary, times};
+
+/// What must be there of the time before the kill.
+const LOST_AT_MOST_NS: i64 = 200_000_000;
+
+fn start(binary: &Path, logdir: &Path) -> Child {
+    let mut command = Command::new(binary);
+    command.args(["train", "mlp", "--steps", "1000000", "--logdir"]).arg(logdir);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary starts")
+}
+
+/// Waits until the run says on stderr that it trains.
+fn wait_until_training(child: &mut Child) {
+    let stderr = child.stderr.take().expect("stderr is piped");
+    let mut lines = BufReader::new(stderr).lines();
+    let found = lines.by_ref().map_while(Result::ok).any(|line| line.contains("step"));
+    assert!(found, "the run ended before its first progress line");
+    // Keeps draining, so that the run never blocks on a full pipe.
+    std::thread::spawn(move || lines.for_each(drop));
+}
+
+/// The end of the last slice in the trace, in CLOCK_MONOTONIC_RAW nanoseconds, and the number of slices.
+fn last_slice(trace: &Path) -> (i64, u64) {
+    let mut reader = profiler::TraceReader::open(trace).expect("the trace opens");
+    let mut store = profiler::Store::default();
+    reader.poll(&mut store).expect("the trace reads");
+    let range = store.range().expect("the trace has events");
+    (store.origin() + range.end, store.slice_count())
+}
+
+/// The wall time of the last scalar, Unix seconds, and the number of points.
+fn last_scalar(logdir: &Path) -> (f64, usize) {
+    let mut logdir = summaries::Logdir::open(&[logdir.to_path_buf()]);
+    logdir.poll();
+    let mut last = f64::NEG_INFINITY;
+    let mut n = 0;
+    for run in logdir.runs() {
+        assert!(run.damage().is_empty(), "damage: {:?}", run.damage());
+        for (_, series) in run.scalars() {
+            n += series.len();
+            last = series.wall().iter().copied().fold(last, f64::max);
+        }
+    }
+    (last, n)
+}
+
+#[test]
+fn everything_but_the_last_200_ms_is_there() {
+    let Some(binary) = stepscope_binary("kill -9 of a run") else { return };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    for round in 0..times(20, 200) {
+        let logdir = folder.path().join(format!("run-{round}"));
+        let mut child = start(&binary, &logdir);
+        wait_until_training(&mut child);
+        std::thread::sleep(Duration::from_millis(100 + 37 * (round as u64 % 20)));
+        let (mono, wall) = (events::clock::mono_now(), events::clock::wall_now());
+        child.kill().expect("kill -9");
+        child.wait().expect("the run ends");
+        let (end, slices) = last_slice(&logdir.join("trace"));
+        assert!(mono - end < LOST_AT_MOST_NS, "round {round}: the trace ends {} ms early", (mono - end) / 1_000_000);
+        assert!(slices > 1000, "round {round}: {slices} slices");
+        let (last, points) = last_scalar(&logdir);
+        assert!(
+            wall - last < LOST_AT_MOST_NS as f64 / 1e9,
+            "round {round}: scalars end {:.0} ms early",
+            (wall - last) * 1e3
+        );
+        assert!(points > 10, "round {round}: {points} points");
+        fs::remove_dir_all(&logdir).expect("the scratch folder is ours");
+    }
+}

@@ -1,0 +1,174 @@
+//! The real window, driven as a user would: the demo trains, the curves come, every tab is clicked, the timeline is
+//! zoomed, a scope of the graph is expanded; what is shown is read from the accessibility tree.
+//!
+//! With `STEPSCOPE_SHOTS=FOLDER` each tab is also photographed (`cargo xtask shots`).
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use stepscope_tests::atspi::{Node, Tree};
+use stepscope_tests::desktop::Desktop;
+use stepscope_tests::stepscope_binary;
+
+const LONG: Duration = Duration::from_secs(60);
+const SHORT: Duration = Duration::from_secs(20);
+const TABS: [&str; 5] = ["Scalars", "Histograms", "Graph", "Timeline", "Ops"];
+
+/// A running demo, killed when the test ends, however it ends.
+struct Demo(Child);
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The window under test.
+struct Window {
+    desktop: Desktop,
+    tree: Tree,
+    shots: Option<PathBuf>,
+    theme: &'static str,
+    _demo: Demo,
+}
+
+fn open(binary: &Path, theme: &'static str, width: u32, height: u32) -> Window {
+    let desktop = Desktop::start(width, height);
+    let tree = Tree::connect(desktop.bus_address()).expect("the accessibility bus");
+    let logdir = desktop.scratch().join("run");
+    let mut command = desktop.command(binary);
+    command.args(["demo", "--steps", "1000000", "--theme", theme, "--logdir"]).arg(&logdir);
+    let demo = Demo(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("the demo starts"));
+    let shots = std::env::var_os("STEPSCOPE_SHOTS").map(PathBuf::from);
+    if let Some(folder) = &shots {
+        std::fs::create_dir_all(folder).expect("the folder for screenshots");
+    }
+    Window { desktop, tree, shots, theme, _demo: demo }
+}
+
+impl Window {
+    fn wait(&self, what: &str, wanted: impl Fn(&Node) -> bool) -> Node {
+        self.tree.wait(what, SHORT, wanted)
+    }
+
+    /// Clicks in the middle of a node, as a user does.
+    fn click(&self, node: &Node) {
+        let (x, y, width, height) = self.tree.extents(node).expect("the node has a place");
+        self.desktop.click(x + width / 2, y + height / 2);
+    }
+
+    fn show_tab(&self, title: &str) {
+        let tab = self.wait(title, |node| node.name == title && node.role.contains("tab"));
+        self.click(&tab);
+    }
+
+    fn key(&self, key: &str) {
+        self.desktop.xdotool(&["key", key]);
+        std::thread::sleep(Duration::from_millis(300));
+    }
+
+    fn shot(&self, name: &str) {
+        if let Some(folder) = &self.shots {
+            std::thread::sleep(Duration::from_millis(800));
+            self.desktop.screenshot(&folder.join(format!("{name}-{}.png", self.theme)));
+        }
+    }
+}
+
+/// The number before `word` in a text like "loss: 1 run, 1,234 points".
+fn count_before(text: &str, word: &str) -> Option<u64> {
+    let before = text.split(word).next().filter(|before| before.len() < text.len())?;
+    let digits = before.split_whitespace().last()?.replace(',', "");
+    digits.parse().ok()
+}
+
+#[test]
+fn counts_are_read() {
+    assert_eq!(count_before("loss: 1 run, 1,234 points, last 0.1", "points"), Some(1234));
+    assert_eq!(count_before("no data", "points"), None);
+}
+
+#[test]
+fn the_demo_is_shown_live_in_every_tab() {
+    if std::env::var_os("STEPSCOPE_WINDOW").is_none() {
+        eprintln!("SKIPPED the window test: STEPSCOPE_WINDOW is not set (cargo xtask test sets it)");
+        return;
+    }
+    let binary = stepscope_binary("the window test").expect("STEPSCOPE_WINDOW needs STEPSCOPE_BIN");
+    for theme in ["dark", "light"] {
+        let window = open(&binary, theme, 1600, 900);
+        curves_grow(&window);
+        histograms_are_there(&window);
+        a_scope_expands(&window);
+        the_timeline_zooms(&window);
+        ops_are_listed(&window);
+        every_tab_by_key(&window);
+    }
+}
+
+fn curves_grow(window: &Window) {
+    let is_loss = |node: &Node| node.name.starts_with("loss:") && count_before(&node.name, "point").is_some();
+    let first = window.tree.wait("a loss curve with points", LONG, is_loss);
+    let points = count_before(&first.name, "point").expect("just seen");
+    window.wait("more points on the loss curve", |node| {
+        is_loss(node) && count_before(&node.name, "point").is_some_and(|now| now > points)
+    });
+    window.wait("the test accuracy", |node| node.name.starts_with("test/accuracy"));
+    window.shot("scalars");
+}
+
+fn histograms_are_there(window: &Window) {
+    window.show_tab("Histograms");
+    window.wait("the histogram of the first weights", |node| node.name.starts_with("layer1/weights:"));
+    window.shot("histograms");
+}
+
+fn a_scope_expands(window: &Window) {
+    window.show_tab("Graph");
+    let scope = window.wait("the collapsed scope layer1", |node| {
+        node.name.starts_with("scope layer1,") && node.name.contains("collapsed")
+    });
+    window.shot("graph");
+    let (x, y, width, height) = window.tree.extents(&scope).expect("the scope has a place");
+    window.desktop.xdotool(&["mousemove", &(x + width / 2).to_string(), &(y + height / 2).to_string()]);
+    window.desktop.xdotool(&["click", "--repeat", "2", "--delay", "80", "1"]);
+    window.wait("the op MatMul inside layer1", |node| {
+        node.name.contains("layer1/MatMul") || node.name.contains("MatMul")
+    });
+    window
+        .wait("the scope as expanded", |node| node.name.starts_with("scope layer1,") && node.name.contains("expanded"));
+    window.shot("graph-expanded");
+}
+
+fn the_timeline_zooms(window: &Window) {
+    window.show_tab("Timeline");
+    let is_summary = |node: &Node| node.name.starts_with("Timeline:") && node.name.contains("slices");
+    let before = window.wait("the timeline's summary with slices", |node| {
+        is_summary(node) && count_before(&node.name, "slices").is_some_and(|n| n > 1000)
+    });
+    window.shot("timeline");
+    let (x, y, width, height) = window.tree.extents(&before).expect("the timeline has a place");
+    window.desktop.click(x + width / 2, y + height / 2);
+    for _ in 0..6 {
+        window.key("w");
+    }
+    let view = |name: &str| name.split("view").nth(1).map(str::to_owned);
+    window.wait("another view after zooming in", |node| is_summary(node) && view(&node.name) != view(&before.name));
+    window.shot("timeline-zoomed");
+}
+
+fn ops_are_listed(window: &Window) {
+    window.show_tab("Ops");
+    window.wait("MatMul in the table of ops", |node| node.name == "MatMul");
+    window.shot("ops");
+}
+
+fn every_tab_by_key(window: &Window) {
+    for (number, title) in (1..).zip(TABS) {
+        window.key(&number.to_string());
+        window.wait(title, |node| node.name == title && node.role.contains("tab"));
+    }
+}
