@@ -107,6 +107,29 @@ fn rings() {
     });
 }
 
+/// The program that is recorded does not trust its consumer either: with any tail it goes on, and every event is
+/// published or counted.
+#[test]
+fn a_consumer_that_writes_garbage() {
+    use std::os::unix::fs::FileExt;
+    let _one = one_at_a_time();
+    let dir = tempfile::tempdir().unwrap();
+    let _session = start(dir.path(), 32);
+    numbered::emit(0);
+    let file = std::fs::OpenOptions::new().write(true).open(the_ring(dir.path())).unwrap();
+    let reader = RingReader::open(&the_ring(dir.path())).unwrap();
+    let mut emitted = 1;
+    for tail in [u64::MAX, 1 << 63, 1000, 33, 0, 7, u64::MAX - 31, 50] {
+        file.write_all_at(&tail.to_le_bytes(), 256).unwrap();
+        for _ in 0..50 {
+            numbered::emit(emitted);
+            emitted += 1;
+            assert_eq!(reader.published() + reader.dropped(), emitted);
+        }
+    }
+    assert!(reader.published() > 1 && reader.dropped() > 0);
+}
+
 #[test]
 fn foreign_and_unfinished_rings_say_so() {
     let dir = tempfile::tempdir().unwrap();
