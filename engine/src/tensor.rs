@@ -25,7 +25,8 @@ enum Data {
     Inline([u64; 2]),
     Heap(Buffer),
     Strings(Arc<[Vec<u8>]>),
-    Resource(ResourceHandle),
+    /// Behind a pointer, so that it does not make every tensor larger.
+    Resource(Arc<ResourceHandle>),
 }
 
 /// A handle to an object of a resource manager: what a `DT_RESOURCE` tensor holds.
@@ -119,7 +120,7 @@ impl Tensor {
 
     /// A handle to a resource.
     pub fn resource(handle: ResourceHandle) -> Tensor {
-        Tensor { dtype: DType::Resource, shape: Shape::scalar(), data: Data::Resource(handle) }
+        Tensor { dtype: DType::Resource, shape: Shape::scalar(), data: Data::Resource(Arc::new(handle)) }
     }
 
     /// A tensor with room for its elements, which are initialised to anything (`bool`: to false), to be overwritten.

@@ -12,6 +12,7 @@ use super::state::Seat;
 use super::step::{ExecuteError, Step};
 use crate::kernels::{KernelContext, KernelError, Sharder, Slot};
 use crate::plan::NodeRecord;
+use crate::plan::cost::TAKEN_TICKS;
 use crate::pool::{ShardTag, run_shards};
 use crate::trace;
 use crate::trace::Readiness;
@@ -48,8 +49,6 @@ struct Worker<'a, const SHARED: bool, const STAMPED: bool> {
 
 /// A local stack of this many nodes may be worth sharing.
 const SPILL_AT: usize = 32;
-/// Average ticks of nodes that are worth the cost of being taken by another thread.
-const SPILL_TICKS: u32 = 1_000;
 
 /// Runs `ready` and all nodes that become ready, until none is left that this worker could take, or the step fails.
 pub(crate) fn run<const SHARED: bool, const STAMPED: bool>(
@@ -232,7 +231,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
         let half = self.seat.local.len() / 2;
         let costs = &self.step.plan.costs;
         let ticks: u64 = self.seat.local[..half].iter().map(|&node| u64::from(costs.ticks(node))).sum();
-        if ticks / half as u64 >= u64::from(SPILL_TICKS) && self.step.env.pool.n_free() > 0 {
+        if ticks / half as u64 >= u64::from(TAKEN_TICKS) && self.step.env.pool.n_free() > 0 {
             // Taken from the other end by thieves: the oldest first.
             for node in self.seat.local.drain(..half) {
                 self.seat.shared.push(node);

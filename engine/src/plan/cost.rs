@@ -9,6 +9,8 @@ use super::Plan;
 
 /// Ticks from which a node is worth another thread's attention: a wake-up takes about as long.
 pub(crate) const EXPENSIVE_TICKS: u32 = 20_000;
+/// Ticks below which a node costs less than handing it to another thread.
+pub(crate) const TAKEN_TICKS: u32 = 1_000;
 /// One step in this many is measured.
 const MEASURE_EVERY: u32 = 64;
 /// Steps at the beginning that are all measured.
@@ -63,14 +65,14 @@ impl Costs {
         self.has_width.load(Ordering::Relaxed)
     }
 
-    /// Decides again whether several threads would have something to do at once: the time of all nodes exceeds
-    /// that of the longest path by more than a thread's wake-up.
+    /// Decides again whether several threads would have something to do at once: the time of all nodes that are worth
+    /// being taken exceeds that of the longest path by more than a thread's wake-up.
     pub fn update_width(&self, plan: &Plan) {
         let mut finish = vec![0u64; plan.nodes.len()];
         let (mut total, mut longest) = (0, 0);
         // Nodes are numbered in topological order.
         for (node, record) in plan.nodes[..plan.kernels.len()].iter().enumerate() {
-            let ticks = u64::from(self.ticks(node as u32));
+            let ticks = u64::from(Some(self.ticks(node as u32)).filter(|t| *t >= TAKEN_TICKS).unwrap_or(0));
             let end = finish[node] + ticks;
             total += ticks;
             longest = longest.max(end);

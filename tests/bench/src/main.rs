@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program whose output is its result")]
 
 mod demo;
+mod engine;
 mod events;
 mod report;
 
@@ -25,6 +26,7 @@ struct Bench {
 const BENCHES: &[Bench] = &[
     Bench { name: "events", about: "ns per slice, against the bare time stamps that it needs", run: events::run },
     Bench { name: "demo", about: "what tracing costs the demo, in interleaved blocks of steps", run: demo::run },
+    Bench { name: "engine", about: "ns per node, us per trivial step, gemm rates", run: engine::run },
 ];
 
 fn main() -> ExitCode {

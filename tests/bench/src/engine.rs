@@ -1,0 +1,147 @@
+//! The engine: nanoseconds per node, microseconds per trivial step, gemm rates.
+
+use crate::BenchError;
+use crate::report::Report;
+use ::engine::graph::{Graph, NodeId, Output};
+use ::engine::{DType, RunOptions, Session, SessionOptions, Tensor};
+use ::events::clock;
+
+/// Nodes of the dispatch graphs.
+const N: usize = 10_000;
+
+/// Runs all of them; each figure is the least of many runs, as on a shared machine only the least is repeatable.
+pub fn run(report: &mut Report) -> Result<(), BenchError> {
+    for traced in [false, true] {
+        let dir = tempfile::tempdir()?;
+        let recording = if traced { Some(::events::start(dir.path(), Default::default())?) } else { None };
+        for threads in [1, 2] {
+            dispatch(report, threads, traced)?;
+        }
+        trivial(report, traced)?;
+        drop(recording);
+    }
+    for threads in [1, 2] {
+        matmul(report, threads)?;
+    }
+    Ok(())
+}
+
+/// Least nanoseconds of `repeats` calls.
+fn least(repeats: usize, mut f: impl FnMut() -> Result<(), BenchError>) -> Result<f64, BenchError> {
+    let mut least = f64::INFINITY;
+    for _ in 0..repeats {
+        let begin = clock::mono_now();
+        f()?;
+        least = least.min((clock::mono_now() - begin) as f64);
+    }
+    Ok(least)
+}
+
+fn session(g: &Graph, threads: usize) -> Result<Session, BenchError> {
+    Ok(Session::new(g, SessionOptions { threads: Some(threads), ..SessionOptions::default() })?)
+}
+
+fn no_op(g: &Graph, after: &[NodeId]) -> Result<NodeId, BenchError> {
+    Ok(g.add_node("NoOp").after(after).build()?)
+}
+
+fn constant(g: &Graph, value: Tensor) -> Result<Output, BenchError> {
+    Ok(g.add_node("Const").attr("dtype", value.dtype()).attr("value", value).output()?)
+}
+
+/// Graphs of N nodes that do nothing or next to nothing.
+fn graphs() -> Result<Vec<(&'static str, Graph, String)>, BenchError> {
+    let mut graphs = Vec::new();
+    let mut add = |name, g: Graph, last: NodeId| -> Result<(), BenchError> {
+        let target = g.node(last)?.name.to_string();
+        graphs.push((name, g, target));
+        Ok(())
+    };
+    let g = Graph::new();
+    let wide = (0..N).map(|_| no_op(&g, &[])).collect::<Result<Vec<_>, _>>()?;
+    let last = no_op(&g, &wide)?;
+    add("no-op wide", g, last)?;
+    let g = Graph::new();
+    let mut last = no_op(&g, &[])?;
+    for _ in 1..N {
+        last = no_op(&g, &[last])?;
+    }
+    add("no-op chain", g, last)?;
+    let g = Graph::new();
+    let mut layer = (0..64).map(|_| no_op(&g, &[])).collect::<Result<Vec<_>, _>>()?;
+    for _ in 1..157 {
+        let next = |k: usize| no_op(&g, &[layer[k], layer[(k + 1) % 64]]);
+        layer = (0..64).map(next).collect::<Result<_, _>>()?;
+    }
+    let last = no_op(&g, &layer)?;
+    add("no-op grid 64x157", g, last)?;
+    for (name, one) in
+        [("scalar AddV2 chain", Tensor::scalar(1.0f32)), ("AddV2 chain of [4]", Tensor::vector(&[1.0f32; 4]))]
+    {
+        let g = Graph::new();
+        let one = constant(&g, one)?;
+        let mut last = one;
+        for _ in 1..N {
+            last = g.add_node("AddV2").input(last).input(one).output()?;
+        }
+        add(name, g, last.node)?;
+    }
+    Ok(graphs)
+}
+
+fn dispatch(report: &mut Report, threads: usize, traced: bool) -> Result<(), BenchError> {
+    let mode = if traced { ", traced" } else { "" };
+    for (name, g, target) in graphs()? {
+        let s = session(&g, threads)?;
+        let step = s.prepare(&[], &[], &[&target])?;
+        let ns = least(150, || Ok(step.run(&[]).map(drop)?))?;
+        report.add(format!("{name}, {threads} threads{mode}"), ns / step.n_nodes() as f64, "ns per node");
+    }
+    Ok(())
+}
+
+/// Prepared steps of one or two nodes.
+fn trivial(report: &mut Report, traced: bool) -> Result<(), BenchError> {
+    const CALLS: usize = 1_000;
+    let mode = if traced { ", traced" } else { "" };
+    let g = Graph::new();
+    let x = g.add_node("Placeholder").name("x").attr("dtype", DType::F32).output()?;
+    let one = constant(&g, Tensor::scalar(1.0f32))?;
+    g.add_node("AddV2").name("y").input(x).input(one).build()?;
+    g.add_node("NoOp").name("nothing").build()?;
+    let s = session(&g, 2)?;
+    let options = RunOptions { label: "trivial", ..RunOptions::default() };
+    let nothing = s.prepare(&[], &[], &["nothing"])?;
+    let add = s.prepare(&["x"], &["y"], &[])?;
+    let feed = [Tensor::scalar(1.0f32)];
+    for (name, step, feeds) in [("prepared no-op", &nothing, &feed[..0]), ("prepared x -> x + 1", &add, &feed[..])] {
+        let ns = least(50, || {
+            for _ in 0..CALLS {
+                step.run_step(&options, feeds)?;
+            }
+            Ok(())
+        })?;
+        report.add(format!("{name}{mode}"), ns / CALLS as f64 / 1e3, "us per step");
+    }
+    Ok(())
+}
+
+fn matmul(report: &mut Report, threads: usize) -> Result<(), BenchError> {
+    for n in [64usize, 128, 256, 512, 1024, 2048] {
+        let g = Graph::new();
+        let matrix =
+            |k: usize| Tensor::from_vec([n, n], (0..n * n).map(|i| ((i * k) % 7) as f32 - 3.0).collect::<Vec<_>>());
+        for name in ["a", "b"] {
+            g.add_node("Placeholder").name(name).attr("dtype", DType::F32).build()?;
+        }
+        let (a, b) = (g.output("a")?, g.output("b")?);
+        g.add_node("MatMul").name("c").input(a).input(b).build()?;
+        let s = session(&g, threads)?;
+        let step = s.prepare(&["a", "b"], &["c"], &[])?;
+        let feeds = [matrix(3)?, matrix(5)?];
+        let repeats = (4_000_000_000 / (n * n * n)).clamp(5, 400);
+        let ns = least(repeats, || Ok(step.run(&feeds).map(drop)?))?;
+        report.add(format!("matmul {n}, {threads} threads"), 2.0 * (n as f64).powi(3) / ns, "GFLOP/s");
+    }
+    Ok(())
+}
