@@ -1,5 +1,7 @@
 //! What a traced step leaves in the rings.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! Random graphs, run by one and by several workers, against a serial reference.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 use common::{session, source};

@@ -1,5 +1,7 @@
 //! Every gradient against central differences in f64, first and second order, through the executor.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use engine::gradients::{GradientError, gradients};
 use engine::graph::{Attr, NodeBuilder};
 use engine::{DType, Graph, Output, PartialShape, Session, SessionOptions, Tensor};

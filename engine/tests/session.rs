@@ -1,12 +1,14 @@
 //! Sessions: partial execution, feeds, control edges, errors, concurrency, variables.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod common;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use common::{note_node, notes, session, source, sum, value};
-use engine::graph::{Graph, Output};
+use engine::graph::{Attr, Graph, Output};
 use engine::session::{CancelToken, RunError};
 use engine::{RunOptions, Session, SessionOptions, Tensor};
 
@@ -241,5 +243,3 @@ fn shards_cover_the_work_and_their_panics_reach_the_caller() {
         }
     }
 }
-
-use engine::graph::Attr;

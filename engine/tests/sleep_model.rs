@@ -1,5 +1,6 @@
 //! A model of the parking protocol: loom runs every interleaving of the threads, weak memory included.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(dead_code, missing_docs, reason = "the module under test is compiled here on loom's types")]
 
 mod sync {

@@ -192,7 +192,7 @@ fn split(rows: &Rows) -> Digits {
     let mut by_remainder: Vec<usize> = (0..N_LABELS).collect();
     by_remainder.sort_by_key(|&label| std::cmp::Reverse(by_label[label].len() % 5));
     let missing = n_test - quota.iter().sum::<usize>();
-    for &label in by_remainder.iter().filter(|&&label| by_label[label].len() % 5 > 0).take(missing) {
+    for &label in by_remainder.iter().filter(|&&label| !by_label[label].len().is_multiple_of(5)).take(missing) {
         quota[label] += 1;
     }
     let (mut train, mut test) = (Vec::new(), Vec::new());
