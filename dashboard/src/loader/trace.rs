@@ -47,6 +47,7 @@ fn state(store: &Store, is_read: bool) -> (Status, Vec<Warning>) {
         (true, false, true) => Status::Crashed,
         (true, false, false) => Status::Finished,
     };
-    let warnings = store.warnings().iter().map(|w| Warning { count: w.count, text: format!("{}: {}", w.source, w.text) });
+    let warnings =
+        store.warnings().iter().map(|w| Warning { count: w.count, text: format!("{}: {}", w.source, w.text) });
     (status, warnings.collect())
 }

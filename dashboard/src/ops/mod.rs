@@ -1,6 +1,6 @@
 //! The Ops panel: where the time went, per op type or node, per track, and what held things up.
 //!
-//! [`model`] orders the rows, [`table`] shows them, [`side`] shows how tracks were used. A background thread computes the figures.
+//! [`model`] orders the rows, [`table`] shows them, [`side`] shows how tracks were used and the largest stalls. A background thread computes the figures.
 
 pub mod model;
 pub mod side;
@@ -13,7 +13,11 @@ use crate::{
     data::{Shared, TraceData},
     format,
     theme::{metrics, palette},
-    timeline::{background::Background, ticks},
+    timeline::{
+        analysis::{Stalls, stalls_of},
+        background::Background,
+        ticks,
+    },
     widgets::empty_state,
 };
 use egui::{RichText, TextEdit, Ui};
@@ -44,6 +48,8 @@ pub struct Findings {
     pub nodes: Vec<Row>,
     /// How tracks spent the range.
     pub track_use: Vec<TrackUse>,
+    /// Stalls of its steps.
+    pub stalls: Stalls,
 }
 
 struct Request {
@@ -59,6 +65,7 @@ fn answer(request: Request) -> Findings {
         ops: op_stats(&store, range.clone()).iter().map(Row::from).collect(),
         nodes: node_stats(&store, range.clone()).iter().map(Row::from).collect(),
         track_use: track_use(&store, range.clone()),
+        stalls: stalls_of(&store, &range),
         question,
         range,
     }

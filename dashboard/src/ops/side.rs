@@ -1,17 +1,19 @@
-//! Beside the table: how busy each track was.
+//! Beside the table: how busy each track was, what it waited for, and the largest stalls.
 
 use super::Findings;
 use crate::{
-    Selection, format,
+    Selection, ViewKind, format,
+    selection::{SlicePick, TimeRange},
     theme::{metrics, palette},
+    timeline::{analysis::MAX_STEPS, stalls},
 };
 use egui::{Rect, RichText, Sense, Ui, vec2};
 use profiler::Store;
 
-/// Shows the use of tracks.
-pub fn side_ui(ui: &mut Ui, store: &Store, _trace_idx: usize, findings: &Findings, _selection: &mut Selection) {
+/// Shows the use of tracks and the stalls; a click on a stall leads to the timeline.
+pub fn side_ui(ui: &mut Ui, store: &Store, trace_idx: usize, findings: &Findings, selection: &mut Selection) {
     let p = palette(ui);
-    egui::ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+    egui::ScrollArea::both().auto_shrink([false, false]).show(ui, |ui| {
         ui.label(RichText::new("Tracks").size(metrics::TEXT_TITLE).color(p.text_strong));
         egui::Grid::new("track use").num_columns(4).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
             for title in ["Track", "Busy", "", "Waiting"] {
@@ -30,5 +32,41 @@ pub fn side_ui(ui: &mut Ui, store: &Store, _trace_idx: usize, findings: &Finding
                 ui.end_row();
             }
         });
+        stalls_ui(ui, trace_idx, findings, selection);
     });
+}
+
+fn stalls_ui(ui: &mut Ui, trace_idx: usize, findings: &Findings, selection: &mut Selection) {
+    let p = palette(ui);
+    let found = &findings.stalls;
+    ui.add_space(metrics::GAP_WIDE);
+    ui.label(RichText::new("Stalls by cause").size(metrics::TEXT_TITLE).color(p.text_strong));
+    if found.last_steps_only {
+        ui.label(format!("of the last {} in the range", format::counted(MAX_STEPS as u64, "step")));
+    }
+    if found.by_cause.is_empty() {
+        ui.label("No stalls: no worker waited inside a step.");
+        return;
+    }
+    egui::Grid::new("stall causes").num_columns(3).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+        for total in &found.by_cause {
+            ui.label(stalls::cause_name(total.cause));
+            ui.label(format::duration_ns(total.total_ns));
+            ui.label(format::counted(total.count, "stall"));
+            ui.end_row();
+        }
+    });
+    ui.add_space(metrics::GAP_WIDE);
+    ui.label(RichText::new("Largest stalls").size(metrics::TEXT_TITLE).color(p.text_strong));
+    if let Some(stall) = stalls::list_ui(ui, &found.top, 30) {
+        // What ran after it: in the timeline the stall's band is right before.
+        match stall.blocked.or(stall.culprit) {
+            Some(id) => selection.slice.set(ViewKind::Ops, Some(SlicePick { trace_idx, id })),
+            None => {
+                let ns = stall.start..stall.end;
+                selection.time.set(ViewKind::Ops, Some(TimeRange { trace_idx, ns }));
+            }
+        }
+        selection.show(ViewKind::Timeline);
+    }
 }

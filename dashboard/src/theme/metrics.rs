@@ -66,7 +66,6 @@ pub const TICK_EVERY_Y: f32 = 36.0;
 /// A zoom box smaller than this is a click; lower than this, it zooms x only.
 pub const ZOOM_BOX_MIN: f32 = 6.0;
 
-
 /// Height of a lane of the timeline; its slices are a hairline less.
 pub const LANE_H: f32 = 18.0;
 /// Height of the strip in a lane that stands for waiting.
@@ -114,4 +113,3 @@ pub const TOOLTIP_ROWS: usize = 12;
 pub const MARK: f32 = 4.0;
 /// Room that a value in a card's title takes at least.
 pub const VALUE_W: f32 = 64.0;
-

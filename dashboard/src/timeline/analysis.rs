@@ -6,8 +6,13 @@ use super::{
     find::{self, Matches, Query},
 };
 use crate::data::Shared;
-use profiler::{OpStat, Store, TrackUse, op_stats, track_use};
+use profiler::{CauseTotal, OpStat, Stall, Store, TrackUse, by_cause, op_stats, stalls, track_use};
 use std::{ops::Range, sync::Arc};
+
+/// Stalls that a view shows, at most: the longest.
+pub const TOP_STALLS: usize = 200;
+/// Steps whose stalls are looked for, at most: the last ones of a range. In a view with more, each is far below a pixel.
+pub const MAX_STEPS: usize = 2_000;
 
 /// What a frame wants to know about one version of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +29,17 @@ pub struct Question {
     pub query: Query,
 }
 
+/// The stalls of some steps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stalls {
+    /// The longest, at most [`TOP_STALLS`], longest first.
+    pub top: Vec<Stall>,
+    /// Sums of all by cause, the largest first.
+    pub by_cause: Vec<CauseTotal>,
+    /// Whether only the last [`MAX_STEPS`] steps were looked at.
+    pub last_steps_only: bool,
+}
+
 /// Statistics of a range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RangeFacts {
@@ -33,6 +49,8 @@ pub struct RangeFacts {
     pub n_slices: u64,
     /// Per op type, the one with most time first.
     pub ops: Vec<OpStat>,
+    /// Stalls of the steps in it.
+    pub stalls: Stalls,
 }
 
 /// The answer to a question. The parts are shared, so that one that did not change is not computed again.
@@ -40,6 +58,8 @@ pub struct RangeFacts {
 pub struct Findings {
     /// What was asked.
     pub question: Question,
+    /// Stalls of the steps on the screen.
+    pub stalls: Arc<Stalls>,
     /// How tracks spent the time on the screen.
     pub track_use: Arc<Vec<TrackUse>>,
     /// About the selected range.
@@ -71,9 +91,9 @@ pub fn answer(request: Request) -> Findings {
     let before = request.before.filter(|b| (b.question.trace_idx, b.question.version) == (q.trace_idx, q.version));
     let before = before.as_deref();
     let same_view = before.filter(|b| b.question.view == q.view);
-    let uses = match same_view {
-        Some(b) => Arc::clone(&b.track_use),
-        None => Arc::new(track_use(&store, q.view.clone())),
+    let (on_screen, uses) = match same_view {
+        Some(b) => (Arc::clone(&b.stalls), Arc::clone(&b.track_use)),
+        None => (Arc::new(stalls_of(&store, &q.view)), Arc::new(track_use(&store, q.view.clone()))),
     };
     let range = match (&q.range, before.and_then(|b| b.range.as_ref())) {
         (Some(range), Some(known)) if known.range == *range => Some(Arc::clone(known)),
@@ -84,10 +104,26 @@ pub fn answer(request: Request) -> Findings {
         Some(b) => Arc::clone(&b.matches),
         None => Arc::new(find::matches(&store, &q.query)),
     };
-    Findings { track_use: uses, range, matches, question }
+    Findings { stalls: on_screen, track_use: uses, range, matches, question }
 }
 
 /// Statistics of a range; looks at every slice in it.
 pub fn range_facts(store: &Store, range: &Range<i64>) -> RangeFacts {
-    RangeFacts { range: range.clone(), n_slices: find::count_in(store, range), ops: op_stats(store, range.clone()) }
+    RangeFacts {
+        range: range.clone(),
+        n_slices: find::count_in(store, range),
+        ops: op_stats(store, range.clone()),
+        stalls: stalls_of(store, range),
+    }
+}
+
+/// The stalls of the steps that touch a range, or of the last [`MAX_STEPS`] of them.
+pub fn stalls_of(store: &Store, range: &Range<i64>) -> Stalls {
+    let touching = || store.steps().iter().rev().filter(|s| s.start < range.end && s.end > range.start);
+    let earliest = touching().nth(MAX_STEPS - 1).map_or(range.start, |s| s.start.max(range.start));
+    let last_steps_only = touching().nth(MAX_STEPS).is_some();
+    let mut top = stalls(store, earliest..range.end);
+    let by_cause = by_cause(&top);
+    top.truncate(TOP_STALLS);
+    Stalls { top, by_cause, last_steps_only }
 }

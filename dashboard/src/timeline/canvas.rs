@@ -8,6 +8,7 @@ use super::{
     model::{self, Rows},
     paint::{self, Marks},
     picture::{Key, Picture, Scene},
+    stalls,
     state::{Command, State},
     ticks,
     viewport::Scale,
@@ -18,7 +19,7 @@ use crate::{
     widgets::describe,
 };
 use egui::{Pos2, Rect, Response, Sense, Ui, pos2, vec2};
-use profiler::{SliceRef, Span, Store, TrackId};
+use profiler::{Category, SliceRef, Span, Stall, Store, TrackId};
 use std::ops::Range;
 
 /// The sizes of rows.
@@ -44,6 +45,15 @@ pub struct Shown<'a> {
     pub dims: bool,
     /// All of the panel, with its bar and details.
     pub panel: Rect,
+    /// What made the selected slice ready.
+    pub before: Option<SliceRef>,
+}
+
+impl<'a> Shown<'a> {
+    /// The stalls on the screen, longest first.
+    fn stalls(&self) -> &'a [Stall] {
+        self.findings.map_or(&[], |f| &f.stalls.top)
+    }
 }
 
 /// What is kept between frames.
@@ -172,8 +182,7 @@ impl Canvas {
         {
             response.request_focus();
             if areas.body.contains(pos) {
-                let slice = self.slice_under(pos, areas, shown.store, state, scale);
-                out.push(Command::Select(slice.map(|s| s.id)));
+                out.push(self.pick(pos, areas, shown, state, scale, ui.pixels_per_point()));
             }
         }
         if response.double_clicked() {
@@ -185,6 +194,19 @@ impl Canvas {
     fn hit(&self, pos: Pos2, areas: &Areas, state: &State) -> Option<Hit> {
         let y = pos.y - areas.body.top() + state.scroll;
         layout::hit(&self.rows, &self.places, y, &SIZES).filter(|_| areas.body.contains(pos))
+    }
+
+    /// What a click picks: a slice, or the stall where nothing ran.
+    fn pick(&self, pos: Pos2, areas: &Areas, shown: &Shown<'_>, state: &State, scale: &Scale, ppp: f32) -> Command {
+        let frame = Frame { view: state.eased.target(), scale: *scale, pixels_per_point: ppp, sizes: SIZES };
+        let marks =
+            Marks { rows: &self.rows, places: &self.places, top: areas.body.top() - state.scroll, frame: &frame };
+        let slice = self.slice_under(pos, areas, shown.store, state, scale);
+        let ran = slice.filter(|s| shown.store.category(s) != Category::Wait);
+        match stalls::under(shown.stalls(), pos, &marks) {
+            Some(stall) if ran.is_none() => Command::SelectStall(Box::new(stall.clone())),
+            _ => Command::Select(slice.map(|s| s.id)),
+        }
     }
 
     fn slice_under(&self, pos: Pos2, areas: &Areas, store: &Store, state: &State, scale: &Scale) -> Option<SliceRef> {
@@ -260,13 +282,19 @@ impl Canvas {
         marks: &Marks<'_>,
     ) {
         let p = Palette::of(body.ctx().theme() == egui::Theme::Dark);
+        stalls::bands(body, shown.stalls(), marks, p);
         if let Some(range) = &state.range {
             paint::range_band(timed, areas, range, marks.frame, p);
         }
+        let pointed =
+            body.ctx().input(|i| i.pointer.hover_pos()).and_then(|pos| stalls::under(shown.stalls(), pos, marks));
+        if let Some(stall) = state.stall.as_deref().or(pointed.filter(|_| self.drag == Drag::None)) {
+            stalls::blame(body, shown.store, stall, marks, p);
+        }
         let Some(slice) = state.slice(shown.store) else { return };
         let Some(rect) = marks.slice(&slice) else { return };
-        if let Some(before) = find::predecessor(shown.store, &slice)
-            && let Some(from) = marks.slice(&before)
+        if let Some(before) = &shown.before
+            && let Some(from) = marks.slice(before)
         {
             paint::arrow(body, from.right_center(), rect.left_center(), p.highlight);
         }
@@ -303,6 +331,11 @@ impl Canvas {
             }
             return;
         };
+        let marks = Marks { rows: &self.rows, places: &self.places, top: areas.body.top() - state.scroll, frame };
+        if let Some(stall) = stalls::under(shown.stalls(), pos, &marks) {
+            response.clone().on_hover_ui_at_pointer(|ui| stalls::tip(ui, stall));
+            return;
+        }
         let time = frame.scale.time_from_x(pos.x);
         let merged = merged_at(shown.store, track, lane, time, frame);
         let slice = find::slice_at(shown.store, track, lane, time, frame.scale.ns_of_px(1.0));
@@ -344,7 +377,7 @@ fn counter_tip(response: &Response, store: &Store, counter: usize, time: i64) {
     let Some(c) = store.counters().get(counter) else { return };
     let Some(i) = c.time.partition_point(|t| *t <= time).checked_sub(1) else { return };
     let (Some(at), Some(value)) = (c.time.get(i), c.value.get(i)) else { return };
-    let bytes = store.sites().get(c.site as usize).is_some_and(|s| s.category == profiler::Category::Alloc);
+    let bytes = store.sites().get(c.site as usize).is_some_and(|s| s.category == Category::Alloc);
     let text = if bytes { format::bytes(value.max(0.0) as u64) } else { format::value(*value) };
     response.clone().on_hover_ui_at_pointer(|ui| {
         ui.label(text);

@@ -31,6 +31,14 @@ fn fact(name: &'static str, value: impl Into<String>) -> Fact {
     Fact { name, value: value.into(), link: None }
 }
 
+/// The slice that made this one ready, where the facts name one.
+pub fn predecessor_of(facts: &[Fact]) -> Option<SliceRef> {
+    facts.iter().find_map(|f| match &f.link {
+        Some(Link::Slice(slice)) => Some(*slice),
+        _ => None,
+    })
+}
+
 /// A time as people read it and exactly: `1.23 ms (1,234,567 ns)`.
 pub fn exact(ns: i64) -> String {
     let (short, long) = (format::duration_ns(ns), format::exact_ns(ns));

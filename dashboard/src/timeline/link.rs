@@ -35,6 +35,10 @@ impl TimelineView {
         let trace_idx = self.trace_idx;
         if let Some(pick) = selection.slice.news(ME, &mut self.seen.slice).filter(|p| p.trace_idx == trace_idx) {
             out.push(Command::Reveal(pick.id));
+            // Large enough to be seen, with some of what is around it.
+            let slice = store.slice(pick.id).filter(|s| s.dur().saturating_mul(50) < state.eased.target().ns());
+            let around = slice.map(|s| (s.dur().max(10).saturating_mul(8), s.start, s.end));
+            out.extend(around.map(|(m, start, end)| Command::Show(start.saturating_sub(m)..end.saturating_add(m))));
         }
         if let Some(node) = selection.node.news(ME, &mut self.seen.node) {
             let view = state.eased.target();

@@ -18,6 +18,7 @@ pub mod model;
 pub mod paint;
 pub mod panels;
 pub mod picture;
+pub mod stalls;
 pub mod state;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -109,6 +110,11 @@ impl TimelineView {
             findings: findings.as_deref().filter(|f| f.question.trace_idx == self.trace_idx),
             dims: !query.is_empty(),
             panel,
+            before: self
+                .facts
+                .as_ref()
+                .filter(|f| Some(f.0) == state.selected)
+                .and_then(|f| facts::predecessor_of(&f.2)),
         };
         self.canvas.ui(ui, &shown, &mut state, commands, |state, command| {
             link::tell(&command, self.trace_idx, state, store, selection, &mut self.own_pick_stands_out);
@@ -251,7 +257,7 @@ impl TimelineView {
         selection: &mut Selection,
     ) -> Vec<Command> {
         let slice = state.slice(store);
-        if slice.is_none() && state.range.is_none() {
+        if slice.is_none() && state.stall.is_none() && state.range.is_none() {
             return Vec::new();
         }
         if let Some(slice) = &slice {
@@ -264,6 +270,9 @@ impl TimelineView {
         let panel = egui::Panel::bottom("timeline details").resizable(true).default_size(metrics::DETAILS_H);
         panel.show(ui, |ui| {
             let details = |ui: &mut Ui, out: &mut Vec<Command>, selection: &mut Selection| {
+                if let Some(stall) = &state.stall {
+                    out.extend(stalls::details_ui(ui, store, stall));
+                }
                 let Some((slice, (_, _, facts))) = slice.as_ref().zip(self.facts.as_ref()) else { return };
                 egui::ScrollArea::both().id_salt("details").auto_shrink([false, false]).show(ui, |ui| {
                     out.extend(panels::details_ui(ui, store.slice_name(slice), facts, selection));
@@ -272,7 +281,7 @@ impl TimelineView {
             match &state.range {
                 None => details(ui, &mut out, selection),
                 Some(range) => {
-                    let columns = if slice.is_some() { 2 } else { 1 };
+                    let columns = if slice.is_some() || state.stall.is_some() { 2 } else { 1 };
                     ui.columns(columns, |columns| {
                         let facts = findings.and_then(|f| f.range.as_deref());
                         if let [left, right] = columns {

@@ -194,7 +194,7 @@ pub fn range_ui(ui: &mut Ui, range: &Range<i64>, facts: Option<&RangeFacts>) -> 
     let n_ops: u64 = facts.ops.iter().map(|o| o.figures.count).sum();
     let slices = format::counted(facts.n_slices, "slice");
     ui.label(format!("{slices}, {} taking {}", format::counted(n_ops, "op"), format::duration_ns(total)));
-    ScrollArea::vertical().id_salt("range facts").auto_shrink([false, false]).show(ui, |ui| {
+    ScrollArea::both().id_salt("range facts").auto_shrink([false, false]).show(ui, |ui| {
         egui::Grid::new("range ops").num_columns(4).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
             for title in ["Op", "Count", "Total", "Share"] {
                 ui.label(RichText::new(title).color(p.text_weak));
@@ -210,6 +210,13 @@ pub fn range_ui(ui: &mut Ui, range: &Range<i64>, facts: Option<&RangeFacts>) -> 
         });
         if facts.ops.len() > 20 {
             ui.label(format!("and {} more: see Ops", facts.ops.len() - 20));
+        }
+        ui.label(RichText::new("Largest stalls of the steps in it").color(p.text_weak));
+        if facts.stalls.top.is_empty() {
+            ui.label("none");
+        }
+        if let Some(stall) = super::stalls::list_ui(ui, &facts.stalls.top, 10) {
+            out.push(Command::SelectStall(Box::new(stall.clone())));
         }
     });
     out

@@ -5,7 +5,7 @@ use super::{
     model::Folding,
     viewport::{Eased, Viewport},
 };
-use profiler::{SliceId, SliceRef, Store};
+use profiler::{SliceId, SliceRef, Stall, Store};
 use std::{ops::Range, sync::Arc};
 
 /// What gives a slice its colour.
@@ -65,6 +65,8 @@ pub enum Command {
     Select(Option<SliceId>),
     /// Selects a slice and brings it into view.
     Reveal(SliceId),
+    /// Selects a stall.
+    SelectStall(Box<Stall>),
     /// Selects a range of time, or none.
     SelectRange(Option<Range<i64>>),
     /// Selects the next or previous slice of the same name.
@@ -101,6 +103,8 @@ pub struct State {
     pub scroll: f32,
     /// The selected slice.
     pub selected: Option<SliceId>,
+    /// The selected stall, when no slice is.
+    pub stall: Option<Box<Stall>>,
     /// The selected range.
     pub range: Option<Range<i64>>,
     /// What is folded and hidden.
@@ -126,6 +130,7 @@ impl State {
             follow,
             scroll: 0.0,
             selected: None,
+            stall: None,
             range: None,
             folding: Folding::default(),
             color_by: ColorBy::default(),
@@ -157,7 +162,11 @@ impl State {
             Command::Fit => self.go(self.fit_target(store, trace), now),
             Command::Whole => self.go(Viewport::whole(trace), now),
             Command::Show(range) => self.go(Viewport::fitted(&range, trace), now),
-            Command::Select(id) => self.selected = id,
+            Command::Select(id) => (self.selected, self.stall) = (id, None),
+            Command::SelectStall(stall) => {
+                self.eased.glide(target.revealing(&(stall.start..stall.end), trace), now);
+                (self.selected, self.stall) = (None, Some(stall));
+            }
             Command::Reveal(id) => self.reveal(id, store, trace, now),
             Command::SelectRange(range) => self.range = range.filter(|r| r.start < r.end),
             Command::SameName { forward } => {
@@ -202,7 +211,9 @@ impl State {
     }
 
     fn fit_target(&self, store: &Store, trace: &Range<i64>) -> Viewport {
-        let selected = self.slice(store).map(|s| s.start..s.end).or_else(|| self.range.clone());
+        let slice = self.slice(store).map(|s| s.start..s.end);
+        let stall = || self.stall.as_ref().map(|s| s.start..s.end);
+        let selected = slice.or_else(stall).or_else(|| self.range.clone());
         selected.map_or_else(|| Viewport::whole(trace), |range| Viewport::fitted(&range, trace))
     }
 
@@ -211,7 +222,7 @@ impl State {
             self.notice = Some("that slice is no longer in memory");
             return;
         };
-        self.selected = Some(id);
+        (self.selected, self.stall) = (Some(id), None);
         self.scroll_to = Some(id);
         if let Some(track) = store.tracks().get(id.track as usize) {
             self.folding.reveal(id.track, track.process);

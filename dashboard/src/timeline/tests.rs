@@ -115,6 +115,32 @@ fn a_click_selects_a_slice_and_the_details_are_exact() {
 }
 
 #[test]
+fn a_click_on_a_gap_says_why_nothing_ran() {
+    let mut harness = harness(demo(3));
+    let store = demo(3);
+    let expected = profiler::stalls(&store, 100_000..200_000);
+    // Worker 2 idles from 120 µs until the sum at 172 µs.
+    let gap = expected.iter().find(|s| s.track.0 == 2 && (s.start..s.end).contains(&150_000)).unwrap();
+    wait_for(&mut harness, "Track worker 2, ");
+    for _ in 0..200 {
+        let at = place(&harness, 150_000, 2, 0);
+        click(&mut harness, at);
+        if harness.query_by_label(&gap.text).is_some() {
+            let exact = super::facts::exact(gap.dur());
+            assert!(harness.query_all_by_label(&exact).next().is_some(), "{exact}");
+            let culprit = store.slice(gap.culprit.unwrap()).unwrap();
+            assert_eq!(store.slice_name(&culprit), "layer1/MatMul");
+            harness.get_by_label("layer1/MatMul").click();
+            harness.run_steps(4);
+            assert!(harness.query_all_by_label("120 µs (120,000 ns)").next().is_some(), "went to the culprit");
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("never shown: {}", gap.text);
+}
+
+#[test]
 fn links_lead_to_the_graph() {
     let mut harness = harness(demo(3));
     let at = place(&harness, 50_000, 1, 0);
