@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::{note_node, notes, session, source, sum, value};
 use engine::graph::{Attr, Graph, Output};
 use engine::session::{CancelToken, RunError};
-use engine::{RunOptions, Session, SessionOptions, Tensor};
+use engine::{DType, PartialShape, RunOptions, Session, SessionOptions, Tensor};
 
 /// The graph of the white paper's Figure 6 with a note at each node: a and b feed c; b feeds d; c and d feed e and f.
 fn figure_6() -> (Graph, Session) {
@@ -126,9 +126,24 @@ fn a_node_without_a_kernel_is_an_error() {
     let x = g.add_node("TestHolder").name("holder").output().unwrap();
     sum(&g, "y", &[x]);
     let s = session(&g, 1);
-    check_error(s.run(&[], &["y"], &[]), "node holder (op TestHolder): no CPU kernel for op TestHolder");
+    check_error(s.run(&[], &["y"], &[]), "node holder (op TestHolder): no kernel for op TestHolder on CPU");
     let fed = s.run(&[("holder", Tensor::scalar(2.0f32))], &["y"], &[]).unwrap();
     assert_eq!(value(&fed), 2.0);
+}
+
+#[test]
+fn a_placeholder_must_be_fed_where_it_is_needed() {
+    let g = Graph::new();
+    let x = g.add_node("Placeholder").name("x").attr("dtype", DType::F32);
+    let x = x.attr("shape", PartialShape::new(&[None, Some(2)])).output().unwrap();
+    g.add_node("Neg").name("y").input(x).build().unwrap();
+    let s = session(&g, 1);
+    check_error(s.run(&[], &["y"], &[]), "node x (op Placeholder): a value of float[?,2] must be fed");
+    let feed = |n: usize| [("x", Tensor::from_vec([1, n], vec![1.0f32; n]).unwrap())];
+    check_error(s.run(&feed(3), &["y"], &[]), "feed x:0: expected float[?,2], got float[1,3]");
+    assert_eq!(s.run(&feed(2), &["y"], &[]).unwrap()[0].slice::<f32>().unwrap(), [-1.0, -1.0]);
+    // As a target it is done once it is fed.
+    assert!(s.run(&feed(2), &[], &["x"]).unwrap().is_empty());
 }
 
 #[test]
