@@ -12,13 +12,16 @@ pub mod executor;
 pub mod gradients;
 pub mod graph;
 pub mod kernels;
+pub mod models;
 pub mod ops;
+pub mod optimizer;
 pub mod plan;
 pub mod pool;
 pub mod resources;
 pub mod session;
 pub mod shape;
 pub mod tensor;
+pub mod tensor_proto;
 mod trace;
 
 pub use dtype::DType;

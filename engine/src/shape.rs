@@ -173,6 +173,12 @@ impl<const N: usize> From<[Option<usize>; N]> for PartialShape {
     }
 }
 
+impl From<&[Option<usize>]> for PartialShape {
+    fn from(dims: &[Option<usize>]) -> PartialShape {
+        PartialShape::new(dims)
+    }
+}
+
 impl<const N: usize> From<[usize; N]> for PartialShape {
     fn from(dims: [usize; N]) -> PartialShape {
         PartialShape::from(&Shape::from(dims))

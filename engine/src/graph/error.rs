@@ -98,6 +98,14 @@ pub enum GraphError {
         /// The id.
         id: NodeId,
     },
+    /// The gradient of a node needs something that is only known when it runs.
+    #[error("node {node} ({op}): its gradient needs a known rank, and axis 0 where it has an axis")]
+    UnknownRank {
+        /// The node.
+        node: String,
+        /// The op.
+        op: &'static str,
+    },
     /// The graph has more nodes than ids.
     #[error("a graph holds at most {} nodes", u32::MAX)]
     TooManyNodes,

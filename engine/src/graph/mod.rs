@@ -5,8 +5,10 @@
 //! that whoever holds a [`Node`] needs no lock.
 
 mod attr;
+mod def;
 mod error;
 mod infer;
+mod math;
 mod node;
 
 use std::sync::Arc;
@@ -17,8 +19,10 @@ use rustc_hash::FxHashMap;
 use crate::dtype::DType;
 use crate::shape::PartialShape;
 pub use attr::Attr;
+pub use def::ImportError;
 pub use error::{GraphError, ShapeError};
 pub use infer::InferContext;
+pub use math::{Built, Var};
 pub use node::{Node, NodeBuilder, Port};
 
 /// The position of a node in its graph.

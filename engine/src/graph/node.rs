@@ -298,6 +298,13 @@ impl Check<'_> {
             return Err(self.attr_error(AttrError::Unknown { op: self.op.name, name: name.as_str().into() }));
         }
         for def in &self.op.attrs {
+            // A GraphDef does not tell of what an empty list would be.
+            if let Some(Attr::ListInt(list)) = self.attrs.get(def.name)
+                && list.is_empty()
+                && let Some(empty) = empty_list(def.kind)
+            {
+                self.attrs.insert(def.name.to_owned(), empty);
+            }
             match (self.attrs.get(def.name), &def.default) {
                 (Some(value), _) => check_attr(def, value).map_err(|e| self.attr_error(e))?,
                 (None, Some(default)) => {
@@ -379,6 +386,16 @@ impl Check<'_> {
         })?;
         let shapes = infer.outputs;
         Ok(types.into_iter().zip(shapes).map(|((_, dtype), shape)| Port { dtype, shape }).collect())
+    }
+}
+
+fn empty_list(kind: AttrKind) -> Option<Attr> {
+    match kind {
+        AttrKind::ListFloat => Some(Attr::ListFloat(Vec::new())),
+        AttrKind::ListStr => Some(Attr::ListStr(Vec::new())),
+        AttrKind::ListType => Some(Attr::ListType(Vec::new())),
+        AttrKind::ListShape => Some(Attr::ListShape(Vec::new())),
+        _ => None,
     }
 }
 

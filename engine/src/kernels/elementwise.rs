@@ -147,7 +147,6 @@ static UNARY: &[KernelDef] = table! { map1, "T";
     "Floor" [f32, f64] 500 |x| x.floor();
     "Relu" [f32, f64] 300 |x| if x < 0.0 { 0.0 } else { x };
     "Relu" [i32, i64] 300 |x| x.max(0);
-    "LogicalNot" [bool] 300 |x| !x;
 };
 
 /// Integer powers as TensorFlow's: wrapping; a negative exponent is an error seen before.
@@ -179,8 +178,6 @@ static BINARY: &[KernelDef] = table! { map2, "T";
     "TanhGrad" [f32, f64] 400 |y, dy| dy * (1.0 - y * y);
     "SigmoidGrad" [f32, f64] 400 |y, dy| dy * y * (1.0 - y);
     "ReluGrad" [f32, f64] 300 |dy, x| if x > 0.0 { dy } else { 0.0 };
-    "LogicalAnd" [bool] 300 |x, y| x & y;
-    "LogicalOr" [bool] 300 |x, y| x | y;
 };
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
@@ -239,6 +236,10 @@ static OTHERS: &[KernelDef] = &[
     cpu("AddN", ("T", &[DType::F64]), |_| kernel(|c| add_n::<f64>(c, |a, b| a + b))),
     cpu("AddN", ("T", &[DType::I32]), |_| kernel(|c| add_n::<i32>(c, i32::wrapping_add))),
     cpu("AddN", ("T", &[DType::I64]), |_| kernel(|c| add_n::<i64>(c, i64::wrapping_add))),
+    // These have no type attribute: their inputs are bools.
+    cpu_any("LogicalAnd", |_| kernel(|c| map2::<bool>(c, 300, |x, y| x & y))),
+    cpu_any("LogicalOr", |_| kernel(|c| map2::<bool>(c, 300, |x, y| x | y))),
+    cpu_any("LogicalNot", |_| kernel(|c| map1::<bool>(c, 300, |x| !x))),
     cpu_any("Identity", |_| cheap(forward)),
     cpu_any("StopGradient", |_| cheap(forward)),
     cpu_any("PlaceholderWithDefault", |_| cheap(forward)),

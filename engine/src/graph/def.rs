@@ -1,0 +1,255 @@
+//! Graphs from and to TensorFlow's `GraphDef`.
+
+use std::collections::BTreeMap;
+
+use formats::proto::{AttrValue, GraphDef, NodeDef, VersionDef, attr_value};
+use rustc_hash::FxHashMap;
+
+use super::{Attr, Graph, GraphError, Node, NodeId, Output};
+use crate::dtype::DType;
+use crate::ops;
+use crate::tensor_proto::{self, TensorProtoError};
+
+/// Why a `GraphDef` could not be added to a graph. Nothing of it is added then, or only nodes before the bad one.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ImportError {
+    /// A node uses an input that is neither in the definition nor in the graph.
+    #[error("node {node}: there is no input node {input}")]
+    MissingInput {
+        /// The node.
+        node: String,
+        /// The input, as it is written.
+        input: String,
+    },
+    /// An input is written in a way that means nothing.
+    #[error("node {node}: {input:?} is not an input")]
+    BadInput {
+        /// The node.
+        node: String,
+        /// The input, as it is written.
+        input: String,
+    },
+    /// Nodes depend on each other in a circle.
+    #[error("the graph has a cycle through node {node}")]
+    Cycle {
+        /// One of its nodes.
+        node: String,
+    },
+    /// Two nodes of the definition have one name.
+    #[error("two nodes are named {name}")]
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// An attribute has a value that this engine does not know.
+    #[error("node {node}: attribute {attr}: {reason}")]
+    Attr {
+        /// The node.
+        node: String,
+        /// The attribute.
+        attr: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The node does not fit its op.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+}
+
+impl Graph {
+    /// Adds the nodes of a definition, their names prefixed with `prefix/` (empty: as they are).
+    ///
+    /// # Errors
+    /// See [`ImportError`].
+    pub fn import(&self, def: &GraphDef, prefix: &str) -> Result<(), ImportError> {
+        let scoped = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
+        for i in order(def, |name| self.nodes().find(&scoped(name)).is_some())? {
+            self.import_node(&def.node[i], &scoped)?;
+        }
+        Ok(())
+    }
+
+    fn import_node(&self, def: &NodeDef, scoped: &impl Fn(&str) -> String) -> Result<(), ImportError> {
+        let root = self.at_scope("");
+        let mut node = root.add_node(&def.op).full_name(&scoped(&def.name)).device(&def.device);
+        let op =
+            ops::lookup(&def.op).ok_or_else(|| GraphError::UnknownOp { node: def.name.clone(), op: def.op.clone() })?;
+        for text in &def.input {
+            let input = Input::parse(&def.name, text)?;
+            let id = self.nodes().find(&scoped(input.node)).map(|n| n.id);
+            let missing = || ImportError::MissingInput { node: def.name.clone(), input: text.clone() };
+            let id = id.ok_or_else(missing)?;
+            node = match input.port {
+                Some(port) => node.input(Output { node: id, port }),
+                None => node.after(&[id]),
+            };
+        }
+        for (name, value) in &def.attr {
+            // What newer or other programs wrote beside the op's own attributes has no meaning here.
+            let known = op.attrs.iter().any(|a| a.name == name);
+            match from_proto(value) {
+                Ok(value) if known || name.starts_with('_') => node = node.attr(name, value),
+                Err(reason) if known => {
+                    return Err(ImportError::Attr { node: def.name.clone(), attr: name.clone(), reason });
+                }
+                _ => {}
+            }
+        }
+        node.build()?;
+        Ok(())
+    }
+
+    /// The graph's definition.
+    pub fn to_def(&self) -> GraphDef {
+        let nodes = self.nodes();
+        let name = |id: NodeId| nodes.get(id).map(|n| n.name.to_string()).unwrap_or_default();
+        let node = |n: &std::sync::Arc<Node>| {
+            let edge = |o: &Output| if o.port == 0 { name(o.node) } else { format!("{}:{}", name(o.node), o.port) };
+            let control = n.control_inputs.iter().map(|id| format!("^{}", name(*id)));
+            let mut attr: BTreeMap<String, AttrValue> = n.attrs.iter().map(|(k, v)| (k.clone(), to_proto(v))).collect();
+            let shapes = n.outputs.iter().map(|o| tensor_proto::shape_to_proto(&o.shape)).collect();
+            let list = attr_value::ListValue { shape: shapes, ..Default::default() };
+            attr.insert("_output_shapes".into(), AttrValue { value: Some(attr_value::Value::List(list)) });
+            NodeDef {
+                name: n.name.to_string(),
+                op: n.op.name.to_owned(),
+                input: n.inputs.iter().map(edge).chain(control).collect(),
+                device: n.device.to_string(),
+                attr,
+                ..Default::default()
+            }
+        };
+        GraphDef {
+            node: nodes.iter().map(node).collect(),
+            versions: Some(VersionDef { producer: 1882, min_consumer: 0, bad_consumers: Vec::new() }),
+            ..Default::default()
+        }
+    }
+}
+
+/// An input as a `NodeDef` writes it: `node`, `node:port` or `^node`.
+struct Input<'a> {
+    node: &'a str,
+    /// `None`: a control input.
+    port: Option<u32>,
+}
+
+impl<'a> Input<'a> {
+    fn parse(of: &str, text: &'a str) -> Result<Input<'a>, ImportError> {
+        if let Some(node) = text.strip_prefix('^') {
+            return Ok(Input { node, port: None });
+        }
+        match text.rsplit_once(':') {
+            None => Ok(Input { node: text, port: Some(0) }),
+            Some((node, port)) => match port.parse() {
+                Ok(port) => Ok(Input { node, port: Some(port) }),
+                Err(_) => Err(ImportError::BadInput { node: of.to_owned(), input: text.to_owned() }),
+            },
+        }
+    }
+}
+
+/// The definition's nodes in an order in which each comes after its inputs.
+fn order(def: &GraphDef, exists: impl Fn(&str) -> bool) -> Result<Vec<usize>, ImportError> {
+    let mut by_name = FxHashMap::default();
+    for (i, node) in def.node.iter().enumerate() {
+        if by_name.insert(node.name.as_str(), i).is_some() {
+            return Err(ImportError::Duplicate { name: node.name.clone() });
+        }
+    }
+    let mut consumers = vec![Vec::new(); def.node.len()];
+    let mut waits_for = vec![0usize; def.node.len()];
+    for (i, node) in def.node.iter().enumerate() {
+        for text in &node.input {
+            let input = Input::parse(&node.name, text)?;
+            match by_name.get(input.node) {
+                Some(from) => {
+                    consumers[*from].push(i);
+                    waits_for[i] += 1;
+                }
+                None if exists(input.node) => {}
+                None => return Err(ImportError::MissingInput { node: node.name.clone(), input: text.clone() }),
+            }
+        }
+    }
+    let mut order: Vec<usize> = (0..def.node.len()).filter(|i| waits_for[*i] == 0).collect();
+    let mut next = 0;
+    while let Some(&i) = order.get(next) {
+        next += 1;
+        for consumer in &consumers[i] {
+            waits_for[*consumer] -= 1;
+            if waits_for[*consumer] == 0 {
+                order.push(*consumer);
+            }
+        }
+    }
+    match waits_for.iter().position(|n| *n > 0) {
+        Some(i) => Err(ImportError::Cycle { node: def.node[i].name.clone() }),
+        None => Ok(order),
+    }
+}
+
+fn dtype(number: i32) -> Result<DType, String> {
+    DType::from_number(number).ok_or_else(|| format!("element type number {number} is not supported"))
+}
+
+fn from_proto(value: &AttrValue) -> Result<Attr, String> {
+    use attr_value::Value;
+    let text = |e: TensorProtoError| e.to_string();
+    Ok(match value.value.as_ref().ok_or("it has no value")? {
+        Value::S(s) => Attr::Str(s.clone()),
+        Value::I(i) => Attr::Int(*i),
+        Value::F(f) => Attr::Float(*f),
+        Value::B(b) => Attr::Bool(*b),
+        Value::Type(t) => Attr::Type(dtype(*t)?),
+        Value::Shape(s) => Attr::Shape(tensor_proto::shape_from_proto(s).map_err(text)?),
+        Value::Tensor(t) => Attr::Tensor(tensor_proto::from_proto(t).map_err(text)?),
+        Value::List(l) => list_from_proto(l)?,
+        Value::Placeholder(p) => return Err(format!("it is a placeholder ({p}) of a function body")),
+        Value::Func(f) => return Err(format!("it is a function ({})", f.name)),
+    })
+}
+
+/// A list's kind is told by what it holds; an empty one is taken as a list of integers.
+fn list_from_proto(l: &attr_value::ListValue) -> Result<Attr, String> {
+    let shapes = || l.shape.iter().map(|s| tensor_proto::shape_from_proto(s).map_err(|e| e.to_string()));
+    Ok(if !l.s.is_empty() {
+        Attr::ListStr(l.s.clone())
+    } else if !l.f.is_empty() {
+        Attr::ListFloat(l.f.clone())
+    } else if !l.r#type.is_empty() {
+        Attr::ListType(l.r#type.iter().map(|t| dtype(*t)).collect::<Result<_, _>>()?)
+    } else if !l.shape.is_empty() {
+        Attr::ListShape(shapes().collect::<Result<_, _>>()?)
+    } else if l.b.is_empty() && l.tensor.is_empty() && l.func.is_empty() {
+        Attr::ListInt(l.i.clone())
+    } else {
+        return Err("lists of such values are not supported".into());
+    })
+}
+
+fn to_proto(attr: &Attr) -> AttrValue {
+    use attr_value::{ListValue, Value};
+    let list = |l: ListValue| Value::List(l);
+    let none = ListValue::default;
+    AttrValue {
+        value: Some(match attr {
+            Attr::Str(s) => Value::S(s.clone()),
+            Attr::Int(i) => Value::I(*i),
+            Attr::Float(f) => Value::F(*f),
+            Attr::Bool(b) => Value::B(*b),
+            Attr::Type(t) => Value::Type(tensor_proto::dtype_to_proto(*t)),
+            Attr::Shape(s) => Value::Shape(tensor_proto::shape_to_proto(s)),
+            Attr::Tensor(t) => Value::Tensor(tensor_proto::to_proto(t)),
+            Attr::ListInt(v) => list(ListValue { i: v.clone(), ..none() }),
+            Attr::ListFloat(v) => list(ListValue { f: v.clone(), ..none() }),
+            Attr::ListStr(v) => list(ListValue { s: v.clone(), ..none() }),
+            Attr::ListType(v) => {
+                list(ListValue { r#type: v.iter().map(|t| tensor_proto::dtype_to_proto(*t)).collect(), ..none() })
+            }
+            Attr::ListShape(v) => {
+                list(ListValue { shape: v.iter().map(tensor_proto::shape_to_proto).collect(), ..none() })
+            }
+        }),
+    }
+}
