@@ -9,6 +9,7 @@ mod demo;
 mod engine;
 mod events;
 mod report;
+mod summaries;
 
 use report::Report;
 use std::process::ExitCode;
@@ -27,6 +28,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "events", about: "ns per slice, against the bare time stamps that it needs", run: events::run },
     Bench { name: "demo", about: "what tracing costs the demo, in interleaved blocks of steps", run: demo::run },
     Bench { name: "engine", about: "ns per node, us per trivial step, gemm rates", run: engine::run },
+    Bench { name: "summaries", about: "event files: delay from write to read, cost of a call, loading", run: summaries::run },
 ];
 
 fn main() -> ExitCode {
