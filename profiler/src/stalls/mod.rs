@@ -5,7 +5,7 @@
 //! of its own. The walk is backward, from what ran after the gap to its last-arriving predecessor (the node whose end made it ready,
 //! which the executor records), and on to that one's predecessor, until the gap's beginning is reached.
 //!
-//! A pure function over the store; `docs/analysis.md` is where further causes will be described.
+//! A pure function over the store. Further causes are further variants of [`Cause`] and further arms of the walk.
 
 mod step;
 mod text;

@@ -72,6 +72,18 @@ impl Segment {
         self.start.len()
     }
 
+    fn with_capacity(n: usize) -> Segment {
+        Segment {
+            start: Vec::with_capacity(n),
+            end: Vec::with_capacity(n),
+            site: Vec::with_capacity(n),
+            node: Vec::with_capacity(n),
+            correlation: Vec::with_capacity(n),
+            arg: Vec::with_capacity(n),
+            pyramid: Pyramid::default(),
+        }
+    }
+
     fn push(&mut self, row: Row) {
         self.start.push(row.start);
         self.end.push(row.end);
@@ -229,7 +241,9 @@ impl Lane {
     pub(crate) fn push(&mut self, row: Row) -> SliceId {
         debug_assert!(row.start >= self.free_from() && row.end >= row.start);
         if self.segments.back().is_none_or(|s| s.len() == SEGMENT) {
-            self.segments.push_back(Segment::default());
+            // A lane that filled a segment will fill the next: no growing by doubling there.
+            let capacity = if self.segments.is_empty() { 0 } else { SEGMENT };
+            self.segments.push_back(Segment::with_capacity(capacity));
         }
         let ordinal = self.evicted + self.len() as u64;
         self.longest = self.longest.max(row.end - row.start);

@@ -8,6 +8,7 @@
 mod demo;
 mod engine;
 mod events;
+mod profiler;
 mod report;
 mod summaries;
 
@@ -29,6 +30,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "demo", about: "what tracing costs the demo, in interleaved blocks of steps", run: demo::run },
     Bench { name: "engine", about: "ns per node, us per trivial step, gemm rates", run: engine::run },
     Bench { name: "summaries", about: "event files: delay from write to read, cost of a call, loading", run: summaries::run },
+    Bench { name: "profiler", about: "collecting, reading, the store, and frames of the timeline", run: profiler::run },
 ];
 
 fn main() -> ExitCode {

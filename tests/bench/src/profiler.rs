@@ -1,0 +1,190 @@
+//! The profiler: collecting, reading back, appending to the store, and what a frame of the timeline asks of the pyramids.
+
+use crate::BenchError;
+use crate::report::Report;
+use ::events::{NodeId, clock, emit_slice, now};
+use ::profiler::batch::{Event, EventKind, Name, TrackKey};
+use ::profiler::{Batch, Collector, CollectorOptions, Span, Store, StoreOptions, TraceReader, op_stats};
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Duration;
+
+const PX: usize = 1920;
+const LANES: u32 = 50;
+
+/// Runs the benchmark.
+pub fn run(report: &mut Report) -> Result<(), BenchError> {
+    for (case, pause) in [("full speed", None), ("1 M/s", Some(Duration::from_millis(1)))] {
+        let dir = tempfile::tempdir()?;
+        collect(report, case, pause, dir.path())?;
+        read_back(report, case, dir.path())?;
+    }
+    for (n, label) in [(1_000_000, "1 M"), (10_000_000, "10 M")] {
+        let store = append(report, label, n);
+        frames(report, label, &store);
+    }
+    one_lane(report);
+    Ok(())
+}
+
+fn seconds(since: i64) -> f64 {
+    (clock::mono_now() - since) as f64 / 1e9
+}
+
+/// Two threads emit for two seconds, as fast as they can or 500 slices per millisecond each.
+fn collect(report: &mut Report, case: &str, pause: Option<Duration>, dir: &Path) -> Result<(), BenchError> {
+    let session = ::events::start(dir, ::events::Options::default())?;
+    let collector = Collector::start(dir, CollectorOptions::default())?;
+    let begun = clock::mono_now();
+    let emitters: Vec<_> = (0..2).map(|_| std::thread::spawn(move || emit(pause))).collect();
+    for emitter in emitters {
+        emitter.join().map_err(|_| "an emitting thread panicked")?;
+    }
+    let emitted_s = seconds(begun);
+    drop(session);
+    let r = collector.stop();
+    let records = r.records as f64;
+    report.add(format!("collect, {case}: rate"), records / emitted_s / 1e6, "M records/s");
+    report.add(format!("collect, {case}: dropped"), r.dropped as f64 / (records + r.dropped as f64) * 100.0, "%");
+    report.add(format!("collect, {case}: collector's CPU time"), r.cpu_ns as f64 / records, "ns/record");
+    report.add(format!("collect, {case}: collector's load"), r.cpu_ns as f64 / 1e7 / emitted_s, "% of a core");
+    report.add(format!("collect, {case}: on disk"), r.bytes as f64 / records, "B/record");
+    Ok(())
+}
+
+fn emit(pause: Option<Duration>) {
+    let site = ::events::site("bench", "collect");
+    let end = clock::mono_now() + 2_000_000_000;
+    let mut due = clock::mono_now();
+    while clock::mono_now() < end {
+        for i in 0..500 {
+            emit_slice(now(), now(), site, NodeId::NONE, 0, i);
+        }
+        if let Some(pause) = pause {
+            due += pause.as_nanos() as i64;
+            let left = due - clock::mono_now();
+            if left > 0 {
+                std::thread::sleep(Duration::from_nanos(left.unsigned_abs()));
+            }
+        }
+    }
+}
+
+fn read_back(report: &mut Report, case: &str, dir: &Path) -> Result<(), BenchError> {
+    let (begun, cpu) = (clock::mono_now(), clock::cpu_now());
+    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+    TraceReader::open(dir)?.read_all(&mut store)?;
+    let n = store.stats().slices as f64;
+    report.add(format!("read back, {case}: wall"), seconds(begun) * 1e9 / n, "ns/slice");
+    report.add(format!("read back, {case}: CPU"), (clock::cpu_now() - cpu) as f64 / n, "ns/slice");
+    Ok(())
+}
+
+/// `n` slices over `LANES` threads: bursts, pauses, every tenth slice long.
+fn append(report: &mut Report, label: &str, n: usize) -> Store {
+    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+    let mut at = [0i64; LANES as usize];
+    let (mut applied_ns, mut longest_ns, mut left) = (0, 0, n);
+    while left > 0 {
+        let mut batch = Batch::new();
+        batch.set_origin(0);
+        batch.name(Name::Site { pid: 1, id: 0, category: "op".into(), name: "MatMul".into() });
+        batch.name(Name::Node { pid: 1, id: 0, name: "l/MatMul".into(), op: "MatMul".into(), device: "cpu:0".into() });
+        let part = left.min(1 << 16);
+        for i in 0..part {
+            let ring = i as u32 % LANES;
+            let time = &mut at[ring as usize];
+            let start = *time + [40, 300, 20_000][usize::from(i % 7 == 0) + usize::from(i % 1_001 == 0)];
+            *time = start + if i % 10 == 0 { 9_000 } else { 500 + (i as i64 * 7_919) % 900 };
+            batch.track(TrackKey { pid: 1, ring }).events.push(Event {
+                kind: EventKind::Slice,
+                depth: 0,
+                start,
+                end: *time,
+                site: 0,
+                node: 0,
+                correlation: 0,
+                arg: 1 << 32,
+            });
+        }
+        left -= part;
+        // CPU time: how busy the machine is otherwise must not show.
+        let begun = clock::cpu_now();
+        store.apply(batch);
+        let took = clock::cpu_now() - begun;
+        applied_ns += took;
+        longest_ns = longest_ns.max(took);
+    }
+    let stats = store.stats();
+    report.add(format!("store, {label}: append (CPU)"), applied_ns as f64 / n as f64, "ns/slice");
+    report.add(format!("store, {label}: longest batch under the lock (CPU)"), longest_ns as f64 / 1e6, "ms");
+    report.add(format!("store, {label}: memory"), stats.memory_bytes as f64 / n as f64, "B/slice");
+    report.add(format!("store, {label}: of that the pyramids"), stats.lod_bytes as f64 / n as f64, "B/slice");
+    let begun = clock::cpu_now();
+    black_box(op_stats(&store, store.range()));
+    report.add(format!("statistics, {label}: per op, whole trace"), (clock::cpu_now() - begun) as f64 / 1e6, "ms");
+    store
+}
+
+/// The spans of all lanes, at several zooms: the median of 41 views each.
+fn frames(report: &mut Report, label: &str, store: &Store) {
+    let range = store.range();
+    let length = range.end - range.start;
+    let mut out: Vec<Span> = Vec::new();
+    for (zoom, shown) in [(1, "all"), (10, "10 %"), (100, "1 %"), (1_000, "0.1 %"), (10_000, "0.01 %")] {
+        let width = (length / zoom).max(1);
+        let mut times: Vec<i64> = (0..41)
+            .map(|i| {
+                let from = range.start + (length - width) / 41 * i;
+                out.clear();
+                let begun = clock::mono_now();
+                for lane in store.tracks().iter().flat_map(|t| &t.lanes) {
+                    lane.spans(from..from + width, PX, &mut out);
+                }
+                black_box(&out);
+                clock::mono_now() - begun
+            })
+            .collect();
+        times.sort_unstable();
+        report.add(format!("frame, {label} on {LANES} lanes x {PX} px, {shown}: median"), times[20] as f64 / 1e6, "ms");
+        report.add(format!("frame, {label} on {LANES} lanes x {PX} px, {shown}: worst"), times[40] as f64 / 1e6, "ms");
+    }
+}
+
+/// One lane of five million slices.
+fn one_lane(report: &mut Report) {
+    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+    let mut at = 0;
+    for part in 0..80i64 {
+        let mut batch = Batch::new();
+        batch.set_origin(0);
+        batch.name(Name::Site { pid: 1, id: 0, category: "x".into(), name: "x".into() });
+        let events = &mut batch.track(TrackKey { pid: 1, ring: 0 }).events;
+        for i in 0..62_500 {
+            let start = at + if i % 1_001 == 0 { 20_000 } else { 40 };
+            at = start + 500 + (i * 7_919 + part) % 9_000;
+            let (site, node, kind) = (0, u32::MAX, EventKind::Slice);
+            events.push(Event { kind, depth: 0, start, end: at, site, node, correlation: 0, arg: 0 });
+        }
+        store.apply(batch);
+    }
+    let mut worst = 0.0f64;
+    let mut out: Vec<Span> = Vec::new();
+    let mut width = at;
+    while width > 1_000 {
+        let mut times: Vec<i64> = (0..21)
+            .map(|i| {
+                let from = (at - width) / 21 * i;
+                out.clear();
+                let begun = clock::mono_now();
+                store.tracks()[0].lanes[0].spans(from..from + width, PX, &mut out);
+                black_box(&out);
+                clock::mono_now() - begun
+            })
+            .collect();
+        times.sort_unstable();
+        worst = worst.max(times[10] as f64 / 1e6);
+        width /= 2;
+    }
+    report.add(format!("query, one lane of 5 M, {PX} px: median of the worst zoom"), worst, "ms");
+}
