@@ -211,3 +211,34 @@ pub fn self_times(track: &Track, range: &Range<i64>) -> Vec<(SliceRef, i64)> {
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit;
+
+    #[test]
+    fn figures_by_hand() {
+        // MatMul: 10, 20 and 60 long; the last with a Cast of 15 nested in it.
+        let store = testkit::store(
+            "step 1: 0..200
+             w0 a/MatMul 0..10
+             w0 a/MatMul 20..40
+             >w0 Cast 110..125
+             w0 b/MatMul 100..160",
+        );
+        let ops = op_stats(&store, store.range());
+        let names: Vec<&str> = ops.iter().map(|o| o.op.as_str()).collect();
+        assert_eq!(names, ["MatMul", "Cast"]);
+        let f = ops[0].figures;
+        assert_eq!((f.count, f.total_ns, f.self_ns, f.mean_ns), (3, 90, 75, 30.0));
+        assert_eq!((f.p50_ns, f.p99_ns, f.min_ns, f.max_ns), (20, 60, 10, 60));
+        assert!((f.share - 90.0 / 105.0).abs() < 1e-12);
+        // Ranges that adjoin add up.
+        let parts: i64 = [0..30, 30..115, 115..200].map(|r| op_stats(&store, r)[0].figures.self_ns).iter().sum();
+        assert_eq!(parts, 75);
+        assert_eq!(node_stats(&store, store.range())[0].name, "b/MatMul");
+        let used = track_use(&store, 0..200);
+        assert_eq!(used.iter().map(|u| u.busy_ns).collect::<Vec<_>>(), [0, 90]);
+    }
+}
