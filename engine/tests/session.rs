@@ -230,6 +230,21 @@ fn a_graph_may_grow_under_its_session() {
 }
 
 #[test]
+fn sessions_are_extended_by_definitions_at_a_version() {
+    let g = Graph::new();
+    source(&g, "x", 1.0);
+    let s = session(&g, 1);
+    let more = Graph::new();
+    let x = source(&more, "z", 5.0);
+    sum(&more, "y", &[x, x]);
+    assert_eq!(s.extend(&more.to_def(), Some(1)).unwrap(), 3);
+    assert_eq!(value(&s.run(&[], &["y"], &[]).unwrap()), 10.0);
+    let late = s.extend(&more.to_def(), Some(1)).unwrap_err().to_string();
+    assert_eq!(late, "the graph is at version 3, expected 1");
+    assert!(s.extend(&more.to_def(), None).is_err(), "the names are taken");
+}
+
+#[test]
 fn callables_run_without_names() {
     let g = Graph::new();
     let (a, b) = (source(&g, "a", 1.0), source(&g, "b", 2.0));

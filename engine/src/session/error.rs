@@ -1,7 +1,7 @@
 //! Why a session could not run a step.
 
 use crate::executor::ExecuteError;
-use crate::graph::GraphError;
+use crate::graph::{GraphError, ImportError};
 use crate::plan::PlanError;
 
 /// Why a step was not run, or failed. The session stays usable in every case.
@@ -38,4 +38,21 @@ pub enum RunError {
     /// The step began and did not end well.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
+}
+
+/// Why a session's graph was not extended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExtendError {
+    /// The graph changed since the caller looked.
+    #[error("the graph is at version {version}, expected {expected}")]
+    Version {
+        /// The version that the caller knew.
+        expected: usize,
+        /// The present one.
+        version: usize,
+    },
+    /// A node does not fit.
+    #[error(transparent)]
+    Import(#[from] ImportError),
 }

@@ -13,11 +13,12 @@ mod plans;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use formats::proto::GraphDef;
 use parking_lot::Mutex;
 
 pub use crate::executor::CancelToken;
 pub use callable::Callable;
-pub use error::RunError;
+pub use error::{ExtendError, RunError};
 pub use options::{RunOptions, SessionOptions};
 
 use crate::device::Device;
@@ -37,6 +38,7 @@ pub struct Session {
     pool: Arc<Pool>,
     kernels: Mutex<Kernels>,
     plans: Mutex<Plans>,
+    extending: Mutex<()>,
 }
 
 /// Step ids are unique in the process, whichever session runs the step.
@@ -58,6 +60,7 @@ impl Session {
             pool: pool.map_err(RunError::Threads)?,
             kernels: Mutex::default(),
             plans: Mutex::default(),
+            extending: Mutex::default(),
         })
     }
 
@@ -74,6 +77,21 @@ impl Session {
     /// The threads that a step may use, its caller's included.
     pub fn n_threads(&self) -> usize {
         self.pool.n_threads()
+    }
+
+    /// Adds the nodes of `def` to the session's graph and gives its new version, the number of its nodes. With
+    /// `expected_version` it is refused when somebody else extended the graph since.
+    ///
+    /// # Errors
+    /// Another version, or a node that does not fit.
+    pub fn extend(&self, def: &GraphDef, expected_version: Option<usize>) -> Result<usize, ExtendError> {
+        let _one_at_a_time = self.extending.lock();
+        let version = self.graph.n_nodes();
+        if let Some(expected) = expected_version.filter(|expected| *expected != version) {
+            return Err(ExtendError::Version { expected, version });
+        }
+        self.graph.import(def, "")?;
+        Ok(self.graph.n_nodes())
     }
 
     /// Drops the variables and other objects of a container (of the default one: `localhost`). Steps that are
