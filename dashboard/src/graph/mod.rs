@@ -1,17 +1,143 @@
-//! The Graph panel.
+//! The Graph panel: the dataflow graph, collapsed by name scope.
+//!
+//! `model` (GraphDef to columns) -> `layered` and `layout` (geometry) -> `paint`, `edges`, `minimap` (shapes) ->
+//! `canvas` (events to commands). Models and layouts are made in `worker`'s thread. `state` holds what the panel shows;
+//! `search`, `details`, `trace`, `times` and `colour` are what the user asks of it.
 
-use crate::{Data, Selection, View, ViewKind, widgets::empty_state};
+mod attrs;
+mod camera;
+mod canvas;
+mod colour;
+mod details;
+mod edges;
+pub mod layered;
+pub mod layout;
+mod minimap;
+pub mod model;
+mod paint;
+mod search;
+mod state;
+mod times;
+mod trace;
+mod transition;
+mod worker;
 
-/// The panel's state.
-#[derive(Default)]
-pub struct GraphView {}
+#[cfg(test)]
+mod tests;
+
+pub use colour::ColourBy;
+pub use state::GraphView;
+
+use crate::{
+    Data, Selection, View, ViewKind, format,
+    theme::{metrics, palette},
+    widgets::empty_state,
+};
+use details::Asked;
+use egui::{ComboBox, Frame, Margin, Panel, RichText, Ui};
+use model::{ItemId, Model};
+use std::sync::Arc;
 
 impl View for GraphView {
     fn kind(&self) -> ViewKind {
         ViewKind::Graph
     }
 
-    fn ui(&mut self, ui: &mut egui::Ui, _data: &Data, _selection: &mut Selection) {
-        empty_state(ui, "No graph yet", "Open a graph file (.pb, .pbtxt), or a run whose event file holds its graph.");
+    fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
+        self.update(ui.ctx(), data, selection);
+        let Some(model) = self.model.clone() else {
+            if self.is_busy() {
+                empty_state(ui, "Reading the graph …", "Names become scopes, edges become bundles.");
+            } else {
+                empty_state(
+                    ui,
+                    "No graph yet",
+                    "Open a graph file (.pb, .pbtxt), or a run whose event file holds its graph.",
+                );
+            }
+            return;
+        };
+        let margin = Margin::symmetric(metrics::PAD as i8, metrics::GAP as i8);
+        Panel::top("graph tools").frame(Frame::new().inner_margin(margin)).show(ui, |ui| {
+            ui.horizontal(|ui| self.tools(ui, data, &model));
+            if self.search.has_hits()
+                && let Some(hit) = self.search.list(ui, &model)
+            {
+                self.reveal(&model, hit);
+            }
+        });
+        if let Some(item) = self.selected.filter(|&i| i != ItemId::ROOT) {
+            Panel::right("graph details").default_size(metrics::graph::DETAILS_W).show(ui, |ui| {
+                let traced = self.traced.is_some();
+                match details::show(ui, &model, &self.times, item, traced) {
+                    Some(Asked::Reveal(other)) => self.reveal(&model, other),
+                    Some(Asked::Trace) => self.toggle_trace(&model),
+                    Some(Asked::Timeline) => {
+                        self.share_selection(&model, selection);
+                        selection.show(ViewKind::Timeline);
+                    }
+                    Some(Asked::Close) => self.select(None),
+                    None => {}
+                }
+            });
+        }
+        canvas::show(self, ui, &model);
+        self.share_selection(&model, selection);
+    }
+
+    fn shortcuts(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("drag, wheel", "Pan, zoom at the pointer"),
+            ("double click, Enter", "Open or close a scope"),
+            ("F or 0", "Show the whole graph"),
+            ("/", "Search names and ops"),
+            ("e", "Open one level (of the selected scope, or of all)"),
+            ("c", "Close the selected scope, or all"),
+            ("t", "Mark everything the selection depends on"),
+            ("m", "Show all children of a large scope"),
+            ("Esc", "Deselect"),
+        ]
+    }
+}
+
+impl GraphView {
+    fn tools(&mut self, ui: &mut Ui, data: &Data, model: &Arc<Model>) {
+        if data.graphs.len() > 1 {
+            let name = data.graphs.get(self.graph_idx).map_or("", |graph| &*graph.name);
+            ComboBox::from_id_salt("graph").selected_text(name).show_ui(ui, |ui| {
+                for (idx, graph) in data.graphs.iter().enumerate() {
+                    ui.selectable_value(&mut self.graph_idx, idx, &*graph.name);
+                }
+            });
+        }
+        ComboBox::from_label("Colour").selected_text(self.colour_by.name()).show_ui(ui, |ui| {
+            for by in ColourBy::ALL {
+                ui.selectable_value(&mut self.colour_by, by, by.name());
+            }
+        });
+        if ui.button("Fit").on_hover_text("Show the whole graph (F)").clicked() {
+            self.fit = true;
+        }
+        if ui.button("Open level").on_hover_text("Open one level of scopes (e)").clicked() {
+            self.open_level(model);
+        }
+        if ui.button("Close all").on_hover_text("Close all scopes").clicked() {
+            self.close_all(model);
+        }
+        if let Some(hit) = self.search.field(ui, model) {
+            self.reveal(model, hit);
+        }
+        let weak = palette(ui).text_weak;
+        let nodes = format::counted(u64::from(model.n_nodes(ItemId::ROOT)), "node");
+        let edges = format::counted(model.n_edges() as u64, "edge");
+        ui.label(RichText::new(format!("{nodes}, {edges}")).color(weak));
+        if !model.warnings().is_empty() {
+            let list: Vec<String> = model.warnings().iter().map(|w| format!("{} × {}", w.count, w.text)).collect();
+            let n: u64 = model.warnings().iter().map(|w| w.count).sum();
+            ui.colored_label(palette(ui).warning, format::counted(n, "warning")).on_hover_text(list.join("\n"));
+        }
+        if self.is_busy() {
+            ui.spinner();
+        }
     }
 }

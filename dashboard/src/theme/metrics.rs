@@ -1,5 +1,7 @@
 //! Sizes in points (egui's logical pixels). A multiple of 4 where nothing speaks against it.
 
+pub mod graph;
+
 /// Smallest size of the window.
 pub const WINDOW_MIN: [f32; 2] = [640.0, 400.0];
 /// Size of a new window.

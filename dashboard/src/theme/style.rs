@@ -5,6 +5,8 @@ use egui::{CornerRadius, FontFamily, FontId, Margin, Stroke, Style, TextStyle, V
 
 /// Puts both themes into `ctx`. Call once, before the first frame.
 pub fn install(ctx: &egui::Context) {
+    // Names come from files: a letter that no font has is drawn as a box, in debug builds too.
+    ctx.set_missing_glyph_policy(egui::epaint::text::MissingGlyphPolicy::Tofu);
     ctx.style_mut_of(egui::Theme::Dark, |style| {
         fill_style(style, Palette::of(true));
     });

@@ -1,0 +1,292 @@
+//! One frame of the picture: camera, shapes, the accessible boxes, and input to commands.
+
+use super::{
+    GraphView,
+    colour::Colours,
+    layout::PicBox,
+    minimap,
+    model::{ItemId, Kind, Model},
+    paint::{self, Scene},
+};
+use crate::{
+    format,
+    theme::{metrics, palette},
+    widgets::{describe, named},
+};
+use egui::{FontId, Key, Rect, Response, RichText, Role, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
+use std::sync::Arc;
+
+/// Boxes in view that the accessibility tree lists; outer and larger ones first.
+const ACCESSIBLE_MAX: usize = 400;
+/// Entries of the legend.
+const LEGEND_MAX: usize = 10;
+
+/// What one frame's input asks for.
+enum Command {
+    Select(Option<ItemId>),
+    Toggle(ItemId),
+    Center(Vec2),
+}
+
+/// Shows the picture in the space that is left.
+pub(super) fn show(graph: &mut GraphView, ui: &mut Ui, model: &Arc<Model>) {
+    let view = ui.available_rect_before_wrap();
+    let canvas = ui.allocate_rect(view, Sense::click_and_drag());
+    let now = ui.input(|i| i.time);
+    graph.view = Some(view);
+    let picture = Arc::clone(&graph.picture);
+    describe(&canvas, || format!("Graph: {} boxes shown, {} edges", picture.boxes.len(), picture.edges.len()));
+    move_camera(graph, ui, &canvas, model, now);
+    keys(graph, ui, model, view);
+    let p = palette(ui);
+    let painter = ui.painter().with_clip_rect(view);
+    painter.rect_filled(view, 0, p.canvas);
+    let progress = graph.transition.as_ref().map_or(1.0, |t| t.progress(now));
+    if progress >= 1.0 {
+        graph.transition = None;
+    } else {
+        ui.ctx().request_repaint();
+    }
+    let transition = graph.transition.as_ref();
+    let rect_of = |b: &PicBox| transition.map_or(b.rect, |t| t.rect_of(model, &picture, b, progress));
+    let items = picture.boxes.iter().map(|b| b.item);
+    let colours = Colours::new(graph.colour_by, p, model, &graph.times, items);
+    let scene = Scene {
+        model,
+        picture: &picture,
+        colours: &colours,
+        camera: graph.camera,
+        view,
+        selected: graph.selected.and_then(|i| picture.stand_in(model, i)).map(|b| b.item),
+        hovered: graph.hovered,
+        traced: graph.traced.as_ref(),
+        fade: progress,
+        rect_of: &rect_of,
+    };
+    let visible = paint::paint(&painter, &scene);
+    let mut command = boxes(ui, &scene, &visible, &canvas);
+    let hovered = canvas.hover_pos().or_else(|| ui.input(|i| i.pointer.hover_pos()).filter(|at| view.contains(*at)));
+    let hovered = hovered.and_then(|at| picture.hit(scene.camera.to_picture(view, at))).map(|b| b.item);
+    legend(ui, &scene);
+    if let Some(center) = minimap::show(ui, &scene) {
+        command = Some(Command::Center(center));
+    }
+    if graph.hovered != hovered {
+        graph.hovered = hovered;
+        ui.ctx().request_repaint();
+    }
+    match command {
+        Some(Command::Select(item)) => graph.select(item),
+        Some(Command::Toggle(item)) => {
+            graph.select(Some(item));
+            graph.toggle(model, item);
+        }
+        Some(Command::Center(center)) => {
+            graph.camera.center = center;
+            graph.flight = None;
+        }
+        None => {}
+    }
+}
+
+fn move_camera(graph: &mut GraphView, ui: &Ui, canvas: &Response, model: &Model, now: f64) {
+    let view = canvas.rect;
+    if graph.fit && !graph.is_busy() && !graph.picture.boxes.is_empty() {
+        graph.fit = false;
+        graph.flight = None;
+        let [w, h] = graph.picture.size;
+        graph.camera.fit(view, [0.0, 0.0, w, h]);
+    }
+    if !graph.is_busy()
+        && let Some(item) = graph.center_on.take()
+        && let Some(rect) = graph.picture.stand_in(model, item).map(|b| b.rect)
+    {
+        graph.fly_to(view, rect, now);
+    }
+    if let Some(flight) = &graph.flight {
+        let (camera, arrived) = flight.at(now);
+        graph.camera = camera;
+        if arrived { graph.flight = None } else { ui.ctx().request_repaint() }
+    }
+    if canvas.dragged() {
+        graph.flight = None;
+        graph.camera.pan(canvas.drag_delta());
+    }
+    let pointer = ui.input(|i| i.pointer.hover_pos()).filter(|at| view.contains(*at));
+    if let Some(at) = pointer.filter(|_| ui.rect_contains_pointer(view)) {
+        let (scroll, pinch) = ui.input(|i| (i.smooth_scroll_delta(), i.zoom_delta()));
+        let factor = (scroll.y / 240.0).exp() * pinch;
+        if factor != 1.0 {
+            graph.flight = None;
+            graph.camera.zoom_at(view, at, factor);
+        }
+        if scroll.x != 0.0 {
+            graph.camera.pan(vec2(scroll.x, 0.0));
+        }
+    }
+}
+
+fn keys(graph: &mut GraphView, ui: &Ui, model: &Arc<Model>, view: Rect) {
+    let elsewhere = ui.input(|i| i.pointer.latest_pos()).is_some_and(|at| !ui.max_rect().union(view).contains(at));
+    if ui.ctx().text_edit_focused() || elsewhere {
+        return;
+    }
+    let pressed = |key| ui.input(|i| i.key_pressed(key) && i.modifiers.is_none());
+    if pressed(Key::F) || pressed(Key::Num0) {
+        graph.fit = true;
+        ui.ctx().request_repaint();
+    }
+    if pressed(Key::Slash) {
+        graph.search.focus();
+        ui.ctx().request_repaint();
+    }
+    if pressed(Key::E) {
+        graph.open_level(model);
+    }
+    if pressed(Key::C) {
+        graph.close(model);
+    }
+    if pressed(Key::T) {
+        graph.toggle_trace(model);
+    }
+    if pressed(Key::M) {
+        graph.show_all_children(model);
+    }
+    if pressed(Key::Escape) {
+        graph.select(None);
+    }
+    if pressed(Key::Enter)
+        && let Some(item) = graph.selected
+    {
+        graph.toggle(model, item);
+    }
+    for (key, by) in [
+        (Key::ArrowLeft, (1.0, 0.0)),
+        (Key::ArrowRight, (-1.0, 0.0)),
+        (Key::ArrowUp, (0.0, 1.0)),
+        (Key::ArrowDown, (0.0, -1.0)),
+    ] {
+        if pressed(key) {
+            graph.camera.pan(vec2(by.0, by.1) * 60.0);
+        }
+    }
+}
+
+/// Makes the boxes in view clickable one by one, for the pointer and for assistive technology; clicks elsewhere are
+/// looked up.
+fn boxes(ui: &mut Ui, scene: &Scene<'_>, visible: &[(usize, Rect)], canvas: &Response) -> Option<Command> {
+    let mut command = None;
+    if canvas.clicked() || canvas.double_clicked() {
+        let hit =
+            canvas.interact_pointer_pos().and_then(|at| scene.picture.hit(scene.camera.to_picture(scene.view, at)));
+        command = Some(match hit {
+            Some(b) if canvas.double_clicked() && !scene.model.is_op(b.item) => Command::Toggle(b.item),
+            hit => Command::Select(hit.map(|b| b.item)),
+        });
+    }
+    let shown: Vec<&(usize, Rect)> =
+        visible.iter().filter(|(_, rect)| rect.width() >= 4.0).take(ACCESSIBLE_MAX).collect();
+    for (idx, rect) in shown {
+        let b = &scene.picture.boxes[*idx];
+        let inside = rect.intersect(scene.view);
+        if !inside.is_positive() {
+            continue;
+        }
+        let response = ui.interact(inside, ui.scope_id().with(("box", b.item.0)), Sense::click());
+        let role = if scene.model.is_op(b.item) { Role::ListItem } else { Role::TreeItem };
+        response.widget_info(|| {
+            egui::WidgetInfo::selected(role, true, scene.selected == Some(b.item), spoken(scene.model, b))
+        });
+        if response.double_clicked() && !scene.model.is_op(b.item) {
+            command = Some(Command::Toggle(b.item));
+        } else if response.clicked() {
+            command = Some(Command::Select(Some(b.item)));
+        }
+        tooltip(&response, scene, b);
+        if !scene.model.is_op(b.item) {
+            let at = paint::button_rect(scene, b, *rect).intersect(scene.view);
+            if at.is_positive() {
+                let button = ui.interact(at, ui.scope_id().with(("button", b.item.0)), Sense::click());
+                let verb = if b.open { "Close" } else { "Open" };
+                named(&button, Role::Button, &format!("{verb} {}", scene.model.name(b.item)));
+                if button.clicked() {
+                    command = Some(Command::Toggle(b.item));
+                }
+            }
+        }
+    }
+    command
+}
+
+/// `scope layer1, 12 nodes, collapsed`.
+fn spoken(model: &Model, b: &PicBox) -> String {
+    let name = model.name(b.item);
+    let what = match model.kind(b.item) {
+        Kind::Op => return format!("node {name}, {}", model.op(b.item)),
+        Kind::Series => "series",
+        Kind::Function => "function",
+        _ => "scope",
+    };
+    let nodes = format::counted(u64::from(model.n_nodes(b.item)), "node");
+    format!("{what} {name}, {nodes}, {}", if b.open { "expanded" } else { "collapsed" })
+}
+
+fn tooltip(response: &Response, scene: &Scene<'_>, b: &PicBox) {
+    if b.open || !response.hovered() {
+        return;
+    }
+    response.clone().on_hover_ui_at_pointer(|ui| {
+        let (model, weak) = (scene.model, palette(ui).text_weak);
+        ui.label(RichText::new(model.name(b.item)).strong());
+        if model.is_op(b.item) {
+            let shape = model.node_def(b.item).and_then(|def| super::model::output_shape(def, 0));
+            let shape = shape.map_or(String::new(), |s| format!(" to {s}"));
+            ui.label(format!("{}{shape}", model.op(b.item)));
+        } else {
+            let ops: Vec<String> = model.op_counts(b.item).take(5).map(|(op, n)| format!("{n} {op}")).collect();
+            ui.label(format!("{}: {} …", format::counted(u64::from(model.n_nodes(b.item)), "node"), ops.join(", ")));
+        }
+        if !model.device(b.item).is_empty() {
+            ui.label(RichText::new(model.device(b.item)).color(weak));
+        }
+        let time = scene.colours.times.of(b.item);
+        if time.count > 0 {
+            let share = format::percent(f64::from(scene.colours.times.share(b.item)));
+            ui.label(format!(
+                "{} in {} executions, {share}",
+                format::duration_ns(time.total_ns),
+                format::count(time.count)
+            ));
+        }
+    });
+}
+
+/// What the colours mean, in the lower left corner.
+fn legend(ui: &Ui, scene: &Scene<'_>) {
+    let entries = scene.colours.legend(LEGEND_MAX);
+    let (p, row) = (scene.palette(), metrics::TEXT_SMALL + metrics::GAP);
+    let painter = ui.painter().with_clip_rect(scene.view);
+    let font = FontId::proportional(metrics::TEXT_SMALL);
+    let galleys: Vec<_> = entries
+        .into_iter()
+        .map(|(color, text)| (color, painter.layout_no_wrap(text, font.clone(), p.text_weak)))
+        .collect();
+    let width = galleys.iter().map(|(_, text)| text.size().x).fold(0.0, f32::max);
+    let size = vec2(width + metrics::SWATCH + 3.0 * metrics::PAD, row * galleys.len() as f32 + 2.0 * metrics::GAP);
+    let frame = Rect::from_min_size(scene.view.left_bottom() + vec2(metrics::PAD, -metrics::PAD - size.y), size);
+    painter.rect(
+        frame,
+        metrics::RADIUS,
+        p.panel.gamma_multiply(0.94),
+        Stroke::new(metrics::HAIRLINE, p.border),
+        StrokeKind::Inside,
+    );
+    let mut at = frame.min + vec2(metrics::PAD, metrics::GAP);
+    for (color, text) in galleys {
+        let swatch = Rect::from_min_size(at + vec2(0.0, (row - metrics::SWATCH) / 2.0), Vec2::splat(metrics::SWATCH));
+        painter.rect(swatch, 2, color, Stroke::new(metrics::HAIRLINE, p.border), StrokeKind::Inside);
+        let y = at.y + (row - text.size().y) / 2.0;
+        painter.galley(pos2(swatch.right() + metrics::PAD, y), text, p.text_weak);
+        at.y += row;
+    }
+}

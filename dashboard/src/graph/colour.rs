@@ -1,0 +1,156 @@
+//! What the colours of boxes say.
+
+use super::{
+    model::{ItemId, Kind, Model},
+    times::Times,
+};
+use crate::theme::{Palette, mix};
+use egui::Color32;
+use rustc_hash::FxHashMap;
+
+/// What the colours of boxes say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ColourBy {
+    /// Scopes of identical structure look alike.
+    #[default]
+    Structure,
+    /// The op; scopes show their mix of ops.
+    Op,
+    /// The device; scopes show their mix of devices.
+    Device,
+    /// Share of the traced time.
+    Time,
+}
+
+impl ColourBy {
+    /// All, in the order of the menu.
+    pub const ALL: [Self; 4] = [Self::Structure, Self::Op, Self::Device, Self::Time];
+
+    /// What to call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Structure => "Structure",
+            Self::Op => "Op",
+            Self::Device => "Device",
+            Self::Time => "Time",
+        }
+    }
+}
+
+/// Colours of a model's items in one mode, and their meaning.
+pub(super) struct Colours<'a> {
+    pub by: ColourBy,
+    pub palette: &'static Palette,
+    pub model: &'a Model,
+    pub times: &'a Times,
+    /// Greatest share of time of a top-level item.
+    pub time_max: f32,
+    classes: FxHashMap<u32, usize>,
+}
+
+impl<'a> Colours<'a> {
+    /// Prepares a mode. `visible` gives the items whose structures are told apart.
+    pub fn new(
+        by: ColourBy,
+        palette: &'static Palette,
+        model: &'a Model,
+        times: &'a Times,
+        visible: impl Iterator<Item = ItemId>,
+    ) -> Self {
+        let mut classes = FxHashMap::default();
+        if by == ColourBy::Structure {
+            let mut shared: Vec<u32> = visible
+                .filter(|&i| model.kind(i) == Kind::Scope && model.structure(i).n_members > 1)
+                .map(|i| model.structure(i).class)
+                .collect();
+            shared.sort_unstable();
+            shared.dedup();
+            classes = shared.into_iter().enumerate().map(|(idx, class)| (class, idx)).collect();
+        }
+        let top = model.children(ItemId::ROOT).iter().map(|&i| times.share(i));
+        Self { by, palette, model, times, time_max: top.fold(0.0, f32::max), classes }
+    }
+
+    /// The fill of a box that is not open.
+    pub fn fill(&self, item: ItemId) -> Color32 {
+        let p = self.palette;
+        let is_op = self.model.is_op(item);
+        match self.by {
+            ColourBy::Structure => match self.classes.get(&self.model.structure(item).class) {
+                Some(&idx) if !is_op => p.fill(idx),
+                _ if is_op => p.raised,
+                _ => mix(p.raised, p.aggregate, 0.35),
+            },
+            ColourBy::Op if is_op => p.fill_of_name(self.model.op(item)),
+            ColourBy::Device if is_op => self.device_fill(self.model.device(item)),
+            ColourBy::Op | ColourBy::Device => mix(p.raised, p.aggregate, 0.25),
+            ColourBy::Time => self.heat(self.times.share(item) / self.time_max.max(1e-9)),
+        }
+    }
+
+    fn device_fill(&self, device: &str) -> Color32 {
+        if device.is_empty() { self.palette.raised } else { self.palette.fill_of_name(device) }
+    }
+
+    /// White over orange to red, in the theme's terms.
+    pub fn heat(&self, share: f32) -> Color32 {
+        let p = self.palette;
+        let share = share.clamp(0.0, 1.0).sqrt();
+        let (cold, warm) = (p.raised, mix(p.warning, p.raised, 0.25));
+        if share < 0.5 { mix(cold, warm, share * 2.0) } else { mix(warm, p.error, share * 2.0 - 1.0) }
+    }
+
+    /// The mix of a scope's ops or devices: colour and share, most frequent first, at most eight.
+    pub fn mix_of(&self, scope: ItemId) -> Vec<(Color32, f32)> {
+        let n = self.model.n_nodes(scope).max(1) as f32;
+        match self.by {
+            ColourBy::Op => {
+                let parts = self.model.op_counts(scope).take(8);
+                parts.map(|(op, count)| (self.palette.fill_of_name(op), count as f32 / n)).collect()
+            }
+            ColourBy::Device => {
+                let parts = self.model.device_counts(scope).take(8);
+                parts.map(|(device, count)| (self.device_fill(device), count as f32 / n)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Colours and what they mean, most important first, at most `max`.
+    pub fn legend(&self, max: usize) -> Vec<(Color32, String)> {
+        match self.by {
+            ColourBy::Structure => {
+                let mut entries: Vec<(usize, u32)> = self.classes.iter().map(|(&class, &idx)| (idx, class)).collect();
+                entries.sort_unstable();
+                let label = |class: u32| {
+                    let mut members = self.model.items().filter(|&i| self.model.structure(i).class == class);
+                    let first = members.next();
+                    let name = first.map_or(String::new(), |i| self.model.label(i).into_owned());
+                    let n = first.map_or(0, |i| self.model.structure(i).n_members);
+                    format!("like {name} ({n})")
+                };
+                let mut list: Vec<_> =
+                    entries.iter().take(max).map(|&(idx, class)| (self.palette.fill(idx), label(class))).collect();
+                list.push((mix(self.palette.raised, self.palette.aggregate, 0.35), "unique structure".to_owned()));
+                list
+            }
+            ColourBy::Op => {
+                let ops = self.model.op_counts(ItemId::ROOT).take(max);
+                ops.map(|(op, n)| (self.palette.fill_of_name(op), format!("{op} ({n})"))).collect()
+            }
+            ColourBy::Device => {
+                let devices = self.model.device_counts(ItemId::ROOT).take(max);
+                let name = |d: &str| if d.is_empty() { "no device given".to_owned() } else { d.to_owned() };
+                devices.map(|(d, n)| (self.device_fill(d), format!("{} ({n})", name(d)))).collect()
+            }
+            ColourBy::Time if !self.times.is_known() => {
+                vec![(self.palette.raised, "no trace of these nodes is open".to_owned())]
+            }
+            ColourBy::Time => [0.0, 0.25, 0.5, 1.0]
+                .map(|s| {
+                    (self.heat(s), format!("{} of all op time", crate::format::percent(f64::from(s * self.time_max))))
+                })
+                .to_vec(),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What is known of the selected item, beside the picture.
+
+use super::{
+    attrs,
+    model::{Edge, ItemId, Kind, Model, output_shape},
+    times::Times,
+};
+use crate::{
+    format,
+    theme::{metrics, palette},
+};
+use egui::{Grid, RichText, ScrollArea, Ui};
+
+/// Rows of a list before the rest is counted.
+const ROWS_MAX: usize = 40;
+
+/// What the user asked for in the panel.
+pub(super) enum Asked {
+    /// Show this item.
+    Reveal(ItemId),
+    /// Switch the marking of everything the item depends on.
+    Trace,
+    /// Show the item's slices.
+    Timeline,
+    /// Nothing selected any more.
+    Close,
+}
+
+/// Shows the panel's contents.
+pub(super) fn show(ui: &mut Ui, model: &Model, times: &Times, item: ItemId, traced: bool) -> Option<Asked> {
+    let mut asked = None;
+    ui.horizontal(|ui| {
+        ui.heading(model.label(item).as_ref());
+        ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+            if ui.small_button("Close").on_hover_text("Deselect (Esc)").clicked() {
+                asked = Some(Asked::Close);
+            }
+        });
+    });
+    ui.add(egui::Label::new(RichText::new(model.name(item)).monospace().color(palette(ui).text_weak)).wrap());
+    ui.add_space(metrics::GAP);
+    ui.horizontal_wrapped(|ui| {
+        let text = if traced { "Unmark inputs" } else { "Trace inputs" };
+        if ui.button(text).on_hover_text("Mark everything it depends on (t)").clicked() {
+            asked = Some(Asked::Trace);
+        }
+        if times.of(item).count > 0 && ui.button("Show in timeline").clicked() {
+            asked = Some(Asked::Timeline);
+        }
+    });
+    ui.separator();
+    ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+        let inner = if model.is_op(item) { node(ui, model, item) } else { scope(ui, model, item) };
+        asked = asked.take().or(inner);
+        time(ui, times, item);
+    });
+    asked
+}
+
+fn section(ui: &mut Ui, title: &str) {
+    ui.add_space(metrics::GAP);
+    ui.label(RichText::new(title).strong());
+}
+
+fn row(ui: &mut Ui, name: &str, value: &str) {
+    ui.label(RichText::new(name).color(palette(ui).text_weak));
+    ui.add(egui::Label::new(value).wrap());
+    ui.end_row();
+}
+
+fn node(ui: &mut Ui, model: &Model, item: ItemId) -> Option<Asked> {
+    let def = model.node_def(item);
+    Grid::new("node").num_columns(2).show(ui, |ui| {
+        row(ui, "op", model.op(item));
+        row(ui, "device", if model.device(item).is_empty() { "none given" } else { model.device(item) });
+        for port in 0..16 {
+            let Some(shape) = def.and_then(|def| output_shape(def, port)) else { break };
+            row(ui, &format!("output {port}"), &shape.to_string());
+        }
+    });
+    if let Some(def) = def.filter(|def| !def.attr.is_empty()) {
+        section(ui, "Attributes");
+        Grid::new("attributes").num_columns(2).show(ui, |ui| {
+            for (name, attr) in def.attr.iter().filter(|(name, _)| *name != "_output_shapes") {
+                row(ui, name, &attrs::text(attr));
+            }
+        });
+    }
+    let inputs: Vec<&Edge> = model.inputs(item).collect();
+    let outputs: Vec<&Edge> = model.outputs(item).collect();
+    let lists = [
+        ("Inputs", links(ui, model, "Inputs", inputs.iter().filter(|e| !e.control).map(|e| (e.src, *e)))),
+        (
+            "Control inputs",
+            links(ui, model, "Control inputs", inputs.iter().filter(|e| e.control).map(|e| (e.src, *e))),
+        ),
+        ("Outputs", links(ui, model, "Outputs", outputs.iter().filter(|e| !e.control).map(|e| (e.dst, *e)))),
+        (
+            "Control outputs",
+            links(ui, model, "Control outputs", outputs.iter().filter(|e| e.control).map(|e| (e.dst, *e))),
+        ),
+    ];
+    lists.into_iter().find_map(|(_, clicked)| clicked).map(Asked::Reveal)
+}
+
+/// A list of nodes that can be clicked, with the shapes of what they carry.
+fn links<'e>(
+    ui: &mut Ui,
+    model: &Model,
+    title: &str,
+    edges: impl Iterator<Item = (ItemId, &'e Edge)>,
+) -> Option<ItemId> {
+    let edges: Vec<(ItemId, &Edge)> = edges.collect();
+    if edges.is_empty() {
+        return None;
+    }
+    section(ui, &format!("{title} ({})", edges.len()));
+    let mut clicked = None;
+    for &(other, edge) in edges.iter().take(ROWS_MAX) {
+        ui.horizontal_wrapped(|ui| {
+            if ui.link(model.name(other)).clicked() {
+                clicked = Some(other);
+            }
+            let shape = model.node_def(edge.src).filter(|_| !edge.control).and_then(|def| output_shape(def, edge.port));
+            if let Some(shape) = shape {
+                ui.label(RichText::new(shape.to_string()).color(palette(ui).text_weak).small());
+            }
+        });
+    }
+    if edges.len() > ROWS_MAX {
+        ui.label(format!("and {} more", edges.len() - ROWS_MAX));
+    }
+    clicked
+}
+
+fn scope(ui: &mut Ui, model: &Model, item: ItemId) -> Option<Asked> {
+    Grid::new("scope").num_columns(2).show(ui, |ui| {
+        row(ui, "kind", model.kind(item).name());
+        row(ui, "nodes", &format::count(u64::from(model.n_nodes(item))));
+        row(ui, "children", &format::count(model.children(item).len() as u64));
+        let structure = model.structure(item);
+        let text = match structure.n_members {
+            0 | 1 => "found once".to_owned(),
+            n => format!("the same in {n} places"),
+        };
+        row(ui, "structure", &text);
+    });
+    histogram(ui, "Ops", model.op_counts(item));
+    histogram(ui, "Devices", model.device_counts(item));
+    same_structure(ui, model, item).map(Asked::Reveal)
+}
+
+fn histogram<'m>(ui: &mut Ui, title: &str, counts: impl Iterator<Item = (&'m str, u32)>) {
+    let counts: Vec<(&str, u32)> = counts.collect();
+    section(ui, &format!("{title} ({})", counts.len()));
+    Grid::new(title).num_columns(2).show(ui, |ui| {
+        for &(name, n) in counts.iter().take(ROWS_MAX) {
+            row(ui, &format::count(u64::from(n)), if name.is_empty() { "none given" } else { name });
+        }
+    });
+    if counts.len() > ROWS_MAX {
+        ui.label(format!("and {} more", counts.len() - ROWS_MAX));
+    }
+}
+
+fn same_structure(ui: &mut Ui, model: &Model, item: ItemId) -> Option<ItemId> {
+    let class = model.structure(item);
+    if class.n_members < 2 {
+        return None;
+    }
+    section(ui, "Of the same structure");
+    let others = model.items().filter(|&i| i != item && model.structure(i) == class);
+    let mut clicked = None;
+    for other in others.take(ROWS_MAX) {
+        if ui.link(model.name(other)).clicked() {
+            clicked = Some(other);
+        }
+    }
+    clicked
+}
+
+fn time(ui: &mut Ui, times: &Times, item: ItemId) {
+    let time = times.of(item);
+    if time.count == 0 {
+        return;
+    }
+    section(ui, "Time in the open traces");
+    Grid::new("time").num_columns(2).show(ui, |ui| {
+        row(ui, "executions", &format::count(time.count));
+        row(ui, "total", &format::duration_ns(time.total_ns));
+        row(ui, "mean", &format::duration_ns(time.total_ns / time.count.min(i64::MAX as u64) as i64));
+        row(ui, "share", &format::percent(f64::from(times.share(item))));
+    });
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Root => "graph",
+            Self::Scope => "name scope",
+            Self::Series => "series of nodes",
+            Self::Library => "function library",
+            Self::Function => "function",
+            Self::Op => "node",
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Edges as shapes: width by tensor size, control edges dashed, writes to variables in another colour, arrow heads,
+//! shapes of tensors when there is room.
+
+use super::{
+    camera::meets,
+    layout::PicEdge,
+    model::{MetaEdge, Model, output_shape},
+    paint::{DETAIL_MAX, Scene},
+};
+use crate::theme::{metrics, metrics::graph as m, mix};
+use egui::{Align2, Color32, Mesh, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
+
+/// Elements of a tensor at which an edge is thickest.
+const SIZE_MAX: f32 = 5e6;
+/// Edges in view above which none is labelled.
+const LABELS_MAX: usize = 300;
+
+/// Paints the edges in view.
+pub(super) fn paint(painter: &Painter, scene: &Scene<'_>, seen: &[f32; 4]) {
+    let in_view: Vec<&PicEdge> = scene.picture.edges.iter().filter(|e| meets(&e.bounds, seen)).collect();
+    if in_view.len() > DETAIL_MAX {
+        painter.add(Shape::mesh(lines(scene, &in_view)));
+        return;
+    }
+    let mut marked = Vec::new();
+    for edge in &in_view {
+        let touches =
+            [scene.selected, scene.hovered].iter().flatten().any(|&i| edge.edge.src == i || edge.edge.dst == i);
+        if touches { marked.push(*edge) } else { curve(painter, scene, edge, false) }
+    }
+    for edge in &marked {
+        curve(painter, scene, edge, true);
+    }
+    if in_view.len() <= LABELS_MAX || !marked.is_empty() {
+        for edge in
+            in_view.iter().filter(|e| in_view.len() <= LABELS_MAX || marked.iter().any(|m| std::ptr::eq(*m, **e)))
+        {
+            label(painter, scene, edge);
+        }
+    }
+}
+
+/// Width at zoom 1: the 0.3th power of the size, as TensorBoard has it, or of the count where no size is known.
+pub(super) fn width(edge: &MetaEdge) -> f32 {
+    let [least, most] = m::EDGE_W;
+    if edge.is_control() {
+        return least;
+    }
+    let size = (edge.size.max(1) as f32).min(SIZE_MAX);
+    let power = |x: f32| x.powf(0.3);
+    least + (most - least) * (power(size) - 1.0) / (power(SIZE_MAX) - 1.0)
+}
+
+fn color(scene: &Scene<'_>, edge: &MetaEdge, marked: bool) -> Color32 {
+    let p = scene.palette();
+    let plain = if marked {
+        p.accent
+    } else if edge.n_reference > 0 {
+        mix(p.warning, p.canvas, 0.25)
+    } else if edge.is_control() {
+        mix(p.aggregate, p.canvas, 0.25)
+    } else {
+        mix(p.aggregate, p.text_weak, 0.35)
+    };
+    let dimmed = scene.is_dimmed(edge.src) || scene.is_dimmed(edge.dst);
+    let plain = if dimmed { mix(plain, p.canvas, 0.8) } else { plain };
+    plain.gamma_multiply(if marked { 1.0 } else { 0.85 } * scene.fade)
+}
+
+/// All edges as straight lines in one mesh.
+fn lines(scene: &Scene<'_>, edges: &[&PicEdge]) -> Mesh {
+    let mut mesh = Mesh::default();
+    for edge in edges {
+        let color = color(scene, &edge.edge, false);
+        let half = (width(&edge.edge) * scene.camera.zoom / 2.0).clamp(0.35, 3.0);
+        for ends in edge.points.windows(2) {
+            let (a, b) = (scene.camera.to_screen(scene.view, ends[0]), scene.camera.to_screen(scene.view, ends[1]));
+            if (b - a).length_sq() < 0.25 {
+                continue;
+            }
+            let side = (b - a).normalized().rot90() * half;
+            let first = mesh.vertices.len() as u32;
+            for corner in [a - side, a + side, b + side, b - side] {
+                mesh.colored_vertex(corner, color);
+            }
+            mesh.add_triangle(first, first + 1, first + 2);
+            mesh.add_triangle(first, first + 2, first + 3);
+        }
+    }
+    mesh
+}
+
+fn curve(painter: &Painter, scene: &Scene<'_>, edge: &PicEdge, marked: bool) {
+    let screen: Vec<Pos2> = edge.points.iter().map(|&p| scene.camera.to_screen(scene.view, p)).collect();
+    let color = color(scene, &edge.edge, marked);
+    let zoom = scene.camera.zoom;
+    let thick = (width(&edge.edge) * zoom.min(1.5)).clamp(0.6, 12.0) + if marked { 0.8 } else { 0.0 };
+    let arrow = (m::ARROW * zoom + thick * 1.3).min(18.0);
+    let draws_head = edge.has_head && zoom > 0.25;
+    let mut points = smooth(&screen);
+    if draws_head {
+        shorten(&mut points, arrow * 0.8);
+    }
+    let stroke = Stroke::new(thick, color);
+    if edge.edge.is_control() {
+        painter.extend(Shape::dashed_line(&points, stroke, 5.0, 4.0));
+    } else {
+        painter.add(Shape::line(points.clone(), stroke));
+    }
+    if draws_head && let (Some(&tip), Some(&from)) = (screen.last(), points.last()) {
+        let along = (tip - from).normalized();
+        let side = along.rot90() * arrow * 0.5;
+        let base = tip - along * arrow;
+        painter.add(Shape::convex_polygon(vec![tip, base + side, base - side], color, Stroke::NONE));
+    }
+}
+
+/// Curves with vertical tangents between the points: every part leaves and enters its rank upright.
+fn smooth(points: &[Pos2]) -> Vec<Pos2> {
+    let mut out = Vec::with_capacity(points.len() * 6);
+    let Some(&first) = points.first() else { return out };
+    out.push(first);
+    for ends in points.windows(2) {
+        let (a, b) = (ends[0], ends[1]);
+        if (a.x - b.x).abs() < 1.0 {
+            out.push(b);
+            continue;
+        }
+        let middle = (a.y + b.y) / 2.0;
+        let n = ((b - a).length() / 9.0).clamp(4.0, 24.0) as usize;
+        for step in 1..=n {
+            let t = step as f32 / n as f32;
+            let (u, s) = (1.0 - t, t * t * (3.0 - 2.0 * t));
+            let y = u * u * u * a.y + 3.0 * u * u * t * middle + 3.0 * u * t * t * middle + t * t * t * b.y;
+            out.push(pos2(a.x + (b.x - a.x) * s, y));
+        }
+    }
+    out
+}
+
+/// Takes `by` off the end, where the arrow head goes.
+fn shorten(points: &mut Vec<Pos2>, mut by: f32) {
+    while let [.., before, last] = points[..] {
+        let length = (last - before).length();
+        if length > by {
+            let end = last - (last - before) * (by / length);
+            points.pop();
+            points.push(end);
+            return;
+        }
+        if points.len() == 2 {
+            return;
+        }
+        by -= length;
+        points.pop();
+    }
+}
+
+/// What an edge carries: `128×512`, `3 tensors`; `None` where the file does not tell.
+pub(super) fn text(model: &Model, edge: &MetaEdge) -> Option<String> {
+    match edge.n_data {
+        0 => None,
+        1 => model.node_def(edge.sample.src).and_then(|def| output_shape(def, edge.sample.port)).map(|s| s.to_string()),
+        n => Some(format!("{n} tensors")),
+    }
+}
+
+fn label(painter: &Painter, scene: &Scene<'_>, edge: &PicEdge) {
+    let Some(font) = scene.font(m::LABEL_SMALL) else { return };
+    if font.size < 8.0 {
+        return;
+    }
+    let Some(text) = text(scene.model, &edge.edge) else { return };
+    let Some(longest) = edge.points.windows(2).max_by(|a, b| {
+        let length = |w: &[[f32; 2]]| (w[0][1] - w[1][1]).abs();
+        length(a).total_cmp(&length(b))
+    }) else {
+        return;
+    };
+    let middle = [(longest[0][0] + longest[1][0]) / 2.0, (longest[0][1] + longest[1][1]) / 2.0];
+    let at = scene.camera.to_screen(scene.view, middle);
+    let p = scene.palette();
+    let color = if scene.is_dimmed(edge.edge.src) { mix(p.text_weak, p.canvas, 0.7) } else { p.text_weak };
+    let galley = painter.layout_no_wrap(text, font, color);
+    let rect = Align2::CENTER_CENTER.anchor_size(at, galley.size() + vec2(4.0, 0.0));
+    painter.rect_filled(
+        Rect::from_center_size(at, rect.size()),
+        metrics::RADIUS,
+        p.canvas.gamma_multiply(0.8 * scene.fade),
+    );
+    painter.galley(rect.min + vec2(2.0, 0.0), galley, color);
+}

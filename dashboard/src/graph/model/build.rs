@@ -1,0 +1,326 @@
+//! GraphDef to [`Model`]. Linear in the file, except for sorting the metaedges.
+
+use super::{
+    Csr, Edge, ItemId, Kind, KindColumn, Model, Names, Role, Structure, Warning, edges, parse_input, shapes, structure,
+    tree::{self, LIBRARY, RawNode, TreeItem},
+};
+use formats::proto::{FunctionDef, GraphDef, NodeDef};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Longest part of a function's name that is kept in the paths of its nodes, so that a long name times many nodes
+/// does not take memory that the file's size does not justify.
+const FUNCTION_NAME_MAX: usize = 200;
+
+impl Model {
+    /// Builds the model of a graph. Whatever the file holds, this ends with a model; what could not be placed is in
+    /// [`Model::warnings`].
+    pub fn build(def: Arc<GraphDef>) -> Self {
+        let mut draft = Draft::default();
+        draft.read_graph(&def);
+        let roles = draft.roles();
+        let raw: Vec<RawNode> = draft.nodes.iter().zip(roles).map(|(node, role)| RawNode { role, ..*node }).collect();
+        let items = tree::build(&mut draft.text, &raw);
+        let mut model = draft.finish(def, &items);
+        model.count();
+        edges::connect(&mut model);
+        structure::find(&mut model);
+        model
+    }
+}
+
+/// The graph before it has its tree: nodes by place, edges by place.
+#[derive(Default)]
+struct Draft {
+    text: String,
+    nodes: Vec<RawNode>,
+    defs: Vec<(u32, u32)>,
+    devices_of: Vec<u32>,
+    ops: Names,
+    devices: Names,
+    edges: Vec<RawEdge>,
+    duplicates: Tally,
+    missing: Tally,
+}
+
+#[derive(Clone, Copy)]
+struct RawEdge {
+    src: u32,
+    dst: u32,
+    port: u32,
+    control: bool,
+    reference: bool,
+    size: u64,
+}
+
+/// Counts something and keeps the first example.
+#[derive(Default)]
+struct Tally {
+    count: u64,
+    example: String,
+}
+
+impl Tally {
+    fn add(&mut self, example: impl FnOnce() -> String) {
+        if self.count == 0 {
+            self.example = example().chars().take(160).collect();
+        }
+        self.count += 1;
+    }
+}
+
+impl Draft {
+    fn read_graph(&mut self, def: &GraphDef) {
+        let mut place: FxHashMap<&str, u32> = FxHashMap::default();
+        place.reserve(def.node.len());
+        for (idx, node) in def.node.iter().enumerate() {
+            let made = self.add(&node.name, "", &node.op, &node.device, (0, idx as u32));
+            if place.try_insert_first(&node.name, made).is_some() {
+                self.duplicates.add(|| node.name.clone());
+            }
+        }
+        self.read_inputs(&def.node, 0, &place, &def.node);
+        let functions = def.library.as_ref().map_or(&[][..], |library| &library.function);
+        for (idx, function) in functions.iter().enumerate() {
+            self.read_function(idx as u32, function);
+        }
+    }
+
+    fn read_function(&mut self, idx: u32, function: &FunctionDef) {
+        let Some(signature) = &function.signature else { return };
+        let name: String = signature.name.chars().filter(|&c| c != '/').take(FUNCTION_NAME_MAX).collect();
+        let prefix = format!("{LIBRARY}/{name}/");
+        let mut place: FxHashMap<&str, u32> = FxHashMap::default();
+        for arg in &signature.input_arg {
+            let made = self.add(&arg.name, &prefix, "_Arg", "", (idx + 1, u32::MAX));
+            place.insert(&arg.name, made);
+        }
+        let first = self.nodes.len() as u32;
+        for (at, node) in function.node_def.iter().enumerate() {
+            let made = self.add(&node.name, &prefix, &node.op, &node.device, (idx + 1, at as u32));
+            if place.try_insert_first(&node.name, made).is_some() {
+                self.duplicates.add(|| format!("{prefix}{}", node.name));
+            }
+        }
+        self.read_inputs(&function.node_def, first, &place, &function.node_def);
+        for (result, input) in &function.ret {
+            let dst = self.add(result, &prefix, "_Retval", "", (idx + 1, u32::MAX));
+            let input = parse_input(input);
+            if let Some(&src) = place.get(input.node) {
+                self.edges.push(RawEdge { src, dst, port: input.port, control: false, reference: false, size: 1 });
+            }
+        }
+    }
+
+    fn add(&mut self, name: &str, prefix: &str, op: &str, device: &str, def: (u32, u32)) -> u32 {
+        let start = self.text.len() as u32;
+        self.text.push_str(prefix);
+        self.text.push_str(name);
+        let op = self.ops.intern(op);
+        self.nodes.push(RawNode { start, end: self.text.len() as u32, op, role: Role::Shown });
+        self.defs.push(def);
+        self.devices_of.push(self.devices.intern(device));
+        self.nodes.len() as u32 - 1
+    }
+
+    /// Edges into `nodes`, the first of which has place `first`. `defs` are the producers' definitions.
+    fn read_inputs(&mut self, nodes: &[NodeDef], first: u32, place: &FxHashMap<&str, u32>, defs: &[NodeDef]) {
+        for (idx, node) in nodes.iter().enumerate() {
+            let dst = first + idx as u32;
+            for (at, input) in node.input.iter().enumerate() {
+                let parsed = parse_input(input);
+                let Some(&src) = place.get(parsed.node) else {
+                    self.missing.add(|| format!("{} of {}", input, node.name));
+                    continue;
+                };
+                let def = src.checked_sub(first).and_then(|idx| defs.get(idx as usize));
+                let size = match (parsed.control, def) {
+                    (true, _) => 0,
+                    (false, Some(def)) => shapes::output_size(def, parsed.port),
+                    (false, None) => 1,
+                };
+                let reference = at == 0 && !parsed.control && writes_its_first_input(&node.op);
+                let (port, control) = (parsed.port, parsed.control);
+                self.edges.push(RawEdge { src, dst, port, control, reference, size });
+            }
+        }
+    }
+
+    /// Constants that only feed nodes, and summary ops that record something, become annotations.
+    fn roles(&self) -> Vec<Role> {
+        let ops: Vec<bool> = self.ops.list.iter().map(|op| is_summary(op)).collect();
+        let constant = self.ops.idx.get("Const").copied();
+        let (mut fed, mut controls, mut records) = (vec![], vec![], vec![]);
+        fed.resize(self.nodes.len(), false);
+        controls.resize(self.nodes.len(), false);
+        records.resize(self.nodes.len(), false);
+        for edge in &self.edges {
+            let (src, dst) = (edge.src as usize, edge.dst as usize);
+            let source_op = self.nodes[src].op;
+            if edge.control {
+                controls[src] = true
+            } else {
+                fed[src] = true
+            }
+            records[dst] |= !edge.control && Some(source_op) != constant && !ops[source_op as usize];
+        }
+        let role = |(idx, node): (usize, &RawNode)| {
+            if Some(node.op) == constant && fed[idx] && !controls[idx] {
+                Role::Constant
+            } else if ops[node.op as usize] && records[idx] {
+                Role::Summary
+            } else {
+                Role::Shown
+            }
+        };
+        self.nodes.iter().enumerate().map(role).collect()
+    }
+
+    fn finish(self, def: Arc<GraphDef>, items: &[TreeItem]) -> Model {
+        let mut item_of = vec![ItemId::ROOT; self.nodes.len()];
+        for (idx, item) in items.iter().enumerate() {
+            if item.node != u32::MAX {
+                item_of[item.node as usize] = ItemId(idx as u32);
+            }
+        }
+        let op_column = |item: &TreeItem| self.nodes.get(item.node as usize).map_or(u32::MAX, |node| node.op);
+        let device_column = |item: &TreeItem| self.devices_of.get(item.node as usize).copied().unwrap_or(u32::MAX);
+        let edge = |e: &RawEdge| Edge {
+            src: item_of[e.src as usize],
+            dst: item_of[e.dst as usize],
+            port: e.port,
+            control: e.control,
+            reference: e.reference,
+            size: e.size,
+        };
+        let mut model = Model {
+            name: items.iter().map(|i| i.name).collect(),
+            kind: items.iter().map(|i| KindColumn { kind: i.kind, role: i.role }).collect(),
+            parent: items.iter().map(|i| i.parent).collect(),
+            end: items.iter().map(|i| i.end).collect(),
+            depth: items.iter().map(|i| i.depth).collect(),
+            def_idx: items.iter().map(|i| i.node).collect(),
+            op: items.iter().map(op_column).collect(),
+            device: items.iter().map(device_column).collect(),
+            edges: self.edges.iter().map(edge).collect(),
+            structure: vec![Structure::default(); items.len()],
+            warnings: warnings(self.missing, self.duplicates),
+            text: self.text,
+            defs: self.defs,
+            ops: self.ops,
+            devices: self.devices,
+            def,
+            ..Model::default()
+        };
+        model.index_names();
+        model
+    }
+}
+
+trait InsertFirst<K, V> {
+    /// Inserts unless the key is taken; the value that was refused.
+    fn try_insert_first(&mut self, key: K, value: V) -> Option<V>;
+}
+
+impl<'k> InsertFirst<&'k String, u32> for FxHashMap<&'k str, u32> {
+    fn try_insert_first(&mut self, key: &'k String, value: u32) -> Option<u32> {
+        match self.entry(key.as_str()) {
+            std::collections::hash_map::Entry::Occupied(_) => Some(value),
+            std::collections::hash_map::Entry::Vacant(slot) => {
+                slot.insert(value);
+                None
+            }
+        }
+    }
+}
+
+impl Model {
+    fn index_names(&mut self) {
+        self.by_name.reserve(self.kind.len());
+        // Nodes win over scopes of the same name; the first of equal names wins.
+        for ops in [true, false] {
+            for idx in 0..self.kind.len() as u32 {
+                let item = ItemId(idx);
+                if self.is_op(item) == ops && item != ItemId::ROOT && self.name(item).len() < 4096 {
+                    let name: Box<str> = self.name(item).into();
+                    self.by_name.entry(name).or_insert(item);
+                }
+            }
+        }
+    }
+
+    /// Children, node counts and the histograms of ops and devices.
+    fn count(&mut self) {
+        let n = self.kind.len();
+        let mut pairs = Vec::with_capacity(n);
+        let mut n_nodes = vec![0_u32; n];
+        for idx in (1..n).rev() {
+            n_nodes[idx] += u32::from(self.kind[idx].kind == Kind::Op);
+            n_nodes[self.parent[idx].idx()] += n_nodes[idx];
+        }
+        for idx in 1..n {
+            if self.kind[idx].role == Role::Shown {
+                pairs.push((self.parent[idx].0, ItemId(idx as u32)));
+            }
+        }
+        self.children = Csr::from_pairs(n, &pairs);
+        self.n_nodes = n_nodes;
+        self.op_counts = self.histogram(&self.op, self.ops.list.len());
+        self.device_counts = self.histogram(&self.device, self.devices.list.len());
+    }
+
+    /// Counts of a column's values below each scope. The work is the sum of the nodes' depths, which is less than the
+    /// length of their names.
+    fn histogram(&self, column: &[u32], n_values: usize) -> Csr<(u32, u32)> {
+        let mut rows = Csr::with_capacity(column.len(), column.len());
+        let (mut counts, mut seen) = (vec![0_u32; n_values], Vec::new());
+        for idx in 0..column.len() {
+            if self.kind[idx].kind != Kind::Op {
+                for &value in &column[idx..self.end[idx].idx()] {
+                    let Some(count) = counts.get_mut(value as usize) else { continue };
+                    if *count == 0 {
+                        seen.push(value);
+                    }
+                    *count += 1;
+                }
+            }
+            seen.sort_unstable_by_key(|&value| (std::cmp::Reverse(counts[value as usize]), value));
+            rows.push_row(seen.drain(..).map(|value| (value, std::mem::take(&mut counts[value as usize]))));
+        }
+        rows
+    }
+}
+
+fn warnings(missing: Tally, duplicates: Tally) -> Vec<Warning> {
+    let mut list = Vec::new();
+    if missing.count > 0 {
+        list.push(Warning {
+            count: missing.count,
+            text: format!("inputs name nodes that do not exist: {}", missing.example),
+        });
+    }
+    if duplicates.count > 0 {
+        list.push(Warning { count: duplicates.count, text: format!("nodes share a name: {}", duplicates.example) });
+    }
+    list
+}
+
+fn is_summary(op: &str) -> bool {
+    op.strip_suffix("Summary").is_some_and(|kind| !kind.is_empty() && kind.bytes().all(|b| b.is_ascii_alphabetic()))
+}
+
+/// Ops whose input 0 is the variable they write (TensorBoard's reference edges).
+fn writes_its_first_input(op: &str) -> bool {
+    matches!(
+        op,
+        "Assign"
+            | "AssignAdd"
+            | "AssignSub"
+            | "CountUpTo"
+            | "AssignVariableOp"
+            | "AssignAddVariableOp"
+            | "AssignSubVariableOp"
+    ) || op.strip_prefix("Scatter").is_some_and(|rest| {
+        matches!(rest, "Add" | "Sub" | "Update" | "Div" | "Mul" | "Max" | "Min" | "NdUpdate" | "NdAdd" | "NdSub")
+    })
+}

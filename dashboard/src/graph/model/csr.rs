@@ -1,0 +1,72 @@
+//! Lists of lists in two vectors.
+
+/// For each of `n` rows a slice of values: compressed sparse rows.
+#[derive(Clone, Debug)]
+pub struct Csr<T> {
+    start: Vec<u32>,
+    values: Vec<T>,
+}
+
+impl<T> Default for Csr<T> {
+    fn default() -> Self {
+        Self { start: vec![0], values: Vec::new() }
+    }
+}
+
+impl<T> Csr<T> {
+    /// An empty list of rows; fill it with [`Csr::push_row`].
+    pub fn with_capacity(n_rows: usize, n_values: usize) -> Self {
+        let mut start = Vec::with_capacity(n_rows + 1);
+        start.push(0);
+        Self { start, values: Vec::with_capacity(n_values) }
+    }
+
+    /// Adds the next row.
+    pub fn push_row(&mut self, values: impl IntoIterator<Item = T>) {
+        self.values.extend(values);
+        self.start.push(self.values.len() as u32);
+    }
+
+    /// The values of row `row`; empty beyond the last row.
+    pub fn of(&self, row: usize) -> &[T] {
+        match (self.start.get(row), self.start.get(row + 1)) {
+            (Some(&a), Some(&b)) => &self.values[a as usize..b as usize],
+            _ => &[],
+        }
+    }
+
+    /// The values of rows `from..to`, which lie one after another.
+    pub fn range(&self, from: usize, to: usize) -> &[T] {
+        match (self.start.get(from), self.start.get(to)) {
+            (Some(&a), Some(&b)) if a <= b => &self.values[a as usize..b as usize],
+            _ => &[],
+        }
+    }
+
+    /// All values.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+}
+
+impl<T: Copy> Csr<T> {
+    /// Distributes (row, value) pairs to rows, keeping their order within a row. Counting sort, O(rows + pairs).
+    pub fn from_pairs(n_rows: usize, pairs: &[(u32, T)]) -> Self {
+        let mut start = vec![0_u32; n_rows + 1];
+        for &(row, _) in pairs {
+            start[row as usize + 1] += 1;
+        }
+        for row in 0..n_rows {
+            start[row + 1] += start[row];
+        }
+        let Some(&(_, first)) = pairs.first() else { return Self { start, values: Vec::new() } };
+        let mut next = start.clone();
+        let mut values = vec![first; pairs.len()];
+        for &(row, value) in pairs {
+            let slot = &mut next[row as usize];
+            values[*slot as usize] = value;
+            *slot += 1;
+        }
+        Self { start, values }
+    }
+}

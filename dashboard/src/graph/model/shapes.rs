@@ -1,0 +1,64 @@
+//! Shapes of tensors, from what the file says: `_output_shapes`, or the attributes of ops that state their own shape.
+
+use formats::proto::{AttrValue, NodeDef, TensorShapeProto, attr_value::Value};
+
+/// Dimensions of a tensor; -1 where unknown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape(pub Vec<i64>);
+
+impl Shape {
+    /// Elements, unknown dimensions counted as 1, saturating.
+    pub fn n_elements(&self) -> u64 {
+        n_elements(self.0.iter().copied())
+    }
+}
+
+impl std::fmt::Display for Shape {
+    /// `128×512`, `?×64`, `scalar`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("scalar");
+        }
+        for (idx, &dim) in self.0.iter().enumerate() {
+            if idx > 0 {
+                f.write_str("×")?;
+            }
+            if dim < 0 { f.write_str("?")? } else { write!(f, "{dim}")? }
+        }
+        Ok(())
+    }
+}
+
+/// The shape of output `port`, where the file tells it.
+pub fn output_shape(node: &NodeDef, port: u32) -> Option<Shape> {
+    find(node, port).map(|shape| Shape(shape.dim.iter().map(|d| d.size).collect()))
+}
+
+/// Elements of output `port`; 1 where the shape is unknown.
+pub(super) fn output_size(node: &NodeDef, port: u32) -> u64 {
+    find(node, port).map_or(1, |shape| n_elements(shape.dim.iter().map(|d| d.size)))
+}
+
+fn find(node: &NodeDef, port: u32) -> Option<&TensorShapeProto> {
+    let known = |shape: &&TensorShapeProto| !shape.unknown_rank;
+    let attr = |name: &str| node.attr.get(name).and_then(|attr: &AttrValue| attr.value.as_ref());
+    for name in ["_output_shapes", "output_shapes"] {
+        if let Some(Value::List(list)) = attr(name) {
+            return list.shape.get(port as usize).filter(known);
+        }
+    }
+    if port != 0 {
+        return None;
+    }
+    match (node.op.as_str(), attr("shape"), attr("value")) {
+        ("Const" | "HostConst", _, Some(Value::Tensor(tensor))) => tensor.tensor_shape.as_ref().filter(known),
+        ("Placeholder" | "PlaceholderWithDefault" | "Variable" | "VariableV2", Some(Value::Shape(shape)), _) => {
+            Some(shape).filter(known)
+        }
+        _ => None,
+    }
+}
+
+fn n_elements(dims: impl Iterator<Item = i64>) -> u64 {
+    dims.fold(1, |n, dim| n.saturating_mul(u64::try_from(dim).unwrap_or(1)))
+}

@@ -1,0 +1,106 @@
+//! Search over names and ops, by regular expression or part of the name, without a limit on hits.
+
+use super::model::{ItemId, Model};
+use crate::{
+    filter::Filter,
+    theme::{metrics, palette},
+};
+use egui::{RichText, ScrollArea, TextEdit, Ui};
+use std::sync::Arc;
+
+/// The search box and its hits.
+#[derive(Default)]
+pub(super) struct Search {
+    filter: Filter,
+    typed: String,
+    hits: Vec<ItemId>,
+    /// The hit that Enter goes to.
+    at: usize,
+    model: Option<Arc<Model>>,
+    wants_focus: bool,
+    /// Whether the list of hits is shown.
+    pub is_open: bool,
+}
+
+impl Search {
+    /// Puts the keyboard into the search box.
+    pub fn focus(&mut self) {
+        self.wants_focus = true;
+        self.is_open = true;
+    }
+
+    /// Shows the box; returns the hit that was chosen.
+    pub fn field(&mut self, ui: &mut Ui, model: &Arc<Model>) -> Option<ItemId> {
+        let edit = TextEdit::singleline(&mut self.typed).hint_text("Search names and ops  ( / )").desired_width(200.0);
+        let response = ui.add(edit);
+        if std::mem::take(&mut self.wants_focus) {
+            response.request_focus();
+        }
+        if response.gained_focus() {
+            self.is_open = true;
+        }
+        self.update(model);
+        let enter = response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter));
+        if ui.input(|i| i.key_pressed(egui::Key::Escape)) {
+            self.is_open = false;
+        }
+        if let Some(error) = self.filter.error() {
+            ui.colored_label(palette(ui).warning, format!("taken literally: {error}"));
+        } else if !self.typed.is_empty() {
+            ui.label(RichText::new(crate::format::counted(self.hits.len() as u64, "hit")).color(palette(ui).text_weak));
+        }
+        if enter && !self.hits.is_empty() {
+            let hit = self.hits[self.at % self.hits.len()];
+            self.at = (self.at + 1) % self.hits.len();
+            self.wants_focus = true;
+            return Some(hit);
+        }
+        None
+    }
+
+    fn update(&mut self, model: &Arc<Model>) {
+        let same_model = self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, model));
+        if same_model && self.filter.text() == self.typed {
+            return;
+        }
+        self.filter.set(&self.typed);
+        self.model = Some(Arc::clone(model));
+        self.at = 0;
+        self.hits.clear();
+        if !self.typed.is_empty() {
+            let matches = |&i: &ItemId| self.filter.matches(model.name(i)) || self.filter.matches(model.op(i));
+            self.hits.extend(model.items().skip(1).filter(matches));
+        }
+    }
+
+    /// The hits, shown row by row as far as they are in view. Returns the one that was clicked.
+    pub fn list(&mut self, ui: &mut Ui, model: &Model) -> Option<ItemId> {
+        let mut chosen = None;
+        let weak = palette(ui).text_weak;
+        ScrollArea::vertical().auto_shrink([false, true]).max_height(320.0).show_rows(
+            ui,
+            metrics::ROW_H,
+            self.hits.len(),
+            |ui, rows| {
+                for &hit in &self.hits[rows] {
+                    ui.horizontal(|ui| {
+                        if ui.selectable_label(false, model.name(hit)).clicked() {
+                            chosen = Some(hit);
+                        }
+                        let what = match model.is_op(hit) {
+                            true => model.op(hit).to_owned(),
+                            false => crate::format::counted(u64::from(model.n_nodes(hit)), "node"),
+                        };
+                        ui.label(RichText::new(what).color(weak).small());
+                    });
+                }
+            },
+        );
+        chosen
+    }
+
+    /// Whether there is anything to list.
+    pub fn has_hits(&self) -> bool {
+        self.is_open && !self.hits.is_empty()
+    }
+}

@@ -1,0 +1,292 @@
+//! What the panel shows, and the commands that change it.
+
+use super::{
+    camera::Camera,
+    colour::ColourBy,
+    layout::{CHILDREN_MAX, Expansion, Picture},
+    model::{ItemId, Kind, Model},
+    search::Search,
+    times::Times,
+    trace,
+    transition::{Flight, Transition},
+    worker::{Done, Worker},
+};
+use crate::{Data, Selection, ViewKind};
+use egui::{Context, Pos2, Rect};
+use formats::proto::GraphDef;
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
+
+/// Boxes that one "open level" adds at most.
+const OPEN_LEVEL_MAX: usize = 20_000;
+
+/// The Graph panel's state.
+#[derive(Default)]
+pub struct GraphView {
+    pub(super) graph_idx: usize,
+    pub(super) colour_by: ColourBy,
+    pub(super) selected: Option<ItemId>,
+    pub(super) hovered: Option<ItemId>,
+    pub(super) traced: Option<FxHashSet<ItemId>>,
+    pub(super) search: Search,
+    pub(super) times: Times,
+    pub(super) camera: Camera,
+    /// Show everything as soon as the size of the view is known.
+    pub(super) fit: bool,
+    /// Bring this into view as soon as it is drawn.
+    pub(super) center_on: Option<ItemId>,
+    pub(super) flight: Option<Flight>,
+    pub(super) transition: Option<Transition>,
+    pub(super) model: Option<Arc<Model>>,
+    pub(super) picture: Arc<Picture>,
+    /// The box that was clicked and where it was on the screen: the next picture keeps it there.
+    anchor: Option<(ItemId, Pos2)>,
+    /// The rect of the view in the last frame.
+    pub(super) view: Option<Rect>,
+    expansion: Expansion,
+    def: Option<Arc<GraphDef>>,
+    worker: Option<Worker>,
+    seen_node: u64,
+    seen_selection: Option<ItemId>,
+    wanted: Option<Arc<str>>,
+}
+
+impl GraphView {
+    /// Whether a model or a picture is being made.
+    pub fn is_busy(&self) -> bool {
+        self.worker.as_ref().is_some_and(Worker::is_busy)
+    }
+
+    /// Chooses what the colours say.
+    pub fn colour(&mut self, by: ColourBy) {
+        self.colour_by = by;
+    }
+
+    /// Takes in new data, finished work and what other views picked.
+    pub(super) fn update(&mut self, ctx: &Context, data: &Data, selection: &mut Selection) {
+        let now = ctx.input(|i| i.time);
+        self.graph_idx = self.graph_idx.min(data.graphs.len().saturating_sub(1));
+        if let Some(graph) = data.graphs.get(self.graph_idx)
+            && !self.def.as_ref().is_some_and(|def| Arc::ptr_eq(def, &graph.def))
+        {
+            self.def = Some(Arc::clone(&graph.def));
+            let worker = self.worker.take().or_else(|| Worker::start(ctx.clone()));
+            self.worker = worker;
+            if let Some(worker) = &mut self.worker {
+                worker.build(Arc::clone(&graph.def));
+            }
+        }
+        for done in self.worker.as_mut().map(Worker::take).unwrap_or_default() {
+            match done {
+                Done::Model(model) => self.take_model(model),
+                Done::Picture(model, picture) => {
+                    if self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, &model)) {
+                        self.take_picture(picture, now);
+                    }
+                }
+            }
+        }
+        if let Some(name) = selection.node.news(ViewKind::Graph, &mut self.seen_node) {
+            self.wanted = Some(Arc::clone(name));
+        }
+        let Some(model) = self.model.clone() else { return };
+        if let Some(item) = self.wanted.take().and_then(|name| model.find(&name)) {
+            self.reveal(&model, item);
+            self.seen_selection = self.selected;
+        }
+        let range = selection.time.get().map(|range| (range.trace_idx, range.ns.clone()));
+        self.times.update(&model, data, range, now);
+    }
+
+    /// A new model takes over what was open and selected, by name.
+    fn take_model(&mut self, model: Arc<Model>) {
+        let old = self.model.replace(Arc::clone(&model));
+        let carry = |item: ItemId| old.as_ref().and_then(|old| model.find(old.name(item)));
+        let mut open: FxHashSet<ItemId> = self.expansion.open.iter().filter_map(|&i| carry(i)).collect();
+        let unlimited = self.expansion.unlimited.iter().filter_map(|&i| carry(i)).collect();
+        self.selected = self.selected.and_then(carry);
+        self.seen_selection = self.selected;
+        self.traced = None;
+        self.anchor = None;
+        if old.is_none() {
+            open = first_open(&model);
+            self.fit = true;
+        }
+        self.expansion = Expansion { open, unlimited };
+        self.transition = None;
+        self.redraw(&model);
+    }
+
+    fn take_picture(&mut self, picture: Arc<Picture>, now: f64) {
+        let old = std::mem::replace(&mut self.picture, picture);
+        let mut shift = [0.0; 2];
+        if let Some((item, at)) = self.anchor.take()
+            && let (Some(new), Some(view)) = (self.picture.find(item), self.view)
+        {
+            let top = |b: &super::layout::PicBox| [b.center()[0], b.rect[1]];
+            if let Some(old) = old.find(item) {
+                shift = [top(new)[0] - top(old)[0], top(new)[1] - top(old)[1]];
+            }
+            self.camera.put(view, top(new), at);
+            self.flight = None;
+            if new.open {
+                self.fly_to_show(view, new.rect, now);
+            }
+        }
+        if !old.boxes.is_empty() && old.boxes.len() + self.picture.boxes.len() < 4_000 {
+            self.transition = Some(Transition::new(old, shift, now));
+        }
+    }
+
+    /// Moves the camera so far as is needed to see all of `rect`; never closer.
+    fn fly_to_show(&mut self, view: Rect, rect: [f32; 4], now: f64) {
+        if view.contains_rect(self.camera.rect_to_screen(view, rect)) {
+            return;
+        }
+        let mut to = self.camera;
+        to.fit(view, rect);
+        if to.zoom > self.camera.zoom {
+            to.zoom = self.camera.zoom;
+        }
+        self.flight = Some(Flight { from: self.camera, to, start: now });
+    }
+
+    /// Moves the camera to where `item` is legible in the middle.
+    pub(super) fn fly_to(&mut self, view: Rect, rect: [f32; 4], now: f64) {
+        let mut to = self.camera;
+        to.fit(view, rect);
+        to.zoom = to.zoom.min(self.camera.zoom.max(1.0));
+        self.flight = Some(Flight { from: self.camera, to, start: now });
+    }
+
+    fn redraw(&mut self, model: &Arc<Model>) {
+        if let Some(worker) = &mut self.worker {
+            worker.draw(Arc::clone(model), self.expansion.clone());
+        }
+    }
+
+    /// Selects an item or nothing.
+    pub(super) fn select(&mut self, item: Option<ItemId>) {
+        if self.selected != item {
+            self.traced = None;
+        }
+        self.selected = item;
+    }
+
+    /// Tells the other views what is selected, if that changed here.
+    pub(super) fn share_selection(&mut self, model: &Model, selection: &mut Selection) {
+        if self.selected != self.seen_selection {
+            self.seen_selection = self.selected;
+            let named = self.selected.filter(|&i| !matches!(model.kind(i), Kind::Series | Kind::Library));
+            selection.node.set(ViewKind::Graph, named.map(|i| model.name(i).into()));
+        }
+    }
+
+    /// Opens or closes a scope; its box stays where it is on the screen.
+    pub(super) fn toggle(&mut self, model: &Arc<Model>, item: ItemId) {
+        if !model.is_expandable(item) {
+            return;
+        }
+        if !self.expansion.open.remove(&item) {
+            self.expansion.open.insert(item);
+        }
+        if let (Some(b), Some(view)) = (self.picture.find(item), self.view) {
+            self.anchor = Some((item, self.camera.to_screen(view, [b.center()[0], b.rect[1]])));
+        }
+        self.redraw(model);
+    }
+
+    /// Opens everything around an item, selects it and brings it into view.
+    pub(super) fn reveal(&mut self, model: &Arc<Model>, item: ItemId) {
+        let host = model.host(item);
+        let (mut scope, mut changed) = (model.parent(host), false);
+        loop {
+            changed |= scope != ItemId::ROOT && self.expansion.open.insert(scope);
+            if model.children(scope).len() > CHILDREN_MAX && self.picture.find(host).is_none() {
+                changed |= self.expansion.unlimited.insert(scope);
+            }
+            if scope == ItemId::ROOT {
+                break;
+            }
+            scope = model.parent(scope);
+        }
+        self.select(Some(item));
+        self.center_on = Some(item);
+        if changed {
+            self.redraw(model);
+        }
+    }
+
+    /// Opens every closed scope in view of the selected scope, or of the whole graph, one level.
+    pub(super) fn open_level(&mut self, model: &Arc<Model>) {
+        let within = self.selected.filter(|&i| !model.is_op(i)).unwrap_or(ItemId::ROOT);
+        let closed: Vec<ItemId> = self
+            .picture
+            .boxes
+            .iter()
+            .filter(|b| !b.open && model.is_expandable(b.item) && model.is_below(b.item, within))
+            .map(|b| b.item)
+            .collect();
+        let mut left = OPEN_LEVEL_MAX;
+        for item in closed {
+            let n = model.children(item).len().min(CHILDREN_MAX);
+            if n <= left {
+                left -= n;
+                self.expansion.open.insert(item);
+            }
+        }
+        self.fit = within == ItemId::ROOT;
+        self.redraw(model);
+    }
+
+    /// Closes the selected scope or the one around the selected node; without a selection, all.
+    pub(super) fn close(&mut self, model: &Arc<Model>) {
+        let scope = self.selected.map(|i| if self.expansion.open.contains(&i) { i } else { model.parent(i) });
+        match scope {
+            Some(scope) if scope != ItemId::ROOT => {
+                self.select(Some(scope));
+                if self.expansion.open.contains(&scope) {
+                    self.toggle(model, scope);
+                }
+            }
+            _ => self.close_all(model),
+        }
+    }
+
+    /// Closes every scope.
+    pub(super) fn close_all(&mut self, model: &Arc<Model>) {
+        self.expansion.open.clear();
+        self.fit = true;
+        self.redraw(model);
+    }
+
+    /// Draws all children of the selected scope or of the root.
+    pub(super) fn show_all_children(&mut self, model: &Arc<Model>) {
+        let scope = self.selected.map_or(ItemId::ROOT, |i| if model.is_op(i) { model.parent(i) } else { i });
+        if self.expansion.unlimited.insert(scope) {
+            self.redraw(model);
+        }
+    }
+
+    /// Marks everything the selection depends on, or nothing.
+    pub(super) fn toggle_trace(&mut self, model: &Model) {
+        self.traced = match (self.traced.take(), self.selected) {
+            (None, Some(item)) => Some(trace::upstream(model, item)),
+            _ => None,
+        };
+    }
+}
+
+/// What is open at first: nothing, or a lone scope that holds everything.
+fn first_open(model: &Model) -> FxHashSet<ItemId> {
+    let mut open = FxHashSet::default();
+    let mut scope = ItemId::ROOT;
+    while let [only] = model.children(scope) {
+        if !model.is_expandable(*only) || open.len() > 64 {
+            break;
+        }
+        open.insert(*only);
+        scope = *only;
+    }
+    open
+}

@@ -1,0 +1,129 @@
+//! The panel driven through the accessibility tree, without a window.
+
+use super::{model::tests::graph, *};
+use egui::{Key, Role};
+use egui_kittest::{Harness, kittest::Queryable};
+use std::time::Duration;
+
+struct Panel {
+    view: GraphView,
+    data: Data,
+    selection: Selection,
+}
+
+fn panel(text: &str) -> Harness<'static, Panel> {
+    let def = Arc::unwrap_or_clone(graph(text));
+    let panel = Panel {
+        view: GraphView::default(),
+        data: Data::default().with_graph("test", def),
+        selection: Selection::default(),
+    };
+    let show = |ui: &mut Ui, panel: &mut Panel| panel.view.ui(ui, &panel.data, &mut panel.selection);
+    let mut harness = Harness::builder().with_size([1100.0, 800.0]).build_ui_state(show, panel);
+    crate::theme::install(&harness.ctx);
+    settle(&mut harness);
+    harness
+}
+
+/// Runs frames until the worker has answered and nothing moves.
+fn settle(harness: &mut Harness<'_, Panel>) {
+    for _ in 0..400 {
+        harness.run_steps(2);
+        if !harness.state().view.is_busy() {
+            harness.run_steps(20);
+            if !harness.state().view.is_busy() {
+                return;
+            }
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("the worker did not answer");
+}
+
+const TEXT: &str = "x = Placeholder()
+    layer1/w = VariableV2()
+    layer1/mul = MatMul(x, layer1/w)
+    layer1/act/relu = Relu(layer1/mul)
+    layer2/mul = MatMul(layer1/act/relu)
+    loss = Mean(layer2/mul)";
+
+fn has(harness: &Harness<'_, Panel>, label: &str) -> bool {
+    harness.query_by_label(label).is_some()
+}
+
+#[test]
+fn a_click_on_the_button_opens_and_closes_a_scope() {
+    let mut harness = panel(TEXT);
+    assert!(has(&harness, "scope layer1, 3 nodes, collapsed"));
+    assert!(!has(&harness, "node layer1/mul, MatMul"));
+    harness.get_by_role_and_label(Role::Button, "Open layer1").click();
+    settle(&mut harness);
+    assert!(has(&harness, "scope layer1, 3 nodes, expanded"));
+    assert!(has(&harness, "node layer1/mul, MatMul"));
+    harness.get_by_role_and_label(Role::Button, "Close layer1").click();
+    settle(&mut harness);
+    assert!(!has(&harness, "node layer1/mul, MatMul"));
+}
+
+#[test]
+fn the_keyboard_opens_levels_and_closes_all() {
+    let mut harness = panel(TEXT);
+    harness.key_press(Key::E);
+    settle(&mut harness);
+    assert!(has(&harness, "node layer2/mul, MatMul") && has(&harness, "scope layer1/act, 1 node, collapsed"));
+    harness.key_press(Key::E);
+    settle(&mut harness);
+    assert!(has(&harness, "node layer1/act/relu, Relu"));
+    harness.key_press(Key::C);
+    settle(&mut harness);
+    assert!(has(&harness, "scope layer1, 3 nodes, collapsed") && !has(&harness, "node layer2/mul, MatMul"));
+}
+
+#[test]
+fn a_click_selects_and_enter_opens() {
+    let mut harness = panel(TEXT);
+    harness.get_by_label("scope layer1, 3 nodes, collapsed").click();
+    settle(&mut harness);
+    assert_eq!(harness.state().selection.node.get().map(|n| &**n), Some("layer1"));
+    assert!(harness.query_by_label("Ops (3)").is_some(), "details tell the ops");
+    harness.key_press(Key::Enter);
+    settle(&mut harness);
+    assert!(has(&harness, "node layer1/w, VariableV2"));
+}
+
+#[test]
+fn search_reveals_what_is_hidden() {
+    let mut harness = panel(TEXT);
+    harness.key_press(Key::Slash);
+    harness.run_steps(3);
+    let field = harness.get_by_role(Role::TextInput);
+    field.type_text("relu");
+    harness.run_steps(3);
+    assert!(has(&harness, "1 hit"));
+    harness.get_by_role_and_label(Role::Button, "layer1/act/relu").click();
+    settle(&mut harness);
+    assert!(has(&harness, "node layer1/act/relu, Relu"));
+    assert_eq!(harness.state().selection.node.get().map(|n| &**n), Some("layer1/act/relu"));
+}
+
+#[test]
+fn a_node_picked_elsewhere_is_revealed() {
+    let mut harness = panel(TEXT);
+    harness.state_mut().selection.node.set(ViewKind::Timeline, Some("layer1/mul".into()));
+    settle(&mut harness);
+    assert!(has(&harness, "node layer1/mul, MatMul"));
+    let selected =
+        harness.state().view.selected.map(|i| harness.state().view.model.as_ref().unwrap().name(i).to_owned());
+    assert_eq!(selected.as_deref(), Some("layer1/mul"));
+}
+
+#[test]
+fn every_colour_and_an_empty_graph_are_painted() {
+    for text in [TEXT, ""] {
+        let mut harness = panel(text);
+        for by in ColourBy::ALL {
+            harness.state_mut().view.colour(by);
+            settle(&mut harness);
+        }
+    }
+}
