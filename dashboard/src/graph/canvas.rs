@@ -33,7 +33,10 @@ pub(super) fn show(graph: &mut GraphView, ui: &mut Ui, model: &Arc<Model>) {
     let view = ui.available_rect_before_wrap();
     let canvas = ui.allocate_rect(view, Sense::click_and_drag());
     let now = ui.input(|i| i.time);
-    graph.view = Some(view);
+    // What is on the screen stays there when the details open or close beside it: a double click hits one box twice.
+    if let Some(before) = graph.view.replace(view) {
+        graph.camera.center += (view.center() - before.center()) / graph.camera.zoom;
+    }
     let picture = Arc::clone(&graph.picture);
     describe(&canvas, || format!("Graph: {} boxes shown, {} edges", picture.boxes.len(), picture.edges.len()));
     move_camera(graph, ui, &canvas, model, now);

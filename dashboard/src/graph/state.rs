@@ -78,7 +78,7 @@ impl GraphView {
         }
         for done in self.worker.as_mut().map(Worker::take).unwrap_or_default() {
             match done {
-                Done::Model(model) => self.take_model(model),
+                Done::Model(model) => self.take_model(&model),
                 Done::Picture(model, picture) => {
                     if self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, &model)) {
                         self.take_picture(picture, now);
@@ -95,12 +95,12 @@ impl GraphView {
             self.seen_selection = self.selected;
         }
         let range = selection.time.get().map(|range| (range.trace_idx, range.ns.clone()));
-        self.times.update(&model, data, range, now);
+        self.times.update(&model, data, range.as_ref(), now);
     }
 
     /// A new model takes over what was open and selected, by name.
-    fn take_model(&mut self, model: Arc<Model>) {
-        let old = self.model.replace(Arc::clone(&model));
+    fn take_model(&mut self, model: &Arc<Model>) {
+        let old = self.model.replace(Arc::clone(model));
         let carry = |item: ItemId| old.as_ref().and_then(|old| model.find(old.name(item)));
         let mut open: FxHashSet<ItemId> = self.expansion.open.iter().filter_map(|&i| carry(i)).collect();
         let unlimited = self.expansion.unlimited.iter().filter_map(|&i| carry(i)).collect();
@@ -109,12 +109,12 @@ impl GraphView {
         self.traced = None;
         self.anchor = None;
         if old.is_none() {
-            open = first_open(&model);
+            open = first_open(model);
             self.fit = true;
         }
         self.expansion = Expansion { open, unlimited };
         self.transition = None;
-        self.redraw(&model);
+        self.redraw(model);
     }
 
     fn take_picture(&mut self, picture: Arc<Picture>, now: f64) {

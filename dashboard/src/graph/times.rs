@@ -26,19 +26,19 @@ pub(super) struct Times {
 
 impl Times {
     /// Takes in what is new. `range` limits the time to look at, in trace `range.0`.
-    pub fn update(&mut self, model: &Arc<Model>, data: &Data, range: Option<(usize, Range<i64>)>, now: f64) {
+    pub fn update(&mut self, model: &Arc<Model>, data: &Data, range: Option<&(usize, Range<i64>)>, now: f64) {
         let seen: Vec<u64> = data.traces.iter().map(|trace| trace.store.version()).collect();
         let same_model = self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, model));
-        let same_range = self.range == range.as_ref().map(|r| r.1.clone());
+        let same_range = self.range.as_ref() == range.map(|r| &r.1);
         if same_model && same_range && (seen == self.seen || now < self.next) {
             return;
         }
         (self.seen, self.next) = (seen, now + EVERY);
-        (self.range, self.model) = (range.as_ref().map(|r| r.1.clone()), Some(Arc::clone(model)));
+        (self.range, self.model) = (range.map(|r| r.1.clone()), Some(Arc::clone(model)));
         self.of.clear();
         self.of.resize(model.n_items(), Time::default());
         for (idx, trace) in data.traces.iter().enumerate() {
-            let span = match &range {
+            let span = match range {
                 Some((of, _)) if *of != idx => continue,
                 Some((_, span)) => span.clone(),
                 None => trace.store.range(),

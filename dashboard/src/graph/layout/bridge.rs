@@ -21,6 +21,9 @@ pub(super) struct Bridges {
     pub notes: Vec<(ItemId, Note)>,
 }
 
+/// All edges between an outside item and a child.
+type Crossing = (ItemId, ItemId, MetaEdge);
+
 /// Edges that come into `scope`.
 pub(super) fn inwards(model: &Model, scope: ItemId) -> Bridges {
     let outside = |e: &&Edge| !model.is_below(e.src, scope);
@@ -46,7 +49,7 @@ fn collect<'m>(
         })
         .collect();
     found.sort_by_key(|&(far, near, _)| (far, near));
-    let mut merged: Vec<(ItemId, ItemId, MetaEdge)> = Vec::new();
+    let mut merged: Vec<Crossing> = Vec::new();
     for (far, near, edge) in found {
         match merged.last_mut() {
             Some((f, n, sum)) if (*f, *n) == (far, near) => sum.add(&edge),
@@ -56,9 +59,9 @@ fn collect<'m>(
     choose(&merged)
 }
 
-fn choose(merged: &[(ItemId, ItemId, MetaEdge)]) -> Bridges {
+fn choose(merged: &[Crossing]) -> Bridges {
     let mut bridges = Bridges::default();
-    let mut groups: Vec<(&[(ItemId, ItemId, MetaEdge)], u64)> = merged
+    let mut groups: Vec<(&[Crossing], u64)> = merged
         .chunk_by(|a, b| a.0 == b.0)
         .map(|group| (group, group.iter().map(|g| g.2.size).fold(0, u64::saturating_add)))
         .collect();

@@ -158,9 +158,9 @@ impl Draft {
             let (src, dst) = (edge.src as usize, edge.dst as usize);
             let source_op = self.nodes[src].op;
             if edge.control {
-                controls[src] = true
+                controls[src] = true;
             } else {
-                fed[src] = true
+                fed[src] = true;
             }
             records[dst] |= !edge.control && Some(source_op) != constant && !ops[source_op as usize];
         }
@@ -204,7 +204,7 @@ impl Draft {
             device: items.iter().map(device_column).collect(),
             edges: self.edges.iter().map(edge).collect(),
             structure: vec![Structure::default(); items.len()],
-            warnings: warnings(self.missing, self.duplicates),
+            warnings: warnings(&self.missing, &self.duplicates),
             text: self.text,
             defs: self.defs,
             ops: self.ops,
@@ -291,7 +291,7 @@ impl Model {
     }
 }
 
-fn warnings(missing: Tally, duplicates: Tally) -> Vec<Warning> {
+fn warnings(missing: &Tally, duplicates: &Tally) -> Vec<Warning> {
     let mut list = Vec::new();
     if missing.count > 0 {
         list.push(Warning {
