@@ -45,27 +45,26 @@ pub(super) struct Colours<'a> {
     pub times: &'a Times,
     /// Greatest share of time of a top-level item.
     pub time_max: f32,
-    classes: FxHashMap<u32, usize>,
+    classes: &'a FxHashMap<u32, usize>,
 }
 
 impl<'a> Colours<'a> {
-    /// Prepares a mode. `visible` gives the items whose structures are told apart.
+    /// Prepares a mode. `visible` gives the items whose structures are told apart; `classes` remembers their colours,
+    /// so that what is opened later changes none.
     pub fn new(
         by: ColourBy,
         palette: &'static Palette,
         model: &'a Model,
         times: &'a Times,
         visible: impl Iterator<Item = ItemId>,
+        classes: &'a mut FxHashMap<u32, usize>,
     ) -> Self {
-        let mut classes = FxHashMap::default();
         if by == ColourBy::Structure {
-            let mut shared: Vec<u32> = visible
-                .filter(|&i| model.kind(i) == Kind::Scope && model.structure(i).n_members > 1)
-                .map(|i| model.structure(i).class)
-                .collect();
-            shared.sort_unstable();
-            shared.dedup();
-            classes = shared.into_iter().enumerate().map(|(idx, class)| (class, idx)).collect();
+            let shared = |&i: &ItemId| model.kind(i) == Kind::Scope && model.structure(i).n_members > 1;
+            for item in visible.filter(shared) {
+                let next = classes.len();
+                classes.entry(model.structure(item).class).or_insert(next);
+            }
         }
         let top = model.children(ItemId::ROOT).iter().map(|&i| times.share(i));
         Self { by, palette, model, times, time_max: top.fold(0.0, f32::max), classes }

@@ -58,7 +58,7 @@ impl View for GraphView {
             return;
         };
         let margin = Margin::symmetric(metrics::PAD as i8, metrics::GAP as i8);
-        Panel::top("graph tools").frame(Frame::new().inner_margin(margin)).show(ui, |ui| {
+        Panel::top("graph tools").frame(Frame::new().inner_margin(margin).fill(palette(ui).panel)).show(ui, |ui| {
             ui.horizontal(|ui| self.tools(ui, data, &model));
             if self.search.has_hits()
                 && let Some(hit) = self.search.list(ui, &model)

@@ -14,7 +14,7 @@ use super::{
 use crate::{Data, Selection, ViewKind};
 use egui::{Context, Pos2, Rect};
 use formats::proto::GraphDef;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Boxes that one "open level" adds at most.
@@ -30,6 +30,8 @@ pub struct GraphView {
     pub(super) traced: Option<FxHashSet<ItemId>>,
     pub(super) search: Search,
     pub(super) times: Times,
+    /// Colour by class of structure, in the order in which they were seen.
+    pub(super) structure_colours: FxHashMap<u32, usize>,
     pub(super) camera: Camera,
     /// Show everything as soon as the size of the view is known.
     pub(super) fit: bool,
@@ -108,6 +110,7 @@ impl GraphView {
         self.seen_selection = self.selected;
         self.traced = None;
         self.anchor = None;
+        self.structure_colours.clear();
         if old.is_none() {
             open = first_open(model);
             self.fit = true;
