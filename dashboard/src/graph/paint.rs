@@ -214,13 +214,15 @@ fn closed_scope_label(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Re
         text_in(painter, &format!("{count} nodes"), small, text.gamma_multiply(0.85), lower, Align2::LEFT_CENTER);
         return;
     }
-    if let Some(small) = scene.font(m::LABEL_SMALL) {
-        let w = count.len() as f32 * 6.0 * zoom;
-        let right = Rect::from_min_max(pos2(inside.right() - w, inside.top()), inside.max);
-        text_in(painter, &count, small, text.gamma_multiply(0.85), right, Align2::RIGHT_CENTER);
-        let left = Rect::from_min_max(inside.min, pos2(inside.right() - w - 3.0 * zoom, inside.bottom()));
-        text_in(painter, &scene.model.label(b.item), font, text, left, Align2::LEFT_CENTER);
-    }
+    let Some(small) = scene.font(m::LABEL_SMALL) else {
+        text_in(painter, &scene.model.label(b.item), font, text, inside, Align2::LEFT_CENTER);
+        return;
+    };
+    let w = count.len() as f32 * 6.0 * zoom;
+    let right = Rect::from_min_max(pos2(inside.right() - w, inside.top()), inside.max);
+    text_in(painter, &count, small, text.gamma_multiply(0.85), right, Align2::RIGHT_CENTER);
+    let left = Rect::from_min_max(inside.min, pos2(inside.right() - w - 3.0 * zoom, inside.bottom()));
+    text_in(painter, &scene.model.label(b.item), font, text, left, Align2::LEFT_CENTER);
 }
 
 /// Shares of ops or devices along the lower border.
