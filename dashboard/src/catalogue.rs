@@ -49,6 +49,8 @@ impl Member {
 /// A tag: one card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagRow {
+    /// Identity of the card.
+    pub key: Arc<str>,
     /// The whole tag.
     pub tag: Arc<str>,
     /// The part to show below its group's title.
@@ -111,9 +113,27 @@ impl Catalogue {
     }
 }
 
+impl Catalogue {
+    /// A card for each run of each tag instead of one for each tag; cards of a tag with several runs say whose they are.
+    pub fn split_by_run(&mut self) {
+        for group in &mut self.groups {
+            let split = |row: TagRow| {
+                let is_shared = row.members.len() > 1;
+                row.members.clone().into_iter().map(move |member| {
+                    let name =
+                        if is_shared { format!("{} · {}", row.name, member.label).into() } else { row.name.clone() };
+                    let key = format!("{}\n{}", row.tag, member.label).into();
+                    TagRow { key, name, members: vec![member], ..row.clone() }
+                })
+            };
+            group.rows = std::mem::take(&mut group.rows).into_iter().flat_map(split).collect();
+        }
+    }
+}
+
 fn new_row(tag: &str) -> TagRow {
     let name = tag.split_once('/').map_or(tag, |(_, rest)| rest);
-    TagRow { tag: tag.into(), name: name.into(), node: None, members: Vec::new() }
+    TagRow { key: tag.into(), tag: tag.into(), name: name.into(), node: None, members: Vec::new() }
 }
 
 fn grouped(rows: impl Iterator<Item = TagRow>) -> Vec<Group> {

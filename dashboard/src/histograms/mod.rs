@@ -1,17 +1,87 @@
-//! The Histograms panel.
+//! Distributions of histogram summaries over steps: a card for each tag and run.
+//!
+//! [`bins`]: what to draw, without egui. [`card`]: one card.
 
-use crate::{Data, Selection, View, ViewKind, widgets::empty_state};
+mod bins;
+mod card;
+
+use crate::{
+    Data, Selection, View, ViewKind,
+    catalogue::Catalogue,
+    filter::Filter,
+    scalars::{XAxis, axis_buttons},
+    theme::metrics,
+    widgets::{CardGrid, empty_state, filter_box, named, run_list, side_panel},
+};
+use card::Card;
+use egui::{Role, Ui};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use summaries::HistogramSeries;
+
+/// How the histograms of a series stand to each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// One behind the other, the newest in front.
+    #[default]
+    Offset,
+    /// All on the same ground.
+    Overlay,
+}
 
 /// The panel's state.
 #[derive(Default)]
-pub struct HistogramsView {}
+pub struct HistogramsView {
+    mode: Mode,
+    axis: XAxis,
+    filter: Filter,
+    catalogue: Catalogue,
+    cards: FxHashMap<Arc<str>, Card>,
+    grid: CardGrid,
+    node_seen: u64,
+}
 
 impl View for HistogramsView {
     fn kind(&self) -> ViewKind {
         ViewKind::Histograms
     }
 
-    fn ui(&mut self, ui: &mut egui::Ui, _data: &Data, _selection: &mut Selection) {
-        empty_state(ui, "No histograms yet", "Runs that write histogram summaries show them here.");
+    fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
+        if self.catalogue.update::<HistogramSeries>(data, &selection.runs, &self.filter) {
+            self.catalogue.split_by_run();
+        }
+        if self.catalogue.n_tags == 0 {
+            let text = "A run that writes histogram summaries (weights, gradients) shows here how they change.\n\
+                        Open a logdir, or start a run with: stepscope demo";
+            return empty_state(ui, "No histograms yet", text);
+        }
+        side_panel(ui, "histogram runs", |ui| run_list(ui, &mut selection.runs));
+        let mut choice = (self.mode, self.axis);
+        self.grid.toolbar(ui, |ui| controls(ui, &mut self.filter, &mut choice));
+        (self.mode, self.axis) = choice;
+        if self.catalogue.groups.is_empty() {
+            return empty_state(ui, "Nothing passes the filters", "Change the filter of tags or of runs.");
+        }
+        if let Some(node) = selection.node.news(ViewKind::Histograms, &mut self.node_seen) {
+            self.grid.reveal(&self.catalogue, node);
+        }
+        let cards = &mut self.cards;
+        self.grid.ui(ui, &self.catalogue, |ui, row, is_wide| {
+            let card = cards.entry(row.key.clone()).or_default();
+            card.ui(ui, row, data, choice, selection, is_wide)
+        });
     }
+}
+
+fn controls(ui: &mut Ui, filter: &mut Filter, (mode, axis): &mut (Mode, XAxis)) {
+    ui.horizontal_wrapped(|ui| {
+        filter_box(ui, filter, "Filter tags (regex)", metrics::FILTER_W);
+        ui.separator();
+        for (choice, name) in [(Mode::Offset, "Offset"), (Mode::Overlay, "Overlay")] {
+            let response = ui.selectable_value(mode, choice, name);
+            named(&response, Role::RadioButton, &format!("Mode: {name}"));
+        }
+        ui.separator();
+        axis_buttons(ui, axis);
+    });
 }

@@ -115,3 +115,6 @@ pub const TOOLTIP_ROWS: usize = 12;
 pub const MARK: f32 = 4.0;
 /// Room that a value in a card's title takes at least.
 pub const VALUE_W: f32 = 64.0;
+
+/// Share of a histogram card's height that the greatest count rises.
+pub const RIDGE_RISE: f32 = 0.4;

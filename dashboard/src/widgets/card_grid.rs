@@ -31,7 +31,7 @@ impl CardGrid {
     pub fn reveal(&mut self, catalogue: &Catalogue, node: &str) {
         let mut rows = catalogue.groups.iter().flat_map(|group| &group.rows);
         let found = rows.find(|row| row.node.as_deref().is_some_and(|n| is_at_or_below(node, n)));
-        self.reveal = found.map(|row| row.tag.clone());
+        self.reveal = found.map(|row| row.key.clone());
     }
 
     /// Shows the page. `card` draws one card into a space of a fixed size; it returns whether its width is to change.
@@ -51,7 +51,7 @@ impl CardGrid {
         let title = if group.name.is_empty() { "Tags without a group" } else { &*group.name };
         let n = format::counted(group.rows.len() as u64, "tag");
         let text = RichText::new(format!("{title}  ({n})")).color(palette(ui).text_strong);
-        let is_revealed = self.reveal.as_ref().is_some_and(|tag| group.rows.iter().any(|row| row.tag == *tag));
+        let is_revealed = self.reveal.as_ref().is_some_and(|tag| group.rows.iter().any(|row| row.key == *tag));
         let header = CollapsingHeader::new(text)
             .id_salt(("group", &*group.name))
             .default_open(true)
@@ -68,7 +68,7 @@ impl CardGrid {
         let left = ui.cursor().left();
         let mut bottom = top;
         for row in &group.rows {
-            let is_wide = self.wide.contains(&row.tag);
+            let is_wide = self.wide.contains(&row.key);
             if is_wide && column > 0 || column == n_columns {
                 (column, top) = (0, bottom + metrics::PAD);
             }
@@ -78,15 +78,15 @@ impl CardGrid {
             let rect = Rect::from_min_size(min, vec2(w, metrics::CARD_HEADER_H + chart_h));
             bottom = bottom.max(rect.bottom());
             column = if is_wide { n_columns } else { column + 1 };
-            if self.reveal.as_ref() == Some(&row.tag) {
+            if self.reveal.as_ref() == Some(&row.key) {
                 ui.scroll_to_rect(rect, Some(Align::Center));
                 self.reveal = None;
             }
             if ui.is_rect_visible(rect) {
-                let builder = UiBuilder::new().id_salt(&*row.tag).max_rect(rect);
+                let builder = UiBuilder::new().id_salt(&*row.key).max_rect(rect);
                 let is_toggled = ui.scope_builder(builder, |ui| card(ui, row, is_wide)).inner;
-                if is_toggled && !self.wide.remove(&row.tag) {
-                    self.wide.insert(row.tag.clone());
+                if is_toggled && !self.wide.remove(&row.key) {
+                    self.wide.insert(row.key.clone());
                 }
             }
         }

@@ -1,0 +1,219 @@
+//! One histogram series' card: ridges one behind the other (newest in front), or one upon the other.
+
+use super::{
+    Mode,
+    bins::{N_BINS, Ridge, Ridges},
+};
+use crate::{
+    Data, Selection, ViewKind,
+    catalogue::TagRow,
+    chart::ticks::{Moment, Unit, ticks},
+    format,
+    scalars::XAxis,
+    theme::{metrics, mix, palette},
+    widgets::{self, CardFrame},
+};
+use egui::{Align2, Color32, FontId, Mesh, Pos2, Rect, Response, Sense, Shape, Stroke, Ui, pos2};
+use summaries::HistogramSeries;
+
+/// A card's cache.
+#[derive(Debug, Default)]
+pub struct Card {
+    ridges: Ridges,
+}
+
+/// Where ridges are on the screen.
+struct Places {
+    inner: Rect,
+    mode: Mode,
+    lo: f64,
+    span: f64,
+    /// Height of the greatest count.
+    rise: f32,
+}
+
+impl Card {
+    /// Shows the card in all of `ui`'s space; whether its width is to change.
+    pub fn ui(
+        &mut self,
+        ui: &mut Ui,
+        row: &TagRow,
+        data: &Data,
+        view: (Mode, XAxis),
+        selection: &mut Selection,
+        is_wide: bool,
+    ) -> bool {
+        let (mode, axis) = view;
+        let is_selected = row.node.as_deref().is_some_and(|node| selection.covers_node(node));
+        let frame = CardFrame { name: &row.name, tag: &row.tag, node: row.node.as_deref(), is_selected, is_wide };
+        let series = row.members.first().and_then(|m| m.series::<HistogramSeries>(data, &row.tag));
+        let (header, outer) = frame.ui(ui, |ui| {
+            if let Some(step) = series.and_then(|s| s.step.last()) {
+                ui.weak(format!("step {}", format::step(*step)));
+            }
+        });
+        if header.is_clicked {
+            selection.node.set(ViewKind::Histograms, row.node.clone());
+            selection.tag.set(ViewKind::Histograms, Some(row.tag.clone()));
+        }
+        let Some(series) = series else {
+            return header.is_width_toggled;
+        };
+        self.ridges.update(&series.step, &series.wall, &series.value, axis);
+        let mut inner = outer;
+        inner.min.x += metrics::PAD;
+        inner.max.x -= metrics::AXIS_LABEL_W;
+        inner.max.y -= metrics::AXIS_LABEL_H;
+        let response = ui.interact(inner, ui.scope_id().with("chart"), Sense::hover());
+        let ridges = &self.ridges;
+        widgets::describe(&response, || summary(row, series));
+        let places = Places::new(inner, mode, ridges);
+        let color = palette(ui).series(row.members.first().map_or(0, |m| m.color_idx));
+        axes(ui, &places, ridges, axis);
+        paint(ui, &places, ridges, color);
+        hover(ui, &response, &places, ridges, series);
+        header.is_width_toggled
+    }
+}
+
+impl Places {
+    fn new(inner: Rect, mode: Mode, ridges: &Ridges) -> Self {
+        let (lo, hi) =
+            ridges.rows.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), r| (lo.min(r.x), hi.max(r.x)));
+        let share = if mode == Mode::Offset { metrics::RIDGE_RISE } else { 0.95 };
+        Self { inner, mode, lo, span: hi - lo, rise: inner.height() * share }
+    }
+
+    /// Where a ridge stands: the oldest at the back (above), the newest in front.
+    fn base(&self, x: f64) -> f32 {
+        let depth = self.inner.height() - self.rise;
+        match self.mode {
+            Mode::Overlay => self.inner.bottom(),
+            Mode::Offset if self.span > 0.0 => {
+                self.inner.top() + self.rise + ((x - self.lo) / self.span) as f32 * depth
+            }
+            Mode::Offset => self.inner.bottom(),
+        }
+    }
+
+    /// A ridge's outline, from the middle of the first bin to the middle of the last, with the ends on the ground.
+    fn outline(&self, ridge: &Ridge, greatest: f64) -> Vec<Pos2> {
+        let base = self.base(ridge.x);
+        let bin_w = self.inner.width() / N_BINS as f32;
+        let height = |count: f64| if greatest > 0.0 { (count / greatest) as f32 * self.rise } else { 0.0 };
+        let tops = ridge.bins.iter().enumerate();
+        let tops = tops.map(|(i, count)| pos2(self.inner.left() + (i as f32 + 0.5) * bin_w, base - height(*count)));
+        let ends = [pos2(self.inner.left(), base), pos2(self.inner.right(), base)];
+        [ends[0]].into_iter().chain(tops).chain([ends[1]]).collect()
+    }
+}
+
+fn paint(ui: &Ui, places: &Places, ridges: &Ridges, color: Color32) {
+    let p = palette(ui);
+    let painter = ui.painter_at(places.inner.expand(1.0));
+    let n = ridges.rows.len().max(2);
+    for (i, ridge) in ridges.rows.iter().enumerate() {
+        // Older ridges fade into the ground.
+        let age = i as f32 / (n - 1) as f32;
+        let tone = mix(p.canvas, color, 0.3 + 0.6 * age);
+        let outline = places.outline(ridge, ridges.greatest);
+        if places.mode == Mode::Offset {
+            painter.add(filled(&outline, places.base(ridge.x), tone));
+            painter.add(Shape::line(outline, Stroke::new(metrics::HAIRLINE, mix(p.canvas, p.text, 0.1 + 0.15 * age))));
+        } else {
+            painter.add(Shape::line(outline, Stroke::new(metrics::HAIRLINE, tone)));
+        }
+    }
+}
+
+/// The area between an outline and its ground.
+fn filled(outline: &[Pos2], base: f32, color: Color32) -> Mesh {
+    let mut mesh = Mesh::default();
+    for (i, top) in outline.iter().enumerate() {
+        mesh.colored_vertex(*top, color);
+        mesh.colored_vertex(pos2(top.x, base), color);
+        if i > 0 {
+            let v = 2 * i as u32;
+            mesh.add_triangle(v - 2, v - 1, v);
+            mesh.add_triangle(v - 1, v, v + 1);
+        }
+    }
+    mesh
+}
+
+/// Values below; steps or times at the right.
+fn axes(ui: &Ui, places: &Places, ridges: &Ridges, axis: XAxis) {
+    let p = palette(ui);
+    let painter = ui.painter();
+    let inner = places.inner;
+    let font = FontId::proportional(metrics::TEXT_TICK);
+    let line = Stroke::new(metrics::HAIRLINE, p.grid);
+    let n = (inner.width() / metrics::TICK_EVERY_X).round().max(2.0) as usize;
+    for tick in ticks(Unit::Number, ridges.lo, ridges.hi, n) {
+        let x = inner.left() + ((tick.at - ridges.lo) / (ridges.hi - ridges.lo)) as f32 * inner.width();
+        painter.vline(x, inner.y_range(), line);
+        let at = pos2(x, inner.bottom() + metrics::GAP / 2.0);
+        painter.text(at, Align2::CENTER_TOP, &tick.label, font.clone(), p.text_weak);
+    }
+    if places.mode == Mode::Overlay {
+        return;
+    }
+    let unit = match axis {
+        XAxis::Step => Unit::Whole,
+        XAxis::Relative => Unit::Seconds,
+        XAxis::Wall => Unit::Wall,
+    };
+    let n = ((inner.height() - places.rise) / metrics::TICK_EVERY_Y).round().max(2.0) as usize;
+    for tick in ticks(unit, places.lo, places.lo + places.span, n) {
+        let y = places.base(tick.at);
+        painter.hline(inner.x_range(), y, line);
+        let at = pos2(inner.right() + metrics::GAP, y);
+        painter.text(at, Align2::LEFT_CENTER, &tick.label, font.clone(), p.text_weak);
+    }
+}
+
+/// The ridge under the pointer stands out and says its step, the bin and its count.
+fn hover(ui: &Ui, response: &Response, places: &Places, ridges: &Ridges, series: &HistogramSeries) {
+    let Some(at) = response.hover_pos() else {
+        return;
+    };
+    let across = (at.x - places.inner.left()) / places.inner.width() * N_BINS as f32;
+    let bin = (across.max(0.0) as usize).min(N_BINS - 1);
+    let top = |ridge: &Ridge| {
+        let share = if ridges.greatest > 0.0 { (ridge.bins[bin] / ridges.greatest) as f32 } else { 0.0 };
+        places.base(ridge.x) - share * places.rise
+    };
+    let distance = |ridge: &&Ridge| (top(ridge) - at.y).abs();
+    let Some(ridge) = ridges.rows.iter().rev().min_by(|a, b| distance(a).total_cmp(&distance(b))) else {
+        return;
+    };
+    let p = palette(ui);
+    let painter = ui.painter_at(places.inner.expand(metrics::DOT));
+    let outline = places.outline(ridge, ridges.greatest);
+    painter.add(Shape::line(outline, Stroke::new(metrics::LINE, p.highlight)));
+    let x = places.inner.left() + (bin as f32 + 0.5) * places.inner.width() / N_BINS as f32;
+    painter.circle_filled(pos2(x, top(ridge)), metrics::DOT, p.highlight);
+    let [lo, hi] = ridges.bin_range(bin);
+    response.show_tooltip_ui(|ui| {
+        let histogram = &series.value[ridge.row];
+        ui.label(format!("step {}", format::step(ridge.step)));
+        ui.label(format!("{} of {} values", format::value(ridge.bins[bin].round()), format::value(histogram.num)));
+        ui.label(format!("between {} and {}", format::value(lo), format::value(hi)));
+        ui.weak(Moment::of(series.wall[ridge.row]).full());
+    });
+}
+
+/// `w1: 60 histograms, last at step 1,200, from -0.31 to 0.29`, for assistive technology.
+fn summary(row: &TagRow, series: &HistogramSeries) -> String {
+    let n = format::counted(series.value.len() as u64, "histogram");
+    match (series.value.last(), series.step.last()) {
+        (Some(last), Some(step)) => format!(
+            "{}: {n}, last at step {}, from {} to {}",
+            row.tag,
+            format::step(*step),
+            format::value(last.min),
+            format::value(last.max)
+        ),
+        _ => format!("{}: {n}", row.tag),
+    }
+}
