@@ -86,7 +86,10 @@ pub fn value(x: f64) -> String {
     if x.fract() == 0.0 {
         return step(x as i64);
     }
-    let decimals = (3 - abs.log10().floor() as i32).max(0) as usize;
+    // The exponent after rounding to four digits: 0.0099999998 is 0.01000.
+    let rounded = format!("{abs:.3e}");
+    let exponent = rounded.split_once('e').and_then(|(_, e)| e.parse::<i32>().ok()).unwrap_or(0);
+    let decimals = (3 - exponent).max(0) as usize;
     format!("{x:.decimals$}")
 }
 
@@ -135,6 +138,7 @@ mod tests {
             (0.0, "0"),
             (0.031_24, "0.03124"),
             (1.0, "1"),
+            (0.009_999_999_8, "0.01000"),
             (0.97549, "0.9755"),
             (1234.56, "1235"),
             (123.456, "123.5"),

@@ -21,7 +21,8 @@ pub fn rebin(buckets: &[Bucket], lo: f64, hi: f64) -> Bins {
     let bin_w = (hi - lo) / N_BINS as f64;
     for bucket in buckets {
         let (left, right) = (bucket.left.min(bucket.right), bucket.left.max(bucket.right));
-        if !(left.is_finite() && right.is_finite() && bucket.count.is_finite()) || right < lo || left > hi {
+        let is_finite = [bucket.left, bucket.right, bucket.count].iter().all(|v| v.is_finite());
+        if !is_finite || right < lo || left > hi {
             continue;
         }
         let place = |x: f64| (((x - lo) / bin_w).floor().max(0.0) as usize).min(N_BINS - 1);

@@ -1,0 +1,145 @@
+//! The window's contents driven through the accessibility tree, on logdirs that the real writer wrote.
+
+use egui_kittest::{Harness, kittest::Queryable};
+use std::path::{Path, PathBuf};
+use stepscope_dashboard::{Options, Theme, app::App};
+use summaries::{EventWriter, WriterOptions};
+
+const PATIENCE: usize = 400;
+
+struct Window {
+    harness: Harness<'static, Option<App>>,
+}
+
+impl Window {
+    fn open(paths: &[PathBuf]) -> Self {
+        let paths = paths.to_vec();
+        let harness = Harness::builder().with_size([1280.0, 800.0]).build_ui_state(
+            move |ui, app: &mut Option<App>| {
+                let options = || Options { paths: paths.clone(), theme: Some(Theme::Dark), ..Options::default() };
+                app.get_or_insert_with(|| App::new(ui.ctx(), options())).ui(ui);
+            },
+            None,
+        );
+        Self { harness }
+    }
+
+    /// Shows frames until something is named so.
+    fn wait_for(&mut self, what: &str) {
+        for _ in 0..PATIENCE {
+            self.harness.step();
+            if self.harness.query_all_by_label_contains(what).next().is_some() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        panic!("nothing is named {what:?}");
+    }
+
+    fn shows(&self, what: &str) -> bool {
+        self.harness.query_all_by_label_contains(what).next().is_some()
+    }
+
+    fn key(&mut self, key: egui::Key) {
+        self.harness.key_press(key);
+        self.harness.run_ok();
+    }
+}
+
+fn writer(dir: &Path) -> EventWriter {
+    EventWriter::create(dir, WriterOptions::default()).unwrap()
+}
+
+/// Two runs, `train` and `eval`, with 100 points of loss each.
+fn two_runs() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (run, factor) in [("train", 1.0), ("eval", 2.0)] {
+        let writer = writer(&dir.path().join(run));
+        for step in 0..100_i64 {
+            writer.add_scalar("loss", factor / (1.0 + step as f32), step);
+            writer.add_scalar("metrics/accuracy", 0.5, step);
+        }
+        writer.close().unwrap();
+    }
+    dir
+}
+
+#[test]
+fn curves_and_last_values_of_a_logdir() {
+    let dir = two_runs();
+    let mut window = Window::open(&[dir.path().to_owned()]);
+    window.wait_for("loss: 2 runs, 200 points, last");
+    assert!(window.shows("at step 99"));
+    assert!(window.shows("metrics/accuracy: 2 runs, 200 points, last 0.5000 at step 99"));
+    assert!(window.shows("0.01000") && window.shows("0.02000"), "last values in the card's title");
+    window.harness.get_by_label("Run eval").click();
+    window.harness.run_ok();
+    window.wait_for("loss: 1 run, 100 points, last 0.01000 at step 99");
+}
+
+#[test]
+fn a_live_run_grows() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = writer(dir.path());
+    writer.add_scalar("loss", 1.0, 0);
+    writer.flush().unwrap();
+    let mut window = Window::open(&[dir.path().to_owned()]);
+    window.wait_for("loss: 1 run, 1 point, last 1 at step 0");
+    writer.add_scalar("loss", 0.25, 1);
+    writer.flush().unwrap();
+    window.wait_for("loss: 1 run, 2 points, last 0.2500 at step 1");
+    assert!(window.shows("live"));
+}
+
+#[test]
+fn tabs_switch_by_key_and_click() {
+    let dir = two_runs();
+    let mut window = Window::open(&[dir.path().to_owned()]);
+    window.wait_for("loss: 2 runs");
+    window.key(egui::Key::Num2);
+    assert!(window.shows("No histograms yet"));
+    window.key(egui::Key::Num3);
+    assert!(window.shows("No graph yet"));
+    window.harness.get_by_label("Scalars").click();
+    window.harness.run_ok();
+    assert!(window.shows("loss: 2 runs"));
+}
+
+#[test]
+fn what_cannot_be_opened_is_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let foreign = dir.path().join("picture.png");
+    std::fs::write(&foreign, b"\x89PNG\r\n\x1a\n0000000000000000").unwrap();
+    let missing = dir.path().join("missing");
+    let mut window = Window::open(&[foreign, missing]);
+    window.wait_for("picture.png: not an event file, graph or trace (looks like");
+    window.wait_for("missing: No such file or directory");
+    assert!(window.shows("Open a path (Ctrl+O)"), "the start screen stays");
+}
+
+#[test]
+fn damage_is_counted_in_the_badge_and_told_in_the_window() {
+    let dir = two_runs();
+    let run = dir.path().join("train");
+    let file = std::fs::read_dir(&run).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xff;
+    std::fs::write(&file, bytes).unwrap();
+    let mut window = Window::open(&[dir.path().to_owned()]);
+    window.wait_for("1 warning");
+    window.harness.get_by_label("1 warning").click();
+    window.wait_for("skipped bytes");
+}
+
+#[test]
+fn shortcuts_and_open_dialog() {
+    let mut window = Window::open(&[]);
+    window.wait_for("Drop files or folders here");
+    window.key(egui::Key::F1);
+    window.wait_for("dark, light or the desktop's theme");
+    window.key(egui::Key::Escape);
+    assert!(!window.shows("dark, light or the desktop's theme"));
+    window.harness.get_by_label("Open (Ctrl+O)").click();
+    window.wait_for("Path to open");
+}
