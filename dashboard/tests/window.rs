@@ -47,19 +47,19 @@ impl Window {
 }
 
 fn writer(dir: &Path) -> EventWriter {
-    EventWriter::create(dir, WriterOptions::default()).unwrap()
+    EventWriter::create(dir, WriterOptions::default()).expect("an event file in a fresh folder")
 }
 
 /// Two runs, `train` and `eval`, with 100 points of loss each.
 fn two_runs() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().expect("a temporary folder");
     for (run, factor) in [("train", 1.0), ("eval", 2.0)] {
         let writer = writer(&dir.path().join(run));
         for step in 0..100_i64 {
             writer.add_scalar("loss", factor / (1.0 + step as f32), step);
             writer.add_scalar("metrics/accuracy", 0.5, step);
         }
-        writer.close().unwrap();
+        writer.close().expect("the points on disk");
     }
     dir
 }
