@@ -117,7 +117,10 @@ impl View for OpsView {
             let text = "No op ran in this range. Programs that only emit spans of their own show in Timeline.";
             return empty_state(ui, "No ops", text);
         }
-        let panel = egui::Panel::right("ops side").resizable(true).default_size(2.0 * metrics::SIDE_W);
+        let panel = egui::Panel::right("ops side")
+            .resizable(true)
+            .default_size(1.5 * metrics::SIDE_W)
+            .max_size(ui.available_width() * 0.5);
         panel.show(ui, |ui| side::side_ui(ui, &trace.store, self.trace_idx, &findings, selection));
         self.table_ui(ui, &findings, selection);
     }
@@ -190,7 +193,10 @@ impl OpsView {
             ui.label(format!("None of {} fits the filter.", format::counted(rows.len() as u64, "row")));
             return;
         }
-        let acts = table::table_ui(ui, rows, shown, self.grouping, self.order, selection);
+        let acts = egui::ScrollArea::horizontal()
+            .auto_shrink([false, false])
+            .show(ui, |ui| table::table_ui(ui, rows, shown, self.grouping, self.order, selection))
+            .inner;
         if let Some(column) = acts.order_by {
             self.order = self.order.clicked(column);
         }

@@ -14,6 +14,7 @@ use profiler::Store;
 pub fn side_ui(ui: &mut Ui, store: &Store, trace_idx: usize, findings: &Findings, selection: &mut Selection) {
     let p = palette(ui);
     egui::ScrollArea::both().auto_shrink([false, false]).show(ui, |ui| {
+        ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Extend);
         ui.label(RichText::new("Tracks").size(metrics::TEXT_TITLE).color(p.text_strong));
         egui::Grid::new("track use").num_columns(4).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
             for title in ["Track", "Busy", "", "Waiting"] {

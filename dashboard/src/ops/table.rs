@@ -38,14 +38,12 @@ pub fn table_ui(
         .cell_layout(Layout::right_to_left(Align::Center));
     for column in columns {
         table = table.column(match column {
-            Column::Name => Width::initial(if grouping == Grouping::Op { 140.0 } else { 240.0 })
-                .at_least(80.0)
-                .resizable(true)
-                .clip(true),
-            Column::Op => Width::initial(110.0).at_least(60.0).resizable(true).clip(true),
-            Column::Count => Width::exact(64.0),
-            Column::Share => Width::remainder().at_least(110.0),
-            _ => Width::exact(76.0),
+            Column::Name if grouping == Grouping::Op => words(140.0),
+            Column::Name => words(190.0),
+            Column::Op => words(96.0),
+            Column::Count => Width::exact(52.0),
+            Column::Share => Width::remainder().at_least(96.0),
+            _ => Width::exact(62.0),
         });
     }
     let header = |mut row: egui_extras::TableRow<'_, '_>| {
@@ -138,4 +136,8 @@ fn cell_ui(ui: &mut Ui, row: &Row, column: Column) {
             ui.add(egui::Label::new(cell(row, column)).selectable(false));
         }
     }
+}
+
+fn words(width: f32) -> Width {
+    Width::initial(width).at_least(60.0).resizable(true).clip(true)
 }

@@ -11,6 +11,7 @@ mod events;
 mod profiler;
 mod report;
 mod summaries;
+mod timeline;
 
 use report::Report;
 use std::process::ExitCode;
@@ -29,8 +30,13 @@ const BENCHES: &[Bench] = &[
     Bench { name: "events", about: "ns per slice, against the bare time stamps that it needs", run: events::run },
     Bench { name: "demo", about: "what tracing costs the demo, in interleaved blocks of steps", run: demo::run },
     Bench { name: "engine", about: "ns per node, us per trivial step, gemm rates", run: engine::run },
-    Bench { name: "summaries", about: "event files: delay from write to read, cost of a call, loading", run: summaries::run },
+    Bench {
+        name: "summaries",
+        about: "event files: delay from write to read, cost of a call, loading",
+        run: summaries::run,
+    },
     Bench { name: "profiler", about: "collecting, reading, the store, and frames of the timeline", run: profiler::run },
+    Bench { name: "timeline", about: "CPU ms per frame of the timeline, UI and tessellation", run: timeline::run },
 ];
 
 fn main() -> ExitCode {

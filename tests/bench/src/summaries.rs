@@ -46,9 +46,12 @@ fn latency(logdir: &Path, report: &mut Report) -> Result<(), BenchError> {
         }
         added_ns = adding.join().unwrap_or_default();
     });
-    let mut delays_ms: Vec<f64> = added_ns.iter().zip(&seen_ns).map(|(added, seen)| (seen - added) as f64 / 1e6).collect();
+    let mut delays_ms: Vec<f64> =
+        added_ns.iter().zip(&seen_ns).map(|(added, seen)| (seen - added) as f64 / 1e6).collect();
     delays_ms.sort_by(f64::total_cmp);
-    for (case, rank) in [("added to visible, median", 0.5), ("added to visible, p99", 0.99), ("added to visible, longest", 1.0)] {
+    for (case, rank) in
+        [("added to visible, median", 0.5), ("added to visible, p99", 0.99), ("added to visible, longest", 1.0)]
+    {
         let idx = ((delays_ms.len() - 1) as f64 * rank) as usize;
         report.add(case, delays_ms[idx], "ms");
     }
@@ -81,7 +84,8 @@ fn load(logdir: &Path, report: &mut Report) -> Result<(), BenchError> {
         let mut reader = Logdir::open(&[logdir.to_owned()])?;
         reader.read_all();
         best_ns = best_ns.min(clock::mono_now() - begin_ns);
-        let n_points: usize = reader.runs().by_name.values().flat_map(|run| run.series.values()).map(|s| s.n_points()).sum();
+        let n_points: usize =
+            reader.runs().by_name.values().flat_map(|run| run.series.values()).map(|s| s.n_points()).sum();
         if n_points != N_STEPS as usize * N_TAGS {
             return Err(format!("{n_points} points were read").into());
         }
