@@ -29,16 +29,17 @@ pub(super) fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
     };
     shared.slots.add_logdir(source, logdir.shared());
     let mut beside = Beside::new(shared.clone(), path);
-    let mut grew_ns = clock::mono_now();
+    let mut grew_ns = i64::MIN;
     let mut looked_ns = i64::MIN;
     let mut is_read = false;
     loop {
         let changes = logdir.poll();
         let now_ns = clock::mono_now();
-        if !changes.is_empty() {
+        // What was there already says nothing about a writer.
+        if is_read && !changes.is_empty() {
             grew_ns = now_ns;
         }
-        let is_settled = is_read && now_ns - grew_ns > QUIET_NS;
+        let is_settled = is_read && now_ns.saturating_sub(grew_ns) > QUIET_NS;
         let status = if changes.has_more && !is_read {
             Status::Loading
         } else if is_settled {

@@ -28,7 +28,8 @@ impl ProblemsWindow {
     pub fn ui(&mut self, ctx: &Context, data: &Data) {
         let n_failed = data.sources.iter().filter(|s| s.status == Status::Failed).count();
         // The start screen already says what failed while nothing else is open.
-        self.is_open |= n_failed > self.n_failed && data.sources.len() > n_failed;
+        let is_empty = data.logdirs.is_empty() && data.traces.is_empty() && data.graphs.is_empty();
+        self.is_open |= n_failed > self.n_failed && !is_empty;
         self.n_failed = n_failed;
         if !self.is_open {
             return;
