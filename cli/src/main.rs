@@ -22,10 +22,13 @@ use outcome::Outcome;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    events::start_from_env();
+    if let Err(error) = events::start_from_env() {
+        eprintln!("warning: {error}");
+    }
+    let verbosity = args.verbosity();
     let outcome: Outcome = match args.command {
-        Command::Demo(demo) => demo::run(&demo, args.verbosity()),
-        Command::Train(train) => train::run(&train, args.verbosity()),
+        Command::Demo(demo) => demo::run(&demo, verbosity),
+        Command::Train(train) => train::run(&train, verbosity),
         Command::View(view) => view::run(view),
         Command::Ops(ops) => ops::run(&ops),
         Command::Doctor(doctor) => doctor::run(&doctor),
