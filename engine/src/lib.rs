@@ -6,6 +6,7 @@
 
 pub mod buffer;
 pub mod data;
+mod denormals;
 pub mod device;
 pub mod dtype;
 pub mod executor;

@@ -4,7 +4,6 @@
 //! know of events at all. The meaning of `correlation` and `arg` per category is docs/design/first-light.md's.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use events::{NodeId, SiteId, SliceGuard, site};
 
@@ -70,9 +69,6 @@ impl StepTrace {
         if let Some(slice) = self.slice {
             let end = events::clock::now();
             CURRENT.set(NodeId::NONE);
-            let ended = &ENDED[self.step as usize % N_ENDED];
-            ended.ticks.store(end, Ordering::Relaxed);
-            ended.step.store(self.step, Ordering::Release);
             events::emit_close(slice, end, self.step, self.summary_step as u64);
         }
     }
@@ -173,46 +169,23 @@ impl ShardSlice {
     }
 }
 
-/// When the last steps ended, for workers that parked in one and woke after it.
-static ENDED: [Ended; N_ENDED] = [const { Ended { step: AtomicU32::new(0), ticks: AtomicU64::new(0) } }; N_ENDED];
-const N_ENDED: usize = 16;
-
-struct Ended {
-    step: AtomicU32,
-    ticks: AtomicU64,
-}
-
 /// Shorter waits are part of taking work.
 const MIN_IDLE_TICKS: u64 = 2_000;
 
-/// A thread that waits with nothing ready in a traced step.
-pub(crate) struct Idle {
-    /// 0: not in a traced step.
-    step: u32,
-    begin: u64,
+/// Ticks at which a thread finds nothing ready in a step; 0 where it is not traced (`step` 0).
+pub(crate) fn idle_begin(step: u32) -> u64 {
+    if step == 0 { 0 } else { events::clock::now() }
 }
 
-impl Idle {
-    pub fn begin(step: u32) -> Idle {
-        Idle { step, begin: if step == 0 { 0 } else { events::clock::now() } }
+/// Emits that this thread waited with nothing ready in `step` from `begin` until now, or until `ended` where the step
+/// ended before.
+pub(crate) fn idle_end(step: u32, begin: u64, ended: Option<u64>) {
+    if step == 0 {
+        return;
     }
-
-    /// Emits the wait, as far as the step lasted. Nothing when that was forgotten since: 16 steps later.
-    pub fn end(self) {
-        if self.step == 0 {
-            return;
-        }
-        let mut end = events::clock::now();
-        let ended = &ENDED[self.step as usize % N_ENDED];
-        let last = ended.step.load(Ordering::Acquire);
-        if last == self.step {
-            end = end.min(ended.ticks.load(Ordering::Relaxed));
-        } else if last > self.step {
-            return;
-        }
-        if end.saturating_sub(self.begin) >= MIN_IDLE_TICKS {
-            events::emit_slice(self.begin, end, site!("wait", "idle"), NodeId::NONE, self.step, 0);
-        }
+    let end = ended.unwrap_or_else(events::clock::now);
+    if end.saturating_sub(begin) >= MIN_IDLE_TICKS {
+        events::emit_slice(begin, end, site!("wait", "idle"), NodeId::NONE, step, 0);
     }
 }
 

@@ -1,6 +1,8 @@
 //! The perceptron of the demo on the bundled digits: it learns, its graph survives export and import, its summaries
 //! say what they should.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use engine::data::{Batches, digits};
 use engine::models::{Mlp, MlpOptions, mlp};
 use engine::{Graph, NodeId, Output, Session, SessionOptions, Tensor};

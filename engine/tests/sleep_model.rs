@@ -1,4 +1,6 @@
-//! A model of the parking protocol: loom runs every interleaving of the threads, weak memory included.
+//! A model of the parking protocol: loom runs the interleavings of the threads, weak memory included.
+//!
+//! All of those with at most one preemption, a second; with `STEPSCOPE_SOAK` set, with two, half a minute.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(dead_code, missing_docs, reason = "the module under test is compiled here on loom's types")]
@@ -42,7 +44,8 @@ fn take(shared: &Shared) {
 
 fn check(n_workers: u32, post: fn(&Shared, u32)) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(2);
+    let is_soak = std::env::var_os("STEPSCOPE_SOAK").is_some();
+    builder.preemption_bound = Some(if is_soak { 2 } else { 1 });
     builder.check(move || {
         let shared = Arc::new(Shared { sleep: Sleep::new(), work: AtomicU32::new(0) });
         let workers: Vec<_> = (0..n_workers)

@@ -1,6 +1,8 @@
 //! Kernels, gradients, random numbers and training against TensorFlow's own results, in `data/tensorflow.json`
 //! (made by `tests/scripts/tf_kernel_fixtures.py`); and every gradient against finite differences.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use engine::dtype::Element;
 use engine::gradients::{gradients, rule};
 use engine::graph::{Attr, Var};
@@ -209,7 +211,7 @@ fn gradients_are_the_slopes() {
         let weights = tensor(&v["weights"]);
         let slopes = case.run(&case.gradients(&weights));
         let weights = floats(&weights);
-        for i in 0..case.feeds.len() {
+        for (i, slopes) in slopes.iter().enumerate() {
             for k in 0..case.feeds[i].1.len() {
                 let original = case.feeds[i].1.clone();
                 let mut at = |delta: f64| {
@@ -220,7 +222,7 @@ fn gradients_are_the_slopes() {
                 };
                 let slope = (at(STEP) - at(-STEP)) / (2.0 * STEP);
                 case.feeds[i].1 = original;
-                let got = floats(&slopes[i])[k];
+                let got = floats(slopes)[k];
                 // Cross entropy's is that of labels that sum to 1, which a moved one no longer does.
                 let exempt = v["op"] == "SoftmaxCrossEntropyWithLogits" && i == 1;
                 assert!(

@@ -10,12 +10,13 @@ use parking_lot::Mutex;
 use super::state::State;
 use super::worker::{self, Stop};
 use crate::buffer::Allocator;
+use crate::denormals::DenormalsAreZero;
 use crate::kernels::KernelError;
 use crate::plan::Plan;
 use crate::pool::{Job, Pool, Running, Scope, Sleep};
 use crate::resources::ResourceManager;
 use crate::tensor::Tensor;
-use crate::trace::{Idle, StepTrace};
+use crate::trace::{self, StepTrace};
 
 /// Why a step did not end well.
 #[derive(Debug, thiserror::Error)]
@@ -139,6 +140,7 @@ pub(crate) fn run(
     trace: &StepTrace,
 ) -> Result<Vec<Tensor>, ExecuteError> {
     let running = env.pool.enter();
+    let _mode = DenormalsAreZero::begin();
     let mut state = plan.states.take(plan, env.pool.n_threads());
     feed(plan, feeds, &mut state);
     let is_measured = plan.costs.next_step_is_measured();
@@ -210,9 +212,9 @@ impl Step<'_> {
                 if self.has_work() || self.help_own_shards() {
                     continue;
                 }
-                let idle = Idle::begin(self.traced_step);
+                let begin = trace::idle_begin(self.traced_step);
                 running.paused(|| self.caller.wait(ticket));
-                idle.end();
+                trace::idle_end(self.traced_step, begin, None);
             }
         });
     }

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use formats::proto::{AttrValue, GraphDef, NodeDef, VersionDef, attr_value};
 use rustc_hash::FxHashMap;
 
+use super::staged::Staged;
 use super::{Attr, Graph, GraphError, Node, NodeId, Output};
 use crate::dtype::DType;
 use crate::ops;
 use crate::tensor_proto::{self, TensorProtoError};
 
-/// Why a `GraphDef` could not be added to a graph. Nothing of it is added then, or only nodes before the bad one.
+/// Why a `GraphDef` could not be added to a graph. Nothing of it is added then.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ImportError {
     /// A node uses an input that is neither in the definition nor in the graph.
@@ -57,26 +58,33 @@ pub enum ImportError {
 }
 
 impl Graph {
-    /// Adds the nodes of a definition, their names prefixed with `prefix/` (empty: as they are).
+    /// Adds the nodes of a definition, all or none, their names prefixed with `prefix/` (empty: as they are).
     ///
     /// # Errors
     /// See [`ImportError`].
     pub fn import(&self, def: &GraphDef, prefix: &str) -> Result<(), ImportError> {
         let scoped = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
-        for i in order(def, |name| self.nodes().find(&scoped(name)).is_some())? {
-            self.import_node(&def.node[i], &scoped)?;
+        let mut staged = Staged::begin(self);
+        for i in order(def, |name| staged.nodes().find(&scoped(name)).is_some())? {
+            self.import_node(&mut staged, &def.node[i], &scoped)?;
         }
+        staged.commit();
         Ok(())
     }
 
-    fn import_node(&self, def: &NodeDef, scoped: &impl Fn(&str) -> String) -> Result<(), ImportError> {
+    fn import_node(
+        &self,
+        staged: &mut Staged<'_>,
+        def: &NodeDef,
+        scoped: &impl Fn(&str) -> String,
+    ) -> Result<(), ImportError> {
         let root = self.at_scope("");
         let mut node = root.add_node(&def.op).full_name(&scoped(&def.name)).device(&def.device);
         let op =
             ops::lookup(&def.op).ok_or_else(|| GraphError::UnknownOp { node: def.name.clone(), op: def.op.clone() })?;
         for text in &def.input {
             let input = Input::parse(&def.name, text)?;
-            let id = self.nodes().find(&scoped(input.node)).map(|n| n.id);
+            let id = staged.nodes().find(&scoped(input.node)).map(|n| n.id);
             let missing = || ImportError::MissingInput { node: def.name.clone(), input: text.clone() };
             let id = id.ok_or_else(missing)?;
             node = match input.port {
@@ -95,7 +103,7 @@ impl Graph {
                 _ => {}
             }
         }
-        node.build()?;
+        staged.add(node)?;
         Ok(())
     }
 

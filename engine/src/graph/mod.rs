@@ -10,6 +10,7 @@ mod error;
 mod infer;
 mod math;
 mod node;
+mod staged;
 
 use std::sync::Arc;
 
@@ -96,6 +97,13 @@ impl Nodes {
     /// All nodes; each comes after its inputs.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Node>> {
         self.nodes.iter()
+    }
+
+    /// Counts a node's name as asked for; whether it was not before.
+    fn claim_name(&mut self, name: &str) -> bool {
+        let before = self.names.len();
+        self.names.entry(name.to_lowercase()).or_insert(1);
+        self.names.len() > before
     }
 
     /// A name that no node or scope has: `name`, `name_1`, `name_2`, ... as TensorFlow counts.

@@ -182,11 +182,16 @@ impl<'g> NodeBuilder<'g> {
     /// # Errors
     /// The op is unknown, or inputs, attributes, shapes or the name do not fit.
     pub fn build(self) -> Result<NodeId, GraphError> {
+        let mut nodes = self.graph.nodes.write();
+        self.build_in(&mut nodes).map(|(id, _)| id)
+    }
+
+    /// As [`NodeBuilder::build`], in the graph's nodes, locked; and whether the name was never asked for before.
+    pub(super) fn build_in(self, nodes: &mut Nodes) -> Result<(NodeId, bool), GraphError> {
         let graph = self.graph;
         let asked = self.name.clone().unwrap_or_else(|| self.op.to_owned());
         let op = ops::lookup(self.op)
             .ok_or_else(|| GraphError::UnknownOp { node: asked.clone(), op: self.op.to_owned() })?;
-        let mut nodes = graph.nodes.write();
         let full = if self.exact_name { asked } else { format!("{}{asked}", graph.scope) };
         if !is_name(&full) {
             return Err(GraphError::BadName { name: full });
@@ -195,7 +200,7 @@ impl<'g> NodeBuilder<'g> {
             return Err(GraphError::DuplicateName { name: full });
         }
         let control: Vec<NodeId> = dedup(graph.control.iter().chain(&self.control).copied());
-        let mut check = Check { nodes: &nodes, name: &full, op, inputs: &self.inputs, attrs: self.attrs };
+        let mut check = Check { nodes, name: &full, op, inputs: &self.inputs, attrs: self.attrs };
         if let Some(id) = control.iter().find(|id| nodes.get(**id).is_none()) {
             return Err(GraphError::ForeignNode { id: *id });
         }
@@ -205,12 +210,15 @@ impl<'g> NodeBuilder<'g> {
         let outputs = check.outputs()?;
         let attrs = check.attrs;
         let id = NodeId(u32::try_from(nodes.len()).map_err(|_| GraphError::TooManyNodes)?);
-        let name: Arc<str> = nodes.unique_name(&full).into();
+        let (name, is_new_name): (Arc<str>, bool) = match self.exact_name {
+            true => (full.as_str().into(), nodes.claim_name(&full)),
+            false => (nodes.unique_name(&full).into(), true),
+        };
         nodes.by_name.insert(name.clone(), id);
         let device = self.device.unwrap_or_else(|| graph.device.clone());
         let node = Node { id, name, op, attrs, inputs: self.inputs, control_inputs: control, device, outputs };
         nodes.nodes.push(Arc::new(node));
-        Ok(id)
+        Ok((id, is_new_name))
     }
 
     /// As [`NodeBuilder::build`]; gives the node's first output.

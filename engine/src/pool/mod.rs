@@ -21,7 +21,8 @@ use parking_lot::Mutex;
 pub(crate) use shards::{ShardTag, run_shards};
 pub(crate) use sleep::Sleep;
 
-use crate::trace::Idle;
+use crate::denormals::DenormalsAreZero;
+use crate::trace;
 
 /// Work that several threads can take part in.
 pub(crate) trait Job: Sync {
@@ -70,6 +71,18 @@ struct Board {
     jobs: Vec<Posted>,
     next_id: u64,
     stopping: bool,
+    /// For each worker the traced step in which it waits. It may wake long after the step ended.
+    waits: Vec<Option<Wait>>,
+}
+
+/// A worker that found nothing ready in a traced step.
+#[derive(Debug, Clone, Copy)]
+struct Wait {
+    step: u32,
+    /// Ticks.
+    begin: u64,
+    /// When the step ended, in ticks, if it did.
+    ended: Option<u64>,
 }
 
 struct Posted {
@@ -106,7 +119,7 @@ impl Pool {
             n_threads: n_threads as u32,
             n_running: AtomicU32::new(0),
             n_jobs: AtomicU32::new(0),
-            board: Mutex::new(Board { jobs: Vec::new(), next_id: 0, stopping: false }),
+            board: Mutex::new(Board { jobs: Vec::new(), next_id: 0, stopping: false, waits: vec![None; n_threads] }),
             sleep: Sleep::new(),
         });
         let mut pool = Pool { shared, threads: Vec::with_capacity(n_threads - 1) };
@@ -176,7 +189,8 @@ impl Pool {
         if self.shared.n_jobs.load(Ordering::Relaxed) == 0 {
             return false;
         }
-        match self.shared.take(wanted) {
+        let taken = self.shared.board.lock().take(wanted);
+        match taken {
             Taken::Job(id, job) => {
                 self.shared.help(id, job, 0);
                 true
@@ -251,8 +265,34 @@ impl Drop for PostedGuard<'_> {
 
 impl Board {
     fn remove(&mut self, at: usize, shared: &Shared) {
-        self.jobs.remove(at);
+        let posted = self.jobs.remove(at);
         shared.n_jobs.store(self.jobs.len() as u32, Ordering::Relaxed);
+        // SAFETY: its poster waits until the job is off the board, and so for this lock.
+        let scope = unsafe { &*posted.job }.scope();
+        if scope.traced_step != 0 && !scope.is_shards {
+            let now = events::clock::now();
+            let waits = self.waits.iter_mut().flatten().filter(|wait| wait.step == scope.traced_step);
+            waits.for_each(|wait| wait.ended = Some(now));
+        }
+    }
+
+    /// Joins the newest job that is wanted and has work; the caller must then call `Shared::help`.
+    fn take(&mut self, wanted: impl Fn(Scope) -> bool) -> Taken {
+        if self.stopping {
+            return Taken::Stop;
+        }
+        let mut traced_step = 0;
+        for posted in self.jobs.iter_mut().rev() {
+            // SAFETY: on the board, so alive (see `post`); the lock keeps it there.
+            let job = unsafe { &*posted.job };
+            let scope = job.scope();
+            traced_step = if traced_step == 0 { scope.traced_step } else { traced_step };
+            if posted.closing.is_none() && wanted(scope) && job.has_work() {
+                posted.n_helpers += 1;
+                return Taken::Job(posted.id, posted.job);
+            }
+        }
+        Taken::Nothing { traced_step }
     }
 }
 
@@ -268,43 +308,35 @@ enum Taken {
 impl Shared {
     /// What a worker's thread does.
     fn work(&self, worker: usize) {
+        let _mode = DenormalsAreZero::begin();
         loop {
             let ticket = self.sleep.ticket();
             let may_run = self.n_running.load(Ordering::Relaxed) < self.n_threads;
-            match self.take(|_| may_run) {
+            let mut board = self.board.lock();
+            match board.take(|_| may_run) {
                 Taken::Stop => return,
                 Taken::Job(id, job) => {
+                    drop(board);
                     self.n_running.fetch_add(1, Ordering::Relaxed);
                     self.help(id, job, worker);
                     self.leave();
                 }
-                Taken::Nothing { traced_step } => {
-                    let idle = Idle::begin(traced_step);
+                Taken::Nothing { traced_step: 0 } => {
+                    drop(board);
                     self.sleep.wait(ticket);
-                    idle.end();
+                }
+                Taken::Nothing { traced_step: step } => {
+                    // Under the lock: the step is on the board, so its end will find the wait.
+                    board.waits[worker] = Some(Wait { step, begin: trace::idle_begin(step), ended: None });
+                    drop(board);
+                    self.sleep.wait(ticket);
+                    let wait = self.board.lock().waits[worker].take();
+                    if let Some(Wait { step, begin, ended }) = wait {
+                        trace::idle_end(step, begin, ended);
+                    }
                 }
             }
         }
-    }
-
-    /// Joins the newest job that is wanted and has work; the caller must then call `help`.
-    fn take(&self, wanted: impl Fn(Scope) -> bool) -> Taken {
-        let mut board = self.board.lock();
-        if board.stopping {
-            return Taken::Stop;
-        }
-        let mut traced_step = 0;
-        for posted in board.jobs.iter_mut().rev() {
-            // SAFETY: on the board, so alive (see `post`); the lock keeps it there.
-            let job = unsafe { &*posted.job };
-            let scope = job.scope();
-            traced_step = if traced_step == 0 { scope.traced_step } else { traced_step };
-            if posted.closing.is_none() && wanted(scope) && job.has_work() {
-                posted.n_helpers += 1;
-                return Taken::Job(posted.id, posted.job);
-            }
-        }
-        Taken::Nothing { traced_step }
     }
 
     fn help(&self, id: u64, job: *const dyn Job, worker: usize) {
@@ -329,5 +361,44 @@ impl Shared {
         if before >= self.n_threads && self.n_jobs.load(Ordering::Relaxed) > 0 {
             self.sleep.notify();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nothing(Scope);
+
+    impl Job for Nothing {
+        fn has_work(&self) -> bool {
+            false
+        }
+        fn help(&self, _worker: usize) {}
+        fn scope(&self) -> Scope {
+            self.0
+        }
+    }
+
+    fn job(traced_step: u32, is_shards: bool) -> Nothing {
+        Nothing(Scope { execution: 1, traced_step, is_shards })
+    }
+
+    #[test]
+    fn a_wait_ends_with_its_step_however_late_the_worker_wakes() {
+        let pool = Pool::new(1).unwrap();
+        let wait = || pool.shared.board.lock().waits[0].unwrap();
+        let begin = events::clock::now();
+        pool.share(&job(7, false), || {
+            pool.shared.board.lock().waits[0] = Some(Wait { step: 7, begin, ended: None });
+            pool.share(&job(7, true), || {});
+            pool.share(&job(8, false), || {});
+            assert!(wait().ended.is_none(), "neither its ops' shards nor other steps end it");
+        });
+        let after = events::clock::now();
+        for step in 9..100 {
+            pool.share(&job(step, false), || {});
+        }
+        assert!((begin..=after).contains(&wait().ended.unwrap()));
     }
 }

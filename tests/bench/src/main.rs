@@ -11,6 +11,7 @@ mod events;
 mod profiler;
 mod report;
 mod summaries;
+#[cfg(feature = "window")]
 mod timeline;
 
 use report::Report;
@@ -36,6 +37,7 @@ const BENCHES: &[Bench] = &[
         run: summaries::run,
     },
     Bench { name: "profiler", about: "collecting, reading, the store, and frames of the timeline", run: profiler::run },
+    #[cfg(feature = "window")]
     Bench { name: "timeline", about: "CPU ms per frame of the timeline, UI and tessellation", run: timeline::run },
 ];
 
