@@ -25,18 +25,6 @@ pub fn count(n: u64) -> String {
     out
 }
 
-/// Bytes in binary units: `512 B`, `3.4 MiB`.
-pub fn bytes(n: u64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = n as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{n} B") } else { format!("{value:.1} {}", units[unit]) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,10 +38,5 @@ mod tests {
     #[test]
     fn counts_are_grouped() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
-    }
-
-    #[test]
-    fn bytes_are_binary() {
-        assert_eq!([0, 1_023, 1_024, 3_565_158].map(bytes), ["0 B", "1023 B", "1.0 KiB", "3.4 MiB"]);
     }
 }

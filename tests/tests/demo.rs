@@ -35,6 +35,7 @@ fn json_is_one_object_with_the_agreed_names() {
     assert!(cost > 0.0 && cost < 10_000.0, "{cost} ns per slice");
     assert_eq!(result["dropped_events"], 0, "the collector keeps up with the demo");
     assert_eq!(result["restarts"], 0);
+    assert_eq!(result["warnings"], serde_json::json!([]), "a run that ends well has nothing to warn of");
     assert_eq!(result["logdir"], shown.as_str());
     check_files(&logdir, Path::new(result["trace"].as_str().expect("trace")));
 }
@@ -47,8 +48,8 @@ fn check_files(logdir: &Path, trace: &Path) {
     }
     let graph = formats::graph_file::read(&logdir.join("graph.pb")).expect("graph.pb");
     let mut store = profiler::Store::default();
-    profiler::TraceReader::open(trace).expect("the trace opens").poll(&mut store).expect("the trace reads");
-    let trained = store.steps().iter().filter(|step| &*step.label == "train").count();
+    profiler::TraceReader::open(trace).expect("the trace opens").read_all(&mut store).expect("the trace reads");
+    let trained = store.steps().iter().filter(|step| store.sites()[step.site as usize].name == "train").count();
     assert_eq!(trained, 1500, "each training step is in the trace");
     let named = |name: &str| graph.node.iter().any(|node| node.name == name);
     let strangers: Vec<&str> = store.nodes().iter().map(|node| &*node.name).filter(|name| !named(name)).collect();

@@ -31,22 +31,25 @@ fn wait_until_training(child: &mut Child) {
 fn last_slice(trace: &Path) -> (i64, u64) {
     let mut reader = profiler::TraceReader::open(trace).expect("the trace opens");
     let mut store = profiler::Store::default();
-    reader.poll(&mut store).expect("the trace reads");
-    let range = store.range().expect("the trace has events");
-    (store.origin() + range.end, store.slice_count())
+    reader.read_all(&mut store).expect("the trace reads");
+    let ends = store.tracks().iter().flat_map(|track| &track.lanes).filter_map(profiler::Lane::range);
+    let end = ends.map(|range| range.end).max().expect("the trace has slices");
+    (store.origin_ns() + end, store.stats().slices_total)
 }
 
 /// The wall time of the last scalar, Unix seconds, and the number of points.
 fn last_scalar(logdir: &Path) -> (f64, usize) {
-    let mut logdir = summaries::Logdir::open(&[logdir.to_path_buf()]);
-    logdir.poll();
+    let mut logdir = summaries::Logdir::open(&[logdir.to_path_buf()]).expect("the logdir opens");
+    logdir.read_all();
     let mut last = f64::NEG_INFINITY;
     let mut n = 0;
-    for run in logdir.runs() {
-        assert!(run.damage().is_empty(), "damage: {:?}", run.damage());
-        for (_, series) in run.scalars() {
-            n += series.len();
-            last = series.wall().iter().copied().fold(last, f64::max);
+    for run in logdir.runs().by_name.values() {
+        assert!(run.damage.is_empty(), "damage: {:?}", run.damage);
+        for series in run.series.values() {
+            if let summaries::Series::Scalar(scalars) = series {
+                n += scalars.step.len();
+                last = scalars.wall.iter().copied().fold(last, f64::max);
+            }
         }
     }
     (last, n)

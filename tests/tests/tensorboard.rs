@@ -12,14 +12,15 @@ use std::{
     fmt::Debug,
     fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use formats::proto::{AttrValue, DataType, GraphDef, NodeDef, attr_value};
 use serde_json::Value;
+use stepscope_tests::stepscope_binary;
 use summaries::{EventWriter, Logdir, Run, Series, WriterOptions};
 
-/// A logdir with a run in it: numbers of every kind, histograms, a graph.
+/// A logdir with runs in it: numbers of every kind, histograms, a graph; and what the demo writes.
 fn make_logdir(logdir: &Path) {
     for run in ["", "eval", "deep/er"] {
         let writer = EventWriter::create(&logdir.join(run), WriterOptions::default()).unwrap();
@@ -34,6 +35,11 @@ fn make_logdir(logdir: &Path) {
             writer.add_histogram("constant", [0.0_f32; 10], step);
         }
         writer.close().unwrap();
+    }
+    if let Some(binary) = stepscope_binary("the demo's own logdir in TensorBoard") {
+        let mut demo = Command::new(binary);
+        demo.args(["demo", "--headless", "--quiet", "--steps", "300", "--logdir"]).arg(logdir.join("demo"));
+        assert!(demo.stdout(Stdio::null()).status().unwrap().success(), "the demo runs");
     }
 }
 

@@ -53,6 +53,8 @@ pub struct TraceReader {
     held_since: Option<i64>,
     recovered: u64,
     limit_reached: bool,
+    /// Whether all there is was read: before that a file's last bytes say nothing of its end.
+    at_end: bool,
     live: Option<bool>,
 }
 
@@ -72,6 +74,7 @@ impl TraceReader {
             held_since: None,
             recovered: 0,
             limit_reached: false,
+            at_end: false,
             live: None,
         };
         let found = reader.look(&mut Batch::new()).map_err(|e| OpenError::Io(trace_dir.to_owned(), e))?;
@@ -136,6 +139,7 @@ impl TraceReader {
         for look in &looks {
             self.take_look(look, collector_lives, hold, &mut batch);
         }
+        self.at_end = all_read && self.held.is_empty();
         self.notices(collector_lives, &mut batch);
         if all_looked && self.held.is_empty() {
             self.missing_ends(&mut batch);
@@ -253,7 +257,7 @@ impl TraceReader {
                 batch.notice(notice(WarningKind::Damage, name.clone(), n, text));
             }
             let torn = file.scanner.unfinished() as u64;
-            if torn > 0 && !collector_lives && !self.held_back() {
+            if torn > 0 && !collector_lives && self.at_end {
                 let text = format!("{name}: the last chunk was cut while it was written ({torn} bytes)");
                 batch.notice(notice(WarningKind::TornTail, name.clone(), 1, text));
             }
@@ -297,11 +301,6 @@ impl TraceReader {
             let text = format!("the {source} is missing from the files");
             batch.notice(notice(WarningKind::Damage, source, 1, text));
         }
-    }
-
-    /// Whether there is more to read before a file's end says anything.
-    fn held_back(&self) -> bool {
-        !self.held.is_empty()
     }
 }
 
