@@ -4,6 +4,7 @@
 //! ([`graph`], [`ops`]), what computes it ([`kernels`], [`resources`], [`device`]), and how: a [`session`] compiles what is
 //! asked of it to a [`plan`], which the [`executor`] runs on the threads of a [`pool`], emitting events ([`trace`]).
 
+mod array;
 pub mod buffer;
 pub mod data;
 mod denormals;

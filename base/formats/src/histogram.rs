@@ -16,19 +16,20 @@ static MAGNITUDES: LazyLock<Vec<f64>> = LazyLock::new(|| {
     limits
 });
 
-/// Bits of a magnitude that index [`CELLS`]: the exponent and the top two bits of the mantissa.
-const CELL_SHIFT: u32 = 50;
+/// Bits of a magnitude that index [`CELLS`]: the exponent and the top five bits of the mantissa.
+const CELL_SHIFT: u32 = 47;
 
-/// For each cell of magnitudes, how many limits lie at or below its lower end. A cell spans a factor of at most 1.25, so
-/// it holds at most three limits and a value is placed in a few comparisons instead of a binary search.
+/// For each cell of magnitudes, how many limits lie below its lower end. A cell spans less than a factor of 1.04, so it
+/// holds at most one limit, and a value is placed by one comparison, without a branch.
 static CELLS: LazyLock<Vec<u16>> = LazyLock::new(|| {
-    let n_cells = (f64::INFINITY.to_bits() >> CELL_SHIFT) as usize + 1;
-    (0..n_cells as u64)
-        .map(|cell| {
-            let low = f64::from_bits(cell << CELL_SHIFT);
-            MAGNITUDES.partition_point(|limit| *limit <= low) as u16
-        })
-        .collect()
+    let n_cells = f64::INFINITY.to_bits() >> CELL_SHIFT;
+    let mut n_below = 0;
+    let cells = (0..n_cells).map(|cell| {
+        let low = f64::from_bits(cell << CELL_SHIFT);
+        n_below += MAGNITUDES[n_below..].iter().take_while(|limit| **limit < low).count();
+        n_below as u16
+    });
+    cells.collect()
 });
 
 /// Number of buckets: both signs, and the one that ends at zero.
@@ -47,21 +48,17 @@ fn limit(idx: usize) -> f64 {
 }
 
 /// The bucket of a finite value: the first whose limit is above it.
-fn bucket_of(value: f64) -> usize {
-    let limits = &*MAGNITUDES;
+#[inline]
+fn bucket_of(limits: &[f64], cells: &[u16], value: f64) -> usize {
     let magnitude = value.abs();
-    let mut n_below = usize::from(CELLS[(magnitude.to_bits() >> CELL_SHIFT) as usize]);
-    while n_below < limits.len() && limits[n_below] <= magnitude {
-        n_below += 1;
-    }
-    if value >= 0.0 {
-        return (limits.len() + 1 + n_below).min(n_buckets() - 1);
-    }
-    // Mirrored, a limit equal to the magnitude is no longer above the value.
-    if n_below > 0 && limits[n_below - 1] == magnitude {
-        n_below -= 1;
-    }
-    limits.len() - n_below
+    let n_below = usize::from(cells[(magnitude.to_bits() >> CELL_SHIFT) as usize]);
+    let is_positive = value >= 0.0;
+    // Mirrored, a limit equal to the magnitude is not above the value.
+    let limit = limits[n_below];
+    let n_below = n_below + usize::from((limit < magnitude) | ((limit == magnitude) & is_positive));
+    // Of two indices the right one, without a branch: signs of weights cannot be foreseen.
+    let (above, below) = ((limits.len() + 1 + n_below).min(2 * limits.len()), limits.len() - n_below);
+    [below, above][usize::from(is_positive)]
 }
 
 /// Counts values into TensorFlow's buckets.
@@ -105,16 +102,7 @@ impl HistogramBuilder {
 
     /// Counts one value. NaN and infinities have no bucket; they are counted in [`n_nonfinite`](Self::n_nonfinite) only.
     pub fn add(&mut self, value: f64) {
-        if !value.is_finite() {
-            self.n_nonfinite += 1;
-            return;
-        }
-        self.counts[bucket_of(value)] += 1;
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
-        self.num += 1;
-        self.sum += value;
-        self.sum_squares += value * value;
+        self.extend([value]);
     }
 
     /// How many NaN and infinities were given.
@@ -146,9 +134,25 @@ impl HistogramBuilder {
 
 impl<T: Into<f64>> Extend<T> for HistogramBuilder {
     fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
+        let (limits, cells) = (MAGNITUDES.as_slice(), CELLS.as_slice());
+        let (mut min, mut max, mut num) = (self.min, self.max, 0);
+        // In the values' order, as TensorFlow adds them: the last bits depend on it.
+        let (mut sum, mut sum_squares) = (self.sum, self.sum_squares);
         for value in values {
-            self.add(value.into());
+            let value: f64 = value.into();
+            if !value.is_finite() {
+                self.n_nonfinite += 1;
+                continue;
+            }
+            self.counts[bucket_of(limits, cells, value)] += 1;
+            min = if value < min { value } else { min };
+            max = if value > max { value } else { max };
+            num += 1;
+            sum += value;
+            sum_squares += value * value;
         }
+        (self.min, self.max, self.sum, self.sum_squares) = (min, max, sum, sum_squares);
+        self.num += num;
     }
 }
 

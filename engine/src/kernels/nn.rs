@@ -57,7 +57,7 @@ fn last_dim(ctx: &KernelContext<'_>, i: usize, rank: usize) -> Result<usize, Ker
     }
 }
 
-fn bias_add<T: Element>(ctx: &mut KernelContext<'_>, add: fn(T, T) -> T) -> Computed {
+fn bias_add<T: Element>(ctx: &mut KernelContext<'_>, add: impl Fn(T, T) -> T + Sync) -> Computed {
     let n = last_dim(ctx, 0, 2)?;
     if ctx.input(1)?.dims() != [n] {
         let (value, bias) = (ctx.input(0)?.shape(), ctx.input(1)?.shape());
@@ -87,14 +87,17 @@ fn bias_add<T: Element>(ctx: &mut KernelContext<'_>, add: fn(T, T) -> T) -> Comp
     Ok(())
 }
 
-fn bias_add_grad<T: Element + Default>(ctx: &mut KernelContext<'_>, add: fn(T, T) -> T) -> Computed {
+fn bias_add_grad<T: Element + Default>(ctx: &mut KernelContext<'_>, add: impl Fn(T, T) -> T + Sync) -> Computed {
     let n = last_dim(ctx, 0, 2)?;
     let grad = ctx.slice::<T>(0)?;
     let sum = ctx.filled::<T>(Shape::new(&[n]), |sum| {
-        sum.fill(T::default());
-        for row in grad.chunks_exact(n.max(1)) {
-            sum.iter_mut().zip(row).for_each(|(s, g)| *s = add(*s, *g));
-        }
+        // Shards of columns: each sum is taken in the rows' order, whatever their number.
+        shard_slice(ctx.sharder, sum, 1, 300 * (grad.len() / n.max(1)) as u64, |at, sums| {
+            sums.fill(T::default());
+            for row in grad.chunks_exact(n.max(1)) {
+                sums.iter_mut().zip(&row[at..]).for_each(|(s, g)| *s = add(*s, *g));
+            }
+        });
         Ok(())
     })?;
     ctx.set(0, sum);

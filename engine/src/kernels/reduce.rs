@@ -117,7 +117,11 @@ fn fold_row<T: Element>(row: &[T], f: &impl Fn(T, T) -> T, start: T) -> T {
     lanes[0]
 }
 
-fn simple<T: Element>(node: &Node, start: T, f: fn(T, T) -> T) -> super::support::Built {
+/// A function that the loops of a kernel have inlined.
+trait Fold<T>: Fn(T, T) -> T + Copy + Send + Sync + 'static {}
+impl<T, F: Fn(T, T) -> T + Copy + Send + Sync + 'static> Fold<T> for F {}
+
+fn simple<T: Element>(node: &Node, start: T, f: impl Fold<T>) -> super::support::Built {
     let keep = *node.flag("keep_dims")?;
     kernel(move |c| {
         let out = reduce(c, keep, start, f)?.0;
@@ -126,7 +130,7 @@ fn simple<T: Element>(node: &Node, start: T, f: fn(T, T) -> T) -> super::support
     })
 }
 
-fn mean<T: Element>(node: &Node, start: T, f: fn(T, T) -> T, divide: fn(T, usize) -> T) -> super::support::Built {
+fn mean<T: Element>(node: &Node, start: T, f: impl Fold<T>, divide: fn(T, usize) -> T) -> super::support::Built {
     let keep = *node.flag("keep_dims")?;
     kernel(move |c| {
         let (mut out, n) = reduce(c, keep, start, f)?;
@@ -165,7 +169,7 @@ static BOOLS: &[KernelDef] = &[
 ];
 
 /// The position of the first element along an axis that nothing is `better` than.
-fn arg<T: Element>(node: &Node, better: fn(T, T) -> bool) -> super::support::Built {
+fn arg<T: Element>(node: &Node, better: impl Fn(T, T) -> bool + Copy + Send + Sync + 'static) -> super::support::Built {
     let out_type = *node.dtype("output_type")?;
     kernel(move |c| {
         let input = c.input(0)?;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::nn::Float;
-use super::support::{Computed, cheap, cpu, cpu_any, kernel, shard_slice};
+use super::support::{Computed, cheap, cpu, cpu_any, kernel, shard_slice, shard_slices};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError, Sharder};
 use crate::dtype::{DType, Element};
 use crate::graph::Node;
@@ -120,7 +120,7 @@ fn update<T: Element>(
     f(super::support::unique_slice::<T>(value)?, ctx.sharder)
 }
 
-fn accumulate<T: Element>(ctx: &mut KernelContext<'_>, f: fn(T, T) -> T) -> Computed {
+fn accumulate<T: Element>(ctx: &mut KernelContext<'_>, f: impl Fn(T, T) -> T + Sync) -> Computed {
     let delta = ctx.input(1)?;
     let d = delta.slice::<T>()?;
     update::<T>(ctx, 0, delta, |value, sharder| {
@@ -154,15 +154,18 @@ fn momentum<T: Float>(node: &Node) -> super::support::Built {
         distinct(c, &[0, 1])?;
         update::<T>(c, 0, grad, |value, sharder| {
             update::<T>(c, 1, grad, |accum, _| {
-                shard_slice(sharder, accum, 1, 400, |at, part| {
-                    part.iter_mut().zip(&g[at..]).for_each(|(a, g)| *a = *a * mu + *g);
-                });
-                let accum = &*accum;
-                shard_slice(sharder, value, 1, 400, |at, part| {
-                    let pairs = part.iter_mut().zip(&accum[at..]).zip(&g[at..]);
+                // One pass: what counts is how often memory is gone over.
+                shard_slices(sharder, value, [accum], 400, |at, value, [accum]| {
+                    let all = value.iter_mut().zip(accum).zip(&g[at..]);
                     match nesterov {
-                        false => pairs.for_each(|((v, a), _)| *v = *v - lr * *a),
-                        true => pairs.for_each(|((v, a), g)| *v = *v - lr * (*g + mu * *a)),
+                        false => all.for_each(|((v, a), g)| {
+                            *a = *a * mu + *g;
+                            *v = *v - lr * *a;
+                        }),
+                        true => all.for_each(|((v, a), g)| {
+                            *a = *a * mu + *g;
+                            *v = *v - lr * (*g + mu * *a);
+                        }),
                     }
                 });
                 Ok(())
@@ -182,15 +185,17 @@ fn adam<T: Float + num_sqrt::Sqrt>(node: &Node) -> super::support::Built {
         let g = grad.slice::<T>()?;
         let rate = lr * (one - p2).sqrt() / (one - p1);
         distinct(c, &[0, 1, 2])?;
-        update::<T>(c, 0, grad, |value, _| {
+        update::<T>(c, 0, grad, |value, sharder| {
             update::<T>(c, 1, grad, |m, _| {
                 update::<T>(c, 2, grad, |v, _| {
-                    for (((value, m), v), g) in value.iter_mut().zip(m).zip(v).zip(g) {
-                        *m = *m + (*g - *m) * (one - b1);
-                        *v = *v + (*g * *g - *v) * (one - b2);
-                        let direction = if nesterov { *g * (one - b1) + b1 * *m } else { *m };
-                        *value = *value - rate * direction / (v.sqrt() + eps);
-                    }
+                    shard_slices(sharder, value, [m, v], 1500, |at, value, [m, v]| {
+                        for (((value, m), v), g) in value.iter_mut().zip(m).zip(v).zip(&g[at..]) {
+                            *m = *m + (*g - *m) * (one - b1);
+                            *v = *v + (*g * *g - *v) * (one - b2);
+                            let direction = if nesterov { *g * (one - b1) + b1 * *m } else { *m };
+                            *value = *value - rate * direction / (v.sqrt() + eps);
+                        }
+                    });
                     Ok(())
                 })
             })

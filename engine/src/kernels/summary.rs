@@ -58,11 +58,14 @@ fn histogram(c: &mut KernelContext<'_>) -> Computed {
         return Err(KernelError::invalid("the tag must be one string"));
     };
     let mut histogram = HistogramBuilder::new();
-    for v in numbers(c, 1)? {
-        if !v.is_finite() {
-            return Err(KernelError::invalid(format!("{}: a histogram of {v}", text(tag))));
-        }
-        histogram.add(v);
+    let values = c.input(1)?;
+    match values.dtype() {
+        DType::F32 => histogram.extend(values.slice::<f32>()?.iter().copied()),
+        _ => histogram.extend(numbers(c, 1)?),
+    }
+    if histogram.n_nonfinite() > 0 {
+        let (n, of) = (histogram.n_nonfinite(), values.len());
+        return Err(KernelError::invalid(format!("{}: {n} of {of} values are NaN or infinite", text(tag))));
     }
     let value = summary::Value {
         tag: text(tag),

@@ -161,3 +161,24 @@ pub(crate) fn shard_slice<T: Element>(
     };
     sharder.parallel_for(n.div_ceil(unit), (unit as u64 * ps_per_element / 1000).max(1), &body);
 }
+
+/// As [`shard_slice`] with the same part of `others`, which are as long.
+pub(crate) fn shard_slices<T: Element, const N: usize>(
+    sharder: &dyn Sharder,
+    out: &mut [T],
+    others: [&mut [T]; N],
+    ps_per_element: u64,
+    f: impl Fn(usize, &mut [T], [&mut [T]; N]) + Sync,
+) {
+    let n = out.len();
+    let others = others.map(|other| {
+        assert_eq!(other.len(), n, "slices that are cut alike have one length");
+        Parts(other.as_mut_ptr())
+    });
+    shard_slice(sharder, out, 1, ps_per_element, |at, part| {
+        // SAFETY: `shard_slice` hands out disjoint parts `at..at + part.len()` of `0..n`, which is the length of
+        // `others`; they are borrowed for writing until it returns.
+        let others = others.each_ref().map(|o| unsafe { std::slice::from_raw_parts_mut(o.at(at), part.len()) });
+        f(at, part, others);
+    });
+}

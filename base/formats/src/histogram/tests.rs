@@ -4,6 +4,10 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn bucket_of(value: f64) -> usize {
+    super::bucket_of(&MAGNITUDES, &CELLS, value)
+}
+
 fn limits() -> Vec<f64> {
     (0..n_buckets()).map(limit).collect()
 }
