@@ -7,15 +7,13 @@ use crate::{
     histograms::HistogramsView,
     loader::Loader,
     ops::OpsView,
+    pace::Pace,
     scalars::ScalarsView,
     shell::{self, OpenDialog, ProblemsWindow, ShortcutsWindow, Tabs, TopBar, TopBarAction},
     theme,
     timeline::TimelineView,
 };
-use std::{path::PathBuf, sync::Arc, time::Duration};
-
-/// Commits within this time of each other share a frame.
-const FRAME_PAUSE: Duration = Duration::from_millis(20);
+use std::{path::PathBuf, sync::Arc};
 
 /// How the window's pictures get to the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,6 +78,7 @@ pub struct App {
     tabs: Tabs,
     selection: Selection,
     loader: Loader,
+    pace: Pace,
     theme: Theme,
     open: OpenDialog,
     problems: ProblemsWindow,
@@ -95,8 +94,10 @@ impl App {
         theme::install(ctx);
         let theme = options.theme.unwrap_or_default();
         theme.apply(ctx);
-        let repaint = ctx.clone();
-        let mut loader = Loader::new(Arc::new(move || repaint.request_repaint_after(FRAME_PAUSE)));
+        let pace = Pace::default();
+        let (repaint, paced) = (ctx.clone(), pace.clone());
+        // What is committed until then shares the frame.
+        let mut loader = Loader::new(Arc::new(move || repaint.request_repaint_after(paced.pause())));
         for path in options.paths {
             loader.open(path);
         }
@@ -111,6 +112,7 @@ impl App {
             tabs: Tabs::new(views),
             selection: Selection::default(),
             loader,
+            pace,
             theme,
             open: OpenDialog::default(),
             problems: ProblemsWindow::default(),
@@ -211,7 +213,10 @@ impl App {
 }
 
 impl eframe::App for App {
-    fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut eframe::Frame) {
+    fn ui(&mut self, ui: &mut egui::Ui, frame: &mut eframe::Frame) {
+        if let Some(seconds) = frame.info().cpu_usage {
+            self.pace.frame_took(seconds);
+        }
         Self::ui(self, ui);
     }
 

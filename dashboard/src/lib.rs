@@ -17,6 +17,7 @@ pub mod graph;
 pub mod histograms;
 pub mod loader;
 pub mod ops;
+pub mod pace;
 pub mod runs;
 pub mod scalars;
 pub mod selection;

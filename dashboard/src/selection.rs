@@ -96,8 +96,10 @@ pub struct Selection {
     pub run: Pick<Arc<str>>,
     /// A summary tag.
     pub tag: Pick<Arc<str>>,
-    /// A step on the summaries' x axis.
+    /// A step on the summaries' x axis: the timeline shows it.
     pub step: Pick<i64>,
+    /// The step under the pointer in a chart: the crosshair of all charts. Not a pick, it leads nowhere.
+    pub pointed_step: Option<i64>,
     /// Which runs are shown, in what colour.
     pub runs: RunList,
     /// A panel that a view asked to bring to the front; the shell takes it at the end of the frame.

@@ -20,6 +20,7 @@ pub const SHORTCUTS: &[(&str, &str)] = &[
     ("Shift+drag", "move the chart"),
     ("Ctrl+wheel", "zoom at the pointer"),
     ("Double click", "show everything"),
+    ("Click", "pick the step: Timeline goes there"),
 ];
 
 /// Reads this frame's gestures on `response`, which covers the chart, and draws the zoom box being dragged.

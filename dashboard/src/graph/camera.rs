@@ -3,7 +3,7 @@
 use egui::{Pos2, Rect, Vec2, pos2, vec2};
 
 /// Zoom that fitting does not go beyond.
-const FIT_MAX: f32 = 1.25;
+const FIT_MAX: f32 = 1.6;
 const ZOOM: std::ops::RangeInclusive<f32> = 0.002..=6.0;
 
 /// A centre in the picture and a scale.

@@ -8,10 +8,12 @@ use super::{
     paint::{DETAIL_MAX, Scene},
 };
 use crate::theme::{metrics, metrics::graph as m, mix};
-use egui::{Align2, Color32, Mesh, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
+use egui::{Color32, Mesh, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
 /// Elements of a tensor at which an edge is thickest.
 const SIZE_MAX: f32 = 5e6;
+/// Where along a stretch a label is tried.
+const LABEL_AT: [f32; 3] = [0.5, 0.3, 0.7];
 /// Edges in view above which none is labelled.
 const LABELS_MAX: usize = 300;
 
@@ -31,12 +33,17 @@ pub(super) fn paint(painter: &Painter, scene: &Scene<'_>, seen: &[f32; 4]) {
     for edge in &marked {
         curve(painter, scene, edge, true);
     }
-    if in_view.len() <= LABELS_MAX || !marked.is_empty() {
-        for edge in
-            in_view.iter().filter(|e| in_view.len() <= LABELS_MAX || marked.iter().any(|m| std::ptr::eq(*m, **e)))
-        {
-            label(painter, scene, edge);
-        }
+    let labelled = if in_view.len() <= LABELS_MAX { &in_view } else { &marked };
+    if labelled.is_empty() {
+        return;
+    }
+    let boxes = scene.picture.boxes.iter().filter(|b| !b.open);
+    let rects = boxes.map(|b| scene.camera.rect_to_screen(scene.view, (scene.rect_of)(b)));
+    let mut taken: Vec<Rect> = rects.filter(|rect| rect.intersects(scene.view)).collect();
+    // The marked ones first: where room is scarce, theirs are read.
+    let rest = labelled.iter().filter(|e| !marked.iter().any(|m| std::ptr::eq(*m, **e)));
+    for edge in marked.iter().chain(rest) {
+        label(painter, scene, edge, &mut taken);
     }
 }
 
@@ -165,28 +172,27 @@ pub(super) fn text(model: &Model, edge: &MetaEdge) -> Option<String> {
     }
 }
 
-fn label(painter: &Painter, scene: &Scene<'_>, edge: &PicEdge) {
+/// Labels an edge on its longest stretch that is free of boxes and of other labels; nowhere, if there is none.
+fn label(painter: &Painter, scene: &Scene<'_>, edge: &PicEdge, taken: &mut Vec<Rect>) {
     let Some(font) = scene.font(m::LABEL_SMALL) else { return };
     if font.size < 8.0 {
         return;
     }
     let Some(text) = text(scene.model, &edge.edge) else { return };
-    let Some(longest) = edge.points.windows(2).max_by(|a, b| {
-        let length = |w: &[[f32; 2]]| (w[0][1] - w[1][1]).abs();
-        length(a).total_cmp(&length(b))
-    }) else {
-        return;
-    };
-    let middle = [(longest[0][0] + longest[1][0]) / 2.0, (longest[0][1] + longest[1][1]) / 2.0];
-    let at = scene.camera.to_screen(scene.view, middle);
     let p = scene.palette();
     let color = if scene.is_dimmed(edge.edge.src) { mix(p.text_weak, p.canvas, 0.7) } else { p.text_weak };
     let galley = painter.layout_no_wrap(text, font, color);
-    let rect = Align2::CENTER_CENTER.anchor_size(at, galley.size() + vec2(4.0, 0.0));
-    painter.rect_filled(
-        Rect::from_center_size(at, rect.size()),
-        metrics::RADIUS,
-        p.canvas.gamma_multiply(0.8 * scene.fade),
-    );
+    let mut stretches: Vec<&[[f32; 2]]> = edge.points.windows(2).collect();
+    let length = |w: &[[f32; 2]]| (w[0][1] - w[1][1]).abs();
+    stretches.sort_by(|a, b| length(b).total_cmp(&length(a)));
+    let places =
+        stretches.iter().flat_map(|w| LABEL_AT.map(|t| [0, 1].map(|axis| w[0][axis] + (w[1][axis] - w[0][axis]) * t)));
+    let rects = places.map(|place| {
+        let at = scene.camera.to_screen(scene.view, place);
+        Rect::from_center_size(at, galley.size() + vec2(4.0, 0.0))
+    });
+    let Some(rect) = rects.into_iter().find(|rect| !taken.iter().any(|other| other.intersects(*rect))) else { return };
+    taken.push(rect);
+    painter.rect_filled(rect, metrics::RADIUS, p.canvas.gamma_multiply(0.8 * scene.fade));
     painter.galley(rect.min + vec2(2.0, 0.0), galley, color);
 }

@@ -31,10 +31,10 @@ pub use state::GraphView;
 use crate::{
     Data, Selection, View, ViewKind, format,
     theme::{metrics, palette},
-    widgets::empty_state,
+    widgets::{empty_state, toolbar},
 };
 use details::Asked;
-use egui::{ComboBox, Frame, Margin, Panel, RichText, Ui};
+use egui::{ComboBox, Panel, RichText, Ui};
 use model::{ItemId, Model};
 use std::sync::Arc;
 
@@ -57,8 +57,7 @@ impl View for GraphView {
             }
             return;
         };
-        let margin = Margin::symmetric(metrics::PAD as i8, metrics::GAP as i8);
-        Panel::top("graph tools").frame(Frame::new().inner_margin(margin).fill(palette(ui).panel)).show(ui, |ui| {
+        toolbar(ui, |ui| {
             ui.horizontal(|ui| self.tools(ui, data, &model));
             if self.search.has_hits()
                 && let Some(hit) = self.search.list(ui, &model)
@@ -110,11 +109,13 @@ impl GraphView {
                 }
             });
         }
-        ComboBox::from_label("Colour").selected_text(self.colour_by.name()).show_ui(ui, |ui| {
+        let label = ui.label(RichText::new("Colour").color(palette(ui).text_weak));
+        let choice = ComboBox::from_id_salt("colour").selected_text(self.colour_by.name()).show_ui(ui, |ui| {
             for by in ColourBy::ALL {
                 ui.selectable_value(&mut self.colour_by, by, by.name());
             }
         });
+        choice.response.labelled_by(label.id);
         if ui.button("Fit").on_hover_text("Show the whole graph (F)").clicked() {
             self.fit = true;
         }

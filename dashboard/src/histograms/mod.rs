@@ -11,7 +11,7 @@ use crate::{
     filter::Filter,
     scalars::{XAxis, axis_buttons},
     theme::metrics,
-    widgets::{CardGrid, empty_state, filter_box, named, run_list, side_panel},
+    widgets::{CardGrid, empty_state, filter_box, named, run_list, side_panel, toolbar},
 };
 use card::Card;
 use egui::{Role, Ui};
@@ -57,7 +57,7 @@ impl View for HistogramsView {
         }
         side_panel(ui, "histogram runs", |ui| run_list(ui, &mut selection.runs));
         let mut choice = (self.mode, self.axis);
-        self.grid.toolbar(ui, |ui| controls(ui, &mut self.filter, &mut choice));
+        toolbar(ui, |ui| controls(ui, &mut self.filter, &mut choice));
         (self.mode, self.axis) = choice;
         if self.catalogue.groups.is_empty() {
             return empty_state(ui, "Nothing passes the filters", "Change the filter of tags or of runs.");

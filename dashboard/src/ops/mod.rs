@@ -18,9 +18,9 @@ use crate::{
         background::Background,
         ticks,
     },
-    widgets::empty_state,
+    widgets::{empty_state, toolbar},
 };
-use egui::{RichText, TextEdit, Ui};
+use egui::{Frame, Margin, RichText, TextEdit, Ui};
 use model::{Grouping, Order, Row};
 use profiler::{Store, TrackUse, node_stats, op_stats, track_use};
 use std::{ops::Range, sync::Arc};
@@ -108,7 +108,7 @@ impl View for OpsView {
         let selected = selection.time.get().filter(|r| r.trace_idx == self.trace_idx).map(|r| r.ns.clone());
         let range = selected.clone().filter(|_| !self.ignore_range);
         let findings = self.findings(ui, trace, range);
-        self.bar_ui(ui, data, selected.as_ref(), findings.as_deref());
+        toolbar(ui, |ui| self.bar_ui(ui, data, selected.as_ref(), findings.as_deref()));
         let Some(findings) = findings.filter(|f| f.question.trace_idx == self.trace_idx) else {
             ui.label("counting");
             return;
@@ -122,7 +122,8 @@ impl View for OpsView {
             .default_size(1.5 * metrics::SIDE_W)
             .max_size(ui.available_width() * 0.5);
         panel.show(ui, |ui| side::side_ui(ui, &trace.store, self.trace_idx, &findings, selection));
-        self.table_ui(ui, &findings, selection);
+        let frame = Frame::new().inner_margin(Margin::symmetric(metrics::PAD as i8, 0));
+        frame.show(ui, |ui| self.table_ui(ui, &findings, selection));
     }
 }
 
@@ -179,7 +180,6 @@ impl OpsView {
                 });
             }
         });
-        ui.add_space(metrics::GAP);
     }
 
     fn table_ui(&mut self, ui: &mut Ui, findings: &Arc<Findings>, selection: &mut Selection) {

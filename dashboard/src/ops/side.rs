@@ -13,7 +13,7 @@ use profiler::Store;
 /// Shows the use of tracks and the stalls; a click on a stall leads to the timeline.
 pub fn side_ui(ui: &mut Ui, store: &Store, trace_idx: usize, findings: &Findings, selection: &mut Selection) {
     let p = palette(ui);
-    egui::ScrollArea::both().auto_shrink([false, false]).show(ui, |ui| {
+    egui::ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
         ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Extend);
         ui.label(RichText::new("Tracks").size(metrics::TEXT_TITLE).color(p.text_strong));
         egui::Grid::new("track use").num_columns(4).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
@@ -51,7 +51,7 @@ fn stalls_ui(ui: &mut Ui, trace_idx: usize, findings: &Findings, selection: &mut
     }
     egui::Grid::new("stall causes").num_columns(3).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
         for total in &found.by_cause {
-            ui.label(stalls::cause_name(total.cause));
+            ui.label(total.cause.to_string());
             ui.label(format::duration_ns(total.total_ns));
             ui.label(format::counted(total.count, "stall"));
             ui.end_row();

@@ -38,8 +38,8 @@ pub fn table_ui(
         .cell_layout(Layout::right_to_left(Align::Center));
     for column in columns {
         table = table.column(match column {
-            Column::Name if grouping == Grouping::Op => words(140.0),
-            Column::Name => words(190.0),
+            Column::Name if grouping == Grouping::Op => words(230.0),
+            Column::Name => words(260.0),
             Column::Op => words(96.0),
             Column::Count => Width::exact(52.0),
             Column::Share => Width::remainder().at_least(96.0),

@@ -3,7 +3,6 @@
 use super::{
     curve::{Curve, CurveSettings},
     points::{Points, XAxis},
-    settings::Settings,
     tooltip,
 };
 use crate::{
@@ -44,17 +43,18 @@ pub struct Line<'a> {
 }
 
 impl Card {
-    /// Shows the card in all of `ui`'s space; whether its width is to change.
+    /// Shows the card in all of `ui`'s space; whether its width is to change. `view`: how curves are drawn, and the
+    /// step that the pointer was at in the frame before, in whichever card.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
         row: &TagRow,
         data: &Data,
-        settings: &Settings,
+        view: (CurveSettings, Option<i64>),
         selection: &mut Selection,
         is_wide: bool,
     ) -> bool {
-        let settings = settings.curve;
+        let settings = view.0;
         let lines: Vec<Line<'_>> = lines(row, data).collect();
         let is_selected = row.node.as_deref().is_some_and(|node| selection.covers_node(node));
         let frame = CardFrame { name: &row.name, tag: &row.tag, node: row.node.as_deref(), is_selected, is_wide };
@@ -78,7 +78,7 @@ impl Card {
             Some(Command::Fit) => self.zoom = None,
             None => {}
         }
-        self.pointer(ui, &response, &frame, &lines, settings, selection);
+        self.pointer(ui, &response, &frame, &lines, view, selection);
         header.is_width_toggled
     }
 
@@ -134,17 +134,23 @@ impl Card {
         response: &egui::Response,
         frame: &Frame,
         lines: &[Line<'_>],
-        settings: CurveSettings,
+        (settings, pointed): (CurveSettings, Option<i64>),
         selection: &mut Selection,
     ) {
         let p = palette(ui);
         let hairline = Stroke::new(metrics::HAIRLINE, p.text_weak);
+        let line_at = |step: i64, stroke: Stroke| {
+            let x = step as f64;
+            if settings.axis == XAxis::Step && (frame.bounds.x[0]..=frame.bounds.x[1]).contains(&x) {
+                ui.painter().vline(frame.x(x), frame.inner.y_range(), stroke);
+            }
+        };
+        if let Some(step) = selection.step.get() {
+            line_at(*step, Stroke::new(metrics::HAIRLINE, p.accent));
+        }
         let Some(at) = response.hover_pos().filter(|_| !response.dragged()) else {
-            if let (XAxis::Step, Some(step)) = (settings.axis, selection.step.get()) {
-                let x = *step as f64;
-                if (frame.bounds.x[0]..=frame.bounds.x[1]).contains(&x) {
-                    ui.painter().vline(frame.x(x), frame.inner.y_range(), hairline);
-                }
+            if let Some(step) = pointed {
+                line_at(step, hairline);
             }
             return;
         };
@@ -152,7 +158,10 @@ impl Card {
         let rows = tooltip::rows(&self.curves, lines, settings, x);
         if let Some(nearest) = rows.iter().min_by(|a, b| (a.x - x).abs().total_cmp(&(b.x - x).abs())) {
             ui.painter().vline(frame.x(nearest.x), frame.inner.y_range(), hairline);
-            selection.step.set(ViewKind::Scalars, Some(nearest.step));
+            selection.pointed_step = Some(nearest.step);
+            if response.clicked() {
+                selection.step.set(ViewKind::Scalars, Some(nearest.step));
+            }
         }
         let painter = ui.painter_at(frame.inner.expand(metrics::DOT));
         for row in &rows {

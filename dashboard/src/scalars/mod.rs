@@ -17,7 +17,7 @@ use crate::{
     Data, Selection, View, ViewKind,
     catalogue::Catalogue,
     chart,
-    widgets::{CardGrid, empty_state, run_list, side_panel},
+    widgets::{CardGrid, empty_state, run_list, side_panel, toolbar},
 };
 use card::Card;
 use rustc_hash::FxHashMap;
@@ -52,17 +52,22 @@ impl View for ScalarsView {
             return empty_state(ui, "No scalars yet", text);
         }
         side_panel(ui, "scalar runs", |ui| run_list(ui, &mut selection.runs));
-        self.grid.toolbar(ui, |ui| self.settings.ui(ui));
+        toolbar(ui, |ui| self.settings.ui(ui));
         if self.catalogue.groups.is_empty() {
             return empty_state(ui, "Nothing passes the filters", "Change the filter of tags or of runs.");
         }
         if let Some(node) = selection.node.news(ViewKind::Scalars, &mut self.node_seen) {
             self.grid.reveal(&self.catalogue, node);
         }
-        let (settings, cards) = (&self.settings, &mut self.cards);
+        let pointed = selection.pointed_step.take();
+        let (view, cards) = ((self.settings.curve, pointed), &mut self.cards);
         self.grid.ui(ui, &self.catalogue, |ui, row, is_wide| {
             let card = cards.entry(row.tag.clone()).or_default();
-            card.ui(ui, row, data, settings, selection, is_wide)
+            card.ui(ui, row, data, view, selection, is_wide)
         });
+        if selection.pointed_step != pointed {
+            // The cards above the pointer's drew before it was known.
+            ui.ctx().request_repaint();
+        }
     }
 }

@@ -16,7 +16,7 @@ const RATE_WINDOW_S: f64 = 5.0;
 pub struct RunFacts {
     /// The run.
     pub label: Arc<str>,
-    /// How its logdir is doing.
+    /// How it is doing.
     pub status: Status,
     /// Its newest step.
     pub step: i64,
@@ -52,13 +52,14 @@ impl RunFacts {
         let since = longest.wall.iter().rposition(|w| *w < wall - RATE_WINDOW_S).unwrap_or(0);
         let values = ["loss", "acc"].iter().filter_map(|word| {
             let found = scalars().filter(|(tag, _)| tag.to_ascii_lowercase().contains(word));
-            let (tag, series) = found.max_by(|a, b| newest_of(a.1).total_cmp(&newest_of(b.1)))?;
+            // The one with most points, always: which one wrote last changes from step to step.
+            let (tag, series) = found.max_by_key(|(tag, s)| (s.value.len(), std::cmp::Reverse(tag.len())))?;
             let short = tag.rsplit('/').next().unwrap_or(tag).to_owned();
             Some((short, *series.value.last()?))
         });
         Some(Self {
             label: run.label.clone(),
-            status: data.logdirs[run.logdir_idx].status,
+            status: status_of(data, run),
             step,
             steps_per_second: rate(&longest.step[since..], &longest.wall[since..]),
             values: values.collect(),
@@ -77,8 +78,14 @@ impl RunFacts {
     }
 }
 
-fn newest_of(series: &summaries::ScalarSeries) -> f64 {
-    series.wall.last().copied().unwrap_or(f64::NEG_INFINITY)
+/// How a run is doing: its trace knows whether the program still runs and how it ended; without one, its event files
+/// tell by growing.
+fn status_of(data: &Data, run: RunRef<'_>) -> Status {
+    let trace = data.traces.iter().find(|trace| trace.path.parent() == Some(&run.run.path));
+    match trace.map(|trace| trace.status) {
+        Some(status @ (Status::Live | Status::Finished | Status::Crashed)) => status,
+        _ => data.logdirs[run.logdir_idx].status,
+    }
 }
 
 fn rate(step: &[i64], wall: &[f64]) -> Option<f64> {

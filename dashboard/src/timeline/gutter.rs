@@ -4,7 +4,7 @@ use super::{model::Row, picture::Scene, state::Command};
 use crate::{
     format,
     theme::{metrics, palette},
-    widgets::named,
+    widgets::{named, text_elided},
 };
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Response, Role, Sense, Shape, Stroke, Ui, pos2, vec2};
 use profiler::{Track, TrackUse};
@@ -149,7 +149,7 @@ fn track_name(ui: &mut Ui, rect: Rect, track: &Track, used: Option<&TrackUse>, f
 
 fn counter_name(ui: &Ui, rect: Rect, title: &str) {
     let p = palette(ui);
-    let font = FontId::proportional(metrics::TEXT);
-    let at = pos2(rect.left() + 2.0 * metrics::GAP_WIDE, rect.top() + metrics::LANE_H / 2.0);
-    ui.painter().text(at, Align2::LEFT_CENTER, title, font, p.text);
+    let row = Rect::from_min_size(rect.min, vec2(rect.width(), metrics::LANE_H));
+    let room = Rect::from_min_max(row.min + vec2(2.0 * metrics::GAP_WIDE, 0.0), row.max - vec2(metrics::PAD, 0.0));
+    text_elided(ui, title, room, p.text);
 }

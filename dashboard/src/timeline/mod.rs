@@ -27,7 +27,12 @@ mod tests;
 pub mod ticks;
 pub mod viewport;
 
-use crate::{Data, Selection, View, ViewKind, data::TraceData, theme::metrics, widgets::empty_state};
+use crate::{
+    Data, Selection, View, ViewKind,
+    data::TraceData,
+    theme::metrics,
+    widgets::{empty_state, toolbar},
+};
 use analysis::{Analysis, Findings, Question, Request};
 use background::Background;
 use canvas::Canvas;
@@ -42,6 +47,8 @@ use std::{ops::Range, sync::Arc};
 
 /// How often a growing trace is analysed anew, seconds.
 const REFRESH_S: f64 = 0.25;
+/// How often a followed trace that brings nothing new is shown anew, seconds.
+const FOLLOW_IDLE_S: f32 = 0.2;
 
 /// The panel's state.
 #[derive(Default)]
@@ -96,12 +103,13 @@ impl TimelineView {
         let now = ui.input(|i| i.time);
         let whole = whole_range(store);
         let mut state = self.state.take().unwrap_or_else(|| State::new(store, &whole));
-        state.keep_up(&whole, now);
+        state.keep_up(&whole, store.range().end, now);
         let mut commands = self.news(store, selection, &state);
         let query = self.query(selection);
         let findings = self.findings(ui, trace, &state, &query, now);
 
-        commands.extend(self.bar(ui, data, store, &state, findings.as_deref(), selection, now));
+        let bar = |ui: &mut Ui| self.bar(ui, data, store, &state, findings.as_deref(), selection, now);
+        commands.extend(toolbar(ui, bar));
         commands.extend(self.bottom_ui(ui, store, &state, findings.as_deref(), selection));
         let shown = canvas::Shown {
             trace_idx: self.trace_idx,
@@ -125,7 +133,8 @@ impl TimelineView {
         if state.eased.is_moving(now) {
             ui.ctx().request_repaint();
         } else if state.follow {
-            ui.ctx().request_repaint_after_secs(1.0 / 30.0);
+            // New slices bring frames of their own; without any, time still passes.
+            ui.ctx().request_repaint_after_secs(FOLLOW_IDLE_S);
         }
         self.state = Some(state);
     }

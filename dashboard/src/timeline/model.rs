@@ -132,11 +132,16 @@ pub fn rows(store: &Store, folding: &Folding) -> Rows {
             let site = store.sites().get(c.site as usize);
             let bytes = site.is_some_and(|s| s.category == Category::Alloc);
             let name = site.map_or("?", |s| &s.name);
-            let title = if bytes { format!("memory: {name}") } else { name.to_owned() };
+            let title = if bytes { format!("memory {}", short_device(name)) } else { name.to_owned() };
             out.rows.push(Row::Counter { counter, title, bytes });
         }
     }
     out
+}
+
+/// The part of a device's name that tells devices of one process apart: `CPU:0` of `/job:localhost/device:CPU:0`.
+fn short_device(name: &str) -> &str {
+    name.rsplit('/').next().map_or(name, |last| last.strip_prefix("device:").unwrap_or(last))
 }
 
 fn has_anything(track: &Track) -> bool {
@@ -193,7 +198,7 @@ mod tests {
         let store = demo(3);
         assert_eq!(
             text_of_rows(&store, &rows(&store, &Folding::default())),
-            "demo (7): 3 tracks\n  main: lanes [0]\n  worker 2: lanes [0, 1]\n  worker 10: lanes [0, 1]\n  memory: cpu:0\n"
+            "demo (7): 3 tracks\n  main: lanes [0]\n  worker 2: lanes [0, 1]\n  worker 10: lanes [0, 1]\n  memory cpu:0\n"
         );
     }
 
@@ -207,7 +212,7 @@ mod tests {
         assert_eq!(rows_now.hidden, [TrackId(2)]);
         assert_eq!(
             text_of_rows(&store, &rows_now),
-            "demo (7): 3 tracks\n  main: lanes [0]\n  worker 10: lanes [0] folded\n  memory: cpu:0\n"
+            "demo (7): 3 tracks\n  main: lanes [0]\n  worker 10: lanes [0] folded\n  memory cpu:0\n"
         );
         folding.toggle_process(0);
         assert_eq!(text_of_rows(&store, &rows(&store, &folding)), "demo (7): 3 tracks folded\n");

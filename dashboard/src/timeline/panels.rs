@@ -56,13 +56,17 @@ pub fn bar_ui(
         if follow.on_hover_text("Keep up with the live trace (L)").clicked() {
             out.push(Command::ToggleFollow);
         }
-        egui::ComboBox::from_label("colour").selected_text(state.color_by.name()).width(64.0).show_ui(ui, |ui| {
+        ui.separator();
+        let label = ui.label(RichText::new("Colour").color(p.text_weak));
+        let choice = egui::ComboBox::from_id_salt("colour").selected_text(state.color_by.name()).width(64.0);
+        let choice = choice.show_ui(ui, |ui| {
             for by in ColorBy::ALL {
                 if ui.selectable_label(state.color_by == by, by.name()).clicked() {
                     out.push(Command::ColorBy(by));
                 }
             }
         });
+        choice.response.labelled_by(label.id);
         search_ui(ui, &mut search, &mut answer);
         let out = &mut answer.commands;
         if n_hidden > 0 {

@@ -152,7 +152,7 @@ fn bar_name<'a>(store: &'a Store, bar: &Bar) -> &'a str {
 
 /// A name cut to `room` points: whole, or its last part (`MatMul` of `layer1/MatMul`), or the beginning of that.
 pub fn fitted(painter: &Painter, full: &str, room: f32) -> Option<String> {
-    let width = |text: &str| painter.layout_no_wrap(text.to_owned(), label_font(), Color32::WHITE).size().x;
+    let width = |text: &str| painter.layout_no_wrap(text.to_owned(), label_font(), Color32::PLACEHOLDER).size().x;
     if width(full) <= room {
         return Some(full.to_owned());
     }
@@ -160,7 +160,7 @@ pub fn fitted(painter: &Painter, full: &str, room: f32) -> Option<String> {
     if leaf.len() < full.len() && width(leaf) <= room {
         return Some(leaf.to_owned());
     }
-    let galley = painter.layout_no_wrap(leaf.to_owned(), label_font(), Color32::WHITE);
+    let galley = painter.layout_no_wrap(leaf.to_owned(), label_font(), Color32::PLACEHOLDER);
     let row = galley.rows.first()?;
     let dots = metrics::TEXT_SMALL * 0.75;
     let n = row.glyphs.iter().take_while(|g| g.max_x() <= room - dots).count();

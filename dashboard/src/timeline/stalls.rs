@@ -12,19 +12,6 @@ use crate::{
 use egui::{Align2, Color32, Painter, Pos2, Rect, RichText, Stroke, Ui, pos2};
 use profiler::{Cause, Stall, Store};
 
-/// A cause in a word or two.
-pub fn cause_name(cause: Cause) -> &'static str {
-    match cause {
-        Cause::InputLate => "input late",
-        Cause::WakeUp => "wake-up",
-        Cause::Dispatch => "dispatch",
-        Cause::NothingReady => "nothing ready",
-        Cause::StepBegin => "step begins",
-        Cause::StepEnd => "step ends",
-        _ => "unexplained",
-    }
-}
-
 /// Whether somebody is to blame; else there simply was no work for this worker.
 fn is_lost(cause: Cause) -> bool {
     !matches!(cause, Cause::NothingReady | Cause::StepBegin | Cause::StepEnd)
@@ -55,12 +42,12 @@ pub fn bands(painter: &Painter, stalls: &[Stall], marks: &Marks<'_>, p: &Palette
         let line = Rect::from_min_max(rect.min, pos2(rect.right(), rect.top() + 2.0));
         mesh.add_colored_rect(line, color);
         if rect.width() >= 1.5 * metrics::LABEL_MIN_W {
-            labels.push((rect, cause_name(stall.cause)));
+            labels.push((rect, stall.cause.to_string()));
         }
     }
     painter.add(mesh);
     for (rect, text) in labels {
-        if let Some(text) = fitted(painter, text, rect.width() - 2.0 * metrics::GAP) {
+        if let Some(text) = fitted(painter, &text, rect.width() - 2.0 * metrics::GAP) {
             let at = pos2(rect.left() + metrics::GAP, rect.center().y);
             painter.text(at, Align2::LEFT_CENTER, text, label_font(), p.text);
         }
@@ -88,7 +75,7 @@ pub fn tip(ui: &mut Ui, stall: &Stall) {
     let p = palette(ui);
     ui.set_max_width(ui.spacing().tooltip_width);
     ui.add(egui::Label::new(RichText::new(&stall.text).color(p.text_strong)).wrap_mode(egui::TextWrapMode::Extend));
-    ui.colored_label(p.text_weak, format!("stall: {}, {}", cause_name(stall.cause), super::facts::exact(stall.dur())));
+    ui.colored_label(p.text_weak, format!("stall: {}, {}", stall.cause, super::facts::exact(stall.dur())));
 }
 
 /// The selected stall in words, with where it leads.
@@ -99,7 +86,7 @@ pub fn details_ui(ui: &mut Ui, store: &Store, stall: &Stall) -> Vec<Command> {
     egui::Grid::new("stall facts").num_columns(2).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
         let name = |ui: &mut Ui, text: &str| ui.label(RichText::new(text).color(p.text_weak));
         name(ui, "Cause");
-        ui.label(cause_name(stall.cause));
+        ui.label(stall.cause.to_string());
         ui.end_row();
         name(ui, "Duration");
         ui.label(super::facts::exact(stall.dur()));
@@ -128,8 +115,10 @@ pub fn list_ui<'a>(ui: &mut Ui, stalls: &'a [Stall], most: usize) -> Option<&'a 
             let (dot, _) = ui.allocate_exact_size(egui::Vec2::splat(metrics::SWATCH), egui::Sense::hover());
             ui.painter().rect_filled(dot, 2.0, color(stall.cause, p));
             ui.label(format::duration_ns(stall.dur()));
+            // What does not fit is in the tooltip.
+            ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Truncate);
             let link = ui.add(egui::Link::new(&stall.text));
-            if link.on_hover_text("Show in Timeline").clicked() {
+            if link.on_hover_text(format!("{}\nClick: show in Timeline", stall.text)).clicked() {
                 clicked = Some(stall);
             }
         });

@@ -36,6 +36,8 @@ impl ColorBy {
 
 /// How much of a live trace is shown while following it, at first.
 pub const FOLLOW_NS: i64 = 250_000_000;
+/// Following stays behind the clock by as much as slices come late, up to this; what comes later still shows as open.
+const LAG_MAX_NS: i64 = 300_000_000;
 
 /// One act of the user.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,6 +101,8 @@ pub struct State {
     pub eased: Eased,
     /// Whether the view keeps up with a live trace.
     pub follow: bool,
+    /// How late slices come, lately, ns: following ends that much before now, so that what it shows is complete.
+    lag_ns: i64,
     /// Scrolled down by this much, points.
     pub scroll: f32,
     /// The selected slice.
@@ -123,11 +127,12 @@ impl State {
         let mut view = Viewport::whole(trace);
         let follow = store.is_live();
         if follow && view.ns() > FOLLOW_NS {
-            view = Viewport { start: trace.end - FOLLOW_NS, end: trace.end };
+            view = Viewport { start: trace.end - FOLLOW_NS, end: trace.end }.ending_at(store.range().end);
         }
         Self {
             eased: Eased::at(view),
             follow,
+            lag_ns: 0,
             scroll: 0.0,
             selected: None,
             stall: None,
@@ -193,16 +198,18 @@ impl State {
         store.slice(self.selected?)
     }
 
-    /// Keeps the view at the end of a live trace.
-    pub fn keep_up(&mut self, trace: &Range<i64>, now: f64) {
-        if self.follow {
-            // A change of zoom goes on; only the end moves.
-            if self.eased.is_moving(now) {
-                self.eased.glide(self.eased.target().ending_at(trace.end), now);
-            } else {
-                self.eased.jump(self.eased.target().ending_at(trace.end));
-            }
+    /// Keeps the view at the end of a live trace, where `newest` is the end of its last slice.
+    pub fn keep_up(&mut self, trace: &Range<i64>, newest: i64, now: f64) {
+        if !self.follow {
+            return;
         }
+        let late = trace.end.saturating_sub(newest).clamp(0, LAG_MAX_NS);
+        // At once behind the latest, slowly nearer again: the picture does not jerk with every batch.
+        self.lag_ns = late.max(self.lag_ns - self.lag_ns / 64);
+        let end = trace.end.saturating_sub(self.lag_ns).max(self.eased.target().end);
+        let target = self.eased.target().ending_at(end);
+        // A change of zoom goes on; only the end moves.
+        if self.eased.is_moving(now) { self.eased.glide(target, now) } else { self.eased.jump(target) }
     }
 
     fn go(&mut self, target: Viewport, now: f64) {
@@ -237,7 +244,8 @@ impl State {
         self.follow = !self.follow && store.is_live();
         if self.follow {
             let len = self.eased.target().ns().min(FOLLOW_NS);
-            self.eased.jump(Viewport { start: trace.end - len, end: trace.end });
+            let end = store.range().end.min(trace.end);
+            self.eased.jump(Viewport { start: end - len, end });
         } else if !store.is_live() {
             self.notice = Some("the trace is finished: nothing to follow");
         }

@@ -20,13 +20,6 @@ pub struct CardGrid {
 }
 
 impl CardGrid {
-    /// The row of controls above the cards.
-    pub fn toolbar(&self, ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
-        let margin = Margin::symmetric(metrics::PAD as i8, metrics::GAP as i8);
-        let frame = Frame::new().fill(palette(ui).panel).inner_margin(margin);
-        Panel::top("toolbar").frame(frame).show(ui, contents);
-    }
-
     /// Scrolls to the first card of a node in the next frame.
     pub fn reveal(&mut self, catalogue: &Catalogue, node: &str) {
         let mut rows = catalogue.groups.iter().flat_map(|group| &group.rows);
@@ -39,15 +32,23 @@ impl CardGrid {
         let frame = Frame::new().inner_margin(Margin::symmetric(metrics::PAD as i8, 0));
         frame.show(ui, |ui| {
             ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+                let sizes: Vec<usize> = catalogue.groups.iter().map(|group| group.rows.len()).collect();
+                let n_columns = n_columns(ui.available_width(), &sizes);
                 for group in &catalogue.groups {
-                    self.group(ui, group, &mut card);
+                    self.group(ui, group, n_columns, &mut card);
                 }
                 ui.add_space(metrics::PAD);
             });
         });
     }
 
-    fn group(&mut self, ui: &mut Ui, group: &Group, card: &mut impl FnMut(&mut Ui, &TagRow, bool) -> bool) {
+    fn group(
+        &mut self,
+        ui: &mut Ui,
+        group: &Group,
+        n_columns: usize,
+        card: &mut impl FnMut(&mut Ui, &TagRow, bool) -> bool,
+    ) {
         let title = if group.name.is_empty() { "Tags without a group" } else { &*group.name };
         let n = format::counted(group.rows.len() as u64, "tag");
         let text = RichText::new(format!("{title}  ({n})")).color(palette(ui).text_strong);
@@ -56,13 +57,20 @@ impl CardGrid {
             .id_salt(("group", &*group.name))
             .default_open(true)
             .open(is_revealed.then_some(true));
-        header.show_unindented(ui, |ui| self.cards(ui, group, card));
+        header.show_unindented(ui, |ui| self.cards(ui, group, n_columns, card));
     }
 
-    fn cards(&mut self, ui: &mut Ui, group: &Group, card: &mut impl FnMut(&mut Ui, &TagRow, bool) -> bool) {
+    fn cards(
+        &mut self,
+        ui: &mut Ui,
+        group: &Group,
+        n_columns: usize,
+        card: &mut impl FnMut(&mut Ui, &TagRow, bool) -> bool,
+    ) {
         let width = ui.available_width();
-        let n_columns = ((width + metrics::PAD) / (metrics::CARD_MIN_W + metrics::PAD)).floor().max(1.0) as usize;
         let column_w = (width - metrics::PAD * (n_columns - 1) as f32) / n_columns as f32;
+        let [least_h, most_h] = metrics::CARD_CHART_H;
+        let chart_h = (column_w * metrics::CARD_CHART_ASPECT).clamp(least_h, most_h).round();
         let mut column = 0;
         let mut top = ui.cursor().top();
         let left = ui.cursor().left();
@@ -72,10 +80,10 @@ impl CardGrid {
             if is_wide && column > 0 || column == n_columns {
                 (column, top) = (0, bottom + metrics::PAD);
             }
-            let chart_h = if is_wide { metrics::CARD_CHART_TALL_H } else { metrics::CARD_CHART_H };
+            let h = if is_wide { metrics::CARD_CHART_TALL_H } else { chart_h };
             let w = if is_wide { width } else { column_w };
             let min = pos2(left + column as f32 * (column_w + metrics::PAD), top);
-            let rect = Rect::from_min_size(min, vec2(w, metrics::CARD_HEADER_H + chart_h));
+            let rect = Rect::from_min_size(min, vec2(w, metrics::CARD_HEADER_H + h));
             bottom = bottom.max(rect.bottom());
             column = if is_wide { n_columns } else { column + 1 };
             if self.reveal.as_ref() == Some(&row.key) {
@@ -95,6 +103,15 @@ impl CardGrid {
     }
 }
 
+/// How many columns leave the fewest holes behind groups of these sizes; of equally good ones, the most.
+fn n_columns(width: f32, sizes: &[usize]) -> usize {
+    let [least_w, most_w] = metrics::CARD_W;
+    let most = ((width + metrics::PAD) / (least_w + metrics::PAD)).floor().max(1.0) as usize;
+    let least = (((width + metrics::PAD) / (most_w + metrics::PAD)).ceil().max(1.0) as usize).min(most);
+    let holes = |n: &usize| sizes.iter().map(|size| size.next_multiple_of(*n) - *size).sum::<usize>();
+    (least..=most).rev().min_by_key(holes).unwrap_or(least)
+}
+
 /// The button that makes a card wide or narrow again; whether it was clicked.
 pub fn width_button(ui: &mut Ui, is_wide: bool, name: &str) -> bool {
     let (icon, label) = if is_wide {
@@ -110,4 +127,19 @@ pub fn side_panel(ui: &mut Ui, id: &'static str, contents: impl FnOnce(&mut Ui))
     let margin = Margin::symmetric(metrics::PAD as i8, 0);
     let frame = Frame::new().fill(palette(ui).panel).inner_margin(margin);
     Panel::left(id).default_size(metrics::SIDE_W).frame(frame).show(ui, contents);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_without_holes() {
+        assert_eq!(n_columns(1385.0, &[3, 2]), 3);
+        assert_eq!(n_columns(1385.0, &[4, 4, 4]), 4);
+        assert_eq!(n_columns(1065.0, &[3, 2]), 3);
+        assert_eq!(n_columns(1065.0, &[4, 4]), 2);
+        assert_eq!(n_columns(200.0, &[9]), 1, "no room: one column all the same");
+        assert_eq!(n_columns(1385.0, &[1]), 3, "a lone card does not fill the window");
+    }
 }

@@ -8,6 +8,7 @@ mod icon;
 mod name;
 mod run_list;
 mod text;
+mod toolbar;
 
 pub use card_frame::{CardFrame, CardHeader};
 pub use card_grid::{CardGrid, side_panel, width_button};
@@ -17,3 +18,4 @@ pub use icon::{Icon, icon_button, paint as paint_icon};
 pub use name::{describe, named};
 pub use run_list::run_list;
 pub use text::text_elided;
+pub use toolbar::toolbar;

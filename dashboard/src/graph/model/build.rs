@@ -4,6 +4,7 @@ use super::{
     Csr, Edge, ItemId, Kind, KindColumn, Model, Names, Role, Structure, Warning, edges, parse_input, shapes, structure,
     tree::{self, LIBRARY, RawNode, TreeItem},
 };
+use crate::selection::is_at_or_below;
 use formats::proto::{FunctionDef, GraphDef, NodeDef};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -150,6 +151,7 @@ impl Draft {
     fn roles(&self) -> Vec<Role> {
         let ops: Vec<bool> = self.ops.list.iter().map(|op| is_summary(op)).collect();
         let constant = self.ops.idx.get("Const").copied();
+        let name_of = |idx: usize| &self.text[self.nodes[idx].start as usize..self.nodes[idx].end as usize];
         let (mut fed, mut controls, mut records) = (vec![], vec![], vec![]);
         fed.resize(self.nodes.len(), false);
         controls.resize(self.nodes.len(), false);
@@ -162,7 +164,9 @@ impl Draft {
             } else {
                 fed[src] = true;
             }
-            records[dst] |= !edge.control && Some(source_op) != constant && !ops[source_op as usize];
+            let is_value = !edge.control && Some(source_op) != constant && !ops[source_op as usize];
+            // A summary op in a scope of its own (`summaries/...`) is part of the graph, not a note beside the node.
+            records[dst] |= is_value && is_beside(name_of(dst), name_of(src));
         }
         let role = |(idx, node): (usize, &RawNode)| {
             if Some(node.op) == constant && fed[idx] && !controls[idx] {
@@ -305,7 +309,12 @@ fn warnings(missing: &Tally, duplicates: &Tally) -> Vec<Warning> {
     list
 }
 
-fn is_summary(op: &str) -> bool {
+/// Whether a summary op stands in the scope of the node it records, or further out.
+fn is_beside(summary: &str, recorded: &str) -> bool {
+    summary.rsplit_once('/').is_none_or(|(scope, _)| is_at_or_below(scope, recorded))
+}
+
+pub(super) fn is_summary(op: &str) -> bool {
     op.strip_suffix("Summary").is_some_and(|kind| !kind.is_empty() && kind.bytes().all(|b| b.is_ascii_alphabetic()))
 }
 

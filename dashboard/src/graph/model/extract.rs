@@ -1,7 +1,7 @@
 //! Which children of a scope go to its side area: bookkeeping and nodes of very high degree, as in the white paper's
 //! Figure 10 and with TensorBoard's bounds (`render.ts`, `extractHighDegrees`).
 
-use super::{ItemId, Model};
+use super::{ItemId, Model, build::is_summary};
 use rustc_hash::FxHashMap;
 
 /// Where a child of a scope is drawn.
@@ -10,7 +10,7 @@ pub(crate) enum Place {
     /// In the layered drawing.
     #[default]
     Core,
-    /// In the side area, because a great many edges leave it or because it is a `NoOp`.
+    /// In the side area: a great many edges leave it, or it is a `NoOp`, or it only records summaries.
     Side,
 }
 
@@ -48,8 +48,23 @@ pub(crate) fn places(model: &Model, scope: ItemId, children: &[ItemId]) -> Vec<P
         true => (bound(&ins, 1), bound(&outs, 4)),
         false => (u32::MAX, u32::MAX),
     };
-    let aside = |idx: usize| model.op(children[idx]) == "NoOp" || ins[idx] > in_max || outs[idx] > out_max;
+    let aside = |idx: usize| {
+        let child = children[idx];
+        model.op(child) == "NoOp" || ins[idx] > in_max || outs[idx] > out_max || records_only(model, child)
+    };
     (0..children.len()).map(|idx| if aside(idx) { Place::Side } else { Place::Core }).collect()
+}
+
+/// Whether a scope holds summary ops and their constants, nothing else: it has an edge from everywhere and says
+/// nothing of how the graph computes.
+fn records_only(model: &Model, child: ItemId) -> bool {
+    let mut n_summaries = 0;
+    let only = model.op_counts(child).all(|(op, n)| {
+        let is_summary = is_summary(op);
+        n_summaries += if is_summary { n } else { 0 };
+        is_summary || op == "Const"
+    });
+    only && n_summaries > 0 && !model.is_op(child)
 }
 
 /// `max(4, Q3 + factor (Q3 - Q1))` of the degrees.

@@ -21,7 +21,7 @@ pub const SCOPE_MIN_W: f32 = 140.0;
 /// The line "and N more".
 pub const MORE_H: f32 = 28.0;
 /// A closed scope of one node; it grows with the logarithm of the count up to [`SCOPE_MAX_H`].
-pub const SCOPE_H: f32 = 30.0;
+pub const SCOPE_H: f32 = 36.0;
 /// Highest closed scope.
 pub const SCOPE_MAX_H: f32 = 60.0;
 /// Beside the label of a closed scope: the button and the count.

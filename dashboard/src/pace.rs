@@ -1,0 +1,63 @@
+//! How often new data is shown: often enough to look live, and never so often that drawing takes the cores that the
+//! program under observation needs.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+/// Between frames that only new data asks for, at least: 30 a second.
+const LEAST: Duration = Duration::from_millis(33);
+/// And at most, be drawing ever so slow.
+const MOST: Duration = Duration::from_millis(200);
+/// A frame is followed by a pause of this many times what it took: a quarter of a core where drawing is slow (without
+/// a GPU), next to nothing where it is quick.
+const PAUSE_PER_WORK: f32 = 3.0;
+
+/// Shared by the window, which measures, and the threads that bring data, which ask. Input is answered at once all the
+/// same: the window system asks for those frames.
+#[derive(Clone, Debug, Default)]
+pub struct Pace {
+    /// Smoothed time that a frame takes, µs.
+    frame_us: Arc<AtomicU32>,
+}
+
+impl Pace {
+    /// A frame took this long to make.
+    pub fn frame_took(&self, seconds: f32) {
+        let us = (seconds.clamp(0.0, 10.0) * 1e6) as u32;
+        let before = self.frame_us.load(Ordering::Relaxed);
+        self.frame_us.store(before - before / 4 + us / 4, Ordering::Relaxed);
+    }
+
+    /// How long to wait with the next frame.
+    pub fn pause(&self) -> Duration {
+        let work = Duration::from_micros(u64::from(self.frame_us.load(Ordering::Relaxed)));
+        work.mul_f32(PAUSE_PER_WORK).clamp(LEAST, MOST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_drawing_is_done_less_often() {
+        let pace = Pace::default();
+        assert_eq!(pace.pause(), LEAST);
+        for _ in 0..40 {
+            pace.frame_took(0.002);
+        }
+        assert_eq!(pace.pause(), LEAST, "2 ms of 33");
+        for _ in 0..40 {
+            pace.frame_took(0.030);
+        }
+        let pause = pace.pause().as_millis();
+        assert!((85..=90).contains(&pause), "three times 30 ms: {pause}");
+        pace.frame_took(f32::MAX);
+        assert_eq!(pace.pause(), MOST);
+    }
+}
