@@ -42,7 +42,7 @@ fn check(path: &Path) -> Result<(), Failure> {
         Ok(FileKind::Unknown(foreign)) => refuse(foreign.to_string()),
         Ok(FileKind::GraphDef | FileKind::GraphDefText) => match formats::graph_file::read(path) {
             Ok(_) => Ok(()),
-            Err(error) => Err(Failure::wrong_use(error)),
+            Err(error) => refuse(error.to_string()),
         },
         Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => refuse("no such file or folder".into()),

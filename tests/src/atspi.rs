@@ -67,7 +67,7 @@ impl Tree {
 
     fn describe(&self, proxy: &Proxy<'_>, owner: &str, path: &str, depth: usize) -> Option<Node> {
         let mut name: String = proxy.get_property("Name").ok()?;
-        let role: String = proxy.call("GetRoleName", &()).ok()?;
+        let role = role_name(proxy.call("GetRole", &()).ok()?).to_owned();
         if name.is_empty() {
             name = self.text(owner, path).or_else(|| proxy.get_property("Description").ok()).unwrap_or_default();
         }
@@ -127,6 +127,37 @@ impl Tree {
             .interface(interface)?
             .cache_properties(zbus::proxy::CacheProperties::No)
             .build()
+    }
+}
+
+/// AT-SPI's names of the roles that a window of ours has; the number of any other is enough for a failure message.
+fn role_name(role: u32) -> &'static str {
+    match role {
+        6 => "canvas",
+        7 => "check box",
+        23 => "frame",
+        27 => "image",
+        29 => "label",
+        31 => "list",
+        32 => "list item",
+        37 => "page tab",
+        38 => "page tab list",
+        39 => "panel",
+        43 => "push button",
+        44 => "radio button",
+        48 => "scroll bar",
+        51 => "slider",
+        52 => "spin button",
+        55 => "table",
+        56 => "table cell",
+        61 => "text",
+        62 => "toggle button",
+        65 => "tree",
+        75 => "application",
+        79 => "entry",
+        91 => "tree item",
+        116 => "static",
+        _ => "other",
     }
 }
 

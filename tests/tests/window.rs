@@ -61,7 +61,7 @@ impl Window {
     }
 
     fn show_tab(&self, title: &str) {
-        let tab = self.wait(title, |node| node.name == title && node.role.contains("tab"));
+        let tab = self.wait(title, |node| is_tab(node, title));
         self.click(&tab);
     }
 
@@ -76,6 +76,11 @@ impl Window {
             self.desktop.screenshot(&folder.join(format!("{name}-{}.png", self.theme)));
         }
     }
+}
+
+/// Whether a node is the tab of a panel.
+fn is_tab(node: &Node, title: &str) -> bool {
+    node.name == title && (node.role == "page tab" || node.role == "toggle button")
 }
 
 /// The number before `word` in a text like "loss: 1 run, 1,234 points".
@@ -169,6 +174,6 @@ fn ops_are_listed(window: &Window) {
 fn every_tab_by_key(window: &Window) {
     for (number, title) in (1..).zip(TABS) {
         window.key(&number.to_string());
-        window.wait(title, |node| node.name == title && node.role.contains("tab"));
+        window.wait(title, |node| is_tab(node, title));
     }
 }
