@@ -69,8 +69,18 @@ pub fn run(options: Options) -> Result<(), Error> {
         },
         ..Default::default()
     };
-    eframe::run_native(&title, native, Box::new(|cc| Ok(Box::new(App::new(&cc.egui_ctx, options)))))
+    eframe::run_native(&title, native, Box::new(|cc| Ok(Box::new(App::new(&cc.egui_ctx, options, pace_of(cc))))))
         .map_err(|error| Error::Window(error.to_string()))
+}
+
+/// How often to draw with what the window got to draw with.
+fn pace_of(cc: &eframe::CreationContext<'_>) -> Pace {
+    use eframe::glow::HasContext;
+    cc.gl.as_ref().map_or_else(Pace::default, |gl| {
+        // SAFETY: the context is current while the app is created, and RENDERER is a valid name of a string.
+        let renderer = unsafe { gl.get_parameter_string(eframe::glow::RENDERER) };
+        Pace::of_renderer(&renderer)
+    })
 }
 
 /// The window's contents. Tests drive it without a window.
@@ -90,11 +100,10 @@ pub struct App {
 
 impl App {
     /// Puts the theme into `ctx` and starts loading.
-    pub fn new(ctx: &egui::Context, options: Options) -> Self {
+    pub fn new(ctx: &egui::Context, options: Options, pace: Pace) -> Self {
         theme::install(ctx);
         let theme = options.theme.unwrap_or_default();
         theme.apply(ctx);
-        let pace = Pace::default();
         let (repaint, paced) = (ctx.clone(), pace.clone());
         // What is committed until then shares the frame.
         let mut loader = Loader::new(Arc::new(move || repaint.request_repaint_after(paced.pause())));

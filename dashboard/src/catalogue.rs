@@ -1,6 +1,6 @@
 //! The tags of all shown runs, grouped and filtered: what cards a page of charts has. No egui here.
 
-use crate::{Data, filter::Filter, runs::RunList};
+use crate::{Data, Selection, filter::Filter, recorded::Recorded, runs::RunList, selection::is_at_or_below};
 use std::{collections::BTreeMap, sync::Arc};
 use summaries::{HistogramSeries, ScalarSeries, Series};
 
@@ -55,10 +55,29 @@ pub struct TagRow {
     pub tag: Arc<str>,
     /// The part to show below its group's title.
     pub name: Arc<str>,
-    /// The graph node that makes the values, where the file says so.
+    /// The summary op that wrote it, where the file says so.
     pub node: Option<Arc<str>>,
+    /// The graph node whose values it records, where the graph is known.
+    pub source: Option<Arc<str>>,
     /// Shown runs that have it.
     pub members: Vec<Member>,
+}
+
+impl TagRow {
+    /// The node that a click on the card selects: what is recorded, or else what records it.
+    pub fn target(&self) -> Option<&Arc<str>> {
+        self.source.as_ref().or(self.node.as_ref())
+    }
+
+    /// Whether it shows values of `scope` (a node or name scope), or its op lies there.
+    pub fn belongs_to(&self, scope: &str) -> bool {
+        [&self.node, &self.source].into_iter().flatten().any(|name| is_at_or_below(scope, name))
+    }
+
+    /// Whether the selected node or scope has it.
+    pub fn is_selected(&self, selection: &Selection) -> bool {
+        selection.node.get().is_some_and(|node| self.belongs_to(node))
+    }
 }
 
 /// Tags with the same first part.
@@ -75,6 +94,7 @@ pub struct Group {
 pub struct Catalogue {
     /// In the order of their names.
     pub groups: Vec<Group>,
+    recorded: Recorded,
     stamp: Option<(usize, usize, u64, String, String)>,
     /// Tags of this kind in all runs, filtered or not.
     pub n_tags: usize,
@@ -86,7 +106,8 @@ impl Catalogue {
         let n_series = data.runs().map(|run| run.run.series.len()).sum();
         let shown = runs.entries().iter().fold(0_u64, |h, e| h.wrapping_mul(31).wrapping_add(u64::from(e.is_on) + 1));
         let stamp = (data.runs().count(), n_series, shown, runs.filter.text().to_owned(), filter.text().to_owned());
-        if self.stamp.as_ref() == Some(&stamp) {
+        let has_new_graph = self.recorded.update(data);
+        if !has_new_graph && self.stamp.as_ref() == Some(&stamp) {
             return false;
         }
         self.stamp = Some(stamp);
@@ -102,6 +123,7 @@ impl Catalogue {
                 let row = tags.entry(tag).or_insert_with(|| new_row(tag));
                 if row.node.is_none() && !series.node_name().is_empty() {
                     row.node = Some(series.node_name().into());
+                    row.source = self.recorded.of(series.node_name()).cloned();
                 }
                 let (label, run_name) = (run.label.clone(), run.run.name.as_str().into());
                 row.members.push(Member { label, color_idx, logdir_idx: run.logdir_idx, run: run_name });
@@ -133,7 +155,7 @@ impl Catalogue {
 
 fn new_row(tag: &str) -> TagRow {
     let name = tag.split_once('/').map_or(tag, |(_, rest)| rest);
-    TagRow { key: tag.into(), tag: tag.into(), name: name.into(), node: None, members: Vec::new() }
+    TagRow { key: tag.into(), tag: tag.into(), name: name.into(), node: None, source: None, members: Vec::new() }
 }
 
 fn grouped(rows: impl Iterator<Item = TagRow>) -> Vec<Group> {

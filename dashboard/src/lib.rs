@@ -18,6 +18,7 @@ pub mod histograms;
 pub mod loader;
 pub mod ops;
 pub mod pace;
+pub mod recorded;
 pub mod runs;
 pub mod scalars;
 pub mod selection;

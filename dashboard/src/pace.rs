@@ -11,6 +11,10 @@ use std::{
 
 /// Between frames that only new data asks for, at least: 30 a second.
 const LEAST: Duration = Duration::from_millis(33);
+/// The same where processors do a graphics card's work, in threads that the frame's own time does not show.
+const LEAST_IN_SOFTWARE: Duration = Duration::from_millis(100);
+/// What software renderers call themselves: Mesa's, Chromium's, Windows'.
+const SOFTWARE: [&str; 5] = ["llvmpipe", "softpipe", "swrast", "SwiftShader", "GDI Generic"];
 /// And at most, be drawing ever so slow.
 const MOST: Duration = Duration::from_millis(200);
 /// A frame is followed by a pause of this many times what it took: a quarter of a core where drawing is slow (without
@@ -23,9 +27,15 @@ const PAUSE_PER_WORK: f32 = 3.0;
 pub struct Pace {
     /// Smoothed time that a frame takes, µs.
     frame_us: Arc<AtomicU32>,
+    is_software: bool,
 }
 
 impl Pace {
+    /// For a renderer by its own name (OpenGL's `GL_RENDERER`).
+    pub fn of_renderer(name: &str) -> Self {
+        Self { is_software: SOFTWARE.iter().any(|software| name.contains(software)), ..Self::default() }
+    }
+
     /// A frame took this long to make.
     pub fn frame_took(&self, seconds: f32) {
         let us = (seconds.clamp(0.0, 10.0) * 1e6) as u32;
@@ -36,7 +46,8 @@ impl Pace {
     /// How long to wait with the next frame.
     pub fn pause(&self) -> Duration {
         let work = Duration::from_micros(u64::from(self.frame_us.load(Ordering::Relaxed)));
-        work.mul_f32(PAUSE_PER_WORK).clamp(LEAST, MOST)
+        let least = if self.is_software { LEAST_IN_SOFTWARE } else { LEAST };
+        work.mul_f32(PAUSE_PER_WORK).clamp(least, MOST)
     }
 }
 
@@ -57,6 +68,9 @@ mod tests {
         }
         let pause = pace.pause().as_millis();
         assert!((85..=90).contains(&pause), "three times 30 ms: {pause}");
+        let software = Pace::of_renderer("llvmpipe (LLVM 19.1.7, 256 bits)");
+        assert_eq!(software.pause(), LEAST_IN_SOFTWARE);
+        assert_eq!(Pace::of_renderer("Mesa Intel(R) UHD Graphics 620").pause(), LEAST);
         pace.frame_took(f32::MAX);
         assert_eq!(pace.pause(), MOST);
     }

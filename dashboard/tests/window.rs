@@ -2,7 +2,7 @@
 
 use egui_kittest::{Harness, kittest::Queryable};
 use std::path::{Path, PathBuf};
-use stepscope_dashboard::{Options, Theme, app::App};
+use stepscope_dashboard::{Options, Theme, app::App, pace::Pace};
 use summaries::{EventWriter, WriterOptions};
 
 const PATIENCE: usize = 400;
@@ -17,7 +17,7 @@ impl Window {
         let harness = Harness::builder().with_size([1280.0, 800.0]).build_ui_state(
             move |ui, app: &mut Option<App>| {
                 let options = || Options { paths: paths.clone(), theme: Some(Theme::Dark), ..Options::default() };
-                app.get_or_insert_with(|| App::new(ui.ctx(), options())).ui(ui);
+                app.get_or_insert_with(|| App::new(ui.ctx(), options(), Pace::default())).ui(ui);
             },
             None,
         );

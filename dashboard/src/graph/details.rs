@@ -3,10 +3,11 @@
 use super::{
     attrs,
     model::{Edge, ItemId, Kind, Model, output_shape},
+    summaries::Tag,
     times::Times,
 };
 use crate::{
-    format,
+    ViewKind, format,
     theme::{metrics, palette},
 };
 use egui::{Grid, RichText, ScrollArea, Ui};
@@ -22,12 +23,21 @@ pub(super) enum Asked {
     Trace,
     /// Show the item's slices.
     Timeline,
+    /// Show a summary of the item.
+    Summary(Tag),
     /// Nothing selected any more.
     Close,
 }
 
 /// Shows the panel's contents.
-pub(super) fn show(ui: &mut Ui, model: &Model, times: &Times, item: ItemId, traced: bool) -> Option<Asked> {
+pub(super) fn show(
+    ui: &mut Ui,
+    model: &Model,
+    times: &Times,
+    tags: &[Tag],
+    item: ItemId,
+    traced: bool,
+) -> Option<Asked> {
     let mut asked = None;
     ui.horizontal(|ui| {
         ui.heading(model.label(item).as_ref());
@@ -50,10 +60,33 @@ pub(super) fn show(ui: &mut Ui, model: &Model, times: &Times, item: ItemId, trac
     });
     ui.separator();
     ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+        asked = asked.take().or(summaries(ui, tags));
         let inner = if model.is_op(item) { node(ui, model, item) } else { scope(ui, model, item) };
         asked = asked.take().or(inner);
         time(ui, times, item);
     });
+    asked
+}
+
+/// The tags that record the item; a click leads to the curve or the histogram.
+fn summaries(ui: &mut Ui, tags: &[Tag]) -> Option<Asked> {
+    if tags.is_empty() {
+        return None;
+    }
+    section(ui, &format!("Summaries ({})", tags.len()));
+    let mut asked = None;
+    for tag in tags.iter().take(ROWS_MAX) {
+        ui.horizontal(|ui| {
+            if ui.link(&*tag.name).on_hover_text(format!("Show in {}", tag.view.title())).clicked() {
+                asked = Some(Asked::Summary(tag.clone()));
+            }
+            let kind = if tag.view == ViewKind::Scalars { "scalar" } else { "histogram" };
+            ui.label(RichText::new(kind).color(palette(ui).text_weak).small());
+        });
+    }
+    if tags.len() > ROWS_MAX {
+        ui.label(format!("and {} more", tags.len() - ROWS_MAX));
+    }
     asked
 }
 

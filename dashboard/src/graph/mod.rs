@@ -17,6 +17,7 @@ pub mod model;
 mod paint;
 mod search;
 mod state;
+mod summaries;
 mod times;
 mod trace;
 mod transition;
@@ -66,14 +67,20 @@ impl View for GraphView {
             }
         });
         if let Some(item) = self.selected.filter(|&i| i != ItemId::ROOT) {
+            self.summaries.update(&model, self.selected, data);
             Panel::right("graph details").default_size(metrics::graph::DETAILS_W).show(ui, |ui| {
                 let traced = self.traced.is_some();
-                match details::show(ui, &model, &self.times, item, traced) {
+                match details::show(ui, &model, &self.times, self.summaries.tags(), item, traced) {
                     Some(Asked::Reveal(other)) => self.reveal(&model, other),
                     Some(Asked::Trace) => self.toggle_trace(&model),
                     Some(Asked::Timeline) => {
                         self.share_selection(&model, selection);
                         selection.show(ViewKind::Timeline);
+                    }
+                    Some(Asked::Summary(tag)) => {
+                        self.share_selection(&model, selection);
+                        selection.tag.set(ViewKind::Graph, Some(tag.name));
+                        selection.show(tag.view);
                     }
                     Some(Asked::Close) => self.select(None),
                     None => {}

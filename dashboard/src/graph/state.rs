@@ -6,6 +6,7 @@ use super::{
     layout::{CHILDREN_MAX, Expansion, Picture},
     model::{ItemId, Kind, Model},
     search::Search,
+    summaries::Summaries,
     times::Times,
     trace,
     transition::{Flight, Transition},
@@ -30,6 +31,7 @@ pub struct GraphView {
     pub(super) traced: Option<FxHashSet<ItemId>>,
     pub(super) search: Search,
     pub(super) times: Times,
+    pub(super) summaries: Summaries,
     /// Colour by class of structure, in the order in which they were seen.
     pub(super) structure_colours: FxHashMap<u32, usize>,
     pub(super) camera: Camera,
@@ -97,7 +99,7 @@ impl GraphView {
             self.seen_selection = self.selected;
         }
         let range = selection.time.get().map(|range| (range.trace_idx, range.ns.clone()));
-        self.times.update(&model, data, range.as_ref(), now);
+        self.times.update(ctx, &model, data, range.as_ref(), now);
     }
 
     /// A new model takes over what was open and selected, by name.

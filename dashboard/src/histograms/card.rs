@@ -44,8 +44,9 @@ impl Card {
         is_wide: bool,
     ) -> bool {
         let (mode, axis) = view;
-        let is_selected = row.node.as_deref().is_some_and(|node| selection.covers_node(node));
-        let frame = CardFrame { name: &row.name, tag: &row.tag, node: row.node.as_deref(), is_selected, is_wide };
+        let target = row.target();
+        let is_selected = row.is_selected(selection);
+        let frame = CardFrame { name: &row.name, tag: &row.tag, node: target.map(|n| &**n), is_selected, is_wide };
         let series = row.members.first().and_then(|m| m.series::<HistogramSeries>(data, &row.tag));
         let (header, outer) = frame.ui(ui, |ui| {
             if let Some(step) = series.and_then(|s| s.step.last()) {
@@ -53,7 +54,7 @@ impl Card {
             }
         });
         if header.is_clicked {
-            selection.node.set(ViewKind::Histograms, row.node.clone());
+            selection.node.set(ViewKind::Histograms, target.cloned());
             selection.tag.set(ViewKind::Histograms, Some(row.tag.clone()));
         }
         let Some(series) = series else {

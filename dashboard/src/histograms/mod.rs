@@ -39,6 +39,7 @@ pub struct HistogramsView {
     cards: FxHashMap<Arc<str>, Card>,
     grid: CardGrid,
     node_seen: u64,
+    tag_seen: u64,
 }
 
 impl View for HistogramsView {
@@ -63,7 +64,10 @@ impl View for HistogramsView {
             return empty_state(ui, "Nothing passes the filters", "Change the filter of tags or of runs.");
         }
         if let Some(node) = selection.node.news(ViewKind::Histograms, &mut self.node_seen) {
-            self.grid.reveal(&self.catalogue, node);
+            self.grid.reveal(&self.catalogue, |row| row.belongs_to(node));
+        }
+        if let Some(tag) = selection.tag.news(ViewKind::Histograms, &mut self.tag_seen) {
+            self.grid.reveal(&self.catalogue, |row| row.tag == *tag);
         }
         let cards = &mut self.cards;
         self.grid.ui(ui, &self.catalogue, |ui, row, is_wide| {

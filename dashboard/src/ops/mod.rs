@@ -140,14 +140,14 @@ impl OpsView {
             Some((asked, _)) if *asked == question => false,
             Some((asked, at)) => {
                 let only_grown = asked.range == question.range && asked.trace_idx == question.trace_idx;
-                !only_grown || now - at >= REFRESH_S
+                !only_grown || now - at >= analysis.refresh_s(REFRESH_S)
             }
         };
         if due && !analysis.is_busy() {
             analysis.request(Request { question: question.clone(), store: trace.store.shared() });
             self.asked = Some((question, now));
         } else if self.asked.as_ref().is_none_or(|(asked, _)| *asked != question) {
-            ui.ctx().request_repaint_after_secs(REFRESH_S as f32);
+            ui.ctx().request_repaint_after_secs(analysis.refresh_s(REFRESH_S) as f32);
         }
         analysis.result()
     }

@@ -56,11 +56,12 @@ impl Card {
     ) -> bool {
         let settings = view.0;
         let lines: Vec<Line<'_>> = lines(row, data).collect();
-        let is_selected = row.node.as_deref().is_some_and(|node| selection.covers_node(node));
-        let frame = CardFrame { name: &row.name, tag: &row.tag, node: row.node.as_deref(), is_selected, is_wide };
+        let target = row.target();
+        let is_selected = row.is_selected(selection);
+        let frame = CardFrame { name: &row.name, tag: &row.tag, node: target.map(|n| &**n), is_selected, is_wide };
         let (header, outer) = frame.ui(ui, |ui| last_values(ui, &lines));
         if header.is_clicked {
-            selection.node.set(ViewKind::Scalars, row.node.clone());
+            selection.node.set(ViewKind::Scalars, target.cloned());
             selection.tag.set(ViewKind::Scalars, Some(row.tag.clone()));
         }
         self.forget_old_zoom(settings);

@@ -33,6 +33,7 @@ pub struct ScalarsView {
     cards: FxHashMap<Arc<str>, Card>,
     grid: CardGrid,
     node_seen: u64,
+    tag_seen: u64,
 }
 
 impl View for ScalarsView {
@@ -57,7 +58,10 @@ impl View for ScalarsView {
             return empty_state(ui, "Nothing passes the filters", "Change the filter of tags or of runs.");
         }
         if let Some(node) = selection.node.news(ViewKind::Scalars, &mut self.node_seen) {
-            self.grid.reveal(&self.catalogue, node);
+            self.grid.reveal(&self.catalogue, |row| row.belongs_to(node));
+        }
+        if let Some(tag) = selection.tag.news(ViewKind::Scalars, &mut self.tag_seen) {
+            self.grid.reveal(&self.catalogue, |row| row.tag == *tag);
         }
         let pointed = selection.pointed_step.take();
         let (view, cards) = ((self.settings.curve, pointed), &mut self.cards);

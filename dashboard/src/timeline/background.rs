@@ -15,7 +15,13 @@ struct Slots<In, Out> {
     result: Option<Arc<Out>>,
     working: bool,
     ended: bool,
+    /// What the last answer took, ns.
+    cost_ns: i64,
 }
+
+/// A growing source is asked anew after this many times what the last answer took: a tenth of a core at most, however
+/// long the trace has become.
+const PAUSE_PER_WORK: f64 = 9.0;
 
 struct Mailbox<In, Out> {
     slots: Mutex<Slots<In, Out>>,
@@ -32,13 +38,15 @@ impl<In: Send + 'static, Out: Send + Sync + 'static> Background<In, Out> {
     /// Starts the thread. `wake` is called after each result, to ask for a frame. Where the system has no thread left,
     /// requests stay unanswered.
     pub fn start(name: &str, compute: impl Fn(In) -> Out + Send + 'static, wake: impl Fn() + Send + 'static) -> Self {
-        let slots = Slots { request: None, result: None, working: false, ended: false };
+        let slots = Slots { request: None, result: None, working: false, ended: false, cost_ns: 0 };
         let mailbox = Arc::new(Mailbox { slots: Mutex::new(slots), changed: Condvar::new() });
         let theirs = Arc::clone(&mailbox);
         let work = move || {
             while let Some(request) = theirs.next() {
+                let begin = events::clock::mono_now();
                 let result = Arc::new(compute(request));
                 let mut slots = theirs.slots.lock();
+                slots.cost_ns = events::clock::mono_now() - begin;
                 slots.result = Some(result);
                 slots.working = false;
                 drop(slots);
@@ -58,6 +66,11 @@ impl<In: Send + 'static, Out: Send + Sync + 'static> Background<In, Out> {
     /// The latest result.
     pub fn result(&self) -> Option<Arc<Out>> {
         self.mailbox.slots.lock().result.clone()
+    }
+
+    /// How long after a request to ask for the same of newer data, seconds: `least`, or longer where answers take long.
+    pub fn refresh_s(&self, least: f64) -> f64 {
+        least.max(self.mailbox.slots.lock().cost_ns as f64 * 1e-9 * (1.0 + PAUSE_PER_WORK))
     }
 
     /// Whether something waits or is being computed.

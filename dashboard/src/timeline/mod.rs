@@ -177,7 +177,7 @@ impl TimelineView {
             Some((asked, at)) => {
                 let hurried = Question { version: 0, view: 0..0, ..asked.clone() }
                     != Question { version: 0, view: 0..0, ..question.clone() };
-                hurried || now - at >= REFRESH_S
+                hurried || now - at >= analysis.refresh_s(REFRESH_S)
             }
         };
         if due && !analysis.is_busy() {
@@ -185,7 +185,7 @@ impl TimelineView {
             analysis.request(request);
             self.asked = Some((question, now));
         } else if self.asked.as_ref().is_none_or(|(asked, _)| *asked != question) {
-            ui.ctx().request_repaint_after_secs(REFRESH_S as f32);
+            ui.ctx().request_repaint_after_secs(analysis.refresh_s(REFRESH_S) as f32);
         }
         result
     }
@@ -204,8 +204,11 @@ impl TimelineView {
         if data.traces.len() > 1 {
             self.trace_choice(ui, data);
         }
-        let known = findings.filter(|f| f.question.query == self.query(selection));
+        let query = self.query(selection);
+        let known = findings.filter(|f| f.question.query == query);
+        let picked = query.node.as_deref().or(query.op.as_deref());
         let search = SearchState {
+            picked,
             text: &mut self.search,
             focus: std::mem::take(&mut self.focus_search),
             count: known.map(|f| f.matches.count),

@@ -22,6 +22,8 @@ pub struct SearchState<'a> {
     pub focus: bool,
     /// How many slices match, when that is known.
     pub count: Option<u64>,
+    /// What another panel picked, by name: its slices stand out.
+    pub picked: Option<&'a str>,
 }
 
 /// What the bar asks for beside commands.
@@ -69,6 +71,12 @@ pub fn bar_ui(
         choice.response.labelled_by(label.id);
         search_ui(ui, &mut search, &mut answer);
         let out = &mut answer.commands;
+        if let Some(name) = search.picked {
+            let chip = egui::Button::new(RichText::new(format!("{name}  ×")).color(p.accent));
+            if ui.add(chip).on_hover_text("Only its slices stand out: click to end that (Esc)").clicked() {
+                out.push(Command::SelectNode(None));
+            }
+        }
         if n_hidden > 0 {
             let text = format!("{} hidden: show", format::counted(n_hidden as u64, "track"));
             if ui.button(text).clicked() {

@@ -37,7 +37,7 @@ impl ColorBy {
 /// How much of a live trace is shown while following it, at first.
 pub const FOLLOW_NS: i64 = 250_000_000;
 /// Following stays behind the clock by as much as slices come late, up to this; what comes later still shows as open.
-const LAG_MAX_NS: i64 = 300_000_000;
+const LAG_MAX_NS: i64 = 800_000_000;
 
 /// One act of the user.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,6 @@ use super::{Icon, icon_button};
 use crate::{
     catalogue::{Catalogue, Group, TagRow},
     format,
-    selection::is_at_or_below,
     theme::{metrics, palette},
 };
 use egui::{Align, CollapsingHeader, Frame, Margin, Panel, Rect, RichText, ScrollArea, Ui, UiBuilder, pos2, vec2};
@@ -20,10 +19,9 @@ pub struct CardGrid {
 }
 
 impl CardGrid {
-    /// Scrolls to the first card of a node in the next frame.
-    pub fn reveal(&mut self, catalogue: &Catalogue, node: &str) {
-        let mut rows = catalogue.groups.iter().flat_map(|group| &group.rows);
-        let found = rows.find(|row| row.node.as_deref().is_some_and(|n| is_at_or_below(node, n)));
+    /// Scrolls to the first card that is wanted, if there is one.
+    pub fn reveal(&mut self, catalogue: &Catalogue, is_wanted: impl Fn(&TagRow) -> bool) {
+        let found = catalogue.groups.iter().flat_map(|group| &group.rows).find(|row| is_wanted(row));
         self.reveal = found.map(|row| row.key.clone());
     }
 
