@@ -16,22 +16,6 @@ static MAGNITUDES: LazyLock<Vec<f64>> = LazyLock::new(|| {
     limits
 });
 
-/// Bits of a magnitude that index [`CELLS`]: the exponent and the top five bits of the mantissa.
-const CELL_SHIFT: u32 = 47;
-
-/// For each cell of magnitudes, how many limits lie below its lower end. A cell spans less than a factor of 1.04, so it
-/// holds at most one limit, and a value is placed by one comparison, without a branch.
-static CELLS: LazyLock<Vec<u16>> = LazyLock::new(|| {
-    let n_cells = f64::INFINITY.to_bits() >> CELL_SHIFT;
-    let mut n_below = 0;
-    let cells = (0..n_cells).map(|cell| {
-        let low = f64::from_bits(cell << CELL_SHIFT);
-        n_below += MAGNITUDES[n_below..].iter().take_while(|limit| **limit < low).count();
-        n_below as u16
-    });
-    cells.collect()
-});
-
 /// Number of buckets: both signs, and the one that ends at zero.
 fn n_buckets() -> usize {
     2 * MAGNITUDES.len() + 1
@@ -47,18 +31,45 @@ fn limit(idx: usize) -> f64 {
     }
 }
 
-/// The bucket of a finite value: the first whose limit is above it.
+/// An integer that is larger for a larger value; -0.0 lies just below 0.0.
 #[inline]
-fn bucket_of(limits: &[f64], cells: &[u16], value: f64) -> usize {
-    let magnitude = value.abs();
-    let n_below = usize::from(cells[(magnitude.to_bits() >> CELL_SHIFT) as usize]);
-    let is_positive = value >= 0.0;
-    // Mirrored, a limit equal to the magnitude is not above the value.
-    let limit = limits[n_below];
-    let n_below = n_below + usize::from((limit < magnitude) | ((limit == magnitude) & is_positive));
-    // Of two indices the right one, without a branch: signs of weights cannot be foreseen.
-    let (above, below) = ((limits.len() + 1 + n_below).min(2 * limits.len()), limits.len() - n_below);
-    [below, above][usize::from(is_positive)]
+fn key(value: f64) -> u64 {
+    let bits = value.to_bits();
+    bits ^ ((bits as i64 >> 63) as u64 | 1 << 63)
+}
+
+/// Bits of a key below those that choose a cell: sign, exponent and the top five bits of the mantissa do.
+const CELL_SHIFT: u32 = 47;
+
+/// Where to look for a value's bucket. A cell spans less than a factor of 1.04, so it holds at most one limit, and a
+/// value is placed by one comparison, without a branch.
+struct Places {
+    /// The limits' keys. That of 0 is -0.0's, whose bucket is 0's; the last is above all, as nothing is beyond it.
+    limits: Vec<u64>,
+    /// For each cell of keys, how many limits lie below its lower end.
+    cells: Vec<u16>,
+}
+
+static PLACES: LazyLock<Places> = LazyLock::new(|| {
+    let mut limits: Vec<u64> = (0..n_buckets()).map(|idx| key(limit(idx))).collect();
+    limits[MAGNITUDES.len()] = key(-0.0);
+    limits[n_buckets() - 1] = u64::MAX;
+    let mut n_below = 0;
+    let cells = (0..1 << (64 - CELL_SHIFT)).map(|cell: u64| {
+        n_below += limits[n_below..].iter().take_while(|limit| **limit < cell << CELL_SHIFT).count();
+        n_below as u16
+    });
+    Places { cells: cells.collect(), limits }
+});
+
+impl Places {
+    /// The bucket of a finite value: the first whose limit is above it.
+    #[inline]
+    fn bucket_of(&self, value: f64) -> usize {
+        let key = key(value);
+        let n_below = usize::from(self.cells[(key >> CELL_SHIFT) as usize]);
+        n_below + usize::from(self.limits[n_below] <= key)
+    }
 }
 
 /// Counts values into TensorFlow's buckets.
@@ -134,7 +145,7 @@ impl HistogramBuilder {
 
 impl<T: Into<f64>> Extend<T> for HistogramBuilder {
     fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
-        let (limits, cells) = (MAGNITUDES.as_slice(), CELLS.as_slice());
+        let places = &*PLACES;
         let (mut min, mut max, mut num) = (self.min, self.max, 0);
         // In the values' order, as TensorFlow adds them: the last bits depend on it.
         let (mut sum, mut sum_squares) = (self.sum, self.sum_squares);
@@ -144,7 +155,7 @@ impl<T: Into<f64>> Extend<T> for HistogramBuilder {
                 self.n_nonfinite += 1;
                 continue;
             }
-            self.counts[bucket_of(limits, cells, value)] += 1;
+            self.counts[places.bucket_of(value)] += 1;
             min = if value < min { value } else { min };
             max = if value > max { value } else { max };
             num += 1;

@@ -138,6 +138,7 @@ impl<T> Parts<T> {
 
 /// Calls `f(first, part)` on parts of `out` that cover it, cut at multiples of `row` elements, possibly at once.
 /// `ps_per_element` is what one element costs, in picoseconds.
+#[inline]
 pub(crate) fn shard_slice<T: Element>(
     sharder: &dyn Sharder,
     out: &mut [T],
@@ -145,8 +146,12 @@ pub(crate) fn shard_slice<T: Element>(
     ps_per_element: u64,
     f: impl Fn(usize, &mut [T]) + Sync,
 ) {
-    let row = row.max(1);
     let n = out.len();
+    // Before anything is divided: scalars come by here.
+    if n <= 2 * UNIT {
+        return f(0, out);
+    }
+    let row = row.max(1);
     let unit = UNIT.div_ceil(row) * row;
     if n <= 2 * unit || sharder.n_workers() == 1 {
         return f(0, out);

@@ -126,7 +126,7 @@ impl Demo {
 }
 
 /// An epoch of batches, made beforehand: what is measured are steps.
-fn batches() -> Result<Vec<(Tensor, Tensor)>, BenchError> {
+pub(crate) fn batches() -> Result<Vec<(Tensor, Tensor)>, BenchError> {
     let digits = engine::data::digits();
     let (images, labels) = (digits.train_x.slice::<f32>()?, digits.train_y.slice::<i64>()?);
     let n_pixels = images.len() / labels.len();

@@ -1,4 +1,12 @@
-//! The engine: nanoseconds per node, microseconds per trivial step, gemm rates.
+//! The engine: nanoseconds per node, microseconds per trivial step, gemm rates, kernels, a perceptron's steps.
+//!
+//! Each figure is the least of many runs. What one thread does alone is told in CPU time, so that neighbours on a shared
+//! machine do not count; where two threads work together only the wall clock tells, and wants a quiet machine.
+
+mod compute;
+mod rings;
+
+use rings::Rings;
 
 use crate::BenchError;
 use crate::report::Report;
@@ -9,30 +17,48 @@ use ::events::clock;
 /// Nodes of the dispatch graphs.
 const N: usize = 10_000;
 
-/// Runs all of them; each figure is the least of many runs, as on a shared machine only the least is repeatable.
+/// Runs all of them.
 pub fn run(report: &mut Report) -> Result<(), BenchError> {
     for traced in [false, true] {
-        let dir = tempfile::tempdir()?;
-        let recording = if traced { Some(::events::start(dir.path(), Default::default())?) } else { None };
+        let mut rings = if traced { Some(Rings::record()?) } else { None };
         for threads in [1, 2] {
-            dispatch(report, threads, traced)?;
+            dispatch(report, threads, &mut rings)?;
         }
-        trivial(report, traced)?;
-        drop(recording);
+        trivial(report, &mut rings)?;
+        if let Some(rings) = rings {
+            report.add("dropped events while traced", rings.dropped() as f64, "events");
+        }
     }
     for threads in [1, 2] {
-        matmul(report, threads)?;
+        compute::matmul(report, threads)?;
+        compute::kernels(report, threads)?;
+    }
+    for threads in [1, 2] {
+        compute::mlp(report, threads)?;
     }
     Ok(())
 }
 
-/// Least nanoseconds of `repeats` calls.
-fn least(repeats: usize, mut f: impl FnMut() -> Result<(), BenchError>) -> Result<f64, BenchError> {
+/// Nanoseconds so far: of CPU time where one thread works.
+fn now(threads: usize) -> i64 {
+    if threads == 1 { clock::cpu_now() } else { clock::mono_now() }
+}
+
+/// Least nanoseconds of `repeats` calls on this many threads; rings are emptied in between.
+fn least(
+    repeats: usize,
+    threads: usize,
+    rings: &mut Option<Rings>,
+    mut f: impl FnMut() -> Result<(), BenchError>,
+) -> Result<f64, BenchError> {
     let mut least = f64::INFINITY;
     for _ in 0..repeats {
-        let begin = clock::mono_now();
+        if let Some(rings) = rings {
+            rings.empty()?;
+        }
+        let begin = now(threads);
         f()?;
-        least = least.min((clock::mono_now() - begin) as f64);
+        least = least.min((now(threads) - begin) as f64);
     }
     Ok(least)
 }
@@ -89,59 +115,39 @@ fn graphs() -> Result<Vec<(&'static str, Graph, String)>, BenchError> {
     Ok(graphs)
 }
 
-fn dispatch(report: &mut Report, threads: usize, traced: bool) -> Result<(), BenchError> {
-    let mode = if traced { ", traced" } else { "" };
+fn dispatch(report: &mut Report, threads: usize, rings: &mut Option<Rings>) -> Result<(), BenchError> {
+    let mode = if rings.is_some() { ", traced" } else { "" };
     for (name, g, target) in graphs()? {
         let s = session(&g, threads)?;
         let step = s.prepare(&[], &[], &[&target])?;
-        let ns = least(150, || Ok(step.run(&[]).map(drop)?))?;
+        let ns = least(150, threads, rings, || Ok(step.run(&[]).map(drop)?))?;
         report.add(format!("{name}, {threads} threads{mode}"), ns / step.n_nodes() as f64, "ns per node");
     }
     Ok(())
 }
 
 /// Prepared steps of one or two nodes.
-fn trivial(report: &mut Report, traced: bool) -> Result<(), BenchError> {
+fn trivial(report: &mut Report, rings: &mut Option<Rings>) -> Result<(), BenchError> {
     const CALLS: usize = 1_000;
-    let mode = if traced { ", traced" } else { "" };
+    let mode = if rings.is_some() { ", traced" } else { "" };
     let g = Graph::new();
     let x = g.add_node("Placeholder").name("x").attr("dtype", DType::F32).output()?;
     let one = constant(&g, Tensor::scalar(1.0f32))?;
     g.add_node("AddV2").name("y").input(x).input(one).build()?;
     g.add_node("NoOp").name("nothing").build()?;
-    let s = session(&g, 2)?;
+    let s = session(&g, 1)?;
     let options = RunOptions { label: "trivial", ..RunOptions::default() };
     let nothing = s.prepare(&[], &[], &["nothing"])?;
     let add = s.prepare(&["x"], &["y"], &[])?;
     let feed = [Tensor::scalar(1.0f32)];
     for (name, step, feeds) in [("prepared no-op", &nothing, &feed[..0]), ("prepared x -> x + 1", &add, &feed[..])] {
-        let ns = least(50, || {
+        let ns = least(50, 1, rings, || {
             for _ in 0..CALLS {
                 step.run_step(&options, feeds)?;
             }
             Ok(())
         })?;
         report.add(format!("{name}{mode}"), ns / CALLS as f64 / 1e3, "us per step");
-    }
-    Ok(())
-}
-
-fn matmul(report: &mut Report, threads: usize) -> Result<(), BenchError> {
-    for n in [64usize, 128, 256, 512, 1024, 2048] {
-        let g = Graph::new();
-        let matrix =
-            |k: usize| Tensor::from_vec([n, n], (0..n * n).map(|i| ((i * k) % 7) as f32 - 3.0).collect::<Vec<_>>());
-        for name in ["a", "b"] {
-            g.add_node("Placeholder").name(name).attr("dtype", DType::F32).build()?;
-        }
-        let (a, b) = (g.output("a")?, g.output("b")?);
-        g.add_node("MatMul").name("c").input(a).input(b).build()?;
-        let s = session(&g, threads)?;
-        let step = s.prepare(&["a", "b"], &["c"], &[])?;
-        let feeds = [matrix(3)?, matrix(5)?];
-        let repeats = (4_000_000_000 / (n * n * n)).clamp(5, 400);
-        let ns = least(repeats, || Ok(step.run(&feeds).map(drop)?))?;
-        report.add(format!("matmul {n}, {threads} threads"), 2.0 * (n as f64).powi(3) / ns, "GFLOP/s");
     }
     Ok(())
 }

@@ -85,7 +85,7 @@ fn load(logdir: &Path, report: &mut Report) -> Result<(), BenchError> {
         reader.read_all();
         best_ns = best_ns.min(clock::mono_now() - begin_ns);
         let n_points: usize =
-            reader.runs().by_name.values().flat_map(|run| run.series.values()).map(|s| s.n_points()).sum();
+            reader.runs().by_name.values().flat_map(|run| run.series.values()).map(::summaries::Series::n_points).sum();
         if n_points != N_STEPS as usize * N_TAGS {
             return Err(format!("{n_points} points were read").into());
         }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn bucket_of(value: f64) -> usize {
-    super::bucket_of(&MAGNITUDES, &CELLS, value)
+    PLACES.bucket_of(value)
 }
 
 fn limits() -> Vec<f64> {

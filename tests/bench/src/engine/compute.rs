@@ -1,0 +1,114 @@
+//! Kernels by themselves, and training steps of the demo's perceptron.
+
+use ::engine::graph::{Graph, Output};
+use ::engine::models::MlpOptions;
+use ::engine::{DType, PartialShape, RunOptions, Tensor};
+
+use super::{constant, least, now, session};
+use crate::BenchError;
+use crate::report::Report;
+
+/// Square matrix products.
+pub(super) fn matmul(report: &mut Report, threads: usize) -> Result<(), BenchError> {
+    for n in [64usize, 128, 256, 512, 1024, 2048] {
+        let g = Graph::new();
+        let (a, b) = (placeholder(&g, "a")?, placeholder(&g, "b")?);
+        g.add_node("MatMul").name("c").input(a).input(b).build()?;
+        let s = session(&g, threads)?;
+        let step = s.prepare(&["a", "b"], &["c"], &[])?;
+        let feeds = [values(&[n, n])?, values(&[n, n])?];
+        let repeats = (4_000_000_000 / (n * n * n)).clamp(10, 400);
+        let ns = least(repeats, threads, &mut None, || Ok(step.run(&feeds).map(drop)?))?;
+        report.add(format!("matmul {n}, {threads} threads"), 2.0 * (n as f64).powi(3) / ns, "GFLOP/s");
+    }
+    Ok(())
+}
+
+fn placeholder(g: &Graph, name: &str) -> Result<Output, BenchError> {
+    Ok(g.add_node("Placeholder").name(name).attr("dtype", DType::F32).output()?)
+}
+
+/// Small numbers of both signs.
+fn values(shape: &[usize]) -> Result<Tensor, BenchError> {
+    let n = shape.iter().product::<usize>();
+    let hash = |i: usize| ((i as u32).wrapping_mul(0x9e37_79b9) >> 8) as f32 / (1 << 23) as f32 - 1.0;
+    Ok(Tensor::from_vec(shape, (0..n).map(hash).collect())?)
+}
+
+/// What the perceptron runs besides products, at its shapes.
+pub(super) fn kernels(report: &mut Report, threads: usize) -> Result<(), BenchError> {
+    let g = Graph::new();
+    let (x, b, w) = (placeholder(&g, "x")?, placeholder(&g, "b")?, placeholder(&g, "w")?);
+    g.add_node("BiasAdd").name("BiasAdd").input(x).input(b).build()?;
+    g.add_node("BiasAddGrad").name("BiasAddGrad").input(x).build()?;
+    g.add_node("Relu").name("Relu").input(x).build()?;
+    let tag = constant(&g, Tensor::string("w"))?;
+    g.add_node("HistogramSummary").name("HistogramSummary").input(tag).input(w).build()?;
+    let (rate, momentum) = (constant(&g, Tensor::scalar(0.01f32))?, constant(&g, Tensor::scalar(0.9f32))?);
+    let shape = PartialShape::from([512, 512]);
+    let [var, accum] = ["var", "accum"].map(|name| {
+        g.add_node("VarHandleOp").name(name).attr("dtype", DType::F32).attr("shape", shape.clone()).output()
+    });
+    let (var, accum) = (var?, accum?);
+    for (name, handle) in [("init_var", var), ("init_accum", accum)] {
+        g.add_node("AssignVariableOp").name(name).input(handle).input(w).build()?;
+    }
+    let apply = g.add_node("ResourceApplyMomentum").name("ResourceApplyMomentum").input(var).input(accum);
+    apply.input(rate).input(w).input(momentum).build()?;
+    let s = session(&g, threads)?;
+    let (small, bias, large) = (values(&[128, 512])?, values(&[512])?, values(&[512, 512])?);
+    for init in ["init_var", "init_accum"] {
+        // A tensor of its own: updates happen in place.
+        s.run(&[("w", values(&[512, 512])?)], &[], &[init])?;
+    }
+    let cases = [
+        ("BiasAdd", "128x512", vec![("x", small.clone()), ("b", bias)]),
+        ("BiasAddGrad", "128x512", vec![("x", small.clone())]),
+        ("Relu", "128x512", vec![("x", small)]),
+        ("ResourceApplyMomentum", "512x512", vec![("w", large.clone())]),
+        ("HistogramSummary", "512x512", vec![("w", large)]),
+    ];
+    for (name, shape, feeds) in cases {
+        let names: Vec<&str> = feeds.iter().map(|(name, _)| *name).collect();
+        let feeds: Vec<Tensor> = feeds.into_iter().map(|(_, value)| value).collect();
+        let step = s.prepare(&names, &[], &[name])?;
+        let ns = least(300, threads, &mut None, || Ok(step.run(&feeds).map(drop)?))?;
+        report.add(format!("{name} {shape}, {threads} threads"), ns / 1e3, "us per step");
+    }
+    Ok(())
+}
+
+/// Steps in which the perceptron converges, so that gradients and momentum come near zero.
+const CONVERGED: usize = 4_000;
+
+/// Training steps of the demo's perceptron, at first and after it converged.
+pub(super) fn mlp(report: &mut Report, threads: usize) -> Result<(), BenchError> {
+    let g = Graph::new();
+    let model = ::engine::models::mlp(&g, &MlpOptions::default())?;
+    let s = session(&g, threads)?;
+    let name = |id| g.node(id).map(|node| node.name.to_string());
+    let (x, labels, train) = (name(model.x.node)?, name(model.labels.node)?, name(model.train_op)?);
+    s.run(&[], &[], &[&name(model.init)?])?;
+    let step = s.prepare(&[&x, &labels], &[], &[&train])?;
+    let batches = crate::demo::batches()?;
+    let options = RunOptions { label: "train", ..RunOptions::default() };
+    let mut i = 0;
+    let mut train = |n_steps: usize| -> Result<f64, BenchError> {
+        let mut ns = Vec::with_capacity(n_steps);
+        for _ in 0..n_steps {
+            let (x, y) = &batches[i % batches.len()];
+            let feeds = [x.clone(), y.clone()];
+            let begin = now(threads);
+            step.run_step(&options, &feeds)?;
+            ns.push(now(threads) - begin);
+            i += 1;
+        }
+        ns.sort_unstable();
+        Ok(ns[ns.len() / 2] as f64 / 1e6)
+    };
+    train(50)?;
+    report.add(format!("mlp step, median of 200, {threads} threads"), train(200)?, "ms");
+    train(CONVERGED)?;
+    report.add(format!("mlp step after {CONVERGED}, median of 200, {threads} threads"), train(200)?, "ms");
+    Ok(())
+}
