@@ -88,7 +88,8 @@ fn soak(steps: &mut Steps) -> Result<(), Failed> {
     let python = prepare::python(steps)?;
     let binary = release_binary(steps)?;
     let env = [("STEPSCOPE_BIN", binary.as_str()), ("STEPSCOPE_PYTHON", python.as_str()), ("STEPSCOPE_SOAK", "1")];
-    steps.cargo("soak", &["test", "--release", "--package", "stepscope-tests", "--no-fail-fast"], &env)
+    steps.cargo("soak", &["test", "--release", "--package", "stepscope-tests", "--no-fail-fast"], &env)?;
+    steps.cargo("soak: parking", &["test", "--package", "stepscope-engine", "--test", "sleep_model"], &env)
 }
 
 fn shots(steps: &mut Steps, rest: &[String]) -> Result<(), Failed> {
