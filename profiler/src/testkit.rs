@@ -10,6 +10,7 @@ const PID: u32 = 1;
 ///
 /// ```text
 /// step 7: 0..100              a step slice on the track `main`
+/// step 8: on w0 0..100        the same on another track
 /// w0 A 0..10                  an op slice of the node `A` on the track `w0`, in the step above
 /// w0 B 12..28 by A queue 2    made ready by `A`, ready 2 ns before it started
 /// w1 shard B 13..20
@@ -47,6 +48,11 @@ impl Kit {
         let depth = line.chars().take_while(|c| *c == '>').count() as u8;
         let words: Vec<&str> = line[depth as usize..].split_whitespace().collect();
         match words[..] {
+            ["step", id, "on", track, range] => {
+                self.step = id.trim_end_matches(':').parse().unwrap();
+                let site = self.site("step", "init");
+                self.push(track, depth, range, site, NO_NODE, self.step, 0);
+            }
             ["step", id, range] => {
                 self.step = id.trim_end_matches(':').parse().unwrap();
                 let site = self.site("step", "train");

@@ -124,7 +124,8 @@ impl<'a> Colours<'a> {
                 let label = |class: u32| {
                     let mut members = self.model.items().filter(|&i| self.model.structure(i).class == class);
                     let first = members.next();
-                    let name = first.map_or(String::new(), |i| self.model.label(i).into_owned());
+                    // The whole name: several classes may hold a `layer1`.
+                    let name = first.map_or("", |i| self.model.name(i));
                     let n = first.map_or(0, |i| self.model.structure(i).n_members);
                     format!("like {name} ({n})")
                 };

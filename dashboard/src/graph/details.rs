@@ -60,9 +60,9 @@ pub(super) fn show(
     });
     ui.separator();
     ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
-        asked = asked.take().or(summaries(ui, tags));
         let inner = if model.is_op(item) { node(ui, model, item) } else { scope(ui, model, item) };
         asked = asked.take().or(inner);
+        asked = asked.take().or(summaries(ui, tags));
         time(ui, times, item);
     });
     asked

@@ -103,6 +103,8 @@ impl TimelineView {
         let now = ui.input(|i| i.time);
         let whole = whole_range(store);
         let mut state = self.state.take().unwrap_or_else(|| State::new(store, &whole));
+        // There is nothing to keep up with any more, and no reason for further frames.
+        state.follow &= store.is_live();
         state.keep_up(&whole, store.range().end, now);
         let mut commands = self.news(store, selection, &state);
         let query = self.query(selection);

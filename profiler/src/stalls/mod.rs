@@ -96,8 +96,14 @@ pub struct CauseTotal {
 #[must_use]
 pub fn stalls(store: &Store, range: Range<i64>) -> Vec<Stall> {
     let mut out = Vec::new();
+    let mut callers: Vec<u32> = Vec::new();
+    for step in store.steps() {
+        if !callers.contains(&step.slice.track) {
+            callers.push(step.slice.track);
+        }
+    }
     for step in store.steps().iter().filter(|s| s.start < range.end && s.end > range.start) {
-        let index = StepIndex::new(store, step);
+        let index = StepIndex::new(store, step, &callers);
         for lane in index.workers() {
             for gap in lane.gaps(step) {
                 walk::blame(store, &index, lane, &gap, &mut out);

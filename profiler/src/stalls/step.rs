@@ -48,10 +48,16 @@ pub(super) struct StepIndex<'a> {
 }
 
 impl<'a> StepIndex<'a> {
-    pub(super) fn new(store: &Store, step: &'a Step) -> StepIndex<'a> {
+    /// `callers`: the tracks that run steps of their own.
+    pub(super) fn new(store: &Store, step: &'a Step, callers: &[u32]) -> StepIndex<'a> {
         let process = store.tracks().get(step.slice.track as usize).map(|t| t.process);
         let tracks = store.tracks().iter().filter(|t| t.kind == TrackKind::Worker && Some(t.process) == process);
-        let workers: Vec<Worker> = tracks.map(|track| worker(store, track, step)).collect();
+        // A thread that once ran a step (the one that initialised the variables) is no worker of another thread's.
+        let takes_part = |w: &Worker| {
+            let is_caller = w.track.0 != step.slice.track && callers.contains(&w.track.0);
+            !is_caller || !w.ran.is_empty() || !w.waits.is_empty()
+        };
+        let workers: Vec<Worker> = tracks.map(|track| worker(store, track, step)).filter(takes_part).collect();
         let ran = || workers.iter().flat_map(|w| &w.ran);
         let mut ops: Vec<SliceRef> = ran().filter(|s| store.category(s) == Category::Op).copied().collect();
         ops.sort_unstable_by_key(|s| (s.node, s.end));

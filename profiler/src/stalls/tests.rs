@@ -128,6 +128,20 @@ fn steps_are_kept_apart_and_totals_add_up() {
 }
 
 #[test]
+fn a_thread_that_ran_another_step_is_no_worker_of_this_one() {
+    check(
+        "step 1: on init 0..10
+         init A 0..10
+         step 2: 20..40
+         w0 B 20..30
+         w1 C 20..40",
+        "w0 0..10 NothingReady A
+         w0 30..40 NothingReady C
+         w1 0..10 NothingReady A",
+    );
+}
+
+#[test]
 fn texts_name_op_node_and_worker() {
     let store = testkit::store(
         "step 1: 0..40
