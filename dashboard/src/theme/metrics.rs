@@ -46,11 +46,11 @@ pub const DOT: f32 = 3.5;
 pub const SWATCH: f32 = 10.0;
 
 /// Least and greatest width of a chart's card, as far as there is room.
-pub const CARD_W: [f32; 2] = [320.0, 600.0];
+pub const CARD_W: [f32; 2] = [320.0, 800.0];
 /// A card's chart is this share of its width high,
 pub const CARD_CHART_ASPECT: f32 = 0.52;
 /// within these bounds.
-pub const CARD_CHART_H: [f32; 2] = [170.0, 290.0];
+pub const CARD_CHART_H: [f32; 2] = [170.0, 340.0];
 /// Height of the chart in a card over the full width.
 pub const CARD_CHART_TALL_H: f32 = 380.0;
 

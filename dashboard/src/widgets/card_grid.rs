@@ -138,6 +138,6 @@ mod tests {
         assert_eq!(n_columns(1065.0, &[3, 2]), 3);
         assert_eq!(n_columns(1065.0, &[4, 4]), 2);
         assert_eq!(n_columns(200.0, &[9]), 1, "no room: one column all the same");
-        assert_eq!(n_columns(1385.0, &[1]), 3, "a lone card does not fill the window");
+        assert_eq!(n_columns(1385.0, &[1]), 2, "a lone card does not fill the window");
     }
 }
