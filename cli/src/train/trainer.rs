@@ -23,7 +23,7 @@ const SCALARS_EVERY: u64 = 10;
 /// Steps between histogram summaries, and between looks at the test images.
 const HISTOGRAMS_EVERY: u64 = 100;
 
-/// A run that is ready to train: folder made, graph built, variables initialised.
+/// A run that is ready to train: folder made, graph built.
 pub struct Trainer {
     folder: RunFolder,
     tracing: Option<Tracing>,
@@ -91,7 +91,7 @@ impl Names {
 }
 
 impl Trainer {
-    /// Makes the run's folder, starts its trace, builds the graph and initialises the variables.
+    /// Makes the run's folder, starts its trace and builds the graph.
     ///
     /// # Errors
     /// `Failure::Use` when the folder is somebody's, `Failure::Work` for everything else.
@@ -110,8 +110,6 @@ impl Trainer {
         let threads = training.threads.map(usize::from);
         let session = Session::new(&graph, SessionOptions { threads, ..SessionOptions::default() });
         let session = session.context("starting a session")?;
-        let init = RunOptions { label: "init", ..RunOptions::default() };
-        session.run_step(&init, &[], &[], &[&model.init]).context("initialising the variables")?;
         let training = training.clone();
         Ok(Trainer { folder, tracing, ns_per_slice, session, model, digits, writer, training })
     }
@@ -121,11 +119,14 @@ impl Trainer {
         self.folder.path()
     }
 
-    /// Trains to the last step, or until `shared` says stop.
+    /// Initialises the variables and trains to the last step, or until `shared` says stop.
     ///
     /// # Errors
     /// When a step fails.
     pub fn train(self, shared: &Shared) -> Result<Trained, Failure> {
+        let init = RunOptions { label: "init", ..RunOptions::default() };
+        let init = self.session.run_step(&init, &[], &[], &[&self.model.init]);
+        init.context("initialising the variables")?;
         let (wall, cpu) = (clock::mono_now(), clock::cpu_now());
         let (steps, final_loss) = self.steps(shared)?;
         let (wall_ns, cpu_ns) = (clock::mono_now() - wall, clock::cpu_now() - cpu);
