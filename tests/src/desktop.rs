@@ -41,9 +41,26 @@ impl Desktop {
             ("WINIT_X11_SCALE_FACTOR", "1".into()),
         ];
         let mut desktop = Desktop { servers: vec![xvfb, bus], env, runtime };
+        desktop.wait_for_display();
         let manager = spawn(desktop.command("openbox").stderr(Stdio::null()));
         desktop.servers.push(manager);
         desktop
+    }
+
+    /// On a busy machine the server names its display before it answers.
+    fn wait_for_display(&self) {
+        let answers = || {
+            let mut ask = self.command("xdotool");
+            ask.arg("getdisplaygeometry").stdout(Stdio::null()).stderr(Stdio::null());
+            ask.status().is_ok_and(|status| status.success())
+        };
+        let answered = (0..100).any(|_| {
+            answers() || {
+                std::thread::sleep(Duration::from_millis(100));
+                false
+            }
+        });
+        assert!(answered, "the X server does not answer");
     }
 
     /// A command that runs on this desktop.

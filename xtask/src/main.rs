@@ -59,7 +59,11 @@ fn main() -> ExitCode {
 fn check(steps: &mut Steps) -> Result<(), Failed> {
     steps.cargo("fmt", &["fmt", "--all", "--check"], &[])?;
     steps.cargo("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
-    steps.cargo("docs", &["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])
+    steps.cargo(
+        "docs",
+        &["doc", "--workspace", "--no-deps", "--document-private-items"],
+        &[("RUSTDOCFLAGS", "-D warnings")],
+    )
 }
 
 fn test(steps: &mut Steps) -> Result<(), Failed> {

@@ -44,9 +44,9 @@ pub fn stop_on_signal(shared: &Arc<Shared>) -> Result<(), Failure> {
 pub fn finish(trained: Trained, json: bool) -> Outcome {
     let summary = report::Summary::of(trained)?;
     if json {
-        summary.print_json()
+        summary.print_json();
     } else {
-        summary.print()
+        summary.print();
     }
     Ok(())
 }
