@@ -8,7 +8,7 @@
 //! 4. [`batch`]: what a source of events (the follower, an importer, a test) hands to the store.
 //! 5. [`store`]: the columns: tracks, lanes, slices, steps, counters, flows, names, warnings.
 //! 6. [`lod`]: the spans that a lane shows at a pixel width.
-//! 7. [`stats`] and [`stalls`]: pure functions over the store.
+//! 7. [`stats`] and [`mod@stalls`]: pure functions over the store.
 
 pub mod batch;
 pub mod chunks;

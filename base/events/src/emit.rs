@@ -4,7 +4,7 @@
 //! store into the thread's own ring and a release store that publishes it: no lock, no allocation, no system call; the
 //! thread's first event makes its ring.
 //!
-//! Depth: slices that are open on the thread ([`slice`], [`open`]) are counted; an event carries how many were open around
+//! Depth: slices that are open on the thread ([`fn@slice`], [`open`]) are counted; an event carries how many were open around
 //! it. Up to 64 of them are visible to other processes while they run.
 
 use crate::clock;
@@ -347,7 +347,7 @@ pub fn slice(site: SiteId) -> SliceGuard {
     slice_of(site, NodeId::NONE)
 }
 
-/// As [`slice`], for a node.
+/// As [`fn@slice`], for a node.
 #[inline]
 pub fn slice_of(site: SiteId, node: NodeId) -> SliceGuard {
     if is_on() { open(clock::now(), site, node) } else { SliceGuard::inactive() }

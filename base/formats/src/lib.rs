@@ -5,7 +5,7 @@
 //! - [`graph_file`]: graphs from `.pb`, `.pbtxt`, gzip of either, and event files.
 //! - [`histogram`]: TensorFlow's histogram buckets.
 //! - [`wire`]: protobuf fields without messages, for the readers of millions of records.
-//! - [`sniff`]: what a file or folder is, from its content.
+//! - [`mod@sniff`]: what a file or folder is, from its content.
 
 pub mod graph_file;
 pub mod histogram;

@@ -1,6 +1,6 @@
 //! How the window looks: the only place that names colours and sizes.
 //!
-//! Views ask [`palette`] for the colours of the theme in force and take sizes from [`metrics`].
+//! Views ask [`fn@palette`] for the colours of the theme in force and take sizes from [`metrics`].
 
 pub mod metrics;
 mod palette;

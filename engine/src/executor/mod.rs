@@ -4,7 +4,7 @@
 //! consumers and counts their pending arrivals down. There are two ways to run a step. *Alone*: the caller's thread runs
 //! all nodes with plain counts, for plans without enough width or when no worker is free; ops still split their work over
 //! the pool. *Shared*: atomic counts, each worker with its own stack, expensive ready nodes where others can take them.
-//! Both are [`worker::Worker`], compiled per case.
+//! Both are `worker::Worker`, compiled per case.
 //!
 //! Errors: the first wins; nodes that run finish, no further ones begin, and the step's state is cleaned.
 

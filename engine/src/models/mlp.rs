@@ -39,11 +39,11 @@ impl Default for MlpOptions {
 /// A perceptron in a graph.
 #[derive(Debug, Clone)]
 pub struct Mlp {
-    /// Examples, fed: f32 [batch, inputs].
+    /// Examples, fed: f32 `[batch, inputs]`.
     pub x: Output,
-    /// Their classes, fed: i64 [batch].
+    /// Their classes, fed: i64 `[batch]`.
     pub labels: Output,
-    /// Before the softmax: f32 [batch, classes].
+    /// Before the softmax: f32 `[batch, classes]`.
     pub logits: Output,
     /// The mean cross entropy, a scalar.
     pub loss: Output,
