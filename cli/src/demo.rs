@@ -31,7 +31,12 @@ fn in_window(trainer: Trainer, args: &args::Demo, verbosity: Verbosity) -> Outco
     let training = {
         let shared = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("trainer".into());
-        thread.spawn(move || trainer.train(&shared)).map_err(|error| Failure::Work(error.into()))?
+        let train = move || {
+            let trained = trainer.train(&shared);
+            meter.end();
+            trained
+        };
+        thread.spawn(train).map_err(|error| Failure::Work(error.into()))?
     };
     let shown = view::show(vec![logdir], args.window, "stepscope demo");
     match shown {
@@ -39,9 +44,7 @@ fn in_window(trainer: Trainer, args: &args::Demo, verbosity: Verbosity) -> Outco
         Ok(()) => shared.stop(),
         Err(error) => eprintln!("{error}: running without the window"),
     }
-    let trained = join(training);
-    meter.end();
-    train::finish(trained?, args.training.json)
+    train::finish(join(training)?, args.training.json)
 }
 
 fn join(training: std::thread::JoinHandle<Result<Trained, Failure>>) -> Result<Trained, Failure> {

@@ -169,11 +169,12 @@ impl Trainer {
                 shared.set_loss(loss);
             }
             shared.step_done(step);
-            if step % HISTOGRAMS_EVERY == 0 {
-                self.test(step, shared)?;
-            }
             if stop {
                 return Ok((step, loss));
+            }
+            // The last step is tested once, when all are done.
+            if step.is_multiple_of(HISTOGRAMS_EVERY) && step < last {
+                self.test(step, shared)?;
             }
         }
         Ok((last, loss))

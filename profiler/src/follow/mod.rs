@@ -201,6 +201,8 @@ impl TraceReader {
             self.held.push(chunk);
             return;
         }
+        // What was read from the rings before is in chunks by now: only what comes after the last chunk is recovered.
+        self.recovered = 0;
         let key = TrackKey { pid: header.pid, ring: header.ring };
         let ring = self.rings.ring(key, header.made);
         let records = if chunk.bad {
