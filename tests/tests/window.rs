@@ -116,6 +116,8 @@ fn the_demo_is_shown_live_in_every_tab() {
 
 fn curves_grow(window: &Window) {
     let is_loss = |node: &Node| node.name.starts_with("loss:") && count_before(&node.name, "point").is_some();
+    window.tree.wait("the window", LONG, |node| is_tab(node, "Scalars"));
+    window.show_tab("Scalars");
     let first = window.tree.wait("a loss curve with points", LONG, is_loss);
     let points = count_before(&first.name, "point").expect("just seen");
     window.wait("more points on the loss curve", |node| {

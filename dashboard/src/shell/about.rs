@@ -2,7 +2,7 @@
 
 use crate::{
     Data, ViewKind,
-    data::{RunRef, Status},
+    data::{RunRef, SourceKind, Status},
     format,
 };
 use std::sync::Arc;
@@ -94,10 +94,11 @@ fn rate(step: &[i64], wall: &[f64]) -> Option<f64> {
     (last > first && seconds > 0.0).then(|| last.abs_diff(*first) as f64 / seconds)
 }
 
-/// The panel to open on: the first that has something to show.
+/// The panel to open on: the first that has something to show, or that will have: a run that goes on writes scalars.
 pub fn first_panel(data: &Data) -> ViewKind {
     let has = |kind: fn(&Series) -> bool| data.runs().any(|r| r.run.series.values().any(kind));
-    if has(|s| matches!(s, Series::Scalar(_))) {
+    let goes_on = data.sources.iter().any(|s| s.kind == SourceKind::Logdir && s.status == Status::Live);
+    if goes_on || has(|s| matches!(s, Series::Scalar(_))) {
         ViewKind::Scalars
     } else if !data.traces.is_empty() {
         ViewKind::Timeline
