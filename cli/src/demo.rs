@@ -38,7 +38,8 @@ fn in_window(trainer: Trainer, args: &args::Demo, verbosity: Verbosity) -> Outco
         };
         thread.spawn(train).map_err(|error| Failure::Work(error.into()))?
     };
-    let shown = view::show(vec![logdir], args.window, "stepscope demo");
+    let stopped = Arc::clone(&shared);
+    let shown = view::show(vec![logdir], args.window, "stepscope demo", Some(Box::new(move || stopped.stopped())));
     match shown {
         // The window was closed: the run ends with it.
         Ok(()) => shared.stop(),

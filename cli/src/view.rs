@@ -16,11 +16,19 @@ pub fn run(args: args::View) -> Outcome {
     if let Some(reason) = display::missing() {
         return Err(Failure::Work(anyhow::anyhow!("{reason}; the window needs one")));
     }
-    show(args.paths, args.window, "stepscope").map_err(|error| Failure::Work(error.into()))
+    show(args.paths, args.window, "stepscope", None).map_err(|error| Failure::Work(error.into()))
 }
 
-/// Opens the window and blocks until it is closed.
-pub fn show(paths: Vec<PathBuf>, window: args::Window, title: &str) -> Result<(), dashboard::Error> {
+/// What tells the window to close.
+pub type CloseWhen = Option<Box<dyn Fn() -> bool + Send>>;
+
+/// Opens the window and blocks until it is closed, by the user or by `close_when`.
+pub fn show(
+    paths: Vec<PathBuf>,
+    window: args::Window,
+    title: &str,
+    close_when: CloseWhen,
+) -> Result<(), dashboard::Error> {
     let theme = match window.theme {
         args::Theme::System => None,
         args::Theme::Dark => Some(dashboard::Theme::Dark),
@@ -31,7 +39,7 @@ pub fn show(paths: Vec<PathBuf>, window: args::Window, title: &str) -> Result<()
         #[cfg(feature = "wgpu")]
         args::Renderer::Wgpu => dashboard::Renderer::Wgpu,
     };
-    dashboard::run(dashboard::Options { paths, theme, renderer, title: title.to_owned(), on_close: None })
+    dashboard::run(dashboard::Options { paths, theme, renderer, title: title.to_owned(), close_when })
 }
 
 /// Whether the window can show what is at `path`. Damage inside is the window's to show; this is about files that hold

@@ -37,8 +37,8 @@ pub struct Options {
     pub renderer: Renderer,
     /// Of the window; empty for `stepscope`.
     pub title: String,
-    /// Called once when the window closes.
-    pub on_close: Option<Box<dyn FnOnce() + Send>>,
+    /// Asked ten times a second; the window closes once it says yes (a signal, say).
+    pub close_when: Option<Box<dyn Fn() -> bool + Send>>,
 }
 
 /// Why there is no window.
@@ -95,7 +95,19 @@ pub struct App {
     shortcuts: ShortcutsWindow,
     /// Whether the panel to start on was chosen: by what came first, or by the user.
     has_started: bool,
-    on_close: Option<Box<dyn FnOnce() + Send>>,
+}
+
+/// Closes the window once `when` says so.
+fn close_when(ctx: egui::Context, when: Box<dyn Fn() -> bool + Send>) {
+    let watch = move || {
+        while !when() {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        ctx.send_viewport_cmd(egui::ViewportCommand::Close);
+        ctx.request_repaint();
+    };
+    // Without a thread for it the window is closed by hand.
+    drop(std::thread::Builder::new().name("close".into()).spawn(watch));
 }
 
 impl App {
@@ -109,6 +121,9 @@ impl App {
         let mut loader = Loader::new(Arc::new(move || repaint.request_repaint_after(paced.pause())));
         for path in options.paths {
             loader.open(path);
+        }
+        if let Some(when) = options.close_when {
+            close_when(ctx.clone(), when);
         }
         let views: Vec<Box<dyn View>> = vec![
             Box::new(ScalarsView::default()),
@@ -127,7 +142,6 @@ impl App {
             problems: ProblemsWindow::default(),
             shortcuts: ShortcutsWindow::default(),
             has_started: false,
-            on_close: options.on_close,
         }
     }
 
@@ -231,11 +245,5 @@ impl eframe::App for App {
 
     fn clear_color(&self, visuals: &egui::Visuals) -> [f32; 4] {
         visuals.panel_fill.to_normalized_gamma_f32()
-    }
-
-    fn on_exit(&mut self, _gl: Option<&eframe::glow::Context>) {
-        if let Some(on_close) = self.on_close.take() {
-            on_close();
-        }
     }
 }

@@ -4,7 +4,7 @@
 //! With `STEPSCOPE_SHOTS=FOLDER` each tab is also photographed (`cargo xtask shots`).
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use stepscope_tests::atspi::{Node, Tree};
@@ -32,7 +32,7 @@ struct Window {
     tree: Tree,
     shots: Option<PathBuf>,
     theme: &'static str,
-    _demo: Demo,
+    demo: Demo,
 }
 
 fn open(binary: &Path, theme: &'static str, width: u32, height: u32) -> Window {
@@ -46,7 +46,7 @@ fn open(binary: &Path, theme: &'static str, width: u32, height: u32) -> Window {
     if let Some(folder) = &shots {
         std::fs::create_dir_all(folder).expect("the folder for screenshots");
     }
-    Window { desktop, tree, shots, theme, _demo: demo }
+    Window { desktop, tree, shots, theme, demo }
 }
 
 impl Window {
@@ -104,13 +104,14 @@ fn the_demo_is_shown_live_in_every_tab() {
     }
     let binary = stepscope_binary("the window test").expect("STEPSCOPE_WINDOW needs STEPSCOPE_BIN");
     for theme in ["dark", "light"] {
-        let window = open(&binary, theme, 1480, 960);
+        let mut window = open(&binary, theme, 1480, 960);
         curves_grow(&window);
         histograms_are_there(&window);
         a_scope_expands(&window);
         the_timeline_zooms(&window);
         ops_are_listed(&window);
         every_tab_by_key(&window);
+        a_signal_ends_it(&mut window.demo);
     }
 }
 
@@ -181,4 +182,18 @@ fn every_tab_by_key(window: &Window) {
         window.key(&number.to_string());
         window.wait(title, |node| is_tab(node, title));
     }
+}
+
+/// SIGTERM closes the window and the run ends as after its last step.
+fn a_signal_ends_it(demo: &mut Demo) {
+    let sent = Command::new("kill").args(["-TERM", &demo.0.id().to_string()]).status().expect("kill starts");
+    assert!(sent.success(), "kill -TERM");
+    for _ in 0..200 {
+        if let Some(status) = demo.0.try_wait().expect("the demo is our child") {
+            assert!(status.success(), "the demo ends well: {status}");
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("the demo still runs 20 s after SIGTERM");
 }
