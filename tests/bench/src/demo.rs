@@ -15,7 +15,7 @@ use profiler::{Collector, CollectorOptions};
 use crate::BenchError;
 use crate::report::Report;
 
-const PAIRS: usize = 150;
+const PAIRS: usize = 400;
 const STEPS: usize = 40;
 /// Twice the collector's interval and a little.
 const DRAIN: Duration = Duration::from_millis(45);
