@@ -1,5 +1,7 @@
 //! Numbers as a person reads them.
 
+pub use dashboard::format::count;
+
 /// A time span in its fitting unit: `870 ns`, `12.3 us`, `4.56 ms`, `1.20 s`, `3 m 20 s`.
 pub fn duration(ns: i64) -> String {
     let magnitude = ns.unsigned_abs() as f64;
@@ -10,19 +12,6 @@ pub fn duration(ns: i64) -> String {
         m if m < 60e9 => format!("{:.2} s", ns as f64 / 1e9),
         _ => format!("{} m {:02} s", ns / 60_000_000_000, ns / 1_000_000_000 % 60),
     }
-}
-
-/// A count with thousands separated: `1,234,567`.
-pub fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 #[cfg(test)]
