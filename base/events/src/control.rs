@@ -244,3 +244,11 @@ impl Collector {
         self.control.page().collector_finished.store(1, Ordering::Release);
     }
 }
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        // A child that the program forked may still hold the open file, and with it the lock, which closing our
+        // descriptor would leave taken. If it cannot be given up here it ends with the last descriptor.
+        self.control.file.unlock().ok();
+    }
+}
