@@ -17,6 +17,7 @@ pub mod kernels;
 pub mod models;
 pub mod ops;
 pub mod optimizer;
+pub mod passes;
 pub mod plan;
 pub mod pool;
 pub mod resources;

@@ -13,6 +13,7 @@ mod spec;
 mod state;
 mod summary;
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use parking_lot::RwLock;
@@ -37,6 +38,38 @@ pub struct OpDef {
     pub stateful: bool,
     /// Infers shapes.
     pub shape_fn: ShapeFn,
+}
+
+impl OpDef {
+    /// The element types of the ports that `args` (the inputs or the outputs) stand for, given a node's attributes.
+    ///
+    /// # Errors
+    /// An attribute that tells them is missing.
+    pub fn port_types(&self, args: &[ArgDef], attrs: &BTreeMap<String, Attr>) -> Result<Vec<DType>, AttrError> {
+        let mut out = Vec::with_capacity(args.len());
+        let missing = |name: &str| AttrError::Missing(name.into());
+        let dtype = |name: &str| match attrs.get(name) {
+            Some(Attr::Type(t)) => Ok(*t),
+            _ => Err(missing(name)),
+        };
+        let count = |name: &str| match attrs.get(name) {
+            Some(Attr::Int(n)) => usize::from(u16::try_from(*n).unwrap_or(0)),
+            _ => 0,
+        };
+        for arg in args {
+            match &arg.ty {
+                ArgType::Fixed(t) => out.push(*t),
+                ArgType::Attr(t) => out.push(dtype(t)?),
+                ArgType::Repeat(n, t) => out.extend(std::iter::repeat_n(dtype(t)?, count(n))),
+                ArgType::RepeatFixed(n, t) => out.extend(std::iter::repeat_n(*t, count(n))),
+                ArgType::List(ts) => match attrs.get(*ts) {
+                    Some(Attr::ListType(list)) => out.extend(list),
+                    _ => return Err(missing(ts)),
+                },
+            }
+        }
+        Ok(out)
+    }
 }
 
 /// Infers the shapes of a node's outputs and checks those of its inputs.

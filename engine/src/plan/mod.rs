@@ -1,8 +1,7 @@
 //! A plan: what one (feeds, fetches, targets) signature executes, compiled to flat arrays.
 //!
-//! [`prune`] walks backwards from what is wanted to what is fed (white paper section 4.2, Figure 6) and refuses
-//! cycles and unfed placeholders; [`compile`] numbers the remaining nodes and lays them out, [`cost`] keeps what their
-//! executions take. The executor's hot loop reads only the arrays here: a record per node, edges as `u32`s grouped
+//! [`crate::passes`] takes what a [`signature`] needs out of the graph and rewrites it; [`compile`] numbers the remaining
+//! nodes and lays them out, [`cost`] keeps what their executions take. The executor's hot loop reads only the arrays here: a record per node, edges as `u32`s grouped
 //! into data and control, no names, maps or graph nodes.
 //!
 //! ```text
@@ -17,7 +16,7 @@
 
 pub mod compile;
 pub mod cost;
-pub mod prune;
+pub mod signature;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,6 +26,7 @@ use crate::graph::{Node, NodeId};
 use crate::kernels::{Kernel, KernelError, NodeInfo};
 use crate::shape::PartialShape;
 use cost::Costs;
+pub(crate) use signature::Signature;
 
 /// One node to the executor.
 #[derive(Debug, Clone, Copy)]
@@ -182,13 +182,21 @@ pub enum PlanError {
         /// `name:port`.
         name: String,
     },
+    /// A graph pass left a graph that cannot be right.
+    #[error("pass {pass}: {problem}")]
+    Pass {
+        /// The pass.
+        pass: &'static str,
+        /// What is wrong with the graph.
+        problem: String,
+    },
     /// More nodes, edges or ports than a plan can number.
     #[error("the graph is too large for one step")]
     TooLarge,
 }
 
 impl PlanError {
-    fn not_fed(node: &Node) -> PlanError {
+    pub(crate) fn not_fed(node: &Node) -> PlanError {
         let expected = node.outputs.first().map(|port| format!("{}{}", port.dtype, port.shape)).unwrap_or_default();
         PlanError::NotFed { node: node.name.to_string(), op: node.op.name, expected }
     }

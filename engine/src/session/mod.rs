@@ -24,8 +24,8 @@ pub use options::{RunOptions, SessionOptions};
 use crate::device::Device;
 use crate::executor::{self, Environment, Limits};
 use crate::graph::{Graph, GraphError, NodeId};
-use crate::plan::prune::Signature;
-use crate::plan::{Plan, PlanError};
+use crate::passes::{self, PassContext, PassReport, Passes, WorkGraph};
+use crate::plan::{Plan, PlanError, Signature};
 use crate::pool::Pool;
 use crate::tensor::Tensor;
 use crate::trace::StepTrace;
@@ -36,6 +36,7 @@ pub struct Session {
     graph: Graph,
     device: Arc<Device>,
     pool: Arc<Pool>,
+    passes: Passes,
     kernels: Mutex<Kernels>,
     plans: Mutex<Plans>,
     extending: Mutex<()>,
@@ -58,6 +59,7 @@ impl Session {
             graph: graph.clone(),
             device: options.device.unwrap_or_else(|| Arc::new(Device::cpu(0, options.memory_limit))),
             pool: pool.map_err(RunError::Threads)?,
+            passes: options.passes,
             kernels: Mutex::default(),
             plans: Mutex::default(),
             extending: Mutex::default(),
@@ -163,12 +165,33 @@ impl Session {
         if let Some(plan) = self.plans.lock().get(&signature) {
             return Ok(plan);
         }
-        let nodes = self.graph.nodes();
+        let (graph, _) = self.rewritten(&signature)?;
         let mut kernels = self.kernels.lock();
-        let plan = crate::plan::compile::compile(&nodes, &signature, &mut |node| kernels.get(node, &self.device))?;
+        let plan = crate::plan::compile::compile(&graph, &mut |node| kernels.get(node, &self.device))?;
         let plan = Arc::new(plan);
         self.plans.lock().insert(signature, Arc::clone(&plan));
         Ok(plan)
+    }
+
+    /// What a signature needs, after all passes, and what each did.
+    fn rewritten(&self, signature: &Signature) -> Result<(WorkGraph, Vec<PassReport>), PlanError> {
+        let mut graph = WorkGraph::pruned(&self.graph.nodes(), signature)?;
+        let reports = passes::run(&mut graph, &self.passes, &PassContext { device: &self.device })?;
+        Ok((graph, reports))
+    }
+
+    /// What each pass does to the part of the graph that a signature needs: nodes before and after, time.
+    ///
+    /// # Errors
+    /// A name is unknown, or what is asked cannot be planned.
+    pub fn pass_reports(
+        &self,
+        feeds: &[&str],
+        fetches: &[&str],
+        targets: &[&str],
+    ) -> Result<Vec<PassReport>, RunError> {
+        let signature = self.signature(feeds.iter().copied(), fetches, targets)?;
+        Ok(self.rewritten(&signature)?.1)
     }
 
     fn execute(&self, plan: &Plan, options: &RunOptions<'_>, feeds: &[Tensor]) -> Result<Vec<Tensor>, RunError> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::device::Device;
 use crate::executor::CancelToken;
+use crate::passes::Passes;
 
 /// What can be chosen for a session.
 #[derive(Clone)]
@@ -15,11 +16,13 @@ pub struct SessionOptions {
     pub memory_limit: usize,
     /// The device to run on, with its variables; `None`: an own one.
     pub device: Option<Arc<Device>>,
+    /// The graph passes that its plans go through.
+    pub passes: Passes,
 }
 
 impl Default for SessionOptions {
     fn default() -> SessionOptions {
-        SessionOptions { threads: None, memory_limit: usize::MAX, device: None }
+        SessionOptions { threads: None, memory_limit: usize::MAX, device: None, passes: Passes::all() }
     }
 }
 

@@ -5,36 +5,56 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::device::Device;
-use crate::graph::{Node, NodeId};
+use crate::graph::NodeId;
 use crate::kernels::{self, Kernel, NodeInfo};
-use crate::plan::prune::Signature;
-use crate::plan::{Plan, PlanError};
+use crate::passes::WorkNode;
+use crate::plan::{Plan, PlanError, Signature};
 
-/// The kernels of nodes that ran, made once each: they may hold state, and plans share them.
+/// The kernels of nodes that ran, made once each: plans share them.
+///
+/// Those with state (random numbers, readers, queues) go by name, which outlives every rewriting; the others by the node
+/// of the session's graph, and what passes make has its kernel made anew for each plan.
 #[derive(Default)]
-pub(super) struct Kernels(FxHashMap<NodeId, (Arc<dyn Kernel>, NodeInfo)>);
+pub(super) struct Kernels {
+    stateful: FxHashMap<Arc<str>, Made>,
+    stateless: FxHashMap<NodeId, Made>,
+}
+
+type Made = (Arc<dyn Kernel>, NodeInfo);
 
 impl Kernels {
-    pub fn get(&mut self, node: &Node, device: &Device) -> Result<(Arc<dyn Kernel>, NodeInfo), PlanError> {
-        if let Some((kernel, info)) = self.0.get(&node.id) {
-            return Ok((Arc::clone(kernel), info.clone()));
-        }
-        let kernel: Arc<dyn Kernel> = match kernels::build(node, device.kind()) {
-            Ok(kernel) => kernel.into(),
-            Err(source) => {
-                let source = Box::new(source);
-                return Err(PlanError::Kernel { node: node.name.to_string(), op: node.op.name, source });
-            }
+    pub fn get(&mut self, node: &WorkNode, device: &Device) -> Result<Made, PlanError> {
+        let known = match node.origin {
+            _ if node.is_stateful() => self.stateful.get(node.name()),
+            Some(id) => self.stateless.get(&id),
+            None => None,
         };
-        let event_id = events::node(&node.name, node.op.name, device.name()).get();
-        let info = NodeInfo { name: Arc::clone(&node.name), op: node.op.name, event_id };
-        self.0.insert(node.id, (Arc::clone(&kernel), info.clone()));
-        Ok((kernel, info))
+        if let Some(made) = known {
+            return Ok(made.clone());
+        }
+        let made = make(node, device)?;
+        match node.origin {
+            _ if node.is_stateful() => drop(self.stateful.insert(Arc::clone(node.name()), made.clone())),
+            Some(id) => drop(self.stateless.insert(id, made.clone())),
+            None => {}
+        }
+        Ok(made)
     }
 
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.stateful.clear();
+        self.stateless.clear();
     }
+}
+
+fn make(node: &WorkNode, device: &Device) -> Result<Made, PlanError> {
+    let (name, op) = (node.name(), node.op());
+    let kernel: Arc<dyn Kernel> = match kernels::build(&node.def, device.kind()) {
+        Ok(kernel) => kernel.into(),
+        Err(source) => return Err(PlanError::Kernel { node: name.to_string(), op, source: Box::new(source) }),
+    };
+    let event_id = events::node(name, op, device.name()).get();
+    Ok((kernel, NodeInfo { name: Arc::clone(name), op, event_id }))
 }
 
 /// More signatures than this are compiled again when their turn comes.

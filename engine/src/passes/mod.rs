@@ -1,0 +1,104 @@
+//! Graph passes: what happens to the part of a graph that a step needs before it is compiled (white paper section 5).
+//!
+//! A session takes the nodes that a signature needs out of its graph into a [`WorkGraph`] ([`prune`]), runs the
+//! [`PIPELINE`] over it, and compiles what is left. The graph itself never changes: each signature has its own copy, and
+//! a node that survives keeps its name. After each pass the [`verify`] table of rules is checked in debug builds.
+
+pub mod graph;
+pub mod prune;
+pub mod redirect;
+pub mod verify;
+
+use crate::plan::PlanError;
+pub use graph::{Source, Uses, WorkFeed, WorkGraph, WorkId, WorkNode};
+pub use redirect::Redirects;
+
+/// One step of the pipeline.
+pub struct Pass {
+    /// Its name: in options, reports and dumps.
+    pub name: &'static str,
+    /// Whether it can be switched off: without it the graph could not run.
+    pub is_optional: bool,
+    /// Rewrites the graph; gives how many changes it made.
+    pub run: fn(&mut WorkGraph, &PassContext<'_>) -> Result<usize, PlanError>,
+}
+
+/// What passes know besides the graph.
+pub struct PassContext<'a> {
+    /// The device that the session runs on.
+    pub device: &'a crate::device::Device,
+}
+
+/// All passes, in the order in which they run.
+pub const PIPELINE: &[Pass] = &[];
+
+/// What a pass did to a graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassReport {
+    /// The pass.
+    pub name: &'static str,
+    /// Nodes before.
+    pub n_before: usize,
+    /// Nodes after.
+    pub n_after: usize,
+    /// How many changes it counts.
+    pub n_changes: usize,
+    /// How long it took.
+    pub elapsed_ns: i64,
+}
+
+/// Which passes a session runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Passes {
+    off: Vec<String>,
+}
+
+impl Passes {
+    /// All of them.
+    pub fn all() -> Passes {
+        Passes::default()
+    }
+
+    /// None but those without which a graph cannot run.
+    pub fn none() -> Passes {
+        Passes { off: PIPELINE.iter().map(|pass| pass.name.to_owned()).collect() }
+    }
+
+    /// These without the one of this name.
+    pub fn without(mut self, name: &str) -> Passes {
+        self.off.push(name.to_owned());
+        self
+    }
+
+    /// These with the one of this name.
+    pub fn with(mut self, name: &str) -> Passes {
+        self.off.retain(|off| off != name);
+        self
+    }
+
+    /// Whether the pass runs.
+    pub fn is_on(&self, pass: &Pass) -> bool {
+        !pass.is_optional || !self.off.iter().any(|off| off == pass.name)
+    }
+}
+
+/// Runs the pipeline.
+///
+/// # Errors
+/// A pass cannot do without something that the graph lacks.
+pub fn run(graph: &mut WorkGraph, passes: &Passes, context: &PassContext<'_>) -> Result<Vec<PassReport>, PlanError> {
+    let mut reports = Vec::with_capacity(PIPELINE.len());
+    if cfg!(debug_assertions) {
+        verify::verify(graph, "prune")?;
+    }
+    for pass in PIPELINE.iter().filter(|pass| passes.is_on(pass)) {
+        let (n_before, begin) = (graph.len(), events::clock::mono_now());
+        let n_changes = (pass.run)(graph, context)?;
+        let elapsed_ns = events::clock::mono_now() - begin;
+        if cfg!(debug_assertions) {
+            verify::verify(graph, pass.name)?;
+        }
+        reports.push(PassReport { name: pass.name, n_before, n_after: graph.len(), n_changes, elapsed_ns });
+    }
+    Ok(reports)
+}

@@ -1,0 +1,153 @@
+//! What must run for some fetches and targets, given some feeds (white paper section 4.2, Figure 6).
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::graph::is_back_edge;
+use super::{Source, WorkFeed, WorkGraph, WorkId, WorkNode};
+use crate::graph::{Node, NodeId, Nodes, Output};
+use crate::plan::{PlanError, Signature};
+
+#[derive(Clone, Copy, PartialEq)]
+enum Mark {
+    New,
+    /// Its inputs are being visited.
+    Open,
+    Done,
+}
+
+impl WorkGraph {
+    /// The nodes that must run, each after what it waits for: found backwards from fetches and targets, stopping at
+    /// feeds.
+    ///
+    /// # Errors
+    /// A feed, fetch or target that does not exist, a placeholder that is not fed, a cycle.
+    pub(crate) fn pruned(nodes: &Nodes, signature: &Signature) -> Result<WorkGraph, PlanError> {
+        let prune = Prune::new(nodes, signature)?;
+        let order = prune.order(signature)?;
+        let mut number = vec![u32::MAX; nodes.len()];
+        order.iter().enumerate().for_each(|(i, node)| number[node.id.index()] = i as u32);
+        let mut graph = WorkGraph::default();
+        for feed in &signature.feeds {
+            let port = &find(nodes, feed.node)?.outputs[feed.port as usize];
+            let name = output_name(nodes, *feed)?;
+            graph.feeds.push(WorkFeed { name, dtype: port.dtype, shape: port.shape.clone() });
+        }
+        let source = |output: &Output| match prune.fed.get(output) {
+            Some(feed) => Source::Feed(*feed),
+            None => Source::Port(WorkId(number[output.node.index()]), output.port),
+        };
+        for node in order {
+            let control = node.control_inputs.iter().map(|id| number[id.index()]);
+            graph.add(WorkNode {
+                inputs: node.inputs.iter().map(source).collect(),
+                // Not in the graph: a placeholder that is fed.
+                control_inputs: control.filter(|id| *id != u32::MAX).map(WorkId).collect(),
+                origin: Some(node.id),
+                device: 0,
+                def: Arc::clone(node),
+            });
+        }
+        for fetch in &signature.fetches {
+            graph.fetch_names.push(output_name(nodes, *fetch)?);
+            graph.fetches.push(source(fetch));
+        }
+        let targets = signature.targets.iter().map(|id| number[id.index()]);
+        graph.targets = targets.filter(|id| *id != u32::MAX).map(WorkId).collect();
+        Ok(graph)
+    }
+}
+
+struct Prune<'a> {
+    nodes: &'a Nodes,
+    fed: FxHashMap<Output, u32>,
+}
+
+impl<'a> Prune<'a> {
+    fn new(nodes: &'a Nodes, signature: &Signature) -> Result<Prune<'a>, PlanError> {
+        let mut fed = FxHashMap::default();
+        for (i, feed) in signature.feeds.iter().enumerate() {
+            let name = output_name(nodes, *feed)?;
+            if fed.insert(*feed, i as u32).is_some() {
+                return Err(PlanError::FedTwice { name });
+            }
+        }
+        Ok(Prune { nodes, fed })
+    }
+
+    /// Whether nothing is left to run of a node: a placeholder that is fed.
+    fn is_given(&self, id: NodeId) -> bool {
+        self.fed.contains_key(&Output::from(id)) && self.nodes.get(id).is_some_and(|n| n.op.name == "Placeholder")
+    }
+
+    fn order(&self, signature: &Signature) -> Result<Vec<&'a Arc<Node>>, PlanError> {
+        let fetched = signature.fetches.iter().filter(|fetch| !self.fed.contains_key(fetch)).map(|fetch| fetch.node);
+        let targets = signature.targets.iter().copied().filter(|id| !self.is_given(*id));
+        let wanted: Vec<NodeId> = fetched.chain(targets).collect();
+        let mut marks = vec![Mark::New; self.nodes.len()];
+        let mut order = Vec::new();
+        // Where loops close; whoever runs the loop's head needs them too, but does not wait for them.
+        let mut later: Vec<NodeId> = Vec::new();
+        // Depth first without recursion: graphs are deeper than stacks. A node is left when it comes up again.
+        let mut stack: Vec<NodeId> = wanted.into_iter().rev().collect();
+        while let Some(id) = stack.last().copied().or_else(|| later.pop()) {
+            if stack.is_empty() {
+                stack.push(id);
+            }
+            let node = find(self.nodes, id)?;
+            match marks[id.index()] {
+                Mark::Done => drop(stack.pop()),
+                Mark::Open => {
+                    marks[id.index()] = Mark::Done;
+                    order.push(node);
+                    stack.pop();
+                }
+                Mark::New => {
+                    marks[id.index()] = Mark::Open;
+                    self.visit(node, &marks, &mut stack, &mut later)?;
+                }
+            }
+        }
+        Ok(order)
+    }
+
+    /// Puts what the node waits for on the stack.
+    fn visit(
+        &self,
+        node: &Node,
+        marks: &[Mark],
+        stack: &mut Vec<NodeId>,
+        later: &mut Vec<NodeId>,
+    ) -> Result<(), PlanError> {
+        if node.op.name == "Placeholder" {
+            return Err(PlanError::not_fed(node));
+        }
+        let data = node.inputs.iter().filter(|input| !self.fed.contains_key(input)).map(|input| input.node);
+        let control = node.control_inputs.iter().copied().filter(|id| !self.is_given(*id));
+        for before in data.chain(control) {
+            if is_back_edge(find(self.nodes, before)?.op.name, node.op.name) {
+                later.push(before);
+                continue;
+            }
+            match marks[before.index()] {
+                Mark::New => stack.push(before),
+                Mark::Open => return Err(PlanError::Cycle { node: node.name.to_string() }),
+                Mark::Done => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn find(nodes: &Nodes, id: NodeId) -> Result<&Arc<Node>, PlanError> {
+    nodes.get(id).ok_or(PlanError::ForeignNode { id })
+}
+
+fn output_name(nodes: &Nodes, output: Output) -> Result<String, PlanError> {
+    let node = find(nodes, output.node)?;
+    if output.port as usize >= node.outputs.len() {
+        return Err(PlanError::NoSuchPort { node: node.name.to_string(), port: output.port });
+    }
+    Ok(format!("{}:{}", node.name, output.port))
+}
