@@ -84,7 +84,13 @@ fn bench(steps: &mut Steps, names: &[String]) -> Result<(), Failed> {
     release_binary(steps)?;
     let mut args = vec!["run", "--release", "--package", "stepscope-bench", "--"];
     args.extend(names.iter().map(String::as_str));
-    steps.cargo("bench", &args, &[])
+    let mut env = Vec::new();
+    let tensorflow;
+    if names.iter().any(|name| ["engine", "versus"].contains(&name.as_str())) {
+        tensorflow = prepare::tensorflow(steps)?;
+        env.push(("STEPSCOPE_TENSORFLOW", tensorflow.as_str()));
+    }
+    steps.cargo("bench", &args, &env)
 }
 
 fn soak(steps: &mut Steps) -> Result<(), Failed> {

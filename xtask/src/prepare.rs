@@ -36,6 +36,9 @@ const FILES: &[(&[&str], &str)] = &[
 /// TensorBoard and what it needs to start; pinned, since the tests compare numbers with it.
 const PYTHON_PACKAGES: &[&str] = &["tensorboard==2.21.0", "setuptools<81"];
 
+/// What the engine is measured beside.
+const TENSORFLOW_PACKAGES: &[&str] = &["tensorflow-cpu==2.21.0"];
+
 /// The folder cargo builds into.
 pub fn target_folder() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_path_buf();
@@ -65,18 +68,32 @@ pub fn window_packages(steps: &mut Steps) -> Result<(), Failed> {
 
 /// A virtual environment with TensorBoard beside the target folder; returns its python.
 pub fn python(steps: &mut Steps) -> Result<String, Failed> {
-    let folder = target_folder().join("python");
+    environment(steps, "python", PYTHON_PACKAGES)
+}
+
+/// A python with TensorFlow, the peer of the engine's benchmark: the one that `STEPSCOPE_TENSORFLOW` names, or a virtual
+/// environment beside the target folder.
+pub fn tensorflow(steps: &mut Steps) -> Result<String, Failed> {
+    match std::env::var("STEPSCOPE_TENSORFLOW") {
+        Ok(python) => Ok(python),
+        Err(_) => environment(steps, "tensorflow", TENSORFLOW_PACKAGES),
+    }
+}
+
+/// A virtual environment with these packages beside the target folder; returns its python.
+fn environment(steps: &mut Steps, name: &str, packages: &[&str]) -> Result<String, Failed> {
+    let folder = target_folder().join(name);
     let python = folder.join("bin/python").display().to_string();
     let stamp = folder.join("installed.txt");
-    let wanted = PYTHON_PACKAGES.join("\n");
+    let wanted = packages.join("\n");
     if std::fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
         return Ok(python);
     }
     let at = folder.display().to_string();
     steps.run("python environment", "python3", &["-m", "venv", "--clear", &at], &[])?;
     let mut args = vec!["-m", "pip", "install", "--quiet"];
-    args.extend(PYTHON_PACKAGES);
-    steps.run("tensorboard", &python, &args, &[])?;
+    args.extend(packages);
+    steps.run(packages[0], &python, &args, &[])?;
     std::fs::write(&stamp, wanted).map_err(|error| Failed(format!("writing {}: {error}", stamp.display())))?;
     Ok(python)
 }

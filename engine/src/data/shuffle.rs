@@ -16,6 +16,11 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
+    /// A number in [0, 1), of 53 bits.
+    pub(super) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
     /// A number below `n`, by the high half of a 128-bit product (Lemire 2019); its bias is below 2^-40 for the
     /// sizes of data sets.
     fn below(&mut self, n: usize) -> usize {

@@ -4,7 +4,9 @@
 //! machine do not count; where two threads work together only the wall clock tells, and wants a quiet machine.
 
 mod compute;
+mod models;
 mod rings;
+mod versus;
 
 use rings::Rings;
 
@@ -36,7 +38,12 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
     for threads in [1, 2] {
         compute::mlp(report, threads)?;
     }
-    Ok(())
+    versus(report)
+}
+
+/// The same and more beside TensorFlow, case by case in turns.
+pub fn versus(report: &mut Report) -> Result<(), BenchError> {
+    versus::run(report)
 }
 
 /// Nanoseconds so far: of CPU time where one thread works.

@@ -8,6 +8,7 @@
 mod demo;
 mod engine;
 mod events;
+mod peer;
 mod profiler;
 mod report;
 mod summaries;
@@ -31,6 +32,11 @@ const BENCHES: &[Bench] = &[
     Bench { name: "events", about: "ns per slice, against the bare time stamps that it needs", run: events::run },
     Bench { name: "demo", about: "what tracing costs the demo, in interleaved blocks of steps", run: demo::run },
     Bench { name: "engine", about: "ns per node, us per trivial step, gemm rates", run: engine::run },
+    Bench {
+        name: "versus",
+        about: "the part of engine that is measured side by side with TensorFlow",
+        run: engine::versus,
+    },
     Bench {
         name: "summaries",
         about: "event files: delay from write to read, cost of a call, loading",

@@ -1,0 +1,252 @@
+//! The graphs of `tensorflow_peer.py`, built by us: the same ops, shapes and optimizer.
+
+use ::engine::graph::{Graph, NodeId, Output, Var};
+use ::engine::optimizer::Optimizer;
+use ::engine::{DType, PartialShape, Tensor};
+
+use super::versus::{Case, Unit};
+use super::{constant, graphs};
+use crate::BenchError;
+
+type Built<T> = Result<T, BenchError>;
+
+/// All cases that both sides have.
+pub(super) fn cases() -> Built<Vec<Case>> {
+    let mut cases = Vec::new();
+    for (name, graph, target) in graphs()? {
+        if name != "AddV2 chain of [4]" {
+            cases.push(Case { unit: Unit::NsPerNode, repeat: 40, ..Case::new(name, graph, target) });
+        }
+    }
+    cases.extend(trivial()?);
+    for n in [64usize, 128, 256, 512, 1024, 2048] {
+        cases.push(matmul(n)?);
+    }
+    for shape in [[64, 28, 1, 5, 32], [64, 14, 32, 5, 64], [32, 28, 128, 3, 128], [32, 28, 256, 1, 64]] {
+        cases.push(conv(shape)?);
+    }
+    cases.extend([mlp()?, convnet()?, lstm_unrolled()?]);
+    Ok(cases)
+}
+
+impl Case {
+    fn new(name: &str, graph: Graph, target: String) -> Case {
+        Case {
+            name: name.to_owned(),
+            graph,
+            init: None,
+            feeds: Vec::new(),
+            fetches: Vec::new(),
+            targets: vec![target],
+            inner: 1,
+            repeat: 10,
+            unit: Unit::MsPerStep,
+        }
+    }
+}
+
+fn trivial() -> Built<[Case; 2]> {
+    let g = Graph::new();
+    let x = g.placeholder("x", DType::F32, PartialShape::from([0usize; 0]))?;
+    let one = constant(&g, Tensor::scalar(1.0f32))?;
+    g.add_node("AddV2").name("y").input(x).input(one).build()?;
+    g.add_node("NoOp").name("nothing").build()?;
+    let nothing =
+        Case { unit: Unit::UsPerStep, inner: 200, ..Case::new("prepared no-op", g.clone(), "nothing".into()) };
+    let add = Case {
+        feeds: vec![("x".into(), Tensor::scalar(1.0f32))],
+        fetches: vec!["y".into()],
+        targets: Vec::new(),
+        unit: Unit::UsPerStep,
+        inner: 200,
+        ..Case::new("prepared x -> x + 1", g, String::new())
+    };
+    Ok([nothing, add])
+}
+
+fn matmul(n: usize) -> Built<Case> {
+    let g = Graph::new();
+    let (a, b) = (g.variable("a", values(&[n, n])?)?, g.variable("b", values(&[n, n])?)?);
+    let product = g.matmul(a.value, b.value)?;
+    let init = group(&g, &[a, b])?;
+    Ok(Case {
+        init: Some(init),
+        inner: ((256 / n) * (256 / n)).max(1),
+        unit: Unit::Gflops(2.0 * (n as f64).powi(3)),
+        ..Case::new(&format!("matmul {n}"), g.clone(), node_name(&g, product.node)?)
+    })
+}
+
+fn conv([batch, size, depth, kernel, filters]: [usize; 5]) -> Built<Case> {
+    let g = Graph::new();
+    let x = g.variable("x", values(&[batch, size, size, depth])?)?;
+    let w = g.variable("w", values(&[kernel, kernel, depth, filters])?)?;
+    let y = conv2d(&g, x.value, w.value)?;
+    let init = group(&g, &[x, w])?;
+    let flops = 2.0 * (batch * size * size * kernel * kernel * depth * filters) as f64;
+    let name = format!("conv {batch}x{size}x{size}x{depth} {kernel}x{kernel}x{filters}");
+    Ok(Case { init: Some(init), unit: Unit::Gflops(flops), ..Case::new(&name, g.clone(), node_name(&g, y.node)?) })
+}
+
+fn conv2d(g: &Graph, x: Output, w: Output) -> Built<Output> {
+    let node = g.add_node("Conv2D").input(x).input(w).attr("strides", vec![1i64, 1, 1, 1]).attr("padding", "SAME");
+    Ok(node.output()?)
+}
+
+/// Small numbers of both signs.
+fn values(shape: &[usize]) -> Built<Tensor> {
+    scaled(shape, 1.0)
+}
+
+fn scaled(shape: &[usize], scale: f32) -> Built<Tensor> {
+    let n = shape.iter().product::<usize>();
+    let hash = |i: usize| ((i as u32).wrapping_mul(0x9e37_79b9) >> 8) as f32 / (1 << 23) as f32 - 1.0;
+    Ok(Tensor::from_vec(shape, (0..n).map(|i| scale * hash(i)).collect())?)
+}
+
+fn node_name(g: &Graph, id: NodeId) -> Built<String> {
+    Ok(g.node(id)?.name.to_string())
+}
+
+fn output_name(g: &Graph, output: Output) -> Built<String> {
+    Ok(format!("{}:{}", node_name(g, output.node)?, output.port))
+}
+
+fn group(g: &Graph, vars: &[Var]) -> Built<String> {
+    let inits: Vec<NodeId> = vars.iter().map(|v| v.init).collect();
+    node_name(g, g.group("init", &inits)?)
+}
+
+/// A model's trained variables with their shapes, while it is built.
+struct Model {
+    g: Graph,
+    vars: Vec<(Var, Vec<usize>)>,
+}
+
+impl Model {
+    fn new() -> Model {
+        Model { g: Graph::new(), vars: Vec::new() }
+    }
+
+    fn variable(&mut self, name: &str, shape: &[usize], deviation: f32) -> Built<Output> {
+        // Uniform numbers of this deviation.
+        let var = self.g.variable(name, scaled(shape, deviation * 3f32.sqrt())?)?;
+        self.vars.push((var, shape.to_vec()));
+        Ok(var.value)
+    }
+
+    fn dense(&mut self, x: Output, n_in: usize, n_out: usize, name: &str) -> Built<Output> {
+        let w = self.variable(&format!("{name}w"), &[n_in, n_out], (2.0 / n_in as f32).sqrt())?;
+        let b = self.variable(&format!("{name}b"), &[n_out], 0.0)?;
+        Ok(self.g.bias_add(self.g.matmul(x, w)?, b)?)
+    }
+
+    /// A step that fetches the loss and trains by gradient descent.
+    fn trained(self, name: &str, loss: Output, feeds: Vec<(String, Tensor)>, repeat: usize) -> Built<Case> {
+        let g = &self.g;
+        let rate = g.named_constant("rate", 0.01f32)?;
+        let vars: Vec<(Var, &[usize])> = self.vars.iter().map(|(var, shape)| (*var, shape.as_slice())).collect();
+        let training = Optimizer::GradientDescent.minimize(g, loss, &vars, rate)?;
+        let vars: Vec<Var> = self.vars.iter().map(|(var, _)| *var).collect();
+        Ok(Case {
+            init: Some(group(g, &vars)?),
+            feeds,
+            fetches: vec![output_name(g, loss)?],
+            repeat,
+            ..Case::new(name, g.clone(), node_name(g, training.op)?)
+        })
+    }
+}
+
+fn labels(n: usize) -> Built<Tensor> {
+    Ok(Tensor::from_vec([n], (0..n as i64).map(|i| i * 7 % 10).collect())?)
+}
+
+fn classified(g: &Graph, logits: Output, labels: Output) -> Built<Output> {
+    Ok(g.mean_all(g.sparse_cross_entropy(logits, labels)?)?)
+}
+
+fn mlp() -> Built<Case> {
+    let mut m = Model::new();
+    let x = m.g.placeholder("x", DType::F32, [128, 784])?;
+    let y = m.g.placeholder("y", DType::I64, [128])?;
+    let h = m.dense(x, 784, 512, "1")?;
+    let h = m.dense(m.g.clone().relu(h)?, 512, 512, "2")?;
+    let logits = m.dense(m.g.clone().relu(h)?, 512, 10, "3")?;
+    let loss = classified(&m.g, logits, y)?;
+    let feeds = vec![("x".into(), values(&[128, 784])?), ("y".into(), labels(128)?)];
+    m.trained("mlp", loss, feeds, 40)
+}
+
+fn convnet() -> Built<Case> {
+    let mut m = Model::new();
+    let x = m.g.placeholder("x", DType::F32, [64, 28, 28, 1])?;
+    let y = m.g.placeholder("y", DType::I64, [64])?;
+    let mut h = x;
+    for (name, depth, filters) in [("1", 1usize, 32usize), ("2", 32, 64)] {
+        let w = m.variable(&format!("c{name}"), &[5, 5, depth, filters], (2.0 / (25 * depth) as f32).sqrt())?;
+        let b = m.variable(&format!("cb{name}"), &[filters], 0.0)?;
+        let g = &m.g;
+        h = g.relu(g.bias_add(conv2d(g, h, w)?, b)?)?;
+        let (window, strides) = (vec![1i64, 2, 2, 1], vec![1i64, 2, 2, 1]);
+        let pool =
+            g.add_node("MaxPool").input(h).attr("ksize", window).attr("strides", strides).attr("padding", "SAME");
+        h = pool.output()?;
+    }
+    let flat = m.g.int_vector(&[64, 7 * 7 * 64])?;
+    let flat = m.g.add_node("Reshape").input(h).input(flat).output()?;
+    let h = m.dense(flat, 7 * 7 * 64, 1024, "3")?;
+    let logits = m.dense(m.g.clone().relu(h)?, 1024, 10, "4")?;
+    let loss = classified(&m.g, logits, y)?;
+    let feeds = vec![("x".into(), values(&[64, 28, 28, 1])?), ("y".into(), labels(64)?)];
+    m.trained("convnet", loss, feeds, 10)
+}
+
+const UNITS: usize = 256;
+const TIME: usize = 32;
+const BATCH: usize = 32;
+
+/// The weights of two layers: input and state to the four gates.
+fn lstm_weights(m: &mut Model) -> Built<Vec<(Output, Output)>> {
+    let layer = |i: usize| {
+        let w = m.variable(&format!("w{i}"), &[2 * UNITS, 4 * UNITS], 0.05)?;
+        Ok((w, m.variable(&format!("b{i}"), &[4 * UNITS], 0.0)?))
+    };
+    (0..2).map(layer).collect()
+}
+
+/// A cell out of primitives; gives the next state `(c, h)`.
+fn cell(g: &Graph, x: Output, (c, h): (Output, Output), (w, b): (Output, Output)) -> Built<(Output, Output)> {
+    let one = g.constant(Tensor::scalar(1i32))?;
+    let xh = g.add_node("ConcatV2").inputs(&[x, h]).input(one).output()?;
+    let gates = g.bias_add(g.matmul(xh, w)?, b)?;
+    let split = g.add_node("Split").input(one).input(gates).attr("num_split", 4i64).build()?;
+    let gate = |port| Output { node: split, port };
+    let kept = g.mul(g.sigmoid(gate(2))?, c)?;
+    let new = g.mul(g.sigmoid(gate(0))?, g.tanh(gate(1))?)?;
+    let c = g.add(kept, new)?;
+    Ok((c, g.mul(g.sigmoid(gate(3))?, g.tanh(c)?)?))
+}
+
+fn lstm_unrolled() -> Built<Case> {
+    let mut m = Model::new();
+    let x = m.g.placeholder("x", DType::F32, [TIME, BATCH, UNITS])?;
+    let weights = lstm_weights(&mut m)?;
+    let g = m.g.clone();
+    let zero = g.constant(scaled(&[BATCH, UNITS], 0.0)?)?;
+    let steps = g.add_node("Unpack").input(x).attr("num", TIME as i64).build()?;
+    let mut state = [(zero, zero); 2];
+    let mut outputs = Vec::new();
+    for step in 0..TIME as u32 {
+        let mut h = Output { node: steps, port: step };
+        for (state, weights) in state.iter_mut().zip(&weights) {
+            *state = cell(&g, h, *state, *weights)?;
+            h = state.1;
+        }
+        outputs.push(h);
+    }
+    let all = g.add_node("Pack").inputs(&outputs).output()?;
+    let loss = g.mean_all(g.square(all)?)?;
+    let feeds = vec![("x".into(), values(&[TIME, BATCH, UNITS])?)];
+    m.trained("lstm unrolled", loss, feeds, 6)
+}

@@ -1,0 +1,122 @@
+//! Side by side with TensorFlow: each case in blocks, ours and TensorFlow's in turn, so that a slow moment of the
+//! machine hits both. One thread is compared in CPU time, two by the clock; figures are medians over all repetitions.
+
+use ::engine::graph::Graph;
+use ::engine::{Callable, RunOptions, Tensor};
+use ::events::clock;
+
+use super::{models, session};
+use crate::BenchError;
+use crate::peer::{PYTHON, Peer};
+use crate::report::Report;
+
+/// Turns that each side has.
+const TURNS: usize = 5;
+
+/// One step on our side, named as in `tensorflow_peer.py`.
+pub(super) struct Case {
+    pub name: String,
+    pub graph: Graph,
+    /// Run once before.
+    pub init: Option<String>,
+    pub feeds: Vec<(String, Tensor)>,
+    pub fetches: Vec<String>,
+    pub targets: Vec<String>,
+    /// Steps of a repetition, where one is too short to be timed.
+    pub inner: usize,
+    /// Repetitions of a turn.
+    pub repeat: usize,
+    pub unit: Unit,
+}
+
+/// What a case is told in.
+#[derive(Clone, Copy)]
+pub(super) enum Unit {
+    NsPerNode,
+    UsPerStep,
+    MsPerStep,
+    /// With the floating-point operations of a step.
+    Gflops(f64),
+}
+
+impl Unit {
+    fn of(self, ns: f64, nodes: f64) -> (f64, &'static str) {
+        match self {
+            Unit::NsPerNode => (ns / nodes, "ns per node"),
+            Unit::UsPerStep => (ns / 1e3, "us per step"),
+            Unit::MsPerStep => (ns / 1e6, "ms per step"),
+            Unit::Gflops(flops) => (flops / ns, "GFLOP/s"),
+        }
+    }
+}
+
+/// Compares all cases at 1 and 2 threads.
+pub(super) fn run(report: &mut Report) -> Result<(), BenchError> {
+    for threads in [1, 2] {
+        let Some(mut peer) = Peer::start(threads)? else {
+            eprintln!("not compared with TensorFlow: {PYTHON} names no python that has it");
+            return Ok(());
+        };
+        for case in models::cases()? {
+            compare(report, &mut peer, &case, threads)?;
+        }
+    }
+    Ok(())
+}
+
+fn compare(report: &mut Report, peer: &mut Peer, case: &Case, threads: usize) -> Result<(), BenchError> {
+    let s = session(&case.graph, threads)?;
+    if let Some(init) = &case.init {
+        s.run(&[], &[], &[init])?;
+    }
+    let names = |list: &[String]| list.iter().map(String::clone).collect::<Vec<_>>();
+    let (fetches, targets) = (names(&case.fetches), names(&case.targets));
+    let feed_names: Vec<&str> = case.feeds.iter().map(|(name, _)| name.as_str()).collect();
+    let fetches: Vec<&str> = fetches.iter().map(String::as_str).collect();
+    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+    let step = s.prepare(&feed_names, &fetches, &targets)?;
+    let feeds: Vec<Tensor> = case.feeds.iter().map(|(_, value)| value.clone()).collect();
+    ours(&step, &feeds, case, threads, 3)?;
+    let (mut our_ns, mut their_ns, mut their_nodes) = (Vec::new(), Vec::new(), None);
+    for _ in 0..TURNS {
+        our_ns.extend(ours(&step, &feeds, case, threads, case.repeat)?);
+        let measured = peer.measure(&case.name, case.repeat, false)?;
+        their_ns.extend(if threads == 1 { measured.cpu_ns } else { measured.wall_ns });
+        their_nodes = measured.nodes;
+    }
+    let (our_ns, their_ns) = (median(our_ns), median(their_ns));
+    let our_nodes = step.n_nodes() as f64;
+    let (our, unit) = case.unit.of(our_ns, our_nodes);
+    let (their, _) = case.unit.of(their_ns, their_nodes.unwrap_or(our_nodes));
+    report.add(format!("{}, {threads} threads", case.name), our, unit);
+    report.add(format!("{}, {threads} threads, TensorFlow", case.name), their, unit);
+    let ratio = if matches!(case.unit, Unit::NsPerNode) { our / their } else { our_ns / their_ns };
+    report.add(format!("{}, {threads} threads, time ratio to TensorFlow", case.name), ratio, "");
+    Ok(())
+}
+
+/// What each of our repetitions took, nanoseconds per step.
+fn ours(
+    step: &Callable<'_>,
+    feeds: &[Tensor],
+    case: &Case,
+    threads: usize,
+    repeat: usize,
+) -> Result<Vec<f64>, BenchError> {
+    let now = || if threads == 1 { clock::cpu_now() } else { clock::mono_now() };
+    let options = RunOptions { label: "step", ..RunOptions::default() };
+    let mut all = Vec::with_capacity(repeat);
+    for _ in 0..repeat {
+        let begin = now();
+        for _ in 0..case.inner {
+            step.run_step(&options, feeds)?;
+        }
+        all.push((now() - begin) as f64 / case.inner as f64);
+    }
+    Ok(all)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
