@@ -1,11 +1,12 @@
 //! The dataflow engine: graph, ops, kernels, gradients, plan, executor, session.
 //!
-//! The map, in the order in which data flows: values ([`dtype`], [`shape`], [`buffer`], [`tensor`]), the program
+//! The map, in the order in which data flows: values ([`dtype`], [`shape`], [`buffer`], [`tensor`], [`mod@convert`]), the program
 //! ([`graph`], [`ops`]), what computes it ([`kernels`], [`resources`], [`device`]), and how: a [`session`] compiles what is
 //! asked of it to a [`plan`], which the [`executor`] runs on the threads of a [`pool`], emitting events ([`trace`]).
 
 mod array;
 pub mod buffer;
+pub mod convert;
 pub mod data;
 mod denormals;
 pub mod device;

@@ -73,7 +73,7 @@ impl Tensor {
     /// A tensor of rank 0.
     pub fn scalar<T: Element>(value: T) -> Tensor {
         let mut bits = [0u64; 2];
-        // SAFETY: an element has at most 8 bytes and alignment.
+        // SAFETY: an element has at most 16 bytes and an alignment of 8.
         unsafe { bits.as_mut_ptr().cast::<T>().write(value) };
         Tensor { dtype: T::DTYPE, shape: Shape::scalar(), data: Data::Inline(bits) }
     }
@@ -148,6 +148,25 @@ impl Tensor {
         Ok(Tensor { dtype, shape, data: Data::Heap(buffer) })
     }
 
+    /// A tensor of a number type from the bytes of its elements as they lie in memory.
+    ///
+    /// # Errors
+    /// Their number is not the shape's, the type is `bool` or lives in no buffer, or there is no memory.
+    pub fn from_bytes(dtype: DType, shape: Shape, bytes: &[u8], allocator: &Allocator) -> Result<Tensor, TensorError> {
+        let expected = shape.checked_n_elements().and_then(|n| n.checked_mul(dtype.size()));
+        let expected = expected.ok_or_else(|| TensorError::TooLarge(Box::new(shape.clone())))?;
+        if dtype == DType::Bool || dtype.size() == 0 {
+            return Err(TensorError::DType { expected: DType::U8, got: dtype });
+        }
+        if expected != bytes.len() {
+            let got = bytes.len() / dtype.size();
+            return Err(TensorError::Count { expected: expected / dtype.size(), shape: Box::new(shape), got });
+        }
+        let mut t = Tensor::with_room(dtype, shape, allocator)?;
+        t.bytes_mut().expect("just made, so unique").copy_from_slice(bytes);
+        Ok(t)
+    }
+
     /// A tensor of zeros (empty strings).
     ///
     /// # Errors
@@ -218,6 +237,53 @@ impl Tensor {
         // SAFETY: the constructors made the data as large as the shape says, aligned for the dtype, initialised with
         // values of it; the dtype was checked.
         Ok(unsafe { std::slice::from_raw_parts(data, n) })
+    }
+
+    /// The elements as another type of the same size: for what only moves them about.
+    ///
+    /// # Errors
+    /// The sizes differ, or one type is `bool` and the other is not.
+    #[inline]
+    pub fn words<T: Element>(&self) -> Result<&[T], TensorError> {
+        self.check_words::<T>()?;
+        let (data, n) = match &self.data {
+            Data::Inline(bits) => (bits.as_ptr().cast::<T>(), 1),
+            Data::Heap(buffer) => (buffer.as_ptr().cast::<T>(), self.len()),
+            _ => return Err(TensorError::DType { expected: T::DTYPE, got: self.dtype }),
+        };
+        // SAFETY: as in `slice`: the sizes are equal, so there are as many, and an element's alignment is at most 8
+        // (adopted memory is checked); any bits are a `T`, which is no bool unless the elements are bools.
+        Ok(unsafe { std::slice::from_raw_parts(data, n) })
+    }
+
+    /// As [`Tensor::words`] for writing, where nobody shares the elements (`None` otherwise).
+    ///
+    /// # Errors
+    /// As [`Tensor::words`].
+    #[inline]
+    pub fn words_mut<T: Element>(&mut self) -> Result<Option<&mut [T]>, TensorError> {
+        self.check_words::<T>()?;
+        let n = self.len();
+        let data = match &mut self.data {
+            Data::Inline(bits) => bits.as_mut_ptr().cast::<T>(),
+            Data::Heap(buffer) => match buffer.as_mut_ptr() {
+                Some(data) => data.cast::<T>(),
+                None => return Ok(None),
+            },
+            _ => return Err(TensorError::DType { expected: T::DTYPE, got: self.dtype }),
+        };
+        // SAFETY: as in `words`; nobody else holds the buffer, `self` is borrowed for writing, and any bits of a `T` are
+        // an element of this tensor, bools being written as bools only.
+        Ok(Some(unsafe { std::slice::from_raw_parts_mut(data, n) }))
+    }
+
+    fn check_words<T: Element>(&self) -> Result<(), TensorError> {
+        let aligned = match &self.data {
+            Data::Heap(buffer) => (buffer.as_ptr() as usize).is_multiple_of(align_of::<T>()),
+            _ => true,
+        };
+        let alike = T::DTYPE.size() == self.dtype.size() && (T::DTYPE == DType::Bool) == (self.dtype == DType::Bool);
+        if alike && aligned { Ok(()) } else { Err(TensorError::DType { expected: T::DTYPE, got: self.dtype }) }
     }
 
     /// The only element.
@@ -322,7 +388,7 @@ impl Tensor {
             Data::Inline(bits) if shape.rank() > 0 => {
                 let mut buffer = Allocator::host().alloc(self.dtype.size())?;
                 let data = buffer.as_mut_ptr().expect("just made, so unique");
-                // SAFETY: an element has at most 8 bytes, the buffer has that many.
+                // SAFETY: an element has at most 16 bytes, the buffer has as many as one.
                 unsafe { data.copy_from_nonoverlapping(bits.as_ptr().cast(), self.dtype.size()) };
                 Data::Heap(buffer)
             }
@@ -375,22 +441,19 @@ impl fmt::Debug for Tensor {
         }
         write!(f, "{}{} ", self.dtype, self.shape)?;
         f.write_str("{")?;
-        match self.dtype {
-            DType::F32 => list(f, self.slice::<f32>().unwrap_or_default())?,
-            DType::F64 => list(f, self.slice::<f64>().unwrap_or_default())?,
-            DType::I32 => list(f, self.slice::<i32>().unwrap_or_default())?,
-            DType::I64 => list(f, self.slice::<i64>().unwrap_or_default())?,
-            DType::U8 => list(f, self.slice::<u8>().unwrap_or_default())?,
-            DType::Bool => list(f, self.slice::<bool>().unwrap_or_default())?,
+        fn numbers<T: Element>(f: &mut fmt::Formatter<'_>, t: &Tensor) -> fmt::Result {
+            list(f, t.slice::<T>().unwrap_or_default())
+        }
+        crate::convert::with_number!(self.dtype, numbers(f, self), other => match other {
             DType::String => {
                 let strings = self.strings().unwrap_or_default().iter();
-                list(f, &strings.take(SHOWN + 1).map(|s| String::from_utf8_lossy(s)).collect::<Vec<_>>())?;
+                list(f, &strings.take(SHOWN + 1).map(|s| String::from_utf8_lossy(s)).collect::<Vec<_>>())
             }
-            DType::Resource => match self.handle() {
-                Ok(h) => write!(f, "{}/{}", h.container, h.name)?,
-                Err(_) => f.write_str("?")?,
+            _ => match self.handle() {
+                Ok(h) => write!(f, "{}/{}", h.container, h.name),
+                Err(_) => f.write_str("?"),
             },
-        }
+        })?;
         f.write_str("}")
     }
 }
@@ -438,6 +501,19 @@ mod tests {
         let t = Tensor::scalar(7i64).into_shape([1, 1].into()).unwrap();
         assert_eq!((t.dims(), t.slice::<i64>().unwrap()), (&[1, 1][..], &[7][..]));
         assert_eq!(t.into_shape(Shape::scalar()).unwrap().item::<i64>().unwrap(), 7);
+    }
+
+    #[test]
+    fn words_are_elements_of_any_type_as_wide() {
+        let mut t = Tensor::vector(&[1.0f32, -0.0]);
+        assert_eq!(t.words::<u32>().unwrap(), [0x3f80_0000, 0x8000_0000]);
+        t.words_mut::<u32>().unwrap().unwrap()[0] = 0x4000_0000;
+        assert_eq!(t.slice::<f32>().unwrap(), [2.0, 0.0]);
+        assert!(t.words::<u64>().is_err() && t.words::<u8>().is_err());
+        assert!(Tensor::vector(&[1u8]).words::<bool>().is_err() && Tensor::scalar(true).words::<u8>().is_err());
+        let complex = Tensor::scalar(crate::dtype::Complex64::new(1.0, 2.0));
+        assert_eq!(complex.n_bytes(), 16);
+        assert_eq!(complex.into_shape([1].into()).unwrap().words::<crate::dtype::Complex64>().unwrap()[0].im, 2.0);
     }
 
     #[test]

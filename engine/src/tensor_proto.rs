@@ -6,7 +6,7 @@
 use formats::proto::{DataType, TensorProto, TensorShapeProto, tensor_shape_proto::Dim};
 
 use crate::buffer::Allocator;
-use crate::dtype::{DType, Element};
+use crate::dtype::{Complex32, Complex64, DType, Element, QInt8, QInt16, QInt32, QUInt8, QUInt16, bf16, f16};
 use crate::shape::{PartialShape, Shape};
 use crate::tensor::{Tensor, TensorError};
 
@@ -73,7 +73,7 @@ pub fn shape_to_proto(shape: &PartialShape) -> TensorShapeProto {
 /// # Errors
 /// Type, shape and values do not fit each other, or the type is not supported.
 pub fn from_proto(proto: &TensorProto) -> Result<Tensor, TensorProtoError> {
-    let dtype = DType::from_number(proto.dtype).filter(|d| *d != DType::Resource);
+    let dtype = DType::from_number_or_reference(proto.dtype);
     let dtype = dtype.ok_or(TensorProtoError::DType(proto.dtype))?;
     let shape = match &proto.tensor_shape {
         Some(s) => shape_from_proto(s)?,
@@ -83,12 +83,26 @@ pub fn from_proto(proto: &TensorProto) -> Result<Tensor, TensorProtoError> {
     let n = shape.checked_n_elements().ok_or_else(|| TensorProtoError::Shape(shape.to_string()))?;
     let from = Source { proto, dtype, shape, n };
     match dtype {
-        DType::F32 => from.numbers(&proto.float_val, |v| *v, f32::from_le_bytes),
-        DType::F64 => from.numbers(&proto.double_val, |v| *v, f64::from_le_bytes),
-        DType::I32 => from.numbers(&proto.int_val, |v| *v, i32::from_le_bytes),
-        DType::I64 => from.numbers(&proto.int64_val, |v| *v, i64::from_le_bytes),
-        DType::U8 => from.numbers(&proto.int_val, |v| *v as u8, u8::from_le_bytes),
-        DType::Bool => from.numbers(&proto.bool_val, |v| *v, |[b]: [u8; 1]| b != 0),
+        DType::F32 => from.numbers(&proto.float_val, |v| *v),
+        DType::F64 => from.numbers(&proto.double_val, |v| *v),
+        DType::I32 => from.numbers(&proto.int_val, |v| *v),
+        DType::I64 => from.numbers(&proto.int64_val, |v| *v),
+        DType::I8 => from.numbers(&proto.int_val, |v| *v as i8),
+        DType::I16 => from.numbers(&proto.int_val, |v| *v as i16),
+        DType::U8 => from.numbers(&proto.int_val, |v| *v as u8),
+        DType::U16 => from.numbers(&proto.int_val, |v| *v as u16),
+        DType::U32 => from.numbers(&proto.uint32_val, |v| *v),
+        DType::U64 => from.numbers(&proto.uint64_val, |v| *v),
+        DType::F16 => from.numbers(&proto.half_val, |v| f16::from_bits(*v as u16)),
+        DType::BF16 => from.numbers(&proto.half_val, |v| bf16::from_bits(*v as u16)),
+        DType::C64 => from.numbers(proto.scomplex_val.as_chunks::<2>().0, |[re, im]| Complex32::new(*re, *im)),
+        DType::C128 => from.numbers(proto.dcomplex_val.as_chunks::<2>().0, |[re, im]| Complex64::new(*re, *im)),
+        DType::QI8 => from.numbers(&proto.int_val, |v| QInt8(*v as i8)),
+        DType::QU8 => from.numbers(&proto.int_val, |v| QUInt8(*v as u8)),
+        DType::QI16 => from.numbers(&proto.int_val, |v| QInt16(*v as i16)),
+        DType::QU16 => from.numbers(&proto.int_val, |v| QUInt16(*v as u16)),
+        DType::QI32 => from.numbers(&proto.int_val, |v| QInt32(*v)),
+        DType::Bool => from.bools(),
         DType::String => {
             from.check_count(proto.string_val.len())?;
             let mut values = proto.string_val.clone();
@@ -96,7 +110,7 @@ pub fn from_proto(proto: &TensorProto) -> Result<Tensor, TensorProtoError> {
             values.resize(from.n, last);
             Ok(Tensor::from_strings(from.shape, values)?)
         }
-        DType::Resource => Err(TensorProtoError::DType(proto.dtype)),
+        DType::Resource | DType::Variant => Err(TensorProtoError::DType(proto.dtype)),
     }
 }
 
@@ -120,19 +134,14 @@ impl Source<'_> {
         Ok(())
     }
 
-    fn numbers<T: Element + Default, V, const N: usize>(
-        self,
-        values: &[V],
-        convert: fn(&V) -> T,
-        from_bytes: fn([u8; N]) -> T,
-    ) -> Result<Tensor, TensorProtoError> {
+    /// Numbers, from their bytes (little endian, as this engine's machines are) or one by one.
+    fn numbers<T: Element, V>(self, values: &[V], convert: fn(&V) -> T) -> Result<Tensor, TensorProtoError> {
         let content = &self.proto.tensor_content;
         if !content.is_empty() {
-            if self.n.checked_mul(N) != Some(content.len()) {
+            if self.n.checked_mul(size_of::<T>()) != Some(content.len()) {
                 return Err(self.count_error("bytes", content.len()));
             }
-            let (chunks, _) = content.as_chunks::<N>();
-            return Ok(Tensor::from_vec(self.shape, chunks.iter().map(|c| from_bytes(*c)).collect())?);
+            return Ok(Tensor::from_bytes(self.dtype, self.shape, content, Allocator::host())?);
         }
         self.check_count(values.len())?;
         let mut t = Tensor::zeros(self.dtype, self.shape, Allocator::host())?;
@@ -142,7 +151,22 @@ impl Source<'_> {
         }
         Ok(t)
     }
+
+    /// Any byte but 0 is true.
+    fn bools(self) -> Result<Tensor, TensorProtoError> {
+        let proto = self.proto;
+        let content = &proto.tensor_content;
+        if content.is_empty() {
+            return self.numbers(&proto.bool_val, |v| *v);
+        }
+        if content.len() != self.n {
+            return Err(self.count_error("bytes", content.len()));
+        }
+        Ok(Tensor::from_vec(self.shape, content.iter().map(|b| *b != 0).collect())?)
+    }
 }
+
+const _: () = assert!(cfg!(target_endian = "little"), "tensors' bytes are written and read as they lie in memory");
 
 /// The proto of a tensor: its bytes as they are, strings one by one. A resource handle has only its type.
 pub fn to_proto(t: &Tensor) -> TensorProto {
@@ -191,10 +215,34 @@ mod tests {
             Tensor::vector(&[true, false]),
             Tensor::vector::<f64>(&[]),
             Tensor::from_strings([2], vec![b"a".to_vec(), vec![255]]).unwrap(),
+            Tensor::vector(&[f16::from_f32(1.5), f16::NAN]),
+            Tensor::scalar(bf16::from_f32(-2.0)),
+            Tensor::vector(&[Complex32::new(1.0, -2.0), Complex32::new(0.0, 3.0)]),
+            Tensor::scalar(Complex64::new(1e300, -2.0)),
+            Tensor::vector(&[QInt8(-7), QInt8(7)]),
         ];
         for t in all {
             assert_eq!(from_proto(&to_proto(&t)).unwrap(), t);
         }
+    }
+
+    #[test]
+    fn each_type_has_its_field_of_values() {
+        let of = |p: TensorProto| from_proto(&p).unwrap();
+        let halves = of(TensorProto { half_val: vec![0x3c00, 0x4000], ..proto(DType::F16, &[3]) });
+        assert_eq!(halves.slice::<f16>().unwrap(), [1.0, 2.0, 2.0].map(f16::from_f32));
+        let brains = of(TensorProto { half_val: vec![0x3f80], ..proto(DType::BF16, &[2]) });
+        assert_eq!(brains.slice::<bf16>().unwrap(), [1.0, 1.0].map(bf16::from_f32));
+        let complex = of(TensorProto { scomplex_val: vec![1.0, 2.0, 3.0, 4.0], ..proto(DType::C64, &[3]) });
+        assert_eq!(complex.slice::<Complex32>().unwrap()[2], Complex32::new(3.0, 4.0));
+        let small = of(TensorProto { int_val: vec![-1, 255], ..proto(DType::U16, &[2]) });
+        assert_eq!(small.slice::<u16>().unwrap(), [65535, 255]);
+        let large = of(TensorProto { uint64_val: vec![u64::MAX], ..proto(DType::U64, &[1]) });
+        assert_eq!(large.slice::<u64>().unwrap(), [u64::MAX]);
+        let reference = of(TensorProto { float_val: vec![1.5], dtype: 101, ..proto(DType::F32, &[]) });
+        assert_eq!(reference, Tensor::scalar(1.5f32));
+        let bools = of(TensorProto { tensor_content: vec![0, 2], ..proto(DType::Bool, &[2]) });
+        assert_eq!(bools.slice::<bool>().unwrap(), [false, true]);
     }
 
     #[test]
@@ -208,6 +256,6 @@ mod tests {
         assert_eq!(err(&p), "7 bytes for a float tensor of shape [2]");
         let p = TensorProto { float_val: vec![0.0; 3], ..proto(DType::F32, &[2]) };
         assert_eq!(err(&p), "3 values for a float tensor of shape [2]");
-        assert_eq!(err(&TensorProto { dtype: 14, ..Default::default() }), "element type number 14 is not supported");
+        assert_eq!(err(&TensorProto { dtype: 24, ..Default::default() }), "element type number 24 is not supported");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::GradientError;
 use crate::dtype::{DType, Element};
-use crate::graph::{Attr, Graph, Node, Output};
+use crate::graph::{Attr, Graph, GraphError, Node, Output};
 use crate::shape::PartialShape;
 use crate::tensor::Tensor;
 
@@ -137,17 +137,13 @@ impl<'a> GradientContext<'a> {
         self.constant(Tensor::vector(values))
     }
 
-    /// Adds a scalar of the element type of `like`, f32 or f64.
+    /// Adds a scalar of the element type of `like`, a number type.
     ///
     /// # Errors
     /// The graph refuses the node.
     pub fn scalar_like(&mut self, value: f64, like: Output) -> Added {
-        let tensor = match self.dtype(like)? {
-            DType::F64 => Tensor::scalar(value),
-            DType::I32 => Tensor::scalar(value as i32),
-            DType::I64 => Tensor::scalar(value as i64),
-            _ => Tensor::scalar(value as f32),
-        };
+        let dtype = self.dtype(like)?;
+        let tensor = Tensor::number(dtype, value).map_err(|_| GraphError::NotANumber { dtype })?;
         self.constant(tensor)
     }
 

@@ -198,7 +198,7 @@ fn order(def: &GraphDef, exists: impl Fn(&str) -> bool) -> Result<Vec<usize>, Im
 }
 
 fn dtype(number: i32) -> Result<DType, String> {
-    DType::from_number(number).ok_or_else(|| format!("element type number {number} is not supported"))
+    DType::from_number_or_reference(number).ok_or_else(|| format!("element type number {number} is not supported"))
 }
 
 fn from_proto(value: &AttrValue) -> Result<Attr, String> {

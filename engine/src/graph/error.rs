@@ -26,6 +26,12 @@ pub enum GraphError {
         /// What is wrong.
         source: AttrError,
     },
+    /// A number was asked for of a type that has none.
+    #[error("{dtype} is no type of numbers")]
+    NotANumber {
+        /// The type.
+        dtype: DType,
+    },
     /// The number of inputs is not the op's.
     #[error("node {node} ({op}): expected {expected} inputs, got {got}")]
     InputCount {

@@ -162,13 +162,8 @@ impl Graph {
     /// # Errors
     /// `dtype` is not a number type.
     pub fn number(&self, dtype: DType, value: f64) -> Built {
-        self.constant(match dtype {
-            DType::F64 => Tensor::scalar(value),
-            DType::I32 => Tensor::scalar(value as i32),
-            DType::I64 => Tensor::scalar(value as i64),
-            DType::U8 => Tensor::scalar(value as u8),
-            _ => Tensor::scalar(value as f32),
-        })
+        let number = Tensor::number(dtype, value);
+        self.constant(number.map_err(|_| GraphError::NotANumber { dtype })?)
     }
 
     /// A constant vector of int32: axes, shapes, permutations.

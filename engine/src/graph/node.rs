@@ -9,7 +9,7 @@ use crate::ops::{self, ArgDef, ArgType, AttrError, AttrKind, OpDef};
 use crate::shape::PartialShape;
 
 /// A use of an op in a graph.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Node {
     /// Its position in the graph.
     pub id: NodeId,

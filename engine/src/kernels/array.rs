@@ -2,7 +2,7 @@
 
 use super::broadcast::Broadcast;
 use super::reduce::axis;
-use super::support::{Built, Computed, cheap, cpu_any, kernel};
+use super::support::{Built, Computed, by_word, cheap, cpu_any, kernel};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::{DType, Element};
 use crate::graph::Node;
@@ -123,55 +123,32 @@ fn squeeze(node: &Node) -> Built {
     })
 }
 
-/// Calls a generic function for the Rust type of a dtype that lives in a buffer.
-macro_rules! by_dtype {
-    ($dtype:expr, $f:ident($($arg:expr),*)) => {
-        match $dtype {
-            DType::F32 => $f::<f32>($($arg),*),
-            DType::F64 => $f::<f64>($($arg),*),
-            DType::I32 => $f::<i32>($($arg),*),
-            DType::I64 => $f::<i64>($($arg),*),
-            DType::U8 => $f::<u8>($($arg),*),
-            DType::Bool => $f::<bool>($($arg),*),
-            other => Err(KernelError::invalid(format!("{other} is not supported here"))),
-        }
-    };
-}
-pub(super) use by_dtype;
-
 fn fill(c: &mut KernelContext<'_>) -> Computed {
     let shape = c.shape_input(0)?;
     fn of<T: Element>(c: &KernelContext<'_>, shape: Shape) -> Result<Tensor, KernelError> {
-        let value = c.item::<T>(1)?;
-        c.filled::<T>(shape, |o| {
+        let &[value] = c.words::<T>(1)? else { return Err(KernelError::invalid("the value must be a scalar")) };
+        c.filled_words::<T>(c.input(1)?.dtype(), shape, |o| {
             o.fill(value);
             Ok(())
         })
     }
-    let out = by_dtype!(c.input(1)?.dtype(), of(c, shape))?;
+    let out = by_word!(c.input(1)?.dtype(), of(c, shape))?;
     c.set(0, out);
     Ok(())
 }
 
 fn ones_like(c: &mut KernelContext<'_>) -> Computed {
     let (dtype, shape) = (c.input(0)?.dtype(), c.input(0)?.shape().clone());
-    let one = match dtype {
-        DType::F32 => Tensor::scalar(1f32),
-        DType::F64 => Tensor::scalar(1f64),
-        DType::I32 => Tensor::scalar(1i32),
-        DType::I64 => Tensor::scalar(1i64),
-        DType::U8 => Tensor::scalar(1u8),
-        DType::Bool => Tensor::scalar(true),
-        other => return Err(KernelError::invalid(format!("there is no one of type {other}"))),
-    };
+    let one =
+        Tensor::number(dtype, 1.0).map_err(|_| KernelError::invalid(format!("there is no one of type {dtype}")))?;
     fn of<T: Element>(c: &KernelContext<'_>, one: &Tensor, shape: Shape) -> Result<Tensor, KernelError> {
-        let one = one.item::<T>()?;
-        c.filled::<T>(shape, |o| {
-            o.fill(one);
+        let one = one.words::<T>()?;
+        c.filled_words::<T>(c.input(0)?.dtype(), shape, |o| {
+            o.fill(one[0]);
             Ok(())
         })
     }
-    let out = by_dtype!(dtype, of(c, &one, shape))?;
+    let out = by_word!(dtype, of(c, &one, shape))?;
     c.set(0, out);
     Ok(())
 }
@@ -244,9 +221,7 @@ fn cast(node: &Node) -> Built {
                 DType::F64 => convert::<$s, f64>($c, |v| v as f64),
                 DType::I32 => convert::<$s, i32>($c, |v| v as i32),
                 DType::I64 => convert::<$s, i64>($c, |v| v as i64),
-                DType::U8 => convert::<$s, u8>($c, |v| v as u8),
-                DType::Bool => convert::<$s, bool>($c, |v| v != (0 as $s)),
-                other => Err(KernelError::invalid(format!("cannot cast to {other}"))),
+                _ => convert_any($c, to),
             }
         };
     }
@@ -255,19 +230,22 @@ fn cast(node: &Node) -> Built {
         DType::F64 => to!(c, f64),
         DType::I32 => to!(c, i32),
         DType::I64 => to!(c, i64),
-        DType::U8 => to!(c, u8),
-        DType::Bool => {
-            let bytes = super::elementwise::map_to::<bool, u8>(c, c.input(0)?, 300, u8::from)?;
-            c.inputs[0] = Some(bytes);
-            if to == DType::U8 {
-                let x = c.take(0)?;
-                c.set(0, x);
-                return Ok(());
-            }
-            to!(c, u8)
-        }
-        other => Err(KernelError::invalid(format!("cannot cast from {other}"))),
+        DType::Bool if to == DType::F32 => convert::<bool, f32>(c, |v| f32::from(u8::from(v))),
+        DType::U8 if to == DType::F32 => convert::<u8, f32>(c, f32::from),
+        _ => convert_any(c, to),
     })
+}
+
+/// Between any two number types.
+fn convert_any(c: &mut KernelContext<'_>, to: DType) -> Computed {
+    let from = c.input(0)?.dtype();
+    let out = crate::convert::convert(c.input(0)?, to, c.allocator);
+    let out = out.map_err(|e| match e {
+        crate::tensor::TensorError::DType { .. } => KernelError::invalid(format!("cannot cast {from} to {to}")),
+        other => other.into(),
+    })?;
+    c.set(0, out);
+    Ok(())
 }
 
 fn convert<T: Element, U: Element>(c: &mut KernelContext<'_>, f: fn(T) -> U) -> Computed {
@@ -288,7 +266,7 @@ fn select(c: &mut KernelContext<'_>) -> Computed {
         }
         let values = Broadcast::new(t.shape(), e.shape())?;
         let full = Broadcast::new(condition.shape(), &values.shape)?.shape;
-        let (tv, ev, cv) = (t.slice::<T>()?, e.slice::<T>()?, condition.slice::<bool>()?);
+        let (tv, ev, cv) = (t.words::<T>()?, e.words::<T>()?, condition.slice::<bool>()?);
         let operands = [Broadcast::new(t.shape(), &full)?, Broadcast::new(e.shape(), &full)?];
         let chooser = Broadcast::new(condition.shape(), &full)?;
         let positions = |b: &Broadcast| -> Vec<usize> {
@@ -297,7 +275,7 @@ fn select(c: &mut KernelContext<'_>) -> Computed {
             b.rows(0).take(n_rows).flat_map(|o| (0..inner).map(move |j| o[0] + j * step)).collect()
         };
         if t.shape() == &full && e.shape() == &full && condition.shape() == &full {
-            return c.filled::<T>(full.clone(), |out| {
+            return c.filled_words::<T>(t.dtype(), full.clone(), |out| {
                 out.iter_mut()
                     .zip(cv)
                     .zip(tv.iter().zip(ev))
@@ -306,14 +284,14 @@ fn select(c: &mut KernelContext<'_>) -> Computed {
             });
         }
         let (pt, pe, pc) = (positions(&operands[0]), positions(&operands[1]), positions(&chooser));
-        c.filled::<T>(full.clone(), |out| {
+        c.filled_words::<T>(t.dtype(), full.clone(), |out| {
             for (i, o) in out.iter_mut().enumerate() {
                 *o = if cv[pc[i]] { tv[pt[i]] } else { ev[pe[i]] };
             }
             Ok(())
         })
     }
-    let out = by_dtype!(c.input(1)?.dtype(), of(c))?;
+    let out = by_word!(c.input(1)?.dtype(), of(c))?;
     c.set(0, out);
     Ok(())
 }

@@ -3,10 +3,9 @@
 //! Most are one walk: an output of some shape whose element at an index lies in the input at an offset that is linear
 //! in the index ([`strided`]).
 
-use super::array::by_dtype;
 use super::broadcast::Broadcast;
 use super::reduce::axis;
-use super::support::{Built, Computed, cpu_any, kernel};
+use super::support::{Built, Computed, by_word, cpu_any, kernel};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::{DType, Element};
 use crate::graph::Node;
@@ -63,9 +62,9 @@ fn strided(
         strides: &[isize],
         first: isize,
     ) -> Result<Tensor, KernelError> {
-        let from = x.slice::<T>()?;
+        let from = x.words::<T>()?;
         let dims = shape.clone();
-        c.filled::<T>(shape, |out| {
+        c.filled_words::<T>(x.dtype(), shape, |out| {
             walk(dims.dims(), strides, first, |i, at| out[i] = from[at as usize]);
             Ok(())
         })
@@ -76,7 +75,7 @@ fn strided(
         walk(shape.dims(), strides, first, |_, at| out.push(from[at as usize].clone()));
         return Ok(Tensor::from_strings(shape, out)?);
     }
-    by_dtype!(x.dtype(), of(c, x, shape, strides, first))
+    by_word!(x.dtype(), of(c, x, shape, strides, first))
 }
 
 fn signed(strides: &[usize]) -> Vec<isize> {
@@ -265,15 +264,15 @@ fn strided_slice_grad(node: &Node) -> Built {
         if dy.shape() != &s.shape {
             return Err(KernelError::invalid(format!("dy has shape {}, the slice {}", dy.shape(), s.shape)));
         }
-        fn of<T: Element + Default>(c: &KernelContext<'_>, shape: Shape, s: &Sliced) -> Result<Tensor, KernelError> {
-            let dy = c.slice::<T>(4)?;
-            c.filled::<T>(shape, |out| {
-                out.fill(T::default());
+        fn of<T: Element>(c: &KernelContext<'_>, shape: Shape, s: &Sliced) -> Result<Tensor, KernelError> {
+            let dy = c.words::<T>(4)?;
+            let mut zeros = Tensor::zeros(c.input(4)?.dtype(), shape, c.allocator)?;
+            if let Some(out) = zeros.words_mut::<T>()? {
                 walk(&s.dims, &s.strides, s.first, |i, at| out[at as usize] = dy[i]);
-                Ok(())
-            })
+            }
+            Ok(zeros)
         }
-        let out = by_dtype!(dy.dtype(), of(c, shape, &s))?;
+        let out = by_word!(dy.dtype(), of(c, shape, &s))?;
         c.set(0, out);
         Ok(())
     })
@@ -303,10 +302,10 @@ fn tile(c: &mut KernelContext<'_>) -> Computed {
 fn join(c: &KernelContext<'_>, n: usize, at: usize) -> Result<Tensor, KernelError> {
     fn of<T: Element>(c: &KernelContext<'_>, n: usize, shape: Shape, at: usize) -> Result<Tensor, KernelError> {
         let parts =
-            (0..n).map(|i| Ok((c.input(i)?.dims()[at], c.slice::<T>(i)?))).collect::<Result<Vec<_>, KernelError>>()?;
+            (0..n).map(|i| Ok((c.input(i)?.dims()[at], c.words::<T>(i)?))).collect::<Result<Vec<_>, KernelError>>()?;
         let inner: usize = shape.dims()[at + 1..].iter().product();
         let outer: usize = shape.dims()[..at].iter().product();
-        c.filled::<T>(shape, |out| {
+        c.filled_words::<T>(c.input(0)?.dtype(), shape, |out| {
             let mut to = 0;
             for o in 0..outer {
                 for (d, values) in &parts {
@@ -343,7 +342,7 @@ fn join(c: &KernelContext<'_>, n: usize, at: usize) -> Result<Tensor, KernelErro
         }
         return Ok(Tensor::from_strings(shape, out)?);
     }
-    by_dtype!(first.dtype(), of(c, n, shape, at))
+    by_word!(first.dtype(), of(c, n, shape, at))
 }
 
 fn concat(c: &mut KernelContext<'_>) -> Computed {
@@ -418,8 +417,8 @@ fn gather(node: &Node) -> Built {
             (outer, size, inner): (usize, usize, usize),
             indices: &[i64],
         ) -> Result<Tensor, KernelError> {
-            let from = c.slice::<T>(0)?;
-            c.filled::<T>(shape, |out| {
+            let from = c.words::<T>(0)?;
+            c.filled_words::<T>(c.input(0)?.dtype(), shape, |out| {
                 let mut rows = out.chunks_exact_mut(inner.max(1));
                 for o in 0..outer {
                     for i in indices {
@@ -432,7 +431,7 @@ fn gather(node: &Node) -> Built {
                 Ok(())
             })
         }
-        let out = by_dtype!(params.dtype(), of(c, Shape::new(&dims), (outer, size, inner), &indices))?;
+        let out = by_word!(params.dtype(), of(c, Shape::new(&dims), (outer, size, inner), &indices))?;
         c.set(0, out);
         Ok(())
     })

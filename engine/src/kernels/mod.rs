@@ -16,6 +16,7 @@ mod state;
 mod summary;
 pub mod support;
 pub mod vecmath;
+pub mod widen;
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};

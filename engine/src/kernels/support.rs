@@ -69,6 +69,15 @@ impl KernelContext<'_> {
         Ok(self.input(i)?.slice::<T>()?)
     }
 
+    /// The elements of input `i` as another type as wide: see [`Tensor::words`].
+    ///
+    /// # Errors
+    /// It is missing or of another size.
+    #[inline]
+    pub fn words<T: Element>(&self, i: usize) -> Result<&[T], KernelError> {
+        Ok(self.input(i)?.words::<T>()?)
+    }
+
     /// The only element of input `i`.
     ///
     /// # Errors
@@ -112,7 +121,38 @@ impl KernelContext<'_> {
         fill(unique_slice(&mut t)?)?;
         Ok(t)
     }
+
+    /// An output of type `dtype` filled by `fill`, which sees its elements as another type as wide.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn filled_words<T: Element>(
+        &self,
+        dtype: DType,
+        shape: Shape,
+        fill: impl FnOnce(&mut [T]) -> Computed,
+    ) -> Result<Tensor, KernelError> {
+        let mut t = Tensor::with_room(dtype, shape, self.allocator)?;
+        fill(t.words_mut::<T>()?.ok_or_else(|| KernelError::invalid("the output is shared"))?)?;
+        Ok(t)
+    }
 }
+
+/// Calls a generic function for a Rust type as wide as a dtype that lives in a buffer: for moving elements about.
+macro_rules! by_word {
+    ($dtype:expr, $f:ident($($arg:expr),*)) => {
+        match ($dtype, $dtype.size()) {
+            ($crate::dtype::DType::Bool, _) => $f::<bool>($($arg),*),
+            (_, 1) => $f::<u8>($($arg),*),
+            (_, 2) => $f::<u16>($($arg),*),
+            (_, 4) => $f::<u32>($($arg),*),
+            (_, 8) => $f::<u64>($($arg),*),
+            (_, 16) => $f::<$crate::dtype::Complex64>($($arg),*),
+            (other, _) => Err($crate::kernels::KernelError::invalid(format!("{other} is not supported here"))),
+        }
+    };
+}
+pub(crate) use by_word;
 
 /// The elements of a tensor that nobody shares.
 ///

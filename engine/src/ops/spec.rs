@@ -4,6 +4,8 @@
 //! inputs -> outputs:  "a: T, b: N * T -> y: float"
 //! attributes:         "N: int = 2; T: {float, double} = float; Tidx: type; dims: list(int) = []; name: string = ''"
 //! ```
+//!
+//! Within braces, `floats`, `ints`, `uints`, `integers`, `reals`, `complexes`, `numbers` and `quantized` stand for several types.
 
 use super::{ArgDef, ArgType, AttrDef, AttrKind, OpDef, ShapeFn};
 use crate::dtype::DType;
@@ -105,7 +107,10 @@ impl OpSpec {
                 let names = kind.strip_prefix('{').and_then(|k| k.strip_suffix('}'));
                 let names = names.ok_or_else(|| self.error(text, "a kind or {types}"))?;
                 for name in split(names, ',') {
-                    allowed.push(DType::from_name(name).ok_or_else(|| self.error(name, "a type"))?);
+                    match DType::from_name(name) {
+                        Some(dtype) => allowed.push(dtype),
+                        None => allowed.extend(group(name).ok_or_else(|| self.error(name, "a type"))?),
+                    }
                 }
                 AttrKind::Type
             }
@@ -133,6 +138,24 @@ impl OpSpec {
         };
         value.ok_or_else(|| self.error(text, "a default of the attribute's kind"))
     }
+}
+
+/// The types that a word within braces stands for.
+fn group(word: &str) -> Option<Vec<DType>> {
+    use DType as D;
+    let ints: &[DType] = &[D::I8, D::I16, D::I32, D::I64];
+    let uints: &[DType] = &[D::U8, D::U16, D::U32, D::U64];
+    Some(match word {
+        "floats" => D::FLOATS.to_vec(),
+        "ints" => ints.to_vec(),
+        "uints" => uints.to_vec(),
+        "integers" => D::INTEGERS.to_vec(),
+        "complexes" => D::COMPLEX.to_vec(),
+        "quantized" => D::QUANTIZED.to_vec(),
+        "reals" => [D::FLOATS, D::INTEGERS].concat(),
+        "numbers" => [D::FLOATS, D::INTEGERS, D::COMPLEX].concat(),
+        _ => return None,
+    })
 }
 
 /// The non-empty parts of a list, trimmed. Separators within braces or parentheses do not separate.
@@ -172,6 +195,8 @@ mod tests {
         assert_eq!(def.outputs[0].ty, ArgType::Fixed(DType::F32));
         assert_eq!(def.attrs[1].allowed, [DType::F32, DType::F64]);
         assert_eq!(def.attrs[3].default, Some(Attr::Str(b"hi".to_vec())));
+        let groups = op("X", "a: T ->", "T: {floats, int32, complexes}", |_| Ok(())).parse().unwrap();
+        assert_eq!(groups.attrs[0].allowed.len(), 7);
         let bad = op("X", "a: T -> y: float", "", |_| Ok(())).parse().unwrap_err();
         assert_eq!(bad.to_string(), r#"op X: cannot parse "a: T": expected a type or the name of a type attribute"#);
     }
