@@ -46,6 +46,14 @@ impl ResourceManager {
         object.downcast::<T>().map_err(|_| ResourceTypeError { container: container.clone(), name: name.clone() })
     }
 
+    /// Drops all objects of all containers.
+    pub(crate) fn clear_all(&mut self) {
+        let containers = self.containers.get_mut();
+        if !containers.is_empty() {
+            containers.clear();
+        }
+    }
+
     /// Drops all objects of a container. Steps that hold one keep it until they end.
     pub fn clear(&self, container: &str) {
         self.containers.lock().remove(container);

@@ -6,8 +6,13 @@
 //! the pool. *Shared*: atomic counts, each worker with its own stack, expensive ready nodes where others can take them.
 //! Both are `worker::Worker`, compiled per case.
 //!
-//! Errors: the first wins; nodes that run finish, no further ones begin, and the step's state is cleaned.
+//! An asynchronous kernel holds no thread while it waits: its end goes to the step's `parking`, which wakes the
+//! caller and the workers, and whoever comes first delivers its outputs.
+//!
+//! Errors: the first wins; nodes that run finish, no further ones begin, kernels that wait are cancelled and awaited, and
+//! the step's state is cleaned.
 
+mod parking;
 mod state;
 mod step;
 mod worker;

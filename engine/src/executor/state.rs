@@ -1,13 +1,17 @@
 //! What one step needs while it runs: input slots, pending counts, the workers' stacks. Kept for the plan's next steps.
 
 use std::cell::UnsafeCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crossbeam_deque::{Stealer, Worker};
 use parking_lot::Mutex;
 
+use super::parking::Parking;
 use crate::kernels::Slot;
 use crate::plan::Plan;
+use crate::pool::Pool;
+use crate::resources::ResourceManager;
 
 /// The state of a step, clean between steps: slots empty, stacks empty, counts at their initial values.
 pub(crate) struct State {
@@ -17,6 +21,9 @@ pub(crate) struct State {
     pub ready: Box<[AtomicU64]>,
     pub seats: Box<[Mutex<Seat>]>,
     pub stealers: Box<[Stealer<u32>]>,
+    /// The step's own objects.
+    pub resources: ResourceManager,
+    pub parking: Arc<Parking>,
 }
 
 /// What one worker has to itself. Only thread `i` of the pool locks seat `i`, so nobody ever waits for the lock.
@@ -30,13 +37,13 @@ pub(crate) struct Seat {
 }
 
 impl State {
-    fn new(plan: &Plan, n_seats: usize) -> State {
+    fn new(plan: &Plan, pool: &Pool) -> State {
         let seat = || Seat {
             local: Vec::new(),
             shared: Worker::new_lifo(),
             outputs: std::iter::repeat_with(|| None).take(plan.max_outputs).collect(),
         };
-        let seats: Box<[Seat]> = std::iter::repeat_with(seat).take(n_seats).collect();
+        let seats: Box<[Seat]> = std::iter::repeat_with(seat).take(pool.n_threads()).collect();
         let n_counts = plan.pending.len();
         let mut state = State {
             slots: Slots::new(plan.n_slots),
@@ -44,6 +51,8 @@ impl State {
             ready: std::iter::repeat_with(|| AtomicU64::new(0)).take(n_counts).collect(),
             stealers: seats.iter().map(|seat| seat.shared.stealer()).collect(),
             seats: seats.into_iter().map(Mutex::new).collect(),
+            resources: ResourceManager::default(),
+            parking: Arc::new(Parking::new(pool.waker())),
         };
         state.reset_counts(plan);
         state
@@ -139,10 +148,10 @@ pub(crate) struct StatePool(Mutex<Vec<State>>);
 const MAX_STATES: usize = 16;
 
 impl StatePool {
-    /// A clean state with at least `n_seats` seats.
-    pub fn take(&self, plan: &Plan, n_seats: usize) -> State {
+    /// A clean state with a seat for each of the pool's threads. All steps of a plan run on one pool.
+    pub fn take(&self, plan: &Plan, pool: &Pool) -> State {
         let pooled = self.0.lock().pop();
-        pooled.filter(|state| state.seats.len() >= n_seats).unwrap_or_else(|| State::new(plan, n_seats))
+        pooled.unwrap_or_else(|| State::new(plan, pool))
     }
 
     /// Takes a state back after a step that succeeded (all slots were consumed) or failed.
@@ -150,6 +159,7 @@ impl StatePool {
         if failed {
             state.clear();
         }
+        state.resources.clear_all();
         state.reset_counts(plan);
         let mut states = self.0.lock();
         if states.len() < MAX_STATES {

@@ -1,7 +1,8 @@
 //! One step: set up, run alone or shared, collect the fetches.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use crossbeam_deque::Steal;
 use crossbeam_utils::CachePadded;
@@ -11,9 +12,9 @@ use super::state::State;
 use super::worker::{self, Stop};
 use crate::buffer::Allocator;
 use crate::denormals::DenormalsAreZero;
-use crate::kernels::KernelError;
+use crate::kernels::{Cancellation, KernelError, Registration, StepCancellation};
 use crate::plan::Plan;
-use crate::pool::{Job, Pool, Running, Scope, Sleep};
+use crate::pool::{Job, Pool, Running, Scope, Sleep, Ticket};
 use crate::resources::ResourceManager;
 use crate::tensor::Tensor;
 use crate::trace::{self, StepTrace};
@@ -73,9 +74,9 @@ pub enum ExecuteError {
     },
 }
 
-/// Cancels the steps that it was given to, between two kernels. Clones are the same token.
+/// Cancels the steps that it was given to: between two kernels, and at once where they wait. Clones are the same token.
 #[derive(Debug, Clone, Default)]
-pub struct CancelToken(Arc<AtomicBool>);
+pub struct CancelToken(Cancellation);
 
 impl CancelToken {
     /// A token that is not cancelled.
@@ -85,12 +86,12 @@ impl CancelToken {
 
     /// Cancels, for good.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.cancel();
     }
 
     /// Whether it was cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.is_cancelled()
     }
 }
 
@@ -123,10 +124,9 @@ pub(crate) struct Step<'a> {
     pub is_stamped: bool,
     pub begin: u64,
     n_done: CachePadded<AtomicU32>,
-    is_halted: AtomicBool,
+    /// Cancelled when nodes must not begin any more.
+    pub cancellation: StepCancellation,
     failure: Mutex<Option<ExecuteError>>,
-    /// Where the caller's thread waits in a shared step.
-    pub caller: Sleep,
 }
 
 /// Runs one step of a plan.
@@ -141,7 +141,7 @@ pub(crate) fn run(
 ) -> Result<Vec<Tensor>, ExecuteError> {
     let running = env.pool.enter();
     let _mode = DenormalsAreZero::begin();
-    let mut state = plan.states.take(plan, env.pool.n_threads());
+    let mut state = plan.states.take(plan, env.pool);
     feed(plan, feeds, &mut state);
     let is_measured = plan.costs.next_step_is_measured();
     let step = Step {
@@ -152,15 +152,17 @@ pub(crate) fn run(
         is_stamped: is_measured || trace.is_on(),
         begin: trace.begin_ticks(),
         n_done: CachePadded::new(AtomicU32::new(0)),
-        is_halted: AtomicBool::new(false),
+        cancellation: StepCancellation::default(),
         failure: Mutex::new(None),
-        caller: Sleep::new(),
     };
-    if env.pool.n_free() > 0 && plan.costs.has_width() {
+    let is_shared = env.pool.n_free() > 0 && plan.costs.has_width();
+    let wake = step.wake_when_cancelled();
+    if is_shared {
         step.run_shared(&running);
     } else {
-        step.run_alone();
+        step.run_alone(&running);
     }
+    drop(wake);
     let failure = step.failure.into_inner();
     if is_measured && failure.is_none() {
         plan.costs.update_width(plan);
@@ -189,21 +191,31 @@ fn fetch(plan: &Plan, state: &mut State) -> Result<Vec<Tensor>, ExecuteError> {
 }
 
 impl Step<'_> {
-    fn run_alone(&self) {
+    fn run_alone(&self, running: &Running<'_>) {
         let mut seat = self.state.seats[0].lock();
-        if self.is_stamped {
-            worker::run::<false, true>(self, &mut seat, 0, &self.plan.roots);
-        } else {
-            worker::run::<false, false>(self, &mut seat, 0, &self.plan.roots);
+        let mut ready = &self.plan.roots[..];
+        loop {
+            let ticket = self.caller().ticket();
+            if self.is_stamped {
+                worker::run::<false, true>(self, &mut seat, 0, ready);
+            } else {
+                worker::run::<false, false>(self, &mut seat, 0, ready);
+            }
+            ready = &[];
+            if !self.plan.has_async || self.is_over() {
+                return;
+            }
+            self.wait(running, ticket);
         }
     }
 
     fn run_shared(&self, running: &Running<'_>) {
+        self.state.parking.is_shared.store(true, Ordering::Relaxed);
         self.env.pool.share(self, || {
             let mut seat = self.state.seats[0].lock();
             let mut ready = &self.plan.roots[..];
             loop {
-                let ticket = self.caller.ticket();
+                let ticket = self.caller().ticket();
                 self.work(&mut seat, 0, ready);
                 ready = &[];
                 if self.is_over() {
@@ -212,11 +224,44 @@ impl Step<'_> {
                 if self.has_work() || self.help_own_shards() {
                     continue;
                 }
-                let begin = trace::idle_begin(self.traced_step);
-                running.paused(|| self.caller.wait(ticket));
-                trace::idle_end(self.traced_step, begin, None);
+                self.wait(running, ticket);
             }
         });
+        self.state.parking.is_shared.store(false, Ordering::Relaxed);
+    }
+
+    /// Waits in the caller's thread until something happens in the step, or its deadline.
+    fn wait(&self, running: &Running<'_>, ticket: Ticket) {
+        if self.state.parking.has_finished() {
+            return;
+        }
+        // A step that was halted only waits for its kernels to end.
+        let deadline = self.env.limits.deadline.filter(|_| self.plan.has_async && !self.is_halted());
+        let at_most = deadline.map(|deadline| {
+            let left = deadline.saturating_sub(events::clock::mono_now());
+            Duration::from_nanos(u64::try_from(left).unwrap_or(0))
+        });
+        let begin = trace::idle_begin(self.traced_step);
+        running.paused(|| self.caller().wait_for(ticket, at_most));
+        trace::idle_end(self.traced_step, begin, None);
+        if self.plan.has_async
+            && !self.is_halted()
+            && let Err(Stop::Error(error)) = self.check_limits(0)
+        {
+            self.fail(*error);
+        }
+    }
+
+    /// Has the caller woken when the step's token is cancelled, where it may be waiting for a kernel.
+    fn wake_when_cancelled(&self) -> Option<Registration> {
+        let token = self.env.limits.cancel.filter(|_| self.plan.has_async)?;
+        let parking = Arc::clone(&self.state.parking);
+        Some(token.0.register(move || parking.caller.notify()))
+    }
+
+    /// Where the caller's thread waits.
+    pub fn caller(&self) -> &Sleep {
+        &self.state.parking.caller
     }
 
     /// Runs nodes until none is left to take.
@@ -234,7 +279,11 @@ impl Step<'_> {
     }
 
     fn is_over(&self) -> bool {
-        self.is_halted.load(Ordering::SeqCst) || self.n_done.load(Ordering::SeqCst) == self.plan.n_nodes()
+        if !self.is_halted() {
+            return self.n_done.load(Ordering::SeqCst) == self.plan.n_nodes();
+        }
+        while self.state.parking.take().is_some() {}
+        self.state.parking.is_empty()
     }
 
     /// A ready node of another worker.
@@ -257,7 +306,7 @@ impl Step<'_> {
     pub fn announce(&self, worker: usize) {
         self.env.pool.notify();
         if worker != 0 {
-            self.caller.notify();
+            self.caller().notify();
         }
     }
 
@@ -265,21 +314,21 @@ impl Step<'_> {
     pub fn add_done(&self, n: u32, worker: usize) {
         let done = self.n_done.fetch_add(n, Ordering::SeqCst) + n;
         if done == self.plan.n_nodes() && worker != 0 {
-            self.caller.notify();
+            self.caller().notify();
         }
     }
 
     /// Notes why the step fails; the first reason stays. No further nodes begin.
     pub fn fail(&self, error: ExecuteError) {
         self.failure.lock().get_or_insert(error);
-        self.is_halted.store(true, Ordering::SeqCst);
-        self.caller.notify();
+        self.cancellation.cancel();
+        self.caller().notify();
     }
 
     /// Whether nodes must not begin any more.
     #[inline]
     pub fn is_halted(&self) -> bool {
-        self.is_halted.load(Ordering::Relaxed)
+        self.cancellation.is_cancelled()
     }
 
     #[inline]
@@ -305,7 +354,8 @@ impl Step<'_> {
 
 impl Job for Step<'_> {
     fn has_work(&self) -> bool {
-        !self.is_halted() && self.state.stealers.iter().any(|stealer| !stealer.is_empty())
+        let is_stealable = || self.state.stealers.iter().any(|stealer| !stealer.is_empty());
+        !self.is_halted() && (self.state.parking.has_finished() || is_stealable())
     }
 
     fn help(&self, worker: usize) {

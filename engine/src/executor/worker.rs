@@ -6,11 +6,12 @@
 use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::state::Seat;
 use super::step::{ExecuteError, Step};
-use crate::kernels::{KernelContext, KernelError, Sharder, Slot};
+use crate::kernels::{AnyKernel, Completion, CompletionSink, ExecutionTag, KernelContext, KernelError, Sharder, Slot};
 use crate::plan::NodeRecord;
 use crate::plan::cost::TAKEN_TICKS;
 use crate::pool::{ShardTag, run_shards};
@@ -87,17 +88,44 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
         }
         self.offer();
         let has_limits = self.step.has_limits();
-        while let Some(node) = self.next() {
-            if SHARED && self.step.is_halted() {
-                return Err(Stop::Halted);
+        loop {
+            while let Some(node) = self.next() {
+                if SHARED && self.step.is_halted() {
+                    return Err(Stop::Halted);
+                }
+                if has_limits {
+                    self.step.check_limits(self.n_done)?;
+                }
+                self.execute(node)?;
             }
-            if has_limits {
-                self.step.check_limits(self.n_done)?;
+            if !self.step.plan.has_async || !self.complete()? {
+                return Ok(());
             }
-            self.execute(node)?;
-            self.n_done += 1;
         }
-        Ok(())
+    }
+
+    /// Delivers the outputs of an asynchronous kernel that ended. Whether there was one.
+    fn complete(&mut self) -> Result<bool, Stop> {
+        let step = self.step;
+        if step.is_halted() {
+            return Err(Stop::Halted);
+        }
+        let Some(finished) = step.state.parking.take() else { return Ok(false) };
+        let node = finished.tag.node;
+        let outputs = match finished.result {
+            Ok(outputs) => outputs,
+            Err(error) => return Err(Stop::error(refused(step, node, &[], error))),
+        };
+        let record = &step.plan.nodes[node as usize];
+        let slots = &mut self.seat.outputs[..record.n_outputs as usize];
+        slots.iter_mut().zip(outputs).for_each(|(slot, value)| *slot = value);
+        let mut readiness = Readiness::UNKNOWN;
+        if STAMPED {
+            self.stamp = events::clock::now();
+            readiness = Readiness::new(step.plan.infos[node as usize].event_id, self.stamp);
+        }
+        self.deliver(node, record, readiness)?;
+        Ok(true)
     }
 
     #[inline]
@@ -141,11 +169,23 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
             node: info,
             step_id: step.env.step_id,
             resources: step.env.resources,
+            step_resources: &step.state.resources,
+            cancellation: &step.cancellation,
             allocator: step.env.allocator,
             sharder: &OpSharder { step, node, worker: self.worker },
         };
-        if let Err(error) = plan.kernels[node as usize].compute(&mut context) {
-            return Err(Stop::error(refused(step, node, context.inputs, error)));
+        let kernel = &plan.kernels[node as usize];
+        match kernel {
+            AnyKernel::Sync(kernel) => {
+                if let Err(error) = kernel.compute(&mut context) {
+                    return Err(Stop::error(refused(step, node, context.inputs, error)));
+                }
+            }
+            AnyKernel::Async(kernel) => {
+                step.state.parking.begin();
+                let sink: Arc<dyn CompletionSink> = step.state.parking.clone();
+                kernel.start(&mut context, Completion::new(sink, ExecutionTag { node, iteration: 0 }));
+            }
         }
         for input in context.inputs {
             *input = None;
@@ -157,6 +197,9 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
             plan.costs.measured(node, end.saturating_sub(self.stamp));
             self.stamp = end;
             readiness = Readiness::new(info.event_id, end);
+        }
+        if kernel.is_async() {
+            return Ok(());
         }
         self.deliver(node, record, readiness)
     }
@@ -185,6 +228,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
         if record.has_unused_output {
             self.seat.outputs[..record.n_outputs as usize].fill_with(|| None);
         }
+        self.n_done += 1;
         self.offer();
         Ok(())
     }
@@ -278,7 +322,7 @@ impl Sharder for OpSharder<'_> {
         };
         let caller_may_help = || {
             if self.worker != 0 {
-                self.step.caller.notify();
+                self.step.caller().notify();
             }
         };
         run_shards(self.step.env.pool, tag, total, n_shards, caller_may_help, body);

@@ -4,7 +4,9 @@
 //! register in the link-time slice [`KERNEL_TABLES`], which other crates may extend, or at run time with [`register`].
 
 mod array;
+mod asynchronous;
 mod broadcast;
+mod cancellation;
 mod elementwise;
 mod gemm;
 mod layout;
@@ -23,6 +25,10 @@ use std::sync::{Arc, LazyLock};
 
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
+
+pub use asynchronous::{AsyncKernel, Completion, CompletionSink, ExecutionTag, Outputs};
+pub(crate) use cancellation::StepCancellation;
+pub use cancellation::{Cancellation, Registration};
 
 use crate::buffer::Allocator;
 use crate::dtype::{DType, Element};
@@ -43,6 +49,30 @@ pub trait Kernel: Send + Sync {
     /// Whether one execution may take more than about a microsecond, so that another worker is worth waking.
     fn is_expensive(&self) -> bool {
         true
+    }
+}
+
+/// The kernel of a node, whichever way it ends.
+#[derive(Clone)]
+pub enum AnyKernel {
+    /// It has its outputs when it returns.
+    Sync(Arc<dyn Kernel>),
+    /// It may end later.
+    Async(Arc<dyn AsyncKernel>),
+}
+
+impl AnyKernel {
+    /// Whether one execution may keep its thread for more than about a microsecond.
+    pub fn is_expensive(&self) -> bool {
+        match self {
+            AnyKernel::Sync(kernel) => kernel.is_expensive(),
+            AnyKernel::Async(kernel) => kernel.is_expensive(),
+        }
+    }
+
+    /// Whether it may end after it returned.
+    pub fn is_async(&self) -> bool {
+        matches!(self, AnyKernel::Async(_))
     }
 }
 
@@ -72,10 +102,13 @@ pub struct KernelContext<'a> {
     pub step_id: u64,
     /// The device's state.
     pub resources: &'a ResourceManager,
+    /// The step's own objects, gone when it ends: stacks, arrays.
+    pub step_resources: &'a ResourceManager,
     /// The device's memory.
     pub allocator: &'a Allocator,
     /// Splits work over the workers.
     pub sharder: &'a dyn Sharder,
+    pub(crate) cancellation: &'a StepCancellation,
 }
 
 /// Splits the work of one kernel over several threads.
@@ -124,6 +157,12 @@ pub enum KernelError {
     /// An attribute is missing or of the wrong kind.
     #[error(transparent)]
     Attr(#[from] AttrError),
+    /// The step was cancelled, or failed elsewhere, while the kernel waited.
+    #[error("the step ended while the kernel waited")]
+    Cancelled,
+    /// An asynchronous kernel will never end.
+    #[error("the kernel dropped its completion")]
+    Abandoned,
     /// No kernel is registered for the op with these types on this device.
     #[error("no kernel for op {op} on {wanted}")]
     NoKernel {
@@ -166,6 +205,11 @@ impl KernelContext<'_> {
         self.outputs[i] = Some(value);
     }
 
+    /// Tells those who register that the step ended early, so that nobody waits in vain.
+    pub fn cancellation(&self) -> Cancellation {
+        self.cancellation.get()
+    }
+
     /// A tensor for an output, its elements to be overwritten.
     ///
     /// # Errors
@@ -191,16 +235,64 @@ pub struct KernelDef {
     pub build: BuildFn,
 }
 
+/// One registered asynchronous kernel: as [`KernelDef`].
+pub struct AsyncKernelDef {
+    /// The op.
+    pub op: &'static str,
+    /// The device type: `CPU`.
+    pub device: &'static str,
+    /// As in [`KernelDef::dtypes`].
+    pub dtypes: (&'static str, &'static [DType]),
+    /// Makes it.
+    pub build: fn(&Node) -> Result<Box<dyn AsyncKernel>, KernelError>,
+}
+
 /// Kernels registered at link time.
 #[linkme::distributed_slice]
 pub static KERNEL_TABLES: [&'static [KernelDef]];
 
-type Table = FxHashMap<(&'static str, &'static str), Vec<&'static KernelDef>>;
+/// Asynchronous kernels registered at link time.
+#[linkme::distributed_slice]
+pub static ASYNC_KERNEL_TABLES: [&'static [AsyncKernelDef]];
+
+#[derive(Clone, Copy)]
+enum Def {
+    Sync(&'static KernelDef),
+    Async(&'static AsyncKernelDef),
+}
+
+impl Def {
+    fn key(self) -> (&'static str, &'static str) {
+        match self {
+            Def::Sync(def) => (def.op, def.device),
+            Def::Async(def) => (def.op, def.device),
+        }
+    }
+
+    fn fits(self, node: &Node) -> bool {
+        let (attr, dtypes) = match self {
+            Def::Sync(def) => def.dtypes,
+            Def::Async(def) => def.dtypes,
+        };
+        dtypes.is_empty() || matches!(node.attrs.get(attr), Some(Attr::Type(t)) if dtypes.contains(t))
+    }
+
+    fn build(self, node: &Node) -> Result<AnyKernel, KernelError> {
+        Ok(match self {
+            Def::Sync(def) => AnyKernel::Sync((def.build)(node)?.into()),
+            Def::Async(def) => AnyKernel::Async((def.build)(node)?.into()),
+        })
+    }
+}
+
+/// By op, then device type: the candidates, the latest registered first.
+type Table = FxHashMap<&'static str, Vec<Def>>;
 
 static REGISTRY: LazyLock<RwLock<Table>> = LazyLock::new(|| {
     let mut table = Table::default();
-    for def in KERNEL_TABLES.iter().flat_map(|t| t.iter()) {
-        table.entry((def.op, def.device)).or_default().push(def);
+    let tables = KERNEL_TABLES.iter().flat_map(|t| t.iter()).map(Def::Sync);
+    for def in tables.chain(ASYNC_KERNEL_TABLES.iter().flat_map(|t| t.iter()).map(Def::Async)) {
+        table.entry(def.key().0).or_default().push(def);
     }
     RwLock::new(table)
 });
@@ -208,28 +300,29 @@ static REGISTRY: LazyLock<RwLock<Table>> = LazyLock::new(|| {
 /// Registers a kernel at run time. It comes before those of the same op that were there.
 pub fn register(def: KernelDef) {
     let def: &'static KernelDef = Box::leak(Box::new(def));
-    REGISTRY.write().entry((def.op, def.device)).or_default().insert(0, def);
+    REGISTRY.write().entry(def.op).or_default().insert(0, Def::Sync(def));
+}
+
+/// Registers an asynchronous kernel at run time. It comes before those of the same op that were there.
+pub fn register_async(def: AsyncKernelDef) {
+    let def: &'static AsyncKernelDef = Box::leak(Box::new(def));
+    REGISTRY.write().entry(def.op).or_default().insert(0, Def::Async(def));
 }
 
 /// Whether any kernel of the op is registered for this device type.
 pub fn has_kernel(op: &str, device: &str) -> bool {
-    REGISTRY.read().iter().any(|((o, d), _)| *o == op && *d == device)
+    REGISTRY.read().get(op).is_some_and(|defs| defs.iter().any(|def| def.key().1 == device))
 }
 
 /// Makes the kernel of `node` for a device type (`CPU`).
 ///
 /// # Errors
 /// None is registered for the node's types, or its attributes do not fit.
-pub fn build(node: &Node, device: &str) -> Result<Box<dyn Kernel>, KernelError> {
+pub fn build(node: &Node, device: &str) -> Result<AnyKernel, KernelError> {
     let table = REGISTRY.read();
-    // The keys are static; looking up by shorter lives needs none of them to be.
-    let candidates = table.iter().find(|((o, d), _)| *o == node.op.name && *d == device).map(|(_, c)| c);
-    let fits = |def: &&&KernelDef| {
-        let (attr, dtypes) = def.dtypes;
-        dtypes.is_empty() || matches!(node.attrs.get(attr), Some(Attr::Type(t)) if dtypes.contains(t))
-    };
-    match candidates.into_iter().flatten().find(fits) {
-        Some(def) => (def.build)(node),
+    let defs = table.get(node.op.name).into_iter().flatten().copied();
+    match { defs }.find(|def| def.key().1 == device && def.fits(node)) {
+        Some(def) => def.build(node),
         None => {
             let wanted = format!("{device}{}", types_text(node)).into();
             Err(KernelError::NoKernel { op: node.op.name, wanted })

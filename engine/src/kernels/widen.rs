@@ -8,10 +8,12 @@
 //! widened("AddV2", ("T", DType::NARROW))
 //! ```
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use super::support::{Built, Computed};
-use super::{Kernel, KernelContext, KernelDef, KernelError};
+use super::{AnyKernel, Kernel, KernelContext, KernelDef, KernelError};
 use crate::convert::convert;
 use crate::dtype::DType;
 use crate::graph::{Attr, Node};
@@ -58,7 +60,7 @@ pub const fn in_f64(op: &'static str, dtypes: (&'static str, &'static [DType])) 
 
 /// The wide kernel between conversions.
 struct Widened {
-    inner: Box<dyn Kernel>,
+    inner: Arc<dyn Kernel>,
     /// For each input, the type that it is converted to.
     inputs: SmallVec<[Option<DType>; 4]>,
     /// For each output, the type that it is converted back to.
@@ -95,7 +97,10 @@ fn build(node: &Node, computes_as: fn(DType) -> Option<DType>) -> Built {
             port.dtype = to;
         }
     }
-    Ok(Box::new(Widened { inner: super::build(&wide, "CPU")?, inputs, outputs }))
+    match super::build(&wide, "CPU")? {
+        AnyKernel::Sync(inner) => Ok(Box::new(Widened { inner, inputs, outputs })),
+        AnyKernel::Async(_) => Err(KernelError::invalid("an op that waits is not computed through a wider type")),
+    }
 }
 
 /// The attribute that tells an argument's type.

@@ -1,17 +1,15 @@
 //! From the nodes that must run to a plan's flat arrays.
 
-use std::sync::Arc;
-
 use rustc_hash::FxHashSet;
 
 use super::cost::Costs;
 use super::{ControlEdge, DataEdge, FeedSpec, NodeRecord, Plan, PlanError};
 use crate::executor::StatePool;
-use crate::kernels::{Kernel, NodeInfo};
+use crate::kernels::{AnyKernel, NodeInfo};
 use crate::passes::{self, WorkGraph, WorkId, WorkNode};
 
 /// A node's kernel, made once per session.
-pub(crate) type KernelOf<'a> = &'a mut dyn FnMut(&WorkNode) -> Result<(Arc<dyn Kernel>, NodeInfo), PlanError>;
+pub(crate) type KernelOf<'a> = &'a mut dyn FnMut(&WorkNode) -> Result<(AnyKernel, NodeInfo), PlanError>;
 
 /// Compiles a graph that all passes went over.
 ///
@@ -30,7 +28,8 @@ pub(crate) fn compile(graph: &WorkGraph, kernel_of: KernelOf<'_>) -> Result<Plan
     let edges = Edges::collect(graph, &nodes, &layout);
     let mut plan = Plan {
         nodes: Box::default(),
-        costs: Costs::new(kernels.iter().map(|k| k.is_expensive())),
+        costs: Costs::new(kernels.iter().map(AnyKernel::is_expensive)),
+        has_async: kernels.iter().any(AnyKernel::is_async),
         kernels: kernels.into(),
         infos: infos.into(),
         data: Box::default(),

@@ -19,11 +19,10 @@ pub mod cost;
 pub mod signature;
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::graph::{Node, NodeId};
-use crate::kernels::{Kernel, KernelError, NodeInfo};
+use crate::kernels::{AnyKernel, KernelError, NodeInfo};
 use crate::shape::PartialShape;
 use cost::Costs;
 pub(crate) use signature::Signature;
@@ -113,7 +112,9 @@ pub(crate) struct FeedSpec {
 pub(crate) struct Plan {
     /// The nodes and, last, the sink.
     pub nodes: Box<[NodeRecord]>,
-    pub kernels: Box<[Arc<dyn Kernel>]>,
+    pub kernels: Box<[AnyKernel]>,
+    /// Whether some kernel may end after it returned.
+    pub has_async: bool,
     pub infos: Box<[NodeInfo]>,
     pub data: Box<[DataEdge]>,
     pub control: Box<[ControlEdge]>,

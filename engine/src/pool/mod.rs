@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 
 pub(crate) use shards::{ShardTag, run_shards};
-pub(crate) use sleep::Sleep;
+pub(crate) use sleep::{Sleep, Ticket};
 
 use crate::denormals::DenormalsAreZero;
 use crate::trace;
@@ -166,6 +166,11 @@ impl Pool {
         self.shared.sleep.notify();
     }
 
+    /// Notifies like [`Pool::notify`], without keeping the pool's threads.
+    pub(crate) fn waker(&self) -> Waker {
+        Waker(Arc::clone(&self.shared))
+    }
+
     /// Runs `body` with `job` on the board; returns when no helper is inside any more.
     pub(crate) fn share<R>(&self, job: &dyn Job, body: impl FnOnce() -> R) -> R {
         let _posted = self.post(job);
@@ -213,6 +218,15 @@ impl Drop for Pool {
                 let _ = thread.join();
             }
         }
+    }
+}
+
+/// Tells idle workers of a pool that there is work, from outside of it.
+pub(crate) struct Waker(Arc<Shared>);
+
+impl Waker {
+    pub(crate) fn notify(&self) {
+        self.0.sleep.notify();
     }
 }
 

@@ -7,6 +7,8 @@
 //! sees what the other side did before its own, so a notification can never fall between the look and the sleep.
 //! When nobody waits, a notification is one atomic add and two loads. `tests/sleep_model.rs` tries all interleavings.
 
+use std::time::Duration;
+
 use super::sync::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering, PoisonError, SPINS, spin_loop};
 
 /// See the module's text.
@@ -62,6 +64,11 @@ impl Sleep {
     /// Waits until a notification later than the ticket: polls for about 10 microseconds, then parks.
     /// May return early; callers look again in a loop.
     pub(crate) fn wait(&self, ticket: Ticket) {
+        self.wait_for(ticket, None);
+    }
+
+    /// As [`Sleep::wait`], parked for `at_most` so long.
+    pub(crate) fn wait_for(&self, ticket: Ticket, at_most: Option<Duration>) {
         self.spinning.fetch_add(SPINNING, Ordering::Relaxed);
         let mut stale = false;
         for _ in 0..SPINS {
@@ -73,11 +80,11 @@ impl Sleep {
         }
         self.stop_spinning();
         if !stale {
-            self.park(ticket);
+            self.park(ticket, at_most);
         }
     }
 
-    fn park(&self, ticket: Ticket) {
+    fn park(&self, ticket: Ticket, at_most: Option<Duration>) {
         let mut parked = self.lock();
         parked.n += 1;
         self.n_parked.store(parked.n, Ordering::Relaxed);
@@ -87,10 +94,19 @@ impl Sleep {
             self.n_parked.store(parked.n, Ordering::Relaxed);
             return;
         }
-        while parked.granted == 0 {
-            parked = self.wake.wait(parked).unwrap_or_else(PoisonError::into_inner);
-        }
-        parked.granted -= 1;
+        parked = match at_most {
+            None => {
+                while parked.granted == 0 {
+                    parked = self.wake.wait(parked).unwrap_or_else(PoisonError::into_inner);
+                }
+                parked
+            }
+            // Waking early is allowed, and who waits has an own clock.
+            Some(_) if parked.granted > 0 => parked,
+            Some(at_most) => self.wake.wait_timeout(parked, at_most).unwrap_or_else(PoisonError::into_inner).0,
+        };
+        // Whoever leaves takes a wake where there is one: at most `n` are granted.
+        parked.granted = parked.granted.saturating_sub(1);
         parked.n -= 1;
         self.n_parked.store(parked.n, Ordering::Relaxed);
     }

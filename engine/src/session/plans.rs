@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::device::Device;
 use crate::graph::NodeId;
-use crate::kernels::{self, Kernel, NodeInfo};
+use crate::kernels::{self, AnyKernel, NodeInfo};
 use crate::passes::WorkNode;
 use crate::plan::{Plan, PlanError, Signature};
 
@@ -20,7 +20,7 @@ pub(super) struct Kernels {
     stateless: FxHashMap<NodeId, Made>,
 }
 
-type Made = (Arc<dyn Kernel>, NodeInfo);
+type Made = (AnyKernel, NodeInfo);
 
 impl Kernels {
     pub fn get(&mut self, node: &WorkNode, device: &Device) -> Result<Made, PlanError> {
@@ -49,8 +49,8 @@ impl Kernels {
 
 fn make(node: &WorkNode, device: &Device) -> Result<Made, PlanError> {
     let (name, op) = (node.name(), node.op());
-    let kernel: Arc<dyn Kernel> = match kernels::build(&node.def, device.kind()) {
-        Ok(kernel) => kernel.into(),
+    let kernel = match kernels::build(&node.def, device.kind()) {
+        Ok(kernel) => kernel,
         Err(source) => return Err(PlanError::Kernel { node: name.to_string(), op, source: Box::new(source) }),
     };
     let event_id = events::node(name, op, device.name()).get();
