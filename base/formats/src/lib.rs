@@ -4,11 +4,13 @@
 //! - [`tfrecord`]: the framing of event files, with a scanner that follows growing files and survives damage.
 //! - [`graph_file`]: graphs from `.pb`, `.pbtxt`, gzip of either, and event files.
 //! - [`histogram`]: TensorFlow's histogram buckets.
+//! - [`npy`]: NumPy's arrays and archives.
 //! - [`wire`]: protobuf fields without messages, for the readers of millions of records.
 //! - [`mod@sniff`]: what a file or folder is, from its content.
 
 pub mod graph_file;
 pub mod histogram;
+pub mod npy;
 pub mod proto;
 mod sniff;
 pub mod tfrecord;
