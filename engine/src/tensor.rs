@@ -407,6 +407,22 @@ impl Tensor {
         }
     }
 
+    /// The same elements in memory of `allocator`. What lies in no buffer (strings, handles, scalars in the tensor itself) is
+    /// shared.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn copied_to(&self, allocator: &Allocator) -> Result<Tensor, TensorError> {
+        let Data::Heap(from) = &self.data else { return Ok(self.clone()) };
+        let n_bytes = self.n_bytes();
+        let mut buffer = allocator.alloc(n_bytes)?;
+        if let Some(to) = buffer.as_mut_ptr() {
+            // SAFETY: both are at least as long as the elements, initialised, and distinct: the one was just allocated.
+            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, n_bytes) };
+        }
+        Ok(Tensor { dtype: self.dtype, shape: self.shape.clone(), data: Data::Heap(buffer) })
+    }
+
     /// Whether both hold the same memory.
     pub fn shares_memory_with(&self, other: &Tensor) -> bool {
         match (&self.data, &other.data) {

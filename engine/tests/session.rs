@@ -211,7 +211,7 @@ fn variables_outlive_sessions_until_their_container_is_reset() {
     let first = session(&g, 1);
     let run = |s: &Session, name: &str| value(&s.run(&[], &[name], &[]).unwrap());
     assert_eq!((run(&first, "count"), run(&first, "count"), run(&first, "other")), (1.0, 2.0, 1.0));
-    let options = SessionOptions { device: Some(first.device().clone()), ..SessionOptions::default() };
+    let options = SessionOptions { devices: vec![first.device().clone()], ..SessionOptions::default() };
     let second = Session::new(&g, options).unwrap();
     assert_eq!((run(&second, "count"), run(&second, "other")), (3.0, 2.0));
     second.reset("mine");

@@ -25,8 +25,8 @@ pub struct Pass {
 
 /// What passes know besides the graph.
 pub struct PassContext<'a> {
-    /// The device that the session runs on.
-    pub device: &'a crate::device::Device,
+    /// The session's devices; a node's device is a position among them.
+    pub devices: &'a [std::sync::Arc<crate::device::Device>],
 }
 
 /// All passes, in the order in which they run.

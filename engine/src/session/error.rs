@@ -11,6 +11,12 @@ pub enum RunError {
     /// The session's threads could not be started.
     #[error("cannot start worker threads: {0}")]
     Threads(#[source] std::io::Error),
+    /// Two devices of the session have one name.
+    #[error("two devices are named {name}")]
+    SameDevice {
+        /// The name.
+        name: String,
+    },
     /// A feed, fetch or target does not exist.
     #[error(transparent)]
     Graph(#[from] GraphError),

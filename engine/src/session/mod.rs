@@ -34,7 +34,7 @@ use plans::{Kernels, Plans};
 /// Runs parts of a graph. It may be used from several threads at once.
 pub struct Session {
     graph: Graph,
-    device: Arc<Device>,
+    devices: Vec<Arc<Device>>,
     pool: Arc<Pool>,
     passes: Passes,
     kernels: Mutex<Kernels>,
@@ -49,15 +49,23 @@ impl Session {
     /// A session on `graph`. Nodes that are added to the graph later can be run too.
     ///
     /// # Errors
-    /// The system gives no threads.
+    /// The system gives no threads; two devices have one name.
     pub fn new(graph: &Graph, options: SessionOptions) -> Result<Session, RunError> {
         let pool = match options.threads {
             None => Pool::global(),
             Some(n) => Pool::new(n).map(Arc::new),
         };
+        let mut devices = options.devices;
+        if devices.is_empty() {
+            devices.push(Arc::new(Device::cpu(0, options.memory_limit)));
+        }
+        let is_second = |(i, device): &(usize, &Arc<Device>)| devices[..*i].iter().any(|d| d.name() == device.name());
+        if let Some((_, device)) = devices.iter().enumerate().find(is_second) {
+            return Err(RunError::SameDevice { name: device.name().to_owned() });
+        }
         Ok(Session {
             graph: graph.clone(),
-            device: options.device.unwrap_or_else(|| Arc::new(Device::cpu(0, options.memory_limit))),
+            devices,
             pool: pool.map_err(RunError::Threads)?,
             passes: options.passes,
             kernels: Mutex::default(),
@@ -71,9 +79,14 @@ impl Session {
         &self.graph
     }
 
-    /// The device, whose variables the session's steps use. Give it to other sessions to share them.
+    /// The first device. What is placed nowhere else runs there.
     pub fn device(&self) -> &Arc<Device> {
-        &self.device
+        &self.devices[0]
+    }
+
+    /// The devices, whose variables the session's steps use. Give them to other sessions to share these.
+    pub fn devices(&self) -> &[Arc<Device>] {
+        &self.devices
     }
 
     /// The threads that a step may use, its caller's included.
@@ -99,7 +112,7 @@ impl Session {
     /// Drops the variables and other objects of a container (of the default one: `localhost`). Steps that are
     /// running keep what they hold.
     pub fn reset(&self, container: &str) {
-        self.device.resources().clear(container);
+        self.devices.iter().for_each(|device| device.resources().clear(container));
         // Kernels may hold objects of it.
         self.plans.lock().clear();
         self.kernels.lock().clear();
@@ -167,7 +180,7 @@ impl Session {
         }
         let (graph, _) = self.rewritten(&signature)?;
         let mut kernels = self.kernels.lock();
-        let plan = crate::plan::compile::compile(&graph, &mut |node| kernels.get(node, &self.device))?;
+        let plan = crate::plan::compile::compile(&graph, &mut |node| kernels.get(node, &self.devices))?;
         let plan = Arc::new(plan);
         self.plans.lock().insert(signature, Arc::clone(&plan));
         Ok(plan)
@@ -176,7 +189,7 @@ impl Session {
     /// What a signature needs, after all passes, and what each did.
     fn rewritten(&self, signature: &Signature) -> Result<(WorkGraph, Vec<PassReport>), PlanError> {
         let mut graph = WorkGraph::pruned(&self.graph.nodes(), signature)?;
-        let reports = passes::run(&mut graph, &self.passes, &PassContext { device: &self.device })?;
+        let reports = passes::run(&mut graph, &self.passes, &PassContext { devices: &self.devices })?;
         Ok((graph, reports))
     }
 
@@ -203,8 +216,8 @@ impl Session {
         });
         let environment = Environment {
             pool: &self.pool,
-            resources: self.device.resources(),
-            allocator: self.device.allocator(),
+            resources: self.device().resources(),
+            allocator: self.device().allocator(),
             limits: Limits { cancel: options.cancel, deadline },
             step_id,
         };

@@ -14,15 +14,22 @@ pub struct SessionOptions {
     pub threads: Option<usize>,
     /// Bytes that the session's own device hands out at most.
     pub memory_limit: usize,
-    /// The device to run on, with its variables; `None`: an own one.
-    pub device: Option<Arc<Device>>,
+    /// The devices to run on, with their variables; none: one CPU device of its own.
+    pub devices: Vec<Arc<Device>>,
     /// The graph passes that its plans go through.
     pub passes: Passes,
 }
 
+impl SessionOptions {
+    /// With `n` CPU devices of its own, `/job:localhost/device:cpu:0` and on.
+    pub fn devices(n: usize) -> SessionOptions {
+        SessionOptions { devices: Device::cpus(n, usize::MAX), ..SessionOptions::default() }
+    }
+}
+
 impl Default for SessionOptions {
     fn default() -> SessionOptions {
-        SessionOptions { threads: None, memory_limit: usize::MAX, device: None, passes: Passes::all() }
+        SessionOptions { threads: None, memory_limit: usize::MAX, devices: Vec::new(), passes: Passes::all() }
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Kernels {
 type Made = (AnyKernel, NodeInfo);
 
 impl Kernels {
-    pub fn get(&mut self, node: &WorkNode, device: &Device) -> Result<Made, PlanError> {
+    pub fn get(&mut self, node: &WorkNode, devices: &[Arc<Device>]) -> Result<Made, PlanError> {
         let known = match node.origin {
             _ if node.is_stateful() => self.stateful.get(node.name()),
             Some(id) => self.stateless.get(&id),
@@ -32,6 +32,10 @@ impl Kernels {
         if let Some(made) = known {
             return Ok(made.clone());
         }
+        let Some(device) = devices.get(node.device as usize) else {
+            let problem = format!("node {} is on device number {} of {}", node.name(), node.device, devices.len());
+            return Err(PlanError::Pass { pass: "place", problem });
+        };
         let made = make(node, device)?;
         match node.origin {
             _ if node.is_stateful() => drop(self.stateful.insert(Arc::clone(node.name()), made.clone())),
