@@ -12,6 +12,7 @@ mod denormals;
 pub mod device;
 pub mod dtype;
 pub mod executor;
+pub mod functions;
 pub mod gradients;
 pub mod graph;
 pub mod kernels;

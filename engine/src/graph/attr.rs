@@ -1,6 +1,8 @@
 //! Attributes: what a node's kernel knows when it is made.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::shape::PartialShape;
@@ -33,6 +35,26 @@ pub enum Attr {
     ListType(Vec<DType>),
     /// List of shapes.
     ListShape(Vec<PartialShape>),
+    /// A function of the graph's library.
+    Func(FuncRef),
+    /// List of functions.
+    ListFunc(Vec<FuncRef>),
+}
+
+/// A function of the graph's library, by name, with the attributes that its body asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FuncRef {
+    /// The function's name.
+    pub name: Arc<str>,
+    /// Values of the attributes that the function declares.
+    pub attrs: BTreeMap<String, Attr>,
+}
+
+impl FuncRef {
+    /// The function `name`, which needs no attributes.
+    pub fn new(name: &str) -> FuncRef {
+        FuncRef { name: name.into(), attrs: BTreeMap::new() }
+    }
 }
 
 macro_rules! from {
@@ -45,7 +67,7 @@ macro_rules! from {
     )* };
 }
 from!(i64 => Int, f32 => Float, bool => Bool, Vec<u8> => Str, DType => Type, PartialShape => Shape, Tensor => Tensor,
-    Vec<i64> => ListInt, Vec<f32> => ListFloat, Vec<DType> => ListType);
+    Vec<i64> => ListInt, Vec<f32> => ListFloat, Vec<DType> => ListType, FuncRef => Func, Vec<FuncRef> => ListFunc);
 
 impl From<&str> for Attr {
     fn from(value: &str) -> Attr {
@@ -68,6 +90,8 @@ impl fmt::Display for Attr {
             Attr::ListStr(v) => write!(f, "{:?}", v.iter().map(|s| String::from_utf8_lossy(s)).collect::<Vec<_>>()),
             Attr::ListType(v) => write!(f, "{v:?}"),
             Attr::ListShape(v) => write!(f, "{v:?}"),
+            Attr::Func(v) => write!(f, "{}", v.name),
+            Attr::ListFunc(v) => write!(f, "{:?}", v.iter().map(|f| &*f.name).collect::<Vec<_>>()),
         }
     }
 }

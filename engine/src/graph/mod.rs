@@ -18,8 +18,9 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
 
 use crate::dtype::DType;
+use crate::functions::Library;
 use crate::shape::PartialShape;
-pub use attr::Attr;
+pub use attr::{Attr, FuncRef};
 pub use def::ImportError;
 pub use error::{GraphError, ShapeError};
 pub use infer::InferContext;
@@ -64,13 +65,14 @@ pub struct Graph {
     control: Arc<[NodeId]>,
 }
 
-/// The nodes of a graph, by id and by name.
-#[derive(Default)]
+/// The nodes of a graph, by id and by name, and the functions that they may call.
+#[derive(Default, Clone)]
 pub struct Nodes {
     nodes: Vec<Arc<Node>>,
     by_name: FxHashMap<Arc<str>, NodeId>,
     /// How often a name (in lower case, scopes included) was asked for.
     names: FxHashMap<String, usize>,
+    functions: Library,
 }
 
 impl Nodes {
@@ -97,6 +99,15 @@ impl Nodes {
     /// All nodes; each comes after its inputs.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Node>> {
         self.nodes.iter()
+    }
+
+    /// The functions that nodes may call.
+    pub fn functions(&self) -> &Library {
+        &self.functions
+    }
+
+    pub(crate) fn functions_mut(&mut self) -> &mut Library {
+        &mut self.functions
     }
 
     /// Counts a node's name as asked for; whether it was not before.
@@ -141,6 +152,21 @@ impl Graph {
     /// The nodes, for reading. Holding it keeps others from adding nodes.
     pub fn nodes(&self) -> RwLockReadGuard<'_, Nodes> {
         self.nodes.read()
+    }
+
+    /// A graph of its own with the same nodes under the same ids, and the same functions.
+    pub(crate) fn fork(&self) -> Graph {
+        Graph { nodes: Arc::new(RwLock::new(self.nodes().clone())), ..Graph::new() }
+    }
+
+    /// Takes over the nodes of a fork, where this graph did not change meanwhile; whether it did so.
+    pub(crate) fn join(&self, fork: &Graph, n_before: usize) -> bool {
+        let mut nodes = self.nodes.write();
+        let unchanged = nodes.len() == n_before;
+        if unchanged {
+            *nodes = fork.nodes().clone();
+        }
+        unchanged
     }
 
     /// The number of nodes; it grows with every change.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Attr, Graph, GraphError, InferContext, NodeId, Nodes, Output};
+use super::{Attr, FuncRef, Graph, GraphError, InferContext, NodeId, Nodes, Output};
 use crate::dtype::DType;
 use crate::ops::{self, ArgDef, ArgType, AttrError, AttrKind, OpDef};
 use crate::shape::PartialShape;
@@ -63,6 +63,10 @@ impl Node {
     getter!(/** The tensor attribute `name`. */ tensor, Tensor, Tensor, crate::tensor::Tensor);
     getter!(/** The attribute `name`, a list of integers. */ ints, ListInt, ListInt, Vec<i64>);
 
+    getter!(/** The function attribute `name`. */ func, Func, Func, FuncRef);
+    getter!(/** The attribute `name`, a list of functions. */ funcs, ListFunc, ListFunc, Vec<FuncRef>);
+    getter!(/** The attribute `name`, a list of element types. */ dtypes, ListType, ListType, Vec<DType>);
+
     /// The string attribute `name`, as text.
     ///
     /// # Errors
@@ -100,6 +104,8 @@ impl Attr {
             Attr::ListStr(_) => AttrKind::ListStr,
             Attr::ListType(_) => AttrKind::ListType,
             Attr::ListShape(_) => AttrKind::ListShape,
+            Attr::Func(_) => AttrKind::Func,
+            Attr::ListFunc(_) => AttrKind::ListFunc,
         }
     }
 }
@@ -403,6 +409,7 @@ fn empty_list(kind: AttrKind) -> Option<Attr> {
         AttrKind::ListStr => Some(Attr::ListStr(Vec::new())),
         AttrKind::ListType => Some(Attr::ListType(Vec::new())),
         AttrKind::ListShape => Some(Attr::ListShape(Vec::new())),
+        AttrKind::ListFunc => Some(Attr::ListFunc(Vec::new())),
         _ => None,
     }
 }

@@ -5,6 +5,7 @@
 //! Tables register in the link-time slice [`OP_TABLES`], which other crates may extend, or at run time with [`register`].
 
 mod array;
+mod functional;
 mod math;
 mod nn;
 mod random;
@@ -139,6 +140,10 @@ pub enum AttrKind {
     ListType,
     /// List of shapes.
     ListShape,
+    /// Function of the graph's library.
+    Func,
+    /// List of functions.
+    ListFunc,
 }
 
 /// An attribute of a node is not what the op wants.

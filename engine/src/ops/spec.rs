@@ -103,6 +103,8 @@ impl OpSpec {
             "list(string)" => AttrKind::ListStr,
             "list(type)" => AttrKind::ListType,
             "list(shape)" => AttrKind::ListShape,
+            "func" => AttrKind::Func,
+            "list(func)" => AttrKind::ListFunc,
             _ => {
                 let names = kind.strip_prefix('{').and_then(|k| k.strip_suffix('}'));
                 let names = names.ok_or_else(|| self.error(text, "a kind or {types}"))?;

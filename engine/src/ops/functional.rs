@@ -1,0 +1,45 @@
+//! Ops that call functions of the graph's library. They have no kernels: a pass replaces them by what they call
+//! (see [`crate::functions`]).
+
+use super::shapes::{Inferred, none};
+use super::{OP_TABLES, OpSpec, op, stateful};
+use crate::graph::{Attr, InferContext};
+
+const CALL: &str = "Tin: list(type); Tout: list(type); f: func; config: string = ''; config_proto: string = ''; \
+                    executor_type: string = ''";
+const IF: &str = "Tcond: type; Tin: list(type); Tout: list(type); then_branch: func; else_branch: func; \
+                  output_shapes: list(shape) = []";
+const CASE: &str = "Tin: list(type); Tout: list(type); branches: list(func); output_shapes: list(shape) = []";
+const WHILE: &str = "T: list(type); cond: func; body: func; output_shapes: list(shape) = []; \
+                     parallel_iterations: int = 10";
+const SYMBOLIC_GRADIENT: &str = "Tin: list(type); Tout: list(type); f: func";
+
+#[linkme::distributed_slice(OP_TABLES)]
+static FUNCTIONAL: &[OpSpec] = &[
+    op("PartitionedCall", "args: Tin -> output: Tout", CALL, none),
+    stateful("StatefulPartitionedCall", "args: Tin -> output: Tout", CALL, none),
+    stateful("If", "cond: Tcond, input: Tin -> output: Tout", IF, declared),
+    op("StatelessIf", "cond: Tcond, input: Tin -> output: Tout", IF, declared),
+    stateful("Case", "branch_index: int32, input: Tin -> output: Tout", CASE, declared),
+    op("StatelessCase", "branch_index: int32, input: Tin -> output: Tout", CASE, declared),
+    stateful("While", "input: T -> output: T", WHILE, declared),
+    op("StatelessWhile", "input: T -> output: T", WHILE, declared),
+    op("SymbolicGradient", "input: Tin -> output: Tout", SYMBOLIC_GRADIENT, gradients),
+];
+
+/// The shapes that the node declares.
+fn declared(c: &mut InferContext<'_>) -> Inferred {
+    if let Some(Attr::ListShape(shapes)) = c.attr("output_shapes").cloned() {
+        let n_outputs = c.n_outputs();
+        shapes.into_iter().take(n_outputs).enumerate().for_each(|(i, shape)| c.set(i, shape));
+    }
+    Ok(())
+}
+
+/// The gradient of an input has the input's shape.
+fn gradients(c: &mut InferContext<'_>) -> Inferred {
+    for i in 0..c.n_outputs() {
+        c.set(i, c.input(i));
+    }
+    Ok(())
+}
