@@ -10,6 +10,7 @@ use formats::proto::{AttrValue, FunctionDef, NameAttrList, NodeDef, OpDef, attr_
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{FunctionError, Library};
+use crate::dtype::DType;
 use crate::ops::{self, ArgType};
 
 type Attrs = BTreeMap<String, AttrValue>;
@@ -24,6 +25,8 @@ pub(super) struct Call<'a> {
     pub attrs: &'a Attrs,
     /// The arguments, as a graph's node writes its inputs.
     pub args: &'a [String],
+    /// Their element types, by number.
+    pub types: &'a [i32],
     /// The node that what waits for no other node of the body waits for.
     pub after: Option<&'a str>,
     /// The device of nodes that ask for none.
@@ -163,10 +166,16 @@ impl<'a> Names<'a> {
         let (mut rest, n_given) = (self.call.args, self.call.args.len());
         let mut n_taken = 0;
         for arg in &signature.input_arg {
-            let n = self.open.types(arg)?.len();
+            let types = self.open.types(arg)?;
+            let (n, begin) = (types.len(), n_taken);
             n_taken += n;
             if n > rest.len() {
                 return Err(self.signature(format!("takes {n_taken} arguments or more, got {n_given}")));
+            }
+            for (got, expected) in self.call.types[begin..n_taken].iter().zip(&types).filter(|(a, b)| a != b) {
+                let name = |n: i32| DType::from_number(n).map_or_else(|| format!("type number {n}"), |d| d.to_string());
+                let (got, expected) = (name(*got), name(*expected));
+                return Err(self.signature(format!("takes {expected} for {}, got {got}", arg.name)));
             }
             let (own, others) = rest.split_at(n);
             self.args.insert(&arg.name, own);
@@ -389,4 +398,13 @@ fn guarded(function: &FunctionDef) -> FxHashSet<&str> {
         }
     }
     reached
+}
+
+/// Whether output `i` of a loop's body is its argument `i`, untouched.
+pub(super) fn passes_through(body: &FunctionDef, i: usize) -> bool {
+    let Some(signature) = &body.signature else { return false };
+    let is_single = |arg: &op_def::ArgDef| arg.number_attr.is_empty() && arg.type_list_attr.is_empty();
+    let all_single = signature.input_arg.iter().chain(&signature.output_arg).all(is_single);
+    let pair = signature.input_arg.get(i).zip(signature.output_arg.get(i));
+    all_single && pair.is_some_and(|(arg, output)| body.ret.get(&output.name) == Some(&arg.name))
 }

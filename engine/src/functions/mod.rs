@@ -8,7 +8,10 @@
 mod body;
 mod library;
 mod lower;
+mod lower_while;
+mod lowered;
 
 pub use library::{FunctionError, Library};
 pub(crate) use body::as_call;
 pub(crate) use lower::{is_functional, lower};
+pub(crate) use lowered::Lowered;

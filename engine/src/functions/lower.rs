@@ -1,0 +1,343 @@
+//! Function nodes become primitive ops: the body of what a node calls takes the node's place, in the node's scope.
+//!
+//! ```text
+//! PartitionedCall   body                                                              -> IdentityN
+//! If, Case          Switch of each input -> bodies -> Merge of each output            -> IdentityN
+//! While             Enter -> Merge -> Switch -> body -> NextIteration -> Merge; Exit  -> IdentityN
+//!                            Merge -> condition -> LoopCond
+//! ```
+//!
+//! The node itself stays, as an `IdentityN` (or `NoOp`) of the results, so that its name can be fetched and its
+//! consumers need not change. It runs after all nodes of the body that have effects and after those that the function
+//! names as its control outputs; what waits for no other node of a body waits for the node's control inputs, in a branch
+//! for the branch to be taken, and in a loop for the iteration.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use formats::proto::{FunctionDef, GraphDef};
+
+use super::FunctionError;
+use super::body::{self, Body, Call};
+use crate::dtype::DType;
+use crate::graph::{FuncRef, Graph, GraphError, Node, NodeId, Output, attr_to_proto};
+use crate::tensor::Tensor;
+
+/// Nodes that a graph may have when bodies are in their callers' places. Calls of calls multiply.
+const MAX_NODES: usize = 2_000_000;
+
+/// Whether nodes of this op call functions.
+pub(crate) fn is_functional(op: &str) -> bool {
+    matches!(
+        op,
+        "PartitionedCall"
+            | "StatefulPartitionedCall"
+            | "If"
+            | "StatelessIf"
+            | "Case"
+            | "StatelessCase"
+            | "While"
+            | "StatelessWhile"
+            | "SymbolicGradient"
+    )
+}
+
+/// Puts what they call in the place of those of the nodes that call functions. `graph` is nobody else's.
+///
+/// # Errors
+/// A function that is missing, recursive, or does not fit; `graph` is then left in between.
+pub(crate) fn lower(graph: &Graph, ids: &[NodeId]) -> Result<(), FunctionError> {
+    let mut lowering = Lowering { graph, chain: Vec::new() };
+    ids.iter().try_for_each(|id| lowering.node(*id))
+}
+
+pub(super) struct Lowering<'g> {
+    graph: &'g Graph,
+    /// The functions in whose bodies we are.
+    chain: Vec<Arc<str>>,
+}
+
+pub(super) type Done<T = ()> = Result<T, FunctionError>;
+
+/// A body in the graph.
+pub(super) struct Inlined {
+    pub outputs: Vec<Output>,
+    /// What must have run before the call has.
+    pub control: Vec<NodeId>,
+}
+
+/// A branch of a conditional.
+struct Branch<'a> {
+    name: String,
+    function: &'a FuncRef,
+    inputs: Vec<Output>,
+    /// Alive where the branch is taken.
+    pivot: NodeId,
+}
+
+impl Lowering<'_> {
+    fn node(&mut self, id: NodeId) -> Done {
+        let node = self.graph.node(id)?;
+        match node.op.name {
+            "PartitionedCall" | "StatefulPartitionedCall" => self.call(&node),
+            "If" | "StatelessIf" => self.conditional(&node),
+            "Case" | "StatelessCase" => self.case(&node),
+            "While" | "StatelessWhile" => super::lower_while::lower_while(self, &node),
+            "SymbolicGradient" => self.gradient(&node),
+            _ => Ok(()),
+        }
+    }
+
+    fn call(&mut self, node: &Node) -> Done {
+        let f = func(node, "f")?;
+        let types = node.dtypes("Tout").cloned().unwrap_or_default();
+        let body = self.inline(node, f, &node.name, &node.inputs, &node.control_inputs, &types)?;
+        self.finish(node, &body.outputs, &body.control)
+    }
+
+    /// A handle that adds to the node's scope, on its device.
+    pub(super) fn within(&self, node: &Node) -> Graph {
+        self.graph.at_scope(&node.name).with_device(&node.device)
+    }
+
+    /// Adds the body of `f`, in `scope`, with these inputs, after these nodes, giving values of these types.
+    pub(super) fn inline(
+        &mut self,
+        node: &Node,
+        f: &FuncRef,
+        scope: &str,
+        inputs: &[Output],
+        after: &[NodeId],
+        types: &[DType],
+    ) -> Done<Inlined> {
+        let body = self.inline_any(node, f, scope, inputs, after)?;
+        let got = body.outputs.iter().map(|o| self.graph.dtype(*o)).collect::<Result<Vec<_>, _>>()?;
+        if got != types {
+            return Err(self.misfit(node, &f.name, format!("gives {got:?}, the node expects {types:?}")));
+        }
+        Ok(body)
+    }
+
+    /// The same whatever the types of the values are.
+    pub(super) fn inline_any(
+        &mut self,
+        node: &Node,
+        f: &FuncRef,
+        scope: &str,
+        inputs: &[Output],
+        after: &[NodeId],
+    ) -> Done<Inlined> {
+        let function = self.function(node, &f.name)?;
+        if self.chain.contains(&f.name) {
+            return Err(FunctionError::Recursive { node: node.name.to_string(), function: f.name.to_string() });
+        }
+        if self.graph.n_nodes() + function.node_def.len() > MAX_NODES {
+            return Err(FunctionError::TooLarge { node: node.name.to_string(), limit: MAX_NODES });
+        }
+        let scope = self.free_scope(scope, &function);
+        let after = self.single(node, &scope, after)?;
+        let body = self.body(node, f, &function, &scope, inputs, after)?;
+        let names: Vec<String> = body.nodes.iter().map(|n| n.name.clone()).collect();
+        let def = GraphDef { node: body.nodes, ..Default::default() };
+        self.graph.import(&def, "").map_err(|source| FunctionError::Import {
+            node: node.name.to_string(),
+            function: f.name.to_string(),
+            source: Box::new(source),
+        })?;
+        let ids = names.iter().map(|name| self.id(name)).collect::<Done<Vec<NodeId>>>()?;
+        self.chain.push(f.name.clone());
+        ids.into_iter().try_for_each(|id| self.node(id))?;
+        self.chain.pop();
+        let outputs = body.outputs.iter().map(|o| self.graph.output(o)).collect::<Result<Vec<_>, _>>()?;
+        let control = body.control.iter().map(|name| self.id(name)).collect::<Done<_>>()?;
+        Ok(Inlined { outputs, control })
+    }
+
+    fn id(&self, name: &str) -> Done<NodeId> {
+        let missing = || GraphError::NoSuchNode { name: name.to_owned() };
+        Ok(self.graph.nodes().find(name).map(|n| n.id).ok_or_else(missing)?)
+    }
+
+    pub(super) fn function(&self, node: &Node, name: &str) -> Done<Arc<FunctionDef>> {
+        let missing = || FunctionError::Missing { node: node.name.to_string(), function: name.to_owned() };
+        self.graph.nodes().functions().get(name).cloned().ok_or_else(missing)
+    }
+
+    fn body(
+        &self,
+        node: &Node,
+        f: &FuncRef,
+        function: &FunctionDef,
+        scope: &str,
+        inputs: &[Output],
+        after: Option<NodeId>,
+    ) -> Done<Body> {
+        let attrs: BTreeMap<_, _> = f.attrs.iter().map(|(name, value)| (name.clone(), attr_to_proto(value))).collect();
+        let nodes = self.graph.nodes();
+        let name_of = |id: NodeId| nodes.get(id).map(|n| n.name.to_string()).unwrap_or_default();
+        let args: Vec<String> = inputs.iter().map(|o| format!("{}:{}", name_of(o.node), o.port)).collect();
+        let types = inputs.iter().map(|o| nodes.get(o.node).and_then(|n| n.outputs.get(o.port as usize)));
+        let types: Vec<i32> = types.map(|port| port.map_or(0, |port| port.dtype as i32)).collect();
+        let after = after.map(name_of);
+        let after = after.as_deref();
+        let call = Call { node: &node.name, scope, attrs: &attrs, args: &args, types: &types, after, device: &node.device };
+        body::instantiate(nodes.functions(), function, &call)
+    }
+
+    pub(super) fn misfit(&self, node: &Node, function: &str, problem: String) -> FunctionError {
+        FunctionError::Signature { node: node.name.to_string(), function: function.to_owned(), problem }
+    }
+
+    /// `scope`, or with a number where some node of the body would have a name that is taken.
+    fn free_scope(&self, scope: &str, function: &FunctionDef) -> String {
+        let nodes = self.graph.nodes();
+        let is_free = |s: &str| function.node_def.iter().all(|n| nodes.find(&format!("{s}/{}", n.name)).is_none());
+        let numbered = (1u32..).map(|n| format!("{scope}_{n}"));
+        std::iter::once(scope.to_owned()).chain(numbered).find(|s| is_free(s)).unwrap_or_default()
+    }
+
+    /// One node that has run when all of these have.
+    fn single(&self, node: &Node, scope: &str, after: &[NodeId]) -> Done<Option<NodeId>> {
+        Ok(match after {
+            [] => None,
+            [one] => Some(*one),
+            many => {
+                let graph = self.graph.at_scope(scope).with_device(&node.device);
+                Some(graph.add_node("NoOp").name("input_control_node").after(many).build()?)
+            }
+        })
+    }
+
+    /// Makes the node itself give the results.
+    pub(super) fn finish(&self, node: &Node, outputs: &[Output], control: &[NodeId]) -> Done {
+        let op = if outputs.is_empty() { "NoOp" } else { "IdentityN" };
+        let mut builder = self.graph.add_node(op).device(&node.device).after(control).after(&node.control_inputs);
+        if !outputs.is_empty() {
+            builder = builder.inputs(outputs);
+        }
+        Ok(builder.build_in_place_of(node.id)?)
+    }
+
+    /// The condition as a bool.
+    pub(super) fn to_bool(&self, graph: &Graph, condition: Output) -> Done<Output> {
+        match self.graph.dtype(condition)? {
+            DType::Bool => Ok(condition),
+            _ => Ok(graph.add_node("ToBool").input(condition).output()?),
+        }
+    }
+
+    fn conditional(&mut self, node: &Node) -> Done {
+        let graph = self.within(node);
+        let condition = self.to_bool(&graph, node.inputs[0])?;
+        let pred = graph.add_node("Switch").name("switch_pred").input(condition).input(condition);
+        let pred = pred.after(&node.control_inputs).build()?;
+        let pivot = |name: &str, port| graph.add_node("Identity").name(name).input(Output { node: pred, port }).build();
+        let pivots = [pivot("pivot_f", 0)?, pivot("pivot_t", 1)?];
+        let switch = |input: &Output| graph.add_node("Switch").input(*input).input(condition).build();
+        let switches = node.inputs[1..].iter().map(switch).collect::<Result<Vec<_>, _>>()?;
+        let branch = |i: usize, name: &str, attr: &str| -> Done<Branch<'_>> {
+            let inputs = switches.iter().map(|s| Output { node: *s, port: i as u32 }).collect();
+            let name = format!("{}/{name}", node.name);
+            Ok(Branch { name, function: func(node, attr)?, inputs, pivot: pivots[i] })
+        };
+        let branches = [branch(0, "else", "else_branch")?, branch(1, "then", "then_branch")?];
+        self.join(node, &graph, &branches)
+    }
+
+    fn case(&mut self, node: &Node) -> Done {
+        let graph = self.within(node);
+        let functions = node.funcs("branches").cloned().unwrap_or_default();
+        let Some(n) = functions.len().checked_sub(1) else {
+            return Err(self.misfit(node, "(none)", "is missing: there must be a branch".to_owned()));
+        };
+        let index = node.inputs[0];
+        let is = |op: &str, i: usize| -> Done<Output> {
+            let i = graph.constant(Tensor::scalar(i as i32))?;
+            Ok(graph.add_node(op).input(index).input(i).output()?)
+        };
+        let mut branches = Vec::new();
+        for (i, function) in functions.iter().enumerate() {
+            // An index that is none means the last branch.
+            let taken = if i < n {
+                is("Equal", i)?
+            } else {
+                graph.add_node("LogicalOr").input(is("Less", 0)?).input(is("GreaterEqual", n)?).output()?
+            };
+            let pred = graph.add_node("Switch").name("switch_pred").input(taken).input(taken);
+            let pred = pred.after(&node.control_inputs).build()?;
+            let pivot = graph.add_node("Identity").name("pivot").input(Output { node: pred, port: 1 }).build()?;
+            let switch = |input: &Output| graph.add_node("Switch").input(*input).input(taken).build();
+            let switches = node.inputs[1..].iter().map(switch).collect::<Result<Vec<_>, _>>()?;
+            let inputs = switches.into_iter().map(|node| Output { node, port: 1 }).collect();
+            branches.push(Branch { name: format!("{}/branch{i}", node.name), function, inputs, pivot });
+        }
+        self.join(node, &graph, &branches)
+    }
+
+    /// The bodies of the branches, and what comes of the one that is taken.
+    fn join(&mut self, node: &Node, graph: &Graph, branches: &[Branch<'_>]) -> Done {
+        let types = node.dtypes("Tout").cloned().unwrap_or_default();
+        let (mut results, mut executed) = (Vec::new(), Vec::new());
+        for branch in branches {
+            let pivot = [branch.pivot];
+            let body = self.inline(node, branch.function, &branch.name, &branch.inputs, &pivot, &types)?;
+            let outputs = self.after(graph, body.outputs, &body.control)?;
+            let done = graph.add_node("Identity").name("executed").input(branch.pivot).after(&body.control);
+            if outputs.is_empty() {
+                executed.push(done.output()?);
+            }
+            results.push(outputs);
+        }
+        if types.is_empty() {
+            let executed = graph.add_node("Merge").name("branch_executed").inputs(&executed).build()?;
+            return self.finish(node, &[], &[executed]);
+        }
+        let merge = |i: usize| {
+            let values: Vec<Output> = results.iter().map(|outputs| outputs[i]).collect();
+            graph.add_node("Merge").name("merge").inputs(&values).output()
+        };
+        let merged = (0..types.len()).map(merge).collect::<Result<Vec<_>, _>>()?;
+        self.finish(node, &merged, &[])
+    }
+
+    /// The values, there once `control` has run too.
+    pub(super) fn after(&self, graph: &Graph, values: Vec<Output>, control: &[NodeId]) -> Done<Vec<Output>> {
+        if control.is_empty() || values.is_empty() {
+            return Ok(values);
+        }
+        let all = graph.add_node("IdentityN").inputs(&values).after(control).build()?;
+        Ok((0..values.len() as u32).map(|port| Output { node: all, port }).collect())
+    }
+
+    /// The gradients of a function's inputs from its inputs and the gradients of its outputs: the library's function for
+    /// it, or the function's body, differentiated.
+    fn gradient(&mut self, node: &Node) -> Done {
+        let f = func(node, "f")?;
+        let types = node.dtypes("Tout").cloned().unwrap_or_default();
+        let registered = self.graph.nodes().functions().gradient_of(&f.name).map(FuncRef::new);
+        if let Some(gradient) = registered {
+            let gradient = FuncRef { attrs: f.attrs.clone(), ..gradient };
+            let body = self.inline(node, &gradient, &node.name, &node.inputs, &node.control_inputs, &types)?;
+            return self.finish(node, &body.outputs, &body.control);
+        }
+        let graph = self.within(node);
+        let (inputs, grads) = node.inputs.split_at(types.len().min(node.inputs.len()));
+        let own = |x: &Output| graph.add_node("Identity").name("x").input(*x).after(&node.control_inputs).output();
+        let xs = inputs.iter().map(own).collect::<Result<Vec<_>, _>>()?;
+        let of_outputs = grads.iter().map(|g| self.graph.dtype(*g)).collect::<Result<Vec<_>, _>>()?;
+        let scope = format!("{}/forward", node.name);
+        let body = self.inline(node, f, &scope, &xs, &node.control_inputs, &of_outputs)?;
+        let gradients = crate::gradients::gradients(&graph, &body.outputs, &xs, grads);
+        let gradients = gradients
+            .map_err(|e| FunctionError::Gradient { node: node.name.to_string(), problem: e.to_string() })?;
+        self.finish(node, &gradients, &body.control)
+    }
+}
+
+/// The function in an attribute, which the op's checks say is there.
+pub(super) fn func<'n>(node: &'n Node, attr: &str) -> Done<&'n FuncRef> {
+    node.func(attr).map_err(|source| {
+        let (node, op) = (node.name.to_string(), node.op.name);
+        FunctionError::Graph(GraphError::Attr { node, op, source })
+    })
+}
