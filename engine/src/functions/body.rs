@@ -299,7 +299,9 @@ fn outputs_of(
             let n = match &arg.ty {
                 ArgType::Fixed(_) | ArgType::Attr(_) => 1,
                 ArgType::Repeat(n, _) | ArgType::RepeatFixed(n, _) => match (value(n), default(n)) {
-                    (Some(Value::I(n)), _) | (None, Some(crate::graph::Attr::Int(n))) => usize::try_from(*n).unwrap_or(0),
+                    (Some(Value::I(n)), _) | (None, Some(crate::graph::Attr::Int(n))) => {
+                        usize::try_from(*n).unwrap_or(0)
+                    }
                     _ => return Err(body(format!("node {}: attribute {n} is missing", node.name))),
                 },
                 ArgType::List(types) => match value(types) {

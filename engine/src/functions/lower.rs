@@ -180,7 +180,8 @@ impl Lowering<'_> {
         let types: Vec<i32> = types.map(|port| port.map_or(0, |port| port.dtype as i32)).collect();
         let after = after.map(name_of);
         let after = after.as_deref();
-        let call = Call { node: &node.name, scope, attrs: &attrs, args: &args, types: &types, after, device: &node.device };
+        let call =
+            Call { node: &node.name, scope, attrs: &attrs, args: &args, types: &types, after, device: &node.device };
         body::instantiate(nodes.functions(), function, &call)
     }
 
@@ -328,8 +329,8 @@ impl Lowering<'_> {
         let scope = format!("{}/forward", node.name);
         let body = self.inline(node, f, &scope, &xs, &node.control_inputs, &of_outputs)?;
         let gradients = crate::gradients::gradients(&graph, &body.outputs, &xs, grads);
-        let gradients = gradients
-            .map_err(|e| FunctionError::Gradient { node: node.name.to_string(), problem: e.to_string() })?;
+        let gradients =
+            gradients.map_err(|e| FunctionError::Gradient { node: node.name.to_string(), problem: e.to_string() })?;
         self.finish(node, &gradients, &body.control)
     }
 }

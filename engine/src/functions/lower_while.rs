@@ -15,8 +15,7 @@ enum Variable {
 }
 
 /// A loop while it is built: the node's variables, and one that keeps the loop going where none of them changes.
-struct Loop<'a> {
-    node: &'a Node,
+struct Loop {
     /// Adds to the node's scope.
     graph: Graph,
     variables: Vec<Variable>,
@@ -24,7 +23,7 @@ struct Loop<'a> {
 
 pub(super) fn lower_while(lowering: &mut Lowering<'_>, node: &Node) -> Done {
     let graph = lowering.within(node);
-    let a_loop = Loop { node, variables: enter(lowering, node, &graph)?, graph };
+    let a_loop = Loop { variables: enter(lowering, node, &graph)?, graph };
     let (cond, body) = (func(node, "cond")?, func(node, "body")?);
     let n = node.inputs.len();
     let args = a_loop.values(|merge| Ok(merge.into()))?;
@@ -91,7 +90,7 @@ fn enter(lowering: &Lowering<'_>, node: &Node, graph: &Graph) -> Done<Vec<Variab
     Ok(variables)
 }
 
-impl Loop<'_> {
+impl Loop {
     fn changing(&self) -> Vec<NodeId> {
         let merge = |v: &Variable| if let Variable::Changing { merge } = v { Some(*merge) } else { None };
         self.variables.iter().filter_map(merge).collect()

@@ -20,13 +20,18 @@ impl Lowered {
     /// # Errors
     /// A function that is missing, recursive, or does not fit.
     pub fn with(&mut self, graph: &Graph, ids: &[NodeId]) -> Result<(Graph, bool), FunctionError> {
-        let n_nodes = graph.n_nodes();
-        let known = self.copy.take().filter(|(_, n)| *n == n_nodes);
+        let n_now = graph.n_nodes();
+        let known = self.copy.take().filter(|(_, n)| *n == n_now);
         let is_new = known.is_none();
         if is_new {
             self.done.clear();
         }
-        let copy = known.map_or_else(|| graph.fork(), |(copy, _)| copy);
+        let fork = || {
+            let copy = graph.fork();
+            let n_nodes = copy.n_nodes();
+            (copy, n_nodes)
+        };
+        let (copy, n_nodes) = known.unwrap_or_else(fork);
         let new: Vec<NodeId> = ids.iter().copied().filter(|id| !self.done.contains(id)).collect();
         // Where this fails the half-lowered copy is dropped.
         lower(&copy, &new)?;

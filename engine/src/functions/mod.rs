@@ -11,7 +11,7 @@ mod lower;
 mod lower_while;
 mod lowered;
 
-pub use library::{FunctionError, Library};
 pub(crate) use body::as_call;
+pub use library::{FunctionError, Library};
 pub(crate) use lower::{is_functional, lower};
 pub(crate) use lowered::Lowered;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use formats::proto::{AttrValue, GraphDef, NodeDef, VersionDef, attr_value};
+use formats::proto::{AttrValue, GraphDef, NameAttrList, NodeDef, VersionDef, attr_value};
 use rustc_hash::FxHashMap;
 
 use super::staged::Staged;
-use super::{Attr, Graph, GraphError, Node, NodeId, Output};
+use super::{Attr, FuncRef, Graph, GraphError, Node, NodeId, Nodes, Output};
 use crate::dtype::DType;
+use crate::functions::{self, FunctionError};
 use crate::ops;
 use crate::tensor_proto::{self, TensorProtoError};
 
@@ -52,6 +53,9 @@ pub enum ImportError {
         /// What is wrong.
         reason: String,
     },
+    /// A function of the library does not fit, or is missing.
+    #[error(transparent)]
+    Function(#[from] FunctionError),
     /// The node does not fit its op.
     #[error(transparent)]
     Graph(#[from] GraphError),
@@ -65,6 +69,9 @@ impl Graph {
     pub fn import(&self, def: &GraphDef, prefix: &str) -> Result<(), ImportError> {
         let scoped = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
         let mut staged = Staged::begin(self);
+        if let Some(library) = &def.library {
+            staged.functions_mut().import(library)?;
+        }
         for i in order(def, |name| staged.nodes().find(&scoped(name)).is_some())? {
             self.import_node(&mut staged, &def.node[i], &scoped)?;
         }
@@ -78,6 +85,9 @@ impl Graph {
         def: &NodeDef,
         scoped: &impl Fn(&str) -> String,
     ) -> Result<(), ImportError> {
+        let function = staged.nodes().functions().get(&def.op).filter(|_| ops::lookup(&def.op).is_none());
+        let call = function.map(|function| functions::as_call(function, def)).transpose()?;
+        let def = call.as_ref().unwrap_or(def);
         let root = self.at_scope("");
         let mut node = root.add_node(&def.op).full_name(&scoped(&def.name)).device(&def.device);
         let op =
@@ -93,6 +103,7 @@ impl Graph {
             };
         }
         for (name, value) in &def.attr {
+            check_functions(staged.nodes(), &def.name, value)?;
             // What newer or other programs wrote beside the op's own attributes has no meaning here.
             let known = op.attrs.iter().any(|a| a.name == name);
             match from_proto(value) {
@@ -129,6 +140,7 @@ impl Graph {
         };
         GraphDef {
             node: nodes.iter().map(node).collect(),
+            library: nodes.functions().to_def(),
             versions: Some(VersionDef { producer: 1882, min_consumer: 0, bad_consumers: Vec::new() }),
             ..Default::default()
         }
@@ -214,7 +226,7 @@ fn from_proto(value: &AttrValue) -> Result<Attr, String> {
         Value::Tensor(t) => Attr::Tensor(tensor_proto::from_proto(t).map_err(text)?),
         Value::List(l) => list_from_proto(l)?,
         Value::Placeholder(p) => return Err(format!("it is a placeholder ({p}) of a function body")),
-        Value::Func(f) => return Err(format!("it is a function ({})", f.name)),
+        Value::Func(f) => Attr::Func(func_from_proto(f)?),
     })
 }
 
@@ -229,14 +241,42 @@ fn list_from_proto(l: &attr_value::ListValue) -> Result<Attr, String> {
         Attr::ListType(l.r#type.iter().map(|t| dtype(*t)).collect::<Result<_, _>>()?)
     } else if !l.shape.is_empty() {
         Attr::ListShape(shapes().collect::<Result<_, _>>()?)
-    } else if l.b.is_empty() && l.tensor.is_empty() && l.func.is_empty() {
+    } else if !l.func.is_empty() {
+        Attr::ListFunc(l.func.iter().map(func_from_proto).collect::<Result<_, _>>()?)
+    } else if l.b.is_empty() && l.tensor.is_empty() {
         Attr::ListInt(l.i.clone())
     } else {
         return Err("lists of such values are not supported".into());
     })
 }
 
-fn to_proto(attr: &Attr) -> AttrValue {
+fn func_from_proto(f: &NameAttrList) -> Result<FuncRef, String> {
+    let attr = |(name, value): (&String, &AttrValue)| Some((name.clone(), from_proto(value).ok()?));
+    // What has no meaning here is no attribute that a body of known ops asks for.
+    Ok(FuncRef { name: f.name.as_str().into(), attrs: f.attr.iter().filter_map(attr).collect() })
+}
+
+fn func_to_proto(f: &FuncRef) -> NameAttrList {
+    let attr = f.attrs.iter().map(|(name, value)| (name.clone(), to_proto(value))).collect();
+    NameAttrList { name: f.name.to_string(), attr }
+}
+
+/// That the functions which an attribute names exist.
+fn check_functions(nodes: &Nodes, node: &str, value: &AttrValue) -> Result<(), FunctionError> {
+    use attr_value::Value;
+    let named = match &value.value {
+        Some(Value::Func(f)) => std::slice::from_ref(f),
+        Some(Value::List(list)) => &list.func,
+        _ => &[],
+    };
+    match named.iter().find(|f| nodes.functions().get(&f.name).is_none()) {
+        Some(f) => Err(FunctionError::Missing { node: node.to_owned(), function: f.name.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// An attribute as TensorFlow writes it.
+pub(crate) fn to_proto(attr: &Attr) -> AttrValue {
     use attr_value::{ListValue, Value};
     let list = |l: ListValue| Value::List(l);
     let none = ListValue::default;
@@ -249,6 +289,8 @@ fn to_proto(attr: &Attr) -> AttrValue {
             Attr::Type(t) => Value::Type(tensor_proto::dtype_to_proto(*t)),
             Attr::Shape(s) => Value::Shape(tensor_proto::shape_to_proto(s)),
             Attr::Tensor(t) => Value::Tensor(tensor_proto::to_proto(t)),
+            Attr::Func(f) => Value::Func(func_to_proto(f)),
+            Attr::ListFunc(v) => list(ListValue { func: v.iter().map(func_to_proto).collect(), ..none() }),
             Attr::ListInt(v) => list(ListValue { i: v.clone(), ..none() }),
             Attr::ListFloat(v) => list(ListValue { f: v.clone(), ..none() }),
             Attr::ListStr(v) => list(ListValue { s: v.clone(), ..none() }),

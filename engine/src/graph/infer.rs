@@ -20,6 +20,11 @@ impl InferContext<'_> {
         self.inputs.len()
     }
 
+    /// The number of outputs.
+    pub fn n_outputs(&self) -> usize {
+        self.outputs.len()
+    }
+
     /// What is known of the shape of input `i`; nothing where there is no such input.
     pub fn input(&self, i: usize) -> PartialShape {
         self.inputs.get(i).map(|o| self.nodes.shape_of(*o)).unwrap_or_default()

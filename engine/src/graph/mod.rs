@@ -22,6 +22,7 @@ use crate::functions::Library;
 use crate::shape::PartialShape;
 pub use attr::{Attr, FuncRef};
 pub use def::ImportError;
+pub(crate) use def::to_proto as attr_to_proto;
 pub use error::{GraphError, ShapeError};
 pub use infer::InferContext;
 pub use math::{Built, Var};
@@ -224,6 +225,50 @@ impl Graph {
         let node = self.node(output.node)?;
         let port = node.outputs.get(output.port as usize).cloned();
         port.ok_or(GraphError::NoSuchPort { name: node.name.to_string(), n_outputs: node.outputs.len() })
+    }
+
+    /// Lets input `i` of a node come from elsewhere: the back edge of a loop, which comes after the node.
+    ///
+    /// # Errors
+    /// There is no such node, input or output, or the element types differ.
+    pub(crate) fn set_input(&self, id: NodeId, i: usize, from: Output) -> Result<(), GraphError> {
+        let got = self.dtype(from)?;
+        let mut nodes = self.nodes.write();
+        let node = nodes.nodes.get(id.index()).cloned().ok_or(GraphError::ForeignNode { id })?;
+        let from_node = nodes.get(from.node).map(|n| n.name.to_string()).unwrap_or_default();
+        let name = node.name.to_string();
+        let Some(old) = node.inputs.get(i) else {
+            return Err(GraphError::InputCount {
+                node: name,
+                op: node.op.name,
+                expected: i + 1,
+                got: node.inputs.len(),
+            });
+        };
+        let expected = nodes.get(old.node).and_then(|n| n.outputs.get(old.port as usize)).map_or(got, |p| p.dtype);
+        if got != expected {
+            let (op, input) = (node.op.name, "inputs");
+            return Err(GraphError::InputType { node: name, op, input, from: from_node, expected, got });
+        }
+        let mut node = Node::clone(&node);
+        node.inputs[i] = from;
+        nodes.nodes[id.index()] = Arc::new(node);
+        Ok(())
+    }
+
+    /// Says what is known of an output's shape, instead of what was inferred.
+    ///
+    /// # Errors
+    /// There is no such output.
+    pub(crate) fn set_shape(&self, output: Output, shape: PartialShape) -> Result<(), GraphError> {
+        let mut nodes = self.nodes.write();
+        let node = nodes.nodes.get_mut(output.node.index()).ok_or(GraphError::ForeignNode { id: output.node })?;
+        let mut new = Node::clone(node);
+        let n_outputs = new.outputs.len();
+        let port = new.outputs.get_mut(output.port as usize);
+        port.ok_or(GraphError::NoSuchPort { name: node.name.to_string(), n_outputs })?.shape = shape;
+        *node = Arc::new(new);
+        Ok(())
     }
 
     /// A handle whose nodes are named `name/...` (`name_1/...` when that scope is taken), within this one's scope.

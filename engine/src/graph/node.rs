@@ -227,6 +227,30 @@ impl<'g> NodeBuilder<'g> {
         Ok((id, is_new_name))
     }
 
+    /// Makes node `id` the one that is built, with its name and its place; it must give what it gave.
+    ///
+    /// # Errors
+    /// As [`NodeBuilder::build`]; the node is not the graph's, or the types of the outputs change.
+    pub(crate) fn build_in_place_of(self, id: NodeId) -> Result<(), GraphError> {
+        let mut nodes = self.graph.nodes.write();
+        let old = nodes.get(id).cloned().ok_or(GraphError::ForeignNode { id })?;
+        let (new_id, _) = self.name("replacement").build_in(&mut nodes)?;
+        let Some(built) = nodes.nodes.pop() else { return Err(GraphError::ForeignNode { id: new_id }) };
+        nodes.by_name.remove(&built.name);
+        let mut node = Node::clone(&built);
+        if !node.outputs.iter().map(|o| o.dtype).eq(old.outputs.iter().map(|o| o.dtype)) {
+            let n_outputs = node.outputs.len();
+            return Err(GraphError::NoSuchPort { name: old.name.to_string(), n_outputs });
+        }
+        (node.id, node.name) = (id, old.name.clone());
+        for (new, old) in node.outputs.iter_mut().zip(&old.outputs) {
+            // What was known, and what the inputs tell.
+            new.shape = new.shape.merge(&old.shape).unwrap_or_else(|| new.shape.clone());
+        }
+        nodes.nodes[id.index()] = Arc::new(node);
+        Ok(())
+    }
+
     /// As [`NodeBuilder::build`]; gives the node's first output.
     ///
     /// # Errors

@@ -2,12 +2,15 @@
 
 use parking_lot::RwLockWriteGuard;
 
+use crate::functions::Library;
+
 use super::{Graph, GraphError, NodeBuilder, NodeId, Nodes};
 
 /// A graph to which nodes are being added. Nobody else sees it meanwhile; without [`Staged::commit`] they go again.
 pub(super) struct Staged<'g> {
     nodes: RwLockWriteGuard<'g, Nodes>,
     n_before: usize,
+    functions_before: Library,
     /// Names that were not asked for before.
     claimed: Vec<String>,
 }
@@ -15,11 +18,15 @@ pub(super) struct Staged<'g> {
 impl<'g> Staged<'g> {
     pub(super) fn begin(graph: &'g Graph) -> Staged<'g> {
         let nodes = graph.nodes.write();
-        Staged { n_before: nodes.len(), nodes, claimed: Vec::new() }
+        Staged { n_before: nodes.len(), functions_before: nodes.functions().clone(), nodes, claimed: Vec::new() }
     }
 
     pub(super) fn nodes(&self) -> &Nodes {
         &self.nodes
+    }
+
+    pub(super) fn functions_mut(&mut self) -> &mut Library {
+        self.nodes.functions_mut()
     }
 
     /// Adds a node under exactly the name it asks for.
@@ -33,6 +40,7 @@ impl<'g> Staged<'g> {
 
     pub(super) fn commit(mut self) {
         self.n_before = self.nodes.len();
+        self.functions_before = self.nodes.functions().clone();
         self.claimed.clear();
     }
 }
@@ -43,6 +51,7 @@ impl Drop for Staged<'_> {
         for node in nodes.nodes.drain(self.n_before..) {
             nodes.by_name.remove(&node.name);
         }
+        *nodes.functions_mut() = std::mem::take(&mut self.functions_before);
         for name in &self.claimed {
             nodes.names.remove(name);
         }

@@ -8,6 +8,7 @@ mod asynchronous;
 mod broadcast;
 mod cancellation;
 mod elementwise;
+mod functional;
 mod gemm;
 mod layout;
 mod nn;

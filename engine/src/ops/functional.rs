@@ -1,7 +1,7 @@
 //! Ops that call functions of the graph's library. They have no kernels: a pass replaces them by what they call
 //! (see [`crate::functions`]).
 
-use super::shapes::{Inferred, none};
+use super::shapes::{Inferred, none, scalar};
 use super::{OP_TABLES, OpSpec, op, stateful};
 use crate::graph::{Attr, InferContext};
 
@@ -24,7 +24,10 @@ static FUNCTIONAL: &[OpSpec] = &[
     op("StatelessCase", "branch_index: int32, input: Tin -> output: Tout", CASE, declared),
     stateful("While", "input: T -> output: T", WHILE, declared),
     op("StatelessWhile", "input: T -> output: T", WHILE, declared),
-    op("SymbolicGradient", "input: Tin -> output: Tout", SYMBOLIC_GRADIENT, gradients),
+    // A condition that is no bool.
+    op("ToBool", "input: T -> output: bool", "T: type", scalar),
+    op("IdentityN", "input: T -> output: T", "T: list(type)", as_inputs),
+    op("SymbolicGradient", "input: Tin -> output: Tout", SYMBOLIC_GRADIENT, as_inputs),
 ];
 
 /// The shapes that the node declares.
@@ -36,8 +39,8 @@ fn declared(c: &mut InferContext<'_>) -> Inferred {
     Ok(())
 }
 
-/// The gradient of an input has the input's shape.
-fn gradients(c: &mut InferContext<'_>) -> Inferred {
+/// Each output has the shape of the input in its place.
+fn as_inputs(c: &mut InferContext<'_>) -> Inferred {
     for i in 0..c.n_outputs() {
         c.set(i, c.input(i));
     }

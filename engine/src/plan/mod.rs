@@ -191,6 +191,9 @@ pub enum PlanError {
         /// What is wrong with the graph.
         problem: String,
     },
+    /// A node calls a function that is missing, recursive, or does not fit.
+    #[error(transparent)]
+    Function(#[from] crate::functions::FunctionError),
     /// More nodes, edges or ports than a plan can number.
     #[error("the graph is too large for one step")]
     TooLarge,

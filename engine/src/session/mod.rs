@@ -23,6 +23,7 @@ pub use options::{RunOptions, SessionOptions};
 
 use crate::device::Device;
 use crate::executor::{self, Environment, Limits};
+use crate::functions::{self, Lowered};
 use crate::graph::{Graph, GraphError, NodeId};
 use crate::passes::{self, PassContext, PassReport, Passes, WorkGraph};
 use crate::plan::{Plan, PlanError, Signature};
@@ -40,6 +41,7 @@ pub struct Session {
     kernels: Mutex<Kernels>,
     plans: Mutex<Plans>,
     extending: Mutex<()>,
+    lowered: Mutex<Lowered>,
 }
 
 /// Step ids are unique in the process, whichever session runs the step.
@@ -71,6 +73,7 @@ impl Session {
             kernels: Mutex::default(),
             plans: Mutex::default(),
             extending: Mutex::default(),
+            lowered: Mutex::default(),
         })
     }
 
@@ -189,6 +192,15 @@ impl Session {
     /// What a signature needs, after all passes, and what each did.
     fn rewritten(&self, signature: &Signature) -> Result<(WorkGraph, Vec<PassReport>), PlanError> {
         let mut graph = WorkGraph::pruned(&self.graph.nodes(), signature)?;
+        let calls: Vec<NodeId> =
+            graph.iter().filter(|(_, n)| functions::is_functional(n.op())).filter_map(|(_, n)| n.origin).collect();
+        if !calls.is_empty() {
+            let (lowered, is_new) = self.lowered.lock().with(&self.graph, &calls)?;
+            if is_new {
+                self.kernels.lock().forget_stateless();
+            }
+            graph = WorkGraph::pruned(&lowered.nodes(), signature)?;
+        }
         let reports = passes::run(&mut graph, &self.passes, &PassContext { devices: &self.devices })?;
         Ok((graph, reports))
     }

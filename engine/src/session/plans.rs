@@ -45,6 +45,11 @@ impl Kernels {
         Ok(made)
     }
 
+    /// Forgets those that go by their node: the ids mean other nodes now.
+    pub fn forget_stateless(&mut self) {
+        self.stateless.clear();
+    }
+
     pub fn clear(&mut self) {
         self.stateful.clear();
         self.stateless.clear();
