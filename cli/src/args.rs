@@ -57,6 +57,12 @@ pub enum Command {
     Train(Train),
     /// Open logdirs, traces and graphs in the window
     View(View),
+    /// Run a graph that TensorFlow made: feed arrays, fetch arrays
+    Run(Run),
+    /// Count a graph's parameters, scope by scope
+    Params(Params),
+    /// Run two graphs on the same feeds and tell where their values part
+    Compare(Compare),
     /// List the ops that the engine knows
     Ops(Ops),
     /// Say what works on this machine and how to get what does not
@@ -127,6 +133,116 @@ pub struct Training {
     #[arg(long, value_name = "DIR|off")]
     pub trace: Option<PathBuf>,
     /// Print the result as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stepscope run GRAPH`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope run graph.pb --feed x=x.npy --fetch logits
+  stepscope run graph.pbtxt --feed x:0=x.npy --fetch loss --fetch gradients/w:0 --out answers.npz
+  stepscope run graph.pb --init init --fetch loss --trace trace --device-count 2
+  stepscope run graph.pb --checkpoint checkpoints --feed x=x.npy --fetch probabilities")]
+pub struct Run {
+    /// GraphDef: .pb, .pbtxt, either gzipped, or an event file with a graph
+    pub graph: PathBuf,
+    #[command(flatten)]
+    pub step: Step,
+    /// Output to compute (repeat for more)
+    #[arg(long, value_name = "NAME[:PORT]")]
+    pub fetch: Vec<String>,
+    /// Node to run without fetching anything from it (repeat for more)
+    #[arg(long, value_name = "NAME")]
+    pub target: Vec<String>,
+    /// Where the fetches go, as a NumPy archive; it must not exist yet
+    #[arg(long, value_name = "FILE.npz")]
+    pub out: Option<PathBuf>,
+    /// Steps to run; the last one's values are told
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub steps: u64,
+    /// Records the steps into this folder, to be opened with 'stepscope view'
+    #[arg(long, value_name = "DIR")]
+    pub trace: Option<PathBuf>,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How a graph's step is run.
+#[derive(ClapArgs, Debug)]
+pub struct Step {
+    /// Value of an output, from a NumPy file (repeat for more)
+    #[arg(long, value_name = "NAME[:PORT]=FILE.npy", value_parser = feed)]
+    pub feed: Vec<(String, PathBuf)>,
+    /// Node to run first, in a step of its own: variables' initialisers (repeat for more)
+    #[arg(long, value_name = "NAME")]
+    pub init: Vec<String>,
+    /// Values of the variables: a checkpoint, or a folder of them (the newest is taken)
+    #[arg(long, value_name = "PATH")]
+    pub checkpoint: Option<PathBuf>,
+    /// CPU devices to spread the nodes over
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub device_count: u16,
+    /// Worker threads [default: the number of cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Seed of the random ops that have none of their own
+    #[arg(long, value_name = "N")]
+    pub seed: Option<i64>,
+}
+
+/// `NAME[:PORT]=FILE`.
+fn feed(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.to_owned(), file.into())),
+        _ => Err("expected NAME[:PORT]=FILE.npy".to_owned()),
+    }
+}
+
+/// `stepscope params GRAPH`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope params runs/demo-20261121-101500/graph.pb
+  stepscope params graph.pb --depth 2
+  stepscope params graph.pb --json | jq .trained")]
+pub struct Params {
+    /// GraphDef: .pb, .pbtxt, either gzipped, or an event file with a graph
+    pub graph: PathBuf,
+    /// Levels of scopes to tell apart; 0 tells the total only [default: all]
+    #[arg(long, value_name = "N")]
+    pub depth: Option<usize>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stepscope compare A B`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope compare mine.pb theirs.pb --feed x=x.npy --fetch logits
+  stepscope compare model.pb model.pb --device-count 4 --fetch loss --every-node
+  stepscope compare a.pb b.pb --fetch loss --tolerance 1e-5 --json")]
+pub struct Compare {
+    /// The first graph; it runs on one device
+    pub a: PathBuf,
+    /// The second graph; it runs on --device-count devices
+    pub b: PathBuf,
+    #[command(flatten)]
+    pub step: Step,
+    /// Output to compare (repeat for more)
+    #[arg(long, value_name = "NAME[:PORT]", required = true)]
+    pub fetch: Vec<String>,
+    /// Compare every node before the fetches that both graphs have, in the order of computation
+    #[arg(long)]
+    pub every_node: bool,
+    /// Largest difference, relative to the largest value, that counts as equal
+    #[arg(long, value_name = "X", default_value_t = 1e-5)]
+    pub tolerance: f64,
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }

@@ -14,6 +14,17 @@ pub fn duration(ns: i64) -> String {
     }
 }
 
+/// Bytes in their fitting unit: `870 B`, `12.3 KiB`, `4.56 MiB`.
+pub fn bytes(n: u64) -> String {
+    let size = n as f64;
+    match n {
+        0..1_024 => format!("{n} B"),
+        1_024..1_048_576 => format!("{:.1} KiB", size / 1_024.0),
+        1_048_576..1_073_741_824 => format!("{:.2} MiB", size / 1_048_576.0),
+        _ => format!("{:.2} GiB", size / 1_073_741_824.0),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,13 +2,17 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)] // The one member that talks to the terminal.
 
 mod args;
+mod compare;
 mod demo;
 mod display;
 mod doctor;
+mod graph;
 mod human;
 mod ops;
 mod outcome;
+mod params;
 mod report;
+mod run;
 mod run_folder;
 mod train;
 mod view;
@@ -30,6 +34,9 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo::run(&demo, verbosity),
         Command::Train(train) => train::run(&train, verbosity),
         Command::View(view) => view::run(view),
+        Command::Run(run) => run::run(&run),
+        Command::Params(params) => params::run(&params),
+        Command::Compare(compare) => compare::run(&compare),
         Command::Ops(ops) => ops::run(&ops),
         Command::Doctor(doctor) => doctor::run(&doctor),
     };

@@ -17,6 +17,7 @@ pub mod gradients;
 pub mod graph;
 pub mod kernels;
 pub mod models;
+pub mod numpy;
 pub mod ops;
 pub mod optimizer;
 pub mod passes;

@@ -11,6 +11,7 @@ use crate::outcome::{Failure, Outcome};
 use crate::report;
 
 pub use progress::{Meter, Shared};
+pub use tracing::Tracing;
 pub use trainer::{Trained, Trainer};
 
 /// Trains a model by name and prints the summary.

@@ -1,0 +1,173 @@
+//! `stepscope compare`: where the values of two graphs, or of one graph on one and on several devices, part (white paper,
+//! section 6: "ensure that ... implementations match").
+
+use engine::Tensor;
+use engine::graph::Nodes;
+use serde_json::json;
+
+use crate::args;
+use crate::graph::{self, Runnable};
+use crate::outcome::{Failure, Outcome};
+
+/// How two values of one output differ.
+struct Difference {
+    name: String,
+    /// Type and shape of both.
+    what: (String, String),
+    /// `None`: they cannot be compared number by number.
+    numbers: Option<Numbers>,
+}
+
+struct Numbers {
+    /// The largest difference of two numbers.
+    largest: f64,
+    /// That, over the largest magnitude in the first value.
+    relative: f64,
+    /// Where it is, counted in row-major order.
+    at: usize,
+    /// How many numbers are not finite in only one of the two, or differ in sign there.
+    unlike: usize,
+}
+
+impl Difference {
+    fn is_equal(&self, tolerance: f64) -> bool {
+        self.numbers.as_ref().is_some_and(|n| n.unlike == 0 && n.relative <= tolerance)
+    }
+}
+
+/// Runs both graphs and prints a line per output; exit code 1 when any differs.
+pub fn run(args: &args::Compare) -> Outcome {
+    let feeds = graph::feeds(&args.step)?;
+    let a = Runnable::open(&args.a, &args.step, 1)?;
+    let b = Runnable::open(&args.b, &args.step, args.step.device_count)?;
+    let names = if args.every_node { common(&a, &b, &args.fetch)? } else { args.fetch.clone() };
+    let fetches: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (in_a, in_b) = (a.run(&feeds, &fetches, &[])?, b.run(&feeds, &fetches, &[])?);
+    let values = names.iter().zip(in_a.iter().zip(&in_b));
+    let differences: Vec<Difference> = values.map(|(name, (a, b))| difference(name, a, b)).collect();
+    tell(args, &differences);
+    let unequal = differences.iter().filter(|d| !d.is_equal(args.tolerance)).count();
+    if unequal > 0 {
+        let n = differences.len();
+        return Err(Failure::Work(anyhow::anyhow!("{unequal} of {n} outputs differ by more than {}", args.tolerance)));
+    }
+    Ok(())
+}
+
+/// The outputs that both graphs have and that the fetches need, in the order of computation.
+fn common(a: &Runnable, b: &Runnable, fetches: &[String]) -> Result<Vec<String>, Failure> {
+    let (nodes_a, nodes_b) = (a.session().graph().nodes(), b.session().graph().nodes());
+    let needed = ancestors(&nodes_a, fetches)?;
+    let mut names = Vec::new();
+    for node in nodes_a.iter().filter(|node| needed[node.id.index()]) {
+        let Some(other) = nodes_b.find(&node.name) else { continue };
+        let ports = node.outputs.iter().zip(&other.outputs).enumerate();
+        let same = ports.filter(|(_, (a, b))| a.dtype == b.dtype && a.dtype.size() > 0);
+        names.extend(same.map(|(port, _)| format!("{}:{port}", node.name)));
+    }
+    Ok(names)
+}
+
+/// Which nodes the outputs of these names need, themselves included.
+fn ancestors(nodes: &Nodes, of: &[String]) -> Result<Vec<bool>, Failure> {
+    let mut needed = vec![false; nodes.len()];
+    let mut stack = Vec::new();
+    for name in of {
+        let node = name.rsplit_once(':').map_or(name.as_str(), |(node, _)| node);
+        let found =
+            nodes.find(node).ok_or_else(|| Failure::wrong_use(format_args!("the first graph has no node {node}")))?;
+        stack.push(found.id);
+    }
+    while let Some(id) = stack.pop() {
+        if std::mem::replace(&mut needed[id.index()], true) {
+            continue;
+        }
+        let Some(node) = nodes.get(id) else { continue };
+        stack.extend(node.inputs.iter().map(|input| input.node).chain(node.control_inputs.iter().copied()));
+    }
+    Ok(needed)
+}
+
+fn difference(name: &str, a: &Tensor, b: &Tensor) -> Difference {
+    let what = |t: &Tensor| format!("{}{}", t.dtype(), t.shape());
+    let same_kind = a.dtype() == b.dtype() && a.shape() == b.shape();
+    let numbers = match (a.to_f64(), b.to_f64()) {
+        (Ok(x), Ok(y)) if same_kind => Some(numbers(&x, &y)),
+        // Strings and the like: equal or not at all.
+        _ if same_kind && a == b => Some(Numbers { largest: 0.0, relative: 0.0, at: 0, unlike: 0 }),
+        _ => None,
+    };
+    Difference { name: name.to_owned(), what: (what(a), what(b)), numbers }
+}
+
+fn numbers(x: &[f64], y: &[f64]) -> Numbers {
+    let mut found = Numbers { largest: 0.0, relative: 0.0, at: 0, unlike: 0 };
+    let mut magnitude = 0f64;
+    for (i, (x, y)) in x.iter().zip(y).enumerate() {
+        if !x.is_finite() || !y.is_finite() {
+            found.unlike += usize::from(!(x == y || x.is_nan() && y.is_nan()));
+            continue;
+        }
+        magnitude = magnitude.max(x.abs());
+        if (x - y).abs() > found.largest {
+            (found.largest, found.at) = ((x - y).abs(), i);
+        }
+    }
+    found.relative = if found.largest == 0.0 { 0.0 } else { found.largest / magnitude.max(f64::MIN_POSITIVE) };
+    found
+}
+
+fn tell(args: &args::Compare, differences: &[Difference]) {
+    let first = differences.iter().find(|d| !d.is_equal(args.tolerance));
+    if args.json {
+        let each = |d: &Difference| {
+            let n = d.numbers.as_ref();
+            json!({
+                "name": d.name, "a": d.what.0, "b": d.what.1, "equal": d.is_equal(args.tolerance),
+                "largest": n.map(|n| n.largest), "relative": n.map(|n| n.relative), "at": n.map(|n| n.at),
+                "unlike": n.map(|n| n.unlike),
+            })
+        };
+        let outputs: Vec<_> = differences.iter().map(each).collect();
+        println!("{}", json!({ "outputs": outputs, "first_difference": first.map(|d| &d.name) }));
+        return;
+    }
+    let width = differences.iter().map(|d| d.name.len()).max().unwrap_or(0);
+    for d in differences {
+        println!("{:width$}  {}", d.name, line(d, args.tolerance));
+    }
+    if let Some(first) = first.filter(|_| args.every_node) {
+        println!("first difference at {}", first.name);
+    }
+}
+
+fn line(d: &Difference, tolerance: f64) -> String {
+    let (a, b) = &d.what;
+    let Some(n) = &d.numbers else {
+        return if a == b { format!("{a}  DIFFERS") } else { format!("DIFFERS: {a} against {b}") };
+    };
+    let mark = if d.is_equal(tolerance) { "equal" } else { "DIFFERS" };
+    let mut line = format!("{a}  {mark}  largest {:.3e}, relative {:.3e}", n.largest, n.relative);
+    if n.largest > 0.0 {
+        line += &format!(", at element {}", n.at);
+    }
+    if n.unlike > 0 {
+        line += &format!(", {} not finite in one only", n.unlike);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_found() {
+        let n = numbers(&[1.0, -4.0, f64::NAN, f64::INFINITY], &[1.0, -4.5, f64::NAN, f64::NEG_INFINITY]);
+        assert_eq!((n.largest, n.relative, n.at, n.unlike), (0.5, 0.125, 1, 1));
+        let d = difference("x", &Tensor::scalar(1f32), &Tensor::vector(&[1f32]));
+        assert!(!d.is_equal(1.0) && d.numbers.is_none());
+        assert!(difference("s", &Tensor::string("a"), &Tensor::string("a")).is_equal(0.0));
+        assert!(!difference("s", &Tensor::string("a"), &Tensor::string("b")).is_equal(1.0));
+    }
+}

@@ -1,0 +1,146 @@
+//! Graphs and feeds from files, as `run`, `params` and `compare` want them; every fault is one line that names the file.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use engine::session::RunError;
+use engine::{Graph, Session, SessionOptions, Tensor};
+use formats::npy::Array;
+use formats::proto::{GraphDef, attr_value::Value};
+
+use crate::args::Step;
+use crate::outcome::Failure;
+
+/// The graph in a file.
+pub fn read(path: &Path) -> Result<GraphDef, Failure> {
+    formats::graph_file::read(path).map_err(|error| fault(path, error))
+}
+
+/// A fault of a file, as wrong use.
+pub fn fault(path: &Path, error: impl std::fmt::Display) -> Failure {
+    Failure::wrong_use(format_args!("{}: {error}", path.display()))
+}
+
+/// A graph that can be run, and its session.
+pub struct Runnable {
+    session: Session,
+}
+
+impl Runnable {
+    /// The graph of a file on `devices` devices, its variables initialised or restored as the step says.
+    pub fn open(path: &Path, step: &Step, devices: u16) -> Result<Runnable, Failure> {
+        let mut def = read(path)?;
+        if let Some(seed) = step.seed {
+            seed_random_ops(&mut def, seed);
+        }
+        let graph = Graph::new();
+        graph.import(&def, "").map_err(|error| fault(path, error))?;
+        let threads = step.threads.map(usize::from);
+        let options = SessionOptions { threads, ..SessionOptions::devices(usize::from(devices)) };
+        let session = Session::new(&graph, options).map_err(|error| Failure::Work(error.into()))?;
+        let runnable = Runnable { session };
+        for init in &step.init {
+            runnable.run(&[], &[], &[init])?;
+        }
+        Ok(runnable)
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Runs one step.
+    pub fn run(&self, feeds: &[(&str, Tensor)], fetches: &[&str], targets: &[&str]) -> Result<Vec<Tensor>, Failure> {
+        self.session.run(feeds, fetches, targets).map_err(|error| failure(&self.session, error))
+    }
+}
+
+/// What a failed step means to the user: almost always that graph, feeds and fetches do not fit each other.
+pub fn failure(session: &Session, error: RunError) -> Failure {
+    let hint = match &error {
+        RunError::Graph(engine::graph::GraphError::NoSuchNode { name }) => nearest(session, name),
+        _ => None,
+    };
+    let error = anyhow::Error::from(error);
+    match hint {
+        Some(near) => Failure::Use(error.context(format!("is {near} meant?"))),
+        None => Failure::Use(error),
+    }
+}
+
+/// The node whose name is most like `name`, if any is.
+fn nearest(session: &Session, name: &str) -> Option<String> {
+    let nodes = session.graph().nodes();
+    let with_distance = nodes.iter().map(|node| (distance(&node.name, name), node.name.to_string()));
+    let (best, near) = with_distance.min()?;
+    (best <= name.len() / 3 + 1).then_some(near)
+}
+
+/// How many characters must be inserted, removed or replaced (Levenshtein 1965).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// The tensors of the feeds' files.
+pub fn feeds(step: &Step) -> Result<Vec<(&str, Tensor)>, Failure> {
+    step.feed.iter().map(|(name, path)| Ok((name.as_str(), tensor(path)?))).collect()
+}
+
+fn tensor(path: &PathBuf) -> Result<Tensor, Failure> {
+    let bytes = fs::read(path).map_err(|error| fault(path, error))?;
+    let array = Array::decode(&bytes).map_err(|error| fault(path, error))?;
+    Tensor::from_npy(&array).map_err(|error| fault(path, error))
+}
+
+/// Gives random ops that have no seed of their own one that follows from `seed` and their name, so that a run can be
+/// repeated.
+fn seed_random_ops(def: &mut GraphDef, seed: i64) {
+    let functions = def.library.iter_mut().flat_map(|library| &mut library.function);
+    let nodes = def.node.iter_mut().chain(functions.flat_map(|function| &mut function.node_def));
+    for node in nodes {
+        let has_seeds = ["seed", "seed2"].iter().any(|name| node.attr.contains_key(*name)) || is_random(&node.op);
+        let unset = ["seed", "seed2"].iter().all(|name| {
+            let value = node.attr.get(*name).and_then(|attr| attr.value.as_ref());
+            matches!(value, None | Some(Value::I(0)))
+        });
+        if has_seeds && unset {
+            let mut hasher = DefaultHasher::new();
+            node.name.hash(&mut hasher);
+            // Not 0, which with a seed of 0 would again mean none.
+            let second = (hasher.finish() >> 1) as i64 | 1;
+            for (name, value) in [("seed", seed), ("seed2", second)] {
+                node.attr.entry(name.to_owned()).or_default().value = Some(Value::I(value));
+            }
+        }
+    }
+}
+
+/// Whether the op has the attributes `seed` and `seed2`.
+fn is_random(op: &str) -> bool {
+    let def = engine::ops::lookup(op);
+    def.is_some_and(|def| ["seed", "seed2"].iter().all(|name| def.attrs.iter().any(|attr| attr.name == *name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        let got = [("loss", "loss"), ("los", "loss"), ("lsos", "loss"), ("", "abc"), ("kitten", "sitting")];
+        assert_eq!(got.map(|(a, b)| distance(a, b)), [0, 1, 2, 3, 3]);
+    }
+}

@@ -1,0 +1,184 @@
+//! `stepscope params`: how many numbers a graph's variables hold, scope by scope (white paper, section 6: "tools to gain
+//! insight into the exact number of parameters in a given model").
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use formats::proto::{GraphDef, NodeDef, attr_value::Value};
+use serde_json::json;
+
+use crate::args;
+use crate::graph;
+use crate::human;
+use crate::outcome::Outcome;
+
+/// What a variable is for, as its uses tell.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Role {
+    /// An optimizer moves it; in a graph that does not train, every variable.
+    Trained,
+    /// An optimizer keeps it beside a trained one: momentum and the like.
+    Slot,
+    /// Anything else: counters, moving averages.
+    Other,
+}
+
+struct Variable {
+    name: String,
+    role: Role,
+    dtype: &'static str,
+    /// `None`: not fully known.
+    shape: Option<Vec<u64>>,
+    bytes_each: u64,
+}
+
+impl Variable {
+    fn n(&self) -> u64 {
+        self.shape.as_ref().map_or(0, |dims| dims.iter().fold(1, |n: u64, d| n.saturating_mul(*d)))
+    }
+}
+
+/// Counts and prints.
+pub fn run(args: &args::Params) -> Outcome {
+    let def = graph::read(&args.graph)?;
+    let variables = variables(&def);
+    if args.json {
+        print_json(&variables);
+    } else {
+        print(&variables, args.depth.unwrap_or(usize::MAX));
+    }
+    Ok(())
+}
+
+fn is_variable(node: &NodeDef) -> bool {
+    ["Variable", "VariableV2", "VarHandleOp"].contains(&node.op.as_str())
+}
+
+fn variables(def: &GraphDef) -> Vec<Variable> {
+    let names: BTreeSet<&str> =
+        def.node.iter().filter(|node| is_variable(node)).map(|node| node.name.as_str()).collect();
+    let (mut trained, mut slots) = (BTreeSet::new(), BTreeSet::new());
+    for node in def.node.iter().filter(|node| node.op.contains("Apply")) {
+        for (i, input) in node.input.iter().enumerate() {
+            let name = input.strip_suffix(":0").unwrap_or(input);
+            if let Some(name) = names.get(name) {
+                if i == 0 { &mut trained } else { &mut slots }.insert(*name);
+            }
+        }
+    }
+    let role = |name: &str| match () {
+        () if trained.is_empty() || trained.contains(name) => Role::Trained,
+        () if slots.contains(name) => Role::Slot,
+        () => Role::Other,
+    };
+    let mut variables: Vec<Variable> =
+        def.node.iter().filter(|node| is_variable(node)).map(|node| variable(node, role(&node.name))).collect();
+    variables.sort_by(|a, b| a.name.cmp(&b.name));
+    variables
+}
+
+fn variable(node: &NodeDef, role: Role) -> Variable {
+    let value = |name: &str| node.attr.get(name).and_then(|attr| attr.value.as_ref());
+    let dtype = match value("dtype") {
+        Some(Value::Type(number)) => engine::DType::from_number_or_reference(*number),
+        _ => None,
+    };
+    let shape = match value("shape") {
+        Some(Value::Shape(shape)) if !shape.unknown_rank => {
+            shape.dim.iter().map(|dim| u64::try_from(dim.size).ok()).collect()
+        }
+        _ => None,
+    };
+    let (dtype, bytes_each) = dtype.map_or(("?", 0), |dtype| (dtype.name(), dtype.size() as u64));
+    Variable { name: node.name.clone(), role, dtype, shape, bytes_each }
+}
+
+/// Numbers and bytes of all variables of a role.
+fn total(variables: &[Variable], role: Role) -> (u64, u64) {
+    let of_role = variables.iter().filter(|v| v.role == role);
+    of_role.fold((0, 0), |(n, bytes), v| (n + v.n(), bytes + v.n() * v.bytes_each))
+}
+
+fn print_json(variables: &[Variable]) {
+    let each: Vec<_> = variables
+        .iter()
+        .map(|v| {
+            let role = format!("{:?}", v.role).to_lowercase();
+            json!({ "name": v.name, "role": role, "dtype": v.dtype, "shape": v.shape, "numbers": v.shape.as_ref().map(|_| v.n()) })
+        })
+        .collect();
+    let sum = |role| total(variables, role).0;
+    let (trained, slots, other) = (sum(Role::Trained), sum(Role::Slot), sum(Role::Other));
+    let bytes: u64 = variables.iter().map(|v| v.n() * v.bytes_each).sum();
+    println!("{}", json!({ "trained": trained, "slots": slots, "other": other, "bytes": bytes, "variables": each }));
+}
+
+fn print(variables: &[Variable], depth: usize) {
+    let mut rows: Vec<(String, u64, String)> = Vec::new();
+    let trained: Vec<&Variable> = variables.iter().filter(|v| v.role == Role::Trained).collect();
+    scope_rows(&trained, 0, "", depth, &mut rows);
+    let width = rows.iter().map(|(name, _, _)| name.chars().count()).max().unwrap_or(0).max(20);
+    for (name, n, what) in &rows {
+        println!("{name:width$}  {:>15}  {what}", human::count(*n));
+    }
+    for (role, name) in
+        [(Role::Trained, "trained"), (Role::Slot, "optimizer's slots"), (Role::Other, "other variables")]
+    {
+        let (n, bytes) = total(variables, role);
+        if n > 0 || role == Role::Trained {
+            println!("{name:width$}  {:>15}  {}", human::count(n), human::bytes(bytes));
+        }
+    }
+    for v in variables.iter().filter(|v| v.shape.is_none()) {
+        eprintln!("warning: {}: its shape is not known before it is assigned; not counted", v.name);
+    }
+    if variables.is_empty() {
+        eprintln!("warning: the graph has no variables (a frozen graph keeps its weights in constants)");
+    }
+}
+
+/// One row per scope with its sum, and per variable with its shape, down to `depth` levels.
+fn scope_rows(of: &[&Variable], level: usize, prefix: &str, depth: usize, rows: &mut Vec<(String, u64, String)>) {
+    if level >= depth {
+        return;
+    }
+    let mut parts: BTreeMap<&str, Vec<&Variable>> = BTreeMap::new();
+    for v in of {
+        parts.entry(v.name[prefix.len()..].split('/').next().unwrap_or_default()).or_default().push(v);
+    }
+    for (part, inside) in parts {
+        let indent = "  ".repeat(level);
+        let full = format!("{prefix}{part}");
+        if let Some(v) = inside.iter().find(|v| v.name == full) {
+            let shape = v.shape.as_ref().map_or("[?]".to_owned(), |dims| format!("{dims:?}"));
+            rows.push((format!("{indent}{part}"), v.n(), format!("{} {shape}", v.dtype)));
+        }
+        let below: Vec<&Variable> = inside.into_iter().filter(|v| v.name != full).collect();
+        if !below.is_empty() {
+            let n = below.iter().map(|v| v.n()).sum();
+            rows.push((format!("{indent}{part}/"), n, String::new()));
+            scope_rows(&below, level + 1, &format!("{full}/"), depth, rows);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::Graph;
+    use engine::models::{MlpOptions, mlp};
+
+    #[test]
+    fn the_demos_perceptron() {
+        let g = Graph::new();
+        mlp(&g, &MlpOptions::default()).unwrap();
+        let variables = variables(&g.to_def());
+        let sum = |role| total(&variables, role).0;
+        let exact = 64 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10;
+        assert_eq!((sum(Role::Trained), sum(Role::Slot), sum(Role::Other)), (exact, exact, 0));
+        let trained: Vec<&Variable> = variables.iter().filter(|v| v.role == Role::Trained).collect();
+        let mut rows = Vec::new();
+        scope_rows(&trained, 0, "", 1, &mut rows);
+        let scopes: Vec<(&str, u64)> = rows.iter().map(|(name, n, _)| (name.as_str(), *n)).collect();
+        assert_eq!(scopes, [("layer1/", 33_280), ("layer2/", 262_656), ("layer3/", 5_130)]);
+    }
+}
