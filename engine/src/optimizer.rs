@@ -1,7 +1,7 @@
 //! Optimizers: nodes that move variables against their gradients, in the scope `train/`.
 
 use crate::gradients::{GradientError, gradients};
-use crate::graph::{Graph, NodeId, Output, Var};
+use crate::graph::{Graph, GraphError, NodeId, Output, Var};
 use crate::tensor::Tensor;
 
 /// How variables follow their gradients.
@@ -40,9 +40,24 @@ impl Optimizer {
     ) -> Result<Training, GradientError> {
         let xs: Vec<Output> = variables.iter().map(|(v, _)| v.value).collect();
         let grads = gradients(g, &[loss], &xs, &[])?;
+        Ok(self.apply(g, variables, &grads, rate)?)
+    }
+
+    /// Adds nodes that move float `variables`, of these shapes, against `grads`, their gradients in the same order,
+    /// at the rate `rate`: for gradients that come from several towers, were clipped or accumulated.
+    ///
+    /// # Errors
+    /// Types or shapes do not fit.
+    pub fn apply(
+        self,
+        g: &Graph,
+        variables: &[(Var, &[usize])],
+        grads: &[Output],
+        rate: Output,
+    ) -> Result<Training, GraphError> {
         let train = g.scope("train");
         let (mut updates, mut init) = (Vec::new(), Vec::new());
-        for ((var, shape), grad) in variables.iter().zip(&grads) {
+        for ((var, shape), grad) in variables.iter().zip(grads) {
             let name = g.node(var.handle.node)?.name.to_string();
             let update = match self {
                 Optimizer::GradientDescent => {
@@ -66,6 +81,6 @@ impl Optimizer {
             };
             updates.push(update);
         }
-        Ok(Training { op: train.group("step", &updates)?, init, gradients: grads })
+        Ok(Training { op: train.group("step", &updates)?, init, gradients: grads.to_vec() })
     }
 }
