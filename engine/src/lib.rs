@@ -29,6 +29,7 @@ pub mod shape;
 pub mod tensor;
 pub mod tensor_proto;
 mod trace;
+mod window;
 
 pub use dtype::DType;
 pub use graph::{Graph, NodeId, Output};

@@ -89,6 +89,11 @@ impl InferContext<'_> {
         self.outputs[i] = shape.into();
     }
 
+    /// The shape of output `i` that was set before.
+    pub fn output(&self, i: usize) -> PartialShape {
+        self.outputs.get(i).cloned().unwrap_or_default()
+    }
+
     /// Input `i`, which must have this rank where it is known.
     ///
     /// # Errors

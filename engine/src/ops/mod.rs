@@ -4,15 +4,23 @@
 //! `op("MatMul", "a: T, b: T -> product: T", "transpose_a: bool = false; T: {float, double}", shape_fn)`.
 //! Tables register in the link-time slice [`OP_TABLES`], which other crates may extend, or at run time with [`register`].
 
+mod activation;
 mod array;
 mod functional;
+mod candidates;
+mod conv;
 mod math;
 mod nn;
+mod norm;
+mod pool;
 mod random;
+mod resize;
+mod rnn;
 mod shapes;
 mod spec;
 mod state;
 mod summary;
+mod training;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

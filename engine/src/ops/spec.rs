@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! inputs -> outputs:  "a: T, b: N * T -> y: float"
-//! attributes:         "N: int = 2; T: {float, double} = float; Tidx: type; dims: list(int) = []; name: string = ''"
+//! attributes:         "N: int = 2; T: {float, double} = float; Tidx: type; dims: list(int) = [1, 1]; name: string = ''"
 //! ```
 //!
 //! Within braces, `floats`, `ints`, `uints`, `integers`, `reals`, `complexes`, `numbers` and `quantized` stand for several types.
@@ -131,7 +131,7 @@ impl OpSpec {
             }
             (AttrKind::Type, _) => DType::from_name(text).map(Attr::Type),
             (AttrKind::Shape, "unknown") => Some(Attr::Shape(PartialShape::unknown())),
-            (AttrKind::ListInt, "[]") => Some(Attr::ListInt(Vec::new())),
+            (AttrKind::ListInt, _) => ints(text).map(Attr::ListInt),
             (AttrKind::ListFloat, "[]") => Some(Attr::ListFloat(Vec::new())),
             (AttrKind::ListStr, "[]") => Some(Attr::ListStr(Vec::new())),
             (AttrKind::ListType, "[]") => Some(Attr::ListType(Vec::new())),
@@ -158,6 +158,12 @@ fn group(word: &str) -> Option<Vec<DType>> {
         "numbers" => [D::FLOATS, D::INTEGERS, D::COMPLEX].concat(),
         _ => return None,
     })
+}
+
+/// `[1, 2, 3]`.
+fn ints(text: &'static str) -> Option<Vec<i64>> {
+    let list = text.strip_prefix('[')?.strip_suffix(']')?;
+    split(list, ',').map(|number| number.parse().ok()).collect()
 }
 
 /// The non-empty parts of a list, trimmed. Separators within braces or parentheses do not separate.

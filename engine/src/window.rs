@@ -1,0 +1,238 @@
+//! Sliding windows: the geometry of convolutions and pools, the same for shape inference and for kernels.
+//!
+//! Attributes list one number for each dimension of the data in the order of its format; here they are those of the
+//! spatial dimensions only. Sizes follow TensorFlow's rules for `SAME`, `VALID` and `EXPLICIT` padding.
+
+use crate::graph::{Attr, ShapeError};
+
+/// What a node's attributes say of its windows.
+#[derive(Debug, Clone)]
+pub(crate) struct Windows {
+    /// Whether channels come before the spatial dimensions (`NCHW`, `NCDHW`).
+    pub channels_first: bool,
+    /// The window's size in each spatial dimension, for pools; empty for convolutions.
+    pub sizes: Vec<usize>,
+    /// The step between windows.
+    pub strides: Vec<usize>,
+    /// The step between a window's elements.
+    pub dilations: Vec<usize>,
+    padding: Padding,
+}
+
+/// What lies around the data.
+#[derive(Debug, Clone)]
+enum Padding {
+    Same,
+    Valid,
+    Explicit(Vec<[usize; 2]>),
+}
+
+/// One spatial dimension of a window over data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Axis {
+    /// Length of the data.
+    pub input: usize,
+    /// Elements of the window.
+    pub window: usize,
+    /// The step between windows.
+    pub stride: usize,
+    /// The step between a window's elements.
+    pub dilation: usize,
+    /// What is added before the data.
+    pub before: usize,
+    /// The number of windows.
+    pub output: usize,
+}
+
+impl Axis {
+    /// Of an axis that windows do not slide along.
+    pub fn single() -> Axis {
+        Axis { input: 1, window: 1, stride: 1, dilation: 1, before: 0, output: 1 }
+    }
+
+    /// What the windows reach over, from the first one's begin to the last one's end.
+    pub fn padded(&self) -> usize {
+        self.output.saturating_sub(1) * self.stride + (self.window - 1) * self.dilation + 1
+    }
+
+    /// The part of window `i` that lies in the data, as positions there, for windows without dilation.
+    pub fn range(&self, i: usize) -> std::ops::Range<usize> {
+        let begin = i * self.stride;
+        let end = (begin + self.window).saturating_sub(self.before).min(self.input);
+        begin.saturating_sub(self.before).min(end)..end
+    }
+}
+
+impl Windows {
+    /// Reads the attributes `strides`, `padding` and, where the op has them, `ksize`, `dilations`, `rates`,
+    /// `explicit_paddings`, `data_format`, of data with `n` spatial dimensions.
+    ///
+    /// # Errors
+    /// They do not fit each other.
+    pub fn new<'a>(attr: impl Fn(&str) -> Option<&'a Attr>, n: usize) -> Result<Windows, ShapeError> {
+        let format = match attr("data_format") {
+            Some(Attr::Str(s)) => s.as_slice(),
+            _ => b"NHWC",
+        };
+        let channels_first = match format {
+            b"NHWC" | b"NDHWC" => false,
+            b"NCHW" | b"NCDHW" => true,
+            other => return Err(ShapeError(format!("data_format {:?} is unknown", String::from_utf8_lossy(other)))),
+        };
+        let of = |name: &str| spatial(&attr, name, n, channels_first);
+        let ones = || vec![1; n];
+        let dilations = of("dilations")?.or(of("rates")?).unwrap_or_else(ones);
+        let padding = padding(&attr, n, channels_first)?;
+        let strides = of("strides")?.unwrap_or_else(ones);
+        let sizes = of("ksize")?.unwrap_or_default();
+        Ok(Windows { channels_first, sizes, strides, dilations, padding })
+    }
+
+    /// As [`Windows::new`] with sizes and strides from inputs, as the pools of the second version take them.
+    ///
+    /// # Errors
+    /// They do not fit the data.
+    pub fn with_sizes(mut self, sizes: &[i64], strides: &[i64]) -> Result<Windows, ShapeError> {
+        let n = self.strides.len();
+        self.sizes = inner("ksize", sizes, n, self.channels_first)?;
+        self.strides = inner("strides", strides, n, self.channels_first)?;
+        Ok(self)
+    }
+
+    /// The number of spatial dimensions.
+    pub fn n_spatial(&self) -> usize {
+        self.strides.len()
+    }
+
+    /// Where the channels lie in the shape of the data.
+    pub fn channel_axis(&self) -> usize {
+        if self.channels_first { 1 } else { 1 + self.n_spatial() }
+    }
+
+    /// Where spatial dimension `i` lies in the shape of the data.
+    pub fn spatial_axis(&self, i: usize) -> usize {
+        if self.channels_first { 2 + i } else { 1 + i }
+    }
+
+    /// Spatial dimension `i` of data of length `input` under a window of `window` elements.
+    ///
+    /// # Errors
+    /// The window is empty or larger than the padded data.
+    pub fn axis(&self, i: usize, input: usize, window: usize) -> Result<Axis, ShapeError> {
+        let (stride, dilation) = (self.strides[i], self.dilations[i]);
+        let reach = window.checked_sub(1).and_then(|w| w.checked_mul(dilation)).and_then(|w| w.checked_add(1));
+        let reach = reach.ok_or_else(|| ShapeError(format!("a window of {window} elements is not possible")))?;
+        let (before, whole) = match &self.padding {
+            Padding::Valid => (0, input),
+            Padding::Explicit(pads) => {
+                let [before, after] = pads[i];
+                (before, input.saturating_add(before).saturating_add(after))
+            }
+            Padding::Same => {
+                let output = input.div_ceil(stride);
+                let whole = (output.saturating_sub(1) * stride).saturating_add(reach).max(input);
+                return Ok(Axis { input, window, stride, dilation, before: (whole - input) / 2, output });
+            }
+        };
+        match whole.saturating_add(stride).checked_sub(reach) {
+            Some(room) => Ok(Axis { input, window, stride, dilation, before, output: room / stride }),
+            None => Err(ShapeError(format!("a window that reaches over {reach} elements does not fit in {whole}"))),
+        }
+    }
+}
+
+/// The spatial numbers of a list attribute, where the op has it.
+fn spatial<'a>(
+    attr: &impl Fn(&str) -> Option<&'a Attr>,
+    name: &str,
+    n: usize,
+    channels_first: bool,
+) -> Result<Option<Vec<usize>>, ShapeError> {
+    match attr(name) {
+        // A default that lists fewer dimensions than the data has is all ones.
+        Some(Attr::ListInt(list)) if list.iter().all(|v| *v == 1) => Ok(Some(vec![1; n])),
+        Some(Attr::ListInt(list)) => inner(name, list, n, channels_first).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// The spatial numbers of a list for all dimensions, whose first and channel's must be 1.
+fn inner(name: &str, list: &[i64], n: usize, channels_first: bool) -> Result<Vec<usize>, ShapeError> {
+    let wrong = |why: &str| ShapeError(format!("{name} {list:?} {why}"));
+    if list.len() != n + 2 {
+        return Err(wrong(&format!("must list {} numbers", n + 2)));
+    }
+    let (channel, first) = if channels_first { (1, 2) } else { (n + 1, 1) };
+    if list[0] != 1 || list[channel] != 1 {
+        return Err(wrong("must be 1 for the batch and the channels"));
+    }
+    let positive = |v: &i64| usize::try_from(*v).ok().filter(|v| (1..=i32::MAX as usize).contains(v));
+    list[first..first + n].iter().map(|v| positive(v).ok_or_else(|| wrong("must be positive"))).collect()
+}
+
+fn padding<'a>(
+    attr: &impl Fn(&str) -> Option<&'a Attr>,
+    n: usize,
+    channels_first: bool,
+) -> Result<Padding, ShapeError> {
+    let name = match attr("padding") {
+        Some(Attr::Str(s)) => s.as_slice(),
+        _ => b"",
+    };
+    match name {
+        b"SAME" => Ok(Padding::Same),
+        b"VALID" => Ok(Padding::Valid),
+        b"EXPLICIT" => {
+            let list = match attr("explicit_paddings") {
+                Some(Attr::ListInt(list)) => list.as_slice(),
+                _ => &[],
+            };
+            let wrong = || ShapeError(format!("explicit_paddings {list:?} do not fit {} dimensions", n + 2));
+            let pads: Option<Vec<usize>> = list.iter().map(|p| usize::try_from(*p).ok()).collect();
+            let pads = pads.filter(|p| p.len() == 2 * (n + 2)).ok_or_else(wrong)?;
+            let first = if channels_first { 2 } else { 1 };
+            let inside = 2 * first..2 * (first + n);
+            if pads.iter().enumerate().any(|(i, p)| !inside.contains(&i) && *p != 0) {
+                return Err(wrong());
+            }
+            Ok(Padding::Explicit(pads[inside].chunks_exact(2).map(|p| [p[0], p[1]]).collect()))
+        }
+        other => {
+            let name = String::from_utf8_lossy(other);
+            Err(ShapeError(format!("padding must be SAME, VALID or EXPLICIT, not {name:?}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn windows(padding: &str, stride: i64, dilation: i64, explicit: &[i64]) -> Windows {
+        let attrs = [
+            ("padding", Attr::from(padding)),
+            ("strides", Attr::ListInt(vec![1, stride, stride, 1])),
+            ("dilations", Attr::ListInt(vec![1, dilation, dilation, 1])),
+            ("explicit_paddings", Attr::ListInt(explicit.to_vec())),
+        ];
+        Windows::new(|name| attrs.iter().find(|a| a.0 == name).map(|a| &a.1), 2).unwrap()
+    }
+
+    #[test]
+    fn sizes_are_those_of_tensorflow() {
+        let of = |w: &Windows, input, window| w.axis(0, input, window).map(|a| (a.before, a.output));
+        assert_eq!(of(&windows("SAME", 2, 1, &[]), 7, 3).unwrap(), (1, 4));
+        assert_eq!(of(&windows("SAME", 2, 1, &[]), 8, 3).unwrap(), (0, 4));
+        assert_eq!(of(&windows("SAME", 3, 1, &[]), 7, 1).unwrap(), (0, 3));
+        assert_eq!(of(&windows("VALID", 2, 2, &[]), 7, 3).unwrap(), (0, 2));
+        assert_eq!(of(&windows("EXPLICIT", 1, 1, &[0, 0, 2, 1, 0, 0, 0, 0]), 4, 3).unwrap(), (2, 5));
+        assert!(of(&windows("VALID", 1, 1, &[]), 2, 5).is_err());
+        assert!(of(&windows("VALID", 1, 1, &[]), 2, 0).is_err());
+    }
+
+    #[test]
+    fn the_part_of_a_window_in_the_data() {
+        let axis = windows("SAME", 2, 1, &[]).axis(0, 7, 3).unwrap();
+        assert_eq!((0..4).map(|i| axis.range(i)).collect::<Vec<_>>(), [0..2, 1..4, 3..6, 5..7]);
+    }
+}
