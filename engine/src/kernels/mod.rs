@@ -9,6 +9,9 @@ mod broadcast;
 mod cancellation;
 mod elementwise;
 mod functional;
+mod conv;
+mod elementwise;
+mod formats;
 mod gemm;
 mod layout;
 mod nn;
@@ -20,6 +23,7 @@ mod summary;
 pub mod support;
 pub mod vecmath;
 pub mod widen;
+mod wide;
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};

@@ -1,0 +1,124 @@
+//! Vectors of numbers for the tiles of convolutions: AVX-512 where the machine has it, else short arrays, which the
+//! compiler vectorises for what there is.
+
+use crate::dtype::Element;
+
+/// A vector of `N` numbers.
+pub(super) trait Lanes: Copy {
+    /// The numbers.
+    type T: Element + Default + std::ops::AddAssign;
+    /// How many.
+    const N: usize;
+    /// Vectors that a tile is wide at most, so that its sums stay in registers.
+    const MAX_WIDTH: usize;
+
+    /// Zeros.
+    fn zero() -> Self;
+    /// One number in all places.
+    fn splat(v: Self::T) -> Self;
+    /// The numbers at `from`.
+    ///
+    /// # Safety
+    /// `N` numbers can be read there.
+    unsafe fn load(from: *const Self::T) -> Self;
+    /// Writes the numbers to `to`.
+    ///
+    /// # Safety
+    /// `N` numbers can be written there.
+    unsafe fn store(self, to: *mut Self::T);
+    /// `self + a * b`.
+    fn add_product(self, a: Self, b: Self) -> Self;
+}
+
+macro_rules! arrays {
+    ($($t:ty),+) => { $(
+        impl Lanes for [$t; 8] {
+            type T = $t;
+            const N: usize = 8;
+            const MAX_WIDTH: usize = 1;
+
+            #[inline(always)]
+            fn zero() -> Self {
+                [<$t>::default(); 8]
+            }
+            #[inline(always)]
+            fn splat(v: $t) -> Self {
+                [v; 8]
+            }
+            #[inline(always)]
+            unsafe fn load(from: *const $t) -> Self {
+                // SAFETY: the caller's word.
+                unsafe { from.cast::<Self>().read_unaligned() }
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $t) {
+                // SAFETY: the caller's word.
+                unsafe { to.cast::<Self>().write_unaligned(self) }
+            }
+            #[inline(always)]
+            fn add_product(mut self, a: Self, b: Self) -> Self {
+                for i in 0..8 {
+                    self[i] += a[i] * b[i];
+                }
+                self
+            }
+        }
+    )+ };
+}
+arrays!(f32, f64);
+
+/// Of the AVX-512 vectors: to be used only within functions that are compiled for it and called where it is.
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx512 {
+    use std::arch::x86_64::{
+        __m512, __m512d, _mm512_fmadd_pd, _mm512_fmadd_ps, _mm512_loadu_pd, _mm512_loadu_ps, _mm512_set1_pd,
+        _mm512_set1_ps, _mm512_setzero_pd, _mm512_setzero_ps, _mm512_storeu_pd, _mm512_storeu_ps,
+    };
+
+    macro_rules! vector {
+        ($name:ident, $v:ty, $t:ty, $n:literal, $zero:ident, $splat:ident, $load:ident, $store:ident, $fma:ident) => {
+            /// A vector of 512 bits.
+            #[derive(Clone, Copy)]
+            #[repr(transparent)]
+            pub(in super::super) struct $name($v);
+
+            impl super::Lanes for $name {
+                type T = $t;
+                const N: usize = $n;
+                const MAX_WIDTH: usize = 3;
+
+                #[inline(always)]
+                fn zero() -> Self {
+                    // SAFETY: this type is used only where the machine has AVX-512.
+                    $name(unsafe { $zero() })
+                }
+                #[inline(always)]
+                fn splat(v: $t) -> Self {
+                    // SAFETY: as above.
+                    $name(unsafe { $splat(v) })
+                }
+                #[inline(always)]
+                unsafe fn load(from: *const $t) -> Self {
+                    // SAFETY: as above, and the caller's word.
+                    $name(unsafe { $load(from) })
+                }
+                #[inline(always)]
+                unsafe fn store(self, to: *mut $t) {
+                    // SAFETY: as above, and the caller's word.
+                    unsafe { $store(to, self.0) }
+                }
+                #[inline(always)]
+                fn add_product(self, a: Self, b: Self) -> Self {
+                    // SAFETY: as above.
+                    $name(unsafe { $fma(a.0, b.0, self.0) })
+                }
+            }
+        };
+    }
+    vector!(
+        F32x16, __m512, f32, 16, _mm512_setzero_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps
+    );
+    vector!(
+        F64x8, __m512d, f64, 8, _mm512_setzero_pd, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd
+    );
+}
