@@ -1,9 +1,8 @@
 //! Data with the channels first: kernels work on channels last, these turn what goes in and comes out.
 
-use super::array::by_dtype;
-use super::support::{Built, Computed};
+use super::support::{Built, Computed, by_word};
 use super::{Kernel, KernelContext, KernelError};
-use crate::dtype::{DType, Element};
+use crate::dtype::Element;
 use crate::graph::{Attr, Node};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -85,8 +84,8 @@ fn turn(
         shape: &[usize],
         (rows, columns): (usize, usize),
     ) -> Result<Tensor, KernelError> {
-        let from = x.slice::<T>()?;
-        ctx.filled::<T>(Shape::new(shape), |out| {
+        let from = x.words::<T>()?;
+        ctx.filled_words::<T>(x.dtype(), Shape::new(shape), |out| {
             let n = (rows * columns).max(1);
             super::support::shard_slice(ctx.sharder, out, n, 600, |at, part| {
                 for (to, from) in part.chunks_exact_mut(n).zip(from[at..].chunks_exact(n)) {
@@ -96,7 +95,7 @@ fn turn(
             Ok(())
         })
     }
-    by_dtype!(x.dtype(), of(ctx, x, &shape, (rows, columns)))
+    by_word!(x.dtype(), of(ctx, x, &shape, (rows, columns)))
 }
 
 /// `to[j][i] = from[i][j]`, in squares that stay in the first cache.

@@ -3,9 +3,9 @@
 use super::shapes::{all_equal, unchanged};
 use super::{OP_TABLES, OpSpec, op};
 
-const T: &str = "T: {float, double}";
-const NUM: &str = "T: {float, double, int32, int64, uint8}";
-const ALPHA: &str = "alpha: float = 0.2; T: {float, double} = float";
+const T: &str = "T: {floats}";
+const NUM: &str = "T: {reals}";
+const ALPHA: &str = "alpha: float = 0.2; T: {floats} = float";
 const FORWARD: &str = "features: T -> activations: T";
 const OF_FEATURES: &str = "gradients: T, features: T -> backprops: T";
 const OF_OUTPUTS: &str = "gradients: T, outputs: T -> backprops: T";

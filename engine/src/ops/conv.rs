@@ -6,20 +6,20 @@ use crate::graph::{InferContext, ShapeError};
 use crate::shape::PartialShape;
 use crate::window::Windows;
 
-const CONV2D: &str = "T: {float, double}; strides: list(int); use_cudnn_on_gpu: bool = true; padding: string; \
+const CONV2D: &str = "T: {floats}; strides: list(int); use_cudnn_on_gpu: bool = true; padding: string; \
                       explicit_paddings: list(int) = []; data_format: string = 'NHWC'; \
                       dilations: list(int) = [1, 1, 1, 1]";
-const DEPTHWISE: &str = "T: {float, double}; strides: list(int); padding: string; explicit_paddings: list(int) = []; \
+const DEPTHWISE: &str = "T: {floats}; strides: list(int); padding: string; explicit_paddings: list(int) = []; \
                          data_format: string = 'NHWC'; dilations: list(int) = [1, 1, 1, 1]";
-const CONV3D: &str = "T: {float, double}; strides: list(int); padding: string; data_format: string = 'NDHWC'; \
+const CONV3D: &str = "T: {floats}; strides: list(int); padding: string; data_format: string = 'NDHWC'; \
                       dilations: list(int) = [1, 1, 1, 1, 1]";
-const CONV3D_INPUT: &str = "T: {float, double}; strides: list(int); padding: string; \
+const CONV3D_INPUT: &str = "T: {floats}; strides: list(int); padding: string; \
                             data_format: string = 'NDHWC'; dilations: list(int) = [1, 1, 1, 1, 1]; \
                             Tshape: {int32, int64} = int32";
 const FORWARD: &str = "input: T, filter: T -> output: T";
 const TO_INPUT: &str = "input_sizes: int32, filter: T, out_backprop: T -> output: T";
 const TO_FILTER: &str = "input: T, filter_sizes: int32, out_backprop: T -> output: T";
-const DILATION: &str = "T: {float, double}; strides: list(int); rates: list(int); padding: string";
+const DILATION: &str = "T: {floats}; strides: list(int); rates: list(int); padding: string";
 
 #[linkme::distributed_slice(OP_TABLES)]
 static CONV: &[OpSpec] = &[

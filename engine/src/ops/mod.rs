@@ -6,9 +6,9 @@
 
 mod activation;
 mod array;
-mod functional;
 mod candidates;
 mod conv;
+mod functional;
 mod math;
 mod nn;
 mod norm;

@@ -5,17 +5,16 @@ use super::{OP_TABLES, OpSpec, op};
 use crate::graph::{Attr, InferContext, ShapeError};
 use crate::shape::PartialShape;
 
-const BATCH: &str = "T: {float, double}; epsilon: float = 0.0001; exponential_avg_factor: float = 1; \
+const BATCH: &str = "T: {floats}; epsilon: float = 0.0001; exponential_avg_factor: float = 1; \
                      data_format: string = 'NHWC'; is_training: bool = true";
-const BATCH_V2: &str = "T: {float, double}; U: {float, double}; epsilon: float = 0.0001; \
+const BATCH_V2: &str = "T: {floats}; U: {floats}; epsilon: float = 0.0001; \
                         exponential_avg_factor: float = 1; data_format: string = 'NHWC'; is_training: bool = true";
-const BATCH_GRAD: &str =
-    "T: {float, double}; epsilon: float = 0.0001; data_format: string = 'NHWC'; is_training: bool = true";
-const BATCH_GRAD_V2: &str = "T: {float, double}; U: {float, double}; epsilon: float = 0.0001; \
+const BATCH_GRAD: &str = "T: {floats}; epsilon: float = 0.0001; data_format: string = 'NHWC'; is_training: bool = true";
+const BATCH_GRAD_V2: &str = "T: {floats}; U: {floats}; epsilon: float = 0.0001; \
                              data_format: string = 'NHWC'; is_training: bool = true";
-const GLOBAL: &str = "T: {float, double}; variance_epsilon: float; scale_after_normalization: bool";
+const GLOBAL: &str = "T: {floats}; variance_epsilon: float; scale_after_normalization: bool";
 const LRN: &str = "depth_radius: int = 5; bias: float = 1; alpha: float = 1; beta: float = 0.5; \
-                   T: {float, double} = float";
+                   T: {floats} = float";
 
 #[linkme::distributed_slice(OP_TABLES)]
 static NORM: &[OpSpec] = &[

@@ -7,17 +7,17 @@ use crate::graph::{InferContext, ShapeError};
 use crate::shape::PartialShape;
 use crate::window::Windows;
 
-const MAX: &str = "T: {float, double, int32, int64, uint8} = float; ksize: list(int); strides: list(int); \
+const MAX: &str = "T: {reals} = float; ksize: list(int); strides: list(int); \
                    padding: string; explicit_paddings: list(int) = []; data_format: string = 'NHWC'";
-const MAX_V2: &str = "T: {float, double, int32, int64, uint8} = float; padding: string; data_format: string = 'NHWC'";
+const MAX_V2: &str = "T: {reals} = float; padding: string; data_format: string = 'NHWC'";
 const ARGMAX: &str = "ksize: list(int); strides: list(int); Targmax: {int32, int64} = int64; padding: string; \
-                      include_batch_in_index: bool = false; T: {float, double, int32, int64, uint8}";
+                      include_batch_in_index: bool = false; T: {reals}";
 const AVERAGE: &str = "ksize: list(int); strides: list(int); padding: string; data_format: string = 'NHWC'; \
-                       T: {float, double}";
+                       T: {floats}";
 const POOL3D: &str = "ksize: list(int); strides: list(int); padding: string; data_format: string = 'NDHWC'; \
-                      T: {float, double}";
+                      T: {floats}";
 const MAX3D_GRAD: &str = "ksize: list(int); strides: list(int); padding: string; data_format: string = 'NDHWC'; \
-                          T: {float, double} = float; TInput: {float, double} = float";
+                          T: {floats} = float; TInput: {floats} = float";
 const TO_INPUT: &str = "orig_input: T, orig_output: T, grad: T -> output: T";
 const TO_INPUT_V2: &str = "orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32 -> output: T";
 

@@ -4,10 +4,10 @@ use super::shapes::Inferred;
 use super::{OP_TABLES, OpSpec, op};
 use crate::graph::InferContext;
 
-const NUM: &str = "T: {uint8, int32, int64, float, double}; align_corners: bool = false; \
+const NUM: &str = "T: {reals}; align_corners: bool = false; \
                    half_pixel_centers: bool = false";
-const FLOAT: &str = "T: {float, double}; align_corners: bool = false; half_pixel_centers: bool = false";
-const CROP: &str = "T: {uint8, int32, int64, float, double}; method: string = 'bilinear'; \
+const FLOAT: &str = "T: {floats}; align_corners: bool = false; half_pixel_centers: bool = false";
+const CROP: &str = "T: {reals}; method: string = 'bilinear'; \
                     extrapolation_value: float = 0";
 
 #[linkme::distributed_slice(OP_TABLES)]
@@ -29,7 +29,7 @@ static RESIZE: &[OpSpec] = &[
     op(
         "CropAndResizeGradImage",
         "grads: float, boxes: float, box_ind: int32, image_size: int32 -> output: T",
-        "T: {float, double}; method: string = 'bilinear'",
+        "T: {floats}; method: string = 'bilinear'",
         |c| {
             let shape = super::shapes::from_value(c, 3)?;
             c.set(0, shape);
@@ -39,7 +39,7 @@ static RESIZE: &[OpSpec] = &[
     op(
         "CropAndResizeGradBoxes",
         "grads: float, image: T, boxes: float, box_ind: int32 -> output: float",
-        "T: {uint8, int32, int64, float, double}; method: string = 'bilinear'",
+        "T: {reals}; method: string = 'bilinear'",
         |c| {
             let shape = c.of_rank(2, 2)?;
             c.set(0, shape);

@@ -5,10 +5,10 @@ use super::{OP_TABLES, OpSpec, op};
 use crate::graph::{InferContext, ShapeError};
 use crate::shape::PartialShape;
 
-const CELL: &str = "forget_bias: float = 1; cell_clip: float = 3; use_peephole: bool = false; T: {float, double}";
-const LAYER_V2: &str = "cell_clip: float = 0; use_peephole: bool = false; T: {float, double}";
-const GRAD: &str = "use_peephole: bool; T: {float, double}";
-const GRU: &str = "T: {float, double}";
+const CELL: &str = "forget_bias: float = 1; cell_clip: float = 3; use_peephole: bool = false; T: {floats}";
+const LAYER_V2: &str = "cell_clip: float = 0; use_peephole: bool = false; T: {floats}";
+const GRAD: &str = "use_peephole: bool; T: {floats}";
+const GRU: &str = "T: {floats}";
 const LAYER_IN: &str = "seq_len_max: int64, x: T, cs_prev: T, h_prev: T, w: T, wci: T, wcf: T, wco: T, b: T -> \
                         i: T, cs: T, f: T, o: T, ci: T, co: T, h: T";
 const LAYER_GRAD: &str = "seq_len_max: int64, x: T, cs_prev: T, h_prev: T, w: T, wci: T, wcf: T, wco: T, b: T, \

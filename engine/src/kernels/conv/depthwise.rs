@@ -21,12 +21,7 @@ static DEPTHWISE: &[KernelDef] = &[
 
 type Compute = fn(&mut KernelContext<'_>, &Attributes) -> Computed;
 
-fn built(
-    node: &crate::graph::Node,
-    inputs: &'static [usize],
-    outputs: &'static [usize],
-    compute: Compute,
-) -> Built {
+fn built(node: &crate::graph::Node, inputs: &'static [usize], outputs: &'static [usize], compute: Compute) -> Built {
     let attributes = Attributes::of(node, 2)?;
     any_format(node, inputs, outputs, kernel(move |c| compute(c, &attributes))?)
 }

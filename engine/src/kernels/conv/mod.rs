@@ -120,7 +120,8 @@ fn convolution<T: TileType>(node: &Node, n: usize) -> Built {
         let g = attributes.geometry(x.shape(), filter.shape())?;
         let shape = attributes.output(g.batch, &g.axes, g.out_channels);
         let (x, filter) = (x.slice::<T>()?, filter.slice::<T>()?);
-        let y = c.filled::<T>(shape, |y| if y.is_empty() { Ok(()) } else { compute::forward(&g, means(c), x, filter, y) })?;
+        let y =
+            c.filled::<T>(shape, |y| if y.is_empty() { Ok(()) } else { compute::forward(&g, means(c), x, filter, y) })?;
         c.set(0, y);
         Ok(())
     })?;

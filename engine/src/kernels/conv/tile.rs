@@ -305,9 +305,7 @@ macro_rules! tile_type {
                         places: &[usize],
                     ) {
                         // SAFETY: the caller's word.
-                        unsafe {
-                            forward_of::<super::lanes::avx512::$wide>(taps, pixels, packed, panel, out, places)
-                        }
+                        unsafe { forward_of::<super::lanes::avx512::$wide>(taps, pixels, packed, panel, out, places) }
                     }
                     if wide() {
                         // SAFETY: the features were just found; the rest is the caller's word.
