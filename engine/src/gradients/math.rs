@@ -222,7 +222,10 @@ fn add_n(c: &mut GradientContext<'_>) -> Done {
 fn matmul(c: &mut GradientContext<'_>) -> Done {
     let flag = |name| c.node().flag(name).copied().unwrap_or(false);
     let (ta, tb) = (flag("transpose_a"), flag("transpose_b"));
-    let (g, a, b) = (c.grad(0)?, c.input(0), c.input(1));
+    let (g, mut a, mut b) = (c.grad(0)?, c.input(0), c.input(1));
+    if c.dtype(a)?.is_complex() {
+        (a, b) = (c.op("Conj", &[a])?, c.op("Conj", &[b])?);
+    }
     let product = |c: &mut GradientContext<'_>, x, y, tx: bool, ty: bool| {
         c.op_with("MatMul", &[x, y], &[("transpose_a", Attr::Bool(tx)), ("transpose_b", Attr::Bool(ty))])
     };

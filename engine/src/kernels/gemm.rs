@@ -4,8 +4,9 @@
 //! 4-7 times slower than one thread at 64 x 64, so parts have at least [`FLOPS_PER_SHARD`] floating-point operations.
 
 use super::support::{Computed, cpu, kernel};
+use super::widen::widened;
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError, Sharder};
-use crate::dtype::{DType, Element};
+use crate::dtype::{Complex32, Complex64, DType, Element};
 use crate::graph::Node;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -19,12 +20,14 @@ const ALIGN: usize = 16;
 
 /// A matrix in memory: rows, columns, and how far apart neighbours are.
 #[derive(Clone, Copy)]
-struct Matrix<'a, T> {
-    data: &'a [T],
-    rows: usize,
-    cols: usize,
-    row_stride: usize,
-    col_stride: usize,
+pub(super) struct Matrix<'a, T> {
+    pub data: &'a [T],
+    pub rows: usize,
+    pub cols: usize,
+    pub row_stride: usize,
+    pub col_stride: usize,
+    /// Whether each element stands for its complex conjugate.
+    pub conjugate: bool,
 }
 
 impl<'a, T: Element> Matrix<'a, T> {
@@ -34,14 +37,14 @@ impl<'a, T: Element> Matrix<'a, T> {
         };
         let data = t.slice::<T>()?;
         Ok(match transposed {
-            false => Matrix { data, rows: m, cols: n, row_stride: n, col_stride: 1 },
-            true => Matrix { data, rows: n, cols: m, row_stride: 1, col_stride: n },
+            false => Matrix { data, rows: m, cols: n, row_stride: n, col_stride: 1, conjugate: false },
+            true => Matrix { data, rows: n, cols: m, row_stride: 1, col_stride: n, conjugate: false },
         })
     }
 }
 
 /// A type that the `gemm` crate multiplies.
-trait Gemm: Element {
+pub(super) trait Gemm: Element {
     const ONE: Self;
     const ZERO: Self;
 }
@@ -52,6 +55,14 @@ impl Gemm for f32 {
 impl Gemm for f64 {
     const ONE: f64 = 1.0;
     const ZERO: f64 = 0.0;
+}
+impl Gemm for Complex64 {
+    const ONE: Complex64 = Complex64::new(1.0, 0.0);
+    const ZERO: Complex64 = Complex64::new(0.0, 0.0);
+}
+impl Gemm for Complex32 {
+    const ONE: Complex32 = Complex32::new(1.0, 0.0);
+    const ZERO: Complex32 = Complex32::new(0.0, 0.0);
 }
 
 struct Dst<T>(*mut T);
@@ -64,7 +75,7 @@ impl<T> Dst<T> {
 }
 
 /// `out = a * b`, `out` row-major.
-fn multiply<T: Gemm>(sharder: &dyn Sharder, a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T]) {
+pub(super) fn multiply<T: Gemm>(sharder: &dyn Sharder, a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T]) {
     let (m, k, n) = (a.rows, a.cols, b.cols);
     assert_eq!(out.len(), m * n, "the output has one element for each row and column");
     if k == 0 {
@@ -98,8 +109,8 @@ fn multiply<T: Gemm>(sharder: &dyn Sharder, a: Matrix<'_, T>, b: Matrix<'_, T>, 
                 T::ZERO,
                 T::ONE,
                 false,
-                false,
-                false,
+                a.conjugate,
+                b.conjugate,
                 gemm::Parallelism::None,
             );
         }
@@ -115,7 +126,13 @@ fn multiply<T: Gemm>(sharder: &dyn Sharder, a: Matrix<'_, T>, b: Matrix<'_, T>, 
 }
 
 /// Products of integers, wrapping, for small matrices.
-fn multiply_int<T: Element>(a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T], zero: T, fma: fn(T, T, T) -> T) {
+pub(super) fn multiply_int<T: Element>(
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    out: &mut [T],
+    zero: T,
+    fma: fn(T, T, T) -> T,
+) {
     for (i, row) in out.chunks_exact_mut(b.cols.max(1)).enumerate() {
         for (j, v) in row.iter_mut().enumerate() {
             let at =
@@ -161,6 +178,20 @@ static MATMUL: &[KernelDef] = &[
         let t = transposed(n)?;
         kernel(move |c| matmul::<f64>(c, t, multiply))
     }),
+    cpu("MatMul", ("T", &[DType::C64]), |n| {
+        let t = transposed(n)?;
+        kernel(move |c| matmul::<Complex32>(c, t, multiply))
+    }),
+    cpu("MatMul", ("T", &[DType::C128]), |n| {
+        let t = transposed(n)?;
+        kernel(move |c| matmul::<Complex64>(c, t, multiply))
+    }),
+    cpu("MatMul", ("T", &[DType::U64]), |n| {
+        let t = transposed(n)?;
+        let fma = |s: u64, x: u64, y: u64| s.wrapping_add(x.wrapping_mul(y));
+        kernel(move |c| matmul::<u64>(c, t, |_, a, b, out| multiply_int(a, b, out, 0, fma)))
+    }),
+    widened("MatMul", ("T", DType::NARROW_REAL)),
     cpu("MatMul", ("T", &[DType::I32]), |n| {
         let t = transposed(n)?;
         let fma = |s: i32, x: i32, y: i32| s.wrapping_add(x.wrapping_mul(y));

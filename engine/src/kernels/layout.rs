@@ -29,7 +29,7 @@ static LAYOUT: &[KernelDef] = &[
 
 /// Calls `f(output position, input offset)` for each element of an output of these dimensions, in order, where moving
 /// along dimension `i` moves the input by `strides[i]`.
-fn walk(dims: &[usize], strides: &[isize], first: isize, mut f: impl FnMut(usize, isize)) {
+pub(super) fn walk(dims: &[usize], strides: &[isize], first: isize, mut f: impl FnMut(usize, isize)) {
     let n: usize = dims.iter().product();
     let mut index = vec![0usize; dims.len()];
     let mut at = first;

@@ -5,14 +5,17 @@
 
 mod array;
 mod asynchronous;
+mod batch_matmul;
 mod broadcast;
 mod cancellation;
 mod conv;
+pub(crate) mod einsum;
 mod elementwise;
 mod formats;
 mod functional;
 mod gemm;
 mod layout;
+mod linalg;
 mod nn;
 mod philox;
 mod random;

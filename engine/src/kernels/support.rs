@@ -154,6 +154,19 @@ macro_rules! by_word {
 }
 pub(crate) use by_word;
 
+/// A tensor of indices, as int32 or int64.
+///
+/// # Errors
+/// Their number is not the shape's, or one does not fit.
+pub(crate) fn indices(dtype: DType, shape: Shape, values: &[i64]) -> Result<Tensor, KernelError> {
+    if dtype == DType::I64 {
+        return Ok(Tensor::from_vec(shape, values.to_vec())?);
+    }
+    let narrow: Result<Vec<i32>, _> = values.iter().map(|v| i32::try_from(*v)).collect();
+    let narrow = narrow.map_err(|_| KernelError::invalid("an index does not fit int32"))?;
+    Ok(Tensor::from_vec(shape, narrow)?)
+}
+
 /// The elements of a tensor that nobody shares.
 ///
 /// # Errors

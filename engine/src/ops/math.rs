@@ -16,7 +16,7 @@ const UNARY: &str = "x: T -> y: T";
 const BINARY: &str = "x: T, y: T -> z: T";
 const COMPARE: &str = "x: T, y: T -> z: bool";
 const REDUCTION: &str = "input: T, reduction_indices: Tidx -> output: T";
-const MATMUL: &str = "transpose_a: bool = false; transpose_b: bool = false; T: {float, double, int32, int64}; \
+const MATMUL: &str = "transpose_a: bool = false; transpose_b: bool = false; T: {numbers}; \
                       grad_a: bool = false; grad_b: bool = false";
 const SEGMENT: &str =
     "T: {float, double, int32, int64}; Tindices: {int32, int64}; Tnumsegments: {int32, int64} = int32";

@@ -9,6 +9,7 @@ mod array;
 mod candidates;
 mod conv;
 mod functional;
+mod linalg;
 mod math;
 mod nn;
 mod norm;

@@ -1,0 +1,171 @@
+//! Products of batches of matrices, the batches broadcast against each other.
+//!
+//! Many small products are spread over the workers as they are; few large ones are each split.
+
+use super::gemm::{Gemm, Matrix, multiply, multiply_int};
+use super::linalg::Pair;
+use super::support::{Built, cpu, kernel, shard_slice};
+use super::widen::widened;
+use super::{KERNEL_TABLES, KernelDef, KernelError, Serial, Sharder};
+use crate::dtype::{Complex32, Complex64, DType, Element};
+use crate::graph::Node;
+use crate::shape::Shape;
+
+/// A type that has matrix products.
+pub(super) trait Product: Element {
+    const ZERO: Self;
+    fn plus(a: Self, b: Self) -> Self;
+    /// `out = a * b`.
+    fn product(sharder: &dyn Sharder, a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: &mut [Self]);
+}
+
+macro_rules! fields {
+    ($($t:ty),+) => { $(
+        impl Product for $t {
+            const ZERO: $t = <$t as Gemm>::ZERO;
+            fn plus(a: $t, b: $t) -> $t {
+                a + b
+            }
+            fn product(sharder: &dyn Sharder, a: Matrix<'_, $t>, b: Matrix<'_, $t>, out: &mut [$t]) {
+                multiply(sharder, a, b, out);
+            }
+        }
+    )+ };
+}
+fields!(f32, f64, Complex32, Complex64);
+
+macro_rules! integers {
+    ($($t:ty),+) => { $(
+        impl Product for $t {
+            const ZERO: $t = 0;
+            fn plus(a: $t, b: $t) -> $t {
+                a.wrapping_add(b)
+            }
+            fn product(_: &dyn Sharder, a: Matrix<'_, $t>, b: Matrix<'_, $t>, out: &mut [$t]) {
+                multiply_int(a, b, out, 0, |sum, x, y| sum.wrapping_add(x.wrapping_mul(y)));
+            }
+        }
+    )+ };
+}
+integers!(i32, i64, u64);
+
+/// A batch of matrices: dimensions and elements.
+type Operand<'a, T> = (&'a [usize], &'a [T]);
+
+/// Rows, columns and the batch's dimensions.
+fn parts(dims: &[usize]) -> Result<(&[usize], usize, usize), KernelError> {
+    match dims {
+        [batch @ .., rows, cols] => Ok((batch, *rows, *cols)),
+        _ => Err(KernelError::invalid(format!("the inputs must be matrices, got shape {}", Shape::new(dims)))),
+    }
+}
+
+/// The shape of the product.
+fn product_shape(x: &[usize], y: &[usize], adjoint: (bool, bool)) -> Result<(Pair, usize, usize, usize), KernelError> {
+    let (batch_x, rows, cols) = parts(x)?;
+    let (m, k) = if adjoint.0 { (cols, rows) } else { (rows, cols) };
+    let (batch_y, rows, cols) = parts(y)?;
+    let (k2, n) = if adjoint.1 { (cols, rows) } else { (rows, cols) };
+    if k != k2 {
+        let (x, y) = (Shape::new(x), Shape::new(y));
+        return Err(KernelError::invalid(format!("inner dimensions differ: {k} and {k2} (inputs {x}, {y})")));
+    }
+    Ok((Pair::of(batch_x, batch_y)?, m, k, n))
+}
+
+/// `out = x * y` for each pair of matrices of the broadcast batches; either taken as its conjugate transpose.
+pub(super) fn product_of<T: Product>(
+    sharder: &dyn Sharder,
+    x: Operand<'_, T>,
+    y: Operand<'_, T>,
+    adjoint: (bool, bool),
+    out: &mut [T],
+) -> Result<(), KernelError> {
+    let (pair, m, k, n) = product_shape(x.0, y.0, adjoint)?;
+    let size = m * n;
+    if out.is_empty() {
+        return Ok(());
+    }
+    let one = |sharder: &dyn Sharder, i: usize, out: &mut [T]| {
+        let [at_x, at_y] = pair.at[i];
+        let a = oriented(&x.1[at_x * m * k..(at_x + 1) * m * k], (m, k), adjoint.0);
+        let b = oriented(&y.1[at_y * k * n..(at_y + 1) * k * n], (k, n), adjoint.1);
+        T::product(sharder, a, b, out);
+    };
+    let is_small = size * k < 1 << 20;
+    if pair.at.len() >= sharder.n_workers() && is_small {
+        let ps = (k as u64).saturating_mul(10).max(1);
+        shard_slice(sharder, out, size, ps, |at, part| {
+            for (i, out) in part.chunks_exact_mut(size).enumerate() {
+                one(&Serial, at / size + i, out);
+            }
+        });
+    } else {
+        out.chunks_exact_mut(size).enumerate().for_each(|(i, out)| one(sharder, i, out));
+    }
+    Ok(())
+}
+
+/// A view of `rows` x `cols`, of the transpose of what lies in memory if `adjoint`.
+fn oriented<T>(data: &[T], (rows, cols): (usize, usize), adjoint: bool) -> Matrix<'_, T> {
+    let (row_stride, col_stride) = if adjoint { (1, rows) } else { (cols, 1) };
+    Matrix { data, rows, cols, row_stride, col_stride, conjugate: adjoint }
+}
+
+fn batch_matmul<T: Product>(node: &Node) -> Built {
+    let adjoint = (*node.flag("adj_x")?, *node.flag("adj_y")?);
+    kernel(move |c| {
+        let (x, y) = (c.input(0)?, c.input(1)?);
+        let (pair, m, _, n) = product_shape(x.dims(), y.dims(), adjoint)?;
+        let shape = Shape::new(&[pair.dims.as_slice(), &[m, n]].concat());
+        let (dx, dy) = (x.slice::<T>()?, y.slice::<T>()?);
+        let out = c.filled::<T>(shape, |out| product_of(c.sharder, (x.dims(), dx), (y.dims(), dy), adjoint, out))?;
+        c.set(0, out);
+        Ok(())
+    })
+}
+
+/// Products of 8-bit integers in 32 bits, and of equal types: the inputs are converted to the output's type.
+fn batch_matmul_v3(node: &Node) -> Built {
+    let to = *node.dtype("Tout")?;
+    let wide = to.computes_as().unwrap_or(to);
+    let product = match wide {
+        DType::F32 => batch_matmul::<f32>(node)?,
+        DType::F64 => batch_matmul::<f64>(node)?,
+        DType::I32 => batch_matmul::<i32>(node)?,
+        DType::I64 => batch_matmul::<i64>(node)?,
+        DType::U64 => batch_matmul::<u64>(node)?,
+        DType::C128 => batch_matmul::<Complex64>(node)?,
+        other => return Err(KernelError::invalid(format!("no product of {other}"))),
+    };
+    kernel(move |c| {
+        for i in 0..2 {
+            let input = crate::convert::convert(c.input(i)?, wide, c.allocator)?;
+            c.inputs[i] = Some(input);
+        }
+        product.compute(c)?;
+        if let Some(out) = c.outputs[0].take() {
+            c.set(0, crate::convert::convert(&out, to, c.allocator)?);
+        }
+        Ok(())
+    })
+}
+
+macro_rules! products {
+    ($($op:literal),+) => { &[ $(
+        cpu($op, ("T", &[DType::F32]), batch_matmul::<f32>),
+        cpu($op, ("T", &[DType::F64]), batch_matmul::<f64>),
+        cpu($op, ("T", &[DType::I32]), batch_matmul::<i32>),
+        cpu($op, ("T", &[DType::I64]), batch_matmul::<i64>),
+        cpu($op, ("T", &[DType::U64]), batch_matmul::<u64>),
+        cpu($op, ("T", &[DType::C64]), batch_matmul::<Complex32>),
+        cpu($op, ("T", &[DType::C128]), batch_matmul::<Complex64>),
+        widened($op, ("T", DType::NARROW_REAL)),
+    )+ ] };
+}
+
+#[linkme::distributed_slice(KERNEL_TABLES)]
+static PRODUCTS: &[KernelDef] = products!("BatchMatMul", "BatchMatMulV2");
+
+#[linkme::distributed_slice(KERNEL_TABLES)]
+static PRODUCTS_V3: &[KernelDef] = &[super::support::cpu_any("BatchMatMulV3", batch_matmul_v3)];
