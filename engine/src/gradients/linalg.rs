@@ -333,7 +333,8 @@ fn svd(c: &mut GradientContext<'_>) -> Done {
         let turned = c.op("Mul", &[gaps, own])?;
         let mirrored = adjoint(c, turned)?;
         let both = c.op("AddV2", &[turned, mirrored])?;
-        let scaled = if i == 0 { product(c, both, diagonal, false, false)? } else { product(c, diagonal, both, false, false)? };
+        let scaled =
+            if i == 0 { product(c, both, diagonal, false, false)? } else { product(c, diagonal, both, false, false)? };
         inner = c.op("AddV2", &[inner, scaled])?;
         let is_thin = if i == 0 { m > n } else { n > m };
         if is_thin {

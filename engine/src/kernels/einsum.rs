@@ -229,7 +229,12 @@ fn compute<T: Product>(c: &KernelContext<'_>, equation: &Equation) -> Result<Ten
     let mut output = equation.out_labels(&sizes);
     let full_output = output.clone();
     let mut seen = Vec::new();
-    output.retain(|l| !seen.contains(l) && { seen.push(*l); true });
+    output.retain(|l| {
+        !seen.contains(l) && {
+            seen.push(*l);
+            true
+        }
+    });
     let (values, order) = match views.as_slice() {
         [one] => (one.gathered(c.slice::<T>(0)?, &output, T::ZERO, T::plus), output),
         [a, b] => contract::<T>(c, a, b, &output, &sizes)?,

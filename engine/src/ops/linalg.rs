@@ -40,12 +40,7 @@ static LINALG: &[OpSpec] = &[
         "T: {half, float, double, complexes}; fast: bool = true",
         solve_ls,
     ),
-    op(
-        "Qr",
-        "input: T -> q: T, r: T",
-        "full_matrices: bool = false; T: {half, float, double, complexes}",
-        qr,
-    ),
+    op("Qr", "input: T -> q: T, r: T", "full_matrices: bool = false; T: {half, float, double, complexes}", qr),
     op(
         "Svd",
         "input: T -> s: T, u: T, v: T",

@@ -207,7 +207,8 @@ fn of_two<T: Field>(
 ) -> Computed {
     let (left, right) = (c.input(0)?.clone(), c.input(1)?.clone());
     let (a, b) = (Batch::of(c, 0)?, Batch::of(c, 1)?);
-    let texts = |problem: String| KernelError::invalid(format!("{problem} (inputs {} and {})", left.shape(), right.shape()));
+    let texts =
+        |problem: String| KernelError::invalid(format!("{problem} (inputs {} and {})", left.shape(), right.shape()));
     if !broadcast && a.dims != b.dims {
         return Err(texts("the batch dimensions differ".into()));
     }
@@ -276,7 +277,8 @@ fn solve_ls<T: Field>(node: &Node) -> Built {
             true => Ok([n, cols]),
             false => Err("matrix and right-hand side differ in rows".to_owned()),
         };
-        let no_factor = || KernelError::invalid("the matrix is rank deficient: use fast = false or a larger l2_regularizer");
+        let no_factor =
+            || KernelError::invalid("the matrix is rank deficient: use fast = false or a larger l2_regularizer");
         of_two::<T>(c, false, shape, |a, b| {
             if !fast {
                 return Ok(least_squares(&a, &b));

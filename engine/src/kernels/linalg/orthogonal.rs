@@ -205,7 +205,8 @@ fn orthogonalise<T: Field>(w: &mut Mat<T>, v: &mut Mat<T>, p: usize, q: usize) -
 fn left_vectors<T: Field>(w: &Mat<T>, order: &[usize], s: &[T::Real], n_cols: usize) -> Mat<T> {
     let m = w.cols;
     let largest = s.first().copied().unwrap_or_else(T::Real::zero);
-    let is_direction = |s: &T::Real| *s > largest * epsilon::<T>() * epsilon::<T>() && *s > T::Real::min_positive_value();
+    let is_direction =
+        |s: &T::Real| *s > largest * epsilon::<T>() * epsilon::<T>() && *s > T::Real::min_positive_value();
     let rank = s.iter().take_while(|s| is_direction(s)).count();
     let mut u = Mat::zeros(m, rank);
     for (to, from) in order[..rank].iter().enumerate() {

@@ -193,9 +193,7 @@ pub(crate) fn exponential<T: Field>(a: &Mat<T>) -> Mat<T> {
     let (a2, eye) = (a.times(&a), Mat::identity(n));
     let (a4, b) = (a2.times(&a2), |i: usize| number::<T>(B[i]));
     let a6 = a4.times(&a2);
-    let poly = |i6: usize, i4: usize, i2: usize| {
-        Mat::zeros(n, n).plus(b(i6), &a6).plus(b(i4), &a4).plus(b(i2), &a2)
-    };
+    let poly = |i6: usize, i4: usize, i2: usize| Mat::zeros(n, n).plus(b(i6), &a6).plus(b(i4), &a4).plus(b(i2), &a2);
     let u = a.times(&a6.times(&poly(13, 11, 9)).plus(T::one(), &poly(7, 5, 3)).plus(b(1), &eye));
     let v = a6.times(&poly(12, 10, 8)).plus(T::one(), &poly(6, 4, 2)).plus(b(0), &eye);
     let mut x = Lu::of(v.plus(-T::one(), &u)).solve(&v.plus(T::one(), &u));
