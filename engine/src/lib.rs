@@ -23,6 +23,7 @@ pub mod optimizer;
 pub mod passes;
 pub mod plan;
 pub mod pool;
+pub mod rendezvous;
 pub mod resources;
 pub mod session;
 pub mod shape;

@@ -5,13 +5,15 @@
 
 use std::cell::Cell;
 
-use events::{NodeId, SiteId, SliceGuard, site};
+use events::{Kind, NodeId, SiteId, SliceGuard, site};
 
 use crate::pool::ShardTag;
 
 thread_local! {
     /// The event node whose kernel runs on this thread in a traced step: it is charged for memory.
     static CURRENT: Cell<NodeId> = const { Cell::new(NodeId::NONE) };
+    /// When that node became ready.
+    static READY_AT: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Notes that `bytes` were taken from the allocator with this `alloc` site, which now has `in_use` bytes handed out.
@@ -127,7 +129,9 @@ impl OpSlice {
         }
         let node = NodeId::new(node);
         CURRENT.set(node);
-        let (correlation, arg) = (readiness.by(), u64::from(step) << 32 | u64::from(readiness.wait(begin)));
+        let wait = readiness.wait(begin);
+        READY_AT.set(begin.saturating_sub(u64::from(wait)));
+        let (correlation, arg) = (readiness.by(), u64::from(step) << 32 | u64::from(wait));
         if is_long {
             OpSlice::Long { slice: events::open(begin, site, node), correlation, arg }
         } else {
@@ -144,6 +148,75 @@ impl OpSlice {
             }
             OpSlice::Long { slice, correlation, arg } => events::emit_close(slice, end, correlation, arg),
         }
+    }
+}
+
+/// When the op that runs on this thread became ready, in a traced step. Noted for ops that ask.
+fn ready_at() -> u64 {
+    READY_AT.get()
+}
+
+/// What a `_Send` tells of a transfer: when its value was enqueued, when it began to send, when the value left.
+pub(crate) struct TransferTrace {
+    node: NodeId,
+    /// When the send began; 0 where it is not traced.
+    begin: u64,
+}
+
+impl TransferTrace {
+    /// The `_Send` with this event node begins.
+    pub fn sending(node: u32) -> TransferTrace {
+        let is_traced = events::is_on() && CURRENT.get() == NodeId::new(node);
+        TransferTrace { node: NodeId::new(node), begin: if is_traced { events::clock::now() } else { 0 } }
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.begin != 0
+    }
+
+    /// The value leaves, as `bytes` bytes.
+    pub fn sent(&self, transfer: u32, step_id: u64, bytes: usize) {
+        if self.is_on() {
+            let arg = transfer_arg(step_id, bytes);
+            let point = |kind, at, site| events::emit_point(kind, at, site, self.node, transfer, arg);
+            point(Kind::Instant, ready_at(), site!("transfer", "enqueue"));
+            point(Kind::Instant, self.begin, site!("transfer", "send"));
+            point(Kind::FlowOut, events::clock::now(), site!("transfer", "edge"));
+        }
+    }
+}
+
+/// Step and bytes of a transfer.
+fn transfer_arg(step_id: u64, bytes: usize) -> u64 {
+    u64::from((step_id as u32).max(1)) << 32 | u64::from(u32::try_from(bytes).unwrap_or(u32::MAX))
+}
+
+/// A transfer whose value is there, but not yet with its consumers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrival {
+    node: NodeId,
+    transfer: u32,
+    arg: u64,
+}
+
+impl Arrival {
+    /// The value of a transfer came to the `_Recv` with this event node. `None` where it is not traced.
+    pub fn now(node: u32, transfer: u32, step_id: u64, bytes: usize) -> Option<Arrival> {
+        if transfer == 0 || !events::is_on() {
+            return None;
+        }
+        let arrival = Arrival { node: NodeId::new(node), transfer, arg: transfer_arg(step_id, bytes) };
+        arrival.point(Kind::Instant, events::clock::now(), site!("transfer", "arrive"));
+        Some(arrival)
+    }
+
+    /// The value goes to its consumers.
+    pub fn unblocked(self, at: u64) {
+        self.point(Kind::FlowIn, at, site!("transfer", "edge"));
+    }
+
+    fn point(self, kind: Kind, at: u64, site: SiteId) {
+        events::emit_point(kind, at, site, self.node, self.transfer, self.arg);
     }
 }
 

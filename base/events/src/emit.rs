@@ -384,6 +384,15 @@ fn point(kind: Kind, site: SiteId, node: NodeId, correlation: u32, arg: u64) {
     });
 }
 
+/// Emits an event without duration that happened at a given time, with all that a record can say.
+#[inline]
+pub fn emit_point(kind: Kind, at: u64, site: SiteId, node: NodeId, correlation: u32, arg: u64) {
+    with_local(|local, _| {
+        let site = site_word(kind, local.depth.get(), site);
+        local.push(Record { begin: at, dur: 0, site, node: node.get(), correlation, arg }.words());
+    });
+}
+
 /// Something happened.
 #[inline]
 pub fn instant(site: SiteId, arg: u64) {

@@ -39,8 +39,8 @@ pub mod session;
 
 pub use clock::{Anchor, TicksToNs, now};
 pub use emit::{
-    SliceGuard, alloc, counter, counter_at, emit_close, emit_slice, flow_in, flow_out, free, instant, is_on, open,
-    slice, slice_of,
+    SliceGuard, alloc, counter, counter_at, emit_close, emit_point, emit_slice, flow_in, flow_out, free, instant,
+    is_on, open, slice, slice_of,
 };
 pub use names::{NodeId, SiteId, node, site};
 pub use record::{Event, Kind, Record};

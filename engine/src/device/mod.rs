@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::buffer::Allocator;
 use crate::resources::ResourceManager;
-use crate::tensor::{Tensor, TensorError};
 pub use factory::{DEVICE_FACTORIES, DeviceError, DeviceFactory, DeviceOptions, all, kinds, make, register};
 pub use name::{DeviceName, DeviceNameConflict, DeviceNameError};
 
@@ -153,15 +152,6 @@ impl Device {
     /// Its variables and other objects.
     pub fn resources(&self) -> &ResourceManager {
         &self.resources
-    }
-
-    /// `tensor`, which lies on another device, in this one's memory. Strings, handles and what lies in the tensor itself
-    /// are shared, everything else is copied: the device's limit and statistics count it.
-    ///
-    /// # Errors
-    /// There is no memory for it.
-    pub fn copy_in(&self, tensor: &Tensor) -> Result<Tensor, TensorError> {
-        tensor.copied_to(&self.allocator)
     }
 }
 

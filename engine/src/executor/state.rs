@@ -11,6 +11,7 @@ use super::parking::Parking;
 use crate::kernels::Slot;
 use crate::plan::Plan;
 use crate::pool::Pool;
+use crate::rendezvous::LocalRendezvous;
 use crate::resources::ResourceManager;
 
 /// The state of a step, clean between steps: slots empty, stacks empty, counts at their initial values.
@@ -24,6 +25,8 @@ pub(crate) struct State {
     /// The step's own objects.
     pub resources: ResourceManager,
     pub parking: Arc<Parking>,
+    /// Where the devices' sends and receives meet.
+    pub rendezvous: Arc<LocalRendezvous>,
 }
 
 /// What one worker has to itself. Only thread `i` of the pool locks seat `i`, so nobody ever waits for the lock.
@@ -53,6 +56,7 @@ impl State {
             seats: seats.into_iter().map(Mutex::new).collect(),
             resources: ResourceManager::default(),
             parking: Arc::new(Parking::new(pool.waker())),
+            rendezvous: Arc::default(),
         };
         state.reset_counts(plan);
         state
@@ -161,6 +165,9 @@ impl StatePool {
         }
         state.resources.clear_all();
         state.reset_counts(plan);
+        if plan.has_transfers {
+            state.rendezvous.reset();
+        }
         let mut states = self.0.lock();
         if states.len() < MAX_STATES {
             states.push(state);

@@ -10,12 +10,12 @@ use parking_lot::Mutex;
 
 use super::state::State;
 use super::worker::{self, Stop};
-use crate::buffer::Allocator;
 use crate::denormals::DenormalsAreZero;
+use crate::device::Device;
 use crate::kernels::{Cancellation, KernelError, Registration, StepCancellation};
 use crate::plan::Plan;
 use crate::pool::{Job, Pool, Running, Scope, Sleep, Ticket};
-use crate::resources::ResourceManager;
+use crate::rendezvous::{Rendezvous, RendezvousError};
 use crate::tensor::Tensor;
 use crate::trace::{self, StepTrace};
 
@@ -106,8 +106,8 @@ pub(crate) struct Limits<'a> {
 /// What a session gives to its steps.
 pub(crate) struct Environment<'a> {
     pub pool: &'a Pool,
-    pub resources: &'a ResourceManager,
-    pub allocator: &'a Allocator,
+    /// The session's devices; plans refer to them by number.
+    pub devices: &'a [Arc<Device>],
     pub limits: Limits<'a>,
     /// Unique in the process.
     pub step_id: u64,
@@ -156,7 +156,7 @@ pub(crate) fn run(
         failure: Mutex::new(None),
     };
     let is_shared = env.pool.n_free() > 0 && plan.costs.has_width();
-    let wake = step.wake_when_cancelled();
+    let wake = (step.wake_when_cancelled(), step.abort_when_cancelled());
     if is_shared {
         step.run_shared(&running);
     } else {
@@ -257,6 +257,12 @@ impl Step<'_> {
         let token = self.env.limits.cancel.filter(|_| self.plan.has_async)?;
         let parking = Arc::clone(&self.state.parking);
         Some(token.0.register(move || parking.caller.notify()))
+    }
+
+    /// Has the receives that wait ended when the step fails or is cancelled.
+    fn abort_when_cancelled(&self) -> Option<Registration> {
+        let rendezvous = self.plan.has_transfers.then(|| Arc::clone(&self.state.rendezvous))?;
+        Some(self.cancellation.get().register(move || rendezvous.abort(RendezvousError::Aborted)))
     }
 
     /// Where the caller's thread waits.

@@ -11,7 +11,9 @@ use std::sync::atomic::Ordering;
 
 use super::state::Seat;
 use super::step::{ExecuteError, Step};
-use crate::kernels::{AnyKernel, Completion, CompletionSink, ExecutionTag, KernelContext, KernelError, Sharder, Slot};
+use crate::kernels::{
+    AnyKernel, Completion, CompletionSink, ExecutionTag, FrameTag, KernelContext, KernelError, Sharder, Slot,
+};
 use crate::plan::NodeRecord;
 use crate::plan::cost::TAKEN_TICKS;
 use crate::pool::{ShardTag, run_shards};
@@ -123,6 +125,9 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
         if STAMPED {
             self.stamp = events::clock::now();
             readiness = Readiness::new(step.plan.infos[node as usize].event_id, self.stamp);
+            if let Some(arrival) = finished.tag.arrival {
+                arrival.unblocked(self.stamp);
+            }
         }
         self.deliver(node, record, readiness)?;
         Ok(true)
@@ -163,16 +168,19 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
         } else {
             trace::OpSlice::Off
         };
+        let device = &step.env.devices[usize::from(record.device)];
         let mut context = KernelContext {
             inputs,
             outputs,
             node: info,
             step_id: step.env.step_id,
-            resources: step.env.resources,
+            resources: device.resources(),
             step_resources: &step.state.resources,
             cancellation: &step.cancellation,
-            allocator: step.env.allocator,
+            allocator: device.allocator(),
             sharder: &OpSharder { step, node, worker: self.worker },
+            frame: FrameTag::default(),
+            rendezvous: &*step.state.rendezvous,
         };
         let kernel = &plan.kernels[node as usize];
         match kernel {
@@ -184,7 +192,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
             AnyKernel::Async(kernel) => {
                 step.state.parking.begin();
                 let sink: Arc<dyn CompletionSink> = step.state.parking.clone();
-                kernel.start(&mut context, Completion::new(sink, ExecutionTag { node, iteration: 0 }));
+                kernel.start(&mut context, Completion::new(sink, ExecutionTag { node, iteration: 0, arrival: None }));
             }
         }
         for input in context.inputs {

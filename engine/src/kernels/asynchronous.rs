@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{KernelContext, KernelError, Slot};
+use crate::trace::Arrival;
 
 /// An implementation of an op that may have to wait (white paper section 5.3).
 ///
@@ -32,6 +33,8 @@ pub struct ExecutionTag {
     pub(crate) node: u32,
     /// Identifies the node's iteration to its executor.
     pub(crate) iteration: usize,
+    /// The transfer that brought its value, where one did and it is traced.
+    pub(crate) arrival: Option<Arrival>,
 }
 
 /// Takes the results of asynchronous kernels: a step of an executor.
@@ -50,6 +53,11 @@ pub struct Completion {
 impl Completion {
     pub(crate) fn new(sink: Arc<dyn CompletionSink>, tag: ExecutionTag) -> Completion {
         Completion { sink: Some(sink), tag }
+    }
+
+    /// Notes the transfer that brings the value, for the event of its consumers being unblocked.
+    pub(crate) fn arrived(&mut self, arrival: Option<Arrival>) {
+        self.tag.arrival = arrival;
     }
 
     /// Ends the execution, from any thread: the outputs in order of their ports, or why there are none.

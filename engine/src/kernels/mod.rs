@@ -23,6 +23,7 @@ mod reduce;
 mod state;
 mod summary;
 pub mod support;
+pub mod transfer;
 pub mod vecmath;
 mod wide;
 pub mod widen;
@@ -41,6 +42,7 @@ use crate::buffer::Allocator;
 use crate::dtype::{DType, Element};
 use crate::graph::{Attr, Node};
 use crate::ops::AttrError;
+use crate::rendezvous::{Rendezvous, RendezvousError};
 use crate::resources::{ResourceManager, ResourceTypeError};
 use crate::shape::Shape;
 use crate::tensor::{Tensor, TensorError};
@@ -97,6 +99,15 @@ pub struct NodeInfo {
 /// Where a value of a step lives: `None` before it is there, after it was taken, and where it is dead.
 pub type Slot = Option<Tensor>;
 
+/// An iteration of a loop, by numbers that are the same on all devices and in all processes of a step.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct FrameTag {
+    /// The frame; 0 outside of all loops.
+    pub frame: u64,
+    /// The iteration of the frame, from 0.
+    pub iteration: u64,
+}
+
 /// What a kernel computes from and to.
 pub struct KernelContext<'a> {
     /// The inputs. A kernel may take one out (in-place forwarding).
@@ -115,6 +126,10 @@ pub struct KernelContext<'a> {
     pub allocator: &'a Allocator,
     /// Splits work over the workers.
     pub sharder: &'a dyn Sharder,
+    /// Which iteration this execution belongs to.
+    pub frame: FrameTag,
+    /// Where the step's sends and receives meet.
+    pub rendezvous: &'a dyn Rendezvous,
     pub(crate) cancellation: &'a StepCancellation,
 }
 
@@ -170,6 +185,9 @@ pub enum KernelError {
     /// An asynchronous kernel will never end.
     #[error("the kernel dropped its completion")]
     Abandoned,
+    /// A value did not come from another device.
+    #[error(transparent)]
+    Rendezvous(#[from] RendezvousError),
     /// No kernel is registered for the op with these types on this device.
     #[error("no kernel for op {op} on {wanted}")]
     NoKernel {
@@ -319,6 +337,12 @@ pub fn register_async(def: AsyncKernelDef) {
 /// Whether any kernel of the op is registered for this device type.
 pub fn has_kernel(op: &str, device: &str) -> bool {
     REGISTRY.read().get(op).is_some_and(|defs| defs.iter().any(|def| def.key().1 == device))
+}
+
+/// Whether [`build`] finds a kernel for the node's types on this device type.
+pub fn supports(node: &Node, device: &str) -> bool {
+    let table = REGISTRY.read();
+    table.get(node.op.name).is_some_and(|defs| defs.iter().any(|def| def.key().1 == device && def.fits(node)))
 }
 
 /// Makes the kernel of `node` for a device type (`CPU`).

@@ -22,6 +22,7 @@ mod spec;
 mod state;
 mod summary;
 mod training;
+mod transfer;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -39,6 +39,8 @@ pub(crate) struct NodeRecord {
     pub data: (u32, u32),
     /// Its edges in `Plan::control`.
     pub control: (u32, u32),
+    /// The device that it runs on, by its number in the session.
+    pub device: u16,
     /// Whether some output has no consumer, so that it is left to be dropped.
     pub has_unused_output: bool,
     /// Call sites of its events, in categories `op` and `shard`.
@@ -115,6 +117,8 @@ pub(crate) struct Plan {
     pub kernels: Box<[AnyKernel]>,
     /// Whether some kernel may end after it returned.
     pub has_async: bool,
+    /// Whether values cross from one device to another.
+    pub has_transfers: bool,
     pub infos: Box<[NodeInfo]>,
     pub data: Box<[DataEdge]>,
     pub control: Box<[ControlEdge]>,

@@ -228,8 +228,7 @@ impl Session {
         });
         let environment = Environment {
             pool: &self.pool,
-            resources: self.device().resources(),
-            allocator: self.device().allocator(),
+            devices: &self.devices,
             limits: Limits { cancel: options.cancel, deadline },
             step_id,
         };

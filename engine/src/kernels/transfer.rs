@@ -1,0 +1,167 @@
+//! `_Send` and `_Recv`: the two ends of an edge between devices (white paper sections 3.2.2, 5.3 and 5.5).
+//!
+//! A send hands its value to the step's rendezvous and ends. A receive waits there without a thread, then copies the value
+//! into its device's memory. Dead values travel too, so that the other device learns that a branch was not taken.
+//!
+//! Lossy compression (attribute [`LOSSY`]): a `float` tensor travels as its values' upper 16 bits, sign, exponent and 7 bits
+//! of the mantissa, and arrives with zeros in place of the others. The relative error is below 2^-7; infinities stay
+//! infinities, NaNs NaNs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use smallvec::smallvec;
+
+use super::support::{Built, Computed};
+use super::{
+    ASYNC_KERNEL_TABLES, AsyncKernel, AsyncKernelDef, Completion, KERNEL_TABLES, Kernel, KernelContext, KernelDef,
+    KernelError,
+};
+use crate::buffer::Allocator;
+use crate::dtype::{DType, bf16};
+use crate::graph::{Attr, Node};
+use crate::ops::AttrError;
+use crate::rendezvous::{EdgeKey, Key, Message, RendezvousError};
+use crate::tensor::{Tensor, TensorError};
+use crate::trace::{Arrival, TransferTrace};
+
+/// The attribute that makes an edge lossy, on its `_Send` and its `_Recv`.
+pub const LOSSY: &str = "_lossy";
+
+#[linkme::distributed_slice(KERNEL_TABLES)]
+static SEND: &[KernelDef] = &[super::support::cpu_any("_Send", send)];
+
+#[linkme::distributed_slice(ASYNC_KERNEL_TABLES)]
+static RECV: &[AsyncKernelDef] = &[AsyncKernelDef { op: "_Recv", device: "CPU", dtypes: ("", &[]), build: recv }];
+
+/// Numbers transfers, for events. Wraps around: it only has to differ among those of a moment.
+static NEXT_TRANSFER: AtomicU32 = AtomicU32::new(1);
+
+fn edge(node: &Node) -> Result<Arc<EdgeKey>, AttrError> {
+    let (from, to, edge) = (node.text("send_device")?, node.text("recv_device")?, node.text("tensor_name")?);
+    // An incarnation is 64 bits; the attribute holds them as an integer with a sign.
+    let incarnation = *node.int("send_device_incarnation")? as u64;
+    Ok(Arc::new(EdgeKey::new(&from, incarnation, &to, &edge)))
+}
+
+fn is_lossy(node: &Node) -> bool {
+    matches!(node.attrs.get(LOSSY), Some(Attr::Bool(true)))
+}
+
+struct Send {
+    edge: Arc<EdgeKey>,
+    is_lossy: bool,
+}
+
+fn send(node: &Node) -> Built {
+    Ok(Box::new(Send { edge: edge(node)?, is_lossy: is_lossy(node) }))
+}
+
+impl Kernel for Send {
+    fn compute(&self, ctx: &mut KernelContext<'_>) -> Computed {
+        let trace = TransferTrace::sending(ctx.node.event_id);
+        let value = ctx.inputs.first_mut().and_then(Option::take);
+        let value = match value {
+            Some(value) if self.is_lossy && value.dtype() == DType::F32 => Some(shorten(ctx, &value)?),
+            other => other,
+        };
+        let transfer = if trace.is_on() { NEXT_TRANSFER.fetch_add(1, Ordering::Relaxed) } else { 0 };
+        trace.sent(transfer, ctx.step_id, value.as_ref().map_or(0, Tensor::n_bytes));
+        let key = Key { edge: Arc::clone(&self.edge), frame: ctx.frame };
+        Ok(ctx.rendezvous.send(key, Message { value, transfer })?)
+    }
+
+    fn is_expensive(&self) -> bool {
+        self.is_lossy
+    }
+}
+
+struct Recv {
+    edge: Arc<EdgeKey>,
+    is_lossy: bool,
+}
+
+fn recv(node: &Node) -> Result<Box<dyn AsyncKernel>, KernelError> {
+    Ok(Box::new(Recv { edge: edge(node)?, is_lossy: is_lossy(node) }))
+}
+
+impl AsyncKernel for Recv {
+    fn start(&self, ctx: &mut KernelContext<'_>, mut done: Completion) {
+        let key = Key { edge: Arc::clone(&self.edge), frame: ctx.frame };
+        let (allocator, is_lossy) = (ctx.allocator.clone(), self.is_lossy);
+        let (event_node, step_id) = (ctx.node.event_id, ctx.step_id);
+        let receiver = move |result: Result<Message, RendezvousError>| {
+            let received = result.map_err(KernelError::from).and_then(|message| {
+                let bytes = message.value.as_ref().map_or(0, Tensor::n_bytes);
+                done.arrived(Arrival::now(event_node, message.transfer, step_id, bytes));
+                let value = message.value.map(|value| take_in(&value, is_lossy, &allocator));
+                Ok(smallvec![value.transpose()?])
+            });
+            done.finish(received);
+        };
+        ctx.rendezvous.recv(key, Box::new(receiver));
+    }
+}
+
+/// The value in the receiver's memory.
+fn take_in(value: &Tensor, is_lossy: bool, allocator: &Allocator) -> Result<Tensor, TensorError> {
+    if is_lossy && value.dtype() == DType::BF16 { lengthen(value, allocator) } else { value.copied_to(allocator) }
+}
+
+/// The upper halves of f32 values.
+fn shorten(ctx: &KernelContext<'_>, value: &Tensor) -> Result<Tensor, KernelError> {
+    let from = value.slice::<f32>()?;
+    ctx.filled::<bf16>(value.shape().clone(), |to| {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = upper_half(*from));
+        Ok(())
+    })
+}
+
+fn upper_half(value: f32) -> bf16 {
+    // A NaN whose set bits are all in the lower half would become an infinity.
+    let quiet = if value.is_nan() { 0x40 } else { 0 };
+    bf16::from_bits((value.to_bits() >> 16) as u16 | quiet)
+}
+
+/// f32 values of these upper halves, zeros below.
+fn lengthen(value: &Tensor, allocator: &Allocator) -> Result<Tensor, TensorError> {
+    let from = value.slice::<bf16>()?;
+    let mut out = Tensor::with_room(DType::F32, value.shape().clone(), allocator)?;
+    if let Some(to) = out.slice_mut::<f32>()? {
+        let longer = |from: &bf16| f32::from_bits(u32::from(from.to_bits()) << 16);
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = longer(from));
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn round_trip(value: f32) -> f32 {
+        f32::from_bits(u32::from(upper_half(value).to_bits()) << 16)
+    }
+
+    #[test]
+    fn what_is_no_number_stays_what_it_is() {
+        for value in [f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0, 1.0, -2.5] {
+            assert_eq!(round_trip(value).to_bits(), value.to_bits());
+        }
+        assert!(round_trip(f32::from_bits(0x7f80_0001)).is_nan());
+        assert!(round_trip(f32::NAN).is_nan());
+    }
+
+    proptest! {
+        #[test]
+        fn the_lower_half_is_dropped(bits in any::<u32>()) {
+            let value = f32::from_bits(bits);
+            prop_assume!(!value.is_nan());
+            let got = round_trip(value);
+            prop_assert_eq!(got.to_bits(), bits & 0xffff_0000);
+            if value.is_normal() {
+                prop_assert!((got - value).abs() <= value.abs() / 128.0 && got.abs() <= value.abs());
+            }
+        }
+    }
+}
