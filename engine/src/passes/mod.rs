@@ -4,13 +4,19 @@
 //! [`PIPELINE`] over it, and compiles what is left. The graph itself never changes: each signature has its own copy, and
 //! a node that survives keeps its name. After each pass the [`verify`] table of rules is checked in debug builds.
 
+mod branches;
+mod constants;
+mod cse;
+pub mod fold;
 pub mod graph;
 pub mod prune;
 pub mod redirect;
+pub mod region;
+mod simplify;
 pub mod verify;
 
 use crate::plan::PlanError;
-pub use graph::{Source, Uses, WorkFeed, WorkGraph, WorkId, WorkNode};
+pub use graph::{NewNode, Source, Use, Uses, WorkFeed, WorkGraph, WorkId, WorkNode};
 pub use redirect::Redirects;
 
 /// One step of the pipeline.
@@ -30,7 +36,12 @@ pub struct PassContext<'a> {
 }
 
 /// All passes, in the order in which they run.
-pub const PIPELINE: &[Pass] = &[];
+pub const PIPELINE: &[Pass] = &[
+    Pass { name: "fold", is_optional: true, run: fold::run },
+    Pass { name: "branches", is_optional: true, run: branches::run },
+    Pass { name: "simplify", is_optional: true, run: simplify::run },
+    Pass { name: "cse", is_optional: true, run: cse::run },
+];
 
 /// What a pass did to a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]

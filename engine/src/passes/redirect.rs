@@ -56,6 +56,14 @@ impl Redirects {
         source
     }
 
+    /// Brings the control inputs of `node` up to date.
+    pub fn resolve_controls(&self, node: WorkId, control_inputs: &mut SmallVec<[WorkId; 2]>) {
+        if control_inputs.iter().any(|before| self.controls.contains_key(before)) {
+            *control_inputs = self.resolved_controls(control_inputs);
+            control_inputs.retain(|before| *before != node);
+        }
+    }
+
     /// What a control edge from each of `nodes` stands for, each once, in order.
     fn resolved_controls(&self, nodes: &[WorkId]) -> SmallVec<[WorkId; 2]> {
         let mut out: SmallVec<[WorkId; 2]> = SmallVec::new();
@@ -87,10 +95,7 @@ impl WorkGraph {
             for input in &mut node.inputs {
                 *input = redirects.source(*input);
             }
-            if node.control_inputs.iter().any(|before| redirects.controls.contains_key(before)) {
-                node.control_inputs = redirects.resolved_controls(&node.control_inputs);
-                node.control_inputs.retain(|before| *before != id);
-            }
+            redirects.resolve_controls(id, &mut node.control_inputs);
         }
         for fetch in &mut self.fetches {
             *fetch = redirects.source(*fetch);
