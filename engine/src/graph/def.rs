@@ -125,23 +125,30 @@ impl Graph {
         let node = |n: &std::sync::Arc<Node>| {
             let edge = |o: &Output| if o.port == 0 { name(o.node) } else { format!("{}:{}", name(o.node), o.port) };
             let control = n.control_inputs.iter().map(|id| format!("^{}", name(*id)));
-            let mut attr: BTreeMap<String, AttrValue> = n.attrs.iter().map(|(k, v)| (k.clone(), to_proto(v))).collect();
-            let shapes = n.outputs.iter().map(|o| tensor_proto::shape_to_proto(&o.shape)).collect();
-            let list = attr_value::ListValue { shape: shapes, ..Default::default() };
-            attr.insert("_output_shapes".into(), AttrValue { value: Some(attr_value::Value::List(list)) });
-            NodeDef {
-                name: n.name.to_string(),
-                op: n.op.name.to_owned(),
-                input: n.inputs.iter().map(edge).chain(control).collect(),
-                device: n.device.to_string(),
-                attr,
-                ..Default::default()
-            }
+            n.to_def(n.inputs.iter().map(edge).chain(control).collect())
         };
         GraphDef {
             node: nodes.iter().map(node).collect(),
             library: nodes.functions().to_def(),
             versions: Some(VersionDef { producer: 1882, min_consumer: 0, bad_consumers: Vec::new() }),
+            ..Default::default()
+        }
+    }
+}
+
+impl Node {
+    /// The node's definition, with these inputs.
+    pub(crate) fn to_def(&self, input: Vec<String>) -> NodeDef {
+        let mut attr: BTreeMap<String, AttrValue> = self.attrs.iter().map(|(k, v)| (k.clone(), to_proto(v))).collect();
+        let shapes = self.outputs.iter().map(|o| tensor_proto::shape_to_proto(&o.shape)).collect();
+        let list = attr_value::ListValue { shape: shapes, ..Default::default() };
+        attr.insert("_output_shapes".into(), AttrValue { value: Some(attr_value::Value::List(list)) });
+        NodeDef {
+            name: self.name.to_string(),
+            op: self.op.name.to_owned(),
+            input,
+            device: self.device.to_string(),
+            attr,
             ..Default::default()
         }
     }

@@ -7,6 +7,7 @@
 mod branches;
 mod constants;
 mod cse;
+mod dump;
 pub mod fold;
 pub mod graph;
 pub mod prune;
@@ -15,7 +16,10 @@ pub mod region;
 mod simplify;
 pub mod verify;
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use crate::plan::PlanError;
+use dump::Dump;
 pub use graph::{NewNode, Source, Use, Uses, WorkFeed, WorkGraph, WorkId, WorkNode};
 pub use redirect::Redirects;
 
@@ -33,6 +37,8 @@ pub struct Pass {
 pub struct PassContext<'a> {
     /// The session's devices; a node's device is a position among them.
     pub devices: &'a [std::sync::Arc<crate::device::Device>],
+    /// A folder that gets the graph before the first pass and after each.
+    pub dump: Option<&'a std::path::Path>,
 }
 
 /// All passes, in the order in which they run.
@@ -98,17 +104,24 @@ impl Passes {
 /// # Errors
 /// A pass cannot do without something that the graph lacks.
 pub fn run(graph: &mut WorkGraph, passes: &Passes, context: &PassContext<'_>) -> Result<Vec<PassReport>, PlanError> {
+    static N_DUMPED: AtomicU32 = AtomicU32::new(0);
+    let mut dump = context.dump.map(|folder| {
+        let n = N_DUMPED.fetch_add(1, Ordering::Relaxed);
+        Dump::new(folder, format!("plan-{}-{n}", std::process::id()))
+    });
+    let mut after = |graph: &WorkGraph, pass: &'static str| {
+        if cfg!(debug_assertions) {
+            verify::verify(graph, pass)?;
+        }
+        dump.as_mut().map_or(Ok(()), |dump| dump.write(graph, pass)).map_err(PlanError::Dump)
+    };
+    after(graph, "prune")?;
     let mut reports = Vec::with_capacity(PIPELINE.len());
-    if cfg!(debug_assertions) {
-        verify::verify(graph, "prune")?;
-    }
     for pass in PIPELINE.iter().filter(|pass| passes.is_on(pass)) {
         let (n_before, begin) = (graph.len(), events::clock::mono_now());
         let n_changes = (pass.run)(graph, context)?;
         let elapsed_ns = events::clock::mono_now() - begin;
-        if cfg!(debug_assertions) {
-            verify::verify(graph, pass.name)?;
-        }
+        after(graph, pass.name)?;
         reports.push(PassReport { name: pass.name, n_before, n_after: graph.len(), n_changes, elapsed_ns });
     }
     Ok(reports)

@@ -68,18 +68,21 @@ pub(super) fn run(graph: &mut WorkGraph, _: &PassContext<'_>) -> Result<usize, P
         for input in &mut node.inputs {
             *input = redirects.source(*input);
         }
-        let Some(node) = graph.get(id) else { continue };
-        match rule(node.op()).and_then(|rule| rule(graph, node)) {
-            Some(Same::As(source)) if may_go(graph, &uses, id, node, source) => {
-                redirects.port(id, 0, source);
-                redirects.control(id, source.node().as_slice());
-                n_changes += 1;
+        // What comes from further up may be the same as something again.
+        while let Some(same) = graph.get(id).and_then(|node| rule(node.op())?(graph, node)) {
+            n_changes += 1;
+            match same {
+                Same::On(source) => graph.set_input(id, 0, source),
+                Same::As(source) if may_go(graph, &uses, id, source) => {
+                    redirects.port(id, 0, source);
+                    redirects.control(id, source.node().as_slice());
+                    break;
+                }
+                Same::As(_) => {
+                    n_changes -= 1;
+                    break;
+                }
             }
-            Some(Same::On(source)) => {
-                graph.set_input(id, 0, source);
-                n_changes += 1;
-            }
-            _ => {}
         }
     }
     graph.redirect(&redirects);
@@ -88,7 +91,8 @@ pub(super) fn run(graph: &mut WorkGraph, _: &PassContext<'_>) -> Result<usize, P
 }
 
 /// Whether what uses `node` may use `source` instead.
-fn may_go(graph: &WorkGraph, uses: &Uses, id: WorkId, node: &WorkNode, source: Source) -> bool {
+fn may_go(graph: &WorkGraph, uses: &Uses, id: WorkId, source: Source) -> bool {
+    let Some(node) = graph.get(id) else { return false };
     let from = source.node().and_then(|from| graph.get(from));
     // An explicit place of an identity is where somebody wants the value.
     let is_placed = |from: &WorkNode| {

@@ -198,6 +198,9 @@ pub enum PlanError {
     /// A node calls a function that is missing, recursive, or does not fit.
     #[error(transparent)]
     Function(#[from] crate::functions::FunctionError),
+    /// The graphs of the passes could not be written.
+    #[error("cannot write the graph of a pass: {0}")]
+    Dump(#[source] std::io::Error),
     /// More nodes, edges or ports than a plan can number.
     #[error("the graph is too large for one step")]
     TooLarge,

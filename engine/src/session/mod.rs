@@ -10,6 +10,7 @@ mod error;
 mod options;
 mod plans;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,6 +39,7 @@ pub struct Session {
     devices: Vec<Arc<Device>>,
     pool: Arc<Pool>,
     passes: Passes,
+    dump_graphs: Option<PathBuf>,
     kernels: Mutex<Kernels>,
     plans: Mutex<Plans>,
     extending: Mutex<()>,
@@ -70,6 +72,7 @@ impl Session {
             devices,
             pool: pool.map_err(RunError::Threads)?,
             passes: options.passes,
+            dump_graphs: options.dump_graphs,
             kernels: Mutex::default(),
             plans: Mutex::default(),
             extending: Mutex::default(),
@@ -201,22 +204,25 @@ impl Session {
             }
             graph = WorkGraph::pruned(&lowered.nodes(), signature)?;
         }
-        let reports = passes::run(&mut graph, &self.passes, &PassContext { devices: &self.devices })?;
+        let context = PassContext { devices: &self.devices, dump: self.dump_graphs.as_deref() };
+        let reports = passes::run(&mut graph, &self.passes, &context)?;
         Ok((graph, reports))
     }
 
-    /// What each pass does to the part of the graph that a signature needs: nodes before and after, time.
+    /// What is executed for feeds, fetches and targets, and what each pass did to get there: nodes before and after,
+    /// changes, time.
     ///
     /// # Errors
     /// A name is unknown, or what is asked cannot be planned.
-    pub fn pass_reports(
+    pub fn inspect(
         &self,
         feeds: &[&str],
         fetches: &[&str],
         targets: &[&str],
-    ) -> Result<Vec<PassReport>, RunError> {
+    ) -> Result<(GraphDef, Vec<PassReport>), RunError> {
         let signature = self.signature(feeds.iter().copied(), fetches, targets)?;
-        Ok(self.rewritten(&signature)?.1)
+        let (graph, reports) = self.rewritten(&signature)?;
+        Ok((graph.to_def(), reports))
     }
 
     fn execute(&self, plan: &Plan, options: &RunOptions<'_>, feeds: &[Tensor]) -> Result<Vec<Tensor>, RunError> {

@@ -1,5 +1,6 @@
 //! What can be chosen for a session, and for a step.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ pub struct SessionOptions {
     pub devices: Vec<Arc<Device>>,
     /// The graph passes that its plans go through.
     pub passes: Passes,
+    /// A folder that gets the graph of every plan before the first pass and after each, as files for the graph view.
+    pub dump_graphs: Option<PathBuf>,
 }
 
 impl SessionOptions {
@@ -29,7 +32,13 @@ impl SessionOptions {
 
 impl Default for SessionOptions {
     fn default() -> SessionOptions {
-        SessionOptions { threads: None, memory_limit: usize::MAX, devices: Vec::new(), passes: Passes::all() }
+        SessionOptions {
+            threads: None,
+            memory_limit: usize::MAX,
+            devices: Vec::new(),
+            passes: Passes::all(),
+            dump_graphs: None,
+        }
     }
 }
 

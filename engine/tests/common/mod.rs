@@ -171,7 +171,9 @@ pub fn note_node(g: &Graph, name: &str, after: &[NodeId]) -> NodeId {
 }
 
 pub fn session(g: &Graph, threads: usize) -> Session {
-    Session::new(g, SessionOptions { threads: Some(threads), ..SessionOptions::default() }).unwrap()
+    // As they are: these tests are about which nodes run, and when.
+    let passes = engine::passes::Passes::none();
+    Session::new(g, SessionOptions { threads: Some(threads), passes, ..SessionOptions::default() }).unwrap()
 }
 
 pub fn value(tensors: &[Tensor]) -> f32 {

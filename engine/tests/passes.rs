@@ -1,0 +1,338 @@
+//! Graph passes: what they make of hand-made graphs, and that no result changes by a bit.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use engine::graph::{Graph, Output};
+use engine::passes::{PIPELINE, Passes};
+use engine::{DType, PartialShape, Session, SessionOptions, Tensor};
+use formats::proto::GraphDef;
+use proptest::prelude::*;
+
+fn session(g: &Graph, passes: Passes) -> Session {
+    Session::new(g, SessionOptions { threads: Some(2), passes, ..SessionOptions::default() }).unwrap()
+}
+
+fn name(g: &Graph, o: Output) -> String {
+    format!("{}:{}", g.node(o.node).unwrap().name, o.port)
+}
+
+/// The nodes that are executed for some fetches, as `name=op`.
+fn executed(g: &Graph, passes: Passes, feeds: &[Output], fetches: &[Output]) -> Vec<String> {
+    let def = inspect(g, passes, feeds, fetches);
+    def.node.iter().filter(|n| n.op != "Placeholder").map(|n| format!("{}={}", n.name, n.op)).collect()
+}
+
+fn inspect(g: &Graph, passes: Passes, feeds: &[Output], fetches: &[Output]) -> GraphDef {
+    let names = |outputs: &[Output]| outputs.iter().map(|o| name(g, *o)).collect::<Vec<_>>();
+    let (feeds, fetches) = (names(feeds), names(fetches));
+    let feeds: Vec<&str> = feeds.iter().map(String::as_str).collect();
+    let fetches: Vec<&str> = fetches.iter().map(String::as_str).collect();
+    session(g, passes).inspect(&feeds, &fetches, &[]).unwrap().0
+}
+
+fn only(names: &[&str]) -> Passes {
+    names.iter().fold(Passes::none(), |passes, name| passes.with(name))
+}
+
+fn x(g: &Graph, shape: impl Into<PartialShape>) -> Output {
+    g.placeholder("x", DType::F32, shape).unwrap()
+}
+
+#[test]
+fn constants_and_known_shapes_are_folded() {
+    let g = Graph::new();
+    let x = x(&g, [2, 3]);
+    let two = g.add(g.constant(1f32).unwrap(), g.constant(1f32).unwrap()).unwrap();
+    let y = g.add_node("Mul").name("y").input(x).input(two).output().unwrap();
+    let shape = g.add_node("Shape").input(y).output().unwrap();
+    let n = g.add_node("Prod").name("n").input(shape).input(g.int_vector(&[0]).unwrap()).output().unwrap();
+    assert_eq!(executed(&g, only(&["fold"]), &[x], &[n]), ["n=Const"], "the shape is known");
+    let nodes = executed(&g, only(&["fold"]), &[x], &[y, n]);
+    assert_eq!(nodes.len(), 3, "{nodes:?}");
+    let s = session(&g, Passes::all());
+    let feed = Tensor::from_vec([2, 3], vec![0f32; 6]).unwrap();
+    assert_eq!(s.run(&[("x", feed)], &["n"], &[]).unwrap()[0].item::<i32>().unwrap(), 6);
+}
+
+#[test]
+fn what_has_state_or_is_too_large_is_not_folded() {
+    let g = Graph::new();
+    let shape = g.int_vector(&[4]).unwrap();
+    let random = g.add_node("RandomUniform").name("r").input(shape).attr("dtype", DType::F32).output().unwrap();
+    let large = g.fill(g.int_vector(&[1 << 20]).unwrap(), g.constant(1f32).unwrap()).unwrap();
+    let huge = g.fill(g.int_vector(&[1 << 30, 1 << 30]).unwrap(), g.constant(1f32).unwrap()).unwrap();
+    for node in [random, large, huge] {
+        let before = g.node(node.node).unwrap();
+        let nodes = executed(&g, Passes::all(), &[], &[node]);
+        assert!(nodes.contains(&format!("{}={}", before.name, before.op.name)), "{nodes:?}");
+    }
+    let s = session(&g, Passes::all());
+    let draw = || s.run(&[], &["r"], &[]).unwrap().remove(0);
+    assert_ne!(draw(), draw());
+}
+
+#[test]
+fn equal_nodes_become_one_where_inputs_commute() {
+    let g = Graph::new();
+    let (x, y) = (x(&g, [3]), g.placeholder("y", DType::F32, [3]).unwrap());
+    let (a, b) = (g.add(x, y).unwrap(), g.add(y, x).unwrap());
+    let (c, d) = (g.sub(x, y).unwrap(), g.sub(y, x).unwrap());
+    let all = g.add_n(&[a, b, c, d]).unwrap();
+    let nodes = executed(&g, only(&["cse"]), &[x, y], &[all]);
+    assert_eq!(nodes.len(), 4, "two additions are one, two subtractions are not: {nodes:?}");
+    let kept = executed(&g, only(&["cse"]), &[x, y], &[all, a, b]);
+    assert_eq!(kept.len(), 5, "both are fetched: {kept:?}");
+    let kept = executed(&g, only(&["cse"]), &[x, y], &[all, b]);
+    assert_eq!(kept.len(), 4, "{kept:?}");
+    assert!(kept.contains(&format!("{}=AddV2", g.node(b.node).unwrap().name)), "{kept:?}");
+}
+
+#[test]
+fn control_edges_and_state_keep_nodes_apart() {
+    let g = Graph::new();
+    let x = x(&g, [3]);
+    let first = g.add_node("NoOp").name("first").build().unwrap();
+    let a = g.neg(x).unwrap();
+    let b = g.with_control(&[first]).neg(x).unwrap();
+    let (r, s) = (1..=2).fold((None, None), |(_, last), _| {
+        let shape = g.int_vector(&[3]).unwrap();
+        let r = g.add_node("RandomUniform").input(shape).attr("dtype", DType::F32).output().unwrap();
+        (last, Some(r))
+    });
+    let all = g.add_n(&[a, b, r.unwrap(), s.unwrap()]).unwrap();
+    let nodes = executed(&g, Passes::all().without("fuse"), &[x], &[all]);
+    let count = |op: &str| nodes.iter().filter(|n| n.ends_with(&format!("={op}"))).count();
+    assert_eq!((count("Neg"), count("RandomUniform"), count("Const")), (2, 2, 1), "{nodes:?}");
+}
+
+#[test]
+fn what_changes_nothing_goes() {
+    let g = Graph::new();
+    let x = x(&g, [2, 3]);
+    let one = g.constant(1f32).unwrap();
+    let perm = || g.int_vector(&[1, 0]).unwrap();
+    let transposed = |x| g.add_node("Transpose").input(x).input(perm()).output().unwrap();
+    let reshaped = |x, to: &[i32]| g.add_node("Reshape").input(x).input(g.int_vector(to).unwrap()).output().unwrap();
+    let mut y = g.add_node("Identity").input(x).output().unwrap();
+    y = g.mul(y, one).unwrap();
+    y = transposed(transposed(y));
+    y = reshaped(reshaped(reshaped(y, &[6]), &[3, 2]), &[2, 3]);
+    y = g.neg(g.neg(y).unwrap()).unwrap();
+    let last = g.add_node("Exp").name("last").input(y).output().unwrap();
+    let nodes = executed(&g, only(&["simplify"]), &[x], &[last]);
+    assert_eq!(nodes, ["last=Exp"]);
+    // 0 added to -0 is 0: not neutral.
+    let plus = g.add_node("AddV2").name("plus").input(x).input(g.constant(0f32).unwrap()).output().unwrap();
+    let kept = g.add_node("Exp").name("kept").input(plus).output().unwrap();
+    assert!(executed(&g, only(&["simplify"]), &[x], &[kept]).contains(&"plus=AddV2".to_owned()));
+    // A scalar times a vector of ones is a vector.
+    let ones = g.constant(Tensor::vector(&[1f32, 1.0])).unwrap();
+    let s = g.placeholder("s", DType::F32, PartialShape::scalar()).unwrap();
+    let grown = g.add_node("Mul").name("grown").input(s).input(ones).output().unwrap();
+    let kept = g.add_node("Exp").name("kept2").input(grown).output().unwrap();
+    assert!(executed(&g, only(&["simplify"]), &[s], &[kept]).contains(&"grown=Mul".to_owned()));
+}
+
+#[test]
+fn fetched_identities_and_targets_stay() {
+    let g = Graph::new();
+    let x = x(&g, [3]);
+    let a = g.add_node("Identity").name("a").input(x).output().unwrap();
+    let b = g.add_node("Exp").name("b").input(a).output().unwrap();
+    assert_eq!(executed(&g, Passes::all(), &[x], &[a, b]).len(), 2);
+    let s = session(&g, Passes::all());
+    let (def, _) = s.inspect(&["x"], &["b"], &["a"]).unwrap();
+    assert!(def.node.iter().any(|n| n.name == "a"));
+}
+
+#[test]
+fn gradients_of_the_perceptron_shrink() {
+    use engine::models::{MlpOptions, mlp};
+    let g = Graph::new();
+    let m = mlp(&g, &MlpOptions { hidden: vec![32, 16], ..MlpOptions::default() }).unwrap();
+    let train = g.node(m.train_op).unwrap().name.to_string();
+    let run = |passes: Passes| {
+        let s = session(&g, passes);
+        let (x, labels, loss) = (name(&g, m.x), name(&g, m.labels), name(&g, m.loss));
+        s.run(&[], &[], &[&g.node(m.init).unwrap().name]).unwrap();
+        let x_value: Vec<f32> = (0..8 * 64).map(|i| (i * 37 % 101) as f32 / 101.0).collect();
+        let feeds = [Tensor::from_vec([8, 64], x_value).unwrap(), Tensor::vector(&[0i64, 1, 2, 3, 4, 5, 6, 7])];
+        let step = s.prepare(&[&x, &labels], &[&loss], &[&train]).unwrap();
+        let losses: Vec<Tensor> = (0..5).map(|_| step.run(&feeds).unwrap().remove(0)).collect();
+        (losses, step.n_nodes())
+    };
+    let (plain, n_plain) = run(Passes::none());
+    let (rewritten, n_rewritten) = run(Passes::all());
+    assert_eq!(plain, rewritten);
+    assert!(n_rewritten * 10 <= n_plain * 9, "{n_plain} nodes became {n_rewritten}");
+}
+
+#[test]
+fn graphs_are_dumped_before_and_after_each_pass() {
+    let folder = std::env::temp_dir().join(format!("stepscope-passes-{}", std::process::id()));
+    let g = Graph::new();
+    let x = x(&g, [3]);
+    let y = g.exp(g.add_node("Identity").input(x).output().unwrap()).unwrap();
+    let dump_graphs = Some(folder.clone());
+    let s = Session::new(&g, SessionOptions { threads: Some(1), dump_graphs, ..SessionOptions::default() }).unwrap();
+    s.run(&[("x", Tensor::vector(&[1f32, 2.0, 3.0]))], &[&name(&g, y)], &[]).unwrap();
+    let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|f| f.unwrap().path()).collect();
+    files.sort();
+    assert_eq!(files.len(), PIPELINE.len() + 1);
+    for file in &files {
+        let def: GraphDef = prost::Message::decode(std::fs::read(file).unwrap().as_slice()).unwrap();
+        Graph::new().import(&def, "").unwrap();
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// A random program over a few shapes: each line makes a value from earlier ones.
+#[derive(Debug, Clone)]
+struct Line {
+    op: usize,
+    a: usize,
+    b: usize,
+    after: Option<usize>,
+}
+
+const UNARY: &[&str] = &[
+    "Neg",
+    "Abs",
+    "Square",
+    "Exp",
+    "Tanh",
+    "Sigmoid",
+    "Relu",
+    "Identity",
+    "StopGradient",
+    "Sqrt",
+    "Sign",
+    "Reciprocal",
+    "Log",
+    "Floor",
+    "ZerosLike",
+    "OnesLike",
+    "Shape of",
+    "Transpose",
+    "Reshape",
+    "Sum",
+    "Mean rows",
+];
+const BINARY: &[&str] = &[
+    "AddV2",
+    "Sub",
+    "Mul",
+    "RealDiv",
+    "Maximum",
+    "Minimum",
+    "SquaredDifference",
+    "MatMul",
+    "AddN",
+    "ReluGrad",
+    "Pack",
+    "Select",
+    "BiasAdd",
+    "TanhGrad",
+    "SigmoidGrad",
+];
+
+/// Adds the line's node if its shapes fit, otherwise a negation.
+fn add_line(g: &Graph, line: &Line, values: &[Output]) -> Output {
+    let g = &match line.after {
+        Some(i) => g.with_control(&[values[i % values.len()].node]),
+        None => g.clone(),
+    };
+    let (a, b) = (values[line.a % values.len()], values[line.b % values.len()]);
+    let op = line.op % (UNARY.len() + BINARY.len());
+    let node = |op: &str| g.add_node(op).input(a).output();
+    let made = match UNARY.get(op).copied().unwrap_or_else(|| BINARY[op - UNARY.len()]) {
+        "Shape of" => node("Shape").and_then(|s| g.cast(s, DType::F32)),
+        "Transpose" => {
+            let rank = g.shape(a).unwrap().rank().unwrap_or(0) as i32;
+            let perm = g.int_vector(&(0..rank).rev().collect::<Vec<_>>()).unwrap();
+            g.add_node("Transpose").input(a).input(perm).output()
+        }
+        "Reshape" => g.add_node("Reshape").input(a).input(g.int_vector(&[-1, 4]).unwrap()).output(),
+        "Sum" => g.sum_all(a),
+        "Mean rows" => g.add_node("Mean").input(a).input(g.int_vector(&[0]).unwrap()).attr("keep_dims", true).output(),
+        "MatMul" => g.matmul_with(a, b, line.after.is_some(), false),
+        "AddN" => g.add_n(&[a, b, a]),
+        "Pack" => g.add_node("Pack").inputs(&[a, b]).output(),
+        "Select" => {
+            let less = g.add_node("Less").input(a).input(b).output();
+            less.and_then(|less| g.add_node("SelectV2").input(less).input(a).input(b).output())
+        }
+        op if BINARY.contains(&op) => g.add_node(op).input(a).input(b).output(),
+        op => node(op),
+    };
+    made.unwrap_or_else(|_| g.neg(a).unwrap())
+}
+
+fn lines() -> impl Strategy<Value = Vec<Line>> {
+    let line = (0usize..1000, 0usize..1000, 0usize..1000, prop::option::weighted(0.1, 0usize..1000));
+    prop::collection::vec(line.prop_map(|(op, a, b, after)| Line { op, a, b, after }), 1..40)
+}
+
+/// The same results, bit by bit, up to the sign and payload of NaN.
+fn assert_same(plain: &[Tensor], got: &[Tensor], what: &str) {
+    assert_eq!(plain.len(), got.len());
+    for (a, b) in plain.iter().zip(got) {
+        assert_eq!((a.dtype(), a.shape()), (b.dtype(), b.shape()), "{what}");
+        let (a, b) = (a.slice::<f32>().unwrap(), b.slice::<f32>().unwrap());
+        let differ = a.iter().zip(b).position(|(a, b)| a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan()));
+        assert!(differ.is_none(), "{what}: element {differ:?} of {a:?} became {b:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_graphs_give_equal_results_with_any_passes(
+        lines in lines(),
+        fetched in prop::collection::vec(0usize..1000, 1..4),
+        off in prop::collection::vec(any::<bool>(), PIPELINE.len()),
+        batch in 1usize..6,
+    ) {
+        let g = Graph::new();
+        let fed = g.placeholder("x", DType::F32, [None, Some(4)]).unwrap();
+        let known = g.placeholder("k", DType::F32, [5, 4]).unwrap();
+        let values = [-1.5f32, -0.0, 0.5, 3.0];
+        let row = g.constant(Tensor::vector(&values)).unwrap();
+        let matrix = g.constant(Tensor::from_vec([4, 4], [values; 4].concat()).unwrap()).unwrap();
+        let mut made = vec![fed, known, row, matrix, g.constant(1f32).unwrap(), g.constant(0f32).unwrap()];
+        for line in &lines {
+            made.push(add_line(&g, line, &made));
+        }
+        let n = made.len();
+        let fetches: Vec<String> = fetched.iter().map(|i| name(&g, made[n - 1 - i % lines.len()])).collect();
+        let fetches: Vec<&str> = fetches.iter().map(String::as_str).collect();
+        let number = |i: usize| [1.0, -2.5, 0.25, -0.0, 7.0, 1e-3, -1e3, 0.5][i * 5 % 8];
+        let feeds = [
+            ("x", Tensor::from_vec([batch, 4], (0..batch * 4).map(number).collect()).unwrap()),
+            ("k", Tensor::from_vec([5, 4], (0..20).map(|i| number(i + 3)).collect()).unwrap()),
+        ];
+        let run = |passes: Passes| session(&g, passes).run(&feeds, &fetches, &[]);
+        let some = PIPELINE.iter().zip(&off).filter(|(_, off)| **off).fold(Passes::all(), |p, (pass, _)| p.without(pass.name));
+        match run(Passes::none()) {
+            Ok(plain) => {
+                assert_same(&plain, &run(Passes::all()).unwrap(), "all passes");
+                assert_same(&plain, &run(some.clone()).unwrap(), &format!("{some:?}"));
+            }
+            // Shapes that the feeds' sizes do not fit: an error stays one, or the node was not needed.
+            Err(_) => drop(run(Passes::all())),
+        }
+    }
+}
+
+#[test]
+fn attributes_of_folded_nodes_tell_what_they_were() {
+    let g = Graph::new();
+    let sum = g.add_node("AddV2").name("sum").input(g.constant(1f32).unwrap()).input(g.constant(2f32).unwrap());
+    let sum = sum.output().unwrap();
+    let def = inspect(&g, Passes::all(), &[], &[sum]);
+    let node = &def.node[0];
+    assert_eq!((node.name.as_str(), node.op.as_str()), ("sum", "Const"));
+    let folded = node.attr.get("_folded_op").and_then(|a| a.value.clone());
+    assert_eq!(folded, Some(formats::proto::attr_value::Value::S(b"AddV2".to_vec())));
+}
