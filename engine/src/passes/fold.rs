@@ -15,8 +15,9 @@ use crate::buffer::Allocator;
 use crate::denormals::DenormalsAreZero;
 use crate::dtype::DType;
 use crate::graph::Node;
-use crate::kernels::{self, AnyKernel, KernelContext, NodeInfo, Serial, Slot, StepCancellation};
+use crate::kernels::{self, AnyKernel, FrameTag, KernelContext, NodeInfo, Serial, Slot, StepCancellation};
 use crate::plan::PlanError;
+use crate::rendezvous::LocalRendezvous;
 use crate::resources::ResourceManager;
 use crate::tensor::Tensor;
 
@@ -135,6 +136,7 @@ pub(crate) fn evaluate(def: &Node, inputs: Vec<Tensor>) -> Option<Vec<Tensor>> {
     let mut outputs: Vec<Slot> = vec![None; def.outputs.len()];
     let info = NodeInfo { name: def.name.clone(), op: def.op.name, event_id: 0 };
     let resources = ResourceManager::default();
+    let rendezvous = LocalRendezvous::new();
     let _mode = DenormalsAreZero::begin();
     let mut context = KernelContext {
         inputs: &mut inputs,
@@ -143,6 +145,8 @@ pub(crate) fn evaluate(def: &Node, inputs: Vec<Tensor>) -> Option<Vec<Tensor>> {
         step_id: 0,
         resources: &resources,
         step_resources: &resources,
+        frame: FrameTag::default(),
+        rendezvous: &rendezvous,
         cancellation: &StepCancellation::default(),
         allocator: &MEMORY,
         sharder: &Serial,
