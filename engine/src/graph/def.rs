@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use formats::proto::{AttrValue, GraphDef, NameAttrList, NodeDef, VersionDef, attr_value};
 use rustc_hash::FxHashMap;
 
+use super::loops::{Attempt, Heads, head_input};
 use super::staged::Staged;
 use super::{Attr, FuncRef, Graph, GraphError, Node, NodeId, Nodes, Output};
 use crate::dtype::DType;
 use crate::functions::{self, FunctionError};
 use crate::ops;
+use crate::passes::graph::is_back_edge;
 use crate::tensor_proto::{self, TensorProtoError};
 
 /// Why a `GraphDef` could not be added to a graph. Nothing of it is added then.
@@ -32,7 +34,9 @@ pub enum ImportError {
         input: String,
     },
     /// Nodes depend on each other in a circle.
-    #[error("the graph has a cycle through node {node}")]
+    #[error(
+        "the graph has a cycle through node {node} that is no loop: none of its edges is from a NextIteration to a Merge"
+    )]
     Cycle {
         /// One of its nodes.
         node: String,
@@ -67,14 +71,30 @@ impl Graph {
     /// # Errors
     /// See [`ImportError`].
     pub fn import(&self, def: &GraphDef, prefix: &str) -> Result<(), ImportError> {
+        let mut heads = Heads::default();
+        loop {
+            match self.import_with(def, prefix, &mut heads) {
+                Ok(()) => return Ok(()),
+                // What was assumed of a loop variable does not hold, or may be why some op does not fit.
+                Err(Attempt::Again) => {}
+                Err(Attempt::Failed(ImportError::Graph(GraphError::Shape { .. }))) if heads.relax_all() => {}
+                Err(Attempt::Failed(error)) => return Err(error),
+            }
+        }
+    }
+
+    fn import_with(&self, def: &GraphDef, prefix: &str, heads: &mut Heads) -> Result<(), Attempt> {
         let scoped = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
         let mut staged = Staged::begin(self);
         if let Some(library) = &def.library {
-            staged.functions_mut().import(library)?;
+            staged.functions_mut().import(library).map_err(ImportError::from)?;
         }
         for i in order(def, |name| staged.nodes().find(&scoped(name)).is_some())? {
-            self.import_node(&mut staged, &def.node[i], &scoped)?;
+            self.import_node(&mut staged, &def.node[i], prefix, &scoped)?;
+            let name = scoped(&def.node[i].name);
+            heads.assume(&mut staged, &name);
         }
+        heads.close(&mut staged, def, &scoped)?;
         staged.commit();
         Ok(())
     }
@@ -83,19 +103,26 @@ impl Graph {
         &self,
         staged: &mut Staged<'_>,
         def: &NodeDef,
+        prefix: &str,
         scoped: &impl Fn(&str) -> String,
     ) -> Result<(), ImportError> {
         let function = staged.nodes().functions().get(&def.op).filter(|_| ops::lookup(&def.op).is_none());
         let call = function.map(|function| functions::as_call(function, def)).transpose()?;
         let def = call.as_ref().unwrap_or(def);
-        let root = self.at_scope("");
+        let root = self.at_root();
         let mut node = root.add_node(&def.op).full_name(&scoped(&def.name)).device(&def.device);
         let op =
             ops::lookup(&def.op).ok_or_else(|| GraphError::UnknownOp { node: def.name.clone(), op: def.op.clone() })?;
+        let is_merge = matches!(def.op.as_str(), "Merge" | "RefMerge");
         for text in &def.input {
             let input = Input::parse(&def.name, text)?;
             let id = staged.nodes().find(&scoped(input.node)).map(|n| n.id);
             let missing = || ImportError::MissingInput { node: def.name.clone(), input: text.clone() };
+            let id = match id {
+                // The loop closes later: until then its head's first input stands for what comes round.
+                None if is_merge => staged.nodes().find(&scoped(head_input(def)?)).map(|n| n.id),
+                id => id,
+            };
             let id = id.ok_or_else(missing)?;
             node = match input.port {
                 Some(port) => node.input(Output { node: id, port }),
@@ -113,6 +140,12 @@ impl Graph {
                 }
                 _ => {}
             }
+        }
+        if let (false, "Enter" | "RefEnter", Some(frame)) = (prefix.is_empty(), op.name, def.attr.get("frame_name"))
+            && let Ok(Attr::Str(frame)) = from_proto(frame)
+        {
+            // Two copies of a loop are two loops.
+            node = node.attr("frame_name", scoped(&String::from_utf8_lossy(&frame)).as_str());
         }
         staged.add(node)?;
         Ok(())
@@ -155,14 +188,14 @@ impl Node {
 }
 
 /// An input as a `NodeDef` writes it: `node`, `node:port` or `^node`.
-struct Input<'a> {
-    node: &'a str,
+pub(super) struct Input<'a> {
+    pub node: &'a str,
     /// `None`: a control input.
-    port: Option<u32>,
+    pub port: Option<u32>,
 }
 
 impl<'a> Input<'a> {
-    fn parse(of: &str, text: &'a str) -> Result<Input<'a>, ImportError> {
+    pub fn parse(of: &str, text: &'a str) -> Result<Input<'a>, ImportError> {
         if let Some(node) = text.strip_prefix('^') {
             return Ok(Input { node, port: None });
         }
@@ -190,6 +223,7 @@ fn order(def: &GraphDef, exists: impl Fn(&str) -> bool) -> Result<Vec<usize>, Im
         for text in &node.input {
             let input = Input::parse(&node.name, text)?;
             match by_name.get(input.node) {
+                Some(from) if is_back_edge(&def.node[*from].op, &node.op) => {}
                 Some(from) => {
                     consumers[*from].push(i);
                     waits_for[i] += 1;
@@ -211,9 +245,23 @@ fn order(def: &GraphDef, exists: impl Fn(&str) -> bool) -> Result<Vec<usize>, Im
         }
     }
     match waits_for.iter().position(|n| *n > 0) {
-        Some(i) => Err(ImportError::Cycle { node: def.node[i].name.clone() }),
+        Some(i) => Err(cycle_from(def, &by_name, &waits_for, i)),
         None => Ok(order),
     }
+}
+
+/// The error for nodes that wait for each other: one of those is before `i`, which waits in vain.
+fn cycle_from(def: &GraphDef, by_name: &FxHashMap<&str, usize>, waits_for: &[usize], mut i: usize) -> ImportError {
+    let before = |i: usize| {
+        let inputs = def.node[i].input.iter().filter_map(|text| Input::parse("", text).ok());
+        let from = inputs.filter_map(|input| by_name.get(input.node).copied());
+        { from }.find(|from| waits_for[*from] > 0 && !is_back_edge(&def.node[*from].op, &def.node[i].op))
+    };
+    // After as many steps as there are nodes it goes round the circle.
+    for _ in 0..def.node.len() {
+        i = before(i).unwrap_or(i);
+    }
+    ImportError::Cycle { node: def.node[i].name.clone() }
 }
 
 fn dtype(number: i32) -> Result<DType, String> {

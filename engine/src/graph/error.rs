@@ -3,7 +3,7 @@
 use crate::dtype::DType;
 use crate::ops::AttrError;
 
-use super::NodeId;
+use super::{ControlFlowError, NodeId};
 
 /// Why a node could not be added, found or differentiated. Messages name node and op.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -71,6 +71,16 @@ pub enum GraphError {
         inputs: String,
         /// What is wrong.
         source: ShapeError,
+    },
+    /// A node does not fit into the graph's loops and branches.
+    #[error("node {node} ({op}): {source}")]
+    ControlFlow {
+        /// The node.
+        node: String,
+        /// The op.
+        op: &'static str,
+        /// What is wrong.
+        source: ControlFlowError,
     },
     /// A node of this name exists.
     #[error("node {name}: the name is taken")]

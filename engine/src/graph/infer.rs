@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Attr, Nodes, Output, ShapeError};
+use super::{Attr, Node, Nodes, Output, ShapeError};
+use crate::ops::control_flow::forwards_input;
 use crate::shape::{PartialShape, Shape};
 use crate::tensor::Tensor;
 
@@ -30,10 +31,21 @@ impl InferContext<'_> {
         self.inputs.get(i).map(|o| self.nodes.shape_of(*o)).unwrap_or_default()
     }
 
+    /// The node that made the value of input `i`, before it came into branches and, unchanging, into loops.
+    pub fn origin(&self, i: usize) -> Option<&Node> {
+        let mut node = self.nodes.get(self.inputs.get(i)?.node)?;
+        loop {
+            let is_constant = matches!(node.attrs.get("is_constant"), Some(Attr::Bool(true)));
+            match node.inputs.first().and_then(|input| self.nodes.get(input.node)) {
+                Some(from) if forwards_input(node.op.name, is_constant) => node = from,
+                _ => return Some(node),
+            }
+        }
+    }
+
     /// The value of input `i` where it is known without running: constants, and shapes of fully known inputs.
     pub fn value(&self, i: usize) -> Option<Tensor> {
-        let output = self.inputs.get(i)?;
-        let node = self.nodes.get(output.node)?;
+        let node = self.origin(i)?;
         match (node.op.name, node.attrs.get("value"), node.inputs.first()) {
             ("Const", Some(Attr::Tensor(t)), _) => Some(t.clone()),
             ("Shape", _, Some(of)) => {
@@ -47,8 +59,7 @@ impl InferContext<'_> {
 
     /// The shape of the variable that input `i` is the handle of, where it comes straight from its `VarHandleOp`.
     pub fn variable_shape(&self, i: usize) -> PartialShape {
-        let node = self.inputs.get(i).and_then(|o| self.nodes.get(o.node));
-        match node.and_then(|n| n.attrs.get("shape")) {
+        match self.origin(i).and_then(|n| n.attrs.get("shape")) {
             Some(Attr::Shape(s)) => s.clone(),
             _ => PartialShape::unknown(),
         }

@@ -5,12 +5,16 @@
 //! that whoever holds a [`Node`] needs no lock.
 
 mod attr;
+mod build_flow;
+pub mod control_flow;
 mod def;
 mod error;
 mod infer;
+mod loops;
 mod math;
 mod node;
 mod staged;
+mod within;
 
 use std::sync::Arc;
 
@@ -21,6 +25,8 @@ use crate::dtype::DType;
 use crate::functions::Library;
 use crate::shape::PartialShape;
 pub use attr::{Attr, FuncRef};
+pub use build_flow::WhileOptions;
+pub use control_flow::{ContextId, ControlFlowError};
 pub use def::ImportError;
 pub(crate) use def::to_proto as attr_to_proto;
 pub use error::{GraphError, ShapeError};
@@ -64,6 +70,10 @@ pub struct Graph {
     scope: Arc<str>,
     device: Arc<str>,
     control: Arc<[NodeId]>,
+    /// The loop or branch that it adds to.
+    context: ContextId,
+    /// What nodes without inputs run after there.
+    pivot: Option<NodeId>,
 }
 
 /// The nodes of a graph, by id and by name, and the functions that they may call.
@@ -71,6 +81,7 @@ pub struct Graph {
 pub struct Nodes {
     nodes: Vec<Arc<Node>>,
     by_name: FxHashMap<Arc<str>, NodeId>,
+    contexts: control_flow::Contexts,
     /// How often a name (in lower case, scopes included) was asked for.
     names: FxHashMap<String, usize>,
     functions: Library,
@@ -97,7 +108,7 @@ impl Nodes {
         self.by_name.get(name).and_then(|id| self.get(*id))
     }
 
-    /// All nodes; each comes after its inputs.
+    /// All nodes; each comes after its inputs, but for the `Merge` of a loop, whose `NextIteration` comes later.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Node>> {
         self.nodes.iter()
     }
@@ -147,7 +158,14 @@ impl Default for Graph {
 impl Graph {
     /// An empty graph.
     pub fn new() -> Graph {
-        Graph { nodes: Arc::default(), scope: "".into(), device: "".into(), control: Arc::new([]) }
+        Graph {
+            nodes: Arc::default(),
+            scope: "".into(),
+            device: "".into(),
+            control: Arc::new([]),
+            context: ContextId::ROOT,
+            pivot: None,
+        }
     }
 
     /// The nodes, for reading. Holding it keeps others from adding nodes.
@@ -281,6 +299,11 @@ impl Graph {
     pub fn at_scope(&self, full_name: &str) -> Graph {
         let scope = if full_name.is_empty() { String::new() } else { format!("{full_name}/") };
         Graph { scope: scope.into(), ..self.clone() }
+    }
+
+    /// A handle that adds to the root scope, outside of all loops and branches.
+    pub(crate) fn at_root(&self) -> Graph {
+        Graph { context: ContextId::ROOT, pivot: None, ..self.at_scope("") }
     }
 
     /// The scope's full name, without the last `/`.

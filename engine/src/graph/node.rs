@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Attr, FuncRef, Graph, GraphError, InferContext, NodeId, Nodes, Output};
+use super::{Attr, ContextId, FuncRef, Graph, GraphError, InferContext, NodeId, Nodes, Output};
 use crate::dtype::DType;
 use crate::ops::{self, ArgDef, ArgType, AttrError, AttrKind, OpDef};
 use crate::shape::PartialShape;
@@ -206,7 +206,11 @@ impl<'g> NodeBuilder<'g> {
             return Err(GraphError::DuplicateName { name: full });
         }
         let control: Vec<NodeId> = dedup(graph.control.iter().chain(&self.control).copied());
-        let mut check = Check { nodes, name: &full, op, inputs: &self.inputs, attrs: self.attrs };
+        let (inputs, control) = match graph.context {
+            ContextId::ROOT => (self.inputs, control),
+            _ => nodes.captured(graph, &full, self.op, self.inputs, control)?,
+        };
+        let mut check = Check { nodes, name: &full, op, inputs: &inputs, attrs: self.attrs };
         if let Some(id) = control.iter().find(|id| nodes.get(**id).is_none()) {
             return Err(GraphError::ForeignNode { id: *id });
         }
@@ -220,9 +224,10 @@ impl<'g> NodeBuilder<'g> {
             true => (full.as_str().into(), nodes.claim_name(&full)),
             false => (nodes.unique_name(&full).into(), true),
         };
-        nodes.by_name.insert(name.clone(), id);
         let device = self.device.unwrap_or_else(|| graph.device.clone());
-        let node = Node { id, name, op, attrs, inputs: self.inputs, control_inputs: control, device, outputs };
+        let node = Node { id, name, op, attrs, inputs, control_inputs: control, device, outputs };
+        nodes.place(&node)?;
+        nodes.by_name.insert(node.name.clone(), id);
         nodes.nodes.push(Arc::new(node));
         Ok((id, is_new_name))
     }

@@ -10,6 +10,7 @@ use super::{Graph, GraphError, NodeBuilder, NodeId, Nodes};
 pub(super) struct Staged<'g> {
     nodes: RwLockWriteGuard<'g, Nodes>,
     n_before: usize,
+    n_contexts: usize,
     functions_before: Library,
     /// Names that were not asked for before.
     claimed: Vec<String>,
@@ -18,7 +19,13 @@ pub(super) struct Staged<'g> {
 impl<'g> Staged<'g> {
     pub(super) fn begin(graph: &'g Graph) -> Staged<'g> {
         let nodes = graph.nodes.write();
-        Staged { n_before: nodes.len(), functions_before: nodes.functions().clone(), nodes, claimed: Vec::new() }
+        Staged {
+            n_before: nodes.len(),
+            n_contexts: nodes.contexts.len(),
+            functions_before: nodes.functions().clone(),
+            nodes,
+            claimed: Vec::new(),
+        }
     }
 
     pub(super) fn nodes(&self) -> &Nodes {
@@ -27,6 +34,10 @@ impl<'g> Staged<'g> {
 
     pub(super) fn functions_mut(&mut self) -> &mut Library {
         self.nodes.functions_mut()
+    }
+
+    pub(super) fn nodes_mut(&mut self) -> &mut Nodes {
+        &mut self.nodes
     }
 
     /// Adds a node under exactly the name it asks for.
@@ -40,6 +51,7 @@ impl<'g> Staged<'g> {
 
     pub(super) fn commit(mut self) {
         self.n_before = self.nodes.len();
+        self.n_contexts = self.nodes.contexts.len();
         self.functions_before = self.nodes.functions().clone();
         self.claimed.clear();
     }
@@ -51,6 +63,7 @@ impl Drop for Staged<'_> {
         for node in nodes.nodes.drain(self.n_before..) {
             nodes.by_name.remove(&node.name);
         }
+        nodes.contexts.truncate(self.n_before, self.n_contexts);
         *nodes.functions_mut() = std::mem::take(&mut self.functions_before);
         for name in &self.claimed {
             nodes.names.remove(name);

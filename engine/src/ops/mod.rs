@@ -7,6 +7,7 @@
 mod activation;
 mod array;
 mod candidates;
+pub(crate) mod control_flow;
 mod conv;
 mod functional;
 mod linalg;

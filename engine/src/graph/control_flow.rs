@@ -1,0 +1,547 @@
+//! Which loop or branch each node is in: contexts, told from the graph's structure as it grows.
+//!
+//! A loop is a frame: `Enter` leads into it, `Exit` out of it, `NextIteration` to the `Merge` at its head, and a
+//! `Switch` on the `LoopCond` decides. A branch is what lies between a `Switch` (on another predicate) and a `Merge`.
+//! Contexts nest. Every node is given one when it comes into the graph, from the contexts of its inputs, so that
+//! imported graphs and built ones are alike. What does not fit (inputs from different frames, a loop's op outside
+//! of a loop) is refused there.
+//!
+//! ```text
+//!            +---------------------------- frame -----------------------------+
+//! x -> Enter -> Merge -> Switch(LoopCond) -true--> body -> NextIteration -> Merge
+//!                  \-> predicate -^       -false-> Exit -> y
+//! ```
+
+use rustc_hash::FxHashMap;
+
+use super::{Attr, GraphError, Node, NodeId, Nodes, Output};
+
+/// A loop or a branch of a graph; [`ContextId::ROOT`] is neither.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct ContextId(pub u32);
+
+impl ContextId {
+    /// Outside of all loops and branches.
+    pub const ROOT: ContextId = ContextId(0);
+}
+
+/// A loop or a branch.
+#[derive(Debug, Clone)]
+pub struct ControlFlowContext {
+    /// The context that it lies in.
+    pub parent: ContextId,
+    /// Which of the two it is.
+    pub kind: ContextKind,
+    /// Values from outside and what stands for them inside: outputs of constant `Enter`s or of `Switch`es.
+    pub captures: FxHashMap<Output, Output>,
+}
+
+/// What a context is.
+#[derive(Debug, Clone)]
+pub enum ContextKind {
+    /// No loop and no branch.
+    Root,
+    /// The body of a loop, with its predicate.
+    While(WhileContext),
+    /// One side of a conditional.
+    Cond(CondContext),
+}
+
+/// A loop.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WhileContext {
+    /// The frame's name.
+    pub frame_name: String,
+    /// How many iterations may run at once.
+    pub parallel_iterations: i64,
+    /// The variables, in the order in which their `Merge`s were added.
+    pub vars: Vec<LoopVar>,
+    /// Constant `Enter`s: values from outside that do not change.
+    pub invariants: Vec<NodeId>,
+    /// The predicate, once it is there.
+    pub loop_cond: Option<NodeId>,
+}
+
+/// A loop variable.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LoopVar {
+    /// Where it comes in.
+    pub enter: NodeId,
+    /// The head.
+    pub merge: NodeId,
+    /// What decides whether it goes round again.
+    pub switch: Option<NodeId>,
+    /// Where it goes round.
+    pub next: Option<NodeId>,
+    /// Where it leaves; one that nobody uses may be missing.
+    pub exit: Option<NodeId>,
+}
+
+/// One side of a conditional.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CondContext {
+    /// The predicate; `Identity` nodes between it and the `Switch`es are looked through.
+    pub pred: Output,
+    /// The value of the predicate for which this side runs.
+    pub branch: bool,
+}
+
+/// Why a node does not fit into the loops and branches of a graph.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControlFlowError {
+    /// Inputs come from different loops.
+    #[error("inputs from different frames: {a} is in {a_frame}, {b} in {b_frame}")]
+    MixedFrames {
+        /// An input's node.
+        a: String,
+        /// Its frame.
+        a_frame: String,
+        /// Another input's node.
+        b: String,
+        /// Its frame.
+        b_frame: String,
+    },
+    /// An `Enter` does not say into which frame.
+    #[error("it has no frame name")]
+    NoFrameName,
+    /// The attribute `parallel_iterations` of an `Enter` is below 1.
+    #[error("{0} parallel iterations; at least 1 is needed")]
+    ParallelIterations(i64),
+    /// Two `Enter`s lead into one frame from different frames.
+    #[error("frame {frame} is entered from {a} and from {b}")]
+    TwoParents {
+        /// The frame's name.
+        frame: String,
+        /// A frame that it is entered from.
+        a: String,
+        /// Another one.
+        b: String,
+    },
+    /// An op of a loop is outside of all.
+    #[error("it is outside of any loop: no Enter leads to it")]
+    OutsideOfLoop,
+    /// A `NextIteration` leads elsewhere than to the head of its loop.
+    #[error("it closes a loop that is not its own: {next} is in {next_frame}, the Merge in {frame}")]
+    WrongLoop {
+        /// The `NextIteration`.
+        next: String,
+        /// Its frame.
+        next_frame: String,
+        /// The frame of the `Merge`.
+        frame: String,
+    },
+    /// A loop variable's shape changes from one iteration to the next.
+    #[error("the loop variable enters as {before} and comes round as {after}; give it a shape invariant")]
+    ShapeVaries {
+        /// What the `Merge` says.
+        before: String,
+        /// What the `NextIteration` brings.
+        after: String,
+    },
+    /// A loop without variables would never end.
+    #[error("a loop needs at least one variable")]
+    NoVariables,
+    /// The body gives another number of values than the loop has variables.
+    #[error("the loop has {expected} variables, its body gives {got} values")]
+    VariableCount {
+        /// The variables.
+        expected: usize,
+        /// What the body gives.
+        got: usize,
+    },
+    /// The two sides of a conditional give different numbers of values.
+    #[error("one side of the conditional gives {then} values, the other {otherwise}")]
+    BranchCount {
+        /// Of the side for true.
+        then: usize,
+        /// Of the side for false.
+        otherwise: usize,
+    },
+    /// A node uses a value from inside of a loop or branch that it is not in.
+    #[error("it uses {value}, which is inside of {context}: only results of a loop or conditional can be used outside")]
+    OutOfContext {
+        /// The value's node.
+        value: String,
+        /// Its loop or branch.
+        context: String,
+    },
+}
+
+/// The contexts of a graph and of its nodes.
+#[derive(Debug, Clone)]
+pub(super) struct Contexts {
+    list: Vec<ControlFlowContext>,
+    /// The context that each node runs in.
+    of_node: Vec<ContextId>,
+    frames: FxHashMap<String, ContextId>,
+    /// The branches, by the context of their `Switch`es, predicate and side.
+    branches: FxHashMap<(ContextId, Output, bool), ContextId>,
+    /// What each `Enter` leads into, and each loop's `Merge` and `Switch` to their variable.
+    entered: FxHashMap<NodeId, ContextId>,
+}
+
+impl Default for Contexts {
+    fn default() -> Contexts {
+        let root =
+            ControlFlowContext { parent: ContextId::ROOT, kind: ContextKind::Root, captures: FxHashMap::default() };
+        Contexts {
+            list: vec![root],
+            of_node: Vec::new(),
+            frames: FxHashMap::default(),
+            branches: FxHashMap::default(),
+            entered: FxHashMap::default(),
+        }
+    }
+}
+
+impl Contexts {
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub fn get(&self, id: ContextId) -> &ControlFlowContext {
+        self.list.get(id.0 as usize).unwrap_or(&self.list[0])
+    }
+
+    fn while_mut(&mut self, id: ContextId) -> Option<&mut WhileContext> {
+        match &mut self.list.get_mut(id.0 as usize)?.kind {
+            ContextKind::While(of) => Some(of),
+            _ => None,
+        }
+    }
+
+    pub fn while_of(&self, id: ContextId) -> Option<&WhileContext> {
+        match &self.get(id).kind {
+            ContextKind::While(of) => Some(of),
+            _ => None,
+        }
+    }
+
+    pub fn of_node(&self, node: NodeId) -> ContextId {
+        self.of_node.get(node.index()).copied().unwrap_or_default()
+    }
+
+    /// The loop around a context, itself included; the root where there is none.
+    pub fn frame_of(&self, mut id: ContextId) -> ContextId {
+        while matches!(self.get(id).kind, ContextKind::Cond(_)) {
+            id = self.get(id).parent;
+        }
+        id
+    }
+
+    /// Whether `inner` is `outer` or lies in it.
+    pub fn is_within(&self, mut inner: ContextId, outer: ContextId) -> bool {
+        while inner != outer && inner != ContextId::ROOT {
+            inner = self.get(inner).parent;
+        }
+        inner == outer
+    }
+
+    /// The innermost context that both lie in.
+    fn common(&self, mut a: ContextId, b: ContextId) -> ContextId {
+        while !self.is_within(b, a) {
+            a = self.get(a).parent;
+        }
+        a
+    }
+
+    /// How messages call a context's frame.
+    pub fn frame_text(&self, id: ContextId) -> String {
+        match self.while_of(self.frame_of(id)) {
+            Some(of) => format!("frame {}", of.frame_name),
+            None => "the root frame".to_owned(),
+        }
+    }
+
+    /// Takes back what came after the first `n_nodes` nodes and `n_contexts` contexts.
+    pub fn truncate(&mut self, n_nodes: usize, n_contexts: usize) {
+        self.of_node.truncate(n_nodes);
+        self.list.truncate(n_contexts);
+        let is_old = |node: &NodeId| node.index() < n_nodes;
+        let is_known = |id: &ContextId| (id.0 as usize) < n_contexts;
+        self.frames.retain(|_, id| is_known(id));
+        self.branches.retain(|_, id| is_known(id));
+        self.entered.retain(|node, _| is_old(node));
+        for context in &mut self.list {
+            context.captures.retain(|_, inner| is_old(&inner.node));
+            let ContextKind::While(of) = &mut context.kind else { continue };
+            of.vars.retain(|var| is_old(&var.merge));
+            of.invariants.retain(is_old);
+            of.loop_cond = of.loop_cond.filter(is_old);
+            for var in &mut of.vars {
+                var.switch = var.switch.filter(is_old);
+                var.next = var.next.filter(is_old);
+                var.exit = var.exit.filter(is_old);
+            }
+        }
+    }
+}
+
+impl Nodes {
+    /// The context that the value of an output is in: of an `Enter` the loop it leads into, of an `Exit` what is around
+    /// the loop, of a `Switch` the branch.
+    pub fn value_context(&self, output: Output) -> ContextId {
+        let at = self.contexts.of_node(output.node);
+        let Some(node) = self.get(output.node).filter(|_| self.contexts.len() > 1) else { return at };
+        match node.op.name {
+            "Enter" | "RefEnter" => self.contexts.entered.get(&node.id).copied().unwrap_or(at),
+            "Exit" | "RefExit" => self.contexts.get(self.contexts.frame_of(at)).parent,
+            "Switch" | "RefSwitch" => {
+                let pred = node.inputs.get(1).map_or(output, |pred| self.predicate(*pred));
+                self.contexts.branches.get(&(at, pred, output.port == 1)).copied().unwrap_or(at)
+            }
+            _ => at,
+        }
+    }
+
+    /// The context that a node runs in: an `Enter` outside of its loop, an `Exit` inside, a `Switch` outside of its
+    /// branches, a `Merge` after them.
+    pub fn context_of(&self, node: NodeId) -> ContextId {
+        self.contexts.of_node(node)
+    }
+
+    /// A context.
+    pub fn context(&self, id: ContextId) -> &ControlFlowContext {
+        self.contexts.get(id)
+    }
+
+    /// The context that a control edge from `node` is in.
+    pub(super) fn control_context(&self, id: NodeId) -> ContextId {
+        match self.get(id).map(|node| node.op.name) {
+            Some("Switch" | "RefSwitch") => self.contexts.of_node(id),
+            _ => self.value_context(Output { node: id, port: 0 }),
+        }
+    }
+
+    /// Gives a node, which is about to be added, its context.
+    pub(super) fn place(&mut self, node: &Node) -> Result<(), GraphError> {
+        let is_flow = is_control_flow(node.op.name);
+        let at = match self.contexts.len() == 1 && !is_flow {
+            true => ContextId::ROOT,
+            false => self.find_context(node)?,
+        };
+        let fail = |source| GraphError::ControlFlow { node: node.name.to_string(), op: node.op.name, source };
+        if is_flow {
+            self.note(node, at).map_err(fail)?;
+        }
+        self.contexts.of_node.push(at);
+        Ok(())
+    }
+
+    /// The context that the inputs are in.
+    fn find_context(&self, node: &Node) -> Result<ContextId, GraphError> {
+        let data = node.inputs.iter().map(|input| (input.node, self.value_context(*input)));
+        let control = node.control_inputs.iter().map(|id| (*id, self.control_context(*id)));
+        let mut found: Option<(NodeId, ContextId)> = None;
+        let is_merge = matches!(node.op.name, "Merge" | "RefMerge");
+        for (i, (from, context)) in data.chain(control).enumerate() {
+            let Some((first, so_far)) = found else {
+                found = Some((from, context));
+                continue;
+            };
+            if self.contexts.frame_of(context) != self.contexts.frame_of(so_far) {
+                return Err(self.mixed_frames(node, (first, so_far), (from, context)));
+            }
+            let joined = match is_merge && i < node.inputs.len() {
+                true => self.contexts.common(so_far, context),
+                false if self.contexts.is_within(context, so_far) => context,
+                false => so_far,
+            };
+            found = Some((first, joined));
+        }
+        Ok(found.map_or(ContextId::ROOT, |(_, context)| context))
+    }
+
+    fn mixed_frames(&self, node: &Node, a: (NodeId, ContextId), b: (NodeId, ContextId)) -> GraphError {
+        let name = |id: NodeId| self.get(id).map(|n| n.name.to_string()).unwrap_or_default();
+        let source = ControlFlowError::MixedFrames {
+            a: name(a.0),
+            a_frame: self.contexts.frame_text(a.1),
+            b: name(b.0),
+            b_frame: self.contexts.frame_text(b.1),
+        };
+        GraphError::ControlFlow { node: node.name.to_string(), op: node.op.name, source }
+    }
+
+    /// Notes what a control-flow op says about contexts. `at` is where it runs.
+    fn note(&mut self, node: &Node, at: ContextId) -> Result<(), ControlFlowError> {
+        let frame = self.contexts.frame_of(at);
+        let is_root = frame == ContextId::ROOT;
+        match node.op.name {
+            "Enter" | "RefEnter" => self.note_enter(node, at)?,
+            "Exit" | "RefExit" | "NextIteration" | "RefNextIteration" | "LoopCond" if is_root => {
+                return Err(ControlFlowError::OutsideOfLoop);
+            }
+            "LoopCond" => {
+                if let Some(of) = self.contexts.while_mut(frame) {
+                    of.loop_cond = Some(node.id);
+                }
+            }
+            "Switch" | "RefSwitch" => self.note_switch(node, at),
+            "Merge" | "RefMerge" => {
+                let enter = node.inputs.first().map_or(node.id, |input| input.node);
+                if self.contexts.entered.get(&enter) == Some(&at)
+                    && let Some(of) = self.contexts.while_mut(at)
+                {
+                    of.vars.push(LoopVar { enter, merge: node.id, switch: None, next: None, exit: None });
+                }
+            }
+            "Exit" | "RefExit" => {
+                let switch = node.inputs.first().map(|input| input.node);
+                let of = self.contexts.while_mut(frame);
+                let var = of.and_then(|of| of.vars.iter_mut().find(|var| var.switch.is_some() && var.switch == switch));
+                if let Some(var) = var {
+                    var.exit.get_or_insert(node.id);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn note_enter(&mut self, node: &Node, at: ContextId) -> Result<(), ControlFlowError> {
+        let frame_name = node.text("frame_name").unwrap_or_default();
+        let parallel_iterations = node.int("parallel_iterations").copied().unwrap_or(1);
+        if frame_name.is_empty() {
+            return Err(ControlFlowError::NoFrameName);
+        }
+        if parallel_iterations < 1 {
+            return Err(ControlFlowError::ParallelIterations(parallel_iterations));
+        }
+        let id = match self.contexts.frames.get(&frame_name).copied() {
+            Some(id) => {
+                let parent = self.contexts.get(id).parent;
+                if self.contexts.frame_of(parent) != self.contexts.frame_of(at) {
+                    let text = |id| self.contexts.frame_text(id);
+                    return Err(ControlFlowError::TwoParents { frame: frame_name, a: text(parent), b: text(at) });
+                }
+                if self.contexts.is_within(at, parent) {
+                    self.contexts.list[id.0 as usize].parent = at;
+                }
+                id
+            }
+            None => {
+                let of = WhileContext {
+                    frame_name: frame_name.clone(),
+                    parallel_iterations,
+                    vars: Vec::new(),
+                    invariants: Vec::new(),
+                    loop_cond: None,
+                };
+                let id = self.contexts.add(at, ContextKind::While(of));
+                self.contexts.frames.insert(frame_name, id);
+                id
+            }
+        };
+        self.contexts.entered.insert(node.id, id);
+        if let (Some(Attr::Bool(true)), Some(input)) = (node.attrs.get("is_constant"), node.inputs.first()) {
+            self.contexts.list[id.0 as usize].captures.entry(*input).or_insert(node.id.into());
+            if let Some(of) = self.contexts.while_mut(id) {
+                of.invariants.push(node.id);
+            }
+        }
+        Ok(())
+    }
+
+    /// The predicate itself where `pred` is only another name of it.
+    fn predicate(&self, mut pred: Output) -> Output {
+        while let Some(node) = self.get(pred.node).filter(|node| node.op.name == "Identity")
+            && self.contexts.of_node(node.id) == self.value_context(node.inputs[0])
+        {
+            pred = node.inputs[0];
+        }
+        pred
+    }
+
+    fn note_switch(&mut self, node: &Node, at: ContextId) {
+        let (Some(data), Some(pred)) = (node.inputs.first().copied(), node.inputs.get(1).copied()) else { return };
+        if self.get(pred.node).is_some_and(|n| n.op.name == "LoopCond") {
+            let of = self.contexts.while_mut(at);
+            if let Some(var) = of.and_then(|of| of.vars.iter_mut().find(|var| var.merge == data.node)) {
+                var.switch.get_or_insert(node.id);
+            }
+            return;
+        }
+        let pred = self.predicate(pred);
+        for branch in [false, true] {
+            let id = match self.contexts.branches.get(&(at, pred, branch)).copied() {
+                Some(id) => id,
+                None => {
+                    let id = self.contexts.add(at, ContextKind::Cond(CondContext { pred, branch }));
+                    self.contexts.branches.insert((at, pred, branch), id);
+                    id
+                }
+            };
+            let inner = Output { node: node.id, port: u32::from(branch) };
+            self.contexts.list[id.0 as usize].captures.entry(data).or_insert(inner);
+        }
+    }
+
+    /// Lets input `i` of a loop's `Merge` come from its `NextIteration`, which is in the graph only now.
+    pub(super) fn close_loop(&mut self, merge: NodeId, i: usize, next: Output) -> Result<(), GraphError> {
+        let old = self.get(merge).cloned().ok_or(GraphError::ForeignNode { id: merge })?;
+        let from = self.get(next.node).cloned().ok_or(GraphError::ForeignNode { id: next.node })?;
+        let fail = |source| GraphError::ControlFlow { node: old.name.to_string(), op: old.op.name, source };
+        let (frame, at) = (self.contexts.of_node(merge), self.contexts.of_node(next.node));
+        let is_loop = matches!(old.op.name, "Merge" | "RefMerge") && i < old.inputs.len();
+        let is_next = matches!(from.op.name, "NextIteration" | "RefNextIteration");
+        if !is_loop || !is_next || self.contexts.frame_of(frame) == ContextId::ROOT {
+            return Err(fail(ControlFlowError::OutsideOfLoop));
+        }
+        if self.contexts.frame_of(frame) != self.contexts.frame_of(at) {
+            let (next_frame, frame) = (self.contexts.frame_text(at), self.contexts.frame_text(frame));
+            return Err(fail(ControlFlowError::WrongLoop { next: from.name.to_string(), next_frame, frame }));
+        }
+        let (expected, got) = (&old.outputs[0], &from.outputs[0]);
+        if expected.dtype != got.dtype {
+            return Err(GraphError::InputType {
+                node: old.name.to_string(),
+                op: old.op.name,
+                input: "inputs",
+                from: from.name.to_string(),
+                expected: expected.dtype,
+                got: got.dtype,
+            });
+        }
+        if crate::ops::control_flow::common_of(&expected.shape, &got.shape) != expected.shape {
+            let (before, after) = (expected.shape.to_string(), got.shape.to_string());
+            return Err(fail(ControlFlowError::ShapeVaries { before, after }));
+        }
+        let mut new = (*old).clone();
+        new.inputs[i] = next;
+        self.nodes[merge.index()] = std::sync::Arc::new(new);
+        let of = self.contexts.while_mut(frame);
+        if let Some(var) = of.and_then(|of| of.vars.iter_mut().find(|var| var.merge == merge)) {
+            var.next = Some(next.node);
+        }
+        Ok(())
+    }
+}
+
+impl Contexts {
+    fn add(&mut self, parent: ContextId, kind: ContextKind) -> ContextId {
+        let id = ContextId(self.list.len() as u32);
+        self.list.push(ControlFlowContext { parent, kind, captures: FxHashMap::default() });
+        id
+    }
+}
+
+/// Whether the op steers where values go rather than computing them.
+pub fn is_control_flow(op: &str) -> bool {
+    matches!(
+        op,
+        "Switch"
+            | "RefSwitch"
+            | "Merge"
+            | "RefMerge"
+            | "Enter"
+            | "RefEnter"
+            | "Exit"
+            | "RefExit"
+            | "NextIteration"
+            | "RefNextIteration"
+            | "LoopCond"
+            | "ControlTrigger"
+    )
+}

@@ -1,0 +1,84 @@
+//! Control flow: the five primitives of dynamic dataflow and their company (white paper section 4.4).
+//!
+//! `RefSwitch` and the like are what old graphs have around variables; values pass them as they pass the others.
+
+use super::shapes::{Inferred, none, scalar, unchanged};
+use super::{OP_TABLES, OpSpec, op, stateful};
+use crate::graph::{Attr, InferContext};
+use crate::shape::PartialShape;
+
+const SWITCH: &str = "data: T, pred: bool -> output_false: T, output_true: T";
+const MERGE: &str = "inputs: N * T -> output: T, value_index: int32";
+const ENTER: &str = "T: type; frame_name: string; is_constant: bool = false; parallel_iterations: int = 10";
+const FORWARD: &str = "data: T -> output: T";
+
+#[linkme::distributed_slice(OP_TABLES)]
+static CONTROL_FLOW: &[OpSpec] = &[
+    op("Switch", SWITCH, "T: type", switch),
+    op("RefSwitch", SWITCH, "T: type", switch),
+    op("Merge", MERGE, "T: type; N: int", merge),
+    op("RefMerge", MERGE, "T: type; N: int", merge),
+    op("Enter", FORWARD, ENTER, enter),
+    op("RefEnter", FORWARD, ENTER, enter),
+    op("Exit", FORWARD, "T: type", unchanged),
+    op("RefExit", FORWARD, "T: type", unchanged),
+    op("NextIteration", FORWARD, "T: type", unchanged),
+    op("RefNextIteration", FORWARD, "T: type", unchanged),
+    op("LoopCond", "input: bool -> output: bool", "", loop_cond),
+    op("ControlTrigger", "->", "", none),
+    stateful("Abort", "->", "error_msg: string = ''; exit_without_error: bool = false", none),
+];
+
+/// Where a value comes from that a branch or a loop passes on unchanged, for whoever looks for its origin: the input
+/// that this op forwards.
+pub(crate) fn forwards_input(op: &str, is_constant: bool) -> bool {
+    match op {
+        "Identity" | "Switch" | "RefSwitch" => true,
+        "Enter" | "RefEnter" => is_constant,
+        _ => false,
+    }
+}
+
+fn switch(c: &mut InferContext<'_>) -> Inferred {
+    let (data, pred) = (c.input(0), c.of_rank(1, 0));
+    pred?;
+    c.set(0, data.clone());
+    c.set(1, data);
+    Ok(())
+}
+
+/// What all inputs have in common.
+fn merge(c: &mut InferContext<'_>) -> Inferred {
+    let shape = (1..c.n_inputs()).fold(c.input(0), |common, i| common_of(&common, &c.input(i)));
+    c.set(0, shape);
+    c.set(1, PartialShape::scalar());
+    Ok(())
+}
+
+/// The narrowest partial shape that admits whatever one of the two admits.
+pub(crate) fn common_of(a: &PartialShape, b: &PartialShape) -> PartialShape {
+    match (a.dims(), b.dims()) {
+        (Some(a), Some(b)) if a.len() == b.len() => {
+            let dims: Vec<Option<usize>> = a.iter().zip(b).map(|(a, b)| if a == b { *a } else { None }).collect();
+            PartialShape::new(&dims)
+        }
+        _ => PartialShape::unknown(),
+    }
+}
+
+/// Attribute of an `Enter` whose variable changes its shape: what stays true of it in every iteration.
+pub(crate) const SHAPE_INVARIANT: &str = "_shape_invariant";
+
+fn enter(c: &mut InferContext<'_>) -> Inferred {
+    let shape = match c.attr(SHAPE_INVARIANT) {
+        Some(Attr::Shape(invariant)) => invariant.clone(),
+        _ => c.input(0),
+    };
+    c.set(0, shape);
+    Ok(())
+}
+
+fn loop_cond(c: &mut InferContext<'_>) -> Inferred {
+    c.of_rank(0, 0)?;
+    scalar(c)
+}
