@@ -6,6 +6,7 @@
 
 mod array;
 pub mod buffer;
+pub mod checkpoint;
 pub mod convert;
 pub mod data;
 mod denormals;
