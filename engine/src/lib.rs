@@ -25,6 +25,7 @@ pub mod passes;
 pub mod plan;
 pub mod pool;
 pub mod rendezvous;
+pub mod queues;
 pub mod resources;
 pub mod session;
 pub mod shape;

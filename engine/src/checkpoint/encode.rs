@@ -77,7 +77,7 @@ pub(super) fn from_bytes(dtype: DType, shape: Shape, bytes: &[u8]) -> Result<Ten
         if n.checked_mul(dtype.size()) != Some(bytes.len()) {
             return Err(size_error());
         }
-        return Ok(Tensor::from_bytes(dtype, shape, bytes, Allocator::host())?);
+        return Ok(numbers(dtype, shape, bytes)?);
     }
     if dtype != DType::String {
         return Err(size_error());
@@ -91,6 +91,14 @@ pub(super) fn from_bytes(dtype: DType, shape: Shape, bytes: &[u8]) -> Result<Ten
     let sound = offsets.first().map(position) == Some(0) && offsets.last().map(position) == Some(data.len());
     let strings = strings.filter(|_| sound).ok_or(DecodeError::Offsets)?;
     Ok(Tensor::from_strings(shape, strings)?)
+}
+
+/// A tensor of a type that lives in a buffer (a `bool` is true where its byte is not 0).
+pub(crate) fn numbers(dtype: DType, shape: Shape, bytes: &[u8]) -> Result<Tensor, TensorError> {
+    match dtype {
+        DType::Bool => Tensor::from_vec(shape, bytes.iter().map(|b| *b != 0).collect()),
+        _ => Tensor::from_bytes(dtype, shape, bytes, Allocator::host()),
+    }
 }
 
 /// Checksum of a tensor: of its name, type and shape too, so that a damaged header is noticed.

@@ -9,11 +9,12 @@
 //! [`Checkpoint`] reads any of these; [`write_shard`] and [`merge`] write.
 
 mod bundle;
-mod encode;
+pub(crate) mod encode;
 mod error;
 mod ordered;
 mod safetensors;
-mod slice;
+pub(crate) mod slice;
+mod state;
 mod table;
 mod v1;
 mod write;
@@ -23,6 +24,8 @@ use std::path::{Path, PathBuf};
 
 pub use error::CheckpointError;
 pub use slice::{Slice, SliceSpec};
+pub(crate) use state::as_checkpointed;
+pub use state::{AsCheckpointed, CHECKPOINTED, Checkpointed, Fields};
 pub use write::{Saved, merge, write_bundle, write_shard};
 
 use crate::dtype::DType;
@@ -305,7 +308,7 @@ impl<'a> Assembly<'a> {
         }
         match self.dtype {
             DType::String => Tensor::from_strings(shape, self.strings).map(Some),
-            dtype => Tensor::from_bytes(dtype, shape, &self.bytes, crate::buffer::Allocator::host()).map(Some),
+            dtype => encode::numbers(dtype, shape, &self.bytes).map(Some),
         }
     }
 }

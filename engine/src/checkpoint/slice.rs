@@ -119,7 +119,7 @@ impl SliceSpec {
 }
 
 /// A row-major array, or a part of one, in a larger one.
-pub(super) struct Region<'a> {
+pub(crate) struct Region<'a> {
     /// The dimensions of the array.
     pub dims: &'a [usize],
     /// Where the region begins in it.
@@ -128,7 +128,7 @@ pub(super) struct Region<'a> {
 
 /// Copies a box of `len` from one row-major array to another; the unit is an element (or, with the last dimension
 /// scaled by the caller, a byte).
-pub(super) fn copy_region<T: Clone>(dst: &mut [T], to: &Region<'_>, src: &[T], from: &Region<'_>, len: &[usize]) {
+pub(crate) fn copy_region<T: Clone>(dst: &mut [T], to: &Region<'_>, src: &[T], from: &Region<'_>, len: &[usize]) {
     let Some((&row, outer)) = len.split_last() else {
         dst[0] = src[0].clone();
         return;

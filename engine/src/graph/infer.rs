@@ -65,6 +65,21 @@ impl InferContext<'_> {
         }
     }
 
+    /// The attribute `name` of the node that input `i` comes from.
+    pub fn source_attr(&self, i: usize, name: &str) -> Option<&Attr> {
+        self.nodes.get(self.inputs.get(i)?.node)?.attrs.get(name)
+    }
+
+    /// The op of the node that input `i` comes from.
+    pub fn source_op(&self, i: usize) -> Option<&'static str> {
+        Some(self.nodes.get(self.inputs.get(i)?.node)?.op.name)
+    }
+
+    /// The number of outputs.
+    pub fn n_outputs(&self) -> usize {
+        self.outputs.len()
+    }
+
     /// The value of input `i` as integers, where it is known.
     pub fn ints(&self, i: usize) -> Option<Vec<i64>> {
         let value = self.value(i)?;

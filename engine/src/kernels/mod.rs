@@ -17,9 +17,11 @@ mod gemm;
 mod layout;
 mod linalg;
 mod nn;
-mod philox;
+pub(crate) mod philox;
+mod queue;
 mod random;
 mod reduce;
+mod resource;
 mod state;
 mod summary;
 pub mod support;
@@ -179,6 +181,18 @@ pub enum KernelError {
     /// An attribute is missing or of the wrong kind.
     #[error(transparent)]
     Attr(#[from] AttrError),
+    /// There is no more: a queue is closed and too short, a reader is at its end.
+    #[error("{0}")]
+    OutOfRange(Box<str>),
+    /// A queue takes no more rows.
+    #[error("{0}")]
+    QueueClosed(Box<str>),
+    /// A file cannot be read or written.
+    #[error("{0}: {1}")]
+    File(Box<str>, #[source] std::io::Error),
+    /// A checkpoint cannot be written or read.
+    #[error(transparent)]
+    Checkpoint(#[from] Box<crate::checkpoint::CheckpointError>),
     /// The step was cancelled, or failed elsewhere, while the kernel waited.
     #[error("the step ended while the kernel waited")]
     Cancelled,

@@ -14,6 +14,17 @@ impl Philox {
         Philox { counter: [0, 0, seed2 as u32, (seed2 >> 32) as u32], key: [seed as u32, (seed >> 32) as u32] }
     }
 
+    /// Counter and key, to go on from elsewhere.
+    pub fn state(&self) -> [u32; 6] {
+        let ([a, b, c, d], [k, l]) = (self.counter, self.key);
+        [a, b, c, d, k, l]
+    }
+
+    /// The generator of a [`Philox::state`].
+    pub fn from_state([a, b, c, d, k, l]: [u32; 6]) -> Philox {
+        Philox { counter: [a, b, c, d], key: [k, l] }
+    }
+
     /// Moves on by `n` calls.
     pub fn skip(&mut self, n: u64) {
         let low = u64::from(self.counter[0]) | u64::from(self.counter[1]) << 32;

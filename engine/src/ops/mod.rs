@@ -15,6 +15,7 @@ mod math;
 mod nn;
 mod norm;
 mod pool;
+mod queue;
 mod random;
 mod resize;
 mod rnn;
