@@ -72,7 +72,7 @@ pub(super) fn write(
     }
     let mut meta: Map<String, Value> = metadata.iter().map(|(k, v)| (k.clone(), json!(v))).collect();
     for (key, map) in [("checksums", checksums), ("types", types), ("slices", slices)] {
-        if !map.is_empty() {
+        if key == "checksums" || !map.is_empty() {
             meta.insert(key.into(), json!(Value::Object(map).to_string()));
         }
     }
@@ -150,8 +150,11 @@ impl SafetensorsFile {
             serde_json::from_str(text).map_err(bad)
         };
         let (checksums, types, slices) = (table("checksums")?, table("types")?, table("slices")?);
-        // Without the marker the tables are another program's business.
+        // Without the marker and checksums the file is another program's; one without the other is damaged.
         let is_own = self.metadata.get("format").is_some_and(|f| f == super::FORMAT);
+        if is_own != self.metadata.contains_key("checksums") {
+            return Err(CheckpointError::format(&self.path, "its metadata is damaged"));
+        }
         for (key, line) in header.iter().filter(|(key, _)| *key != "__metadata__") {
             let bad = || CheckpointError::format(&self.path, format!("the header's line of tensor {key} is not sound"));
             let mut stored = stored_of(line).ok_or_else(bad)?;

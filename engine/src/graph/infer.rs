@@ -75,11 +75,6 @@ impl InferContext<'_> {
         Some(self.nodes.get(self.inputs.get(i)?.node)?.op.name)
     }
 
-    /// The number of outputs.
-    pub fn n_outputs(&self) -> usize {
-        self.outputs.len()
-    }
-
     /// The value of input `i` as integers, where it is known.
     pub fn ints(&self, i: usize) -> Option<Vec<i64>> {
         let value = self.value(i)?;
