@@ -1,7 +1,7 @@
 //! Gradients of math ops: element-wise, matrix products, reductions.
 
+use super::elementwise::conjugate;
 use super::{GRADIENT_TABLES, GradientContext, GradientError, GradientSpec, Rule::Function, Rule::Zero};
-use crate::dtype::DType;
 use crate::graph::{Attr, Output};
 use crate::tensor::Tensor;
 
@@ -13,12 +13,12 @@ static MATH: &[GradientSpec] = &[
     ("Neg", Function(|c| unary(c, |c, g| c.op("Neg", &[g])))),
     ("Abs", Function(|c| unary(c, |c, g| times(c, g, "Sign")))),
     ("Square", Function(|c| unary(c, square))),
-    ("Reciprocal", Function(|c| unary(c, reciprocal))),
-    ("Exp", Function(|c| unary(c, |c, g| c.op("Mul", &[g, c.output(0)])))),
-    ("Log", Function(|c| unary(c, |c, g| c.op("RealDiv", &[g, c.input(0)])))),
+    ("Reciprocal", Function(|c| unary(c, |c, g| c.op("ReciprocalGrad", &[c.output(0), g])))),
+    ("Exp", Function(|c| unary(c, |c, g| with_conjugate(c, "Mul", g, c.output(0))))),
+    ("Log", Function(|c| unary(c, |c, g| with_conjugate(c, "RealDiv", g, c.input(0))))),
     ("Log1p", Function(|c| unary(c, log1p))),
-    ("Sqrt", Function(|c| unary(c, sqrt))),
-    ("Rsqrt", Function(|c| unary(c, rsqrt))),
+    ("Sqrt", Function(|c| unary(c, |c, g| c.op("SqrtGrad", &[c.output(0), g])))),
+    ("Rsqrt", Function(|c| unary(c, |c, g| c.op("RsqrtGrad", &[c.output(0), g])))),
     ("Tanh", Function(|c| unary(c, |c, g| c.op("TanhGrad", &[c.output(0), g])))),
     ("Sigmoid", Function(|c| unary(c, |c, g| c.op("SigmoidGrad", &[c.output(0), g])))),
     ("TanhGrad", Function(tanh_grad)),
@@ -85,34 +85,20 @@ fn scaled(c: &mut GradientContext<'_>, k: f64, a: Output, b: Output) -> Added {
 }
 
 fn square(c: &mut GradientContext<'_>, g: Output) -> Added {
-    scaled(c, 2.0, g, c.input(0))
+    let x = conjugate(c, c.input(0))?;
+    scaled(c, 2.0, g, x)
 }
 
-/// `-g y^2`
-fn reciprocal(c: &mut GradientContext<'_>, g: Output) -> Added {
-    let y2 = c.op("Square", &[c.output(0)])?;
-    scaled(c, -1.0, g, y2)
+/// `op(g, value)`, where value is conjugated if it is complex.
+fn with_conjugate(c: &mut GradientContext<'_>, op: &str, g: Output, value: Output) -> Added {
+    let value = conjugate(c, value)?;
+    c.op(op, &[g, value])
 }
 
 fn log1p(c: &mut GradientContext<'_>, g: Output) -> Added {
     let one = c.scalar_like(1.0, g)?;
     let next = c.op("AddV2", &[one, c.input(0)])?;
-    c.op("RealDiv", &[g, next])
-}
-
-/// `g / (2 y)`
-fn sqrt(c: &mut GradientContext<'_>, g: Output) -> Added {
-    let half = c.scalar_like(0.5, g)?;
-    let halved = c.op("Mul", &[g, half])?;
-    c.op("RealDiv", &[halved, c.output(0)])
-}
-
-/// `-g y^3 / 2`
-fn rsqrt(c: &mut GradientContext<'_>, g: Output) -> Added {
-    let y = c.output(0);
-    let y2 = c.op("Square", &[y])?;
-    let y3 = c.op("Mul", &[y2, y])?;
-    scaled(c, -0.5, g, y3)
+    with_conjugate(c, "RealDiv", g, next)
 }
 
 /// z = dy (1 - y^2)
@@ -154,16 +140,16 @@ fn sub(c: &mut GradientContext<'_>) -> Done {
 
 fn mul(c: &mut GradientContext<'_>) -> Done {
     let g = c.grad(0)?;
-    let of_x = c.op("Mul", &[g, c.input(1)])?;
-    let of_y = c.op("Mul", &[g, c.input(0)])?;
+    let of_x = with_conjugate(c, "Mul", g, c.input(1))?;
+    let of_y = with_conjugate(c, "Mul", g, c.input(0))?;
     c.set_broadcast([(0, of_x), (1, of_y)])
 }
 
 /// `g / y` and `-g z / y`
 fn div(c: &mut GradientContext<'_>) -> Done {
     let (g, y) = (c.grad(0)?, c.input(1));
-    let of_x = c.op("RealDiv", &[g, y])?;
-    let z = c.op("Mul", &[of_x, c.output(0)])?;
+    let of_x = with_conjugate(c, "RealDiv", g, y)?;
+    let z = with_conjugate(c, "Mul", of_x, c.output(0))?;
     let of_y = c.op("Neg", &[z])?;
     c.set_broadcast([(0, of_x), (1, of_y)])
 }
@@ -302,7 +288,7 @@ fn extreme(c: &mut GradientContext<'_>) -> Done {
 fn cast(c: &mut GradientContext<'_>) -> Done {
     let from = c.dtype(c.input(0))?;
     let to = c.dtype(c.output(0))?;
-    if [from, to].iter().all(|t| matches!(t, DType::F32 | DType::F64)) {
+    if from.has_gradient() && to.has_gradient() {
         let g = c.grad(0)?;
         let x = c.op_with("Cast", &[g], &[("DstT", Attr::Type(from))])?;
         c.set(0, x);

@@ -7,6 +7,7 @@
 
 mod array;
 mod context;
+mod elementwise;
 mod linalg;
 mod math;
 mod nn;

@@ -48,8 +48,6 @@ static ARRAY: &[KernelDef] = &[
     cpu_any("BroadcastGradientArgs", |_| cheap(broadcast_gradient_args)),
     cpu_any("Range", |_| kernel(range)),
     cpu_any("Cast", cast),
-    cpu_any("Select", |_| kernel(select)),
-    cpu_any("SelectV2", |_| kernel(select)),
 ];
 
 /// Integers about the input, of the type that attribute `out_type` asks for.
@@ -250,48 +248,6 @@ fn convert_any(c: &mut KernelContext<'_>, to: DType) -> Computed {
 
 fn convert<T: Element, U: Element>(c: &mut KernelContext<'_>, f: fn(T) -> U) -> Computed {
     let out = super::elementwise::map_to::<T, U>(c, c.input(0)?, 400, f)?;
-    c.set(0, out);
-    Ok(())
-}
-
-/// `condition ? t : e`, all broadcast; a vector condition of `Select` chooses whole rows.
-fn select(c: &mut KernelContext<'_>) -> Computed {
-    fn of<T: Element>(c: &KernelContext<'_>) -> Result<Tensor, KernelError> {
-        let (mut condition, t, e) = (c.input(0)?.clone(), c.input(1)?, c.input(2)?);
-        let rows = condition.shape().rank() == 1 && t.shape().rank() > 1 && t.dims()[0] == condition.len();
-        if c.node.op == "Select" && rows {
-            let mut dims = vec![1; t.shape().rank()];
-            dims[0] = condition.len();
-            condition = condition.into_shape(Shape::new(&dims))?;
-        }
-        let values = Broadcast::new(t.shape(), e.shape())?;
-        let full = Broadcast::new(condition.shape(), &values.shape)?.shape;
-        let (tv, ev, cv) = (t.words::<T>()?, e.words::<T>()?, condition.slice::<bool>()?);
-        let operands = [Broadcast::new(t.shape(), &full)?, Broadcast::new(e.shape(), &full)?];
-        let chooser = Broadcast::new(condition.shape(), &full)?;
-        let positions = |b: &Broadcast| -> Vec<usize> {
-            let (inner, step) = (b.inner(), b.strides[0][b.dims.len() - 1]);
-            let n_rows = full.n_elements() / inner.max(1);
-            b.rows(0).take(n_rows).flat_map(|o| (0..inner).map(move |j| o[0] + j * step)).collect()
-        };
-        if t.shape() == &full && e.shape() == &full && condition.shape() == &full {
-            return c.filled_words::<T>(t.dtype(), full.clone(), |out| {
-                out.iter_mut()
-                    .zip(cv)
-                    .zip(tv.iter().zip(ev))
-                    .for_each(|((o, c), (t, e))| *o = if *c { *t } else { *e });
-                Ok(())
-            });
-        }
-        let (pt, pe, pc) = (positions(&operands[0]), positions(&operands[1]), positions(&chooser));
-        c.filled_words::<T>(t.dtype(), full.clone(), |out| {
-            for (i, o) in out.iter_mut().enumerate() {
-                *o = if cv[pc[i]] { tv[pt[i]] } else { ev[pe[i]] };
-            }
-            Ok(())
-        })
-    }
-    let out = by_word!(c.input(1)?.dtype(), of(c))?;
     c.set(0, out);
     Ok(())
 }

@@ -1,9 +1,13 @@
 //! Element-wise kernels: maps of one or two inputs, in place where an input's memory is free to use.
+//!
+//! The tables here are of the ops and types whose speed counts: each line is compiled, and vectorised, for itself. All
+//! others call a function per element ([`super::transcendental`], [`super::integer`], [`super::complex`],
+//! [`super::special`]) or compute in a wider type ([`super::narrow`]).
 
 #![allow(clippy::redundant_closure_for_method_calls, reason = "a line's closure serves several types")]
 
 use super::broadcast::Broadcast;
-use super::support::{Computed, cheap, cpu, cpu_any, kernel, shard_slice, unique_slice};
+use super::support::{Built, Computed, cheap, cpu, cpu_any, kernel, shard_slice, unique_slice};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::{DType, Element};
 use crate::tensor::Tensor;
@@ -108,9 +112,9 @@ pub(crate) fn zip_to<T: Element, U: Element>(
     })
 }
 
-/// Compares, both inputs broadcast.
-fn compare<T: Element>(ctx: &mut KernelContext<'_>, f: impl Fn(T, T) -> bool + Sync) -> Computed {
-    let z = zip_to::<T, bool>(ctx, ctx.input(0)?, ctx.input(1)?, 300, f)?;
+/// Compares, both inputs broadcast. `Equal` and `NotEqual` may be told that other shapes are just not equal.
+pub(crate) fn compare<T: Element>(ctx: &mut KernelContext<'_>, ps: u64, f: impl Fn(T, T) -> bool + Sync) -> Computed {
+    let z = zip_to::<T, bool>(ctx, ctx.input(0)?, ctx.input(1)?, ps, f)?;
     ctx.set(0, z);
     Ok(())
 }
@@ -122,9 +126,30 @@ macro_rules! table {
     };
 }
 
-fn compare_at<T: Element>(ctx: &mut KernelContext<'_>, _ps: u64, f: impl Fn(T, T) -> bool + Sync) -> Computed {
-    compare(ctx, f)
+/// A kernel that calls a function for each element: the loop around it is compiled once per element type.
+pub(crate) fn call1<T: Element>(ps: u64, f: fn(T) -> T) -> Built {
+    kernel(move |c| map1::<T>(c, ps, f))
 }
+
+/// As [`call1`], of two arguments.
+pub(crate) fn call2<T: Element>(ps: u64, f: fn(T, T) -> T) -> Built {
+    kernel(move |c| map2::<T>(c, ps, f))
+}
+
+/// As [`call2`], for comparisons.
+pub(crate) fn call_compare<T: Element>(ps: u64, f: fn(T, T) -> bool) -> Built {
+    kernel(move |c| compare::<T>(c, ps, f))
+}
+
+/// Lines of a table of functions that are called, by [`call1`], [`call2`] or [`call_compare`].
+macro_rules! called {
+    ($call:ident; $($op:literal [$($t:ty),+] $ps:literal $f:expr;)+) => {
+        &[ $( $( $crate::kernels::support::cpu(
+            $op, ("T", &[<$t as $crate::dtype::Element>::DTYPE]), |_| $call::<$t>($ps, $f),
+        ), )+ )+ ]
+    };
+}
+pub(crate) use called;
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
 static UNARY: &[KernelDef] = table! { map1, "T";
@@ -135,107 +160,64 @@ static UNARY: &[KernelDef] = table! { map1, "T";
     "Sign" [f32, f64] 500 |x| if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x };
     "Sign" [i32, i64] 500 |x| x.signum();
     "Square" [f32, f64] 300 |x| x * x;
-    "Square" [i32, i64, u8] 300 |x| x.wrapping_mul(x);
+    "Square" [i32, i64] 300 |x| x.wrapping_mul(x);
     "Reciprocal" [f32, f64] 500 |x| 1.0 / x;
-    "Exp" [f64] 4000 |x| x.exp();
-    "Log" [f32, f64] 4000 |x| x.ln();
-    "Log1p" [f32, f64] 6000 |x| x.ln_1p();
+    "Inv" [f32, f64] 500 |x| 1.0 / x;
     "Sqrt" [f32, f64] 700 |x| x.sqrt();
     "Rsqrt" [f32, f64] 1000 |x| 1.0 / x.sqrt();
-    "Tanh" [f64] 8000 |x| x.tanh();
-    "Sigmoid" [f64] 6000 |x| 1.0 / (1.0 + (-x).exp());
     "Floor" [f32, f64] 500 |x| x.floor();
+    "Ceil" [f32, f64] 500 |x| x.ceil();
+    "Rint" [f32, f64] 500 |x| x.round_ties_even();
+    "Round" [f32, f64] 500 |x| x.round_ties_even();
     "Relu" [f32, f64] 300 |x| if x < 0.0 { 0.0 } else { x };
     "Relu" [i32, i64] 300 |x| x.max(0);
 };
 
-/// Integer powers as TensorFlow's: wrapping; a negative exponent is an error seen before.
-fn pow_i64(base: i64, exponent: i64) -> i64 {
-    base.wrapping_pow(u32::try_from(exponent).unwrap_or(u32::MAX))
-}
-
 #[linkme::distributed_slice(KERNEL_TABLES)]
 static BINARY: &[KernelDef] = table! { map2, "T";
     "Add" [f32, f64] 300 |x, y| x + y;
-    "Add" [i32, i64, u8] 300 |x, y| x.wrapping_add(y);
+    "Add" [i32, i64] 300 |x, y| x.wrapping_add(y);
     "AddV2" [f32, f64] 300 |x, y| x + y;
-    "AddV2" [i32, i64, u8] 300 |x, y| x.wrapping_add(y);
+    "AddV2" [i32, i64] 300 |x, y| x.wrapping_add(y);
     "Sub" [f32, f64] 300 |x, y| x - y;
-    "Sub" [i32, i64, u8] 300 |x, y| x.wrapping_sub(y);
+    "Sub" [i32, i64] 300 |x, y| x.wrapping_sub(y);
     "Mul" [f32, f64] 300 |x, y| x * y;
-    "Mul" [i32, i64, u8] 300 |x, y| x.wrapping_mul(y);
+    "Mul" [i32, i64] 300 |x, y| x.wrapping_mul(y);
     "Div" [f32, f64] 500 |x, y| x / y;
     "RealDiv" [f32, f64] 500 |x, y| x / y;
     "FloorDiv" [f32, f64] 1000 |x, y| (x / y).floor();
-    "FloorMod" [f32, f64] 2000 |x, y| { let r = x % y; if r != 0.0 && ((r < 0.0) != (y < 0.0)) { r + y } else { r } };
-    "Pow" [f32, f64] 8000 |x, y| x.powf(y);
     "Maximum" [f32, f64] 300 |x, y| if x > y || x.is_nan() { x } else { y };
-    "Maximum" [i32, i64, u8] 300 |x, y| x.max(y);
+    "Maximum" [i32, i64] 300 |x, y| x.max(y);
     "Minimum" [f32, f64] 300 |x, y| if x < y || x.is_nan() { x } else { y };
-    "Minimum" [i32, i64, u8] 300 |x, y| x.min(y);
+    "Minimum" [i32, i64] 300 |x, y| x.min(y);
+    "DivNoNan" [f32, f64] 500 |x, y| if y == 0.0 { 0.0 } else { x / y };
+    "MulNoNan" [f32, f64] 300 |x, y| if y == 0.0 { 0.0 } else { x * y };
     "SquaredDifference" [f32, f64] 300 |x, y| (x - y) * (x - y);
     "SquaredDifference" [i32, i64] 300 |x, y| x.wrapping_sub(y).wrapping_mul(x.wrapping_sub(y));
     "TanhGrad" [f32, f64] 400 |y, dy| dy * (1.0 - y * y);
     "SigmoidGrad" [f32, f64] 400 |y, dy| dy * y * (1.0 - y);
+    "SqrtGrad" [f32, f64] 500 |y, dy| 0.5 * dy / y;
+    "RsqrtGrad" [f32, f64] 500 |y, dy| -0.5 * dy * (y * y * y);
+    "InvGrad" [f32, f64] 400 |y, dy| -dy * y * y;
+    "ReciprocalGrad" [f32, f64] 400 |y, dy| -dy * y * y;
     "ReluGrad" [f32, f64] 300 |dy, x| if x > 0.0 { dy } else { 0.0 };
 };
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
-static COMPARISONS: &[KernelDef] = table! { compare_at, "T";
-    "Equal" [f32, f64, i32, i64, u8, bool] 300 |x, y| x == y;
-    "NotEqual" [f32, f64, i32, i64, u8, bool] 300 |x, y| x != y;
-    "Less" [f32, f64, i32, i64, u8] 300 |x, y| x < y;
-    "LessEqual" [f32, f64, i32, i64, u8] 300 |x, y| x <= y;
-    "Greater" [f32, f64, i32, i64, u8] 300 |x, y| x > y;
-    "GreaterEqual" [f32, f64, i32, i64, u8] 300 |x, y| x >= y;
+static COMPARISONS: &[KernelDef] = table! { compare, "T";
+    "Equal" [f32, f64, i32, i64, bool] 300 |x, y| x == y;
+    "NotEqual" [f32, f64, i32, i64, bool] 300 |x, y| x != y;
+    "Less" [f32, f64, i32, i64] 300 |x, y| x < y;
+    "LessEqual" [f32, f64, i32, i64] 300 |x, y| x <= y;
+    "Greater" [f32, f64, i32, i64] 300 |x, y| x > y;
+    "GreaterEqual" [f32, f64, i32, i64] 300 |x, y| x >= y;
 };
-
-/// Division of integers: by zero is an error, as in TensorFlow.
-macro_rules! int_division {
-    ($($op:literal $t:ty, $f:expr;)+) => { &[ $(
-        cpu($op, ("T", &[<$t as Element>::DTYPE]), |_| kernel(|c| {
-            if c.slice::<$t>(1)?.contains(&0) {
-                return Err(KernelError::invalid("integer division by zero"));
-            }
-            map2::<$t>(c, 2000, $f)
-        })),
-    )+ ] };
-}
-
-#[linkme::distributed_slice(KERNEL_TABLES)]
-static INT_DIVISION: &[KernelDef] = int_division! {
-    "Div" i32, |x, y| x.wrapping_div(y);
-    "Div" i64, |x, y| x.wrapping_div(y);
-    "Div" u8, |x, y| x / y;
-    "FloorDiv" i32, |x, y| x.wrapping_div(y) - i32::from(x.wrapping_rem(y) != 0 && ((x < 0) != (y < 0)));
-    "FloorDiv" i64, |x, y| x.wrapping_div(y) - i64::from(x.wrapping_rem(y) != 0 && ((x < 0) != (y < 0)));
-    "FloorDiv" u8, |x, y| x / y;
-    "FloorMod" i32, |x, y| { let r = x.wrapping_rem(y); if r != 0 && ((r < 0) != (y < 0)) { r + y } else { r } };
-    "FloorMod" i64, |x, y| { let r = x.wrapping_rem(y); if r != 0 && ((r < 0) != (y < 0)) { r + y } else { r } };
-    "FloorMod" u8, |x, y| x % y;
-};
-
-/// Powers of integers: a negative exponent is an error, as in TensorFlow.
-fn int_pow<T: Element + PartialOrd + Default>(ctx: &mut KernelContext<'_>, f: fn(T, T) -> T) -> Computed {
-    if ctx.slice::<T>(1)?.iter().any(|e| *e < T::default()) {
-        return Err(KernelError::invalid("integers to negative integer powers are not allowed"));
-    }
-    map2(ctx, 3000, f)
-}
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
 static OTHERS: &[KernelDef] = &[
-    cpu("Pow", ("T", &[DType::I64]), |_| kernel(|c| int_pow::<i64>(c, pow_i64))),
-    cpu("Pow", ("T", &[DType::I32]), |_| {
-        kernel(|c| int_pow::<i32>(c, |x, y| x.wrapping_pow(u32::try_from(y).unwrap_or(0))))
-    }),
     cpu("Exp", ("T", &[DType::F32]), |_| kernel(|c| map_slices(c, 500, super::vecmath::exp))),
     cpu("Tanh", ("T", &[DType::F32]), |_| kernel(|c| map_slices(c, 700, super::vecmath::tanh))),
     cpu("Sigmoid", ("T", &[DType::F32]), |_| kernel(|c| map_slices(c, 700, super::vecmath::sigmoid))),
-    cpu("AddN", ("T", &[DType::F32]), |_| kernel(|c| add_n::<f32>(c, |a, b| a + b))),
-    cpu("AddN", ("T", &[DType::F64]), |_| kernel(|c| add_n::<f64>(c, |a, b| a + b))),
-    cpu("AddN", ("T", &[DType::I32]), |_| kernel(|c| add_n::<i32>(c, i32::wrapping_add))),
-    cpu("AddN", ("T", &[DType::I64]), |_| kernel(|c| add_n::<i64>(c, i64::wrapping_add))),
     // These have no type attribute: their inputs are bools.
     cpu_any("LogicalAnd", |_| kernel(|c| map2::<bool>(c, 300, |x, y| x & y))),
     cpu_any("LogicalOr", |_| kernel(|c| map2::<bool>(c, 300, |x, y| x | y))),
@@ -246,7 +228,8 @@ static OTHERS: &[KernelDef] = &[
     cpu_any("NoOp", |_| cheap(|_| Ok(()))),
 ];
 
-fn forward(ctx: &mut KernelContext<'_>) -> Computed {
+/// The input is the output.
+pub(crate) fn forward(ctx: &mut KernelContext<'_>) -> Computed {
     let x = ctx.take(0)?;
     ctx.set(0, x);
     Ok(())
@@ -263,30 +246,5 @@ fn map_slices(ctx: &mut KernelContext<'_>, ps: u64, f: fn(&mut [f32])) -> Comput
     }
     shard_slice(ctx.sharder, unique_slice(&mut x)?, 1, ps, |_, part| f(part));
     ctx.set(0, x);
-    Ok(())
-}
-
-/// The sum of any number of tensors of one shape.
-fn add_n<T: Element>(ctx: &mut KernelContext<'_>, add: fn(T, T) -> T) -> Computed {
-    let n = ctx.inputs.len();
-    let mut sum = ctx.take(0)?;
-    if n > 1 && !sum.is_unique() {
-        sum = ctx.filled::<T>(sum.shape().clone(), |out| {
-            out.copy_from_slice(sum.slice::<T>()?);
-            Ok(())
-        })?;
-    }
-    for i in 1..n {
-        let other = ctx.input(i)?;
-        if other.shape() != sum.shape() {
-            let (a, b) = (sum.shape(), other.shape());
-            return Err(KernelError::invalid(format!("input 0 has shape {a}, input {i} has {b}")));
-        }
-        let other = other.slice::<T>()?;
-        shard_slice(ctx.sharder, unique_slice(&mut sum)?, 1, 300, |at, part| {
-            part.iter_mut().zip(&other[at..]).for_each(|(a, b)| *a = add(*a, *b));
-        });
-    }
-    ctx.set(0, sum);
     Ok(())
 }

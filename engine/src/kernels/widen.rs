@@ -36,6 +36,9 @@ impl DType {
         match self {
             DType::F16 | DType::BF16 => Some(DType::F32),
             DType::I8 | DType::I16 | DType::U8 | DType::U16 | DType::U32 => Some(DType::I64),
+            DType::QI8 | DType::QU8 | DType::QI16 | DType::QU16 | DType::QI32 => Some(DType::I64),
+            // Of the same bits where arithmetic wraps: ops to which order matters have kernels of uint64.
+            DType::U64 => Some(DType::I64),
             DType::C64 => Some(DType::C128),
             _ => None,
         }
@@ -80,6 +83,9 @@ fn build(node: &Node, computes_as: fn(DType) -> Option<DType>) -> Built {
             changed.push((name, *dtype, to));
             *dtype = to;
         }
+    }
+    if changed.is_empty() {
+        return Err(KernelError::NoKernel { op: node.op.name, wanted: "CPU: its types have no wider ones".into() });
     }
     let change = |arg: &ArgDef| changed.iter().find(|c| type_attr(arg) == Some(c.0));
     let mut inputs = SmallVec::new();

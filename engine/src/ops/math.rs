@@ -1,20 +1,15 @@
-//! Math ops: element-wise, matrix products, reductions, comparisons.
+//! Math ops that are not element-wise: matrix products, reductions, ranges.
 
-use super::shapes::{Inferred, all_equal, axis, broadcast, broadcast_of, reduce, scalar, unchanged};
+use super::shapes::{Inferred, axis, reduce, scalar};
 use super::{OP_TABLES, OpSpec, op};
 use crate::graph::InferContext;
 use crate::shape::PartialShape;
 
 const FLOAT: &str = "T: {float, double}";
-const NUM: &str = "T: {float, double, int32, int64, uint8}";
-const ANY_EQ: &str = "T: type; incompatible_shape_error: bool = true";
 const REDUCE: &str = "keep_dims: bool = false; T: {float, double, int32, int64, uint8}; Tidx: {int32, int64} = int32";
 const REDUCE_BOOL: &str = "keep_dims: bool = false; Tidx: {int32, int64} = int32";
 const ARG: &str =
     "T: {float, double, int32, int64, uint8}; Tidx: {int32, int64} = int32; output_type: {int32, int64} = int64";
-const UNARY: &str = "x: T -> y: T";
-const BINARY: &str = "x: T, y: T -> z: T";
-const COMPARE: &str = "x: T, y: T -> z: bool";
 const REDUCTION: &str = "input: T, reduction_indices: Tidx -> output: T";
 const MATMUL: &str = "transpose_a: bool = false; transpose_b: bool = false; T: {numbers}; \
                       grad_a: bool = false; grad_b: bool = false";
@@ -23,43 +18,6 @@ const SEGMENT: &str =
 
 #[linkme::distributed_slice(OP_TABLES)]
 static MATH: &[OpSpec] = &[
-    op("Neg", UNARY, NUM, unchanged),
-    op("Abs", UNARY, NUM, unchanged),
-    op("Sign", UNARY, NUM, unchanged),
-    op("Square", UNARY, NUM, unchanged),
-    op("Reciprocal", UNARY, FLOAT, unchanged),
-    op("Exp", UNARY, FLOAT, unchanged),
-    op("Log", UNARY, FLOAT, unchanged),
-    op("Log1p", UNARY, FLOAT, unchanged),
-    op("Sqrt", UNARY, FLOAT, unchanged),
-    op("Rsqrt", UNARY, FLOAT, unchanged),
-    op("Tanh", UNARY, FLOAT, unchanged),
-    op("Sigmoid", UNARY, FLOAT, unchanged),
-    op("Floor", UNARY, FLOAT, unchanged),
-    op("TanhGrad", "y: T, dy: T -> z: T", FLOAT, all_equal),
-    op("SigmoidGrad", "y: T, dy: T -> z: T", FLOAT, all_equal),
-    op("LogicalNot", "x: bool -> y: bool", "", unchanged),
-    op("Add", BINARY, NUM, broadcast),
-    op("AddV2", BINARY, NUM, broadcast),
-    op("Sub", BINARY, NUM, broadcast),
-    op("Mul", BINARY, NUM, broadcast),
-    op("Div", BINARY, NUM, broadcast),
-    op("RealDiv", BINARY, FLOAT, broadcast),
-    op("FloorDiv", BINARY, NUM, broadcast),
-    op("FloorMod", BINARY, NUM, broadcast),
-    op("Pow", BINARY, NUM, broadcast),
-    op("Maximum", BINARY, NUM, broadcast),
-    op("Minimum", BINARY, NUM, broadcast),
-    op("SquaredDifference", BINARY, NUM, broadcast),
-    op("Equal", COMPARE, ANY_EQ, broadcast),
-    op("NotEqual", COMPARE, ANY_EQ, broadcast),
-    op("Less", COMPARE, NUM, broadcast),
-    op("LessEqual", COMPARE, NUM, broadcast),
-    op("Greater", COMPARE, NUM, broadcast),
-    op("GreaterEqual", COMPARE, NUM, broadcast),
-    op("LogicalAnd", "x: bool, y: bool -> z: bool", "", broadcast),
-    op("LogicalOr", "x: bool, y: bool -> z: bool", "", broadcast),
-    op("AddN", "inputs: N * T -> sum: T", "N: int; T: {float, double, int32, int64}", all_equal),
     op("MatMul", "a: T, b: T -> product: T", MATMUL, matmul),
     op("Sum", REDUCTION, REDUCE, reduce),
     op("Mean", REDUCTION, REDUCE, reduce),
@@ -70,9 +28,6 @@ static MATH: &[OpSpec] = &[
     op("Any", "input: bool, reduction_indices: Tidx -> output: bool", REDUCE_BOOL, reduce),
     op("ArgMax", "input: T, dimension: Tidx -> output: output_type", ARG, arg),
     op("ArgMin", "input: T, dimension: Tidx -> output: output_type", ARG, arg),
-    op("Cast", "x: SrcT -> y: DstT", "SrcT: type; DstT: type; Truncate: bool = false", unchanged),
-    op("Select", "condition: bool, t: T, e: T -> output: T", "T: type", select),
-    op("SelectV2", "condition: bool, t: T, e: T -> output: T", "T: type", select_v2),
     op("L2Loss", "t: T -> output: T", FLOAT, scalar),
     op(
         "Range",
@@ -114,18 +69,6 @@ fn arg(c: &mut InferContext<'_>) -> Inferred {
         _ => out = vec![None; dims.len() - 1],
     }
     c.set(0, PartialShape::new(&out));
-    Ok(())
-}
-
-fn select(c: &mut InferContext<'_>) -> Inferred {
-    let shape = c.merge(&c.input(1), &c.input(2))?;
-    c.set(0, shape);
-    Ok(())
-}
-
-fn select_v2(c: &mut InferContext<'_>) -> Inferred {
-    let shape = broadcast_of(&c.input(0), &broadcast_of(&c.input(1), &c.input(2))?)?;
-    c.set(0, shape);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ mod array;
 mod candidates;
 pub(crate) mod control_flow;
 mod conv;
+mod elementwise;
 mod functional;
 mod linalg;
 mod math;
