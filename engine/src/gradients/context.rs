@@ -120,6 +120,14 @@ impl<'a> GradientContext<'a> {
         Ok(builder.output()?)
     }
 
+    /// Adds a node of `op` whose inputs are these lists.
+    ///
+    /// # Errors
+    /// The graph refuses the node.
+    pub fn op_of_lists(&mut self, op: &str, lists: &[&[Output]]) -> Added {
+        Ok(lists.iter().fold(self.graph.add_node(op), |node, list| node.inputs(list)).output()?)
+    }
+
     /// Adds a constant.
     ///
     /// # Errors

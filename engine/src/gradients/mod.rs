@@ -11,6 +11,7 @@ mod elementwise;
 mod linalg;
 mod math;
 mod nn;
+mod segment;
 mod state;
 
 use std::collections::BTreeMap;

@@ -24,7 +24,6 @@ static LAYOUT: &[KernelDef] = &[
     cpu_any("Pack", pack),
     cpu_any("Unpack", unpack),
     cpu_any("GatherV2", gather),
-    cpu_any("UnsortedSegmentSum", |_| kernel(segment_sum)),
 ];
 
 /// Calls `f(output position, input offset)` for each element of an output of these dimensions, in order, where moving
@@ -435,46 +434,4 @@ fn gather(node: &Node) -> Built {
         c.set(0, out);
         Ok(())
     })
-}
-
-/// Sums rows of `data` by segment; negative segments are left out.
-fn segment_sum(c: &mut KernelContext<'_>) -> Computed {
-    let (data, ids) = (c.input(0)?, c.ints(1)?);
-    let n_id_dims = c.input(1)?.shape().rank();
-    if data.dims().get(..n_id_dims) != Some(c.input(1)?.dims()) {
-        let text = format!("segment_ids {} does not begin the shape of data {}", c.input(1)?.shape(), data.shape());
-        return Err(KernelError::invalid(text));
-    }
-    let n = c.ints(2)?.first().and_then(|n| usize::try_from(*n).ok());
-    let n = n.ok_or_else(|| KernelError::invalid("num_segments must be an integer >= 0"))?;
-    if let Some(i) = ids.iter().find(|i| **i >= n as i64) {
-        return Err(KernelError::invalid(format!("segment {i} is outside of [0, {n})")));
-    }
-    let rest = &data.dims()[n_id_dims..];
-    let shape = Shape::new(&std::iter::once(n).chain(rest.iter().copied()).collect::<Vec<_>>());
-    let row = rest.iter().product::<usize>();
-    macro_rules! of {
-        ($t:ty, $add:expr) => {{
-            let from = c.slice::<$t>(0)?;
-            c.filled::<$t>(shape, |out| {
-                out.fill(0 as $t);
-                for (i, id) in ids.iter().enumerate() {
-                    if let Ok(id) = usize::try_from(*id) {
-                        let to = &mut out[id * row..(id + 1) * row];
-                        to.iter_mut().zip(&from[i * row..]).for_each(|(o, v)| *o = $add(*o, *v));
-                    }
-                }
-                Ok(())
-            })
-        }};
-    }
-    let out = match data.dtype() {
-        DType::F32 => of!(f32, |a, b| a + b),
-        DType::F64 => of!(f64, |a, b| a + b),
-        DType::I32 => of!(i32, i32::wrapping_add),
-        DType::I64 => of!(i64, i64::wrapping_add),
-        other => Err(KernelError::invalid(format!("{other} cannot be summed"))),
-    }?;
-    c.set(0, out);
-    Ok(())
 }

@@ -26,6 +26,8 @@ mod queue;
 mod random;
 mod reduce;
 mod resource;
+mod rows;
+mod segment;
 mod special;
 mod special_functions;
 mod state;

@@ -13,8 +13,6 @@ const ARG: &str =
 const REDUCTION: &str = "input: T, reduction_indices: Tidx -> output: T";
 const MATMUL: &str = "transpose_a: bool = false; transpose_b: bool = false; T: {numbers}; \
                       grad_a: bool = false; grad_b: bool = false";
-const SEGMENT: &str =
-    "T: {float, double, int32, int64}; Tindices: {int32, int64}; Tnumsegments: {int32, int64} = int32";
 
 #[linkme::distributed_slice(OP_TABLES)]
 static MATH: &[OpSpec] = &[
@@ -34,12 +32,6 @@ static MATH: &[OpSpec] = &[
         "start: Tidx, limit: Tidx, delta: Tidx -> output: Tidx",
         "Tidx: {float, double, int32, int64} = int32",
         range,
-    ),
-    op(
-        "UnsortedSegmentSum",
-        "data: T, segment_ids: Tindices, num_segments: Tnumsegments -> output: T",
-        SEGMENT,
-        segments,
     ),
 ];
 
@@ -82,16 +74,5 @@ fn range(c: &mut InferContext<'_>) -> Inferred {
         _ => None,
     };
     c.set(0, [n]);
-    Ok(())
-}
-
-fn segments(c: &mut InferContext<'_>) -> Inferred {
-    let (data, ids) = (c.input(0), c.input(1));
-    let (Some(data), Some(n_ids)) = (data.dims(), ids.rank()) else { return Ok(()) };
-    let n = c.ints(2).and_then(|v| v.first().copied()).and_then(|n| usize::try_from(n).ok());
-    let Some(rest) = data.get(n_ids..) else {
-        return Err(crate::graph::ShapeError::new("segment_ids has more dimensions than data"));
-    };
-    c.set(0, PartialShape::new(&std::iter::once(n).chain(rest.iter().copied()).collect::<Vec<_>>()));
     Ok(())
 }

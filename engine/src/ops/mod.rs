@@ -20,6 +20,7 @@ mod queue;
 mod random;
 mod resize;
 mod rnn;
+mod segment;
 mod shapes;
 mod spec;
 mod state;
