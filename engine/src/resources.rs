@@ -54,6 +54,11 @@ impl ResourceManager {
         }
     }
 
+    /// Takes one object out; whether there was one. Steps that hold it keep it until they end.
+    pub fn remove(&self, container: &str, name: &str) -> bool {
+        self.containers.lock().get_mut(container).is_some_and(|objects| objects.remove(name).is_some())
+    }
+
     /// Drops all objects of a container. Steps that hold one keep it until they end.
     pub fn clear(&self, container: &str) {
         self.containers.lock().remove(container);

@@ -140,7 +140,7 @@ fn slice(c: &mut KernelContext<'_>) -> Computed {
 }
 
 /// The masks of a strided slice.
-struct Masks {
+pub(super) struct Masks {
     begin: i64,
     end: i64,
     ellipsis: i64,
@@ -149,7 +149,7 @@ struct Masks {
 }
 
 impl Masks {
-    fn of(node: &Node) -> Result<Masks, KernelError> {
+    pub(super) fn of(node: &Node) -> Result<Masks, KernelError> {
         Ok(Masks {
             begin: *node.int("begin_mask")?,
             end: *node.int("end_mask")?,
@@ -161,17 +161,23 @@ impl Masks {
 }
 
 /// A strided slice of a shape, resolved.
-struct Sliced {
+pub(super) struct Sliced {
     /// The output's dimensions, those that are dropped included as 1, and the input's strides along them.
-    dims: Vec<usize>,
-    strides: Vec<isize>,
-    first: isize,
+    pub(super) dims: Vec<usize>,
+    pub(super) strides: Vec<isize>,
+    pub(super) first: isize,
     /// The output's dimensions.
-    shape: Shape,
+    pub(super) shape: Shape,
 }
 
 /// numpy's slicing as TensorFlow's masks write it: bit `i` speaks of entry `i` of begin, end and strides.
-fn resolve(of: &Shape, masks: &Masks, begin: &[i64], end: &[i64], step: &[i64]) -> Result<Sliced, KernelError> {
+pub(super) fn resolve(
+    of: &Shape,
+    masks: &Masks,
+    begin: &[i64],
+    end: &[i64],
+    step: &[i64],
+) -> Result<Sliced, KernelError> {
     let n = begin.len();
     if end.len() != n || step.len() != n || n > 32 {
         return Err(KernelError::invalid("begin, end and strides must have one length, at most 32"));

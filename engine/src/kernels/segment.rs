@@ -151,7 +151,8 @@ fn row_indices(c: &KernelContext<'_>, i: usize, n: usize) -> Result<Vec<usize>, 
 fn sparse_segments<T: Arith>(_: &Node, how: Reduce, counted: bool) -> Built {
     kernel(move |c| {
         let (data, ids) = (c.input(0)?, c.ints(2)?);
-        let n_rows = *data.dims().first().ok_or_else(|| KernelError::invalid("data must have at least one dimension"))?;
+        let n_rows =
+            *data.dims().first().ok_or_else(|| KernelError::invalid("data must have at least one dimension"))?;
         let indices = row_indices(c, 1, n_rows)?;
         if indices.len() != ids.len() {
             return Err(KernelError::invalid(format!("{} indices for {} segment ids", indices.len(), ids.len())));
@@ -234,7 +235,9 @@ fn dynamic_stitch(c: &mut KernelContext<'_>) -> Computed {
         let rest = data.dims().get(rank..).filter(|_| &data.dims()[..rank] == index.dims());
         let rest = rest.filter(|rest| inner.is_none_or(|inner| inner == *rest)).ok_or_else(|| {
             let (index, data) = (index.shape(), data.shape());
-            KernelError::invalid(format!("data {i} of shape {data} does not fit indices of shape {index} and the others"))
+            KernelError::invalid(format!(
+                "data {i} of shape {data} does not fit indices of shape {index} and the others"
+            ))
         })?;
         inner = Some(rest);
         places.extend(c.ints(i)?.into_iter().enumerate().map(|(row, to)| (i, row, to)));

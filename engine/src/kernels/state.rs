@@ -19,14 +19,6 @@ static STATE: &[KernelDef] = &[
     cpu_any("VarIsInitializedOp", |_| cheap(is_initialized)),
     cpu_any("ReadVariableOp", read),
     cpu_any("AssignVariableOp", assign),
-    cpu("AssignAddVariableOp", ("dtype", &[DType::F32]), |_| kernel(|c| accumulate::<f32>(c, |a, b| a + b))),
-    cpu("AssignAddVariableOp", ("dtype", &[DType::F64]), |_| kernel(|c| accumulate::<f64>(c, |a, b| a + b))),
-    cpu("AssignAddVariableOp", ("dtype", &[DType::I32]), |_| kernel(|c| accumulate::<i32>(c, i32::wrapping_add))),
-    cpu("AssignAddVariableOp", ("dtype", &[DType::I64]), |_| kernel(|c| accumulate::<i64>(c, i64::wrapping_add))),
-    cpu("AssignSubVariableOp", ("dtype", &[DType::F32]), |_| kernel(|c| accumulate::<f32>(c, |a, b| a - b))),
-    cpu("AssignSubVariableOp", ("dtype", &[DType::F64]), |_| kernel(|c| accumulate::<f64>(c, |a, b| a - b))),
-    cpu("AssignSubVariableOp", ("dtype", &[DType::I32]), |_| kernel(|c| accumulate::<i32>(c, i32::wrapping_sub))),
-    cpu("AssignSubVariableOp", ("dtype", &[DType::I64]), |_| kernel(|c| accumulate::<i64>(c, i64::wrapping_sub))),
     cpu("ResourceApplyGradientDescent", ("T", &[DType::F32]), |_| kernel(gradient_descent::<f32>)),
     cpu("ResourceApplyGradientDescent", ("T", &[DType::F64]), |_| kernel(gradient_descent::<f64>)),
     cpu("ResourceApplyMomentum", ("T", &[DType::F32]), momentum::<f32>),
@@ -35,7 +27,7 @@ static STATE: &[KernelDef] = &[
     cpu("ResourceApplyAdam", ("T", &[DType::F64]), adam::<f64>),
 ];
 
-fn var_handle(node: &Node) -> super::support::Built {
+pub(super) fn var_handle(node: &Node) -> super::support::Built {
     let container = match node.text("container")? {
         c if c.is_empty() => ResourceManager::DEFAULT_CONTAINER.into(),
         c => Arc::<str>::from(c),
@@ -52,7 +44,7 @@ fn var_handle(node: &Node) -> super::support::Built {
 }
 
 /// The variable whose handle is input `i`, and its name.
-fn variable(ctx: &KernelContext<'_>, i: usize) -> Result<(Arc<Variable>, Arc<str>), KernelError> {
+pub(super) fn variable(ctx: &KernelContext<'_>, i: usize) -> Result<(Arc<Variable>, Arc<str>), KernelError> {
     let handle = ctx.input(i)?.handle()?;
     match handle.object.clone().downcast::<Variable>() {
         Ok(v) => Ok((v, handle.name.clone())),
@@ -60,7 +52,7 @@ fn variable(ctx: &KernelContext<'_>, i: usize) -> Result<(Arc<Variable>, Arc<str
     }
 }
 
-fn is_initialized(ctx: &mut KernelContext<'_>) -> Computed {
+pub(super) fn is_initialized(ctx: &mut KernelContext<'_>) -> Computed {
     let is = variable(ctx, 0)?.0.value.read().is_some();
     ctx.set(0, Tensor::scalar(is));
     Ok(())
@@ -118,17 +110,6 @@ fn update<T: Element>(
         *value = copy;
     }
     f(super::support::unique_slice::<T>(value)?, ctx.sharder)
-}
-
-fn accumulate<T: Element>(ctx: &mut KernelContext<'_>, f: impl Fn(T, T) -> T + Sync) -> Computed {
-    let delta = ctx.input(1)?;
-    let d = delta.slice::<T>()?;
-    update::<T>(ctx, 0, delta, |value, sharder| {
-        shard_slice(sharder, value, 1, 300, |at, part| {
-            part.iter_mut().zip(&d[at..]).for_each(|(v, d)| *v = f(*v, *d));
-        });
-        Ok(())
-    })
 }
 
 /// `var -= alpha * delta`.

@@ -98,6 +98,15 @@ impl KernelContext<'_> {
         })
     }
 
+    /// Input `i` as a list of integers of any width.
+    ///
+    /// # Errors
+    /// It is missing or not of integers.
+    pub fn small_ints(&self, i: usize) -> Result<Vec<i64>, KernelError> {
+        let wide = crate::convert::convert(self.input(i)?, DType::I64, self.allocator)?;
+        Ok(wide.slice::<i64>()?.to_vec())
+    }
+
     /// Input `i` as a shape.
     ///
     /// # Errors

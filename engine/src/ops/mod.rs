@@ -5,6 +5,7 @@
 //! Tables register in the link-time slice [`OP_TABLES`], which other crates may extend, or at run time with [`register`].
 
 mod activation;
+pub mod aliases;
 mod array;
 mod candidates;
 pub(crate) mod control_flow;
@@ -20,6 +21,7 @@ mod queue;
 mod random;
 mod resize;
 mod rnn;
+mod scatter;
 mod segment;
 mod shapes;
 mod spec;
@@ -27,6 +29,7 @@ mod state;
 mod summary;
 mod training;
 mod transfer;
+mod variables;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -97,6 +100,8 @@ pub struct ArgDef {
     pub name: &'static str,
     /// The element type or types.
     pub ty: ArgType,
+    /// Whether it is a variable itself, not its value: `ref: Ref(T)`, the type of TensorFlow's first variables.
+    pub is_ref: bool,
 }
 
 /// How the element types of an input or output are told.
@@ -209,9 +214,10 @@ static REGISTRY: LazyLock<RwLock<FxHashMap<&'static str, &'static OpDef>>> = Laz
     RwLock::new(table)
 });
 
-/// The op of this name.
+/// The op of this name, or of the one that the white paper's name stands for ([`aliases`]).
 pub fn lookup(name: &str) -> Option<&'static OpDef> {
-    REGISTRY.read().get(name).copied()
+    let registry = REGISTRY.read();
+    registry.get(name).or_else(|| registry.get(aliases::resolve(name)?)).copied()
 }
 
 /// All ops, by name.

@@ -44,7 +44,12 @@ static SEGMENT: &[OpSpec] = &[
     op("SparseSegmentSumGrad", CHOSEN_GRAD, SPARSE_GRAD, chosen_counted),
     op("SparseSegmentMeanGrad", CHOSEN_GRAD, SPARSE_GRAD, chosen_counted),
     op("SparseSegmentSqrtNGrad", CHOSEN_GRAD, SPARSE_GRAD, chosen_counted),
-    op("DynamicPartition", "data: T, partitions: int32 -> outputs: num_partitions * T", "num_partitions: int; T: type", parts),
+    op(
+        "DynamicPartition",
+        "data: T, partitions: int32 -> outputs: num_partitions * T",
+        "num_partitions: int; T: type",
+        parts,
+    ),
     op("DynamicStitch", STITCH, "N: int; T: type", stitch),
     op("ParallelDynamicStitch", STITCH, "N: int; T: type", stitch),
 ];

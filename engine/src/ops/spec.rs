@@ -5,7 +5,7 @@
 //! attributes:         "N: int = 2; T: {float, double} = float; Tidx: type; dims: list(int) = [1, 1]; name: string = ''"
 //! ```
 //!
-//! Within braces, `floats`, `ints`, `uints`, `integers`, `reals`, `complexes`, `numbers` and `quantized` stand for several types.
+//! A variable itself is `v: Ref(T)`. Within braces, `floats`, `ints`, `uints`, `integers`, `reals`, `complexes`, `numbers` and `quantized` stand for several types.
 
 use super::{ArgDef, ArgType, AttrDef, AttrKind, OpDef, ShapeFn};
 use crate::dtype::DType;
@@ -64,6 +64,8 @@ impl OpSpec {
         let (name, ty) = text.split_once(':').ok_or_else(|| self.error(text, "name: type"))?;
         let kind_of = |attr: &str| attrs.iter().find(|a| a.name == attr).map(|a| a.kind);
         let ty = ty.trim();
+        let of_ref = ty.strip_prefix("Ref(").and_then(|t| t.strip_suffix(')'));
+        let (ty, is_ref) = (of_ref.unwrap_or(ty), of_ref.is_some());
         let ty = match ty.split_once('*') {
             Some((n, t)) => {
                 let (n, t) = (n.trim(), t.trim());
@@ -80,7 +82,7 @@ impl OpSpec {
                 _ => return Err(self.error(text, "a type or the name of a type attribute")),
             },
         };
-        Ok(ArgDef { name: name.trim(), ty })
+        Ok(ArgDef { name: name.trim(), ty, is_ref })
     }
 
     fn attr(&self, text: &'static str) -> Result<AttrDef, SpecError> {

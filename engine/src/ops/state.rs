@@ -16,8 +16,6 @@ static STATE: &[OpSpec] = &[
     stateful("VarIsInitializedOp", "resource: resource -> is_initialized: bool", "", scalar),
     stateful("ReadVariableOp", "resource: resource -> value: dtype", "dtype: type", read),
     stateful("AssignVariableOp", ASSIGN, "dtype: type; validate_shape: bool = false", assign),
-    stateful("AssignAddVariableOp", ASSIGN, "dtype: type", assign),
-    stateful("AssignSubVariableOp", ASSIGN, "dtype: type", assign),
     stateful("ResourceApplyGradientDescent", "var: resource, alpha: T, delta: T ->", T, none),
     stateful("ResourceApplyMomentum", "var: resource, accum: resource, lr: T, grad: T, momentum: T ->", NESTEROV, none),
     stateful(

@@ -12,6 +12,7 @@ pub mod fold;
 pub mod graph;
 pub mod prune;
 pub mod redirect;
+mod references;
 pub mod region;
 mod simplify;
 pub mod verify;
@@ -43,6 +44,7 @@ pub struct PassContext<'a> {
 
 /// All passes, in the order in which they run.
 pub const PIPELINE: &[Pass] = &[
+    Pass { name: "references", is_optional: false, run: references::run },
     Pass { name: "fold", is_optional: true, run: fold::run },
     Pass { name: "branches", is_optional: true, run: branches::run },
     Pass { name: "simplify", is_optional: true, run: simplify::run },
