@@ -1,6 +1,7 @@
 //! What a gradient function sees of its node, and the nodes that it adds.
 
 use super::GradientError;
+use super::place::Place;
 use crate::dtype::{DType, Element};
 use crate::graph::{Attr, Graph, GraphError, Node, Output};
 use crate::shape::PartialShape;
@@ -8,6 +9,7 @@ use crate::tensor::Tensor;
 
 /// A node, the gradients of its outputs, and where those of its inputs go.
 pub struct GradientContext<'a> {
+    place: &'a Place,
     graph: &'a Graph,
     node: &'a Node,
     grads: &'a [Option<Output>],
@@ -17,8 +19,8 @@ pub struct GradientContext<'a> {
 type Added = Result<Output, GradientError>;
 
 impl<'a> GradientContext<'a> {
-    pub(super) fn new(graph: &'a Graph, node: &'a Node, grads: &'a [Option<Output>]) -> GradientContext<'a> {
-        GradientContext { graph, node, grads, inputs: vec![None; node.inputs.len()] }
+    pub(super) fn new(place: &'a Place, node: &'a Node, grads: &'a [Option<Output>]) -> GradientContext<'a> {
+        GradientContext { place, graph: &place.graph, node, grads, inputs: vec![None; node.inputs.len()] }
     }
 
     /// The inputs that got a gradient, with it.
@@ -39,8 +41,48 @@ impl<'a> GradientContext<'a> {
     pub fn grad(&mut self, i: usize) -> Added {
         match self.grads.get(i).copied().flatten() {
             Some(grad) => Ok(grad),
-            None => self.op("ZerosLike", &[self.output(i)]),
+            None => self.zeros(self.output(i)),
         }
+    }
+
+    /// Zeros in the shape of an output of the forward pass.
+    ///
+    /// # Errors
+    /// The graph refuses the nodes.
+    pub fn zeros(&mut self, of: Output) -> Added {
+        self.place.zeros(of)
+    }
+
+    /// Names the call of [`super::gradients`] that this is part of.
+    pub fn source(&self) -> String {
+        self.place.source.to_string()
+    }
+
+    /// `value`, once the node of `before` ran.
+    ///
+    /// # Errors
+    /// The graph refuses the node.
+    pub fn after(&mut self, value: Output, before: Output) -> Added {
+        Ok(self.graph.add_node("Identity").input(value).after(&[before.node]).output()?)
+    }
+
+    /// Says that `grad`, whose shape inference may not know, has the shape of `like`.
+    ///
+    /// # Errors
+    /// Either is another graph's.
+    pub fn with_shape_of(&mut self, grad: Output, like: Output) -> Added {
+        self.graph.set_shape(grad, self.graph.shape(like)?)?;
+        Ok(grad)
+    }
+
+    /// Of a node with two inputs, which are the sides of one conditional: its predicate, and the side of the first.
+    pub fn sides_of_inputs(&self) -> Option<(Output, u32)> {
+        let [first, second] = self.node.inputs[..] else { return None };
+        let nodes = self.graph.nodes();
+        let joined = nodes.context_of(self.node.id);
+        let (first, second) = (nodes.side_within(first, joined)?, nodes.side_within(second, joined)?);
+        let is_one = first.pred == second.pred && first.branch != second.branch;
+        is_one.then_some((first.pred, u32::from(first.branch)))
     }
 
     /// The gradient of output `i`, where one arrived.
@@ -160,7 +202,7 @@ impl<'a> GradientContext<'a> {
     /// # Errors
     /// The graph refuses the node.
     pub fn shape_of(&mut self, of: Output) -> Added {
-        self.op("Shape", &[of])
+        self.place.shape_of(of)
     }
 
     /// `value`, reshaped to the shape of `like`.
@@ -172,9 +214,19 @@ impl<'a> GradientContext<'a> {
         self.op("Reshape", &[value, shape])
     }
 
-    /// The value of `of` as integers, where it is a constant.
-    pub fn ints(&self, of: Output) -> Option<Vec<i64>> {
-        let node = self.graph.node(of.node).ok().filter(|node| node.op.name == "Const")?;
+    /// The value of `of` as integers, where it is a constant, or what a loop or branch is given of one.
+    pub fn ints(&self, mut of: Output) -> Option<Vec<i64>> {
+        let node = loop {
+            let node = self.graph.node(of.node).ok()?;
+            let is_constant = node.flag("is_constant").is_ok_and(|c| *c);
+            match node.op.name {
+                "Const" => break node,
+                "Identity" | "Switch" => of = node.inputs[0],
+                "IdentityN" => of = *node.inputs.get(of.port as usize)?,
+                "Enter" if is_constant => of = node.inputs[0],
+                _ => return None,
+            }
+        };
         let value = node.tensor("value").ok()?;
         let ints = value.slice::<i32>().map(|ints| ints.iter().map(|&i| i64::from(i)).collect());
         ints.or_else(|_| value.slice::<i64>().map(<[i64]>::to_vec)).ok()

@@ -4,24 +4,36 @@
 //! A gradient function takes the gradients of the loss with respect to a node's outputs and gives those with respect
 //! to its inputs. Functions register in the link-time slice [`GRADIENT_TABLES`], which other crates may extend. Where
 //! several paths meet, their gradients are added with `AddN`. Nodes lie in `gradients/NODE_grad/`, as TensorFlow's.
+//!
+//! [`walk`] goes back over what lies outside of loops, and a loop as a whole as soon as the gradients of all its
+//! results are there: [`loops`] makes a second loop that goes back over its iterations, and within that `walk` goes back
+//! over the body. [`back_loop`] brings the values of the iterations there. Calls of functions are put in their places
+//! first.
 
 mod array;
+mod back_loop;
 mod context;
+mod control_flow;
 mod elementwise;
 mod linalg;
+mod loops;
 mod math;
 mod nn;
+mod place;
 mod segment;
 mod state;
+mod tensor_array;
+mod walk;
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dtype::DType;
-use crate::graph::{Graph, GraphError, NodeId, Output};
+use crate::functions::{self, FunctionError};
+use crate::graph::{ContextId, Graph, GraphError, NodeId, Output};
 pub use context::GradientContext;
+use place::Place;
+use walk::Walk;
 
 /// Adds the nodes that compute the gradients of a node's inputs.
 pub type GradientFn = fn(&mut GradientContext<'_>) -> Result<(), GradientError>;
@@ -33,6 +45,8 @@ pub enum Rule {
     Function(GradientFn),
     /// Not at all: the outputs do not change, or only in steps, when the inputs change.
     Zero,
+    /// Together with the loop that the node belongs to.
+    Loop,
 }
 
 /// The rule of one op.
@@ -79,6 +93,18 @@ pub enum GradientError {
         /// Gradients given.
         given: usize,
     },
+    /// The `ys` and `xs` are not all in one loop, or outside of all.
+    #[error("{name} is inside of another loop than the other outputs and inputs to differentiate")]
+    OtherLoop {
+        /// The output, as `node:port`.
+        name: String,
+    },
+    /// A function between `ys` and `xs` cannot be put in its callers' places.
+    #[error(transparent)]
+    Function(#[from] FunctionError),
+    /// Somebody added nodes to the graph while functions were put in their callers' places.
+    #[error("the graph changed while it was differentiated")]
+    Changed,
     /// A node could not be added.
     #[error(transparent)]
     Graph(#[from] GraphError),
@@ -101,114 +127,80 @@ pub fn gradients(
     if !grad_ys.is_empty() && grad_ys.len() != ys.len() {
         return Err(GradientError::Count { ys: ys.len(), given: grad_ys.len() });
     }
+    let frame = common_frame(graph, ys, xs)?;
+    let between = without_calls(graph, ys, xs)?;
     let scope = graph.scope("gradients");
-    let between = between(graph, ys, xs);
-    let mut arrived = Arrived::default();
+    let walk = Walk::new(&scope, between);
+    let place = match (frame, ys.first()) {
+        (ContextId::ROOT, _) | (_, None) => Place::outside(&scope),
+        (frame, Some(y)) => Place::beside(&scope, frame, y.node),
+    };
+    let mut seeds = Vec::with_capacity(ys.len());
     for (i, y) in ys.iter().enumerate() {
         let grad = match grad_ys.get(i) {
             Some(given) => *given,
-            None => scope.add_node("OnesLike").name(&format!("grad_ys_{i}")).input(*y).output()?,
+            None => place.graph.add_node("OnesLike").name(&format!("grad_ys_{i}")).input(*y).output()?,
         };
-        arrived.add(*y, grad);
+        seeds.push((*y, grad));
     }
     let wanted: FxHashSet<Output> = xs.iter().copied().collect();
-    let mut of_x: FxHashMap<Output, Output> = FxHashMap::default();
-    // Each node comes after its inputs in the arena: going back by id, all of a node's gradients have arrived.
-    while let Some((node_id, grads)) = arrived.pop_last() {
-        let node = graph.node(node_id)?;
-        let sums = sum_all(&scope, &node.name, node.outputs.len(), grads)?;
-        for (port, sum) in sums.iter().enumerate() {
-            let output = Output { node: node_id, port: port as u32 };
-            if let Some(sum) = sum.filter(|_| wanted.contains(&output)) {
-                of_x.insert(output, sum);
-            }
-        }
-        if !between.contains(&node_id) || node.inputs.is_empty() {
-            continue;
-        }
-        let Some(rule) = rule(node.op.name) else {
-            return Err(GradientError::NoRule { node: node.name.to_string(), op: node.op.name });
-        };
-        let Rule::Function(function) = rule else { continue };
-        let at = scope.at_scope(&format!("{}/{}_grad", scope.scope_name(), node.name));
-        let mut context = GradientContext::new(&at, &node, &sums);
-        function(&mut context)?;
-        for (input, grad) in context.finish() {
-            if between.contains(&input.node) || wanted.contains(&input) {
-                arrived.add(input, grad);
-            }
-        }
-    }
-    xs.iter().map(|x| of_x.get(x).map_or_else(|| zeros(&scope, *x), |grad| Ok(*grad))).collect()
+    let of_x = walk.region(&place, &seeds, &wanted)?;
+    xs.iter().map(|x| of_x.get(x).map_or_else(|| place.zeros(*x), |grad| Ok(*grad))).collect()
 }
 
-/// Gradients on their way back: by node (its last output's first), each output's list.
-#[derive(Default)]
-struct Arrived(BTreeMap<NodeId, Vec<(u32, Output)>>);
-
-impl Arrived {
-    fn add(&mut self, output: Output, grad: Output) {
-        self.0.entry(output.node).or_default().push((output.port, grad));
+/// The frame that all of them are in.
+fn common_frame(graph: &Graph, ys: &[Output], xs: &[Output]) -> Result<ContextId, GradientError> {
+    let nodes = graph.nodes();
+    let mut frames = ys.iter().chain(xs).map(|o| (o, nodes.frame_of(nodes.value_context(*o))));
+    let Some((_, first)) = frames.next() else { return Ok(ContextId::ROOT) };
+    match frames.find(|(_, frame)| *frame != first) {
+        None => Ok(first),
+        Some((o, _)) => {
+            let name = nodes.get(o.node).map(|n| n.name.to_string()).unwrap_or_default();
+            Err(GradientError::OtherLoop { name: format!("{name}:{}", o.port) })
+        }
     }
+}
 
-    fn pop_last(&mut self) -> Option<(NodeId, Vec<(u32, Output)>)> {
-        self.0.pop_last()
+/// The nodes between `xs` and `ys`, those that call functions replaced by what they call.
+fn without_calls(graph: &Graph, ys: &[Output], xs: &[Output]) -> Result<FxHashSet<NodeId>, GradientError> {
+    let found = between(graph, ys, xs);
+    let nodes = graph.nodes();
+    let is_call = |id: &NodeId| nodes.get(*id).is_some_and(|node| functions::is_functional(node.op.name));
+    let mut calls: Vec<NodeId> = found.iter().copied().filter(is_call).collect();
+    drop(nodes);
+    if calls.is_empty() {
+        return Ok(found);
+    }
+    calls.sort_unstable();
+    let fork = graph.fork();
+    let n_before = fork.n_nodes();
+    functions::lower(&fork, &calls)?;
+    match graph.join(&fork, n_before) {
+        true => Ok(between(graph, ys, xs)),
+        false => Err(GradientError::Changed),
     }
 }
 
 /// The nodes on a path from an `x` to a `y`: those that an `x` reaches, among those that reach a `y`.
 fn between(graph: &Graph, ys: &[Output], xs: &[Output]) -> FxHashSet<NodeId> {
     let nodes = graph.nodes();
+    let mut consumers: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
     let mut above: FxHashSet<NodeId> = FxHashSet::default();
     let mut stack: Vec<NodeId> = ys.iter().map(|y| y.node).collect();
     while let Some(id) = stack.pop() {
-        if let Some(node) = nodes.get(id).filter(|_| above.insert(id)) {
-            stack.extend(node.inputs.iter().map(|input| input.node));
+        let Some(node) = nodes.get(id).filter(|_| above.insert(id)) else { continue };
+        for input in &node.inputs {
+            consumers.entry(input.node).or_default().push(id);
+            stack.push(input.node);
         }
     }
-    let sources: FxHashSet<NodeId> = xs.iter().map(|x| x.node).collect();
-    let mut sorted: Vec<NodeId> = above.into_iter().collect();
-    sorted.sort_unstable();
     let mut reached: FxHashSet<NodeId> = FxHashSet::default();
-    for id in sorted {
-        let from_x = nodes.get(id).is_some_and(|node| node.inputs.iter().any(|input| reached.contains(&input.node)));
-        if from_x || sources.contains(&id) {
-            reached.insert(id);
+    stack.extend(xs.iter().map(|x| x.node).filter(|x| above.contains(x)));
+    while let Some(id) = stack.pop() {
+        if reached.insert(id) {
+            stack.extend(consumers.get(&id).into_iter().flatten());
         }
     }
     reached
-}
-
-/// One gradient per output: what arrived, added up.
-fn sum_all(
-    scope: &Graph,
-    node: &str,
-    n_outputs: usize,
-    grads: Vec<(u32, Output)>,
-) -> Result<Vec<Option<Output>>, GradientError> {
-    let mut by_port: Vec<Vec<Output>> = vec![Vec::new(); n_outputs];
-    for (port, grad) in grads {
-        if let Some(of_port) = by_port.get_mut(port as usize) {
-            of_port.push(grad);
-        }
-    }
-    let sum = |of_port: Vec<Output>| match of_port.as_slice() {
-        [] => Ok(None),
-        [one] => Ok(Some(*one)),
-        many => {
-            let at = scope.at_scope(&format!("{}/{node}_grad", scope.scope_name()));
-            Ok(Some(at.add_node("AddN").inputs(many).output()?))
-        }
-    };
-    by_port.into_iter().map(sum).collect()
-}
-
-/// Zeros for an `x` that no `y` depends on; for a variable's handle, of its value.
-fn zeros(scope: &Graph, x: Output) -> Result<Output, GradientError> {
-    let handle = scope.node(x.node)?;
-    let value = match (scope.dtype(x)?, handle.dtype("dtype").copied()) {
-        (DType::Resource, Ok(dtype)) => scope.add_node("ReadVariableOp").input(x).attr("dtype", dtype).output()?,
-        _ => x,
-    };
-    Ok(scope.add_node("ZerosLike").input(value).output()?)
 }

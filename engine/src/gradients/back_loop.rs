@@ -1,0 +1,329 @@
+//! The loop that goes back over the iterations of another, and how values of those iterations come into it.
+//!
+//! ```text
+//! forward   0 -> Enter -> Merge -> Switch -> + 1 ----------> NextIteration        value -> StackPush
+//!                                   \-> Exit = count             after the pushes          after + 1
+//! back  count -> Enter -> Merge -> Switch -> - 1 ----------> NextIteration        StackPop, after Switch
+//!                           \-> >= 1 -> LoopCond                 after the pops
+//! ```
+//!
+//! The forward loop counts its iterations in a variable of its own. A value that the way back needs is pushed to a stack
+//! in each iteration, in their order: a push waits for the count of its iteration, and the next one's count for the push.
+//! Pops go the other way round. In a branch of a conditional the stack's handle goes through a `Switch` on the predicate
+//! (itself kept on a stack), so that nothing is popped where nothing was pushed. Constants are made anew, invariants
+//! enter this loop too, and what only passes on a value is looked through. There is one stack per value, outside of all
+//! loops: loops within loops push and pop in opposite orders as a whole.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use super::GradientError;
+use super::place::Place;
+use crate::dtype::DType;
+use crate::graph::{
+    Capture, ContextId, ContextKind, ControlFlowError, Graph, GraphError, LoopVar, Node, NodeId, Output,
+};
+use crate::tensor::Tensor;
+
+/// The loop that goes back over another.
+pub(super) struct BackLoop {
+    /// Adds to this loop's scope; inputs are taken as they are.
+    scope: Graph,
+    /// The loop that it goes back over.
+    pub forward: ContextId,
+    /// Itself.
+    context: ContextId,
+    frame_name: String,
+    parallel_iterations: i64,
+    /// The loop around it, which goes back over the loop around `forward`.
+    around: Option<Arc<BackLoop>>,
+    /// Whether it goes on.
+    pub condition: Output,
+    /// Runs in each of its iterations.
+    pivot: NodeId,
+    /// Runs in each iteration of `forward`, after the count of that iteration.
+    forward_pivot: NodeId,
+    /// The two counters: head of the loop variable, and its next value.
+    counters: [(NodeId, Output); 2],
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What stands here for values of the forward loop's iterations, and for values from outside.
+    brought: FxHashMap<Output, Output>,
+    pushes: Vec<NodeId>,
+    pops: Vec<NodeId>,
+}
+
+/// A frame to enter: its name and how many iterations may run at once.
+type FrameName = (String, i64);
+
+fn enter(graph: &Graph, value: Output, (name, parallel): (&str, i64), is_constant: bool) -> Result<Output, GraphError> {
+    let enter = graph.add_node("Enter").input(value).attr("frame_name", name).attr("is_constant", is_constant);
+    enter.attr("parallel_iterations", parallel).output()
+}
+
+/// A loop variable that is being built.
+pub(super) struct BackVar {
+    pub merge: NodeId,
+    /// Its value in an iteration.
+    pub value: Output,
+    /// Its value after the last one.
+    pub exit: Output,
+}
+
+impl BackLoop {
+    /// Begins a loop back over the loop of `context`, which lies in the body (or outside of loops) that `place` goes
+    /// back over.
+    pub fn begin(root: &Graph, place: &Place, context: ContextId, vars: &[LoopVar]) -> Result<BackLoop, GradientError> {
+        let around = place.back.clone();
+        let first = vars.first().copied();
+        let Some((var, switch)) = first.and_then(|var| Some((var, var.switch?))) else {
+            return Err(not_a_loop(root).into());
+        };
+        let scope = root.scope(&format!("{}_grad", root.node(var.merge)?.name));
+        let (forward_name, parallel_iterations) = frame_name(&scope, context)?;
+        let loop_cond = scope.node(switch)?.inputs[1];
+        // The forward loop's counter begins where the loop does: not in a branch that is not taken.
+        let entered = scope.node(var.enter)?.inputs[0];
+        let anchor = scope.add_node("Identity").name("f_begin").input(entered).build()?;
+        let zero = scope.add_node("Const").name("f_zero").attr("value", Tensor::scalar(0i32)).attr("dtype", DType::I32);
+        let zero = zero.after(&[anchor]).output()?;
+        let begin = scope.add_node("Enter").name("f_count").input(zero).attr("frame_name", forward_name.as_str());
+        let begin = begin.attr("parallel_iterations", parallel_iterations);
+        // In a loop around it, the pushes of one iteration come after those of the one before.
+        let order: Vec<NodeId> = around.iter().map(|around| around.forward_pivot).collect();
+        let begin = begin.after(&order).output()?;
+        let f_merge = scope.add_node("Merge").name("f_count").inputs(&[begin, begin]).build()?;
+        let f_switch = scope.add_node("Switch").input(f_merge).input(loop_cond).build()?;
+        let inside = scope.add_node("Identity").input(Output { node: f_switch, port: 1 }).output()?;
+        let one = scope.add_node("Const").attr("value", Tensor::scalar(1i32)).attr("dtype", DType::I32);
+        let one = one.after(&[inside.node]).output()?;
+        let next = scope.add_node("AddV2").name("f_count/add").input(inside).input(one).output()?;
+        let count = scope.add_node("Exit").name("f_count").input(f_switch).output()?;
+
+        let frame_name = format!("{}/while_context", scope.scope_name());
+        let frame = (frame_name.as_str(), parallel_iterations);
+        let b_enter = enter(&scope, place.bring(count)?, frame, false)?;
+        let b_merge = scope.add_node("Merge").name("b_count").inputs(&[b_enter, b_enter]).build()?;
+        let at = place.at_scope(scope.scope_name());
+        let one = enter(&scope, at.graph.constant(Tensor::scalar(1i32))?, frame, true)?;
+        let goes_on = scope.add_node("GreaterEqual").name("b_count/pred").input(b_merge).input(one).output()?;
+        let condition = scope.add_node("LoopCond").name("b_count/cond").input(goes_on).output()?;
+        let b_switch = scope.add_node("Switch").input(b_merge).input(condition).build()?;
+        let left = scope.add_node("Identity").input(Output { node: b_switch, port: 1 }).output()?;
+        let fewer = scope.add_node("Sub").name("b_count/sub").input(left).input(one).output()?;
+        let context_of_back = scope.nodes().value_context(b_enter);
+        Ok(BackLoop {
+            forward: context,
+            context: context_of_back,
+            parallel_iterations,
+            around,
+            condition,
+            pivot: left.node,
+            forward_pivot: next.node,
+            counters: [(f_merge, next), (b_merge, fewer)],
+            state: Mutex::default(),
+            scope: scope.clone(),
+            frame_name,
+        })
+    }
+
+    /// Adds a loop variable that begins with `begin` (a value around the loop) and keeps the shape of `like`.
+    pub fn variable(&self, name: &str, begin: Output, like: Output) -> Result<BackVar, GraphError> {
+        let begin = enter(&self.scope, begin, (&self.frame_name, self.parallel_iterations), false)?;
+        let merge = self.scope.add_node("Merge").name(name).inputs(&[begin, begin]).build()?;
+        self.scope.set_shape(merge.into(), self.scope.shape(like)?)?;
+        let switch = self.scope.add_node("Switch").input(merge).input(self.condition).build()?;
+        let exit = self.scope.add_node("Exit").input(switch).output()?;
+        Ok(BackVar { merge, value: Output { node: switch, port: 1 }, exit })
+    }
+
+    /// Says what a variable is in the next iteration.
+    pub fn set_next(&self, merge: NodeId, next: Output) -> Result<(), GraphError> {
+        self.close(merge, next, &[])
+    }
+
+    fn close(&self, merge: NodeId, next: Output, after: &[NodeId]) -> Result<(), GraphError> {
+        let next = self.scope.add_node("NextIteration").input(next).after(after).output()?;
+        // What inference does not see: a gradient has its value's shape.
+        self.scope.set_shape(next, self.scope.shape(merge.into())?)?;
+        self.scope.close_loop(merge, 1, next)
+    }
+
+    /// Closes the two counters: after all pushes, and all pops.
+    pub fn finish(&self) -> Result<(), GraphError> {
+        let (pushes, pops) = {
+            let mut state = self.state.lock();
+            (std::mem::take(&mut state.pushes), std::mem::take(&mut state.pops))
+        };
+        for ((merge, next), (name, before)) in self.counters.iter().zip([("f_sync", pushes), ("b_sync", pops)]) {
+            let after = match before.is_empty() {
+                true => Vec::new(),
+                // Those in branches that are not taken are dead, which a trigger does not mind.
+                false => vec![self.trigger(name, next.node, &before)?],
+            };
+            self.close(*merge, *next, &after)?;
+        }
+        Ok(())
+    }
+
+    fn trigger(&self, name: &str, pivot: NodeId, before: &[NodeId]) -> Result<NodeId, GraphError> {
+        self.scope.add_node("ControlTrigger").name(name).after(&[pivot]).after(before).build()
+    }
+
+    /// What stands in this loop for a value of the forward pass, or of the way back around this loop.
+    pub fn bring(&self, value: Output) -> Result<Output, GraphError> {
+        let frame = {
+            let nodes = self.scope.nodes();
+            nodes.frame_of(nodes.value_context(value))
+        };
+        if frame == self.context {
+            return Ok(value);
+        }
+        if let Some(known) = self.state.lock().brought.get(&value) {
+            return Ok(*known);
+        }
+        let brought = match (&self.around, frame == self.forward) {
+            (_, true) => self.of_iteration(value)?,
+            (Some(around), false) => self.enter(around.bring(value)?)?,
+            (None, false) => self.enter(value)?,
+        };
+        self.state.lock().brought.insert(value, brought);
+        Ok(brought)
+    }
+
+    fn enter(&self, value: Output) -> Result<Output, GraphError> {
+        enter(&self.scope, value, (&self.frame_name, self.parallel_iterations), true)
+    }
+
+    /// What stands here for a value of an iteration of the forward loop.
+    fn of_iteration(&self, value: Output) -> Result<Output, GraphError> {
+        let node = self.scope.node(value.node)?;
+        match node.op.name {
+            "Const" => {
+                let attrs = node.attrs.iter().filter(|(name, _)| ["value", "dtype"].contains(&name.as_str()));
+                let new = attrs.fold(self.scope.add_node("Const"), |new, (name, v)| new.attr(name, v.clone()));
+                new.after(&[self.pivot]).output()
+            }
+            "Enter" if node.flag("is_constant").is_ok_and(|c| *c) => match &self.around {
+                Some(around) => self.enter(around.bring(node.inputs[0])?),
+                None => self.enter(node.inputs[0]),
+            },
+            "Identity" => self.bring(node.inputs[0]),
+            "IdentityN" => self.bring(node.inputs[value.port as usize]),
+            "Switch" if self.is_branch(value) => {
+                let (data, pred) = (self.bring(node.inputs[0])?, self.bring(node.inputs[1])?);
+                let switch = self.scope.add_node("Switch").input(data).input(pred).build()?;
+                Ok(Output { node: switch, port: value.port })
+            }
+            "Merge" => match self.in_body(&node, value) {
+                Some(in_body) => self.kept(in_body),
+                None => self.kept(value),
+            },
+            _ => self.kept(value),
+        }
+    }
+
+    fn is_branch(&self, value: Output) -> bool {
+        let nodes = self.scope.nodes();
+        matches!(nodes.context(nodes.value_context(value)).kind, ContextKind::Cond(_))
+    }
+
+    /// The value of a loop variable in an iteration that takes place: its head also runs when the loop ends.
+    fn in_body(&self, merge: &Node, value: Output) -> Option<Output> {
+        let nodes = self.scope.nodes();
+        let var = nodes.while_context(self.forward)?.vars.iter().find(|var| var.merge == merge.id)?;
+        Some(Output { node: var.switch?, port: 1 }).filter(|_| value.port == 0)
+    }
+
+    /// The predicates of the branches around a value within its loop, from the outermost in, with the side.
+    fn guards(&self, value: Output) -> Vec<(Output, u32)> {
+        let nodes = self.scope.nodes();
+        let mut guards = Vec::new();
+        let mut at = nodes.value_context(value);
+        while let ContextKind::Cond(cond) = &nodes.context(at).kind {
+            guards.push((cond.pred, u32::from(cond.branch)));
+            at = nodes.context(at).parent;
+        }
+        guards.reverse();
+        guards
+    }
+
+    /// A value that is pushed to a stack in each iteration, popped from it.
+    fn kept(&self, value: Output) -> Result<Output, GraphError> {
+        let dtype = self.scope.dtype(value)?;
+        let no_limit = self.scope.add_node("Const").name("f_acc/max_size").attr("value", Tensor::scalar(-1i32));
+        let no_limit = no_limit.attr("dtype", DType::I32).output()?;
+        let stack = self.scope.add_node("StackV2").name("f_acc").input(no_limit).attr("elem_type", dtype).output()?;
+        let mut handle = stack;
+        for (name, parallel) in self.forward_frames()? {
+            handle = enter(&self.scope, handle, (&name, parallel), true)?;
+        }
+        let push = self.scope.add_node("StackPushV2").input(handle).input(value);
+        let push = push.after(&[self.forward_pivot]).build()?;
+        let mut handle = match &self.around {
+            Some(around) => self.enter(around.bring(stack)?)?,
+            None => self.enter(stack)?,
+        };
+        for (pred, side) in self.guards(value) {
+            let switch = self.scope.add_node("Switch").input(handle).input(self.bring(pred)?).build()?;
+            handle = Output { node: switch, port: side };
+        }
+        let pop = self.scope.add_node("StackPopV2").input(handle).attr("elem_type", dtype).after(&[self.pivot]).build()?;
+        self.scope.set_shape(pop.into(), self.scope.shape(value)?)?;
+        let mut state = self.state.lock();
+        state.pushes.push(push);
+        state.pops.push(pop);
+        Ok(pop.into())
+    }
+
+    /// The frames around the forward loop's body, from the outermost in.
+    fn forward_frames(&self) -> Result<Vec<FrameName>, GraphError> {
+        let mut frames = Vec::new();
+        let mut at = self.forward;
+        while at != ContextId::ROOT {
+            frames.push(frame_name(&self.scope, at)?);
+            let nodes = self.scope.nodes();
+            at = nodes.frame_of(nodes.context(at).parent);
+        }
+        frames.reverse();
+        Ok(frames)
+    }
+}
+
+fn not_a_loop(graph: &Graph) -> GraphError {
+    let source = ControlFlowError::OutsideOfLoop;
+    GraphError::ControlFlow { node: graph.scope_name().to_owned(), op: "LoopCond", source }
+}
+
+fn frame_name(graph: &Graph, context: ContextId) -> Result<FrameName, GraphError> {
+    let nodes = graph.nodes();
+    let of = nodes.while_context(context).ok_or_else(|| not_a_loop(graph))?;
+    Ok((of.frame_name.clone(), of.parallel_iterations))
+}
+
+impl Capture for BackLoop {
+    fn capture(&self, op: &str, inputs: &mut [Output]) -> Result<Option<NodeId>, GraphError> {
+        let is_of_forward = |o: &Output| {
+            let nodes = self.scope.nodes();
+            nodes.frame_of(nodes.value_context(*o)) == self.forward
+        };
+        // The shape of a value is found where the value is, and kept instead of it.
+        if matches!(op, "Shape" | "Size" | "Rank") && inputs.iter().all(is_of_forward) {
+            return Ok(None);
+        }
+        for input in inputs.iter_mut() {
+            *input = self.bring(*input)?;
+        }
+        let is_invariant = |o: &Output| {
+            let node = self.scope.node(o.node);
+            node.is_ok_and(|n| n.op.name == "Enter" && n.flag("is_constant").is_ok_and(|c| *c))
+        };
+        // What depends on nothing of the iteration must not run when the loop ends.
+        Ok(Some(self.pivot).filter(|_| inputs.iter().all(is_invariant)))
+    }
+}

@@ -1,0 +1,113 @@
+//! Where gradient nodes are added: outside of loops, or in the loop that goes back over one.
+
+use std::sync::Arc;
+
+use super::GradientError;
+use super::back_loop::BackLoop;
+use crate::dtype::DType;
+use crate::graph::{Capture, ContextId, Graph, GraphError, NodeId, Output};
+use crate::shape::PartialShape;
+use crate::tensor::Tensor;
+
+/// Where gradient nodes are added.
+#[derive(Clone)]
+pub(super) struct Place {
+    /// Adds them; what they use of the forward pass is brought there.
+    pub graph: Graph,
+    /// The loop whose body is differentiated; the root outside of loops.
+    pub frame: ContextId,
+    /// The loop that goes back over it.
+    pub back: Option<Arc<BackLoop>>,
+    /// Names the call of [`super::gradients`].
+    pub source: Arc<str>,
+}
+
+/// Gradients of one iteration, added to the same loop: nothing is brought anywhere, but what has no inputs must run
+/// in that loop.
+struct Beside {
+    pivot: NodeId,
+}
+
+impl Capture for Beside {
+    fn capture(&self, _op: &str, inputs: &mut [Output]) -> Result<Option<NodeId>, GraphError> {
+        Ok(Some(self.pivot).filter(|_| inputs.is_empty()))
+    }
+}
+
+impl Place {
+    /// Outside of all loops.
+    pub fn outside(scope: &Graph) -> Place {
+        Place { graph: scope.clone(), frame: ContextId::ROOT, back: None, source: scope.scope_name().into() }
+    }
+
+    /// In a loop of the forward pass, where `pivot` runs in each iteration.
+    pub fn beside(scope: &Graph, frame: ContextId, pivot: NodeId) -> Place {
+        let graph = scope.with_capture(Arc::new(Beside { pivot }));
+        Place { graph, frame, back: None, source: scope.scope_name().into() }
+    }
+
+    /// In the loop that goes back over another.
+    pub fn in_loop(scope: &Graph, back: Arc<BackLoop>) -> Place {
+        let graph = scope.with_capture(back.clone());
+        Place { graph, frame: back.forward, back: Some(back), source: scope.scope_name().into() }
+    }
+
+    pub fn at_scope(&self, scope: &str) -> Place {
+        Place { graph: self.graph.at_scope(scope), ..self.clone() }
+    }
+
+    /// What stands here for a value of the forward pass.
+    pub fn bring(&self, value: Output) -> Result<Output, GradientError> {
+        match &self.back {
+            None => Ok(value),
+            Some(back) => Ok(back.bring(value)?),
+        }
+    }
+
+    /// Zeros in the shape of a value of the forward pass (of a variable's handle: of its value).
+    pub fn zeros(&self, of: Output) -> Result<Output, GradientError> {
+        let (dtype, shape) = (self.graph.dtype(of)?, self.graph.shape(of)?);
+        if dtype == DType::Resource
+            && let Some((handle, dtype)) = variable(&self.graph, of)
+        {
+            let value = self.graph.add_node("ReadVariableOp").input(handle).attr("dtype", dtype).output()?;
+            return Ok(self.graph.add_node("ZerosLike").input(value).output()?);
+        }
+        if self.back.is_none() || !dtype.has_gradient() {
+            return Ok(self.graph.add_node("ZerosLike").input(of).output()?);
+        }
+        // The value itself would have to be kept for each iteration.
+        let zero = self.graph.number(dtype, 0.0)?;
+        if shape.rank() == Some(0) {
+            return Ok(zero);
+        }
+        let dims = self.shape_of(of)?;
+        Ok(self.graph.add_node("Fill").input(dims).input(zero).output()?)
+    }
+
+    /// The shape of a value of the forward pass, as an int32 vector: a constant where it is known.
+    pub fn shape_of(&self, of: Output) -> Result<Output, GradientError> {
+        match small_dims(&self.graph.shape(of)?).filter(|_| self.back.is_some()) {
+            Some(dims) => Ok(self.graph.constant(Tensor::vector(&dims))?),
+            None => Ok(self.graph.add_node("Shape").input(of).output()?),
+        }
+    }
+}
+
+fn small_dims(shape: &PartialShape) -> Option<Vec<i32>> {
+    shape.known()?.dims().iter().map(|d| i32::try_from(*d).ok()).collect()
+}
+
+/// The variable's handle that `of` passes on, outside of loops and branches, and the type of its value.
+pub(super) fn variable(graph: &Graph, mut of: Output) -> Option<(Output, DType)> {
+    loop {
+        let node = graph.node(of.node).ok()?;
+        of = match node.op.name {
+            "VarHandleOp" => return Some((of, *node.dtype("dtype").ok()?)),
+            "Placeholder" => return None,
+            "Identity" | "Enter" | "Exit" | "Switch" | "Merge" | "NextIteration" => *node.inputs.first()?,
+            "IdentityN" => *node.inputs.get(of.port as usize)?,
+            _ => return None,
+        };
+    }
+}

@@ -1,0 +1,235 @@
+//! Back over the nodes of one region: what lies outside of loops, or the body of one loop.
+//!
+//! A loop inside of the region counts as one node: its inputs are those of its `Enter`s, its outputs its `Exit`s.
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::place::Place;
+use super::{GradientContext, GradientError, Rule, loops, rule};
+use crate::dtype::DType;
+use crate::graph::{ContextId, Graph, Node, NodeId, Nodes, Output};
+
+/// What all regions of one call of [`super::gradients`] share.
+pub(super) struct Walk<'g> {
+    /// Adds to the scope of the gradients, outside of all loops.
+    pub scope: &'g Graph,
+    /// The nodes on paths from `xs` to `ys`.
+    pub between: FxHashSet<NodeId>,
+    /// The exits of each loop variable, by its `Switch`.
+    pub exits: FxHashMap<NodeId, Vec<NodeId>>,
+}
+
+/// What a region is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Unit {
+    Node(NodeId),
+    /// A loop, by its context.
+    Loop(ContextId),
+}
+
+/// Gradients on their way back, by the output that they are of.
+type Arrived = FxHashMap<Output, Vec<Output>>;
+
+/// Whether values of the type can have gradients: variables' handles stand for their values, lists for their elements.
+pub(super) fn is_trainable(dtype: DType) -> bool {
+    dtype.has_gradient() || matches!(dtype, DType::Resource | DType::Variant)
+}
+
+impl<'g> Walk<'g> {
+    pub fn new(scope: &'g Graph, between: FxHashSet<NodeId>) -> Walk<'g> {
+        let mut exits: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
+        let nodes = scope.nodes();
+        let mut sorted: Vec<&NodeId> = between.iter().collect();
+        sorted.sort_unstable();
+        for node in sorted.into_iter().filter_map(|id| nodes.get(*id)) {
+            if matches!(node.op.name, "Exit" | "RefExit") {
+                exits.entry(node.inputs[0].node).or_default().push(node.id);
+            }
+        }
+        drop(nodes);
+        Walk { scope, between, exits }
+    }
+
+    /// Goes back from the seeds (outputs, and their gradients) and gives the gradients of the wanted outputs that any
+    /// gradient arrives at.
+    pub fn region(
+        &self,
+        place: &Place,
+        seeds: &[(Output, Output)],
+        wanted: &FxHashSet<Output>,
+    ) -> Result<FxHashMap<Output, Output>, GradientError> {
+        let order = self.order(place.frame, seeds);
+        let mut arrived = Arrived::default();
+        for (output, grad) in seeds {
+            arrived.entry(*output).or_default().push(*grad);
+        }
+        let mut of_wanted = FxHashMap::default();
+        for unit in order.into_iter().rev() {
+            let outputs = self.outputs(unit)?;
+            let mut sums = Vec::with_capacity(outputs.len());
+            for output in outputs {
+                let sum = self.sum(place, output, arrived.remove(&output).unwrap_or_default())?;
+                if let Some(sum) = sum.filter(|_| wanted.contains(&output)) {
+                    of_wanted.insert(output, sum);
+                }
+                sums.push((output, sum));
+            }
+            for (input, grad) in self.through(place, unit, &sums)? {
+                let is_of_use = self.between.contains(&input.node) || wanted.contains(&input);
+                if is_of_use && is_trainable(self.scope.dtype(input)?) {
+                    arrived.entry(input).or_default().push(grad);
+                }
+            }
+        }
+        Ok(of_wanted)
+    }
+
+    /// The gradients of a unit's inputs from those of its outputs.
+    fn through(
+        &self,
+        place: &Place,
+        unit: Unit,
+        sums: &[(Output, Option<Output>)],
+    ) -> Result<Vec<(Output, Output)>, GradientError> {
+        if sums.iter().all(|(_, sum)| sum.is_none()) {
+            return Ok(Vec::new());
+        }
+        let id = match unit {
+            Unit::Node(id) if self.between.contains(&id) => id,
+            Unit::Node(_) => return Ok(Vec::new()),
+            Unit::Loop(context) => {
+                let of_exits = sums.iter().filter_map(|(exit, sum)| Some((exit.node, (*sum)?))).collect();
+                return loops::through_loop(self, place, context, &of_exits);
+            }
+        };
+        let node = self.scope.node(id)?;
+        if node.inputs.is_empty() || is_boundary(&self.scope.nodes(), &node) {
+            return Ok(Vec::new());
+        }
+        match rule(node.op.name) {
+            None => Err(GradientError::NoRule { node: node.name.to_string(), op: node.op.name }),
+            Some(Rule::Zero) => Ok(Vec::new()),
+            Some(Rule::Loop) => {
+                let why = "since it is not where a loop has such a node";
+                Err(GradientError::Unsupported { node: node.name.to_string(), op: node.op.name, why })
+            }
+            Some(Rule::Function(function)) => {
+                let at = self.place_of(place, &node.name);
+                let sums: Vec<Option<Output>> = sums.iter().map(|(_, sum)| *sum).collect();
+                let mut context = GradientContext::new(&at, &node, &sums);
+                function(&mut context)?;
+                Ok(context.finish().collect())
+            }
+        }
+    }
+
+    /// The place where the gradient of a node is added.
+    fn place_of(&self, place: &Place, node: &str) -> Place {
+        place.at_scope(&format!("{}/{node}_grad", self.scope.scope_name()))
+    }
+
+    /// One gradient for an output: what arrived, added up.
+    fn sum(&self, place: &Place, of: Output, grads: Vec<Output>) -> Result<Option<Output>, GradientError> {
+        Ok(match grads.as_slice() {
+            [] => None,
+            [one] => Some(*one),
+            many => {
+                let node = self.scope.node(of.node)?;
+                Some(self.place_of(place, &node.name).graph.add_node("AddN").inputs(many).output()?)
+            }
+        })
+    }
+
+    fn outputs(&self, unit: Unit) -> Result<Vec<Output>, GradientError> {
+        match unit {
+            Unit::Node(id) => {
+                let n_outputs = self.scope.node(id)?.outputs.len() as u32;
+                Ok((0..n_outputs).map(|port| Output { node: id, port }).collect())
+            }
+            Unit::Loop(context) => {
+                let nodes = self.scope.nodes();
+                let vars = nodes.while_context(context).map(|of| of.vars.clone()).unwrap_or_default();
+                let switches = vars.iter().filter_map(|var| var.switch);
+                let exits = switches.filter_map(|switch| self.exits.get(&switch)).flatten();
+                Ok(exits.map(|exit| Output::from(*exit)).collect())
+            }
+        }
+    }
+
+    /// The region's units that lead to the seeds, each after those that it takes values from.
+    fn order(&self, frame: ContextId, seeds: &[(Output, Output)]) -> Vec<Unit> {
+        let nodes = self.scope.nodes();
+        let mut done: FxHashMap<Unit, bool> = FxHashMap::default();
+        let mut order = Vec::new();
+        let mut stack: Vec<Unit> = seeds.iter().filter_map(|(o, _)| unit_of(&nodes, o.node, frame)).collect();
+        while let Some(unit) = stack.last().copied() {
+            match done.get(&unit) {
+                None => {
+                    done.insert(unit, false);
+                    for input in self.inputs(&nodes, unit) {
+                        let before = unit_of(&nodes, input.node, frame);
+                        stack.extend(before.filter(|unit| !done.contains_key(unit)));
+                    }
+                }
+                Some(false) => {
+                    done.insert(unit, true);
+                    order.push(unit);
+                    stack.pop();
+                }
+                Some(true) => {
+                    stack.pop();
+                }
+            }
+        }
+        order
+    }
+
+    /// What a unit takes from nodes that gradients may go to.
+    fn inputs(&self, nodes: &Nodes, unit: Unit) -> Vec<Output> {
+        let is_between = |o: &Output| self.between.contains(&o.node);
+        let of_node = |id: NodeId| nodes.get(id).map(|node| node.inputs.clone()).unwrap_or_default();
+        let inputs: Vec<Output> = match unit {
+            Unit::Node(id) => match nodes.get(id) {
+                Some(node) if !is_boundary(nodes, node) => node.inputs.clone(),
+                _ => Vec::new(),
+            },
+            Unit::Loop(context) => match nodes.while_context(context) {
+                Some(of) => of.vars.iter().map(|v| v.enter).chain(of.invariants.iter().copied()).flat_map(of_node).collect(),
+                None => Vec::new(),
+            },
+        };
+        inputs.into_iter().filter(is_between).collect()
+    }
+}
+
+/// Whether the node is where a loop begins: gradients end there and go on with the loop.
+fn is_boundary(nodes: &Nodes, node: &Arc<Node>) -> bool {
+    match node.op.name {
+        "Enter" | "RefEnter" => true,
+        "Switch" | "RefSwitch" => nodes.get(node.inputs[1].node).is_some_and(|pred| pred.op.name == "LoopCond"),
+        _ => false,
+    }
+}
+
+/// The unit of the region in `frame` that a node belongs to; `None` where it is outside.
+fn unit_of(nodes: &Nodes, id: NodeId, frame: ContextId) -> Option<Unit> {
+    let node = nodes.get(id)?;
+    let context = match node.op.name {
+        "Enter" | "RefEnter" => nodes.value_context(id.into()),
+        _ => nodes.context_of(id),
+    };
+    let mut inner = nodes.frame_of(context);
+    if inner == frame {
+        return Some(Unit::Node(id));
+    }
+    while inner != ContextId::ROOT {
+        let around = nodes.frame_of(nodes.context(inner).parent);
+        if around == frame {
+            return Some(Unit::Loop(inner));
+        }
+        inner = around;
+    }
+    None
+}
