@@ -114,7 +114,12 @@ impl Loop {
         let values = lowering.after(&self.graph, values, control)?;
         for (merge, value) in self.changing().into_iter().zip(values) {
             let next = self.graph.add_node("NextIteration").input(value).output()?;
-            self.graph.set_input(merge, 1, next)?;
+            // The node says what its variables' shapes are in all iterations; inference may know less.
+            let (own, declared) = (self.graph.shape(next)?, self.graph.shape(merge.into())?);
+            if let Some(both) = own.merge(&declared).filter(|_| declared.dims().is_some()) {
+                self.graph.set_shape(next, both)?;
+            }
+            self.graph.close_loop(merge, 1, next)?;
         }
         Ok(())
     }

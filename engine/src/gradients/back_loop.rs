@@ -273,7 +273,8 @@ impl BackLoop {
             let switch = self.scope.add_node("Switch").input(handle).input(self.bring(pred)?).build()?;
             handle = Output { node: switch, port: side };
         }
-        let pop = self.scope.add_node("StackPopV2").input(handle).attr("elem_type", dtype).after(&[self.pivot]).build()?;
+        let pop =
+            self.scope.add_node("StackPopV2").input(handle).attr("elem_type", dtype).after(&[self.pivot]).build()?;
         self.scope.set_shape(pop.into(), self.scope.shape(value)?)?;
         let mut state = self.state.lock();
         state.pushes.push(push);

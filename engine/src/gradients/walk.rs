@@ -196,7 +196,9 @@ impl<'g> Walk<'g> {
                 _ => Vec::new(),
             },
             Unit::Loop(context) => match nodes.while_context(context) {
-                Some(of) => of.vars.iter().map(|v| v.enter).chain(of.invariants.iter().copied()).flat_map(of_node).collect(),
+                Some(of) => {
+                    of.vars.iter().map(|v| v.enter).chain(of.invariants.iter().copied()).flat_map(of_node).collect()
+                }
                 None => Vec::new(),
             },
         };

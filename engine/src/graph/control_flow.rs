@@ -254,6 +254,11 @@ impl Contexts {
         }
     }
 
+    /// Takes back the node that came last, which steers nothing.
+    pub fn forget_last(&mut self) {
+        self.of_node.pop();
+    }
+
     /// Takes back what came after the first `n_nodes` nodes and `n_contexts` contexts.
     pub fn truncate(&mut self, n_nodes: usize, n_contexts: usize) {
         self.of_node.truncate(n_nodes);
@@ -299,6 +304,29 @@ impl Nodes {
     /// branches, a `Merge` after them.
     pub fn context_of(&self, node: NodeId) -> ContextId {
         self.contexts.of_node(node)
+    }
+
+    /// The loop around a context, itself included; the root where there is none.
+    pub fn frame_of(&self, context: ContextId) -> ContextId {
+        self.contexts.frame_of(context)
+    }
+
+    /// The loop that a context is, where it is one.
+    pub fn while_context(&self, context: ContextId) -> Option<&WhileContext> {
+        self.contexts.while_of(context)
+    }
+
+    /// The outermost branch within `outer` that a value is in.
+    pub fn side_within(&self, value: Output, outer: ContextId) -> Option<CondContext> {
+        let mut at = self.value_context(value);
+        while at != outer && at != ContextId::ROOT {
+            let context = self.contexts.get(at);
+            match &context.kind {
+                ContextKind::Cond(cond) if context.parent == outer => return Some(*cond),
+                _ => at = context.parent,
+            }
+        }
+        None
     }
 
     /// A context.

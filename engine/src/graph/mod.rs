@@ -6,6 +6,7 @@
 
 mod attr;
 mod build_flow;
+mod capture;
 pub mod control_flow;
 mod def;
 mod error;
@@ -26,7 +27,8 @@ use crate::functions::Library;
 use crate::shape::PartialShape;
 pub use attr::{Attr, FuncRef};
 pub use build_flow::WhileOptions;
-pub use control_flow::{ContextId, ControlFlowError};
+pub(crate) use capture::Capture;
+pub use control_flow::{CondContext, ContextId, ContextKind, ControlFlowError, LoopVar, WhileContext};
 pub use def::ImportError;
 pub(crate) use def::to_proto as attr_to_proto;
 pub use error::{GraphError, ShapeError};
@@ -74,6 +76,8 @@ pub struct Graph {
     context: ContextId,
     /// What nodes without inputs run after there.
     pivot: Option<NodeId>,
+    /// Replaces the inputs of nodes.
+    capture: Option<Arc<dyn Capture>>,
 }
 
 /// The nodes of a graph, by id and by name, and the functions that they may call.
@@ -165,6 +169,7 @@ impl Graph {
             control: Arc::new([]),
             context: ContextId::ROOT,
             pivot: None,
+            capture: None,
         }
     }
 
@@ -245,35 +250,6 @@ impl Graph {
         port.ok_or(GraphError::NoSuchPort { name: node.name.to_string(), n_outputs: node.outputs.len() })
     }
 
-    /// Lets input `i` of a node come from elsewhere: the back edge of a loop, which comes after the node.
-    ///
-    /// # Errors
-    /// There is no such node, input or output, or the element types differ.
-    pub(crate) fn set_input(&self, id: NodeId, i: usize, from: Output) -> Result<(), GraphError> {
-        let got = self.dtype(from)?;
-        let mut nodes = self.nodes.write();
-        let node = nodes.nodes.get(id.index()).cloned().ok_or(GraphError::ForeignNode { id })?;
-        let from_node = nodes.get(from.node).map(|n| n.name.to_string()).unwrap_or_default();
-        let name = node.name.to_string();
-        let Some(old) = node.inputs.get(i) else {
-            return Err(GraphError::InputCount {
-                node: name,
-                op: node.op.name,
-                expected: i + 1,
-                got: node.inputs.len(),
-            });
-        };
-        let expected = nodes.get(old.node).and_then(|n| n.outputs.get(old.port as usize)).map_or(got, |p| p.dtype);
-        if got != expected {
-            let (op, input) = (node.op.name, "inputs");
-            return Err(GraphError::InputType { node: name, op, input, from: from_node, expected, got });
-        }
-        let mut node = Node::clone(&node);
-        node.inputs[i] = from;
-        nodes.nodes[id.index()] = Arc::new(node);
-        Ok(())
-    }
-
     /// Says what is known of an output's shape, instead of what was inferred.
     ///
     /// # Errors
@@ -303,7 +279,7 @@ impl Graph {
 
     /// A handle that adds to the root scope, outside of all loops and branches.
     pub(crate) fn at_root(&self) -> Graph {
-        Graph { context: ContextId::ROOT, pivot: None, ..self.at_scope("") }
+        Graph { context: ContextId::ROOT, pivot: None, capture: None, ..self.at_scope("") }
     }
 
     /// The scope's full name, without the last `/`.

@@ -187,7 +187,11 @@ impl<'g> NodeBuilder<'g> {
     ///
     /// # Errors
     /// The op is unknown, or inputs, attributes, shapes or the name do not fit.
-    pub fn build(self) -> Result<NodeId, GraphError> {
+    pub fn build(mut self) -> Result<NodeId, GraphError> {
+        if let Some(capture) = &self.graph.capture {
+            let after = capture.capture(self.op, &mut self.inputs)?;
+            self.control.extend(after);
+        }
         let mut nodes = self.graph.nodes.write();
         self.build_in(&mut nodes).map(|(id, _)| id)
     }
@@ -242,6 +246,7 @@ impl<'g> NodeBuilder<'g> {
         let (new_id, _) = self.name("replacement").build_in(&mut nodes)?;
         let Some(built) = nodes.nodes.pop() else { return Err(GraphError::ForeignNode { id: new_id }) };
         nodes.by_name.remove(&built.name);
+        nodes.contexts.forget_last();
         let mut node = Node::clone(&built);
         if !node.outputs.iter().map(|o| o.dtype).eq(old.outputs.iter().map(|o| o.dtype)) {
             let n_outputs = node.outputs.len();
