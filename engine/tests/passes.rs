@@ -4,7 +4,7 @@
 
 use engine::graph::{Graph, Output};
 use engine::passes::{PIPELINE, Passes};
-use engine::{DType, PartialShape, Session, SessionOptions, Tensor};
+use engine::{DType, PartialShape, Session, SessionOptions, Shape, Tensor};
 use formats::proto::GraphDef;
 use proptest::prelude::*;
 
@@ -335,4 +335,114 @@ fn attributes_of_folded_nodes_tell_what_they_were() {
     assert_eq!((node.name.as_str(), node.op.as_str()), ("sum", "Const"));
     let folded = node.attr.get("_folded_op").and_then(|a| a.value.clone());
     assert_eq!(folded, Some(formats::proto::attr_value::Value::S(b"AddV2".to_vec())));
+}
+
+/// Numbers where functions go wrong, if they do.
+const HARD: [f64; 12] = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-40, 3e38, -89.0, 89.0, f64::INFINITY, f64::NAN];
+
+fn hard(dtype: DType, shape: &[usize], salt: usize) -> Tensor {
+    let n = shape.iter().product::<usize>();
+    let value = |i: usize| HARD[(i * 7 + salt * 5 + i / 13) % HARD.len()];
+    match dtype {
+        DType::F32 => Tensor::from_vec(shape, (0..n).map(|i| value(i) as f32).collect()).unwrap(),
+        _ => Tensor::from_vec(shape, (0..n).map(value).collect()).unwrap(),
+    }
+}
+
+fn assert_same_bits(a: &Tensor, b: &Tensor, what: &str) {
+    assert_eq!((a.dtype(), a.shape()), (b.dtype(), b.shape()), "{what}");
+    let bits = |t: &Tensor| -> Vec<u64> {
+        match t.dtype() {
+            DType::F32 => {
+                t.slice::<f32>().unwrap().iter().map(|v| if v.is_nan() { 1 } else { u64::from(v.to_bits()) }).collect()
+            }
+            _ => t.slice::<f64>().unwrap().iter().map(|v| if v.is_nan() { 1 } else { v.to_bits() }).collect(),
+        }
+    };
+    assert_eq!(bits(a), bits(b), "{what}");
+}
+
+#[test]
+fn every_op_gives_the_same_fused_and_alone() {
+    use engine::kernels::fused::FUSED_OPS;
+    // The second operand's shape against the first's: whole, rows short and longer than a block, scalars, columns.
+    let shapes: [(&[usize], &[usize]); 9] = [
+        (&[3, 5], &[3, 5]),
+        (&[7, 300], &[300]),
+        (&[3, 2500], &[1, 2500]),
+        (&[2, 3, 40], &[3, 40]),
+        (&[4, 50], &[]),
+        (&[4, 50], &[4, 1]),
+        (&[], &[]),
+        (&[1, 1], &[]),
+        (&[0, 3], &[3]),
+    ];
+    for def in FUSED_OPS {
+        for (dtype, (a, b)) in [DType::F32, DType::F64].iter().flat_map(|d| shapes.iter().map(move |s| (*d, *s))) {
+            let g = Graph::new();
+            let x = g.placeholder("x", dtype, &Shape::new(a)).unwrap();
+            let y = g.placeholder("y", dtype, &Shape::new(b)).unwrap();
+            let made = match (def.name, def.n_operands) {
+                ("AddN", _) => g.add_n(&[x, y, x]),
+                (op, 1) => g.add_node(op).input(x).output(),
+                (op, _) => g.add_node(op).input(x).input(y).output(),
+            };
+            // Shapes that the op does not take.
+            let Ok(made) = made else { continue };
+            let last = g.sub(g.neg(made).unwrap(), x).unwrap();
+            let feeds = [("x", hard(dtype, a, 1)), ("y", hard(dtype, b, 2))];
+            let what = format!("{} of {dtype} {a:?} {b:?}", def.name);
+            let run = |passes| session(&g, passes).run(&feeds, &[&name(&g, last)], &[]);
+            match run(Passes::none()) {
+                Ok(alone) => assert_same_bits(&alone[0], &run(only(&["fuse"])).unwrap()[0], &what),
+                Err(_) => assert!(run(only(&["fuse"])).is_err(), "{what}"),
+            }
+            if a.len() == 2 && b.len() != 2 {
+                assert_eq!(executed(&g, only(&["fuse"]), &[x, y], &[last]).len(), 1, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn unknown_shapes_that_do_not_suit_run_one_by_one() {
+    let g = Graph::new();
+    let x = g.placeholder("x", DType::F32, PartialShape::unknown()).unwrap();
+    let y = g.placeholder("y", DType::F32, PartialShape::unknown()).unwrap();
+    let last = g.tanh(g.mul(g.add(x, y).unwrap(), x).unwrap()).unwrap();
+    assert_eq!(executed(&g, Passes::all(), &[x, y], &[last]).len(), 1);
+    let value = |shape: &[usize]| hard(DType::F32, shape, 3);
+    for (a, b) in [(vec![3, 1], vec![1, 4]), (vec![2, 3, 1], vec![2, 1, 4]), (vec![5], vec![2, 5]), (vec![1], vec![])] {
+        let feeds = [("x", value(&a)), ("y", value(&b))];
+        let run = |passes| session(&g, passes).run(&feeds, &[&name(&g, last)], &[]).unwrap();
+        assert_same_bits(&run(Passes::none())[0], &run(Passes::all())[0], &format!("{a:?} {b:?}"));
+    }
+    let feeds = [("x", value(&[3])), ("y", value(&[4]))];
+    let error = session(&g, Passes::all()).run(&feeds, &[&name(&g, last)], &[]).unwrap_err().to_string();
+    assert!(error.contains("AddV2") && error.contains("[3]") && error.contains("[4]"), "{error}");
+}
+
+#[test]
+fn products_take_their_bias_and_relu_with_them() {
+    for (m, k, n) in [(5, 7, 3), (130, 64, 512), (1, 0, 4)] {
+        let g = Graph::new();
+        let x = g.placeholder("x", DType::F32, [m, k]).unwrap();
+        let w = g.placeholder("w", DType::F32, [k, n]).unwrap();
+        let b = g.placeholder("b", DType::F32, [n]).unwrap();
+        let y = g.bias_add(g.matmul(x, w).unwrap(), b).unwrap();
+        let z = g.relu(y).unwrap();
+        let number = |shape: &[usize]| {
+            let n = shape.iter().product::<usize>();
+            Tensor::from_vec(shape, (0..n).map(|i| (i * 7919 % 1000) as f32 / 500.0 - 1.0).collect()).unwrap()
+        };
+        let feeds = [("x", number(&[m, k])), ("w", number(&[k, n])), ("b", number(&[n]))];
+        for fetches in [vec![z], vec![y], vec![y, z]] {
+            let names: Vec<String> = fetches.iter().map(|o| name(&g, *o)).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let run = |passes| session(&g, passes).run(&feeds, &names, &[]).unwrap();
+            assert_same(&run(Passes::none()), &run(Passes::all()), &format!("{m} {k} {n}"));
+            let nodes = executed(&g, Passes::all(), &[x, w, b], &fetches);
+            assert_eq!(nodes.len(), fetches.len(), "{nodes:?}");
+        }
+    }
 }

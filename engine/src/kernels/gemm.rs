@@ -31,7 +31,7 @@ pub(super) struct Matrix<'a, T> {
 }
 
 impl<'a, T: Element> Matrix<'a, T> {
-    fn new(t: &'a Tensor, transposed: bool, which: &str) -> Result<Matrix<'a, T>, KernelError> {
+    pub fn new(t: &'a Tensor, transposed: bool, which: &str) -> Result<Matrix<'a, T>, KernelError> {
         let &[m, n] = t.dims() else {
             return Err(KernelError::invalid(format!("{which} must be a matrix, got shape {}", t.shape())));
         };
@@ -76,10 +76,28 @@ impl<T> Dst<T> {
 
 /// `out = a * b`, `out` row-major.
 pub(super) fn multiply<T: Gemm>(sharder: &dyn Sharder, a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T]) {
+    multiply_then(sharder, a, b, out, None);
+}
+
+/// What is done to each row of a block of a product, which begins at some column, when the block is there.
+pub(super) type Epilogue<'a, T> = &'a (dyn Fn(usize, &mut [T]) + Sync);
+
+/// `out = a * b`, `out` row-major, each block finished by `then`.
+pub(super) fn multiply_then<T: Gemm>(
+    sharder: &dyn Sharder,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    out: &mut [T],
+    then: Option<Epilogue<'_, T>>,
+) {
     let (m, k, n) = (a.rows, a.cols, b.cols);
     assert_eq!(out.len(), m * n, "the output has one element for each row and column");
     if k == 0 {
-        return out.fill(T::ZERO);
+        out.fill(T::ZERO);
+        if let Some(then) = then {
+            out.chunks_exact_mut(n.max(1)).for_each(|row| then(0, row));
+        }
+        return;
     }
     let flops = m.saturating_mul(n).saturating_mul(k).saturating_mul(2);
     let by_rows = m >= n;
@@ -113,6 +131,12 @@ pub(super) fn multiply<T: Gemm>(sharder: &dyn Sharder, a: Matrix<'_, T>, b: Matr
                 b.conjugate,
                 gemm::Parallelism::None,
             );
+        }
+        if let Some(then) = then {
+            for i in i0..i1 {
+                // SAFETY: as above: this part of a row is within `out`, and no other shard's.
+                then(j0, unsafe { std::slice::from_raw_parts_mut(dst.at(i * n + j0), j1 - j0) });
+            }
         }
     };
     if n_shards == 1 {

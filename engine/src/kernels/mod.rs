@@ -15,6 +15,8 @@ pub(crate) mod einsum;
 mod elementwise;
 mod formats;
 mod functional;
+pub mod fused;
+mod fused_matmul;
 mod gemm;
 mod integer;
 mod layout;

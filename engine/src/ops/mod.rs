@@ -12,6 +12,7 @@ pub(crate) mod control_flow;
 mod conv;
 mod elementwise;
 mod functional;
+mod fused;
 mod linalg;
 mod math;
 mod nn;

@@ -9,6 +9,8 @@ mod constants;
 mod cse;
 mod dump;
 pub mod fold;
+mod fuse;
+mod fuse_matmul;
 pub mod graph;
 pub mod prune;
 pub mod redirect;
@@ -49,6 +51,8 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "branches", is_optional: true, run: branches::run },
     Pass { name: "simplify", is_optional: true, run: simplify::run },
     Pass { name: "cse", is_optional: true, run: cse::run },
+    Pass { name: "fuse_matmul", is_optional: true, run: fuse_matmul::run },
+    Pass { name: "fuse", is_optional: true, run: fuse::run },
 ];
 
 /// What a pass did to a graph.
