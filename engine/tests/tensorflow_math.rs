@@ -191,6 +191,10 @@ fn check(theme: &str, at_least: usize) {
 }
 
 fn check_case(v: &Value, known: bool) -> usize {
+    if v["check"] == "variable" {
+        check_variable(v, known);
+        return 0;
+    }
     let case = build(v, known);
     let session = case.session();
     for (n, run) in list(&v["runs"]).iter().enumerate() {
@@ -199,6 +203,44 @@ fn check_case(v: &Value, known: bool) -> usize {
         compare(&format!("{}, run {n}", case.what), &v["check"], &case, &got, &want);
     }
     if v.get("gradients").is_some() { check_gradients(v, &case, known) } else { 0 }
+}
+
+/// What a variable holds after an update, by reference (`as_ref`) or by handle.
+fn check_variable(v: &Value, as_ref: bool) {
+    let g = Graph::new();
+    let inputs: Vec<Tensor> = list(&v["inputs"]).iter().map(tensor).collect();
+    let op = v["op"].as_str().unwrap();
+    let shape = Attr::Shape(inputs[0].shape().into());
+    let (variable, own, initialise) = match (as_ref, op) {
+        (true, _) => ("VariableV2", op.to_owned(), "Assign"),
+        (false, "Assign" | "AssignAdd" | "AssignSub") => ("VarHandleOp", format!("{op}VariableOp"), "AssignVariableOp"),
+        (false, _) => ("VarHandleOp", format!("Resource{op}"), "AssignVariableOp"),
+    };
+    let dtype = inputs[0].dtype();
+    let var = g.add_node(variable).name("v").attr("dtype", dtype).attr("shape", shape).output().unwrap();
+    let value = g.constant(inputs[0].clone()).unwrap();
+    g.add_node(initialise).name("init").input(var).input(value).build().unwrap();
+    let mut update = g.add_node(&own).name("update").input(var);
+    for input in &inputs[1..] {
+        update = update.input(g.constant(input.clone()).unwrap());
+    }
+    for (k, v) in v["attrs"].as_object().unwrap() {
+        update = update.attr(k, attr(v));
+    }
+    update.build().unwrap_or_else(|e| panic!("{own}: {e}"));
+    let read = match as_ref {
+        true => g.identity(var).unwrap(),
+        false => g.add_node("ReadVariableOp").input(var).attr("dtype", dtype).output().unwrap(),
+    };
+    let session = Session::new(&g, SessionOptions::default()).unwrap();
+    session.run(&[], &[], &["init"]).unwrap();
+    session.run(&[], &[], &["update"]).unwrap_or_else(|e| panic!("{own}: {e}"));
+    let got = session.run(&[], &[&name(&g, read)], &[]).unwrap();
+    same(&own, &got[0], &tensor(&v["runs"][0][0]));
+    if as_ref {
+        let fetched = session.run(&[], &["v:0"], &[]).unwrap();
+        same(&own, &fetched[0], &got[0]);
+    }
 }
 
 fn compare(what: &str, how: &Value, case: &Case, got: &[Tensor], want: &[Tensor]) {
@@ -302,4 +344,19 @@ fn is_eigh(what: &str, a: &Tensor, got: &[Tensor]) {
 #[test]
 fn matrix_ops_agree() {
     check("matrices", 100);
+}
+
+#[test]
+fn segment_and_scatter_ops_agree() {
+    check("segments", 110);
+}
+
+#[test]
+fn sparse_ops_agree() {
+    check("sparse", 70);
+}
+
+#[test]
+fn random_ops_agree() {
+    check("random", 100);
 }

@@ -229,7 +229,161 @@ def matrices():
     case("Einsum", [c128(3, 4), c128(4, 2)], lists=[2], equation="ij,jk->ki")
 
 
-THEMES = {"matrices": matrices}
+def segments():
+    half = lambda a: np.asarray(a, np.float16)
+    ids = i32(0, 0, 1, 3, 3)
+    for op in ["SegmentSum", "SegmentMean", "SegmentProd", "SegmentMin", "SegmentMax"]:
+        case(op, [f64(5, 2), ids], grad=op != "SegmentProd")
+        case(op, [f32(5), ids.astype(np.int64)], grad=op != "SegmentProd")
+        case(op, [ints(5, 2), ids])
+        case(op, [half(f32(5, 2)), ids], grad=False)
+        case(op, [f64(0, 2), ids[:0]], grad=False)
+    for op in ["UnsortedSegmentSum", "UnsortedSegmentProd", "UnsortedSegmentMin", "UnsortedSegmentMax"]:
+        for data in [f64(5, 2), f32(5, 2), ints(5, 2), ints(5, 2, dtype=np.uint8, low=0), ints(5, 2, dtype=np.int64)]:
+            case(op, [data, i32(2, 0, -1, 2, 0), np.int32(4)])
+        case(op, [f64(2, 3, 2), ints(2, 3, low=-1, high=4), np.int32(4)])
+    zeros = np.array([[0, 2.0], [3, 0], [0, 1], [2, 2], [5, 0]])
+    case("UnsortedSegmentProd", [zeros, i32(0, 0, 1, 1, 0), np.int32(3)])
+    case("UnsortedSegmentSum", [c128(4), i32(1, 0, 1, 1), np.int32(2)], grad=False)
+    for op in ["SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN"]:
+        data, indices = f64(4, 2), i32(3, 0, 0, 1, 2)
+        case(op, [data, indices, ids])
+        case(op, [data.astype(np.float32), indices.astype(np.int64), ids.astype(np.int64)])
+        case(op + "WithNumSegments", [data, indices, ids, np.int32(6)])
+        case(op + "Grad", [f64(4, 2), indices, ids, np.int32(5)], grad=False)
+    case("DynamicPartition", [f64(5, 2), i32(1, 0, 1, 2, 1)], num_partitions=4)
+    case("DynamicPartition", [np.array(["a", "b", "c"]), i32(1, 0, 1)], num_partitions=2)
+    case("DynamicPartition", [f64(2, 2), i32(1, 0, 0, 1).reshape(2, 2)], num_partitions=2)
+    for op in ["DynamicStitch", "ParallelDynamicStitch"]:
+        case(op, [np.int32(4), i32(0, 2), i32(1, 3, 5, 6).reshape(2, 2), f64(2), f64(2, 2), f64(2, 2, 2)], lists=[3, 3])
+        case(op, [i32(0, 1), i32(2), np.array(["a", "b"]), np.array(["c"])], lists=[2, 2])
+    case("DynamicStitch", [i32(0, 1), i32(1, 2), f64(2), f64(2)], lists=[2, 2], grad=False)
+    at = np.array([[0, 1], [2, 0], [0, 1]], np.int32)
+    for op in ["TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub", "TensorScatterMin", "TensorScatterMax"]:
+        case(op, [f64(3, 2), at[:2], f64(2)], grad=False)
+        case(op, [f32(3, 2), at[:2, :1], f32(2, 2)], grad=False)
+        case(op, [ints(3, 2), at, ints(3)])
+    case("ScatterNd", [at, f64(3), i32(3, 2)], grad=False)
+    case("ScatterNd", [at[:, :1], ints(3, 2), i32(3, 2)])
+    case("ScatterNdNonAliasingAdd", [f64(3, 2), at, f64(3)], grad=False)
+    variables()
+
+
+def variables():
+    """The value that a variable has after an update; input 0 is its value before."""
+    def after(op, initial, *inputs, **attrs):
+        with tf.Graph().as_default():
+            v = tf.compat.v1.Variable(initial, use_resource=False)
+            update = getattr(tf.raw_ops, op)(ref=v._ref(), **dict(zip(list(inspect.signature(getattr(tf.raw_ops, op)).parameters)[1:], inputs)), **attrs)
+            with tf.compat.v1.Session() as session:
+                session.run(v.initializer)
+                session.run(update)
+                value = session.run(v)
+        cases.append({"op": op, "attrs": {k: attr(x) for k, x in attrs.items()},
+                      "inputs": [pack(initial)] + [pack(i) for i in inputs], "lists": [], "check": "variable",
+                      "runs": [[pack(value)]]})
+    rows = i32(2, 0, 2)
+    for op in ["ScatterUpdate", "ScatterAdd", "ScatterSub", "ScatterMul", "ScatterDiv", "ScatterMin", "ScatterMax"]:
+        after(op, f64(4, 2), rows[:2], f64(2, 2))
+        after(op, f32(4, 2), rows, f32(3, 2)) if op != "ScatterUpdate" else None
+        after(op, f32(4), np.int64(1), f32())
+        after(op, f32(4, 2), rows[:2], np.float32(1.5))
+        after(op, ints(4, 2), rows[:2], ints(2, 2, low=1))
+    at = np.array([[0, 1], [2, 0]], np.int32)
+    for op in ["ScatterNdUpdate", "ScatterNdAdd", "ScatterNdSub"]:
+        after(op, f64(3, 2), at, f64(2))
+        after(op, ints(3, 2), at[:, :1], ints(2, 2))
+    for op in ["Assign", "AssignAdd", "AssignSub"]:
+        after(op, f64(3), f64(3))
+        after(op, ints(3, dtype=np.uint8, low=0), ints(3, dtype=np.uint8, low=0))
+        after(op, np.asarray(f32(3), np.float16), np.asarray(f32(3), np.float16))
+    after("StridedSliceAssign", f32(4, 3), i32(1, 0), i32(3, 3), i32(1, 2), f32(2, 2))
+    after("StridedSliceAssign", f32(4, 3), i32(-1, 0), i32(0, 2), i32(-2, 1), f32(2, 3), end_mask=2)
+
+
+def sparse():
+    at = i64(0, 1, 0, 3, 1, 0, 2, 2).reshape(4, 2)
+    shape = i64(3, 4)
+    b_at = i64(0, 0, 0, 3, 2, 1).reshape(3, 2)
+    for aa in [False, True]:
+        for ab in [False, True]:
+            b = f64(*((3 if aa else 4, 2)[::-1] if ab else (3 if aa else 4, 2)))
+            case("SparseTensorDenseMatMul", [at, f64(4), shape, b], adjoint_a=aa, adjoint_b=ab)
+    case("SparseTensorDenseMatMul", [at.astype(np.int32), f32(4), shape, f32(4, 2)])
+    case("SparseTensorDenseMatMul", [at, c128(4), shape, c128(3, 2)], adjoint_a=True, grad=False)
+    case("SparseAdd", [at, f64(4), shape, b_at, f64(3), shape, np.float64(0)], grad=[1])
+    case("SparseAdd", [at, ints(4), shape, b_at, ints(3), shape, np.int32(5)])
+    case("SparseAdd", [at, i32(1, 2, 3, 4), shape, b_at, i32(1, -2, 3), shape, np.int32(1)])
+    for op in ["SparseSparseMaximum", "SparseSparseMinimum"]:
+        case(op, [at, f32(4), shape, b_at, f32(3), shape], grad=False)
+    for op in ["SparseReduceSum", "SparseReduceMax", "SparseReduceSumSparse", "SparseReduceMaxSparse"]:
+        for axes in [i32(0), i32(1), i32(-1), i32(0, 1), i32()]:
+            for keep in [False, True]:
+                case(op, [at, f64(4), shape, axes], grad=op == "SparseReduceSum", keep_dims=keep)
+    case("SparseToDense", [at, shape, f64(4), np.float64(0.5)])
+    case("SparseToDense", [i32(1, 3), i32(5), f32(2), np.float32(0)])
+    case("SparseToDense", [i32(1, 3), i32(5), np.float32(2), np.float32(0)])
+    case("SparseToDense", [np.int32(1), i32(5), np.array("x"), np.array("y")])
+    case("SparseToDense", [at[::-1], shape, ints(4), np.int32(-1)], validate_indices=False)
+    order = [2, 0, 3, 1]
+    case("SparseReorder", [at[order], f64(4), shape], grad=[1])
+    case("SparseReorder", [at[order], np.array(["a", "b", "c", "d"]), shape])
+    case("SparseReshape", [at, shape, i64(2, -1)])
+    case("SparseReshape", [at, shape, i64(2, 3, 2)])
+    for dim in [0, 1, -1]:
+        case("SparseConcat", [at, b_at, f64(4), f64(3), shape, shape], lists=[2, 2, 2], grad=False, concat_dim=dim)
+    case("SparseSplit", [np.int64(1), at, f64(4), shape], grad=False, num_split=2)
+    case("SparseSplit", [np.int64(0), at, f64(4), shape], grad=False, num_split=2)
+    case("SparseSlice", [at, f64(4), shape, i64(0, 1), i64(2, 9)], grad=[1])
+    case("SparseSoftmax", [at, f64(4), shape])
+    case("SparseSoftmax", [i64(0, 0, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0).reshape(4, 3), f32(4), i64(2, 2, 2)])
+    for op in ["SparseDenseCwiseMul", "SparseDenseCwiseDiv", "SparseDenseCwiseAdd"]:
+        grad = op != "SparseDenseCwiseAdd"
+        case(op, [at, f64(4), shape, f64(3, 4, low=0.5)], grad=grad)
+        case(op, [at, f64(4), shape, f64(4, low=0.5)], grad=False)
+        case(op, [at, f64(4), shape, f64(3, 1, low=0.5)], grad=grad)
+    case("SparseTensorDenseAdd", [at, f64(4), shape, f64(3, 4)])
+    rows = i64(0, 1, 3, 0, 3, 2).reshape(3, 2)
+    case("SparseFillEmptyRows", [rows, f64(3), i64(5, 4), np.float64(7)], grad=[1])
+    case("SparseFillEmptyRows", [rows, np.array(["a", "b", "c"]), i64(5, 4), np.array("z")])
+
+
+def random():
+    """Bit for bit where no function is evaluated; two executions each, as the generator goes on."""
+    for dtype in [tf.float16, tf.bfloat16, tf.float32, tf.float64]:
+        for shape in [i32(11), i64(3, 5)]:
+            for op in ["RandomUniform", "RandomStandardNormal", "TruncatedNormal"]:
+                check = "exact" if op == "RandomUniform" else "equal"
+                case(op, [shape], runs=2, check=check, dtype=dtype, seed=87654321, seed2=42)
+            for op in ["StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal"]:
+                case(op, [shape, i64(7, -3)], check="exact" if "Uniform" in op else "equal", dtype=dtype)
+            for op in ["StatelessRandomUniformV2", "StatelessRandomNormalV2", "StatelessTruncatedNormalV2"]:
+                key, counter = np.array([123456789012345], np.uint64), np.array([5, 2**63 + 7], np.uint64)
+                case(op, [shape, key, counter, np.int32(1)], check="exact" if "Uniform" in op else "equal", dtype=dtype)
+    for dtype in [np.int32, np.int64]:
+        case("RandomUniformInt", [i32(7), dtype(-5), dtype(1000)], check="exact", runs=2, seed=3, seed2=4)
+        case("StatelessRandomUniformInt", [i32(7), i32(1, 2), dtype(-5), dtype(10)], check="exact")
+    for dtype in [np.int32, np.int64, np.uint32, np.uint64]:
+        key, counter = np.array([77], np.uint64), np.array([0, 9], np.uint64)
+        case("StatelessRandomUniformIntV2", [i32(7), key, counter, np.int32(1), dtype(3), dtype(100)], check="exact")
+        case("StatelessRandomUniformFullIntV2", [i32(7), key, counter, np.int32(1)], check="exact", dtype=tf.as_dtype(dtype))
+        case("StatelessRandomUniformFullInt", [i32(7), i64(4, 5)], check="exact", dtype=tf.as_dtype(dtype))
+    case("StatelessRandomGetKeyCounter", [i64(12, 34)], check="exact")
+    case("StatelessRandomGetKeyCounter", [i32(-12, 34)], check="exact")
+    case("StatelessRandomGetKeyCounterAlg", [i64(2**40, -1)], check="exact", keep=2)
+    for value in [np.arange(13, dtype=np.int32), f32(9, 2), np.array(["a", "b", "c", "d"]), f64(1, 3)]:
+        case("RandomShuffle", [value], grad=False, check="exact", runs=2, seed=5, seed2=6)
+    for logits in [f32(3, 4), f64(2, 5), np.array([[0, -np.inf, 1]], np.float32)]:
+        case("Multinomial", [logits, np.int32(9)], check="exact", runs=2, seed=1, seed2=2)
+        case("StatelessMultinomial", [logits, np.int32(9), i64(3, 4)], check="exact")
+    for alpha in [np.array([0.3, 1.0, 2.5]), np.array([[4.0, 0.9]], np.float32)]:
+        case("RandomGamma", [i32(3, 2), alpha], runs=2, seed=8, seed2=9)
+    for rate in [np.array([0.5, 3.0, 30.0]), np.array([12.0, 200.0])]:
+        case("RandomPoissonV2", [i32(4), rate], check="exact", runs=2, seed=8, seed2=9)
+        case("RandomPoissonV2", [i32(4), rate.astype(np.float32)], check="exact", dtype=tf.float32, seed=8, seed2=9)
+
+
+THEMES = {"matrices": matrices, "segments": segments, "sparse": sparse, "random": random}
 
 
 def main():

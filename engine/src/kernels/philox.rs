@@ -1,6 +1,8 @@
 //! Philox 4x32-10, the counter-based generator of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011),
 //! with TensorFlow's seeding and its ways to make floats, so that equal seeds give TensorFlow's numbers.
 
+use crate::dtype::{bf16, f16};
+
 /// A generator: 128 bits of counter, 64 of key. Each call gives four words and counts on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Philox {
@@ -23,6 +25,26 @@ impl Philox {
     /// The generator of a [`Philox::state`].
     pub fn from_state([a, b, c, d, k, l]: [u32; 6]) -> Philox {
         Philox { counter: [a, b, c, d], key: [k, l] }
+    }
+
+    /// The generator with this key, at this counter.
+    pub fn at(key: u64, counter: [u64; 2]) -> Philox {
+        let [a, b] = counter.map(|half| [half as u32, (half >> 32) as u32]);
+        Philox { counter: [a[0], a[1], b[0], b[1]], key: [key as u32, (key >> 32) as u32] }
+    }
+
+    /// Key and counter, as [`Philox::at`] takes them.
+    pub fn key_and_counter(self) -> (u64, [u64; 2]) {
+        let join = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        let c = self.counter;
+        (join(self.key[0], self.key[1]), [join(c[0], c[1]), join(c[2], c[3])])
+    }
+
+    /// The generator whose key and counter's upper half are this one's next four words, as TensorFlow makes generators
+    /// of seeds that are inputs.
+    pub fn scrambled(mut self) -> Philox {
+        let x = self.next4();
+        Philox { counter: [0, 0, x[2], x[3]], key: [x[0], x[1]] }
     }
 
     /// Moves on by `n` calls.
@@ -53,6 +75,40 @@ impl Philox {
         self.skip(1);
         c
     }
+}
+
+/// A generator's words, one by one.
+pub(crate) struct Words {
+    generator: Philox,
+    block: [u32; 4],
+    n_used: usize,
+}
+
+impl Words {
+    /// The words from where `generator` is.
+    pub fn new(generator: Philox) -> Words {
+        Words { generator, block: [0; 4], n_used: 4 }
+    }
+
+    /// The next one.
+    pub fn next(&mut self) -> u32 {
+        if self.n_used == 4 {
+            self.block = self.generator.next4();
+            self.n_used = 0;
+        }
+        self.n_used += 1;
+        self.block[self.n_used - 1]
+    }
+}
+
+/// [0, 1), from 10 random bits.
+pub(crate) fn uniform_f16(word: u32) -> f16 {
+    f16::from_f32(f16::from_bits(15 << 10 | (word as u16 & 0x3ff)).to_f32() - 1.0)
+}
+
+/// [0, 1), from 7 random bits.
+pub(crate) fn uniform_bf16(word: u32) -> bf16 {
+    bf16::from_f32(bf16::from_bits(127 << 7 | (word as u16 & 0x7f)).to_f32() - 1.0)
 }
 
 /// [0, 1): 23 random bits behind an exponent that makes [1, 2), less 1.

@@ -25,6 +25,7 @@ mod rnn;
 mod scatter;
 mod segment;
 mod shapes;
+mod sparse;
 mod spec;
 mod state;
 mod summary;
