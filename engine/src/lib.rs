@@ -30,6 +30,7 @@ pub mod resources;
 pub mod session;
 pub mod shape;
 pub mod tensor;
+pub mod tensor_list;
 pub mod tensor_proto;
 mod trace;
 mod window;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::buffer::{AllocError, Allocator, Buffer};
 use crate::dtype::{DType, Element};
 use crate::shape::Shape;
+use crate::tensor_list::TensorList;
 
 /// A dense tensor. Clones share the elements.
 #[derive(Clone)]
@@ -27,6 +28,7 @@ enum Data {
     Strings(Arc<[Vec<u8>]>),
     /// Behind a pointer, so that it does not make every tensor larger.
     Resource(Arc<ResourceHandle>),
+    List(Arc<TensorList>),
 }
 
 /// A handle to an object of a resource manager: what a `DT_RESOURCE` tensor holds.
@@ -123,6 +125,33 @@ impl Tensor {
         Tensor { dtype: DType::Resource, shape: Shape::scalar(), data: Data::Resource(Arc::new(handle)) }
     }
 
+    /// A scalar of type variant: a list of tensors.
+    pub fn list(list: impl Into<Arc<TensorList>>) -> Tensor {
+        Tensor { dtype: DType::Variant, shape: Shape::scalar(), data: Data::List(list.into()) }
+    }
+
+    /// The list of tensors that this is.
+    ///
+    /// # Errors
+    /// The tensor holds something else.
+    pub fn as_list(&self) -> Result<&Arc<TensorList>, TensorError> {
+        match &self.data {
+            Data::List(list) => Ok(list),
+            _ => Err(TensorError::DType { expected: DType::Variant, got: self.dtype }),
+        }
+    }
+
+    /// The list of tensors that this is, for changing it where nobody shares it.
+    ///
+    /// # Errors
+    /// The tensor holds something else.
+    pub fn into_list(self) -> Result<Arc<TensorList>, TensorError> {
+        match self.data {
+            Data::List(list) => Ok(list),
+            _ => Err(TensorError::DType { expected: DType::Variant, got: self.dtype }),
+        }
+    }
+
     /// A tensor with room for its elements, which are initialised to anything (`bool`: to false), to be overwritten.
     ///
     /// # Errors
@@ -216,6 +245,7 @@ impl Tensor {
         match &self.data {
             Data::Strings(s) => s.iter().map(Vec::len).sum(),
             Data::Resource(_) => 0,
+            Data::List(list) => list.tensors.iter().flatten().map(Tensor::n_bytes).sum(),
             _ => self.len() * self.dtype.size(),
         }
     }
@@ -331,8 +361,8 @@ impl Tensor {
         }
     }
 
-    /// The bytes of the elements for writing, where nobody shares them. Private: not every byte is a bool.
-    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+    /// The bytes of the elements for writing, where nobody shares them. Not every byte is a bool.
+    pub(crate) fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         let n = self.len() * self.dtype.size();
         let data = match &mut self.data {
             Data::Inline(bits) => bits.as_mut_ptr().cast(),
@@ -403,7 +433,7 @@ impl Tensor {
         match &self.data {
             Data::Inline(_) => true,
             Data::Heap(buffer) => buffer.is_unique(),
-            Data::Strings(_) | Data::Resource(_) => false,
+            Data::Strings(_) | Data::Resource(_) | Data::List(_) => false,
         }
     }
 
@@ -441,6 +471,7 @@ impl PartialEq for Tensor {
             && match (&self.data, &other.data) {
                 (Data::Strings(a), Data::Strings(b)) => a == b,
                 (Data::Resource(a), Data::Resource(b)) => Arc::ptr_eq(&a.object, &b.object),
+                (Data::List(a), Data::List(b)) => a == b,
                 _ => self.bytes() == other.bytes(),
             }
     }

@@ -208,13 +208,22 @@ def models():
     frozen("keras_lstm_gru", lambda x: lstm(x, training=False), [tf.TensorSpec([None, 5, 4])], lambda: [f32(2, 5, 4)])
     frozen("keras_mlp", lambda x: mlp(x, training=False), [tf.TensorSpec([None, 7])], lambda: [f32(3, 7)])
 
-    def lstm_gradients(x, labels):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            loss = tf.reduce_mean(tf.keras.losses.sparse_categorical_crossentropy(labels, lstm(x), from_logits=True))
-        return [loss, tape.gradient(loss, x)]
+    kernel, recurrent, out_w = f32(4, 24), f32(6, 24) * 0.4, f32(6, 3)
 
-    frozen("keras_lstm_gradients", lstm_gradients, [tf.TensorSpec([2, 5, 4]), tf.TensorSpec([2], tf.int32)],
+    def lstm_gradients(x, labels):
+        """An LSTM written as a Python loop, which becomes a `While`."""
+        with tf.GradientTape() as tape:
+            k, r, o = tf.constant(kernel), tf.constant(recurrent), tf.constant(out_w)
+            tape.watch([x, k, r])
+            h, c = tf.zeros([2, 6]), tf.zeros([2, 6])
+            for t in tf.range(5):
+                i, f, g, out = tf.split(tf.matmul(x[:, t], k) + tf.matmul(h, r), 4, axis=1)
+                c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+                h = tf.sigmoid(out) * tf.tanh(c)
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=tf.matmul(h, o)))
+        return [loss, *tape.gradient(loss, [x, k, r])]
+
+    frozen("lstm_gradients", lstm_gradients, [tf.TensorSpec([2, 5, 4]), tf.TensorSpec([2], tf.int32)],
            lambda: [f32(2, 5, 4), np.array([2, 0], np.int32)])
 
     @tf.function
@@ -286,4 +295,4 @@ v1.enable_control_flow_v2()
 models()
 with open(sys.argv[1], "wb") as f:
     f.write(gzip.compress(b"".join(out), 9, mtime=0))
-print(f"{len(out)} programs ({counts}), {os.path.getsize(sys.argv[1])} bytes")
+print(f"{len(out) // 2} programs ({counts}), {os.path.getsize(sys.argv[1])} bytes")

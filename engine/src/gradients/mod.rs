@@ -25,6 +25,7 @@ mod segment;
 mod sparse;
 mod state;
 mod tensor_array;
+mod tensor_list;
 mod walk;
 
 use std::sync::LazyLock;

@@ -39,7 +39,10 @@ static ARRAY: &[KernelDef] = &[
     cpu_any("ZerosLike", |_| {
         kernel(|c| {
             let x = c.input(0)?;
-            let zeros = Tensor::zeros(x.dtype(), x.shape().clone(), c.allocator)?;
+            let zeros = match x.as_list() {
+                Ok(list) => super::tensor_list::zeros_like(list, c.allocator)?,
+                Err(_) => Tensor::zeros(x.dtype(), x.shape().clone(), c.allocator)?,
+            };
             c.set(0, zeros);
             Ok(())
         })

@@ -39,6 +39,7 @@ mod special_functions;
 mod state;
 mod summary;
 pub mod support;
+mod tensor_list;
 mod transcendental;
 pub mod transfer;
 mod variables;

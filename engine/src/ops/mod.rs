@@ -29,6 +29,7 @@ mod sparse;
 mod spec;
 mod state;
 mod summary;
+mod tensor_list;
 mod training;
 mod transfer;
 mod variables;
