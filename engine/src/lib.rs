@@ -25,6 +25,7 @@ pub mod passes;
 pub mod plan;
 pub mod pool;
 pub mod queues;
+pub mod readers;
 pub mod rendezvous;
 pub mod resources;
 pub mod session;

@@ -6,15 +6,18 @@
 //! written under another name, synced, renamed, and its folder synced. TensorFlow's tensor bundles and older tables are
 //! read as well (`bundle`, `v1`).
 //!
-//! [`Checkpoint`] reads any of these; [`write_shard`] and [`merge`] write.
+//! [`Checkpoint`] reads any of these; [`write_shard`] and [`merge`] write; [`Saver`] keeps the checkpoints of a session.
 
 mod bundle;
 pub(crate) mod encode;
 mod error;
 mod ordered;
 mod safetensors;
+mod saver;
 pub(crate) mod slice;
+mod snapshot;
 mod state;
+mod state_file;
 mod table;
 mod v1;
 mod write;
@@ -23,9 +26,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use error::CheckpointError;
+pub use saver::{Restored, Saver, SaverOptions};
 pub use slice::{Slice, SliceSpec};
 pub(crate) use state::as_checkpointed;
 pub use state::{AsCheckpointed, CHECKPOINTED, Checkpointed, Fields};
+pub(crate) use table::put_varint;
 pub use write::{Saved, merge, write_bundle, write_shard};
 
 use crate::dtype::DType;

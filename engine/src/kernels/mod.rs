@@ -12,14 +12,19 @@ mod combine;
 mod complex;
 mod conv;
 mod distributions;
+mod checkpoint;
+mod decode;
 pub(crate) mod einsum;
 mod elementwise;
+mod example;
+mod files;
 mod formats;
 mod functional;
 pub mod fused;
 mod fused_matmul;
 mod gemm;
 mod integer;
+mod images;
 mod layout;
 mod linalg;
 mod narrow;
@@ -27,6 +32,7 @@ mod nn;
 pub(crate) mod philox;
 mod queue;
 mod random;
+mod readers;
 mod reduce;
 mod resource;
 mod rows;
@@ -36,6 +42,7 @@ mod sparse;
 mod sparse_math;
 mod special;
 mod special_functions;
+mod sound;
 mod state;
 mod summary;
 pub mod support;
@@ -62,7 +69,7 @@ use crate::dtype::{DType, Element};
 use crate::graph::{Attr, Node};
 use crate::ops::AttrError;
 use crate::rendezvous::{Rendezvous, RendezvousError};
-use crate::resources::{ResourceManager, ResourceTypeError};
+use crate::resources::{ResourceError, ResourceManager};
 use crate::shape::Shape;
 use crate::tensor::{Tensor, TensorError};
 
@@ -77,6 +84,11 @@ pub trait Kernel: Send + Sync {
     /// Whether one execution may take more than about a microsecond, so that another worker is worth waking.
     fn is_expensive(&self) -> bool {
         true
+    }
+
+    /// The state that executions leave behind in the kernel itself (a random generator), for checkpoints.
+    fn state(&self) -> Option<&dyn crate::checkpoint::Checkpointed> {
+        None
     }
 }
 
@@ -194,7 +206,7 @@ pub enum KernelError {
     Tensor(#[from] TensorError),
     /// The name of a resource is taken by another type.
     #[error(transparent)]
-    Resource(#[from] ResourceTypeError),
+    Resource(#[from] ResourceError),
     /// An attribute is missing or of the wrong kind.
     #[error(transparent)]
     Attr(#[from] AttrError),

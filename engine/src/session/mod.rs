@@ -16,12 +16,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use formats::proto::GraphDef;
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 
 pub use crate::executor::CancelToken;
 pub use callable::Callable;
 pub use error::{ExtendError, RunError};
 pub use options::{RunOptions, SessionOptions};
 
+use crate::checkpoint::{CheckpointError, Fields};
 use crate::device::Device;
 use crate::executor::{self, Environment, Limits};
 use crate::functions::{self, Lowered};
@@ -122,6 +124,16 @@ impl Session {
         // Kernels may hold objects of it.
         self.plans.lock().clear();
         self.kernels.lock().clear();
+    }
+
+    /// The state that kernels hold themselves, by the names of their nodes.
+    pub(crate) fn save_kernels(&self) -> Vec<(Arc<str>, Fields)> {
+        self.kernels.lock().save()
+    }
+
+    /// Gives kernels their state, those that are made later included.
+    pub(crate) fn restore_kernels(&self, state: FxHashMap<Arc<str>, Fields>) -> Result<(), CheckpointError> {
+        self.kernels.lock().restore(state)
     }
 
     /// Runs a step: computes `fetches` and runs `targets`, given `feeds`. Names are `node` or `node:port`. Gives the

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::checkpoint::{CheckpointError, Fields};
 use crate::device::Device;
 use crate::graph::NodeId;
 use crate::kernels::{self, AnyKernel, NodeInfo};
@@ -18,6 +19,8 @@ use crate::plan::{Plan, PlanError, Signature};
 pub(super) struct Kernels {
     stateful: FxHashMap<Arc<str>, Made>,
     stateless: FxHashMap<NodeId, Made>,
+    /// Restored state of kernels that are yet to be made.
+    pending: FxHashMap<Arc<str>, Fields>,
 }
 
 type Made = (AnyKernel, NodeInfo);
@@ -37,6 +40,9 @@ impl Kernels {
             return Err(PlanError::Pass { pass: "place", problem });
         };
         let made = make(node, device)?;
+        if let Some(fields) = self.pending.remove(node.name()) {
+            restore(&made.0, &fields).map_err(|e| PlanError::Pass { pass: "restore", problem: e.to_string() })?;
+        }
         match node.origin {
             _ if node.is_stateful() => drop(self.stateful.insert(Arc::clone(node.name()), made.clone())),
             Some(id) => drop(self.stateless.insert(id, made.clone())),
@@ -50,9 +56,36 @@ impl Kernels {
         self.stateless.clear();
     }
 
+    /// The state of the kernels that have some.
+    pub fn save(&self) -> Vec<(Arc<str>, Fields)> {
+        let state = |(name, made): (&Arc<str>, &Made)| match &made.0 {
+            AnyKernel::Sync(kernel) => Some((Arc::clone(name), kernel.state()?.save())),
+            AnyKernel::Async(_) => None,
+        };
+        self.stateful.iter().filter_map(state).collect()
+    }
+
+    /// Gives kernels their state, those that are made later included.
+    pub fn restore(&mut self, mut state: FxHashMap<Arc<str>, Fields>) -> Result<(), CheckpointError> {
+        for (name, made) in &self.stateful {
+            if let Some(fields) = state.remove(name) {
+                restore(&made.0, &fields)?;
+            }
+        }
+        self.pending = state;
+        Ok(())
+    }
+
     pub fn clear(&mut self) {
         self.stateful.clear();
         self.stateless.clear();
+    }
+}
+
+fn restore(kernel: &AnyKernel, fields: &Fields) -> Result<(), CheckpointError> {
+    match kernel {
+        AnyKernel::Sync(kernel) => kernel.state().map_or(Ok(()), |state| state.restore(fields)),
+        AnyKernel::Async(_) => Ok(()),
     }
 }
 

@@ -1,8 +1,6 @@
 //! Checkpoints: TensorFlow's own files (`data/checkpoints`, made by `tests/scripts/tf_checkpoint_fixtures.py`), other
 //! programs' reading of ours, damage, and runs that are killed.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,260 @@
+//! The checkpoints of a session: saved every so many steps or seconds, the last few kept, the newest whole one restored.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::snapshot::{self, Snapshot};
+use super::state_file::StateFile;
+use super::write::{folder_of, merge, sync_folder, write_shard};
+use super::{Checkpoint, CheckpointError, INDEX, SHARD};
+use crate::session::Session;
+
+/// What can be chosen for a [`Saver`].
+#[derive(Debug, Clone)]
+pub struct SaverOptions {
+    /// What the checkpoints are called: `NAME-STEP`.
+    pub name: String,
+    /// Save when so many steps have passed since the last.
+    pub every_steps: Option<u64>,
+    /// Save when so much time has passed since the last.
+    pub every: Option<Duration>,
+    /// How many are kept; older ones are deleted once a newer one is whole.
+    pub max_to_keep: usize,
+    /// Of those that would be deleted, one per this time is kept for good.
+    pub keep_every: Option<Duration>,
+}
+
+impl Default for SaverOptions {
+    fn default() -> SaverOptions {
+        SaverOptions { name: "model".into(), every_steps: None, every: None, max_to_keep: 5, keep_every: None }
+    }
+}
+
+/// Saves and restores the state of a session in a folder: variables, queues, positions of readers, random generators.
+///
+/// Each device's state is a shard of its own. A checkpoint counts once its last file is renamed; a run that is killed at
+/// any moment restarts from the newest whole one.
+pub struct Saver {
+    folder: PathBuf,
+    options: SaverOptions,
+    last_step: Option<u64>,
+    last_time: i64,
+    writing: Option<JoinHandle<Result<PathBuf, CheckpointError>>>,
+    n_skipped: u64,
+}
+
+/// What was restored.
+#[derive(Debug, Clone)]
+pub struct Restored {
+    /// The step after which it was saved.
+    pub step: u64,
+    /// The checkpoint.
+    pub prefix: PathBuf,
+    /// How many tensors it has.
+    pub n_tensors: usize,
+    /// Variables of the graph that it does not have: they are still to be initialised.
+    pub missing: Vec<String>,
+    /// Newer ones that are damaged, and why.
+    pub warnings: Vec<String>,
+}
+
+impl Saver {
+    /// A saver of checkpoints in `folder`, which is made where it is missing.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn new(folder: impl AsRef<Path>, options: SaverOptions) -> Result<Saver, CheckpointError> {
+        let folder = folder.as_ref().to_owned();
+        fs::create_dir_all(&folder).map_err(|e| CheckpointError::io(&folder, e))?;
+        let last_time = events::clock::mono_now();
+        Ok(Saver { folder, options, last_step: None, last_time, writing: None, n_skipped: 0 })
+    }
+
+    /// The prefixes of all whole-looking checkpoints, oldest first: those that the state file lists, and those
+    /// that a run was killed too early to list.
+    pub fn checkpoints(&self) -> Vec<(u64, PathBuf)> {
+        let mut found: BTreeMap<u64, PathBuf> = BTreeMap::new();
+        for (prefix, _) in StateFile::read(&self.folder).all {
+            self.step_of(&prefix).map(|step| found.insert(step, prefix));
+        }
+        for file in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let name = file.file_name().to_string_lossy().into_owned();
+            // A shard of several ends with a number too, behind its `of`.
+            let prefix = name.strip_suffix(INDEX).or_else(|| name.strip_suffix(SHARD)).or(name.strip_suffix(".index"));
+            let prefix = prefix.map(|p| self.folder.join(p));
+            if let Some((step, prefix)) = prefix.and_then(|p| Some((self.step_of(&p)?, p))) {
+                found.insert(step, prefix);
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    fn step_of(&self, prefix: &Path) -> Option<u64> {
+        let name = prefix.file_name()?.to_str()?;
+        name.strip_prefix(&self.options.name)?.strip_prefix('-')?.parse().ok()
+    }
+
+    /// Restores the newest checkpoint that is whole; `None` where there is none. Objects that are made later get their state
+    /// when they are made.
+    ///
+    /// # Errors
+    /// It does not fit the session's graph.
+    pub fn restore(&mut self, session: &Session) -> Result<Option<Restored>, CheckpointError> {
+        let mut warnings = Vec::new();
+        for (step, prefix) in self.checkpoints().into_iter().rev() {
+            let restored = Checkpoint::open(&prefix).and_then(|c| snapshot::restore(&c, session));
+            match restored {
+                Ok((n_tensors, missing)) => {
+                    self.last_step = Some(step);
+                    return Ok(Some(Restored { step, prefix, n_tensors, missing, warnings }));
+                }
+                // It is sound but another model's: an older one would be no better.
+                Err(e @ (CheckpointError::Mismatch { .. } | CheckpointError::State { .. })) => return Err(e),
+                Err(e) => warnings.push(format!("checkpoint {} is not used: {e}", prefix.display())),
+            }
+        }
+        match warnings.is_empty() {
+            true => Ok(None),
+            false => Err(CheckpointError::format(&self.folder, warnings.join("; "))),
+        }
+    }
+
+    /// Saves now and returns when all is on the disk.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn save(&mut self, session: &Session, step: u64) -> Result<PathBuf, CheckpointError> {
+        self.wait()?;
+        let snapshot = Snapshot::take(session);
+        self.note(step);
+        write(&self.folder, &self.options, step, &snapshot)
+    }
+
+    /// Saves what the session holds now, writing in the background. Whether it began: while the last one is still being
+    /// written it does not, and is counted ([`Saver::n_skipped`]).
+    ///
+    /// # Errors
+    /// Those of the write before this one.
+    pub fn save_in_background(&mut self, session: &Session, step: u64) -> Result<bool, CheckpointError> {
+        if self.writing.as_ref().is_some_and(|w| !w.is_finished()) {
+            self.n_skipped += 1;
+            return Ok(false);
+        }
+        self.wait()?;
+        let snapshot = Snapshot::take(session);
+        self.note(step);
+        let (folder, options) = (self.folder.clone(), self.options.clone());
+        let thread = std::thread::Builder::new().name("saver".into());
+        let writing = thread.spawn(move || write(&folder, &options, step, &snapshot));
+        self.writing = Some(writing.map_err(|e| CheckpointError::io(&self.folder, e))?);
+        Ok(true)
+    }
+
+    /// Call it after each step: saves in the background when it is time. Whether it did.
+    ///
+    /// # Errors
+    /// As [`Saver::save_in_background`].
+    pub fn after_step(&mut self, session: &Session, step: u64) -> Result<bool, CheckpointError> {
+        let steps = step.saturating_sub(*self.last_step.get_or_insert(step));
+        let elapsed = events::clock::mono_now() - self.last_time;
+        let by_steps = self.options.every_steps.is_some_and(|every| steps >= every.max(1));
+        let by_time = self.options.every.is_some_and(|every| elapsed >= every.as_nanos() as i64);
+        if by_steps || by_time { self.save_in_background(session, step) } else { Ok(false) }
+    }
+
+    /// How many saves came while the one before was still being written.
+    pub fn n_skipped(&self) -> u64 {
+        self.n_skipped
+    }
+
+    /// Waits until what is being written is on the disk.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn wait(&mut self) -> Result<(), CheckpointError> {
+        let Some(writing) = self.writing.take() else { return Ok(()) };
+        match writing.join() {
+            Ok(result) => result.map(drop),
+            Err(_) => Err(CheckpointError::format(&self.folder, "the thread that wrote the checkpoint panicked")),
+        }
+    }
+
+    fn note(&mut self, step: u64) {
+        self.last_step = Some(step);
+        self.last_time = events::clock::mono_now();
+    }
+}
+
+impl Drop for Saver {
+    fn drop(&mut self) {
+        if let Some(writing) = self.writing.take() {
+            // Whoever wants to know of errors calls `wait`.
+            let _ = writing.join();
+        }
+    }
+}
+
+fn write(folder: &Path, options: &SaverOptions, step: u64, snapshot: &Snapshot) -> Result<PathBuf, CheckpointError> {
+    let prefix = folder.join(format!("{}-{step}", options.name));
+    let metadata = BTreeMap::from([("step".to_owned(), step.to_string())]);
+    if let [only] = snapshot.shards.as_slice() {
+        write_shard(&prefix, only, &metadata)?;
+    } else {
+        // Under names that no reader takes for checkpoints, until all are there.
+        let part = |i: usize| folder.join(format!(".{}-{step}.part-{i}", options.name));
+        let parts: Vec<PathBuf> = (0..snapshot.shards.len()).map(part).collect();
+        for (part, shard) in parts.iter().zip(&snapshot.shards) {
+            write_shard(part, shard, &metadata)?;
+        }
+        merge(&parts, &prefix)?;
+    }
+    list_and_sweep(folder, options, &prefix)?;
+    Ok(prefix)
+}
+
+/// Puts the new checkpoint into the state file, then deletes those that are too many.
+fn list_and_sweep(folder: &Path, options: &SaverOptions, prefix: &Path) -> Result<(), CheckpointError> {
+    let now = events::clock::wall_now() as f64 / 1e9;
+    let mut state = StateFile::read(folder);
+    state.all.retain(|(p, _)| p != prefix);
+    state.all.push((prefix.to_owned(), now));
+    if state.last_kept == 0.0 {
+        state.last_kept = state.all[0].1;
+    }
+    let mut gone = Vec::new();
+    while state.all.len() > options.max_to_keep.max(1) {
+        let (old, time) = state.all.remove(0);
+        match options.keep_every {
+            Some(every) if time - state.last_kept >= every.as_secs_f64() => state.last_kept = time,
+            _ => gone.push(old),
+        }
+    }
+    state.write(folder)?;
+    gone.iter().for_each(|old| delete(old));
+    sync_folder(folder)
+}
+
+/// Deletes the files of a checkpoint, its index first: what is left of it is then no checkpoint.
+fn delete(prefix: &Path) {
+    let Some(name) = prefix.file_name().map(|n| n.to_string_lossy().into_owned()) else { return };
+    let files = fs::read_dir(folder_of(prefix)).into_iter().flatten().flatten();
+    let own = |file: &String| {
+        let rest = file.strip_prefix(&name).unwrap_or("-");
+        rest == INDEX || rest == SHARD || rest == ".index" || rest.starts_with(".data-") || is_shard(rest)
+    };
+    let mut own: Vec<String> = files.map(|f| f.file_name().to_string_lossy().into_owned()).filter(own).collect();
+    own.sort_by_key(|file| !(file.ends_with(INDEX) || file.ends_with(".index")));
+    for file in own {
+        // What cannot be deleted now does no harm but take room.
+        let _ = fs::remove_file(folder_of(prefix).join(file));
+    }
+}
+
+/// Whether a name goes on as that of a shard: `-00001-of-00002.safetensors`.
+fn is_shard(rest: &str) -> bool {
+    let middle = rest.strip_prefix('-').and_then(|r| r.strip_suffix(SHARD)).and_then(|r| r.split_once("-of-"));
+    middle.is_some_and(|(i, n)| [i, n].iter().all(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit())))
+}

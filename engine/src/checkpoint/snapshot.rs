@@ -1,0 +1,126 @@
+//! What of a session goes into a checkpoint, and how it comes back.
+//!
+//! Variables keep their names, so that `RestoreV2` and other programs find them. All other state, and variables outside
+//! of the default container, are tensors named `_state|KIND|CONTAINER|NAME|FIELD` (no node has a `|` in its name).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Checkpoint, CheckpointError, Fields, Saved};
+use crate::graph::Attr;
+use crate::resources::{ResourceManager, StateKey};
+use crate::session::Session;
+use crate::tensor::Tensor;
+
+const PREFIX: &str = "_state";
+/// The kind of the state that kernels keep themselves.
+const KERNEL: &str = "kernel";
+/// The kind and field of variables.
+const VARIABLE: (&str, &str) = ("variable", "value");
+
+/// The state of a session at one moment: for each device the tensors that it saves. Values are shared, not copied.
+pub(super) struct Snapshot {
+    pub shards: Vec<Vec<Saved>>,
+}
+
+impl Snapshot {
+    /// Takes it. Call it between steps: each object is consistent in itself.
+    pub fn take(session: &Session) -> Snapshot {
+        let mut shards: Vec<Vec<Saved>> = Vec::new();
+        for device in session.devices() {
+            let mut shard = Vec::new();
+            for (key, fields) in device.resources().save() {
+                shard.extend(fields.into_iter().map(|(field, value)| (name_of(&key, &field), None, value)));
+            }
+            shards.push(shard);
+        }
+        let kernels = session.save_kernels().into_iter().flat_map(|(name, fields)| {
+            let key = StateKey { kind: KERNEL.into(), container: "".into(), name };
+            fields.into_iter().map(move |(field, value)| (name_of(&key, &field), None, value))
+        });
+        if let Some(first) = shards.first_mut() {
+            first.extend(kernels);
+        }
+        shards.retain(|shard| !shard.is_empty());
+        if shards.is_empty() {
+            shards.push(Vec::new());
+        }
+        Snapshot { shards }
+    }
+}
+
+fn name_of(key: &StateKey, field: &str) -> String {
+    let is_plain = (&*key.kind, field) == VARIABLE && &*key.container == ResourceManager::DEFAULT_CONTAINER;
+    if is_plain && !key.name.starts_with(PREFIX) {
+        return key.name.to_string();
+    }
+    format!("{PREFIX}|{}|{}|{}|{field}", key.kind, key.container, key.name)
+}
+
+fn key_of(name: &str) -> (StateKey, String) {
+    let parts: Vec<&str> = name.split('|').collect();
+    if let [PREFIX, kind, container, object, field] = parts[..] {
+        let key = StateKey { kind: kind.into(), container: container.into(), name: object.into() };
+        return (key, field.to_owned());
+    }
+    let container = Arc::from(ResourceManager::DEFAULT_CONTAINER);
+    (StateKey { kind: VARIABLE.0.into(), container, name: name.into() }, VARIABLE.1.to_owned())
+}
+
+/// Reads everything, then gives it to the session's objects, those that are yet to be made included. Gives the number of
+/// tensors, and the session's variables that the checkpoint does not have.
+pub(super) fn restore(checkpoint: &Checkpoint, session: &Session) -> Result<(usize, Vec<String>), CheckpointError> {
+    let mut state: BTreeMap<StateKey, Fields> = BTreeMap::new();
+    for name in checkpoint.tensors().keys() {
+        let (key, field) = key_of(name);
+        state.entry(key).or_default().insert(field, checkpoint.read(name)?);
+    }
+    let missing = check_variables(checkpoint, session, &state)?;
+    let kernels: BTreeMap<StateKey, Fields> = state.iter().filter(|(k, _)| &*k.kind == KERNEL).map(own).collect();
+    state.retain(|k, _| &*k.kind != KERNEL);
+    let pending = Arc::default();
+    for device in session.devices() {
+        device.resources().restore(&mut state, &pending)?;
+    }
+    // What no device has yet goes to whichever makes the object.
+    *pending.lock() = state.into_iter().collect();
+    session.restore_kernels(kernels.into_iter().map(|(key, fields)| (key.name, fields)).collect())?;
+    Ok((checkpoint.tensors().len(), missing))
+}
+
+fn own((key, fields): (&StateKey, &Fields)) -> (StateKey, Fields) {
+    (key.clone(), fields.clone())
+}
+
+/// Types and shapes of the saved variables against those of the session's graph.
+fn check_variables(
+    checkpoint: &Checkpoint,
+    session: &Session,
+    state: &BTreeMap<StateKey, Fields>,
+) -> Result<Vec<String>, CheckpointError> {
+    let mut missing = Vec::new();
+    for node in session.graph().nodes().iter().filter(|node| node.op.name == "VarHandleOp") {
+        let text = |attr: &str, default: &str| match node.text(attr) {
+            Ok(t) if !t.is_empty() => Arc::from(t),
+            _ => Arc::from(default),
+        };
+        let container = text("container", ResourceManager::DEFAULT_CONTAINER);
+        let key = StateKey { kind: VARIABLE.0.into(), container, name: text("shared_name", &node.name) };
+        let saved: Option<&Tensor> = state.get(&key).and_then(|fields| fields.get(VARIABLE.1));
+        let Some(value) = saved else {
+            missing.push(key.name.to_string());
+            continue;
+        };
+        if let (Some(Attr::Type(dtype)), Some(Attr::Shape(shape))) = (node.attrs.get("dtype"), node.attrs.get("shape"))
+            && (*dtype != value.dtype() || !shape.admits(value.shape()))
+        {
+            return Err(CheckpointError::Mismatch {
+                path: checkpoint.prefix().to_owned(),
+                name: key.name.to_string().into(),
+                expected: format!("{dtype}{shape}").into(),
+                got: format!("{}{}", value.dtype(), value.shape()).into(),
+            });
+        }
+    }
+    Ok(missing)
+}

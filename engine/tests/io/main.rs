@@ -1,0 +1,7 @@
+//! What goes into and out of a computation: checkpoints, queues, files.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod checkpoints;
+mod queues;
+mod saver;
