@@ -68,12 +68,7 @@ impl ControlLoops {
 }
 
 /// An empty tensor, made after some nodes ran: what a control edge sends.
-pub(super) fn constant(
-    graph: &mut WorkGraph,
-    name: &str,
-    device: u32,
-    after: &[WorkId],
-) -> Result<WorkId, PlanError> {
+pub(super) fn constant(graph: &mut WorkGraph, name: &str, device: u32, after: &[WorkId]) -> Result<WorkId, PlanError> {
     let empty = Tensor::vector::<f32>(&[]);
     let attrs = [("dtype", Attr::Type(DType::F32)), ("value", Attr::Tensor(empty))];
     graph.add_new(NewNode {

@@ -135,11 +135,14 @@ impl Transfers<'_, '_> {
         };
         let (from, name) = (node.device, Arc::clone(node.name()));
         let (edge, scope, port) = match wanted {
-            Wanted::Value(_, port) => (format!("{name}:{port}"), format!("{name}/_{port}"), node.outputs().get(port as usize)),
+            Wanted::Value(_, port) => {
+                (format!("{name}:{port}"), format!("{name}/_{port}"), node.outputs().get(port as usize))
+            }
             Wanted::Ran(_) => (format!("^{name}"), format!("{name}/_ran"), None),
         };
         let port = port.cloned().unwrap_or_else(signal);
-        let is_lossy = port.dtype == DType::F32 && (self.context.transfers.is_lossy || asks_lossy(node.def.attrs.get("_lossy_outputs"), wanted));
+        let is_lossy = port.dtype == DType::F32
+            && (self.context.transfers.is_lossy || asks_lossy(node.def.attrs.get("_lossy_outputs"), wanted));
         let value = match wanted {
             Wanted::Value(node, port) => Source::Port(node, port),
             Wanted::Ran(node) => {

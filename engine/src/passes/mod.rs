@@ -42,6 +42,12 @@ pub struct PassContext<'a> {
     pub devices: &'a [std::sync::Arc<crate::device::Device>],
     /// A folder that gets the graph before the first pass and after each.
     pub dump: Option<&'a std::path::Path>,
+    /// How nodes are placed.
+    pub placement: &'a crate::placement::PlacementOptions,
+    /// How values get from device to device.
+    pub transfers: &'a crate::partition::TransferOptions,
+    /// Where the nodes that hold state are already.
+    pub pins: &'a crate::placement::Pins,
 }
 
 /// All passes, in the order in which they run.
@@ -51,6 +57,8 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "branches", is_optional: true, run: branches::run },
     Pass { name: "simplify", is_optional: true, run: simplify::run },
     Pass { name: "cse", is_optional: true, run: cse::run },
+    Pass { name: "place", is_optional: false, run: crate::placement::place },
+    Pass { name: "partition", is_optional: false, run: crate::partition::partition },
     Pass { name: "fuse_matmul", is_optional: true, run: fuse_matmul::run },
     Pass { name: "fuse", is_optional: true, run: fuse::run },
 ];

@@ -111,7 +111,9 @@ impl<'a> Constraints<'a> {
         for (id, node) in self.graph.iter() {
             let Some(Attr::ListStr(classes)) = node.def.attrs.get("_class") else { continue };
             for class in classes {
-                let Some(name) = std::str::from_utf8(class).ok().and_then(|c| c.strip_prefix("loc:@")) else { continue };
+                let Some(name) = std::str::from_utf8(class).ok().and_then(|c| c.strip_prefix("loc:@")) else {
+                    continue;
+                };
                 let with = self.graph.find(name).or_else(|| first.get(name).copied());
                 first.entry(name).or_insert(id);
                 if let Some(with) = with {

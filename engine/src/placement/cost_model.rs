@@ -208,7 +208,10 @@ mod tests {
         model.add(record("never", "MatMul", 0, 1.0, &[]));
         assert_eq!(model.node_ns("a", "CPU"), Some(600.0));
         assert_eq!(model.op_ns("MatMul", "CPU"), Some(40000.0 / 30.0));
-        assert_eq!((model.node_ns("a", "GPU"), model.op_ns("Add", "CPU"), model.node_ns("never", "CPU")), (None, None, None));
+        assert_eq!(
+            (model.node_ns("a", "GPU"), model.op_ns("Add", "CPU"), model.node_ns("never", "CPU")),
+            (None, None, None)
+        );
         assert_eq!((model.executions("a", "CPU"), model.executions("new", "CPU")), (2.0, 1.0));
         assert_eq!((model.bytes("a", 0), model.bytes("b", 1), model.bytes("b", 2)), (Some(64), Some(16), None));
         let dir = tempfile::tempdir().unwrap();
@@ -222,7 +225,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("costs.json");
         assert!(matches!(CostModel::load(&path), Err(CostModelError::Io { .. })));
-        let negative = r#"{"version":1,"steps":1,"nodes":[{"name":"a","op":"b","device":"CPU","count":1,"total_ns":-1}]}"#;
+        let negative =
+            r#"{"version":1,"steps":1,"nodes":[{"name":"a","op":"b","device":"CPU","count":1,"total_ns":-1}]}"#;
         for text in ["", "{}", "[1]", r#"{"version":2,"steps":1,"nodes":[]}"#, negative] {
             std::fs::write(&path, text).unwrap();
             let error = CostModel::load(&path).unwrap_err();

@@ -16,13 +16,14 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::device::{Device, Link, DeviceName, DeviceNameConflict, DeviceNameError};
+use crate::device::{Device, DeviceName, DeviceNameConflict, DeviceNameError, Link};
+use crate::dtype::DType;
 use crate::graph::{Node, Nodes};
 use crate::partition::Pair;
-use crate::passes::{PassContext, Source, WorkGraph, WorkId, WorkNode};
+use crate::passes::{PIPELINE, PassContext, Source, WorkGraph, WorkId, WorkNode};
 use crate::plan::PlanError;
-use constraints::{Constraints, Groups};
 pub use constraints::MAX_DEVICES;
+use constraints::{Constraints, Groups};
 pub use cost_model::CostModel;
 use simulate::{SimDevice, SimEdge, SimNode, Simulation};
 
@@ -48,7 +49,9 @@ pub enum PlacementError {
         source: DeviceNameError,
     },
     /// Two nodes that must be together ask for different devices.
-    #[error("nodes {first} and {second} must be on one device ({why}), but their requests contradict each other: {conflict}")]
+    #[error(
+        "nodes {first} and {second} must be on one device ({why}), but their requests contradict each other: {conflict}"
+    )]
     Requests {
         /// The one.
         first: String,
@@ -161,13 +164,21 @@ fn check_requests(graph: &WorkGraph, device: &Device, is_soft: bool) -> Result<(
 pub(crate) fn pin(nodes: &Nodes, context: &PassContext<'_>) -> Pins {
     let mut graph = whole(nodes);
     let mut pins = context.pins.clone();
+    let needed = PIPELINE.iter().take_while(|pass| pass.name != "place").filter(|pass| !pass.is_optional);
     // What contradicts itself in a part that no step needs is no error of the steps that are asked for.
-    if place(&mut graph, context).is_ok() {
-        for (_, node) in graph.iter().filter(|(_, node)| node.is_stateful()) {
+    let placed = { needed }.try_for_each(|pass| (pass.run)(&mut graph, context).map(drop));
+    if placed.and_then(|()| place(&mut graph, context)).is_ok() {
+        for (_, node) in graph.iter().filter(|(_, node)| holds_state(node)) {
             pins.entry(Arc::clone(node.name())).or_insert(node.device);
         }
     }
     pins
+}
+
+/// Whether a node's device keeps something for it between steps: it hands out a resource.
+fn holds_state(node: &WorkNode) -> bool {
+    let hands_out = node.outputs().iter().any(|port| port.dtype == DType::Resource);
+    node.is_stateful() && hands_out && node.inputs.is_empty()
 }
 
 /// All nodes of a graph, nothing fed or fetched.
@@ -234,7 +245,13 @@ impl<'a> Costs<'a> {
 }
 
 /// What placement decides on: the groups' nodes and devices.
-fn simulation(graph: &WorkGraph, order: &[WorkId], groups: &Groups, devices: &[Arc<Device>], costs: &Costs<'_>) -> Simulation {
+fn simulation(
+    graph: &WorkGraph,
+    order: &[WorkId],
+    groups: &Groups,
+    devices: &[Arc<Device>],
+    costs: &Costs<'_>,
+) -> Simulation {
     let number = numbers(graph, order);
     let sim_node = |id: &WorkId| {
         let group = groups.of_node[id.index()];

@@ -209,7 +209,13 @@ impl<'a> Run<'a> {
         }
         self.settle_the_rest();
         let makespan_ns = self.finish.iter().copied().fold(0.0, f64::max);
-        Outcome { device_of_group: self.device_of_group, makespan_ns, peak: self.peak, finish_ns: self.finish, order: self.order }
+        Outcome {
+            device_of_group: self.device_of_group,
+            makespan_ns,
+            peak: self.peak,
+            finish_ns: self.finish,
+            order: self.order,
+        }
     }
 
     fn node(&self, id: u32) -> &'a SimNode {
@@ -428,7 +434,8 @@ mod tests {
 
     #[test]
     fn small_work_does_not_pay_for_its_transfer() {
-        let nodes = vec![node(0, 100.0, 1000.0, &[]), node(1, 50.0, 0.0, &[(0, 1000.0)]), node(2, 50.0, 0.0, &[(0, 1000.0)])];
+        let nodes =
+            vec![node(0, 100.0, 1000.0, &[]), node(1, 50.0, 0.0, &[(0, 1000.0)]), node(2, 50.0, 0.0, &[(0, 1000.0)])];
         let outcome = simulation(4, f64::MAX, nodes).place();
         assert_eq!((outcome.device_of_group, outcome.makespan_ns), (vec![0, 0, 0], 200.0));
     }
@@ -450,7 +457,8 @@ mod tests {
     #[test]
     fn a_full_device_is_avoided() {
         let variable = |group| SimNode { resident: 600.0, ..node(group, 0.0, 0.0, &[]) };
-        let nodes = vec![variable(0), node(0, 10.0, 0.0, &[(0, 0.0)]), variable(1), node(1, 10.0, 0.0, &[(2, 0.0), (1, 0.0)])];
+        let nodes =
+            vec![variable(0), node(0, 10.0, 0.0, &[(0, 0.0)]), variable(1), node(1, 10.0, 0.0, &[(2, 0.0), (1, 0.0)])];
         let roomy = simulation(2, 2000.0, nodes.clone()).place();
         assert_eq!(roomy.device_of_group, [0, 0]);
         let tight = simulation(2, 1000.0, nodes).place();

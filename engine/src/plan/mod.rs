@@ -23,6 +23,8 @@ use std::ops::Range;
 use crate::dtype::DType;
 use crate::graph::{Node, NodeId};
 use crate::kernels::{AnyKernel, KernelError, NodeInfo};
+use crate::partition::PartitionError;
+use crate::placement::PlacementError;
 use crate::shape::PartialShape;
 use cost::Costs;
 pub(crate) use signature::Signature;
@@ -201,6 +203,12 @@ pub enum PlanError {
     /// The graphs of the passes could not be written.
     #[error("cannot write the graph of a pass: {0}")]
     Dump(#[source] std::io::Error),
+    /// A node cannot be on any device, or not together with those that it must be with.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    /// The devices' parts cannot work together.
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
     /// More nodes, edges or ports than a plan can number.
     #[error("the graph is too large for one step")]
     TooLarge,

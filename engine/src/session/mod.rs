@@ -27,8 +27,10 @@ use crate::checkpoint::{CheckpointError, Fields};
 use crate::device::Device;
 use crate::executor::{self, Environment, Limits};
 use crate::functions::{self, Lowered};
-use crate::graph::{Graph, GraphError, NodeId};
+use crate::graph::{Graph, GraphError, NodeId, Nodes};
+use crate::partition::TransferOptions;
 use crate::passes::{self, PassContext, PassReport, Passes, WorkGraph};
+use crate::placement::{self, Pins, PlacementOptions};
 use crate::plan::{Plan, PlanError, Signature};
 use crate::pool::Pool;
 use crate::tensor::Tensor;
@@ -42,6 +44,10 @@ pub struct Session {
     pool: Arc<Pool>,
     passes: Passes,
     dump_graphs: Option<PathBuf>,
+    placement: PlacementOptions,
+    transfers: TransferOptions,
+    /// Where nodes that hold state are, and how many nodes were looked at for it.
+    pins: Mutex<(usize, Arc<Pins>)>,
     kernels: Mutex<Kernels>,
     plans: Mutex<Plans>,
     extending: Mutex<()>,
@@ -75,6 +81,9 @@ impl Session {
             pool: pool.map_err(RunError::Threads)?,
             passes: options.passes,
             dump_graphs: options.dump_graphs,
+            placement: options.placement,
+            transfers: options.transfers,
+            pins: Mutex::default(),
             kernels: Mutex::default(),
             plans: Mutex::default(),
             extending: Mutex::default(),
@@ -207,6 +216,7 @@ impl Session {
     /// What a signature needs, after all passes, and what each did.
     fn rewritten(&self, signature: &Signature) -> Result<(WorkGraph, Vec<PassReport>), PlanError> {
         let mut graph = WorkGraph::pruned(&self.graph.nodes(), signature)?;
+        let mut pins = None;
         let calls: Vec<NodeId> =
             graph.iter().filter(|(_, n)| functions::is_functional(n.op())).filter_map(|(_, n)| n.origin).collect();
         if !calls.is_empty() {
@@ -215,10 +225,28 @@ impl Session {
                 self.kernels.lock().forget_stateless();
             }
             graph = WorkGraph::pruned(&lowered.nodes(), signature)?;
+            pins = Some(self.pinned(&lowered.nodes()));
         }
-        let context = PassContext { devices: &self.devices, dump: self.dump_graphs.as_deref() };
+        let pins = pins.unwrap_or_else(|| self.pinned(&self.graph.nodes()));
+        let context = PassContext { dump: self.dump_graphs.as_deref(), ..self.pass_context(&pins) };
         let reports = passes::run(&mut graph, &self.passes, &context)?;
         Ok((graph, reports))
+    }
+
+    fn pass_context<'a>(&'a self, pins: &'a Pins) -> PassContext<'a> {
+        let (placement, transfers) = (&self.placement, &self.transfers);
+        PassContext { devices: &self.devices, dump: None, placement, transfers, pins }
+    }
+
+    /// Where the nodes that hold state are. With several devices all nodes of a graph that grew are looked at, so that a
+    /// variable's place does not depend on which step is asked for first.
+    fn pinned(&self, nodes: &Nodes) -> Arc<Pins> {
+        let mut known = self.pins.lock();
+        if self.devices.len() > 1 && known.0 != nodes.len() {
+            let pins = placement::pin(nodes, &self.pass_context(&known.1));
+            *known = (nodes.len(), Arc::new(pins));
+        }
+        Arc::clone(&known.1)
     }
 
     /// What is executed for feeds, fetches and targets, and what each pass did to get there: nodes before and after,

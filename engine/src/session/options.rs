@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use crate::device::Device;
 use crate::executor::CancelToken;
+use crate::partition::TransferOptions;
 use crate::passes::Passes;
+use crate::placement::PlacementOptions;
 
 /// What can be chosen for a session.
 #[derive(Clone)]
@@ -21,6 +23,10 @@ pub struct SessionOptions {
     pub passes: Passes,
     /// A folder that gets the graph of every plan before the first pass and after each, as files for the graph view.
     pub dump_graphs: Option<PathBuf>,
+    /// How nodes are placed on the devices.
+    pub placement: PlacementOptions,
+    /// How values get from device to device.
+    pub transfers: TransferOptions,
 }
 
 impl SessionOptions {
@@ -38,6 +44,8 @@ impl Default for SessionOptions {
             devices: Vec::new(),
             passes: Passes::all(),
             dump_graphs: None,
+            placement: PlacementOptions::default(),
+            transfers: TransferOptions::default(),
         }
     }
 }

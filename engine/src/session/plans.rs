@@ -23,32 +23,38 @@ pub(super) struct Kernels {
     pending: FxHashMap<Arc<str>, Fields>,
 }
 
-type Made = (AnyKernel, NodeInfo);
+/// A kernel, its node, and the number of the device that it was made for.
+type Made = (AnyKernel, NodeInfo, u32);
 
 impl Kernels {
-    pub fn get(&mut self, node: &WorkNode, devices: &[Arc<Device>]) -> Result<Made, PlanError> {
-        let known = match node.origin {
-            _ if node.is_stateful() => self.stateful.get(node.name()),
-            Some(id) => self.stateless.get(&id),
-            None => None,
-        };
-        if let Some(made) = known {
-            return Ok(made.clone());
-        }
+    pub fn get(&mut self, node: &WorkNode, devices: &[Arc<Device>]) -> Result<(AnyKernel, NodeInfo), PlanError> {
         let Some(device) = devices.get(node.device as usize) else {
             let problem = format!("node {} is on device number {} of {}", node.name(), node.device, devices.len());
             return Err(PlanError::Pass { pass: "place", problem });
         };
-        let made = make(node, device)?;
+        let is_kept = |made: &&Made| devices.get(made.2 as usize).is_some_and(|d| d.kind() == device.kind());
+        let known = match node.origin {
+            // A transfer's attributes are its plan's.
+            _ if matches!(node.op(), "_Send" | "_Recv") => None,
+            _ if node.is_stateful() => self.stateful.get(node.name()),
+            Some(id) => self.stateless.get(&id),
+            None => None,
+        };
+        let (kernel, info) = match known.filter(is_kept) {
+            Some((kernel, info, on)) if *on == node.device => return Ok((kernel.clone(), info.clone())),
+            Some((kernel, ..)) => (kernel.clone(), info(node, device)),
+            None => (build(node, device)?, info(node, device)),
+        };
         if let Some(fields) = self.pending.remove(node.name()) {
-            restore(&made.0, &fields).map_err(|e| PlanError::Pass { pass: "restore", problem: e.to_string() })?;
+            restore(&kernel, &fields).map_err(|e| PlanError::Pass { pass: "restore", problem: e.to_string() })?;
         }
+        let made = (kernel.clone(), info.clone(), node.device);
         match node.origin {
-            _ if node.is_stateful() => drop(self.stateful.insert(Arc::clone(node.name()), made.clone())),
-            Some(id) => drop(self.stateless.insert(id, made.clone())),
+            _ if node.is_stateful() => drop(self.stateful.insert(Arc::clone(node.name()), made)),
+            Some(id) => drop(self.stateless.insert(id, made)),
             None => {}
         }
-        Ok(made)
+        Ok((kernel, info))
     }
 
     /// Forgets those that go by their node: the ids mean other nodes now.
@@ -89,14 +95,17 @@ fn restore(kernel: &AnyKernel, fields: &Fields) -> Result<(), CheckpointError> {
     }
 }
 
-fn make(node: &WorkNode, device: &Device) -> Result<Made, PlanError> {
+fn build(node: &WorkNode, device: &Device) -> Result<AnyKernel, PlanError> {
+    kernels::build(&node.def, device.kind()).map_err(|source| PlanError::Kernel {
+        node: node.name().to_string(),
+        op: node.op(),
+        source: Box::new(source),
+    })
+}
+
+fn info(node: &WorkNode, device: &Device) -> NodeInfo {
     let (name, op) = (node.name(), node.op());
-    let kernel = match kernels::build(&node.def, device.kind()) {
-        Ok(kernel) => kernel,
-        Err(source) => return Err(PlanError::Kernel { node: name.to_string(), op, source: Box::new(source) }),
-    };
-    let event_id = events::node(name, op, device.name()).get();
-    Ok((kernel, NodeInfo { name: Arc::clone(name), op, event_id }))
+    NodeInfo { name: Arc::clone(name), op, event_id: events::node(name, op, device.name()).get() }
 }
 
 /// More signatures than this are compiled again when their turn comes.
