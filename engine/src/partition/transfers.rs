@@ -10,7 +10,7 @@ use super::control_loops::{ControlLoops, constant, signal};
 use super::frames::{Frame, Frames, ROOT};
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::graph::{Attr, Port};
+use crate::graph::Attr;
 use crate::kernels::transfer::LOSSY;
 use crate::passes::graph::NewNode;
 use crate::passes::{PassContext, Source, WorkGraph, WorkId};

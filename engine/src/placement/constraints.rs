@@ -39,6 +39,13 @@ struct Class {
     narrowed_by: WorkId,
 }
 
+/// Whether an output is a handle or a reference: something that only means anything on its device.
+pub(super) fn hands_out(node: &WorkNode, port: u32) -> bool {
+    let port = port as usize;
+    node.outputs().get(port).is_some_and(|port| port.dtype == DType::Resource)
+        || node.def.op.outputs.get(port).is_some_and(|arg| arg.is_ref)
+}
+
 pub(super) struct Constraints<'a> {
     graph: &'a WorkGraph,
     devices: &'a [Arc<Device>],
@@ -128,8 +135,8 @@ impl<'a> Constraints<'a> {
     fn join_resources(&mut self) -> Result<(), PlacementError> {
         for (id, node) in self.graph.iter() {
             for source in &node.inputs {
-                if let Source::Port(from, _) = source
-                    && self.graph.port(*source).is_some_and(|(dtype, _)| dtype == DType::Resource)
+                if let Source::Port(from, port) = source
+                    && self.graph.get(*from).is_some_and(|from| hands_out(from, *port))
                 {
                     self.join(*from, id, "the second uses a resource of the first")?;
                 }

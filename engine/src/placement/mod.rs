@@ -17,7 +17,6 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::device::{Device, DeviceName, DeviceNameConflict, DeviceNameError, Link};
-use crate::dtype::DType;
 use crate::graph::{Node, Nodes};
 use crate::partition::Pair;
 use crate::passes::{PIPELINE, PassContext, Source, WorkGraph, WorkId, WorkNode};
@@ -177,7 +176,7 @@ pub(crate) fn pin(nodes: &Nodes, context: &PassContext<'_>) -> Pins {
 
 /// Whether a node's device keeps something for it between steps: it hands out a resource.
 fn holds_state(node: &WorkNode) -> bool {
-    let hands_out = node.outputs().iter().any(|port| port.dtype == DType::Resource);
+    let hands_out = (0..node.outputs().len() as u32).any(|port| constraints::hands_out(node, port));
     node.is_stateful() && hands_out && node.inputs.is_empty()
 }
 
