@@ -103,9 +103,8 @@ fn control_edges_cross_devices() {
     s.run(&[], &[], &["note9"]).unwrap();
     // Each device keeps its own notes; together they came in order.
     let notes = |device: usize| {
-        let found = s.devices()[device]
-            .resources()
-            .find_or_create(&"localhost".into(), &"notes".into(), || common::Notes(Mutex::default()));
+        let resources = s.devices()[device].resources();
+        let found = resources.find_or_create(&"notes".into(), &"notes".into(), common::Notes::default);
         let notes = found.unwrap().0.lock().clone();
         notes
     };
