@@ -10,7 +10,8 @@ use crate::view;
 
 /// Trains with the window open on the run; without a display, or on request, without it.
 pub fn run(args: &args::Demo, verbosity: Verbosity) -> Outcome {
-    let trainer = Trainer::new("demo", engine::data::digits(), &args.training)?;
+    let task = engine::tasks::mlp(engine::data::digits(), args.training.seed);
+    let trainer = Trainer::new("demo", task.map_err(|error| Failure::Work(error.into()))?, &args.training)?;
     let headless = args.headless || args.training.json;
     let missing = display::missing().filter(|_| !headless);
     if let Some(reason) = missing {
@@ -24,7 +25,7 @@ pub fn run(args: &args::Demo, verbosity: Verbosity) -> Outcome {
 }
 
 fn in_window(trainer: Trainer, args: &args::Demo, verbosity: Verbosity) -> Outcome {
-    let shared = Arc::new(Shared::new(args.training.steps));
+    let shared = Arc::new(Shared::new(trainer.n_steps()));
     train::stop_on_signal(&shared)?;
     let logdir = trainer.logdir().to_path_buf();
     let meter = Meter::start(Arc::clone(&shared), verbosity, args.training.json);

@@ -14,6 +14,11 @@ pub fn duration(ns: i64) -> String {
     }
 }
 
+/// A share or a ratio, four decimals.
+pub fn quality(value: f64) -> String {
+    format!("{value:.4}")
+}
+
 /// Bytes in their fitting unit: `870 B`, `12.3 KiB`, `4.56 MiB`.
 pub fn bytes(n: u64) -> String {
     let size = n as f64;

@@ -51,13 +51,21 @@ impl Summary {
         self.run.steps as f64 / (self.run.wall_ns.max(1) as f64 / 1e9)
     }
 
+    fn examples_per_second(&self) -> f64 {
+        self.run.examples as f64 / (self.run.wall_ns.max(1) as f64 / 1e9)
+    }
+
     /// One JSON object on stdout.
     pub fn print_json(&self) {
         let run = &self.run;
+        let quality = &run.tested.quality;
         let object = json!({
             "steps": run.steps,
             "final_loss": run.final_loss,
-            "test_accuracy": run.test_accuracy,
+            "test_accuracy": run.tested.accuracy,
+            "test_loss": run.tested.loss,
+            "quality": { "name": quality.name, "value": quality.value, "goal": quality.goal, "reached": quality.is_reached() },
+            "examples_per_second": self.examples_per_second(),
             "steps_per_second": self.steps_per_second(),
             "logdir": run.logdir,
             "trace": run.trace,
@@ -65,7 +73,7 @@ impl Summary {
             "tracing_share_of_cpu": self.trace.as_ref().map(|_| self.tracing_share()),
             "slices": self.trace.as_ref().map(|trace| trace.slices),
             "dropped_events": self.trace.as_ref().map_or(0, |trace| trace.dropped),
-            "restarts": 0,
+            "restarts": run.restarts,
             "warnings": self.warnings(),
         });
         println!("{object}");
@@ -80,9 +88,16 @@ impl Summary {
         let run = &self.run;
         let ended = if run.stopped { " (stopped)" } else { "" };
         println!("steps          {}{ended} in {}", human::count(run.steps), human::duration(run.wall_ns));
-        println!("speed          {:.0} steps/s", self.steps_per_second());
+        let (steps, examples) = (self.steps_per_second(), self.examples_per_second());
+        println!("speed          {steps:.0} steps/s, {} examples/s", human::count(examples as u64));
         println!("final loss     {:.4}", run.final_loss);
-        println!("test accuracy  {:.2} %", run.test_accuracy * 100.0);
+        println!("test loss      {:.4}", run.tested.loss);
+        if let Some(accuracy) = run.tested.accuracy {
+            println!("test accuracy  {:.2} %", accuracy * 100.0);
+        }
+        let (quality, side) = (&run.tested.quality, if run.tested.quality.is_limit { "at most" } else { "at least" });
+        let reached = if quality.is_reached() { "reached" } else { "not reached" };
+        println!("goal           {} {side} {}: {:.4}, {reached}", quality.name, quality.goal, quality.value);
         if let Some(trace) = &self.trace {
             trace.print();
             self.print_tracing(trace);

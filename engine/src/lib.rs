@@ -32,10 +32,12 @@ pub mod rendezvous;
 pub mod resources;
 pub mod session;
 pub mod shape;
+pub mod tasks;
 pub mod tensor;
 pub mod tensor_list;
 pub mod tensor_proto;
 mod trace;
+pub mod training;
 mod window;
 
 pub use dtype::DType;

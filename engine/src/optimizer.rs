@@ -1,10 +1,13 @@
 //! Optimizers: nodes that move variables against their gradients, in the scope `train/`.
 
+use std::collections::BTreeMap;
+
+use crate::dtype::DType;
 use crate::gradients::{GradientError, gradients};
 use crate::graph::{Graph, GraphError, NodeId, Output, Var};
 use crate::tensor::Tensor;
 
-/// How variables follow their gradients.
+/// How variables follow their gradients `g`; all as TensorFlow's kernels of these names compute it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Optimizer {
     /// `v -= rate * g`.
@@ -14,6 +17,37 @@ pub enum Optimizer {
         /// How much of the former direction is kept, in [0, 1).
         momentum: f32,
     },
+    /// `a += g^2; v -= rate * g / sqrt(a)` (Duchi et al. 2011).
+    Adagrad {
+        /// What `a` begins as, above 0.
+        initial: f32,
+    },
+    /// `s = decay * s + (1 - decay) g^2; a = momentum * a + rate * g / sqrt(s + epsilon); v -= a` (Tieleman and Hinton 2012).
+    RmsProp {
+        /// How much of the mean square is kept, in [0, 1).
+        decay: f32,
+        /// How much of the former step is kept, in [0, 1).
+        momentum: f32,
+        /// Keeps the divisor from 0.
+        epsilon: f32,
+    },
+    /// `m = beta1 * m + (1 - beta1) g; s = beta2 * s + (1 - beta2) g^2`, both freed of their bias towards 0;
+    /// `v -= rate * m / (sqrt(s) + epsilon)` (Kingma and Ba 2014).
+    Adam {
+        /// How much of the mean is kept, in [0, 1).
+        beta1: f32,
+        /// How much of the mean square is kept, in [0, 1).
+        beta2: f32,
+        /// Keeps the divisor from 0.
+        epsilon: f32,
+    },
+}
+
+impl Optimizer {
+    /// Adam with the paper's constants.
+    pub const ADAM: Optimizer = Optimizer::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+    /// RMSProp with the constants of the Inception papers.
+    pub const RMS_PROP: Optimizer = Optimizer::RmsProp { decay: 0.9, momentum: 0.9, epsilon: 1.0 };
 }
 
 /// What training needs.
@@ -24,6 +58,50 @@ pub struct Training {
     pub init: Vec<NodeId>,
     /// The gradients, in the order of the variables.
     pub gradients: Vec<Output>,
+}
+
+/// The optimizer's own variables, beside each trained one: training steps that are given the same share them.
+#[derive(Default)]
+pub struct Slots {
+    by_name: BTreeMap<String, Var>,
+}
+
+/// The nodes of one training step while they are added.
+struct Step<'a> {
+    train: Graph,
+    slots: &'a mut Slots,
+    init: Vec<NodeId>,
+}
+
+impl Step<'_> {
+    /// The slot `name`, of the given type and shape, every element `value` at first.
+    fn slot(&mut self, name: &str, dtype: DType, shape: &[usize], value: f64) -> Result<Var, GraphError> {
+        if let Some(slot) = self.slots.by_name.get(name) {
+            return Ok(*slot);
+        }
+        let dims: Vec<i32> = shape.iter().map(|d| i32::try_from(*d).unwrap_or(i32::MAX)).collect();
+        let known: Vec<Option<usize>> = shape.iter().map(|d| Some(*d)).collect();
+        let fill = |s: &Graph| s.fill(s.int_vector(&dims)?, s.number(dtype, value)?);
+        let slot = self.train.variable_from(name, dtype, known.as_slice(), fill)?;
+        self.init.push(slot.init);
+        self.slots.by_name.insert(name.to_owned(), slot);
+        Ok(slot)
+    }
+
+    fn number(&self, name: &str, dtype: DType, value: f32) -> Result<Output, GraphError> {
+        let value = Tensor::number(dtype, f64::from(value)).map_err(|_| GraphError::NotANumber { dtype })?;
+        self.train.named_constant(name, value)
+    }
+}
+
+/// One trained variable, as an update needs it.
+struct Target<'a> {
+    var: Var,
+    name: &'a str,
+    dtype: DType,
+    shape: &'a [usize],
+    grad: Output,
+    rate: Output,
 }
 
 impl Optimizer {
@@ -40,11 +118,12 @@ impl Optimizer {
     ) -> Result<Training, GradientError> {
         let xs: Vec<Output> = variables.iter().map(|(v, _)| v.value).collect();
         let grads = gradients(g, &[loss], &xs, &[])?;
-        Ok(self.apply(g, variables, &grads, rate)?)
+        Ok(self.apply(g, variables, &grads, rate, &mut Slots::default())?)
     }
 
     /// Adds nodes that move float `variables`, of these shapes, against `grads`, their gradients in the same order,
-    /// at the rate `rate`: for gradients that come from several towers, were clipped or accumulated.
+    /// at the rate `rate`: for gradients that come from several towers, were clipped or accumulated. Steps that are given
+    /// the same `slots` share the optimizer's own variables.
     ///
     /// # Errors
     /// Types or shapes do not fit.
@@ -54,33 +133,62 @@ impl Optimizer {
         variables: &[(Var, &[usize])],
         grads: &[Output],
         rate: Output,
+        slots: &mut Slots,
     ) -> Result<Training, GraphError> {
-        let train = g.scope("train");
-        let (mut updates, mut init) = (Vec::new(), Vec::new());
+        let mut step = Step { train: g.scope("train"), slots, init: Vec::new() };
+        let mut updates = Vec::new();
         for ((var, shape), grad) in variables.iter().zip(grads) {
-            let name = g.node(var.handle.node)?.name.to_string();
-            let update = match self {
-                Optimizer::GradientDescent => {
-                    let node = train.add_node("ResourceApplyGradientDescent").name(&format!("{name}/update"));
-                    node.input(var.handle).input(rate).input(*grad).build()?
-                }
-                Optimizer::Momentum { momentum } => {
-                    let dims: Vec<i32> = shape.iter().map(|d| *d as i32).collect();
-                    let slot = train.variable_from(
-                        &format!("{name}/momentum"),
-                        g.dtype(var.value)?,
-                        shape.iter().map(|d| Some(*d)).collect::<Vec<_>>().as_slice(),
-                        |s| s.fill(s.int_vector(&dims)?, s.constant(Tensor::scalar(0f32))?),
-                    )?;
-                    init.push(slot.init);
-                    let momentum = train.named_constant(&format!("{name}/mu"), Tensor::scalar(momentum))?;
-                    let node = train.add_node("ResourceApplyMomentum").name(&format!("{name}/update"));
-                    let node = node.input(var.handle).input(slot.handle).input(rate).input(*grad);
-                    node.input(momentum).build()?
-                }
-            };
-            updates.push(update);
+            let name = g.node(var.handle.node)?.name.clone();
+            let dtype = g.dtype(var.value)?;
+            let target = Target { var: *var, name: &name, dtype, shape, grad: *grad, rate };
+            updates.push(self.update(&mut step, &target)?);
         }
-        Ok(Training { op: train.group("step", &updates)?, init, gradients: grads.to_vec() })
+        if let Optimizer::Adam { beta1, beta2, .. } = self {
+            // The powers change after every variable was moved by the old ones.
+            for (name, beta) in [("beta1_power", beta1), ("beta2_power", beta2)] {
+                let power = step.slot(name, DType::F32, &[], f64::from(beta))?;
+                let at = step.train.with_control(&updates);
+                let next = at.mul(power.value, at.constant(Tensor::scalar(beta))?)?;
+                updates.push(at.add_node("AssignVariableOp").input(power.handle).input(next).build()?);
+            }
+        }
+        Ok(Training { op: step.train.group("step", &updates)?, init: step.init, gradients: grads.to_vec() })
+    }
+
+    fn update(self, step: &mut Step<'_>, t: &Target<'_>) -> Result<NodeId, GraphError> {
+        let name = t.name;
+        let train = step.train.clone();
+        let add = |op: &'static str| train.add_node(op).name(&format!("{name}/update")).input(t.var.handle);
+        match self {
+            Optimizer::GradientDescent => add("ResourceApplyGradientDescent").input(t.rate).input(t.grad).build(),
+            Optimizer::Momentum { momentum } => {
+                let slot = step.slot(&format!("{name}/momentum"), t.dtype, t.shape, 0.0)?;
+                let momentum = step.number(&format!("{name}/mu"), t.dtype, momentum)?;
+                let node = add("ResourceApplyMomentum").input(slot.handle).input(t.rate).input(t.grad);
+                node.input(momentum).build()
+            }
+            Optimizer::Adagrad { initial } => {
+                let slot = step.slot(&format!("{name}/accumulator"), t.dtype, t.shape, f64::from(initial))?;
+                add("ResourceApplyAdagrad").input(slot.handle).input(t.rate).input(t.grad).build()
+            }
+            Optimizer::RmsProp { decay, momentum, epsilon } => {
+                let square = step.slot(&format!("{name}/mean_square"), t.dtype, t.shape, 1.0)?;
+                let slot = step.slot(&format!("{name}/momentum"), t.dtype, t.shape, 0.0)?;
+                let node = add("ResourceApplyRMSProp").input(square.handle).input(slot.handle).input(t.rate);
+                let node = node.input(step.number(&format!("{name}/decay"), t.dtype, decay)?);
+                let node = node.input(step.number(&format!("{name}/mu"), t.dtype, momentum)?);
+                node.input(step.number(&format!("{name}/epsilon"), t.dtype, epsilon)?).input(t.grad).build()
+            }
+            Optimizer::Adam { beta1, beta2, epsilon } => {
+                let mean = step.slot(&format!("{name}/mean"), t.dtype, t.shape, 0.0)?;
+                let square = step.slot(&format!("{name}/mean_square"), t.dtype, t.shape, 0.0)?;
+                let node = add("ResourceApplyAdam").input(mean.handle).input(square.handle);
+                let node = node.input(step.slot("beta1_power", DType::F32, &[], f64::from(beta1))?.value);
+                let node = node.input(step.slot("beta2_power", DType::F32, &[], f64::from(beta2))?.value).input(t.rate);
+                let node = node.input(step.number(&format!("{name}/beta1"), t.dtype, beta1)?);
+                let node = node.input(step.number(&format!("{name}/beta2"), t.dtype, beta2)?);
+                node.input(step.number(&format!("{name}/epsilon"), t.dtype, epsilon)?).input(t.grad).build()
+            }
+        }
     }
 }

@@ -1,10 +1,15 @@
 //! `stepscope train NAME`, and the training that `demo` shares: data, run folder, loop, report.
 
+mod feeder;
 mod progress;
+mod steps;
 mod tracing;
 mod trainer;
 
 use std::sync::Arc;
+
+use engine::models::Unrolling;
+use engine::tasks::{self, Task};
 
 use crate::args::{self, Model, Verbosity};
 use crate::outcome::{Failure, Outcome};
@@ -16,18 +21,34 @@ pub use trainer::{Trained, Trainer};
 
 /// Trains a model by name and prints the summary.
 pub fn run(args: &args::Train, verbosity: Verbosity) -> Outcome {
-    let Model::Mlp = args.name;
-    let digits = match &args.data {
-        Some(path) => engine::data::digits_from(path).map_err(Failure::wrong_use)?,
-        None => engine::data::digits(),
-    };
-    let trainer = Trainer::new("mlp", digits, &args.training)?;
+    let trainer = Trainer::new(args.name.name(), task(args)?, &args.training)?;
     finish(train_here(trainer, verbosity, &args.training)?, args.training.json)
+}
+
+/// The task of a name, on the user's data where given.
+fn task(args: &args::Train) -> Result<Task, Failure> {
+    let seed = args.training.seed;
+    let digits = || match &args.data {
+        Some(path) => engine::data::digits_from(path).map_err(Failure::wrong_use),
+        None => Ok(engine::data::digits()),
+    };
+    if args.data.is_some() && !args.name.learns_digits() {
+        return Err(Failure::wrong_use(format_args!("{} makes its own text; --data is for digits", args.name.name())));
+    }
+    let task = match args.name {
+        Model::Mlp => tasks::mlp(digits()?, seed),
+        Model::Convnet => tasks::convnet(&digits()?, seed),
+        Model::Inception => tasks::inception(&digits()?, seed),
+        Model::Lstm => tasks::language_model(Unrolling::Unrolled, seed),
+        Model::LstmWhile => tasks::language_model(Unrolling::While, seed),
+        Model::Embeddings => tasks::embeddings(seed),
+    };
+    task.map_err(|error| Failure::Work(error.into()))
 }
 
 /// Trains on this thread, with progress on stderr.
 pub fn train_here(trainer: Trainer, verbosity: Verbosity, training: &args::Training) -> Result<Trained, Failure> {
-    let shared = Arc::new(Shared::new(training.steps));
+    let shared = Arc::new(Shared::new(trainer.n_steps()));
     stop_on_signal(&shared)?;
     let meter = Meter::start(Arc::clone(&shared), verbosity, training.json);
     let trained = trainer.train(&shared);

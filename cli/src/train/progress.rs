@@ -1,11 +1,13 @@
 //! What a run says while it trains: shared counters, and the line on stderr.
 
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use engine::tasks::Quality;
 
 use crate::args::Verbosity;
 use crate::human;
@@ -15,7 +17,8 @@ pub struct Shared {
     steps: u64,
     done: AtomicU64,
     loss: AtomicU32,
-    accuracy: AtomicU32,
+    quality: AtomicU32,
+    quality_name: OnceLock<&'static str>,
     stop: AtomicBool,
 }
 
@@ -23,7 +26,14 @@ impl Shared {
     /// A run of `steps` steps, none done.
     pub fn new(steps: u64) -> Shared {
         let nothing = || AtomicU32::new(f32::NAN.to_bits());
-        Shared { steps, done: AtomicU64::new(0), loss: nothing(), accuracy: nothing(), stop: AtomicBool::new(false) }
+        Shared {
+            steps,
+            done: AtomicU64::new(0),
+            loss: nothing(),
+            quality: nothing(),
+            quality_name: OnceLock::new(),
+            stop: AtomicBool::new(false),
+        }
     }
 
     /// Asks the run to end after its current step.
@@ -46,9 +56,10 @@ impl Shared {
         self.loss.store(loss.to_bits(), Relaxed);
     }
 
-    /// The newest test accuracy, 0 to 1.
-    pub fn set_accuracy(&self, accuracy: f32) {
-        self.accuracy.store(accuracy.to_bits(), Relaxed);
+    /// The newest quality.
+    pub fn set_quality(&self, quality: &Quality) {
+        self.quality_name.get_or_init(|| quality.name);
+        self.quality.store((quality.value as f32).to_bits(), Relaxed);
     }
 }
 
@@ -95,7 +106,7 @@ impl Meter {
     }
 }
 
-/// `step 1,200 of 10,000  812 steps/s  loss 0.0312  test accuracy 97.2 %  10.8 s left`
+/// `step 1,200 of 10,000  812 steps/s  loss 0.0312  test accuracy 0.9720  10.8 s left`
 fn line(shared: &Shared, elapsed_ns: i64) -> String {
     let done = shared.done.load(Relaxed);
     let rate = done as f64 / (elapsed_ns.max(1) as f64 / 1e9);
@@ -104,9 +115,9 @@ fn line(shared: &Shared, elapsed_ns: i64) -> String {
     if loss.is_finite() {
         line += &format!("  loss {loss:.4}");
     }
-    let accuracy = f32::from_bits(shared.accuracy.load(Relaxed));
-    if accuracy.is_finite() {
-        line += &format!("  test accuracy {:.1} %", accuracy * 100.0);
+    let quality = f32::from_bits(shared.quality.load(Relaxed));
+    if let Some(name) = shared.quality_name.get().filter(|_| quality.is_finite()) {
+        line += &format!("  {name} {}", human::quality(f64::from(quality)));
     }
     let left = (shared.steps.saturating_sub(done)) as f64 / rate.max(1e-9);
     if left > 0.0 && !shared.stopped() {
@@ -135,8 +146,8 @@ mod tests {
         let shared = Shared::new(1000);
         shared.step_done(250);
         shared.set_loss(0.5);
-        shared.set_accuracy(0.9);
+        shared.set_quality(&Quality { name: "test accuracy", value: 0.9, goal: 0.95, is_limit: false });
         let shown = line(&shared, 1_000_000_000);
-        assert_eq!(shown, "step 250 of 1,000  250 steps/s  loss 0.5000  test accuracy 90.0 %  3.00 s left");
+        assert_eq!(shown, "step 250 of 1,000  250 steps/s  loss 0.5000  test accuracy 0.9000  3.00 s left");
     }
 }

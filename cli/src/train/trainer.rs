@@ -1,38 +1,41 @@
-//! The training loop: batches in, steps traced, summaries out, accuracy on the test images as it goes.
+//! A training run: folder, trace, graph and session made; trained, tested and reported by the files beside this one.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
-use engine::data::{Batches, Digits};
 use engine::graph::GraphError;
-use engine::models::{Mlp, MlpOptions, mlp};
+use engine::tasks::{Judge, NextBatch, Quality, Task};
+use engine::training::{InputMode, Parallelism, TrainingGraph, build};
 use engine::{Graph, Output, RunOptions, Session, SessionOptions, Tensor};
 use events::clock;
 use summaries::{EventWriter, WriterOptions};
 
+use super::feeder::Feeder;
 use super::progress::Shared;
 use super::tracing::{self, Tracing};
 use crate::args::Training;
 use crate::outcome::Failure;
 use crate::run_folder::RunFolder;
 
-/// Images per step.
-const BATCH: usize = 128;
-/// Steps between scalar summaries.
-const SCALARS_EVERY: u64 = 10;
-/// Steps between histogram summaries, and between looks at the test images.
-const HISTOGRAMS_EVERY: u64 = 100;
+/// Batches that a queue holds.
+const QUEUED: usize = 8;
 
 /// A run that is ready to train: folder made, graph built.
 pub struct Trainer {
-    folder: RunFolder,
-    tracing: Option<Tracing>,
-    ns_per_slice: Option<f64>,
-    session: Session,
-    model: Names,
-    digits: Digits,
-    writer: EventWriter,
-    training: Training,
+    pub(super) folder: RunFolder,
+    pub(super) tracing: Option<Tracing>,
+    pub(super) ns_per_slice: Option<f64>,
+    pub(super) session: Arc<Session>,
+    pub(super) names: Names,
+    pub(super) next_batch: Mutex<NextBatch>,
+    test: Vec<Vec<Tensor>>,
+    judge: Judge,
+    batch_size: usize,
+    pub(super) writer: EventWriter,
+    pub(super) training: Training,
+    /// Steps to train.
+    pub(super) steps: u64,
 }
 
 /// What a finished run knows of itself; `report` adds what the trace says.
@@ -43,12 +46,14 @@ pub struct Trained {
     pub trace: Option<PathBuf>,
     /// Steps done, which is fewer than asked for when the run was stopped.
     pub steps: u64,
+    /// Examples that these steps saw.
+    pub examples: u64,
     /// Whether somebody stopped it.
     pub stopped: bool,
     /// Loss over the last batch.
     pub final_loss: f32,
-    /// Share of the test images that are classified rightly, 0 to 1.
-    pub test_accuracy: f32,
+    /// What the test batches say.
+    pub tested: Tested,
     /// Wall time of the training loop, nanoseconds.
     pub wall_ns: i64,
     /// CPU time of the whole process meanwhile, nanoseconds.
@@ -57,35 +62,73 @@ pub struct Trained {
     pub collected: Option<profiler::CollectorReport>,
     /// What one traced slice costs here, nanoseconds, measured in this process.
     pub ns_per_slice: Option<f64>,
+    /// How often the run was continued from a checkpoint.
+    pub restarts: u64,
     /// What was lost on the way to disk, in words.
     pub warnings: Vec<String>,
 }
 
-/// The model's nodes by name, as sessions want them.
-struct Names {
-    x: String,
-    labels: String,
-    loss: String,
-    accuracy: String,
-    scalars: String,
-    histograms: String,
-    train_op: String,
-    init: String,
+/// What the test batches say.
+#[derive(Debug, Clone)]
+pub struct Tested {
+    /// The mean loss.
+    pub loss: f64,
+    /// The share that is classified rightly, where the model classifies.
+    pub accuracy: Option<f64>,
+    /// The quality that the task is judged by.
+    pub quality: Quality,
+}
+
+/// The graph's nodes by name, as sessions want them.
+pub(super) struct Names {
+    pub init: String,
+    pub feeds: Vec<Vec<String>>,
+    pub enqueue: Option<EnqueueNames>,
+    pub train_ops: Vec<String>,
+    pub losses: Vec<String>,
+    pub scalars: String,
+    pub histograms: String,
+    pub images: Option<String>,
+    pub test_feeds: Vec<String>,
+    pub test_loss: String,
+    pub test_accuracy: Option<String>,
+    pub test_updates: Vec<String>,
+    /// The variable that the judgement needs.
+    pub judged: Option<String>,
+}
+
+/// The queue's nodes.
+#[derive(Clone)]
+pub(super) struct EnqueueNames {
+    pub feeds: Vec<String>,
+    pub op: String,
+    pub close: String,
 }
 
 impl Names {
-    fn of(graph: &Graph, model: &Mlp) -> Result<Names, GraphError> {
+    fn of(graph: &Graph, built: &TrainingGraph, wanted: Option<&str>) -> Result<Names, GraphError> {
         let node = |id| graph.node(id).map(|node| node.name.to_string());
-        let output = |o: Output| node(o.node).map(|name| format!("{name}:{}", o.port));
+        let output = |o: &Output| node(o.node).map(|name| format!("{name}:{}", o.port));
+        let outputs = |list: &[Output]| list.iter().map(output).collect::<Result<Vec<_>, _>>();
+        let enqueue = match &built.enqueue {
+            Some(e) => Some(EnqueueNames { feeds: outputs(&e.feeds)?, op: node(e.op)?, close: node(e.close)? }),
+            None => None,
+        };
+        let judged = built.variables.iter().find(|(name, _)| Some(name.as_str()) == wanted);
         Ok(Names {
-            x: output(model.x)?,
-            labels: output(model.labels)?,
-            loss: output(model.loss)?,
-            accuracy: output(model.accuracy)?,
-            scalars: output(model.scalars)?,
-            histograms: output(model.histograms)?,
-            train_op: node(model.train_op)?,
-            init: node(model.init)?,
+            init: node(built.init)?,
+            feeds: built.feeds.iter().map(|feeds| outputs(feeds)).collect::<Result<_, _>>()?,
+            enqueue,
+            train_ops: built.train_ops.iter().map(|id| node(*id)).collect::<Result<_, _>>()?,
+            losses: outputs(&built.losses)?,
+            scalars: output(&built.scalars)?,
+            histograms: output(&built.histograms)?,
+            images: built.images.as_ref().map(output).transpose()?,
+            test_feeds: outputs(&built.evaluation.feeds)?,
+            test_loss: output(&built.evaluation.loss)?,
+            test_accuracy: built.evaluation.accuracy.as_ref().map(output).transpose()?,
+            test_updates: built.evaluation.updates.iter().map(|id| node(*id)).collect::<Result<_, _>>()?,
+            judged: judged.map(|(_, value)| output(value)).transpose()?,
         })
     }
 }
@@ -95,23 +138,47 @@ impl Trainer {
     ///
     /// # Errors
     /// `Failure::Use` when the folder is somebody's, `Failure::Work` for everything else.
-    pub fn new(name: &str, digits: Digits, training: &Training) -> Result<Trainer, Failure> {
+    pub fn new(name: &str, task: Task, training: &Training) -> Result<Trainer, Failure> {
         let folder = RunFolder::create(name, training.logdir.as_deref(), training.trace.as_deref())?;
         let ns_per_slice = folder.trace().and_then(|_| tracing::ns_per_slice());
         let tracing = folder.trace().map(Tracing::start).transpose()?;
         let graph = Graph::new();
-        let options = MlpOptions { seed: training.seed as i64, ..MlpOptions::default() };
-        let model = mlp(&graph, &options).context("building the model")?;
-        let model = Names::of(&graph, &model).context("naming the model's nodes")?;
+        let mut options = task.training.clone();
+        if let Some(devices) = training.devices {
+            options.towers = usize::from(devices);
+        }
+        if training.asynchronous {
+            options.parallelism = Parallelism::Asynchronous;
+            // Threads that each run steps take their batches from one queue.
+            if options.input == InputMode::Fed {
+                options.input = InputMode::Queue { capacity: QUEUED };
+            }
+        }
+        let built = build(&graph, task.network.as_ref(), &options).context("building the model")?;
+        let names = Names::of(&graph, &built, task.judge.wants()).context("naming the model's nodes")?;
         let graph_def = graph.to_def();
         folder.write_graph(&graph_def)?;
         let writer = EventWriter::create(folder.path(), WriterOptions::default()).context("writing summaries")?;
         writer.add_graph(&graph_def);
         let threads = training.threads.map(usize::from);
-        let session = Session::new(&graph, SessionOptions { threads, ..SessionOptions::default() });
-        let session = session.context("starting a session")?;
+        let session_options = SessionOptions { threads, ..SessionOptions::devices(options.towers.max(1)) };
+        let session = Session::new(&graph, session_options).context("starting a session")?;
+        let steps = training.steps.unwrap_or(task.steps);
         let training = training.clone();
-        Ok(Trainer { folder, tracing, ns_per_slice, session, model, digits, writer, training })
+        Ok(Trainer {
+            folder,
+            tracing,
+            ns_per_slice,
+            session: Arc::new(session),
+            names,
+            next_batch: Mutex::new(task.next_batch),
+            test: task.test,
+            judge: task.judge,
+            batch_size: task.batch_size,
+            writer,
+            training,
+            steps,
+        })
     }
 
     /// The run's folder.
@@ -119,18 +186,28 @@ impl Trainer {
         self.folder.path()
     }
 
+    /// Steps to train.
+    pub fn n_steps(&self) -> u64 {
+        self.steps
+    }
+
     /// Initialises the variables and trains to the last step, or until `shared` says stop.
     ///
     /// # Errors
     /// When a step fails.
-    pub fn train(self, shared: &Shared) -> Result<Trained, Failure> {
+    pub fn train(mut self, shared: &Shared) -> Result<Trained, Failure> {
         let init = RunOptions { label: "init", ..RunOptions::default() };
-        let init = self.session.run_step(&init, &[], &[], &[&self.model.init]);
+        let init = self.session.run_step(&init, &[], &[], &[&self.names.init]);
         init.context("initialising the variables")?;
+        let feeder = self.start_feeder()?;
         let (wall, cpu) = (clock::mono_now(), clock::cpu_now());
-        let (steps, final_loss) = self.steps(shared)?;
+        let trained = self.steps(shared);
         let (wall_ns, cpu_ns) = (clock::mono_now() - wall, clock::cpu_now() - cpu);
-        let test_accuracy = self.test(steps, shared)?;
+        let fed = feeder.map_or(Ok(()), Feeder::end);
+        // Where both failed, the input is why.
+        fed?;
+        let (steps, final_loss) = trained?;
+        let tested = self.test(steps, shared)?;
         let mut warnings = Vec::new();
         if let Err(error) = self.writer.close() {
             warnings.push(format!("summaries: {error}"));
@@ -140,105 +217,64 @@ impl Trainer {
         if let Some(report) = &collected {
             warnings.extend(losses(report));
         }
+        let per_step = self.batch_size as u64 * (self.names.feeds.len() / self.names.train_ops.len()) as u64;
         Ok(Trained {
             logdir: self.folder.path().to_path_buf(),
             trace,
             steps,
-            stopped: steps < self.training.steps,
+            examples: steps * per_step,
+            stopped: steps < self.steps,
             final_loss,
-            test_accuracy,
+            tested,
             wall_ns,
             cpu_ns,
             collected,
             ns_per_slice: self.ns_per_slice,
+            restarts: 0,
             warnings,
         })
     }
 
-    /// The loop; gives the steps done and the last batch's loss.
-    fn steps(&self, shared: &Shared) -> anyhow::Result<(u64, f32)> {
-        let mut batches = Batches::new(self.digits.train_y.len(), BATCH, self.training.seed);
-        let last = self.training.steps;
-        let mut loss = f32::NAN;
-        for step in 1..=last {
-            let stop = shared.stopped();
-            let (x, y) = self.batch(batches.draw());
-            let summarise = step == 1 || step == last || stop || step % SCALARS_EVERY == 0;
-            if let Some(value) = self.step(step, x, y, summarise).with_context(|| format!("step {step}"))? {
-                loss = value;
-                shared.set_loss(loss);
-            }
-            shared.step_done(step);
-            if stop {
-                return Ok((step, loss));
-            }
-            // The last step is tested once, when all are done.
-            if step.is_multiple_of(HISTOGRAMS_EVERY) && step < last {
-                self.test(step, shared)?;
-            }
-        }
-        Ok((last, loss))
+    /// Starts to fill the queue, where there is one.
+    fn start_feeder(&mut self) -> anyhow::Result<Option<Feeder>> {
+        let Some(names) = self.names.enqueue.clone() else { return Ok(None) };
+        let unused: NextBatch = Box::new(Vec::new);
+        let next_batch = std::mem::replace(self.next_batch.get_mut().unwrap_or_else(PoisonError::into_inner), unused);
+        Feeder::start(Arc::clone(&self.session), names, next_batch).map(Some)
     }
 
-    /// One step; gives the loss where it is summarised.
-    fn step(&self, step: u64, x: Tensor, y: Tensor, summarise: bool) -> anyhow::Result<Option<f32>> {
-        let model = &self.model;
-        let options = RunOptions { label: "train", summary_step: Some(step as i64), ..RunOptions::default() };
-        let feeds = [(model.x.as_str(), x), (model.labels.as_str(), y)];
-        let mut fetches: Vec<&str> = Vec::new();
-        if summarise {
-            fetches.extend([model.loss.as_str(), &model.scalars]);
-        }
-        if step == 1 || step.is_multiple_of(HISTOGRAMS_EVERY) {
-            fetches.push(&model.histograms);
-        }
-        let fetched = self.session.run_step(&options, &feeds, &fetches, &[&model.train_op])?;
-        let mut loss = None;
-        for (name, value) in fetches.iter().zip(&fetched) {
-            if *name == model.loss {
-                loss = Some(value.item::<f32>()?);
-            } else {
-                self.write(value, step)?;
-            }
-        }
-        Ok(loss)
-    }
-
-    /// Writes a serialised `Summary`.
-    fn write(&self, summary: &Tensor, step: u64) -> anyhow::Result<()> {
-        let wall = clock::wall_now();
-        for bytes in summary.strings()? {
-            self.writer.add_summary_bytes(bytes, step as i64, wall);
-        }
-        Ok(())
-    }
-
-    /// Accuracy and loss on the test images, as the scalars `test/accuracy` and `test/loss`.
-    fn test(&self, step: u64, shared: &Shared) -> anyhow::Result<f32> {
-        let model = &self.model;
+    /// Loss and quality on the test batches, as the scalars `test/loss` and `test/...`.
+    pub(super) fn test(&self, step: u64, shared: &Shared) -> anyhow::Result<Tested> {
+        let names = &self.names;
         let options = RunOptions { label: "test", summary_step: Some(step as i64), ..RunOptions::default() };
-        let feeds =
-            [(model.x.as_str(), self.digits.test_x.clone()), (model.labels.as_str(), self.digits.test_y.clone())];
-        let fetched = self.session.run_step(&options, &feeds, &[&model.loss, &model.accuracy], &[]);
-        let fetched = fetched.context("testing")?;
-        let (loss, accuracy) = (fetched[0].item::<f32>()?, fetched[1].item::<f32>()?);
-        self.writer.add_scalar("test/loss", loss, step as i64);
-        self.writer.add_scalar("test/accuracy", accuracy, step as i64);
-        shared.set_accuracy(accuracy);
-        Ok(accuracy)
+        let mut fetches = vec![names.test_loss.as_str()];
+        fetches.extend(names.test_accuracy.as_deref());
+        let targets: Vec<&str> = names.test_updates.iter().map(String::as_str).collect();
+        let (mut loss, mut accuracy, mut rows) = (0.0, 0.0, 0.0);
+        for batch in &self.test {
+            let feeds: Vec<(&str, Tensor)> = names.test_feeds.iter().map(String::as_str).zip(batch.clone()).collect();
+            let fetched = self.session.run_step(&options, &feeds, &fetches, &targets).context("testing")?;
+            let n = batch.first().and_then(|x| x.dims().first()).copied().unwrap_or(1) as f64;
+            loss += n * f64::from(fetched[0].item::<f32>()?);
+            accuracy += fetched.get(1).map(Tensor::item::<f32>).transpose()?.map_or(0.0, |a| n * f64::from(a));
+            rows += n;
+        }
+        let (loss, accuracy) = (loss / rows, names.test_accuracy.as_ref().map(|_| accuracy / rows));
+        let judged = match &names.judged {
+            Some(name) => self.session.run_step(&options, &[], &[name], &[]).context("testing")?.pop(),
+            None => None,
+        };
+        let quality = self.judge.quality(loss, accuracy, judged.as_ref());
+        self.writer.add_scalar("test/loss", loss as f32, step as i64);
+        self.writer.add_scalar(&format!("test/{}", short(quality.name)), quality.value as f32, step as i64);
+        shared.set_quality(&quality);
+        Ok(Tested { loss, accuracy, quality })
     }
+}
 
-    /// The images and labels of a batch.
-    fn batch(&self, rows: &[usize]) -> (Tensor, Tensor) {
-        let fits = "the data set's tensors have these types";
-        let images = self.digits.train_x.slice::<f32>().expect(fits);
-        let labels = self.digits.train_y.slice::<i64>().expect(fits);
-        let n_pixels = images.len() / labels.len();
-        let x = rows.iter().flat_map(|&row| &images[row * n_pixels..(row + 1) * n_pixels]).copied().collect();
-        let y = rows.iter().map(|&row| labels[row]).collect();
-        let fits = "as many values as the shape says";
-        (Tensor::from_vec([rows.len(), n_pixels], x).expect(fits), Tensor::from_vec([rows.len()], y).expect(fits))
-    }
+/// A quality's name as a tag: `test accuracy` is told as `test/accuracy`.
+fn short(name: &str) -> String {
+    name.trim_start_matches("test ").replace(" / ", "_per_").replace(' ', "_")
 }
 
 /// What the collector could not keep.

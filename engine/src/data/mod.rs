@@ -16,3 +16,4 @@ pub use files::FileError;
 pub use grammar::Grammar;
 pub use idx::{LabelledImages, mnist, read_idx};
 pub use resize::enlarged;
+pub use shuffle::SplitMix64 as Draws;

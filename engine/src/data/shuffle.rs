@@ -1,10 +1,11 @@
-//! A seeded shuffle that gives the same order on every machine and in every version.
+//! Seeded draws and shuffles that give the same order on every machine and in every version.
 
 /// SplitMix64 (Steele, Lea, Flood 2014): small, and its output is fixed by its definition.
-pub(super) struct SplitMix64(u64);
+pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    pub(super) fn new(seed: u64) -> SplitMix64 {
+    /// Numbers that follow from `seed`.
+    pub fn new(seed: u64) -> SplitMix64 {
         SplitMix64(seed)
     }
 
@@ -23,7 +24,7 @@ impl SplitMix64 {
 
     /// A number below `n`, by the high half of a 128-bit product (Lemire 2019); its bias is below 2^-40 for the
     /// sizes of data sets.
-    fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.next()) * n as u128) >> 64) as usize
     }
 

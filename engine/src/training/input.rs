@@ -1,0 +1,83 @@
+//! Where batches come from: fed by the step's caller, or taken from a queue that a thread of its own fills ahead (white
+//! paper section 4.6: "input data can be prefetched from disk files while a previous batch of data is still being
+//! processed").
+
+use crate::dtype::DType;
+use crate::graph::{Attr, Graph, GraphError, NodeId, Output};
+use crate::models::Network;
+use crate::shape::PartialShape;
+
+/// Where batches come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum InputMode {
+    /// Each step is fed its batch.
+    #[default]
+    Fed,
+    /// Steps take batches from a FIFO queue.
+    Queue {
+        /// How many batches it holds.
+        capacity: usize,
+    },
+}
+
+/// The side of a queue that is filled.
+#[derive(Debug, Clone)]
+pub struct Enqueue {
+    /// What a batch is fed to.
+    pub feeds: Vec<Output>,
+    /// Puts it into the queue; waits while the queue is full.
+    pub op: NodeId,
+    /// Ends the queue: steps take what is left, then fail.
+    pub close: NodeId,
+}
+
+/// What towers take their batches from.
+pub(super) enum Source {
+    Fed,
+    Queue { queue: Output, enqueue: Enqueue },
+}
+
+impl Source {
+    pub fn new(g: &Graph, network: &dyn Network, mode: InputMode) -> Result<Source, GraphError> {
+        let InputMode::Queue { capacity } = mode else { return Ok(Source::Fed) };
+        let scope = g.scope("input");
+        let types: Vec<DType> = network.inputs().iter().map(|input| input.dtype).collect();
+        let queue = scope.add_node("FIFOQueueV2").name("queue").attr("component_types", Attr::ListType(types));
+        let queue = queue.attr("capacity", capacity as i64).output()?;
+        let feeds = placeholders(&scope, network)?;
+        let op = scope.add_node("QueueEnqueueV2").name("enqueue").input(queue).inputs(&feeds).build()?;
+        let close = scope.add_node("QueueCloseV2").name("close").input(queue).build()?;
+        Ok(Source::Queue { queue, enqueue: Enqueue { feeds, op, close } })
+    }
+
+    /// A batch for a tower: placeholders, or what the queue gives.
+    pub fn batch(&self, g: &Graph, network: &dyn Network) -> Result<Vec<Output>, GraphError> {
+        let Source::Queue { queue, .. } = self else { return placeholders(g, network) };
+        let inputs = network.inputs();
+        let types: Vec<DType> = inputs.iter().map(|input| input.dtype).collect();
+        let dequeue = g.add_node("QueueDequeueV2").name("dequeue").input(*queue);
+        let node = dequeue.attr("component_types", Attr::ListType(types)).build()?;
+        let ports = inputs.iter().enumerate().map(|(port, input)| {
+            let output = Output { node, port: port as u32 };
+            // A queue without declared shapes tells nothing of what it gives.
+            shaped(g, input.name, output, &input.shape)
+        });
+        ports.collect()
+    }
+
+    pub fn into_enqueue(self) -> Option<Enqueue> {
+        match self {
+            Source::Fed => None,
+            Source::Queue { enqueue, .. } => Some(enqueue),
+        }
+    }
+}
+
+/// The same value, its shape declared: a placeholder that has a default.
+fn shaped(g: &Graph, name: &str, x: Output, shape: &PartialShape) -> Result<Output, GraphError> {
+    g.add_node("PlaceholderWithDefault").name(name).input(x).attr("shape", shape.clone()).output()
+}
+
+pub(super) fn placeholders(g: &Graph, network: &dyn Network) -> Result<Vec<Output>, GraphError> {
+    network.inputs().into_iter().map(|input| g.placeholder(input.name, input.dtype, input.shape)).collect()
+}

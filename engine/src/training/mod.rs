@@ -1,0 +1,238 @@
+//! Training steps of networks: input, towers on several devices, gradients, optimizer, summaries.
+//!
+//! Data-parallel training (white paper section 7, figure 7): every device has a tower on the same variables, which lie on
+//! the first one. Synchronous: one step computes all towers' gradients, averages and applies them, so that N devices
+//! train as one with a batch N times as large. Asynchronous: every tower has a training step of its own, run by a
+//! client thread of its own, and applies its gradients to variables that the others move meanwhile.
+
+mod input;
+mod summaries;
+
+use crate::dtype::DType;
+use crate::gradients::{GradientError, gradients};
+use crate::graph::{Graph, GraphError, NodeId, Output};
+use crate::models::{Network, Phase, Tower, Variables};
+use crate::optimizer::Optimizer;
+
+pub use input::{Enqueue, InputMode};
+
+/// How several towers share their variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Parallelism {
+    /// Gradients are averaged over all towers.
+    #[default]
+    Synchronous,
+    /// Each tower applies its own.
+    Asynchronous,
+}
+
+/// How a network is trained.
+#[derive(Debug, Clone)]
+pub struct TrainingOptions {
+    /// The optimizer.
+    pub optimizer: Optimizer,
+    /// Its rate.
+    pub learning_rate: f32,
+    /// Seed of the initial weights.
+    pub seed: i64,
+    /// Towers, one for each CPU device from the first on.
+    pub towers: usize,
+    /// How they work together.
+    pub parallelism: Parallelism,
+    /// Where batches come from.
+    pub input: InputMode,
+    /// Largest norm of all gradients together; longer ones are shortened to it.
+    pub clip_norm: Option<f32>,
+}
+
+impl Default for TrainingOptions {
+    fn default() -> TrainingOptions {
+        TrainingOptions {
+            optimizer: Optimizer::Momentum { momentum: 0.9 },
+            learning_rate: 0.02,
+            seed: 1,
+            towers: 1,
+            parallelism: Parallelism::Synchronous,
+            input: InputMode::Fed,
+            clip_norm: None,
+        }
+    }
+}
+
+/// A network in a graph, ready to be trained.
+#[derive(Debug, Clone)]
+pub struct TrainingGraph {
+    /// Initialises everything; run it once.
+    pub init: NodeId,
+    /// What a batch is fed to, in the order of [`Network::inputs`], for each tower; with a queue, its enqueueing step takes
+    /// the batches instead, and these are what it gives.
+    pub feeds: Vec<Vec<Output>>,
+    /// The queue's side for the thread that fills it, where there is a queue.
+    pub enqueue: Option<Enqueue>,
+    /// One step of training; asynchronous: one for each tower.
+    pub train_ops: Vec<NodeId>,
+    /// The training loss of each train op, a scalar.
+    pub losses: Vec<Output>,
+    /// What judges the network, and what it is fed.
+    pub evaluation: Evaluation,
+    /// A string with summaries of loss, accuracy and learning rate.
+    pub scalars: Output,
+    /// A string with histograms of the trained variables and their gradients.
+    pub histograms: Output,
+    /// A string with images, where the network has any.
+    pub images: Option<Output>,
+    /// Its variables.
+    pub variables: Vec<(String, Output)>,
+}
+
+/// What judges a network.
+#[derive(Debug, Clone)]
+pub struct Evaluation {
+    /// What a batch is fed to.
+    pub feeds: Vec<Output>,
+    /// The mean loss.
+    pub loss: Output,
+    /// The share of examples that are classified rightly.
+    pub accuracy: Option<Output>,
+    /// What must run with it: state that is carried on.
+    pub updates: Vec<NodeId>,
+}
+
+/// A tower with its input and its gradients.
+struct Built {
+    tower: Tower,
+    feeds: Vec<Output>,
+    gradients: Vec<Output>,
+}
+
+/// Adds everything that training the network takes.
+///
+/// # Errors
+/// The network has an op without a gradient, or nodes do not fit.
+pub fn build(g: &Graph, network: &dyn Network, options: &TrainingOptions) -> Result<TrainingGraph, GradientError> {
+    let n_towers = options.towers.max(1);
+    // With several devices the variables' place is said; with one nothing needs to be.
+    let home = if n_towers > 1 { g.with_device(&device(0)) } else { g.clone() };
+    let mut variables = Variables::new(&home, options.seed);
+    let source = input::Source::new(&home, network, options.input)?;
+    let mut built = Vec::new();
+    for i in 0..n_towers {
+        let at = if n_towers > 1 { g.with_device(&device(i)).scope(&format!("tower{i}")) } else { g.clone() };
+        built.push(tower(&at, network, &mut variables, &source)?);
+    }
+    let evaluation = evaluation(g, network, &mut variables, &built[0])?;
+    let rate = home.named_constant("learning_rate", options.learning_rate)?;
+    let (train_ops, losses, grads, mut init) = updates(&home, &variables, &built, rate, options)?;
+    init.extend(variables.init());
+    let summaries = home.scope("summaries");
+    let accuracy = built[0].tower.accuracy;
+    let scalars = summaries::scalars(&summaries, losses[0], accuracy, rate)?;
+    let histograms = summaries::histograms(&summaries, &variables, &grads)?;
+    let images = summaries::images(&summaries, &built[0].tower.images)?;
+    Ok(TrainingGraph {
+        init: home.group("init", &init)?,
+        feeds: built.into_iter().map(|built| built.feeds).collect(),
+        enqueue: source.into_enqueue(),
+        train_ops,
+        losses,
+        evaluation,
+        scalars,
+        histograms,
+        images,
+        variables: variables.all().iter().map(|v| (v.name.clone(), v.var.value)).collect(),
+    })
+}
+
+fn device(i: usize) -> String {
+    format!("/job:localhost/device:cpu:{i}")
+}
+
+fn tower(
+    g: &Graph,
+    network: &dyn Network,
+    variables: &mut Variables,
+    source: &input::Source,
+) -> Result<Built, GradientError> {
+    let feeds = source.batch(g, network)?;
+    let tower = network.tower(g, variables, &feeds, Phase::Training)?;
+    let xs: Vec<Output> = variables.trained().iter().map(|(var, _)| var.value).collect();
+    let gradients = gradients(g, &[tower.loss], &xs, &[])?;
+    Ok(Built { tower, feeds, gradients })
+}
+
+/// The first tower itself, where evaluation computes nothing else; otherwise a tower of its own.
+fn evaluation(
+    g: &Graph,
+    network: &dyn Network,
+    variables: &mut Variables,
+    first: &Built,
+) -> Result<Evaluation, GraphError> {
+    if !network.has_phases() {
+        let tower = &first.tower;
+        let feeds = first.feeds.clone();
+        return Ok(Evaluation { feeds, loss: tower.loss, accuracy: tower.accuracy, updates: Vec::new() });
+    }
+    let scope = g.scope("evaluation");
+    let feeds = input::placeholders(&scope, network)?;
+    let tower = network.tower(&scope, variables, &feeds, Phase::Evaluation)?;
+    Ok(Evaluation { feeds, loss: tower.loss, accuracy: tower.accuracy, updates: tower.updates })
+}
+
+type Updates = (Vec<NodeId>, Vec<Output>, Vec<Output>, Vec<NodeId>);
+
+/// The training steps, their losses, the gradients of the first one, and what initialises the optimizer.
+fn updates(
+    home: &Graph,
+    variables: &Variables,
+    built: &[Built],
+    rate: Output,
+    options: &TrainingOptions,
+) -> Result<Updates, GraphError> {
+    let trained = variables.trained();
+    let mut slots = crate::optimizer::Slots::default();
+    let mut apply = |grads: &[Output], updates: Vec<NodeId>| {
+        let grads = match options.clip_norm {
+            Some(norm) => clipped(home, grads, norm)?,
+            None => grads.to_vec(),
+        };
+        let training = options.optimizer.apply(home, &trained, &grads, rate, &mut slots)?;
+        let mut all = updates;
+        all.push(training.op);
+        let op = if all.len() == 1 { training.op } else { home.group("train_step", &all)? };
+        Ok::<_, GraphError>((op, grads, training.init))
+    };
+    if options.parallelism == Parallelism::Asynchronous {
+        let (mut ops, mut first, mut init) = (Vec::new(), Vec::new(), Vec::new());
+        for tower in built {
+            let (op, grads, own) = apply(&tower.gradients, tower.tower.updates.clone())?;
+            ops.push(op);
+            init.extend(own);
+            if first.is_empty() {
+                first = grads;
+            }
+        }
+        return Ok((ops, built.iter().map(|b| b.tower.loss).collect(), first, init));
+    }
+    let average = home.scope("average");
+    let mean = |xs: &[Output]| match xs {
+        [one] => Ok(*one),
+        many => average.mul(average.add_n(many)?, average.number(DType::F32, 1.0 / many.len() as f64)?),
+    };
+    let of_variable = |i: usize| built.iter().map(|b| b.gradients[i]).collect::<Vec<_>>();
+    let grads: Vec<Output> = (0..trained.len()).map(|i| mean(&of_variable(i))).collect::<Result<_, _>>()?;
+    let loss = mean(&built.iter().map(|b| b.tower.loss).collect::<Vec<_>>())?;
+    let all: Vec<NodeId> = built.iter().flat_map(|b| b.tower.updates.iter().copied()).collect();
+    let (op, grads, init) = apply(&grads, all)?;
+    Ok((vec![op], vec![loss], grads, init))
+}
+
+/// Gradients whose norm together is at most `norm` (Pascanu et al. 2013).
+fn clipped(g: &Graph, grads: &[Output], norm: f32) -> Result<Vec<Output>, GraphError> {
+    let scope = g.scope("clip");
+    let squares = grads.iter().map(|grad| scope.sum_all(scope.square(*grad)?)).collect::<Result<Vec<_>, _>>()?;
+    let length = scope.sqrt(scope.add_n(&squares)?)?;
+    let limit = scope.constant(norm)?;
+    let longest = scope.add_node("Maximum").input(length).input(limit).output()?;
+    let scale = scope.div(limit, longest)?;
+    grads.iter().map(|grad| scope.mul(*grad, scale)).collect()
+}
