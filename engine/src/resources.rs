@@ -133,6 +133,20 @@ impl ResourceManager {
         containers.iter().flat_map(of).collect()
     }
 
+    /// The object of this name, if there is one.
+    ///
+    /// # Errors
+    /// It is of another type.
+    pub fn find<T: Any + Send + Sync>(
+        &self,
+        container: &Arc<str>,
+        name: &Arc<str>,
+    ) -> Result<Option<Arc<T>>, ResourceTypeError> {
+        let object = self.containers.lock().get(container).and_then(|objects| objects.get(name)).cloned();
+        let wrong = || ResourceTypeError { container: container.clone(), name: name.clone() };
+        object.map(|object| object.downcast::<T>().map_err(|_| wrong())).transpose()
+    }
+
     /// Drops all objects of all containers.
     pub(crate) fn clear_all(&mut self) {
         let containers = self.containers.get_mut();

@@ -9,9 +9,12 @@
 //! An asynchronous kernel holds no thread while it waits: its end goes to the step's `parking`, which wakes the
 //! caller and the workers, and whoever comes first delivers its outputs.
 //!
+//! Plans with loops or branches run in `flow`: the same loop, with frames, iterations and dead values.
+//!
 //! Errors: the first wins; nodes that run finish, no further ones begin, kernels that wait are cancelled and awaited, and
 //! the step's state is cleaned.
 
+pub(crate) mod flow;
 mod parking;
 mod state;
 mod step;

@@ -4,9 +4,10 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crossbeam_deque::{Stealer, Worker};
+use crossbeam_deque::{Steal, Stealer, Worker};
 use parking_lot::Mutex;
 
+use super::flow::FlowState;
 use super::parking::Parking;
 use crate::kernels::Slot;
 use crate::plan::Plan;
@@ -20,8 +21,10 @@ pub(crate) struct State {
     pub pending: Box<[AtomicU32]>,
     /// In a stamped step, which event node made each node ready (high half) and when (low half of the ticks).
     pub ready: Box<[AtomicU64]>,
-    pub seats: Box<[Mutex<Seat>]>,
+    pub seats: Box<[Mutex<Seat<u32>>]>,
     pub stealers: Box<[Stealer<u32>]>,
+    /// Frames and iterations, where the plan has loops or branches: then it has all the tables above.
+    pub flow: Option<FlowState>,
     /// The step's own objects.
     pub resources: ResourceManager,
     pub parking: Arc<Parking>,
@@ -30,26 +33,26 @@ pub(crate) struct State {
 }
 
 /// What one worker has to itself. Only thread `i` of the pool locks seat `i`, so nobody ever waits for the lock.
-pub(crate) struct Seat {
+pub(crate) struct Seat<T> {
     /// Ready nodes that only this worker runs: cheap ones. The last in runs first, while its inputs are in the cache.
-    pub local: Vec<u32>,
+    pub local: Vec<T>,
     /// Ready nodes that others may take.
-    pub shared: Worker<u32>,
+    pub shared: Worker<T>,
     /// Outputs of the node that runs.
     pub outputs: Vec<Slot>,
 }
 
 impl State {
     fn new(plan: &Plan, pool: &Pool) -> State {
-        let seat = || Seat {
-            local: Vec::new(),
-            shared: Worker::new_lifo(),
-            outputs: std::iter::repeat_with(|| None).take(plan.max_outputs).collect(),
-        };
-        let seats: Box<[Seat]> = std::iter::repeat_with(seat).take(pool.n_threads()).collect();
-        let n_counts = plan.pending.len();
+        let flow = plan.flow.as_ref().map(|flow| FlowState::new(plan, flow, pool.n_threads()));
+        // Iterations have their own tables, the root one too.
+        let is_flat = flow.is_none();
+        let n_seats = if is_flat { pool.n_threads() } else { 0 };
+        let seats: Box<[Seat<u32>]> = std::iter::repeat_with(|| Seat::new(plan)).take(n_seats).collect();
+        let n_counts = if is_flat { plan.pending.len() } else { 0 };
         let mut state = State {
-            slots: Slots::new(plan.n_slots),
+            slots: Slots::new(if is_flat { plan.n_slots } else { 0 }),
+            flow,
             pending: std::iter::repeat_with(|| AtomicU32::new(0)).take(n_counts).collect(),
             ready: std::iter::repeat_with(|| AtomicU64::new(0)).take(n_counts).collect(),
             stealers: seats.iter().map(|seat| seat.shared.stealer()).collect(),
@@ -73,11 +76,18 @@ impl State {
     fn clear(&mut self) {
         self.slots.clear();
         for seat in &mut self.seats {
-            let seat = seat.get_mut();
-            seat.local.clear();
-            while seat.shared.pop().is_some() {}
-            seat.outputs.fill_with(|| None);
+            seat.get_mut().clear();
         }
+        if let Some(flow) = &mut self.flow {
+            flow.clear();
+        }
+    }
+
+    /// The slots that feeds and fetches are in, while no thread runs nodes.
+    pub fn root_slots(&mut self) -> &mut [Slot] {
+        let slots = self.flow.as_ref().map_or(&self.slots, |flow| &flow.root.slots);
+        // SAFETY: `self` is borrowed for writing, so no thread runs nodes.
+        unsafe { slots.inputs(0, slots.len()) }
     }
 
     /// Whether the node got all it waits for, one arrival later; with other threads around.
@@ -97,6 +107,39 @@ impl State {
     }
 }
 
+impl<T> Seat<T> {
+    pub fn new(plan: &Plan) -> Seat<T> {
+        Seat {
+            local: Vec::new(),
+            shared: Worker::new_lifo(),
+            outputs: std::iter::repeat_with(|| None).take(plan.max_outputs).collect(),
+        }
+    }
+
+    /// Drops what a step that ended early left behind.
+    pub fn clear(&mut self) {
+        self.local.clear();
+        while self.shared.pop().is_some() {}
+        self.outputs.fill_with(|| None);
+    }
+}
+
+/// A ready node of another worker than `worker`.
+pub(crate) fn steal<T>(stealers: &[Stealer<T>], worker: usize) -> Option<T> {
+    let n = stealers.len();
+    for i in 1..n {
+        let victim = &stealers[(worker + i) % n];
+        loop {
+            match victim.steal() {
+                Steal::Success(ready) => return Some(ready),
+                Steal::Empty => break,
+                Steal::Retry => {}
+            }
+        }
+    }
+    None
+}
+
 /// The input slots of all nodes.
 pub(crate) struct Slots(Box<[UnsafeCell<Slot>]>);
 
@@ -105,7 +148,7 @@ pub(crate) struct Slots(Box<[UnsafeCell<Slot>]>);
 unsafe impl Sync for Slots {}
 
 impl Slots {
-    fn new(n: usize) -> Slots {
+    pub fn new(n: usize) -> Slots {
         Slots(std::iter::repeat_with(|| UnsafeCell::new(None)).take(n).collect())
     }
 
@@ -132,9 +175,8 @@ impl Slots {
         unsafe { std::slice::from_raw_parts_mut(cells.as_ptr().cast_mut().cast::<Slot>(), n) }
     }
 
-    /// All slots.
-    pub fn all_mut(&mut self) -> &mut [UnsafeCell<Slot>] {
-        &mut self.0
+    pub fn len(&self) -> usize {
+        self.0.len()
     }
 
     fn clear(&mut self) {

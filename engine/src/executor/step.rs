@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crossbeam_deque::Steal;
+use crossbeam_deque::Stealer;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 
-use super::state::State;
+use super::flow;
+use super::state::{State, steal};
 use super::worker::{self, Stop};
 use crate::denormals::DenormalsAreZero;
 use crate::device::Device;
-use crate::kernels::{Cancellation, KernelError, Registration, StepCancellation};
+use crate::kernels::{Cancellation, KernelError, Registration, Slot, StepCancellation};
 use crate::plan::Plan;
 use crate::pool::{Job, Pool, Running, Scope, Sleep, Ticket};
 use crate::rendezvous::{Rendezvous, RendezvousError};
@@ -55,6 +56,12 @@ pub enum ExecuteError {
         op: String,
         /// The output.
         port: usize,
+    },
+    /// A fetched value was not computed.
+    #[error("fetch {name}: there is no value: it is on a branch that was not taken")]
+    DeadFetch {
+        /// `name:port` of the fetch.
+        name: String,
     },
     /// The step's token was cancelled.
     #[error("the step was cancelled after {done} of {total} nodes")]
@@ -124,6 +131,8 @@ pub(crate) struct Step<'a> {
     pub is_stamped: bool,
     pub begin: u64,
     n_done: CachePadded<AtomicU32>,
+    /// Workers other than the caller that are at the step.
+    n_helping: AtomicU32,
     /// Cancelled when nodes must not begin any more.
     pub cancellation: StepCancellation,
     failure: Mutex<Option<ExecuteError>>,
@@ -152,6 +161,7 @@ pub(crate) fn run(
         is_stamped: is_measured || trace.is_on(),
         begin: trace.begin_ticks(),
         n_done: CachePadded::new(AtomicU32::new(0)),
+        n_helping: AtomicU32::new(0),
         cancellation: StepCancellation::default(),
         failure: Mutex::new(None),
     };
@@ -171,36 +181,35 @@ pub(crate) fn run(
         Some(error) => Err(error),
         None => fetch(plan, &mut state),
     };
-    plan.states.give_back(plan, state, result.is_err());
+    let is_dirty = result.is_err() || state.flow.as_ref().is_some_and(|flow| !flow.is_clean());
+    plan.states.give_back(plan, state, is_dirty);
     result
 }
 
 fn feed(plan: &Plan, feeds: &[Tensor], state: &mut State) {
+    let slots = state.root_slots();
     for (spec, value) in plan.feeds.iter().zip(feeds) {
         for edge in plan.data_edges(spec.edges) {
-            *state.slots.all_mut()[edge.slot as usize].get_mut() = Some(value.clone());
+            slots[edge.slot as usize] = Some(value.clone());
         }
     }
 }
 
 fn fetch(plan: &Plan, state: &mut State) -> Result<Vec<Tensor>, ExecuteError> {
-    let slots = &mut state.slots.all_mut()[plan.fetch_slots()];
-    let values: Option<Vec<Tensor>> = slots.iter_mut().map(|slot| slot.get_mut().take()).collect();
-    // Every fetch has a producer in the plan or a feed, and a producer without the value fails the step.
-    values.ok_or(ExecuteError::MissingOutput { node: "fetch".to_owned(), op: "sink".to_owned(), port: 0 })
+    let slots = &mut state.root_slots()[plan.fetch_slots()];
+    let value = |(slot, name): (&mut Slot, &String)| {
+        // Every fetch has a producer in the plan or a feed, and a producer without the value fails the step.
+        slot.take().ok_or_else(|| ExecuteError::DeadFetch { name: name.clone() })
+    };
+    slots.iter_mut().zip(&plan.fetches).map(value).collect()
 }
 
 impl Step<'_> {
     fn run_alone(&self, running: &Running<'_>) {
-        let mut seat = self.state.seats[0].lock();
         let mut ready = &self.plan.roots[..];
         loop {
             let ticket = self.caller().ticket();
-            if self.is_stamped {
-                worker::run::<false, true>(self, &mut seat, 0, ready);
-            } else {
-                worker::run::<false, false>(self, &mut seat, 0, ready);
-            }
+            self.work::<false>(0, ready);
             ready = &[];
             if !self.plan.has_async || self.is_over() {
                 return;
@@ -212,11 +221,10 @@ impl Step<'_> {
     fn run_shared(&self, running: &Running<'_>) {
         self.state.parking.is_shared.store(true, Ordering::Relaxed);
         self.env.pool.share(self, || {
-            let mut seat = self.state.seats[0].lock();
             let mut ready = &self.plan.roots[..];
             loop {
                 let ticket = self.caller().ticket();
-                self.work(&mut seat, 0, ready);
+                self.work::<true>(0, ready);
                 ready = &[];
                 if self.is_over() {
                     return;
@@ -270,12 +278,20 @@ impl Step<'_> {
         &self.state.parking.caller
     }
 
-    /// Runs nodes until none is left to take.
-    fn work(&self, seat: &mut super::state::Seat, worker: usize, ready: &[u32]) {
-        if self.is_stamped {
-            worker::run::<true, true>(self, seat, worker, ready);
-        } else {
-            worker::run::<true, false>(self, seat, worker, ready);
+    /// Runs nodes until none is left to take. A pool of the plan's session has a seat for each of its workers.
+    fn work<const SHARED: bool>(&self, worker: usize, ready: &[u32]) {
+        if let Some(flow) = &self.state.flow {
+            let mut seat = flow.seats[worker].lock();
+            match self.is_stamped {
+                true => flow::run::<SHARED, true>(self, flow, &mut seat, worker, ready),
+                false => flow::run::<SHARED, false>(self, flow, &mut seat, worker, ready),
+            }
+            return;
+        }
+        let mut seat = self.state.seats[worker].lock();
+        match self.is_stamped {
+            true => worker::run::<SHARED, true>(self, &mut seat, worker, ready),
+            false => worker::run::<SHARED, false>(self, &mut seat, worker, ready),
         }
     }
 
@@ -284,28 +300,27 @@ impl Step<'_> {
         self.env.pool.help_one(|scope| scope.is_shards && scope.execution == execution)
     }
 
+    /// Whether nothing more will happen, to the caller's thread, which has nothing to run.
     fn is_over(&self) -> bool {
-        if !self.is_halted() {
-            return self.n_done.load(Ordering::SeqCst) == self.plan.n_nodes();
+        let parking = &self.state.parking;
+        if self.is_halted() {
+            while parking.take().is_some() {}
+            return parking.is_empty();
         }
-        while self.state.parking.take().is_some() {}
-        self.state.parking.is_empty()
+        match &self.state.flow {
+            None => self.n_done.load(Ordering::SeqCst) == self.plan.n_nodes(),
+            // How often nodes run is not known beforehand: nobody runs one, and none is there to be run.
+            Some(flow) => {
+                self.n_helping.load(Ordering::SeqCst) == 0
+                    && flow.stealers.iter().all(Stealer::is_empty)
+                    && parking.is_empty()
+            }
+        }
     }
 
     /// A ready node of another worker.
     pub fn steal(&self, worker: usize) -> Option<u32> {
-        let n = self.state.stealers.len();
-        for i in 1..n {
-            let victim = &self.state.stealers[(worker + i) % n];
-            loop {
-                match victim.steal() {
-                    Steal::Success(node) => return Some(node),
-                    Steal::Empty => break,
-                    Steal::Retry => {}
-                }
-            }
-        }
-        None
+        steal(&self.state.stealers, worker)
     }
 
     /// Tells idle threads that a node or shards can be taken.
@@ -360,14 +375,19 @@ impl Step<'_> {
 
 impl Job for Step<'_> {
     fn has_work(&self) -> bool {
-        let is_stealable = || self.state.stealers.iter().any(|stealer| !stealer.is_empty());
+        let is_stealable = || match &self.state.flow {
+            None => self.state.stealers.iter().any(|stealer| !stealer.is_empty()),
+            Some(flow) => flow.stealers.iter().any(|stealer| !stealer.is_empty()),
+        };
         !self.is_halted() && (self.state.parking.has_finished() || is_stealable())
     }
 
     fn help(&self, worker: usize) {
-        // A pool of the plan's session has a seat for each of its workers.
-        let mut seat = self.state.seats[worker].lock();
-        self.work(&mut seat, worker, &[]);
+        self.n_helping.fetch_add(1, Ordering::SeqCst);
+        self.work::<true>(worker, &[]);
+        if self.n_helping.fetch_sub(1, Ordering::SeqCst) == 1 && self.state.flow.is_some() {
+            self.caller().notify();
+        }
     }
 
     fn scope(&self) -> Scope {

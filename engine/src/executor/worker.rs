@@ -37,7 +37,7 @@ impl Stop {
 /// A worker of the pool, at one step.
 struct Worker<'a, const SHARED: bool, const STAMPED: bool> {
     step: &'a Step<'a>,
-    seat: &'a mut Seat,
+    seat: &'a mut Seat<u32>,
     worker: usize,
     /// The node that runs, for whoever catches its panic.
     current: u32,
@@ -51,12 +51,12 @@ struct Worker<'a, const SHARED: bool, const STAMPED: bool> {
 }
 
 /// A local stack of this many nodes may be worth sharing.
-const SPILL_AT: usize = 32;
+pub(super) const SPILL_AT: usize = 32;
 
 /// Runs `ready` and all nodes that become ready, until none is left that this worker could take, or the step fails.
 pub(crate) fn run<const SHARED: bool, const STAMPED: bool>(
     step: &Step<'_>,
-    seat: &mut Seat,
+    seat: &mut Seat<u32>,
     worker: usize,
     ready: &[u32],
 ) {
@@ -297,10 +297,10 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
 }
 
 /// Splits the work of the node that runs.
-struct OpSharder<'a> {
-    step: &'a Step<'a>,
-    node: u32,
-    worker: usize,
+pub(super) struct OpSharder<'a> {
+    pub step: &'a Step<'a>,
+    pub node: u32,
+    pub worker: usize,
 }
 
 /// Shorter shards are not worth handing to another thread.
@@ -338,7 +338,7 @@ impl Sharder for OpSharder<'_> {
 }
 
 #[cold]
-fn refused(step: &Step<'_>, node: u32, inputs: &[Slot], source: KernelError) -> ExecuteError {
+pub(super) fn refused(step: &Step<'_>, node: u32, inputs: &[Slot], source: KernelError) -> ExecuteError {
     let info = &step.plan.infos[node as usize];
     let shapes: Vec<String> = inputs.iter().flatten().map(|t| format!("{}{}", t.dtype(), t.shape())).collect();
     let inputs = if shapes.is_empty() { String::new() } else { format!(", inputs {}", shapes.join(" ")) };
@@ -346,13 +346,13 @@ fn refused(step: &Step<'_>, node: u32, inputs: &[Slot], source: KernelError) -> 
 }
 
 #[cold]
-fn left_unset(step: &Step<'_>, node: u32, port: usize) -> ExecuteError {
+pub(super) fn left_unset(step: &Step<'_>, node: u32, port: usize) -> ExecuteError {
     let info = &step.plan.infos[node as usize];
     ExecuteError::MissingOutput { node: info.name.to_string(), op: info.op.to_string(), port }
 }
 
 #[cold]
-fn panicked(step: &Step<'_>, node: u32, payload: &(dyn Any + Send)) -> ExecuteError {
+pub(super) fn panicked(step: &Step<'_>, node: u32, payload: &(dyn Any + Send)) -> ExecuteError {
     let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned());
     let message = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "(no text)".to_owned());
     let info = &step.plan.infos[node as usize];

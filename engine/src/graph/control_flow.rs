@@ -139,6 +139,15 @@ pub enum ControlFlowError {
         /// What the `NextIteration` brings.
         after: String,
     },
+    /// A value inside of a loop is fed: there would be one for each iteration.
+    #[error("an input is fed, which is not possible in {frame}")]
+    FedInside {
+        /// The frame.
+        frame: String,
+    },
+    /// A value inside of a loop is fetched: there is one for each iteration.
+    #[error("it is inside of a loop: only results of a loop can be fetched")]
+    FetchedInside,
     /// A loop without variables would never end.
     #[error("a loop needs at least one variable")]
     NoVariables,

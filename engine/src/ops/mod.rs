@@ -7,6 +7,7 @@
 mod activation;
 pub mod aliases;
 mod array;
+mod arrays;
 mod candidates;
 mod checkpoint;
 pub(crate) mod control_flow;

@@ -3,8 +3,10 @@
 use rustc_hash::FxHashSet;
 
 use super::cost::Costs;
+use super::frames::Frames;
 use super::{ControlEdge, DataEdge, FeedSpec, NodeRecord, Plan, PlanError};
 use crate::executor::StatePool;
+use crate::executor::flow::merge as merge_count;
 use crate::kernels::{AnyKernel, NodeInfo};
 use crate::passes::{self, WorkGraph, WorkId, WorkNode};
 
@@ -16,7 +18,9 @@ pub(crate) type KernelOf<'a> = &'a mut dyn FnMut(&WorkNode) -> Result<(AnyKernel
 /// # Errors
 /// A cycle, a kernel that cannot be made, more of something than a plan can number.
 pub(crate) fn compile(graph: &WorkGraph, kernel_of: KernelOf<'_>) -> Result<Plan, PlanError> {
-    let order = graph.order()?;
+    let topological = graph.order()?;
+    let frames = Frames::of(graph, &topological)?;
+    let order = frames.as_ref().map_or_else(|| topological.clone(), |frames| frames.sorted(&topological));
     let nodes: Vec<&WorkNode> = order.iter().filter_map(|id| graph.get(*id)).collect();
     let layout = Layout::new(graph, &order, &nodes)?;
     let (mut kernels, mut infos) = (Vec::with_capacity(nodes.len()), Vec::with_capacity(nodes.len()));
@@ -25,7 +29,8 @@ pub(crate) fn compile(graph: &WorkGraph, kernel_of: KernelOf<'_>) -> Result<Plan
         kernels.push(kernel);
         infos.push(info);
     }
-    let edges = Edges::collect(graph, &nodes, &layout);
+    let edges = Edges::collect(graph, &nodes, &layout)?;
+    let flow = frames.map(|f| f.finish(graph, &topological, &order, &layout.number, &layout.first_slot));
     let mut plan = Plan {
         nodes: Box::default(),
         costs: Costs::new(kernels.iter().map(AnyKernel::is_expensive)),
@@ -35,10 +40,11 @@ pub(crate) fn compile(graph: &WorkGraph, kernel_of: KernelOf<'_>) -> Result<Plan
         infos: infos.into(),
         data: Box::default(),
         control: Box::default(),
-        roots: (0..nodes.len() as u32).filter(|n| edges.pending[*n as usize] == 0).collect(),
+        roots: (0..nodes.len() as u32).filter(|n| edges.is_root(*n)).collect(),
         pending: Box::default(),
         feeds: Box::default(),
         fetches: graph.fetch_names.clone().into(),
+        flow,
         n_slots: layout.n_slots,
         max_outputs: 0,
         states: StatePool::default(),
@@ -91,12 +97,14 @@ struct Edges {
     data: Vec<(Source, u32, u32)>,
     control: Vec<(u32, u32)>,
     pending: Vec<u32>,
+    is_merge: Vec<bool>,
 }
 
 impl Edges {
-    fn collect(graph: &WorkGraph, nodes: &[&WorkNode], layout: &Layout) -> Edges {
+    fn collect(graph: &WorkGraph, nodes: &[&WorkNode], layout: &Layout) -> Result<Edges, PlanError> {
         let sink = nodes.len() as u32;
-        let mut edges = Edges { data: Vec::new(), control: Vec::new(), pending: vec![0; nodes.len() + 1] };
+        let is_merge = nodes.iter().map(|node| matches!(node.op(), "Merge" | "RefMerge")).collect();
+        let mut edges = Edges { data: Vec::new(), control: Vec::new(), pending: vec![0; nodes.len() + 1], is_merge };
         for (consumer, node) in nodes.iter().enumerate() {
             for (i, input) in node.inputs.iter().enumerate() {
                 edges.add(layout, *input, consumer as u32, layout.first_slot[consumer] + i as u32);
@@ -114,7 +122,34 @@ impl Edges {
         edges.pending[nodes.len()] += 1; // it never runs
         edges.data.sort_unstable();
         edges.control.sort_unstable();
-        edges
+        for (consumer, node) in nodes.iter().enumerate().filter(|(i, _)| edges.is_merge[*i]) {
+            let n_data = node.inputs.iter().filter(|input| input.node().is_some()).count();
+            let n_control = edges.pending[consumer] as usize - n_data;
+            if node.inputs.len().max(n_control) > merge_count::MAX_EDGES {
+                return Err(PlanError::TooLarge);
+            }
+            // A value that is fed is there before the step begins.
+            let is_fed = n_data < node.inputs.len();
+            let live = if is_fed { merge_count::CLAIMED } else { merge_count::NO_LIVE };
+            edges.pending[consumer] = live + merge_count::CONTROL * n_control as u32;
+        }
+        Ok(edges)
+    }
+
+    /// Whether the node waits for nothing.
+    fn is_root(&self, node: u32) -> bool {
+        let pending = self.pending[node as usize];
+        let is_merge = self.is_merge[node as usize];
+        pending == 0 || (is_merge && pending & (merge_count::CONTROL_MASK | merge_count::NO_LIVE) == 0)
+    }
+
+    fn is_merge(&self, node: u32) -> bool {
+        self.is_merge.get(node as usize).copied().unwrap_or(false)
+    }
+
+    /// Whether the node waits for one arrival only.
+    fn is_sole(&self, node: u32) -> bool {
+        self.pending[node as usize] == 1 && !self.is_merge(node)
     }
 
     fn add(&mut self, layout: &Layout, from: passes::Source, consumer: u32, slot: u32) {
@@ -131,8 +166,12 @@ impl Edges {
     /// Writes records, edges and feeds into the plan.
     fn lay_out(&self, graph: &WorkGraph, nodes: &[&WorkNode], layout: &Layout, plan: &mut Plan) {
         plan.data = self.data_edges();
-        let sole = |consumer: u32| if self.pending[consumer as usize] == 1 { ControlEdge::SOLE } else { 0 };
-        plan.control = self.control.iter().map(|(_, consumer)| ControlEdge(consumer | sole(*consumer))).collect();
+        let flags = |consumer: u32| match (self.is_sole(consumer), self.is_merge(consumer)) {
+            (true, _) => ControlEdge::SOLE,
+            (false, true) => ControlEdge::MERGE,
+            (false, false) => 0,
+        };
+        plan.control = self.control.iter().map(|(_, consumer)| ControlEdge(consumer | flags(*consumer))).collect();
         let mut records = Vec::with_capacity(nodes.len() + 1);
         let (mut data, mut control) = (0, 0);
         for (number, node) in nodes.iter().enumerate() {
@@ -164,9 +203,10 @@ impl Edges {
     fn data_edges(&self) -> Box<[DataEdge]> {
         let edge = |(i, &(source, consumer, slot)): (usize, &(Source, u32, u32))| {
             let is_last = self.data.get(i + 1).is_none_or(|next| next.0 != source);
-            let is_sole = matches!(source, Source::Port(..)) && self.pending[consumer as usize] == 1;
+            let is_sole = matches!(source, Source::Port(..)) && self.is_sole(consumer);
             let port = if let Source::Port(_, port) = source { port } else { 0 };
             let flags = if is_last { DataEdge::LAST } else { 0 } | if is_sole { DataEdge::SOLE } else { 0 };
+            let flags = flags | if self.is_merge(consumer) { DataEdge::MERGE } else { 0 };
             DataEdge { consumer, slot, port_flags: port | flags }
         };
         self.data.iter().enumerate().map(edge).collect()

@@ -70,8 +70,11 @@ impl Costs {
     pub fn update_width(&self, plan: &Plan) {
         let mut finish = vec![0u64; plan.nodes.len()];
         let (mut total, mut longest) = (0, 0);
-        // Nodes are numbered in topological order.
-        for (node, record) in plan.nodes[..plan.kernels.len()].iter().enumerate() {
+        // Nodes are numbered in topological order, except where there are frames.
+        let order = plan.flow.as_ref().map(|flow| &flow.order);
+        for i in 0..plan.kernels.len() {
+            let node = order.map_or(i, |order| order[i] as usize);
+            let record = &plan.nodes[node];
             let ticks = u64::from(Some(self.ticks(node as u32)).filter(|t| *t >= TAKEN_TICKS).unwrap_or(0));
             let end = finish[node] + ticks;
             total += ticks;

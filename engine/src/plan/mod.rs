@@ -16,6 +16,7 @@
 
 pub mod compile;
 pub mod cost;
+pub(crate) mod frames;
 pub mod signature;
 
 use std::ops::Range;
@@ -67,11 +68,17 @@ impl DataEdge {
     const LAST: u32 = 1 << 31;
     /// The consumer waits for this alone: it is ready.
     const SOLE: u32 = 1 << 30;
+    /// The consumer is a `Merge`.
+    const MERGE: u32 = 1 << 29;
     /// Ports are below this.
-    pub const MAX_PORTS: usize = Self::SOLE as usize;
+    pub const MAX_PORTS: usize = Self::MERGE as usize;
 
     pub fn port(self) -> usize {
-        (self.port_flags & (Self::SOLE - 1)) as usize
+        (self.port_flags & (Self::MERGE - 1)) as usize
+    }
+
+    pub fn is_merge(self) -> bool {
+        self.port_flags & Self::MERGE != 0
     }
 
     pub fn is_last(self) -> bool {
@@ -89,11 +96,17 @@ pub(crate) struct ControlEdge(u32);
 
 impl ControlEdge {
     const SOLE: u32 = 1 << 31;
+    /// The consumer is a `Merge`.
+    const MERGE: u32 = 1 << 30;
     /// Node numbers are below this.
-    pub const MAX_NODES: usize = Self::SOLE as usize;
+    pub const MAX_NODES: usize = Self::MERGE as usize;
 
     pub fn consumer(self) -> u32 {
-        self.0 & !Self::SOLE
+        self.0 & (Self::MERGE - 1)
+    }
+
+    pub fn is_merge(self) -> bool {
+        self.0 & Self::MERGE != 0
     }
 
     pub fn is_sole(self) -> bool {
@@ -131,6 +144,8 @@ pub(crate) struct Plan {
     pub feeds: Box<[FeedSpec]>,
     /// `name:port` of each fetch, for messages.
     pub fetches: Box<[String]>,
+    /// Loops and branches, where the plan has some.
+    pub flow: Option<frames::FlowPlan>,
     pub n_slots: usize,
     pub max_outputs: usize,
     pub costs: Costs,
@@ -157,6 +172,16 @@ pub enum PlanError {
     Cycle {
         /// A node of the cycle.
         node: String,
+    },
+    /// A node does not fit into the plan's loops.
+    #[error("node {node} ({op}): {source}")]
+    ControlFlow {
+        /// The node's full name, or the fetch.
+        node: String,
+        /// Its op.
+        op: &'static str,
+        /// What is wrong.
+        source: crate::graph::ControlFlowError,
     },
     /// A node's kernel could not be made.
     #[error("node {node} (op {op}): {source}")]

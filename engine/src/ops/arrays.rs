@@ -1,0 +1,154 @@
+//! Ops on what lives as long as a step: stacks and tensor arrays (white paper section 4.4; TensorFlow's dynamic loops).
+//!
+//! The first versions name their object by a pair of strings, the later ones by a resource handle; otherwise they are
+//! the same.
+
+use super::shapes::{Inferred, none, scalar};
+use super::{OP_TABLES, OpSpec, stateful};
+use crate::graph::{Attr, InferContext};
+use crate::shape::PartialShape;
+
+const STACK: &str = "elem_type: type; stack_name: string = ''";
+const PUSH: &str = "T: type; swap_memory: bool = false";
+const ARRAY: &str = "dtype: type; element_shape: shape = unknown; dynamic_size: bool = false; \
+                     clear_after_read: bool = true; identical_element_shapes: bool = false; \
+                     tensor_array_name: string = ''";
+const ARRAY_V2: &str = "dtype: type; element_shape: shape = unknown; dynamic_size: bool = false; \
+                        clear_after_read: bool = true; tensor_array_name: string = ''";
+const GATHER: &str = "dtype: type; element_shape: shape = unknown";
+const CONCAT: &str = "dtype: type; element_shape_except0: shape = unknown";
+
+#[linkme::distributed_slice(OP_TABLES)]
+static ARRAYS: &[OpSpec] = &[
+    stateful("Stack", "-> handle: string", STACK, pair),
+    stateful("StackPush", "handle: string, elem: T -> output: T", PUSH, push),
+    stateful("StackPop", "handle: string -> elem: elem_type", "elem_type: type", none),
+    stateful("StackClose", "handle: string ->", "", none),
+    stateful("StackV2", "max_size: int32 -> handle: resource", STACK, scalar),
+    stateful("StackPushV2", "handle: resource, elem: T -> output: T", PUSH, push),
+    stateful("StackPopV2", "handle: resource -> elem: elem_type", "elem_type: type", none),
+    stateful("StackCloseV2", "handle: resource ->", "", none),
+    stateful("TensorArrayV2", "size: int32 -> handle: string", ARRAY_V2, pair),
+    stateful("TensorArrayGradV2", "handle: string, flow_in: float -> grad_handle: string", "source: string", pair),
+    stateful(
+        "TensorArrayWriteV2",
+        "handle: string, index: int32, value: T, flow_in: float -> flow_out: float",
+        "T: type",
+        scalar,
+    ),
+    stateful("TensorArrayReadV2", "handle: string, index: int32, flow_in: float -> value: dtype", "dtype: type", none),
+    stateful("TensorArrayGatherV2", "handle: string, indices: int32, flow_in: float -> value: dtype", GATHER, gather),
+    stateful(
+        "TensorArrayScatterV2",
+        "handle: string, indices: int32, value: T, flow_in: float -> flow_out: float",
+        "T: type",
+        scalar,
+    ),
+    stateful("TensorArrayConcatV2", "handle: string, flow_in: float -> value: dtype, lengths: int64", CONCAT, concat),
+    stateful(
+        "TensorArraySplitV2",
+        "handle: string, value: T, lengths: int64, flow_in: float -> flow_out: float",
+        "T: type",
+        scalar,
+    ),
+    stateful("TensorArraySizeV2", "handle: string, flow_in: float -> size: int32", "", scalar),
+    stateful("TensorArrayCloseV2", "handle: string ->", "", none),
+    stateful("TensorArrayV3", "size: int32 -> handle: resource, flow: float", ARRAY, array),
+    stateful(
+        "TensorArrayGradV3",
+        "handle: resource, flow_in: float -> grad_handle: resource, flow_out: float",
+        "source: string",
+        array,
+    ),
+    stateful(
+        "TensorArrayGradWithShape",
+        "handle: resource, flow_in: float, shape_to_prepend: int32 -> grad_handle: resource, flow_out: float",
+        "source: string",
+        array,
+    ),
+    stateful(
+        "TensorArrayWriteV3",
+        "handle: resource, index: int32, value: T, flow_in: float -> flow_out: float",
+        "T: type",
+        scalar,
+    ),
+    stateful(
+        "TensorArrayReadV3",
+        "handle: resource, index: int32, flow_in: float -> value: dtype",
+        "dtype: type",
+        read,
+    ),
+    stateful("TensorArrayGatherV3", "handle: resource, indices: int32, flow_in: float -> value: dtype", GATHER, gather),
+    stateful(
+        "TensorArrayScatterV3",
+        "handle: resource, indices: int32, value: T, flow_in: float -> flow_out: float",
+        "T: type",
+        scalar,
+    ),
+    stateful("TensorArrayConcatV3", "handle: resource, flow_in: float -> value: dtype, lengths: int64", CONCAT, concat),
+    stateful(
+        "TensorArraySplitV3",
+        "handle: resource, value: T, lengths: int64, flow_in: float -> flow_out: float",
+        "T: type",
+        scalar,
+    ),
+    stateful("TensorArraySizeV3", "handle: resource, flow_in: float -> size: int32", "", scalar),
+    stateful("TensorArrayCloseV3", "handle: resource ->", "", none),
+];
+
+/// A handle of the first versions: container and name.
+fn pair(c: &mut InferContext<'_>) -> Inferred {
+    c.set(0, PartialShape::new(&[Some(2)]));
+    Ok(())
+}
+
+fn push(c: &mut InferContext<'_>) -> Inferred {
+    let shape = c.input(1);
+    c.set(0, shape);
+    Ok(())
+}
+
+fn array(c: &mut InferContext<'_>) -> Inferred {
+    c.set(0, PartialShape::scalar());
+    c.set(1, PartialShape::scalar());
+    Ok(())
+}
+
+/// What the array that input 0 comes from says of its elements.
+fn element_shape(c: &InferContext<'_>) -> PartialShape {
+    match c.origin(0).and_then(|node| node.attrs.get("element_shape")) {
+        Some(Attr::Shape(shape)) => shape.clone(),
+        _ => PartialShape::unknown(),
+    }
+}
+
+fn read(c: &mut InferContext<'_>) -> Inferred {
+    let shape = element_shape(c);
+    c.set(0, shape);
+    Ok(())
+}
+
+fn gather(c: &mut InferContext<'_>) -> Inferred {
+    let own = match c.attr("element_shape") {
+        Some(Attr::Shape(shape)) => shape.clone(),
+        _ => PartialShape::unknown(),
+    };
+    let element = if own.dims().is_some() { own } else { element_shape(c) };
+    let n = c.of_rank(1, 1)?.dims().and_then(|dims| dims[0]);
+    if let Some(dims) = element.dims() {
+        let dims: Vec<Option<usize>> = std::iter::once(n).chain(dims.iter().copied()).collect();
+        c.set(0, PartialShape::new(&dims));
+    }
+    Ok(())
+}
+
+fn concat(c: &mut InferContext<'_>) -> Inferred {
+    if let Some(Attr::Shape(shape)) = c.attr("element_shape_except0")
+        && let Some(dims) = shape.dims()
+    {
+        let dims: Vec<Option<usize>> = std::iter::once(None).chain(dims.iter().copied()).collect();
+        c.set(0, PartialShape::new(&dims));
+    }
+    c.set(1, PartialShape::of_rank(1));
+    Ok(())
+}
