@@ -206,7 +206,10 @@ impl StatePool {
             state.clear();
         }
         state.resources.clear_all();
-        state.reset_counts(plan);
+        match &state.flow {
+            Some(flow) => flow.reset(plan),
+            None => state.reset_counts(plan),
+        }
         if plan.has_transfers {
             state.rendezvous.reset();
         }

@@ -177,7 +177,10 @@ impl Frames {
         self.of_node[id.index()] = frame;
         match FlowKind::of(node) {
             FlowKind::Enter | FlowKind::ConstantEnter => self.enter(frame, node),
-            FlowKind::Exit | FlowKind::NextIteration if frame == 0 => Err(ControlFlowError::OutsideOfLoop),
+            FlowKind::Exit | FlowKind::NextIteration if frame == 0 => match found {
+                Some((Source::Feed(_), _)) => Err(ControlFlowError::FedInside { frame: "a loop".to_owned() }),
+                _ => Err(ControlFlowError::OutsideOfLoop),
+            },
             _ => Ok(()),
         }
     }
