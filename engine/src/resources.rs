@@ -141,9 +141,9 @@ impl ResourceManager {
         &self,
         container: &Arc<str>,
         name: &Arc<str>,
-    ) -> Result<Option<Arc<T>>, ResourceTypeError> {
+    ) -> Result<Option<Arc<T>>, ResourceError> {
         let object = self.containers.lock().get(container).and_then(|objects| objects.get(name)).cloned();
-        let wrong = || ResourceTypeError { container: container.clone(), name: name.clone() };
+        let wrong = || ResourceError::Type { container: container.clone(), name: name.clone() };
         object.map(|object| object.downcast::<T>().map_err(|_| wrong())).transpose()
     }
 
