@@ -162,6 +162,11 @@ fn class_of(bytes: usize) -> Option<usize> {
     (class < N_CLASSES).then_some(class)
 }
 
+/// What an allocator charges for so many bytes.
+pub(crate) fn charged(bytes: usize) -> usize {
+    class_of(bytes).map_or(usize::MAX, class_bytes)
+}
+
 fn block_layout(class: usize) -> Layout {
     Layout::from_size_align(HEADER + class_bytes(class), 64).expect("a class is far below isize::MAX")
 }
@@ -281,6 +286,11 @@ impl Allocator {
             crate::trace::alloc(pool.site, charged, in_use);
         }
         Ok(Buffer { header })
+    }
+
+    /// The most bytes that it hands out at a time.
+    pub fn limit(&self) -> usize {
+        self.0.limit
     }
 
     /// What was handed out so far.

@@ -349,6 +349,17 @@ impl Tensor {
         Ok(Some(unsafe { std::slice::from_raw_parts_mut(data, n) }))
     }
 
+    /// The element of a scalar that lies in the tensor itself.
+    #[inline(always)]
+    pub(crate) fn inline_mut<T: Element>(&mut self) -> Option<&mut T> {
+        match &mut self.data {
+            // SAFETY: the constructors initialised the element with a value of the dtype, which was checked; it has at most
+            // the size and alignment of the words.
+            Data::Inline(bits) if self.dtype == T::DTYPE => Some(unsafe { &mut *bits.as_mut_ptr().cast::<T>() }),
+            _ => None,
+        }
+    }
+
     /// The bytes of the elements (empty for strings and resources).
     pub fn bytes(&self) -> &[u8] {
         let n = self.len() * self.dtype.size();

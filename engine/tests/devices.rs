@@ -86,7 +86,7 @@ fn a_value_crosses_once_for_all_its_consumers_on_a_device() {
     let d = sum(&on(&g, 2), "d", &[x, c]);
     let s = session(&g, plain(3));
     assert_eq!(value(&s.run(&[], &["d"], &[]).unwrap()), 6.0);
-    let (def, _) = s.inspect(&[], &["d"], &[]).unwrap();
+    let def = s.inspect(&[], &["d"], &[]).unwrap().graph;
     assert_eq!(ops(&def, "_Send"), ["c/_0/_send_2", "x/_0/_send_1", "x/_0/_send_2"]);
     assert_eq!(ops(&def, "_Recv"), ["c/_0/_recv_2", "x/_0/_recv_1", "x/_0/_recv_2"]);
     let _ = d;
@@ -110,7 +110,7 @@ fn control_edges_cross_devices() {
     };
     assert_eq!(notes(0), ["note0", "note2", "note4", "note6", "note8"]);
     assert_eq!(notes(1), ["note1", "note3", "note5", "note7", "note9"]);
-    let (def, _) = s.inspect(&[], &[], &["note9"]).unwrap();
+    let def = s.inspect(&[], &[], &["note9"]).unwrap().graph;
     assert_eq!(ops(&def, "_Send").len(), 9);
 }
 
@@ -266,7 +266,7 @@ fn colocated_nodes_are_together_or_say_why_not() {
     };
     with(&g, "near");
     let s = session(&g, plain(3));
-    let (def, _) = s.inspect(&[], &["near"], &[]).unwrap();
+    let def = s.inspect(&[], &["near"], &[]).unwrap().graph;
     assert!(ops(&def, "_Send").is_empty());
     with(&on(&g, 2), "far");
     let error = s.run(&[], &["far"], &[]).unwrap_err().to_string();

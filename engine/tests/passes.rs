@@ -27,7 +27,7 @@ fn inspect(g: &Graph, passes: Passes, feeds: &[Output], fetches: &[Output]) -> G
     let (feeds, fetches) = (names(feeds), names(fetches));
     let feeds: Vec<&str> = feeds.iter().map(String::as_str).collect();
     let fetches: Vec<&str> = fetches.iter().map(String::as_str).collect();
-    session(g, passes).inspect(&feeds, &fetches, &[]).unwrap().0
+    session(g, passes).inspect(&feeds, &fetches, &[]).unwrap().graph
 }
 
 fn only(names: &[&str]) -> Passes {
@@ -141,7 +141,7 @@ fn fetched_identities_and_targets_stay() {
     let b = g.add_node("Exp").name("b").input(a).output().unwrap();
     assert_eq!(executed(&g, Passes::all(), &[x], &[a, b]).len(), 2);
     let s = session(&g, Passes::all());
-    let (def, _) = s.inspect(&["x"], &["b"], &["a"]).unwrap();
+    let def = s.inspect(&["x"], &["b"], &["a"]).unwrap().graph;
     assert!(def.node.iter().any(|n| n.name == "a"));
 }
 
@@ -445,4 +445,116 @@ fn products_take_their_bias_and_relu_with_them() {
             assert_eq!(nodes.len(), fetches.len(), "{nodes:?}");
         }
     }
+}
+
+#[test]
+fn branches_of_constant_predicates_go() {
+    let g = Graph::new();
+    let x = g.placeholder("x", DType::F32, [4]).unwrap();
+    for taken in [true, false] {
+        let yes = g.constant(Tensor::scalar(taken)).unwrap();
+        let side = |op: &'static str| move |g: &Graph| Ok(vec![g.add_node(op).input(x).output()?]);
+        let y = g.cond::<engine::graph::GraphError>(yes, side("Exp"), side("Neg")).unwrap()[0];
+        let last = g.add_node("Square").input(y).output().unwrap();
+        let feeds = [("x", hard(DType::F32, &[4], 1))];
+        let run = |passes: Passes| session(&g, passes).run(&feeds, &[&name(&g, last)], &[]).unwrap();
+        let alone = g.add_node(if taken { "Exp" } else { "Neg" }).input(x).output().unwrap();
+        let alone = g.add_node("Square").input(alone).output().unwrap();
+        let alone = session(&g, Passes::none()).run(&feeds, &[&name(&g, alone)], &[]).unwrap();
+        assert_same(&alone, &run(Passes::all()), "taken");
+        let nodes = executed(&g, only(&["branches", "simplify"]), &[x], &[last]);
+        assert!(
+            nodes.len() == 2 && nodes.iter().any(|n| n.ends_with(if taken { "=Exp" } else { "=Neg" })),
+            "{nodes:?}"
+        );
+    }
+}
+
+/// A forward part whose values all wait for a backward part.
+fn forth_and_back(g: &Graph, x: Output, depth: usize) -> Output {
+    let mut forward = vec![x];
+    for _ in 0..depth {
+        let last = forward[forward.len() - 1];
+        let wide =
+            g.matmul(last, g.constant(Tensor::from_vec([64, 64], vec![0.02f32; 4096]).unwrap()).unwrap()).unwrap();
+        forward.push(g.tanh(wide).unwrap());
+        forward.push(g.sigmoid(wide).unwrap());
+    }
+    let mut back = forward.pop().unwrap();
+    while let Some(value) = forward.pop() {
+        back = g
+            .mul(
+                g.matmul_with(
+                    back,
+                    g.constant(Tensor::from_vec([64, 64], vec![0.01f32; 4096]).unwrap()).unwrap(),
+                    false,
+                    true,
+                )
+                .unwrap(),
+                value,
+            )
+            .unwrap();
+    }
+    g.sum_all(back).unwrap()
+}
+
+#[test]
+fn memory_stays_within_a_limit_that_the_plain_order_exceeds() {
+    let g = Graph::new();
+    let x = g.placeholder("x", DType::F32, [None, Some(64)]).unwrap();
+    let y = forth_and_back(&g, x, 12);
+    let rows = 1024;
+    let feed = Tensor::from_vec([rows, 64], (0..rows * 64).map(|i| (i % 97) as f32 / 97.0).collect()).unwrap();
+    let run = |passes: Passes, memory_limit: usize| {
+        let options =
+            SessionOptions { threads: Some(1), passes, memory_limit, unknown_dim: rows, ..SessionOptions::default() };
+        let s = Session::new(&g, options).unwrap();
+        let peaks = s.inspect(&["x"], &[&name(&g, y)], &[]).unwrap().peaks;
+        let result = s.run(&[("x", feed.clone())], &[&name(&g, y)], &[]);
+        (result, s.device().allocator().stats().peak, peaks)
+    };
+    let memory = || only(&["memory"]);
+    let (plain, plain_peak, estimate) = run(memory(), usize::MAX);
+    assert_eq!(estimate[0].before, estimate[0].after);
+    let error = estimate[0].before as f64 / plain_peak as f64;
+    assert!((0.8..1.25).contains(&error), "estimated {}, measured {plain_peak}", estimate[0].before);
+    let limit = plain_peak * 7 / 10;
+    assert!(run(Passes::none(), limit).0.is_err(), "does not fit as it is");
+    let (within, peak, estimate) = run(memory(), limit);
+    assert!(estimate[0].after <= limit && estimate[0].before > limit, "{estimate:?}");
+    assert_same(&plain.unwrap(), &within.unwrap(), "within the limit");
+    assert!(peak <= limit, "{peak} of {limit}");
+    assert!((peak as f64 / estimate[0].after as f64 - 1.0).abs() < 0.25, "{peak} measured, {estimate:?}");
+}
+
+#[test]
+fn a_large_graph_goes_through_quickly() {
+    let g = Graph::new();
+    let x = g.placeholder("x", DType::F32, [16, 16]).unwrap();
+    let mut layer = vec![x; 8];
+    let n_layers = 36_000 / 8 / 5;
+    for i in 0..n_layers {
+        let next = |k: usize| {
+            let scale = g.constant(0.5f32 + (i % 7) as f32).unwrap();
+            let sum = g.add(layer[k], layer[(k + 1) % 8]).unwrap();
+            let shape = g.add_node("Shape").input(sum).output().unwrap();
+            let same = g.add_node("Reshape").input(sum).input(shape).output().unwrap();
+            g.tanh(g.mul(same, scale).unwrap()).unwrap()
+        };
+        layer = (0..8).map(next).collect();
+    }
+    let last = g.add_n(&layer).unwrap();
+    let s = session(&g, Passes::all());
+    let passes = s.inspect(&["x"], &[&name(&g, last)], &[]).unwrap().passes;
+    for pass in &passes {
+        println!(
+            "{:12} {:6} -> {:6} nodes, {:6} changes, {:7.2} ms",
+            pass.name,
+            pass.n_before,
+            pass.n_after,
+            pass.n_changes,
+            pass.elapsed_ns as f64 / 1e6
+        );
+    }
+    assert!(passes[0].n_before > 36_000 && passes[passes.len() - 1].n_after < 20_000, "{passes:?}");
 }

@@ -14,6 +14,14 @@ use crate::tensor::Tensor;
 
 /// `y[i] = f(x[i])`.
 pub(crate) fn map1<T: Element>(ctx: &mut KernelContext<'_>, ps: u64, f: impl Fn(T) -> T + Sync) -> Computed {
+    // Scalars come by here by the thousand: one move, no drop.
+    if let Some(Some(x)) = ctx.inputs.first_mut()
+        && let Some(x) = x.inline_mut::<T>()
+    {
+        *x = f(*x);
+        ctx.outputs[0] = ctx.inputs[0].take();
+        return Ok(());
+    }
     let mut x = ctx.take(0)?;
     if let Some(values) = x.slice_mut::<T>()? {
         shard_slice(ctx.sharder, values, 1, ps, |_, part| part.iter_mut().for_each(|v| *v = f(*v)));
@@ -43,6 +51,13 @@ pub(crate) fn map_to<T: Element, U: Element>(
 
 /// `z[i] = f(x[i], y[i])`, both broadcast, in the memory of `x` or `y` where possible.
 pub(crate) fn map2<T: Element>(ctx: &mut KernelContext<'_>, ps: u64, f: impl Fn(T, T) -> T + Sync) -> Computed {
+    if let [Some(x), Some(y)] = &mut *ctx.inputs
+        && let (Some(x), Some(y)) = (x.inline_mut::<T>(), y.inline_mut::<T>())
+    {
+        *x = f(*x, *y);
+        ctx.outputs[0] = ctx.inputs[0].take();
+        return Ok(());
+    }
     let (mut x, mut y) = (ctx.take(0)?, ctx.take(1)?);
     if x.shape() == y.shape() {
         if let Some(values) = x.slice_mut::<T>()? {

@@ -12,6 +12,7 @@ pub mod fold;
 mod fuse;
 mod fuse_matmul;
 pub mod graph;
+pub mod memory;
 pub mod prune;
 pub mod redirect;
 mod references;
@@ -48,6 +49,10 @@ pub struct PassContext<'a> {
     pub transfers: &'a crate::partition::TransferOptions,
     /// Where the nodes that hold state are already.
     pub pins: &'a crate::placement::Pins,
+    /// What dimensions that shapes leave open are taken for, where sizes are estimated.
+    pub unknown_dim: usize,
+    /// What the memory pass estimated, by device.
+    pub peaks: std::cell::RefCell<Vec<memory::PeakEstimate>>,
 }
 
 /// All passes, in the order in which they run.
@@ -61,6 +66,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "partition", is_optional: false, run: crate::partition::partition },
     Pass { name: "fuse_matmul", is_optional: true, run: fuse_matmul::run },
     Pass { name: "fuse", is_optional: true, run: fuse::run },
+    Pass { name: "memory", is_optional: true, run: memory::run },
 ];
 
 /// What a pass did to a graph.

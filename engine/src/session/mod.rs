@@ -10,6 +10,7 @@ mod error;
 mod options;
 mod plans;
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +30,7 @@ use crate::executor::{self, Environment, Limits};
 use crate::functions::{self, Lowered};
 use crate::graph::{Graph, GraphError, NodeId, Nodes};
 use crate::partition::TransferOptions;
+use crate::passes::memory::PeakEstimate;
 use crate::passes::{self, PassContext, PassReport, Passes, WorkGraph};
 use crate::placement::{self, Pins, PlacementOptions};
 use crate::plan::{Plan, PlanError, Signature};
@@ -36,6 +38,17 @@ use crate::pool::Pool;
 use crate::tensor::Tensor;
 use crate::trace::StepTrace;
 use plans::{Kernels, Plans};
+
+/// What is executed for some feeds, fetches and targets.
+#[derive(Debug, Clone)]
+pub struct Inspection {
+    /// The graph after all passes.
+    pub graph: GraphDef,
+    /// What each pass did.
+    pub passes: Vec<PassReport>,
+    /// The memory that a step is estimated to take, by device.
+    pub peaks: Vec<PeakEstimate>,
+}
 
 /// Runs parts of a graph. It may be used from several threads at once.
 pub struct Session {
@@ -48,6 +61,7 @@ pub struct Session {
     transfers: TransferOptions,
     /// Where nodes that hold state are, and how many nodes were looked at for it.
     pins: Mutex<(usize, Arc<Pins>)>,
+    unknown_dim: usize,
     kernels: Mutex<Kernels>,
     plans: Mutex<Plans>,
     extending: Mutex<()>,
@@ -84,6 +98,7 @@ impl Session {
             placement: options.placement,
             transfers: options.transfers,
             pins: Mutex::default(),
+            unknown_dim: options.unknown_dim,
             kernels: Mutex::default(),
             plans: Mutex::default(),
             extending: Mutex::default(),
@@ -205,7 +220,7 @@ impl Session {
         if let Some(plan) = self.plans.lock().get(&signature) {
             return Ok(plan);
         }
-        let (graph, _) = self.rewritten(&signature)?;
+        let (graph, ..) = self.rewritten(&signature)?;
         let mut kernels = self.kernels.lock();
         let plan = crate::plan::compile::compile(&graph, &mut |node| kernels.get(node, &self.devices))?;
         let plan = Arc::new(plan);
@@ -214,7 +229,7 @@ impl Session {
     }
 
     /// What a signature needs, after all passes, and what each did.
-    fn rewritten(&self, signature: &Signature) -> Result<(WorkGraph, Vec<PassReport>), PlanError> {
+    fn rewritten(&self, signature: &Signature) -> Result<(WorkGraph, Vec<PassReport>, Vec<PeakEstimate>), PlanError> {
         let mut graph = WorkGraph::pruned(&self.graph.nodes(), signature)?;
         let mut pins = None;
         let calls: Vec<NodeId> =
@@ -229,13 +244,14 @@ impl Session {
         }
         let pins = pins.unwrap_or_else(|| self.pinned(&self.graph.nodes()));
         let context = PassContext { dump: self.dump_graphs.as_deref(), ..self.pass_context(&pins) };
-        let reports = passes::run(&mut graph, &self.passes, &context)?;
-        Ok((graph, reports))
+        let passes = passes::run(&mut graph, &self.passes, &context)?;
+        Ok((graph, passes, context.peaks.into_inner()))
     }
 
     fn pass_context<'a>(&'a self, pins: &'a Pins) -> PassContext<'a> {
         let (placement, transfers) = (&self.placement, &self.transfers);
-        PassContext { devices: &self.devices, dump: None, placement, transfers, pins }
+        let (unknown_dim, peaks) = (self.unknown_dim, RefCell::default());
+        PassContext { devices: &self.devices, dump: None, placement, transfers, pins, unknown_dim, peaks }
     }
 
     /// Where the nodes that hold state are. With several devices all nodes of a graph that grew are looked at, so that a
@@ -254,15 +270,10 @@ impl Session {
     ///
     /// # Errors
     /// A name is unknown, or what is asked cannot be planned.
-    pub fn inspect(
-        &self,
-        feeds: &[&str],
-        fetches: &[&str],
-        targets: &[&str],
-    ) -> Result<(GraphDef, Vec<PassReport>), RunError> {
+    pub fn inspect(&self, feeds: &[&str], fetches: &[&str], targets: &[&str]) -> Result<Inspection, RunError> {
         let signature = self.signature(feeds.iter().copied(), fetches, targets)?;
-        let (graph, reports) = self.rewritten(&signature)?;
-        Ok((graph.to_def(), reports))
+        let (graph, passes, peaks) = self.rewritten(&signature)?;
+        Ok(Inspection { graph: graph.to_def(), passes, peaks })
     }
 
     fn execute(&self, plan: &Plan, options: &RunOptions<'_>, feeds: &[Tensor]) -> Result<Vec<Tensor>, RunError> {

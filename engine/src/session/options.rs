@@ -27,6 +27,8 @@ pub struct SessionOptions {
     pub placement: PlacementOptions,
     /// How values get from device to device.
     pub transfers: TransferOptions,
+    /// What dimensions that shapes leave open (the examples of a batch) are taken for where sizes are estimated.
+    pub unknown_dim: usize,
 }
 
 impl SessionOptions {
@@ -46,6 +48,7 @@ impl Default for SessionOptions {
             dump_graphs: None,
             placement: PlacementOptions::default(),
             transfers: TransferOptions::default(),
+            unknown_dim: 64,
         }
     }
 }

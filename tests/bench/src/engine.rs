@@ -13,6 +13,7 @@ use rings::Rings;
 use crate::BenchError;
 use crate::report::Report;
 use ::engine::graph::{Graph, NodeId, Output};
+use ::engine::passes::Passes;
 use ::engine::{DType, RunOptions, Session, SessionOptions, Tensor};
 use ::events::clock;
 
@@ -38,6 +39,7 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
     for threads in [1, 2] {
         compute::mlp(report, threads)?;
     }
+    compute::passes(report)?;
     versus(report)
 }
 
@@ -71,7 +73,16 @@ fn least(
 }
 
 fn session(g: &Graph, threads: usize) -> Result<Session, BenchError> {
-    Ok(Session::new(g, SessionOptions { threads: Some(threads), ..SessionOptions::default() })?)
+    session_with(g, threads, Passes::all())
+}
+
+/// Where each node is to be run as it is: the passes would make one of a chain of additions.
+fn plain_session(g: &Graph, threads: usize) -> Result<Session, BenchError> {
+    session_with(g, threads, Passes::none())
+}
+
+fn session_with(g: &Graph, threads: usize, passes: Passes) -> Result<Session, BenchError> {
+    Ok(Session::new(g, SessionOptions { threads: Some(threads), passes, ..SessionOptions::default() })?)
 }
 
 fn no_op(g: &Graph, after: &[NodeId]) -> Result<NodeId, BenchError> {
@@ -125,7 +136,7 @@ fn graphs() -> Result<Vec<(&'static str, Graph, String)>, BenchError> {
 fn dispatch(report: &mut Report, threads: usize, rings: &mut Option<Rings>) -> Result<(), BenchError> {
     let mode = if rings.is_some() { ", traced" } else { "" };
     for (name, g, target) in graphs()? {
-        let s = session(&g, threads)?;
+        let s = plain_session(&g, threads)?;
         let step = s.prepare(&[], &[], &[&target])?;
         let ns = least(150, threads, rings, || Ok(step.run(&[]).map(drop)?))?;
         report.add(format!("{name}, {threads} threads{mode}"), ns / step.n_nodes() as f64, "ns per node");

@@ -2,9 +2,10 @@
 
 use ::engine::graph::{Graph, Output};
 use ::engine::models::MlpOptions;
+use ::engine::passes::{PIPELINE, Passes};
 use ::engine::{DType, PartialShape, RunOptions, Tensor};
 
-use super::{constant, least, now, session};
+use super::{constant, least, now, session, session_with};
 use crate::BenchError;
 use crate::report::Report;
 
@@ -110,5 +111,44 @@ pub(super) fn mlp(report: &mut Report, threads: usize) -> Result<(), BenchError>
     report.add(format!("mlp step, median of 200, {threads} threads"), train(200)?, "ms");
     train(CONVERGED)?;
     report.add(format!("mlp step after {CONVERGED}, median of 200, {threads} threads"), train(200)?, "ms");
+    Ok(())
+}
+
+/// Training steps of the demo's perceptron with all passes, without each of them, and without any; nodes and time of each pass.
+pub(super) fn passes(report: &mut Report) -> Result<(), BenchError> {
+    let g = Graph::new();
+    let model = ::engine::models::mlp(&g, &MlpOptions::default())?;
+    let name = |id| g.node(id).map(|node| node.name.to_string());
+    let (x, labels, train, init) =
+        (name(model.x.node)?, name(model.labels.node)?, name(model.train_op)?, name(model.init)?);
+    let without = PIPELINE.iter().filter(|pass| pass.is_optional);
+    let without = without.map(|pass| (format!("without {}", pass.name), Passes::all().without(pass.name)));
+    let all = [("all passes".to_owned(), Passes::all()), ("no passes".to_owned(), Passes::none())];
+    let sets: Vec<(String, Passes)> = all.into_iter().chain(without).collect();
+    let sessions = sets.iter().map(|(_, passes)| session_with(&g, 1, passes.clone())).collect::<Result<Vec<_>, _>>()?;
+    let mut steps = Vec::new();
+    for s in &sessions {
+        s.run(&[], &[], &[&init])?;
+        steps.push((s.prepare(&[&x, &labels], &[], &[&train])?, Vec::new()));
+    }
+    let batches = crate::demo::batches()?;
+    for round in 0..300 {
+        // In turns: a slow moment of the machine hits all.
+        for (step, ns) in &mut steps {
+            let (x, y) = &batches[round % batches.len()];
+            let begin = now(1);
+            step.run(&[x.clone(), y.clone()])?;
+            ns.push(now(1) - begin);
+        }
+    }
+    for ((what, _), (step, ns)) in sets.iter().zip(&mut steps) {
+        ns.sort_unstable();
+        report.add(format!("mlp step, 1 thread, {what}: nodes"), step.n_nodes() as f64, "nodes");
+        report.add(format!("mlp step, 1 thread, {what}: median"), ns[ns.len() / 2] as f64 / 1e6, "ms");
+    }
+    for pass in sessions[0].inspect(&[&x, &labels], &[], &[&train])?.passes {
+        report.add(format!("mlp plan, pass {}: nodes left", pass.name), pass.n_after as f64, "nodes");
+        report.add(format!("mlp plan, pass {}: time", pass.name), pass.elapsed_ns as f64 / 1e3, "us");
+    }
     Ok(())
 }

@@ -5,7 +5,7 @@ use ::engine::graph::Graph;
 use ::engine::{Callable, RunOptions, Tensor};
 use ::events::clock;
 
-use super::{models, session};
+use super::{models, plain_session, session};
 use crate::BenchError;
 use crate::peer::{PYTHON, Peer};
 use crate::report::Report;
@@ -65,7 +65,9 @@ pub(super) fn run(report: &mut Report) -> Result<(), BenchError> {
 }
 
 fn compare(report: &mut Report, peer: &mut Peer, case: &Case, threads: usize) -> Result<(), BenchError> {
-    let s = session(&case.graph, threads)?;
+    // Per node: each node is run as it is, as on TensorFlow's side.
+    let is_dispatch = matches!(case.unit, Unit::NsPerNode);
+    let s = if is_dispatch { plain_session(&case.graph, threads)? } else { session(&case.graph, threads)? };
     if let Some(init) = &case.init {
         s.run(&[], &[], &[init])?;
     }
