@@ -360,3 +360,8 @@ fn sparse_ops_agree() {
 fn random_ops_agree() {
     check("random", 100);
 }
+
+#[test]
+fn quantized_ops_agree() {
+    check("quantized", 70);
+}

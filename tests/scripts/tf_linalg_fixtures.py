@@ -103,7 +103,7 @@ def case(op, inputs, lists=None, grad=True, check="equal", dtypes=None, runs=1, 
         outputs = function(**dict(zip(inspect.signature(function).parameters, args)), **attrs)
         if isinstance(outputs, tf.Operation):
             outputs = []
-        outputs = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+        outputs = list(tf.nest.flatten(outputs))
         feed = dict(zip(feeds, inputs))
         with tf.compat.v1.Session(graph=graph) as session:
             values = [session.run(outputs, feed) for _ in range(runs)]
@@ -321,8 +321,8 @@ def sparse():
             for keep in [False, True]:
                 case(op, [at, f64(4), shape, axes], grad=op == "SparseReduceSum", keep_dims=keep)
     case("SparseToDense", [at, shape, f64(4), np.float64(0.5)])
-    case("SparseToDense", [i32(1, 3), i32(5), f32(2), np.float32(0)])
-    case("SparseToDense", [i32(1, 3), i32(5), np.float32(2), np.float32(0)])
+    case("SparseToDense", [i32(1, 3), i32(5), f32(2), np.float32(0)], grad=False)
+    case("SparseToDense", [i32(1, 3), i32(5), np.float32(2), np.float32(0)], grad=False)
     case("SparseToDense", [np.int32(1), i32(5), np.array("x"), np.array("y")])
     case("SparseToDense", [at[::-1], shape, ints(4), np.int32(-1)], validate_indices=False)
     order = [2, 0, 3, 1]
@@ -365,7 +365,9 @@ def random():
         case("StatelessRandomUniformInt", [i32(7), i32(1, 2), dtype(-5), dtype(10)], check="exact")
     for dtype in [np.int32, np.int64, np.uint32, np.uint64]:
         key, counter = np.array([77], np.uint64), np.array([0, 9], np.uint64)
-        case("StatelessRandomUniformIntV2", [i32(7), key, counter, np.int32(1), dtype(3), dtype(100)], check="exact")
+        if np.dtype(dtype).kind == "i":
+            bounds = [dtype(3), dtype(100)]
+            case("StatelessRandomUniformIntV2", [i32(7), key, counter, np.int32(1), *bounds], check="exact")
         case("StatelessRandomUniformFullIntV2", [i32(7), key, counter, np.int32(1)], check="exact", dtype=tf.as_dtype(dtype))
         case("StatelessRandomUniformFullInt", [i32(7), i64(4, 5)], check="exact", dtype=tf.as_dtype(dtype))
     case("StatelessRandomGetKeyCounter", [i64(12, 34)], check="exact")
@@ -383,7 +385,57 @@ def random():
         case("RandomPoissonV2", [i32(4), rate.astype(np.float32)], check="exact", dtype=tf.float32, seed=8, seed2=9)
 
 
-THEMES = {"matrices": matrices, "segments": segments, "sparse": sparse, "random": random}
+def quantized():
+    q = {tf.quint8: np.uint8, tf.qint8: np.int8, tf.qint32: np.int32}
+    r = lambda lo, hi: [np.float32(lo), np.float32(hi)]
+    for mode in ["MIN_COMBINED", "MIN_FIRST", "SCALED"]:
+        for T in [tf.quint8, tf.qint8]:
+            for lo, hi in [(-1.5, 2), (0, 3), (-2, 0.5)]:
+                case("QuantizeV2", [f32(3, 4), *r(lo, hi)], grad=False, T=T, mode=mode)
+                case("Dequantize", [ints(3, 4, low=0, high=100, dtype=q[T]), *r(lo, hi)], dtypes=[T, None, None], grad=False, mode=mode)
+    for narrow in [False, True]:
+        for mode in ["HALF_TO_EVEN", "HALF_AWAY_FROM_ZERO"]:
+            case("QuantizeV2", [f32(3, 4), *r(-1.5, 2)], grad=False, T=tf.qint8, mode="SCALED", round_mode=mode, narrow_range=narrow)
+        case("Dequantize", [ints(3, 4, dtype=np.int8), *r(-1.5, 2)], dtypes=[tf.qint8, None, None], grad=False, mode="SCALED", narrow_range=narrow)
+    ax = [np.array([-1.5, -1], np.float32), np.array([2, 0.5], np.float32)]
+    case("QuantizeV2", [f32(3, 2, 2), *ax], grad=False, T=tf.qint8, mode="SCALED", axis=1)
+    case("QuantizeV2", [f32(3, 2, 2), *ax], grad=False, T=tf.quint8, mode="MIN_FIRST", axis=1)
+    case("Dequantize", [ints(3, 2, 2, dtype=np.int8), *ax], dtypes=[tf.qint8, None, None], grad=False, mode="SCALED", axis=1)
+    case("Dequantize", [ints(5, low=-2**31, high=2**31 - 1), *r(-10, 20)], dtypes=[tf.qint32, None, None], grad=False, mode="MIN_FIRST")
+    u8 = lambda *s: ints(*s, low=0, high=255, dtype=np.uint8)
+    ty = [tf.quint8, tf.quint8, None, None, None, None]
+    for ta in [False, True]:
+        for tb in [False, True]:
+            a, b = u8(*((4, 3) if ta else (3, 4))), u8(*((2, 4) if tb else (4, 2)))
+            case("QuantizedMatMul", [a, b, *r(-1, 2), *r(-3, 1)], dtypes=ty, grad=False, transpose_a=ta, transpose_b=tb)
+    big = ints(3, 4, low=-2**20, high=2**20)
+    ty32 = [tf.qint32, None, None]
+    case("RequantizationRange", [big, *r(-900, 800)], dtypes=ty32, grad=False)
+    case("QuantizeDownAndShrinkRange", [big, *r(-900, 800)], dtypes=ty32, grad=False, out_type=tf.quint8)
+    case("Requantize", [big, *r(-900, 800), *r(-0.4, 0.5)], dtypes=ty32 + [None, None], grad=False, out_type=tf.quint8)
+    case("QuantizedBiasAdd", [u8(3, 4), u8(4), *r(-1, 2), *r(-3, 1)], dtypes=ty, grad=False, out_type=tf.qint32)
+    for op in ["QuantizedRelu", "QuantizedRelu6"]:
+        case(op, [u8(3, 4), *r(-3, 10)], dtypes=[tf.quint8, None, None], grad=False)
+    case("QuantizedReshape", [u8(3, 4), i32(2, -1), *r(-3, 10)], dtypes=[tf.quint8, None, None, None], grad=False)
+    for given in [False, True]:
+        for signed in [False, True]:
+            for f in [f32, f64]:
+                x, t = f(3, 4, low=-2 if signed else 0), np.float32 if f is f32 else np.float64
+                lo = t(-1.25 if signed else 0)
+                case("QuantizeAndDequantizeV2", [x, lo, t(1.5)], grad=False, signed_input=signed, range_given=given)
+                case("QuantizeAndDequantizeV2", [x, lo, t(1.5)], grad=False, signed_input=signed, range_given=given, num_bits=4, round_mode="HALF_UP", narrow_range=True)
+                case("QuantizeAndDequantizeV3", [x, lo, t(1.5), np.int32(6)], grad=False, signed_input=signed, range_given=given)
+                case("QuantizeAndDequantizeV4", [x, lo, t(1.5)], grad=given, signed_input=signed, range_given=given)
+    case("QuantizeAndDequantizeV2", [f32(2, 3, 2), f32(3, low=-2, high=-1), f32(3, low=1)], grad=False, range_given=True, axis=1)
+    for narrow in [False, True]:
+        for bits in [4, 8]:
+            case("FakeQuantWithMinMaxArgs", [f32(3, 4)], min=-1.2, max=1.5, num_bits=bits, narrow_range=narrow)
+            case("FakeQuantWithMinMaxVars", [f32(3, 4), *r(-1.2, 1.5)], num_bits=bits, narrow_range=narrow)
+            case("FakeQuantWithMinMaxVarsPerChannel", [f32(3, 4), f32(4, low=-2, high=-0.5), f32(4, low=0.5)], num_bits=bits, narrow_range=narrow)
+    case("FakeQuantWithMinMaxVars", [f32(3, 4), *r(0.4, 1.5)])
+
+
+THEMES = {"quantized": quantized, "matrices": matrices, "segments": segments, "sparse": sparse, "random": random}
 
 
 def main():

@@ -20,6 +20,7 @@ mod loops;
 mod math;
 mod nn;
 mod place;
+mod quantized;
 mod random;
 mod segment;
 mod sparse;

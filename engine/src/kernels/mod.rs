@@ -31,6 +31,8 @@ mod linalg;
 mod narrow;
 mod nn;
 pub(crate) mod philox;
+mod quantize;
+mod quantized;
 mod queue;
 mod random;
 mod readers;

@@ -21,6 +21,7 @@ mod math;
 mod nn;
 mod norm;
 mod pool;
+mod quantized;
 mod queue;
 mod random;
 mod resize;
