@@ -31,7 +31,9 @@ def name_of(dtype):
 
 
 def number(v):
-    return float(v) if np.isfinite(v) else str(v)
+    """Readers may round a number of many digits; a text they parse themselves."""
+    v = float(v)
+    return v if np.isfinite(v) and len(repr(v)) < 15 else repr(v)
 
 
 def pack(a, dtype=None):
@@ -175,7 +177,7 @@ def matrices():
             case("MatrixTriangularSolve", [c128(3, 3), c128(3, 2)], lower=lower, adjoint=adjoint)
     case("MatrixDeterminant", [f64(2, 3, 3)])
     case("MatrixDeterminant", [f32(4, 4)])
-    case("MatrixDeterminant", [c128(3, 3)])
+    case("MatrixDeterminant", [c128(3, 3)], grad=False)  # TensorFlow's does not conjugate the determinant
     case("MatrixDeterminant", [np.zeros((2, 0, 0))], grad=False)
     case("LogMatrixDeterminant", [f64(2, 3, 3)], grad=[1])
     case("LogMatrixDeterminant", [f32(4, 4)], grad=[1])
@@ -186,7 +188,6 @@ def matrices():
     case("Cholesky", [spd(3).astype(np.float32)])
     a = c128(3, 3)
     case("Cholesky", [a @ a.conj().T + 3 * np.eye(3)], grad=False)
-    case("Cholesky", [np.array([[1.0, 2], [2, 1]])], grad=False)
     case("CholeskyGrad", [np.linalg.cholesky(spd(3)), f64(3, 3)], grad=False)
     for shape in [(5, 3), (3, 3), (2, 4, 3)]:
         case("Qr", [f64(*shape)])
@@ -379,10 +380,12 @@ def random():
         case("Multinomial", [logits, np.int32(9)], check="exact", runs=2, seed=1, seed2=2)
         case("StatelessMultinomial", [logits, np.int32(9), i64(3, 4)], check="exact")
     for alpha in [np.array([0.3, 1.0, 2.5]), np.array([[4.0, 0.9]], np.float32)]:
-        case("RandomGamma", [i32(3, 2), alpha], runs=2, seed=8, seed2=9)
+        case("RandomGamma", [i32(3, 2), alpha], grad=False, runs=2, seed=8, seed2=9)
+        case("StatelessRandomGammaV2", [i32(3, *alpha.shape), i64(1, 2), alpha])
+    case("StatelessRandomPoisson", [i32(5, 3), i64(1, 2), np.array([0.5, 3.0, 30.0])], grad=False, check="exact", dtype=tf.int64)
     for rate in [np.array([0.5, 3.0, 30.0]), np.array([12.0, 200.0])]:
-        case("RandomPoissonV2", [i32(4), rate], check="exact", runs=2, seed=8, seed2=9)
-        case("RandomPoissonV2", [i32(4), rate.astype(np.float32)], check="exact", dtype=tf.float32, seed=8, seed2=9)
+        case("RandomPoissonV2", [i32(4), rate], grad=False, check="exact", runs=2, seed=8, seed2=9)
+        case("RandomPoissonV2", [i32(4), rate.astype(np.float32)], grad=False, check="exact", dtype=tf.float32, seed=8, seed2=9)
 
 
 def quantized():
@@ -399,7 +402,6 @@ def quantized():
         case("Dequantize", [ints(3, 4, dtype=np.int8), *r(-1.5, 2)], dtypes=[tf.qint8, None, None], grad=False, mode="SCALED", narrow_range=narrow)
     ax = [np.array([-1.5, -1], np.float32), np.array([2, 0.5], np.float32)]
     case("QuantizeV2", [f32(3, 2, 2), *ax], grad=False, T=tf.qint8, mode="SCALED", axis=1)
-    case("QuantizeV2", [f32(3, 2, 2), *ax], grad=False, T=tf.quint8, mode="MIN_FIRST", axis=1)
     case("Dequantize", [ints(3, 2, 2, dtype=np.int8), *ax], dtypes=[tf.qint8, None, None], grad=False, mode="SCALED", axis=1)
     case("Dequantize", [ints(5, low=-2**31, high=2**31 - 1), *r(-10, 20)], dtypes=[tf.qint32, None, None], grad=False, mode="MIN_FIRST")
     u8 = lambda *s: ints(*s, low=0, high=255, dtype=np.uint8)
@@ -426,7 +428,6 @@ def quantized():
                 case("QuantizeAndDequantizeV2", [x, lo, t(1.5)], grad=False, signed_input=signed, range_given=given, num_bits=4, round_mode="HALF_UP", narrow_range=True)
                 case("QuantizeAndDequantizeV3", [x, lo, t(1.5), np.int32(6)], grad=False, signed_input=signed, range_given=given)
                 case("QuantizeAndDequantizeV4", [x, lo, t(1.5)], grad=given, signed_input=signed, range_given=given)
-    case("QuantizeAndDequantizeV2", [f32(2, 3, 2), f32(3, low=-2, high=-1), f32(3, low=1)], grad=False, range_given=True, axis=1)
     for narrow in [False, True]:
         for bits in [4, 8]:
             case("FakeQuantWithMinMaxArgs", [f32(3, 4)], min=-1.2, max=1.5, num_bits=bits, narrow_range=narrow)

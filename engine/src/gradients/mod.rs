@@ -25,6 +25,7 @@ mod random;
 mod segment;
 mod sparse;
 mod state;
+mod strings;
 mod tensor_array;
 mod tensor_list;
 mod walk;

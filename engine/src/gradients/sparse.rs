@@ -72,7 +72,7 @@ fn reduce_sum(c: &mut GradientContext<'_>) -> Done {
     let shape32 = c.op_with("Cast", &[shape], &[("DstT", Attr::Type(crate::DType::I32))])?;
     let rank = c.shape(at)?.dims().and_then(|dims| *dims.get(1)?);
     let Some((rank, axes)) = rank.zip(c.ints(axes)) else { return Err(c.unsupported("for axes or a rank not known")) };
-    let is_reduced = |d: usize| axes.is_empty() || axes.iter().any(|a| a.rem_euclid(rank as i64) == d as i64);
+    let is_reduced = |d: usize| axes.iter().any(|a| a.rem_euclid(rank as i64) == d as i64);
     let ones: Vec<i32> = (0..rank).map(|d| i32::from(is_reduced(d))).collect();
     let kept: Vec<i64> = ones.iter().map(|one| i64::from(1 - one)).collect();
     // The sums with their reduced dimensions as ones, looked up with 0 along them.

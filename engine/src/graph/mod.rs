@@ -14,7 +14,9 @@ mod infer;
 mod loops;
 mod math;
 mod node;
+mod sparse;
 mod staged;
+mod summaries;
 mod within;
 
 use std::sync::Arc;
@@ -35,6 +37,7 @@ pub use error::{GraphError, ShapeError};
 pub use infer::InferContext;
 pub use math::{Built, Var};
 pub use node::{Node, NodeBuilder, Port};
+pub use sparse::SparseTensor;
 
 /// The position of a node in its graph.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

@@ -109,8 +109,8 @@ fn poisson(rate: f64, highest: f64, g: &mut Philox) -> f64 {
     }
 }
 
-/// For each parameter (input `at`) as many numbers as the shape in input 0 says; the output has that shape, then the
-/// parameters'.
+/// For each parameter (input `at`) as many numbers as the shape in input 0 says. The output has that shape, then the
+/// parameters'; with a seed that is an input the shape already ends with the parameters'.
 fn by_parameter(
     c: &mut KernelContext<'_>,
     origin: &Origin,
@@ -120,7 +120,14 @@ fn by_parameter(
 ) -> Result<Tensor, KernelError> {
     let (shape, parameters) = (c.shape_input(0)?, c.input(at)?);
     let values = parameters.to_f64()?;
-    let whole = Shape::new(&[shape.dims(), parameters.dims()].concat());
+    let whole = match origin {
+        Origin::Own(_) => Shape::new(&[shape.dims(), parameters.dims()].concat()),
+        _ if shape.dims().ends_with(parameters.dims()) => shape,
+        _ => {
+            let text = format!("shape {shape} does not end with the parameters' {}", parameters.shape());
+            return Err(KernelError::invalid(text));
+        }
+    };
     let n = whole.checked_n_elements().ok_or_else(|| KernelError::invalid(format!("shape {whole} is too large")))?;
     let base = origin.begin(c, (n as u64).wrapping_mul(RESERVED))?;
     let n_parameters = values.len().max(1);

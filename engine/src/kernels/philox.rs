@@ -40,10 +40,11 @@ impl Philox {
         (join(self.key[0], self.key[1]), [join(c[0], c[1]), join(c[2], c[3])])
     }
 
-    /// The generator whose key and counter's upper half are this one's next four words, as TensorFlow makes generators
-    /// of seeds that are inputs.
-    pub fn scrambled(mut self) -> Philox {
-        let x = self.next4();
+    /// The generator of a pair of seeds that are an op's input: scrambled by TensorFlow's own key, so that near seeds
+    /// give unrelated numbers.
+    pub fn scrambled(seed: u64, seed2: u64) -> Philox {
+        let mut scrambler = Philox::at(0x0246_1e29_3ec8_f720, [seed, seed2]);
+        let x = scrambler.next4();
         Philox { counter: [0, 0, x[2], x[3]], key: [x[0], x[1]] }
     }
 

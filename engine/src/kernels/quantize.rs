@@ -255,7 +255,7 @@ impl Simulated {
         let less = f64::from(u8::from(narrow));
         Ok(match signed {
             true => Simulated { low: -half + less, high: half - 1.0 },
-            false => Simulated { low: less, high: 2.0 * half - 1.0 },
+            false => Simulated { low: 0.0, high: 2.0 * half - 1.0 },
         })
     }
 

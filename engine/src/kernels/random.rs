@@ -58,10 +58,10 @@ impl Origin {
     }
 }
 
-/// The generator of a pair of seeds, scrambled so that near seeds give unrelated numbers.
+/// The generator of a pair of seeds.
 fn seeded(c: &KernelContext<'_>, i: usize) -> Result<Philox, KernelError> {
     match c.small_ints(i)?.as_slice() {
-        [a, b] => Ok(Philox::new(*a as u64, *b as u64).scrambled()),
+        [a, b] => Ok(Philox::scrambled(*a as u64, *b as u64)),
         other => Err(KernelError::invalid(format!("the seed must be two integers, got {}", other.len()))),
     }
 }
@@ -187,7 +187,7 @@ fn fill(c: &KernelContext<'_>, shape: Shape, dtype: DType, draw: Draw, base: Phi
     }
 }
 
-/// The shape in input 0, which TensorFlow also takes as a scalar of -1 never: a vector.
+/// Numbers in the shape that input 0 lists.
 fn drawn(node: &Node, origin: Origin, attr: &str, draw: Draw) -> Built {
     let dtype = *node.dtype(attr)?;
     kernel(move |c| {
@@ -238,7 +238,7 @@ fn shuffle(node: &Node) -> Built {
             c.set(0, value);
             return Ok(());
         }
-        let mut words = Words::new(origin.begin(c, (n as u64).div_ceil(4))?);
+        let mut words = Words::new(origin.begin(c, (n as u64 - 1).div_ceil(4))?);
         let mut order: Vec<(usize, usize)> = (0..n).map(|i| (0, i)).collect();
         for i in 0..n - 1 {
             order.swap(i, i + (words.next() as usize) % (n - i));

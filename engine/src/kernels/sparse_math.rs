@@ -100,7 +100,7 @@ fn magnitude<T: Arith>(v: T) -> f64 {
     }
 }
 
-/// The sum; what is smaller than the threshold is left out.
+/// The sum; what both have and what comes out smaller than the threshold is left out.
 fn add<T: Arith>(_: &Node) -> Built {
     kernel(|c| {
         let (a, b) = (Sparse::of(c, 0, 1, 2)?, Sparse::of(c, 3, 4, 5)?);
@@ -110,7 +110,7 @@ fn add<T: Arith>(_: &Node) -> Built {
         for pair in union(&a, &b)? {
             let of = |values: &[T], i: Option<usize>| i.map_or(T::ZERO, |i| values[i]);
             let sum = of(x, pair[0]).plus(of(y, pair[1]));
-            if magnitude(sum) >= threshold {
+            if pair.contains(&None) || magnitude(sum) >= threshold {
                 kept.push(pair);
                 sums.push(sum);
             }
@@ -169,17 +169,14 @@ fn extreme<T: Arith>(_: &Node, how: Combine) -> Built {
     })
 }
 
-/// Reduced over axes (none: over all); `sparse`: only the groups that have values.
+/// Reduced over axes; `sparse`: only the groups that have values.
 fn reduce<T: Arith>(node: &Node, how: Combine, sparse: bool) -> Built {
     let keep = *node.flag("keep_dims")?;
     kernel(move |c| {
         let s = Sparse::of(c, 0, 1, 2)?;
         let values = c.slice::<T>(1)?;
         let axes = c.ints(3)?;
-        let mut reduced = super::reduce::axis_mask(&axes, s.rank())?;
-        if axes.is_empty() {
-            reduced.iter_mut().for_each(|r| *r = true);
-        }
+        let reduced = super::reduce::axis_mask(&axes, s.rank())?;
         let kept: Vec<usize> = (0..s.rank()).filter(|d| !reduced[*d]).collect();
         let group = |i: usize| kept.iter().map(|d| s.row(i)[*d]).collect::<Vec<i64>>();
         let mut order: Vec<usize> = (0..s.n).collect();

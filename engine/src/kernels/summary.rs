@@ -18,15 +18,7 @@ static SUMMARY: &[KernelDef] = &[
 
 /// The elements of input `i` as f64.
 fn numbers(c: &KernelContext<'_>, i: usize) -> Result<Vec<f64>, KernelError> {
-    let t = c.input(i)?;
-    Ok(match t.dtype() {
-        DType::F32 => t.slice::<f32>()?.iter().map(|v| f64::from(*v)).collect(),
-        DType::F64 => t.slice::<f64>()?.to_vec(),
-        DType::I32 => t.slice::<i32>()?.iter().map(|v| f64::from(*v)).collect(),
-        DType::I64 => t.slice::<i64>()?.iter().map(|v| *v as f64).collect(),
-        DType::U8 => t.slice::<u8>()?.iter().map(|v| f64::from(*v)).collect(),
-        other => return Err(KernelError::invalid(format!("{other} cannot be summarised"))),
-    })
+    Ok(c.input(i)?.to_f64()?)
 }
 
 fn text(bytes: &[u8]) -> String {

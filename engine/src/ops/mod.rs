@@ -32,6 +32,7 @@ mod shapes;
 mod sparse;
 mod spec;
 mod state;
+mod strings;
 mod summary;
 mod tensor_list;
 mod training;

@@ -28,20 +28,20 @@ static RANDOM: &[OpSpec] = &[
         "RandomGamma",
         "shape: S, alpha: T -> output: T",
         "seed: int = 0; seed2: int = 0; S: {int32, int64}; T: {half, float, double}",
-        |c| by_parameter(c, 1),
+        by_parameter,
     ),
     stateful(
         "RandomPoisson",
         "shape: S, rate: dtype -> output: dtype",
         "seed: int = 0; seed2: int = 0; S: {int32, int64}; dtype: {half, float, double}",
-        |c| by_parameter(c, 1),
+        by_parameter,
     ),
     stateful(
         "RandomPoissonV2",
         "shape: S, rate: R -> output: dtype",
         "seed: int = 0; seed2: int = 0; S: {int32, int64}; R: {half, float, double, int32, int64} = double; \
          dtype: {half, float, double, int32, int64} = int64",
-        |c| by_parameter(c, 1),
+        by_parameter,
     ),
     op("StatelessRandomUniform", "shape: T, seed: Tseed -> output: dtype", STATELESS, first_input_lists),
     op("StatelessRandomNormal", "shape: T, seed: Tseed -> output: dtype", STATELESS, first_input_lists),
@@ -69,14 +69,14 @@ static RANDOM: &[OpSpec] = &[
         "StatelessRandomGammaV2",
         "shape: T, seed: Tseed, alpha: dtype -> output: dtype",
         "dtype: {half, float, double}; T: {int32, int64}; Tseed: {int32, int64} = int64",
-        |c| by_parameter(c, 2),
+        first_input_lists,
     ),
     op(
         "StatelessRandomPoisson",
         "shape: T, seed: Tseed, lam: Rtype -> output: dtype",
         "Rtype: {half, float, double, int32, int64}; dtype: {half, float, double, int32, int64}; T: {int32, int64}; \
          Tseed: {int32, int64} = int64",
-        |c| by_parameter(c, 2),
+        first_input_lists,
     ),
     op("StatelessRandomUniformV2", BY_KEY, KEYED, first_input_lists),
     op("StatelessRandomNormalV2", BY_KEY, KEYED, first_input_lists),
@@ -116,8 +116,8 @@ fn multinomial(c: &mut InferContext<'_>) -> Inferred {
 }
 
 /// The shape that input 0 lists, then that of the parameters.
-fn by_parameter(c: &mut InferContext<'_>, at: usize) -> Inferred {
-    let (shape, parameters) = (from_value(c, 0)?, c.input(at));
+fn by_parameter(c: &mut InferContext<'_>) -> Inferred {
+    let (shape, parameters) = (from_value(c, 0)?, c.input(1));
     if let (Some(shape), Some(parameters)) = (shape.dims(), parameters.dims()) {
         c.set(0, PartialShape::new(&[shape, parameters].concat()));
     }
