@@ -122,6 +122,18 @@ fn run_own_gradients(program: &Program, threads: usize) -> Result<usize, String>
     compare(&session(&graph, threads), &program.meta, &names, &at)
 }
 
+/// The gradient of the gradient, both this engine's.
+fn run_second_order(program: &Program, threads: usize) -> Result<usize, String> {
+    let graph = import(program)?;
+    let (y, x) = (graph.output("y:0").unwrap(), graph.output("x:0").unwrap());
+    let again = |y: Output| gradients(&graph, &[y], &[x], &[]).map_err(|e| format!("gradients: {e}"));
+    let g = again(y)?[0];
+    let weights = graph.constant(Tensor::vector(&[1.0f32, 2.0, -1.0])).unwrap();
+    let h = again(graph.mul(g, weights).unwrap())?[0];
+    let name = |o: &Output| format!("{}:{}", graph.node(o.node).unwrap().name, o.port);
+    compare(&session(&graph, threads), &program.meta, &[&name(&g), &name(&h)], &[1, 2])
+}
+
 /// Applies `run` to the programs of these kinds; prints the count and says which differ.
 fn check(kinds: &[&str], what: &str, run: fn(&Program, usize) -> Result<usize, String>) {
     let programs = programs();
@@ -167,6 +179,11 @@ fn gradients_of_primitives_agree() {
 #[test]
 fn gradients_of_functions_agree() {
     check(&["v2"], "gradients of TensorFlow 2 graphs", run_own_gradients);
+}
+
+#[test]
+fn gradients_of_gradients_agree() {
+    check(&["second"], "second derivatives through loops", run_second_order);
 }
 
 #[test]

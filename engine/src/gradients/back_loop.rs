@@ -23,7 +23,7 @@ use super::GradientError;
 use super::place::Place;
 use crate::dtype::DType;
 use crate::graph::{
-    Capture, ContextId, ContextKind, ControlFlowError, Graph, GraphError, LoopVar, Node, NodeId, Output,
+    Capture, ContextId, ContextKind, ControlFlowError, Graph, GraphError, LoopVar, Node, NodeId, Nodes, Output,
 };
 use crate::tensor::Tensor;
 
@@ -47,11 +47,23 @@ pub(super) struct BackLoop {
     forward_pivot: NodeId,
     /// The two counters: head of the loop variable, and its next value.
     counters: [(NodeId, Output); 2],
+    /// What is left of its own counter when it ends.
+    end: Output,
     state: Mutex<State>,
+}
+
+/// Stacks of gradients, by the stack of the values that they belong to, and what must have run before anything is popped
+/// from them: for second derivatives, which go back over loops that push and pop.
+#[derive(Default)]
+pub(super) struct Mirrors {
+    pub stacks: FxHashMap<NodeId, Output>,
+    pub done: Vec<NodeId>,
 }
 
 #[derive(Default)]
 struct State {
+    /// Whether it pushes gradients.
+    has_mirrors: bool,
     /// What stands here for values of the forward loop's iterations, and for values from outside.
     brought: FxHashMap<Output, Output>,
     pushes: Vec<NodeId>,
@@ -107,7 +119,13 @@ impl BackLoop {
 
         let frame_name = format!("{}/while_context", scope.scope_name());
         let frame = (frame_name.as_str(), parallel_iterations);
-        let b_enter = enter(&scope, place.bring(count)?, frame, false)?;
+        let count = place.bring(count)?;
+        let after = if around.is_none() { place.mirrors.lock().done.clone() } else { Vec::new() };
+        let count = match after.is_empty() {
+            true => count,
+            false => scope.add_node("Identity").name("b_begin").input(count).after(&after).output()?,
+        };
+        let b_enter = enter(&scope, count, frame, false)?;
         let b_merge = scope.add_node("Merge").name("b_count").inputs(&[b_enter, b_enter]).build()?;
         let at = place.at_scope(scope.scope_name());
         let one = enter(&scope, at.graph.constant(Tensor::scalar(1i32))?, frame, true)?;
@@ -126,6 +144,7 @@ impl BackLoop {
             pivot: left.node,
             forward_pivot: next.node,
             counters: [(f_merge, next), (b_merge, fewer)],
+            end: b_switch.into(),
             state: Mutex::default(),
             scope: scope.clone(),
             frame_name,
@@ -154,8 +173,8 @@ impl BackLoop {
         self.scope.close_loop(merge, 1, next)
     }
 
-    /// Closes the two counters: after all pushes, and all pops.
-    pub fn finish(&self) -> Result<(), GraphError> {
+    /// Closes the two counters: after all pushes, and all pops. Where it pushed gradients, notes its end.
+    pub fn finish(&self, mirrors: &Mutex<Mirrors>) -> Result<(), GraphError> {
         let (pushes, pops) = {
             let mut state = self.state.lock();
             (std::mem::take(&mut state.pushes), std::mem::take(&mut state.pops))
@@ -167,6 +186,16 @@ impl BackLoop {
                 false => vec![self.trigger(name, next.node, &before)?],
             };
             self.close(*merge, *next, &after)?;
+        }
+        if self.state.lock().has_mirrors {
+            match &self.around {
+                // Ends before the loop around it does.
+                Some(around) => around.state.lock().has_mirrors = true,
+                None => {
+                    let end = self.scope.add_node("Exit").name("b_count").input(self.end).build()?;
+                    mirrors.lock().done.push(end);
+                }
+            }
         }
         Ok(())
     }
@@ -255,31 +284,60 @@ impl BackLoop {
 
     /// A value that is pushed to a stack in each iteration, popped from it.
     fn kept(&self, value: Output) -> Result<Output, GraphError> {
-        let dtype = self.scope.dtype(value)?;
-        let no_limit = self.scope.add_node("Const").name("f_acc/max_size").attr("value", Tensor::scalar(-1i32));
-        let no_limit = no_limit.attr("dtype", DType::I32).output()?;
-        let stack = self.scope.add_node("StackV2").name("f_acc").input(no_limit).attr("elem_type", dtype).output()?;
+        let stack = self.new_stack(self.scope.dtype(value)?)?;
         let mut handle = stack;
         for (name, parallel) in self.forward_frames()? {
             handle = enter(&self.scope, handle, (&name, parallel), true)?;
         }
         let push = self.scope.add_node("StackPushV2").input(handle).input(value);
         let push = push.after(&[self.forward_pivot]).build()?;
-        let mut handle = match &self.around {
-            Some(around) => self.enter(around.bring(stack)?)?,
-            None => self.enter(stack)?,
-        };
+        self.state.lock().pushes.push(push);
+        self.pop(stack, value)
+    }
+
+    fn new_stack(&self, dtype: DType) -> Result<Output, GraphError> {
+        let no_limit = self.scope.add_node("Const").name("f_acc/max_size").attr("value", Tensor::scalar(-1i32));
+        let no_limit = no_limit.attr("dtype", DType::I32).output()?;
+        self.scope.add_node("StackV2").name("f_acc").input(no_limit).attr("elem_type", dtype).output()
+    }
+
+    /// The handle of a stack, which is outside of all loops, in this loop.
+    fn handle_of(&self, stack: Output) -> Result<Output, GraphError> {
+        match &self.around {
+            Some(around) => self.enter(around.bring(stack)?),
+            None => self.enter(stack),
+        }
+    }
+
+    /// What each iteration of this loop takes from a stack to which the one that it goes back over pushed where `value`
+    /// was alive.
+    pub fn pop(&self, stack: Output, value: Output) -> Result<Output, GraphError> {
+        let mut handle = self.handle_of(stack)?;
         for (pred, side) in self.guards(value) {
             let switch = self.scope.add_node("Switch").input(handle).input(self.bring(pred)?).build()?;
             handle = Output { node: switch, port: side };
         }
-        let pop =
-            self.scope.add_node("StackPopV2").input(handle).attr("elem_type", dtype).after(&[self.pivot]).build()?;
+        let pop = self.scope.add_node("StackPopV2").input(handle).attr("elem_type", self.scope.dtype(value)?);
+        let pop = pop.after(&[self.pivot]).build()?;
         self.scope.set_shape(pop.into(), self.scope.shape(value)?)?;
-        let mut state = self.state.lock();
-        state.pushes.push(push);
-        state.pops.push(pop);
+        self.state.lock().pops.push(pop);
         Ok(pop.into())
+    }
+
+    /// Pushes the gradient of what the forward pass popped, in each iteration, to a stack for it.
+    pub fn push_gradient(&self, mirrors: &Mutex<Mirrors>, stack: NodeId, grad: Output) -> Result<(), GraphError> {
+        let known = mirrors.lock().stacks.get(&stack).copied();
+        let mirror = match known {
+            Some(mirror) => mirror,
+            None => self.new_stack(self.scope.dtype(grad)?)?,
+        };
+        mirrors.lock().stacks.insert(stack, mirror);
+        let push = self.scope.add_node("StackPushV2").input(self.handle_of(mirror)?).input(grad);
+        let push = push.after(&[self.pivot]).build()?;
+        let mut state = self.state.lock();
+        state.pops.push(push);
+        state.has_mirrors = true;
+        Ok(())
     }
 
     /// The frames around the forward loop's body, from the outermost in.
@@ -326,5 +384,17 @@ impl Capture for BackLoop {
         };
         // What depends on nothing of the iteration must not run when the loop ends.
         Ok(Some(self.pivot).filter(|_| inputs.iter().all(is_invariant)))
+    }
+}
+
+/// The stack that a handle is of, outside of loops and branches.
+pub(super) fn stack_of(nodes: &Nodes, mut handle: Output) -> Option<NodeId> {
+    loop {
+        let node = nodes.get(handle.node)?;
+        match node.op.name {
+            "StackV2" => return Some(node.id),
+            "Enter" | "Switch" | "Identity" => handle = *node.inputs.first()?,
+            _ => return None,
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What a gradient function sees of its node, and the nodes that it adds.
 
 use super::GradientError;
+use super::back_loop::stack_of;
 use super::place::Place;
 use crate::dtype::{DType, Element};
 use crate::graph::{Attr, Graph, GraphError, Node, Output};
@@ -51,6 +52,15 @@ impl<'a> GradientContext<'a> {
     /// The graph refuses the nodes.
     pub fn zeros(&mut self, of: Output) -> Added {
         self.place.zeros(of)
+    }
+
+    /// Of a node that pops from a stack: keeps its gradient for the loop that pushed.
+    pub(super) fn push_gradient(&mut self, grad: Output) -> Result<(), GradientError> {
+        let stack = stack_of(&self.graph.nodes(), self.node.inputs[0]);
+        match (stack, &self.place.back) {
+            (Some(stack), Some(back)) => Ok(back.push_gradient(&self.place.mirrors, stack, grad)?),
+            _ => Err(self.unsupported("outside of a loop")),
+        }
     }
 
     /// Names the call of [`super::gradients`] that this is part of.

@@ -14,6 +14,9 @@ static CONTROL_FLOW: &[GradientSpec] = &[
     ("RefMerge", Function(merge)),
     ("IdentityN", Function(identity_n)),
     ("ToBool", Zero),
+    ("StackV2", Zero),
+    ("StackPushV2", Function(push)),
+    ("StackPopV2", Function(pop)),
 ];
 
 /// The gradient of the side that was taken; where nothing comes back from a side, zeros if that one was taken.
@@ -57,4 +60,17 @@ fn identity_n(c: &mut GradientContext<'_>) -> Done {
         }
     }
     Ok(())
+}
+
+/// A push passes its value on; what the way back popped of it comes with the loop that it is in.
+fn push(c: &mut GradientContext<'_>) -> Done {
+    let grad = c.grad(0)?;
+    c.set(1, grad);
+    Ok(())
+}
+
+/// Pushed, to be popped where the value was pushed.
+fn pop(c: &mut GradientContext<'_>) -> Done {
+    let grad = c.grad(0)?;
+    c.push_gradient(grad)
 }

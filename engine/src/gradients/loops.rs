@@ -66,8 +66,8 @@ pub(super) fn through_loop(
             sums.push((*enter, outside, back.variable("b_acc", begin, like)?));
         }
     }
-    body(walk, &back, &pairs, &sums)?;
-    back.finish()?;
+    body(walk, place, &back, &pairs, &sums)?;
+    back.finish(&place.mirrors)?;
     let of_vars = pairs.iter().map(|pair| Ok((walk.scope.node(pair.forward.enter)?.inputs[0], pair.back.exit)));
     let of_invariants = sums.iter().map(|(_, outside, sum)| Ok((*outside, sum.exit)));
     of_vars.chain(of_invariants).collect()
@@ -84,11 +84,12 @@ fn result_of(walk: &Walk<'_>, var: &LoopVar, switch: NodeId) -> Result<Output, G
 /// The body of the loop that goes back: the gradients of the body of the loop.
 fn body(
     walk: &Walk<'_>,
+    place: &Place,
     back: &std::sync::Arc<BackLoop>,
     pairs: &[Pair],
     sums: &[(NodeId, Output, BackVar)],
 ) -> Result<(), GradientError> {
-    let inside = Place::in_loop(walk.scope, back.clone());
+    let inside = place.in_loop(walk.scope, back.clone());
     let mut seeds = Vec::with_capacity(pairs.len());
     let mut wanted: FxHashSet<Output> = FxHashSet::default();
     for pair in pairs {
@@ -97,6 +98,12 @@ fn body(
             seeds.push((next.inputs[0], pair.back.value));
         }
         wanted.insert(Output { node: pair.switch, port: 1 });
+    }
+    for push in walk.pushes_in(back.forward) {
+        let mirror = place.mirrors.lock().stacks.get(&push.stack).copied();
+        if let Some(mirror) = mirror {
+            seeds.push((push.value, back.pop(mirror, push.value)?));
+        }
     }
     wanted.extend(sums.iter().map(|(enter, ..)| Output::from(*enter)));
     let grads = walk.region(&inside, &seeds, &wanted)?;

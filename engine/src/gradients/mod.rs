@@ -38,7 +38,7 @@ use crate::functions::{self, FunctionError};
 use crate::graph::{ContextId, Graph, GraphError, NodeId, Output};
 pub use context::GradientContext;
 use place::Place;
-use walk::Walk;
+use walk::{Stacks, Walk};
 
 /// Adds the nodes that compute the gradients of a node's inputs.
 pub type GradientFn = fn(&mut GradientContext<'_>) -> Result<(), GradientError>;
@@ -193,8 +193,16 @@ fn between(graph: &Graph, ys: &[Output], xs: &[Output]) -> FxHashSet<NodeId> {
     let mut consumers: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
     let mut above: FxHashSet<NodeId> = FxHashSet::default();
     let mut stack: Vec<NodeId> = ys.iter().map(|y| y.node).collect();
+    let mut stacks: Option<Stacks> = None;
     while let Some(id) = stack.pop() {
         let Some(node) = nodes.get(id).filter(|_| above.insert(id)) else { continue };
+        if node.op.name == "StackPopV2" {
+            // What one loop pushed another one pops.
+            for push in stacks.get_or_insert_with(|| Stacks::of(&nodes)).pushed_to(id) {
+                consumers.entry(push).or_default().push(id);
+                stack.push(push);
+            }
+        }
         for input in &node.inputs {
             consumers.entry(input.node).or_default().push(id);
             stack.push(input.node);

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use super::GradientError;
-use super::back_loop::BackLoop;
+use super::back_loop::{BackLoop, Mirrors};
 use crate::dtype::DType;
 use crate::graph::{Capture, ContextId, Graph, GraphError, NodeId, Output};
 use crate::shape::PartialShape;
@@ -20,6 +22,8 @@ pub(super) struct Place {
     pub back: Option<Arc<BackLoop>>,
     /// Names the call of [`super::gradients`].
     pub source: Arc<str>,
+    /// Gradients of what the forward pass pushed to stacks.
+    pub mirrors: Arc<Mutex<Mirrors>>,
 }
 
 /// Gradients of one iteration, added to the same loop: nothing is brought anywhere, but what has no inputs must run
@@ -37,19 +41,25 @@ impl Capture for Beside {
 impl Place {
     /// Outside of all loops.
     pub fn outside(scope: &Graph) -> Place {
-        Place { graph: scope.clone(), frame: ContextId::ROOT, back: None, source: scope.scope_name().into() }
+        Place {
+            graph: scope.clone(),
+            frame: ContextId::ROOT,
+            back: None,
+            source: scope.scope_name().into(),
+            mirrors: Arc::default(),
+        }
     }
 
     /// In a loop of the forward pass, where `pivot` runs in each iteration.
     pub fn beside(scope: &Graph, frame: ContextId, pivot: NodeId) -> Place {
         let graph = scope.with_capture(Arc::new(Beside { pivot }));
-        Place { graph, frame, back: None, source: scope.scope_name().into() }
+        Place { graph, frame, back: None, source: scope.scope_name().into(), mirrors: Arc::default() }
     }
 
     /// In the loop that goes back over another.
-    pub fn in_loop(scope: &Graph, back: Arc<BackLoop>) -> Place {
+    pub fn in_loop(&self, scope: &Graph, back: Arc<BackLoop>) -> Place {
         let graph = scope.with_capture(back.clone());
-        Place { graph, frame: back.forward, back: Some(back), source: scope.scope_name().into() }
+        Place { graph, frame: back.forward, back: Some(back), ..self.clone() }
     }
 
     pub fn at_scope(&self, scope: &str) -> Place {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::back_loop::stack_of;
 use super::place::Place;
 use super::{GradientContext, GradientError, Rule, loops, rule};
 use crate::dtype::DType;
@@ -19,6 +20,44 @@ pub(super) struct Walk<'g> {
     pub between: FxHashSet<NodeId>,
     /// The exits of each loop variable, by its `Switch`.
     pub exits: FxHashMap<NodeId, Vec<NodeId>>,
+    /// What goes from one loop to another by way of stacks.
+    stacks: Stacks,
+}
+
+/// The uses of stacks among the nodes between `xs` and `ys`.
+#[derive(Default)]
+pub(super) struct Stacks {
+    pub pushes: Vec<StackUse>,
+    pub pops: Vec<StackUse>,
+}
+
+/// A push or a pop.
+#[derive(Clone, Copy)]
+pub(super) struct StackUse {
+    pub stack: NodeId,
+    /// The output of the push or the pop.
+    pub value: Output,
+    /// The loop that it is in.
+    frame: ContextId,
+}
+
+impl Stacks {
+    /// All uses in a graph.
+    pub fn of(nodes: &Nodes) -> Stacks {
+        let mut stacks = Stacks::default();
+        for node in nodes.iter().filter(|n| matches!(n.op.name, "StackPushV2" | "StackPopV2")) {
+            let Some(stack) = stack_of(nodes, node.inputs[0]) else { continue };
+            let one = StackUse { stack, value: node.id.into(), frame: nodes.frame_of(nodes.context_of(node.id)) };
+            if node.op.name == "StackPushV2" { &mut stacks.pushes } else { &mut stacks.pops }.push(one);
+        }
+        stacks
+    }
+
+    /// What was pushed to the stack that a node pops from.
+    pub fn pushed_to(&self, pop: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let stack = self.pops.iter().find(|p| p.value.node == pop).map(|p| p.stack);
+        self.pushes.iter().filter(move |push| Some(push.stack) == stack).map(|push| push.value.node)
+    }
 }
 
 /// What a region is made of.
@@ -48,8 +87,25 @@ impl<'g> Walk<'g> {
                 exits.entry(node.inputs[0].node).or_default().push(node.id);
             }
         }
+        let has_pops = between.iter().any(|id| nodes.get(*id).is_some_and(|n| n.op.name == "StackPopV2"));
+        let mut stacks = if has_pops { Stacks::of(&nodes) } else { Stacks::default() };
+        stacks.pushes.retain(|push| between.contains(&push.value.node));
+        stacks.pops.retain(|pop| between.contains(&pop.value.node));
         drop(nodes);
-        Walk { scope, between, exits }
+        Walk { scope, between, exits, stacks }
+    }
+
+    /// The pushes in the body of a loop, those of loops in it aside.
+    pub fn pushes_in(&self, frame: ContextId) -> impl Iterator<Item = &StackUse> {
+        self.stacks.pushes.iter().filter(move |push| push.frame == frame)
+    }
+
+    /// Whether gradients of what a loop (or one in it) pushed wait on stacks.
+    fn has_mirrored(&self, place: &Place, context: ContextId) -> bool {
+        let nodes = self.scope.nodes();
+        let mirrors = place.mirrors.lock();
+        let mut pushes = self.stacks.pushes.iter().filter(|push| mirrors.stacks.contains_key(&push.stack));
+        pushes.any(|push| is_within(&nodes, push.frame, context))
     }
 
     /// Goes back from the seeds (outputs, and their gradients) and gives the gradients of the wanted outputs that any
@@ -93,7 +149,11 @@ impl<'g> Walk<'g> {
         unit: Unit,
         sums: &[(Output, Option<Output>)],
     ) -> Result<Vec<(Output, Output)>, GradientError> {
-        if sums.iter().all(|(_, sum)| sum.is_none()) {
+        let is_reached = match unit {
+            Unit::Loop(context) if self.has_mirrored(place, context) => true,
+            _ => sums.iter().any(|(_, sum)| sum.is_some()),
+        };
+        if !is_reached {
             return Ok(Vec::new());
         }
         let id = match unit {
@@ -163,7 +223,11 @@ impl<'g> Walk<'g> {
         let nodes = self.scope.nodes();
         let mut done: FxHashMap<Unit, bool> = FxHashMap::default();
         let mut order = Vec::new();
-        let mut stack: Vec<Unit> = seeds.iter().filter_map(|(o, _)| unit_of(&nodes, o.node, frame)).collect();
+        let pushed = self.stacks.pushes.iter().map(|push| push.value.node);
+        // What reaches the seeds only by way of stacks counts too, within loops; outside the pops lead to it.
+        let pushed = pushed.filter(|_| frame != ContextId::ROOT);
+        let ends = pushed.chain(seeds.iter().map(|(o, _)| o.node));
+        let mut stack: Vec<Unit> = ends.filter_map(|id| unit_of(&nodes, id, frame)).collect();
         while let Some(unit) = stack.last().copied() {
             match done.get(&unit) {
                 None => {
@@ -186,6 +250,13 @@ impl<'g> Walk<'g> {
         order
     }
 
+    /// What was pushed, in other loops, to the stacks that a loop pops from.
+    fn popped_in(&self, nodes: &Nodes, context: ContextId) -> Vec<Output> {
+        let pops = self.stacks.pops.iter().filter(|pop| is_within(nodes, pop.frame, context));
+        let pushes = pops.flat_map(|pop| self.stacks.pushes.iter().filter(move |push| push.stack == pop.stack));
+        pushes.map(|push| push.value).collect()
+    }
+
     /// What a unit takes from nodes that gradients may go to.
     fn inputs(&self, nodes: &Nodes, unit: Unit) -> Vec<Output> {
         let is_between = |o: &Output| self.between.contains(&o.node);
@@ -197,7 +268,8 @@ impl<'g> Walk<'g> {
             },
             Unit::Loop(context) => match nodes.while_context(context) {
                 Some(of) => {
-                    of.vars.iter().map(|v| v.enter).chain(of.invariants.iter().copied()).flat_map(of_node).collect()
+                    let enters = of.vars.iter().map(|v| v.enter).chain(of.invariants.iter().copied());
+                    enters.flat_map(of_node).chain(self.popped_in(nodes, context)).collect()
                 }
                 None => Vec::new(),
             },
@@ -234,4 +306,12 @@ fn unit_of(nodes: &Nodes, id: NodeId, frame: ContextId) -> Option<Unit> {
         inner = around;
     }
     None
+}
+
+/// Whether a loop is `outer`, or lies in it.
+fn is_within(nodes: &Nodes, mut frame: ContextId, outer: ContextId) -> bool {
+    while frame != outer && frame != ContextId::ROOT {
+        frame = nodes.frame_of(nodes.context(frame).parent);
+    }
+    frame == outer
 }
