@@ -189,7 +189,8 @@ def frozen(name, function, specs, make_feeds):
     """A `tf.function` with its variables as constants, functions kept."""
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
     concrete = tf.function(function).get_concrete_function(*specs)
-    constant = convert_variables_to_constants_v2(concrete, lower_control_flow=False)
+    # Only where there are variables: it also lowers what is to stay a function.
+    constant = convert_variables_to_constants_v2(concrete, lower_control_flow=False) if concrete.variables else concrete
     feeds = make_feeds()
     answers = [np.asarray(a) for a in constant(*[tf.constant(f) for f in feeds])]
     inputs = [t.name for t in constant.inputs]

@@ -14,6 +14,11 @@ static CONTROL_FLOW: &[GradientSpec] = &[
     ("RefMerge", Function(merge)),
     ("IdentityN", Function(identity_n)),
     ("ToBool", Zero),
+    ("EnsureShape", Function(identity_n)),
+    ("OptionalNone", Zero),
+    ("OptionalHasValue", Zero),
+    ("OptionalFromValue", Function(from_value)),
+    ("OptionalGetValue", Function(get_value)),
     ("StackV2", Zero),
     ("StackPushV2", Function(push)),
     ("StackPopV2", Function(pop)),
@@ -73,4 +78,22 @@ fn push(c: &mut GradientContext<'_>) -> Done {
 fn pop(c: &mut GradientContext<'_>) -> Done {
     let grad = c.grad(0)?;
     c.push_gradient(grad)
+}
+
+fn from_value(c: &mut GradientContext<'_>) -> Done {
+    let inputs = c.node().inputs.clone();
+    let types = inputs.iter().map(|x| c.dtype(*x)).collect::<Result<Vec<_>, _>>()?;
+    let shapes = inputs.iter().map(|x| c.shape(*x)).collect::<Result<Vec<_>, _>>()?;
+    let attrs = [("output_types", Attr::ListType(types)), ("output_shapes", Attr::ListShape(shapes))];
+    let grad = c.grad(0)?;
+    let got = c.op_with("OptionalGetValue", &[grad], &attrs)?;
+    (0..inputs.len()).for_each(|i| c.set(i, Output { port: i as u32, ..got }));
+    Ok(())
+}
+
+fn get_value(c: &mut GradientContext<'_>) -> Done {
+    let grads = (0..c.node().outputs.len()).map(|i| c.grad(i)).collect::<Result<Vec<_>, _>>()?;
+    let value = c.op_of_list("OptionalFromValue", &grads, &[], &[])?;
+    c.set(0, value);
+    Ok(())
 }

@@ -31,6 +31,7 @@ mod linalg;
 mod media_summary;
 mod narrow;
 mod nn;
+mod optional;
 pub(crate) mod philox;
 mod quantize;
 mod quantized;

@@ -20,6 +20,7 @@ mod linalg;
 mod math;
 mod nn;
 mod norm;
+mod optional;
 mod pool;
 mod quantized;
 mod queue;

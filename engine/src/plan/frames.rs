@@ -21,6 +21,8 @@ pub(crate) enum FlowKind {
     /// The value passes as it is.
     Forward,
     Switch,
+    /// A switch with as many sides as outputs.
+    SwitchN,
     Merge,
     Enter,
     ConstantEnter,
@@ -85,6 +87,7 @@ impl FlowKind {
     fn of(node: &WorkNode) -> FlowKind {
         match node.op() {
             "Switch" | "RefSwitch" => FlowKind::Switch,
+            "_SwitchN" => FlowKind::SwitchN,
             "Merge" | "RefMerge" => FlowKind::Merge,
             "Enter" | "RefEnter" if node.def.flag("is_constant").is_ok_and(|c| *c) => FlowKind::ConstantEnter,
             "Enter" | "RefEnter" => FlowKind::Enter,

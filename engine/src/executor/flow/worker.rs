@@ -169,7 +169,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
         let is_over = match flow.kind {
             FlowKind::Compute | FlowKind::Transfer => self.compute(ready, record, inputs)?,
             _ => {
-                if let Err(error) = forward(flow, inputs, &mut self.seat.outputs) {
+                if let Err(error) = forward(flow, inputs, &mut self.seat.outputs[..record.n_outputs as usize]) {
                     return Err(Stop::error(refused(self.step, node, inputs, error)));
                 }
                 true
@@ -236,7 +236,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
     ) -> Result<u32, Stop> {
         let record = &self.plan.nodes[node as usize];
         let kind = self.flow.nodes[node as usize].kind;
-        let may_be_dead = is_dead || matches!(kind, FlowKind::Switch | FlowKind::Transfer);
+        let may_be_dead = is_dead || matches!(kind, FlowKind::Switch | FlowKind::SwitchN | FlowKind::Transfer);
         let mut n_ready = 0;
         for edge in self.plan.data_edges(record.data) {
             let output = &mut self.seat.outputs[edge.port()];
@@ -381,6 +381,15 @@ fn forward(flow: FlowNode, inputs: &mut [Slot], outputs: &mut [Slot]) -> Result<
         FlowKind::Switch => {
             let pred = inputs.get(1).and_then(Option::as_ref).ok_or(KernelError::MissingInput(1))?.item::<bool>()?;
             outputs[usize::from(pred)] = inputs[0].take();
+        }
+        FlowKind::SwitchN => {
+            let side = inputs.get(1).and_then(Option::as_ref).ok_or(KernelError::MissingInput(1))?.item::<i32>()?;
+            // What is no side means the last one.
+            let last = outputs.len().saturating_sub(1);
+            let side = usize::try_from(side).map_or(last, |side| side.min(last));
+            if let Some(output) = outputs.get_mut(side) {
+                *output = inputs[0].take();
+            }
         }
         FlowKind::Merge => {
             let first = inputs.iter().position(Option::is_some).ok_or(KernelError::MissingInput(0))?;
