@@ -195,3 +195,169 @@ fn definitions_round_trip() {
         assert_eq!(copy.to_def(), graph.to_def(), "{}", program.meta["name"]);
     }
 }
+
+/// The slopes of `y` by each element of the placeholder `x`, by central differences.
+fn slopes(session: &Session, x: &Tensor, y: &str) -> Vec<f64> {
+    const STEP: f64 = 1e-6;
+    let values = x.slice::<f64>().unwrap();
+    let at = |i: usize, step: f64| {
+        let mut moved = values.to_vec();
+        moved[i] += step;
+        session.run(&[("x", Tensor::vector(&moved))], &[y], &[]).unwrap()[0].item::<f64>().unwrap()
+    };
+    (0..values.len()).map(|i| (at(i, STEP) - at(i, -STEP)) / (2.0 * STEP)).collect()
+}
+
+/// Compares the gradient of the sum of what `build` makes of a vector with its slopes.
+fn check_slopes(build: impl Fn(&Graph, Output) -> Result<Output, engine::graph::GraphError>) {
+    for threads in [1, 2] {
+        let graph = Graph::new();
+        let x = graph.placeholder("x", DType::F64, [Some(3)]).unwrap();
+        let y = build(&graph, x).unwrap();
+        let y = graph.sum_all(y).unwrap();
+        let g = gradients(&graph, &[y], &[x], &[]).unwrap()[0];
+        let name = |o: &Output| format!("{}:{}", graph.node(o.node).unwrap().name, o.port);
+        let session = session(&graph, threads);
+        for values in [[0.3, -0.7, 1.1], [-1.2, 0.4, 0.9]] {
+            let x = Tensor::vector(&values);
+            let got = session.run(&[("x", x.clone())], &[&name(&g)], &[]).unwrap();
+            for (got, want) in got[0].slice::<f64>().unwrap().iter().zip(slopes(&session, &x, &name(&y))) {
+                assert!((got - want).abs() < 1e-7 * want.abs().max(1.0), "got {got}, slope {want}");
+            }
+        }
+    }
+}
+
+fn times(n: i32) -> impl Fn(&Graph, &[Output]) -> Result<Output, engine::graph::GraphError> {
+    move |g, vars| {
+        let n = g.constant(Tensor::scalar(n))?;
+        g.add_node("Less").input(vars[0]).input(n).output()
+    }
+}
+
+fn next(g: &Graph, i: Output) -> Result<Output, engine::graph::GraphError> {
+    let one = g.constant(Tensor::scalar(1i32))?;
+    g.add(i, one)
+}
+
+#[test]
+fn own_loops_have_the_slopes_as_gradients() {
+    let options = engine::graph::WhileOptions::default;
+    // A captured value, a variable used once more after the loop, no iterations at all.
+    for n in [0, 1, 4] {
+        check_slopes(|g, x| {
+            let start = g.constant(Tensor::scalar(0i32))?;
+            let out = g.while_loop(
+                &[start, x],
+                times(n),
+                |g, v| Ok::<_, engine::graph::GraphError>(vec![next(g, v[0])?, g.tanh(g.mul(v[1], x)?)?]),
+                &options(),
+            )?;
+            g.mul(out[1], x)
+        });
+    }
+    // A loop in a loop, and a conditional in it.
+    check_slopes(|g, x| {
+        let start = g.constant(Tensor::scalar(0i32))?;
+        let out = g.while_loop(
+            &[start, x],
+            times(3),
+            |g, v| {
+                let zero = g.constant(Tensor::scalar(0i32))?;
+                let inner = g.while_loop(
+                    &[zero, v[1]],
+                    |g, w| g.add_node("Less").input(w[0]).input(v[0]).output(),
+                    |g, w| {
+                        let sum = g.sum_all(w[1])?;
+                        let limit = g.number(DType::F64, 0.2)?;
+                        let pred = g.greater(sum, limit)?;
+                        let side = g.cond(
+                            pred,
+                            |g| Ok::<_, engine::graph::GraphError>(vec![g.mul(w[1], x)?]),
+                            |g| Ok(vec![g.sigmoid(w[1])?]),
+                        )?;
+                        Ok::<_, engine::graph::GraphError>(vec![next(g, w[0])?, g.tanh(side[0])?])
+                    },
+                    &options(),
+                )?;
+                Ok::<_, engine::graph::GraphError>(vec![next(g, v[0])?, g.add(inner[1], x)?])
+            },
+            &options(),
+        )?;
+        Ok(out[1])
+    });
+    // A loop in a branch, taken for one of the two feeds only.
+    check_slopes(|g, x| {
+        let sum = g.sum_all(x)?;
+        let limit = g.number(DType::F64, 0.5)?;
+        let pred = g.greater(sum, limit)?;
+        let out = g.cond(
+            pred,
+            |g| {
+                let start = g.constant(Tensor::scalar(0i32))?;
+                let out = g.while_loop(
+                    &[start, x],
+                    times(2),
+                    |g, v| Ok::<_, engine::graph::GraphError>(vec![next(g, v[0])?, g.tanh(g.square(v[1])?)?]),
+                    &options(),
+                )?;
+                Ok::<_, engine::graph::GraphError>(vec![out[1]])
+            },
+            |g| Ok(vec![g.neg(x)?]),
+        )?;
+        Ok(out[0])
+    });
+}
+
+/// A definition whose node `call` calls `f`, which calls `g`.
+fn two_calls(change: impl Fn(&mut GraphDef)) -> Result<Vec<Tensor>, String> {
+    let pbtxt = r#"
+        node { name: "x" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+               attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape {} float_val: 3 } } } }
+        node { name: "call" op: "f" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+        library {
+          function {
+            signature { name: "f" input_arg { name: "a" type_attr: "T" } output_arg { name: "b" type_attr: "T" }
+                        attr { name: "T" type: "type" } }
+            node_def { name: "twice" op: "g" input: "a" attr { key: "T" value { placeholder: "T" } } }
+            node_def { name: "sum" op: "AddV2" input: "twice:out:0" input: "a"
+                       attr { key: "T" value { placeholder: "T" } } }
+            ret { key: "b" value: "sum:z:0" }
+          }
+          function {
+            signature { name: "g" input_arg { name: "a" type_attr: "T" } output_arg { name: "out" type_attr: "T" }
+                        attr { name: "T" type: "type" } }
+            node_def { name: "product" op: "Mul" input: "a" input: "a" attr { key: "T" value { placeholder: "T" } } }
+            ret { key: "out" value: "product:z:0" }
+          }
+        }"#;
+    let mut def = formats::graph_file::decode(pbtxt.as_bytes()).unwrap();
+    change(&mut def);
+    let graph = Graph::new();
+    graph.import(&def, "").map_err(|e| e.to_string())?;
+    let session = session(&graph, 1);
+    let got = session.run(&[], &["call"], &[]).map_err(|e| e.to_string());
+    assert_eq!(graph.nodes().len(), 2, "the graph itself is not lowered");
+    got
+}
+
+#[test]
+fn functions_are_called_by_name_and_their_errors_say_what_is_wrong() {
+    assert_eq!(two_calls(|_| {}).unwrap(), [Tensor::scalar(12.0f32)]);
+    let function = |def: &mut GraphDef, i: usize, f: &dyn Fn(&mut formats::proto::FunctionDef)| {
+        f(&mut def.library.as_mut().unwrap().function[i]);
+    };
+    let error = |change: &dyn Fn(&mut GraphDef)| two_calls(change).unwrap_err();
+    let missing = error(&|def| drop(def.library.as_mut().unwrap().function.pop()));
+    assert_eq!(missing, "function f: node twice: unknown op g");
+    let recursive = error(&|def| function(def, 1, &|g| g.node_def[0].op = "f".into()));
+    assert!(recursive.contains("calls itself") || recursive.contains("no output"), "{recursive}");
+    let unknown = error(&|def| function(def, 1, &|g| g.node_def[0].input[0] = "b".into()));
+    assert_eq!(unknown, "function g: b is no argument and no output of a node of the body");
+    let no_result = error(&|def| function(def, 0, &|f| f.ret.clear()));
+    assert_eq!(no_result, "function f: output b has no value");
+    let open = error(&|def| drop(def.node[1].attr.remove("T")));
+    assert_eq!(open, "function f: attribute T is not given");
+    let count = error(&|def| def.node[1].input.push("x".into()));
+    assert!(count.contains("call") && count.contains("expected 1 inputs, got 2"), "{count}");
+}
