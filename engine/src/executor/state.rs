@@ -70,9 +70,6 @@ impl State {
         for (count, initial) in self.pending.iter_mut().zip(&plan.pending) {
             *count.get_mut() = *initial;
         }
-        if let Some(flow) = &self.flow {
-            flow.reset(plan);
-        }
     }
 
     /// Drops what a failed step left behind.

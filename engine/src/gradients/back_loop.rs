@@ -78,6 +78,43 @@ fn enter(graph: &Graph, value: Output, (name, parallel): (&str, i64), is_constan
     enter.attr("parallel_iterations", parallel).output()
 }
 
+/// The variable that counts the iterations of the forward loop.
+struct ForwardCounter {
+    merge: NodeId,
+    /// The count after this iteration.
+    next: Output,
+    /// The count after the last one.
+    count: Output,
+}
+
+/// Adds a counter to the loop of `context`, into which `entered` goes and which goes on as long as `loop_cond` says;
+/// `around` goes back over the loop around it.
+fn forward_counter(
+    scope: &Graph,
+    context: ContextId,
+    entered: Output,
+    loop_cond: Output,
+    around: Option<&BackLoop>,
+) -> Result<ForwardCounter, GraphError> {
+    let (frame, parallel) = frame_name(scope, context)?;
+    // It begins where the loop does: not in a branch that is not taken.
+    let anchor = scope.add_node("Identity").name("f_begin").input(entered).build()?;
+    let zero = scope.add_node("Const").name("f_zero").attr("value", Tensor::scalar(0i32)).attr("dtype", DType::I32);
+    let zero = zero.after(&[anchor]).output()?;
+    // In a loop around it, the pushes of one iteration come after those of the one before.
+    let order: Vec<NodeId> = around.iter().map(|around| around.forward_pivot).collect();
+    let begin = scope.add_node("Enter").name("f_count").input(zero).attr("frame_name", frame.as_str());
+    let begin = begin.attr("parallel_iterations", parallel).after(&order).output()?;
+    let merge = scope.add_node("Merge").name("f_count").inputs(&[begin, begin]).build()?;
+    let switch = scope.add_node("Switch").input(merge).input(loop_cond).build()?;
+    let inside = scope.add_node("Identity").input(Output { node: switch, port: 1 }).output()?;
+    let one = scope.add_node("Const").attr("value", Tensor::scalar(1i32)).attr("dtype", DType::I32);
+    let one = one.after(&[inside.node]).output()?;
+    let next = scope.add_node("AddV2").name("f_count/add").input(inside).input(one).output()?;
+    let count = scope.add_node("Exit").name("f_count").input(switch).output()?;
+    Ok(ForwardCounter { merge, next, count })
+}
+
 /// A loop variable that is being built.
 pub(super) struct BackVar {
     pub merge: NodeId,
@@ -91,40 +128,21 @@ impl BackLoop {
     /// Begins a loop back over the loop of `context`, which lies in the body (or outside of loops) that `place` goes
     /// back over.
     pub fn begin(root: &Graph, place: &Place, context: ContextId, vars: &[LoopVar]) -> Result<BackLoop, GradientError> {
-        let around = place.back.clone();
-        let first = vars.first().copied();
-        let Some((var, switch)) = first.and_then(|var| Some((var, var.switch?))) else {
+        let Some((var, switch)) = vars.first().and_then(|var| Some((var, var.switch?))) else {
             return Err(not_a_loop(root).into());
         };
         let scope = root.scope(&format!("{}_grad", root.node(var.merge)?.name));
-        let (forward_name, parallel_iterations) = frame_name(&scope, context)?;
         let loop_cond = scope.node(switch)?.inputs[1];
-        // The forward loop's counter begins where the loop does: not in a branch that is not taken.
         let entered = scope.node(var.enter)?.inputs[0];
-        let anchor = scope.add_node("Identity").name("f_begin").input(entered).build()?;
-        let zero = scope.add_node("Const").name("f_zero").attr("value", Tensor::scalar(0i32)).attr("dtype", DType::I32);
-        let zero = zero.after(&[anchor]).output()?;
-        let begin = scope.add_node("Enter").name("f_count").input(zero).attr("frame_name", forward_name.as_str());
-        let begin = begin.attr("parallel_iterations", parallel_iterations);
-        // In a loop around it, the pushes of one iteration come after those of the one before.
-        let order: Vec<NodeId> = around.iter().map(|around| around.forward_pivot).collect();
-        let begin = begin.after(&order).output()?;
-        let f_merge = scope.add_node("Merge").name("f_count").inputs(&[begin, begin]).build()?;
-        let f_switch = scope.add_node("Switch").input(f_merge).input(loop_cond).build()?;
-        let inside = scope.add_node("Identity").input(Output { node: f_switch, port: 1 }).output()?;
-        let one = scope.add_node("Const").attr("value", Tensor::scalar(1i32)).attr("dtype", DType::I32);
-        let one = one.after(&[inside.node]).output()?;
-        let next = scope.add_node("AddV2").name("f_count/add").input(inside).input(one).output()?;
-        let count = scope.add_node("Exit").name("f_count").input(f_switch).output()?;
-
+        let forward = forward_counter(&scope, context, entered, loop_cond, place.back.as_deref())?;
+        let parallel_iterations = frame_name(&scope, context)?.1;
         let frame_name = format!("{}/while_context", scope.scope_name());
         let frame = (frame_name.as_str(), parallel_iterations);
-        let count = place.bring(count)?;
-        let after = if around.is_none() { place.mirrors.lock().done.clone() } else { Vec::new() };
-        let count = match after.is_empty() {
-            true => count,
-            false => scope.add_node("Identity").name("b_begin").input(count).after(&after).output()?,
-        };
+        let mut count = place.bring(forward.count)?;
+        let after = if place.back.is_none() { place.mirrors.lock().done.clone() } else { Vec::new() };
+        if !after.is_empty() {
+            count = scope.add_node("Identity").name("b_begin").input(count).after(&after).output()?;
+        }
         let b_enter = enter(&scope, count, frame, false)?;
         let b_merge = scope.add_node("Merge").name("b_count").inputs(&[b_enter, b_enter]).build()?;
         let at = place.at_scope(scope.scope_name());
@@ -139,11 +157,11 @@ impl BackLoop {
             forward: context,
             context: context_of_back,
             parallel_iterations,
-            around,
+            around: place.back.clone(),
             condition,
             pivot: left.node,
-            forward_pivot: next.node,
-            counters: [(f_merge, next), (b_merge, fewer)],
+            forward_pivot: forward.next.node,
+            counters: [(forward.merge, forward.next), (b_merge, fewer)],
             end: b_switch.into(),
             state: Mutex::default(),
             scope: scope.clone(),
@@ -223,6 +241,11 @@ impl BackLoop {
         };
         self.state.lock().brought.insert(value, brought);
         Ok(brought)
+    }
+
+    /// Whether it goes back over the loop, or is within one that does.
+    fn goes_over(&self, frame: ContextId) -> bool {
+        frame == self.forward || self.around.as_ref().is_some_and(|around| around.goes_over(frame))
     }
 
     fn enter(&self, value: Output) -> Result<Output, GraphError> {
@@ -369,7 +392,7 @@ impl Capture for BackLoop {
     fn capture(&self, op: &str, inputs: &mut [Output]) -> Result<Option<NodeId>, GraphError> {
         let is_of_forward = |o: &Output| {
             let nodes = self.scope.nodes();
-            nodes.frame_of(nodes.value_context(*o)) == self.forward
+            self.goes_over(nodes.frame_of(nodes.value_context(*o)))
         };
         // The shape of a value is found where the value is, and kept instead of it.
         if matches!(op, "Shape" | "Size" | "Rank") && inputs.iter().all(is_of_forward) {

@@ -8,9 +8,10 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::back_loop::{BackLoop, BackVar};
-use super::place::Place;
+use super::place::{Place, variable};
 use super::walk::{Walk, is_trainable};
 use super::{GRADIENT_TABLES, GradientError, GradientSpec, Rule};
+use crate::dtype::DType;
 use crate::graph::{ContextId, GraphError, LoopVar, NodeId, Output};
 
 #[linkme::distributed_slice(GRADIENT_TABLES)]
@@ -41,7 +42,10 @@ pub(super) fn through_loop(
 ) -> Result<Vec<(Output, Output)>, GradientError> {
     let Some(of) = walk.scope.nodes().while_context(context).cloned() else { return Ok(Vec::new()) };
     let is_on_the_way = |id: &NodeId| -> Result<bool, GraphError> {
-        Ok(walk.between.contains(id) && is_trainable(walk.scope.dtype((*id).into())?))
+        let dtype = walk.scope.dtype((*id).into())?;
+        // Of all handles those of variables stand for values.
+        let is_value = dtype != DType::Resource || variable(walk.scope, (*id).into()).is_some();
+        Ok(walk.between.contains(id) && is_trainable(dtype) && is_value)
     };
     let back = std::sync::Arc::new(BackLoop::begin(walk.scope, place, context, &of.vars)?);
     let mut pairs = Vec::new();
