@@ -30,7 +30,6 @@ static ARRAY: &[GradientSpec] = &[
     ("StridedSlice", Function(strided_slice)),
     ("StridedSliceGrad", Function(strided_slice_grad)),
     ("Tile", Function(tile)),
-    ("GatherV2", Function(gather)),
 ];
 
 fn identity(c: &mut GradientContext<'_>) -> Done {
@@ -73,44 +72,29 @@ fn broadcast_to(c: &mut GradientContext<'_>) -> Done {
 
 fn transpose(c: &mut GradientContext<'_>) -> Done {
     let g = c.grad(0)?;
-    let Some(perm) = c.ints(c.input(1)) else { return Err(c.unsupported("for a permutation that is no constant")) };
-    let mut inverse = vec![0i32; perm.len()];
-    for (to, &from) in perm.iter().enumerate() {
-        let slot = usize::try_from(from).ok().and_then(|from| inverse.get_mut(from));
-        *slot.ok_or_else(|| c.unsupported("for a permutation out of range"))? = to as i32;
-    }
-    let inverse = c.vector(&inverse)?;
+    // A constant permutation is inverted now, so that shapes stay known.
+    let inverse = match c.ints(c.input(1)) {
+        Some(perm) => {
+            let mut inverse = vec![0i32; perm.len()];
+            for (to, &from) in perm.iter().enumerate() {
+                let from = if from < 0 { from + perm.len() as i64 } else { from };
+                let slot = usize::try_from(from).ok().and_then(|from| inverse.get_mut(from));
+                *slot.ok_or_else(|| c.unsupported("for a permutation out of range"))? = to as i32;
+            }
+            c.vector(&inverse)?
+        }
+        None => c.op("InvertPermutation", &[c.input(1)])?,
+    };
     let x = c.op("Transpose", &[g, inverse])?;
     c.set(0, x);
     Ok(())
 }
 
-/// The constant axis of input `i`, counted from 0, and a vector with a one there and zeros elsewhere.
-fn axis_and_mask(c: &mut GradientContext<'_>, i: usize) -> Result<(usize, Output), GradientError> {
-    let rank = c.shape(c.output(0))?.rank();
-    let axis = c.ints(c.input(i)).and_then(|axis| axis.first().copied());
-    let Some((rank, axis)) = rank.zip(axis) else {
-        return Err(c.unsupported("for an axis or rank that is not known beforehand"));
-    };
-    let axis = if axis < 0 { axis + rank as i64 } else { axis } as usize;
-    let mask: Vec<i32> = (0..rank).map(|i| i32::from(i == axis)).collect();
-    Ok((axis, c.vector(&mask)?))
-}
-
 /// Cut apart again: each part begins where the ones before it end.
 fn concat(c: &mut GradientContext<'_>) -> Done {
-    let g = c.grad(0)?;
     let n = c.node().inputs.len() - 1;
-    let (_, mask) = axis_and_mask(c, n)?;
-    let mut begin = c.op("ZerosLike", &[mask])?;
-    for i in 0..n {
-        let size = c.shape_of(c.input(i))?;
-        let part = c.op("Slice", &[g, begin, size])?;
-        c.set(i, part);
-        let length = c.op("Mul", &[size, mask])?;
-        begin = c.op("AddV2", &[begin, length])?;
-    }
-    Ok(())
+    let axis = c.input(n);
+    super::layout::cut_apart(c, 0..n, axis)
 }
 
 fn pack(c: &mut GradientContext<'_>) -> Done {
@@ -170,8 +154,8 @@ fn strided_slice_grad(c: &mut GradientContext<'_>) -> Done {
 /// Each axis of n x m elements is split into m copies of n, and the copies are summed.
 fn tile(c: &mut GradientContext<'_>) -> Done {
     let (g, x, multiples) = (c.grad(0)?, c.input(0), c.input(1));
-    let Some(rank) = c.shape(x)?.rank() else { return Err(c.unsupported("for an input of unknown rank")) };
-    if rank == 0 {
+    let rank = c.shape(x)?.rank();
+    if rank == Some(0) {
         c.set(0, g);
         return Ok(());
     }
@@ -181,26 +165,18 @@ fn tile(c: &mut GradientContext<'_>) -> Done {
     let whole = c.vector(&[-1i32])?;
     let split = c.op("Reshape", &[pairs, whole])?;
     let copies = c.op("Reshape", &[g, split])?;
-    let axes: Vec<i32> = (0..rank as i32).map(|i| 2 * i).collect();
-    let axes = c.vector(&axes)?;
+    let axes = match rank {
+        Some(rank) => {
+            let axes: Vec<i32> = (0..rank as i32).map(|i| 2 * i).collect();
+            c.vector(&axes)?
+        }
+        None => {
+            let twice = c.op("Rank", &[copies])?;
+            let (zero, two) = (c.constant(Tensor::scalar(0i32))?, c.constant(Tensor::scalar(2i32))?);
+            c.op("Range", &[zero, twice, two])?
+        }
+    };
     let of_x = c.op("Sum", &[copies, axes])?;
     c.set(0, of_x);
-    Ok(())
-}
-
-/// Along the first axis: what was taken from a row is added up in that row.
-fn gather(c: &mut GradientContext<'_>) -> Done {
-    let (g, params, indices) = (c.grad(0)?, c.input(0), c.input(1));
-    let first = c.ints(c.input(2)).is_some_and(|axis| axis == [0]);
-    if !first || c.node().int("batch_dims").copied().unwrap_or(0) != 0 {
-        return Err(c.unsupported("along another axis than the first"));
-    }
-    let shape = c.shape_of(params)?;
-    let (zero, one) = (c.vector(&[0i32])?, c.vector(&[1i32])?);
-    let row_count = c.op("Slice", &[shape, zero, one])?;
-    let scalar = c.constant(Tensor::vector::<i32>(&[]))?;
-    let row_count = c.op("Reshape", &[row_count, scalar])?;
-    let of_params = c.op("UnsortedSegmentSum", &[g, indices, row_count])?;
-    c.set(0, of_params);
     Ok(())
 }

@@ -180,6 +180,15 @@ impl<'a> GradientContext<'a> {
         Ok(lists.iter().fold(self.graph.add_node(op), |node, list| node.inputs(list)).output()?)
     }
 
+    /// Adds a node of `op` whose last input is the list `values`, after `first`.
+    pub fn op_then_list(&mut self, op: &str, first: &[Output], values: &[Output]) -> Added {
+        let mut builder = self.graph.add_node(op);
+        for input in first {
+            builder = builder.input(*input);
+        }
+        Ok(builder.inputs(values).output()?)
+    }
+
     /// Adds a constant.
     ///
     /// # Errors

@@ -223,7 +223,7 @@ fn matmul(c: &mut GradientContext<'_>) -> Done {
 }
 
 /// The reduced `value` (the gradient, or the output) with its reduced axes put back as ones.
-fn with_kept_axes(c: &mut GradientContext<'_>, value: Output) -> Added {
+pub(super) fn with_kept_axes(c: &mut GradientContext<'_>, value: Output) -> Added {
     if c.node().flag("keep_dims").copied().unwrap_or(false) {
         return Ok(value);
     }
@@ -245,7 +245,7 @@ fn with_kept_axes(c: &mut GradientContext<'_>, value: Output) -> Added {
 }
 
 /// The gradient of a sum, spread over what was summed.
-fn spread(c: &mut GradientContext<'_>) -> Added {
+pub(super) fn spread(c: &mut GradientContext<'_>) -> Added {
     let g = c.grad(0)?;
     let kept = with_kept_axes(c, g)?;
     let shape = c.shape_of(c.input(0))?;

@@ -15,6 +15,7 @@ mod back_loop;
 mod context;
 mod control_flow;
 mod elementwise;
+mod layout;
 mod linalg;
 mod loops;
 mod math;

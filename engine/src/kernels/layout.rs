@@ -3,11 +3,13 @@
 //! Most are one walk: an output of some shape whose element at an index lies in the input at an offset that is linear
 //! in the index ([`strided`]).
 
+use std::ops::Range;
+
 use super::broadcast::Broadcast;
 use super::reduce::axis;
-use super::support::{Built, Computed, by_word, cpu_any, kernel};
+use super::support::{Built, Computed, by_word, cpu_any, kernel, shard_slice};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
-use crate::dtype::{DType, Element};
+use crate::dtype::{Complex32, Complex64, DType, Element};
 use crate::graph::Node;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -23,7 +25,10 @@ static LAYOUT: &[KernelDef] = &[
     cpu_any("ConcatV2", |_| kernel(concat)),
     cpu_any("Pack", pack),
     cpu_any("Unpack", unpack),
-    cpu_any("GatherV2", gather),
+    cpu_any("Concat", |_| kernel(concat_first)),
+    cpu_any("Split", |_| kernel(split)),
+    cpu_any("SplitV", |_| kernel(split_v)),
+    cpu_any("ConjugateTranspose", |_| kernel(conjugate_transpose)),
 ];
 
 /// Calls `f(output position, input offset)` for each element of an output of these dimensions, in order, where moving
@@ -46,8 +51,65 @@ pub(super) fn walk(dims: &[usize], strides: &[isize], first: isize, mut f: impl 
     }
 }
 
+/// Dimensions and strides with ones left out and neighbours that run together merged; at least one.
+fn merged(dims: &[usize], strides: &[isize]) -> (Vec<usize>, Vec<isize>) {
+    let (mut out, mut steps): (Vec<usize>, Vec<isize>) = (Vec::new(), Vec::new());
+    for (d, s) in dims.iter().zip(strides).filter(|(d, _)| **d != 1) {
+        match (out.last_mut(), steps.last_mut()) {
+            (Some(last), Some(step)) if *step == *s * *d as isize => {
+                *last *= d;
+                *step = *s;
+            }
+            _ => {
+                out.push(*d);
+                steps.push(*s);
+            }
+        }
+    }
+    if out.is_empty() {
+        out.push(1);
+        steps.push(1);
+    }
+    (out, steps)
+}
+
+/// Where each row of a strided walk begins, from some row on.
+struct Rows<'a> {
+    dims: &'a [usize],
+    strides: &'a [isize],
+    index: Vec<usize>,
+    at: isize,
+}
+
+impl<'a> Rows<'a> {
+    fn new(dims: &'a [usize], strides: &'a [isize], first: isize, row: usize) -> Rows<'a> {
+        let mut index = vec![0; dims.len()];
+        let (mut rest, mut at) = (row, first);
+        for k in (0..dims.len()).rev() {
+            index[k] = rest % dims[k].max(1);
+            rest /= dims[k].max(1);
+            at += index[k] as isize * strides[k];
+        }
+        Rows { dims, strides, index, at }
+    }
+
+    fn next_offset(&mut self) -> isize {
+        let now = self.at;
+        for k in (0..self.dims.len()).rev() {
+            self.index[k] += 1;
+            self.at += self.strides[k];
+            if self.index[k] < self.dims[k] {
+                break;
+            }
+            self.at -= self.strides[k] * self.dims[k] as isize;
+            self.index[k] = 0;
+        }
+        now
+    }
+}
+
 /// An output whose element at an index is the input's at `first + index * strides`.
-fn strided(
+pub(crate) fn strided(
     c: &KernelContext<'_>,
     x: &Tensor,
     shape: Shape,
@@ -62,9 +124,22 @@ fn strided(
         first: isize,
     ) -> Result<Tensor, KernelError> {
         let from = x.words::<T>()?;
-        let dims = shape.clone();
+        let (dims, strides) = merged(shape.dims(), strides);
+        let (outer, [inner]) = dims.split_at(dims.len() - 1) else { return Err(KernelError::invalid("no dimensions")) };
+        let (outer_strides, step) = strides.split_at(dims.len() - 1);
+        let (inner, step) = (*inner, step[0]);
         c.filled_words::<T>(x.dtype(), shape, |out| {
-            walk(dims.dims(), strides, first, |i, at| out[i] = from[at as usize]);
+            shard_slice(c.sharder, out, inner, if step == 1 { 200 } else { 1000 }, |at, part| {
+                let mut rows = Rows::new(outer, outer_strides, first, at / inner.max(1));
+                for row in part.chunks_exact_mut(inner.max(1)) {
+                    let at = rows.next_offset();
+                    match step {
+                        1 => row.copy_from_slice(&from[at as usize..at as usize + inner]),
+                        0 => row.fill(from[at as usize]),
+                        _ => row.iter_mut().zip(0..).for_each(|(o, k)| *o = from[(at + k * step) as usize]),
+                    }
+                }
+            });
             Ok(())
         })
     }
@@ -77,7 +152,7 @@ fn strided(
     by_word!(x.dtype(), of(c, x, shape, strides, first))
 }
 
-fn signed(strides: &[usize]) -> Vec<isize> {
+pub(crate) fn signed(strides: &[usize]) -> Vec<isize> {
     strides.iter().map(|s| *s as isize).collect()
 }
 
@@ -304,17 +379,23 @@ fn tile(c: &mut KernelContext<'_>) -> Computed {
 }
 
 /// Joins parts along axis `at`; all other dimensions are equal.
-fn join(c: &KernelContext<'_>, n: usize, at: usize) -> Result<Tensor, KernelError> {
-    fn of<T: Element>(c: &KernelContext<'_>, n: usize, shape: Shape, at: usize) -> Result<Tensor, KernelError> {
-        let parts =
-            (0..n).map(|i| Ok((c.input(i)?.dims()[at], c.words::<T>(i)?))).collect::<Result<Vec<_>, KernelError>>()?;
+fn join(c: &KernelContext<'_>, parts: Range<usize>, at: usize) -> Result<Tensor, KernelError> {
+    fn of<T: Element>(
+        c: &KernelContext<'_>,
+        ports: Range<usize>,
+        shape: Shape,
+        at: usize,
+    ) -> Result<Tensor, KernelError> {
         let inner: usize = shape.dims()[at + 1..].iter().product();
         let outer: usize = shape.dims()[..at].iter().product();
-        c.filled_words::<T>(c.input(0)?.dtype(), shape, |out| {
+        let parts = ports
+            .clone()
+            .map(|i| Ok((c.input(i)?.dims()[at] * inner, c.words::<T>(i)?)))
+            .collect::<Result<Vec<_>, KernelError>>()?;
+        c.filled_words::<T>(c.input(ports.start)?.dtype(), shape, |out| {
             let mut to = 0;
             for o in 0..outer {
-                for (d, values) in &parts {
-                    let row = d * inner;
+                for (row, values) in &parts {
                     out[to..to + row].copy_from_slice(&values[o * row..(o + 1) * row]);
                     to += row;
                 }
@@ -322,14 +403,15 @@ fn join(c: &KernelContext<'_>, n: usize, at: usize) -> Result<Tensor, KernelErro
             Ok(())
         })
     }
-    let first = c.input(0)?;
+    let first = c.input(parts.start)?;
     let mut dims = first.dims().to_vec();
     dims[at] = 0;
-    for i in 0..n {
+    for i in parts.clone() {
         let part = c.input(i)?.shape();
         let equal = |d: usize| d == at || part.dims()[d] == first.dims()[d];
         if part.rank() != dims.len() || !(0..dims.len()).all(equal) {
-            return Err(KernelError::invalid(format!("input {i} has shape {part}, input 0 {}", first.shape())));
+            let text = format!("input {i} has shape {part}, input {} {}", parts.start, first.shape());
+            return Err(KernelError::invalid(text));
         }
         dims[at] += part.dims()[at];
     }
@@ -339,7 +421,7 @@ fn join(c: &KernelContext<'_>, n: usize, at: usize) -> Result<Tensor, KernelErro
         let outer: usize = dims[..at].iter().product();
         let mut out = Vec::with_capacity(shape.n_elements());
         for o in 0..outer {
-            for i in 0..n {
+            for i in parts.clone() {
                 let part = c.input(i)?;
                 let row = part.dims()[at] * inner;
                 out.extend_from_slice(&part.strings()?[o * row..(o + 1) * row]);
@@ -347,15 +429,84 @@ fn join(c: &KernelContext<'_>, n: usize, at: usize) -> Result<Tensor, KernelErro
         }
         return Ok(Tensor::from_strings(shape, out)?);
     }
-    by_word!(first.dtype(), of(c, n, shape, at))
+    by_word!(first.dtype(), of(c, parts, shape, at))
+}
+
+/// One integer that input `i` holds.
+fn one_axis_input(c: &KernelContext<'_>, i: usize, rank: usize) -> Result<usize, KernelError> {
+    match c.ints(i)?.as_slice() {
+        [at] => axis(*at, rank),
+        more => Err(KernelError::invalid(format!("the axis must be one integer, got {more:?}"))),
+    }
 }
 
 fn concat(c: &mut KernelContext<'_>) -> Computed {
     let n = c.inputs.len() - 1;
-    let &[at] = c.ints(n)?.as_slice() else {
-        return Err(KernelError::invalid("the axis must be one integer"));
-    };
-    let out = join(c, n, axis(at, c.input(0)?.shape().rank())?)?;
+    let out = join(c, 0..n, one_axis_input(c, n, c.input(0)?.shape().rank())?)?;
+    c.set(0, out);
+    Ok(())
+}
+
+/// As [`concat`], the axis first.
+fn concat_first(c: &mut KernelContext<'_>) -> Computed {
+    let out = join(c, 1..c.inputs.len(), one_axis_input(c, 0, c.input(1)?.shape().rank())?)?;
+    c.set(0, out);
+    Ok(())
+}
+
+/// Cuts input `i` along an axis into parts of these sizes.
+fn cut(c: &mut KernelContext<'_>, i: usize, at: usize, sizes: &[usize]) -> Computed {
+    let x = c.input(i)?;
+    let own = x.shape().strides();
+    let strides = signed(&own);
+    let (mut first, mut parts) = (0, Vec::with_capacity(sizes.len()));
+    for size in sizes {
+        let mut dims = x.dims().to_vec();
+        dims[at] = *size;
+        parts.push(strided(c, x, Shape::new(&dims), &strides, (first * own[at]) as isize)?);
+        first += size;
+    }
+    parts.into_iter().enumerate().for_each(|(i, part)| c.set(i, part));
+    Ok(())
+}
+
+fn split(c: &mut KernelContext<'_>) -> Computed {
+    let (n, x) = (c.outputs.len(), c.input(1)?);
+    let at = one_axis_input(c, 0, x.shape().rank())?;
+    let d = x.dims()[at];
+    if n == 0 || !d.is_multiple_of(n) {
+        return Err(KernelError::invalid(format!("axis {at} of {} does not split into {n} equal parts", x.shape())));
+    }
+    cut(c, 1, at, &vec![d / n; n])
+}
+
+fn split_v(c: &mut KernelContext<'_>) -> Computed {
+    let (x, sizes) = (c.input(0)?, c.ints(1)?);
+    let at = one_axis_input(c, 2, x.shape().rank())?;
+    let d = x.dims()[at] as i64;
+    let known: i64 = sizes.iter().filter(|s| **s != -1).fold(0, |sum, s| sum.saturating_add(*s));
+    let n_free = sizes.iter().filter(|s| **s == -1).count();
+    let fits = if n_free == 0 { known == d } else { n_free == 1 && known <= d };
+    if !fits || sizes.iter().any(|s| *s < -1) || sizes.len() != c.outputs.len() {
+        return Err(KernelError::invalid(format!("axis {at} of {} does not split into {sizes:?}", x.shape())));
+    }
+    let sizes: Vec<usize> = sizes.iter().map(|s| if *s == -1 { d - known } else { *s } as usize).collect();
+    cut(c, 0, at, &sizes)
+}
+
+/// The transpose, of complex numbers conjugated.
+fn conjugate_transpose(c: &mut KernelContext<'_>) -> Computed {
+    transpose(c)?;
+    if !c.input(0)?.dtype().is_complex() {
+        return Ok(());
+    }
+    let out = c.outputs[0].take().ok_or(KernelError::MissingInput(0))?;
+    let mut out = super::index::owned(c, out)?;
+    if out.dtype() == DType::C64 {
+        super::support::unique_slice::<Complex32>(&mut out)?.iter_mut().for_each(|v| v.im = -v.im);
+    } else {
+        super::support::unique_slice::<Complex64>(&mut out)?.iter_mut().for_each(|v| v.im = -v.im);
+    }
     c.set(0, out);
     Ok(())
 }
@@ -371,7 +522,7 @@ fn pack(node: &Node) -> Built {
             dims.insert(at.min(dims.len()), 1);
             *slot = Some(part.into_shape(Shape::new(&dims))?);
         }
-        let out = join(c, n, at)?;
+        let out = join(c, 0..n, at)?;
         c.set(0, out);
         Ok(())
     })
@@ -393,51 +544,6 @@ fn unpack(node: &Node) -> Built {
             .map(|i| strided(c, x, Shape::new(&dims), &strides, (i * own[at]) as isize))
             .collect::<Result<Vec<_>, _>>()?;
         parts.into_iter().enumerate().for_each(|(i, part)| c.set(i, part));
-        Ok(())
-    })
-}
-
-/// Rows of `params` along an axis, chosen by indices.
-fn gather(node: &Node) -> Built {
-    if *node.int("batch_dims")? != 0 {
-        return Err(KernelError::invalid("batch_dims other than 0 is not supported"));
-    }
-    kernel(|c| {
-        let &[at] = c.ints(2)?.as_slice() else {
-            return Err(KernelError::invalid("the axis must be one integer"));
-        };
-        let (params, indices) = (c.input(0)?, c.ints(1)?);
-        let at = axis(at, params.shape().rank())?;
-        let size = params.dims()[at];
-        if let Some(i) = indices.iter().find(|i| !(0..size as i64).contains(*i)) {
-            return Err(KernelError::invalid(format!("index {i} is outside of [0, {size})")));
-        }
-        let dims: Vec<usize> =
-            params.dims()[..at].iter().chain(c.input(1)?.dims()).chain(&params.dims()[at + 1..]).copied().collect();
-        let inner: usize = params.dims()[at + 1..].iter().product();
-        let outer: usize = params.dims()[..at].iter().product();
-        fn of<T: Element>(
-            c: &KernelContext<'_>,
-            shape: Shape,
-            (outer, size, inner): (usize, usize, usize),
-            indices: &[i64],
-        ) -> Result<Tensor, KernelError> {
-            let from = c.words::<T>(0)?;
-            c.filled_words::<T>(c.input(0)?.dtype(), shape, |out| {
-                let mut rows = out.chunks_exact_mut(inner.max(1));
-                for o in 0..outer {
-                    for i in indices {
-                        let at = (o * size + *i as usize) * inner;
-                        if let Some(row) = rows.next() {
-                            row.copy_from_slice(&from[at..at + inner]);
-                        }
-                    }
-                }
-                Ok(())
-            })
-        }
-        let out = by_word!(params.dtype(), of(c, Shape::new(&dims), (outer, size, inner), &indices))?;
-        c.set(0, out);
         Ok(())
     })
 }

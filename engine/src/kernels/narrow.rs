@@ -9,7 +9,7 @@ const INTEGERS: &[DType] = DType::NARROW_INTEGERS;
 const REALS: &[DType] = DType::NARROW_REAL;
 const ALL: &[DType] = DType::NARROW;
 /// All, with uint64 where wrapping arithmetic in int64 gives the same bits.
-const WRAPPING: &[DType] =
+pub(super) const WRAPPING: &[DType] =
     &[DType::F16, DType::BF16, DType::I8, DType::I16, DType::U8, DType::U16, DType::U32, DType::U64, DType::C64];
 const FLOATS_COMPLEX: &[DType] = &[DType::F16, DType::BF16, DType::C64];
 const BITS: &[DType] = &[DType::I8, DType::I16, DType::U8, DType::U16, DType::U32, DType::U64];

@@ -6,9 +6,10 @@
 
 use smallvec::SmallVec;
 
-use super::support::{cpu, cpu_any, kernel};
-use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
-use crate::dtype::{DType, Element};
+use super::support::{cpu, cpu_any, kernel, shard_rows, shard_slice};
+use super::widen::widened;
+use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError, Sharder};
+use crate::dtype::{Complex64, DType, Element};
 use crate::graph::Node;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -65,18 +66,65 @@ fn reduce<T: Element>(
     ctx: &mut KernelContext<'_>,
     keep: bool,
     start: T,
-    f: impl Fn(T, T) -> T,
+    f: impl Fn(T, T) -> T + Sync,
 ) -> Result<(Tensor, usize), KernelError> {
     let plan = plan(ctx, keep)?;
     let from = ctx.slice::<T>(0)?;
     let out = ctx.filled::<T>(plan.shape.clone(), |out| {
         out.fill(start);
         if !from.is_empty() && !out.is_empty() {
-            walk(&plan.dims, from, out, &f, start);
+            sharded(ctx.sharder, &plan.dims, from, out, &f, start);
         }
         Ok(())
     })?;
     Ok((out, plan.n_reduced))
+}
+
+/// Elements of one shard's input. Shards, and so rounding, depend on the shape alone, not on the number of threads.
+const SHARD: usize = 1 << 15;
+
+/// As [`walk`], cut into shards where that is worth it: along a kept outermost dimension, else into partial results
+/// that are combined in order.
+fn sharded<T: Element>(
+    sharder: &dyn Sharder,
+    dims: &[(usize, bool)],
+    from: &[T],
+    out: &mut [T],
+    f: &(impl Fn(T, T) -> T + Sync),
+    start: T,
+) {
+    let [(n, reduced), rest @ ..] = dims else { return walk(dims, from, out, f, start) };
+    let (n, part_in) = (*n, from.len() / n);
+    if from.len() <= 2 * SHARD || n == 1 {
+        return walk(dims, from, out, f, start);
+    }
+    if !reduced {
+        let part_out = out.len() / n;
+        let ps = 300 * (from.len() / out.len()) as u64;
+        return shard_slice(sharder, out, part_out, ps, |at, part| {
+            let first = at / part_out;
+            let n = part.len() / part_out;
+            let mut shard: SmallVec<[(usize, bool); 4]> = SmallVec::from_slice(dims);
+            shard[0].0 = n;
+            walk(&shard, &from[first * part_in..(first + n) * part_in], part, f, start);
+        });
+    }
+    let per = (SHARD / part_in.max(1)).max(n.div_ceil(64)).max(1);
+    let n_shards = n.div_ceil(per);
+    if n_shards < 2 || n_shards * out.len() > from.len() {
+        return walk(dims, from, out, f, start);
+    }
+    let mut partials = vec![start; n_shards * out.len()];
+    let len = out.len();
+    shard_rows(sharder, &mut partials, len, 300 * (per * part_in) as u64, |i, part| {
+        let (first, last) = (i * per, ((i + 1) * per).min(n));
+        let mut shard: SmallVec<[(usize, bool); 4]> = SmallVec::from_slice(&[(last - first, true)]);
+        shard.extend_from_slice(rest);
+        walk(&shard, &from[first * part_in..last * part_in], part, f, start);
+    });
+    for part in partials.chunks_exact(len) {
+        out.iter_mut().zip(part).for_each(|(o, v)| *o = f(*o, *v));
+    }
 }
 
 /// Reduces `from`, which has these dimensions, into `out`.
@@ -141,26 +189,101 @@ fn mean<T: Element>(node: &Node, start: T, f: impl Fold<T>, divide: fn(T, usize)
 }
 
 /// An integer mean truncates; of nothing it is 0.
-macro_rules! numbers {
-    ($($t:ty, $lowest:expr, $highest:expr, $add:expr, $mul:expr, $div:expr;)+) => { &[ $(
-        cpu("Sum", ("T", &[<$t as Element>::DTYPE]), |n| simple::<$t>(n, 0 as $t, $add)),
-        cpu("Prod", ("T", &[<$t as Element>::DTYPE]), |n| simple::<$t>(n, 1 as $t, $mul)),
+macro_rules! sums {
+    ($($t:ty, $zero:expr, $one:expr, $add:expr, $mul:expr, $div:expr;)+) => { &[ $(
+        cpu("Sum", ("T", &[<$t as Element>::DTYPE]), |n| simple::<$t>(n, $zero, $add)),
+        cpu("Prod", ("T", &[<$t as Element>::DTYPE]), |n| simple::<$t>(n, $one, $mul)),
+        cpu("Mean", ("T", &[<$t as Element>::DTYPE]), |n| mean::<$t>(n, $zero, $add, $div)),
+    )+ ] };
+}
+
+#[linkme::distributed_slice(KERNEL_TABLES)]
+static SUMS: &[KernelDef] = sums! {
+    f32, 0.0, 1.0, |a, b| a + b, |a, b| a * b, |s, n| s / n as f32;
+    f64, 0.0, 1.0, |a, b| a + b, |a, b| a * b, |s, n| s / n as f64;
+    i32, 0, 1, i32::wrapping_add, i32::wrapping_mul, |s, n| s / (n as i32).max(1);
+    i64, 0, 1, i64::wrapping_add, i64::wrapping_mul, |s, n| s / (n as i64).max(1);
+    Complex64, Complex64::new(0.0, 0.0), Complex64::new(1.0, 0.0), |a, b| a + b, |a, b| a * b, |s, n| s / n as f64;
+};
+
+macro_rules! extremes {
+    ($($t:ty, $lowest:expr, $highest:expr;)+) => { &[ $(
         cpu("Max", ("T", &[<$t as Element>::DTYPE]), |n| simple::<$t>(n, $lowest, |a, b| if b > a || b != b { b } else { a })),
         cpu("Min", ("T", &[<$t as Element>::DTYPE]), |n| simple::<$t>(n, $highest, |a, b| if b < a || b != b { b } else { a })),
-        cpu("Mean", ("T", &[<$t as Element>::DTYPE]), |n| mean::<$t>(n, 0 as $t, $add, $div)),
         cpu("ArgMax", ("T", &[<$t as Element>::DTYPE]), |n| arg::<$t>(n, |best, v| v > best)),
         cpu("ArgMin", ("T", &[<$t as Element>::DTYPE]), |n| arg::<$t>(n, |best, v| v < best)),
     )+ ] };
 }
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
-static NUMBERS: &[KernelDef] = numbers! {
-    f32, f32::NEG_INFINITY, f32::INFINITY, |a, b| a + b, |a, b| a * b, |s, n| s / n as f32;
-    f64, f64::NEG_INFINITY, f64::INFINITY, |a, b| a + b, |a, b| a * b, |s, n| s / n as f64;
-    i32, i32::MIN, i32::MAX, i32::wrapping_add, i32::wrapping_mul, |s, n| s / (n as i32).max(1);
-    i64, i64::MIN, i64::MAX, i64::wrapping_add, i64::wrapping_mul, |s, n| s / (n as i64).max(1);
-    u8, u8::MIN, u8::MAX, u8::wrapping_add, u8::wrapping_mul, |s, n| s / (n.min(255) as u8).max(1);
+static EXTREMES: &[KernelDef] = extremes! {
+    f32, f32::NEG_INFINITY, f32::INFINITY;
+    f64, f64::NEG_INFINITY, f64::INFINITY;
+    i32, i32::MIN, i32::MAX;
+    i64, i64::MIN, i64::MAX;
+    u64, u64::MIN, u64::MAX;
 };
+
+const REALS: &[DType] = &[
+    DType::F16,
+    DType::BF16,
+    DType::I8,
+    DType::I16,
+    DType::U8,
+    DType::U16,
+    DType::U32,
+    DType::QI8,
+    DType::QU8,
+    DType::QI16,
+    DType::QU16,
+    DType::QI32,
+];
+
+#[linkme::distributed_slice(KERNEL_TABLES)]
+static NARROW: &[KernelDef] = &[
+    widened("Sum", ("T", super::narrow::WRAPPING)),
+    widened("Prod", ("T", super::narrow::WRAPPING)),
+    widened("Mean", ("T", DType::NARROW)),
+    // Sums beyond the half of uint64 would come back negative, and be divided as such.
+    cpu("Mean", ("T", &[DType::U64]), |n| mean::<u64>(n, 0, u64::wrapping_add, |s, n| s / (n as u64).max(1))),
+    widened("Max", ("T", REALS)),
+    widened("Min", ("T", REALS)),
+    widened("ArgMax", ("T", REALS)),
+    widened("ArgMin", ("T", REALS)),
+    cpu("ArgMax", ("T", &[DType::Bool]), |n| arg::<bool>(n, |best, v| v & !best)),
+    cpu("ArgMin", ("T", &[DType::Bool]), |n| arg::<bool>(n, |best, v| !v & best)),
+    cpu("EuclideanNorm", ("T", &[DType::F32]), |n| norm::<f32>(n, 0.0, |v| v * v, |a, b| a + b, f32::sqrt)),
+    cpu("EuclideanNorm", ("T", &[DType::F64]), |n| norm::<f64>(n, 0.0, |v| v * v, |a, b| a + b, f64::sqrt)),
+    cpu("EuclideanNorm", ("T", &[DType::I32]), |n| {
+        norm::<i32>(n, 0, |v| v.wrapping_mul(v), i32::wrapping_add, |v| f64::from(v).sqrt() as i32)
+    }),
+    cpu("EuclideanNorm", ("T", &[DType::I64]), |n| {
+        norm::<i64>(n, 0, |v| v.wrapping_mul(v), i64::wrapping_add, |v| (v as f64).sqrt() as i64)
+    }),
+    cpu("EuclideanNorm", ("T", &[DType::C128]), |n| {
+        norm::<Complex64>(n, Complex64::new(0.0, 0.0), |v| v * v.conj(), |a, b| a + b, |v| v.sqrt())
+    }),
+    widened("EuclideanNorm", ("T", DType::NARROW)),
+];
+
+/// The root of the sum of squares.
+fn norm<T: Element>(
+    node: &Node,
+    start: T,
+    square: fn(T) -> T,
+    add: impl Fold<T>,
+    root: fn(T) -> T,
+) -> super::support::Built {
+    let keep = *node.flag("keep_dims")?;
+    kernel(move |c| {
+        let squares = super::elementwise::map_to::<T, T>(c, c.input(0)?, 500, square)?;
+        c.inputs[0] = Some(squares);
+        let mut out = reduce(c, keep, start, add)?.0;
+        super::support::unique_slice::<T>(&mut out)?.iter_mut().for_each(|v| *v = root(*v));
+        c.set(0, out);
+        Ok(())
+    })
+}
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
 static BOOLS: &[KernelDef] = &[
@@ -190,16 +313,14 @@ fn arg<T: Element>(node: &Node, better: impl Fn(T, T) -> bool + Copy + Send + Sy
         let shape: SmallVec<[usize; 4]> = dims[..at].iter().chain(&dims[at + 1..]).copied().collect();
         let shape = Shape::new(&shape);
         let n = outer * inner;
-        let out = match out_type {
-            DType::I32 => c.filled::<i32>(shape, |o| {
-                o.iter_mut().zip(0..n).for_each(|(o, i)| *o = best(i) as i32);
-                Ok(())
-            })?,
-            _ => c.filled::<i64>(shape, |o| {
-                o.iter_mut().zip(0..n).for_each(|(o, i)| *o = best(i) as i64);
-                Ok(())
-            })?,
-        };
+        let out = c.filled::<i64>(shape, |o| {
+            shard_slice(c.sharder, o, 1, 1000 * dims[at] as u64, |first, part| {
+                part.iter_mut().zip(first..).for_each(|(o, i)| *o = best(i) as i64);
+            });
+            debug_assert_eq!(o.len(), n);
+            Ok(())
+        })?;
+        let out = if out_type == DType::I64 { out } else { crate::convert::convert(&out, out_type, c.allocator)? };
         c.set(0, out);
         Ok(())
     })

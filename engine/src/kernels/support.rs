@@ -86,7 +86,7 @@ impl KernelContext<'_> {
         Ok(self.input(i)?.item::<T>()?)
     }
 
-    /// Input `i` as a list of integers, be they of 32 or 64 bits.
+    /// Input `i` as a list of integers, of whatever width.
     ///
     /// # Errors
     /// It is missing or not of integers.
@@ -94,7 +94,9 @@ impl KernelContext<'_> {
         let t = self.input(i)?;
         Ok(match t.dtype() {
             DType::I32 => t.slice::<i32>()?.iter().map(|v| i64::from(*v)).collect(),
-            _ => t.slice::<i64>()?.to_vec(),
+            DType::I64 => t.slice::<i64>()?.to_vec(),
+            d if d.is_integer() => crate::convert::convert(t, DType::I64, self.allocator)?.slice::<i64>()?.to_vec(),
+            got => return Err(crate::tensor::TensorError::DType { expected: DType::I64, got }.into()),
         })
     }
 
@@ -227,6 +229,26 @@ pub(crate) fn shard_slice<T: Element>(
         f(begin, part);
     };
     sharder.parallel_for(n.div_ceil(unit), (unit as u64 * ps_per_element / 1000).max(1), &body);
+}
+
+/// Calls `f(i, row)` on each row of `row` elements of `out`, possibly at once; a row takes `ps_per_row` picoseconds.
+pub(crate) fn shard_rows<T: Element>(
+    sharder: &dyn Sharder,
+    out: &mut [T],
+    row: usize,
+    ps_per_row: u64,
+    f: impl Fn(usize, &mut [T]) + Sync,
+) {
+    let n = out.len() / row.max(1);
+    let parts = Parts(out.as_mut_ptr());
+    let body = |rows: Range<usize>| {
+        for i in rows {
+            // SAFETY: the sharder hands out disjoint ranges of `0..n`, so each row lies within `out` and goes to one call;
+            // `out` is borrowed for writing until `parallel_for` returns.
+            f(i, unsafe { std::slice::from_raw_parts_mut(parts.at(i * row), row) });
+        }
+    };
+    sharder.parallel_for(n, (ps_per_row / 1000).max(1), &body);
 }
 
 /// As [`shard_slice`] with the same part of `others`, which are as long.

@@ -57,7 +57,7 @@ static ARRAY: &[OpSpec] = &[
     op(
         "GatherV2",
         "params: Tparams, indices: Tindices, axis: Taxis -> output: Tparams",
-        "batch_dims: int = 0; Tparams: type; Tindices: {int32, int64}; Taxis: {int32, int64}",
+        "batch_dims: int = 0; Tparams: type; Tindices: {int16, int32, int64}; Taxis: {int32, int64}",
         gather,
     ),
 ];
@@ -144,7 +144,7 @@ fn squeeze(c: &mut InferContext<'_>) -> Inferred {
     Ok(())
 }
 
-fn transpose(c: &mut InferContext<'_>) -> Inferred {
+pub(super) fn transpose(c: &mut InferContext<'_>) -> Inferred {
     let input = c.input(0);
     let Some(dims) = input.dims() else { return Ok(()) };
     let Some(perm) = c.ints(1) else {
@@ -167,15 +167,23 @@ fn transpose(c: &mut InferContext<'_>) -> Inferred {
 
 fn concat(c: &mut InferContext<'_>) -> Inferred {
     let n = c.n_inputs() - 1;
-    let Some(rank) = (0..n).find_map(|i| c.input(i).rank()) else { return Ok(()) };
-    let Some(&[at]) = c.ints(n).as_deref() else {
-        c.set(0, PartialShape::of_rank(rank));
-        return Ok(());
-    };
+    let shape = concatenated(c, 0..n, c.ints(n))?;
+    c.set(0, shape);
+    Ok(())
+}
+
+/// The shape of the inputs `parts`, one behind the other along the axis `at`.
+pub(super) fn concatenated(
+    c: &InferContext<'_>,
+    parts: std::ops::Range<usize>,
+    at: Option<Vec<i64>>,
+) -> Result<PartialShape, ShapeError> {
+    let Some(rank) = parts.clone().find_map(|i| c.input(i).rank()) else { return Ok(PartialShape::unknown()) };
+    let Some(&[at]) = at.as_deref() else { return Ok(PartialShape::of_rank(rank)) };
     let at = axis(at, rank)?;
     let mut total = Some(0usize);
     let mut rest = PartialShape::of_rank(rank);
-    for i in 0..n {
+    for i in parts {
         let mut dims = c.of_rank(i, rank)?.dims().unwrap_or_default().to_vec();
         total = total.zip(dims[at]).and_then(|(t, d)| t.checked_add(d));
         dims[at] = None;
@@ -183,8 +191,7 @@ fn concat(c: &mut InferContext<'_>) -> Inferred {
     }
     let mut dims = rest.dims().unwrap_or_default().to_vec();
     dims[at] = total;
-    c.set(0, PartialShape::new(&dims));
-    Ok(())
+    Ok(PartialShape::new(&dims))
 }
 
 fn pack(c: &mut InferContext<'_>) -> Inferred {

@@ -6,10 +6,11 @@ use crate::graph::InferContext;
 use crate::shape::PartialShape;
 
 const FLOAT: &str = "T: {float, double}";
-const REDUCE: &str = "keep_dims: bool = false; T: {float, double, int32, int64, uint8}; Tidx: {int32, int64} = int32";
+const REDUCE: &str = "keep_dims: bool = false; T: {numbers, quantized}; Tidx: {int32, int64} = int32";
+const EXTREME: &str = "keep_dims: bool = false; T: {reals, quantized}; Tidx: {int32, int64} = int32";
 const REDUCE_BOOL: &str = "keep_dims: bool = false; Tidx: {int32, int64} = int32";
-const ARG: &str =
-    "T: {float, double, int32, int64, uint8}; Tidx: {int32, int64} = int32; output_type: {int32, int64} = int64";
+const ARG: &str = "T: {reals, quantized, bool}; Tidx: {int16, int32, int64} = int32; \
+                   output_type: {int16, uint16, int32, int64} = int64";
 const REDUCTION: &str = "input: T, reduction_indices: Tidx -> output: T";
 const MATMUL: &str = "transpose_a: bool = false; transpose_b: bool = false; T: {numbers}; \
                       grad_a: bool = false; grad_b: bool = false";
@@ -20,8 +21,9 @@ static MATH: &[OpSpec] = &[
     op("Sum", REDUCTION, REDUCE, reduce),
     op("Mean", REDUCTION, REDUCE, reduce),
     op("Prod", REDUCTION, REDUCE, reduce),
-    op("Max", REDUCTION, REDUCE, reduce),
-    op("Min", REDUCTION, REDUCE, reduce),
+    op("Max", REDUCTION, EXTREME, reduce),
+    op("Min", REDUCTION, EXTREME, reduce),
+    op("EuclideanNorm", REDUCTION, REDUCE, reduce),
     op("All", "input: bool, reduction_indices: Tidx -> output: bool", REDUCE_BOOL, reduce),
     op("Any", "input: bool, reduction_indices: Tidx -> output: bool", REDUCE_BOOL, reduce),
     op("ArgMax", "input: T, dimension: Tidx -> output: output_type", ARG, arg),
@@ -30,7 +32,7 @@ static MATH: &[OpSpec] = &[
     op(
         "Range",
         "start: Tidx, limit: Tidx, delta: Tidx -> output: Tidx",
-        "Tidx: {float, double, int32, int64} = int32",
+        "Tidx: {floats, ints, uint16, uint32, uint64} = int32",
         range,
     ),
 ];

@@ -1,0 +1,9 @@
+//! Protobuf messages of ONNX models, generated from `proto/onnx/onnx.proto`.
+
+// The generated code: its documentation is the comments of the .proto file, which do not cover every field.
+#[allow(missing_docs, unused_qualifications, clippy::all)]
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/onnx.rs"));
+}
+
+pub use generated::*;
