@@ -86,7 +86,7 @@ fn bench(steps: &mut Steps, names: &[String]) -> Result<(), Failed> {
     args.extend(names.iter().map(String::as_str));
     let mut env = Vec::new();
     let tensorflow;
-    if names.iter().any(|name| ["engine", "versus"].contains(&name.as_str())) {
+    if names.iter().any(|name| ["engine", "versus", "tracing"].contains(&name.as_str())) {
         tensorflow = prepare::tensorflow(steps)?;
         env.push(("STEPSCOPE_TENSORFLOW", tensorflow.as_str()));
     }

@@ -48,6 +48,11 @@ pub fn versus(report: &mut Report) -> Result<(), BenchError> {
     versus::run(report)
 }
 
+/// What tracing costs the models that are compared.
+pub fn tracing(report: &mut Report) -> Result<(), BenchError> {
+    versus::tracing(report)
+}
+
 /// Nanoseconds so far: of CPU time where one thread works.
 fn now(threads: usize) -> i64 {
     if threads == 1 { clock::cpu_now() } else { clock::mono_now() }

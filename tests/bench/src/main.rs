@@ -14,6 +14,7 @@ mod report;
 mod summaries;
 #[cfg(feature = "window")]
 mod timeline;
+mod tracing_cost;
 
 use report::Report;
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ const BENCHES: &[Bench] = &[
         about: "the part of engine that is measured side by side with TensorFlow",
         run: engine::versus,
     },
+    Bench { name: "tracing", about: "what tracing costs a perceptron, a convnet, an LSTM", run: engine::tracing },
     Bench {
         name: "summaries",
         about: "event files: delay from write to read, cost of a call, loading",

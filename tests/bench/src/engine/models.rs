@@ -1,6 +1,6 @@
 //! The graphs of `tensorflow_peer.py`, built by us: the same ops, shapes and optimizer.
 
-use ::engine::graph::{Graph, NodeId, Output, Var};
+use ::engine::graph::{Graph, NodeId, Output, Var, WhileOptions};
 use ::engine::optimizer::Optimizer;
 use ::engine::{DType, PartialShape, Tensor};
 
@@ -25,8 +25,13 @@ pub(super) fn cases() -> Built<Vec<Case>> {
     for shape in [[64, 28, 1, 5, 32], [64, 14, 32, 5, 64], [32, 28, 128, 3, 128], [32, 28, 256, 1, 64]] {
         cases.push(conv(shape)?);
     }
-    cases.extend([mlp()?, convnet()?, lstm_unrolled()?]);
+    cases.extend(trained_models()?);
     Ok(cases)
+}
+
+/// The models whose training steps are compared, and whose tracing is measured.
+pub(crate) fn trained_models() -> Built<Vec<Case>> {
+    Ok(vec![mlp()?, convnet()?, lstm_unrolled()?, lstm_while()?])
 }
 
 impl Case {
@@ -249,4 +254,53 @@ fn lstm_unrolled() -> Built<Case> {
     let loss = g.mean_all(g.square(all)?)?;
     let feeds = vec![("x".into(), values(&[TIME, BATCH, UNITS])?)];
     m.trained("lstm unrolled", loss, feeds, 6)
+}
+
+/// A tensor array of the parts of a text.
+struct Array {
+    handle: Output,
+    flow: Output,
+    indices: Output,
+}
+
+impl Array {
+    fn new(g: &Graph) -> Built<Array> {
+        let size = g.constant(Tensor::scalar(TIME as i32))?;
+        let node = g.add_node("TensorArrayV3").input(size).attr("dtype", DType::F32);
+        let node = node.attr("element_shape", PartialShape::from([BATCH, UNITS])).build()?;
+        let indices = g.int_vector(&(0..TIME as i32).collect::<Vec<_>>())?;
+        Ok(Array { handle: node.into(), flow: Output { node, port: 1 }, indices })
+    }
+}
+
+fn lstm_while() -> Built<Case> {
+    let mut m = Model::new();
+    let x = m.g.placeholder("x", DType::F32, [TIME, BATCH, UNITS])?;
+    let weights = lstm_weights(&mut m)?;
+    let g = m.g.clone();
+    let zero = g.constant(scaled(&[BATCH, UNITS], 0.0)?)?;
+    let (steps, outputs) = (Array::new(&g)?, Array::new(&g)?);
+    let scatter = g.add_node("TensorArrayScatterV3").input(steps.handle).input(steps.indices).input(x);
+    let filled = scatter.input(steps.flow).output()?;
+    let n = g.constant(Tensor::scalar(TIME as i32))?;
+    let start = [g.constant(Tensor::scalar(0i32))?, outputs.flow, zero, zero, zero, zero];
+    let done = g.while_loop::<BenchError>(
+        &start,
+        |g, vars| Ok(g.add_node("Less").input(vars[0]).input(n).output()?),
+        |g, vars| {
+            let read = g.add_node("TensorArrayReadV3").input(steps.handle).input(vars[0]).input(filled);
+            let x = read.attr("dtype", DType::F32).output()?;
+            let (c0, h0) = cell(g, x, (vars[2], vars[3]), weights[0])?;
+            let (c1, h1) = cell(g, h0, (vars[4], vars[5]), weights[1])?;
+            let next = g.add(vars[0], g.constant(Tensor::scalar(1i32))?)?;
+            let write = g.add_node("TensorArrayWriteV3").input(outputs.handle).input(vars[0]).input(h1);
+            Ok(vec![next, write.input(vars[1]).output()?, c0, h0, c1, h1])
+        },
+        &WhileOptions::default(),
+    )?;
+    let gather = g.add_node("TensorArrayGatherV3").input(outputs.handle).input(outputs.indices).input(done[1]);
+    let all = gather.attr("dtype", DType::F32).attr("element_shape", PartialShape::from([BATCH, UNITS])).output()?;
+    let loss = g.mean_all(g.square(all)?)?;
+    let feeds = vec![("x".into(), values(&[TIME, BATCH, UNITS])?)];
+    m.trained("lstm while", loss, feeds, 6)
 }

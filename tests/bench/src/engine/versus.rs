@@ -9,6 +9,7 @@ use super::{models, plain_session, session};
 use crate::BenchError;
 use crate::peer::{PYTHON, Peer};
 use crate::report::Report;
+use crate::tracing_cost::Blocks;
 
 /// Turns that each side has.
 const TURNS: usize = 5;
@@ -59,6 +60,39 @@ pub(super) fn run(report: &mut Report) -> Result<(), BenchError> {
         };
         for case in models::cases()? {
             compare(report, &mut peer, &case, threads)?;
+        }
+    }
+    Ok(())
+}
+
+/// What tracing costs each model's training step, beside what TensorFlow's own full trace costs the same model.
+pub(super) fn tracing(report: &mut Report) -> Result<(), BenchError> {
+    const PAIRS: usize = 100;
+    for case in models::trained_models()? {
+        let s = session(&case.graph, 2)?;
+        if let Some(init) = &case.init {
+            s.run(&[], &[], &[init])?;
+        }
+        let feeds: Vec<(&str, Tensor)> =
+            case.feeds.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        let fetches: Vec<&str> = case.fetches.iter().map(String::as_str).collect();
+        let targets: Vec<&str> = case.targets.iter().map(String::as_str).collect();
+        // Blocks of about a tenth of a second.
+        let steps = case.repeat.max(3);
+        let mut block = || -> Result<(), BenchError> {
+            for _ in 0..steps {
+                s.run_step(&RunOptions { label: "train", ..RunOptions::default() }, &feeds, &fetches, &targets)?;
+            }
+            Ok(())
+        };
+        Blocks { name: &case.name, pairs: PAIRS, steps, run: &mut block }.compare(report)?;
+        if let Some(mut peer) = Peer::start(2)? {
+            let mut shares = Vec::new();
+            for _ in 0..TURNS {
+                let (on, off) = (peer.measure(&case.name, steps, true)?, peer.measure(&case.name, steps, false)?);
+                shares.push((median(on.cpu_ns) / median(off.cpu_ns) - 1.0) * 100.0);
+            }
+            report.add(format!("{}, TensorFlow's full trace, CPU time", case.name), median(shares), "%");
         }
     }
     Ok(())
