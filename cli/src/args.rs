@@ -63,6 +63,8 @@ pub enum Command {
     Params(Params),
     /// Run two graphs on the same feeds and tell where their values part
     Compare(Compare),
+    /// Put a checkpoint's values in the place of a graph's variables
+    Freeze(Freeze),
     /// List the ops that the engine knows
     Ops(Ops),
     /// Say what works on this machine and how to get what does not
@@ -93,6 +95,7 @@ Examples:
   stepscope train convnet
   stepscope train lstm --steps 3000
   stepscope train mlp --devices 2 --async
+  stepscope train convnet --checkpoint-dir checkpoints --checkpoint-every 50
   stepscope train mlp --data my-digits.csv.gz --steps 5000
   stepscope train mlp --trace off --logdir runs/baseline")]
 pub struct Train {
@@ -166,6 +169,12 @@ pub struct Training {
     /// Let each device apply its gradients as soon as it has them
     #[arg(long = "async")]
     pub asynchronous: bool,
+    /// Checkpoints go here; if there are any, the run continues from the newest
+    #[arg(long, value_name = "DIR")]
+    pub checkpoint_dir: Option<PathBuf>,
+    /// Steps between checkpoints [default: 100]
+    #[arg(long, value_name = "STEPS", requires = "checkpoint_dir", value_parser = clap::value_parser!(u64).range(1..))]
+    pub checkpoint_every: Option<u64>,
     /// Steps between histograms, images and tests [default: 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub summary_every: Option<u64>,
@@ -285,6 +294,29 @@ pub struct Compare {
     /// Largest difference, relative to the largest value, that counts as equal
     #[arg(long, value_name = "X", default_value_t = 1e-5)]
     pub tolerance: f64,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stepscope freeze GRAPH`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope freeze runs/convnet/graph.pb --checkpoint checkpoints -o convnet.pb
+  stepscope freeze graph.pb --checkpoint model.ckpt --fetch probabilities -o served.pb")]
+pub struct Freeze {
+    /// GraphDef: .pb, .pbtxt, either gzipped, or an event file with a graph
+    pub graph: PathBuf,
+    /// Values of the variables: a checkpoint, or a folder of them (the newest is taken)
+    #[arg(long, value_name = "PATH")]
+    pub checkpoint: PathBuf,
+    /// Output to keep, with what it needs (repeat for more) [default: all that neither trains nor saves]
+    #[arg(long, value_name = "NAME")]
+    pub fetch: Vec<String>,
+    /// The frozen graph; it must not exist yet
+    #[arg(short, long, value_name = "FILE.pb")]
+    pub out: PathBuf,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

@@ -4,6 +4,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
+use engine::checkpoint::Checkpoint;
 use engine::session::RunError;
 use engine::{Graph, Session, SessionOptions, Tensor};
 use formats::npy::Array;
@@ -20,6 +21,19 @@ pub fn read(path: &Path) -> Result<GraphDef, Failure> {
 /// A fault of a file, as wrong use.
 pub fn fault(path: &Path, error: impl std::fmt::Display) -> Failure {
     Failure::wrong_use(format_args!("{}: {error}", path.display()))
+}
+
+/// The checkpoint of a prefix or file, or the newest whole one of a folder.
+pub fn checkpoint(path: &Path) -> Result<Checkpoint, Failure> {
+    if !path.is_dir() {
+        return Checkpoint::open(path).map_err(|error| fault(path, error));
+    }
+    let newest = Checkpoint::newest(path).map_err(|error| fault(path, error))?;
+    let (checkpoint, warnings) = newest.ok_or_else(|| fault(path, "there is no checkpoint in it"))?;
+    for warning in warnings {
+        eprintln!("warning: {warning}");
+    }
+    Ok(checkpoint)
 }
 
 /// A graph that can be run, and its session.
@@ -40,6 +54,12 @@ impl Runnable {
         let options = SessionOptions { threads, ..SessionOptions::devices(usize::from(devices)) };
         let session = Session::new(&graph, options).map_err(|error| Failure::Work(error.into()))?;
         let runnable = Runnable { session };
+        if let Some(path) = &step.checkpoint {
+            let missing = checkpoint(path)?.restore(&runnable.session).map_err(|error| fault(path, error))?;
+            for name in missing {
+                eprintln!("warning: {}: it has no variable {name}", path.display());
+            }
+        }
         for init in &step.init {
             runnable.run(&[], &[], &[init])?;
         }

@@ -6,6 +6,7 @@ mod compare;
 mod demo;
 mod display;
 mod doctor;
+mod freeze;
 mod graph;
 mod human;
 mod ops;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Run(run) => run::run(&run),
         Command::Params(params) => params::run(&params),
         Command::Compare(compare) => compare::run(&compare),
+        Command::Freeze(freeze) => freeze::run(&freeze),
         Command::Ops(ops) => ops::run(&ops),
         Command::Doctor(doctor) => doctor::run(&doctor),
     };

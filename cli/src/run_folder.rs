@@ -15,6 +15,9 @@ pub struct RunFolder {
     trace: Option<PathBuf>,
 }
 
+/// The file that says what the run is.
+const INFO: &str = "run.json";
+
 /// What `run.json` says.
 #[derive(Serialize)]
 struct RunInfo<'a> {
@@ -28,15 +31,23 @@ struct RunInfo<'a> {
 }
 
 impl RunFolder {
-    /// Makes the folder (`runs/NAME-DATE` unless `wanted`) and writes `run.json`.
+    /// Makes the folder (`runs/NAME-DATE` unless `wanted`) and writes `run.json`. A run that continues an interrupted one
+    /// may write into that one's folder.
     ///
     /// # Errors
     /// `Failure::Use` when the folder holds a run already, `Failure::Work` when it cannot be written.
-    pub fn create(name: &str, wanted: Option<&Path>, trace: Option<&Path>) -> Result<RunFolder, Failure> {
+    pub fn create(
+        name: &str,
+        wanted: Option<&Path>,
+        trace: Option<&Path>,
+        continues: bool,
+    ) -> Result<RunFolder, Failure> {
         let start = local_time();
         let path = match wanted {
             Some(path) => {
-                refuse_if_used(path)?;
+                if !(continues && path.join(INFO).is_file()) {
+                    refuse_if_used(path)?;
+                }
                 fs::create_dir_all(path).with_context(|| format!("making the run's folder {}", path.display()))?;
                 path.to_path_buf()
             }
@@ -45,7 +56,9 @@ impl RunFolder {
         let trace = match trace {
             Some(off) if off == Path::new("off") => None,
             Some(folder) => {
-                refuse_if_used(folder)?;
+                if !continues {
+                    refuse_if_used(folder)?;
+                }
                 Some(folder.to_path_buf())
             }
             None => Some(path.join("trace")),
@@ -85,7 +98,7 @@ impl RunFolder {
             start: start.to_owned(),
             version: env!("CARGO_PKG_VERSION"),
         };
-        let path = self.path.join("run.json");
+        let path = self.path.join(INFO);
         let text = serde_json::to_string_pretty(&info).context("encoding run.json")?;
         fs::write(&path, text + "\n").with_context(|| format!("writing {}", path.display()))
     }
@@ -138,7 +151,7 @@ mod tests {
     fn a_folder_with_files_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("mine.txt"), "x").unwrap();
-        assert!(matches!(RunFolder::create("demo", Some(dir.path()), None), Err(Failure::Use(_))));
+        assert!(matches!(RunFolder::create("demo", Some(dir.path()), None, false), Err(Failure::Use(_))));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was written");
     }
 
@@ -146,10 +159,13 @@ mod tests {
     fn a_new_folder_says_what_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().join("runs/a");
-        let folder = RunFolder::create("demo", Some(&at), Some(Path::new("off"))).unwrap();
+        let folder = RunFolder::create("demo", Some(&at), Some(Path::new("off")), false).unwrap();
         assert_eq!(folder.trace(), None);
         let info: serde_json::Value = serde_json::from_str(&fs::read_to_string(at.join("run.json")).unwrap()).unwrap();
         assert_eq!((info["id"].as_str(), info["name"].as_str()), (Some("a"), Some("demo")));
-        assert!(RunFolder::create("demo", Some(&at), None).is_err(), "the second run does not overwrite the first");
+        assert!(
+            RunFolder::create("demo", Some(&at), None, false).is_err(),
+            "the second run does not overwrite the first"
+        );
     }
 }

@@ -13,6 +13,7 @@ mod denormals;
 pub mod device;
 pub mod dtype;
 pub mod executor;
+pub mod freeze;
 pub mod functions;
 pub mod gradients;
 pub mod graph;

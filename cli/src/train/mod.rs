@@ -1,5 +1,6 @@
 //! `stepscope train NAME`, and the training that `demo` shares: data, run folder, loop, report.
 
+mod checkpoints;
 mod feeder;
 mod progress;
 mod steps;

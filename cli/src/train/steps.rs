@@ -22,7 +22,7 @@ impl Trainer {
             return self.one_after_the_other(shared);
         }
         let this = &*self;
-        let next = AtomicU64::new(0);
+        let next = AtomicU64::new(self.restored.unwrap_or(0));
         let failed = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let replicas: Vec<_> = (1..this.names.train_ops.len())
@@ -64,6 +64,9 @@ impl Trainer {
                 last_summary = step;
             }
             shared.step_done(step);
+            if replica == 0 {
+                self.save(step)?;
+            }
             if replica == 0 && step - last_test >= self.histograms_every() && step < self.steps {
                 last_test = step;
                 self.test(step, shared)?;
@@ -75,16 +78,17 @@ impl Trainer {
         let last = self.steps;
         let is_fed = self.names.enqueue.is_none();
         let mut loss = f32::NAN;
-        for step in 1..=last {
+        for step in self.restored.unwrap_or(0) + 1..=last {
             let stop = shared.stopped();
             let batch = is_fed.then(|| self.batches());
-            let summarise = step == 1 || step == last || stop || step.is_multiple_of(SCALARS_EVERY);
+            let summarise = loss.is_nan() || step == last || stop || step.is_multiple_of(SCALARS_EVERY);
             let done = self.step(step, 0, batch, summarise).with_context(|| format!("step {step}"))?;
             if let Some(value) = done {
                 loss = value;
                 shared.set_loss(loss);
             }
             shared.step_done(step);
+            self.save(step)?;
             if stop {
                 return Ok((step, loss));
             }

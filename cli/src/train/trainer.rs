@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
+use engine::checkpoint::Saver;
 use engine::graph::GraphError;
 use engine::tasks::{Judge, NextBatch, Quality, Task};
 use engine::training::{InputMode, Parallelism, TrainingGraph, build};
@@ -11,6 +12,7 @@ use engine::{Graph, Output, RunOptions, Session, SessionOptions, Tensor};
 use events::clock;
 use summaries::{EventWriter, WriterOptions};
 
+use super::checkpoints;
 use super::feeder::Feeder;
 use super::progress::Shared;
 use super::tracing::{self, Tracing};
@@ -36,6 +38,9 @@ pub struct Trainer {
     pub(super) training: Training,
     /// Steps to train.
     pub(super) steps: u64,
+    pub(super) saver: Option<Mutex<Saver>>,
+    /// The step after which the checkpoint was saved that the run continued from.
+    pub(super) restored: Option<u64>,
 }
 
 /// What a finished run knows of itself; `report` adds what the trace says.
@@ -103,6 +108,7 @@ pub(super) struct EnqueueNames {
     pub feeds: Vec<String>,
     pub op: String,
     pub close: String,
+    pub size: String,
 }
 
 impl Names {
@@ -111,7 +117,10 @@ impl Names {
         let output = |o: &Output| node(o.node).map(|name| format!("{name}:{}", o.port));
         let outputs = |list: &[Output]| list.iter().map(output).collect::<Result<Vec<_>, _>>();
         let enqueue = match &built.enqueue {
-            Some(e) => Some(EnqueueNames { feeds: outputs(&e.feeds)?, op: node(e.op)?, close: node(e.close)? }),
+            Some(e) => {
+                let (feeds, size) = (outputs(&e.feeds)?, output(&e.size)?);
+                Some(EnqueueNames { feeds, op: node(e.op)?, close: node(e.close)?, size })
+            }
             None => None,
         };
         let judged = built.variables.iter().find(|(name, _)| Some(name.as_str()) == wanted);
@@ -139,7 +148,11 @@ impl Trainer {
     /// # Errors
     /// `Failure::Use` when the folder is somebody's, `Failure::Work` for everything else.
     pub fn new(name: &str, task: Task, training: &Training) -> Result<Trainer, Failure> {
-        let folder = RunFolder::create(name, training.logdir.as_deref(), training.trace.as_deref())?;
+        let saver = training.checkpoint_dir.as_deref().map(|dir| checkpoints::saver(dir, training.checkpoint_every));
+        let saver = saver.transpose()?;
+        // A run that continues may write beside what it wrote before.
+        let continues = saver.as_ref().is_some_and(|saver| !saver.checkpoints().is_empty());
+        let folder = RunFolder::create(name, training.logdir.as_deref(), training.trace.as_deref(), continues)?;
         let ns_per_slice = folder.trace().and_then(|_| tracing::ns_per_slice());
         let tracing = folder.trace().map(Tracing::start).transpose()?;
         let graph = Graph::new();
@@ -178,6 +191,8 @@ impl Trainer {
             writer,
             training,
             steps,
+            saver: saver.map(Mutex::new),
+            restored: None,
         })
     }
 
@@ -199,6 +214,7 @@ impl Trainer {
         let init = RunOptions { label: "init", ..RunOptions::default() };
         let init = self.session.run_step(&init, &[], &[], &[&self.names.init]);
         init.context("initialising the variables")?;
+        self.restore(shared)?;
         let feeder = self.start_feeder()?;
         let (wall, cpu) = (clock::mono_now(), clock::cpu_now());
         let trained = self.steps(shared);
@@ -208,6 +224,7 @@ impl Trainer {
         fed?;
         let (steps, final_loss) = trained?;
         let tested = self.test(steps, shared)?;
+        self.save_last(steps)?;
         let mut warnings = Vec::new();
         if let Err(error) = self.writer.close() {
             warnings.push(format!("summaries: {error}"));
@@ -222,7 +239,7 @@ impl Trainer {
             logdir: self.folder.path().to_path_buf(),
             trace,
             steps,
-            examples: steps * per_step,
+            examples: (steps - self.restored.unwrap_or(0)) * per_step,
             stopped: steps < self.steps,
             final_loss,
             tested,
@@ -230,7 +247,7 @@ impl Trainer {
             cpu_ns,
             collected,
             ns_per_slice: self.ns_per_slice,
-            restarts: 0,
+            restarts: u64::from(self.restored.is_some()),
             warnings,
         })
     }

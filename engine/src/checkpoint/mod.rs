@@ -125,6 +125,41 @@ impl Checkpoint {
         Ok(Checkpoint { prefix: prefix.to_owned(), files, infos })
     }
 
+    /// The newest checkpoint of a folder that can be opened and is whole, by the number at its name's end, and why newer
+    /// ones are not it; `None` where there is none.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or all that are there are damaged.
+    pub fn newest(folder: impl AsRef<Path>) -> Result<Option<(Checkpoint, Vec<String>)>, CheckpointError> {
+        let folder = folder.as_ref();
+        let mut prefixes: Vec<(u64, PathBuf)> = Vec::new();
+        for file in std::fs::read_dir(folder).map_err(|e| CheckpointError::io(folder, e))?.flatten() {
+            let name = file.file_name().to_string_lossy().into_owned();
+            let prefix = name.strip_suffix(INDEX).or_else(|| name.strip_suffix(SHARD)).or(name.strip_suffix(".index"));
+            // A shard of several is no checkpoint by itself: its index names it.
+            let Some(prefix) = prefix.filter(|prefix| !prefix.contains("-of-")) else { continue };
+            let step = prefix.rsplit_once('-').and_then(|(_, step)| step.parse().ok()).unwrap_or(0);
+            prefixes.push((step, folder.join(prefix)));
+        }
+        prefixes.sort();
+        let mut warnings = Vec::new();
+        for (_, prefix) in prefixes.into_iter().rev() {
+            match Checkpoint::open(&prefix).and_then(|found| found.verify().map(|()| found)) {
+                Ok(found) => return Ok(Some((found, warnings))),
+                Err(e) => warnings.push(format!("checkpoint {} is not used: {e}", prefix.display())),
+            }
+        }
+        if warnings.is_empty() { Ok(None) } else { Err(CheckpointError::format(folder, warnings.join("; "))) }
+    }
+
+    /// Gives the values to a session's variables and other state; the names of its variables that are not here.
+    ///
+    /// # Errors
+    /// They do not fit the session's graph, or are damaged.
+    pub fn restore(&self, session: &crate::session::Session) -> Result<Vec<String>, CheckpointError> {
+        snapshot::restore(self, session).map(|(_, missing)| missing)
+    }
+
     /// The prefix it was opened by.
     pub fn prefix(&self) -> &Path {
         &self.prefix

@@ -133,7 +133,10 @@ fn audio(node: &Node, rate: impl Fn(&KernelContext<'_>) -> Result<f32, KernelErr
             [batch, frames] => (batch, frames, 1),
             [batch, frames, channels] => (batch, frames, channels),
             _ => {
-                return Err(KernelError::invalid(format!("sounds must have rank 2 or 3, got shape {}", tensor.shape())));
+                return Err(KernelError::invalid(format!(
+                    "sounds must have rank 2 or 3, got shape {}",
+                    tensor.shape()
+                )));
             }
         };
         if !(1.0..=f32::from(u16::MAX) * 16.0).contains(&rate) {

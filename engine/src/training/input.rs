@@ -29,6 +29,8 @@ pub struct Enqueue {
     pub op: NodeId,
     /// Ends the queue: steps take what is left, then fail.
     pub close: NodeId,
+    /// How many batches the queue holds, an int32 scalar.
+    pub size: Output,
 }
 
 /// What towers take their batches from.
@@ -47,7 +49,8 @@ impl Source {
         let feeds = placeholders(&scope, network)?;
         let op = scope.add_node("QueueEnqueueV2").name("enqueue").input(queue).inputs(&feeds).build()?;
         let close = scope.add_node("QueueCloseV2").name("close").input(queue).build()?;
-        Ok(Source::Queue { queue, enqueue: Enqueue { feeds, op, close } })
+        let size = scope.add_node("QueueSizeV2").name("size").input(queue).output()?;
+        Ok(Source::Queue { queue, enqueue: Enqueue { feeds, op, close, size } })
     }
 
     /// A batch for a tower: placeholders, or what the queue gives.
