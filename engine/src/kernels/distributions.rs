@@ -3,7 +3,7 @@
 use super::philox::{Philox, normal_f64, uniform_f64};
 use super::random::{Origin, RESERVED};
 use super::special_functions::ln_gamma;
-use super::support::{Built, cpu_any, kernel, shard_slice, unique_slice};
+use super::support::{Built, cpu_any, kernel_with_state, shard_slice, unique_slice};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::convert::convert;
 use crate::dtype::DType;
@@ -147,7 +147,7 @@ fn by_parameter(
 
 fn gamma_kernel(node: &Node, origin: Origin, at: usize, attr: &str) -> Built {
     let dtype = *node.dtype(attr)?;
-    kernel(move |c| {
+    kernel_with_state(origin.state(), move |c| {
         let out = by_parameter(c, &origin, at, dtype, gamma)?;
         c.set(0, out);
         Ok(())
@@ -163,7 +163,7 @@ fn poisson_kernel(node: &Node, origin: Origin, at: usize) -> Built {
         DType::F32 => f64::from(f32::MAX),
         _ => f64::MAX,
     };
-    kernel(move |c| {
+    kernel_with_state(origin.state(), move |c| {
         let out = by_parameter(c, &origin, at, dtype, |rate, g| poisson(rate, highest, g))?;
         c.set(0, out);
         Ok(())

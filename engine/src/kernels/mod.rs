@@ -3,6 +3,7 @@
 //! A kernel is made once per node from the node's attributes and computes many times, from several threads. Kernels
 //! register in the link-time slice [`KERNEL_TABLES`], which other crates may extend, or at run time with [`register`].
 
+mod accumulator;
 mod array;
 mod asynchronous;
 mod batch_matmul;
@@ -33,8 +34,10 @@ mod integer;
 mod layout;
 mod linalg;
 mod media_summary;
+mod mutex;
 mod narrow;
 mod nn;
+pub(crate) mod numerics;
 mod optional;
 pub(crate) mod philox;
 mod quantize;
@@ -231,6 +234,9 @@ pub enum KernelError {
     /// A queue takes no more rows.
     #[error("{0}")]
     QueueClosed(Box<str>),
+    /// A result holds NaN or infinities.
+    #[error("{0}")]
+    Numerics(Box<str>),
     /// A file cannot be read or written.
     #[error("{0}: {1}")]
     File(Box<str>, #[source] std::io::Error),

@@ -1,6 +1,11 @@
 //! Philox 4x32-10, the counter-based generator of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011),
 //! with TensorFlow's seeding and its ways to make floats, so that equal seeds give TensorFlow's numbers.
 
+use parking_lot::Mutex;
+
+use crate::checkpoint::{CheckpointError, Checkpointed, Fields};
+use crate::tensor::Tensor;
+
 use crate::dtype::{bf16, f16};
 
 /// A generator: 128 bits of counter, 64 of key. Each call gives four words and counts on.
@@ -110,6 +115,24 @@ pub(crate) fn uniform_f16(word: u32) -> f16 {
 /// [0, 1), from 7 random bits.
 pub(crate) fn uniform_bf16(word: u32) -> bf16 {
     bf16::from_f32(bf16::from_bits(127 << 7 | (word as u16 & 0x7f)).to_f32() - 1.0)
+}
+
+/// A generator that goes on from execution to execution belongs into checkpoints.
+impl Checkpointed for Mutex<Philox> {
+    fn kind(&self) -> &'static str {
+        "generator"
+    }
+
+    fn save(&self) -> Fields {
+        Fields::from([("philox".to_owned(), Tensor::vector(&self.lock().state()))])
+    }
+
+    fn restore(&self, fields: &Fields) -> Result<(), CheckpointError> {
+        let state = fields.get("philox").and_then(|t| t.slice::<u32>().ok()).and_then(|s| <[u32; 6]>::try_from(s).ok());
+        let state = state.ok_or_else(|| CheckpointError::state("generator", "the saved state is not sound"))?;
+        *self.lock() = Philox::from_state(state);
+        Ok(())
+    }
 }
 
 /// [0, 1): 23 random bits behind an exponent that makes [1, 2), less 1.

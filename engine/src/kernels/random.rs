@@ -5,13 +5,15 @@
 //! generator's sequence, so that any shard can begin anywhere.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::philox::{Philox, Words, normal_f32, normal_f64, uniform_bf16, uniform_f16, uniform_f32, uniform_f64};
 use super::rows::pick;
-use super::support::{Built, Computed, cpu_any, kernel, shard_slice, unique_slice};
+use super::support::{Built, Computed, cpu_any, kernel, kernel_with_state, shard_slice, unique_slice};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
+use crate::checkpoint::Checkpointed;
 use crate::convert::convert;
 use crate::dtype::{DType, Element};
 use crate::graph::Node;
@@ -26,7 +28,7 @@ const TRUNCATE: f64 = 2.0;
 /// Where an execution's numbers begin.
 pub(super) enum Origin {
     /// A generator of the node's own, which goes on.
-    Own(Mutex<Philox>),
+    Own(Arc<Mutex<Philox>>),
     /// The pair of seeds in an input, mixed.
     Seed(usize),
     /// Key, counter and algorithm in this input and the two after it.
@@ -37,10 +39,18 @@ impl Origin {
     /// Of the node's two seeds; both 0: of the system's.
     pub fn of_seeds(node: &Node) -> Result<Origin, KernelError> {
         let (seed, seed2) = (*node.int("seed")? as u64, *node.int("seed2")? as u64);
-        Ok(Origin::Own(Mutex::new(match (seed, seed2) {
+        Ok(Origin::Own(Arc::new(Mutex::new(match (seed, seed2) {
             (0, 0) => Philox::new(RandomState::new().hash_one(1u8), RandomState::new().hash_one(2u8)),
             _ => Philox::new(seed, seed2),
-        })))
+        }))))
+    }
+
+    /// What of it belongs into checkpoints.
+    pub fn state(&self) -> Option<Arc<dyn Checkpointed>> {
+        match self {
+            Origin::Own(generator) => Some(Arc::clone(generator) as Arc<dyn Checkpointed>),
+            Origin::Seed(_) | Origin::Key(_) => None,
+        }
     }
 
     /// The generator for this execution; one's own moves on by `n_calls`.
@@ -190,7 +200,7 @@ fn fill(c: &KernelContext<'_>, shape: Shape, dtype: DType, draw: Draw, base: Phi
 /// Numbers in the shape that input 0 lists.
 fn drawn(node: &Node, origin: Origin, attr: &str, draw: Draw) -> Built {
     let dtype = *node.dtype(attr)?;
-    kernel(move |c| {
+    kernel_with_state(origin.state(), move |c| {
         let shape = c.shape_input(0)?;
         let n =
             shape.checked_n_elements().ok_or_else(|| KernelError::invalid(format!("shape {shape} is too large")))?;
@@ -204,7 +214,7 @@ fn drawn(node: &Node, origin: Origin, attr: &str, draw: Draw) -> Built {
 /// As [`drawn`], integers between the bounds in inputs `at` and `at + 1`, the upper one excluded.
 fn bounded(node: &Node, origin: Origin, attr: &str, at: usize) -> Built {
     let dtype = *node.dtype(attr)?;
-    kernel(move |c| {
+    kernel_with_state(origin.state(), move |c| {
         let shape = c.shape_input(0)?;
         let bound = |i: usize| -> Result<u64, KernelError> {
             let t = c.input(i)?;
@@ -230,7 +240,7 @@ fn bounded(node: &Node, origin: Origin, attr: &str, at: usize) -> Built {
 /// The rows of input 0 in random order.
 fn shuffle(node: &Node) -> Built {
     let origin = Origin::of_seeds(node)?;
-    kernel(move |c| {
+    kernel_with_state(origin.state(), move |c| {
         let value = c.input(0)?;
         let n = value.dims().first().copied().unwrap_or(1);
         if value.len() <= 1 || n <= 1 {
@@ -253,7 +263,7 @@ fn shuffle(node: &Node) -> Built {
 /// Classes drawn with the probabilities that rows of logits give.
 fn multinomial(node: &Node, origin: Origin) -> Built {
     let to = *node.dtype("output_dtype")?;
-    kernel(move |c| {
+    kernel_with_state(origin.state(), move |c| {
         let logits = c.input(0)?;
         let (&[n_rows, n_classes], n) = (logits.dims(), c.item::<i32>(1)?) else {
             return Err(KernelError::invalid(format!("logits must be a matrix, got shape {}", logits.shape())));

@@ -1,8 +1,10 @@
 //! What kernels share: kernels from functions, output memory with in-place forwarding, loops cut into shards.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::{Kernel, KernelContext, KernelDef, KernelError, Sharder};
+use crate::checkpoint::Checkpointed;
 use crate::dtype::{DType, Element};
 use crate::graph::Node;
 use crate::shape::Shape;
@@ -32,6 +34,30 @@ impl<F: Fn(&mut KernelContext<'_>) -> Computed + Send + Sync> Kernel for FnKerne
 /// A kernel from a function.
 pub fn kernel<F: Fn(&mut KernelContext<'_>) -> Computed + Send + Sync + 'static>(f: F) -> Built {
     Ok(Box::new(FnKernel { f, expensive: true }))
+}
+
+/// A kernel from a function that leaves state behind, which belongs into checkpoints.
+struct StatefulKernel<F> {
+    f: F,
+    state: Option<Arc<dyn Checkpointed>>,
+}
+
+impl<F: Fn(&mut KernelContext<'_>) -> Computed + Send + Sync> Kernel for StatefulKernel<F> {
+    fn compute(&self, ctx: &mut KernelContext<'_>) -> Computed {
+        (self.f)(ctx)
+    }
+
+    fn state(&self) -> Option<&dyn Checkpointed> {
+        self.state.as_deref()
+    }
+}
+
+/// A kernel from a function that shares `state`, which belongs into checkpoints.
+pub fn kernel_with_state<F: Fn(&mut KernelContext<'_>) -> Computed + Send + Sync + 'static>(
+    state: Option<Arc<dyn Checkpointed>>,
+    f: F,
+) -> Built {
+    Ok(Box::new(StatefulKernel { f, state }))
 }
 
 /// A kernel from a function that always takes well under a microsecond.

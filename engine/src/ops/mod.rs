@@ -37,6 +37,7 @@ mod spec;
 mod state;
 mod strings;
 mod summary;
+mod sync;
 mod tensor_list;
 mod training;
 mod transfer;

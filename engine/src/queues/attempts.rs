@@ -290,7 +290,7 @@ impl<R: Send + 'static, S: Store<R>, K> State<R, S, K> {
                     attempt.missing = wanted;
                     return (Progress::Some, None);
                 }
-                _ => return (Progress::Over, Some(Refusal::TooFew { wanted: attempt.missing.min(wanted), len })),
+                _ => return (Progress::Over, Some(Refusal::TooFew { wanted, len })),
             }
         }
         let min_left = if self.is_closed { 0 } else { min_left };

@@ -3,10 +3,13 @@
 //!
 //! A [`Queue`] is an object of a device's container, made by its op's node and shared by name. Enqueues and dequeues that
 //! must wait hold no thread (`attempts`); rows come out as they came, at random, or by priority (`store`). The graph's side
-//! are the ops `FIFOQueueV2`, `QueueEnqueueV2`, ... ([`crate::ops`]).
+//! are the ops `FIFOQueueV2`, `QueueEnqueueV2`, ... ([`crate::ops`]); [`Coordinator`] and [`QueueRunner`] are the threads that keep
+//! a queue filled, and [`batch`], [`shuffle_batch`], ... build whole input pipelines.
 
 mod attempts;
+mod pipeline;
 mod rows;
+mod runner;
 mod store;
 mod sync;
 
@@ -17,6 +20,8 @@ use smallvec::SmallVec;
 
 pub(crate) use attempts::{Amount, Refusal};
 use attempts::{Attempts, Store};
+pub use pipeline::{BatchOptions, Batches, batch, batch_join, bucket_by_sequence_length, shuffle_batch};
+pub use runner::{Coordinator, QueueRunner};
 use store::{Draw, Rows};
 
 use crate::buffer::Allocator;

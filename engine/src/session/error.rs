@@ -2,6 +2,7 @@
 
 use crate::executor::ExecuteError;
 use crate::graph::{GraphError, ImportError};
+use crate::kernels::KernelError;
 use crate::plan::PlanError;
 
 /// Why a step was not run, or failed. The session stays usable in every case.
@@ -44,6 +45,21 @@ pub enum RunError {
     /// The step began and did not end well.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
+}
+
+impl RunError {
+    /// What the kernel that ended the step says, where one did.
+    pub fn kernel(&self) -> Option<&KernelError> {
+        match self {
+            RunError::Execute(ExecuteError::Kernel { source, .. }) => Some(source),
+            _ => None,
+        }
+    }
+
+    /// Whether a queue was closed and empty, or a reader at its end: a pipeline's normal end.
+    pub fn is_end_of_data(&self) -> bool {
+        matches!(self.kernel(), Some(KernelError::OutOfRange(_) | KernelError::QueueClosed(_)))
+    }
 }
 
 /// Why a session's graph was not extended.

@@ -29,6 +29,9 @@ pub struct SessionOptions {
     pub transfers: TransferOptions,
     /// What dimensions that shapes leave open (the examples of a batch) are taken for where sizes are estimated.
     pub unknown_dim: usize,
+    /// Looks at every result: the first op that makes a NaN or an infinity fails the step, by name. Element-wise ops are not
+    /// fused then, so that each has its own name.
+    pub check_numerics: bool,
 }
 
 impl SessionOptions {
@@ -49,6 +52,7 @@ impl Default for SessionOptions {
             placement: PlacementOptions::default(),
             transfers: TransferOptions::default(),
             unknown_dim: 64,
+            check_numerics: false,
         }
     }
 }

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod checkpoints;
+mod pipelines;
 mod queues;
 mod saver;
