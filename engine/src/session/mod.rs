@@ -102,7 +102,6 @@ impl Session {
             transfers: options.transfers,
             pins: Mutex::default(),
             unknown_dim: options.unknown_dim,
-            kernels: Mutex::default(),
             kernels: Mutex::new(Kernels::new(options.check_numerics)),
             plans: Mutex::default(),
             extending: Mutex::default(),

@@ -29,20 +29,11 @@ pub(super) struct Kernels {
 type Made = (AnyKernel, NodeInfo, u32);
 
 impl Kernels {
-    pub fn get(&mut self, node: &WorkNode, devices: &[Arc<Device>]) -> Result<(AnyKernel, NodeInfo), PlanError> {
     pub fn new(check_numerics: bool) -> Kernels {
         Kernels { check_numerics, ..Kernels::default() }
     }
 
-    pub fn get(&mut self, node: &WorkNode, devices: &[Arc<Device>]) -> Result<Made, PlanError> {
-        let known = match node.origin {
-            _ if node.is_stateful() => self.stateful.get(node.name()),
-            Some(id) => self.stateless.get(&id),
-            None => None,
-        };
-        if let Some(made) = known {
-            return Ok(made.clone());
-        }
+    pub fn get(&mut self, node: &WorkNode, devices: &[Arc<Device>]) -> Result<(AnyKernel, NodeInfo), PlanError> {
         let Some(device) = devices.get(node.device as usize) else {
             let problem = format!("node {} is on device number {} of {}", node.name(), node.device, devices.len());
             return Err(PlanError::Pass { pass: "place", problem });
@@ -58,12 +49,9 @@ impl Kernels {
         let (kernel, info) = match known.filter(is_kept) {
             Some((kernel, info, on)) if *on == node.device => return Ok((kernel.clone(), info.clone())),
             Some((kernel, ..)) => (kernel.clone(), info(node, device)),
+            None if self.check_numerics => (kernels::numerics::checked(build(node, device)?), info(node, device)),
             None => (build(node, device)?, info(node, device)),
         };
-        let mut made = make(node, device)?;
-        if self.check_numerics {
-            made.0 = kernels::numerics::checked(made.0);
-        }
         if let Some(fields) = self.pending.remove(node.name()) {
             restore(&kernel, &fields).map_err(|e| PlanError::Pass { pass: "restore", problem: e.to_string() })?;
         }

@@ -176,7 +176,9 @@ fn damage_to_tensorflows_files_is_an_error_and_never_a_wrong_value() {
         ("old", vec!["old"]),
     ] {
         let truth = read_all(&fixtures().join(prefix)).unwrap();
-        files.iter().for_each(|f| drop(fs::copy(fixtures().join(f), folder.path().join(f)).unwrap()));
+        for f in &files {
+            fs::copy(fixtures().join(f), folder.path().join(f)).unwrap();
+        }
         for file in files {
             let path = folder.path().join(file);
             let bytes = fs::read(&path).unwrap();
