@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod checkpoints;
+mod fixtures;
 mod pipelines;
 mod queues;
 mod saver;
