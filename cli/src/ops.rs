@@ -5,22 +5,22 @@ use serde_json::json;
 use crate::args;
 use crate::outcome::Outcome;
 
-/// Lists every op with its inputs, outputs, attributes, and whether it has a kernel and a gradient.
+/// Lists every op with its inputs, outputs, attributes, the element types and devices of its kernels, and whether it has a
+/// gradient.
 pub fn run(args: &args::Ops) -> Outcome {
     let ops = engine::ops::all();
     for op in &ops {
-        let kernel = engine::kernels::has_kernel(op.name, "CPU");
-        let gradient = engine::gradients::rule(op.name).is_some();
+        let known = Known::of(op.name);
         if args.json {
-            println!("{}", describe(op, kernel, gradient));
+            println!("{}", describe(op, &known));
         } else {
-            let mark = |has: bool, word: &'static str| if has { word } else { "" };
             let attrs: Vec<&str> = op.attrs.iter().map(|attr| attr.name).collect();
             println!(
-                "{:<38} {:<6} {:<8} {}",
+                "{:<38} {:<6} {:<8} {:<40} {}",
                 op.name,
-                mark(kernel, "cpu"),
-                mark(gradient, "gradient"),
+                known.devices.join(","),
+                known.gradient,
+                known.dtypes.join(","),
                 attrs.join(" ")
             );
         }
@@ -31,14 +31,45 @@ pub fn run(args: &args::Ops) -> Outcome {
     Ok(())
 }
 
-fn describe(op: &engine::ops::OpDef, kernel: bool, gradient: bool) -> serde_json::Value {
+/// What is registered for an op.
+struct Known {
+    devices: Vec<String>,
+    /// The types of the kernels' deciding attribute; empty: any, or none decides.
+    dtypes: Vec<&'static str>,
+    /// `gradient`, `zero` where no gradient passes, or nothing.
+    gradient: &'static str,
+}
+
+impl Known {
+    fn of(op: &str) -> Known {
+        let kernels = engine::kernels::registered(op);
+        let mut devices: Vec<String> = kernels.iter().map(|kernel| kernel.device.to_lowercase()).collect();
+        devices.sort();
+        devices.dedup();
+        let mut dtypes: Vec<_> = kernels.iter().flat_map(|kernel| kernel.dtypes).copied().collect();
+        if kernels.iter().any(|kernel| kernel.dtypes.is_empty()) {
+            dtypes.clear();
+        }
+        dtypes.sort_unstable();
+        dtypes.dedup();
+        let gradient = match engine::gradients::rule(op) {
+            Some(engine::gradients::Rule::Zero) => "zero",
+            Some(_) => "gradient",
+            None => "",
+        };
+        Known { devices, dtypes: dtypes.iter().map(|dtype| dtype.name()).collect(), gradient }
+    }
+}
+
+fn describe(op: &engine::ops::OpDef, known: &Known) -> serde_json::Value {
     let names = |args: &[engine::ops::ArgDef]| args.iter().map(|arg| arg.name).collect::<Vec<_>>();
     let attrs: Vec<_> = op
         .attrs
         .iter()
         .map(|attr| {
             let allowed: Vec<&str> = attr.allowed.iter().map(|dtype| dtype.name()).collect();
-            json!({ "name": attr.name, "kind": format!("{:?}", attr.kind), "dtypes": allowed })
+            let default = attr.default.as_ref().map(ToString::to_string);
+            json!({ "name": attr.name, "kind": format!("{:?}", attr.kind), "dtypes": allowed, "default": default })
         })
         .collect();
     json!({
@@ -47,7 +78,8 @@ fn describe(op: &engine::ops::OpDef, kernel: bool, gradient: bool) -> serde_json
         "outputs": names(&op.outputs),
         "attrs": attrs,
         "stateful": op.stateful,
-        "devices": if kernel { vec!["cpu"] } else { vec![] },
-        "gradient": gradient,
+        "devices": known.devices,
+        "dtypes": known.dtypes,
+        "gradient": !known.gradient.is_empty(),
     })
 }

@@ -71,7 +71,10 @@ fn test(steps: &mut Steps) -> Result<(), Failed> {
     let python = prepare::python(steps)?;
     check(steps)?;
     let binary = release_binary(steps)?;
-    let env = [("STEPSCOPE_BIN", binary.as_str()), ("STEPSCOPE_PYTHON", python.as_str()), ("STEPSCOPE_WINDOW", "1")];
+    let mut env =
+        vec![("STEPSCOPE_BIN", binary.as_str()), ("STEPSCOPE_PYTHON", python.as_str()), ("STEPSCOPE_WINDOW", "1")];
+    let vectors = prepare::onnx_vectors(&python);
+    env.extend(vectors.as_deref().map(|folder| ("STEPSCOPE_ONNX", folder)));
     steps.cargo("tests", &["test", "--workspace", "--no-fail-fast"], &env)
 }
 

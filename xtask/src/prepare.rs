@@ -33,8 +33,8 @@ const FILES: &[(&[&str], &str)] = &[
     (&["/usr/lib/x86_64-linux-gnu/libXrandr.so.2", "/usr/lib/aarch64-linux-gnu/libXrandr.so.2"], "libxrandr2"),
 ];
 
-/// TensorBoard and what it needs to start; pinned, since the tests compare numbers with it.
-const PYTHON_PACKAGES: &[&str] = &["tensorboard==2.21.0", "setuptools<81"];
+/// TensorBoard and what it needs to start, and ONNX's node tests; pinned, since the tests compare numbers with them.
+const PYTHON_PACKAGES: &[&str] = &["tensorboard==2.21.0", "setuptools<81", "onnx==1.16.2"];
 
 /// What the engine is measured beside.
 const TENSORFLOW_PACKAGES: &[&str] = &["tensorflow-cpu==2.21.0"];
@@ -69,6 +69,14 @@ pub fn window_packages(steps: &mut Steps) -> Result<(), Failed> {
 /// A virtual environment with TensorBoard beside the target folder; returns its python.
 pub fn python(steps: &mut Steps) -> Result<String, Failed> {
     environment(steps, "python", PYTHON_PACKAGES)
+}
+
+/// Where the package `onnx` of this python keeps the vectors of its backend tests; nothing where it has none.
+pub fn onnx_vectors(python: &str) -> Option<String> {
+    const ASK: &str = "import onnx, os; print(os.path.join(os.path.dirname(onnx.__file__), 'backend', 'test', 'data'))";
+    let answer = Command::new(python).args(["-c", ASK]).output().ok()?;
+    let folder = String::from_utf8(answer.stdout).ok()?.trim().to_owned();
+    Path::new(&folder).join("node").is_dir().then_some(folder)
 }
 
 /// A python with TensorFlow, the peer of the engine's benchmark: the one that `STEPSCOPE_TENSORFLOW` names, or a virtual

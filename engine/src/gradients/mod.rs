@@ -2,7 +2,7 @@
 //! that its op's gradient function says.
 //!
 //! A gradient function takes the gradients of the loss with respect to a node's outputs and gives those with respect
-//! to its inputs. Functions register in the link-time slice [`GRADIENT_TABLES`], which other crates may extend. Where
+//! to its inputs. Functions register in the link-time slice [`GRADIENT_TABLES`], which other crates may extend, or at run time with [`register`]. Where
 //! several paths meet, their gradients are added with `AddN`. Nodes lie in `gradients/NODE_grad/`, as TensorFlow's.
 //!
 //! [`walk`] goes back over what lies outside of loops, and a loop as a whole as soon as the gradients of all its
@@ -33,6 +33,7 @@ mod walk;
 
 use std::sync::LazyLock;
 
+use parking_lot::RwLock;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::functions::{self, FunctionError};
@@ -62,12 +63,17 @@ pub type GradientSpec = (&'static str, Rule);
 #[linkme::distributed_slice]
 pub static GRADIENT_TABLES: [&'static [GradientSpec]];
 
-static BY_OP: LazyLock<FxHashMap<&'static str, Rule>> =
-    LazyLock::new(|| GRADIENT_TABLES.iter().flat_map(|table| table.iter().copied()).collect());
+static BY_OP: LazyLock<RwLock<FxHashMap<&'static str, Rule>>> =
+    LazyLock::new(|| RwLock::new(GRADIENT_TABLES.iter().flat_map(|table| table.iter().copied()).collect()));
 
 /// The rule of an op, where it has one.
 pub fn rule(op: &str) -> Option<Rule> {
-    BY_OP.get(op).copied()
+    BY_OP.read().get(op).copied()
+}
+
+/// Registers the rule of an op at run time; it replaces one that was there.
+pub fn register((op, rule): GradientSpec) {
+    BY_OP.write().insert(op, rule);
 }
 
 /// Why there are no gradients.

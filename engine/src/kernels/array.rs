@@ -2,7 +2,8 @@
 
 use super::broadcast::Broadcast;
 use super::reduce::axis;
-use super::support::{Built, Computed, by_word, cheap, cpu_any, kernel};
+use super::support::{Built, Computed, by_word, cheap, cpu, cpu_any, kernel};
+use super::widen::widened;
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::{DType, Element};
 use crate::graph::Node;
@@ -49,7 +50,8 @@ static ARRAY: &[KernelDef] = &[
     }),
     cpu_any("OnesLike", |_| kernel(ones_like)),
     cpu_any("BroadcastGradientArgs", |_| cheap(broadcast_gradient_args)),
-    cpu_any("Range", |_| kernel(range)),
+    cpu("Range", ("Tidx", &[DType::F32, DType::F64, DType::I32, DType::I64]), |_| kernel(range)),
+    widened("Range", ("Tidx", &[DType::F16, DType::BF16, DType::I8, DType::I16, DType::U16, DType::U32, DType::U64])),
     cpu_any("Cast", cast),
 ];
 

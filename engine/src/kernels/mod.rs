@@ -398,6 +398,29 @@ pub fn register_async(def: AsyncKernelDef) {
     REGISTRY.write().entry(def.op).or_default().insert(0, Def::Async(def));
 }
 
+/// A registered kernel, for lists of what there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelInfo {
+    /// The device type.
+    pub device: &'static str,
+    /// The type attribute that chooses it, empty where any type does.
+    pub attr: &'static str,
+    /// The types of that attribute which it takes; empty: any.
+    pub dtypes: &'static [DType],
+}
+
+/// All kernels of an op, those that are tried first first.
+pub fn registered(op: &str) -> Vec<KernelInfo> {
+    let info = |def: &Def| {
+        let (attr, dtypes) = match def {
+            Def::Sync(def) => def.dtypes,
+            Def::Async(def) => def.dtypes,
+        };
+        KernelInfo { device: def.key().1, attr, dtypes }
+    };
+    REGISTRY.read().get(op).map(|defs| defs.iter().map(info).collect()).unwrap_or_default()
+}
+
 /// Whether any kernel of the op is registered for this device type.
 pub fn has_kernel(op: &str, device: &str) -> bool {
     REGISTRY.read().get(op).is_some_and(|defs| defs.iter().any(|def| def.key().1 == device))
@@ -414,9 +437,12 @@ pub fn supports(node: &Node, device: &str) -> bool {
 /// # Errors
 /// None is registered for the node's types, or its attributes do not fit.
 pub fn build(node: &Node, device: &str) -> Result<AnyKernel, KernelError> {
-    let table = REGISTRY.read();
-    let defs = table.get(node.op.name).into_iter().flatten().copied();
-    match { defs }.find(|def| def.key().1 == device && def.fits(node)) {
+    // The table is free again before the kernel is made: that of a narrow type asks it for another one.
+    let found = REGISTRY.read().get(node.op.name).and_then(|defs| {
+        let fits = |def: &&Def| def.key().1 == device && def.fits(node);
+        defs.iter().find(fits).copied()
+    });
+    match found {
         Some(def) => def.build(node),
         None => {
             let wanted = format!("{device}{}", types_text(node)).into();
