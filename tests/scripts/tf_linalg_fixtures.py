@@ -436,7 +436,77 @@ def quantized():
     case("FakeQuantWithMinMaxVars", [f32(3, 4), *r(0.4, 1.5)])
 
 
-THEMES = {"quantized": quantized, "matrices": matrices, "segments": segments, "sparse": sparse, "random": random}
+def strings():
+    s = lambda *v: np.array(v)
+    case("StringJoin", [s("a", "b"), np.array("-"), s("c", "d")], lists=[3], separator="/")
+    case("StringJoin", [np.array("x"), np.array("y")], lists=[2])
+    for text, sep in [(s("a b  c", "", " d "), ""), (s("a,b,,c", ",", "x"), ","), (s("1<>2<>3", "<>"), "<>")]:
+        case("StringSplitV2", [text, np.array(sep)])
+        case("StringSplitV2", [text, np.array(sep)], maxsplit=1)
+    case("StringSplit", [s("a,b;c", "", ";;x"), np.array(",;")])
+    case("StringSplit", [s("a,b;c", ";;x"), np.array(",;")], skip_empty=False)
+    case("StringSplit", [s("abc"), np.array("")])
+    for t in [tf.float32, tf.float64]:
+        case("StringToNumber", [s("1.5", " -2e3 ", "+4", "inf", ".5")], out_type=t)
+    for t in [tf.int32, tf.int64]:
+        case("StringToNumber", [s("15", " -2 ", "+4")], out_type=t)
+    x = np.array([0.0, 1.5, -2.25, 1e10, 3.14159265, 1e-7, np.inf, np.nan], np.float32)
+    for kw in [{}, {"precision": 2}, {"scientific": True}, {"shortest": True}, {"shortest": True, "precision": 3},
+               {"width": 12}, {"width": 12, "fill": "0", "precision": 1}]:
+        case("AsString", [x[:6] if kw.get("fill") else x], grad=False, **kw)
+    case("AsString", [ints(4)])
+    case("AsString", [ints(4), ][:1], width=5, fill="-")
+    case("AsString", [ints(4)], width=5, fill="0")
+    case("AsString", [np.array([True, False])])
+    case("AsString", [np.array([1 + 2j, -0.5j])], grad=False)
+    case("StringLength", [s("abc", "", "h\u00e9")])
+    case("StringLength", [s("abc", "", "h\u00e9")], unit="UTF8_CHAR")
+    case("Substr", [s("hello", "world"), i32(1, -3), i32(3, 9)])
+    case("Substr", [s("hello", "world"), np.int64(2), np.int64(2)])
+    case("Substr", [s("h\u00e9llo"), i32(1), i32(2)], unit="UTF8_CHAR")
+    case("StringStrip", [s(" a b ", "\tc\n", "")])
+    case("StringLower", [s("Ab", "\u00c9")])
+    case("StringLower", [s("Ab", "\u00c9")], encoding="utf-8")
+    case("StringUpper", [s("Ab", "\u00e9")], encoding="utf-8")
+    grid = np.array([["a", "b", "c"], ["d", "e", "f"]])
+    for axes in [i32(0), i32(1), i32(0, 1), i32(1, 0), i32(-1)]:
+        for keep in [False, True]:
+            case("ReduceJoin", [grid, axes], keep_dims=keep, separator="-")
+    case("EncodeBase64", [s("a", "ab", "abc", "\u00ff\u00fe?>")])
+    case("EncodeBase64", [s("a", "ab")], pad=True)
+    case("DecodeBase64", [s("YQ", "YWI=", "YWJj", "_-8")])
+    case("RegexReplace", [s("abcabc", "xyz"), np.array("a(b)c"), np.array("<\\1$>")])
+    case("RegexReplace", [s("abcabc"), np.array("b"), np.array("")], replace_global=False)
+    case("StaticRegexReplace", [s("a1b22")], pattern="[0-9]+", rewrite="#")
+    case("RegexFullMatch", [s("abc", "ab", "abcd"), np.array("ab?c|ab")])
+    case("StaticRegexFullMatch", [s("abc", "x")], pattern="[a-c]*")
+    case("StringToHashBucketFast", [s("a", "hello world", "", "x" * 40, "y" * 100)], num_buckets=1000003)
+    case("StringToHashBucketStrong", [s("a", "hello world", "", "x" * 40)], num_buckets=1000003, key=[12, 34])
+    case("StringFormat", [i32(1, 2, 3)], lists=[1], template="<%s>")
+    case("StringFormat", [np.arange(20, dtype=np.int32), np.float32(1.5)], lists=[2], template="%s and %s")
+
+
+def summaries():
+    tag = np.array("t")
+    x = f32(3, 4, 5, 3)
+    for images in [np.abs(x), x, ints(2, 4, 5, 1, low=0, high=255, dtype=np.uint8), np.abs(x[..., :1]).astype(np.float64)]:
+        case("ImageSummary", [tag, images], grad=False, check="summary")
+    case("ImageSummary", [tag, x], grad=False, check="summary", max_images=1)
+    bad = x.copy()
+    bad[0, 1, 2, 0] = np.nan
+    case("ImageSummary", [tag, bad], grad=False, check="summary")
+    sound = f32(2, 7, 2, low=-1.1, high=1.1)
+    case("AudioSummaryV2", [tag, sound, np.float32(8000)], grad=False, check="summary")
+    case("AudioSummaryV2", [tag, sound[:, :, 0], np.float32(8000)], grad=False, check="summary", max_outputs=1)
+    meta = tf.compat.v1.SummaryMetadata(plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="text"))
+    for value in [np.array(["a", "b"]), f32(2, 3), ints(3)]:
+        case("TensorSummaryV2", [tag, value, np.array(meta.SerializeToString())], grad=False, check="summary")
+        case("TensorSummary", [value], grad=False, check="summary")
+    case("ScalarSummary", [np.array(["a", "b"]), f32(2)], grad=False, check="summary")
+    case("ScalarSummary", [tag, np.float64(2)], grad=False, check="summary")
+
+
+THEMES = {"strings": strings, "summaries": summaries, "quantized": quantized, "matrices": matrices, "segments": segments, "sparse": sparse, "random": random}
 
 
 def main():

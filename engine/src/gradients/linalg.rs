@@ -29,6 +29,7 @@ static LINALG: &[GradientSpec] = &[
     ("SelfAdjointEigV2", Function(eigh)),
     ("Svd", Function(svd)),
     ("Cross", Function(cross)),
+    ("Einsum", Function(einsum)),
     ("Lu", Zero),
 ];
 
@@ -364,4 +365,95 @@ fn cross(c: &mut GradientContext<'_>) -> Done {
     c.set(0, of_a);
     c.set(1, of_b);
     Ok(())
+}
+
+/// Of one input: the output's gradient and the other input, summed to the labels that the input shares with them, then
+/// repeated along those that it alone has.
+fn einsum(c: &mut GradientContext<'_>) -> Done {
+    let equation = c.node().text("equation").map_err(|_| c.unsupported("without an equation"))?;
+    let Some((inputs, output)) = equation.split_once("->") else { return Err(c.unsupported("of this equation")) };
+    let subscripts: Vec<String> = inputs.split(',').map(|s| s.replace(' ', "")).collect();
+    let output = output.replace(' ', "");
+    let g = c.grad(0)?;
+    for i in 0..subscripts.len().min(2) {
+        let other = (subscripts.len() == 2).then(|| (c.input(1 - i), subscripts[1 - i].as_str()));
+        let of_input = einsum_of_input(c, g, i, (&subscripts[i], &output), other)?;
+        c.set(i, of_input);
+    }
+    Ok(())
+}
+
+/// The labels of a subscript, each once, an ellipsis as a whole.
+fn labels_of(subscript: &str) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut rest = subscript;
+    while let Some(first) = rest.chars().next() {
+        let label = if rest.starts_with("...") { "...".to_owned() } else { first.to_string() };
+        rest = &rest[label.len()..];
+        if !out.contains(&label) {
+            out.push(label);
+        }
+    }
+    out
+}
+
+fn einsum_of_input(
+    c: &mut GradientContext<'_>,
+    g: Output,
+    i: usize,
+    (own, output): (&str, &str),
+    other: Option<(Output, &str)>,
+) -> Added {
+    let labels = labels_of(own);
+    let has = |label: &str| output.contains(label) || other.is_some_and(|(_, subscript)| subscript.contains(label));
+    let kept: Vec<&String> = labels.iter().filter(|l| has(l)).collect();
+    let alone: Vec<&String> = labels.iter().filter(|l| !has(l)).collect();
+    let spreads = own.contains("...") || other.is_some_and(|(_, s)| s.contains("...")) && output.contains("...");
+    let kept_text: String = kept.iter().map(|l| l.as_str()).collect();
+    // The batch dimensions of the whole stay for now; those that the input lacks are summed at the end.
+    let lead = if spreads && !own.contains("...") { "..." } else { "" };
+    let target = format!("{lead}{kept_text}");
+    let mut grad = match other {
+        Some((y, subscript)) => {
+            let y = conjugate(c, y)?;
+            let equation = format!("{output},{subscript}->{target}");
+            c.op_of_list("Einsum", &[g, y], &[], &[("equation", Attr::from(equation.as_str()))])?
+        }
+        None => c.op_of_list("Einsum", &[g], &[], &[("equation", Attr::from(format!("{output}->{target}").as_str()))])?,
+    };
+    let x = c.input(i);
+    let repeats = own.chars().filter(|l| *l != '.').count() != labels.iter().filter(|l| *l != "...").count();
+    if !alone.is_empty() {
+        let Some(shape) = c.shape(x)?.known() else { return Err(c.unsupported("for shapes that are not known")) };
+        let ellipsis = shape.rank() + 3 - own.len();
+        let size_of = |label: &str| own.find(label).map(|at| match own.find("...") {
+            Some(dots) if dots < at => shape.dims()[at - 3 + ellipsis],
+            _ => shape.dims()[at],
+        });
+        if own.contains("...") && alone.iter().any(|l| *l == "...") {
+            return Err(c.unsupported("of a sum over an ellipsis"));
+        }
+        // New dimensions behind, then in their places by another sum of one input.
+        let n_kept = c.shape_of(grad)?;
+        let ones = c.vector(&vec![1i32; alone.len()])?;
+        let axis = c.constant(Tensor::scalar(0i32))?;
+        let widened = c.op_of_list("ConcatV2", &[n_kept, ones], &[axis], &[])?;
+        let sizes: Vec<i32> = alone.iter().filter_map(|l| size_of(l)).map(|s| s as i32).collect();
+        let sizes = c.vector(&sizes)?;
+        let whole = c.op_of_list("ConcatV2", &[n_kept, sizes], &[axis], &[])?;
+        let stood = c.op("Reshape", &[grad, widened])?;
+        grad = c.op("BroadcastTo", &[stood, whole])?;
+    }
+    let now: String = kept.iter().chain(&alone).map(|l| l.as_str()).collect();
+    if now != own || repeats || !alone.is_empty() {
+        let equation = format!("{lead}{now}->{lead}{own}");
+        grad = c.op_of_list("Einsum", &[grad], &[], &[("equation", Attr::from(equation.as_str()))])?;
+    }
+    if spreads {
+        let (shape, whole) = (c.shape_of(x)?, c.shape_of(grad)?);
+        let axes = c.op("BroadcastGradientArgs", &[shape, whole])?;
+        let sum = c.op("Sum", &[grad, axes])?;
+        grad = c.op("Reshape", &[sum, shape])?;
+    }
+    Ok(grad)
 }
