@@ -274,7 +274,9 @@ fn same_summary(what: &str, got: &Tensor, want: &Tensor) {
             v.node_name.clear();
             match &mut v.value {
                 Some(Value::Image(image)) => image.encoded_image_string = pixels(&image.encoded_image_string),
-                Some(Value::Tensor(t)) => *t = engine::tensor_proto::to_proto(&engine::tensor_proto::from_proto(t).unwrap()),
+                Some(Value::Tensor(t)) => {
+                    *t = engine::tensor_proto::to_proto(&engine::tensor_proto::from_proto(t).unwrap())
+                }
                 _ => {}
             }
         }

@@ -419,17 +419,21 @@ fn einsum_of_input(
             let equation = format!("{output},{subscript}->{target}");
             c.op_of_list("Einsum", &[g, y], &[], &[("equation", Attr::from(equation.as_str()))])?
         }
-        None => c.op_of_list("Einsum", &[g], &[], &[("equation", Attr::from(format!("{output}->{target}").as_str()))])?,
+        None => {
+            c.op_of_list("Einsum", &[g], &[], &[("equation", Attr::from(format!("{output}->{target}").as_str()))])?
+        }
     };
     let x = c.input(i);
     let repeats = own.chars().filter(|l| *l != '.').count() != labels.iter().filter(|l| *l != "...").count();
     if !alone.is_empty() {
         let Some(shape) = c.shape(x)?.known() else { return Err(c.unsupported("for shapes that are not known")) };
         let ellipsis = shape.rank() + 3 - own.len();
-        let size_of = |label: &str| own.find(label).map(|at| match own.find("...") {
-            Some(dots) if dots < at => shape.dims()[at - 3 + ellipsis],
-            _ => shape.dims()[at],
-        });
+        let size_of = |label: &str| {
+            own.find(label).map(|at| match own.find("...") {
+                Some(dots) if dots < at => shape.dims()[at - 3 + ellipsis],
+                _ => shape.dims()[at],
+            })
+        };
         if own.contains("...") && alone.iter().any(|l| *l == "...") {
             return Err(c.unsupported("of a sum over an ellipsis"));
         }
