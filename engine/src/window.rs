@@ -50,11 +50,6 @@ impl Axis {
         Axis { input: 1, window: 1, stride: 1, dilation: 1, before: 0, output: 1 }
     }
 
-    /// What the windows reach over, from the first one's begin to the last one's end.
-    pub fn padded(&self) -> usize {
-        self.output.saturating_sub(1) * self.stride + (self.window - 1) * self.dilation + 1
-    }
-
     /// The part of window `i` that lies in the data, as positions there, for windows without dilation.
     pub fn range(&self, i: usize) -> std::ops::Range<usize> {
         let begin = i * self.stride;

@@ -10,6 +10,7 @@
 //! over the body. [`back_loop`] brings the values of the iterations there. Calls of functions are put in their places
 //! first.
 
+mod activation;
 mod array;
 mod back_loop;
 mod context;
@@ -25,6 +26,9 @@ mod quantized;
 mod random;
 mod segment;
 mod sparse;
+mod conv;
+mod norm;
+mod pool;
 mod state;
 mod strings;
 mod tensor_array;

@@ -14,11 +14,6 @@ struct ChannelsFirst {
     outputs: &'static [usize],
 }
 
-/// Whether the node's data has the channels first.
-pub(super) fn is_channels_first(node: &Node) -> bool {
-    matches!(node.attrs.get("data_format"), Some(Attr::Str(s)) if s == b"NCHW" || s == b"NCDHW")
-}
-
 /// `inner`, a kernel of channels-last data, for the node's format: these inputs and outputs are turned if need be.
 pub(super) fn any_format(
     node: &Node,

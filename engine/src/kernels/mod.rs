@@ -4,6 +4,7 @@
 //! register in the link-time slice [`KERNEL_TABLES`], which other crates may extend, or at run time with [`register`].
 
 mod accumulator;
+mod activation;
 mod array;
 mod asynchronous;
 mod batch_matmul;
@@ -44,6 +45,9 @@ mod pick;
 mod quantize;
 mod quantized;
 mod queue;
+mod norm;
+mod philox;
+mod pool;
 mod random;
 mod readers;
 mod reduce;

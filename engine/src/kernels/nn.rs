@@ -18,7 +18,12 @@ pub(crate) trait Float:
 {
     const LOWEST: Self;
     fn ln(self) -> Self;
+    fn exp(self) -> Self;
+    fn sqrt(self) -> Self;
+    fn abs(self) -> Self;
+    fn powf(self, e: Self) -> Self;
     fn from_f64(v: f64) -> Self;
+    fn to_f64(self) -> f64;
     fn exp_all(values: &mut [Self]);
 }
 
@@ -26,6 +31,24 @@ impl Float for f32 {
     const LOWEST: f32 = f32::NEG_INFINITY;
     fn ln(self) -> f32 {
         f32::ln(self)
+    }
+    fn exp(self) -> f32 {
+        f32::exp(self)
+    }
+    #[inline(always)]
+    fn sqrt(self) -> f32 {
+        f32::sqrt(self)
+    }
+    #[inline(always)]
+    fn abs(self) -> f32 {
+        f32::abs(self)
+    }
+    fn powf(self, e: f32) -> f32 {
+        f32::powf(self, e)
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        f64::from(self)
     }
     fn from_f64(v: f64) -> f32 {
         v as f32
@@ -39,6 +62,24 @@ impl Float for f64 {
     const LOWEST: f64 = f64::NEG_INFINITY;
     fn ln(self) -> f64 {
         f64::ln(self)
+    }
+    fn exp(self) -> f64 {
+        f64::exp(self)
+    }
+    #[inline(always)]
+    fn sqrt(self) -> f64 {
+        f64::sqrt(self)
+    }
+    #[inline(always)]
+    fn abs(self) -> f64 {
+        f64::abs(self)
+    }
+    fn powf(self, e: f64) -> f64 {
+        f64::powf(self, e)
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        f64::from(self)
     }
     fn from_f64(v: f64) -> f64 {
         v

@@ -156,7 +156,7 @@ fn momentum<T: Float>(node: &Node) -> super::support::Built {
 }
 
 /// Adam, with the bias correction in the rate: `lr * sqrt(1 - beta2^t) / (1 - beta1^t)`.
-fn adam<T: Float + num_sqrt::Sqrt>(node: &Node) -> super::support::Built {
+fn adam<T: Float>(node: &Node) -> super::support::Built {
     let nesterov = *node.flag("use_nesterov")?;
     kernel(move |c| {
         let one = T::from_f64(1.0);
@@ -182,23 +182,6 @@ fn adam<T: Float + num_sqrt::Sqrt>(node: &Node) -> super::support::Built {
             })
         })
     })
-}
-
-/// Square roots of both floating-point types.
-mod num_sqrt {
-    pub trait Sqrt {
-        fn sqrt(self) -> Self;
-    }
-    impl Sqrt for f32 {
-        fn sqrt(self) -> f32 {
-            f32::sqrt(self)
-        }
-    }
-    impl Sqrt for f64 {
-        fn sqrt(self) -> f64 {
-            f64::sqrt(self)
-        }
-    }
 }
 
 /// One variable in two roles would wait for its own lock.

@@ -16,6 +16,7 @@ use tile::TileType;
 
 use super::formats::any_format;
 use super::support::{Built, Computed, cpu, kernel};
+use super::widen::widened;
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::DType;
 use crate::graph::{Node, ShapeError};
@@ -166,6 +167,7 @@ fn filter_gradient<T: TileType>(c: &mut KernelContext<'_>, attributes: &Attribut
 
 const F32: (&str, &[DType]) = ("T", &[DType::F32]);
 const F64: (&str, &[DType]) = ("T", &[DType::F64]);
+const NARROW: (&str, &[DType]) = ("T", DType::NARROW_FLOATS);
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
 static CONV: &[KernelDef] = &[
@@ -181,4 +183,16 @@ static CONV: &[KernelDef] = &[
     cpu("Conv3DBackpropInputV2", F64, |n| to_input::<f64>(n, 3)),
     cpu("Conv3DBackpropFilterV2", F32, |n| to_filter::<f32>(n, 3)),
     cpu("Conv3DBackpropFilterV2", F64, |n| to_filter::<f64>(n, 3)),
+    widened("Conv2D", NARROW),
+    widened("Conv2DBackpropInput", NARROW),
+    widened("Conv2DBackpropFilter", NARROW),
+    widened("Conv3D", NARROW),
+    widened("Conv3DBackpropInputV2", NARROW),
+    widened("Conv3DBackpropFilterV2", NARROW),
+    widened("DepthwiseConv2dNative", NARROW),
+    widened("DepthwiseConv2dNativeBackpropInput", NARROW),
+    widened("DepthwiseConv2dNativeBackpropFilter", NARROW),
+    widened("Dilation2D", NARROW),
+    widened("Dilation2DBackpropInput", NARROW),
+    widened("Dilation2DBackpropFilter", NARROW),
 ];
