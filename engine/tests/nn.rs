@@ -1,0 +1,241 @@
+//! Neural-net ops and their gradients against TensorFlow's results, in `data/tensorflow_nn.json` (made by
+//! `tests/scripts/tf_nn_fixtures.py`); and the gradients in f64 against finite differences.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use engine::dtype::{Element, f16};
+use engine::gradients::{gradients, rule};
+use engine::graph::Attr;
+use engine::{DType, Graph, Output, Session, SessionOptions, Tensor};
+use serde_json::Value;
+
+fn fixture() -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tensorflow_nn.json");
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn list(v: &Value) -> &[Value] {
+    v.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn number(v: &Value) -> f64 {
+    v.as_f64().unwrap_or_else(|| v.as_str().unwrap().parse().unwrap())
+}
+
+fn tensor(v: &Value) -> Tensor {
+    let dims: Vec<usize> = list(&v[1]).iter().map(|d| d.as_u64().unwrap() as usize).collect();
+    let values = list(&v[2]);
+    fn of<T: Element>(dims: &[usize], values: &[Value], f: impl Fn(&Value) -> T) -> Tensor {
+        Tensor::from_vec(dims, values.iter().map(f).collect()).unwrap()
+    }
+    match v[0].as_str().unwrap() {
+        "float" => of(&dims, values, |v| number(v) as f32),
+        "double" => of(&dims, values, number),
+        "half" => of(&dims, values, |v| f16::from_f64(number(v))),
+        "int32" => of(&dims, values, |v| v.as_i64().unwrap() as i32),
+        "int64" => of(&dims, values, |v| v.as_i64().unwrap()),
+        "uint8" => of(&dims, values, |v| v.as_i64().unwrap() as u8),
+        "bool" => of(&dims, values, |v| v.as_i64().unwrap() != 0),
+        other => panic!("{other}"),
+    }
+}
+
+fn attr(v: &Value) -> Attr {
+    match v {
+        Value::Bool(b) => Attr::Bool(*b),
+        Value::Number(n) => Attr::Int(n.as_i64().unwrap()),
+        Value::Object(o) if o.contains_key("float") => Attr::Float(number(&o["float"]) as f32),
+        Value::Object(o) => Attr::from(o["string"].as_str().unwrap()),
+        Value::Array(a) if a.first().is_some_and(Value::is_string) => {
+            Attr::Type(DType::from_name(a[1].as_str().unwrap()).unwrap())
+        }
+        Value::Array(a) => Attr::ListInt(a.iter().map(|v| v.as_i64().unwrap()).collect()),
+        other => panic!("{other}"),
+    }
+}
+
+fn floats(t: &Tensor) -> Vec<f64> {
+    match t.dtype() {
+        DType::F32 => t.slice::<f32>().unwrap().iter().map(|v| f64::from(*v)).collect(),
+        _ => t.slice::<f64>().unwrap().to_vec(),
+    }
+}
+
+/// What differs: floats within a tolerance relative to the larger of the value and 1 do not.
+fn difference(got: &Tensor, want: &Tensor) -> Option<String> {
+    if (got.dtype(), got.shape()) != (want.dtype(), want.shape()) {
+        return Some(format!("{got:?}, TensorFlow has {want:?}"));
+    }
+    if !got.dtype().is_float() {
+        return (got != want).then(|| format!("{got:?}, TensorFlow has {want:?}"));
+    }
+    let tolerance = if got.dtype() == DType::F32 { 1e-5 } else { 1e-11 };
+    let far = |(g, w): &(f64, f64)| {
+        !((g - w).abs() <= tolerance * w.abs().max(1.0) || g == w || (g.is_nan() && w.is_nan()))
+    };
+    let (g, w) = floats(got).into_iter().zip(floats(want)).find(far)?;
+    Some(format!("got {g}, TensorFlow has {w}\n  {got:?}\n  {want:?}"))
+}
+
+/// All cases that differ.
+#[derive(Default)]
+struct Differences(Vec<String>);
+
+impl Differences {
+    fn compare(&mut self, what: &str, got: &Tensor, want: &Tensor) {
+        self.0.extend(difference(got, want).map(|d| format!("{what}: {d}")));
+    }
+
+    fn check(&self) {
+        assert!(self.0.is_empty(), "{} differ:\n{}", self.0.len(), self.0.join("\n"));
+    }
+}
+
+struct Case {
+    graph: Graph,
+    feeds: Vec<(String, Tensor)>,
+    outputs: Vec<Output>,
+    what: String,
+}
+
+fn name(g: &Graph, o: Output) -> String {
+    format!("{}:{}", g.node(o.node).unwrap().name, o.port)
+}
+
+/// The case's graph; `known` says whether shapes are known when it is built.
+fn build(case: &Value, known: bool) -> Case {
+    let graph = Graph::new();
+    let op = case["op"].as_str().unwrap();
+    let shapes = list(&case["inputs"]).iter().map(|i| i[1].to_string()).collect::<String>();
+    let what = format!("{op} {} {shapes}", case["attrs"]);
+    let mut feeds = Vec::new();
+    let mut node = graph.add_node(op);
+    for (i, v) in list(&case["inputs"]).iter().enumerate() {
+        let value = tensor(v);
+        // Integer inputs are sizes: constants, as programs write them.
+        if known && !value.dtype().is_float() {
+            node = node.input(graph.constant(value).unwrap());
+            continue;
+        }
+        let dims: Vec<_> = value.dims().iter().map(|d| known.then_some(*d)).collect();
+        let p = graph.placeholder(&format!("in{i}"), value.dtype(), dims.as_slice()).unwrap();
+        feeds.push((name(&graph, p), value));
+        node = node.input(p);
+    }
+    for (k, v) in case["attrs"].as_object().unwrap() {
+        node = node.attr(k, attr(v));
+    }
+    let id = node.build().unwrap_or_else(|e| panic!("{what}: {e}"));
+    let n = list(&case["outputs"]).len();
+    let outputs = (0..n as u32).map(|port| Output { node: id, port }).collect();
+    Case { graph, feeds, outputs, what }
+}
+
+impl Case {
+    fn run(&self, fetches: &[Output]) -> Vec<Tensor> {
+        let session = Session::new(&self.graph, SessionOptions { threads: Some(2), ..Default::default() }).unwrap();
+        let feeds: Vec<_> = self.feeds.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
+        let fetches: Vec<_> = fetches.iter().map(|o| name(&self.graph, *o)).collect();
+        let fetches: Vec<_> = fetches.iter().map(String::as_str).collect();
+        session.run(&feeds, &fetches, &[]).unwrap_or_else(|e| panic!("{}: {e}", self.what))
+    }
+
+    fn gradients(&self, weights: &Tensor) -> Vec<Output> {
+        let weights = self.graph.constant(weights.clone()).unwrap();
+        let xs: Vec<Output> = self.float_inputs().iter().map(|(n, _)| self.graph.output(n).unwrap()).collect();
+        let got = gradients(&self.graph, &self.outputs[..1], &xs, &[weights]);
+        got.unwrap_or_else(|e| panic!("{}: {e}", self.what))
+    }
+
+    fn float_inputs(&self) -> Vec<&(String, Tensor)> {
+        self.feeds.iter().filter(|(_, t)| t.dtype().is_float()).collect()
+    }
+}
+
+#[test]
+fn kernels_agree() {
+    let fixture = fixture();
+    let cases = list(&fixture["cases"]);
+    assert!(cases.len() > 200);
+    let mut differences = Differences::default();
+    for v in cases {
+        for known in [true, false] {
+            let case = build(v, known);
+            let got = case.run(&case.outputs);
+            for (port, (got, want)) in got.iter().zip(list(&v["outputs"])).enumerate() {
+                differences.compare(&format!("{} output {port}", case.what), got, &tensor(want));
+                let inferred = case.graph.shape(case.outputs[port]).unwrap();
+                assert!(inferred.admits(got.shape()), "{}: inferred {inferred}, is {}", case.what, got.shape());
+            }
+        }
+    }
+    differences.check();
+}
+
+#[test]
+fn gradients_agree() {
+    let mut n = 0;
+    let mut differences = Differences::default();
+    for v in list(&fixture()["cases"]) {
+        let Some(wanted) = v.get("gradients") else { continue };
+        assert!(rule(v["op"].as_str().unwrap()).is_some(), "{} has no gradient", v["op"]);
+        for known in [true, false] {
+            let case = build(v, known);
+            let got = case.run(&case.gradients(&tensor(&v["weights"])));
+            assert_eq!(got.len(), list(wanted).len(), "{}", case.what);
+            for (i, (got, want)) in got.iter().zip(list(wanted)).enumerate() {
+                let what = format!("{} gradient {i} (shapes known: {known})", case.what);
+                differences.compare(&what, got, &tensor(want));
+                n += 1;
+            }
+        }
+    }
+    differences.check();
+    assert!(n > 400, "{n} gradients compared");
+}
+
+/// Cases of f32 are checked in f64, which the ops take too.
+fn in_f64(v: &Value) -> Value {
+    let text = serde_json::to_string(v).unwrap();
+    serde_json::from_str(&text.replace("[\"float\",", "[\"double\",")).unwrap()
+}
+
+#[test]
+fn gradients_are_the_slopes() {
+    const STEP: f64 = 1e-6;
+    // Where two maxima are equal there is no slope.
+    let skipped = ["Dilation2D"];
+    let mut n = 0;
+    let mut wrong = Vec::new();
+    for v in list(&fixture()["cases"]) {
+        if v.get("gradients").is_none() || skipped.contains(&v["op"].as_str().unwrap()) {
+            continue;
+        }
+        let v = in_f64(v);
+        let mut case = build(&v, true);
+        let weights = tensor(&v["weights"]);
+        let slopes = case.run(&case.gradients(&weights));
+        let weights = floats(&weights);
+        // Some elements of each input: all together take long.
+        for (i, slopes) in slopes.iter().enumerate() {
+            let original = case.feeds[i].1.clone();
+            for k in (0..original.len()).step_by(original.len() / 6 + 1) {
+                let mut at = |delta: f64| {
+                    let mut moved = floats(&original);
+                    moved[k] += delta;
+                    case.feeds[i].1 = Tensor::from_vec(original.dims(), moved).unwrap();
+                    floats(&case.run(&case.outputs[..1])[0]).iter().zip(&weights).map(|(y, w)| y * w).sum::<f64>()
+                };
+                let slope = (at(STEP) - at(-STEP)) / (2.0 * STEP);
+                let got = floats(slopes)[k];
+                if (got - slope).abs() > 2e-6 * slope.abs().max(1.0) {
+                    wrong.push(format!("{} input {i} element {k}: {got}, the slope is {slope}", case.what));
+                }
+                n += 1;
+            }
+            case.feeds[i].1 = original;
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(n > 1000, "{n} slopes");
+}
