@@ -70,9 +70,8 @@ fn difference(got: &Tensor, want: &Tensor) -> Option<String> {
         return (got != want).then(|| format!("{got:?}, TensorFlow has {want:?}"));
     }
     let tolerance = if got.dtype() == DType::F32 { 1e-5 } else { 1e-11 };
-    let far = |(g, w): &(f64, f64)| {
-        !((g - w).abs() <= tolerance * w.abs().max(1.0) || g == w || (g.is_nan() && w.is_nan()))
-    };
+    let far =
+        |(g, w): &(f64, f64)| !((g - w).abs() <= tolerance * w.abs().max(1.0) || g == w || (g.is_nan() && w.is_nan()));
     let (g, w) = floats(got).into_iter().zip(floats(want)).find(far)?;
     Some(format!("got {g}, TensorFlow has {w}\n  {got:?}\n  {want:?}"))
 }

@@ -13,6 +13,7 @@ static NN: &[GradientSpec] = &[
     ("Softmax", Function(softmax)),
     ("LogSoftmax", Function(log_softmax)),
     ("BiasAdd", Function(bias_add)),
+    ("BiasAddV1", Function(bias_add)),
     ("BiasAddGrad", Function(bias_add_grad)),
     ("SoftmaxCrossEntropyWithLogits", Function(cross_entropy)),
     ("SparseSoftmaxCrossEntropyWithLogits", Function(sparse_cross_entropy)),
@@ -64,18 +65,26 @@ fn log_softmax(c: &mut GradientContext<'_>) -> Done {
     Ok(())
 }
 
+/// The node's data format, where it has one.
+fn format(c: &GradientContext<'_>) -> Vec<(&'static str, Attr)> {
+    c.node().attrs.get("data_format").map(|f| ("data_format", f.clone())).into_iter().collect()
+}
+
 fn bias_add(c: &mut GradientContext<'_>) -> Done {
     let g = c.grad(0)?;
-    let bias = c.op("BiasAddGrad", &[g])?;
+    let format = format(c);
+    let bias = c.op_with("BiasAddGrad", &[g], &format)?;
     c.set(0, g);
     c.set(1, bias);
     Ok(())
 }
 
+/// The gradient of the sum over all but the channels is the same for all that was summed.
 fn bias_add_grad(c: &mut GradientContext<'_>) -> Done {
     let (g, value) = (c.grad(0)?, c.input(0));
-    let shape = c.shape_of(value)?;
-    let spread = c.op("BroadcastTo", &[g, shape])?;
+    let zeros = c.op("ZerosLike", &[value])?;
+    let format = format(c);
+    let spread = c.op_with("BiasAdd", &[zeros, g], &format)?;
     c.set(0, spread);
     Ok(())
 }

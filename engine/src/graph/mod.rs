@@ -13,6 +13,7 @@ mod error;
 mod infer;
 mod loops;
 mod math;
+mod nn;
 mod node;
 mod sparse;
 mod staged;
@@ -36,6 +37,7 @@ pub(crate) use def::to_proto as attr_to_proto;
 pub use error::{GraphError, ShapeError};
 pub use infer::InferContext;
 pub use math::{Built, Var};
+pub use nn::{BatchNorm, LstmState, LstmWeights, Padding};
 pub use node::{Node, NodeBuilder, Port};
 pub use sparse::SparseTensor;
 

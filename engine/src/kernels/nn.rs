@@ -1,6 +1,7 @@
 //! Kernels of neural-net ops: biases, softmax, cross entropies. All work on rows of the last dimension.
 
-use super::support::{Computed, cpu, kernel, nhwc_only, shard_slice, unique_slice};
+use super::formats::any_format;
+use super::support::{Computed, cpu, kernel, shard_slice, unique_slice};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::{DType, Element};
 use crate::shape::Shape;
@@ -25,6 +26,8 @@ pub(crate) trait Float:
     fn from_f64(v: f64) -> Self;
     fn to_f64(self) -> f64;
     fn exp_all(values: &mut [Self]);
+    fn tanh_all(values: &mut [Self]);
+    fn sigmoid_all(values: &mut [Self]);
 }
 
 impl Float for f32 {
@@ -56,6 +59,12 @@ impl Float for f32 {
     fn exp_all(values: &mut [f32]) {
         super::vecmath::exp(values);
     }
+    fn tanh_all(values: &mut [f32]) {
+        super::vecmath::tanh(values);
+    }
+    fn sigmoid_all(values: &mut [f32]) {
+        super::vecmath::sigmoid(values);
+    }
 }
 
 impl Float for f64 {
@@ -86,6 +95,12 @@ impl Float for f64 {
     }
     fn exp_all(values: &mut [f64]) {
         values.iter_mut().for_each(|v| *v = v.exp());
+    }
+    fn tanh_all(values: &mut [f64]) {
+        values.iter_mut().for_each(|v| *v = v.tanh());
+    }
+    fn sigmoid_all(values: &mut [f64]) {
+        values.iter_mut().for_each(|v| *v = 1.0 / (1.0 + (-*v).exp()));
     }
 }
 
@@ -275,12 +290,11 @@ static FLOATS: &[KernelDef] = floats! {
 macro_rules! biases {
     ($($t:ty, $add:expr;)+) => { &[ $(
         cpu("BiasAdd", ("T", &[<$t as Element>::DTYPE]), |n| {
-            nhwc_only(n)?;
-            kernel(|c| bias_add::<$t>(c, $add))
+            any_format(n, &[0], &[0], kernel(|c| bias_add::<$t>(c, $add))?)
         }),
+        cpu("BiasAddV1", ("T", &[<$t as Element>::DTYPE]), |_| kernel(|c| bias_add::<$t>(c, $add))),
         cpu("BiasAddGrad", ("T", &[<$t as Element>::DTYPE]), |n| {
-            nhwc_only(n)?;
-            kernel(|c| bias_add_grad::<$t>(c, $add))
+            any_format(n, &[0], &[], kernel(|c| bias_add_grad::<$t>(c, $add))?)
         }),
     )+ ] };
 }

@@ -75,16 +75,6 @@ pub const fn cpu_any(op: &'static str, build: fn(&Node) -> Built) -> KernelDef {
     cpu(op, ("", &[]), build)
 }
 
-/// An attribute of a kernel whose value must be one of a few.
-pub(crate) fn nhwc_only(node: &Node) -> Computed {
-    match node.attrs.get("data_format") {
-        Some(crate::graph::Attr::Str(s)) if s != b"NHWC" => {
-            Err(KernelError::invalid(format!("data_format {} is not supported", String::from_utf8_lossy(s))))
-        }
-        _ => Ok(()),
-    }
-}
-
 impl KernelContext<'_> {
     /// The elements of input `i`.
     ///

@@ -2,7 +2,7 @@
 
 use super::shapes::{Inferred, all_equal, unchanged};
 use super::{OP_TABLES, OpSpec, op};
-use crate::graph::{InferContext, ShapeError};
+use crate::graph::{Attr, InferContext, ShapeError};
 use crate::shape::PartialShape;
 
 const T: &str = "T: {float, double}";
@@ -15,6 +15,7 @@ static NN: &[OpSpec] = &[
     op("Softmax", "logits: T -> softmax: T", T, unchanged),
     op("LogSoftmax", "logits: T -> logsoftmax: T", T, unchanged),
     op("BiasAdd", "value: T, bias: T -> output: T", BIAS, bias_add),
+    op("BiasAddV1", "value: T, bias: T -> output: T", "T: {float, double, int32, int64}", bias_add),
     op("BiasAddGrad", "out_backprop: T -> output: T", BIAS, bias_add_grad),
     op("SoftmaxCrossEntropyWithLogits", "features: T, labels: T -> loss: T, backprop: T", T, cross_entropy),
     op(
@@ -25,23 +26,33 @@ static NN: &[OpSpec] = &[
     ),
 ];
 
+/// Where the channels of a value of this rank lie.
+fn channel_axis(c: &InferContext<'_>, rank: usize) -> usize {
+    match c.attr("data_format") {
+        Some(Attr::Str(s)) if s == b"NCHW" || s == b"NCDHW" => 1,
+        _ => rank - 1,
+    }
+}
+
 fn bias_add(c: &mut InferContext<'_>) -> Inferred {
     let value = c.input(0);
     let bias = c.of_rank(1, 1)?;
     let Some(dims) = value.dims() else { return Ok(()) };
-    let Some(last) = dims.len().checked_sub(1).filter(|l| *l > 0) else {
+    if dims.len() < 2 {
         return Err(ShapeError(format!("the value must have rank 2 or more, got {value}")));
-    };
-    let channels = c.merge(&[dims[last]].into(), &bias)?;
+    }
+    let axis = channel_axis(c, dims.len());
+    let channels = c.merge(&[dims[axis]].into(), &bias)?;
     let mut out = dims.to_vec();
-    out[last] = channels.dims().and_then(|d| d[0]);
+    out[axis] = channels.dims().and_then(|d| d[0]);
     c.set(0, PartialShape::new(&out));
     Ok(())
 }
 
 fn bias_add_grad(c: &mut InferContext<'_>) -> Inferred {
-    let last = c.input(0).dims().and_then(|d| d.last().copied()).flatten();
-    c.set(0, [last]);
+    let value = c.input(0);
+    let channels = value.dims().filter(|d| d.len() >= 2).and_then(|d| d[channel_axis(c, d.len())]);
+    c.set(0, [channels]);
     Ok(())
 }
 

@@ -8,6 +8,7 @@
 mod demo;
 mod engine;
 mod events;
+mod nn;
 mod peer;
 mod profiler;
 mod report;
@@ -32,6 +33,11 @@ struct Bench {
 const BENCHES: &[Bench] = &[
     Bench { name: "events", about: "ns per slice, against the bare time stamps that it needs", run: events::run },
     Bench { name: "demo", about: "what tracing costs the demo, in interleaved blocks of steps", run: demo::run },
+    Bench {
+        name: "nn",
+        about: "convolutions, pools and recurrent cells, against a matrix product's rate",
+        run: nn::run,
+    },
     Bench { name: "engine", about: "ns per node, us per trivial step, gemm rates", run: engine::run },
     Bench {
         name: "versus",
