@@ -378,6 +378,8 @@ impl Updates<'_> {
             }
             Optimizer::Adam { beta1, beta2, epsilon } => return self.adam(of, slices, [beta1, beta2, epsilon]),
         };
+        // Without a way to make rows distinct they are summed into a dense gradient, by the node that is there for it.
+        let slices = slices.filter(|_| crate::ops::lookup("Unique").is_some());
         let slices = slices.map(|s| s.distinct(self.g)).transpose()?;
         let op = format!("Resource{}{op}", if slices.is_some() { "Sparse" } else { "" });
         let mut node = self.g.add_node(&op).name(&format!("{}/update", of.name));

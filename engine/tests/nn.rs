@@ -1,4 +1,4 @@
-//! Neural-net ops and their gradients against TensorFlow's results, in `data/tensorflow_nn.json` (made by
+//! Neural-net ops and their gradients against TensorFlow's results, in `data/tensorflow_nn.json.gz` (made by
 //! `tests/scripts/tf_nn_fixtures.py`); and the gradients in f64 against finite differences.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
@@ -6,12 +6,14 @@
 use engine::dtype::{Element, f16};
 use engine::gradients::{gradients, rule};
 use engine::graph::Attr;
-use engine::{DType, Graph, Output, Session, SessionOptions, Tensor};
+use engine::optimizer::{Optimizer, clip_by_global_norm};
+use engine::{DType, Graph, NodeId, Output, PartialShape, Session, SessionOptions, Tensor};
 use serde_json::Value;
 
 fn fixture() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tensorflow_nn.json");
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tensorflow_nn.json.gz");
+    let file = std::fs::File::open(path).unwrap();
+    serde_json::from_reader(std::io::BufReader::new(flate2::read::GzDecoder::new(file))).unwrap()
 }
 
 fn list(v: &Value) -> &[Value] {
@@ -91,6 +93,8 @@ impl Differences {
 }
 
 struct Case {
+    /// The output whose gradients are compared.
+    of: Output,
     graph: Graph,
     feeds: Vec<(String, Tensor)>,
     outputs: Vec<Output>,
@@ -127,7 +131,8 @@ fn build(case: &Value, known: bool) -> Case {
     let id = node.build().unwrap_or_else(|e| panic!("{what}: {e}"));
     let n = list(&case["outputs"]).len();
     let outputs = (0..n as u32).map(|port| Output { node: id, port }).collect();
-    Case { graph, feeds, outputs, what }
+    let of = Output { node: id, port: case["of"].as_u64().unwrap_or(0) as u32 };
+    Case { of, graph, feeds, outputs, what }
 }
 
 impl Case {
@@ -142,7 +147,7 @@ impl Case {
     fn gradients(&self, weights: &Tensor) -> Vec<Output> {
         let weights = self.graph.constant(weights.clone()).unwrap();
         let xs: Vec<Output> = self.float_inputs().iter().map(|(n, _)| self.graph.output(n).unwrap()).collect();
-        let got = gradients(&self.graph, &self.outputs[..1], &xs, &[weights]);
+        let got = gradients(&self.graph, &[self.of], &xs, &[weights]);
         got.unwrap_or_else(|e| panic!("{}: {e}", self.what))
     }
 
@@ -223,7 +228,7 @@ fn gradients_are_the_slopes() {
                     let mut moved = floats(&original);
                     moved[k] += delta;
                     case.feeds[i].1 = Tensor::from_vec(original.dims(), moved).unwrap();
-                    floats(&case.run(&case.outputs[..1])[0]).iter().zip(&weights).map(|(y, w)| y * w).sum::<f64>()
+                    floats(&case.run(&[case.of])[0]).iter().zip(&weights).map(|(y, w)| y * w).sum::<f64>()
                 };
                 let slope = (at(STEP) - at(-STEP)) / (2.0 * STEP);
                 let got = floats(slopes)[k];
@@ -237,4 +242,112 @@ fn gradients_are_the_slopes() {
     }
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
     assert!(n > 1000, "{n} slopes");
+}
+
+/// A graph's variables by handles, or as the references of TensorFlow's first variables.
+fn variables(g: &Graph, values: &[Tensor], by_reference: bool) -> (Vec<Output>, Vec<Output>, Vec<NodeId>) {
+    let (mut handles, mut reads, mut init) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, value) in values.iter().enumerate() {
+        if !by_reference {
+            let v = g.variable(&format!("v{i}"), value.clone()).unwrap();
+            handles.push(v.handle);
+            reads.push(v.value);
+            init.push(v.init);
+            continue;
+        }
+        let shape = PartialShape::from(value.shape());
+        let node = g.add_node("VariableV2").name(&format!("v{i}")).attr("dtype", value.dtype()).attr("shape", shape);
+        let v = node.output().unwrap();
+        let value = g.constant(value.clone()).unwrap();
+        handles.push(v);
+        reads.push(g.identity(v).unwrap());
+        init.push(g.add_node("Assign").input(v).input(value).build().unwrap());
+    }
+    (handles, reads, init)
+}
+
+#[test]
+fn updates_agree() {
+    let (mut n, mut differences) = (0, Differences::default());
+    for v in list(&fixture()["training"]) {
+        let by_handle = v["op"].as_str().unwrap();
+        for op in [by_handle, by_handle.strip_prefix("Resource").unwrap()] {
+            if engine::ops::lookup(op).is_none() {
+                continue;
+            }
+            let g = Graph::new();
+            let values: Vec<Tensor> = list(&v["variables"]).iter().map(tensor).collect();
+            let (handles, reads, init) = variables(&g, &values, op != by_handle);
+            g.group("init", &init).unwrap();
+            let mut node = g.add_node(op).name("update");
+            for handle in handles {
+                node = node.input(handle);
+            }
+            for input in list(&v["inputs"]) {
+                node = node.input(g.constant(tensor(input)).unwrap());
+            }
+            for (k, v) in v["attrs"].as_object().unwrap() {
+                node = node.attr(k, attr(v));
+            }
+            node.build().unwrap_or_else(|e| panic!("{op}: {e}"));
+            let session = Session::new(&g, SessionOptions::default()).unwrap();
+            session.run(&[], &[], &["init"]).unwrap();
+            for _ in 0..2 {
+                session.run(&[], &[], &["update"]).unwrap_or_else(|e| panic!("{op}: {e}"));
+            }
+            let names: Vec<String> = reads.iter().map(|o| name(&g, *o)).collect();
+            let got = session.run(&[], &names.iter().map(String::as_str).collect::<Vec<_>>(), &[]).unwrap();
+            for (i, (got, want)) in got.iter().zip(list(&v["after"])).enumerate() {
+                differences.compare(&format!("{op} {} variable {i}", v["attrs"]), got, &tensor(want));
+                n += 1;
+            }
+        }
+    }
+    differences.check();
+    assert!(n > 200, "{n} variables compared");
+}
+
+#[test]
+fn optimizers_agree() {
+    let v = &fixture()["optimizers"];
+    let start: Vec<Tensor> = list(&v["variables"]).iter().map(tensor).collect();
+    let shapes: Vec<Vec<usize>> = start.iter().map(|w| w.dims().to_vec()).collect();
+    let momentum = 0.9;
+    let rules = [
+        ("descent", Optimizer::GradientDescent, 0.3f32),
+        ("momentum", Optimizer::Momentum { momentum }, 0.1),
+        ("nesterov", Optimizer::Nesterov { momentum }, 0.1),
+        ("adagrad", Optimizer::Adagrad { initial: 0.1 }, 0.2),
+        ("rms_prop", Optimizer::RmsProp { decay: 0.9, momentum: 0.5, epsilon: 1e-3 }, 0.02),
+        ("adam", Optimizer::ADAM, 0.05),
+        ("clipped", Optimizer::GradientDescent, 0.3),
+    ];
+    for (key, optimizer, rate) in rules {
+        let g = Graph::new();
+        let vars: Vec<_> = (0..3).map(|i| g.variable(&format!("v{i}"), start[i].clone()).unwrap()).collect();
+        let (ids, labels) = (g.constant(tensor(&v["ids"])).unwrap(), g.constant(tensor(&v["labels"])).unwrap());
+        let rows = g.embedding_lookup(vars[0].value, ids).unwrap();
+        let h = g.reshape(rows, g.int_vector(&[8, 8]).unwrap()).unwrap();
+        let logits = g.bias_add(g.matmul(h, vars[1].value).unwrap(), vars[2].value).unwrap();
+        let loss = g.mean_all(g.sparse_cross_entropy(logits, labels).unwrap()).unwrap();
+        let values: Vec<Output> = vars.iter().map(|v| v.value).collect();
+        let mut grads = gradients(&g, &[loss], &values, &[]).unwrap();
+        if key == "clipped" {
+            let pairs: Vec<_> = grads.iter().zip(&shapes).map(|(g, s)| (*g, s.as_slice())).collect();
+            grads = clip_by_global_norm(&g, &pairs, 0.2).unwrap().0;
+        }
+        let pairs: Vec<_> = vars.iter().zip(&shapes).map(|(v, s)| (*v, s.as_slice())).collect();
+        let rate = g.constant(rate).unwrap();
+        let training = optimizer.apply(&g, &pairs, &grads, rate).unwrap();
+        let init: Vec<_> = vars.iter().map(|v| v.init).chain(training.init).collect();
+        g.group("init", &init).unwrap();
+        let (train, loss) = (g.node(training.op).unwrap().name.to_string(), name(&g, loss));
+        let session = Session::new(&g, SessionOptions::default()).unwrap();
+        session.run(&[], &[], &["init"]).unwrap();
+        for (step, want) in list(&v["losses"][key]).iter().enumerate() {
+            let got = f64::from(session.run(&[], &[&loss], &[]).unwrap()[0].item::<f32>().unwrap());
+            assert!((got - number(want)).abs() < 3e-5, "{key} step {step}: {got}, TensorFlow has {want}");
+            session.run(&[], &[], &[&train]).unwrap_or_else(|e| panic!("{key}: {e}"));
+        }
+    }
 }

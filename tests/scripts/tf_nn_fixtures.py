@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Makes engine/tests/data/tensorflow_nn.json: what TensorFlow computes for neural-net ops, for the engine's tests.
+"""Makes engine/tests/data/tensorflow_nn.json.gz: what TensorFlow computes for neural-net ops, for the engine's tests.
 
     python3 -m venv venv && venv/bin/pip install tensorflow-cpu==2.21.0
-    venv/bin/python tests/scripts/tf_nn_fixtures.py engine/tests/data/tensorflow_nn.json
+    venv/bin/python tests/scripts/tf_nn_fixtures.py engine/tests/data/tensorflow_nn.json.gz
 
 A case is an op with attributes and inputs, its outputs, and (for floats) the gradients of sum(outputs[0] * weights)
 with respect to its float inputs. What TensorFlow's CPU kernels do not take (channels first, dilated or grouped
 gradients) is computed by a reference of ops that they do take. Tensors are [dtype, shape, values].
 """
+import gzip
 import inspect
 import json
 import os
@@ -59,8 +60,8 @@ def raw(op, attrs):
     return lambda *inputs: function(**dict(zip(parameters, inputs)), **attrs)
 
 
-def case(op, inputs, reference=None, grad=True, outputs=None, **attrs):
-    """`outputs`: how many are compared; all by default."""
+def case(op, inputs, reference=None, grad=True, outputs=None, of=0, **attrs):
+    """`outputs`: how many are compared, all by default; `of`: the one whose gradients are."""
     function = reference or raw(op, attrs)
     tensors = [tf.constant(i) for i in inputs]
     xs = [t for t in tensors if t.dtype.is_floating]
@@ -70,9 +71,10 @@ def case(op, inputs, reference=None, grad=True, outputs=None, **attrs):
         values = list(values) if isinstance(values, (list, tuple)) else [values]
     out = {"op": op, "attrs": {k: attr(v) for k, v in attrs.items()}, "inputs": [pack(i) for i in inputs],
            "outputs": [pack(v) for v in values[:outputs]]}
-    if grad and values[0].dtype.is_floating:
-        weights = np.round(rng.uniform(-1, 1, values[0].shape), 2).astype(values[0].dtype.as_numpy_dtype)
-        got = tape.gradient(values[0], xs, output_gradients=tf.constant(weights))
+    if grad and values[of].dtype.is_floating:
+        weights = np.round(rng.uniform(-1, 1, values[of].shape), 2).astype(values[of].dtype.as_numpy_dtype)
+        out["of"] = of
+        got = tape.gradient(values[of], xs, output_gradients=tf.constant(weights))
         out["weights"] = pack(weights)
         out["gradients"] = [pack(tf.convert_to_tensor(g) if g is not None else tf.zeros_like(x)) for g, x in zip(got, xs)]
     cases.append(out)
@@ -332,16 +334,189 @@ def activations():
     case("BiasAddGrad", [np.round(f32(300, 2, 5))])
 
 
+def losses():
+    for make in [f32, f64]:
+        x = make(3, 5, low=-4, high=4)
+        case("Softmax", [x])
+        case("LogSoftmax", [x])
+        labels = np.abs(make(3, 5)) + 0.1
+        labels = (labels / labels.sum(1, keepdims=True)).astype(x.dtype)
+        case("SoftmaxCrossEntropyWithLogits", [x, labels])
+        case("SparseSoftmaxCrossEntropyWithLogits", [x, np.array([4, 0, 2])])
+        case("L2Loss", [x])
+
+
+def lstm_reference(forget_bias, clip, peephole):
+    def run(x, cs, h, w, wci, wcf, wco, b):
+        i, ci, f, o = tf.split(tf.concat([x, h], 1) @ w + b, 4, 1)
+        if peephole:
+            i, f = i + cs * wci, f + cs * wcf
+        i, f, ci = tf.sigmoid(i), tf.sigmoid(f + forget_bias), tf.tanh(ci)
+        cs = ci * i + cs * f
+        if clip > 0:
+            cs = tf.clip_by_value(cs, -clip, clip)
+        o = tf.sigmoid(o + cs * wco if peephole else o)
+        co = tf.tanh(cs)
+        return i, cs, f, o, ci, co, co * o
+    return run
+
+
+def gru_reference(x, h, w_ru, w_c, b_ru, b_c):
+    r, u = tf.split(tf.sigmoid(tf.concat([x, h], 1) @ w_ru + b_ru), 2, 1)
+    c = tf.tanh(tf.concat([x, h * r], 1) @ w_c + b_c)
+    return r, u, c, u * h + (1 - u) * c
+
+
+def cells():
+    def weights(n_in, n):
+        return [f32(n_in + n, 4 * n, low=-0.6, high=0.6), f32(n), f32(n), f32(n), f32(4 * n)]
+
+    for peephole, clip in [(False, -1.0), (True, 0.0), (False, 0.5)]:
+        inputs = [f32(3, 4), f32(3, 5), f32(3, 5, low=-1, high=1), *weights(4, 5)]
+        attrs = dict(forget_bias=0.75, cell_clip=clip, use_peephole=peephole)
+        reference = lstm_reference(0.75, clip, peephole)
+        for a, b in zip(reference(*inputs), raw("LSTMBlockCell", attrs)(*inputs)):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+        # The fused gradient does not see the clipping.
+        for of in ([1, 6] if clip <= 0 else []):
+            case("LSTMBlockCell", inputs, reference, of=of, **attrs)
+        case("LSTMBlockCell", inputs, grad=False, **attrs)
+        if clip <= 0:
+            values = [v.numpy() for v in raw("LSTMBlockCell", attrs)(*inputs)]
+            case("LSTMBlockCellGrad", [*inputs, *values[:6], f32(3, 5), f32(3, 5)], grad=False, use_peephole=peephole,
+                 outputs=5 if peephole else 2)
+    for op, more in [("BlockLSTM", dict(forget_bias=0.5, cell_clip=-1.0)), ("BlockLSTMV2", dict(cell_clip=0.0))]:
+        for peephole in [False, True]:
+            for steps in [4, 3]:
+                inputs = [np.array(steps, np.int64), f32(4, 2, 3), f32(2, 4), f32(2, 4, low=-1, high=1), *weights(3, 4)]
+                case(op, inputs, of=6, use_peephole=peephole, **more)
+    inputs = [f32(3, 4), f32(3, 5), f32(9, 10, low=-0.6, high=0.6), f32(9, 5, low=-0.6, high=0.6), f32(10), f32(5)]
+    for a, b in zip(gru_reference(*inputs), raw("GRUBlockCell", {})(*inputs)):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+    case("GRUBlockCell", inputs, gru_reference, of=3)
+    values = [v.numpy() for v in gru_reference(*inputs)]
+    case("GRUBlockCellGrad", [*inputs, *values[:3], f32(3, 5)], grad=False)
+
+
+def images():
+    for op, sizes in [("ResizeBilinear", [(7, 5), (2, 3), (1, 1), (4, 4)]), ("ResizeNearestNeighbor", [(7, 5), (2, 3), (1, 9)])]:
+        for size in sizes:
+            for aligned, centred in [(False, False), (True, False), (False, True)]:
+                case(op, [f32(2, 4, 3, 2), i32(*size)], align_corners=aligned, half_pixel_centers=centred)
+    case("ResizeBilinear", [rng.integers(0, 255, (1, 3, 3, 1)).astype(np.uint8), i32(5, 4)], grad=False)
+
+
+def candidates():
+    classes = np.array([[3, 0], [8, 1], [5, 5]])
+    for op in ["UniformCandidateSampler", "LogUniformCandidateSampler"]:
+        for unique, n in [(False, 7), (True, 6)]:
+            for limit in [9, 16]:
+                case(op, [classes], num_true=2, num_sampled=n, unique=unique, range_max=limit, seed=11, seed2=22)
+    case("ComputeAccidentalHits", [classes, np.array([5, 1, 7, 5, 0])], num_true=2)
+
+
+def training():
+    """Updates of a variable [4, 3] and its slots, twice, dense and of rows 2, 0, 2."""
+    out = []
+    slots = {"GradientDescent": 0, "ProximalGradientDescent": 0, "Momentum": 1, "KerasMomentum": 1, "Adagrad": 1,
+             "AdagradV2": 1, "AdagradDA": 2, "ProximalAdagrad": 1, "Adadelta": 2, "RMSProp": 2, "CenteredRMSProp": 3,
+             "Adam": 2, "AdamWithAmsgrad": 3, "AdaMax": 2, "Ftrl": 2, "FtrlV2": 2, "AddSign": 1, "PowerSign": 1}
+    numbers = {"alpha": 0.1, "lr": 0.05, "l1": 0.02, "l2": 0.3, "momentum": 0.9, "epsilon": 0.01, "rho": 0.8,
+               "beta1_power": 0.81, "beta2_power": 0.98, "beta1": 0.9, "beta2": 0.99, "lr_power": -0.5,
+               "l2_shrinkage": 0.1, "sign_decay": 0.7, "beta": 0.85, "logbase": 0.69}
+
+    def one(name, prefix, attrs, dtype, **changed):
+        op = prefix + name
+        function = getattr(tf.raw_ops, op, None)
+        if function is None:
+            return
+        parameters = [p for p in inspect.signature(function).parameters if p not in ("name", "use_locking", *attrs)]
+        parameters = [p for p in parameters if p not in ("use_nesterov", "update_slots", "multiply_linear_by_lr")]
+        n = slots[name] + 1
+        values = [f32(4, 3).astype(dtype)] + [np.abs(f32(4, 3)).astype(dtype) + dtype(0.5) for _ in range(n - 1)]
+        if name == "CenteredRMSProp":
+            values[1] *= dtype(0.1)
+        variables = [tf.Variable(v) for v in values]
+        inputs = []
+        for p in parameters[n:]:
+            if p in ("grad", "delta"):
+                inputs.append(f32(3 if "Sparse" in prefix else 4, 3).astype(dtype))
+            elif p == "indices":
+                inputs.append(np.array([2, 0, 2]))
+            elif p == "global_step":
+                inputs.append(np.array(3, np.int64))
+            else:
+                inputs.append(np.array(changed.get(p, numbers.get(p)), dtype))
+        for _ in range(2):
+            function(**dict(zip(parameters, [v.handle for v in variables] + inputs)), **attrs)
+        out.append({"op": op, "attrs": {k: attr(v) for k, v in attrs.items()}, "variables": [pack(v) for v in values],
+                    "inputs": [pack(i) for i in inputs], "after": [pack(v) for v in variables]})
+
+    for name in slots:
+        for prefix in ["ResourceApply", "ResourceSparseApply"]:
+            one(name, prefix, {}, np.float32)
+            one(name, prefix, {}, np.float64)
+            if name in ("Momentum", "KerasMomentum", "Adam"):
+                one(name, prefix, {"use_nesterov": True}, np.float32)
+            if name in ("Adagrad", "AdagradV2"):
+                one(name, prefix, {"update_slots": False}, np.float32)
+            if name.startswith("Ftrl"):
+                one(name, prefix, {"multiply_linear_by_lr": True}, np.float32)
+                one(name, prefix, {}, np.float32, lr_power=-0.7)
+                one(name, prefix, {}, np.float32, l1=2.0)
+            if "Proximal" in name or name == "AdagradDA":
+                one(name, prefix, {}, np.float32, l1=0.0)
+                one(name, prefix, {}, np.float32, l1=0.4)
+    return out
+
+
+def optimizers():
+    """20 steps of each optimizer on an embedding, a layer and a softmax; rows of the embedding are read twice."""
+    ids, labels = rng.integers(0, 7, (8, 2)), rng.integers(0, 3, 8)
+    start = [f32(7, 4, low=-0.7, high=0.7), f32(8, 3, low=-0.7, high=0.7), f32(3, low=-0.1, high=0.1)]
+    made = {
+        "descent": lambda: tf.compat.v1.train.GradientDescentOptimizer(0.3),
+        "momentum": lambda: tf.compat.v1.train.MomentumOptimizer(0.1, 0.9),
+        "nesterov": lambda: tf.compat.v1.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
+        "adagrad": lambda: tf.compat.v1.train.AdagradOptimizer(0.2, 0.1),
+        "rms_prop": lambda: tf.compat.v1.train.RMSPropOptimizer(0.02, 0.9, 0.5, 1e-3),
+        "adam": lambda: tf.compat.v1.train.AdamOptimizer(0.05),
+        "clipped": lambda: tf.compat.v1.train.GradientDescentOptimizer(0.3),
+    }
+    losses = {}
+    for name, make in made.items():
+        with tf.Graph().as_default():
+            v = [tf.compat.v1.get_variable(f"v{i}", initializer=a, use_resource=True) for i, a in enumerate(start)]
+            h = tf.reshape(tf.gather(v[0], tf.constant(ids)), [8, 8])
+            logits = tf.nn.bias_add(tf.matmul(h, v[1]), v[2])
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.constant(labels), logits=logits))
+            grads = tf.gradients(loss, v)
+            if name == "clipped":
+                grads, _ = tf.clip_by_global_norm(grads, 0.2)
+            train = make().apply_gradients(list(zip(grads, v)))
+            with tf.compat.v1.Session() as session:
+                session.run(tf.compat.v1.global_variables_initializer())
+                losses[name] = []
+                for _ in range(20):
+                    losses[name].append(float(session.run(loss)))
+                    session.run(train)
+    return {"ids": pack(ids), "labels": pack(labels), "variables": [pack(v) for v in start], "losses": losses}
+
+
 def main():
     convolutions()
     depthwise()
     pools()
     norms()
     activations()
-    fixture = {"made_by": f"tests/scripts/tf_nn_fixtures.py, TensorFlow {tf.__version__}", "cases": cases}
-    with open(sys.argv[1], "w") as f:
-        json.dump(fixture, f, separators=(",", ":"))
-        f.write("\n")
+    losses()
+    cells()
+    images()
+    candidates()
+    fixture = {"made_by": f"tests/scripts/tf_nn_fixtures.py, TensorFlow {tf.__version__}", "cases": cases,
+               "training": training(), "optimizers": optimizers()}
+    with gzip.GzipFile(sys.argv[1], "wb", mtime=0) as f:
+        f.write(json.dumps(fixture, separators=(",", ":")).encode())
     print(f"{len(cases)} cases, {os.path.getsize(sys.argv[1])} bytes")
 
 

@@ -1,4 +1,4 @@
-//! Images in other sizes: bilinear, bicubic, nearest neighbour, and crops.
+//! Images in other sizes: bilinear and nearest neighbour.
 
 use super::shapes::Inferred;
 use super::{OP_TABLES, OpSpec, op};
@@ -7,45 +7,12 @@ use crate::graph::InferContext;
 const NUM: &str = "T: {reals}; align_corners: bool = false; \
                    half_pixel_centers: bool = false";
 const FLOAT: &str = "T: {floats}; align_corners: bool = false; half_pixel_centers: bool = false";
-const CROP: &str = "T: {reals}; method: string = 'bilinear'; \
-                    extrapolation_value: float = 0";
-
 #[linkme::distributed_slice(OP_TABLES)]
 static RESIZE: &[OpSpec] = &[
     op("ResizeBilinear", "images: T, size: int32 -> resized_images: float", NUM, resized),
     op("ResizeBilinearGrad", "grads: float, original_image: T -> output: T", FLOAT, like_second),
-    op("ResizeBicubic", "images: T, size: int32 -> resized_images: float", NUM, resized),
-    op("ResizeBicubicGrad", "grads: float, original_image: T -> output: T", FLOAT, like_second),
     op("ResizeNearestNeighbor", "images: T, size: int32 -> resized_images: T", NUM, resized),
     op("ResizeNearestNeighborGrad", "grads: T, size: int32 -> output: T", NUM, resized),
-    op("CropAndResize", "image: T, boxes: float, box_ind: int32, crop_size: int32 -> crops: float", CROP, |c| {
-        let size = c.ints(3);
-        let dim = |i: usize| size.as_ref().and_then(|s| s.get(i)).and_then(|s| usize::try_from(*s).ok());
-        let boxes = c.of_rank(1, 2)?.dims().and_then(|d| d[0]);
-        let channels = c.of_rank(0, 4)?.dims().and_then(|d| d[3]);
-        c.set(0, [boxes, dim(0), dim(1), channels]);
-        Ok(())
-    }),
-    op(
-        "CropAndResizeGradImage",
-        "grads: float, boxes: float, box_ind: int32, image_size: int32 -> output: T",
-        "T: {floats}; method: string = 'bilinear'",
-        |c| {
-            let shape = super::shapes::from_value(c, 3)?;
-            c.set(0, shape);
-            Ok(())
-        },
-    ),
-    op(
-        "CropAndResizeGradBoxes",
-        "grads: float, image: T, boxes: float, box_ind: int32 -> output: float",
-        "T: {reals}; method: string = 'bilinear'",
-        |c| {
-            let shape = c.of_rank(2, 2)?;
-            c.set(0, shape);
-            Ok(())
-        },
-    ),
 ];
 
 /// Images `[batch, height, width, channels]` in the size that input 1 lists.
