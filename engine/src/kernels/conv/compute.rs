@@ -235,15 +235,14 @@ pub(super) fn filter_gradient<T: TileType>(
     let (lanes, max_width) = T::lanes();
     let panels = panels(group_to, 0, lanes, max_width);
     // Each worker takes its part of the rows through all blocks.
-    let blocks = pass.blocks(1);
+    let blocks = pass.pixel_blocks();
     let per_run = depth.div_ceil(ROWS);
     let n_tiles = n_runs * per_run;
     // Rows are read by whole tiles.
     let copied = pass.room(&blocks, !depth.is_multiple_of(ROWS));
     let scratch = Scratch::<T>::new(copied);
     let width = panels.iter().map(|p| p.width).max().unwrap_or(0) * lanes;
-    let ragged = panels.iter().any(|p| p.n < p.width * lanes);
-    let widest = if ragged && blocks.n > 0 { pass.n_pixels(&pass.block(&blocks, 0)) * width } else { 0 };
+    let widest = if blocks.n > 0 { pass.n_pixels(&pass.block(&blocks, 0)) * width } else { 0 };
     let columns = Scratch::<T>::new(widest);
     let dst = Out(out.as_mut_ptr());
     let work = FilterGradient { g, pass: &pass, panels: &panels, lanes, gradient, dst: &dst, per_run };
@@ -290,24 +289,20 @@ impl<T: TileType> FilterGradient<'_, T> {
         let first = self.pass.places(block).first().copied().unwrap_or(0);
         for panel in self.panels {
             let column = group * group_to + panel.first;
-            let (b, stride) = if panel.n < panel.width * self.lanes {
-                let width = panel.width * self.lanes;
-                for (row, p) in columns.chunks_exact_mut(width).zip(0..region.pixels.len()) {
-                    row[..panel.n].copy_from_slice(&self.gradient[first + p * to + column..][..panel.n]);
-                    row[panel.n..].fill(T::default());
-                }
-                (columns.as_ptr(), width)
-            } else {
-                (self.gradient[first + column..].as_ptr(), to)
-            };
+            // Side by side, the gradients of all pixels stay in the first cache.
+            let width = panel.width * self.lanes;
+            for (p, row) in columns.chunks_exact_mut(width).take(region.pixels.len()).enumerate() {
+                row[..panel.n].copy_from_slice(&self.gradient[first + p * to + column..][..panel.n]);
+                row[panel.n..].fill(T::default());
+            }
             for tile in tiles.clone() {
                 let (run, row) = (tile / self.per_run, tile % self.per_run * ROWS);
                 let from = region.runs[run] + group * self.pass.group_channels() + row;
                 let rows = FilterRows {
                     a: region.data.wrapping_add(from),
                     pixels: &region.pixels,
-                    b,
-                    stride,
+                    b: columns.as_ptr(),
+                    stride: width,
                     out: self.dst.at((run * depth + row) * to + column),
                     out_stride: to,
                     rows: ROWS.min(depth - row),

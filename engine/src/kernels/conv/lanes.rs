@@ -28,6 +28,8 @@ pub(super) trait Lanes: Copy {
     unsafe fn store(self, to: *mut Self::T);
     /// `self + a * b`.
     fn add_product(self, a: Self, b: Self) -> Self;
+    /// `self + other`.
+    fn plus(self, other: Self) -> Self;
 }
 
 macro_rules! arrays {
@@ -62,6 +64,13 @@ macro_rules! arrays {
                 }
                 self
             }
+            #[inline(always)]
+            fn plus(mut self, other: Self) -> Self {
+                for i in 0..8 {
+                    self[i] += other[i];
+                }
+                self
+            }
         }
     )+ };
 }
@@ -71,12 +80,13 @@ arrays!(f32, f64);
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512 {
     use std::arch::x86_64::{
-        __m512, __m512d, _mm512_fmadd_pd, _mm512_fmadd_ps, _mm512_loadu_pd, _mm512_loadu_ps, _mm512_set1_pd,
-        _mm512_set1_ps, _mm512_setzero_pd, _mm512_setzero_ps, _mm512_storeu_pd, _mm512_storeu_ps,
+        __m512, __m512d, _mm512_add_pd, _mm512_add_ps, _mm512_fmadd_pd, _mm512_fmadd_ps, _mm512_loadu_pd,
+        _mm512_loadu_ps, _mm512_set1_pd, _mm512_set1_ps, _mm512_setzero_pd, _mm512_setzero_ps, _mm512_storeu_pd,
+        _mm512_storeu_ps,
     };
 
     macro_rules! vector {
-        ($name:ident, $v:ty, $t:ty, $n:literal, $zero:ident, $splat:ident, $load:ident, $store:ident, $fma:ident) => {
+        ($name:ident, $v:ty, $t:ty, $n:literal, $zero:ident, $splat:ident, $load:ident, $store:ident, $fma:ident, $add:ident) => {
             /// A vector of 512 bits.
             #[derive(Clone, Copy)]
             #[repr(transparent)]
@@ -112,6 +122,11 @@ pub(super) mod avx512 {
                     // SAFETY: as above.
                     $name(unsafe { $fma(a.0, b.0, self.0) })
                 }
+                #[inline(always)]
+                fn plus(self, other: Self) -> Self {
+                    // SAFETY: as above.
+                    $name(unsafe { $add(self.0, other.0) })
+                }
             }
         };
     }
@@ -124,7 +139,8 @@ pub(super) mod avx512 {
         _mm512_set1_ps,
         _mm512_loadu_ps,
         _mm512_storeu_ps,
-        _mm512_fmadd_ps
+        _mm512_fmadd_ps,
+        _mm512_add_ps
     );
     vector!(
         F64x8,
@@ -135,6 +151,7 @@ pub(super) mod avx512 {
         _mm512_set1_pd,
         _mm512_loadu_pd,
         _mm512_storeu_pd,
-        _mm512_fmadd_pd
+        _mm512_fmadd_pd,
+        _mm512_add_pd
     );
 }

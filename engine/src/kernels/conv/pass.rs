@@ -120,6 +120,9 @@ const BLOCK: usize = 48 << 10;
 /// Pixels enough that a block's last tile does not count.
 const PIXELS: usize = 256;
 
+/// Pixels whose gradients stay in the first cache together with the windows' elements that a tile takes.
+const FILTER_PIXELS: usize = 128;
+
 impl Pass {
     /// Whether nothing reaches the output, which is zero then.
     pub fn is_empty(&self) -> bool {
@@ -178,6 +181,17 @@ impl Pass {
             lines = lines.min(y.count.div_ceil(per_plane)).max(1);
         }
         let lines = lines.max(1);
+        Blocks { images, lines, n: self.batch.div_ceil(images) * z.count * y.count.div_ceil(lines) }
+    }
+
+    /// Cuts the pass into blocks of about [`FILTER_PIXELS`], for the filter's gradient.
+    pub fn pixel_blocks(&self) -> Blocks {
+        let [z, y, x] = &self.axes;
+        let (line, plane) = (x.count.max(1), (y.count * x.count).max(1));
+        let images = if z.count == 1 { (FILTER_PIXELS / plane).clamp(1, self.batch.max(1)) } else { 1 };
+        // Parts of about equal length.
+        let parts = (y.count * line).div_ceil(FILTER_PIXELS).max(1);
+        let lines = if images > 1 { y.count } else { y.count.div_ceil(parts) }.max(1);
         Blocks { images, lines, n: self.batch.div_ceil(images) * z.count * y.count.div_ceil(lines) }
     }
 

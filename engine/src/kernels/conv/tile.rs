@@ -192,6 +192,16 @@ unsafe fn filter_tile<L: Lanes, const W: usize>(
         }
         b = b.wrapping_add(stride);
     }
+    if n == W * L::N {
+        for (i, sums) in sums.into_iter().enumerate().take(rows) {
+            for (j, v) in sums.into_iter().enumerate() {
+                let to = out.wrapping_add(i * out_stride + j * L::N);
+                // SAFETY: the caller's word.
+                unsafe { L::load(to).plus(v).store(to) };
+            }
+        }
+        return;
+    }
     let mut row = [L::T::default(); 48];
     for (i, sums) in sums.into_iter().enumerate().take(rows) {
         for (j, v) in sums.into_iter().enumerate() {
