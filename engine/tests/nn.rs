@@ -6,7 +6,8 @@
 use engine::dtype::{Element, f16};
 use engine::gradients::{gradients, rule};
 use engine::graph::Attr;
-use engine::optimizer::{Optimizer, clip_by_global_norm};
+use engine::optimizer::{Optimizer, Slots};
+use engine::slices::clip_by_global_norm;
 use engine::{DType, Graph, NodeId, Output, PartialShape, Session, SessionOptions, Tensor};
 use serde_json::Value;
 
@@ -338,7 +339,7 @@ fn optimizers_agree() {
         }
         let pairs: Vec<_> = vars.iter().zip(&shapes).map(|(v, s)| (*v, s.as_slice())).collect();
         let rate = g.constant(rate).unwrap();
-        let training = optimizer.apply(&g, &pairs, &grads, rate).unwrap();
+        let training = optimizer.apply(&g, &pairs, &grads, rate, &mut Slots::default()).unwrap();
         let init: Vec<_> = vars.iter().map(|v| v.init).chain(training.init).collect();
         g.group("init", &init).unwrap();
         let (train, loss) = (g.node(training.op).unwrap().name.to_string(), name(&g, loss));

@@ -213,7 +213,7 @@ impl Graph {
     }
 
     /// Rows of `params` (`[n, ...]`) at `ids`, of any shape. The gradient is of those rows only: see
-    /// [`crate::optimizer::IndexedSlices`].
+    /// [`crate::slices::IndexedSlices`].
     ///
     /// # Errors
     /// The inputs do not fit.
