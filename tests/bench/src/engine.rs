@@ -4,6 +4,7 @@
 //! machine do not count; where two threads work together only the wall clock tells, and wants a quiet machine.
 
 mod compute;
+mod loops;
 mod models;
 mod rings;
 mod versus;
@@ -32,6 +33,7 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
             report.add("dropped events while traced", rings.dropped() as f64, "events");
         }
     }
+    loops::run(report)?;
     for threads in [1, 2] {
         compute::matmul(report, threads)?;
         compute::kernels(report, threads)?;
@@ -41,6 +43,11 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
     }
     compute::passes(report)?;
     versus(report)
+}
+
+/// Loops whose nodes do next to nothing.
+pub fn loops(report: &mut Report) -> Result<(), BenchError> {
+    loops::run(report)
 }
 
 /// The same and more beside TensorFlow, case by case in turns.

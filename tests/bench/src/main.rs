@@ -39,6 +39,7 @@ const BENCHES: &[Bench] = &[
         run: nn::run,
     },
     Bench { name: "engine", about: "ns per node, us per trivial step, gemm rates", run: engine::run },
+    Bench { name: "loops", about: "ns per node execution in while loops", run: engine::loops },
     Bench {
         name: "versus",
         about: "the part of engine that is measured side by side with TensorFlow",
