@@ -31,6 +31,7 @@ impl Node {
     }
 
     fn put(&self, slot: usize) {
+        // SAFETY: loom tells where two threads have the slot at once.
         self.slots[slot].with_mut(|value| unsafe { *value = 1 });
     }
 
@@ -38,6 +39,7 @@ impl Node {
     fn ready(&self, is_dead: bool) -> u32 {
         self.n_ready.fetch_add(1, Ordering::Relaxed);
         self.n_dead.fetch_add(u32::from(is_dead), Ordering::Relaxed);
+        // SAFETY: as above.
         self.slots.iter().map(|slot| slot.with_mut(|value| unsafe { std::mem::take(&mut *value) })).sum()
     }
 }
