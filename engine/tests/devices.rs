@@ -412,3 +412,84 @@ fn concurrent_steps_do_not_mix_their_values() {
         }
     });
 }
+
+/// A chain of matrix products on device 1, each with a matrix from device 0.
+#[test]
+fn delayed_receives_keep_less_in_memory() {
+    let g = Graph::new();
+    let matrix = || Tensor::from_vec([64, 64], vec![0.01f32; 64 * 64]).unwrap();
+    let mut x = on(&g, 1).constant(matrix()).unwrap();
+    for i in 0..24 {
+        let w = on(&g, 0).constant(matrix()).unwrap();
+        x = on(&g, 1).add_node("MatMul").name(&format!("p{i}")).input(x).input(w).output().unwrap();
+    }
+    let peak = |delays_receives: bool| {
+        let transfers = TransferOptions { delays_receives, ..TransferOptions::default() };
+        let s = session(&g, SessionOptions { transfers, threads: Some(1), ..plain(2) });
+        let result = s.run(&[], &["p23"], &[]).unwrap();
+        (s.devices()[1].allocator().stats().peak, result)
+    };
+    let ((eager, expected), (delayed, got)) = (peak(false), peak(true));
+    assert_eq!(got, expected);
+    println!("peak of the receiving device: {eager} bytes eager, {delayed} bytes delayed");
+    assert!(eager >= 24 * 64 * 64 * 4 && delayed * 3 < eager, "{eager} {delayed}");
+}
+
+#[test]
+fn measured_costs_are_saved_and_place_the_next_session() {
+    let g = Graph::new();
+    let x = source(&g, "x", 1.0);
+    let work =
+        |name: &str, work: i64| g.add_node("TestSum").name(name).inputs(&[x]).attr("work", work).output().unwrap();
+    let heavy: Vec<Output> = (0..4).map(|i| work(&format!("heavy{i}"), 2_000_000)).collect();
+    sum(&g, "y", &heavy);
+    // Nothing tells before that these nodes are expensive.
+    let s = session(&g, plain(4));
+    s.run(&[], &["y"], &[]).unwrap();
+    let model = s.cost_model();
+    assert_eq!((model.n_steps(), model.node("heavy0", "CPU").unwrap().count), (1, 1));
+    assert!(model.node_ns("heavy0", "CPU").unwrap() > 100_000.0, "{model:?}");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("costs.json");
+    model.save(&path).unwrap();
+    let loaded = engine::placement::CostModel::load(&path).unwrap();
+    assert_eq!(loaded, model);
+    let placement = PlacementOptions { cost_model: Some(Arc::new(loaded)), ..PlacementOptions::default() };
+    let s = session(&g, SessionOptions { placement, ..plain(4) });
+    let (def, _) = s.inspect(&[], &["y"], &[]).unwrap();
+    // The heavy nodes share no device: three of them receive x, and three send their sum.
+    assert_eq!(ops(&def, "_Send").len(), 6, "{:?}", ops(&def, "_Send"));
+    assert_eq!(value(&s.run(&[], &["y"], &[]).unwrap()), value(&session(&g, plain(1)).run(&[], &["y"], &[]).unwrap()));
+}
+
+/// The white paper's Inception has 36,000 nodes: towers of layers, with some nodes where they are told to be.
+#[test]
+fn a_graph_of_36_000_nodes_is_placed_and_divided() {
+    let g = Graph::new();
+    let x = vector(&g, "x", 64);
+    let mut ends = Vec::new();
+    for tower in 0..60 {
+        let mut last = x;
+        for i in 0..598 {
+            let handle = if i % 50 == 7 { on(&g, (tower + i) % 4) } else { g.clone() };
+            let op = ["AddV2", "Mul", "Maximum"][i % 3];
+            last = handle.add_node(op).name(&format!("t{tower}/n{i}")).input(last).input(x).output().unwrap();
+        }
+        ends.push(last);
+    }
+    g.add_node("AddN").name("y").inputs(&ends).build().unwrap();
+    let s = session(&g, plain(4));
+    let (def, reports) = s.inspect(&[], &["y"], &[]).unwrap();
+    assert!(def.node.len() > 35_880 && ops(&def, "_Send").len() > 60);
+    for report in reports {
+        println!(
+            "{}: {} nodes, {} changes, {:.1} ms",
+            report.name,
+            report.n_after,
+            report.n_changes,
+            report.elapsed_ns as f64 / 1e6
+        );
+    }
+    let expected = session(&g, single()).run(&[], &["y"], &[]).unwrap();
+    assert_eq!(s.run(&[], &["y"], &[]).unwrap(), expected);
+}

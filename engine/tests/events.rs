@@ -88,8 +88,12 @@ fn graph() -> (Graph, Vec<String>) {
     (g, names)
 }
 
+/// A process records one session at a time, and all of its steps.
+static RECORDING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+
 #[test]
 fn every_executed_node_is_one_slice_within_its_step() {
+    let _alone = RECORDING.lock();
     const N_STEPS: i64 = 12;
     for threads in [1, 3] {
         let (g, names) = graph();
@@ -167,5 +171,49 @@ fn check_shards(trace: &Trace, caller: &str, threads: usize) {
             |s: &&(u64, u64, u32)| s.0 <= idle.begin && idle.begin + idle.dur <= s.1 && s.2 == idle.correlation;
         assert_eq!(name, "idle");
         assert!(steps.iter().any(|s| within(&s)), "idle within its step");
+    }
+}
+
+#[test]
+fn transfers_are_stamped_from_enqueue_to_unblocked() {
+    let _alone = RECORDING.lock();
+    const N_STEPS: usize = 3;
+    let g = Graph::new();
+    let x = source(&g.with_device("/cpu:0"), "tx", 1.0);
+    let y = common::sum(&g.with_device("/cpu:1"), "ty", &[x]);
+    common::sum(&g.with_device("/cpu:0"), "tz", &[y]);
+    let options = engine::SessionOptions {
+        threads: Some(1),
+        passes: engine::passes::Passes::none(),
+        ..engine::SessionOptions::devices(2)
+    };
+    let s = engine::Session::new(&g, options).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let recording = events::start(dir.path(), events::Options::default()).unwrap();
+    for _ in 0..N_STEPS {
+        s.run(&[], &["tz"], &[]).unwrap();
+    }
+    drop(s);
+    drop(recording);
+    let trace = read(dir.path());
+    let stamps: Vec<_> = trace.of("transfer").into_iter().map(|(_, name, event)| (name, *event)).collect();
+    let of = |name: &str, kind: Kind| stamps.iter().filter(move |(n, e)| *n == name && e.kind == kind).map(|(_, e)| *e);
+    let sent: Vec<Event> = of("edge", Kind::FlowOut).filter(|e| trace.node(e.node.get()).starts_with('t')).collect();
+    assert_eq!(sent.len(), 2 * N_STEPS);
+    for out in sent {
+        let one = |name: &str, kind: Kind| {
+            let found: Vec<Event> = of(name, kind).filter(|e| e.correlation == out.correlation).collect();
+            assert_eq!(found.len(), 1, "{name}");
+            found[0]
+        };
+        let (enqueued, sending) = (one("enqueue", Kind::Instant), one("send", Kind::Instant));
+        let (arrived, unblocked) = (one("arrive", Kind::Instant), one("edge", Kind::FlowIn));
+        let times = [enqueued.begin, sending.begin, out.begin, arrived.begin, unblocked.begin];
+        assert!(times.is_sorted(), "{times:?}");
+        // The edge by the nodes at its ends, its step and its bytes.
+        let edge = (trace.node(out.node.get()), trace.node(unblocked.node.get()));
+        assert!(edge == ("tx/_0/_send_1", "tx/_0/_recv_1") || edge == ("ty/_0/_send_0", "ty/_0/_recv_0"), "{edge:?}");
+        assert_eq!((out.arg & 0xffff_ffff, out.arg), (4, unblocked.arg));
+        assert!(trace.of("step").iter().any(|(_, _, step)| u64::from(step.correlation) == out.arg >> 32));
     }
 }

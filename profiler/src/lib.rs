@@ -30,5 +30,5 @@ pub use stalls::{Cause, CauseTotal, QueueWait, Stall, by_cause, queue_waits, sta
 pub use stats::{Figures, NodeStat, OpStat, TrackUse, node_stats, op_stats, track_use};
 pub use store::{
     Category, Counter, Flow, InstantEvent, Lane, NodeInfo, OpenSlice, Process, SiteInfo, SliceId, SliceRef, Step,
-    Store, StoreOptions, StoreStats, Track, TrackId, TrackKind, Warning, WarningKind,
+    Store, StoreOptions, StoreStats, Track, TrackId, TrackKind, Transfer, Warning, WarningKind,
 };

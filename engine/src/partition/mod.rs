@@ -52,9 +52,14 @@ pub enum PartitionError {
 /// # Errors
 /// A loop on several devices has no condition.
 pub fn partition(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usize, PlanError> {
+    Ok(divide(graph, context)?.len())
+}
+
+/// As [`partition`]; gives the transfers.
+fn divide(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<Vec<Pair>, PlanError> {
     let first = graph.iter().next().map_or(0, |(_, node)| node.device);
     if graph.iter().all(|(_, node)| node.device == first) {
-        return Ok(0);
+        return Ok(Vec::new());
     }
     colocate::colocate(graph)?;
     let mut frames = Frames::of(graph)?;
@@ -62,5 +67,8 @@ pub fn partition(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usi
     if context.transfers.delays_receives {
         schedule::delay_receives(graph, &pairs, |id| frames.of_node(id) == frames::ROOT, context)?;
     }
-    Ok(pairs.len())
+    Ok(pairs)
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 //! Reading the clock for each op costs as much as a cheap op, so steps are measured when they are traced anyway, and
 //! else one in [`MEASURE_EVERY`].
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::Plan;
 
@@ -16,9 +16,17 @@ const MEASURE_EVERY: u32 = 64;
 /// Steps at the beginning that are all measured.
 const MEASURE_FIRST: u32 = 4;
 
+/// All executions of a node that were measured.
+#[derive(Default)]
+struct Sum {
+    ticks: AtomicU64,
+    count: AtomicU64,
+}
+
 /// Moving averages of the ticks of each node of a plan.
 pub(crate) struct Costs {
     ticks: Box<[AtomicU32]>,
+    sums: Box<[Sum]>,
     n_steps: AtomicU32,
     /// Whether several threads would have something to do at once.
     has_width: AtomicBool,
@@ -28,8 +36,10 @@ impl Costs {
     /// Starts from what the kernels say of themselves.
     pub fn new(is_expensive: impl Iterator<Item = bool>) -> Costs {
         let guess = |expensive| if expensive { EXPENSIVE_TICKS } else { 0 };
+        let ticks: Box<[AtomicU32]> = is_expensive.map(|e| AtomicU32::new(guess(e))).collect();
         Costs {
-            ticks: is_expensive.map(|e| AtomicU32::new(guess(e))).collect(),
+            sums: ticks.iter().map(|_| Sum::default()).collect(),
+            ticks,
             n_steps: AtomicU32::new(0),
             has_width: AtomicBool::new(false),
         }
@@ -53,6 +63,16 @@ impl Costs {
         let old = cell.load(Ordering::Relaxed);
         let new = ticks.min(u64::from(u32::MAX / 2)) as u32;
         cell.store(old - old / 8 + new / 8, Ordering::Relaxed);
+        // Not exact where steps run at once, which a mean bears.
+        let sum = &self.sums[node as usize];
+        sum.ticks.store(sum.ticks.load(Ordering::Relaxed).wrapping_add(ticks), Ordering::Relaxed);
+        sum.count.store(sum.count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// How often a node was measured, and the ticks that it took together.
+    pub fn sum(&self, node: usize) -> (u64, u64) {
+        let sum = &self.sums[node];
+        (sum.count.load(Ordering::Relaxed), sum.ticks.load(Ordering::Relaxed))
     }
 
     /// Counts a step; whether it shall be measured.

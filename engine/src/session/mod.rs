@@ -32,7 +32,8 @@ use crate::graph::{Graph, GraphError, NodeId, Nodes};
 use crate::partition::TransferOptions;
 use crate::passes::memory::PeakEstimate;
 use crate::passes::{self, PassContext, PassReport, Passes, WorkGraph};
-use crate::placement::{self, Pins, PlacementOptions};
+use crate::placement::cost_model::NodeRecord;
+use crate::placement::{self, CostModel, Pins, PlacementOptions};
 use crate::plan::{Plan, PlanError, Signature};
 use crate::pool::Pool;
 use crate::tensor::Tensor;
@@ -62,6 +63,8 @@ pub struct Session {
     /// Where nodes that hold state are, and how many nodes were looked at for it.
     pins: Mutex<(usize, Arc<Pins>)>,
     unknown_dim: usize,
+    /// When the session began: the clock's rate is measured from there.
+    began: events::Anchor,
     kernels: Mutex<Kernels>,
     plans: Mutex<Plans>,
     extending: Mutex<()>,
@@ -102,6 +105,7 @@ impl Session {
             transfers: options.transfers,
             pins: Mutex::default(),
             unknown_dim: options.unknown_dim,
+            began: events::clock::anchor(),
             kernels: Mutex::new(Kernels::new(options.check_numerics)),
             plans: Mutex::default(),
             extending: Mutex::default(),
@@ -249,6 +253,28 @@ impl Session {
         let context = PassContext { dump: self.dump_graphs.as_deref(), ..self.pass_context(&pins) };
         let passes = passes::run(&mut graph, &self.passes, &context)?;
         Ok((graph, passes, context.peaks.into_inner()))
+    }
+
+    /// What the nodes of the plans that are kept took, as far as it was measured: in traced steps, and in some others.
+    pub fn cost_model(&self) -> CostModel {
+        let clock = events::TicksToNs::from_anchors(&[self.began, events::clock::anchor()]);
+        let mut model = CostModel::new();
+        for plan in self.plans.lock().iter() {
+            // A node outside of loops is measured once in each step that is.
+            model.add_steps((0..plan.infos.len()).map(|node| plan.costs.sum(node).0).min().unwrap_or(0));
+            for (i, info) in plan.infos.iter().enumerate() {
+                let (count, ticks) = plan.costs.sum(i);
+                model.add(NodeRecord {
+                    name: info.name.to_string(),
+                    op: info.op.to_owned(),
+                    device: self.devices[usize::from(plan.nodes[i].device)].kind().to_owned(),
+                    count,
+                    total_ns: clock.duration_ns(self.began.ticks, ticks) as f64,
+                    bytes: Vec::new(),
+                });
+            }
+        }
+        model
     }
 
     fn pass_context<'a>(&'a self, pins: &'a Pins) -> PassContext<'a> {

@@ -141,6 +141,11 @@ impl Plans {
         self.plans.insert(signature, (plan, self.clock));
     }
 
+    /// The plans that are kept.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Plan>> {
+        self.plans.values().map(|(plan, _)| plan)
+    }
+
     pub fn clear(&mut self) {
         self.plans.clear();
     }

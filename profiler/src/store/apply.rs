@@ -4,6 +4,7 @@ use super::lane::Row;
 use super::names::{Category, NodeInfo, Process, SiteInfo};
 use super::side::{FlowEnd, MemoryEvent, Step, Warning, WarningKind};
 use super::track::{InstantEvent, OpenSlice, Track, TrackKind};
+use super::transfers::Stamp;
 use super::{Store, TrackId};
 use crate::batch::{Batch, Event, EventKind, NO_NODE, Name, TrackEvents, TrackKey};
 
@@ -169,6 +170,9 @@ impl Store {
         range.end = range.end.max(end);
         let site = self.site_row(pid, event.site);
         let keep = self.options.events_per_kind;
+        if self.sites.rows()[site as usize].category == Category::Transfer {
+            self.take_transfer(track, pid, site, event, start);
+        }
         let given_up = match event.kind {
             EventKind::Slice => {
                 self.take_slice(track, pid, site, event, start..end);
@@ -196,6 +200,24 @@ impl Store {
         };
         if given_up > 0 {
             self.gave_up("counters, flows and memory events", given_up);
+        }
+    }
+
+    fn take_transfer(&mut self, track: u32, pid: u32, site: u32, event: &Event, time: i64) {
+        let node = self.node_row(pid, event.node);
+        let stamp = Stamp {
+            process: self.tracks[track as usize].process,
+            track: TrackId(track),
+            kind: event.kind,
+            name: &self.sites.rows()[site as usize].name,
+            node,
+            number: event.correlation,
+            arg: event.arg,
+            time,
+        };
+        let given_up = self.transfers.push(&stamp, self.options.events_per_kind);
+        if given_up > 0 {
+            self.gave_up("transfers", given_up);
         }
     }
 

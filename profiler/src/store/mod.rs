@@ -11,6 +11,7 @@ mod lane;
 mod names;
 mod side;
 mod track;
+mod transfers;
 
 pub(crate) use lane::Segment;
 pub use lane::{Lane, SEGMENT, SliceRef};
@@ -24,6 +25,8 @@ use rustc_hash::FxHashMap;
 use side::{Counters, Flows, Warnings};
 use std::collections::VecDeque;
 use std::ops::Range;
+pub use transfers::Transfer;
+use transfers::Transfers;
 
 /// Row of [`Store::tracks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -110,6 +113,7 @@ pub struct Store {
     steps: Vec<Step>,
     counters: Counters,
     flows: Flows,
+    transfers: Transfers,
     memory: VecDeque<MemoryEvent>,
     warnings: Warnings,
     slices_total: u64,
@@ -226,6 +230,13 @@ impl Store {
         self.flows.iter()
     }
 
+    /// Values that went from device to device, in the order in which their first stamps came. The arrow of each is among
+    /// the [`Store::flows`] too.
+    #[must_use]
+    pub fn transfers(&self) -> &VecDeque<Transfer> {
+        self.transfers.rows()
+    }
+
     /// Memory taken and given back, in the order read.
     #[must_use]
     pub fn memory(&self) -> &VecDeque<MemoryEvent> {
@@ -307,6 +318,7 @@ impl Store {
         stats.memory_bytes += (self.memory.capacity() * size_of::<MemoryEvent>()) as u64;
         stats.memory_bytes += (self.steps.capacity() * size_of::<Step>()) as u64;
         stats.memory_bytes += self.counters.bytes() as u64 + self.flows.bytes() as u64;
+        stats.memory_bytes += self.transfers.bytes() as u64;
         stats
     }
 }

@@ -20,6 +20,8 @@ pub enum Category {
     Wait,
     /// `alloc`: memory of a device.
     Alloc,
+    /// `transfer`: a stamp of a value's way between devices.
+    Transfer,
     /// Anything else: spans and events of `tracing`, imports.
     Other,
 }
@@ -34,6 +36,7 @@ impl Category {
             "step" => Category::Step,
             "wait" => Category::Wait,
             "alloc" => Category::Alloc,
+            "transfer" => Category::Transfer,
             _ => Category::Other,
         }
     }

@@ -1,0 +1,175 @@
+//! Transfers between devices: the stamps of a `_Send` and its `_Recv`, joined by their number.
+
+use super::TrackId;
+use crate::batch::{EventKind, NO_NODE};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// A value's way from one device to another. Stamps are ns from the origin; what did not come (yet) is `None`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Row of the processes.
+    pub process: u32,
+    /// What joins its events; unique among the process's transfers of a moment.
+    pub number: u32,
+    /// The step's id.
+    pub step_id: u32,
+    /// Bytes that travelled; `u32::MAX` where there were as many or more.
+    pub bytes: u32,
+    /// Row of the nodes: the `_Send`, `u32::MAX` where it did not come.
+    pub sender: u32,
+    /// Row of the nodes: the `_Recv`.
+    pub receiver: u32,
+    /// Where the value left.
+    pub from: Option<TrackId>,
+    /// Where its consumers were unblocked.
+    pub to: Option<TrackId>,
+    /// The value was there to be sent.
+    pub enqueued: Option<i64>,
+    /// The send began.
+    pub sent: Option<i64>,
+    /// The value left.
+    pub left: Option<i64>,
+    /// The value came to the receiver.
+    pub arrived: Option<i64>,
+    /// The receiver's consumers were unblocked.
+    pub unblocked: Option<i64>,
+}
+
+/// One stamp, as it is emitted.
+pub(crate) struct Stamp<'a> {
+    pub process: u32,
+    pub track: TrackId,
+    pub kind: EventKind,
+    pub name: &'a str,
+    pub node: u32,
+    pub number: u32,
+    pub arg: u64,
+    pub time: i64,
+}
+
+/// Transfers, in the order in which their first stamps came.
+#[derive(Debug, Default)]
+pub(crate) struct Transfers {
+    rows: VecDeque<Transfer>,
+    evicted: u64,
+    /// By process and number, the ordinal of the latest.
+    by_number: FxHashMap<(u32, u32), u64>,
+}
+
+impl Transfers {
+    pub(crate) fn rows(&self) -> &VecDeque<Transfer> {
+        &self.rows
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<Transfer>()
+    }
+
+    /// Adds a stamp; gives how many old transfers were given up to keep at most `keep`.
+    pub(crate) fn push(&mut self, stamp: &Stamp<'_>, keep: usize) -> u64 {
+        let key = (stamp.process, stamp.number);
+        let known = self.by_number.get(&key).and_then(|ordinal| ordinal.checked_sub(self.evicted));
+        if let Some(transfer) = known.and_then(|row| self.rows.get_mut(row as usize))
+            && transfer.stamp(stamp)
+        {
+            return 0;
+        }
+        // A number comes again after four billion transfers.
+        let mut transfer = Transfer::new(stamp);
+        if !transfer.stamp(stamp) {
+            return 0;
+        }
+        self.by_number.insert(key, self.evicted + self.rows.len() as u64);
+        self.rows.push_back(transfer);
+        if self.rows.len() <= keep {
+            return 0;
+        }
+        if let Some(old) = self.rows.pop_front()
+            && self.by_number.get(&(old.process, old.number)) == Some(&self.evicted)
+        {
+            self.by_number.remove(&(old.process, old.number));
+        }
+        self.evicted += 1;
+        1
+    }
+}
+
+impl Transfer {
+    fn new(stamp: &Stamp<'_>) -> Transfer {
+        Transfer {
+            process: stamp.process,
+            number: stamp.number,
+            step_id: (stamp.arg >> 32) as u32,
+            bytes: stamp.arg as u32,
+            sender: NO_NODE,
+            receiver: NO_NODE,
+            from: None,
+            to: None,
+            enqueued: None,
+            sent: None,
+            left: None,
+            arrived: None,
+            unblocked: None,
+        }
+    }
+
+    /// Takes a stamp; false where it has that one, or it is none of a transfer's.
+    fn stamp(&mut self, stamp: &Stamp<'_>) -> bool {
+        let (slot, node) = match (stamp.name, stamp.kind) {
+            ("enqueue", _) => (&mut self.enqueued, &mut self.sender),
+            ("send", _) => (&mut self.sent, &mut self.sender),
+            ("edge", EventKind::FlowOut) => {
+                self.from = Some(stamp.track);
+                (&mut self.left, &mut self.sender)
+            }
+            ("arrive", _) => (&mut self.arrived, &mut self.receiver),
+            ("edge", EventKind::FlowIn) => {
+                self.to = Some(stamp.track);
+                (&mut self.unblocked, &mut self.receiver)
+            }
+            _ => return false,
+        };
+        if slot.is_some() {
+            return false;
+        }
+        (*slot, *node) = (Some(stamp.time), stamp.node);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp(name: &str, kind: EventKind, number: u32, time: i64) -> Stamp<'_> {
+        let node = if matches!(name, "arrive") || kind == EventKind::FlowIn { 8 } else { 7 };
+        Stamp { process: 0, track: TrackId(0), kind, name, node, number, arg: 5 << 32 | 64, time }
+    }
+
+    #[test]
+    fn stamps_of_one_number_are_one_transfer_in_any_order() {
+        let mut transfers = Transfers::default();
+        let of = |number, at| {
+            [
+                stamp("arrive", EventKind::Instant, number, at + 30),
+                stamp("edge", EventKind::FlowIn, number, at + 40),
+                stamp("enqueue", EventKind::Instant, number, at),
+                stamp("send", EventKind::Instant, number, at + 10),
+                stamp("edge", EventKind::FlowOut, number, at + 20),
+            ]
+        };
+        of(1, 0).iter().chain(&of(2, 5)).for_each(|s| drop(transfers.push(s, 10)));
+        assert_eq!(transfers.rows().len(), 2);
+        let first = transfers.rows()[0];
+        assert_eq!((first.sender, first.receiver, first.step_id, first.bytes), (7, 8, 5, 64));
+        let stamps = [first.enqueued, first.sent, first.left, first.arrived, first.unblocked];
+        assert_eq!(stamps, [Some(0), Some(10), Some(20), Some(30), Some(40)]);
+        // The number again: another transfer. Others unknown: none.
+        transfers.push(&stamp("send", EventKind::Instant, 1, 99), 10);
+        transfers.push(&stamp("pigeon", EventKind::Instant, 3, 99), 10);
+        assert_eq!((transfers.rows().len(), transfers.rows()[2].sent), (3, Some(99)));
+        assert_eq!(transfers.push(&stamp("send", EventKind::Instant, 9, 1), 3), 1, "the oldest is given up");
+        assert_eq!(transfers.rows()[0].number, 2);
+    }
+}
