@@ -493,3 +493,118 @@ fn a_graph_of_36_000_nodes_is_placed_and_divided() {
     let expected = session(&g, single()).run(&[], &["y"], &[]).unwrap();
     assert_eq!(s.run(&[], &["y"], &[]).unwrap(), expected);
 }
+
+/// Softly: what must be together stays together.
+fn soft(n_devices: usize, threads: usize) -> SessionOptions {
+    let placement = PlacementOptions { is_soft: true, ..PlacementOptions::default() };
+    SessionOptions { placement, threads: Some(threads), ..options(n_devices) }
+}
+
+/// Runs a definition on one device and, its nodes dealt out in several ways, on four: the results must be equal.
+fn same_on_four(def: &GraphDef, feeds: &[(&str, Tensor)], fetches: &[&str], what: &str) {
+    let whole = Graph::new();
+    whole.import(def, "").unwrap();
+    let expected = session(&whole, single()).run(feeds, fetches, &[]).unwrap();
+    let ways: [&dyn Fn(usize) -> usize; 3] = [&|i| i % 4, &|i| i / 3 % 4, &|i| i.wrapping_mul(0x9e37_79b9) >> 13 & 3];
+    for (way, device_of) in ways.iter().enumerate() {
+        let divided = assigned(&whole, |i, _| Some(device_of(i)));
+        for threads in [1, 2] {
+            let s = session(&divided, soft(4, threads));
+            for _ in 0..2 {
+                let got =
+                    s.run(feeds, fetches, &[]).unwrap_or_else(|e| panic!("{what}, way {way}, {threads} threads: {e}"));
+                assert_eq!(got, expected, "{what}, way {way}, {threads} threads");
+            }
+        }
+    }
+}
+
+#[test]
+fn loops_and_branches_span_devices() {
+    let g = Graph::new();
+    let n = g.placeholder("n", DType::F32, engine::PartialShape::scalar()).unwrap();
+    let number = |g: &Graph, v: f32| g.constant(Tensor::scalar(v)).unwrap();
+    let binary = |g: &Graph, op: &str, a: Output, b: Output| g.add_node(op).input(a).input(b).output();
+    type Built = Result<Vec<Output>, engine::graph::GraphError>;
+    let options = engine::graph::WhileOptions::default();
+    let (zero, one) = (number(&g, 0.0), number(&g, 1.0));
+    // An outer loop with an inner one and a conditional in it: i from 0 to n; the sum of i * j over j < i where i > 2.
+    let sums = g.while_loop(
+        &[zero, one],
+        |g, v| binary(g, "Less", v[0], n),
+        |g, v| -> Built {
+            let inner = g.while_loop(
+                &[number(g, 0.0), v[1]],
+                |g, w| binary(g, "Less", w[0], v[0]),
+                |g, w| -> Built {
+                    let product = binary(g, "Mul", w[0], v[0])?;
+                    Ok(vec![binary(g, "AddV2", w[0], number(g, 1.0))?, binary(g, "AddV2", w[1], product)?])
+                },
+                &options,
+            )?;
+            let large = binary(g, "Greater", v[0], number(g, 2.0))?;
+            let chosen = g.cond(
+                large,
+                |g| -> Built { Ok(vec![binary(g, "AddV2", inner[1], number(g, 0.5))?]) },
+                |g| -> Built { Ok(vec![binary(g, "Sub", v[1], number(g, 0.25))?]) },
+            )?;
+            Ok(vec![binary(g, "AddV2", v[0], number(g, 1.0))?, chosen[0]])
+        },
+        &options,
+    );
+    let last = sums.unwrap()[1];
+    g.add_node("Neg").name("y").input(last).build().unwrap();
+    for n in [0.0f32, 1.0, 4.0, 7.0] {
+        same_on_four(&g.to_def(), &[("n", Tensor::scalar(n))], &["y"], &format!("n = {n}"));
+    }
+}
+
+#[test]
+fn dead_values_cross_devices() {
+    for taken in [false, true] {
+        let g = Graph::new();
+        let pred = on(&g, 0).constant(Tensor::scalar(taken)).unwrap();
+        let x = source(&on(&g, 1), "x", 3.0);
+        let switch = on(&g, 1).add_node("Switch").name("switch").input(x).input(pred).build().unwrap();
+        let side = |port: u32| Output { node: switch, port };
+        let a = on(&g, 2).add_node("Neg").name("a").input(side(0)).output().unwrap();
+        let b = on(&g, 3).add_node("Square").name("b").input(side(1)).output().unwrap();
+        on(&g, 0).add_node("Merge").name("y").inputs(&[a, b]).build().unwrap();
+        // A control edge from a branch that is not taken makes its consumer dead, there too.
+        let after = on(&g, 3).add_node("Neg").name("after").input(x).after(&[a.node]).output().unwrap();
+        let always = on(&g, 1).add_node("Neg").name("always").input(x).output().unwrap();
+        let _ = always;
+        on(&g, 2).add_node("Merge").name("z").inputs(&[after, b]).build().unwrap();
+        let s = session(&g, plain(4));
+        let got = s.run(&[], &["y:0", "y:1", "z:1"], &[]).unwrap();
+        assert_eq!(got[0].item::<f32>().unwrap(), if taken { 9.0 } else { -3.0 });
+        assert_eq!(
+            (got[1].item::<i32>().unwrap(), got[2].item::<i32>().unwrap()),
+            (i32::from(taken), i32::from(taken))
+        );
+    }
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "says that nothing was tested")]
+fn tensorflow_graphs_with_loops_span_devices() {
+    let Some(data) = std::env::var_os("STEPSCOPE_DATA") else {
+        eprintln!("skipped: STEPSCOPE_DATA is not set");
+        return;
+    };
+    let mut n = 0;
+    for entry in std::fs::read_dir(std::path::Path::new(&data).join("graphdef_cases")).unwrap() {
+        let folder = entry.unwrap().path();
+        let Ok(bytes) = std::fs::read(folder.join("graph.pb")) else { continue };
+        let def = <GraphDef as prost::Message>::decode(&*bytes).unwrap();
+        let arrays = formats::npy::read_npz(std::fs::File::open(folder.join("io.npz")).unwrap()).unwrap();
+        let x = &arrays.iter().find(|(name, _)| name == "x").unwrap().1;
+        let values: Vec<f32> = x.data.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+        for part in values.chunks(values.len() / x.shape[0]) {
+            let feed = Tensor::from_vec(&x.shape[1..], part.to_vec()).unwrap();
+            same_on_four(&def, &[("x:0", feed)], &["y:0"], &folder.display().to_string());
+            n += 1;
+        }
+    }
+    assert!(n >= 15, "{n} runs");
+}

@@ -123,8 +123,28 @@ impl Transfers<'_, '_> {
         }
         let pair = self.add(wanted, device)?;
         self.pairs.push(pair);
-        self.recvs.insert((wanted, device), pair.recv);
-        Ok(pair.recv)
+        let received = match wanted {
+            Wanted::Value(..) => pair.recv,
+            Wanted::Ran(_) => self.signalled(pair.recv, device)?,
+        };
+        self.recvs.insert((wanted, device), received);
+        Ok(received)
+    }
+
+    /// A node whose having run, or being dead, is that of what is received: a receive itself runs either way.
+    fn signalled(&mut self, recv: WorkId, device: u32) -> Result<WorkId, PlanError> {
+        let name = self.graph.get(recv).map(|node| format!("{}/signal", node.name())).unwrap_or_default();
+        let signalled = self.graph.add_new(NewNode {
+            name: &name,
+            op: "Identity",
+            attrs: BTreeMap::from([("T".to_owned(), Attr::Type(DType::F32))]),
+            inputs: smallvec![recv.into()],
+            control_inputs: smallvec![],
+            outputs: vec![signal()],
+            device,
+        })?;
+        self.frames.put(signalled, self.frames.of_node(recv));
+        Ok(signalled)
     }
 
     fn add(&mut self, wanted: Wanted, to: u32) -> Result<Pair, PlanError> {
