@@ -17,7 +17,9 @@ use crate::tensor::Tensor;
 fn simulated(g: &Graph, fetch: Output, devices: &[Arc<Device>], delays_receives: bool) -> (Outcome, usize) {
     let (placement, pins) = (PlacementOptions::default(), Pins::default());
     let transfers = TransferOptions { delays_receives, ..TransferOptions::default() };
-    let context = PassContext { devices, dump: None, placement: &placement, transfers: &transfers, pins: &pins };
+    let (unknown_dim, peaks) = (32, Default::default());
+    let (placement, transfers, pins) = (&placement, &transfers, &pins);
+    let context = PassContext { devices, dump: None, placement, transfers, pins, unknown_dim, peaks };
     let signature = Signature { fetches: vec![fetch], ..Signature::default() };
     let mut graph = WorkGraph::pruned(&g.nodes(), &signature).unwrap();
     placement::place(&mut graph, &context).unwrap();

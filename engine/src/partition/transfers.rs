@@ -58,6 +58,7 @@ pub(super) fn insert(
     let pairs = transfers.pairs;
     // Nothing in the graph uses what a send does.
     graph.targets.extend(pairs.iter().map(|pair| pair.send));
+    graph.senders.extend(pairs.iter().map(|pair| (pair.recv, pair.send)));
     Ok(pairs)
 }
 

@@ -122,6 +122,8 @@ pub struct WorkGraph {
     pub fetch_names: Vec<String>,
     /// Nodes that shall run, whoever uses them.
     pub targets: Vec<WorkId>,
+    /// The `_Send` of each `_Recv`: what it waits for, without an edge.
+    pub senders: FxHashMap<WorkId, WorkId>,
 }
 
 /// What a pass wants to add.
@@ -292,7 +294,7 @@ impl WorkGraph {
         is_back_edge(self.op(from), self.op(to))
     }
 
-    /// All nodes, each after those that it waits for, back edges of loops aside; otherwise by number.
+    /// All nodes, each after those that it waits for, transfers included, back edges of loops aside; otherwise by number.
     ///
     /// # Errors
     /// Nodes wait for each other.
@@ -321,7 +323,8 @@ impl WorkGraph {
                     continue;
                 }
                 marks[id.index()] = Mark::Open;
-                for before in node.before().filter(|before| !self.is_back_edge(*before, id)) {
+                let sender = self.senders.get(&id).copied();
+                for before in node.before().chain(sender).filter(|before| !self.is_back_edge(*before, id)) {
                     match marks.get(before.index()) {
                         Some(Mark::New) => stack.push(before),
                         Some(Mark::Open) => return Err(PlanError::Cycle { node: node.name().to_string() }),
