@@ -294,7 +294,8 @@ fn requests_that_nothing_fits_are_errors() {
     source(&g.with_device("/device:GPU:0"), "gpu", 1.0);
     source(&g.with_device("/job:worker/task:3"), "remote", 1.0);
     source(&g.with_device("/device CPU"), "odd", 1.0);
-    source(&g.with_device("/cpu:1"), "second", 1.0);
+    source(&g.with_device("/job:localhost/cpu:0").with_device("/cpu:1"), "second", 1.0);
+    assert_eq!(&*g.node(g.output("second").unwrap().node).unwrap().device, "/job:localhost/device:CPU:1");
     for n in [1, 2] {
         let s = session(&g, plain(n));
         let error = |name: &str| s.run(&[], &[name], &[]).unwrap_err().to_string();

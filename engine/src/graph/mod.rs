@@ -25,6 +25,7 @@ use std::sync::Arc;
 use parking_lot::{RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
 
+use crate::device::DeviceName;
 use crate::dtype::DType;
 use crate::functions::Library;
 use crate::shape::PartialShape;
@@ -292,9 +293,18 @@ impl Graph {
         self.scope.strip_suffix('/').unwrap_or(&self.scope)
     }
 
-    /// A handle whose nodes run on this device (`/job:worker/task:17/device:gpu:3`, any part left out).
+    /// A handle whose nodes run on this device (`/job:worker/task:17/device:gpu:3`, any part left out). Within a handle that has
+    /// a device already, what is left out stays that one's; the empty name leaves all open again.
     pub fn with_device(&self, device: &str) -> Graph {
-        Graph { device: device.into(), ..self.clone() }
+        let both = (self.device.parse::<DeviceName>(), device.parse::<DeviceName>());
+        let device = match both {
+            (Ok(outer), Ok(inner)) if !outer.is_any() && !inner.is_any() => {
+                outer.overridden_by(&inner).to_string().into()
+            }
+            // What is no device's name is an error when the node is placed.
+            _ => device.into(),
+        };
+        Graph { device, ..self.clone() }
     }
 
     /// A handle whose nodes run after these, besides those this handle's run after.
