@@ -457,7 +457,7 @@ fn measured_costs_are_saved_and_place_the_next_session() {
     assert_eq!(loaded, model);
     let placement = PlacementOptions { cost_model: Some(Arc::new(loaded)), ..PlacementOptions::default() };
     let s = session(&g, SessionOptions { placement, ..plain(4) });
-    let (def, _) = s.inspect(&[], &["y"], &[]).unwrap();
+    let def = s.inspect(&[], &["y"], &[]).unwrap().graph;
     // The heavy nodes share no device: three of them receive x, and three send their sum.
     assert_eq!(ops(&def, "_Send").len(), 6, "{:?}", ops(&def, "_Send"));
     assert_eq!(value(&s.run(&[], &["y"], &[]).unwrap()), value(&session(&g, plain(1)).run(&[], &["y"], &[]).unwrap()));
@@ -480,7 +480,8 @@ fn a_graph_of_36_000_nodes_is_placed_and_divided() {
     }
     g.add_node("AddN").name("y").inputs(&ends).build().unwrap();
     let s = session(&g, plain(4));
-    let (def, reports) = s.inspect(&[], &["y"], &[]).unwrap();
+    let inspection = s.inspect(&[], &["y"], &[]).unwrap();
+    let (def, reports) = (inspection.graph, inspection.passes);
     assert!(def.node.len() > 35_880 && ops(&def, "_Send").len() > 60);
     for report in reports {
         println!(
