@@ -197,12 +197,15 @@ fn transfers_are_stamped_from_enqueue_to_unblocked() {
     drop(recording);
     let trace = read(dir.path());
     let stamps: Vec<_> = trace.of("transfer").into_iter().map(|(_, name, event)| (name, *event)).collect();
-    let of = |name: &str, kind: Kind| stamps.iter().filter(move |(n, e)| *n == name && e.kind == kind).map(|(_, e)| *e);
-    let sent: Vec<Event> = of("edge", Kind::FlowOut).filter(|e| trace.node(e.node.get()).starts_with('t')).collect();
+    let of = |name: &str, kind: Kind| -> Vec<Event> {
+        stamps.iter().filter(|(n, e)| *n == name && e.kind == kind).map(|(_, e)| *e).collect()
+    };
+    let sent: Vec<Event> =
+        of("edge", Kind::FlowOut).into_iter().filter(|e| trace.node(e.node.get()).starts_with('t')).collect();
     assert_eq!(sent.len(), 2 * N_STEPS);
     for out in sent {
         let one = |name: &str, kind: Kind| {
-            let found: Vec<Event> = of(name, kind).filter(|e| e.correlation == out.correlation).collect();
+            let found: Vec<Event> = of(name, kind).into_iter().filter(|e| e.correlation == out.correlation).collect();
             assert_eq!(found.len(), 1, "{name}");
             found[0]
         };
