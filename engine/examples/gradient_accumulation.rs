@@ -1,0 +1,127 @@
+//! Gradient accumulation: four batches of 32 train as one of 128 does, in a quarter of the memory.
+//!
+//! ```text
+//! cargo run --release -p stepscope-engine --example gradient_accumulation
+//! ```
+//!
+//! Each micro-step adds its gradients to accumulators; after four of them a step applies their mean and clears them. A
+//! model that is fed the same 128 examples at once takes the same path, which the program checks as it goes.
+
+#![allow(clippy::print_stdout, reason = "a program whose output is its result")]
+
+use engine::data::{Batches, digits};
+use engine::gradients::gradients;
+use engine::graph::{Graph, NodeId, Output, Var};
+use engine::models::{MlpOptions, Network, Phase, Variables};
+use engine::optimizer::{Optimizer, Slots};
+use engine::{DType, Session, SessionOptions, Tensor};
+
+type Failure = Box<dyn std::error::Error>;
+
+const MICRO: usize = 32;
+const N_MICRO: usize = 4;
+
+struct Model {
+    x: Output,
+    labels: Output,
+    loss: Output,
+    init: Vec<NodeId>,
+    /// Adds a batch's gradients to the accumulators.
+    accumulate: NodeId,
+    /// Applies the mean of what was accumulated, and clears it.
+    apply: NodeId,
+    /// Trains on one batch at once.
+    train: NodeId,
+}
+
+fn build(g: &Graph) -> Result<Model, Failure> {
+    let net = MlpOptions { hidden: vec![64], ..MlpOptions::default() };
+    let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
+    let labels = g.placeholder("labels", DType::I64, [None])?;
+    let mut variables = Variables::new(g, 1);
+    let tower = net.tower(g, &mut variables, &[x, labels], Phase::Training)?;
+    let trained = variables.trained();
+    let xs: Vec<Output> = trained.iter().map(|(var, _)| var.value).collect();
+    let grads = gradients(g, &[tower.loss], &xs, &[])?;
+    let rate = g.named_constant("rate", 0.1f32)?;
+    let mut init = variables.init();
+    let (mut sums, mut adds): (Vec<Var>, Vec<NodeId>) = (Vec::new(), Vec::new());
+    for (i, ((_, shape), grad)) in trained.iter().zip(&grads).enumerate() {
+        let zeros = Tensor::from_vec(*shape_of(shape), vec![0f32; shape.iter().product()])?;
+        let sum = g.variable(&format!("accumulator{i}"), zeros)?;
+        init.push(sum.init);
+        adds.push(g.add_node("AssignAddVariableOp").input(sum.handle).input(*grad).build()?);
+        sums.push(sum);
+    }
+    let share = g.constant(1.0 / N_MICRO as f32)?;
+    let means = sums.iter().map(|sum| g.mul(sum.value, share)).collect::<Result<Vec<_>, _>>()?;
+    let mut slots = Slots::default();
+    let optimizer = Optimizer::Momentum { momentum: 0.9 };
+    let applied = optimizer.apply(g, &trained, &means, rate, &mut slots)?;
+    let after = g.with_control(&[applied.op]);
+    let clears = sums.iter().map(|sum| {
+        let zero = after.sub(sum.value, sum.value)?;
+        after.add_node("AssignVariableOp").input(sum.handle).input(zero).build()
+    });
+    let clears = clears.collect::<Result<Vec<_>, _>>()?;
+    let at_once = optimizer.apply(g, &trained, &grads, rate, &mut slots)?;
+    init.extend(applied.init.iter().chain(&at_once.init));
+    Ok(Model {
+        x,
+        labels,
+        loss: tower.loss,
+        init,
+        accumulate: g.group("accumulate", &adds)?,
+        apply: g.group("apply", &clears)?,
+        train: at_once.op,
+    })
+}
+
+fn shape_of(shape: &[usize]) -> Box<engine::Shape> {
+    Box::new(engine::Shape::new(shape))
+}
+
+/// The images and labels of these rows.
+fn batch(rows: &[usize]) -> Result<[Tensor; 2], Failure> {
+    let data = digits();
+    let (images, labels) = (data.train_x.slice::<f32>()?, data.train_y.slice::<i64>()?);
+    let x = rows.iter().flat_map(|r| images[r * 64..(r + 1) * 64].iter().copied()).collect();
+    let y: Vec<i64> = rows.iter().map(|r| labels[*r]).collect();
+    Ok([Tensor::from_vec([rows.len(), 64], x)?, Tensor::vector(&y)])
+}
+
+fn main() -> Result<(), Failure> {
+    let g = Graph::new();
+    let model = build(&g)?;
+    let name = |id: NodeId| g.node(id).map(|node| node.name.to_string());
+    let (x, labels, loss) = (name(model.x.node)?, name(model.labels.node)?, name(model.loss.node)?);
+    let (accumulate, apply, train) = (name(model.accumulate)?, name(model.apply)?, name(model.train)?);
+    let init = name(g.group("init", &model.init)?)?;
+    // Two sessions with variables of their own.
+    let (little, whole) = (Session::new(&g, SessionOptions::default())?, Session::new(&g, SessionOptions::default())?);
+    for session in [&little, &whole] {
+        session.run(&[], &[], &[&init])?;
+    }
+    let n_rows = digits().train_y.len();
+    let mut batches = Batches::new(n_rows, MICRO * N_MICRO, 3);
+    println!("step   loss of 4 x {MICRO}   loss of 1 x {}", MICRO * N_MICRO);
+    for step in 1..=50 {
+        let rows = batches.draw().to_vec();
+        let mut mean = 0.0;
+        for part in rows.chunks(MICRO) {
+            let [px, py] = batch(part)?;
+            let fetched = little.run(&[(&x, px), (&labels, py)], &[&loss], &[&accumulate])?;
+            mean += fetched[0].item::<f32>()? / N_MICRO as f32;
+        }
+        little.run(&[], &[], &[&apply])?;
+        let [wx, wy] = batch(&rows)?;
+        let at_once = whole.run(&[(&x, wx), (&labels, wy)], &[&loss], &[&train])?[0].item::<f32>()?;
+        if step % 10 == 0 {
+            println!("{step:4} {mean:16.5} {at_once:15.5}");
+        }
+        if (mean - at_once).abs() > 1e-3 * at_once.abs().max(0.1) {
+            return Err(format!("step {step}: the paths part, {mean} and {at_once}").into());
+        }
+    }
+    Ok(())
+}

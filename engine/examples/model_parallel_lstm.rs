@@ -1,0 +1,95 @@
+//! Model parallelism: an LSTM of three layers, each on a device of its own (white paper, figure 8).
+//!
+//! ```text
+//! cargo run --release -p stepscope-engine --example model_parallel_lstm [TRACE_FOLDER]
+//! ```
+//!
+//! While the third device works on the first words, the second works on the next ones, and the first on those after:
+//! with a folder, the trace shows the diagonal, with an arrow for each state that crosses devices
+//! (`stepscope view TRACE_FOLDER`). The result is that of one device, which the program checks.
+
+#![allow(clippy::print_stdout, reason = "a program whose output is its result")]
+
+use engine::graph::{Graph, GraphError, Output};
+use engine::{RunOptions, Session, SessionOptions, Tensor};
+
+type Failure = Box<dyn std::error::Error>;
+
+const LAYERS: usize = 3;
+const TIME: usize = 16;
+const BATCH: usize = 32;
+const UNITS: usize = 256;
+
+fn device(i: usize) -> String {
+    format!("/job:localhost/device:cpu:{i}")
+}
+
+/// Numbers that look random and are the same everywhere.
+fn numbers(shape: &[usize], scale: f32) -> Result<Tensor, Failure> {
+    let n: usize = shape.iter().product();
+    let hash = |i: usize| ((i as u32).wrapping_mul(0x9e37_79b9) >> 8) as f32 / (1 << 23) as f32 - 1.0;
+    Ok(Tensor::from_vec(engine::Shape::new(shape), (0..n).map(|i| scale * hash(i)).collect())?)
+}
+
+fn cell(g: &Graph, x: Output, (c, h): (Output, Output), w: Output) -> Result<(Output, Output), GraphError> {
+    let one = g.constant(Tensor::scalar(1i32))?;
+    let both = g.add_node("ConcatV2").inputs(&[x, h]).input(one).output()?;
+    let gates = g.matmul(both, w)?;
+    let split = g.add_node("Split").input(one).input(gates).attr("num_split", 4i64).build()?;
+    let gate = |port| Output { node: split, port };
+    let kept = g.mul(g.sigmoid(gate(2))?, c)?;
+    let c = g.add(kept, g.mul(g.sigmoid(gate(0))?, g.tanh(gate(1))?)?)?;
+    Ok((c, g.mul(g.sigmoid(gate(3))?, g.tanh(c)?)?))
+}
+
+/// The layers on `n_devices` devices; the sum of all outputs.
+fn build(n_devices: usize) -> Result<(Graph, String), Failure> {
+    let g = Graph::new();
+    let x = g.named_constant("words", numbers(&[TIME, BATCH, UNITS], 1.0)?)?;
+    let zero = g.constant(numbers(&[BATCH, UNITS], 0.0)?)?;
+    let steps = g.add_node("Unpack").input(x).attr("num", TIME as i64).build()?;
+    let on = |layer: usize| g.with_device(&device(layer % n_devices)).scope(&format!("layer{layer}"));
+    let layers: Vec<Graph> = (0..LAYERS).map(on).collect();
+    let weights = layers.iter().map(|g| g.constant(numbers(&[2 * UNITS, 4 * UNITS], 0.05).ok().unwrap_or(0f32.into())));
+    let weights = weights.collect::<Result<Vec<_>, _>>()?;
+    let mut states = [(zero, zero); LAYERS];
+    let mut outputs = Vec::new();
+    for t in 0..TIME as u32 {
+        let mut h = Output { node: steps, port: t };
+        for layer in 0..LAYERS {
+            states[layer] = cell(&layers[layer], h, states[layer], weights[layer])?;
+            h = states[layer].1;
+        }
+        outputs.push(h);
+    }
+    let all = g.add_node("Pack").inputs(&outputs).output()?;
+    let sum = g.sum_all(g.square(all)?)?;
+    Ok((g.clone(), g.node(sum.node)?.name.to_string()))
+}
+
+fn run(n_devices: usize, n_steps: usize) -> Result<(f32, f64), Failure> {
+    let (g, sum) = build(n_devices)?;
+    let session = Session::new(&g, SessionOptions::devices(n_devices))?;
+    let step = session.prepare(&[], &[&sum], &[])?;
+    let options = RunOptions { label: "figure 8", ..RunOptions::default() };
+    let mut value = step.run_step(&options, &[])?[0].item::<f32>()?;
+    let begin = events::clock::mono_now();
+    for _ in 0..n_steps {
+        value = step.run_step(&options, &[])?[0].item::<f32>()?;
+    }
+    Ok((value, (events::clock::mono_now() - begin) as f64 / n_steps as f64 / 1e6))
+}
+
+fn main() -> Result<(), Failure> {
+    let folder = std::env::args_os().nth(1);
+    let recording = folder.as_ref().map(|f| events::start(f.as_ref(), events::Options::default())).transpose()?;
+    let (one, one_ms) = run(1, 20)?;
+    let (three, three_ms) = run(LAYERS, 20)?;
+    drop(recording);
+    println!("one device:    {one:.3}  {one_ms:.2} ms per step");
+    println!("three devices: {three:.3}  {three_ms:.2} ms per step");
+    if (one - three).abs() > 1e-4 * one.abs() {
+        return Err("the results differ".into());
+    }
+    Ok(())
+}
