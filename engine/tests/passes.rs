@@ -558,3 +558,42 @@ fn a_large_graph_goes_through_quickly() {
     }
     assert!(passes[0].n_before > 36_000 && passes[passes.len() - 1].n_after < 20_000, "{passes:?}");
 }
+/// A loop over sums and products whose values differ from iteration to iteration.
+fn looped(g: &Graph, x: Output, n: Output) -> Vec<Output> {
+    use engine::graph::WhileOptions;
+    let zero = g.constant(Tensor::scalar(0i32)).unwrap();
+    let body = |g: &Graph, v: &[Output]| -> Result<Vec<Output>, engine::graph::GraphError> {
+        let next = g.add(v[0], g.constant(Tensor::scalar(1i32))?)?;
+        let y = g.mul(g.add(v[1], g.constant(1f32)?)?, g.constant(1f32)?)?;
+        let y = g.tanh(g.sub(g.add_node("Identity").input(y).output()?, x)?)?;
+        let twice = g.add(g.tanh(y)?, g.tanh(y)?)?;
+        Ok(vec![next, twice])
+    };
+    let cond = |g: &Graph, v: &[Output]| g.add_node("Less").input(v[0]).input(n).output();
+    g.while_loop(&[zero, x], cond, body, &WhileOptions::default()).unwrap()
+}
+
+#[test]
+fn loops_survive_each_pass() {
+    let g = Graph::new();
+    let x = g.placeholder("x", DType::F32, [8]).unwrap();
+    let n = g.placeholder("n", DType::I32, PartialShape::scalar()).unwrap();
+    let ends = looped(&g, x, n);
+    let outer = g.cond::<engine::graph::GraphError>(
+        g.add_node("Greater").input(n).input(g.constant(Tensor::scalar(2i32)).unwrap()).output().unwrap(),
+        |g| Ok(vec![looped(g, ends[1], n)[1]]),
+        |g| Ok(vec![g.neg(g.neg(g.neg(ends[1])?)?)?]),
+    );
+    let outer = outer.unwrap()[0];
+    let fetches = [name(&g, ends[1]), name(&g, outer)];
+    let fetches: Vec<&str> = fetches.iter().map(String::as_str).collect();
+    for count in [0i32, 1, 2, 3, 7] {
+        let feeds = [("x", hard(DType::F32, &[8], 4)), ("n", Tensor::scalar(count))];
+        let run = |passes: Passes| session(&g, passes).run(&feeds, &fetches, &[]).unwrap();
+        let plain = run(Passes::none());
+        assert_same(&plain, &run(Passes::all()), "all passes");
+        for pass in PIPELINE {
+            assert_same(&plain, &run(only(&[pass.name])), pass.name);
+        }
+    }
+}

@@ -158,6 +158,9 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
         let record = &plan.nodes[node as usize];
         let info = &plan.infos[node as usize];
         self.current = node;
+        if !STAMPED && record.is_no_op {
+            return self.deliver(node, record, Readiness::UNKNOWN);
+        }
         // SAFETY: the node is ready, and ready nodes are handed to one worker only, here.
         let inputs = unsafe { step.state.slots.inputs(record.first_slot as usize, record.n_inputs as usize) };
         let outputs = &mut self.seat.outputs[..record.n_outputs as usize];

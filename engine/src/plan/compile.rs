@@ -189,6 +189,7 @@ impl Edges {
                 // Sessions have fewer devices than this can number.
                 device: node.device as u16,
                 has_unused_output: ports.len() < n_outputs,
+                is_no_op: node.op() == "NoOp",
                 op_site: events::site("op", node.op()),
                 shard_site: events::site("shard", node.op()),
             });
@@ -234,6 +235,7 @@ fn sink(first_slot: u32, n_fetches: usize) -> NodeRecord {
         control: (0, 0),
         device: 0,
         has_unused_output: false,
+        is_no_op: false,
         op_site: events::SiteId::OTHER,
         shard_site: events::SiteId::OTHER,
     }

@@ -46,6 +46,8 @@ pub(crate) struct NodeRecord {
     pub device: u16,
     /// Whether some output has no consumer, so that it is left to be dropped.
     pub has_unused_output: bool,
+    /// Whether there is nothing to compute: a node that is only waited for.
+    pub is_no_op: bool,
     /// Call sites of its events, in categories `op` and `shard`.
     pub op_site: events::SiteId,
     pub shard_site: events::SiteId,

@@ -37,6 +37,7 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
     for threads in [1, 2] {
         compute::matmul(report, threads)?;
         compute::kernels(report, threads)?;
+        compute::fusion(report, threads)?;
     }
     for threads in [1, 2] {
         compute::mlp(report, threads)?;

@@ -10,8 +10,10 @@ mod estimate;
 mod order;
 mod recompute;
 
+use rustc_hash::FxHashMap;
+
 use super::region::conditional;
-use super::{PassContext, WorkGraph, WorkId};
+use super::{PassContext, WorkGraph, WorkId, WorkNode};
 use crate::plan::PlanError;
 use estimate::Lives;
 pub use estimate::PeakEstimate;
@@ -23,6 +25,30 @@ const SMALL: usize = 256;
 
 /// The pass.
 pub(super) fn run(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usize, PlanError> {
+    let transfers = transfers(graph);
+    // An order that no device waits in for what another one is kept from sending.
+    transfers.iter().for_each(|(send, receive)| graph.add_control(*receive, *send));
+    let changed = reduce_all(graph, context);
+    for (send, receive) in transfers {
+        if let Some(node) = graph.get_mut(receive) {
+            node.control_inputs.retain(|before| *before != send);
+        }
+    }
+    changed
+}
+
+/// Each send with the receive of the same value.
+fn transfers(graph: &WorkGraph) -> Vec<(WorkId, WorkId)> {
+    let key = |node: &WorkNode| {
+        let text = |name: &str| node.def.attrs.get(name).map(ToString::to_string);
+        Some((text("tensor_name")?, text("recv_device")?))
+    };
+    let of = |op: &'static str| graph.iter().filter(move |(_, node)| node.op() == op);
+    let sends: FxHashMap<_, _> = of("_Send").filter_map(|(id, node)| Some((key(node)?, id))).collect();
+    of("_Recv").filter_map(|(id, node)| Some((*sends.get(&key(node)?)?, id))).collect()
+}
+
+fn reduce_all(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usize, PlanError> {
     let mut n_changes = 0;
     let mut estimates = Vec::with_capacity(context.devices.len());
     for (device, limit) in context.devices.iter().map(|device| device.allocator().limit()).enumerate() {

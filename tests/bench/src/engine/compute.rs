@@ -152,3 +152,28 @@ pub(super) fn passes(report: &mut Report) -> Result<(), BenchError> {
     }
     Ok(())
 }
+
+/// The element-wise part of an LSTM cell at several sizes, its nodes fused and each on its own.
+pub(super) fn fusion(report: &mut Report, threads: usize) -> Result<(), BenchError> {
+    for (rows, columns) in [(8usize, 64usize), (64, 512), (1024, 1024)] {
+        let g = Graph::new();
+        let names = ["i", "f", "o", "g", "c"];
+        let [i, f, o, new, c] = names.map(|name| placeholder(&g, name));
+        let b = constant(&g, Tensor::vector(&vec![1.0f32; columns]))?;
+        let gate = |x: Output| g.sigmoid(g.add(x, b)?);
+        let kept = g.mul(gate(f?)?, c?)?;
+        let c = g.add(kept, g.mul(gate(i?)?, g.tanh(g.add(new?, b)?)?)?)?;
+        let h = g.mul(gate(o?)?, g.tanh(c)?)?;
+        let fetches = [c, h].map(|x| g.node(x.node).map(|node| node.name.to_string()));
+        let [c, h] = fetches;
+        let (c, h) = (c?, h?);
+        let feeds = names.iter().map(|_| values(&[rows, columns])).collect::<Result<Vec<_>, _>>()?;
+        for (what, passes) in [("fused", Passes::all()), ("not fused", Passes::all().without("fuse"))] {
+            let s = session_with(&g, threads, passes)?;
+            let step = s.prepare(&names, &[&c, &h], &[])?;
+            let ns = least(200, threads, &mut None, || Ok(step.run(&feeds).map(drop)?))?;
+            report.add(format!("lstm gates {rows}x{columns}, {threads} threads, {what}"), ns / 1e3, "us per step");
+        }
+    }
+    Ok(())
+}
