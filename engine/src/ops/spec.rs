@@ -8,9 +8,11 @@
 //! A variable itself is `v: Ref(T)`. Within braces, `floats`, `ints`, `uints`, `integers`, `reals`, `complexes`, `numbers` and `quantized` stand for several types.
 
 use super::{ArgDef, ArgType, AttrDef, AttrKind, OpDef, ShapeFn};
+use crate::buffer::Allocator;
 use crate::dtype::DType;
 use crate::graph::Attr;
 use crate::shape::PartialShape;
+use crate::tensor::Tensor;
 
 /// One line of an op table.
 pub struct OpSpec {
@@ -132,6 +134,7 @@ impl OpSpec {
                 text.strip_prefix('\'').and_then(|t| t.strip_suffix('\'')).map(|t| Attr::Str(t.into()))
             }
             (AttrKind::Type, _) => DType::from_name(text).map(Attr::Type),
+            (AttrKind::Tensor, _) => vector(text).map(Attr::Tensor),
             (AttrKind::Shape, "unknown") => Some(Attr::Shape(PartialShape::unknown())),
             (AttrKind::ListInt, _) => ints(text).map(Attr::ListInt),
             (AttrKind::ListFloat, "[]") => Some(Attr::ListFloat(Vec::new())),
@@ -166,6 +169,14 @@ fn group(word: &str) -> Option<Vec<DType>> {
 fn ints(text: &'static str) -> Option<Vec<i64>> {
     let list = text.strip_prefix('[')?.strip_suffix(']')?;
     split(list, ',').map(|number| number.parse().ok()).collect()
+}
+
+/// A vector as `uint8[255,0,0,255]`.
+fn vector(text: &str) -> Option<Tensor> {
+    let (dtype, values) = text.strip_suffix(']')?.split_once('[')?;
+    let values = values.split(',').map(|value| value.trim().parse().ok()).collect::<Option<Vec<f64>>>()?;
+    let vector = Tensor::vector(&values);
+    crate::convert::convert(&vector, DType::from_name(dtype)?, Allocator::host()).ok()
 }
 
 /// The non-empty parts of a list, trimmed. Separators within braces or parentheses do not separate.

@@ -36,7 +36,7 @@ pub struct Enqueue {
 /// What towers take their batches from.
 pub(super) enum Source {
     Fed,
-    Queue { queue: Output, enqueue: Enqueue },
+    Queue { queue: Output, at: Graph, enqueue: Enqueue },
 }
 
 impl Source {
@@ -50,15 +50,17 @@ impl Source {
         let op = scope.add_node("QueueEnqueueV2").name("enqueue").input(queue).inputs(&feeds).build()?;
         let close = scope.add_node("QueueCloseV2").name("close").input(queue).build()?;
         let size = scope.add_node("QueueSizeV2").name("size").input(queue).output()?;
-        Ok(Source::Queue { queue, enqueue: Enqueue { feeds, op, close, size } })
+        Ok(Source::Queue { queue, at: g.clone(), enqueue: Enqueue { feeds, op, close, size } })
     }
 
     /// A batch for a tower: placeholders, or what the queue gives.
     pub fn batch(&self, g: &Graph, network: &dyn Network) -> Result<Vec<Output>, GraphError> {
-        let Source::Queue { queue, .. } = self else { return placeholders(g, network) };
+        let Source::Queue { queue, at, .. } = self else { return placeholders(g, network) };
         let inputs = network.inputs();
         let types: Vec<DType> = inputs.iter().map(|input| input.dtype).collect();
-        let dequeue = g.add_node("QueueDequeueV2").name("dequeue").input(*queue);
+        // Named as the tower's own, on the device that has the queue.
+        let dequeue = at.at_scope(g.scope_name());
+        let dequeue = dequeue.add_node("QueueDequeueV2").name("dequeue").input(*queue);
         let node = dequeue.attr("component_types", Attr::ListType(types)).build()?;
         let ports = inputs.iter().enumerate().map(|(port, input)| {
             let output = Output { node, port: port as u32 };
