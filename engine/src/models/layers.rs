@@ -78,7 +78,8 @@ pub(super) fn dropout(g: &Graph, x: Output, drop: f32, seed: i64) -> Built {
 }
 
 /// Batch normalisation out of primitives (Ioffe and Szegedy 2015), over all but the last axis of images: with the
-/// batch's own moments in training, which moving averages follow, and with those in evaluation.
+/// batch's own moments in training, which moving averages follow, and with those in evaluation. It shifts and does not
+/// scale, as in the third Inception: the rectified linear unit after it does not ask for a scale.
 pub(super) fn batch_norm(
     g: &Graph,
     variables: &mut Variables,
@@ -91,7 +92,6 @@ pub(super) fn batch_norm(
     const EPSILON: f32 = 1e-3;
     let scope = g.scope("batch_norm");
     let beta = variables.get(&format!("{name}/beta"), &[n], Initial::Constant(0.0))?;
-    let gamma = variables.get(&format!("{name}/gamma"), &[n], Initial::Constant(1.0))?;
     let moving_mean = variables.state(&format!("{name}/moving_mean"), &[n], Initial::Constant(0.0))?;
     let moving_variance = variables.state(&format!("{name}/moving_variance"), &[n], Initial::Constant(1.0))?;
     let (mean, variance) = match phase {
@@ -107,9 +107,7 @@ pub(super) fn batch_norm(
         }
     };
     let inverse = scope.add_node("Rsqrt").input(scope.add(variance, scope.constant(EPSILON)?)?).output()?;
-    let scale = scope.mul(inverse, gamma.value)?;
-    let shift = scope.sub(beta.value, scope.mul(mean, scale)?)?;
-    scope.add(scope.mul(x, scale)?, shift)
+    scope.add(scope.mul(scope.sub(x, mean)?, inverse)?, beta.value)
 }
 
 /// The mean cross entropy of logits `[n, classes]` with labels `[n]`, in scope `loss`.

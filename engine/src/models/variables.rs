@@ -120,12 +120,13 @@ impl Variables {
         self.by_name.get(name).map(|i| self.all[*i].var.value)
     }
 
-    /// Sets a variable to `value` when the step comes to it.
+    /// Sets a variable to `value` when the step comes to it, on the variable's device.
     ///
     /// # Errors
     /// The types differ.
     pub fn assign(g: &Graph, var: Var, value: Output) -> Result<NodeId, GraphError> {
-        g.add_node("AssignVariableOp").input(var.handle).input(value).build()
+        let home = g.node(var.handle.node)?.device.clone();
+        g.add_node("AssignVariableOp").input(var.handle).input(value).device(&home).build()
     }
 
     /// Moves a variable towards `value`: `var -= (1 - decay) (var - value)`.
@@ -135,6 +136,7 @@ impl Variables {
     pub fn average(g: &Graph, var: Var, value: Output, decay: f32) -> Result<NodeId, GraphError> {
         let away = g.sub(var.value, value)?;
         let step = g.mul(away, g.constant(Tensor::scalar(1.0 - decay))?)?;
-        g.add_node("AssignSubVariableOp").input(var.handle).input(step).build()
+        let home = g.node(var.handle.node)?.device.clone();
+        g.add_node("AssignSubVariableOp").input(var.handle).input(step).device(&home).build()
     }
 }

@@ -40,7 +40,7 @@ pub fn convnet(digits: &Digits, seed: u64) -> Result<Task, TensorError> {
         ..TrainingOptions::default()
     };
     let digits = scaled(digits, network.edge)?;
-    task(Box::new(network), training, digits, Sizes { steps: 600, batch: 64, goal: 0.975, seed })
+    task(Box::new(network), training, digits, Sizes { steps: 1_200, batch: 64, goal: 0.975, seed })
 }
 
 /// An Inception-style net on digits enlarged to 75x75, four towers with batches of 16. Goal: 90 % of the test images.

@@ -139,7 +139,7 @@ mod tests {
     fn neighbours_are_counted() {
         let vectors = Tensor::from_vec([4, 2], vec![1f32, 0.0, 2.0, 0.1, 0.0, 1.0, 1.0, 0.2]).unwrap();
         let share = neighbours_of_kind(&vectors, &[vec![0, 1], vec![2, 3]]);
-        assert_eq!(share, 0.5, "0 and 1 point the same way, 2 and 3 do not");
+        assert_eq!(share, 0.75, "0 and 1 are each other's nearest, 3 is the nearest of 2, 1 that of 3");
     }
 
     #[test]
