@@ -58,7 +58,7 @@ pub fn inception(digits: &Digits, seed: u64) -> Result<Task, TensorError> {
         ..TrainingOptions::default()
     };
     let digits = scaled(digits, network.edge)?;
-    task(Box::new(network), training, digits, Sizes { steps: 300, batch: 16, goal: 0.90, seed })
+    task(Box::new(network), training, digits, Sizes { steps: 500, batch: 16, goal: 0.90, seed })
 }
 
 fn scaled(digits: &Digits, edge: usize) -> Result<Digits, TensorError> {
