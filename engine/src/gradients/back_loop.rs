@@ -379,7 +379,7 @@ impl BackLoop {
 
 fn not_a_loop(graph: &Graph) -> GraphError {
     let source = ControlFlowError::OutsideOfLoop;
-    GraphError::ControlFlow { node: graph.scope_name().to_owned(), op: "LoopCond", source }
+    GraphError::ControlFlow { node: graph.scope_name().to_owned(), op: "LoopCond", source: source.into() }
 }
 
 fn frame_name(graph: &Graph, context: ContextId) -> Result<FrameName, GraphError> {

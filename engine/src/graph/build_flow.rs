@@ -25,7 +25,7 @@ impl Default for WhileOptions {
 }
 
 fn misfit(graph: &Graph, op: &'static str, source: ControlFlowError) -> GraphError {
-    GraphError::ControlFlow { node: graph.scope_name().to_owned(), op, source }
+    GraphError::ControlFlow { node: graph.scope_name().to_owned(), op, source: source.into() }
 }
 
 impl Graph {

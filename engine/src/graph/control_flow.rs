@@ -358,7 +358,11 @@ impl Nodes {
             true => ContextId::ROOT,
             false => self.find_context(node)?,
         };
-        let fail = |source| GraphError::ControlFlow { node: node.name.to_string(), op: node.op.name, source };
+        let fail = |source: ControlFlowError| GraphError::ControlFlow {
+            node: node.name.to_string(),
+            op: node.op.name,
+            source: source.into(),
+        };
         if is_flow {
             self.note(node, at).map_err(fail)?;
         }
@@ -398,7 +402,7 @@ impl Nodes {
             b: name(b.0),
             b_frame: self.contexts.frame_text(b.1),
         };
-        GraphError::ControlFlow { node: node.name.to_string(), op: node.op.name, source }
+        GraphError::ControlFlow { node: node.name.to_string(), op: node.op.name, source: source.into() }
     }
 
     /// Notes what a control-flow op says about contexts. `at` is where it runs.
@@ -519,7 +523,11 @@ impl Nodes {
     pub(super) fn close_loop(&mut self, merge: NodeId, i: usize, next: Output) -> Result<(), GraphError> {
         let old = self.get(merge).cloned().ok_or(GraphError::ForeignNode { id: merge })?;
         let from = self.get(next.node).cloned().ok_or(GraphError::ForeignNode { id: next.node })?;
-        let fail = |source| GraphError::ControlFlow { node: old.name.to_string(), op: old.op.name, source };
+        let fail = |source: ControlFlowError| GraphError::ControlFlow {
+            node: old.name.to_string(),
+            op: old.op.name,
+            source: source.into(),
+        };
         let (frame, at) = (self.contexts.of_node(merge), self.contexts.of_node(next.node));
         let is_loop = matches!(old.op.name, "Merge" | "RefMerge") && i < old.inputs.len();
         let is_next = matches!(from.op.name, "NextIteration" | "RefNextIteration");

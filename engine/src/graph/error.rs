@@ -80,7 +80,7 @@ pub enum GraphError {
         /// The op.
         op: &'static str,
         /// What is wrong.
-        source: ControlFlowError,
+        source: Box<ControlFlowError>,
     },
     /// A node of this name exists.
     #[error("node {name}: the name is taken")]

@@ -83,7 +83,9 @@ impl Heads {
                 }
                 let next = Output { node: next.id, port: input.port.unwrap_or(0) };
                 let closed = staged.nodes_mut().close_loop(head, i, next);
-                if let Err(GraphError::ControlFlow { source: ControlFlowError::ShapeVaries { .. }, .. }) = closed {
+                if let Err(GraphError::ControlFlow { source, .. }) = &closed
+                    && matches!(**source, ControlFlowError::ShapeVaries { .. })
+                {
                     let (before, after) = (staged.nodes().shape_of(head.into()), staged.nodes().shape_of(next));
                     self.shapes.insert(name.clone(), common_of(&before, &after));
                     again = true;

@@ -38,7 +38,11 @@ impl Graph {
         let switched = self.nodes().switched(self.context);
         let Some(switched) = switched else {
             let source = ControlFlowError::OutsideOfLoop;
-            return Err(GraphError::ControlFlow { node: self.scope_name().to_owned(), op: "Switch", source });
+            return Err(GraphError::ControlFlow {
+                node: self.scope_name().to_owned(),
+                op: "Switch",
+                source: source.into(),
+            });
         };
         let nodes = self.nodes();
         let is_pivot = |n: &&std::sync::Arc<Node>| n.op.name == "Identity" && n.inputs[0] == switched;
@@ -132,7 +136,7 @@ impl Nodes {
                 value: self.get(value.node).map(|n| n.name.to_string()).unwrap_or_default(),
                 context: self.contexts.frame_text(from),
             };
-            return Err(GraphError::ControlFlow { node: user.to_owned(), op: "", source });
+            return Err(GraphError::ControlFlow { node: user.to_owned(), op: "", source: source.into() });
         }
         let parent = self.contexts.get(at).parent;
         let outside = self.bring_in(graph, user, value, parent)?;
