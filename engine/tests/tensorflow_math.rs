@@ -1,7 +1,7 @@
 //! Matrix, sparse, segment, scatter, quantised, random, summary and string ops against TensorFlow's own results, in
 //! `data/tf_THEME.json.gz` (made by `tests/scripts/tf_linalg_fixtures.py`).
 
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a test that tells what it counted")]
 
 use std::io::Read as _;
 

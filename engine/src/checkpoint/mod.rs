@@ -333,7 +333,9 @@ impl<'a> Assembly<'a> {
                 let size = self.dtype.size();
                 self.bytes.resize(n * size, 0);
                 for dims in [&mut to.0, &mut to.1, &mut from.0, &mut from.1, &mut len] {
-                    dims.last_mut().map(|last| *last *= size);
+                    if let Some(last) = dims.last_mut() {
+                        *last *= size;
+                    }
                 }
                 slice::copy_region(&mut self.bytes, &region(&to), value.bytes(), &region(&from), &len);
             }

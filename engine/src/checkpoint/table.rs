@@ -91,7 +91,10 @@ fn block(path: &Path, file: &[u8], (at, size): (usize, usize)) -> Result<Vec<u8>
     }
 }
 
-fn entries(path: &Path, block: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, CheckpointError> {
+/// A key and its value.
+type Entry = (Vec<u8>, Vec<u8>);
+
+fn entries(path: &Path, block: &[u8]) -> Result<Vec<Entry>, CheckpointError> {
     let bad = || CheckpointError::format(path, "a block's entries are not sound");
     let (rest, n) = block.split_last_chunk::<4>().ok_or_else(bad)?;
     let n_restarts = u32::from_le_bytes(*n) as usize;

@@ -44,9 +44,9 @@ pub struct DeviceNameError {
 #[error("{left} and {right} differ in {part}")]
 pub struct DeviceNameConflict {
     /// The one.
-    pub left: DeviceName,
+    pub left: Box<DeviceName>,
     /// The other.
-    pub right: DeviceName,
+    pub right: Box<DeviceName>,
     /// `job`, `replica`, `task`, `type` or `index`.
     pub part: &'static str,
 }
@@ -91,7 +91,7 @@ impl DeviceName {
     /// # Errors
     /// A part is given in both and differs.
     pub fn merge(&self, other: &DeviceName) -> Result<DeviceName, DeviceNameConflict> {
-        let conflict = |part| DeviceNameConflict { left: self.clone(), right: other.clone(), part };
+        let conflict = |part| DeviceNameConflict { left: self.clone().into(), right: other.clone().into(), part };
         Ok(DeviceName {
             job: merge(&self.job, &other.job).ok_or_else(|| conflict("job"))?,
             replica: merge(&self.replica, &other.replica).ok_or_else(|| conflict("replica"))?,

@@ -172,7 +172,8 @@ impl<'a> Names<'a> {
             if n > rest.len() {
                 return Err(self.signature(format!("takes {n_taken} arguments or more, got {n_given}")));
             }
-            for (got, expected) in self.call.types[begin..n_taken].iter().zip(&types).filter(|(a, b)| a != b) {
+            let mut pairs = self.call.types[begin..n_taken].iter().zip(&types);
+            if let Some((got, expected)) = pairs.find(|(a, b)| a != b) {
                 let name = |n: i32| DType::from_number(n).map_or_else(|| format!("type number {n}"), |d| d.to_string());
                 let (got, expected) = (name(*got), name(*expected));
                 return Err(self.signature(format!("takes {expected} for {}, got {got}", arg.name)));

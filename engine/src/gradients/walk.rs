@@ -126,7 +126,7 @@ impl<'g> Walk<'g> {
             let outputs = self.outputs(unit)?;
             let mut sums = Vec::with_capacity(outputs.len());
             for output in outputs {
-                let sum = self.sum(place, output, arrived.remove(&output).unwrap_or_default())?;
+                let sum = self.sum(place, output, &arrived.remove(&output).unwrap_or_default())?;
                 if let Some(sum) = sum.filter(|_| wanted.contains(&output)) {
                     of_wanted.insert(output, sum);
                 }
@@ -191,8 +191,8 @@ impl<'g> Walk<'g> {
     }
 
     /// One gradient for an output: what arrived, added up.
-    fn sum(&self, place: &Place, of: Output, grads: Vec<Output>) -> Result<Option<Output>, GradientError> {
-        Ok(match grads.as_slice() {
+    fn sum(&self, place: &Place, of: Output, grads: &[Output]) -> Result<Option<Output>, GradientError> {
+        Ok(match grads {
             [] => None,
             [one] => Some(*one),
             many => {

@@ -154,7 +154,7 @@ fn matrix_diag(c: &mut KernelContext<'_>, align: Align) -> Computed {
         (Some(rows), Some(cols)) => (rows, cols),
     };
     let fits = rows >= least_rows && cols >= least_cols && (rows == least_rows || cols == least_cols);
-    if !fits && x.len() > 0 {
+    if !fits && !x.is_empty() {
         return Err(KernelError::invalid(format!("diagonals of {longest} do not fit matrices of [{rows},{cols}]")));
     }
     let band = Band::new(rows, cols, (low, high))?;

@@ -265,7 +265,9 @@ impl<'a> Parsed<'a> {
         let filler = if default.is_empty() { zero(*dtype) } else { default_values };
         for own in all {
             let n = own.map_or(0, Values::len);
-            own.map(|own| out.append(own));
+            if let Some(own) = own {
+                out.append(own)
+            }
             out.append(&filler.repeated(longest - n));
         }
         out.tensor(Shape::new(&[batch, &[longest / row.max(1)], &inner].concat()))
@@ -275,7 +277,9 @@ impl<'a> Parsed<'a> {
     fn ragged(&self, (key, dtype, splits): &(String, DType, DType)) -> Result<[Tensor; 2], KernelError> {
         let (mut values, mut ends) = (Values::empty(*dtype), vec![0i64]);
         for i in 0..self.examples.len() {
-            self.get(i, key, *dtype)?.map(|own| values.append(own));
+            if let Some(own) = self.get(i, key, *dtype)? {
+                values.append(own)
+            }
             ends.push(values.len() as i64);
         }
         let n = values.len();

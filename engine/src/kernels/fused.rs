@@ -230,10 +230,10 @@ fn two<T: Float>(a: &[T], b: &[T], out: &mut [T], f: impl Fn(T, T) -> T) {
 fn step<T: Float>(op: FusedOp, a: &[T], b: &[T], out: &mut [T]) {
     match op {
         FusedOp::Neg => one(a, out, |x| -x),
-        FusedOp::Abs => one(a, out, |x| x.abs()),
+        FusedOp::Abs => one(a, out, Float::abs),
         FusedOp::Square => one(a, out, |x| x * x),
         FusedOp::Reciprocal => one(a, out, |x| T::ONE / x),
-        FusedOp::Sqrt => one(a, out, |x| x.sqrt()),
+        FusedOp::Sqrt => one(a, out, Float::sqrt),
         FusedOp::Rsqrt => one(a, out, |x| T::ONE / x.sqrt()),
         FusedOp::Relu => one(a, out, |x| if x < T::ZERO { T::ZERO } else { x }),
         FusedOp::Exp | FusedOp::Tanh | FusedOp::Sigmoid => {

@@ -88,7 +88,7 @@ impl Float for f64 {
     }
     #[inline(always)]
     fn to_f64(self) -> f64 {
-        f64::from(self)
+        self
     }
     fn from_f64(v: f64) -> f64 {
         v

@@ -234,7 +234,7 @@ fn max<T: Number>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
     let y = c.filled::<T>(g.output(), |y| {
         shard_slice(c.sharder, y, n, g.cost(), |at, part| {
             if n > 0 {
-                maxima(&g, x, at / n, part)
+                maxima(&g, x, at / n, part);
             }
         });
         Ok(())
@@ -308,7 +308,7 @@ fn average<T: Float>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
     let y = c.filled::<T>(g.output(), |y| {
         shard_slice(c.sharder, y, n, g.cost(), |at, part| {
             if n > 0 {
-                means(&g, x, at / n, part)
+                means(&g, x, at / n, part);
             }
         });
         Ok(())

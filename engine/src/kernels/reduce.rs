@@ -261,7 +261,7 @@ static NARROW: &[KernelDef] = &[
         norm::<i64>(n, 0, |v| v.wrapping_mul(v), i64::wrapping_add, |v| (v as f64).sqrt() as i64)
     }),
     cpu("EuclideanNorm", ("T", &[DType::C128]), |n| {
-        norm::<Complex64>(n, Complex64::new(0.0, 0.0), |v| v * v.conj(), |a, b| a + b, |v| v.sqrt())
+        norm::<Complex64>(n, Complex64::new(0.0, 0.0), |v| v * v.conj(), |a, b| a + b, num_complex::Complex::sqrt)
     }),
     widened("EuclideanNorm", ("T", DType::NARROW)),
 ];

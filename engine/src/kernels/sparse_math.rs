@@ -16,7 +16,7 @@ use crate::tensor::Tensor;
 /// The conjugate, of a complex number.
 fn conjugate<T: Arith>(v: T) -> T {
     let any: &dyn std::any::Any = &v;
-    let out = any.downcast_ref::<Complex64>().map(|z| z.conj());
+    let out = any.downcast_ref::<Complex64>().map(num_complex::Complex::conj);
     out.and_then(|z| (&z as &dyn std::any::Any).downcast_ref::<T>().copied()).unwrap_or(v)
 }
 

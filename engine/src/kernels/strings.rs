@@ -23,8 +23,8 @@ static STRINGS: &[KernelDef] = &[
     cpu_any("StringLength", length),
     cpu_any("Substr", substr),
     cpu_any("StringStrip", |_| kernel(|c| each(c, |s| Ok(s.trim_ascii().to_vec())))),
-    cpu_any("StringLower", |n| cased(n, |s| s.to_ascii_lowercase(), str::to_lowercase)),
-    cpu_any("StringUpper", |n| cased(n, |s| s.to_ascii_uppercase(), str::to_uppercase)),
+    cpu_any("StringLower", |n| cased(n, <[u8]>::to_ascii_lowercase, str::to_lowercase)),
+    cpu_any("StringUpper", |n| cased(n, <[u8]>::to_ascii_uppercase, str::to_uppercase)),
     cpu_any("ReduceJoin", reduce_join),
     cpu_any("EncodeBase64", |n| {
         let engine = base64_engine(*n.flag("pad")?);
@@ -295,7 +295,7 @@ fn as_string(node: &Node) -> Built {
                 c.set(0, input);
                 return Ok(());
             }
-            DType::Bool => input.slice::<bool>()?.iter().map(|b| b.to_string()).collect(),
+            DType::Bool => input.slice::<bool>()?.iter().map(std::string::ToString::to_string).collect(),
             DType::U64 => input.slice::<u64>()?.iter().map(u64::to_string).collect(),
             d if d.is_float() => input.to_f64()?.iter().map(|v| format.float(*v)).collect(),
             d if d.is_complex() => {

@@ -147,7 +147,7 @@ fn keep_one(
     }
     if uses.of_node(merge).iter().any(|one| one.edge.is_some_and(|(_, port)| port == 1)) {
         let index = Tensor::scalar(alive as i32);
-        let index = graph.add_constant(&node, 1, index, SmallVec::from_slice(&[merge]))?;
+        let index = graph.add_constant(&node, 1, &index, SmallVec::from_slice(&[merge]))?;
         redirects.port(merge, 1, Source::from(index));
     }
     Ok(())

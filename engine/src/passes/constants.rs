@@ -35,14 +35,14 @@ impl WorkGraph {
     ///
     /// # Errors
     /// There is no op `Const`.
-    pub fn make_constant(&mut self, id: WorkId, value: Tensor, after: SmallVec<[WorkId; 2]>) -> Result<(), PlanError> {
+    pub fn make_constant(&mut self, id: WorkId, value: &Tensor, after: SmallVec<[WorkId; 2]>) -> Result<(), PlanError> {
         let Some(node) = self.get(id) else { return Ok(()) };
         let Some(op) = ops::lookup("Const") else {
             return Err(PlanError::Pass { pass: "fold", problem: "there is no op Const".into() });
         };
         let def = Node {
             op,
-            attrs: attrs(&value, node.op()),
+            attrs: attrs(value, node.op()),
             inputs: Vec::new(),
             control_inputs: Vec::new(),
             outputs: vec![Port { dtype: value.dtype(), shape: PartialShape::from(value.shape()) }],
@@ -66,14 +66,14 @@ impl WorkGraph {
         &mut self,
         of: &WorkNode,
         port: usize,
-        value: Tensor,
+        value: &Tensor,
         after: SmallVec<[WorkId; 2]>,
     ) -> Result<WorkId, PlanError> {
         let outputs = vec![Port { dtype: value.dtype(), shape: PartialShape::from(value.shape()) }];
         let id = self.add_new(NewNode {
             name: &format!("{}/output{port}", of.name()),
             op: "Const",
-            attrs: attrs(&value, of.op()),
+            attrs: attrs(value, of.op()),
             inputs: SmallVec::new(),
             control_inputs: after,
             outputs,

@@ -169,7 +169,7 @@ fn replace(
     if values.len() == 1
         && let Some(value) = values.pop()
     {
-        graph.make_constant(id, value, after)?;
+        graph.make_constant(id, &value, after)?;
         return Ok(true);
     }
     // Others wait for it, or want it by its name.
@@ -177,7 +177,7 @@ fn replace(
         return Ok(false);
     }
     for (port, value) in values.into_iter().enumerate() {
-        let constant = graph.add_constant(node, port, value, after.clone())?;
+        let constant = graph.add_constant(node, port, &value, after.clone())?;
         redirects.port(id, port as u32, Source::from(constant));
     }
     Ok(true)

@@ -186,7 +186,7 @@ impl<'a> Constraints<'a> {
                         first: self.name(*node_a),
                         second: self.name(*node_b),
                         why,
-                        conflict,
+                        conflict: conflict.into(),
                     });
                 }
             },
@@ -260,10 +260,10 @@ impl<'a> Constraints<'a> {
             return Err(PlacementError::NoDevice {
                 node: self.name(*node),
                 op: self.graph.op(*node),
-                asked: name.to_string(),
-                restricted: (class.narrowed_by != *node).then(|| self.name(class.narrowed_by)),
-                kinds: self.kind_names(class.kinds),
-                devices: known.join(", "),
+                asked: name.to_string().into(),
+                restricted: (class.narrowed_by != *node).then(|| self.name(class.narrowed_by).into()),
+                kinds: self.kind_names(class.kinds).into(),
+                devices: known.join(", ").into(),
             });
         }
         Ok(set)

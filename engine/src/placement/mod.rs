@@ -59,7 +59,7 @@ pub enum PlacementError {
         /// Why they must be together.
         why: &'static str,
         /// The two requests.
-        conflict: DeviceNameConflict,
+        conflict: Box<DeviceNameConflict>,
     },
     /// Two nodes that must be together have kernels for different device types.
     #[error(
@@ -89,13 +89,13 @@ pub enum PlacementError {
         /// Its op.
         op: &'static str,
         /// The request, all that must be with it included.
-        asked: String,
+        asked: Box<str>,
         /// Another node of its group that restricts the device types.
-        restricted: Option<String>,
+        restricted: Option<Box<str>>,
         /// Device types that have all kernels.
-        kinds: String,
+        kinds: Box<str>,
         /// The session's devices.
-        devices: String,
+        devices: Box<str>,
     },
     /// More devices than placement can tell apart.
     #[error("a session has at most {MAX_DEVICES} devices, got {0}")]
@@ -148,10 +148,10 @@ fn check_requests(graph: &WorkGraph, device: &Device, is_soft: bool) -> Result<(
             return Err(PlacementError::NoDevice {
                 node: node.name().to_string(),
                 op: node.op(),
-                asked: name.to_string(),
+                asked: name.to_string().into(),
                 restricted: None,
-                kinds: device.kind().to_owned(),
-                devices: device.name().to_owned(),
+                kinds: device.kind().into(),
+                devices: device.name().into(),
             });
         }
         known = Some(asked);

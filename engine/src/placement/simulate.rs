@@ -132,9 +132,14 @@ fn only(set: Set) -> u32 {
 }
 
 /// A time that can be a key: all are finite and not negative.
-#[derive(PartialEq, PartialOrd)]
+#[derive(PartialEq)]
 struct Time(f64);
 impl Eq for Time {}
+impl PartialOrd for Time {
+    fn partial_cmp(&self, other: &Time) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
 impl Ord for Time {
     fn cmp(&self, other: &Time) -> std::cmp::Ordering {
         self.0.total_cmp(&other.0)

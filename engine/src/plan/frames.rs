@@ -118,7 +118,11 @@ impl Frames {
             Frames { specs: vec![FrameSpec::root()], by_name: FxHashMap::default(), of_node: vec![0; graph.n_ids()] };
         for id in order {
             if let Some(node) = graph.get(*id) {
-                let fail = |source| PlanError::ControlFlow { node: node.name().to_string(), op: node.op(), source };
+                let fail = |source: ControlFlowError| PlanError::ControlFlow {
+                    node: node.name().to_string(),
+                    op: node.op(),
+                    source: source.into(),
+                };
                 frames.place(graph, *id, node).map_err(fail)?;
             }
         }
@@ -126,7 +130,7 @@ impl Frames {
         for (source, name) in graph.fetches.iter().zip(&graph.fetch_names) {
             if frames.value_frame(graph, *source) != 0 {
                 let source = ControlFlowError::FetchedInside;
-                return Err(PlanError::ControlFlow { node: name.clone(), op: "fetch", source });
+                return Err(PlanError::ControlFlow { node: name.clone(), op: "fetch", source: source.into() });
             }
         }
         Ok(Some(frames))
@@ -141,7 +145,11 @@ impl Frames {
                 let (next_frame, frame) = (self.text(self.of_node[next.index()]), self.text(frame));
                 let next = graph.get(next).map(|n| n.name().to_string()).unwrap_or_default();
                 let source = ControlFlowError::WrongLoop { next, next_frame, frame };
-                return Err(PlanError::ControlFlow { node: node.name().to_string(), op: node.op(), source });
+                return Err(PlanError::ControlFlow {
+                    node: node.name().to_string(),
+                    op: node.op(),
+                    source: source.into(),
+                });
             }
         }
         Ok(())

@@ -183,7 +183,7 @@ pub enum PlanError {
         /// Its op.
         op: &'static str,
         /// What is wrong.
-        source: crate::graph::ControlFlowError,
+        source: Box<crate::graph::ControlFlowError>,
     },
     /// A node's kernel could not be made.
     #[error("node {node} (op {op}): {source}")]
@@ -225,20 +225,39 @@ pub enum PlanError {
         problem: String,
     },
     /// A node calls a function that is missing, recursive, or does not fit.
-    #[error(transparent)]
-    Function(#[from] crate::functions::FunctionError),
+    #[error("{0}")]
+    Function(Box<crate::functions::FunctionError>),
     /// The graphs of the passes could not be written.
     #[error("cannot write the graph of a pass: {0}")]
     Dump(#[source] std::io::Error),
     /// A node cannot be on any device, or not together with those that it must be with.
-    #[error(transparent)]
-    Placement(#[from] PlacementError),
+    #[error("{0}")]
+    Placement(Box<PlacementError>),
     /// The devices' parts cannot work together.
-    #[error(transparent)]
-    Partition(#[from] PartitionError),
+    #[error("{0}")]
+    Partition(Box<PartitionError>),
     /// More nodes, edges or ports than a plan can number.
     #[error("the graph is too large for one step")]
     TooLarge,
+}
+
+// Boxed, so that results stay small; the message is the error's own.
+impl From<crate::functions::FunctionError> for PlanError {
+    fn from(error: crate::functions::FunctionError) -> PlanError {
+        PlanError::Function(Box::new(error))
+    }
+}
+
+impl From<PlacementError> for PlanError {
+    fn from(error: PlacementError) -> PlanError {
+        PlanError::Placement(Box::new(error))
+    }
+}
+
+impl From<PartitionError> for PlanError {
+    fn from(error: PartitionError) -> PlanError {
+        PlanError::Partition(Box::new(error))
+    }
 }
 
 impl PlanError {

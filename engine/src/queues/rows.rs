@@ -70,7 +70,9 @@ fn copy<T: Clone>(dst: &mut [T], to: &[usize], src: &[T], from: &[usize], start:
     }
     let scaled = |dims: &[usize]| {
         let mut dims = dims.to_vec();
-        dims.last_mut().map(|last| *last *= size);
+        if let Some(last) = dims.last_mut() {
+            *last *= size;
+        }
         dims
     };
     let (to, from) = (scaled(to), scaled(from));

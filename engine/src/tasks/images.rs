@@ -23,7 +23,7 @@ pub fn mlp(digits: Digits, seed: u64) -> Result<Task, TensorError> {
         seed: seed as i64,
         ..TrainingOptions::default()
     };
-    task(Box::new(network), training, digits, Sizes { steps: 10_000, batch: 128, goal: 0.95, seed })
+    task(Box::new(network), training, digits, &Sizes { steps: 10_000, batch: 128, goal: 0.95, seed })
 }
 
 /// A LeNet-style net on digits enlarged to 28x28, batches of 64. Goal: 97.5 % of the test images.
@@ -40,7 +40,7 @@ pub fn convnet(digits: &Digits, seed: u64) -> Result<Task, TensorError> {
         ..TrainingOptions::default()
     };
     let digits = scaled(digits, network.edge)?;
-    task(Box::new(network), training, digits, Sizes { steps: 1_200, batch: 64, goal: 0.975, seed })
+    task(Box::new(network), training, digits, &Sizes { steps: 1_200, batch: 64, goal: 0.975, seed })
 }
 
 /// An Inception-style net on digits enlarged to 75x75, four towers with batches of 16. Goal: 90 % of the test images.
@@ -58,7 +58,7 @@ pub fn inception(digits: &Digits, seed: u64) -> Result<Task, TensorError> {
         ..TrainingOptions::default()
     };
     let digits = scaled(digits, network.edge)?;
-    task(Box::new(network), training, digits, Sizes { steps: 500, batch: 16, goal: 0.90, seed })
+    task(Box::new(network), training, digits, &Sizes { steps: 500, batch: 16, goal: 0.90, seed })
 }
 
 fn scaled(digits: &Digits, edge: usize) -> Result<Digits, TensorError> {
@@ -81,7 +81,7 @@ fn task(
     network: Box<dyn Network>,
     training: TrainingOptions,
     digits: Digits,
-    sizes: Sizes,
+    sizes: &Sizes,
 ) -> Result<Task, TensorError> {
     /// Images of a test batch: large ones need memory at every layer.
     const TEST: usize = 512;

@@ -158,7 +158,7 @@ fn run<T: TileType>(
         });
         let packed = packed.slice::<T>()?.as_ptr();
         let work = Filter { packed, panels: &panels, group };
-        let pixels = (blocks.n > 0).then(|| pass.n_pixels(&pass.block(&blocks, 0))).unwrap_or(0);
+        let pixels = if blocks.n > 0 { pass.n_pixels(&pass.block(&blocks, 0)) } else { 0 };
         let cost = 2 * n_elements * to * pixels / FLOPS_PER_NS;
         let shared = &work;
         means.sharder.parallel_for(blocks.n, cost.max(1) as u64, &|range| {
