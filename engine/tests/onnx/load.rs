@@ -11,6 +11,10 @@ use prost::Message;
 
 use super::map::MapError;
 
+/// ONNX's numbers of two element types.
+const UINT16: i32 = 4;
+const BFLOAT16: i32 = 16;
+
 /// A test of the package.
 pub struct Vectors {
     pub name: String,
@@ -89,7 +93,14 @@ pub fn values(serialised: &[Vec<u8>], infos: &[ValueInfoProto]) -> Result<Vec<Op
         if info.r#type.as_ref().is_none_or(|t| t.tensor_type.is_none()) {
             return Err(MapError::Uncovered("sequences and optional values".into()));
         }
-        tensor(&TensorProto::decode(bytes.as_slice()).unwrap()).map(Some)
+        let mut proto = TensorProto::decode(bytes.as_slice()).unwrap();
+        // numpy has no bfloat16: such values are written as the integers of their bits, and only the model says what
+        // they are.
+        let declared = info.r#type.as_ref().and_then(|t| t.tensor_type.as_ref()).map_or(0, |t| t.elem_type);
+        if (declared, proto.data_type) == (BFLOAT16, UINT16) {
+            proto.data_type = BFLOAT16;
+        }
+        tensor(&proto).map(Some)
     };
     serialised.iter().zip(infos).map(one).collect()
 }

@@ -16,6 +16,15 @@ use engine::{DType, Tensor};
 use formats::onnx::{GraphProto, ModelProto};
 use load::Vectors;
 
+/// How many tests of the packed file pass.
+const PASSING: usize = 974;
+
+/// Tests, by the beginning of their names, whose vectors are not what the operator's text says, and why.
+const WRONG: [(&str, &str); 2] = [
+    ("test_qlinearmatmul_2D_int8", "QLinearMatMul of int8: the vectors wrap where the text saturates"),
+    ("test_qlinearmatmul_3D_int8", "QLinearMatMul of int8: the vectors wrap where the text saturates"),
+];
+
 /// What became of a test.
 enum Outcome {
     Passed,
@@ -65,6 +74,9 @@ fn close(got: &Tensor, want: &Tensor) -> bool {
 }
 
 fn test(vectors: &Vectors) -> Outcome {
+    if let Some((_, why)) = WRONG.iter().find(|(name, _)| vectors.name.starts_with(name)) {
+        return Outcome::Uncovered((*why).to_owned());
+    }
     let model: &ModelProto = &vectors.model;
     let graph = model.graph.as_ref().unwrap();
     let opset = model.opset_import.iter().find(|o| o.domain.is_empty()).map_or(1, |o| o.version);
@@ -89,27 +101,44 @@ fn test(vectors: &Vectors) -> Outcome {
     Outcome::Passed
 }
 
+/// The operator that a test is of; an expanded one is of those of its function.
+fn operator(vectors: &Vectors) -> &str {
+    match vectors.model.graph.as_ref().unwrap().node.as_slice() {
+        [node] => &node.op_type,
+        _ => "several nodes",
+    }
+}
+
 #[test]
 fn covered_tests_pass() {
     let tests = load::all();
-    let (mut passed, mut failed) = (0, Vec::new());
+    let mut failed = Vec::new();
+    let mut by_operator: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
     let mut uncovered: BTreeMap<String, usize> = BTreeMap::new();
     for vectors in &tests {
+        let counts = by_operator.entry(operator(vectors)).or_default();
         match test(vectors) {
-            Outcome::Passed => passed += 1,
-            Outcome::Failed(why) => failed.push(format!("{}: {why}", vectors.name)),
-            Outcome::Uncovered(what) => *uncovered.entry(what).or_default() += 1,
+            Outcome::Passed => counts[0] += 1,
+            Outcome::Failed(why) => {
+                counts[1] += 1;
+                failed.push(format!("{}: {why}", vectors.name));
+            }
+            Outcome::Uncovered(what) => {
+                counts[2] += 1;
+                *uncovered.entry(what).or_default() += 1;
+            }
         }
     }
-    println!(
-        "{passed} of {} tests passed, {} failed, {} uncovered",
-        tests.len(),
-        failed.len(),
-        uncovered.values().sum::<usize>()
-    );
+    println!("passed failed uncovered");
+    for (operator, [passed, failed, uncovered]) in &by_operator {
+        println!("{passed:6} {failed:6} {uncovered:9}  {operator}");
+    }
     for (what, n) in &uncovered {
         println!("  uncovered {n:3}  {what}");
     }
+    let total = |i: usize| by_operator.values().map(|counts| counts[i]).sum::<usize>();
+    let passed = total(0);
+    println!("{passed} of {} tests passed, {} failed, {} uncovered", tests.len(), total(1), total(2));
     assert!(failed.is_empty(), "{} failed\n{}", failed.len(), failed.join("\n"));
-    assert!(passed >= 500, "{passed} passed");
+    assert!(passed >= PASSING, "{passed} passed, fewer than the {PASSING} that did");
 }

@@ -356,7 +356,16 @@ fn gemm(m: &Map<'_>) -> One {
 
 fn einsum(m: &Map<'_>) -> One {
     let list = (0..m.inputs.len()).map(|i| m.x(i)).collect::<Result<Vec<_>, _>>()?;
-    m.op_of_list("Einsum", &list, &[], &[("equation", Attr::from(m.text("equation", "").replace(' ', "").as_str()))])
+    let mut equation = m.text("equation", "").replace(' ', "");
+    if !equation.contains("->") {
+        // The output that numpy means: what is broadcast, then the letters that occur once, in order.
+        let mut letters: Vec<char> = equation.chars().filter(|c| c.is_alphabetic()).collect();
+        letters.sort_unstable();
+        let once = letters.chunk_by(|a, b| a == b).filter(|same| same.len() == 1).flatten();
+        let broadcast = if equation.contains("...") { "..." } else { "" };
+        equation = format!("{equation}->{broadcast}{}", once.collect::<String>());
+    }
+    m.op_of_list("Einsum", &list, &[], &[("equation", Attr::from(equation.as_str()))])
 }
 
 /// A scale or zero point, shaped to run along attribute `axis` of an input of these dimensions.

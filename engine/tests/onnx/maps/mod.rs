@@ -3,6 +3,8 @@
 mod array;
 mod math;
 mod nn;
+mod resize;
+mod rnn;
 
 use super::map::{Map, Mapped};
 
@@ -11,5 +13,6 @@ pub fn map(m: &Map<'_>) -> Mapped {
     if !m.node.domain.is_empty() {
         return Err(m.uncovered(&format!("of domain {}", m.node.domain)));
     }
-    math::map(m).or_else(|| array::map(m)).or_else(|| nn::map(m)).unwrap_or_else(|| Err(m.uncovered("")))
+    let kinds = [math::map, array::map, nn::map, rnn::map, resize::map];
+    kinds.iter().find_map(|map| map(m)).unwrap_or_else(|| Err(m.uncovered("")))
 }

@@ -11,8 +11,10 @@ pub fn map(m: &Map<'_>) -> Option<Mapped> {
         "Softmax" | "LogSoftmax" | "Hardmax" => single(softmax(m)),
         "Conv" => single(m.x(0).and_then(|x| conv(m, x, m.x(1)?, true))),
         "ConvInteger" => single(conv_integer(m)),
-        "MaxPool" if m.node.output.len() == 1 => single(pool(m, true)),
-        "AveragePool" => single(pool(m, false)),
+        "MaxPool" if m.node.output.len() == 1 => single(m.x(0).and_then(|x| pool(m, x, true, false))),
+        "AveragePool" => single(m.x(0).and_then(|x| pool(m, x, false, m.int("count_include_pad", 0) != 0))),
+        "LpPool" => single(lp_pool(m)),
+        "ConvTranspose" => single(conv_transpose(m)),
         "GlobalAveragePool" => single(global(m, "Mean")),
         "GlobalMaxPool" => single(global(m, "Max")),
         "BatchNormalization" if m.int("training_mode", 0) == 0 && m.node.output.len() == 1 => single(batch_norm(m)),
@@ -83,13 +85,13 @@ fn window(m: &Map<'_>, space: &[usize], size: Vec<usize>) -> Result<Window, crat
 }
 
 /// Channels from behind the batch to the end, or back.
-fn channels_last(m: &Map<'_>, x: Output) -> One {
+pub fn channels_last(m: &Map<'_>, x: Output) -> One {
     let rank = m.shape(x)?.len();
     let order: Vec<usize> = std::iter::once(0).chain(2..rank).chain([1]).collect();
     m.transpose(x, &order)
 }
 
-fn channels_first(m: &Map<'_>, x: Output) -> One {
+pub fn channels_first(m: &Map<'_>, x: Output) -> One {
     let rank = m.shape(x)?.len();
     let order: Vec<usize> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
     m.transpose(x, &order)
@@ -147,6 +149,72 @@ fn conv(m: &Map<'_>, x: Output, w: Output, biased: bool) -> One {
     Ok(y)
 }
 
+/// The part of the whole transposed convolution along one axis that is kept: from where, and how much.
+fn kept(m: &Map<'_>, axis: usize, n_axes: usize, n: usize, step: usize, extent: usize) -> (usize, usize) {
+    let list = |name: &str| m.int_list(name);
+    let auto = m.text("auto_pad", "NOTSET");
+    let extra = list("output_padding").map_or(0, |l| l[axis] as usize);
+    let whole = (n - 1) * step + extent + extra;
+    let wanted = match list("output_shape") {
+        Some(shape) => Some(shape[shape.len() - n_axes + axis] as usize),
+        None if auto.starts_with("SAME") => Some(n * step),
+        None => None,
+    };
+    if let Some(wanted) = wanted {
+        let cut = whole.saturating_sub(wanted);
+        return (if auto == "SAME_UPPER" { cut / 2 } else { cut.div_ceil(2) }, wanted);
+    }
+    let pads = list("pads").unwrap_or_else(|| vec![0; 2 * n_axes]);
+    let (before, after) = (pads[axis] as usize, pads[axis + n_axes] as usize);
+    (before, whole - before - after)
+}
+
+/// As the gradient of a convolution by its input, of which pads are cut off.
+fn conv_transpose(m: &Map<'_>) -> One {
+    let (mut dims, mut filter) = (m.dims(0)?, m.dims(1)?);
+    let n_axes = dims.len() - 2;
+    let list = |name: &str| m.int_list(name).unwrap_or_else(|| vec![1; n_axes]);
+    let (mut step, mut rate) = (list("strides"), list("dilations"));
+    if m.int("group", 1) != 1 {
+        return Err(m.uncovered("of groups"));
+    }
+    let extent: Vec<usize> = (0..n_axes).map(|i| (filter[i + 2] - 1) * rate[i] as usize + 1).collect();
+    let kept: Vec<_> = (0..n_axes).map(|i| kept(m, i, n_axes, dims[i + 2], step[i] as usize, extent[i])).collect();
+    let mut whole: Vec<usize> = (0..n_axes).map(|i| (dims[i + 2] - 1) * step[i] as usize + extent[i]).collect();
+    if n_axes == 1 {
+        dims.push(1);
+        filter.push(1);
+        whole.push(1);
+        step.push(1);
+        rate.push(1);
+    }
+    let op = match dims.len() {
+        4 => "Conv2DBackpropInput",
+        5 => "Conv3DBackpropInputV2",
+        _ => return Err(m.uncovered("of this rank")),
+    };
+    let order: Vec<usize> = (2..filter.len()).chain([1, 0]).collect();
+    let w = m.transpose(m.reshape(m.x(1)?, &filter)?, &order)?;
+    let x = channels_last(m, m.reshape(m.x(0)?, &dims)?)?;
+    let sizes: Vec<i32> = [&[dims[0]], whole.as_slice(), &[filter[1]]].concat().iter().map(|n| *n as i32).collect();
+    let spatial = |v: &[i64]| Attr::ListInt(std::iter::once(1).chain(v.iter().copied()).chain([1]).collect());
+    let attrs = [("strides", spatial(&step)), ("dilations", spatial(&rate)), ("padding", Attr::from("VALID"))];
+    let sizes = m.constant(engine::Tensor::vector(&sizes))?;
+    let mut y = channels_first(m, m.op_with(op, &[sizes, w, x], &attrs)?)?;
+    for (i, (from, n)) in kept.iter().enumerate() {
+        // What is asked for beyond the whole is zeros.
+        let mut by = vec![[0; 2]; dims.len()];
+        by[i + 2][1] = (from + n).saturating_sub(whole[i]);
+        y = m.pad(y, &by, m.number(0.0, y)?)?;
+        let rows: Vec<i64> = (*from..from + n).map(|r| r as i64).collect();
+        y = m.op("GatherV2", &[y, m.int_vector(&rows)?, m.scalar(i as i64 + 2)?])?;
+    }
+    let mut out = m.shape(y)?;
+    out.truncate(n_axes + 2);
+    y = m.reshape(y, &out)?;
+    if m.has(2) { m.op("AddV2", &[y, per_channel(m, m.x(2)?, out.len())?]) } else { Ok(y) }
+}
+
 /// In f64, which holds the products of bytes exactly.
 fn conv_integer(m: &Map<'_>) -> One {
     let centred = |i: usize, zero: usize| -> One {
@@ -157,8 +225,20 @@ fn conv_integer(m: &Map<'_>) -> One {
     m.cast(y, DType::I32)
 }
 
-fn pool(m: &Map<'_>, max: bool) -> One {
-    let (x, mut dims) = (m.x(0)?, m.dims(0)?);
+/// The root of the sum of powers in each window: what an average that counts pads is, times the elements.
+fn lp_pool(m: &Map<'_>) -> One {
+    let x = m.x(0)?;
+    let p = m.int("p", 2) as f64;
+    let powers = m.op("Pow", &[m.op("Abs", &[x])?, m.number(p, x)?])?;
+    let mean = pool(m, powers, false, true)?;
+    let n = m.int_list("kernel_shape").unwrap_or_default().iter().product::<i64>();
+    let sum = m.op("Mul", &[mean, m.number(n as f64, x)?])?;
+    m.op("Pow", &[sum, m.number(p.recip(), x)?])
+}
+
+/// Maxima or averages, of which the latter may count pads.
+fn pool(m: &Map<'_>, x: Output, max: bool, counts_pads: bool) -> One {
+    let mut dims = m.dims(0)?;
     if !m.type_of(x).is_float() {
         return Err(m.uncovered("of integers"));
     }
@@ -168,7 +248,7 @@ fn pool(m: &Map<'_>, max: bool) -> One {
         return Err(m.uncovered("with dilations"));
     }
     if m.int("ceil_mode", 0) != 0 {
-        if !max && m.int("count_include_pad", 0) != 0 {
+        if counts_pads {
             return Err(m.uncovered("with ceil_mode and counted pads"));
         }
         // The last window may hang over: pad it.
@@ -207,7 +287,7 @@ fn pool(m: &Map<'_>, max: bool) -> One {
     };
     let x = m.reshape(x, &dims)?;
     let mut y = pooled(x, if max { f64::NEG_INFINITY } else { 0.0 })?;
-    if !max && m.int("count_include_pad", 0) == 0 {
+    if !max && !counts_pads {
         // The share of each window that lies on the input.
         let share = pooled(m.op("OnesLike", &[x])?, 0.0)?;
         y = m.op("RealDiv", &[y, share])?;
