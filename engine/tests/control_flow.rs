@@ -339,21 +339,28 @@ fn graphs_that_are_no_loops_are_refused_with_one_clear_error() {
     let n = ("N", Attr::Int(2));
     let cases = [
         (
-            vec![float(), node("a", "AddV2", &["c", "b"], &[t.clone()]), node("b", "Neg", &["a"], &[t.clone()])],
+            vec![
+                float(),
+                node("a", "AddV2", &["c", "b"], std::slice::from_ref(&t)),
+                node("b", "Neg", &["a"], std::slice::from_ref(&t)),
+            ],
             "no loop: none of its edges is from a NextIteration to a Merge",
         ),
         (vec![float(), enter("")], "node e (Enter): it has no frame name"),
-        (vec![float(), node("x", "Exit", &["c"], &[t.clone()])], "node x (Exit): it is outside of any loop"),
+        (
+            vec![float(), node("x", "Exit", &["c"], std::slice::from_ref(&t))],
+            "node x (Exit): it is outside of any loop",
+        ),
         (
             vec![
                 float(),
                 node("m", "Merge", &["c", "n"], &[t.clone(), n.clone()]),
-                node("n", "NextIteration", &["m"], &[t.clone()]),
+                node("n", "NextIteration", &["m"], std::slice::from_ref(&t)),
             ],
             "node n (NextIteration): it is outside of any loop",
         ),
         (
-            vec![float(), enter("f"), node("a", "AddV2", &["c", "e"], &[t.clone()])],
+            vec![float(), enter("f"), node("a", "AddV2", &["c", "e"], std::slice::from_ref(&t))],
             "inputs from different frames: c is in the root frame, e in frame f",
         ),
         (
@@ -362,7 +369,7 @@ fn graphs_that_are_no_loops_are_refused_with_one_clear_error() {
                 enter("f"),
                 node("e2", "Enter", &["c"], &[t.clone(), ("frame_name", Attr::from("g"))]),
                 node("m", "Merge", &["e", "n"], &[t.clone(), n.clone()]),
-                node("n", "NextIteration", &["e2"], &[t.clone()]),
+                node("n", "NextIteration", &["e2"], std::slice::from_ref(&t)),
             ],
             "it closes a loop that is not its own: n is in frame g, the Merge in frame f",
         ),

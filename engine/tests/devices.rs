@@ -105,8 +105,7 @@ fn control_edges_cross_devices() {
     let notes = |device: usize| {
         let resources = s.devices()[device].resources();
         let found = resources.find_or_create(&"notes".into(), &"notes".into(), common::Notes::default);
-        let notes = found.unwrap().0.lock().clone();
-        notes
+        found.unwrap().0.lock().clone()
     };
     assert_eq!(notes(0), ["note0", "note2", "note4", "note6", "note8"]);
     assert_eq!(notes(1), ["note1", "note3", "note5", "note7", "note9"]);

@@ -380,8 +380,8 @@ fn every_op_gives_the_same_fused_and_alone() {
     for def in FUSED_OPS {
         for (dtype, (a, b)) in [DType::F32, DType::F64].iter().flat_map(|d| shapes.iter().map(move |s| (*d, *s))) {
             let g = Graph::new();
-            let x = g.placeholder("x", dtype, &Shape::new(a)).unwrap();
-            let y = g.placeholder("y", dtype, &Shape::new(b)).unwrap();
+            let x = g.placeholder("x", dtype, Shape::new(a)).unwrap();
+            let y = g.placeholder("y", dtype, Shape::new(b)).unwrap();
             let made = match (def.name, def.n_operands) {
                 ("AddN", _) => g.add_n(&[x, y, x]),
                 (op, 1) => g.add_node(op).input(x).output(),

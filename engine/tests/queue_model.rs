@@ -67,7 +67,12 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
 
 fn put(queue: &Queue, seen: &Arc<Seen>, rows: Vec<u32>) -> u64 {
     let seen = Arc::clone(seen);
-    queue.enqueue(rows, Box::new(move |_| drop(seen.n_calls.fetch_add(1, Ordering::SeqCst))))
+    queue.enqueue(
+        rows,
+        Box::new(move |_| {
+            seen.n_calls.fetch_add(1, Ordering::SeqCst);
+        }),
+    )
 }
 
 fn take(queue: &Queue, seen: &Arc<Seen>, amount: Amount) -> u64 {
@@ -85,7 +90,9 @@ fn rows_are_neither_lost_nor_doubled() {
         let queue = Arc::new(Queue::new(Fifo::default(), 1, 0));
         let seen = Arc::new(Seen::default());
         let (q, s) = (Arc::clone(&queue), Arc::clone(&seen));
-        let putting = thread::spawn(move || drop(put(&q, &s, vec![1, 2, 3])));
+        let putting = thread::spawn(move || {
+            put(&q, &s, vec![1, 2, 3]);
+        });
         take(&queue, &seen, Amount::Exactly(2));
         putting.join().unwrap();
         take(&queue, &seen, Amount::Exactly(1));
@@ -124,9 +131,16 @@ fn a_close_ends_everybody() {
             let seen = Arc::new(Seen::default());
             put(&queue, &seen, vec![1]);
             let (q, s) = (Arc::clone(&queue), Arc::clone(&seen));
-            let taking = thread::spawn(move || drop(take(&q, &s, Amount::UpTo(3))));
+            let taking = thread::spawn(move || {
+                take(&q, &s, Amount::UpTo(3));
+            });
             let s = Arc::clone(&seen);
-            queue.close(cancel_pending, Box::new(move |_| drop(s.n_calls.fetch_add(1, Ordering::SeqCst))));
+            queue.close(
+                cancel_pending,
+                Box::new(move |_| {
+                    s.n_calls.fetch_add(1, Ordering::SeqCst);
+                }),
+            );
             taking.join().unwrap();
             assert_eq!((seen.n_calls.load(Ordering::SeqCst), seen.n_taken.load(Ordering::SeqCst)), (3, 1));
             assert!(queue.is_closed());

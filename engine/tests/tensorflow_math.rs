@@ -275,7 +275,7 @@ fn same_summary(what: &str, got: &Tensor, want: &Tensor) {
             match &mut v.value {
                 Some(Value::Image(image)) => image.encoded_image_string = pixels(&image.encoded_image_string),
                 Some(Value::Tensor(t)) => {
-                    *t = engine::tensor_proto::to_proto(&engine::tensor_proto::from_proto(t).unwrap())
+                    *t = engine::tensor_proto::to_proto(&engine::tensor_proto::from_proto(t).unwrap());
                 }
                 _ => {}
             }

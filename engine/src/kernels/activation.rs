@@ -18,7 +18,7 @@ macro_rules! lines {
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
 static FORWARD: &[KernelDef] = lines! { map1;
-    "Relu6" [f32, f64] 300 |x| if x < 0.0 { 0.0 } else if x > 6.0 { 6.0 } else { x };
+    "Relu6" [f32, f64] 300 |x| x.clamp(0.0, 6.0);
     "Relu6" [i32, i64] 300 |x| x.clamp(0, 6);
     "Elu" [f32, f64] 4000 |x| if x < 0.0 { x.exp_m1() } else { x };
     "Selu" [f32] 4000 |x| if x < 0.0 { SELU_LIMIT as f32 * x.exp_m1() } else { SELU_SCALE as f32 * x };

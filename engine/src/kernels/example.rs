@@ -266,7 +266,7 @@ impl<'a> Parsed<'a> {
         for own in all {
             let n = own.map_or(0, Values::len);
             if let Some(own) = own {
-                out.append(own)
+                out.append(own);
             }
             out.append(&filler.repeated(longest - n));
         }
@@ -278,7 +278,7 @@ impl<'a> Parsed<'a> {
         let (mut values, mut ends) = (Values::empty(*dtype), vec![0i64]);
         for i in 0..self.examples.len() {
             if let Some(own) = self.get(i, key, *dtype)? {
-                values.append(own)
+                values.append(own);
             }
             ends.push(values.len() as i64);
         }

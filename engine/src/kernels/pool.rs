@@ -233,8 +233,8 @@ fn max<T: Number>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
     let n = g.channels;
     let y = c.filled::<T>(g.output(), |y| {
         shard_slice(c.sharder, y, n, g.cost(), |at, part| {
-            if n > 0 {
-                maxima(&g, x, at / n, part);
+            if let Some(first) = at.checked_div(n) {
+                maxima(&g, x, first, part);
             }
         });
         Ok(())
@@ -291,8 +291,8 @@ fn max_grad_grad<T: Number>(c: &mut KernelContext<'_>, a: &Attributes) -> Comput
     let out = c.filled::<T>(g.output(), |out| {
         shard_slice(c.sharder, out, n, g.cost(), |at, part| {
             let mut left = vec![T::default(); n];
-            if n > 0 {
-                at_maxima(&g, x, y, of, at / n, &mut left, part);
+            if let Some(first) = at.checked_div(n) {
+                at_maxima(&g, x, y, of, first, &mut left, part);
             }
         });
         Ok(())
@@ -307,8 +307,8 @@ fn average<T: Float>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
     let n = g.channels;
     let y = c.filled::<T>(g.output(), |y| {
         shard_slice(c.sharder, y, n, g.cost(), |at, part| {
-            if n > 0 {
-                means(&g, x, at / n, part);
+            if let Some(first) = at.checked_div(n) {
+                means(&g, x, first, part);
             }
         });
         Ok(())

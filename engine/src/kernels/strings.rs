@@ -226,7 +226,7 @@ impl Format {
         }
     }
 
-    fn padded(&self, text: String) -> Vec<u8> {
+    fn padded(&self, text: &str) -> Vec<u8> {
         let missing = self.width.saturating_sub(text.len());
         match self.fill {
             b'-' => format!("{text}{}", " ".repeat(missing)).into_bytes(),
@@ -295,7 +295,7 @@ fn as_string(node: &Node) -> Built {
                 c.set(0, input);
                 return Ok(());
             }
-            DType::Bool => input.slice::<bool>()?.iter().map(std::string::ToString::to_string).collect(),
+            DType::Bool => input.slice::<bool>()?.iter().map(ToString::to_string).collect(),
             DType::U64 => input.slice::<u64>()?.iter().map(u64::to_string).collect(),
             d if d.is_float() => input.to_f64()?.iter().map(|v| format.float(*v)).collect(),
             d if d.is_complex() => {
@@ -308,7 +308,7 @@ fn as_string(node: &Node) -> Built {
                 wide.slice::<i64>()?.iter().map(i64::to_string).collect()
             }
         };
-        let out = texts.into_iter().map(|text| format.padded(text)).collect();
+        let out = texts.into_iter().map(|text: String| format.padded(&text)).collect();
         let out = Tensor::from_strings(input.shape().clone(), out)?;
         c.set(0, out);
         Ok(())

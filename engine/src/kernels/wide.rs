@@ -5,16 +5,20 @@
 macro_rules! vectorised {
     ($($(#[$doc:meta])* $vis:vis fn $name:ident<$T:ident: $bound:path>($($arg:ident: $t:ty),* $(,)?) $body:block)+) => { $(
         $(#[$doc])*
+        #[allow(clippy::too_many_arguments, reason = "as below")]
         $vis fn $name<$T: $bound>($($arg: $t),*) {
             #[inline(always)]
+            #[allow(clippy::too_many_arguments, reason = "as many as the loop that is wrapped has")]
             fn body<$T: $bound>($($arg: $t),*) $body
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+                #[allow(clippy::too_many_arguments, reason = "as above")]
                 fn avx512<$T: $bound>($($arg: $t),*) {
                     body($($arg),*);
                 }
                 #[target_feature(enable = "avx2,fma")]
+                #[allow(clippy::too_many_arguments, reason = "as above")]
                 fn avx2<$T: $bound>($($arg: $t),*) {
                     body($($arg),*);
                 }

@@ -167,7 +167,7 @@ pub(super) fn transpose(c: &mut InferContext<'_>) -> Inferred {
 
 fn concat(c: &mut InferContext<'_>) -> Inferred {
     let n = c.n_inputs() - 1;
-    let shape = concatenated(c, 0..n, c.ints(n))?;
+    let shape = concatenated(c, 0..n, c.ints(n).as_deref())?;
     c.set(0, shape);
     Ok(())
 }
@@ -176,10 +176,10 @@ fn concat(c: &mut InferContext<'_>) -> Inferred {
 pub(super) fn concatenated(
     c: &InferContext<'_>,
     parts: std::ops::Range<usize>,
-    at: Option<Vec<i64>>,
+    at: Option<&[i64]>,
 ) -> Result<PartialShape, ShapeError> {
     let Some(rank) = parts.clone().find_map(|i| c.input(i).rank()) else { return Ok(PartialShape::unknown()) };
-    let Some(&[at]) = at.as_deref() else { return Ok(PartialShape::of_rank(rank)) };
+    let Some(&[at]) = at else { return Ok(PartialShape::of_rank(rank)) };
     let at = axis(at, rank)?;
     let mut total = Some(0usize);
     let mut rest = PartialShape::of_rank(rank);

@@ -66,9 +66,9 @@ pub(super) fn slide(
 ) -> Result<PartialShape, ShapeError> {
     let mut out = data.to_vec();
     out[windows.channel_axis()] = channels;
-    for i in 0..windows.n_spatial() {
+    for (i, size) in sizes.iter().enumerate().take(windows.n_spatial()) {
         let at = windows.spatial_axis(i);
-        out[at] = match (data[at], sizes[i]) {
+        out[at] = match (data[at], *size) {
             (Some(length), Some(size)) => Some(windows.axis(i, length, size)?.output),
             _ => None,
         };

@@ -147,7 +147,7 @@ fn unpad(c: &mut InferContext<'_>) -> Inferred {
 }
 
 fn concat(c: &mut InferContext<'_>) -> Inferred {
-    let shape = super::array::concatenated(c, 1..c.n_inputs(), c.ints(0))?;
+    let shape = super::array::concatenated(c, 1..c.n_inputs(), c.ints(0).as_deref())?;
     c.set(0, shape);
     Ok(())
 }

@@ -325,7 +325,7 @@ impl<'a> Run<'a> {
             stack.extend(inputs.iter().map(|edge| edge.from).filter(|from| !self.is_settled[*from as usize]));
             if stack.len() > before {
                 let device = self.device(id);
-                for open in stack[before..].to_vec() {
+                for &open in &stack[before..] {
                     let group = self.node(open).group;
                     if self.device_of_group[group as usize] == OPEN {
                         let set = self.sim.feasible[group as usize];

@@ -454,9 +454,9 @@ fn cross<T: Element>(sub_of_products: fn(T, T, T, T) -> T) -> Built {
         let (x, y) = (a.slice::<T>()?, b.slice::<T>()?);
         let out = c.filled::<T>(a.shape().clone(), |out| {
             for ((o, x), y) in out.chunks_exact_mut(3).zip(x.chunks_exact(3)).zip(y.chunks_exact(3)) {
-                for i in 0..3 {
+                for (i, o) in o.iter_mut().enumerate() {
                     let (j, k) = ((i + 1) % 3, (i + 2) % 3);
-                    o[i] = sub_of_products(x[j], y[k], x[k], y[j]);
+                    *o = sub_of_products(x[j], y[k], x[k], y[j]);
                 }
             }
             Ok(())
