@@ -99,10 +99,8 @@ fn may_go(graph: &WorkGraph, uses: &Uses, id: WorkId, source: Source) -> bool {
         node.device != from.device || !node.def.device.is_empty() && node.def.device != from.def.device
     };
     let has_control_uses = || uses.of_node(id).iter().any(|one| one.edge.is_none());
-    !uses.is_wanted(id)
-        && node.control_inputs.is_empty()
-        && !from.is_some_and(is_placed)
-        && !(from.is_some_and(|from| is_switch(from.op())) && has_control_uses())
+    let is_pivot = from.is_some_and(|from| is_switch(from.op())) && has_control_uses();
+    !uses.is_wanted(id) && node.control_inputs.is_empty() && !from.is_some_and(is_placed) && !is_pivot
 }
 
 fn first(_: &WorkGraph, node: &WorkNode) -> Option<Same> {

@@ -159,7 +159,9 @@ mod tests {
                 stamp("edge", EventKind::FlowOut, number, at + 20),
             ]
         };
-        of(1, 0).iter().chain(&of(2, 5)).for_each(|s| drop(transfers.push(s, 10)));
+        for stamp in of(1, 0).iter().chain(&of(2, 5)) {
+            transfers.push(stamp, 10);
+        }
         assert_eq!(transfers.rows().len(), 2);
         let first = transfers.rows()[0];
         assert_eq!((first.sender, first.receiver, first.step_id, first.bytes), (7, 8, 5, 64));

@@ -50,7 +50,7 @@ fn now(threads: usize) -> i64 {
 }
 
 /// Least nanoseconds of a step.
-fn least(step: &Callable, feeds: &[Tensor], threads: usize) -> Result<f64, BenchError> {
+fn least(step: &Callable<'_>, feeds: &[Tensor], threads: usize) -> Result<f64, BenchError> {
     let mut least = f64::INFINITY;
     let (mut spent, mut n) = (0.0, 0);
     while n < 5 || (spent < 4e8 && n < 200) {

@@ -44,7 +44,7 @@ fn resize(m: &Map<'_>) -> One {
 
 /// The size after it, which must be what the scales say exactly: positions follow from sizes here.
 fn size(m: &Map<'_>, dims: &[usize]) -> Result<Vec<usize>, MapError> {
-    if m.has(3) && m.value(3)?.len() > 0 {
+    if m.has(3) && !m.value(3)?.is_empty() {
         return Ok(m.ints(3)?.iter().map(|n| *n as usize).collect());
     }
     let scales = match (m.has(2), m.attr_floats("scales")) {
