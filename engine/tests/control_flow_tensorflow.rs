@@ -7,6 +7,7 @@ use std::io::Read;
 
 use engine::dtype::Element;
 use engine::gradients::gradients;
+use engine::placement::PlacementOptions;
 use engine::{DType, Graph, Output, Session, SessionOptions, Tensor};
 use formats::proto::GraphDef;
 use prost::Message;
@@ -109,6 +110,26 @@ fn run_as_it_is(program: &Program, threads: usize) -> Result<usize, String> {
     compare(&session(&graph, threads), &program.meta, &fetches, &all)
 }
 
+/// TensorFlow's graph, its nodes dealt out to some devices: one by one, or a few in a row.
+fn run_divided(program: &Program, threads: usize) -> Result<usize, String> {
+    let fetches = texts(&program.meta["fetches"]);
+    let all: Vec<usize> = (0..fetches.len()).collect();
+    let mut n = 0;
+    for (n_devices, in_a_row) in [(2, 1), (3, 1), (4, 3)] {
+        let mut divided = Program { meta: program.meta.clone(), graph: program.graph.clone() };
+        for (i, node) in divided.graph.node.iter_mut().enumerate() {
+            node.device = format!("/device:CPU:{}", i / in_a_row % n_devices);
+        }
+        // Softly: what must be together stays together.
+        let placement = PlacementOptions { is_soft: true, ..PlacementOptions::default() };
+        let options = SessionOptions { placement, threads: Some(threads), ..SessionOptions::devices(n_devices) };
+        let session = Session::new(&import(&divided)?, options).unwrap();
+        let of = |e| format!("{n_devices} devices, {in_a_row} in a row: {e}");
+        n += compare(&session, &divided.meta, &fetches, &all).map_err(of)?;
+    }
+    Ok(n)
+}
+
 /// The gradients that this engine adds to TensorFlow's graph.
 fn run_own_gradients(program: &Program, threads: usize) -> Result<usize, String> {
     let graph = import(program)?;
@@ -141,7 +162,7 @@ fn check(kinds: &[&str], what: &str, run: fn(&Program, usize) -> Result<usize, S
     let (mut n_programs, mut n_values, mut failed) = (0, 0, Vec::new());
     for program in programs.iter().filter(of_kind) {
         n_programs += 1;
-        for threads in [1, 2] {
+        for threads in [1, 2, 4] {
             match run(program, threads) {
                 Ok(n) => n_values += n,
                 Err(e) => {
@@ -157,7 +178,6 @@ fn check(kinds: &[&str], what: &str, run: fn(&Program, usize) -> Result<usize, S
 }
 
 #[test]
-#[ignore = "open: 4 to 6 of the 70 programs differ, not always the same ones"]
 fn primitives_run() {
     check(&["v1"], "TensorFlow 1 graphs with TensorFlow's gradients", run_as_it_is);
 }
@@ -173,9 +193,13 @@ fn models_run() {
 }
 
 #[test]
-#[ignore = "open: 1 of the 70 programs differs, see `primitives_run`"]
 fn gradients_of_primitives_agree() {
     check(&["v1"], "gradients of TensorFlow 1 graphs", run_own_gradients);
+}
+
+#[test]
+fn primitives_run_on_several_devices() {
+    check(&["v1"], "TensorFlow 1 graphs on several devices", run_divided);
 }
 
 #[test]

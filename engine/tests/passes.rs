@@ -55,6 +55,35 @@ fn constants_and_known_shapes_are_folded() {
 }
 
 #[test]
+fn a_shape_behind_a_switch_is_dead_where_its_value_is() {
+    let g = Graph::new();
+    let (x, pred) = (x(&g, [3]), g.placeholder("pred", DType::Bool, PartialShape::scalar()).unwrap());
+    let switch = g.add_node("Switch").input(x).input(pred).build().unwrap();
+    let shape = |port: u32| g.add_node("Shape").input(Output { node: switch, port }).output().unwrap();
+    let merge = g.add_node("Merge").name("side").inputs(&[shape(0), g.neg(shape(1)).unwrap()]).build().unwrap();
+    let side = Output { node: merge, port: 0 };
+    for passes in [Passes::none(), only(&["fold"]), Passes::all()] {
+        for (taken, dim) in [(false, 3), (true, -3)] {
+            let feeds = [("x", Tensor::vector(&[0f32; 3])), ("pred", Tensor::scalar(taken))];
+            let got = session(&g, passes.clone()).run(&feeds, &["side:0", "side:1"], &[]).unwrap();
+            assert_eq!(got, [Tensor::vector(&[dim]), Tensor::scalar(i32::from(taken))], "{passes:?}");
+        }
+    }
+    let nodes = executed(&g, Passes::all(), &[x, pred], &[side]);
+    assert!(!nodes.iter().any(|node| node.ends_with("=Shape")), "{nodes:?}");
+}
+
+#[test]
+fn the_shape_of_what_was_folded_is_folded() {
+    let g = Graph::new();
+    let rows = g.constant(Tensor::from_vec([2, 3], vec![1f32; 6]).unwrap()).unwrap();
+    let rows = g.add_node("Unpack").input(rows).attr("num", 2i64).attr("axis", 0i64).build().unwrap();
+    let shape = g.add_node("Shape").name("shape").input(Output { node: rows, port: 1 }).output().unwrap();
+    assert_eq!(executed(&g, only(&["fold"]), &[], &[shape]), ["shape=Const"]);
+    assert_eq!(session(&g, Passes::all()).run(&[], &["shape"], &[]).unwrap(), [Tensor::vector(&[3])]);
+}
+
+#[test]
 fn what_has_state_or_is_too_large_is_not_folded() {
     let g = Graph::new();
     let shape = g.int_vector(&[4]).unwrap();

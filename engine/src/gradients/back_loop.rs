@@ -9,10 +9,11 @@
 //!
 //! The forward loop counts its iterations in a variable of its own. A value that the way back needs is pushed to a stack
 //! in each iteration, in their order: a push waits for the count of its iteration, and the next one's count for the push.
-//! Pops go the other way round. In a branch of a conditional the stack's handle goes through a `Switch` on the predicate
-//! (itself kept on a stack), so that nothing is popped where nothing was pushed. Constants are made anew, invariants
-//! enter this loop too, and what only passes on a value is looked through. There is one stack per value, outside of all
-//! loops: loops within loops push and pop in opposite orders as a whole.
+//! Pops go the other way round, those of a loop within this one as one: its end comes before this one's next count. In a
+//! branch of a conditional the stack's handle goes through a `Switch` on the predicate (itself kept on a stack), so that
+//! nothing is popped where nothing was pushed. Constants are made anew, invariants enter this loop too, and what only
+//! passes on a value is looked through. There is one stack per value, outside of all loops: loops within loops push and
+//! pop in opposite orders as a whole.
 
 use std::sync::Arc;
 
@@ -191,7 +192,8 @@ impl BackLoop {
         self.scope.close_loop(merge, 1, next)
     }
 
-    /// Closes the two counters: after all pushes, and all pops. Where it pushed gradients, notes its end.
+    /// Closes the two counters: after all pushes, and all pops. Its end is a pop of the loop around it, and where it pushed
+    /// gradients it is noted.
     pub fn finish(&self, mirrors: &Mutex<Mirrors>) -> Result<(), GraphError> {
         let (pushes, pops) = {
             let mut state = self.state.lock();
@@ -205,15 +207,19 @@ impl BackLoop {
             };
             self.close(*merge, *next, &after)?;
         }
-        if self.state.lock().has_mirrors {
-            match &self.around {
-                // Ends before the loop around it does.
-                Some(around) => around.state.lock().has_mirrors = true,
-                None => {
-                    let end = self.scope.add_node("Exit").name("b_count").input(self.end).build()?;
-                    mirrors.lock().done.push(end);
-                }
+        let has_mirrors = self.state.lock().has_mirrors;
+        if self.around.is_none() && !has_mirrors {
+            return Ok(());
+        }
+        let end = self.scope.add_node("Exit").name("b_count").input(self.end).build()?;
+        match &self.around {
+            // The next iteration around it pops from the same stacks: not before this loop is through with them.
+            Some(around) => {
+                let mut state = around.state.lock();
+                state.pops.push(end);
+                state.has_mirrors |= has_mirrors;
             }
+            None => mirrors.lock().done.push(end),
         }
         Ok(())
     }

@@ -4,17 +4,18 @@
 //! [`MAX_BYTES`] is folded only where it is no larger than what it comes from. What has state, what fails, and control
 //! flow are left alone.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 
 use smallvec::SmallVec;
 
-use super::region::{conditional, is_control_flow};
-use super::{PassContext, Redirects, Source, Uses, WorkGraph, WorkId, WorkNode};
+use super::region::{conditional, is_control_flow, is_switch};
+use super::{NewNode, PassContext, Redirects, Source, Uses, WorkGraph, WorkId, WorkNode};
 use crate::buffer::Allocator;
 use crate::denormals::DenormalsAreZero;
 use crate::dtype::DType;
-use crate::graph::Node;
+use crate::graph::{Attr, Node, Port};
 use crate::kernels::{self, AnyKernel, FrameTag, KernelContext, NodeInfo, Serial, Slot, StepCancellation};
 use crate::plan::PlanError;
 use crate::rendezvous::LocalRendezvous;
@@ -44,7 +45,7 @@ pub(super) fn run(graph: &mut WorkGraph, _: &PassContext<'_>) -> Result<usize, P
         if !is_foldable(&node) {
             continue;
         }
-        let Some((values, after)) = values(graph, &node, &is_conditional) else { continue };
+        let Some((values, after)) = values(graph, &node, &is_conditional)? else { continue };
         n_folded += usize::from(replace(graph, id, &node, values, after, &uses, &mut redirects)?);
     }
     graph.redirect(&redirects);
@@ -66,18 +67,52 @@ fn is_foldable(node: &WorkNode) -> bool {
 /// What a node computes, and what a constant in its place must run after.
 type Folded = (Vec<Tensor>, SmallVec<[WorkId; 2]>);
 
-fn values(graph: &WorkGraph, node: &WorkNode, is_conditional: &[bool]) -> Option<Folded> {
+fn values(graph: &mut WorkGraph, node: &WorkNode, is_conditional: &[bool]) -> Result<Option<Folded>, PlanError> {
+    if let Some(folded) = of_constants(graph, node) {
+        return Ok(Some(folded));
+    }
+    let Some(value) = of_shape(graph, node) else { return Ok(None) };
+    let mut after = node.control_inputs.clone();
+    for source in &node.inputs {
+        // A value that is dead has a shape all the same; what is made of it must be dead too, as may be what the pass
+        // itself added.
+        let may_be_dead = |id: WorkId| is_conditional.get(id.index()).is_none_or(|is| *is);
+        if source.node().is_some_and(may_be_dead)
+            && let Some(witness) = witness(graph, node, *source)?
+            && !after.contains(&witness)
+        {
+            after.push(witness);
+        }
+    }
+    Ok(Some((vec![value], after)))
+}
+
+/// The node that is dead where the value is: the one that makes it, or behind a switch, which runs whichever way it
+/// takes, an identity of the value.
+fn witness(graph: &mut WorkGraph, of: &WorkNode, source: Source) -> Result<Option<WorkId>, PlanError> {
+    let Some(from) = source.node() else { return Ok(None) };
+    let Some((dtype, shape)) = graph.port(source).filter(|_| is_switch(graph.op(from))) else { return Ok(Some(from)) };
+    let outputs = vec![Port { dtype, shape: shape.clone() }];
+    let identity = NewNode {
+        name: &format!("{}/live", of.name()),
+        op: "Identity",
+        attrs: BTreeMap::from([("T".to_owned(), Attr::Type(dtype))]),
+        inputs: SmallVec::from_slice(&[source]),
+        control_inputs: SmallVec::new(),
+        outputs,
+        device: of.device,
+    };
+    graph.add_new(identity).map(Some)
+}
+
+/// What follows from inputs that are all constants.
+fn of_constants(graph: &WorkGraph, node: &WorkNode) -> Option<Folded> {
     let mut after = node.control_inputs.clone();
     let mut add = |id: WorkId| {
         if !after.contains(&id) {
             after.push(id);
         }
     };
-    if let Some(value) = of_shape(graph, node) {
-        // A value that is dead has a shape all the same; what is made of it must be dead too.
-        node.inputs.iter().filter_map(|s| s.node()).filter(|id| is_conditional[id.index()]).for_each(&mut add);
-        return Some((vec![value], after));
-    }
     let inputs: Vec<Tensor> = node.inputs.iter().map(|s| graph.constant(*s).cloned()).collect::<Option<_>>()?;
     for source in node.inputs.iter().filter_map(|s| graph.get(s.node()?)) {
         source.control_inputs.iter().copied().for_each(&mut add);
@@ -93,7 +128,7 @@ fn values(graph: &WorkGraph, node: &WorkNode, is_conditional: &[bool]) -> Option
 /// What follows from the input's shape alone.
 fn of_shape(graph: &WorkGraph, node: &WorkNode) -> Option<Tensor> {
     let (_, shape) = graph.port(*node.inputs.first()?)?;
-    let is_long = matches!(node.def.attrs.get("out_type"), Some(crate::graph::Attr::Type(DType::I64)));
+    let is_long = matches!(node.def.attrs.get("out_type"), Some(Attr::Type(DType::I64)));
     let number = |n: usize| match is_long {
         true => i64::try_from(n).ok().map(Tensor::scalar),
         false => i32::try_from(n).ok().map(Tensor::scalar),
@@ -122,7 +157,7 @@ fn bytes(value: &Tensor) -> usize {
 
 /// Bytes of the outputs whose shapes are known.
 fn known_bytes(node: &WorkNode) -> usize {
-    let of = |port: &crate::graph::Port| {
+    let of = |port: &Port| {
         let n = port.shape.known().map_or(Some(0), |shape| shape.checked_n_elements());
         n.map_or(usize::MAX, |n| n.saturating_mul(port.dtype.size()))
     };
