@@ -24,11 +24,14 @@ cases = []
 
 
 def pack(a):
-    a = np.asarray(a.numpy() if hasattr(a, "numpy") else a)
+    a = a.numpy() if hasattr(a, "numpy") else a
+    # NumPy's own strings lose the zeros at their end.
+    a = np.asarray(a, object) if isinstance(a, bytes) else np.asarray(a)
     if a.dtype == object or a.dtype.kind in "SU":
         flat = [v if isinstance(v, bytes) else str(v).encode() for v in a.ravel()]
         return ["string", list(a.shape), [v.hex() for v in flat]]
-    values = [float(v) for v in a.ravel()] if a.dtype.kind == "f" else [int(v) for v in a.ravel()]
+    # JSON has no infinities: those are texts.
+    values = [float(v) if np.isfinite(v) else str(v) for v in a.ravel()] if a.dtype.kind == "f" else [int(v) for v in a.ravel()]
     name = tf.as_dtype(a.dtype).name
     return [NAMES.get(name, name), list(a.shape), values]
 
@@ -94,10 +97,8 @@ for channels in [1, 2, 3, 4]:
         image = rng.integers(0, np.iinfo(dtype).max + 1, (5, 7, channels)).astype(dtype)
         png = tf.io.encode_png(image).numpy()
         for wanted in [0, 1, 3, 4]:
-            # Grey from colours is within one of libpng's rounding.
-            tolerance = 2 if wanted == 1 and channels > 2 else 0
-            if dtype == np.uint16 and tolerance:
-                tolerance = 400
+            # libpng rounds its weights of 16-bit samples elsewhere.
+            tolerance = 3 if wanted == 1 and channels > 2 and dtype == np.uint16 else 0
             case("DecodePng", {"contents": png}, {"channels": wanted, "dtype": tf.as_dtype(dtype)}, tolerance)
     case("DecodeImage", {"contents": tf.io.encode_png(rng.integers(0, 256, (3, 4, channels)).astype(np.uint8)).numpy()}, {"channels": 3})
 case("DecodePng", {"contents": b"\x89PNG\r\n\x1a\nxx"}, {"channels": 0})
@@ -105,7 +106,10 @@ y, x = np.mgrid[0:24, 0:20]
 smooth = np.stack([x * 12, y * 10, 255 - x * 6 - y * 5], -1).astype(np.uint8)
 for wanted in [0, 1, 3]:
     case("DecodeJpeg", {"contents": tf.io.encode_jpeg(smooth, quality=95).numpy()}, {"channels": wanted}, 6)
-case("DecodeJpeg", {"contents": tf.io.encode_jpeg(smooth[:, :, :1], format="grayscale").numpy()}, {"channels": 0}, 2)
+grey = tf.io.encode_jpeg(smooth[:, :, :1], format="grayscale").numpy()
+# TensorFlow's default is libjpeg's fast transform, which is off by some units itself.
+case("DecodeJpeg", {"contents": grey}, {"channels": 0}, 4)
+case("DecodeJpeg", {"contents": grey}, {"channels": 0, "dct_method": "INTEGER_ACCURATE"}, 1)
 sound = io.BytesIO()
 with wave.open(sound, "wb") as w:
     w.setnchannels(2)
@@ -132,6 +136,7 @@ all_examples = strings(example(a=[1.0, 2.0], b=[7], s=[b"x", b"yy"], v=[1, 2, 3]
 shapes = [tf.TensorShape([2]), tf.TensorShape([]), tf.TensorShape([None])]
 dense = {"dense_keys": [np.array(k, dtype=object) for k in [b"a", b"b", b"v"]],
          "dense_defaults": [np.zeros(0, np.float32), np.int64(-1), np.int64(0)]}
+# A key that occurs twice is refused.
 case("ParseExample", {"serialized": all_examples, "names": strings(), "sparse_keys": [np.array(b"s", dtype=object), np.array(b"v", dtype=object)], **dense},
      {"sparse_types": [tf.string, tf.int64], "dense_shapes": shapes}, tdense=["float", "int64", "int64"])
 case("ParseExampleV2", {"serialized": all_examples, "names": strings(), "sparse_keys": strings(b"s"), "dense_keys": strings(b"a", b"b", b"v"),
@@ -139,7 +144,16 @@ case("ParseExampleV2", {"serialized": all_examples, "names": strings(), "sparse_
      {"num_sparse": 1, "sparse_types": [tf.string], "ragged_value_types": [tf.int64], "ragged_split_types": [tf.int32], "dense_shapes": shapes})
 case("ParseSingleExample", {"serialized": all_examples[0], "dense_defaults": dense["dense_defaults"][:2]},
      {"num_sparse": 1, "sparse_keys": ["s"], "dense_keys": ["a", "b"], "sparse_types": [tf.string], "dense_shapes": shapes[:2]})
-case("ParseExampleV2", {"serialized": strings(b"\x0a\x7f"), "names": strings(), "sparse_keys": strings(), "dense_keys": strings(), "ragged_keys": strings(b"v"), "dense_defaults": []},
+two = {"dense_keys": dense["dense_keys"][:2], "dense_defaults": dense["dense_defaults"][:2]}
+case("ParseExample", {"serialized": all_examples, "names": strings(), "sparse_keys": [np.array(b"s", dtype=object)], **dense},
+     {"sparse_types": [tf.string], "dense_shapes": shapes})
+case("ParseExample", {"serialized": all_examples, "names": strings(), "sparse_keys": [np.array(b"s", dtype=object), np.array(b"v", dtype=object)], **two},
+     {"sparse_types": [tf.string, tf.int64], "dense_shapes": shapes[:2]})
+case("ParseExampleV2", {"serialized": all_examples, "names": strings(), "sparse_keys": strings(b"s"), "dense_keys": strings(b"a", b"b"),
+                        "ragged_keys": strings(b"v"), "dense_defaults": dense["dense_defaults"][:2]},
+     {"num_sparse": 1, "sparse_types": [tf.string], "ragged_value_types": [tf.int64], "ragged_split_types": [tf.int32], "dense_shapes": shapes[:2]})
+# Cut off within the features; TensorFlow does not notice what is cut off before them.
+case("ParseExampleV2", {"serialized": strings(b"\x0a\x02\x0a\x7f"), "names": strings(), "sparse_keys": strings(), "dense_keys": strings(), "ragged_keys": strings(b"v"), "dense_defaults": []},
      {"num_sparse": 0, "sparse_types": [], "ragged_value_types": [tf.int64], "ragged_split_types": [tf.int64], "dense_shapes": []})
 case("CheckNumerics", {"tensor": np.float32([1, 2])}, {"message": "m"})
 case("CheckNumerics", {"tensor": np.float64([1, np.inf])}, {"message": "m"})

@@ -37,7 +37,8 @@ def number(v):
 
 
 def pack(a, dtype=None):
-    a = np.asarray(a)
+    # NumPy's own strings lose the zeros at their end.
+    a = np.asarray(a, object) if isinstance(a, bytes) else np.asarray(a)
     dtype = tf.as_dtype(dtype) if dtype is not None else tf.as_dtype(a.dtype)
     if dtype == tf.string:
         values = [base64.b64encode(v if isinstance(v, bytes) else v.encode()).decode() for v in a.ravel()]
@@ -202,9 +203,12 @@ def matrices():
         case("Svd", [f32(*shape)], grad=False, check="svd")
     case("Svd", [c128(4, 3)], grad=False, check="svd")
     case("Svd", [np.outer([1.0, 2, 3], [1.0, 1])], grad=False, check="svd", full_matrices=True)
-    for a in [spd(4), spd(3, 2), spd(5).astype(np.float32), np.diag([2.0, 2, 1])]:
+    for a in [spd(4), spd(3, 2), spd(5).astype(np.float32)]:
         case("SelfAdjointEigV2", [a], grad=[0], check="eigh")
         case("SelfAdjointEigV2", [a], grad=[0], keep=1, compute_v=False)
+    # An eigenvalue that occurs twice has no gradient: TensorFlow's is the one of the eigenvectors it happens to choose.
+    case("SelfAdjointEigV2", [np.diag([2.0, 2, 1])], grad=False, check="eigh")
+    case("SelfAdjointEigV2", [np.diag([2.0, 2, 1])], grad=False, keep=1, compute_v=False)
     a = c128(4, 4)
     case("SelfAdjointEigV2", [a + a.conj().T], grad=False, check="eigh")
     for fast in [True, False]:

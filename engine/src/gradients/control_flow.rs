@@ -14,7 +14,6 @@ static CONTROL_FLOW: &[GradientSpec] = &[
     ("RefMerge", Function(merge)),
     ("IdentityN", Function(identity_n)),
     ("ToBool", Zero),
-    ("EnsureShape", Function(identity_n)),
     ("OptionalNone", Zero),
     ("OptionalHasValue", Zero),
     ("OptionalFromValue", Function(from_value)),

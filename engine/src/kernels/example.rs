@@ -4,7 +4,7 @@
 //! 2: floats, 3: int64; each 1: values, packed or not) (tensorflow/core/example/feature.proto).
 
 use formats::wire::{Fields, Malformed, Value};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::checkpoint::texts;
 use super::support::{Built, Computed, cpu_any, kernel};
@@ -164,6 +164,18 @@ struct Wish {
     ragged: Vec<(String, DType, DType)>,
 }
 
+impl Wish {
+    /// TensorFlow's parser, too, refuses a key that is asked for twice.
+    fn has_each_key_once(&self) -> Computed {
+        let keys = self.sparse.iter().map(|(key, _)| key).chain(self.dense.iter().map(|(key, ..)| key));
+        let mut seen = FxHashSet::default();
+        match keys.chain(self.ragged.iter().map(|(key, ..)| key)).find(|key| !seen.insert(*key)) {
+            Some(key) => Err(KernelError::invalid(format!("feature {key} is asked for twice"))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Examples that were parsed.
 struct Parsed<'a> {
     names: Vec<String>,
@@ -306,6 +318,7 @@ fn emit(c: &mut KernelContext<'_>, wish: &Wish, first_default: usize, names: &[S
     if !is_batch && strings.len() != 1 {
         return Err(KernelError::invalid("serialized must be one string"));
     }
+    wish.has_each_key_once()?;
     let parsed = Parsed::new(strings, names)?;
     let (n_sparse, n_dense) = (wish.sparse.len(), wish.dense.len());
     for (i, (key, dtype)) in wish.sparse.iter().enumerate() {

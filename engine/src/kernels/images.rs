@@ -140,10 +140,10 @@ impl Image {
                     _ => ([pixel[0], pixel[1], pixel[2]], pixel[3]),
                 };
                 match to {
-                    // libpng's weights of red and green in 1/32768, the rest blue.
+                    // TensorFlow's weights, 0.299 of red and 0.587 of green, in libpng's 1/32768; the rest is blue.
                     1 if from > 2 => {
                         let [r, g, b] = rgb.map(Into::<u32>::into);
-                        let grey = (r * 6968 + g * 23434 + b * 2366) >> 15;
+                        let grey = (r * 9798 + g * 19234 + b * 3736) >> 15;
                         out.push(T::try_from(grey).unwrap_or(full));
                     }
                     1 => out.push(rgb[0]),

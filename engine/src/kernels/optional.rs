@@ -14,7 +14,6 @@ static OPTIONAL: &[KernelDef] = &[
     cpu_any("OptionalNone", |_| cheap(missing)),
     cpu_any("OptionalHasValue", |_| cheap(has_value)),
     cpu_any("OptionalGetValue", get_value),
-    cpu_any("EnsureShape", ensure_shape),
     cpu_any("_SwitchN", |_| cheap(switch_n)),
 ];
 
@@ -50,19 +49,6 @@ fn get_value(node: &Node) -> Built {
         for (i, component) in list.tensors.iter().flatten().enumerate() {
             c.set(i, component.clone());
         }
-        Ok(())
-    })
-}
-
-fn ensure_shape(node: &Node) -> Built {
-    let shape = node.shape("shape")?.clone();
-    cheap(move |c| {
-        let x = c.take(0)?;
-        if !shape.admits(x.shape()) {
-            let got = x.shape();
-            return Err(KernelError::invalid(format!("the value has shape {got}, expected {shape}")));
-        }
-        c.set(0, x);
         Ok(())
     })
 }

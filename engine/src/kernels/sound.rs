@@ -98,7 +98,7 @@ fn encode(c: &mut KernelContext<'_>) -> Computed {
     out.extend_from_slice(b"\x10\0data");
     out.extend_from_slice(&n_bytes.to_le_bytes());
     for s in samples {
-        let word = (s * 32767.0).round().clamp(-32768.0, 32767.0) as i16;
+        let word = (s * SCALE).round().clamp(-32768.0, 32767.0) as i16;
         out.extend_from_slice(&word.to_le_bytes());
     }
     c.set(0, Tensor::string(out));

@@ -137,12 +137,13 @@ fn split(node: &Node) -> Built {
     })
 }
 
-/// At the separator; without one at runs of white space, empty parts left out. At most `maxsplit` times.
+/// At the separator; without one at runs of white space, empty parts left out. At most `maxsplit` times: what follows the
+/// last of these is a part even if it is empty.
 fn split_v2(node: &Node) -> Built {
     let at_most = usize::try_from(*node.int("maxsplit")?).unwrap_or(usize::MAX);
     kernel(move |c| {
         let separator = one(c, 1)?;
-        let row = |s: &Vec<u8>| match separator.is_empty() {
+        let row = |s: &Vec<u8>| match separator.is_empty() && at_most > 0 {
             true => split_white(s, at_most),
             false => split_at(s, separator, at_most),
         };
@@ -154,12 +155,15 @@ fn split_v2(node: &Node) -> Built {
 fn split_white(s: &[u8], at_most: usize) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     let mut rest = s.trim_ascii_start();
-    while !rest.is_empty() {
-        let end = rest.iter().position(u8::is_ascii_whitespace).filter(|_| out.len() < at_most);
-        let end = end.unwrap_or(rest.len());
+    while out.len() < at_most {
+        if rest.is_empty() {
+            return out;
+        }
+        let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
         out.push(rest[..end].to_vec());
         rest = rest[end..].trim_ascii_start();
     }
+    out.push(rest.to_vec());
     out
 }
 
@@ -367,20 +371,17 @@ fn substr(node: &Node) -> Built {
     })
 }
 
-/// Joined along axes, in the order in which these are given; without any, all.
+/// Joined along axes in the order in which these are given, the first one innermost.
 fn reduce_join(node: &Node) -> Built {
     let (keep, separator) = (*node.flag("keep_dims")?, node.bytes("separator")?.clone());
     kernel(move |c| {
-        let (input, mut axes) = (c.input(0)?, c.ints(1)?);
+        let (input, axes) = (c.input(0)?, c.ints(1)?);
         let rank = input.shape().rank();
-        if axes.is_empty() {
-            axes = (0..rank as i64).collect();
-        }
         let mask = axis_mask(&axes, rank)?;
         let axes = axes.iter().map(|a| super::reduce::axis(*a, rank)).collect::<Result<Vec<_>, _>>()?;
         let (dims, strides) = (input.dims(), input.shape().strides());
         let kept: Vec<usize> = (0..rank).filter(|d| !mask[*d]).collect();
-        let order: Vec<usize> = kept.iter().chain(&axes).copied().collect();
+        let order: Vec<usize> = kept.iter().chain(axes.iter().rev()).copied().collect();
         let walked: Vec<usize> = order.iter().map(|d| dims[*d]).collect();
         let along: Vec<isize> = order.iter().map(|d| strides[*d] as isize).collect();
         let n_joined = axes.iter().map(|d| dims[*d]).product::<usize>();

@@ -1,5 +1,4 @@
-//! Values that may be missing, which conditionals of TensorFlow 2 hand from a branch to its gradient; and a shape that is
-//! checked.
+//! Values that may be missing, which conditionals of TensorFlow 2 hand from a branch to its gradient.
 
 use super::shapes::{Inferred, none, scalar};
 use super::{OP_TABLES, OpSpec, op};
@@ -13,7 +12,6 @@ static OPTIONAL: &[OpSpec] = &[
     op("OptionalNone", "-> optional: variant", "", scalar),
     op("OptionalHasValue", "optional: variant -> has_value: bool", "", scalar),
     op("OptionalGetValue", "optional: variant -> components: output_types", COMPONENTS, components),
-    op("EnsureShape", "input: T -> output: T", "shape: shape; T: type", ensure),
     op("_SwitchN", "data: T, output_index: int32 -> outputs: num_outs * T", "num_outs: int; T: type", none),
 ];
 
@@ -21,14 +19,6 @@ fn components(c: &mut InferContext<'_>) -> Inferred {
     if let Some(Attr::ListShape(shapes)) = c.attr("output_shapes").cloned() {
         let n = c.n_outputs();
         shapes.into_iter().take(n).enumerate().for_each(|(i, shape)| c.set(i, shape));
-    }
-    Ok(())
-}
-
-fn ensure(c: &mut InferContext<'_>) -> Inferred {
-    if let Some(Attr::Shape(shape)) = c.attr("shape").cloned() {
-        let both = c.merge(&shape, &c.input(0))?;
-        c.set(0, both);
     }
     Ok(())
 }

@@ -5,7 +5,6 @@ use super::{OP_TABLES, OpSpec, op};
 use crate::graph::InferContext;
 use crate::shape::PartialShape;
 
-const Q: &str = "T: {quantized}";
 const FAKE: &str = "num_bits: int = 8; narrow_range: bool = false";
 const FAKE_ARGS: &str = "min: float = -6; max: float = 6; num_bits: int = 8; narrow_range: bool = false";
 const FAKE_GRAD: &str = "gradients: float, inputs: float, min: float, max: float -> \

@@ -49,7 +49,7 @@ static STRINGS: &[OpSpec] = &[
         "ReduceJoin",
         "inputs: string, reduction_indices: int32 -> output: string",
         "keep_dims: bool = false; separator: string = ''",
-        reduce_join,
+        reduce,
     ),
     op("EncodeBase64", UNARY, "pad: bool = false", unchanged),
     op("DecodeBase64", UNARY, "", unchanged),
@@ -100,12 +100,4 @@ fn split(c: &mut InferContext<'_>) -> Inferred {
     c.set(1, [None]);
     c.set(2, [2]);
     Ok(())
-}
-
-/// Without axes, all are reduced.
-fn reduce_join(c: &mut InferContext<'_>) -> Inferred {
-    match c.ints(1) {
-        Some(axes) if !axes.is_empty() => reduce(c),
-        _ => Ok(()),
-    }
 }
