@@ -447,7 +447,7 @@ fn concat(c: &mut KernelContext<'_>) -> Computed {
     Ok(())
 }
 
-/// As [`concat`], the axis first.
+/// As [`concat()`], the axis first.
 fn concat_first(c: &mut KernelContext<'_>) -> Computed {
     let out = join(c, 1..c.inputs.len(), one_axis_input(c, 0, c.input(1)?.shape().rank())?)?;
     c.set(0, out);

@@ -133,7 +133,7 @@ unsafe fn forward_panel<L: Lanes, const W: usize>(
     }
 }
 
-/// The work of [`forward`], for one kind of vectors.
+/// The work of `forward`, for one kind of vectors.
 ///
 /// # Safety
 /// As there.
