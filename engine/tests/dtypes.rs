@@ -14,6 +14,11 @@ use engine::graph::Attr;
 use engine::{DType, Graph, Output, Session, SessionOptions, Shape, Tensor};
 use serde_json::Value;
 
+/// TensorFlow 2.21 rounds int32 and int64 to 0, which is wrong (and int8 and int16 to themselves).
+fn is_wrong(case: &Value) -> bool {
+    case[0] == "Round" && ["int32", "int64"].iter().any(|t| case[3][0][0] == *t)
+}
+
 fn fixture() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/dtypes.json.gz");
     let mut text = Vec::new();
@@ -179,7 +184,7 @@ fn what(v: &Value, known: bool) -> String {
 #[test]
 fn kernels_agree() {
     let (mut n, mut failures) = (BTreeMap::<String, usize>::new(), Vec::new());
-    for v in list(&fixture()) {
+    for v in list(&fixture()).iter().filter(|v| !is_wrong(v)) {
         for known in [true, false] {
             match check_outputs(v, known) {
                 Ok(()) => *n.entry(v[0].to_string()).or_default() += 1,

@@ -1,7 +1,9 @@
 //! Gradients of element-wise math beyond the few that [`super::math`] has.
 //!
 //! For complex numbers a gradient is TensorFlow's: that of the real part of the loss, so a function's slope enters
-//! conjugated. [`slope`] does that; real types pass through it.
+//! conjugated. [`slope`] does that; real types pass through it. TensorFlow's do not conjugate everywhere: gradients of
+//! `MulNoNan`, `Xdivy`, `Xlogy`, `Xlog1py` and `Cumprod` take the slope as it is, and those of gradient ops conjugate
+//! the gradient. These are as they are there, so that programs get the same numbers.
 
 use super::{GRADIENT_TABLES, GradientContext, GradientError, GradientSpec, Rule::Function, Rule::Zero};
 use crate::dtype::DType;
@@ -219,38 +221,40 @@ fn product(c: Ctx<'_, '_>, k: f64, a: Output, b: Output) -> Added {
     scalar_op(c, "Mul", k, ab)
 }
 
-/// z = dy / (2 y)
+/// z = dy / (2 conj(y))
 fn sqrt_grad(c: Ctx<'_, '_>) -> Done {
     let (g, y, z) = (c.grad(0)?, c.input(0), c.output(0));
-    let (g, y, z) = (g, conjugate(c, y)?, conjugate(c, z)?);
     let ratio = c.op("RealDiv", &[g, y])?;
     let of_dy = scalar_op(c, "Mul", 0.5, ratio)?;
+    let ratio = conjugate(c, ratio)?;
     let of_y = product(c, -1.0, ratio, z)?;
     c.set(0, of_y);
     c.set(1, of_dy);
     Ok(())
 }
 
-/// z = -dy y^3 / 2
+/// z = -dy conj(y)^3 / 2
 fn rsqrt_grad(c: Ctx<'_, '_>) -> Done {
-    let (g, y, dy) = (c.grad(0)?, c.input(0), c.input(1));
-    let (y, dy) = (conjugate(c, y)?, conjugate(c, dy)?);
+    let (g, dy) = (c.grad(0)?, c.input(1));
+    let y = conjugate(c, c.input(0))?;
     let y2 = c.op("Square", &[y])?;
-    let gy2 = c.op("Mul", &[g, y2])?;
+    let cg = conjugate(c, g)?;
+    let gy2 = c.op("Mul", &[cg, y2])?;
     let of_y = product(c, -1.5, gy2, dy)?;
-    let of_dy = product(c, -0.5, gy2, y)?;
+    let of_dy = c.op("RsqrtGrad", &[y, g])?;
     c.set(0, of_y);
     c.set(1, of_dy);
     Ok(())
 }
 
-/// z = -dy y^2
+/// z = -dy conj(y)^2
 fn reciprocal_grad(c: Ctx<'_, '_>) -> Done {
-    let (g, y, dy) = (c.grad(0)?, c.input(0), c.input(1));
-    let (y, dy) = (conjugate(c, y)?, conjugate(c, dy)?);
-    let gy = c.op("Mul", &[g, y])?;
+    let (g, dy) = (c.grad(0)?, c.input(1));
+    let y = conjugate(c, c.input(0))?;
+    let cg = conjugate(c, g)?;
+    let gy = c.op("Mul", &[cg, y])?;
     let of_y = product(c, -2.0, gy, dy)?;
-    let of_dy = product(c, -1.0, gy, y)?;
+    let of_dy = c.op("ReciprocalGrad", &[y, g])?;
     c.set(0, of_y);
     c.set(1, of_dy);
     Ok(())
@@ -333,8 +337,7 @@ fn truncate_mod(c: Ctx<'_, '_>) -> Done {
 }
 
 fn mul_no_nan(c: Ctx<'_, '_>) -> Done {
-    let g = c.grad(0)?;
-    let (x, y) = (conjugate(c, c.input(0))?, conjugate(c, c.input(1))?);
+    let (g, x, y) = (c.grad(0)?, c.input(0), c.input(1));
     let of_x = c.op("MulNoNan", &[g, y])?;
     let of_y = c.op("MulNoNan", &[x, g])?;
     c.set_broadcast([(0, of_x), (1, of_y)])
@@ -399,7 +402,6 @@ fn xlog1py(c: Ctx<'_, '_>) -> Done {
 
 /// Slopes times the gradient, for both inputs.
 fn finish_pair(c: Ctx<'_, '_>, g: Output, of_x: Output, of_y: Output) -> Done {
-    let (of_x, of_y) = (conjugate(c, of_x)?, conjugate(c, of_y)?);
     let (of_x, of_y) = (c.op("Mul", &[g, of_x])?, c.op("Mul", &[g, of_y])?);
     c.set_broadcast([(0, of_x), (1, of_y)])
 }

@@ -218,33 +218,33 @@ fn conjugate_transpose(c: Ctx<'_, '_>) -> Done {
 /// Each patch element is added to the pixel it was cut from; which one, cutting a picture of positions tells.
 fn patches(c: Ctx<'_, '_>) -> Done {
     let (g, x) = (c.grad(0)?, c.input(0));
-    let shape = c.shape(x)?;
-    let Some([_, Some(h), Some(w), Some(ch)]) = shape.dims() else {
-        return Err(c.unsupported("for images of unknown size"));
-    };
-    let (h, w, ch) = (*h, *w, *ch as i32);
-    let positions = (1..=(h * w) as i64).collect();
-    let positions = Tensor::from_vec([1, h, w, 1], positions).map_err(|_| c.unsupported("for images of this size"))?;
-    let positions = c.constant(positions)?;
+    let shape = c.shape_of(x)?;
+    let [start, second, fourth] = [c.vector(&[0i32])?, c.vector(&[1i32])?, c.vector(&[3i32])?];
+    let [one_long, two_long] = [c.vector(&[1i32])?, c.vector(&[2i32])?];
+    let batch = c.op("Slice", &[shape, start, one_long])?;
+    let size = c.op("Slice", &[shape, second, two_long])?;
+    let channels = c.op("Slice", &[shape, fourth, one_long])?;
+    let n = product_of(c, shape, second, fourth)?;
+    let n = scalar(c, n)?;
+    let (axis, step) = (c.constant(Tensor::scalar(0i32))?, c.constant(Tensor::scalar(1i32))?);
+    let end = c.op("AddV2", &[n, step])?;
+    let positions = c.op("Range", &[step, end, step])?;
+    let positions = c.op_with("Cast", &[positions], &[("DstT", Attr::Type(DType::I64))])?;
+    let picture = c.op_of_list("ConcatV2", &[one_long, size, one_long], &[axis], &[])?;
+    let positions = c.op("Reshape", &[positions, picture])?;
     let attrs = attrs(c, &["ksizes", "strides", "rates", "padding"]);
     let cut = c.op_with("ExtractImagePatches", &[positions], &attrs)?;
     let (one, flat) = (c.constant(Tensor::scalar(1i64))?, c.vector(&[-1i32])?);
     let cut = c.op("Reshape", &[cut, flat])?;
     // Padding is position 0, so -1, which no segment is.
     let ids = c.op("Sub", &[cut, one])?;
-    let batch_first = c.shape_of(x)?;
-    let (from, size) = (c.vector(&[0i32])?, c.vector(&[1i32])?);
-    let batch = c.op("Slice", &[batch_first, from, size])?;
-    let rest = c.vector(&[-1i32, ch])?;
-    let axis = c.constant(Tensor::scalar(0i32))?;
-    let rows = c.op_of_list("ConcatV2", &[batch, rest], &[axis], &[])?;
+    let rows = c.op_of_list("ConcatV2", &[batch, flat, channels], &[axis], &[])?;
     let g = c.op("Reshape", &[g, rows])?;
     let order = c.vector(&[1i32, 0, 2])?;
     let g = c.op("Transpose", &[g, order])?;
-    let n = c.constant(Tensor::scalar((h * w) as i32))?;
     let sums = c.op("UnsortedSegmentSum", &[g, ids, n])?;
     let sums = c.op("Transpose", &[sums, order])?;
-    let of_x = c.op("Reshape", &[sums, batch_first])?;
+    let of_x = c.op("Reshape", &[sums, shape])?;
     c.set(0, of_x);
     Ok(())
 }
@@ -468,10 +468,10 @@ fn top_k(c: Ctx<'_, '_>) -> Done {
     let of_places = c.op_with("Shape", &[places], &[("out_type", Attr::Type(DType::I64))])?;
     let k = c.op_with("StridedSlice", &[of_places, last, end, one], &[("end_mask", Attr::Int(1))])?;
     let axis = c.constant(Tensor::scalar(0i32))?;
-    let table = c.op_of_list("ConcatV2", &[flat, k], &[axis], &[])?;
+    // Counted, as -1 does not say how many rows there are where k is 0.
+    let n_rows = product_of(c, of_places, end, last)?;
+    let table = c.op_of_list("ConcatV2", &[n_rows, k], &[axis], &[])?;
     let places = c.op("Reshape", &[places, table])?;
-    let rows = c.op_with("Shape", &[places], &[("out_type", Attr::Type(DType::I64))])?;
-    let n_rows = c.op("Slice", &[rows, end, one])?;
     let n_rows = scalar(c, n_rows)?;
     let (zero, step) = (c.constant(Tensor::scalar(0i64))?, c.constant(Tensor::scalar(1i64))?);
     let offsets = c.op("Range", &[zero, n_rows, step])?;
@@ -505,12 +505,10 @@ fn cumsum(c: Ctx<'_, '_>) -> Done {
 
 /// As TensorFlow's: undefined where x is 0.
 fn cumprod(c: Ctx<'_, '_>) -> Done {
-    let (g, y) = (c.grad(0)?, c.output(0));
-    let y = super::elementwise::conjugate(c, y)?;
+    let (g, x, y) = (c.grad(0)?, c.input(0), c.output(0));
     let gy = c.op("Mul", &[g, y])?;
     let flags = other_way(c);
     let sums = c.op_with("Cumsum", &[gy, c.input(1)], &flags)?;
-    let x = super::elementwise::conjugate(c, c.input(0))?;
     let of_x = c.op("RealDiv", &[sums, x])?;
     c.set(0, of_x);
     Ok(())

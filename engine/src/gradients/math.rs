@@ -19,8 +19,8 @@ static MATH: &[GradientSpec] = &[
     ("Log1p", Function(|c| unary(c, log1p))),
     ("Sqrt", Function(|c| unary(c, |c, g| c.op("SqrtGrad", &[c.output(0), g])))),
     ("Rsqrt", Function(|c| unary(c, |c, g| c.op("RsqrtGrad", &[c.output(0), g])))),
-    ("Tanh", Function(|c| unary(c, |c, g| c.op("TanhGrad", &[c.output(0), g])))),
-    ("Sigmoid", Function(|c| unary(c, |c, g| c.op("SigmoidGrad", &[c.output(0), g])))),
+    ("Tanh", Function(|c| unary(c, |c, g| by_conjugate(c, "TanhGrad", g)))),
+    ("Sigmoid", Function(|c| unary(c, |c, g| by_conjugate(c, "SigmoidGrad", g)))),
     ("TanhGrad", Function(tanh_grad)),
     ("SigmoidGrad", Function(sigmoid_grad)),
     ("Add", Function(add)),
@@ -95,6 +95,12 @@ fn with_conjugate(c: &mut GradientContext<'_>, op: &str, g: Output, value: Outpu
     c.op(op, &[g, value])
 }
 
+/// `op(y, g)` of an op that does not conjugate the output y itself, as some do.
+fn by_conjugate(c: &mut GradientContext<'_>, op: &str, g: Output) -> Added {
+    let y = conjugate(c, c.output(0))?;
+    c.op(op, &[y, g])
+}
+
 fn log1p(c: &mut GradientContext<'_>, g: Output) -> Added {
     let one = c.scalar_like(1.0, g)?;
     let next = c.op("AddV2", &[one, c.input(0)])?;
@@ -103,7 +109,7 @@ fn log1p(c: &mut GradientContext<'_>, g: Output) -> Added {
 
 /// z = dy (1 - y^2)
 fn tanh_grad(c: &mut GradientContext<'_>) -> Done {
-    let (g, y, dy) = (c.grad(0)?, c.input(0), c.input(1));
+    let (g, y, dy) = (c.grad(0)?, conjugate(c, c.input(0))?, conjugate(c, c.input(1))?);
     let gy = c.op("Mul", &[g, dy])?;
     let of_y = scaled(c, -2.0, gy, y)?;
     c.set(0, of_y);
@@ -114,7 +120,7 @@ fn tanh_grad(c: &mut GradientContext<'_>) -> Done {
 
 /// z = dy y (1 - y)
 fn sigmoid_grad(c: &mut GradientContext<'_>) -> Done {
-    let (g, y, dy) = (c.grad(0)?, c.input(0), c.input(1));
+    let (g, y, dy) = (c.grad(0)?, conjugate(c, c.input(0))?, conjugate(c, c.input(1))?);
     let gdy = c.op("Mul", &[g, dy])?;
     let one = c.scalar_like(1.0, g)?;
     let two = c.scalar_like(2.0, g)?;
@@ -162,9 +168,10 @@ fn floor_mod(c: &mut GradientContext<'_>) -> Done {
     c.set_broadcast([(0, g), (1, of_y)])
 }
 
-/// `g y x^(y-1)`, and `g z log(x)` where x > 0: elsewhere the power has no slope in y.
+/// `g y x^(y-1)`, and `g z log(x)` where x > 0, or is a complex number but 0: elsewhere the power has no slope in y.
 fn pow(c: &mut GradientContext<'_>) -> Done {
-    let (g, x, y, z) = (c.grad(0)?, c.input(0), c.input(1), c.output(0));
+    let (g, x, y) = (c.grad(0)?, conjugate(c, c.input(0))?, conjugate(c, c.input(1))?);
+    let z = conjugate(c, c.output(0))?;
     let one = c.scalar_like(1.0, y)?;
     let less = c.op("Sub", &[y, one])?;
     let power = c.op("Pow", &[x, less])?;
@@ -172,8 +179,9 @@ fn pow(c: &mut GradientContext<'_>) -> Done {
     let of_x = c.op("Mul", &[gy, power])?;
     let zero = c.scalar_like(0.0, x)?;
     let one_x = c.scalar_like(1.0, x)?;
-    let positive = c.op("Greater", &[x, zero])?;
-    let safe = c.op("SelectV2", &[positive, x, one_x])?;
+    let has_log = if c.dtype(x)?.is_complex() { "NotEqual" } else { "Greater" };
+    let has_log = c.op(has_log, &[x, zero])?;
+    let safe = c.op("SelectV2", &[has_log, x, one_x])?;
     let log = c.op("Log", &[safe])?;
     let zlog = c.op("Mul", &[z, log])?;
     let of_y = c.op("Mul", &[g, zlog])?;

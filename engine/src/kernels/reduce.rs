@@ -260,6 +260,9 @@ static NARROW: &[KernelDef] = &[
     cpu("EuclideanNorm", ("T", &[DType::I64]), |n| {
         norm::<i64>(n, 0, |v| v.wrapping_mul(v), i64::wrapping_add, |v| (v as f64).sqrt() as i64)
     }),
+    cpu("EuclideanNorm", ("T", &[DType::U64]), |n| {
+        norm::<u64>(n, 0, |v| v.wrapping_mul(v), u64::wrapping_add, |v| (v as f64).sqrt() as u64)
+    }),
     cpu("EuclideanNorm", ("T", &[DType::C128]), |n| {
         norm::<Complex64>(n, Complex64::new(0.0, 0.0), |v| v * v.conj(), |a, b| a + b, num_complex::Complex::sqrt)
     }),

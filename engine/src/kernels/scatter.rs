@@ -88,6 +88,7 @@ fn scatter(c: &KernelContext<'_>, to: &mut Tensor, places: &Places, updates: &Te
         DType::I64 => combine::<i64>(to, places, updates, is_scalar, how),
         DType::U64 => combine::<u64>(to, places, updates, is_scalar, how),
         DType::C128 => combine::<Complex64>(to, places, updates, is_scalar, how),
+        DType::Bool if how == Combine::Add => any(to, places, updates, is_scalar),
         _ => {
             let wide = dtype.computes_as().ok_or_else(|| KernelError::invalid(format!("{dtype} is no number")))?;
             let mut whole = convert(to, wide, c.allocator)?;
@@ -110,6 +111,18 @@ fn set<T: Element>(to: &mut Tensor, places: &Places, updates: &Tensor, is_scalar
         match is_scalar {
             true => to.fill(from[0]),
             false => to.copy_from_slice(&from[i * places.len..(i + 1) * places.len]),
+        }
+    }
+    Ok(())
+}
+
+/// The sum of truth values.
+fn any(to: &mut Tensor, places: &Places, updates: &Tensor, is_scalar: bool) -> Computed {
+    let from = updates.slice::<bool>()?;
+    let to = to.slice_mut::<bool>()?.ok_or_else(shared)?;
+    for (i, at) in places.offsets.iter().enumerate() {
+        for k in 0..places.len {
+            to[at + k] |= from[if is_scalar { 0 } else { i * places.len + k }];
         }
     }
     Ok(())
@@ -164,14 +177,14 @@ fn into_tensor(how: Combine) -> Built {
     })
 }
 
-/// Into zeros: what falls on one place is added (strings, and truth values: set).
+/// Into zeros: what falls on one place is added (strings: set).
 fn scatter_nd(c: &mut KernelContext<'_>) -> Computed {
     let shape = c.small_ints(2)?.iter().map(|d| usize::try_from(*d)).collect::<Result<Vec<_>, _>>();
     let shape = Shape::new(&shape.map_err(|_| KernelError::invalid("the shape has a negative dimension"))?);
     let (indices, updates, ints) = (c.input(0)?, c.input(1)?, c.small_ints(0)?);
     let mut out = Tensor::zeros(updates.dtype(), shape, c.allocator)?;
     let places = places(out.shape(), indices, &ints, Indexing::Nd)?;
-    let how = if matches!(updates.dtype(), DType::String | DType::Bool) { Combine::Set } else { Combine::Add };
+    let how = if updates.dtype() == DType::String { Combine::Set } else { Combine::Add };
     scatter(c, &mut out, &places, updates, how)?;
     c.set(0, out);
     Ok(())
