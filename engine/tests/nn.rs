@@ -157,6 +157,24 @@ impl Case {
     }
 }
 
+/// How many elements of an output TensorFlow gives a value: layers of cells leave the gates of the steps after a
+/// sequence's end as they find them in memory, and clear only the states and the outputs.
+fn defined(case: &Value, port: usize, output: &Tensor) -> usize {
+    if !matches!(case["op"].as_str(), Some("BlockLSTM" | "BlockLSTMV2")) || matches!(port, 1 | 6) {
+        return output.len();
+    }
+    let n_steps = case["inputs"][0][2][0].as_u64().unwrap() as usize;
+    n_steps * output.len() / output.dims()[0]
+}
+
+/// The first `n` elements of a tensor of floats; all of it where it has no more.
+fn first(t: &Tensor, n: usize) -> Tensor {
+    if n == t.len() {
+        return t.clone();
+    }
+    Tensor::vector(&t.slice::<f32>().unwrap()[..n])
+}
+
 #[test]
 fn kernels_agree() {
     let fixture = fixture();
@@ -168,7 +186,9 @@ fn kernels_agree() {
             let case = build(v, known);
             let got = case.run(&case.outputs);
             for (port, (got, want)) in got.iter().zip(list(&v["outputs"])).enumerate() {
-                differences.compare(&format!("{} output {port}", case.what), got, &tensor(want));
+                let n = defined(v, port, got);
+                let (seen, want) = (first(got, n), first(&tensor(want), n));
+                differences.compare(&format!("{} output {port}", case.what), &seen, &want);
                 let inferred = case.graph.shape(case.outputs[port]).unwrap();
                 assert!(inferred.admits(got.shape()), "{}: inferred {inferred}, is {}", case.what, got.shape());
             }
@@ -184,6 +204,11 @@ fn gradients_agree() {
     for v in list(&fixture()["cases"]) {
         let Some(wanted) = v.get("gradients") else { continue };
         assert!(rule(v["op"].as_str().unwrap()).is_some(), "{} has no gradient", v["op"]);
+        // TensorFlow's rule runs the gradient of the first version, which takes the gates in another order: its results
+        // are not the slopes, to which alone the gradient is held.
+        if v["op"] == "BlockLSTMV2" {
+            continue;
+        }
         for known in [true, false] {
             let case = build(v, known);
             let got = case.run(&case.gradients(&tensor(&v["weights"])));
@@ -208,8 +233,8 @@ fn in_f64(v: &Value) -> Value {
 #[test]
 fn gradients_are_the_slopes() {
     const STEP: f64 = 1e-6;
-    // Where two maxima are equal there is no slope.
-    let skipped = ["Dilation2D"];
+    // Where two maxima are equal there is no slope; and images are resized to f32 from any type.
+    let skipped = ["Dilation2D", "ResizeBilinear"];
     let mut n = 0;
     let mut wrong = Vec::new();
     for v in list(&fixture()["cases"]) {

@@ -1,12 +1,10 @@
 //! Samplers of candidate classes, with TensorFlow's numbers for TensorFlow's seeds.
 
-use std::hash::{BuildHasher, RandomState};
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use parking_lot::Mutex;
-use rustc_hash::FxHashSet;
-
-use super::philox::{Philox, uniform_f64};
-use super::support::{Built, Computed, cpu_any, kernel};
+use super::philox::{Words, uniform_f64};
+use super::random::Origin;
+use super::support::{Built, Computed, cpu_any, kernel, kernel_with_state};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::graph::Node;
 use crate::tensor::Tensor;
@@ -33,39 +31,21 @@ enum Distribution {
     LogUniform,
 }
 
-/// Words of a generator one by one.
-struct Words {
-    generator: Philox,
-    group: [u32; 4],
-    used: usize,
+fn next64(words: &mut Words) -> u64 {
+    let low = words.next();
+    u64::from(low) | u64::from(words.next()) << 32
 }
 
-impl Words {
-    fn next(&mut self) -> u32 {
-        if self.used == 4 {
-            self.group = self.generator.next4();
-            self.used = 0;
-        }
-        self.used += 1;
-        self.group[self.used - 1]
+/// In `0..n`, exactly uniform: words that would favour some are drawn again.
+fn below(words: &mut Words, n: u64) -> u64 {
+    if n.is_power_of_two() {
+        return next64(words) & (n - 1);
     }
-
-    fn next64(&mut self) -> u64 {
-        let low = self.next();
-        u64::from(low) | u64::from(self.next()) << 32
-    }
-
-    /// In `0..n`, exactly uniform: words that would favour some are drawn again.
-    fn below(&mut self, n: u64) -> u64 {
-        if n.is_power_of_two() {
-            return self.next64() & (n - 1);
-        }
-        let rest = u64::MAX % n + 1;
-        loop {
-            let word = self.next64();
-            if word >= rest {
-                return word % n;
-            }
+    let rest = u64::MAX % n + 1;
+    loop {
+        let word = next64(words);
+        if word >= rest {
+            return word % n;
         }
     }
 }
@@ -73,7 +53,7 @@ impl Words {
 impl Distribution {
     fn sample(self, words: &mut Words, range: u64) -> i64 {
         match self {
-            Distribution::Uniform => words.below(range) as i64,
+            Distribution::Uniform => below(words, range) as i64,
             Distribution::LogUniform => {
                 let (x0, x1) = (words.next(), words.next());
                 let value = (uniform_f64(x0, x1) * (range as f64).ln_1p()).exp() as i64 - 1;
@@ -105,34 +85,31 @@ struct Sampler {
     n_sampled: usize,
     unique: bool,
     range: u64,
-    generator: Mutex<Philox>,
+    origin: Origin,
 }
 
 fn sampler(node: &Node, distribution: Distribution) -> Built {
-    let (seed, seed2) = match (*node.int("seed")?, *node.int("seed2")?) {
-        (0, 0) => (RandomState::new().hash_one(0), RandomState::new().hash_one(1)),
-        (a, b) => (a as u64, b as u64),
-    };
     let s = Sampler {
         distribution,
         n_true: positive(node, "num_true")?,
         n_sampled: positive(node, "num_sampled")?,
         unique: *node.flag("unique")?,
         range: positive(node, "range_max")? as u64,
-        generator: Mutex::new(Philox::new(seed, seed2)),
+        origin: Origin::of_seeds(node)?,
     };
     if s.unique && s.n_sampled as u64 > s.range {
         let text = format!("{} distinct classes cannot be drawn from {}", s.n_sampled, s.range);
         return Err(KernelError::invalid(text));
     }
-    kernel(move |c| s.sample(c))
+    kernel_with_state(s.origin.state(), move |c| s.sample(c))
 }
 
 impl Sampler {
     /// How often a class is expected among samples, of which `n_tries` were drawn.
     fn expected(&self, class: i64, n_tries: u64) -> f32 {
         let p = self.distribution.probability(class, self.range);
-        if !self.unique {
+        // Without a class drawn twice, the number of tries says nothing about how likely that was.
+        if !self.unique || n_tries == self.n_sampled as u64 {
             return p * self.n_sampled as f32;
         }
         (-(n_tries as f64 * (-f64::from(p)).ln_1p()).exp_m1()) as f32
@@ -144,12 +121,7 @@ impl Sampler {
             let (n, got) = (self.n_true, classes.shape());
             return Err(KernelError::invalid(format!("true_classes must have {n} columns, got shape {got}")));
         }
-        let mut words = {
-            let mut generator = self.generator.lock();
-            let own = *generator;
-            generator.skip((RESERVED * self.n_sampled as u64).div_ceil(4));
-            Words { generator: own, group: [0; 4], used: 4 }
-        };
+        let mut words = Words::new(self.origin.begin(c, (RESERVED * self.n_sampled as u64).div_ceil(4))?);
         let (mut sampled, mut seen, mut n_tries) = (Vec::with_capacity(self.n_sampled), FxHashSet::default(), 0);
         while sampled.len() < self.n_sampled {
             n_tries += 1;
@@ -172,20 +144,20 @@ impl Sampler {
     }
 }
 
-/// Where a sampled class is a true one of an example: that example, the sample's place, and a weight that takes it out.
+/// Where a sampled class is a true one of an example: that example, the sample's place (the last, of a class sampled
+/// more than once), and a weight that takes it out.
 fn accidental_hits(c: &mut KernelContext<'_>, n_true: usize) -> Computed {
     let (classes, sampled) = (c.input(0)?, c.slice::<i64>(1)?);
     if classes.shape().rank() != 2 || classes.dims()[1] != n_true {
         let got = classes.shape();
         return Err(KernelError::invalid(format!("true_classes must have {n_true} columns, got shape {got}")));
     }
+    let places: FxHashMap<i64, i64> = sampled.iter().zip(0..).map(|(class, place)| (*class, place)).collect();
     let (mut indices, mut ids) = (Vec::new(), Vec::new());
     for (row, classes) in classes.slice::<i64>()?.chunks_exact(n_true).enumerate() {
-        for class in classes {
-            for (place, _) in sampled.iter().enumerate().filter(|(_, s)| *s == class) {
-                indices.push(row as i32);
-                ids.push(place as i64);
-            }
+        for place in classes.iter().filter_map(|class| places.get(class)) {
+            indices.push(row as i32);
+            ids.push(*place);
         }
     }
     let n = ids.len();
