@@ -32,7 +32,7 @@ static MEMORY: LazyLock<Allocator> = LazyLock::new(|| Allocator::new("/fold", MA
 
 /// The pass.
 pub(super) fn run(graph: &mut WorkGraph, _: &PassContext<'_>) -> Result<usize, PlanError> {
-    let mut is_conditional = conditional(graph);
+    let is_conditional = conditional(graph);
     let uses = graph.uses();
     let mut redirects = Redirects::default();
     let mut n_folded = 0;
@@ -47,8 +47,6 @@ pub(super) fn run(graph: &mut WorkGraph, _: &PassContext<'_>) -> Result<usize, P
         }
         let Some((values, after)) = values(graph, &node, &is_conditional)? else { continue };
         n_folded += usize::from(replace(graph, id, &node, values, after, &uses, &mut redirects)?);
-        // Constants beside a node run when it would have.
-        is_conditional.resize(graph.n_ids(), is_conditional[id.index()]);
     }
     graph.redirect(&redirects);
     graph.sweep();
