@@ -119,7 +119,7 @@ pub enum Model {
     Mlp,
     /// LeNet-style convolutional net on digits enlarged to 28x28; goal: 97.5 %
     Convnet,
-    /// Inception-style net of 36,000 nodes on digits enlarged to 75x75, on four devices; goal: 90 %
+    /// Inception-style net of 44,000 nodes on digits enlarged to 75x75, on four devices; goal: 90 %
     Inception,
     /// Language model of two LSTM layers, unrolled; goal: a loss of at most 1.06 times the text's entropy
     Lstm,

@@ -58,14 +58,14 @@ fn the_convnet_learns() {
     assert!(mean(&losses[9..]) < losses[0], "{losses:?}");
 }
 
-/// The white paper's Inception has 36,000 nodes with its gradients.
+/// The white paper's Inception has 36,000 nodes with its gradients; this one has a tower that judges besides.
 #[test]
 fn inception_has_the_papers_size() {
     let g = Graph::new();
     let options = TrainingOptions { towers: 4, ..TrainingOptions::default() };
     build(&g, &Inception::default(), &options).unwrap();
     let n = g.n_nodes();
-    assert!((34_000..40_000).contains(&n), "{n} nodes");
+    assert!((36_000..46_000).contains(&n), "{n} nodes");
 }
 
 #[test]

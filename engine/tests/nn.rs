@@ -233,9 +233,9 @@ fn in_f64(v: &Value) -> Value {
 #[test]
 fn gradients_are_the_slopes() {
     const STEP: f64 = 1e-6;
-    // Where two maxima are equal there is no slope; and images are resized to f32 from any type.
+    // Images are resized to f32 from any type.
     let skipped = ["Dilation2D", "ResizeBilinear"];
-    let mut n = 0;
+    let (mut n, mut kinks) = (0, 0);
     let mut wrong = Vec::new();
     for v in list(&fixture()["cases"]) {
         if v.get("gradients").is_none() || skipped.contains(&v["op"].as_str().unwrap()) {
@@ -248,6 +248,10 @@ fn gradients_are_the_slopes() {
         let weights = floats(&weights);
         // Some elements of each input: all together take long.
         for (i, slopes) in slopes.iter().enumerate() {
+            // TensorFlow holds the given mean and variance for constants when it does not train.
+            if v["op"].as_str().unwrap().starts_with("FusedBatchNorm") && i >= 3 {
+                continue;
+            }
             let original = case.feeds[i].1.clone();
             for k in (0..original.len()).step_by(original.len() / 6 + 1) {
                 let mut at = |delta: f64| {
@@ -256,7 +260,13 @@ fn gradients_are_the_slopes() {
                     case.feeds[i].1 = Tensor::from_vec(original.dims(), moved).unwrap();
                     floats(&case.run(&[case.of])[0]).iter().zip(&weights).map(|(y, w)| y * w).sum::<f64>()
                 };
-                let slope = (at(STEP) - at(-STEP)) / (2.0 * STEP);
+                let (below, here, above) = (at(-STEP), at(0.0), at(STEP));
+                let slope = (above - below) / (2.0 * STEP);
+                // Where two maxima are equal the sides differ, and there is no slope.
+                if ((above - here) - (here - below)).abs() > 0.02 * STEP * slope.abs().max(1.0) {
+                    kinks += 1;
+                    continue;
+                }
                 let got = floats(slopes)[k];
                 if (got - slope).abs() > 2e-6 * slope.abs().max(1.0) {
                     wrong.push(format!("{} input {i} element {k}: {got}, the slope is {slope}", case.what));
@@ -267,7 +277,7 @@ fn gradients_are_the_slopes() {
         }
     }
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(n > 1000, "{n} slopes");
+    assert!(n > 1000 && kinks < 20, "{n} slopes, {kinks} places without one");
 }
 
 /// A graph's variables by handles, or as the references of TensorFlow's first variables.
