@@ -5,11 +5,14 @@
 //! Ids in a batch are the producer's own (unique in a process); the store maps them to its tables, so
 //! that the source of a batch needs no knowledge of the store.
 
-use crate::store::WarningKind;
+use crate::store::{Args, TrackKind, WarningKind};
 use rustc_hash::FxHashMap;
 
 /// "No node", as a producer writes it.
 pub const NO_NODE: u32 = u32::MAX;
+
+/// "No arguments".
+pub const NO_ARGS: u32 = u32::MAX;
 
 /// Whose events: a process and one of its rings (one ring per thread).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,6 +61,8 @@ pub struct Event {
     pub correlation: u32,
     /// Meaning by category.
     pub arg: u64,
+    /// What [`Batch::args`] gave for its arguments, or [`NO_ARGS`].
+    pub args: u32,
 }
 
 /// A slice that has begun and not ended.
@@ -93,6 +98,23 @@ pub enum Name {
         name: String,
         /// The kernel's thread id.
         tid: u32,
+    },
+    /// What is not a thread, or not only: a CPU, a device's stream, a network link.
+    Track {
+        /// Process and a number that no ring of the process has.
+        key: TrackKey,
+        /// What it stands for.
+        kind: TrackKind,
+        /// Its name.
+        name: String,
+        /// The kernel's thread id, 0 where it is no thread.
+        tid: u32,
+        /// The device (`/device:gpu:0`, `GPU 0`), empty where it is none's.
+        device: String,
+        /// The stream's number on the device.
+        stream: Option<u64>,
+        /// Among the tracks of its process the smaller comes first.
+        order: i32,
     },
     /// A call site.
     Site {
@@ -148,6 +170,7 @@ pub struct Notice {
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     pub(crate) names: Vec<Name>,
+    pub(crate) args: Args,
     pub(crate) tracks: FxHashMap<TrackKey, TrackEvents>,
     pub(crate) notices: Vec<Notice>,
     pub(crate) origin: Option<i64>,
@@ -171,6 +194,11 @@ impl Batch {
     /// The events of a track, to append to.
     pub fn track(&mut self, key: TrackKey) -> &mut TrackEvents {
         self.tracks.entry(key).or_default()
+    }
+
+    /// Keeps arguments, a JSON object's text; gives the number for [`Event::args`].
+    pub fn args(&mut self, json: &str) -> u32 {
+        self.args.push(json)
     }
 
     /// Adds something that the user has to know.

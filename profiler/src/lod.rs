@@ -236,6 +236,7 @@ mod tests {
                     node: NO_NODE,
                     correlation: 0,
                     arg: 0,
+                    args: crate::batch::NO_ARGS,
                 });
             }
             store.apply(batch);

@@ -103,6 +103,7 @@ impl Kit {
             node,
             correlation,
             arg,
+            args: crate::batch::NO_ARGS,
         });
     }
 

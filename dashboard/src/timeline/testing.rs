@@ -28,7 +28,17 @@ pub const NO: u32 = NO_NODE;
 
 /// A closed event.
 pub fn slice(start: i64, end: i64, site: u32, node: u32, depth: u8) -> Event {
-    Event { kind: EventKind::Slice, depth, start, end, site, node, correlation: u32::MAX, arg: 0 }
+    Event {
+        kind: EventKind::Slice,
+        depth,
+        start,
+        end,
+        site,
+        node,
+        correlation: u32::MAX,
+        arg: 0,
+        args: profiler::batch::NO_ARGS,
+    }
 }
 
 fn names(batch: &mut Batch) {

@@ -116,6 +116,7 @@ impl Processes {
                 node: event.node.get(),
                 correlation: event.correlation,
                 arg: event.arg,
+                args: crate::batch::NO_ARGS,
             });
         }
     }

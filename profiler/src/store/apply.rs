@@ -6,7 +6,7 @@ use super::side::{FlowEnd, MemoryEvent, Step, Warning, WarningKind};
 use super::track::{InstantEvent, OpenSlice, Track, TrackKind};
 use super::transfers::Stamp;
 use super::{Store, TrackId};
-use crate::batch::{Batch, Event, EventKind, NO_NODE, Name, TrackEvents, TrackKey};
+use crate::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackEvents, TrackKey};
 
 /// Times beyond this (73 years) are damage; clamped, so that no sum of durations overflows.
 const FAR: i64 = 1 << 61;
@@ -26,11 +26,12 @@ impl Store {
             self.live = live;
         }
         self.disk_bytes = self.disk_bytes.max(batch.disk_bytes);
+        let first_args = self.args.append(&batch.args);
         // In order of the keys, so that the same files always give the same rows.
         let mut tracks: Vec<(TrackKey, TrackEvents)> = batch.tracks.into_iter().collect();
         tracks.sort_unstable_by_key(|(key, _)| *key);
         for (key, events) in tracks {
-            changed |= self.take_track(key, events);
+            changed |= self.take_track(key, events, first_args);
         }
         for n in batch.notices {
             changed |= self.warnings.set(Warning { kind: n.kind, source: n.source, count: n.count, text: n.text });
@@ -48,6 +49,12 @@ impl Store {
                 let row = self.track_row(key) as usize;
                 self.tracks[row].name = name;
                 self.tracks[row].tid = tid;
+            }
+            Name::Track { key, kind, name, tid, device, stream, order } => {
+                let row = self.track_row(key) as usize;
+                let track = &mut self.tracks[row];
+                (track.kind, track.name, track.tid) = (kind, name, tid);
+                (track.device, track.stream, track.order) = (device, stream, order);
             }
             Name::Site { pid, id, category, name } => {
                 let key = format!("{category}\0{name}");
@@ -84,11 +91,12 @@ impl Store {
         row
     }
 
-    fn take_track(&mut self, key: TrackKey, from: TrackEvents) -> bool {
+    fn take_track(&mut self, key: TrackKey, from: TrackEvents, first_args: u32) -> bool {
         let row = self.track_row(key);
         let mut changed = !from.events.is_empty();
         for event in &from.events {
-            self.take_event(row, key.pid, event);
+            let args = if event.args == NO_ARGS { NO_ARGS } else { first_args.saturating_add(event.args) };
+            self.take_event(row, key.pid, &Event { args, ..*event });
         }
         if let Some(open) = from.open {
             let open: Vec<OpenSlice> = open
@@ -188,7 +196,10 @@ impl Store {
             }
             EventKind::FlowOut | EventKind::FlowIn => {
                 let end = FlowEnd { track: TrackId(track), time: start };
-                self.flows.push(site, event.correlation, end, event.kind == EventKind::FlowOut, keep)
+                let across = self.sites.rows()[site as usize].category == Category::Edge;
+                let scope = if across { u32::MAX } else { self.tracks[track as usize].process };
+                let key = (scope, site, event.correlation);
+                self.flows.push(key, end, event.kind == EventKind::FlowOut, keep)
             }
             EventKind::Alloc | EventKind::Free => {
                 let bytes = i64::try_from(event.arg).unwrap_or(i64::MAX);
@@ -229,6 +240,7 @@ impl Store {
             node: self.node_row(pid, event.node),
             correlation: event.correlation,
             arg: event.arg,
+            args: event.args,
         };
         let category = self.sites.rows()[site as usize].category;
         if category == Category::Op {
@@ -237,7 +249,7 @@ impl Store {
             let wait_ns = f64::from(event.arg as u32) * self.processes[process as usize].ns_per_tick;
             row.arg = event.arg >> 32 << 32 | u64::from(wait_ns as u32);
         }
-        if matches!(category, Category::Op | Category::Shard) {
+        if matches!(category, Category::Op | Category::Shard) && self.tracks[track as usize].kind == TrackKind::Thread {
             self.tracks[track as usize].kind = TrackKind::Worker;
         }
         let slice = self.tracks[track as usize].push(usize::from(event.depth), row);

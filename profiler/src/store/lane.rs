@@ -34,6 +34,8 @@ pub struct SliceRef {
     pub correlation: u32,
     /// Meaning by category; for `op`: step id << 32 | queue wait in ns.
     pub arg: u64,
+    /// Row of [`Store::args`](super::Store::args), or `u32::MAX`.
+    pub args: u32,
 }
 
 impl SliceRef {
@@ -53,6 +55,7 @@ pub(crate) struct Row {
     pub node: u32,
     pub correlation: u32,
     pub arg: u64,
+    pub args: u32,
 }
 
 /// Up to [`SEGMENT`] slices, a structure of arrays.
@@ -64,6 +67,7 @@ pub(crate) struct Segment {
     node: Vec<u32>,
     correlation: Vec<u32>,
     arg: Vec<u64>,
+    args: Vec<u32>,
     pub(crate) pyramid: Pyramid,
 }
 
@@ -80,6 +84,7 @@ impl Segment {
             node: Vec::with_capacity(n),
             correlation: Vec::with_capacity(n),
             arg: Vec::with_capacity(n),
+            args: Vec::with_capacity(n),
             pyramid: Pyramid::default(),
         }
     }
@@ -91,6 +96,7 @@ impl Segment {
         self.node.push(row.node);
         self.correlation.push(row.correlation);
         self.arg.push(row.arg);
+        self.args.push(row.args);
         self.pyramid.appended(&self.start, &self.end);
     }
 
@@ -101,6 +107,7 @@ impl Segment {
             + self.node.capacity() * 4
             + self.correlation.capacity() * 4
             + self.arg.capacity() * 8
+            + self.args.capacity() * 4
             + self.pyramid.bytes()
     }
 }
@@ -168,6 +175,7 @@ impl Lane {
             node: segment.node[i],
             correlation: segment.correlation[i],
             arg: segment.arg[i],
+            args: segment.args[i],
         })
     }
 

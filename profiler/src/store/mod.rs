@@ -7,12 +7,14 @@
 //! * No slice is dropped: one that overlaps its lane takes the next; what is given up is counted and told.
 
 mod apply;
+mod args;
 mod lane;
 mod names;
 mod side;
 mod track;
 mod transfers;
 
+pub use args::Args;
 pub(crate) use lane::Segment;
 pub use lane::{Lane, SEGMENT, SliceRef};
 pub use names::{Category, NodeInfo, Process, SiteInfo};
@@ -115,6 +117,7 @@ pub struct Store {
     flows: Flows,
     transfers: Transfers,
     memory: VecDeque<MemoryEvent>,
+    args: Args,
     warnings: Warnings,
     slices_total: u64,
     evicted: u64,
@@ -243,6 +246,12 @@ impl Store {
         &self.memory
     }
 
+    /// The arguments of slices: JSON objects' texts, by [`SliceRef::args`].
+    #[must_use]
+    pub fn args(&self) -> &Args {
+        &self.args
+    }
+
     /// What the user has to know, first told first.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
@@ -318,7 +327,7 @@ impl Store {
         stats.memory_bytes += (self.memory.capacity() * size_of::<MemoryEvent>()) as u64;
         stats.memory_bytes += (self.steps.capacity() * size_of::<Step>()) as u64;
         stats.memory_bytes += self.counters.bytes() as u64 + self.flows.bytes() as u64;
-        stats.memory_bytes += self.transfers.bytes() as u64;
+        stats.memory_bytes += self.transfers.bytes() as u64 + self.args.bytes() as u64;
         stats
     }
 }

@@ -22,6 +22,26 @@ pub enum Category {
     Alloc,
     /// `transfer`: a stamp of a value's way between devices.
     Transfer,
+    /// `launch`: a host's call that gives a device work; `correlation` is that of the work.
+    Launch,
+    /// `kernel`: a device's computation; `correlation` is its launch's.
+    Kernel,
+    /// `copy`: memory copied or set by a device, `arg` bytes; `correlation` is its launch's.
+    Copy,
+    /// `collective`: a computation that waits for the same of other devices (all-reduce and the like).
+    Collective,
+    /// `sync`: a host's call, or a stream, that waits for a device.
+    Sync,
+    /// `input`: making the step's input (a data loader's work).
+    Input,
+    /// `running`: on a CPU's track, the thread that ran; `correlation` is its kernel's id.
+    Running,
+    /// `off cpu`: a thread that did not run; the site's name says why, `correlation` is the waker's thread id.
+    OffCpu,
+    /// `python`: a function of an interpreter.
+    Python,
+    /// `edge`: arrows whose `correlation` is unique in the whole trace, not only in a process.
+    Edge,
     /// Anything else: spans and events of `tracing`, imports.
     Other,
 }
@@ -37,6 +57,16 @@ impl Category {
             "wait" => Category::Wait,
             "alloc" => Category::Alloc,
             "transfer" => Category::Transfer,
+            "launch" => Category::Launch,
+            "kernel" => Category::Kernel,
+            "copy" => Category::Copy,
+            "collective" => Category::Collective,
+            "sync" => Category::Sync,
+            "input" => Category::Input,
+            "running" => Category::Running,
+            "off cpu" => Category::OffCpu,
+            "python" => Category::Python,
+            "edge" => Category::Edge,
             _ => Category::Other,
         }
     }

@@ -86,6 +86,8 @@ pub struct FlowEnd {
 /// An arrow from one place in time to another. The other end may not have come (yet).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
+    /// Row of the processes in which `correlation` is unique; `u32::MAX` where it is in the whole trace.
+    pub scope: u32,
     /// Row of the sites.
     pub site: u32,
     /// What pairs the two ends.
@@ -96,13 +98,16 @@ pub struct Flow {
     pub to: Option<FlowEnd>,
 }
 
-/// Flows, paired by (site, correlation) and never by order.
+/// (scope, site, correlation), as in [`Flow`].
+pub(crate) type FlowKey = (u32, u32, u32);
+
+/// Flows, paired by (scope, site, correlation) and never by order.
 #[derive(Debug, Default)]
 pub(crate) struct Flows {
     rows: VecDeque<Flow>,
     evicted: u64,
     /// Ordinals of flows of which one end is missing.
-    pending: FxHashMap<(u32, u32), u64>,
+    pending: FxHashMap<FlowKey, u64>,
 }
 
 impl Flows {
@@ -115,27 +120,29 @@ impl Flows {
     }
 
     /// Adds an end. Gives back how many old flows were given up to keep at most `keep`.
-    pub(crate) fn push(&mut self, site: u32, correlation: u32, end: FlowEnd, is_tail: bool, keep: usize) -> u64 {
-        let ordinal = self.pending.get(&(site, correlation)).copied();
+    pub(crate) fn push(&mut self, key: FlowKey, end: FlowEnd, is_tail: bool, keep: usize) -> u64 {
+        let ordinal = self.pending.get(&key).copied();
         let waiting = ordinal.and_then(|o| self.rows.get_mut(o.checked_sub(self.evicted)? as usize));
         if let Some(flow) = waiting {
             let slot = if is_tail { &mut flow.from } else { &mut flow.to };
             if slot.is_none() {
                 *slot = Some(end);
-                self.pending.remove(&(site, correlation));
+                self.pending.remove(&key);
                 return 0;
             }
         }
         let (from, to) = if is_tail { (Some(end), None) } else { (None, Some(end)) };
-        self.pending.insert((site, correlation), self.evicted + self.rows.len() as u64);
-        self.rows.push_back(Flow { site, correlation, from, to });
+        self.pending.insert(key, self.evicted + self.rows.len() as u64);
+        let (scope, site, correlation) = key;
+        self.rows.push_back(Flow { scope, site, correlation, from, to });
         if self.rows.len() <= keep {
             return 0;
         }
-        if let Some(old) = self.rows.pop_front()
-            && self.pending.get(&(old.site, old.correlation)) == Some(&self.evicted)
-        {
-            self.pending.remove(&(old.site, old.correlation));
+        if let Some(old) = self.rows.pop_front() {
+            let key = (old.scope, old.site, old.correlation);
+            if self.pending.get(&key) == Some(&self.evicted) {
+                self.pending.remove(&key);
+            }
         }
         self.evicted += 1;
         1

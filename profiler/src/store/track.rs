@@ -15,6 +15,16 @@ pub enum TrackKind {
     Thread,
     /// A thread that runs ops or shards of them.
     Worker,
+    /// A CPU: its slices are the threads that ran on it.
+    Cpu,
+    /// A device's stream: kernels and copies in order.
+    Stream,
+    /// A copy engine (DMA).
+    Copy,
+    /// A network link.
+    Network,
+    /// Operations of a process that begin and end on no thread of their own.
+    Async,
 }
 
 /// A slice that has begun and not ended: no end is known.
@@ -56,6 +66,12 @@ pub struct Track {
     pub tid: u32,
     /// What it stands for.
     pub kind: TrackKind,
+    /// The device whose track it is, empty where it is none's.
+    pub device: String,
+    /// The stream's number on the device.
+    pub stream: Option<u64>,
+    /// Among the tracks of its process the smaller comes first.
+    pub order: i32,
     /// Lanes, outermost nesting first. May hold empty ones.
     pub lanes: Vec<Lane>,
     /// What is running now.
@@ -79,6 +95,9 @@ impl Track {
             name: format!("thread {}", key.ring),
             tid: 0,
             kind: TrackKind::Thread,
+            device: String::new(),
+            stream: None,
+            order: 0,
             lanes: Vec::new(),
             open: Vec::new(),
             instants: Vec::new(),

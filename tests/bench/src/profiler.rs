@@ -105,6 +105,7 @@ fn append(report: &mut Report, label: &str, n: usize) -> Store {
                 node: 0,
                 correlation: 0,
                 arg: 1 << 32,
+                args: profiler::batch::NO_ARGS,
             });
         }
         left -= part;
@@ -164,7 +165,17 @@ fn one_lane(report: &mut Report) {
             let start = at + if i % 1_001 == 0 { 20_000 } else { 40 };
             at = start + 500 + (i * 7_919 + part) % 9_000;
             let (site, node, kind) = (0, u32::MAX, EventKind::Slice);
-            events.push(Event { kind, depth: 0, start, end: at, site, node, correlation: 0, arg: 0 });
+            events.push(Event {
+                kind,
+                depth: 0,
+                start,
+                end: at,
+                site,
+                node,
+                correlation: 0,
+                arg: 0,
+                args: profiler::batch::NO_ARGS,
+            });
         }
         store.apply(batch);
     }

@@ -140,6 +140,7 @@ fn store(per_track: usize) -> Store {
                 node: op,
                 correlation: NO_NODE,
                 arg: 0,
+                args: profiler::batch::NO_ARGS,
             };
             batch.track(TrackKey { pid, ring }).events.push(event);
             at += dur + dur / 2;
