@@ -29,6 +29,6 @@ pub use lod::Span;
 pub use stalls::{Cause, CauseTotal, QueueWait, Stall, by_cause, queue_waits, stalls};
 pub use stats::{Figures, NodeStat, OpStat, TrackUse, node_stats, op_stats, track_use};
 pub use store::{
-    Args, Category, Counter, Flow, InstantEvent, Lane, NodeInfo, OpenSlice, Process, SiteInfo, SliceId, SliceRef, Step,
+    Args, Category, Counter, Flow, FlowEnd, InstantEvent, Lane, NodeInfo, OpenSlice, Process, SiteInfo, SliceId, SliceRef, Step,
     Store, StoreOptions, StoreStats, Track, TrackId, TrackKind, Transfer, Warning, WarningKind,
 };

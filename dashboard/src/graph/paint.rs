@@ -46,6 +46,12 @@ impl Scene<'_> {
         let size = (size * self.camera.zoom * 2.0).round() / 2.0;
         (size >= 6.5).then(|| FontId::proportional(size.min(24.0)))
     }
+
+    /// The font of a box's name: as `font`, but where that is illegible the smallest legible one, if the box is high enough.
+    fn name_font(&self, size: f32, rect: Rect) -> Option<FontId> {
+        let least = FontId::proportional(metrics::TEXT_TICK);
+        self.font(size).filter(|f| f.size >= least.size).or((rect.height() >= least.size).then_some(least))
+    }
 }
 
 /// Paints everything in view; returns the boxes in view with their rects on the screen.
@@ -172,7 +178,7 @@ fn closed_box(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect) {
                 stroke,
                 StrokeKind::Inside,
             );
-            if let Some(font) = scene.font(m::LABEL - 1.0) {
+            if let Some(font) = scene.name_font(m::LABEL - 1.0, rect) {
                 let label = scene.model.label(b.item);
                 text_in(painter, &label, font, text, rect.shrink2(vec2(7.0 * zoom, 0.0)), Align2::CENTER_CENTER);
             }
@@ -200,7 +206,13 @@ fn closed_box(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect) {
 
 fn closed_scope_label(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect, text: Color32) {
     let zoom = scene.camera.zoom;
-    let Some(font) = scene.font(m::LABEL) else { return };
+    let Some(font) = scene.font(m::LABEL).filter(|f| f.size >= metrics::TEXT_TICK) else {
+        // Far out a name is worth more than its button and its count.
+        if let Some(font) = scene.name_font(m::LABEL, rect) {
+            text_in(painter, &scene.model.label(b.item), font, text, rect.shrink(1.0), Align2::CENTER_CENTER);
+        }
+        return;
+    };
     button(painter, scene, b, rect);
     let inside =
         Rect::from_min_max(pos2(rect.left() + (m::BUTTON + 10.0) * zoom, rect.top()), rect.max - vec2(6.0, 0.0) * zoom);

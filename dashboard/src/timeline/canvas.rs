@@ -2,11 +2,14 @@
 
 use super::{
     analysis::Findings,
-    find, gutter,
+    find,
+    flows::{self, Arrow},
+    gutter,
     input::{self, Areas, Drag},
+    instants,
     layout::{self, Frame, Hit, Place, Sizes},
     model::{self, Rows},
-    paint::{self, Marks},
+    paint::{self, Crosshair, Marks},
     picture::{Key, Picture, Scene},
     stalls,
     state::{Command, State},
@@ -19,7 +22,7 @@ use crate::{
     widgets::describe,
 };
 use egui::{Pos2, Rect, Response, Sense, Ui, pos2, vec2};
-use profiler::{Category, SliceRef, Span, Stall, Store, TrackId};
+use profiler::{Category, InstantEvent, SliceRef, Span, Stall, Store, TrackId};
 use std::ops::Range;
 
 /// The sizes of rows.
@@ -47,6 +50,8 @@ pub struct Shown<'a> {
     pub panel: Rect,
     /// What made the selected slice ready.
     pub before: Option<SliceRef>,
+    /// The arrows of the selected slice.
+    pub arrows: &'a [Arrow],
 }
 
 impl<'a> Shown<'a> {
@@ -232,7 +237,12 @@ impl Canvas {
             p,
         );
         let timed = painter.with_clip_rect(Rect::from_min_max(areas.ruler.min, areas.body.max));
-        paint::ruler(&timed, areas, frame, p);
+        let crosshair = ui
+            .input(|i| i.pointer.hover_pos())
+            .filter(|pos| areas.body.contains(*pos) || areas.ruler.contains(*pos))
+            .filter(|_| self.drag == Drag::None)
+            .map(|pos| Crosshair::new(&timed, areas, pos.x, frame, p));
+        paint::ruler(&timed, areas, frame, crosshair.as_ref().map(Crosshair::tag), p);
         let strip =
             Rect::from_min_max(pos2(areas.ruler.left(), areas.ruler.bottom() - metrics::LANE_H), areas.ruler.max);
         paint::steps(&timed, strip, shown.store, frame, p);
@@ -257,14 +267,12 @@ impl Canvas {
         let top = areas.body.top() - state.scroll;
         let visible = layout::visible(&self.places, state.scroll, state.scroll + areas.body.height());
         paint::counters(&body, &scene, visible.clone(), top, frame);
-        paint::open_slices(&body, &scene, visible, top, frame, shown.whole.end);
+        paint::open_slices(&body, &scene, visible.clone(), top, frame, shown.whole.end);
         let marks = Marks { rows: &self.rows, places: &self.places, top, frame };
+        instants::paint(&body, &scene, visible, &marks);
         self.paint_marks(&body, &timed, areas, shown, state, &marks);
-        if let Some(pos) =
-            ui.input(|i| i.pointer.hover_pos()).filter(|pos| areas.body.contains(*pos) || areas.ruler.contains(*pos))
-            && self.drag == Drag::None
-        {
-            paint::crosshair(&timed, areas, pos.x, frame, p);
+        if let Some(crosshair) = crosshair {
+            crosshair.paint(&timed, areas, p);
         }
         if layout::total_height(&self.places) > areas.body.height() {
             scroll_mark(&painter, areas.body, state.scroll, layout::total_height(&self.places), p);
@@ -298,6 +306,7 @@ impl Canvas {
         {
             paint::arrow(body, from.right_center(), rect.left_center(), p.highlight);
         }
+        flows::paint(body, &slice, shown.arrows, marks, p);
         if slice.end > marks.frame.view.start && slice.start < marks.frame.view.end {
             paint::outline(body, rect, p);
         }
@@ -332,6 +341,10 @@ impl Canvas {
             return;
         };
         let marks = Marks { rows: &self.rows, places: &self.places, top: areas.body.top() - state.scroll, frame };
+        if let Some(instant) = instants::under(shown.store, track, pos, &marks) {
+            instant_tip(response, shown.store, instant);
+            return;
+        }
         if let Some(stall) = stalls::under(shown.stalls(), pos, &marks) {
             response.clone().on_hover_ui_at_pointer(|ui| stalls::tip(ui, stall));
             return;
@@ -371,6 +384,15 @@ fn merged_at(store: &Store, track: TrackId, lane: u32, time: i64, frame: &Frame)
     let i = spans.partition_point(|s| s.end <= time - slack);
     let span = spans.get(i).filter(|s| s.start <= time + slack && s.count > 1)?;
     Some((*span, lane.slice(span.top)?))
+}
+
+fn instant_tip(response: &Response, store: &Store, instant: &InstantEvent) {
+    let site = store.sites().get(instant.site as usize);
+    response.clone().on_hover_ui_at_pointer(|ui| {
+        ui.label(site.map_or("?", |s| &s.name));
+        let category = site.map_or("", |s| &s.category_name);
+        ui.colored_label(palette(ui).text_weak, format!("{category} at {}", ticks::position(instant.time, 1)));
+    });
 }
 
 fn counter_tip(response: &Response, store: &Store, counter: usize, time: i64) {

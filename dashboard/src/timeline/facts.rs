@@ -1,9 +1,9 @@
 //! What there is to say about one slice, in words. No egui.
 
-use super::find;
+use super::{find, flows::Arrow};
 use crate::format;
-use profiler::{Category, SliceRef, Store, TrackId};
-use std::sync::Arc;
+use profiler::{Category, SliceRef, Store, TrackId, TrackKind};
+use std::{borrow::Cow, sync::Arc};
 
 /// Where a fact leads when clicked.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,20 +20,26 @@ pub enum Link {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
     /// What it is about: `Duration`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// `1,234 ns`.
     pub value: String,
     /// Where it leads.
     pub link: Option<Link>,
 }
 
-fn fact(name: &'static str, value: impl Into<String>) -> Fact {
-    Fact { name, value: value.into(), link: None }
+const MADE_READY: &str = "Made ready by";
+/// Arguments that are shown, at most.
+const MAX_ARGS: usize = 64;
+/// Bytes of an argument that are shown, at most.
+const MAX_ARG_LEN: usize = 400;
+
+fn fact(name: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Fact {
+    Fact { name: name.into(), value: value.into(), link: None }
 }
 
 /// The slice that made this one ready, where the facts name one.
 pub fn predecessor_of(facts: &[Fact]) -> Option<SliceRef> {
-    facts.iter().find_map(|f| match &f.link {
+    facts.iter().filter(|f| f.name == MADE_READY).find_map(|f| match &f.link {
         Some(Link::Slice(slice)) => Some(*slice),
         _ => None,
     })
@@ -46,21 +52,16 @@ pub fn exact(ns: i64) -> String {
 }
 
 /// The slice's facts, most asked for first.
-pub fn facts(store: &Store, slice: &SliceRef) -> Vec<Fact> {
+pub fn facts(store: &Store, slice: &SliceRef, arrows: &[Arrow]) -> Vec<Fact> {
     let category = store.category(slice);
     let site = store.sites().get(slice.site as usize);
     let mut out = Vec::new();
     if let Some(node) = store.node_of(slice) {
         let link = Some(Link::Node(node.name.as_str().into()));
-        out.push(Fact { name: "Node", value: node.name.clone(), link });
+        out.push(Fact { name: "Node".into(), value: node.name.clone(), link });
     }
     if let Some(site) = site {
-        let what = match category {
-            Category::Op => "Op",
-            Category::Shard => "Part of op",
-            _ => "Name",
-        };
-        out.push(fact(what, &site.name));
+        out.push(fact(what_it_is(category), &site.name));
     }
     out.push(fact("Duration", exact(slice.dur())));
     let self_ns = find::self_ns(store, slice);
@@ -75,6 +76,9 @@ pub fn facts(store: &Store, slice: &SliceRef) -> Vec<Fact> {
     if category == Category::Shard {
         out.push(fact("Rows of work", format::count(u64::from(slice.arg as u32))));
     }
+    if category == Category::Copy && slice.arg > 0 {
+        out.push(fact("Bytes", format::bytes(slice.arg)));
+    }
     if let Some(step) = store.step_id_of(slice) {
         out.push(step_fact(store, slice, step));
     }
@@ -82,22 +86,80 @@ pub fn facts(store: &Store, slice: &SliceRef) -> Vec<Fact> {
     if let (Category::Other, Some(site)) = (category, site) {
         out.push(fact("Category", &site.category_name));
     }
+    out.extend(arrows.iter().map(|arrow| arrow_fact(store, arrow)));
+    out.extend(arguments(store, slice));
     out
+}
+
+fn what_it_is(category: Category) -> &'static str {
+    match category {
+        Category::Op => "Op",
+        Category::Shard => "Part of op",
+        Category::Launch => "Launch",
+        Category::Kernel => "Kernel",
+        Category::Copy => "Copy",
+        Category::Collective => "Collective",
+        Category::Sync => "Waits for",
+        Category::Running => "Ran",
+        Category::OffCpu => "Did not run",
+        _ => "Name",
+    }
+}
+
+/// `Led to`: the slice at the other end and how long after.
+fn arrow_fact(store: &Store, arrow: &Arrow) -> Fact {
+    let apart = arrow.other.time - arrow.here.time;
+    let order = if apart < 0 { "before" } else { "after" };
+    let apart = format::duration_ns(apart.abs());
+    let whose = arrow.slice.map_or_else(
+        || store.track(arrow.other.track).map_or_else(String::new, |t| t.name.clone()),
+        |s| store.slice_name(&s).to_owned(),
+    );
+    let name = if arrow.leaves { "Led to" } else { "Came from" };
+    Fact { name: name.into(), value: format!("{whose}, {apart} {order} ({})", arrow.name), link: arrow.link() }
+}
+
+/// The arguments that came with the slice, as its source wrote them.
+fn arguments(store: &Store, slice: &SliceRef) -> Vec<Fact> {
+    let Some(text) = store.args().get(slice.args).filter(|t| !t.is_empty()) else { return Vec::new() };
+    let Ok(serde_json::Value::Object(all)) = serde_json::from_str(text) else {
+        return vec![fact("Arguments", cut(text))];
+    };
+    let more = all.len().saturating_sub(MAX_ARGS);
+    let mut out: Vec<Fact> = all
+        .into_iter()
+        .take(MAX_ARGS)
+        .map(|(name, value)| match value {
+            serde_json::Value::String(text) => fact(name, cut(&text)),
+            other => fact(name, cut(&other.to_string())),
+        })
+        .collect();
+    if more > 0 {
+        out.push(fact("Arguments", format!("and {more} more")));
+    }
+    out
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_ARG_LEN) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
 }
 
 fn predecessor(store: &Store, slice: &SliceRef) -> Fact {
     if slice.correlation == u32::MAX {
-        return fact("Made ready by", "the start of the step");
+        return fact(MADE_READY, "the start of the step");
     }
     match find::predecessor(store, slice) {
         Some(before) => {
             let gap = slice.start - before.end;
             let value = format!("{}, {} before", store.slice_name(&before), format::duration_ns(gap));
-            Fact { name: "Made ready by", value, link: Some(Link::Slice(before)) }
+            Fact { name: MADE_READY.into(), value, link: Some(Link::Slice(before)) }
         }
         None => {
             let name = store.nodes().get(slice.correlation as usize).map_or("?", |n| &n.name);
-            fact("Made ready by", format!("{name} (its slice is not in the trace)"))
+            fact(MADE_READY, format!("{name} (its slice is not in the trace)"))
         }
     }
 }
@@ -107,7 +169,7 @@ fn step_fact(store: &Store, slice: &SliceRef, id: u32) -> Fact {
         Some(step) => {
             let label = store.sites().get(step.site as usize).map_or("step", |s| &s.name);
             let value = format!("{label} {} (execution {id})", format::step(step.summary_step));
-            Fact { name: "Step", value, link: Some(Link::Step(step.start..step.end)) }
+            Fact { name: "Step".into(), value, link: Some(Link::Step(step.start..step.end)) }
         }
         None => fact("Step", format!("execution {id}")),
     }
@@ -119,7 +181,16 @@ fn place(store: &Store, slice: &SliceRef) -> Vec<Fact> {
         out.push(fact("Device", &node.device));
     }
     if let Some(track) = store.track(TrackId(slice.id.track)) {
-        out.push(fact("Thread", format!("{} ({})", track.name, track.tid)));
+        let what = match track.kind {
+            TrackKind::Thread | TrackKind::Worker => "Thread",
+            TrackKind::Stream => "Stream",
+            _ => "Track",
+        };
+        let name = if track.tid > 0 { format!("{} ({})", track.name, track.tid) } else { track.name.clone() };
+        out.push(fact(what, name));
+        if !track.device.is_empty() {
+            out.push(fact("Device", &track.device));
+        }
     }
     out
 }
@@ -133,7 +204,7 @@ mod tests {
     fn check(name: &str) -> String {
         let store = demo(2);
         let slice = find::first_of_node(&store, name, 100_000).unwrap();
-        facts(&store, &slice).iter().fold(String::new(), |mut out, f| {
+        facts(&store, &slice, &[]).iter().fold(String::new(), |mut out, f| {
             let link = if f.link.is_some() { " ->" } else { "" };
             writeln!(out, "{}: {}{link}", f.name, f.value).unwrap();
             out

@@ -10,8 +10,10 @@ pub mod background;
 pub mod canvas;
 pub mod facts;
 pub mod find;
+pub mod flows;
 pub mod gutter;
 pub mod input;
+pub mod instants;
 pub mod layout;
 mod link;
 pub mod model;
@@ -39,6 +41,7 @@ use canvas::Canvas;
 use egui::Ui;
 use facts::Fact;
 use find::Query;
+use flows::Arrow;
 use link::Seen;
 use panels::SearchState;
 use profiler::{SliceId, Store};
@@ -50,6 +53,14 @@ const REFRESH_S: f64 = 0.25;
 /// How often a followed trace that brings nothing new is shown anew, seconds.
 const FOLLOW_IDLE_S: f32 = 0.2;
 
+/// What is known of the selected slice, for one version of the store.
+struct Described {
+    slice: SliceId,
+    version: u64,
+    facts: Vec<Fact>,
+    arrows: Vec<Arrow>,
+}
+
 /// The panel's state.
 #[derive(Default)]
 pub struct TimelineView {
@@ -58,11 +69,13 @@ pub struct TimelineView {
     canvas: Canvas,
     search: String,
     focus_search: bool,
+    /// The next match was asked for, or (false) the one before.
+    go_to_match: Option<bool>,
     /// Whether the node that was picked here is to stand out (a link was clicked), or only be known to other panels.
     own_pick_stands_out: bool,
     analysis: Option<Analysis>,
     asked: Option<(Question, f64)>,
-    facts: Option<(SliceId, u64, Vec<Fact>)>,
+    facts: Option<Described>,
     seen: Seen,
 }
 
@@ -113,6 +126,7 @@ impl TimelineView {
         let bar = |ui: &mut Ui| self.bar(ui, data, store, &state, findings.as_deref(), selection, now);
         commands.extend(toolbar(ui, bar));
         commands.extend(self.bottom_ui(ui, store, &state, findings.as_deref(), selection));
+        let described = self.facts.as_ref().filter(|f| Some(f.slice) == state.selected);
         let shown = canvas::Shown {
             trace_idx: self.trace_idx,
             store,
@@ -120,11 +134,8 @@ impl TimelineView {
             findings: findings.as_deref().filter(|f| f.question.trace_idx == self.trace_idx),
             dims: !query.is_empty(),
             panel,
-            before: self
-                .facts
-                .as_ref()
-                .filter(|f| Some(f.0) == state.selected)
-                .and_then(|f| facts::predecessor_of(&f.2)),
+            before: described.and_then(|d| facts::predecessor_of(&d.facts)),
+            arrows: described.map_or(&[], |d| &d.arrows),
         };
         self.canvas.ui(ui, &shown, &mut state, commands, |state, command| {
             link::tell(&command, self.trace_idx, state, store, selection, &mut self.own_pick_stands_out);
@@ -216,7 +227,11 @@ impl TimelineView {
             count: known.map(|f| f.matches.count),
         };
         let mut answer = panels::bar_ui(ui, state, search, store.is_live(), self.canvas.rows().hidden.len(), now);
-        if let (Some(forward), Some(f)) = (answer.go_to_match, known) {
+        // Asked for before the matches are known, it is done when they are.
+        self.go_to_match = answer.go_to_match.or(self.go_to_match);
+        if let Some(f) = known
+            && let Some(forward) = self.go_to_match.take()
+        {
             let from = state.slice(store).map_or_else(|| state.eased.target().start, |s| s.start);
             match f.matches.neighbour(from, forward) {
                 Some(slice) => answer.commands.push(Command::Reveal(slice.id)),
@@ -275,9 +290,11 @@ impl TimelineView {
             return Vec::new();
         }
         if let Some(slice) = &slice {
-            let key = (slice.id, store.version());
-            if self.facts.as_ref().is_none_or(|(id, version, _)| (*id, *version) != key) {
-                self.facts = Some((key.0, key.1, facts::facts(store, slice)));
+            let version = store.version();
+            if self.facts.as_ref().is_none_or(|d| (d.slice, d.version) != (slice.id, version)) {
+                let arrows = flows::arrows_of(store, slice);
+                let facts = facts::facts(store, slice, &arrows);
+                self.facts = Some(Described { slice: slice.id, version, facts, arrows });
             }
         }
         let mut out = Vec::new();
@@ -287,9 +304,9 @@ impl TimelineView {
                 if let Some(stall) = &state.stall {
                     out.extend(stalls::details_ui(ui, store, stall));
                 }
-                let Some((slice, (_, _, facts))) = slice.as_ref().zip(self.facts.as_ref()) else { return };
+                let Some((slice, described)) = slice.as_ref().zip(self.facts.as_ref()) else { return };
                 egui::ScrollArea::both().id_salt("details").auto_shrink([false, false]).show(ui, |ui| {
-                    out.extend(panels::details_ui(ui, store.slice_name(slice), facts, selection));
+                    out.extend(panels::details_ui(ui, store.slice_name(slice), &described.facts, selection));
                 });
             };
             match &state.range {

@@ -1,10 +1,10 @@
 //! What the timeline shows: its rows from top to bottom, independent of time, zoom and pixels.
 //!
 //! A process is a heading over its tracks; a track has a lane per nesting depth in use; counters come after the tracks
-//! of their process. Folding never loses a track silently: a folded process says how many tracks it holds, a folded
+//! of their process. Tracks come in the order that the trace asks for, then CPUs, threads, devices' streams, copies, the network. Folding never loses a track silently: a folded process says how many tracks it holds, a folded
 //! track keeps its outermost lane, and tracks that the user hid are listed in [`Rows::hidden`].
 
-use profiler::{Category, Store, Track, TrackId};
+use profiler::{Category, Store, Track, TrackId, TrackKind};
 use rustc_hash::FxHashSet;
 
 /// What the user folded or hid. Rows of the store's tables, which stay.
@@ -83,6 +83,8 @@ pub enum Row {
         track: TrackId,
         /// The lanes that show, outermost first.
         lanes: Vec<u32>,
+        /// The lane of what runs, below the slices of whole steps: stalls are gaps of it.
+        work_lane: u32,
         /// Whether only the outermost one shows.
         folded: bool,
         /// Whether there is anything to fold.
@@ -111,6 +113,7 @@ pub struct Rows {
 /// The rows of a store.
 pub fn rows(store: &Store, folding: &Folding) -> Rows {
     let mut out = Rows::default();
+    let several_hosts = store.processes().windows(2).any(|two| two[0].host != two[1].host);
     for (process, info) in (0_u32..).zip(store.processes()) {
         let of_process = || store.tracks().iter().filter(move |t| t.process == process && has_anything(t));
         let folded = folding.processes.contains(&process);
@@ -119,24 +122,52 @@ pub fn rows(store: &Store, folding: &Folding) -> Rows {
         if n_tracks == 0 && !counters {
             continue;
         }
-        let title = format!("{} ({})", short_command(&info.name), info.pid);
+        let title = process_title(info, several_hosts);
         out.rows.push(Row::Process { process, title, n_tracks, folded });
         out.hidden.extend(of_process().map(|t| t.id).filter(|id| folding.hidden.contains(&id.0)));
         if folded {
             continue;
         }
         let mut tracks: Vec<&Track> = of_process().filter(|t| !folding.hidden.contains(&t.id.0)).collect();
-        tracks.sort_by_cached_key(|t| (natural_key(&t.name), t.id));
-        out.rows.extend(tracks.into_iter().map(|t| track_row(t, folding)));
-        for (counter, c) in store.counters().iter().enumerate().filter(|(_, c)| c.process == process) {
+        tracks.sort_by_cached_key(|t| (t.order, kind_order(t.kind), natural_key(&t.name), t.id));
+        out.rows.extend(tracks.into_iter().map(|t| track_row(store, t, folding)));
+        out.rows.extend(counter_rows(store, process));
+    }
+    out
+}
+
+/// The program with its id, on several hosts the host's name too.
+fn process_title(process: &profiler::Process, several_hosts: bool) -> String {
+    let title = format!("{} ({})", short_command(&process.name), process.pid);
+    if several_hosts && !process.host.is_empty() { format!("{}: {title}", process.host) } else { title }
+}
+
+/// Where the trace asks for no order: what the processors did, the threads, then what they gave work to.
+fn kind_order(kind: TrackKind) -> u8 {
+    match kind {
+        TrackKind::Cpu => 0,
+        TrackKind::Thread | TrackKind::Worker => 1,
+        TrackKind::Stream => 2,
+        TrackKind::Copy => 3,
+        TrackKind::Network => 4,
+        _ => 5,
+    }
+}
+
+/// The counters of a process, by name.
+fn counter_rows(store: &Store, process: u32) -> Vec<Row> {
+    let of_process = store.counters().iter().enumerate().filter(|(_, c)| c.process == process);
+    let mut rows: Vec<(String, usize, bool)> = of_process
+        .map(|(counter, c)| {
             let site = store.sites().get(c.site as usize);
             let bytes = site.is_some_and(|s| s.category == Category::Alloc);
             let name = site.map_or("?", |s| &s.name);
             let title = if bytes { format!("memory {}", short_device(name)) } else { name.to_owned() };
-            out.rows.push(Row::Counter { counter, title, bytes });
-        }
-    }
-    out
+            (title, counter, bytes)
+        })
+        .collect();
+    rows.sort_by_cached_key(|(title, counter, _)| (natural_key(title), *counter));
+    rows.into_iter().map(|(title, counter, bytes)| Row::Counter { counter, title, bytes }).collect()
 }
 
 /// The part of a device's name that tells devices of one process apart: `CPU:0` of `/job:localhost/device:CPU:0`.
@@ -148,7 +179,7 @@ fn has_anything(track: &Track) -> bool {
     track.n_slices() > 0 || !track.open.is_empty() || !track.instants.is_empty() || track.dropped > 0
 }
 
-fn track_row(track: &Track, folding: &Folding) -> Row {
+fn track_row(store: &Store, track: &Track, folding: &Folding) -> Row {
     let deepest_open = track.open.iter().map(|o| u32::from(o.depth) + 1).max().unwrap_or(0);
     let n = deepest_open.max(track.lanes.len() as u32);
     let in_use = |lane: &u32| {
@@ -159,12 +190,17 @@ fn track_row(track: &Track, folding: &Folding) -> Row {
     if lanes.is_empty() {
         lanes.push(0);
     }
+    let is_step = |lane: &u32| {
+        let first = track.lanes.get(*lane as usize).and_then(|l| l.slice(0));
+        first.is_some_and(|s| store.category(&s) == Category::Step)
+    };
+    let work_lane = lanes.iter().copied().find(|lane| !is_step(lane)).unwrap_or(lanes[0]);
     let foldable = lanes.len() > 1;
     let folded = foldable && folding.tracks.contains(&track.id.0);
     if folded {
         lanes.truncate(1);
     }
-    Row::Track { track: track.id, lanes, folded, foldable }
+    Row::Track { track: track.id, lanes, work_lane, folded, foldable }
 }
 
 /// The program's name without its folder: what tells processes apart in a narrow heading.

@@ -9,12 +9,14 @@ use super::{
     viewport::{Scale, Viewport},
 };
 use crate::theme::{Palette, metrics, mix, on_fill};
-use egui::{Align2, Color32, FontId, Mesh, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
+use egui::{Align2, Color32, FontId, Galley, Mesh, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 use profiler::{SliceRef, Store, Track};
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 /// Draws the ruler's ticks with their labels, and light lines through the rows.
-pub fn ruler(painter: &Painter, areas: &Areas, frame: &Frame, p: &Palette) {
+///
+/// `tag`: where the pointer's time stands; no label is drawn below it.
+pub fn ruler(painter: &Painter, areas: &Areas, frame: &Frame, tag: Option<Rect>, p: &Palette) {
     let ruler = ticks::ruler(frame.view, &frame.scale);
     painter.rect_filled(areas.ruler, 0.0, p.panel);
     let ticks_top = areas.ruler.top();
@@ -26,7 +28,10 @@ pub fn ruler(painter: &Painter, areas: &Areas, frame: &Frame, p: &Palette) {
             painter.vline(x, areas.body.y_range(), Stroke::new(metrics::HAIRLINE, p.grid));
             let text = ticks::position(tick.time, ruler.step);
             let at = pos2(x + metrics::GAP, ticks_top + 2.0);
-            painter.text(at, Align2::LEFT_TOP, text, FontId::proportional(metrics::TEXT_TICK), p.text_weak);
+            let galley = painter.layout_no_wrap(text, FontId::proportional(metrics::TEXT_TICK), p.text_weak);
+            if tag.is_none_or(|tag| !tag.intersects(Rect::from_min_size(at, galley.size()))) {
+                painter.galley(at, galley, p.text_weak);
+            }
         }
     }
 }
@@ -194,6 +199,15 @@ impl Marks<'_> {
         Some(Rect::from_min_max(pos2(x0, y), pos2(x1, y + metrics::LANE_H - 1.0)))
     }
 
+    /// The rectangle of a time range in the lane of what runs on a track.
+    pub fn work(&self, track: u32, range: &Range<i64>) -> Option<Rect> {
+        let lane = self.rows.rows.iter().find_map(|row| match row {
+            Row::Track { track: t, work_lane, .. } if t.0 == track => Some(*work_lane),
+            _ => None,
+        })?;
+        self.rect(track, lane, range)
+    }
+
     /// The rectangle of a slice.
     pub fn slice(&self, slice: &SliceRef) -> Option<Rect> {
         self.rect(slice.id.track, slice.id.lane, &(slice.start..slice.end))
@@ -239,17 +253,35 @@ pub fn range_band(painter: &Painter, areas: &Areas, range: &Range<i64>, frame: &
 }
 
 /// A vertical line under the pointer with its time in the ruler.
-pub fn crosshair(painter: &Painter, areas: &Areas, x: f32, frame: &Frame, p: &Palette) {
-    let line = Stroke::new(metrics::HAIRLINE, p.text_weak.gamma_multiply(0.7));
-    painter.vline(painter.round_to_pixel_center(x), areas.ruler.top()..=areas.body.bottom(), line);
-    let text = ticks::position_in_view(frame.scale.time_from_x(x), &frame.scale);
-    let right = x > (frame.scale.left() + frame.scale.right()) / 2.0;
-    let (at, align) = if right {
-        (pos2(x - metrics::GAP, areas.ruler.top() + 1.0), Align2::RIGHT_TOP)
-    } else {
-        (pos2(x + metrics::GAP, areas.ruler.top() + 1.0), Align2::LEFT_TOP)
-    };
-    tag(painter, at, align, &text, p);
+pub struct Crosshair {
+    x: f32,
+    text: Arc<Galley>,
+    at: Rect,
+}
+
+impl Crosshair {
+    /// At `x`.
+    pub fn new(painter: &Painter, areas: &Areas, x: f32, frame: &Frame, p: &Palette) -> Self {
+        let text = ticks::position_in_view(frame.scale.time_from_x(x), &frame.scale);
+        let text = painter.layout_no_wrap(text, label_font(), p.text_strong);
+        let right = x > (frame.scale.left() + frame.scale.right()) / 2.0;
+        let (dx, align) = if right { (-metrics::GAP, Align2::RIGHT_TOP) } else { (metrics::GAP, Align2::LEFT_TOP) };
+        let at = align.anchor_size(pos2(x + dx, areas.ruler.top() + 1.0), text.size());
+        Self { x, text, at }
+    }
+
+    /// Where its time stands.
+    pub fn tag(&self) -> Rect {
+        self.at.expand2(vec2(metrics::GAP, 1.0))
+    }
+
+    /// Draws it.
+    pub fn paint(self, painter: &Painter, areas: &Areas, p: &Palette) {
+        let line = Stroke::new(metrics::HAIRLINE, p.text_weak.gamma_multiply(0.7));
+        painter.vline(painter.round_to_pixel_center(self.x), areas.ruler.top()..=areas.body.bottom(), line);
+        painter.rect_filled(self.tag(), f32::from(metrics::RADIUS), p.raised);
+        painter.galley(self.at.min, self.text, p.text_strong);
+    }
 }
 
 /// Text on a small ground of its own.

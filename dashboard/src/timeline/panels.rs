@@ -140,7 +140,7 @@ pub fn details_ui(ui: &mut Ui, title: &str, facts: &[Fact], selection: &mut Sele
         let half = facts.len().div_ceil(2);
         for i in 0..half {
             for fact in facts.get(i).into_iter().chain(facts.get(half + i)) {
-                ui.label(RichText::new(fact.name).color(p.text_weak));
+                ui.label(RichText::new(&*fact.name).color(p.text_weak));
                 ui.horizontal(|ui| {
                     fact_ui(ui, fact, selection, &mut out);
                     ui.add_space(metrics::GAP_WIDE);

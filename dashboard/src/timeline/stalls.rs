@@ -26,7 +26,7 @@ fn band(stall: &Stall, marks: &Marks<'_>) -> Option<Rect> {
     if stall.end <= view.start || stall.start >= view.end {
         return None;
     }
-    let rect = marks.rect(stall.track.0, 0, &(stall.start..stall.end))?;
+    let rect = marks.work(stall.track.0, &(stall.start..stall.end))?;
     (rect.width() >= metrics::STALL_MIN_W).then_some(rect)
 }
 
@@ -62,7 +62,7 @@ pub fn under<'a>(stalls: &'a [Stall], pos: Pos2, marks: &Marks<'_>) -> Option<&'
 /// Draws the arrow from the culprit to the end of the stall, and outlines both.
 pub fn blame(painter: &Painter, store: &Store, stall: &Stall, marks: &Marks<'_>, p: &Palette) {
     let color = color(stall.cause, p);
-    let Some(rect) = marks.rect(stall.track.0, 0, &(stall.start..stall.end)) else { return };
+    let Some(rect) = marks.work(stall.track.0, &(stall.start..stall.end)) else { return };
     painter.rect_stroke(rect, 1.0, Stroke::new(metrics::LINE, color), egui::StrokeKind::Outside);
     let culprit = stall.culprit.and_then(|id| store.slice(id));
     let Some(from) = culprit.and_then(|slice| marks.slice(&slice)) else { return };
