@@ -65,6 +65,12 @@ pub enum Command {
     Compare(Compare),
     /// Put a checkpoint's values in the place of a graph's variables
     Freeze(Freeze),
+    /// Say where a trace's time went, what held it up and what to change first
+    Analyze(Analyze),
+    /// Say what changed between two traces, step for step
+    Diff(Diff),
+    /// Write a page with charts about traces and logdirs, to be kept or mailed
+    Report(Report),
     /// List the ops that the engine knows
     Ops(Ops),
     /// Say what works on this machine and how to get what does not
@@ -370,6 +376,61 @@ pub struct View {
     pub paths: Vec<PathBuf>,
     #[command(flatten)]
     pub window: Window,
+}
+
+/// `stepscope analyze TRACE`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+docs/analysis.md defines every figure.
+
+Examples:
+  stepscope analyze runs/demo-20261121-101500
+  stepscope analyze runs/demo-20261121-101500 --step 500
+  stepscope analyze trace --json | jq '.findings[].text'")]
+pub struct Analyze {
+    /// A run's folder or a trace
+    pub trace: PathBuf,
+    /// Only the step with this number
+    #[arg(long, value_name = "N")]
+    pub step: Option<i64>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stepscope diff A B`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+A change is certain where the 95 % interval of Welch's t-test over the steps does not hold zero.
+
+Examples:
+  stepscope diff runs/before runs/after
+  stepscope diff runs/before runs/after --json | jq '.ops[] | select(.certain)'")]
+pub struct Diff {
+    /// The first trace or run's folder
+    pub a: PathBuf,
+    /// The second
+    pub b: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stepscope report PATH...`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Writes index.html, which holds everything, and each chart as an SVG file. Files that it did not write are not replaced.
+
+Examples:
+  stepscope report runs/demo-20261121-101500 -o report
+  stepscope report runs/a runs/b logs -o report")]
+pub struct Report {
+    /// Runs' folders, traces, logdirs
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// The folder to write, made if missing
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
 }
 
 /// `stepscope ops`

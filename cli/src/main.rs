@@ -1,20 +1,26 @@
 //! The `stepscope` command. Exit code 0: done; 1: the work failed; 2: wrong use or bad input.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // The one member that talks to the terminal.
 
+mod analyze;
 mod args;
 mod compare;
 mod demo;
+mod diff;
 mod display;
 mod doctor;
 mod freeze;
 mod graph;
 mod human;
 mod ops;
+mod out;
 mod outcome;
 mod params;
 mod report;
 mod run;
 mod run_folder;
+mod summary;
+mod table;
+mod trace_file;
 mod train;
 mod view;
 
@@ -39,6 +45,9 @@ fn main() -> ExitCode {
         Command::Params(params) => params::run(&params),
         Command::Compare(compare) => compare::run(&compare),
         Command::Freeze(freeze) => freeze::run(&freeze),
+        Command::Analyze(analyze) => analyze::run(&analyze),
+        Command::Diff(diff) => diff::run(&diff),
+        Command::Report(report) => report::run(&report),
         Command::Ops(ops) => ops::run(&ops),
         Command::Doctor(doctor) => doctor::run(&doctor),
     };

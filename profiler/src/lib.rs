@@ -8,8 +8,9 @@
 //! 4. [`batch`]: what a source of events (the follower, an importer, a test) hands to the store.
 //! 5. [`store`]: the columns: tracks, lanes, slices, steps, counters, flows, names, warnings.
 //! 6. [`lod`]: the spans that a lane shows at a pixel width.
-//! 7. [`stats`] and [`mod@stalls`]: pure functions over the store.
+//! 7. [`stats`], [`mod@stalls`] and [`analysis`]: pure functions over the store.
 
+pub mod analysis;
 pub mod batch;
 pub mod chunks;
 pub mod collect;
@@ -29,6 +30,6 @@ pub use lod::Span;
 pub use stalls::{Cause, CauseTotal, QueueWait, Stall, by_cause, queue_waits, stalls};
 pub use stats::{Figures, NodeStat, OpStat, TrackUse, node_stats, op_stats, track_use};
 pub use store::{
-    Args, Category, Counter, Flow, FlowEnd, InstantEvent, Lane, NodeInfo, OpenSlice, Process, SiteInfo, SliceId, SliceRef, Step,
-    Store, StoreOptions, StoreStats, Track, TrackId, TrackKind, Transfer, Warning, WarningKind,
+    Args, Category, Counter, Flow, FlowEnd, InstantEvent, Lane, NodeInfo, OpenSlice, Process, SiteInfo, SliceId,
+    SliceRef, Step, Store, StoreOptions, StoreStats, Track, TrackId, TrackKind, Transfer, Warning, WarningKind,
 };

@@ -64,9 +64,9 @@ pub struct NodeStat {
 pub struct TrackUse {
     /// Which.
     pub track: TrackId,
-    /// Time in op and shard slices, ns; where they overlap counted once.
+    /// Time in ops and shards, kernels, copies, collectives, launches and the making of input, ns; where they overlap counted once.
     pub busy_ns: i64,
-    /// Time in wait slices, ns.
+    /// Time in waits and synchronisations, ns.
     pub wait_ns: i64,
     /// `busy_ns` over the range's length, 0..=1.
     pub utilisation: f64,
@@ -108,12 +108,23 @@ pub fn track_use(store: &Store, range: Range<i64>) -> Vec<TrackUse> {
         .iter()
         .filter(|track| track.n_slices() > 0)
         .map(|track| {
-            let busy_ns = covered(store, track, &range, &[Category::Op, Category::Shard]);
-            let wait_ns = covered(store, track, &range, &[Category::Wait]);
+            let busy_ns = covered(store, track, &range, BUSY);
+            let wait_ns = covered(store, track, &range, &[Category::Wait, Category::Sync]);
             TrackUse { track: track.id, busy_ns, wait_ns, utilisation: busy_ns as f64 / length as f64 }
         })
         .collect()
 }
+
+/// What a busy track does.
+const BUSY: &[Category] = &[
+    Category::Op,
+    Category::Shard,
+    Category::Kernel,
+    Category::Copy,
+    Category::Collective,
+    Category::Launch,
+    Category::Input,
+];
 
 /// Part of the range in which the track has a slice of these categories.
 fn covered(store: &Store, track: &Track, range: &Range<i64>, categories: &[Category]) -> i64 {
@@ -133,14 +144,22 @@ fn covered(store: &Store, track: &Track, range: &Range<i64>, categories: &[Categ
 
 /// Collects durations and sums of one group.
 #[derive(Default)]
-struct Group {
+pub(crate) struct Group {
     durs: Vec<i64>,
     total_ns: i64,
     self_ns: i64,
 }
 
 impl Group {
-    fn figures(mut self, all_ns: i64) -> Figures {
+    /// Adds a slice: its length, and of that what is inside the range, and what is its own.
+    pub(crate) fn add(&mut self, dur: i64, inside_ns: i64, self_ns: i64) {
+        self.durs.push(dur);
+        self.total_ns += inside_ns;
+        self.self_ns += self_ns;
+    }
+
+    /// The figures of at least one slice.
+    pub(crate) fn figures(mut self, all_ns: i64) -> Figures {
         let n = self.durs.len();
         let mut rank = |of_100: usize| {
             let k = (n * of_100).div_ceil(100).clamp(1, n) - 1;
@@ -172,9 +191,7 @@ fn groups(store: &Store, range: &Range<i64>, key: impl Fn(&SliceRef) -> u32) -> 
             }
             let group = groups.entry(key(&slice)).or_default();
             let inside = slice.end.min(range.end) - slice.start.max(range.start);
-            group.durs.push(slice.dur());
-            group.total_ns += inside;
-            group.self_ns += self_ns;
+            group.add(slice.dur(), inside, self_ns);
             all_ns += inside;
         }
     }

@@ -1,12 +1,10 @@
 //! Stores from text, for the tests of the analyses.
 
-use crate::batch::{Batch, Event, EventKind, NO_NODE, Name, TrackKey};
-use crate::store::{Store, StoreOptions};
+use crate::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
+use crate::store::{Store, StoreOptions, TrackKind};
 use std::collections::BTreeMap;
 
-const PID: u32 = 1;
-
-/// A store of one process with origin 0 from lines such as
+/// A store with origin 0 from lines such as
 ///
 /// ```text
 /// step 7: 0..100              a step slice on the track `main`
@@ -15,9 +13,16 @@ const PID: u32 = 1;
 /// w0 B 12..28 by A queue 2    made ready by `A`, ready 2 ns before it started
 /// w1 shard B 13..20
 /// w1 idle 0..13
+/// gpu7 kernel: gemm 20..30 c 5            a slice of any category, with its correlation, on stream 7
+/// gpu7 wait 3..4 for 20 record 11         a record: stream 7 waits for the event that call 11 recorded on stream 20
+/// main synced 40..50 for 20 c 9           the host's call 9 that waits for stream 20, with its record
+/// flow 1 main 10 -> w0 12                 an arrow
+/// transfer 3 a/_Send w0 1 2 3 -> b/_Recv 2.w0 8 9     enqueued, sent, left; arrived, unblocked
+/// w0 alloc cpu:0 A 12 1024                memory taken by the node `A`; negative: given back
 /// ```
 ///
-/// A node's op type is its name's last part without digits. Indented by `>` a slice is nested that deep.
+/// A track `2.w0` is of process 2, else of 1; its tid is 100 times the process and the track's number in it. A node's op type is
+/// its name's last part without digits. Indented by `>` a slice is nested that deep.
 pub(crate) fn store(text: &str) -> Store {
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
     store.apply(batch(text));
@@ -27,7 +32,6 @@ pub(crate) fn store(text: &str) -> Store {
 pub(crate) fn batch(text: &str) -> Batch {
     let mut kit = Kit::default();
     kit.batch.set_origin(0);
-    kit.batch.name(Name::Process { pid: PID, host: "h".into(), name: "p".into(), ns_per_tick: 1.0 });
     for line in text.lines().map(str::trim).filter(|l| !l.is_empty()) {
         kit.line(line);
     }
@@ -37,96 +41,170 @@ pub(crate) fn batch(text: &str) -> Batch {
 #[derive(Default)]
 struct Kit {
     batch: Batch,
-    tracks: BTreeMap<String, u32>,
-    sites: BTreeMap<String, u32>,
-    nodes: BTreeMap<String, u32>,
+    tracks: BTreeMap<String, TrackKey>,
+    sites: BTreeMap<(u32, String), u32>,
+    nodes: BTreeMap<(u32, String), u32>,
     step: u32,
+}
+
+/// A slice with nothing but its time.
+fn slice(range: &str, site: u32) -> Event {
+    let (start, end) = range.split_once("..").unwrap();
+    let (start, end) = (start.parse().unwrap(), end.parse().unwrap());
+    let (kind, node, args) = (EventKind::Slice, NO_NODE, NO_ARGS);
+    Event { kind, depth: 0, start, end, site, node, correlation: 0, arg: 0, args }
 }
 
 impl Kit {
     fn line(&mut self, line: &str) {
         let depth = line.chars().take_while(|c| *c == '>').count() as u8;
         let words: Vec<&str> = line[depth as usize..].split_whitespace().collect();
+        let step = u64::from(self.step) << 32;
         match words[..] {
-            ["step", id, "on", track, range] => {
-                self.step = id.trim_end_matches(':').parse().unwrap();
-                let site = self.site("step", "init");
-                self.push(track, depth, range, site, NO_NODE, self.step, 0);
-            }
-            ["step", id, range] => {
-                self.step = id.trim_end_matches(':').parse().unwrap();
-                let site = self.site("step", "train");
-                self.push("main", depth, range, site, NO_NODE, self.step, u64::from(self.step) * 10);
-            }
+            ["step", id, "on", track, range] => self.step(id, track, range, "init", 0),
+            ["step", id, range] => self.step(id, "main", range, "train", 10),
             [track, "idle", range] => {
-                let site = self.site("wait", "idle");
-                self.push(track, depth, range, site, NO_NODE, self.step, 0);
+                let site = self.site(track, "wait", "idle");
+                self.push(track, Event { depth, correlation: self.step, ..slice(range, site) });
             }
             [track, "shard", node, range] => {
-                let site = self.site("shard", &op_of(node));
-                let node = self.node(node);
-                self.push(track, depth, range, site, node, 0, u64::from(self.step) << 32 | 1);
+                let (site, node) = (self.site(track, "shard", &op_of(node)), self.node(track, node));
+                self.push(track, Event { depth, node, arg: step | 1, ..slice(range, site) });
+            }
+            [track, category, name, range, ref rest @ ..] if category.ends_with(':') => {
+                let site = self.site(track, &category.trim_end_matches(':').replace('-', " "), name);
+                let correlation = rest.get(1).map_or(0, |c| c.parse().unwrap());
+                self.push(track, Event { depth, correlation, ..slice(range, site) });
+            }
+            [track, "wait", range, "for", stream, "record", call] => {
+                let args = format!(
+                    r#"{{"cuda_sync_kind":"Stream Wait Event","stream":{},"wait_on_stream":{stream},"wait_on_cuda_event_record_corr_id":{call}}}"#,
+                    stream_of(track).unwrap()
+                );
+                let (site, args) = (self.site(track, "sync", "Stream Wait Event"), self.batch.args(&args));
+                self.push(track, Event { args, ..slice(range, site) });
+            }
+            [track, "synced", range, "for", stream, "c", call] => {
+                let correlation = call.parse().unwrap();
+                let site = self.site(track, "sync", "cudaStreamSynchronize");
+                self.push(track, Event { depth, correlation, ..slice(range, site) });
+                let args = self.batch.args(&format!(r#"{{"cuda_sync_kind":"Stream Sync","stream":{stream}}}"#));
+                let on = format!("{}gpu{stream}", &track[..track.find('.').map_or(0, |at| at + 1)]);
+                self.push(&on, Event { args, correlation, ..slice(range, site) });
+            }
+            ["flow", id, from, at, "->", to, then] => {
+                for (track, time, kind) in [(from, at, EventKind::FlowOut), (to, then, EventKind::FlowIn)] {
+                    let site = self.site(track, "edge", "arrow");
+                    let event = slice(&format!("{time}..{time}"), site);
+                    self.push(track, Event { kind, correlation: id.parse().unwrap(), ..event });
+                }
+            }
+            ["transfer", id, send, from, enqueued, sent, left, "->", receive, to, arrived, unblocked] => {
+                use EventKind::{FlowIn, FlowOut, Instant};
+                let stamps = [
+                    (from, send, "enqueue", enqueued, Instant),
+                    (from, send, "send", sent, Instant),
+                    (from, send, "edge", left, FlowOut),
+                    (to, receive, "arrive", arrived, Instant),
+                    (to, receive, "edge", unblocked, FlowIn),
+                ];
+                for (track, node, name, time, kind) in stamps {
+                    let (site, node) = (self.site(track, "transfer", name), self.node(track, node));
+                    let event = slice(&format!("{time}..{time}"), site);
+                    self.push(track, Event { kind, node, correlation: id.parse().unwrap(), arg: step | 64, ..event });
+                }
+            }
+            [track, "alloc", device, node, time, bytes] => {
+                let bytes: i64 = bytes.parse().unwrap();
+                let kind = if bytes < 0 { EventKind::Free } else { EventKind::Alloc };
+                let (site, node) = (self.site(track, "alloc", device), self.node(track, node));
+                let event = slice(&format!("{time}..{time}"), site);
+                self.push(track, Event { kind, node, arg: bytes.unsigned_abs(), ..event });
             }
             [track, node, range, ref rest @ ..] => {
-                let site = self.site("op", &op_of(node));
-                let node = self.node(node);
-                let (mut by, mut queue) = (NO_NODE, 0);
+                let (site, node) = (self.site(track, "op", &op_of(node)), self.node(track, node));
+                let mut event = Event { depth, node, correlation: NO_NODE, arg: step, ..slice(range, site) };
                 for pair in rest.chunks(2) {
                     match pair {
-                        ["by", other] => by = self.node(other),
-                        ["queue", ns] => queue = ns.parse().unwrap(),
+                        ["by", other] => event.correlation = self.node(track, other),
+                        ["queue", ns] => event.arg |= ns.parse::<u64>().unwrap(),
                         _ => panic!("{line}"),
                     }
                 }
-                self.push(track, depth, range, site, node, by, u64::from(self.step) << 32 | queue);
+                self.push(track, event);
             }
             _ => panic!("{line}"),
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of an event")]
-    fn push(&mut self, track: &str, depth: u8, range: &str, site: u32, node: u32, correlation: u32, arg: u64) {
-        let (start, end) = range.split_once("..").unwrap();
-        let n = self.tracks.len() as u32;
-        let ring = *self.tracks.entry(track.to_owned()).or_insert(n);
-        let key = TrackKey { pid: PID, ring };
-        if ring == n {
-            self.batch.name(Name::Thread { key, name: track.to_owned(), tid: ring });
+    fn step(&mut self, id: &str, track: &str, range: &str, label: &str, per_step: u64) {
+        self.step = id.trim_end_matches(':').parse().unwrap();
+        let site = self.site(track, "step", label);
+        let arg = u64::from(self.step) * per_step;
+        self.push(track, Event { correlation: self.step, arg, ..slice(range, site) });
+    }
+
+    fn push(&mut self, track: &str, event: Event) {
+        let key = self.track(track);
+        self.batch.track(key).events.push(event);
+    }
+
+    fn track(&mut self, track: &str) -> TrackKey {
+        if let Some(key) = self.tracks.get(track) {
+            return *key;
         }
-        let (start, end) = (start.parse().unwrap(), end.parse().unwrap());
-        self.batch.track(key).events.push(Event {
-            kind: EventKind::Slice,
-            depth,
-            start,
-            end,
-            site,
-            node,
-            correlation,
-            arg,
-            args: crate::batch::NO_ARGS,
+        let (pid, name) = track.split_once('.').map_or((1, track), |(pid, name)| (pid.parse().unwrap(), name));
+        let ring = self.tracks.values().filter(|k| k.pid == pid).count() as u32;
+        if ring == 0 {
+            self.batch.name(Name::Process { pid, host: "h".into(), name: "p".into(), ns_per_tick: 1.0 });
+        }
+        let key = TrackKey { pid, ring };
+        self.tracks.insert(track.to_owned(), key);
+        let name = name.to_owned();
+        self.batch.name(match stream_of(&name) {
+            None => Name::Thread { key, name, tid: pid * 100 + ring },
+            stream => {
+                let (kind, device) = (TrackKind::Stream, format!("GPU {pid}"));
+                Name::Track { key, kind, name, tid: 0, device, stream, order: 0 }
+            }
         });
+        key
     }
 
-    fn site(&mut self, category: &str, name: &str) -> u32 {
-        let id = self.sites.len() as u32;
-        let key = format!("{category} {name}");
-        if let Some(id) = self.sites.get(&key) {
-            return *id;
+    /// Ids are unique in a process.
+    fn id(names: &mut BTreeMap<(u32, String), u32>, pid: u32, name: &str) -> (u32, bool) {
+        let id = names.len() as u32;
+        match names.get(&(pid, name.to_owned())) {
+            Some(id) => (*id, false),
+            None => {
+                names.insert((pid, name.to_owned()), id);
+                (id, true)
+            }
         }
-        self.sites.insert(key, id);
-        self.batch.name(Name::Site { pid: PID, id, category: category.into(), name: name.into() });
+    }
+
+    fn site(&mut self, track: &str, category: &str, name: &str) -> u32 {
+        let pid = self.track(track).pid;
+        let (id, is_new) = Kit::id(&mut self.sites, pid, &format!("{category} {name}"));
+        if is_new {
+            self.batch.name(Name::Site { pid, id, category: category.into(), name: name.into() });
+        }
         id
     }
 
-    fn node(&mut self, name: &str) -> u32 {
-        let id = self.nodes.len() as u32;
-        if let Some(id) = self.nodes.get(name) {
-            return *id;
+    fn node(&mut self, track: &str, name: &str) -> u32 {
+        let pid = self.track(track).pid;
+        let (id, is_new) = Kit::id(&mut self.nodes, pid, name);
+        if is_new {
+            self.batch.name(Name::Node { pid, id, name: name.into(), op: op_of(name), device: "cpu:0".into() });
         }
-        self.nodes.insert(name.to_owned(), id);
-        self.batch.name(Name::Node { pid: PID, id, name: name.into(), op: op_of(name), device: "cpu:0".into() });
         id
     }
+}
+
+/// The stream of a track `gpu7`.
+fn stream_of(track: &str) -> Option<u64> {
+    track.rsplit('.').next()?.strip_prefix("gpu")?.parse().ok()
 }
 
 fn op_of(node: &str) -> String {

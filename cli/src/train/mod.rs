@@ -1,4 +1,4 @@
-//! `stepscope train NAME`, and the training that `demo` shares: data, run folder, loop, report.
+//! `stepscope train NAME`, and the training that `demo` shares: data, run folder, loop, summary.
 
 mod checkpoints;
 mod feeder;
@@ -14,7 +14,7 @@ use engine::tasks::{self, Task};
 
 use crate::args::{self, Model, Verbosity};
 use crate::outcome::{Failure, Outcome};
-use crate::report;
+use crate::summary;
 
 pub use progress::{Meter, Shared};
 pub use tracing::Tracing;
@@ -65,7 +65,7 @@ pub fn stop_on_signal(shared: &Arc<Shared>) -> Result<(), Failure> {
 
 /// Prints what came out.
 pub fn finish(trained: Trained, json: bool) -> Outcome {
-    let summary = report::Summary::of(trained)?;
+    let summary = summary::Summary::of(trained)?;
     if json {
         summary.print_json();
     } else {

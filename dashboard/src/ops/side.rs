@@ -33,11 +33,11 @@ pub fn side_ui(ui: &mut Ui, store: &Store, trace_idx: usize, findings: &Findings
                 ui.end_row();
             }
         });
-        stalls_ui(ui, trace_idx, findings, selection);
+        stalls_ui(ui, store, trace_idx, findings, selection);
     });
 }
 
-fn stalls_ui(ui: &mut Ui, trace_idx: usize, findings: &Findings, selection: &mut Selection) {
+fn stalls_ui(ui: &mut Ui, store: &Store, trace_idx: usize, findings: &Findings, selection: &mut Selection) {
     let p = palette(ui);
     let found = &findings.stalls;
     ui.add_space(metrics::GAP_WIDE);
@@ -59,7 +59,7 @@ fn stalls_ui(ui: &mut Ui, trace_idx: usize, findings: &Findings, selection: &mut
     });
     ui.add_space(metrics::GAP_WIDE);
     ui.label(RichText::new("Largest stalls").size(metrics::TEXT_TITLE).color(p.text_strong));
-    if let Some(stall) = stalls::list_ui(ui, &found.top, 30) {
+    if let Some(stall) = stalls::list_ui(ui, store, &found.top, 30) {
         // What ran after it: in the timeline the stall's band is right before.
         match stall.blocked.or(stall.culprit) {
             Some(id) => selection.slice.set(ViewKind::Ops, Some(SlicePick { trace_idx, id })),

@@ -346,7 +346,7 @@ impl Canvas {
             return;
         }
         if let Some(stall) = stalls::under(shown.stalls(), pos, &marks) {
-            response.clone().on_hover_ui_at_pointer(|ui| stalls::tip(ui, stall));
+            response.clone().on_hover_ui_at_pointer(|ui| stalls::tip(ui, shown.store, stall));
             return;
         }
         let time = frame.scale.time_from_x(pos.x);

@@ -317,9 +317,9 @@ impl TimelineView {
                         let facts = findings.and_then(|f| f.range.as_deref());
                         if let [left, right] = columns {
                             details(left, &mut out, selection);
-                            out.extend(panels::range_ui(right, range, facts));
+                            out.extend(panels::range_ui(right, store, range, facts));
                         } else if let [only] = columns {
-                            out.extend(panels::range_ui(only, range, facts));
+                            out.extend(panels::range_ui(only, store, range, facts));
                         }
                     });
                 }

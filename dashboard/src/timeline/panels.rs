@@ -12,6 +12,7 @@ use crate::{
     theme::{metrics, palette},
 };
 use egui::{RichText, ScrollArea, TextEdit, Ui};
+use profiler::Store;
 use std::ops::Range;
 
 /// What the search box shows beside its text.
@@ -182,7 +183,7 @@ fn fact_ui(ui: &mut Ui, fact: &Fact, selection: &mut Selection, out: &mut Vec<Co
 }
 
 /// The selected range in figures. `facts`: `None` while they are being computed.
-pub fn range_ui(ui: &mut Ui, range: &Range<i64>, facts: Option<&RangeFacts>) -> Vec<Command> {
+pub fn range_ui(ui: &mut Ui, store: &Store, range: &Range<i64>, facts: Option<&RangeFacts>) -> Vec<Command> {
     let mut out = Vec::new();
     let p = palette(ui);
     let step = ticks::nice_step((range.end - range.start) / 500);
@@ -227,7 +228,7 @@ pub fn range_ui(ui: &mut Ui, range: &Range<i64>, facts: Option<&RangeFacts>) -> 
         if facts.stalls.top.is_empty() {
             ui.label("none");
         }
-        if let Some(stall) = super::stalls::list_ui(ui, &facts.stalls.top, 10) {
+        if let Some(stall) = super::stalls::list_ui(ui, store, &facts.stalls.top, 10) {
             out.push(Command::SelectStall(Box::new(stall.clone())));
         }
     });

@@ -71,10 +71,12 @@ pub fn blame(painter: &Painter, store: &Store, stall: &Stall, marks: &Marks<'_>,
 }
 
 /// What the pointer over a band says.
-pub fn tip(ui: &mut Ui, stall: &Stall) {
+pub fn tip(ui: &mut Ui, store: &Store, stall: &Stall) {
     let p = palette(ui);
     ui.set_max_width(ui.spacing().tooltip_width);
-    ui.add(egui::Label::new(RichText::new(&stall.text).color(p.text_strong)).wrap_mode(egui::TextWrapMode::Extend));
+    ui.add(
+        egui::Label::new(RichText::new(stall.text(store)).color(p.text_strong)).wrap_mode(egui::TextWrapMode::Extend),
+    );
     ui.colored_label(p.text_weak, format!("stall: {}, {}", stall.cause, super::facts::exact(stall.dur())));
 }
 
@@ -82,7 +84,7 @@ pub fn tip(ui: &mut Ui, stall: &Stall) {
 pub fn details_ui(ui: &mut Ui, store: &Store, stall: &Stall) -> Vec<Command> {
     let mut out = Vec::new();
     let p = palette(ui);
-    ui.label(RichText::new(&stall.text).color(p.text_strong).size(metrics::TEXT_TITLE));
+    ui.label(RichText::new(stall.text(store)).color(p.text_strong).size(metrics::TEXT_TITLE));
     egui::Grid::new("stall facts").num_columns(2).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
         let name = |ui: &mut Ui, text: &str| ui.label(RichText::new(text).color(p.text_weak));
         name(ui, "Cause");
@@ -107,7 +109,7 @@ pub fn details_ui(ui: &mut Ui, store: &Store, stall: &Stall) -> Vec<Command> {
 }
 
 /// The longest stalls as a list; gives back the one that was clicked.
-pub fn list_ui<'a>(ui: &mut Ui, stalls: &'a [Stall], most: usize) -> Option<&'a Stall> {
+pub fn list_ui<'a>(ui: &mut Ui, store: &Store, stalls: &'a [Stall], most: usize) -> Option<&'a Stall> {
     let p = palette(ui);
     let mut clicked = None;
     for stall in stalls.iter().take(most) {
@@ -117,8 +119,9 @@ pub fn list_ui<'a>(ui: &mut Ui, stalls: &'a [Stall], most: usize) -> Option<&'a 
             ui.label(format::duration_ns(stall.dur()));
             // What does not fit is in the tooltip.
             ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Truncate);
-            let link = ui.add(egui::Link::new(&stall.text));
-            if link.on_hover_text(format!("{}\nClick: show in Timeline", stall.text)).clicked() {
+            let text = stall.text(store);
+            let link = ui.add(egui::Link::new(&text));
+            if link.on_hover_text(format!("{text}\nClick: show in Timeline")).clicked() {
                 clicked = Some(stall);
             }
         });

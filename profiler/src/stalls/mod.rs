@@ -1,30 +1,49 @@
-//! Stalls: for each gap on a worker's track inside a step, why nothing ran there, and which slice is to blame.
+//! Stalls: for each gap on a busy track, why nothing ran there, and which slice is to blame.
 //!
-//! A gap is a part of a step in which a track that runs ops has no op and no shard. It is divided into parts, each with
-//! one cause; the parts of a gap follow each other and add up to it exactly, and what cannot be explained is a part
-//! of its own. The walk is backward, from what ran after the gap to its last-arriving predecessor (the node whose end made it ready,
-//! which the executor records), and on to that one's predecessor, until the gap's beginning is reached.
+//! A gap is a time in which a track does no work: a worker in a step, a stream between two kernels, a host's thread that
+//! waits. It is divided into parts, each with one cause; the parts of a gap follow each other and add up to it exactly, and
+//! what cannot be explained is a part of its own. The walk is backward, from what ran after the gap to its last-arriving
+//! predecessor, and on to that one's predecessor, until the gap's beginning is reached (`analysis::walk`).
 //!
-//! A pure function over the store. Further causes are further variants of [`Cause`] and further arms of the walk.
+//! Pure functions over the store; docs/analysis.md has the definitions.
 
-mod step;
+mod blame;
+mod gaps;
+mod queue;
 mod text;
-mod walk;
 
-use crate::store::{Category, SliceId, SliceRef, Store, TrackId};
+use crate::analysis::deps::Deps;
+use crate::store::{SliceId, SliceRef, Store, TrackId};
+pub use queue::{QueueWait, queue_waits};
 use std::ops::Range;
-use step::StepIndex;
+pub(crate) use text::duration;
 
 /// Why nothing ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Cause {
-    /// An input was still being computed; the culprit is the op that computed it.
+    /// An input was still being computed; the culprit is the op, kernel or loader that did.
     InputLate,
-    /// Work was ready while the worker slept.
-    WakeUp,
+    /// The host had not launched the work: it ran something else.
+    HostLate,
+    /// Another process was not there yet; the culprit is what it did.
+    PeerLate,
+    /// A value was on its way between processes, or a collective ran with all its peers.
+    Network,
+    /// Memory was being copied to, from or between devices.
+    Dma,
+    /// A host or a stream waited for a device: what it waited for, and the wait's own time.
+    Synchronisation,
+    /// The operating system did not run the thread.
+    ScheduledOut,
+    /// From the launching call to the begin of the device's work.
+    Launch,
     /// Work was ready and the worker awake, or an op on the way there started late: the executor's own time.
     Dispatch,
+    /// Memory was being taken or given back.
+    Memory,
+    /// Work was ready while the worker slept.
+    WakeUp,
     /// The step had nothing more for this worker while other ops ran; the culprit is the longest of them.
     NothingReady,
     /// Before the step's first op: feeds, the plan.
@@ -35,18 +54,52 @@ pub enum Cause {
     Unexplained,
 }
 
-impl std::fmt::Display for Cause {
-    /// Two words for tables: `input late`.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
+impl Cause {
+    /// All of them.
+    pub const ALL: [Cause; 15] = [
+        Cause::InputLate,
+        Cause::HostLate,
+        Cause::PeerLate,
+        Cause::Network,
+        Cause::Dma,
+        Cause::Synchronisation,
+        Cause::ScheduledOut,
+        Cause::Launch,
+        Cause::Dispatch,
+        Cause::Memory,
+        Cause::WakeUp,
+        Cause::NothingReady,
+        Cause::StepBegin,
+        Cause::StepEnd,
+        Cause::Unexplained,
+    ];
+
+    /// One or two words for tables: `input late`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
             Cause::InputLate => "input late",
-            Cause::WakeUp => "wake-up",
+            Cause::HostLate => "host late",
+            Cause::PeerLate => "peer late",
+            Cause::Network => "network",
+            Cause::Dma => "DMA",
+            Cause::Synchronisation => "synchronisation",
+            Cause::ScheduledOut => "scheduled out",
+            Cause::Launch => "launch overhead",
             Cause::Dispatch => "dispatch",
+            Cause::Memory => "memory",
+            Cause::WakeUp => "wake-up",
             Cause::NothingReady => "nothing ready",
             Cause::StepBegin => "step begins",
             Cause::StepEnd => "step ends",
             Cause::Unexplained => "unexplained",
-        })
+        }
+    }
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
     }
 }
 
@@ -55,8 +108,8 @@ impl std::fmt::Display for Cause {
 pub struct Stall {
     /// Where.
     pub track: TrackId,
-    /// The step's id.
-    pub step_id: u32,
+    /// The step's id, where the track works in steps.
+    pub step_id: Option<u32>,
     /// The gap of which this is a part.
     pub gap: Range<i64>,
     /// Begin, ns from the origin.
@@ -69,8 +122,6 @@ pub struct Stall {
     pub culprit: Option<SliceId>,
     /// What ran after the gap: the arrow's head.
     pub blocked: Option<SliceId>,
-    /// The cause as a sentence.
-    pub text: String,
 }
 
 impl Stall {
@@ -78,6 +129,12 @@ impl Stall {
     #[must_use]
     pub fn dur(&self) -> i64 {
         self.end - self.start
+    }
+
+    /// The cause as a sentence.
+    #[must_use]
+    pub fn text(&self, store: &Store) -> String {
+        text::stall(store, self)
     }
 }
 
@@ -92,87 +149,49 @@ pub struct CauseTotal {
     pub total_ns: i64,
 }
 
-/// The stalls of the steps that touch the half-open range, longest first. Gaps are whole, not cut at the range.
+/// The stalls that touch the half-open range, longest first. Gaps are whole, not cut at the range: a worker's to the ends of
+/// its steps, a stream's or a thread's as far as one length of the range beyond it.
 #[must_use]
 pub fn stalls(store: &Store, range: Range<i64>) -> Vec<Stall> {
-    let mut out = Vec::new();
-    let mut callers: Vec<u32> = Vec::new();
-    for step in store.steps() {
-        if !callers.contains(&step.slice.track) {
-            callers.push(step.slice.track);
+    let deps = Deps::new(store, &around(store, &range));
+    stalls_of(&deps, range)
+}
+
+/// As [`stalls`], from an index that is there already.
+pub(crate) fn stalls_of(deps: &Deps<'_>, range: Range<i64>) -> Vec<Stall> {
+    let windows = gaps::Windows::new(deps, &range);
+    let mut blame = blame::Blame::new(deps, &windows);
+    for line in 0..deps.lines.lines.len() as u32 {
+        for gap in windows.gaps(deps, line, &range) {
+            blame.gap(&gap);
         }
+        blame.peers(line, &range);
     }
-    for step in store.steps().iter().filter(|s| s.start < range.end && s.end > range.start) {
-        let index = StepIndex::new(store, step, &callers);
-        for lane in index.workers() {
-            for gap in lane.gaps(step) {
-                walk::blame(store, &index, lane, &gap, &mut out);
-            }
-        }
-    }
+    let mut out = blame.stalls;
     out.sort_by_key(|s| (std::cmp::Reverse(s.dur()), s.start, s.track));
     out
+}
+
+/// The range with its steps, and as much again on each side.
+pub(crate) fn around(store: &Store, range: &Range<i64>) -> Range<i64> {
+    let length = range.end.saturating_sub(range.start);
+    let wide = range.start.saturating_sub(length)..range.end.saturating_add(length);
+    let steps = store.steps().iter().filter(|s| s.start < range.end && s.end > range.start);
+    steps.fold(wide, |wide, step| wide.start.min(step.start)..wide.end.max(step.end))
 }
 
 /// Sums by cause, the largest first.
 #[must_use]
 pub fn by_cause(stalls: &[Stall]) -> Vec<CauseTotal> {
-    let mut totals: Vec<CauseTotal> = Vec::new();
+    let mut totals = Cause::ALL.map(|cause| CauseTotal { cause, count: 0, total_ns: 0 });
     for stall in stalls {
-        match totals.iter_mut().find(|t| t.cause == stall.cause) {
-            Some(total) => {
-                total.count += 1;
-                total.total_ns += stall.dur();
-            }
-            None => totals.push(CauseTotal { cause: stall.cause, count: 1, total_ns: stall.dur() }),
-        }
+        let total = &mut totals[stall.cause as usize];
+        total.count += 1;
+        total.total_ns += stall.dur();
     }
+    let mut totals: Vec<CauseTotal> = totals.into_iter().filter(|t| t.count > 0).collect();
     totals.sort_by_key(|t| (std::cmp::Reverse(t.total_ns), t.cause));
     totals
-}
-
-/// An op that was ready and had to wait for a worker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueWait {
-    /// The op that waited, until its start.
-    pub slice: SliceId,
-    /// Since when it was ready, ns from the origin.
-    pub start: i64,
-    /// When it started.
-    pub end: i64,
-    /// What its worker ran meanwhile: the longest slice there that overlaps the wait.
-    pub culprit: Option<SliceId>,
-    /// As a sentence.
-    pub text: String,
-}
-
-/// The waits of at least `at_least_ns` of ops that start in the half-open range, longest first.
-#[must_use]
-pub fn queue_waits(store: &Store, range: Range<i64>, at_least_ns: i64) -> Vec<QueueWait> {
-    let mut out = Vec::new();
-    for track in store.tracks() {
-        for slice in track.lanes.iter().flat_map(|l| l.slices(&range)) {
-            let wait = store.queue_wait_ns(&slice);
-            if wait < at_least_ns.max(1) || store.category(&slice) != Category::Op || slice.start < range.start {
-                continue;
-            }
-            let waited = slice.start - wait..slice.start;
-            let ran = track.lanes.iter().flat_map(|l| l.slices(&waited));
-            let culprit = ran
-                .filter(|s| s.id != slice.id && matches!(store.category(s), Category::Op | Category::Shard))
-                .max_by_key(|s| (overlap(s, &waited), s.id));
-            let text = text::queue_wait(store, &slice, wait, culprit.as_ref());
-            out.push(QueueWait {
-                slice: slice.id,
-                start: waited.start,
-                end: waited.end,
-                culprit: culprit.map(|c| c.id),
-                text,
-            });
-        }
-    }
-    out.sort_by_key(|w| (w.start - w.end, w.start));
-    out
 }
 
 /// How much of the range a slice covers.

@@ -31,8 +31,8 @@ fn an_input_on_another_worker_and_the_wake_up_after_it() {
          w0 idle 12..45
          w0 C 48..100 by l/B queue 8",
         "w0 10..40 InputLate l/B
-         w0 40..45 WakeUp
-         w0 45..48 Dispatch
+         w0 40..45 WakeUp l/B
+         w0 45..48 Dispatch l/B
          w1 0..10 InputLate A
          w1 40..100 NothingReady C",
     );
@@ -51,11 +51,11 @@ fn a_chain_of_inputs_is_followed_to_the_gaps_begin() {
         "w0 20..30 InputLate B
          w0 30..34 Dispatch C
          w0 34..60 InputLate C
-         w0 60..61 Dispatch
+         w0 60..61 Dispatch C
          w0 90..100 StepEnd
          w1 0..10 InputLate A
-         w1 10..12 Dispatch
-         w1 30..34 Dispatch
+         w1 10..12 Dispatch A
+         w1 30..34 Dispatch B
          w1 90..100 StepEnd",
     );
 }
@@ -73,7 +73,7 @@ fn begin_and_end_of_a_step() {
          w1 0..15 StepBegin
          w1 15..20 Dispatch A
          w1 20..50 InputLate A
-         w1 50..60 Dispatch
+         w1 50..60 Dispatch A
          w1 80..100 StepEnd",
     );
 }
@@ -105,7 +105,7 @@ fn what_the_trace_does_not_tell_is_unexplained() {
          w1 B 20..20 by A
          w0 C 30..50 by A",
         "w0 0..20 Unexplained
-         w0 20..30 Dispatch
+         w0 20..30 Dispatch A
          w1 0..20 Unexplained
          w1 20..50 NothingReady C",
     );
@@ -124,7 +124,10 @@ fn steps_are_kept_apart_and_totals_add_up() {
     assert!(found.is_empty(), "{found:?}");
     let found = stalls(&store, 60..200);
     assert_eq!(by_cause(&found), [CauseTotal { cause: Cause::Dispatch, count: 1, total_ns: 10 }]);
-    assert_eq!((found[0].step_id, found[0].text.as_str()), (2, "w0 took 10 ns to start `A`, which was ready"));
+    assert_eq!(
+        (found[0].step_id, found[0].text(&store).as_str()),
+        (Some(2), "w0 took 10 ns to start `A`, which was ready")
+    );
 }
 
 #[test]
@@ -150,10 +153,169 @@ fn texts_name_op_node_and_worker() {
          worker-1 Loss 35..40 by layer2/MatMul queue 5",
     );
     let found = stalls(&store, store.range());
-    assert_eq!(found[0].text, "worker-2 waited for MatMul `layer2/MatMul` on worker-1");
+    assert_eq!(found[0].text(&store), "worker-2 waited for MatMul `layer2/MatMul` on worker-1");
     let waits = queue_waits(&store, store.range(), 1);
     assert_eq!(waits.len(), 1);
     assert_eq!(waits[0].text, "`Loss` was ready 5 ns before it ran: worker-1 ran nothing meanwhile");
+}
+
+#[test]
+fn a_stream_waits_for_its_host() {
+    // The host synchronised, then ran an op and other code, then launched.
+    check(
+        "main launch: cudaLaunchKernel 0..4 c 1
+         gpu7 kernel: first 6..20 c 1
+         main synced 5..24 for 7 c 2
+         main op: aten::mm 30..40
+         >main launch: cudaLaunchKernel 34..38 c 3
+         gpu7 kernel: second 37..50 c 3",
+        "main 4..6 Launch cudaLaunchKernel
+         main 6..20 Synchronisation first
+         main 20..24 Synchronisation cudaStreamSynchronize
+         main 24..30 Unexplained
+         gpu7 20..24 Synchronisation cudaStreamSynchronize
+         gpu7 24..30 HostLate
+         gpu7 30..34 HostLate aten::mm
+         gpu7 34..37 Launch cudaLaunchKernel",
+    );
+}
+
+#[test]
+fn input_memory_and_copies_hold_a_stream_up() {
+    check(
+        "main launch: cudaLaunchKernel 0..2 c 1
+         gpu7 kernel: first 2..10 c 1
+         main input: next 10..30
+         >main python: decode 12..28
+         main launch: cudaMalloc 30..40 c 2
+         main launch: cudaMemcpyAsync 40..60 c 3
+         gpu8 copy: HtoD 42..58 c 3
+         main launch: cudaLaunchKernel 60..61 c 4
+         gpu7 kernel: second 63..70 c 4",
+        "main 2..10 Unexplained
+         gpu7 10..30 InputLate next
+         gpu7 30..40 Memory cudaMalloc
+         gpu7 40..42 Launch cudaMemcpyAsync
+         gpu7 42..58 Dma HtoD
+         gpu7 58..60 Launch cudaMemcpyAsync
+         gpu7 60..63 Launch cudaLaunchKernel",
+    );
+}
+
+#[test]
+fn a_stream_waits_for_an_event_of_another() {
+    // The record tells which recording of the event: kernel `b`, not `c`, which was launched after it.
+    check(
+        "main launch: cudaLaunchKernel 0..2 c 1
+         gpu7 kernel: a 3..10 c 1
+         main launch: cudaLaunchKernel 2..4 c 2
+         gpu8 kernel: b 5..40 c 2
+         main launch: cudaEventRecord 4..5 c 3
+         main launch: cudaLaunchKernel 5..6 c 4
+         gpu8 kernel: c 40..90 c 4
+         gpu7 wait 6..7 for 8 record 3
+         main launch: cudaLaunchKernel 8..9 c 5
+         gpu7 kernel: d 43..60 c 5",
+        "main 6..8 Unexplained
+         gpu7 10..40 Synchronisation b
+         gpu7 40..43 Synchronisation b",
+    );
+}
+
+#[test]
+fn a_collective_waits_for_its_last_peer() {
+    check(
+        "main launch: cudaLaunchKernel 0..2 c 1
+         gpu7 collective: AllReduce 4..50 c 1
+         2.main op: data 0..28
+         2.main launch: cudaLaunchKernel 28..29 c 1
+         2.gpu7 collective: AllReduce 30..50 c 1
+         main launch: cudaLaunchKernel 2..3 c 2
+         gpu8 kernel: k 3..6 c 2
+         gpu8 wait 3..3 for 7 record 3
+         main launch: cudaEventRecord 3..4 c 3
+         gpu8 wait 4..4 for 7 record 3
+         main launch: cudaLaunchKernel 5..6 c 4
+         gpu8 kernel: l 52..60 c 4",
+        "main 4..5 Unexplained
+         gpu7 4..30 PeerLate AllReduce
+         gpu8 6..28 PeerLate data
+         gpu8 28..30 PeerLate cudaLaunchKernel
+         gpu8 30..50 Network AllReduce
+         gpu8 50..52 Synchronisation AllReduce",
+    );
+}
+
+#[test]
+fn a_value_from_another_device() {
+    check(
+        "step 1: 0..100
+         w1 grad 0..40
+         w1 a/_Send 42..46 by grad
+         transfer 3 a/_Send w1 40 43 46 -> b/_Recv w0 70 74
+         w0 first 0..10
+         w0 b/_Recv 10..11
+         w0 apply 80..100 by b/_Recv",
+        "w1 40..42 Dispatch grad
+         w1 46..100 NothingReady apply
+         w0 11..40 InputLate grad
+         w0 40..43 Dispatch a/_Send
+         w0 43..70 Dma a/_Send
+         w0 70..74 Dispatch a/_Send
+         w0 74..80 Dispatch a/_Send",
+    );
+}
+
+#[test]
+fn the_scheduler_and_wakers() {
+    // w1 runs `B` but is preempted in it; the host thread sleeps until w1 wakes it.
+    check(
+        "2.main op: x 0..10
+         2.main off-cpu: futex 10..40 c 201
+         2.main op: y 44..50
+         2.t2 op: work 5..38
+         2.t2 op: more 39..60
+         2.t2 off-cpu: runnable 20..30",
+        "main 10..20 InputLate work
+         main 20..30 ScheduledOut runnable
+         main 30..38 InputLate work
+         main 38..39 Unexplained
+         main 39..40 InputLate more
+         main 40..44 Unexplained
+         t2 20..30 ScheduledOut runnable
+         t2 38..39 Unexplained",
+    );
+}
+
+#[test]
+fn an_arrow_between_threads() {
+    check(
+        "main op: parse 0..30
+         flow 1 main 25 -> other 40
+         other op: a 0..5
+         other op: b 40..50
+         2.main op: z 0..60
+         flow 2 2.main 20 -> third 33
+         third op: c 0..1
+         third op: d 33..34",
+        "other 5..25 InputLate parse
+         other 25..40 Dispatch parse
+         third 1..20 PeerLate z
+         third 20..33 Network z",
+    );
+}
+
+#[test]
+fn a_long_chain_is_told_up_to_a_point() {
+    let mut text = String::from("step 1: 0..2000\nw1 last 1000..2000 by n99x\nw1 first 0..10\n");
+    for i in 0..100 {
+        let by = if i > 0 { format!("by n{}x", i - 1) } else { String::new() };
+        text += &format!("w0 n{i}x {}..{} {by}\n", i * 10, i * 10 + 10);
+    }
+    let store = testkit::store(&text);
+    let found: Vec<Stall> = stalls(&store, store.range()).into_iter().filter(|s| s.end <= 1000).collect();
+    assert_eq!((found.len(), found[0].start, found[0].cause), (65, 10, Cause::InputLate));
+    assert_eq!(found.iter().map(Stall::dur).sum::<i64>(), 990);
 }
 
 proptest! {

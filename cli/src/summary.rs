@@ -24,7 +24,8 @@ struct TraceSummary {
     slices: u64,
     dropped: u64,
     ops: Vec<profiler::OpStat>,
-    stalls: Vec<profiler::Stall>,
+    /// How long, and why.
+    stalls: Vec<(i64, String)>,
     causes: Vec<profiler::CauseTotal>,
     warnings: Vec<String>,
 }
@@ -141,7 +142,7 @@ impl TraceSummary {
         ops.truncate(TOP);
         let found = profiler::stalls(&store, range);
         let causes = profiler::by_cause(&found);
-        let stalls = found.into_iter().take(TOP).collect();
+        let stalls = found.iter().take(TOP).map(|stall| (stall.dur(), stall.text(&store))).collect();
         let warnings = store.warnings().iter().map(|warning| warning.text.clone()).collect();
         let dropped = run.collected.as_ref().map_or(0, |collected| collected.dropped);
         Ok(TraceSummary { slices: store.stats().slices, dropped, ops, stalls, causes, warnings })
@@ -168,8 +169,8 @@ impl TraceSummary {
         if self.stalls.is_empty() {
             println!("  none: the workers were never idle within a step");
         }
-        for stall in &self.stalls {
-            println!("  {:>10}  {}", human::duration(stall.end - stall.start), stall.text);
+        for (ns, text) in &self.stalls {
+            println!("  {:>10}  {text}", human::duration(*ns));
         }
     }
 }

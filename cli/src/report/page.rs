@@ -1,0 +1,94 @@
+//! The page: HTML that needs nothing else, light or dark as the reader's system is.
+
+use std::fmt::Write as _;
+
+use super::charts::{Chart, DARK, Error, LIGHT};
+
+/// Says that a file is this command's, so that it may be replaced.
+pub const MARK: &str = "<!-- written by stepscope report -->";
+
+const STYLE: &str = "
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222; background: #fff }
+h1 { font-size: 1.6em } h2 { font-size: 1.3em; margin-top: 2em } h3 { font-size: 1em; margin-bottom: .3em }
+td { padding: .1em 1em .1em 0; vertical-align: top } td.n { text-align: right; white-space: nowrap }
+svg { max-width: 100%; height: auto } .dark { display: none } .warning { color: #a33 }
+@media (prefers-color-scheme: dark) {
+  body { color: #ddd; background: #1b1b1b } .light { display: none } .dark { display: block } .warning { color: #e88 }
+}";
+
+/// One part of the page: a trace or a logdir.
+#[derive(Default)]
+pub struct Section {
+    /// Its heading.
+    pub title: String,
+    /// Facts, a line each.
+    pub facts: Vec<String>,
+    /// What the reader has to know of the data.
+    pub warnings: Vec<String>,
+    /// Tables: title, rows of cells.
+    pub tables: Vec<(String, Vec<Vec<String>>)>,
+    /// Charts.
+    pub charts: Vec<Chart>,
+}
+
+/// Text as HTML.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The whole page.
+///
+/// # Errors
+/// When a chart cannot be drawn.
+pub fn html(title: &str, sections: &[Section]) -> Result<String, Error> {
+    let title = escape(title);
+    let mut page = format!(
+        "<!doctype html>\n{MARK}\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{title}</title><style>{STYLE}</style>\n<h1>{title}</h1>\n"
+    );
+    for section in sections {
+        add(&mut page, section)?;
+    }
+    page.push_str("</html>\n");
+    Ok(page)
+}
+
+// Writing to a string cannot fail.
+fn add(page: &mut String, section: &Section) -> Result<(), Error> {
+    let _ = writeln!(page, "<h2>{}</h2>", escape(&section.title));
+    for fact in &section.facts {
+        let _ = writeln!(page, "<p>{}</p>", escape(fact));
+    }
+    for warning in &section.warnings {
+        let _ = writeln!(page, "<p class=\"warning\">{}</p>", escape(warning));
+    }
+    for (title, rows) in section.tables.iter().filter(|(_, rows)| !rows.is_empty()) {
+        let _ = writeln!(page, "<h3>{}</h3>\n<table>", escape(title));
+        for row in rows {
+            page.push_str("<tr>");
+            for (i, cell) in row.iter().enumerate() {
+                let class = if i + 1 < row.len() { " class=\"n\"" } else { "" };
+                let _ = write!(page, "<td{class}>{}</td>", escape(cell));
+            }
+            page.push_str("</tr>\n");
+        }
+        page.push_str("</table>\n");
+    }
+    for chart in &section.charts {
+        let _ = writeln!(page, "<h3>{}</h3>", escape(&chart.title));
+        for theme in [LIGHT, DARK] {
+            let _ = writeln!(page, "<div class=\"{}\">{}</div>", theme.name, chart.svg(theme)?);
+        }
+    }
+    Ok(())
+}

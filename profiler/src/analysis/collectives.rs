@@ -1,0 +1,67 @@
+//! Collectives: which slices of several processes are one exchange, and who came last.
+//!
+//! The peers of a communicator call their collectives in the same order. So the n-th collective of a name in one process
+//! belongs to the n-th of that name in the others, where all have the same number of them and they overlap in time.
+
+use super::doing::Doing;
+use super::line::{At, Lines};
+use rustc_hash::FxHashMap;
+
+/// One exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Exchange {
+    /// Its slices, one per process, by start.
+    pub peers: Vec<At>,
+}
+
+/// All exchanges with at least two peers.
+pub(crate) struct Exchanges {
+    pub rows: Vec<Exchange>,
+    by_piece: FxHashMap<(u32, u32), u32>,
+}
+
+impl Exchanges {
+    pub(crate) fn new(lines: &Lines) -> Exchanges {
+        // By site, and within it by process: pieces by start.
+        let mut sites: FxHashMap<u32, FxHashMap<u32, Vec<(i64, At)>>> = FxHashMap::default();
+        for (index, line) in lines.lines.iter().enumerate() {
+            for (piece, p) in line.pieces.iter().enumerate().filter(|(_, p)| p.doing == Doing::Collective) {
+                let at = At { line: index as u32, piece: piece as u32 };
+                let ranks = sites.entry(line.slice(p).site).or_default();
+                ranks.entry(line.process).or_default().push((p.start, at));
+            }
+        }
+        let mut found = Exchanges { rows: Vec::new(), by_piece: FxHashMap::default() };
+        for ranks in sites.into_values().filter(|ranks| ranks.len() > 1) {
+            let mut ranks: Vec<Vec<(i64, At)>> = ranks.into_values().collect();
+            ranks.iter_mut().for_each(|calls| calls.sort_unstable_by_key(|(start, at)| (*start, at.line)));
+            if ranks.iter().any(|calls| calls.len() != ranks[0].len()) {
+                continue;
+            }
+            for n in 0..ranks[0].len() {
+                found.add(lines, ranks.iter().map(|calls| calls[n].1).collect());
+            }
+        }
+        found.rows.sort_by_key(|e| lines.piece(e.peers[0]).start);
+        for (row, exchange) in found.rows.iter().enumerate() {
+            found.by_piece.extend(exchange.peers.iter().map(|at| ((at.line, at.piece), row as u32)));
+        }
+        found
+    }
+
+    fn add(&mut self, lines: &Lines, mut peers: Vec<At>) {
+        peers.sort_by_key(|at| (lines.piece(*at).start, at.line));
+        let last_start = peers.iter().map(|at| lines.piece(*at).start).max();
+        let first_end = peers.iter().map(|at| lines.piece(*at).end).min();
+        // No one can leave before the last has come.
+        if last_start <= first_end {
+            self.rows.push(Exchange { peers });
+        }
+    }
+
+    /// The peer that came last to the exchange of a piece; `None` where it is unknown or the piece itself.
+    pub(crate) fn last_peer(&self, at: At) -> Option<At> {
+        let row = *self.by_piece.get(&(at.line, at.piece))?;
+        self.rows[row as usize].peers.last().copied().filter(|last| *last != at)
+    }
+}

@@ -1,0 +1,212 @@
+//! The critical path: the chain of last-arriving predecessors from the end of a step to its begin, across threads, streams
+//! and processes. Only what is on it delays the step's end.
+
+use super::deps::Deps;
+use super::doing::Doing;
+use super::line::{At, LineKind};
+use super::walk::{Late, Part, Walk, What};
+use crate::stalls::Cause;
+use crate::store::{SliceId, Step, Store, TrackId};
+use std::ops::Range;
+
+/// What a part of the path was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PathKind {
+    /// An op of a graph ran.
+    Op,
+    /// A device computed.
+    Kernel,
+    /// A device copied.
+    Copy,
+    /// Devices exchanged data.
+    Collective,
+    /// A host launched work.
+    Launch,
+    /// The step's input was made.
+    Input,
+    /// A host ran other code.
+    Host,
+    /// Memory was taken or given back.
+    Memory,
+    /// Nothing ran.
+    Stall(Cause),
+}
+
+/// A part of the path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Begin, ns from the origin.
+    pub start: i64,
+    /// End (not included): the next one's begin.
+    pub end: i64,
+    /// Where.
+    pub track: TrackId,
+    /// What.
+    pub kind: PathKind,
+    /// What ran; of a stall, what is to blame.
+    pub slice: Option<SliceId>,
+}
+
+impl Segment {
+    /// How long.
+    #[must_use]
+    pub fn dur(&self) -> i64 {
+        self.end - self.start
+    }
+}
+
+/// The critical path of a range. The segments follow each other from its begin to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CriticalPath {
+    /// The step's id, where it is a step's.
+    pub step_id: Option<u32>,
+    /// The range: a step's, and beyond its end what devices still did of what was launched in it.
+    pub range: Range<i64>,
+    /// In order of time.
+    pub segments: Vec<Segment>,
+}
+
+impl CriticalPath {
+    /// Time in which something ran, ns; the rest is stalls.
+    #[must_use]
+    pub fn busy_ns(&self) -> i64 {
+        self.segments.iter().filter(|s| !matches!(s.kind, PathKind::Stall(_))).map(Segment::dur).sum()
+    }
+}
+
+/// The critical path of a step.
+#[must_use]
+pub fn critical_path(store: &Store, step: &Step) -> CriticalPath {
+    let range = step.start..step.end;
+    of_step(&Deps::new(store, &crate::stalls::around(store, &range)), step)
+}
+
+/// The critical path that ends with what ended last in a range, whatever steps there are.
+#[must_use]
+pub fn critical_path_of_range(store: &Store, range: Range<i64>) -> CriticalPath {
+    let deps = Deps::new(store, &range);
+    let all: Vec<u32> = (0..deps.lines.lines.len() as u32).collect();
+    of_range(&deps, range, &all)
+}
+
+pub(crate) fn of_range(deps: &Deps<'_>, range: Range<i64>, lines: &[u32]) -> CriticalPath {
+    walk(deps, range, lines, Cause::Unexplained)
+}
+
+pub(crate) fn of_step(deps: &Deps<'_>, step: &Step) -> CriticalPath {
+    let lines = &deps.lines.lines;
+    let process = lines.get(step.slice.track as usize).map(|l| l.process);
+    let own: Vec<u32> = (0..lines.len() as u32).filter(|l| Some(lines[*l as usize].process) == process).collect();
+    let mut range = step.start..step.end;
+    if !own.iter().any(|l| lines[*l as usize].kind == LineKind::Worker) {
+        range.end = range.end.max(launched_until(deps, &range, &own));
+    }
+    let mut path = walk(deps, range, &own, Cause::StepEnd);
+    path.step_id = Some(step.id);
+    path
+}
+
+/// When the last work ended that a host's thread launched in a range.
+fn launched_until(deps: &Deps<'_>, range: &Range<i64>, lines: &[u32]) -> i64 {
+    let mut until = range.end;
+    for line_idx in lines {
+        let line = &deps.lines.lines[*line_idx as usize];
+        let first = line.pieces.partition_point(|p| p.start < range.start);
+        let within = line.pieces[first..].iter().take_while(|p| p.start < range.end).enumerate();
+        for (piece, _) in within.filter(|(_, p)| p.doing == Doing::Launch) {
+            let work = deps.work_of(At { line: *line_idx, piece: (first + piece) as u32 });
+            until = work.map_or(until, |work| until.max(deps.lines.slice(work).end));
+        }
+    }
+    until
+}
+
+fn walk(deps: &Deps<'_>, range: Range<i64>, lines: &[u32], after: Cause) -> CriticalPath {
+    let last = lines.iter().filter_map(|line| last_work(deps, *line, &range));
+    let last = last.max_by_key(|(end, at)| (*end, deps.lines.piece(*at).start, std::cmp::Reverse(at.line)));
+    let mut path = CriticalPath { step_id: None, range: range.clone(), segments: Vec::new() };
+    let nowhere = lines.first().map_or(TrackId(0), |l| deps.lines.lines[*l as usize].track);
+    let Some((end, at)) = last else {
+        path.push(range, nowhere, PathKind::Stall(Cause::Unexplained), None);
+        return path;
+    };
+    path.push(end..range.end, deps.lines.lines[at.line as usize].track, PathKind::Stall(after), None);
+    let mut parts = Vec::new();
+    Walk::run(deps, at, &(range.start..end), usize::MAX / 2, &mut parts);
+    for part in &parts {
+        path.part(deps, part);
+    }
+    path.segments.reverse();
+    path
+}
+
+/// The work of a line that ends last in the range, and when it does there.
+fn last_work(deps: &Deps<'_>, line: u32, range: &Range<i64>) -> Option<(i64, At)> {
+    let pieces = &deps.lines.lines[line as usize].pieces;
+    let after = pieces.partition_point(|p| p.start < range.end);
+    let piece = (0..after).rev().find(|i| pieces[*i].doing.is_work())?;
+    let end = pieces[piece].end.min(range.end);
+    (end > range.start).then_some((end, At { line, piece: piece as u32 }))
+}
+
+impl CriticalPath {
+    fn part(&mut self, deps: &Deps<'_>, part: &Part) {
+        let range = part.start..part.end;
+        match part.what {
+            What::Runs(at, _) => {
+                let track = deps.lines.lines[at.line as usize].track;
+                self.push(range, track, kind(deps.lines.piece(at).doing), Some(deps.lines.slice(at).id));
+            }
+            What::Late(late, culprit) => {
+                let track = deps.lines.lines.get(part.line as usize).map_or(TrackId(0), |l| l.track);
+                self.push(range, track, PathKind::Stall(cause(late)), culprit);
+            }
+        }
+    }
+
+    /// Adds a segment that ends where the one before begins.
+    fn push(&mut self, range: Range<i64>, track: TrackId, kind: PathKind, slice: Option<SliceId>) {
+        if range.is_empty() {
+            return;
+        }
+        if let Some(last) = self.segments.last_mut()
+            && (last.track, last.kind, last.slice) == (track, kind, slice)
+            && last.start == range.end
+        {
+            last.start = range.start;
+            return;
+        }
+        self.segments.push(Segment { start: range.start, end: range.end, track, kind, slice });
+    }
+}
+
+fn kind(doing: Doing) -> PathKind {
+    match doing {
+        Doing::Op | Doing::Shard => PathKind::Op,
+        Doing::Kernel => PathKind::Kernel,
+        Doing::Copy => PathKind::Copy,
+        Doing::Collective => PathKind::Collective,
+        Doing::Launch => PathKind::Launch,
+        Doing::Input => PathKind::Input,
+        Doing::Memory => PathKind::Memory,
+        Doing::HostOp | Doing::Host | Doing::Sync | Doing::Idle | Doing::Asleep | Doing::Runnable | Doing::Frame => {
+            PathKind::Host
+        }
+    }
+}
+
+fn cause(late: Late) -> Cause {
+    match late {
+        Late::Launch => Cause::Launch,
+        Late::Dispatch => Cause::Dispatch,
+        Late::WakeUp => Cause::WakeUp,
+        Late::ScheduledOut => Cause::ScheduledOut,
+        Late::Sync => Cause::Synchronisation,
+        Late::Network => Cause::Network,
+        Late::Transfer => Cause::Dma,
+        Late::Untraced => Cause::HostLate,
+        Late::Begin => Cause::StepBegin,
+        Late::Unknown => Cause::Unexplained,
+    }
+}

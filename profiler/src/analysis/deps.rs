@@ -1,0 +1,293 @@
+//! The dependency index: what had to happen before what, as the trace recorded it.
+//!
+//! | edge | recorded as |
+//! |---|---|
+//! | order of a thread or stream | pieces of one line |
+//! | op -> op that it made ready | `correlation` of `op` slices |
+//! | op -> its shards | the node, and time |
+//! | launch -> device work | equal `correlation` in the process |
+//! | event recorded -> stream or host that waits | synchronisation records ([`super::sync`]) |
+//! | `_Send` -> `_Recv` | [`Store::transfers`] |
+//! | anything -> anything | [`Store::flows`] |
+//! | waker -> thread that slept | `correlation` of `off cpu` slices |
+//! | peers of a collective | [`super::collectives`] |
+//!
+//! Building it sorts; each question is a look-up in a hash table or a binary search.
+
+use super::collectives::Exchanges;
+use super::doing::{Doing, Doings};
+use super::line::{At, LineKind, Lines};
+use super::sync::{SyncRecord, Waited};
+use crate::batch::NO_NODE;
+use crate::store::{Category, Store, Transfer};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// (row of the process, correlation).
+type Key = (u32, u32);
+
+/// An arrow from one line to another.
+pub(crate) struct Arrow {
+    line: u32,
+    to: i64,
+    pub from_line: u32,
+    pub from: i64,
+}
+
+/// See the module's notes.
+pub(crate) struct Deps<'a> {
+    pub store: &'a Store,
+    pub lines: Lines,
+    pub exchanges: Exchanges,
+    /// By node, the pieces at which its op slices begin, by end of the slice.
+    ops: Vec<Vec<At>>,
+    launches: Calls,
+    works: Calls,
+    /// By receiver, when its consumers were unblocked.
+    receivers: FxHashMap<u32, Vec<(i64, u32)>>,
+    arrows: Vec<Arrow>,
+    syncs: FxHashMap<Key, SyncRecord>,
+    /// By process and stream that waits: records by time.
+    waits: FxHashMap<(u32, u64), Vec<SyncRecord>>,
+    threads: FxHashMap<u32, u32>,
+    /// By process, its devices' lines.
+    devices: FxHashMap<u32, Vec<u32>>,
+}
+
+/// Pieces by correlation: in their process, or in the whole trace where only one process has it.
+#[derive(Default)]
+struct Calls {
+    by_key: FxHashMap<Key, At>,
+    /// `None` where several processes have it.
+    anywhere: FxHashMap<u32, Option<At>>,
+}
+
+impl Calls {
+    fn add(&mut self, process: u32, correlation: u32, at: At) {
+        if correlation == 0 || correlation == NO_NODE {
+            return;
+        }
+        if self.by_key.insert((process, correlation), at).is_none() {
+            self.anywhere.entry(correlation).and_modify(|found| *found = None).or_insert(Some(at));
+        }
+    }
+
+    fn find(&self, process: u32, correlation: u32) -> Option<At> {
+        let here = self.by_key.get(&(process, correlation)).copied();
+        here.or_else(|| self.anywhere.get(&correlation).copied().flatten())
+    }
+}
+
+impl<'a> Deps<'a> {
+    /// The index of what touches the range.
+    pub(crate) fn new(store: &'a Store, range: &Range<i64>) -> Deps<'a> {
+        let doings = Doings::new(store);
+        let lines = Lines::new(store, &doings, range);
+        let exchanges = Exchanges::new(&lines);
+        let mut deps = Deps {
+            store,
+            exchanges,
+            ops: vec![Vec::new(); store.nodes().len()],
+            launches: Calls::default(),
+            works: Calls::default(),
+            receivers: FxHashMap::default(),
+            arrows: Vec::new(),
+            syncs: FxHashMap::default(),
+            waits: FxHashMap::default(),
+            threads: FxHashMap::default(),
+            devices: FxHashMap::default(),
+            lines,
+        };
+        deps.index_pieces();
+        deps.index_syncs();
+        deps.index_transfers(range);
+        deps.index_arrows(range);
+        deps
+    }
+
+    fn index_pieces(&mut self) {
+        for (row, line) in self.lines.lines.iter().enumerate().filter(|(_, l)| !l.pieces.is_empty()) {
+            let line_idx = row as u32;
+            if line.kind == LineKind::Device {
+                self.devices.entry(line.process).or_default().push(line_idx);
+            }
+            if let Some(tid) = self.store.track(line.track).map(|t| t.tid).filter(|tid| *tid != 0) {
+                self.threads.entry(tid).or_insert(line_idx);
+            }
+            let mut before = u32::MAX;
+            for (piece, p) in line.pieces.iter().enumerate() {
+                let slice = line.slice(p);
+                if p.slice == before || p.start != slice.start {
+                    continue;
+                }
+                before = p.slice;
+                let at = At { line: line_idx, piece: piece as u32 };
+                match p.doing {
+                    Doing::Op => self.ops[slice.node as usize].push(at),
+                    Doing::Launch | Doing::Memory => self.launches.add(line.process, slice.correlation, at),
+                    doing if doing.is_device() => self.works.add(line.process, slice.correlation, at),
+                    _ => {}
+                }
+            }
+        }
+        let lines = &self.lines;
+        for ops in &mut self.ops {
+            ops.sort_by_key(|at| lines.slice(*at).end);
+        }
+    }
+
+    fn index_syncs(&mut self) {
+        for record in self.lines.syncs.iter().filter_map(|s| SyncRecord::of(self.store, s)) {
+            match record.waiter {
+                Some(stream) => self.waits.entry((record.process, stream)).or_default().push(record),
+                None => _ = self.syncs.insert((record.process, record.correlation), record),
+            }
+        }
+        self.waits.values_mut().for_each(|waits| waits.sort_unstable_by_key(|w| w.time));
+    }
+
+    fn index_transfers(&mut self, range: &Range<i64>) {
+        for (row, transfer) in self.store.transfers().iter().enumerate() {
+            if let Some(time) = transfer.unblocked.or(transfer.arrived)
+                && transfer.receiver != NO_NODE
+                && range.contains(&time)
+            {
+                self.receivers.entry(transfer.receiver).or_default().push((time, row as u32));
+            }
+        }
+        self.receivers.values_mut().for_each(|times| times.sort_unstable());
+    }
+
+    fn index_arrows(&mut self, range: &Range<i64>) {
+        for flow in self.store.flows() {
+            let category = self.store.sites().get(flow.site as usize).map(|s| s.category);
+            if let (Some(from), Some(to)) = (flow.from, flow.to)
+                && category != Some(Category::Transfer)
+                && from.time <= to.time
+                && range.contains(&to.time)
+            {
+                let (line, from_line) = (to.track.0, from.track.0);
+                self.arrows.push(Arrow { line, to: to.time, from_line, from: from.time });
+            }
+        }
+        self.arrows.sort_unstable_by_key(|a| (a.line, a.to, a.from));
+    }
+
+    /// The last execution of a node that ended by `time`.
+    pub(crate) fn ended_by(&self, node: u32, time: i64) -> Option<At> {
+        let ops = self.ops.get(node as usize)?;
+        let after = ops.partition_point(|at| self.lines.slice(*at).end <= time);
+        ops.get(after.checked_sub(1)?).copied()
+    }
+
+    /// The last execution of a node that had started by `time`.
+    pub(crate) fn started_by(&self, node: u32, time: i64) -> Option<At> {
+        // Executions of one node rarely overlap: the one that ends after `time`, or the last that ended.
+        let ops = self.ops.get(node as usize)?;
+        let after = ops.partition_point(|at| self.lines.slice(*at).end <= time);
+        let running = ops[after..].iter().take(64).filter(|at| self.lines.slice(**at).start <= time);
+        running.max_by_key(|at| self.lines.slice(**at).start).or_else(|| ops.get(after.checked_sub(1)?)).copied()
+    }
+
+    /// The call that gave a device this work.
+    pub(crate) fn launch_of(&self, at: At) -> Option<At> {
+        let line = &self.lines.lines[at.line as usize];
+        self.launches.find(line.process, self.lines.slice(at).correlation)
+    }
+
+    /// The device's work that a call gave it.
+    pub(crate) fn work_of(&self, at: At) -> Option<At> {
+        let line = &self.lines.lines[at.line as usize];
+        self.works.find(line.process, self.lines.slice(at).correlation)
+    }
+
+    /// The transfer whose value unblocked the consumers of a `_Recv` last, by `time`.
+    pub(crate) fn received_by(&self, receiver: u32, time: i64) -> Option<(i64, &'a Transfer)> {
+        let times = self.receivers.get(&receiver)?;
+        let after = times.partition_point(|(at, _)| *at <= time);
+        let (at, row) = *times.get(after.checked_sub(1)?)?;
+        Some((at, self.store.transfers().get(row as usize)?))
+    }
+
+    /// The arrow that arrived on a line in `after..=by` and began last, on another line.
+    pub(crate) fn arrow(&self, line: u32, after: i64, by: i64) -> Option<&Arrow> {
+        let end = self.arrows.partition_point(|a| (a.line, a.to) <= (line, by));
+        let arrived = self.arrows[..end].iter().rev().take_while(|a| a.line == line && a.to > after);
+        arrived.filter(|a| a.from_line != line && a.from > after).max_by_key(|a| (a.from, a.to))
+    }
+
+    /// The line of the thread with this id of the kernel.
+    pub(crate) fn thread(&self, tid: u32) -> Option<u32> {
+        self.threads.get(&tid).copied()
+    }
+
+    /// The device's work for which a host's call waited: what ended last in it.
+    pub(crate) fn awaited_by_host(&self, at: At) -> Option<At> {
+        let line = &self.lines.lines[at.line as usize];
+        let (call, piece) = (self.lines.slice(at), self.lines.piece(at));
+        let record = self.syncs.get(&(line.process, call.correlation));
+        match record.map_or(Waited::Device, |r| r.waited) {
+            Waited::Event { stream, record: Some(record) } => self.recorded(line.process, stream, record),
+            waited => {
+                let stream = match waited {
+                    Waited::Stream(stream) => Some(stream),
+                    Waited::Event { stream, .. } => stream,
+                    Waited::Device => None,
+                };
+                let ended = self.device_lines(line.process, stream).filter_map(|l| self.ended_on(l, piece.end));
+                ended.max_by_key(|at| self.lines.piece(*at).end)
+            }
+        }
+        .filter(|work| self.lines.piece(*work).end <= piece.end)
+    }
+
+    /// The work of another stream for which a stream waited after its work `before` had been launched, until `at` was.
+    pub(crate) fn awaited_by_stream(&self, at: At, launched: i64) -> Option<At> {
+        let line = &self.lines.lines[at.line as usize];
+        let stream = self.store.track(line.track)?.stream?;
+        let waits = self.waits.get(&(line.process, stream))?;
+        let before = at.piece.checked_sub(1).and_then(|piece| self.launch_of(At { piece, ..at }));
+        let since = before.map_or(i64::MIN, |launch| self.lines.piece(launch).start);
+        let after = waits.partition_point(|w| w.time <= launched);
+        let asked = waits[..after].iter().rev().take_while(|w| w.time > since);
+        let works = asked.filter_map(|w| match w.waited {
+            Waited::Event { stream, record: Some(record) } => self.recorded(line.process, stream, record),
+            _ => None,
+        });
+        works.filter(|w| w.line != at.line).max_by_key(|work| self.lines.piece(*work).end)
+    }
+
+    /// The last work that a stream had been given when an event was recorded.
+    fn recorded(&self, process: u32, stream: Option<u64>, record: u32) -> Option<At> {
+        let call = self.lines.piece(self.launches.find(process, record)?).start;
+        let works = self.device_lines(process, stream).filter_map(|line| {
+            // Work is launched in the order in which a stream runs it.
+            let pieces = &self.lines.lines[line as usize].pieces;
+            let launched_before = |piece: usize| {
+                let launch = self.launch_of(At { line, piece: piece as u32 });
+                launch.is_none_or(|l| self.lines.piece(l).start < call)
+            };
+            let (mut low, mut high) = (0, pieces.len());
+            while low < high {
+                let middle = (low + high) / 2;
+                if launched_before(middle) { low = middle + 1 } else { high = middle }
+            }
+            Some(At { line, piece: low.checked_sub(1)? as u32 })
+        });
+        works.max_by_key(|at| self.lines.piece(*at).end)
+    }
+
+    fn device_lines(&self, process: u32, stream: Option<u64>) -> impl Iterator<Item = u32> + '_ {
+        let lines = self.devices.get(&process).map_or(&[][..], Vec::as_slice).iter().copied();
+        lines.filter(move |line| {
+            let track = self.store.track(self.lines.lines[*line as usize].track);
+            stream.is_none() || track.is_some_and(|t| t.stream == stream)
+        })
+    }
+
+    /// The last piece of a line that ended by `time`.
+    fn ended_on(&self, line: u32, time: i64) -> Option<At> {
+        let after = self.lines.lines[line as usize].pieces.partition_point(|p| p.end <= time);
+        Some(At { line, piece: (after as u32).checked_sub(1)? })
+    }
+}

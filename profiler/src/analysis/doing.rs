@@ -1,0 +1,101 @@
+//! What a thread or a device does in a slice, as far as the analyses tell it apart.
+
+use crate::batch::NO_NODE;
+use crate::store::{Category, SiteInfo, SliceRef, Store};
+
+/// See the module's notes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Doing {
+    /// Runs a graph node's kernel.
+    Op,
+    /// Runs a part of it.
+    Shard,
+    /// Runs an op of a framework of which there is no graph.
+    HostOp,
+    /// A device computes.
+    Kernel,
+    /// A device copies or sets memory.
+    Copy,
+    /// A device exchanges data with its peers.
+    Collective,
+    /// A host gives a device work.
+    Launch,
+    /// Takes or gives back memory.
+    Memory,
+    /// Makes a step's input.
+    Input,
+    /// Runs other code.
+    Host,
+    /// Waits for a device.
+    Sync,
+    /// Waits for work.
+    Idle,
+    /// The operating system does not run it: it waits for something.
+    Asleep,
+    /// The operating system does not run it, although it could run.
+    Runnable,
+    /// Says nothing about who is busy: a step, an annotation.
+    Frame,
+}
+
+impl Doing {
+    /// Whether something makes progress.
+    pub(crate) fn is_work(self) -> bool {
+        !self.is_wait() && self != Doing::Frame
+    }
+
+    /// Whether something else is waited for.
+    pub(crate) fn is_wait(self) -> bool {
+        matches!(self, Doing::Sync | Doing::Idle | Doing::Asleep | Doing::Runnable)
+    }
+
+    /// Whether a device does it.
+    pub(crate) fn is_device(self) -> bool {
+        matches!(self, Doing::Kernel | Doing::Copy | Doing::Collective)
+    }
+
+    fn of(site: &SiteInfo) -> Doing {
+        match site.category {
+            Category::Op => Doing::Op,
+            Category::Shard => Doing::Shard,
+            Category::Kernel => Doing::Kernel,
+            Category::Copy => Doing::Copy,
+            Category::Collective => Doing::Collective,
+            Category::Launch if has(&site.name, &["malloc", "free", "memalloc", "memcreate"]) => Doing::Memory,
+            Category::Launch if has(&site.name, &["synchronize"]) => Doing::Sync,
+            Category::Launch => Doing::Launch,
+            Category::Alloc => Doing::Memory,
+            Category::Input => Doing::Input,
+            // Calls about events return at once.
+            Category::Sync if has(&site.name, &["streamwaitevent", "eventquery"]) => Doing::Launch,
+            Category::Sync => Doing::Sync,
+            Category::Wait => Doing::Idle,
+            Category::OffCpu if has(&site.name, &["runnable", "preempt", "ready"]) => Doing::Runnable,
+            Category::OffCpu => Doing::Asleep,
+            Category::Python | Category::Other => Doing::Host,
+            Category::Step | Category::Transfer | Category::Running | Category::Edge => Doing::Frame,
+        }
+    }
+}
+
+fn has(name: &str, words: &[&str]) -> bool {
+    let name = name.to_ascii_lowercase();
+    words.iter().any(|word| name.contains(word))
+}
+
+/// By row of the sites.
+pub(crate) struct Doings(Vec<Doing>);
+
+impl Doings {
+    pub(crate) fn new(store: &Store) -> Doings {
+        Doings(store.sites().iter().map(Doing::of).collect())
+    }
+
+    pub(crate) fn of(&self, slice: &SliceRef) -> Doing {
+        match self.0.get(slice.site as usize) {
+            Some(Doing::Op) if slice.node == NO_NODE => Doing::HostOp,
+            Some(doing) => *doing,
+            None => Doing::Frame,
+        }
+    }
+}

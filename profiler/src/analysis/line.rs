@@ -1,0 +1,213 @@
+//! What each track did, moment by moment: its nested slices flattened into pieces that follow each other.
+//!
+//! A piece is a part of a slice in which no slice nested in it ran. Pieces of a line never overlap, so that "what ran here
+//! just before then" is a binary search.
+
+use super::doing::{Doing, Doings};
+use crate::store::{SliceRef, Store, Track, TrackId, TrackKind};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// A part of a slice that nothing nested in it covers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub start: i64,
+    pub end: i64,
+    /// Index of [`Line::slices`].
+    pub slice: u32,
+    pub doing: Doing,
+}
+
+/// Who works on a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineKind {
+    /// A thread that runs graph nodes.
+    Worker,
+    /// Any other thread.
+    Host,
+    /// A stream or a copy engine.
+    Device,
+}
+
+/// One track.
+pub(crate) struct Line {
+    pub track: TrackId,
+    pub process: u32,
+    pub kind: LineKind,
+    /// By start, outer before inner.
+    pub slices: Vec<SliceRef>,
+    pub pieces: Vec<Piece>,
+}
+
+/// A piece of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct At {
+    pub line: u32,
+    pub piece: u32,
+}
+
+impl Line {
+    /// The slice of a piece.
+    pub(crate) fn slice(&self, piece: &Piece) -> &SliceRef {
+        &self.slices[piece.slice as usize]
+    }
+
+    /// Index of the last piece that starts before `time`.
+    pub(crate) fn before(&self, time: i64) -> Option<u32> {
+        (self.pieces.partition_point(|p| p.start < time) as u32).checked_sub(1)
+    }
+
+    /// Index of the last piece before this one in which there was work.
+    pub(crate) fn work_before(&self, piece: u32) -> Option<u32> {
+        (0..piece).rev().find(|i| self.pieces[*i as usize].doing.is_work())
+    }
+
+    /// From the first work to the last; `None` without any.
+    pub(crate) fn extent(&self) -> Option<Range<i64>> {
+        let mut work = self.pieces.iter().filter(|p| p.doing.is_work());
+        let first = work.next()?;
+        Some(first.start..work.next_back().unwrap_or(first).end)
+    }
+}
+
+/// The lines of all tracks, and the slices on devices' tracks that tell of waits.
+pub(crate) struct Lines {
+    /// In the order of the tracks; tracks that are nobody's (CPUs, links, asynchronous operations) have empty lines.
+    pub lines: Vec<Line>,
+    /// Slices of category `sync` on devices' tracks: what waited for what, not when it did.
+    pub syncs: Vec<SliceRef>,
+}
+
+impl Lines {
+    /// The lines of what touches the range.
+    pub(crate) fn new(store: &Store, doings: &Doings, range: &Range<i64>) -> Lines {
+        let mut syncs = Vec::new();
+        let off_cpu = off_cpu(store, doings, range);
+        let lines = store.tracks().iter().map(|t| line(doings, t, range, &off_cpu, &mut syncs)).collect();
+        Lines { lines, syncs }
+    }
+
+    pub(crate) fn piece(&self, at: At) -> &Piece {
+        &self.lines[at.line as usize].pieces[at.piece as usize]
+    }
+
+    pub(crate) fn slice(&self, at: At) -> &SliceRef {
+        self.lines[at.line as usize].slice(self.piece(at))
+    }
+}
+
+fn is_device(kind: TrackKind) -> bool {
+    matches!(kind, TrackKind::Stream | TrackKind::Copy)
+}
+
+/// When threads were off the CPU, where other tracks than their own tell it: by process and thread id.
+fn off_cpu(store: &Store, doings: &Doings, range: &Range<i64>) -> FxHashMap<(u32, u32), Vec<SliceRef>> {
+    let mut found: FxHashMap<(u32, u32), Vec<SliceRef>> = FxHashMap::default();
+    let told = store.sites().iter().any(|s| s.category == crate::store::Category::OffCpu);
+    for track in store.tracks().iter().filter(|t| told && t.tid != 0) {
+        let all = track.lanes.iter().flat_map(|l| l.slices(range));
+        let off = all.filter(|s| matches!(doings.of(s), Doing::Asleep | Doing::Runnable));
+        found.entry((track.process, track.tid)).or_default().extend(off);
+    }
+    found
+}
+
+fn line(
+    doings: &Doings,
+    track: &Track,
+    range: &Range<i64>,
+    off_cpu: &FxHashMap<(u32, u32), Vec<SliceRef>>,
+    syncs: &mut Vec<SliceRef>,
+) -> Line {
+    let (id, process) = (track.id, track.process);
+    let mut kind = if is_device(track.kind) { LineKind::Device } else { LineKind::Host };
+    let mut slices: Vec<SliceRef> = Vec::new();
+    let is_line = is_device(track.kind) || matches!(track.kind, TrackKind::Thread | TrackKind::Worker);
+    for slice in track.lanes.iter().flat_map(|l| l.slices(range)).filter(|_| is_line) {
+        match (doings.of(&slice), kind) {
+            (Doing::Frame, _) => continue,
+            (Doing::Sync, LineKind::Device) => syncs.push(slice),
+            (doing, LineKind::Device) if !doing.is_device() && !matches!(doing, Doing::Op | Doing::HostOp) => continue,
+            (Doing::Op | Doing::Shard, LineKind::Host) => {
+                kind = LineKind::Worker;
+                slices.push(slice);
+            }
+            _ => slices.push(slice),
+        }
+    }
+    if kind == LineKind::Worker {
+        // Spans around what a worker runs are no work of its own.
+        slices.retain(|s| doings.of(s) != Doing::Host);
+    }
+    let works = slices.iter().any(|s| doings.of(s).is_work());
+    if works && let Some(off) = off_cpu.get(&(process, track.tid)) {
+        slices.extend(off.iter().filter(|s| s.id.track != id.0));
+    }
+    slices.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end), s.id.lane));
+    let pieces = if works { flatten(doings, &slices) } else { Vec::new() };
+    Line { track: id, process, kind, slices, pieces }
+}
+
+/// A slice that is open while the others are swept.
+struct Open {
+    end: i64,
+    slice: u32,
+    doing: Doing,
+}
+
+/// Sweeps slices by start, outer before inner. Where they overlap without nesting the one that began last is shown.
+#[derive(Default)]
+struct Flattener {
+    pieces: Vec<Piece>,
+    open: Vec<Open>,
+    until: i64,
+}
+
+impl Flattener {
+    /// What is open innermost ran until `to`.
+    fn advance(&mut self, to: i64) {
+        while let Some(top) = self.open.last() {
+            let end = top.end.min(to);
+            if self.until < end {
+                let (slice, doing) = (top.slice, top.doing);
+                match self.pieces.last_mut() {
+                    Some(last) if last.end == self.until && last.slice == slice => last.end = end,
+                    _ => self.pieces.push(Piece { start: self.until, end, slice, doing }),
+                }
+                self.until = end;
+            }
+            if top.end > to {
+                break;
+            }
+            self.open.pop();
+        }
+        self.until = to;
+    }
+
+    fn push(&mut self, index: u32, slice: &SliceRef, doing: Doing) {
+        self.advance(slice.start);
+        let mut next = Open { end: slice.end, slice: index, doing };
+        // What runs to make the input is the making of the input.
+        if let Some(outer) = self.open.last().filter(|o| o.doing == Doing::Input)
+            && matches!(doing, Doing::Host | Doing::HostOp)
+        {
+            (next.slice, next.doing) = (outer.slice, Doing::Input);
+        }
+        if slice.start == slice.end {
+            let (start, end) = (slice.start, slice.end);
+            self.pieces.push(Piece { start, end, slice: next.slice, doing: next.doing });
+        } else {
+            self.open.push(next);
+        }
+    }
+}
+
+fn flatten(doings: &Doings, slices: &[SliceRef]) -> Vec<Piece> {
+    let pieces = Vec::with_capacity(slices.len());
+    let mut sweep = Flattener { pieces, open: Vec::new(), until: i64::MIN };
+    for (index, slice) in slices.iter().enumerate() {
+        sweep.push(index as u32, slice, doings.of(slice));
+    }
+    sweep.advance(i64::MAX);
+    sweep.pieces
+}

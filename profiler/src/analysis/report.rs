@@ -1,0 +1,67 @@
+//! Everything that the analyses tell of a trace, from one dependency index.
+
+use super::breakdown::{self, Breakdown, DeviceBreakdown};
+use super::critical::CriticalPath;
+use super::deps::Deps;
+use super::findings::{Facts, Finding, findings};
+use super::memory::{DeviceMemory, memory_timelines};
+use super::ops::{self, OpRow, ScopeRow};
+use super::stragglers::{self, Stragglers};
+use crate::stalls::{CauseTotal, Stall, around, by_cause, stalls_of};
+use crate::stats::{TrackUse, track_use};
+use crate::store::Store;
+use std::ops::Range;
+
+/// See the module's notes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Analysis {
+    /// Of which range.
+    pub range: Range<i64>,
+    /// The critical path of each step in it; without steps one, of the range.
+    pub paths: Vec<CriticalPath>,
+    /// Where the time went, over all processes.
+    pub breakdown: Breakdown,
+    /// How each device spent its time.
+    pub devices: Vec<DeviceBreakdown>,
+    /// Longest first.
+    pub stalls: Vec<Stall>,
+    /// Their sums.
+    pub causes: Vec<CauseTotal>,
+    /// What took time.
+    pub ops: Vec<OpRow>,
+    /// By name scope.
+    pub scopes: Vec<ScopeRow>,
+    /// Memory by device, of the whole trace.
+    pub memory: Vec<DeviceMemory>,
+    /// How busy each track was.
+    pub track_use: Vec<TrackUse>,
+    /// Who came last.
+    pub stragglers: Stragglers,
+    /// What to change first.
+    pub findings: Vec<Finding>,
+}
+
+/// Analyses a range of a trace.
+#[must_use]
+pub fn analyse(store: &Store, range: Range<i64>) -> Analysis {
+    let deps = Deps::new(store, &around(store, &range));
+    let paths = ops::of_steps(&deps, &range);
+    let stalls = stalls_of(&deps, range.clone());
+    let ops = ops::op_table(store, range.clone(), &paths);
+    let stragglers = stragglers::of_range(&deps, &range);
+    let findings = findings(&Facts { store, paths: &paths, ops: &ops, stragglers: &stragglers });
+    Analysis {
+        breakdown: breakdown::of_range(&deps, range.clone(), None),
+        devices: breakdown::of_devices(&deps),
+        causes: by_cause(&stalls),
+        scopes: ops::scope_table(store, range.clone(), &paths),
+        memory: memory_timelines(store),
+        track_use: track_use(store, range.clone()),
+        paths,
+        stalls,
+        ops,
+        stragglers,
+        findings,
+        range,
+    }
+}
