@@ -71,6 +71,8 @@ pub enum Command {
     Diff(Diff),
     /// Write a page with charts about traces and logdirs, to be kept or mailed
     Report(Report),
+    /// List the runs of a logdir: tags, counts, last values, damage
+    Runs(RunsArgs),
     /// List the ops that the engine knows
     Ops(Ops),
     /// Say what works on this machine and how to get what does not
@@ -431,6 +433,21 @@ pub struct Report {
     /// The folder to write, made if missing
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
+}
+
+/// `stepscope runs`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope runs runs
+  stepscope runs runs --json | jq -r 'select(.damaged > 0) | .run'")]
+pub struct RunsArgs {
+    /// A folder with event files in or below it, or one event file
+    #[arg(value_name = "LOGDIR")]
+    pub logdir: PathBuf,
+    /// Print one JSON object per run
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `stepscope ops`

@@ -11,6 +11,7 @@ mod doctor;
 mod freeze;
 mod graph;
 mod human;
+mod logdir;
 mod ops;
 mod out;
 mod outcome;
@@ -18,6 +19,7 @@ mod params;
 mod report;
 mod run;
 mod run_folder;
+mod runs;
 mod summary;
 mod table;
 mod trace_file;
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::Analyze(analyze) => analyze::run(&analyze),
         Command::Diff(diff) => diff::run(&diff),
         Command::Report(report) => report::run(&report),
+        Command::Runs(runs) => runs::run(&runs),
         Command::Ops(ops) => ops::run(&ops),
         Command::Doctor(doctor) => doctor::run(&doctor),
     };

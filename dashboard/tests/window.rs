@@ -3,7 +3,7 @@
 use egui_kittest::{Harness, kittest::Queryable};
 use std::path::{Path, PathBuf};
 use stepscope_dashboard::{Options, Theme, app::App, pace::Pace};
-use summaries::{EventWriter, WriterOptions};
+use summaries::{SummaryWriter, WriterOptions};
 
 const PATIENCE: usize = 400;
 
@@ -46,8 +46,8 @@ impl Window {
     }
 }
 
-fn writer(dir: &Path) -> EventWriter {
-    EventWriter::create(dir, WriterOptions::default()).expect("an event file in a fresh folder")
+fn writer(dir: &Path) -> SummaryWriter {
+    SummaryWriter::create(dir, WriterOptions::default()).expect("an event file in a fresh folder")
 }
 
 /// Two runs, `train` and `eval`, with 100 points of loss each.

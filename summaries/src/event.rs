@@ -16,7 +16,9 @@ pub(crate) enum What<'a> {
     Summary(&'a [u8]),
     Graph(&'a [u8]),
     MetaGraph(&'a [u8]),
-    /// The file's version, log lines, session states, run metadata: not summaries.
+    /// A `TaggedRunMetadata`.
+    RunMetadata(&'a [u8]),
+    /// The file's version, log lines, session states: not summaries.
     Other,
 }
 
@@ -30,6 +32,7 @@ impl<'a> EventView<'a> {
                 (2, Value::Varint(step)) => event.step = step as i64,
                 (4, Value::Bytes(bytes)) => event.what = What::Graph(bytes),
                 (5, Value::Bytes(bytes)) => event.what = What::Summary(bytes),
+                (8, Value::Bytes(bytes)) => event.what = What::RunMetadata(bytes),
                 (9, Value::Bytes(bytes)) => event.what = What::MetaGraph(bytes),
                 _ => {}
             }
@@ -43,19 +46,19 @@ impl<'a> EventView<'a> {
 pub(crate) struct ValueView<'a> {
     pub tag: &'a [u8],
     pub node_name: &'a [u8],
-    /// The plugin's name in the metadata, which many writers give with a tag's first value only.
-    pub plugin: Option<&'a [u8]>,
+    /// The serialised `SummaryMetadata`, which many writers give with a tag's first value only.
+    pub metadata: Option<&'a [u8]>,
     pub data: Data<'a>,
 }
 
 /// The forms of a value.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Data<'a> {
     Simple(f32),
     Histogram(&'a [u8]),
     Tensor(&'a [u8]),
-    Image,
-    Audio,
+    Image(&'a [u8]),
+    Audio(&'a [u8]),
     /// Metadata alone (hyperparameters), or a form from before TensorFlow 1.
     None,
 }
@@ -71,17 +74,17 @@ pub(crate) fn values(summary: &[u8]) -> impl Iterator<Item = Result<ValueView<'_
 
 impl<'a> ValueView<'a> {
     fn parse(value: &'a [u8]) -> Result<Self, Malformed> {
-        let mut view = Self { tag: &[], node_name: &[], plugin: None, data: Data::None };
+        let mut view = Self { tag: &[], node_name: &[], metadata: None, data: Data::None };
         for field in Fields::new(value) {
             match field? {
                 (1, Value::Bytes(tag)) => view.tag = tag,
                 (2, Value::Fixed32(bits)) => view.data = Data::Simple(f32::from_bits(bits)),
-                (4, Value::Bytes(_)) => view.data = Data::Image,
+                (4, Value::Bytes(image)) => view.data = Data::Image(image),
                 (5, Value::Bytes(histogram)) => view.data = Data::Histogram(histogram),
-                (6, Value::Bytes(_)) => view.data = Data::Audio,
+                (6, Value::Bytes(audio)) => view.data = Data::Audio(audio),
                 (7, Value::Bytes(name)) => view.node_name = name,
                 (8, Value::Bytes(tensor)) => view.data = Data::Tensor(tensor),
-                (9, Value::Bytes(metadata)) => view.plugin = plugin_name(metadata)?,
+                (9, Value::Bytes(metadata)) => view.metadata = Some(metadata),
                 _ => {}
             }
         }
@@ -89,14 +92,14 @@ impl<'a> ValueView<'a> {
     }
 }
 
-/// `SummaryMetadata.plugin_data.plugin_name`.
-fn plugin_name(metadata: &[u8]) -> Result<Option<&[u8]>, Malformed> {
-    let mut name = None;
+/// `SummaryMetadata.plugin_data.plugin_name`; empty when there is none.
+pub(crate) fn plugin_name(metadata: &[u8]) -> Result<&[u8], Malformed> {
+    let mut name = &[][..];
     for field in Fields::new(metadata) {
         if let (1, Value::Bytes(plugin_data)) = field? {
             for field in Fields::new(plugin_data) {
                 if let (1, Value::Bytes(bytes)) = field? {
-                    name = Some(bytes);
+                    name = bytes;
                 }
             }
         }

@@ -10,15 +10,20 @@ use std::{
 
 use flate2::bufread::MultiGzDecoder;
 use formats::tfrecord::{RecordStream, Scan};
+use parking_lot::Mutex;
 
 use crate::{
     damage::{DamageKind, DamageLog},
     run::{FileState, FileStatus},
-    stage::RunStage,
+    stage::{RunStage, Segment},
 };
 
 /// A file that grew within this time is looked at in every poll.
 const ACTIVE_NS: i64 = 10_000_000_000;
+/// The first block of a look; small, since what a growing file has is there at once.
+const FIRST_BLOCK: usize = 256 << 10;
+/// What one thread decodes at a time.
+const BLOCK: usize = 1 << 20;
 
 /// A file that is followed.
 #[derive(Debug)]
@@ -29,6 +34,8 @@ pub(crate) struct FileFollower {
     state: FileState,
     log: DamageLog,
     last_growth_ns: i64,
+    /// Tells the file from one that takes its name.
+    identity: Option<u64>,
 }
 
 /// Whether a file is gzipped. Such a file is read once, from its beginning to its end.
@@ -61,6 +68,7 @@ impl FileFollower {
             packed: Packed::Unknown,
             state: FileState::Followed,
             last_growth_ns: now_ns,
+            identity: None,
         }
     }
 
@@ -117,9 +125,10 @@ impl FileFollower {
             Packed::Reading(_) => return self.read_packed(allowance, stage),
             Packed::Unknown | Packed::No => {}
         }
-        let size = fs::metadata(&self.path)?.len();
-        if size < self.stream.read_offset() {
-            self.begin_again();
+        let metadata = fs::metadata(&self.path)?;
+        let (size, identity) = (metadata.len(), identity(&metadata));
+        if size < self.stream.read_offset() || identity != *self.identity.get_or_insert(identity) {
+            self.begin_again(identity);
         }
         if size == self.stream.read_offset() && self.stream.is_idle() {
             return Ok(false);
@@ -157,23 +166,72 @@ impl FileFollower {
         Ok(has_more)
     }
 
-    /// Takes records until the allowance or the source is used up.
-    fn drain(&mut self, source: &mut impl Read, allowance: u64, stage: &mut RunStage) -> io::Result<bool> {
+    /// Takes records until the allowance or the source is used up; whether there may be more. Blocks are decoded by all
+    /// processors while this thread reads.
+    fn drain(&mut self, source: &mut (impl Read + Send), allowance: u64, stage: &mut RunStage) -> io::Result<bool> {
         let end = self.stream.offset().saturating_add(allowance);
         while self.stream.offset() < end {
+            self.drain_blocks(source, end, stage)?;
+            if self.stream.offset() >= end {
+                break;
+            }
+            let mut segment = Segment::new(self.path.clone());
             match self.stream.next(source)? {
-                Scan::Record(record) => stage.take(&record, |kind, bytes| self.log.add(kind, bytes)),
+                Scan::Record(record) => segment.take(&record, stage.known()),
                 Scan::Damage(damage) => self.log.add(damage.kind.into(), damage.bytes),
                 Scan::More => return Ok(false),
             }
+            stage.absorb(segment, |kind, bytes| self.log.add(kind, bytes));
         }
         Ok(true)
     }
 
-    /// The file is shorter than what was read: another file has taken its place.
-    fn begin_again(&mut self) {
+    /// Takes the blocks that come next, up to `end`. The first says what most tags are, so it is decoded before the others.
+    fn drain_blocks(&mut self, source: &mut (impl Read + Send), end: u64, stage: &mut RunStage) -> io::Result<()> {
+        let Some(first) = self.stream.next_block(source, FIRST_BLOCK)? else { return Ok(()) };
+        let segment = Segment::of_block(self.path.clone(), first, stage.known());
+        stage.absorb(segment, |kind, bytes| self.log.add(kind, bytes));
+        let (known, stream, path) = (stage.known(), &mut self.stream, &self.path);
+        let segments = Mutex::new(Vec::new());
+        let result = rayon::in_place_scope(|scope| {
+            for i in 0.. {
+                if stream.offset() >= end {
+                    break;
+                }
+                let Some(block) = stream.next_block(source, BLOCK)? else { break };
+                let segments = &segments;
+                scope.spawn(move |_| {
+                    let segment = Segment::of_block(path.clone(), block, known);
+                    segments.lock().push((i, segment));
+                });
+            }
+            Ok(())
+        });
+        let mut segments = segments.into_inner();
+        segments.sort_unstable_by_key(|(i, _)| *i);
+        for (_, segment) in segments {
+            stage.absorb(segment, |kind, bytes| self.log.add(kind, bytes));
+        }
+        result
+    }
+
+    /// The file is shorter than what was read, or not the same: another file has taken its place.
+    fn begin_again(&mut self, identity: u64) {
+        self.identity = Some(identity);
         self.log.add(DamageKind::Rewritten, 0..self.stream.read_offset());
         self.stream = RecordStream::default();
         self.packed = Packed::Unknown;
     }
+}
+
+/// The file's number on its disk.
+#[cfg(unix)]
+fn identity(metadata: &fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(metadata)
+}
+
+/// Systems without numbers of files: replacing is seen by the size alone.
+#[cfg(not(unix))]
+fn identity(_: &fs::Metadata) -> u64 {
+    0
 }

@@ -59,7 +59,11 @@ impl Histogram {
     /// From TensorFlow 2's form: rows of left edge, right edge, count.
     pub(crate) fn from_rows(rows: &[f64]) -> Self {
         let bucket = |row: &[f64]| Bucket { left: row[0], right: row[1], count: row[2] };
-        let buckets: Vec<Bucket> = rows.chunks_exact(3).map(bucket).collect();
+        Self::from_buckets(rows.chunks_exact(3).map(bucket).collect())
+    }
+
+    /// From ascending buckets.
+    pub fn from_buckets(buckets: Vec<Bucket>) -> Self {
         Self {
             min: buckets.iter().find(is_full).map_or(f64::NAN, |b| b.left),
             max: buckets.iter().rfind(is_full).map_or(f64::NAN, |b| b.right),
@@ -68,6 +72,21 @@ impl Histogram {
             sum_squares: f64::NAN,
             buckets,
         }
+    }
+
+    /// The value below which the share `q` (0 to 1) of the values lies, by the line through a bucket; NaN when there is no
+    /// value.
+    pub fn quantile(&self, q: f64) -> f64 {
+        let wanted = q.clamp(0.0, 1.0) * self.num;
+        let mut below = 0.0;
+        for bucket in self.buckets.iter().filter(is_full) {
+            if below + bucket.count >= wanted {
+                let share = (wanted - below) / bucket.count;
+                return bucket.left + (bucket.right - bucket.left) * share;
+            }
+            below += bucket.count;
+        }
+        self.max
     }
 }
 
@@ -79,4 +98,17 @@ fn without_empty_ends(mut buckets: Vec<Bucket>) -> Vec<Bucket> {
 
 fn is_full(bucket: &&Bucket) -> bool {
     bucket.count > 0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_lie_on_the_line_through_their_bucket() {
+        let bucket = |left, right, count| Bucket { left, right, count };
+        let h = Histogram::from_buckets(vec![bucket(-9.0, 0.0, 0.0), bucket(0.0, 1.0, 3.0), bucket(1.0, 5.0, 1.0)]);
+        assert_eq!([0.0, 0.25, 0.75, 0.875, 1.0].map(|q| h.quantile(q)), [0.0, 1.0 / 3.0, 1.0, 3.0, 5.0]);
+        assert!(Histogram::from_buckets(Vec::new()).quantile(0.5).is_nan());
+    }
 }

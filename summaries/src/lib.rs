@@ -1,26 +1,60 @@
 //! TensorBoard's event files: write them, follow them while they grow, keep every point.
 //!
-//! - [`EventWriter`] writes summaries from a training program, on a thread of its own.
+//! - [`SummaryWriter`] writes summaries of every kind from a training program, on a thread of its own.
 //! - [`Logdir`] finds the runs below some folders and follows their event files; each [`Logdir::poll`] reads what is new
 //!   and commits it to the [`Runs`] that a window shares.
-//! - [`Run`], [`Series`]: what was read. Points are kept in the order of their arrival, all of them.
+//! - [`Run`], [`Series`]: what was read. Points are kept in the order of their arrival, all of them; values that are not
+//!   numbers stay in their files until [`MediaSeries::read`] gives a [`Sample`].
+//! - [`derive`]: smoothing, ratios, alignment, groups of runs with their bands.
+//! - [`charts`]: curves, ridges and distributions as SVG.
 //! - [`Damage`]: what could not be read, and where.
+//!
+//! ```
+//! use stepscope_summaries::{Logdir, Series, SummaryWriter, WriterOptions};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let writer = SummaryWriter::create(folder.path(), WriterOptions::default())?;
+//! writer.add_scalar("loss", 0.5, 1);
+//! writer.add_text("note", "first *light*", 1);
+//! writer.close()?;
+//!
+//! let mut logdir = Logdir::open(&[folder.path().to_owned()])?;
+//! logdir.read_all();
+//! let runs = logdir.runs();
+//! let run = &runs.by_name["."];
+//! let Series::Scalar(loss) = &run.series["loss"] else { panic!("loss is a scalar") };
+//! assert_eq!(loss.last().map(|point| (point.step, point.value)), Some((1, 0.5)));
+//! let Series::Media(note) = &run.series["note"] else { panic!("note is no number") };
+//! println!("{:?}", note.read(0)?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+pub mod charts;
+mod column;
 mod damage;
+pub mod derive;
 mod event;
 mod follow;
 mod histogram;
 mod logdir;
+mod media;
+mod pyramid;
 mod run;
+mod sample;
 mod series;
 mod stage;
 mod tensor;
 mod walk;
+mod watch;
 mod writer;
 
+pub use column::Numbers;
 pub use damage::{Damage, DamageKind};
 pub use histogram::{Bucket, Histogram};
 pub use logdir::{Changes, Logdir, LogdirError};
-pub use run::{FileState, FileStatus, GraphBlob, Problem, Run, Runs};
-pub use series::{HistogramSeries, OtherSeries, ScalarSeries, Series};
-pub use writer::{EventWriter, EventWriterError, WriterOptions};
+pub use media::{MediaError, MediaRow, MediaSeries, Place};
+pub use pyramid::Extent;
+pub use run::{FileState, FileStatus, GraphBlob, Problem, Run, Runs, TaggedRecord};
+pub use sample::{EncodedAudio, EncodedImage, MeshPart, NumberTensor, PrCurve, Sample, TextTensor};
+pub use series::{HistogramSeries, Point, ScalarSeries, Series};
+pub use writer::{HParam, Mesh, Pixels, SummaryWriter, ValueError, WriterError, WriterOptions, read_projector_config};

@@ -1,8 +1,9 @@
 //! A logdir that is followed: new runs, new files, growing and vanishing files.
 //!
-//! A loader thread calls [`Logdir::poll`] every 30 ms or so. A poll stages what is new without any lock, at most
-//! [`POLL_BYTES`] of it, and then commits it to the shared [`Runs`] in one short step, so that a window that reads them
-//! waits for microseconds. Runs take turns, so that a large one does not hold up the others.
+//! A loader thread calls [`Logdir::poll`] whenever [`Logdir::on_activity`] wakes it, and now and then besides. A poll
+//! stages what is new without any lock, at most [`POLL_BYTES`] of it, on all processors, and then commits it to the shared
+//! [`Runs`] in one short step, so that a window that reads them waits for milliseconds at most. Runs take turns, so that a
+//! large one does not hold up the others.
 
 use std::{
     collections::BTreeMap,
@@ -12,21 +13,26 @@ use std::{
 };
 
 use events::clock;
+use formats::is_event_file_name;
 use parking_lot::{RwLock, RwLockReadGuard};
+use rayon::prelude::*;
+use rustc_hash::FxHashSet;
 
 use crate::{
-    follow::FileFollower,
-    run::{Problem, Run, Runs},
-    stage::RunStage,
-    walk::{Found, walk},
+    run::{Problem, Runs},
+    walk::{Found, run_name, walk},
+    watch::Watch,
 };
+use follow_run::{RunFollower, Turn};
 
-/// How much one poll reads at most: about 20 ms of decoding.
-const POLL_BYTES: u64 = 8 << 20;
-/// How much of one run is read before the next one's turn.
+/// How much one poll reads at most: well below 100 ms of decoding.
+const POLL_BYTES: u64 = 32 << 20;
+/// The least that is read of one run before the next one's turn.
 const TURN_BYTES: u64 = 1 << 20;
 /// The folders are walked again after this many times the time that the last walk took, so walking costs under 5 %.
 const WALK_PAUSE: i64 = 20;
+/// The same where the system tells of new files: a walk only makes sure.
+const WATCHED_WALK_PAUSE: i64 = 200;
 /// Up to this many idle files are looked at in one poll; more take turns.
 const IDLE_LOOKS: usize = 256;
 
@@ -73,10 +79,13 @@ pub struct Logdir {
     by_name: BTreeMap<String, usize>,
     shared: Arc<RwLock<Runs>>,
     next_walk_ns: i64,
+    /// When it began and how long it took.
+    last_walk: (i64, i64),
     problems: Vec<Problem>,
     /// The run whose turn is next.
     cursor: usize,
     n_polls: usize,
+    watch: Watch,
 }
 
 #[derive(Debug)]
@@ -84,16 +93,6 @@ struct Root {
     path: PathBuf,
     /// What run names begin with when there are several roots.
     prefix: Option<String>,
-}
-
-#[derive(Debug)]
-struct RunFollower {
-    name: String,
-    folder: PathBuf,
-    /// In name order.
-    files: Vec<FileFollower>,
-    stage: RunStage,
-    is_changed: bool,
 }
 
 impl Logdir {
@@ -114,10 +113,24 @@ impl Logdir {
             by_name: BTreeMap::new(),
             shared: Arc::default(),
             next_walk_ns: i64::MIN,
+            last_walk: (0, 0),
             problems: Vec::new(),
             cursor: 0,
             n_polls: 0,
+            watch: Watch::new(),
         })
+    }
+
+    /// Calls `wake` from a thread of its own whenever the system tells that something below the logdir may be new: time
+    /// for a [`poll`](Self::poll). Where the system cannot tell (see [`is_watching`](Self::is_watching)), it is never
+    /// called.
+    pub fn on_activity(&mut self, wake: impl Fn() + Send + Sync + 'static) {
+        self.watch.on_activity(Box::new(wake));
+    }
+
+    /// Whether the system tells of changes in all folders that were found; else frequent polls are the way to see them.
+    pub fn is_watching(&self) -> bool {
+        self.watch.is_complete()
     }
 
     /// What was read so far. Hold the guard briefly: the next poll's commit waits for it.
@@ -133,9 +146,14 @@ impl Logdir {
     /// Reads what is new, up to a bound, and commits it.
     pub fn poll(&mut self) -> Changes {
         let now_ns = clock::mono_now();
+        let touched = self.watch.take();
+        self.take_created(&touched.created, now_ns);
+        if touched.is_lost {
+            self.next_walk_ns = self.next_walk_ns.min(self.last_walk.0 + self.last_walk.1 * WALK_PAUSE);
+        }
         let problems_changed = now_ns >= self.next_walk_ns && self.walk(now_ns);
         let mut changes = Changes::default();
-        self.look_at_files(now_ns, &mut changes);
+        self.look_at_files(now_ns, &touched.files, &mut changes);
         self.commit(problems_changed, &mut changes);
         self.n_polls += 1;
         changes
@@ -148,20 +166,52 @@ impl Logdir {
 
     /// Finds new files; whether the problems are other ones than before.
     fn walk(&mut self, now_ns: i64) -> bool {
-        let mut problems = Vec::new();
+        let (mut problems, mut folders) = (Vec::new(), Vec::new());
         for idx in 0..self.roots.len() {
             let root = &self.roots[idx];
-            let found = if root.path.is_file() { vec![single_file(root)] } else { walk(&root.path, &mut problems) };
+            let found = if root.path.is_file() {
+                folders.extend(root.path.parent().map(Path::to_owned));
+                vec![single_file(root)]
+            } else {
+                walk(&root.path, &root.path, &mut problems, &mut folders)
+            };
             let prefix = root.prefix.clone();
             for found in found {
                 self.add(found, prefix.as_deref(), now_ns);
             }
         }
+        self.watch.retain(&folders);
+        self.watch.add(folders);
         let took_ns = clock::mono_now() - now_ns;
-        self.next_walk_ns = now_ns + took_ns * WALK_PAUSE;
+        self.last_walk = (now_ns, took_ns);
+        let pause = if self.watch.is_complete() { WATCHED_WALK_PAUSE } else { WALK_PAUSE };
+        self.next_walk_ns = now_ns + took_ns * pause;
         let is_changed = problems != self.problems;
         self.problems = problems;
         is_changed
+    }
+
+    /// Takes in what the system told to be new, without a walk over everything.
+    fn take_created(&mut self, created: &FxHashSet<PathBuf>, now_ns: i64) {
+        for path in created {
+            let Some(root) = self.roots.iter().find(|root| path.starts_with(&root.path) && root.path != *path) else {
+                continue;
+            };
+            let mut folders = Vec::new();
+            let found = if path.is_dir() {
+                // A problem in it is found by the next walk, which tells it.
+                walk(&root.path, path, &mut Vec::new(), &mut folders)
+            } else if let (true, Some(folder)) = (is_event_file_name(path), path.parent()) {
+                vec![Found { run: run_name(&root.path, folder), folder: folder.to_owned(), file: path.clone() }]
+            } else {
+                continue;
+            };
+            let prefix = root.prefix.clone();
+            for found in found {
+                self.add(found, prefix.as_deref(), now_ns);
+            }
+            self.watch.add(folders);
+        }
     }
 
     fn add(&mut self, found: Found, prefix: Option<&str>, now_ns: i64) {
@@ -178,33 +228,43 @@ impl Logdir {
     }
 
     /// Gives each run its turns until the allowance is used up or nothing is new.
-    fn look_at_files(&mut self, now_ns: i64, changes: &mut Changes) {
+    fn look_at_files(&mut self, now_ns: i64, touched: &FxHashSet<PathBuf>, changes: &mut Changes) {
         let n_files: usize = self.runs.iter().map(|run| run.files.len()).sum();
-        let turn = Turn { now_ns, n_polls: self.n_polls, n_turns: n_files.div_ceil(IDLE_LOOKS).max(1) };
+        let n_turns = n_files.div_ceil(IDLE_LOOKS).max(1);
+        let turn = Turn { now_ns, n_polls: self.n_polls, n_turns, touched };
         let n_runs = self.runs.len();
         let mut waiting: Vec<usize> = (0..n_runs).map(|i| (self.cursor + i) % n_runs).collect();
+        waiting.retain(|idx| self.runs[*idx].is_due(&turn, *idx));
         while !waiting.is_empty() && changes.n_bytes < POLL_BYTES {
-            let mut with_more = Vec::new();
-            for (i, &idx) in waiting.iter().enumerate() {
-                if changes.n_bytes >= POLL_BYTES {
-                    with_more.extend_from_slice(&waiting[i..]);
-                    break;
-                }
-                let (n_bytes, has_more) = self.runs[idx].look(&turn, idx);
-                changes.n_bytes += n_bytes;
-                if has_more {
-                    with_more.push(idx);
-                }
-            }
-            waiting = with_more;
+            let allowance = ((POLL_BYTES - changes.n_bytes) / waiting.len() as u64).max(TURN_BYTES);
+            let n_now = ((POLL_BYTES / allowance) as usize).clamp(1, waiting.len());
+            let later = waiting.split_off(n_now);
+            let looks = self.look_at_runs(&waiting, allowance, &turn);
+            changes.n_bytes += looks.iter().map(|(_, n_bytes, _)| n_bytes).sum::<u64>();
+            let again = looks.into_iter().filter(|(_, _, has_more)| *has_more).map(|(idx, ..)| idx);
+            waiting = later.into_iter().chain(again).collect();
         }
         changes.has_more = !waiting.is_empty();
         self.cursor = waiting.first().copied().unwrap_or(0);
     }
 
+    /// One turn of each of these runs, side by side: its index, how much was read, and whether it has more.
+    fn look_at_runs(&mut self, indices: &[usize], allowance: u64, turn: &Turn<'_>) -> Vec<(usize, u64, bool)> {
+        let chosen: FxHashSet<usize> = indices.iter().copied().collect();
+        let runs: Vec<(usize, &mut RunFollower)> =
+            self.runs.iter_mut().enumerate().filter(|(idx, _)| chosen.contains(idx)).collect();
+        let look = |(idx, run): (usize, &mut RunFollower)| {
+            let (n_bytes, has_more) = run.look(turn, idx, allowance);
+            (idx, n_bytes, has_more)
+        };
+        match runs.len() {
+            0 | 1 => runs.into_iter().map(look).collect(),
+            _ => runs.into_par_iter().map(look).collect(),
+        }
+    }
+
     fn commit(&mut self, problems_changed: bool, changes: &mut Changes) {
-        let is_dirty = |run: &RunFollower| run.is_changed || run.stage.is_dirty();
-        if !problems_changed && !self.runs.iter().any(is_dirty) {
+        if !problems_changed && !self.runs.iter().any(RunFollower::is_dirty) {
             return;
         }
         let mut shared = self.shared.write();
@@ -213,65 +273,12 @@ impl Logdir {
             shared.problems.clone_from(&self.problems);
         }
         let version = shared.version;
-        for follower in self.runs.iter_mut().filter(|run| is_dirty(run)) {
+        for follower in self.runs.iter_mut().filter(|run| run.is_dirty()) {
             let run = shared.by_name.entry(follower.name.clone()).or_default();
             run.version = version;
             follower.commit(run, changes);
             changes.runs.push(follower.name.clone());
         }
-    }
-}
-
-/// Which files are due in this poll.
-struct Turn {
-    now_ns: i64,
-    n_polls: usize,
-    /// In how many polls every idle file is looked at once.
-    n_turns: usize,
-}
-
-impl RunFollower {
-    fn new(name: String, folder: PathBuf) -> Self {
-        Self { name, folder, files: Vec::new(), stage: RunStage::default(), is_changed: true }
-    }
-
-    fn add(&mut self, file: PathBuf, now_ns: i64) {
-        if let Err(idx) = self.files.binary_search_by(|known| (**known.path()).cmp(&file)) {
-            self.files.insert(idx, FileFollower::new(file, now_ns));
-            self.is_changed = true;
-        }
-    }
-
-    /// Reads one turn's worth of the first file that has more; how much, and whether there is more.
-    fn look(&mut self, turn: &Turn, run_idx: usize) -> (u64, bool) {
-        let mut n_bytes = 0;
-        for (i, file) in self.files.iter_mut().enumerate() {
-            let is_due = file.is_active(turn.now_ns) || (turn.n_polls + run_idx + i).is_multiple_of(turn.n_turns);
-            if !is_due {
-                continue;
-            }
-            let look = file.look(TURN_BYTES - n_bytes, turn.now_ns, &mut self.stage);
-            self.is_changed |= look.is_changed;
-            n_bytes += look.n_bytes;
-            if look.has_more || n_bytes >= TURN_BYTES {
-                return (n_bytes, true);
-            }
-        }
-        (n_bytes, false)
-    }
-
-    fn commit(&mut self, run: &mut Run, changes: &mut Changes) {
-        run.name.clone_from(&self.name);
-        run.path.clone_from(&self.folder);
-        changes.n_points += self.stage.commit(run);
-        for file in &mut self.files {
-            let n_new = file.log().take(&mut run.damage);
-            run.n_damaged += n_new;
-            changes.n_damaged += n_new;
-        }
-        run.files.clear();
-        run.files.extend(self.files.iter().map(FileFollower::status));
-        self.is_changed = false;
     }
 }
 
@@ -293,5 +300,6 @@ fn prefix_of(path: &Path, all: &[PathBuf]) -> Option<String> {
     }
 }
 
+mod follow_run;
 #[cfg(test)]
 mod tests;

@@ -6,10 +6,19 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use formats::proto::{GraphDef, MetaGraphDef};
+use formats::{
+    plugins::h_params_plugin_data::Data,
+    proto::{Event, GraphDef, MetaGraphDef, event::What},
+};
 use prost::{DecodeError, Message};
 
-use crate::{damage::Damage, series::Series};
+use crate::{
+    damage::Damage,
+    media::{MediaError, Place},
+    sample::Sample,
+    series::Series,
+    writer::HParam,
+};
 
 /// All runs of a [`Logdir`](crate::Logdir), by name.
 #[derive(Debug, Default)]
@@ -42,6 +51,8 @@ pub struct Run {
     pub series: BTreeMap<String, Series>,
     /// The last graph in its event files, not decoded yet.
     pub graph: Option<Arc<GraphBlob>>,
+    /// Profiles of single steps that TensorFlow 1 wrote, in the order of arrival.
+    pub run_metadata: Vec<TaggedRecord>,
     /// What could not be read, at most 256 ranges of each file.
     pub damage: Vec<Damage>,
     /// How many damaged ranges there are in all.
@@ -50,6 +61,28 @@ pub struct Run {
     pub files: Vec<FileStatus>,
     /// Grows with every change of this run: the stamp for caches over its series.
     pub version: u64,
+}
+
+impl Run {
+    /// The hyperparameters of the run's session, read from its event files: none when it tells none, or they cannot be
+    /// read any more.
+    pub fn hparams(&self) -> BTreeMap<String, HParam> {
+        let mut all = BTreeMap::new();
+        for series in self.series.values() {
+            let Series::Media(series) = series else { continue };
+            if series.kind() != "hparams" {
+                continue;
+            }
+            for row in 0..series.len() {
+                let Ok(Sample::HParams(data)) = series.read(row) else { continue };
+                if let Some(Data::SessionStartInfo(start)) = data.data {
+                    let known = start.hparams.into_iter().filter_map(|(name, value)| Some((name, value.kind?.into())));
+                    all.extend(known);
+                }
+            }
+        }
+        all
+    }
 }
 
 /// How far an event file was read.
@@ -76,6 +109,37 @@ pub enum FileState {
     Unreadable(String),
 }
 
+/// A record under a tag, read when it is looked at.
+#[derive(Debug, Clone)]
+pub struct TaggedRecord {
+    /// Its name: `step 100`, say.
+    pub tag: String,
+    /// The x axis: the program's step.
+    pub step: i64,
+    /// Unix seconds.
+    pub wall: f64,
+    place: Place,
+}
+
+impl TaggedRecord {
+    pub(crate) fn new(tag: String, step: i64, wall: f64, place: Place) -> Self {
+        Self { tag, step, wall, place }
+    }
+
+    /// The serialised `RunMetadata`.
+    ///
+    /// # Errors
+    /// When the file is gone or was written over.
+    pub fn read(&self) -> Result<Vec<u8>, MediaError> {
+        let changed = || MediaError::Changed { path: self.place.file.clone(), offset: self.place.offset };
+        let event = Event::decode(&self.place.record()?[..]).map_err(|_| changed())?;
+        match event.what {
+            Some(What::TaggedRunMetadata(tagged)) => Ok(tagged.run_metadata),
+            _ => Err(changed()),
+        }
+    }
+}
+
 /// A serialised graph, decoded when it is first looked at: a large one takes a while, and many are never shown.
 #[derive(Debug)]
 pub struct GraphBlob {
@@ -95,8 +159,10 @@ impl GraphBlob {
         Self { bytes, is_meta: true, decoded: OnceLock::new() }
     }
 
-    pub(crate) fn is_meta(&self) -> bool {
-        self.is_meta
+    /// Whether `new` takes the place of `old`: the last plain graph counts; the one in a meta graph only while there is no
+    /// plain one.
+    pub(crate) fn replaces(old: Option<&Self>, new: &Self) -> bool {
+        !new.is_meta || old.is_none_or(|old| old.is_meta)
     }
 
     /// Its serialised size in bytes.

@@ -1,152 +1,349 @@
 //! What was read of a run since its last commit. Filled without any lock, committed in one short step.
+//!
+//! A file's [`Block`]s are decoded side by side into [`Segment`]s, each with tags of its own; [`RunStage::absorb`] takes
+//! them in the order of the file. What a tag is, its first value says. A segment that is decoded before that value was
+//! absorbed may have guessed wrong: then it is decoded once more, now that the tag is known.
 
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, path::Path, sync::Arc};
 
 use formats::{
-    proto::{HistogramProto, TensorProto},
-    tfrecord::Record,
+    proto::{HistogramProto, SummaryMetadata, TaggedRunMetadata, TensorProto},
+    tfrecord::{Block, Record, Scan},
 };
 use prost::Message;
 use rustc_hash::FxHashMap;
 
 use crate::{
     damage::DamageKind,
-    event::{Data, EventView, ValueView, What, values},
+    event::{Data, EventView, ValueView, What, plugin_name, values},
     histogram::Histogram,
-    run::{GraphBlob, Run},
-    series::{HistogramSeries, OtherSeries, ScalarSeries, Series},
+    media::{MediaRow, MediaSeries, Place, parse_metadata},
+    run::{GraphBlob, Run, TaggedRecord},
+    series::{HistogramSeries, Point, ScalarSeries, Series},
     tensor,
 };
 
-/// The new points of a run's tags. A tag's entry stays after the commit: it knows what the tag is.
-#[derive(Debug, Default)]
-pub(crate) struct RunStage {
-    by_tag: FxHashMap<Box<str>, usize>,
-    tags: Vec<StagedTag>,
-    /// Entries of `tags` with new points.
-    dirty: Vec<usize>,
-    graph: Option<Arc<GraphBlob>>,
-    has_plain_graph: bool,
+/// What a tag is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Kind {
+    Scalar,
+    Histogram,
+    Media(Arc<str>),
+}
+
+/// What the tags of a run are, as far as they are absorbed.
+pub(crate) type Known = FxHashMap<Box<str>, Kind>;
+
+/// The values of some records, by tag.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    file: Arc<Path>,
+    by_tag: FxHashMap<Box<[u8]>, usize>,
+    tags: Vec<SegmentTag>,
+    /// The tag of the last value.
+    last_idx: usize,
+    damage: Vec<(DamageKind, Range<u64>)>,
+    graph: Option<GraphBlob>,
+    run_metadata: Vec<TaggedRecord>,
     n_points: u64,
+    /// Kept as long as the segment may have to be decoded again.
+    block: Option<Block>,
 }
 
 #[derive(Debug)]
-struct StagedTag {
+struct SegmentTag {
+    raw: Box<[u8]>,
     name: Box<str>,
-    points: Series,
+    /// `None`: a tensor without metadata, of a tag that is not known yet.
+    kind: Option<Kind>,
+    node_name: String,
+    metadata: Option<Arc<SummaryMetadata>>,
+    rows: Rows,
+    /// The tag that followed the last time: programs write theirs in the same order again and again.
+    next_idx: usize,
 }
 
-impl RunStage {
-    /// Takes the values of a record. What of it cannot be understood is told to `damaged`; the rest is kept.
-    pub fn take(&mut self, record: &Record<&[u8]>, mut damaged: impl FnMut(DamageKind, Range<u64>)) {
+#[derive(Debug)]
+enum Rows {
+    Scalar(Vec<Point>),
+    Histogram(Vec<(i64, f64, Histogram)>),
+    Media(Vec<MediaRow>),
+}
+
+impl Segment {
+    pub fn new(file: Arc<Path>) -> Self {
+        Self {
+            file,
+            by_tag: FxHashMap::default(),
+            tags: Vec::new(),
+            last_idx: 0,
+            damage: Vec::new(),
+            graph: None,
+            run_metadata: Vec::new(),
+            n_points: 0,
+            block: None,
+        }
+    }
+
+    /// The values of a block, by what is known of their tags so far.
+    pub fn of_block(file: Arc<Path>, block: Block, known: &Known) -> Self {
+        let mut segment = Self::new(file);
+        segment.take_block(&block, known);
+        segment.block = Some(block);
+        segment
+    }
+
+    fn take_block(&mut self, block: &Block, known: &Known) {
+        for found in block.records() {
+            match found {
+                Scan::Record(record) => self.take(&record, known),
+                Scan::Damage(damage) => self.damage.push((damage.kind.into(), damage.bytes)),
+                Scan::More => break,
+            }
+        }
+    }
+
+    /// Takes the values of a record. What of it cannot be understood goes to the damage; the rest is kept.
+    pub fn take(&mut self, record: &Record<&[u8]>, known: &Known) {
         let bytes = record.offset..record.offset + record.data.len() as u64 + 16;
         let Ok(event) = EventView::parse(record.data) else {
-            return damaged(DamageKind::Undecodable, bytes);
+            return self.damage.push((DamageKind::Undecodable, bytes));
         };
         match event.what {
             What::Summary(summary) => {
-                for value in values(summary) {
+                for (value_idx, value) in values(summary).enumerate() {
                     let result = match value {
-                        Ok(value) => self.take_value(&event, &value),
+                        Ok(value) => self.take_value(&event, &value, (record.offset, value_idx as u32), known),
                         Err(_) => Err(DamageKind::Undecodable),
                     };
                     if let Err(kind) = result {
-                        damaged(kind, bytes.clone());
+                        self.damage.push((kind, bytes.clone()));
                     }
                 }
             }
             What::Graph(graph) => self.take_graph(GraphBlob::of_graph(graph.to_vec())),
             What::MetaGraph(graph) => self.take_graph(GraphBlob::of_meta_graph(graph.to_vec())),
+            What::RunMetadata(tagged) => match TaggedRunMetadata::decode(tagged) {
+                Ok(tagged) => {
+                    let place = Place { file: self.file.clone(), offset: record.offset, value_idx: 0 };
+                    self.run_metadata.push(TaggedRecord::new(tagged.tag, event.step, event.wall, place));
+                }
+                Err(_) => self.damage.push((DamageKind::Undecodable, bytes)),
+            },
             What::Other => {}
         }
     }
 
-    /// The last plain graph counts; the one in a meta graph only while there is no plain one.
     fn take_graph(&mut self, graph: GraphBlob) {
-        if graph.is_meta() && self.has_plain_graph {
-            return;
+        if GraphBlob::replaces(self.graph.as_ref(), &graph) {
+            self.graph = Some(graph);
         }
-        self.has_plain_graph |= !graph.is_meta();
-        self.graph = Some(Arc::new(graph));
     }
 
-    fn take_value(&mut self, event: &EventView<'_>, value: &ValueView<'_>) -> Result<(), DamageKind> {
-        let idx = self.tag(value);
+    fn take_value(
+        &mut self,
+        event: &EventView<'_>,
+        value: &ValueView<'_>,
+        (offset, value_idx): (u64, u32),
+        known: &Known,
+    ) -> Result<(), DamageKind> {
+        let idx = self.tag(value, known);
         let tag = &mut self.tags[idx];
-        let was_empty = tag.points.n_points() == 0;
         let (step, wall) = (event.step, event.wall);
-        match (&mut tag.points, &value.data) {
-            (Series::Scalar(series), Data::Simple(v)) => series.push(step, wall, f64::from(*v)),
-            (Series::Scalar(series), Data::Tensor(bytes)) => series.push(step, wall, decode_scalar(bytes)?),
-            (Series::Histogram(series), Data::Histogram(bytes)) => series.push(step, wall, decode_histogram(bytes)?),
-            (Series::Histogram(series), Data::Tensor(bytes)) => series.push(step, wall, decode_rows(bytes)?),
-            (Series::Other(series), Data::Tensor(_) | Data::None) => series.push(step),
-            (Series::Other(series), Data::Image) if series.kind == "images" => series.push(step),
-            (Series::Other(series), Data::Audio) if series.kind == "audio" => series.push(step),
+        if tag.metadata.is_none() && value.metadata.is_some() {
+            tag.metadata = Some(parse_metadata(value.metadata));
+        }
+        match (&mut tag.rows, value.data) {
+            (Rows::Scalar(rows), Data::Simple(v)) => rows.push(Point { step, wall, value: f64::from(v) }),
+            (Rows::Scalar(rows), Data::Tensor(bytes)) => rows.push(Point { step, wall, value: decode_scalar(bytes)? }),
+            (Rows::Histogram(rows), Data::Histogram(bytes)) => rows.push((step, wall, decode_histogram(bytes)?)),
+            (Rows::Histogram(rows), Data::Tensor(bytes)) => rows.push((step, wall, decode_rows(bytes)?)),
+            (Rows::Media(rows), data) if takes(tag.kind.as_ref(), data) => {
+                rows.push(MediaRow { step, wall, place: Place { file: self.file.clone(), offset, value_idx } });
+            }
             _ => return Err(DamageKind::KindChanged),
         }
         self.n_points += 1;
-        if was_empty {
-            self.dirty.push(idx);
-        }
         Ok(())
     }
 
-    /// The entry of the value's tag; the first value makes it and says what it is.
-    fn tag(&mut self, value: &ValueView<'_>) -> usize {
-        let name = String::from_utf8_lossy(value.tag);
-        if let Some(&idx) = self.by_tag.get(&*name) {
-            return idx;
+    /// The entry of the value's tag.
+    fn tag(&mut self, value: &ValueView<'_>, known: &Known) -> usize {
+        let guess = self.tags.get(self.last_idx).map_or(0, |last| last.next_idx);
+        let idx = match self.tags.get(guess) {
+            Some(tag) if *tag.raw == *value.tag => guess,
+            _ => match self.by_tag.get(value.tag) {
+                Some(&idx) => idx,
+                None => self.add_tag(value, known),
+            },
+        };
+        if let Some(last) = self.tags.get_mut(self.last_idx) {
+            last.next_idx = idx;
         }
-        let name: Box<str> = name.into();
-        let idx = self.tags.len();
-        self.tags.push(StagedTag { name: name.clone(), points: empty_series(value) });
-        self.by_tag.insert(name, idx);
+        self.last_idx = idx;
         idx
+    }
+
+    fn add_tag(&mut self, value: &ValueView<'_>, known: &Known) -> usize {
+        let idx = self.tags.len();
+        let name: Box<str> = String::from_utf8_lossy(value.tag).into();
+        let kind = known.get(&name).cloned().or_else(|| kind_of(value));
+        self.by_tag.insert(value.tag.into(), idx);
+        self.tags.push(SegmentTag {
+            raw: value.tag.into(),
+            name,
+            rows: match kind {
+                Some(Kind::Scalar) => Rows::Scalar(Vec::new()),
+                Some(Kind::Histogram) => Rows::Histogram(Vec::new()),
+                Some(Kind::Media(_)) | None => Rows::Media(Vec::new()),
+            },
+            kind,
+            node_name: String::from_utf8_lossy(value.node_name).into_owned(),
+            metadata: None,
+            next_idx: idx + 1,
+        });
+        idx
+    }
+
+    /// Whether what the segment took its tags for is what they are.
+    fn agrees(&self, known: &Known) -> bool {
+        self.tags.iter().all(|tag| match (&tag.kind, known.get(&tag.name)) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(kind), Some(is)) => kind == is,
+        })
+    }
+}
+
+/// What a tag's first value says that it is; `None` of a tensor without metadata.
+fn kind_of(value: &ValueView<'_>) -> Option<Kind> {
+    let plugin = value.metadata.map_or(&[][..], |metadata| plugin_name(metadata).unwrap_or_default());
+    Some(match (value.data, plugin) {
+        (Data::Simple(_), _) | (Data::Tensor(_), b"scalars") => Kind::Scalar,
+        (Data::Histogram(_), _) | (Data::Tensor(_), b"histograms") => Kind::Histogram,
+        (Data::Image(_), _) => Kind::Media("images".into()),
+        (Data::Audio(_), _) => Kind::Media("audio".into()),
+        (Data::Tensor(_), b"") => return None,
+        (Data::None, b"") => Kind::Media(PLAIN_TENSOR.into()),
+        (_, plugin) => Kind::Media(String::from_utf8_lossy(plugin).into()),
+    })
+}
+
+/// The kind of a tensor that no plugin claims.
+const PLAIN_TENSOR: &str = "tensor";
+
+/// Whether a tag of this kind may have a value of this form.
+fn takes(kind: Option<&Kind>, data: Data<'_>) -> bool {
+    match (kind, data) {
+        (_, Data::Tensor(_) | Data::None) => true,
+        (Some(Kind::Media(kind)), Data::Image(_)) => **kind == *"images",
+        (Some(Kind::Media(kind)), Data::Audio(_)) => **kind == *"audio",
+        _ => false,
+    }
+}
+
+/// The new points of a run's tags.
+#[derive(Debug, Default)]
+pub(crate) struct RunStage {
+    known: Known,
+    segments: Vec<Segment>,
+}
+
+impl RunStage {
+    /// What the tags are, for the decoding of further segments.
+    pub fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// Takes the next segment of a file; its damage is told to `damaged`.
+    pub fn absorb(&mut self, mut segment: Segment, mut damaged: impl FnMut(DamageKind, Range<u64>)) {
+        if !segment.agrees(&self.known) {
+            segment = self.decoded_again(segment);
+        }
+        for tag in &segment.tags {
+            if let (None, Some(kind)) = (self.known.get(&tag.name), &tag.kind) {
+                self.known.insert(tag.name.clone(), kind.clone());
+            }
+        }
+        segment.block = None;
+        segment.damage.drain(..).for_each(|(kind, bytes)| damaged(kind, bytes));
+        if segment.n_points > 0 || segment.graph.is_some() || !segment.run_metadata.is_empty() {
+            self.segments.push(segment);
+        }
+    }
+
+    /// The segment by what its tags are. A tag whose first value is a tensor without metadata is a plain tensor.
+    fn decoded_again(&self, segment: Segment) -> Segment {
+        let Some(block) = segment.block else { return segment };
+        let mut known = self.known.clone();
+        for tag in segment.tags {
+            known.entry(tag.name).or_insert_with(|| tag.kind.unwrap_or(Kind::Media(PLAIN_TENSOR.into())));
+        }
+        let mut segment = Segment::new(segment.file);
+        segment.take_block(&block, &known);
+        segment
     }
 
     /// Whether a commit would change anything.
     pub fn is_dirty(&self) -> bool {
-        !self.dirty.is_empty() || self.graph.is_some()
+        !self.segments.is_empty()
     }
 
     /// Moves everything new into `run`; the number of new points.
     pub fn commit(&mut self, run: &mut Run) -> u64 {
-        for idx in self.dirty.drain(..) {
-            let tag = &mut self.tags[idx];
-            match run.series.get_mut(&*tag.name) {
-                Some(series) => series.append(&mut tag.points),
-                None => {
-                    let mut series = tag.points.empty_like();
-                    series.append(&mut tag.points);
-                    run.series.insert(tag.name.to_string(), series);
+        let mut n_points = 0;
+        for segment in self.segments.drain(..) {
+            n_points += segment.n_points;
+            for tag in segment.tags {
+                match run.series.get_mut(&*tag.name) {
+                    Some(series) => tag.append_to(series),
+                    None => {
+                        let mut series = tag.new_series();
+                        let name = tag.name.to_string();
+                        tag.append_to(&mut series);
+                        if series.n_points() > 0 {
+                            run.series.insert(name, series);
+                        }
+                    }
                 }
             }
+            if let Some(graph) = segment.graph.filter(|graph| GraphBlob::replaces(run.graph.as_deref(), graph)) {
+                run.graph = Some(Arc::new(graph));
+            }
+            run.run_metadata.extend(segment.run_metadata);
         }
-        if let Some(graph) = self.graph.take() {
-            run.graph = Some(graph);
-        }
-        std::mem::take(&mut self.n_points)
+        n_points
     }
 }
 
-/// The series that a tag's first value asks for.
-fn empty_series(value: &ValueView<'_>) -> Series {
-    let node_name = String::from_utf8_lossy(value.node_name).into_owned();
-    let plugin = String::from_utf8_lossy(value.plugin.unwrap_or_default());
-    let kind = match (&value.data, &*plugin) {
-        (Data::Simple(_), _) | (Data::Tensor(_), "scalars") => {
-            return Series::Scalar(ScalarSeries { node_name, ..ScalarSeries::default() });
+impl SegmentTag {
+    fn new_series(&self) -> Series {
+        let node_name = self.node_name.clone();
+        match &self.kind {
+            Some(Kind::Scalar) => Series::Scalar(ScalarSeries::of_node(node_name)),
+            Some(Kind::Histogram) => Series::Histogram(HistogramSeries::of_node(node_name)),
+            Some(Kind::Media(kind)) => {
+                Series::Media(MediaSeries::new(kind.to_string(), node_name, self.metadata.clone().unwrap_or_default()))
+            }
+            None => Series::Media(MediaSeries::new(PLAIN_TENSOR.into(), node_name, Arc::default())),
         }
-        (Data::Histogram(_), _) | (Data::Tensor(_), "histograms") => {
-            return Series::Histogram(HistogramSeries { node_name, ..HistogramSeries::default() });
+    }
+
+    fn append_to(self, series: &mut Series) {
+        match (series, self.rows) {
+            (Series::Scalar(series), Rows::Scalar(rows)) => series.extend(rows),
+            (Series::Histogram(series), Rows::Histogram(rows)) => {
+                rows.into_iter().for_each(|(step, wall, value)| series.push(step, wall, value));
+            }
+            (Series::Media(series), Rows::Media(mut rows)) => {
+                if let Some(metadata) = self.metadata.filter(|_| series.metadata.plugin_data.is_none()) {
+                    series.metadata = metadata;
+                }
+                series.append(&mut rows);
+            }
+            _ => debug_assert!(false, "a tag keeps its kind"),
         }
-        (Data::Image, _) => "images",
-        (Data::Audio, _) => "audio",
-        (_, "") => "tensor",
-        (_, plugin) => plugin,
-    };
-    Series::Other(OtherSeries { kind: kind.to_owned(), node_name, ..OtherSeries::default() })
+    }
 }
 
 fn decode_tensor(bytes: &[u8]) -> Result<(TensorProto, Vec<f64>), DamageKind> {
@@ -156,6 +353,9 @@ fn decode_tensor(bytes: &[u8]) -> Result<(TensorProto, Vec<f64>), DamageKind> {
 }
 
 fn decode_scalar(bytes: &[u8]) -> Result<f64, DamageKind> {
+    if let Some(value) = tensor::scalar(bytes) {
+        return Ok(value);
+    }
     match decode_tensor(bytes)?.1[..] {
         [value] => Ok(value),
         _ => Err(DamageKind::Undecodable),
@@ -165,9 +365,8 @@ fn decode_scalar(bytes: &[u8]) -> Result<f64, DamageKind> {
 /// A TensorFlow 2 histogram: a tensor of shape [k, 3].
 fn decode_rows(bytes: &[u8]) -> Result<Histogram, DamageKind> {
     let (tensor, numbers) = decode_tensor(bytes)?;
-    let dims: Vec<i64> = tensor.tensor_shape.unwrap_or_default().dim.iter().map(|dim| dim.size).collect();
-    match dims[..] {
-        [_, 3] => Ok(Histogram::from_rows(&numbers)),
+    match tensor::shape(&tensor).as_deref() {
+        Some([_, 3]) => Ok(Histogram::from_rows(&numbers)),
         _ => Err(DamageKind::Undecodable),
     }
 }

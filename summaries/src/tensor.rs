@@ -1,6 +1,12 @@
 //! Numbers out of a TensorProto, in either of its forms.
 
-use formats::proto::{DataType, TensorProto};
+use formats::{
+    proto::{DataType, TensorProto},
+    wire::{Fields, Value},
+};
+
+const FLOAT: u64 = DataType::DtFloat as u64;
+const DOUBLE: u64 = DataType::DtDouble as u64;
 
 /// A tensor that says "and so on with the last value" is filled up to this many elements; real summaries hold about 100.
 const MAX_FILLED: usize = 1 << 16;
@@ -20,6 +26,40 @@ pub(crate) fn numbers(tensor: &TensorProto) -> Option<Vec<f64>> {
     let last = values.last().copied().unwrap_or(0.0);
     values.resize(n, last);
     Some(values)
+}
+
+/// The sizes of the dimensions; `None` when one is unknown.
+pub(crate) fn shape(tensor: &TensorProto) -> Option<Vec<usize>> {
+    let dims = tensor.tensor_shape.as_ref().map_or(&[][..], |shape| &shape.dim);
+    dims.iter().map(|dim| usize::try_from(dim.size).ok()).collect()
+}
+
+/// The one number of a serialised scalar tensor: what [`numbers`] gives, without building the message. `None` for forms
+/// that are not common, which `numbers` may still understand.
+pub(crate) fn scalar(tensor: &[u8]) -> Option<f64> {
+    let mut dtype = 0;
+    let (mut content, mut single, mut double) = (None, None, None);
+    for field in Fields::new(tensor) {
+        match field.ok()? {
+            (1, Value::Varint(v)) => dtype = v,
+            // A shape with dimensions is left to the general way.
+            (2, Value::Bytes(shape)) if shape.is_empty() => {}
+            (4, Value::Bytes(bytes)) => content = Some(bytes),
+            (5, Value::Fixed32(bits)) => single = Some(f32::from_bits(bits)),
+            (5, Value::Bytes(packed)) => single = Some(f32::from_le_bytes(packed.try_into().ok()?)),
+            (6, Value::Fixed64(bits)) => double = Some(f64::from_bits(bits)),
+            (6, Value::Bytes(packed)) => double = Some(f64::from_le_bytes(packed.try_into().ok()?)),
+            (3, _) => {}
+            _ => return None,
+        }
+    }
+    match (dtype, content) {
+        (FLOAT, Some(bytes)) => Some(f64::from(f32::from_le_bytes(bytes.try_into().ok()?))),
+        (DOUBLE, Some(bytes)) => Some(f64::from_le_bytes(bytes.try_into().ok()?)),
+        (FLOAT, None) => single.map(f64::from),
+        (DOUBLE, None) => double,
+        _ => None,
+    }
 }
 
 /// The number of elements by the shape; `None` for unknown sizes and products that overflow.
@@ -88,6 +128,8 @@ fn f64_from_half(bits: u16) -> f64 {
 mod tests {
     use formats::proto::{TensorShapeProto, tensor_shape_proto::Dim};
 
+    use prost::Message as _;
+
     use super::*;
 
     fn tensor(dtype: DataType, dims: &[i64]) -> TensorProto {
@@ -108,6 +150,23 @@ mod tests {
         let typed = TensorProto { float_val: vec![1.5, -2.0], ..tensor(DataType::DtFloat, &[2]) };
         assert_eq!(numbers(&content), Some(vec![1.5, -2.0]));
         assert_eq!(numbers(&typed), numbers(&content));
+    }
+
+    #[test]
+    fn the_short_way_agrees_with_the_general_one() {
+        let floats = TensorProto { float_val: vec![0.1], ..tensor(DataType::DtFloat, &[]) };
+        let doubles = TensorProto { double_val: vec![0.1], ..tensor(DataType::DtDouble, &[]) };
+        let content = TensorProto { tensor_content: 0.1_f64.to_le_bytes().to_vec(), ..doubles.clone() };
+        for proto in [floats, TensorProto { double_val: vec![], ..content }, doubles] {
+            assert_eq!(scalar(&proto.encode_to_vec()).map(|v| vec![v]), numbers(&proto));
+        }
+        // Left to the general way: another type, a shape, a value of another type than it says.
+        let ints = TensorProto { int64_val: vec![3], ..tensor(DataType::DtInt64, &[]) };
+        let shaped = TensorProto { float_val: vec![0.1], ..tensor(DataType::DtFloat, &[1]) };
+        let two = TensorProto { float_val: vec![0.1, 0.2], ..tensor(DataType::DtFloat, &[]) };
+        for proto in [ints, shaped, two] {
+            assert_eq!(scalar(&proto.encode_to_vec()), None);
+        }
     }
 
     #[test]

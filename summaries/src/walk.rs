@@ -22,17 +22,19 @@ pub(crate) struct Found {
     pub file: PathBuf,
 }
 
-/// The event files below `root`, each folder's in name order, which is the order of their beginning: the names hold the
-/// time. Symbolic links are followed, but not in circles. What cannot be looked at goes to `problems`.
-pub(crate) fn walk(root: &Path, problems: &mut Vec<Problem>) -> Vec<Found> {
-    let mut walk = Walk { root, problems, found: Vec::new(), above: Vec::new() };
-    walk.folder(root);
+/// The event files at and below `folder`, which is `root` or below it: each folder's in name order, which is the order of
+/// their beginning, since the names hold the time. Symbolic links are followed, but not in circles. What cannot be looked
+/// at goes to `problems`, the folders that were looked into go to `folders`.
+pub(crate) fn walk(root: &Path, folder: &Path, problems: &mut Vec<Problem>, folders: &mut Vec<PathBuf>) -> Vec<Found> {
+    let mut walk = Walk { root, problems, folders, found: Vec::new(), above: Vec::new() };
+    walk.folder(folder);
     walk.found
 }
 
 struct Walk<'a> {
     root: &'a Path,
     problems: &'a mut Vec<Problem>,
+    folders: &'a mut Vec<PathBuf>,
     found: Vec<Found>,
     /// The real paths of the folders that the walk is in.
     above: Vec<PathBuf>,
@@ -50,6 +52,7 @@ impl Walk<'_> {
         if self.above.len() >= MAX_DEPTH || self.above.contains(&real) {
             return Ok(());
         }
+        self.folders.push(folder.to_owned());
         let mut folders = Vec::new();
         let mut files = Vec::new();
         for entry in fs::read_dir(folder)? {
@@ -78,7 +81,7 @@ impl Walk<'_> {
 }
 
 /// The folder's name below the root, with `/` on every system.
-fn run_name(root: &Path, folder: &Path) -> String {
+pub(crate) fn run_name(root: &Path, folder: &Path) -> String {
     let below = folder.strip_prefix(root).unwrap_or(folder);
     let parts: Vec<_> = below.components().map(|part| part.as_os_str().to_string_lossy()).collect();
     if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
@@ -100,7 +103,7 @@ mod tests {
         #[cfg(unix)]
         std::os::unix::fs::symlink(dir.path(), dir.path().join("a/circle")).unwrap();
         let mut problems = Vec::new();
-        let found = walk(dir.path(), &mut problems);
+        let found = walk(dir.path(), dir.path(), &mut problems, &mut Vec::new());
         let names: Vec<_> =
             found.iter().map(|f| (f.run.as_str(), f.file.file_name().unwrap().to_str().unwrap())).collect();
         assert_eq!(names, [(".", "x.tfevents.1"), (".", "x.tfevents.2"), ("a/b", "events.out.tfevents.9")]);
@@ -110,7 +113,7 @@ mod tests {
     #[test]
     fn a_missing_folder_is_a_problem() {
         let mut problems = Vec::new();
-        assert_eq!(walk(Path::new("/nowhere/at/all"), &mut problems), []);
+        assert_eq!(walk(Path::new("/nowhere"), Path::new("/nowhere/at/all"), &mut problems, &mut Vec::new()), []);
         assert_eq!(problems.len(), 1);
     }
 }

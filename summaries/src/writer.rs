@@ -9,7 +9,7 @@
 //! - a program that is killed leaves everything older than the flush interval, and at most one torn record at the end.
 //!
 //! A disk that is full does not end the training: the file is cut back to its last whole record, what could not be written
-//! is counted, later records are tried again, and [`EventWriter::flush`] and [`EventWriter::close`] report it.
+//! is counted, later records are tried again, and [`SummaryWriter::flush`] and [`SummaryWriter::close`] report it.
 
 use std::{
     fs::{self, File},
@@ -30,8 +30,13 @@ use formats::{
 };
 use prost::Message;
 
+pub use embedding::read_config as read_projector_config;
+pub use kinds::{HParam, Mesh, Pixels, ValueError};
 use queue::Queue;
 
+mod embedding;
+mod encode;
+mod kinds;
 mod queue;
 
 /// What the first record of a file says: the version of the format.
@@ -59,7 +64,7 @@ impl Default for WriterOptions {
 
 /// Why an event file is not whole.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum EventWriterError {
+pub enum WriterError {
     /// The folder or the file cannot be made.
     #[error("cannot create the event file {}: {source}", path.display())]
     Create {
@@ -80,14 +85,15 @@ pub enum EventWriterError {
     },
 }
 
-/// Writes summaries into a new event file of a logdir. May be shared between threads; records of one thread keep their
+/// Writes summaries into a new event file of a logdir: scalars, histograms, images, sounds, texts, tensors,
+/// precision-recall curves, hyperparameters, chart layouts, embeddings, meshes, graphs and profiles. May be shared between threads; records of one thread keep their
 /// order.
 ///
 /// ```
-/// use stepscope_summaries::{EventWriter, WriterOptions};
+/// use stepscope_summaries::{SummaryWriter, WriterOptions};
 ///
 /// let logdir = tempfile::tempdir()?;
-/// let writer = EventWriter::create(logdir.path(), WriterOptions::default())?;
+/// let writer = SummaryWriter::create(logdir.path(), WriterOptions::default())?;
 /// for step in 0..100 {
 ///     writer.add_scalar("loss", 1.0 / (1.0 + step as f32), step);
 /// }
@@ -95,20 +101,20 @@ pub enum EventWriterError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct EventWriter {
+pub struct SummaryWriter {
     path: PathBuf,
     queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl EventWriter {
+impl SummaryWriter {
     /// Makes `logdir` if need be, and in it a file `events.out.tfevents.SECONDS.HOST.PID.N`.
     ///
     /// # Errors
     /// When the folder, the file or the thread cannot be made.
-    pub fn create(logdir: &Path, options: WriterOptions) -> Result<Self, EventWriterError> {
+    pub fn create(logdir: &Path, options: WriterOptions) -> Result<Self, WriterError> {
         let create_error =
-            |path: &Path, source| EventWriterError::Create { path: path.to_owned(), source: Arc::new(source) };
+            |path: &Path, source| WriterError::Create { path: path.to_owned(), source: Arc::new(source) };
         fs::create_dir_all(logdir).map_err(|e| create_error(logdir, e))?;
         let path = logdir.join(file_name());
         let file = File::create_new(&path).map_err(|e| create_error(&path, e))?;
@@ -175,7 +181,7 @@ impl EventWriter {
     ///
     /// # Errors
     /// When records are missing in the file.
-    pub fn flush(&self) -> Result<(), EventWriterError> {
+    pub fn flush(&self) -> Result<(), WriterError> {
         self.queue.flush();
         self.result()
     }
@@ -189,7 +195,7 @@ impl EventWriter {
     ///
     /// # Errors
     /// When records are missing in the file.
-    pub fn close(mut self) -> Result<(), EventWriterError> {
+    pub fn close(mut self) -> Result<(), WriterError> {
         self.finish();
         self.result()
     }
@@ -202,15 +208,15 @@ impl EventWriter {
         }
     }
 
-    fn result(&self) -> Result<(), EventWriterError> {
+    fn result(&self) -> Result<(), WriterError> {
         match self.queue.lost() {
             None => Ok(()),
-            Some((n_lost, source)) => Err(EventWriterError::Lost { path: self.path.clone(), n_lost, source }),
+            Some((n_lost, source)) => Err(WriterError::Lost { path: self.path.clone(), n_lost, source }),
         }
     }
 }
 
-impl Drop for EventWriter {
+impl Drop for SummaryWriter {
     fn drop(&mut self) {
         self.finish();
     }

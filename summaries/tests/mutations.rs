@@ -5,7 +5,7 @@
 
 use std::{fs, path::Path};
 
-use stepscope_summaries::{EventWriter, Logdir, Series, WriterOptions};
+use stepscope_summaries::{Logdir, Series, SummaryWriter, WriterOptions};
 
 /// SplitMix64 (Steele, Lea, Flood 2014): the same files in every run.
 struct Rng(u64);
@@ -54,12 +54,18 @@ fn read(path: &Path) -> (usize, bool) {
     assert_eq!(file.n_read + file.n_waiting, size, "every byte is accounted for");
     assert_eq!(run.n_damaged as usize, run.damage.len());
     assert!(run.damage.iter().all(|d| d.bytes.start < d.bytes.end && d.bytes.end <= size));
+    for series in run.series.values() {
+        if let Series::Media(media) = series {
+            // Whatever comes out, a sample or an error.
+            (0..media.len()).for_each(|row| drop(media.read(row)));
+        }
+    }
     (run.series.values().map(Series::n_points).sum(), run.n_damaged > 0 || file.n_waiting > 0)
 }
 
 fn written() -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
-    let writer = EventWriter::create(dir.path(), WriterOptions::default()).unwrap();
+    let writer = SummaryWriter::create(dir.path(), WriterOptions::default()).unwrap();
     for step in 0..100 {
         writer.add_scalar("loss", 1.0 / (1.0 + step as f32), step);
         writer.add_histogram("w", (0..50).map(|i| (i * step) as f32), step);

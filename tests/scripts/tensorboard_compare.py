@@ -4,7 +4,8 @@
     tensorboard_compare.py server LOGDIR [FLAG..] with the real server on a free loopback port, over HTTP
 
 Both give {run: {"scalars": {tag: [[step, wall, value]]}, "histograms": {tag: [[step, wall, rows]]}, "graph": [[name,
-op, inputs]]}}; the accumulator adds "stats" of TensorFlow 1 histograms and "others" {tag: count}. Floats are the 16 hex
+op, inputs]]}}; the accumulator adds "stats" of TensorFlow 1 histograms, "others" {tag: [[step, wall, values]]}, the
+plugins' content of their metadata as "contents" {tag: hex}, and the tags of "run_metadata". Strings are in hex; floats are the 16 hex
 digits of their 64 bits, so that equal means equal bit for bit, NaN and infinities included.
 """
 
@@ -58,13 +59,21 @@ def rows_of_histogram(event):
     return tensor_util.make_ndarray(migrated.tensor).tolist()
 
 
+def values_of_tensor(plugin, array):
+    """Strings in hex, numbers in bits; of sounds only the sounds, not their labels."""
+    if plugin == "audio" and array.ndim == 2:
+        array = array[:, 0]
+    is_text = array.dtype.kind in "OSU"
+    return [bytes(v).hex() if is_text else bits(v) for v in array.flatten()]
+
+
 def accumulate(folder):
     # 0 keeps every point; purging would drop what came before a restart.
     guidance = {kind: 0 for kind in event_accumulator.DEFAULT_SIZE_GUIDANCE}
     acc = event_accumulator.EventAccumulator(folder, size_guidance=guidance, purge_orphaned_data=False)
     acc.Reload()
     tags = acc.Tags()
-    run = {"scalars": {}, "histograms": {}, "stats": {}, "others": {}, "graph": []}
+    run = {"scalars": {}, "histograms": {}, "stats": {}, "others": {}, "graph": [], "contents": {}}
     for tag in tags["scalars"]:
         run["scalars"][tag] = [[e.step, bits(e.wall_time), bits(e.value)] for e in acc.Scalars(tag)]
     for tag in tags["histograms"]:
@@ -74,8 +83,11 @@ def accumulate(folder):
         run["stats"][tag] = [[bits(x) for x in (v.min, v.max, v.num, v.sum, v.sum_squares)] for v in values]
     for tag in tags["tensors"]:
         accumulate_tensor(acc, tag, run)
-    run["others"].update({tag: len(acc.Images(tag)) for tag in tags["images"]})
-    run["others"].update({tag: len(acc.Audio(tag)) for tag in tags["audio"]})
+    for tag in tags["images"]:
+        run["others"][tag] = [[e.step, bits(e.wall_time), [e.encoded_image_string.hex()]] for e in acc.Images(tag)]
+    for tag in tags["audio"]:
+        run["others"][tag] = [[e.step, bits(e.wall_time), [e.encoded_audio_string.hex()]] for e in acc.Audio(tag)]
+    run["run_metadata"] = sorted(tags["run_metadata"])
     if tags["graph"]:
         run["graph"] = graph_nodes(acc.Graph())
     return run
@@ -90,7 +102,8 @@ def accumulate_tensor(acc, tag, run):
     elif plugin == "histograms":
         run["histograms"][tag] = [[e.step, bits(e.wall_time), rows_as_bits(array(e).tolist())] for e in events]
     else:
-        run["others"][tag] = len(events)
+        run["others"][tag] = [[e.step, bits(e.wall_time), values_of_tensor(plugin, array(e))] for e in events]
+        run["contents"][tag] = acc.SummaryMetadata(tag).plugin_data.content.hex()
 
 
 def accumulator(logdir):

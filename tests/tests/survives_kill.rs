@@ -47,8 +47,8 @@ fn last_scalar(logdir: &Path) -> (f64, usize) {
         assert!(run.damage.is_empty(), "damage: {:?}", run.damage);
         for series in run.series.values() {
             if let summaries::Series::Scalar(scalars) = series {
-                n += scalars.step.len();
-                last = scalars.wall.iter().copied().fold(last, f64::max);
+                n += scalars.len();
+                last = scalars.points().map(|p| p.wall).fold(last, f64::max);
             }
         }
     }

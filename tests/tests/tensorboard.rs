@@ -15,15 +15,17 @@ use std::{
     process::{Command, Stdio},
 };
 
+use formats::plugins::{Category, Layout};
 use formats::proto::{AttrValue, DataType, GraphDef, NodeDef, attr_value};
+use prost::Message as _;
 use serde_json::Value;
 use stepscope_tests::stepscope_binary;
-use summaries::{EventWriter, Logdir, Run, Series, WriterOptions};
+use summaries::{Bucket, HParam, Logdir, MediaRow, Mesh, Pixels, Run, Sample, Series, SummaryWriter, WriterOptions};
 
 /// A logdir with runs in it: numbers of every kind, histograms, a graph; and what the demo writes.
 fn make_logdir(logdir: &Path) {
     for run in ["", "eval", "deep/er"] {
-        let writer = EventWriter::create(&logdir.join(run), WriterOptions::default()).unwrap();
+        let writer = SummaryWriter::create(&logdir.join(run), WriterOptions::default()).unwrap();
         writer.add_graph(&graph());
         for step in 0..200 {
             writer.add_scalar("loss", 2.3 / (1.0 + step as f32), step);
@@ -34,6 +36,7 @@ fn make_logdir(logdir: &Path) {
             writer.add_histogram("empty", std::iter::empty::<f32>(), step);
             writer.add_histogram("constant", [0.0_f32; 10], step);
         }
+        add_every_kind(&writer);
         writer.close().unwrap();
     }
     if let Some(binary) = stepscope_binary("the demo's own logdir in TensorBoard") {
@@ -41,6 +44,27 @@ fn make_logdir(logdir: &Path) {
         demo.args(["demo", "--headless", "--quiet", "--steps", "300", "--logdir"]).arg(logdir.join("demo"));
         assert!(demo.stdout(Stdio::null()).status().unwrap().success(), "the demo runs");
     }
+}
+
+/// One value of each kind that is no number.
+fn add_every_kind(writer: &SummaryWriter) {
+    let pixels: Vec<u8> = (0..8 * 6 * 3).collect();
+    writer.add_image("kinds/image", Pixels { width: 8, height: 6, data: &pixels }, 3).unwrap();
+    writer.add_audio("kinds/audio", &[0.0, 0.5, -0.5], 1, 8000, 3).unwrap();
+    writer.add_text("kinds/text", "*ünïcode*", 3);
+    writer.add_text_table("kinds/table", 2, &["a", "b", "c", "d"], 3).unwrap();
+    writer.add_tensor("kinds/tensor", &[2, 2], &[1.0, 2.0, f32::INFINITY, -0.0], 3).unwrap();
+    writer.add_pr_curve("kinds/pr", &[true, false, true], &[0.9, 0.2, 0.4], 11, 3);
+    writer.add_hparams(
+        &[("rate".to_owned(), HParam::Number(0.1)), ("big".to_owned(), HParam::Bool(true))].into(),
+        &["loss"],
+    );
+    writer.end_session(true);
+    writer.add_layout(&Layout { version: 0, category: vec![Category { title: "all".into(), ..Category::default() }] });
+    let vertices = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.5]];
+    writer.add_mesh("kinds/mesh", Mesh { vertices: &vertices, faces: &[[0, 1, 2]], colors: &[[255, 0, 1]; 3] }, 3);
+    writer.add_run_metadata("step 3", &[], 3);
+    writer.add_histogram_buckets("kinds/exact", &[Bucket { left: -1.0, right: 0.1, count: 2.0 }], 3);
 }
 
 fn odd_value(step: i64) -> f32 {
@@ -101,7 +125,11 @@ struct RunData {
     histograms: Points<Vec<[u64; 3]>>,
     /// Minimum, maximum, number, sum, sum of squares; of TensorFlow 1 histograms.
     stats: BTreeMap<String, Vec<[u64; 5]>>,
-    others: BTreeMap<String, usize>,
+    /// Values of other kinds: strings in hex, numbers in bits.
+    others: Points<Vec<String>>,
+    /// What the plugins keep in the metadata of those, in hex.
+    contents: BTreeMap<String, String>,
+    run_metadata: Vec<String>,
     /// Name, op, inputs.
     graph: Vec<(String, String, Vec<String>)>,
 }
@@ -113,7 +141,11 @@ fn parse_run(run: &Value) -> RunData {
             list(points, |p| (p[0].as_i64().unwrap(), bits(&p[1]), list(&p[2], array)))
         }),
         stats: by_tag(&run["stats"], |points| list(points, array)),
-        others: by_tag(&run["others"], |count| count.as_u64().unwrap() as usize),
+        others: by_tag(&run["others"], |points| {
+            list(points, |p| (p[0].as_i64().unwrap(), bits(&p[1]), list(&p[2], text)))
+        }),
+        contents: by_tag(&run["contents"], text),
+        run_metadata: run["run_metadata"].as_array().map_or_else(Vec::new, |tags| tags.iter().map(text).collect()),
         graph: list(&run["graph"], |node| (text(&node[0]), text(&node[1]), list(&node[2], text))),
     }
 }
@@ -150,27 +182,76 @@ fn our_run(run: &Run) -> RunData {
     for (tag, series) in &run.series {
         match series {
             Series::Scalar(s) => {
-                let points = (0..s.step.len()).map(|i| (s.step[i], s.wall[i].to_bits(), s.value[i].to_bits()));
+                let points = s.points().map(|p| (p.step, p.wall.to_bits(), p.value.to_bits()));
                 data.scalars.insert(tag.clone(), points.collect());
             }
             Series::Histogram(s) => {
-                let row = |b: &summaries::Bucket| [b.left, b.right, b.count].map(f64::to_bits);
+                let row = |b: &Bucket| [b.left, b.right, b.count].map(f64::to_bits);
                 let rows = |i: usize| s.value[i].buckets.iter().map(row).collect();
                 let points = (0..s.step.len()).map(|i| (s.step[i], s.wall[i].to_bits(), rows(i)));
                 data.histograms.insert(tag.clone(), points.collect());
                 let stats = s.value.iter().map(|h| [h.min, h.max, h.num, h.sum, h.sum_squares].map(f64::to_bits));
                 data.stats.insert(tag.clone(), stats.collect());
             }
-            Series::Other(s) => {
-                data.others.insert(tag.clone(), s.count);
+            Series::Media(s) => {
+                let values =
+                    |(row, at): (usize, &MediaRow)| (at.step, at.wall.to_bits(), strings(s.read(row).unwrap()));
+                data.others.insert(tag.clone(), s.rows().iter().enumerate().map(values).collect());
+                let content = s.metadata.plugin_data.as_ref().map_or(&[][..], |plugin| &plugin.content);
+                data.contents.insert(tag.clone(), hex(content));
             }
         }
     }
+    data.run_metadata = run.run_metadata.iter().map(|record| record.tag.clone()).collect();
+    data.run_metadata.sort();
     if let Some(graph) = &run.graph {
         let graph = graph.decode().unwrap();
         data.graph = graph.node.iter().map(|n| (n.name.clone(), n.op.clone(), n.input.clone())).collect();
     }
     data
+}
+
+/// A value in the form of the script's.
+fn strings(sample: Sample) -> Vec<String> {
+    let numbers = |values: &[f64]| values.iter().map(|v| format!("{:016x}", v.to_bits())).collect();
+    match sample {
+        Sample::Images(images) => images.iter().map(|image| hex(&image.bytes)).collect(),
+        Sample::Audio(sounds) => sounds.iter().map(|sound| hex(&sound.bytes)).collect(),
+        Sample::Text(text) => text.values.iter().map(|value| hex(value.as_bytes())).collect(),
+        Sample::Tensor(tensor) => numbers(&tensor.values),
+        Sample::Mesh(part) => numbers(&part.values.values),
+        Sample::PrCurve(c) => {
+            let rows =
+                [c.true_positives, c.false_positives, c.true_negatives, c.false_negatives, c.precision, c.recall];
+            numbers(&rows.concat())
+        }
+        // The value of a session is a place for its metadata.
+        Sample::HParams(_) => Vec::new(),
+        Sample::Layout(layout) => vec![hex(&layout.encode_to_vec())],
+        Sample::Blobs(blobs) => blobs.iter().map(|blob| hex(blob)).collect(),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Values of other kinds. TensorFlow 2's images have their sizes in front, which are the images' own.
+#[track_caller]
+fn assert_same_others(run: &str, ours: &RunData, theirs: &RunData) {
+    for (tag, points) in &theirs.others {
+        let Some(mine) = ours.others.get(tag) else { panic!("{run} {tag} is missing") };
+        assert_eq!(mine.len(), points.len(), "{run} {tag}");
+        for (mine, theirs) in mine.iter().zip(points) {
+            assert_eq!((mine.0, mine.1), (theirs.0, theirs.1), "{run} {tag}");
+            let is_session = mine.2.is_empty() && theirs.2.len() == 1;
+            assert!(is_session || theirs.2.ends_with(&mine.2), "{run} {tag}: {:?} and {:?}", mine.2, theirs.2);
+        }
+    }
+    for (tag, content) in &theirs.contents {
+        assert_eq!(Some(content), ours.contents.get(tag), "{run} {tag}");
+    }
+    assert_eq!(ours.run_metadata, theirs.run_metadata, "{run} run metadata");
 }
 
 /// Every point of TensorBoard's is ours, and the other way round.
@@ -217,7 +298,9 @@ fn tensorboards_accumulator_reads_what_we_write() {
     assert_eq!(ours["eval"].scalars["loss"].len(), 200);
     assert_eq!(ours["."].histograms["layer1/weights"].len(), 20);
     assert_same_runs(&ours, &theirs);
+    assert!(theirs["."].others.len() >= 14, "{:?}", theirs["."].others.keys());
     for (name, run) in &theirs {
+        assert_same_others(name, &ours[name], run);
         for (tag, stats) in &run.stats {
             // An empty histogram has no smallest value; the file says DBL_MAX.
             if tag != "empty" {
@@ -275,9 +358,7 @@ fn we_read_what_tensorboards_accumulator_reads() {
         assert_same(&format!("{name} scalars"), &ours[name].scalars, &run.scalars);
         assert_same_histograms(name, &ours[name].histograms, &run.histograms);
         assert_eq!(ours[name].graph, run.graph, "{name} graph");
-        for (tag, count) in &run.others {
-            assert_eq!(ours[name].others.get(tag), Some(count), "{name} {tag}");
-        }
+        assert_same_others(name, &ours[name], run);
     }
 }
 

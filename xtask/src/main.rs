@@ -93,6 +93,11 @@ fn bench(steps: &mut Steps, names: &[String]) -> Result<(), Failed> {
         tensorflow = prepare::tensorflow(steps)?;
         env.push(("STEPSCOPE_TENSORFLOW", tensorflow.as_str()));
     }
+    let tensorboard;
+    if names.iter().any(|name| name == "summaries") {
+        tensorboard = prepare::python(steps)?;
+        env.push(("STEPSCOPE_PYTHON", tensorboard.as_str()));
+    }
     steps.cargo("bench", &args, &env)
 }
 

@@ -156,19 +156,20 @@ fn from_events(mut bytes: &[u8]) -> Result<GraphDef, GraphFileError> {
     }
 }
 
-static POOL: LazyLock<DescriptorPool> =
+/// Every message of [`crate::proto`] and [`crate::plugins`].
+pub(crate) static DESCRIPTOR_POOL: LazyLock<DescriptorPool> =
     LazyLock::new(|| DescriptorPool::decode(DESCRIPTORS).expect("the build script wrote a valid descriptor set"));
 
 fn from_text(bytes: &[u8]) -> Result<GraphDef, GraphFileError> {
     let text = std::str::from_utf8(bytes).map_err(TextError::from)?;
     check_depth(text)?;
-    let descriptor = POOL.get_message_by_name("tensorflow.GraphDef").expect("graph.proto defines GraphDef");
+    let descriptor = DESCRIPTOR_POOL.get_message_by_name("tensorflow.GraphDef").expect("graph.proto defines GraphDef");
     let message = DynamicMessage::parse_text_format(descriptor, text).map_err(|e| TextError::Parse(e.to_string()))?;
     message.transcode_to().map_err(GraphFileError::Decode)
 }
 
 /// The text parser recurses once per level, so the depth is bounded before it runs.
-fn check_depth(text: &str) -> Result<(), TextError> {
+pub(crate) fn check_depth(text: &str) -> Result<(), TextError> {
     let mut depth = 0_usize;
     let mut bytes = text.bytes();
     while let Some(b) = bytes.next() {

@@ -1,6 +1,7 @@
 //! File formats that several members read and write.
 //!
 //! - [`proto`]: TensorFlow's GraphDef, Event and Summary messages, with the published field numbers.
+//! - [`plugins`]: what TensorBoard's plugins keep: hyperparameters, chart layouts, meshes, embeddings.
 //! - [`onnx`]: ONNX models and tensors.
 //! - [`tfrecord`]: the framing of event files, with a scanner that follows growing files and survives damage.
 //! - [`graph_file`]: graphs from `.pb`, `.pbtxt`, gzip of either, and event files.
@@ -13,6 +14,7 @@ pub mod graph_file;
 pub mod histogram;
 pub mod npy;
 pub mod onnx;
+pub mod plugins;
 pub mod proto;
 mod sniff;
 pub mod tfrecord;

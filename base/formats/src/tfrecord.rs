@@ -244,6 +244,39 @@ pub fn begins_with_record(prefix: &[u8]) -> bool {
     matches!(header(prefix), Some(Header::Length(_)))
 }
 
+/// Whole records one behind the other, with headers that hold. The checksums of their data are verified by
+/// [`records`](Self::records), which may run on another thread than the one that reads.
+#[derive(Debug)]
+pub struct Block {
+    /// Where the first record begins in the file.
+    offset: u64,
+    bytes: Vec<u8>,
+    range: Range<usize>,
+}
+
+impl Block {
+    /// The bytes of the file that it covers.
+    pub fn bytes(&self) -> Range<u64> {
+        self.offset..self.offset + self.range.len() as u64
+    }
+
+    /// Its records, or the damage that stands in their place.
+    pub fn records(&self) -> impl Iterator<Item = Scan<&[u8]>> {
+        let mut scanner = RecordScanner::new(self.offset);
+        let mut rest = &self.bytes[self.range.clone()];
+        std::iter::from_fn(move || {
+            let (input, before) = (rest, scanner.offset());
+            let found = scanner.scan(input);
+            rest = &input[(scanner.offset() - before) as usize..];
+            match found {
+                Scan::Record(Record { offset, data }) => Some(Scan::Record(Record { offset, data: &input[data] })),
+                Scan::Damage(damage) => Some(Scan::Damage(damage)),
+                Scan::More => None,
+            }
+        })
+    }
+}
+
 /// A [`RecordScanner`] with the bytes that it waits on, fed from a reader that may be reopened between calls.
 ///
 /// Memory: one chunk (64 KiB to 1 MiB) plus the unfinished record; nothing while there is nothing unfinished.
@@ -309,6 +342,41 @@ impl RecordStream {
             Scan::Damage(damage) => Scan::Damage(damage),
             Scan::More => Scan::More,
         })
+    }
+
+    /// The next records as a block of about `size` bytes: fast, and for another thread to decode. `None` when what comes
+    /// next is not a whole record behind a good header, or not even there: [`next`](Self::next) tells what it is.
+    ///
+    /// # Errors
+    /// Those of `source`; nothing is lost, the call may be repeated.
+    pub fn next_block(&mut self, source: &mut impl Read, size: usize) -> io::Result<Option<Block>> {
+        if self.scanner.search.is_some() {
+            return Ok(None);
+        }
+        let n_missing = size.saturating_sub(self.buf.len() - self.start);
+        if n_missing > 0 {
+            self.buf.drain(..self.start);
+            self.start = 0;
+            source.take(n_missing as u64).read_to_end(&mut self.buf)?;
+        }
+        let input = &self.buf[self.start..];
+        let mut n = 0;
+        while let Some(Header::Length(length)) = header(&input[n..])
+            && fits(n, length, input)
+        {
+            n += (length + FRAME) as usize;
+        }
+        if n == 0 {
+            return Ok(None);
+        }
+        let range = self.start..self.start + n;
+        let tail = self.buf[range.end..].to_vec();
+        let bytes = std::mem::replace(&mut self.buf, tail);
+        self.start = 0;
+        self.is_exhausted = false;
+        let offset = self.scanner.offset();
+        self.scanner.advance(n as u64);
+        Ok(Some(Block { offset, bytes, range }))
     }
 
     /// Reads one chunk; the number of bytes read. The chunk grows with what is waiting, so that a large record costs

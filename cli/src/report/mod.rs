@@ -174,8 +174,8 @@ fn logdir_section(path: &Path) -> Result<Option<Section>, Failure> {
         damaged += run.n_damaged;
         for (tag, series) in &run.series {
             if let Series::Scalar(scalars) = series {
-                let points = scalars.step.iter().zip(&scalars.value).map(|(step, value)| (*step as f64, *value));
-                n_points += scalars.value.len() as u64;
+                let points = scalars.points().map(|point| (point.step as f64, point.value));
+                n_points += scalars.len() as u64;
                 tags.entry(tag).or_default().push((run.name.clone(), points.collect()));
             }
         }

@@ -10,7 +10,7 @@ use engine::tasks::{Judge, NextBatch, Quality, Task};
 use engine::training::{InputMode, Parallelism, TrainingGraph, build};
 use engine::{Graph, Output, RunOptions, Session, SessionOptions, Tensor};
 use events::clock;
-use summaries::{EventWriter, WriterOptions};
+use summaries::{SummaryWriter, WriterOptions};
 
 use super::checkpoints;
 use super::feeder::Feeder;
@@ -34,7 +34,7 @@ pub struct Trainer {
     test: Vec<Vec<Tensor>>,
     judge: Judge,
     batch_size: usize,
-    pub(super) writer: EventWriter,
+    pub(super) writer: SummaryWriter,
     pub(super) training: Training,
     /// Steps to train.
     pub(super) steps: u64,
@@ -171,7 +171,7 @@ impl Trainer {
         let names = Names::of(&graph, &built, task.judge.wants()).context("naming the model's nodes")?;
         let graph_def = graph.to_def();
         folder.write_graph(&graph_def)?;
-        let writer = EventWriter::create(folder.path(), WriterOptions::default()).context("writing summaries")?;
+        let writer = SummaryWriter::create(folder.path(), WriterOptions::default()).context("writing summaries")?;
         writer.add_graph(&graph_def);
         let threads = training.threads.map(usize::from);
         let session_options = SessionOptions { threads, ..SessionOptions::devices(options.towers.max(1)) };

@@ -5,6 +5,13 @@
 //! length. The contract at the edges: one point to the left and one to the right of the window stay too. A value
 //! that is not finite never takes part: it breaks the line and is reported as a mark, one for each column and kind.
 
+use std::ops::Range;
+
+use summaries::Numbers;
+
+/// Up to this many points a column are looked at one by one.
+const SPARSE: usize = 64;
+
 /// The columns of pixels a curve is drawn on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct XWindow {
@@ -76,15 +83,69 @@ impl Polylines {
         self.points.len()
     }
 
+    /// Adds the curve of `rows`, whose x never decreases: as [`add`](Self::add) where a column of pixels has few points.
+    /// Where it has many, what they span is looked up, so that the time depends on the columns and not on the points:
+    /// first, least, greatest and last value of a column stay. `place` gives a value's y in plot space and is monotonic;
+    /// a column with values that have no place there is looked at point by point.
+    pub fn add_numbers(
+        &mut self,
+        rows: Range<usize>,
+        window: XWindow,
+        x: impl Fn(usize) -> f64,
+        values: &Numbers,
+        place: impl Fn(f64) -> f64,
+    ) {
+        let first = rows.start + lower_bound(rows.len(), |i| x(rows.start + i) < window.lo).saturating_sub(1);
+        let end = (rows.start + lower_bound(rows.len(), |i| x(rows.start + i) <= window.hi) + 1).min(rows.end);
+        if end.saturating_sub(first) <= SPARSE * window.n_columns as usize {
+            return self.add(rows.len(), window, |i| (x(rows.start + i), place(values.get(rows.start + i))));
+        }
+        self.starts.push(self.points.len());
+        let mut row = first;
+        for column in -1..=i64::from(window.n_columns) {
+            let next = row + lower_bound(end - row, |i| window.column(x(row + i)) <= column);
+            self.add_column(row..next, window, &x, values, &place);
+            row = next;
+        }
+    }
+
+    /// Adds the rows of one column to the open line.
+    fn add_column(
+        &mut self,
+        rows: Range<usize>,
+        window: XWindow,
+        x: &impl Fn(usize) -> f64,
+        values: &Numbers,
+        place: &impl Fn(f64) -> f64,
+    ) {
+        let xy = |row: usize| (x(row), place(values.get(row)));
+        if rows.len() <= SPARSE {
+            return self.add_points(rows, window, xy);
+        }
+        let extent = values.extent(rows.clone());
+        let (least, greatest) = (place(extent.min), place(extent.max));
+        if !extent.is_finite() || !least.is_finite() || !greatest.is_finite() {
+            return self.add_points(rows, window, xy);
+        }
+        let (first, last) = (xy(rows.start), xy(rows.end - 1));
+        let middle = x(rows.start + rows.len() / 2);
+        self.points.extend([[first.0, first.1], [middle, least], [middle, greatest], [last.0, last.1]]);
+    }
+
     /// Adds a curve of `n` points whose x never decreases. `xy` gives a point by index, y in plot space.
     pub fn add(&mut self, n: usize, window: XWindow, xy: impl Fn(usize) -> (f64, f64)) {
         // One point beyond each edge belongs to the picture.
         let first = lower_bound(n, |i| xy(i).0 < window.lo).saturating_sub(1);
         let end = (lower_bound(n, |i| xy(i).0 <= window.hi) + 1).min(n);
         self.starts.push(self.points.len());
+        self.add_points(first..end, window, xy);
+    }
+
+    /// Adds rows to the open line.
+    fn add_points(&mut self, rows: Range<usize>, window: XWindow, xy: impl Fn(usize) -> (f64, f64)) {
         let mut bucket: Option<Bucket> = None;
-        let mut marked = None;
-        for i in first..end {
+        let mut marked = self.marks.last().map(|mark| (window.column(mark.x), mark.kind));
+        for i in rows {
             let (x, y) = xy(i);
             let column = window.column(x);
             if !y.is_finite() {
@@ -211,6 +272,30 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn looked_up_columns_span_what_the_points_span(
+            seed in prop::collection::vec(-100.0..100.0f64, 1..50),
+            odd in prop::collection::vec(0usize..20_000, 0..4),
+            ends in (0.0..1.0f64, 0.0..1.0f64),
+        ) {
+            let n = 20_000;
+            let value = |row: usize| if odd.contains(&row) { f64::NAN } else { seed[row % seed.len()] + row as f64 * 1e-3 };
+            let values: Numbers = (0..n).map(value).collect();
+            let (lo, hi) = (ends.0.min(ends.1) * n as f64, ends.0.max(ends.1) * n as f64 + 1.0);
+            let window = XWindow { lo, hi, n_columns: 20 };
+            let (mut fast, mut slow) = (Polylines::default(), Polylines::default());
+            fast.add_numbers(0..n, window, |row| row as f64, &values, |y| y);
+            slow.add(n, window, |row| (row as f64, value(row)));
+            prop_assert_eq!(fast.marks(), slow.marks());
+            let span = |lines: &Polylines, column: i64| {
+                let of_column = lines.points.iter().filter(|p| window.column(p[0]) == column);
+                of_column.fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), p| (lo.min(p[1]), hi.max(p[1])))
+            };
+            for column in 0..20 {
+                prop_assert_eq!(span(&fast, column), span(&slow, column), "column {}", column);
+            }
+        }
+
         #[test]
         fn bounded_by_the_columns_and_extremes_survive(
             ys in prop::collection::vec(prop_oneof![8 => -100.0..100.0f64, 1 => Just(f64::NAN)], 1..2000),

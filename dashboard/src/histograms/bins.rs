@@ -3,7 +3,7 @@
 //! As TensorBoard does it (plugins/histogram/tf_histogram_dashboard, `vz_histogram_timeseries`): 30 bins over the union
 //! of all ranges; a bucket gives each bin the share of its count that overlaps it.
 
-use crate::scalars::{Points, XAxis};
+use crate::scalars::XAxis;
 use summaries::{Bucket, Histogram};
 
 /// Bins of a ridge.
@@ -89,13 +89,13 @@ impl Ridges {
             .fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], i| [lo.min(value[*i].min), hi.max(value[*i].max)]);
         let bounds = crate::chart::Bounds::around(range, range);
         [self.lo, self.hi] = bounds.x;
-        let points = Points { step, wall, value: wall };
-        let ridge = |i: usize| Ridge {
-            row: i,
-            step: step[i],
-            x: points.x(axis, i),
-            bins: rebin(&value[i].buckets, self.lo, self.hi),
+        let x = |i: usize| match axis {
+            XAxis::Step => step[i] as f64,
+            XAxis::Relative => wall[i] - wall[0],
+            XAxis::Wall => wall[i],
         };
+        let ridge =
+            |i: usize| Ridge { row: i, step: step[i], x: x(i), bins: rebin(&value[i].buckets, self.lo, self.hi) };
         self.rows = chosen.into_iter().map(ridge).collect();
         self.greatest = self.rows.iter().flat_map(|ridge| ridge.bins).fold(0.0, f64::max);
     }

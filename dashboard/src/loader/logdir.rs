@@ -28,6 +28,8 @@ pub(super) fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
         Err(error) => return shared.slots.fail(source, &error.to_string()),
     };
     shared.slots.add_logdir(source, logdir.shared());
+    let loader = std::thread::current();
+    logdir.on_activity(move || loader.unpark());
     let mut beside = Beside::new(shared.clone(), path);
     let mut grew_ns = i64::MIN;
     let mut looked_ns = i64::MIN;

@@ -181,7 +181,7 @@ impl Card {
 fn lines<'a>(row: &'a TagRow, data: &'a Data) -> impl Iterator<Item = Line<'a>> {
     row.members.iter().filter_map(|member| {
         let series = member.series::<ScalarSeries>(data, &row.tag)?;
-        let points = Points { step: &series.step, wall: &series.wall, value: &series.value };
+        let points = Points(series);
         (!points.is_empty()).then_some(Line { member, points })
     })
 }
@@ -199,14 +199,14 @@ fn unit(axis: XAxis) -> Unit {
 fn last_values(ui: &mut Ui, lines: &[Line<'_>]) {
     let p = palette(ui);
     for line in lines.iter().rev() {
-        let Some(last) = line.points.value.last() else {
+        let Some(last) = line.points.values().last() else {
             continue;
         };
         if ui.available_width() < metrics::VALUE_W {
             return;
         }
         let color = if lines.len() == 1 { p.text_strong } else { p.series(line.member.color_idx) };
-        ui.label(egui::RichText::new(format::value(*last)).color(color))
+        ui.label(egui::RichText::new(format::value(last)).color(color))
             .on_hover_text(format!("last value of {}", line.member.label));
     }
 }
@@ -221,8 +221,8 @@ fn summary(row: &TagRow, lines: &[Line<'_>]) -> String {
         format::counted(n_points as u64, "point")
     );
     let longest = lines.iter().max_by_key(|line| line.points.len());
-    if let Some((value, step)) = longest.and_then(|l| l.points.value.last().zip(l.points.step.last())) {
-        text += &format!(", last {} at step {}", format::value(*value), format::step(*step));
+    if let Some(last) = longest.and_then(|l| l.points.0.last()) {
+        text += &format!(", last {} at step {}", format::value(last.value), format::step(last.step));
     }
     text
 }

@@ -4,6 +4,7 @@
 use super::points::{Pieces, Points, XAxis};
 use super::smooth::Smoother;
 use crate::chart::{Polylines, Scale, XWindow};
+use summaries::Numbers;
 
 /// How curves are to look; the same for all cards.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +40,7 @@ impl Curve {
         }
         self.pieces.update(points, settings.axis);
         if settings.smoothing > 0.0 {
-            self.smoother.update(points.value, settings.smoothing);
+            self.smoother.update(points.values(), settings.smoothing);
         }
     }
 
@@ -53,7 +54,7 @@ impl Curve {
         match self.extent {
             Some((n, of, extent)) if n == points.len() && of == settings => extent,
             _ => {
-                let extent = y_extent(points.value, settings);
+                let extent = y_extent(points.values(), settings);
                 self.extent = Some((points.len(), settings, extent));
                 extent
             }
@@ -69,11 +70,11 @@ impl Curve {
             self.smooth.clear();
             let smoothed = (settings.smoothing > 0.0).then(|| self.smoother.values());
             for range in self.pieces.ranges() {
-                let x = |i: usize| points.x(settings.axis, range.start + i);
+                let x = |i: usize| points.x(settings.axis, i);
                 let place = |y: f64| if y.is_finite() { settings.scale.forward(y) } else { y };
-                self.raw.add(range.len(), window, |i| (x(i), place(points.value[range.start + i])));
+                self.raw.add_numbers(range.clone(), window, x, points.values(), place);
                 if let Some(smoothed) = smoothed {
-                    self.smooth.add(range.len(), window, |i| (x(i), place(smoothed[range.start + i])));
+                    self.smooth.add_numbers(range, window, x, smoothed, place);
                 }
             }
         }
@@ -82,7 +83,7 @@ impl Curve {
 
     /// The smoothed value at a point, where smoothing is on.
     pub fn smoothed(&self, i: usize, settings: CurveSettings) -> Option<f64> {
-        if settings.smoothing > 0.0 { self.smoother.values().get(i).copied() } else { None }
+        if settings.smoothing > 0.0 { Some(self.smoother.values().get(i)) } else { None }
     }
 
     /// The point nearest to `x`.
@@ -91,14 +92,23 @@ impl Curve {
     }
 }
 
-fn y_extent(values: &[f64], settings: CurveSettings) -> [f64; 2] {
-    let places = values.iter().map(|y| settings.scale.forward(*y)).filter(|y| y.is_finite());
+fn y_extent(values: &Numbers, settings: CurveSettings) -> [f64; 2] {
+    let empty = [f64::INFINITY, f64::NEG_INFINITY];
+    let extent = values.extent(0..values.len());
+    let ends = [extent.min, extent.max].map(|y| settings.scale.forward(y));
+    if extent.n_finite == 0 {
+        return empty;
+    }
+    if !settings.ignore_outliers && ends.iter().all(|y| y.is_finite()) {
+        return ends;
+    }
+    let places = values.iter().map(|y| settings.scale.forward(y)).filter(|y| y.is_finite());
     if !settings.ignore_outliers {
-        return places.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], y| [lo.min(y), hi.max(y)]);
+        return places.fold(empty, |[lo, hi], y| [lo.min(y), hi.max(y)]);
     }
     let mut places: Vec<f64> = places.collect();
     if places.is_empty() {
-        return [f64::INFINITY, f64::NEG_INFINITY];
+        return empty;
     }
     let mut quantile = |q: f64| {
         let place = (q * (places.len() - 1) as f64).round() as usize;
@@ -110,14 +120,19 @@ fn y_extent(values: &[f64], settings: CurveSettings) -> [f64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use summaries::{Point, ScalarSeries};
 
     const SETTINGS: CurveSettings =
         CurveSettings { axis: XAxis::Step, smoothing: 0.0, scale: Scale::Linear, ignore_outliers: false };
 
+    fn series(values: &[f64]) -> ScalarSeries {
+        let point = |(step, value): (i64, &f64)| Point { step, wall: 0.0, value: *value };
+        (0..).zip(values).map(point).collect()
+    }
+
     fn extent(values: &[f64], settings: CurveSettings) -> [f64; 2] {
-        let steps: Vec<i64> = (0..values.len() as i64).collect();
-        let wall = vec![0.0; values.len()];
-        let points = Points { step: &steps, wall: &wall, value: values };
+        let series = series(values);
+        let points = Points(&series);
         let mut curve = Curve::default();
         curve.update(points, settings);
         curve.y_extent(points, settings)
@@ -142,8 +157,8 @@ mod tests {
     #[test]
     fn lines_are_made_anew_only_when_something_changed() {
         let values = [1.0, 2.0, 3.0];
-        let (steps, wall) = ([0, 1, 2], [0.0; 3]);
-        let points = Points { step: &steps, wall: &wall, value: &values };
+        let series = series(&values);
+        let points = Points(&series);
         let window = XWindow { lo: 0.0, hi: 2.0, n_columns: 10 };
         let mut curve = Curve::default();
         let settings = CurveSettings { smoothing: 0.6, ..SETTINGS };

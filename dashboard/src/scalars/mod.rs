@@ -10,7 +10,7 @@ mod settings;
 mod smooth;
 mod tooltip;
 
-pub use points::{Points, XAxis};
+pub use points::XAxis;
 pub use settings::axis_buttons;
 
 use crate::{

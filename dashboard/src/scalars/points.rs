@@ -1,6 +1,8 @@
-//! A series as a chart sees it: columns of steps, wall times and values, an x axis of choice, and its pieces.
+//! A series as a chart sees it: steps, wall times and values, an x axis of choice, and its pieces.
 
 use std::ops::Range;
+
+use summaries::{Numbers, ScalarSeries};
 
 /// What goes from left to right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -28,34 +30,32 @@ impl XAxis {
     }
 }
 
-/// Borrowed columns of one series; all have the same length.
+/// The points of one series.
 #[derive(Clone, Copy, Debug)]
-pub struct Points<'a> {
-    /// The summaries' x axis.
-    pub step: &'a [i64],
-    /// Unix seconds.
-    pub wall: &'a [f64],
-    /// What was measured.
-    pub value: &'a [f64],
-}
+pub struct Points<'a>(pub &'a ScalarSeries);
 
-impl Points<'_> {
+impl<'a> Points<'a> {
     /// How many points.
     pub fn len(&self) -> usize {
-        self.value.len()
+        self.0.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.value.is_empty()
+        self.0.is_empty()
+    }
+
+    /// What was measured.
+    pub fn values(&self) -> &'a Numbers {
+        self.0.values()
     }
 
     /// The x of a point. Exact for steps below 2^53.
     pub fn x(&self, axis: XAxis, i: usize) -> f64 {
         match axis {
-            XAxis::Step => self.step[i] as f64,
-            XAxis::Relative => self.wall[i] - self.wall[0],
-            XAxis::Wall => self.wall[i],
+            XAxis::Step => self.0.step(i) as f64,
+            XAxis::Relative => self.0.wall(i) - self.0.wall(0),
+            XAxis::Wall => self.0.wall(i),
         }
     }
 }
@@ -123,25 +123,29 @@ impl Pieces {
 
 #[cfg(test)]
 mod tests {
+    use summaries::Point;
+
     use super::*;
 
-    fn pieces(steps: &[i64]) -> (Pieces, Vec<f64>) {
-        let wall = vec![0.0; steps.len()];
+    fn series(steps: &[i64]) -> ScalarSeries {
+        steps.iter().map(|step| Point { step: *step, wall: 0.0, value: 0.0 }).collect()
+    }
+
+    fn pieces(steps: &[i64]) -> (Pieces, ScalarSeries) {
         let mut pieces = Pieces::default();
         // In two parts, as a growing file gives them.
-        for n in [steps.len() / 2, steps.len()] {
-            pieces.update(Points { step: &steps[..n], wall: &wall[..n], value: &wall[..n] }, XAxis::Step);
-        }
-        (pieces, wall)
+        pieces.update(Points(&series(&steps[..steps.len() / 2])), XAxis::Step);
+        let series = series(steps);
+        pieces.update(Points(&series), XAxis::Step);
+        (pieces, series)
     }
 
     #[test]
     fn a_restart_begins_a_new_piece() {
-        let steps = [0, 1, 2, 3, 2, 3, 4, 4, 0];
-        let (pieces, wall) = pieces(&steps);
+        let (pieces, series) = pieces(&[0, 1, 2, 3, 2, 3, 4, 4, 0]);
         assert_eq!(pieces.ranges().collect::<Vec<_>>(), [0..4, 4..8, 8..9]);
         assert_eq!(pieces.x_extent(), [0.0, 4.0]);
-        let points = Points { step: &steps, wall: &wall, value: &wall };
+        let points = Points(&series);
         assert_eq!(pieces.nearest(points, XAxis::Step, 2.9), Some(5), "the newer of two points at step 3");
         assert_eq!(pieces.nearest(points, XAxis::Step, 99.0), Some(7));
         assert_eq!(pieces.nearest(points, XAxis::Step, -5.0), Some(8));
@@ -149,8 +153,8 @@ mod tests {
 
     #[test]
     fn nothing_is_nearest_to_nothing() {
-        let (pieces, _) = pieces(&[]);
-        assert_eq!(pieces.nearest(Points { step: &[], wall: &[], value: &[] }, XAxis::Step, 1.0), None);
+        let (pieces, series) = pieces(&[]);
+        assert_eq!(pieces.nearest(Points(&series), XAxis::Step, 1.0), None);
         assert!(pieces.x_extent()[0] > pieces.x_extent()[1]);
     }
 }

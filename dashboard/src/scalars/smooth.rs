@@ -4,11 +4,13 @@
 //! With weight w, `last = w * last + (1 - w) * y` and what is drawn is `last / (1 - w^n)`. A constant series and values
 //! that are not finite are left alone (tensorboard/webapp/widgets/line_chart_v2, `classicSmoothing`).
 
+use summaries::Numbers;
+
 /// The smoothed values of a growing series. New values cost O(new), a change of the weight O(all).
 #[derive(Clone, Debug, Default)]
 pub struct Smoother {
     weight: f64,
-    out: Vec<f64>,
+    out: Numbers,
     last: f64,
     n_finite: i32,
     /// The one value seen so far, while there is only one.
@@ -17,31 +19,32 @@ pub struct Smoother {
 
 impl Smoother {
     /// Brings the smoothed values up to date with `values` at `weight` in 0..1 and returns them.
-    pub fn update(&mut self, values: &[f64], weight: f64) -> &[f64] {
+    pub fn update(&mut self, values: &Numbers, weight: f64) -> &Numbers {
         if weight != self.weight || values.len() < self.out.len() {
             *self = Self { weight, ..Self::default() };
         }
-        let fresh = &values[self.out.len()..];
-        if self.out.is_empty() {
-            self.constant = values.first().copied();
+        if self.out.is_empty() && !values.is_empty() {
+            self.constant = Some(values.get(0));
         }
         if let Some(constant) = self.constant {
-            if fresh.iter().all(|y| *y == constant) {
-                self.out.extend_from_slice(fresh);
+            let fresh = values.extent(self.out.len()..values.len());
+            let is_constant = fresh.is_finite() && (fresh.n_finite == 0 || [fresh.min, fresh.max] == [constant; 2]);
+            if is_constant {
+                self.out.extend((self.out.len()..values.len()).map(|i| values.get(i)));
                 return &self.out;
             }
             // It is not constant after all: what was left alone until now is smoothed from the start.
             *self = Self { weight, ..Self::default() };
         }
-        for &y in &values[self.out.len()..] {
-            let smoothed = self.next(y);
+        for i in self.out.len()..values.len() {
+            let smoothed = self.next(values.get(i));
             self.out.push(smoothed);
         }
         &self.out
     }
 
     /// The values of the last update.
-    pub fn values(&self) -> &[f64] {
+    pub fn values(&self) -> &Numbers {
         &self.out
     }
 
@@ -60,8 +63,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn update(smoother: &mut Smoother, values: &[f64], weight: f64) -> Vec<f64> {
+        smoother.update(&values.iter().copied().collect(), weight).iter().collect()
+    }
+
     fn smoothed(values: &[f64], weight: f64) -> Vec<f64> {
-        Smoother::default().update(values, weight).to_vec()
+        update(&mut Smoother::default(), values, weight)
     }
 
     /// The published formula, term by term: the weighted mean of all values so far with weights w^(n-i).
@@ -100,9 +107,9 @@ mod tests {
         ) {
             let cut = cut.min(values.len());
             let mut growing = Smoother::default();
-            growing.update(&values[..cut], weight);
+            update(&mut growing, &values[..cut], weight);
             let whole = smoothed(&values, weight);
-            prop_assert_eq!(growing.update(&values, weight), &whole[..]);
+            prop_assert_eq!(update(&mut growing, &values, weight), whole.clone());
             for (got, want) in whole.iter().zip(reference(&values, weight)) {
                 prop_assert!((got - want).abs() < 1e-9, "{} {}", got, want);
             }
@@ -112,9 +119,9 @@ mod tests {
         fn a_constant_start_changes_nothing(n in 1usize..10, weight in 0.0..0.99f64) {
             let mut values = vec![3.0; n];
             let mut growing = Smoother::default();
-            growing.update(&values, weight);
+            update(&mut growing, &values, weight);
             values.push(4.0);
-            prop_assert_eq!(growing.update(&values, weight).to_vec(), smoothed(&values, weight));
+            prop_assert_eq!(update(&mut growing, &values, weight), smoothed(&values, weight));
         }
     }
 }

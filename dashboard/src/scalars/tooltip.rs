@@ -1,6 +1,6 @@
 //! What the runs' values are at the pointer, greatest first.
 
-use super::{card::Line, curve::Curve, curve::CurveSettings};
+use super::{card::Line, curve::Curve, curve::CurveSettings, points::XAxis};
 use crate::{
     chart::ticks::Moment,
     format,
@@ -39,10 +39,10 @@ pub fn rows(curves: &FxHashMap<Arc<str>, Curve>, lines: &[Line<'_>], settings: C
                 label: line.member.label.clone(),
                 color_idx: line.member.color_idx,
                 x: line.points.x(settings.axis, i),
-                step: line.points.step[i],
-                wall: line.points.wall[i],
-                relative_s: line.points.wall[i] - line.points.wall[0],
-                value: line.points.value[i],
+                step: line.points.0.step(i),
+                wall: line.points.0.wall(i),
+                relative_s: line.points.x(XAxis::Relative, i),
+                value: line.points.values().get(i),
                 smoothed: curve.smoothed(i, settings),
             })
         })

@@ -6,7 +6,7 @@ use crate::{
     format,
 };
 use std::sync::Arc;
-use summaries::Series;
+use summaries::{ScalarSeries, Series};
 
 /// A window of this many seconds of wall time gives the rate in steps per second.
 const RATE_WINDOW_S: f64 = 5.0;
@@ -31,7 +31,7 @@ impl RunFacts {
     pub fn of(data: &Data) -> Option<Self> {
         let newest = |run: &RunRef<'_>| {
             let walls = run.run.series.values().filter_map(|series| match series {
-                Series::Scalar(s) => s.wall.last().copied(),
+                Series::Scalar(s) => s.last().map(|point| point.wall),
                 _ => None,
             });
             walls.fold(f64::NEG_INFINITY, f64::max)
@@ -47,21 +47,21 @@ impl RunFacts {
                 _ => None,
             })
         };
-        let step = scalars().filter_map(|(_, s)| s.step.last().copied()).max()?;
-        let longest = scalars().map(|(_, s)| s).max_by_key(|s| s.value.len())?;
-        let since = longest.wall.iter().rposition(|w| *w < wall - RATE_WINDOW_S).unwrap_or(0);
+        let step = scalars().filter_map(|(_, s)| s.last().map(|point| point.step)).max()?;
+        let longest = scalars().map(|(_, s)| s).max_by_key(|s| s.len())?;
+        let since = (0..longest.len()).rfind(|row| longest.wall(*row) < wall - RATE_WINDOW_S).unwrap_or(0);
         let values = ["loss", "acc"].iter().filter_map(|word| {
             let found = scalars().filter(|(tag, _)| tag.to_ascii_lowercase().contains(word));
             // The one with most points, always: which one wrote last changes from step to step.
-            let (tag, series) = found.max_by_key(|(tag, s)| (s.value.len(), std::cmp::Reverse(tag.len())))?;
+            let (tag, series) = found.max_by_key(|(tag, s)| (s.len(), std::cmp::Reverse(tag.len())))?;
             let short = tag.rsplit('/').next().unwrap_or(tag).to_owned();
-            Some((short, *series.value.last()?))
+            Some((short, series.last()?.value))
         });
         Some(Self {
             label: run.label.clone(),
             status: status_of(data, run),
             step,
-            steps_per_second: rate(&longest.step[since..], &longest.wall[since..]),
+            steps_per_second: rate(longest, since),
             values: values.collect(),
         })
     }
@@ -88,10 +88,11 @@ fn status_of(data: &Data, run: RunRef<'_>) -> Status {
     }
 }
 
-fn rate(step: &[i64], wall: &[f64]) -> Option<f64> {
-    let (first, last) = (step.first()?, step.last()?);
-    let seconds = wall.last()? - wall.first()?;
-    (last > first && seconds > 0.0).then(|| last.abs_diff(*first) as f64 / seconds)
+/// Steps per second since a row.
+fn rate(series: &ScalarSeries, since: usize) -> Option<f64> {
+    let (first, last) = (series.point(since), series.last()?);
+    let seconds = last.wall - first.wall;
+    (last.step > first.step && seconds > 0.0).then(|| last.step.abs_diff(first.step) as f64 / seconds)
 }
 
 /// The panel to open on: the first that has something to show, or that will have: a run that goes on writes scalars.
@@ -113,14 +114,17 @@ pub fn first_panel(data: &Data) -> ViewKind {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use summaries::Point;
 
     #[test]
     fn rate_needs_time_and_progress() {
-        assert_eq!(rate(&[0, 100], &[10.0, 12.0]), Some(50.0));
-        assert_eq!(rate(&[5], &[1.0]), None);
-        assert_eq!(rate(&[5, 5], &[1.0, 2.0]), None);
-        assert_eq!(rate(&[0, 5], &[1.0, 1.0]), None);
-        assert_eq!(rate(&[], &[]), None);
+        let rate = |points: &[(i64, f64)]| {
+            let point = |&(step, wall): &(i64, f64)| Point { step, wall, value: 0.0 };
+            super::rate(&points.iter().map(point).collect(), 0)
+        };
+        assert_eq!(rate(&[(0, 10.0), (100, 12.0)]), Some(50.0));
+        assert_eq!(rate(&[(5, 1.0)]), None);
+        assert_eq!(rate(&[(5, 1.0), (5, 2.0)]), None);
+        assert_eq!(rate(&[(0, 1.0), (5, 1.0)]), None);
     }
 }

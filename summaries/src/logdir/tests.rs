@@ -65,8 +65,8 @@ fn dump(runs: &Runs) -> String {
             out += &match series {
                 Series::Scalar(s) => format!(
                     "{name} {tag} scalar {:?} {:?} pieces {:?}\n",
-                    s.step,
-                    s.value,
+                    s.points().map(|p| p.step).collect::<Vec<_>>(),
+                    s.points().map(|p| p.value).collect::<Vec<_>>(),
                     s.pieces().collect::<Vec<_>>()
                 ),
                 Series::Histogram(s) => format!(
@@ -74,7 +74,7 @@ fn dump(runs: &Runs) -> String {
                     s.step,
                     s.value.iter().map(|h| h.buckets.len()).collect::<Vec<_>>()
                 ),
-                Series::Other(s) => format!("{name} {tag} {} x{}\n", s.kind, s.count),
+                Series::Media(s) => format!("{name} {tag} {} x{}\n", s.kind(), s.len()),
             };
         }
         for damage in &run.damage {
@@ -264,7 +264,7 @@ fn several_roots_and_single_files_have_their_names() {
 fn large_logdirs_are_read_in_bounded_polls() {
     let dir = tempfile::tempdir().unwrap();
     let record = scalar("x", 1.0, 1);
-    let n = (6 << 20) / record.len();
+    let n = (12 << 20) / record.len();
     for run in ["a", "b", "c"] {
         append(&dir.path().join(run).join("x.tfevents"), &record.repeat(n));
     }
@@ -276,4 +276,60 @@ fn large_logdirs_are_read_in_bounded_polls() {
     logdir.read_all();
     let runs = logdir.runs();
     assert!(runs.by_name.values().all(|run| run.series["x"].n_points() == n));
+}
+
+/// The metadata that says what a tag is may be in an early block while later ones are decoded beside it.
+#[test]
+fn blocks_that_are_decoded_side_by_side_know_their_tags() {
+    let dir = tempfile::tempdir().unwrap();
+    let plain: Vec<u8> = (0..).map(|step| tensor("plain", None, &[], &[1.0], step)).take(20_000).flatten().collect();
+    let first = tensor("late", Some("scalars"), &[], &[0.5], 0);
+    let rest: Vec<u8> = (1..60_000).flat_map(|step| tensor("late", None, &[], &[step as f32], step)).collect();
+    append(&dir.path().join("x.tfevents"), &[plain, first, rest].concat());
+    let mut logdir = Logdir::open(&[dir.path().to_owned()]).unwrap();
+    logdir.read_all();
+    let runs = logdir.runs();
+    let run = &runs.by_name["."];
+    let Series::Scalar(late) = &run.series["late"] else { panic!("{}", run.series["late"].kind()) };
+    assert!(late.points().skip(1).all(|p| p.value == p.step as f64));
+    assert_eq!((late.len(), run.series["plain"].n_points(), run.n_damaged), (60_000, 20_000, 0));
+}
+
+#[test]
+fn a_file_that_takes_anothers_place_is_read_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.tfevents");
+    append(&path, &scalar("x", 1.0, 1));
+    let mut logdir = Logdir::open(&[dir.path().to_owned()]).unwrap();
+    logdir.read_all();
+    let other = dir.path().join("other");
+    append(&other, &[scalar("x", 2.0, 2), scalar("x", 3.0, 3)].concat());
+    fs::rename(&other, &path).unwrap();
+    while logdir.runs().by_name["."].series["x"].n_points() < 3 {
+        logdir.poll();
+    }
+    assert_eq!(logdir.runs().by_name["."].damage[0].kind, DamageKind::Rewritten);
+}
+
+/// What the system tells wakes the loader, and one poll brings it in: a new point, a new file, a new run.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_system_tells_of_what_is_new() {
+    let dir = tempfile::tempdir().unwrap();
+    append(&dir.path().join("a/x.tfevents"), &scalar("x", 1.0, 1));
+    let mut logdir = Logdir::open(&[dir.path().to_owned()]).unwrap();
+    logdir.read_all();
+    assert!(logdir.is_watching());
+    let (sender, woken) = std::sync::mpsc::channel();
+    logdir.on_activity(move || sender.send(()).unwrap_or_default());
+    for (file, n) in [("a/x.tfevents", 2), ("a/y.tfevents", 3), ("b/c/x.tfevents", 4)] {
+        append(&dir.path().join(file), &scalar("x", 1.0, 1));
+        let n_points = |logdir: &Logdir| -> usize {
+            logdir.runs().by_name.values().flat_map(|run| run.series.values()).map(Series::n_points).sum()
+        };
+        while n_points(&logdir) < n {
+            woken.recv_timeout(std::time::Duration::from_secs(10)).expect("the system tells");
+            logdir.poll();
+        }
+    }
 }

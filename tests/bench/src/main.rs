@@ -48,7 +48,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "tracing", about: "what tracing costs a perceptron, a convnet, an LSTM", run: engine::tracing },
     Bench {
         name: "summaries",
-        about: "event files: delay from write to read, cost of a call, loading",
+        about: "event files: delay from write to read, cost of a call, loading beside TensorBoard's data server",
         run: summaries::run,
     },
     Bench { name: "profiler", about: "collecting, reading, the store, and frames of the timeline", run: profiler::run },
@@ -58,6 +58,11 @@ const BENCHES: &[Bench] = &[
 
 fn main() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();
+    if let [option, logdir] = &names[..]
+        && option == summaries::load::LOAD
+    {
+        return load_logdir(logdir);
+    }
     if names.is_empty() {
         for bench in BENCHES {
             println!("{:10} {}", bench.name, bench.about);
@@ -76,6 +81,18 @@ fn main() -> ExitCode {
         }
     }
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// The part of `summaries` that has a process of its own.
+fn load_logdir(logdir: &str) -> ExitCode {
+    match summaries::load::load(logdir.into()) {
+        Ok(cost) => println!("{cost}"),
+        Err(e) => {
+            eprintln!("{logdir}: {e}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 fn run(bench: &Bench) -> Result<(), BenchError> {

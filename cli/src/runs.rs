@@ -1,0 +1,94 @@
+//! `stepscope runs`: what a logdir holds: runs, tags, counts, last values, damage.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+use summaries::{FileState, Run, Runs, Series};
+
+use crate::args::RunsArgs;
+use crate::human;
+use crate::logdir;
+use crate::outcome::Outcome;
+
+/// Reads the logdir and prints it.
+pub fn run(args: &RunsArgs) -> Outcome {
+    let logdir = logdir::read(&args.logdir)?;
+    let runs = logdir.runs();
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let printed = if args.json { print_json(&runs, &mut out) } else { print_table(&runs, &mut out) };
+    logdir::written(printed.and_then(|()| out.flush()))
+}
+
+/// One object per run.
+fn print_json(runs: &Runs, out: &mut impl Write) -> io::Result<()> {
+    runs.by_name.values().try_for_each(|run| writeln!(out, "{}", run_json(run)))
+}
+
+fn run_json(run: &Run) -> Value {
+    let files = run.files.iter().map(|file| {
+        let state = match &file.state {
+            FileState::Followed => "read",
+            FileState::Deleted => "deleted",
+            FileState::Unreadable(_) => "unreadable",
+        };
+        json!({
+            "path": file.path.display().to_string(), "bytes": file.n_read, "waiting_bytes": file.n_waiting, "state": state,
+        })
+    });
+    let tags = run.series.iter().map(|(tag, series)| (tag.clone(), tag_json(series)));
+    let hparams = run.hparams().into_iter().map(|(name, value)| (name, hparam_json(value)));
+    json!({
+        "run": run.name, "path": run.path.display().to_string(),
+        "points": run.series.values().map(Series::n_points).sum::<usize>(),
+        "tags": tags.collect::<serde_json::Map<_, _>>(),
+        "hparams": hparams.collect::<serde_json::Map<_, _>>(),
+        "has_graph": run.graph.is_some(), "run_metadata": run.run_metadata.len(),
+        "damaged": run.n_damaged, "files": files.collect::<Vec<_>>(),
+    })
+}
+
+fn tag_json(series: &Series) -> Value {
+    let mut tag = json!({"kind": series.kind(), "points": series.n_points()});
+    if let Some((step, wall)) = series.last() {
+        tag["last_step"] = step.into();
+        tag["last_wall_time"] = wall.into();
+    }
+    if let Series::Scalar(scalars) = series {
+        tag["last_value"] = scalars.last().map_or(Value::Null, |point| logdir::json_number(point.value));
+        tag["pieces"] = scalars.pieces().count().into();
+    }
+    tag
+}
+
+fn hparam_json(value: summaries::HParam) -> Value {
+    match value {
+        summaries::HParam::Number(value) => logdir::json_number(value),
+        summaries::HParam::Text(value) => value.into(),
+        summaries::HParam::Bool(value) => value.into(),
+    }
+}
+
+/// A line per run, an indented one per tag.
+fn print_table(runs: &Runs, out: &mut impl Write) -> io::Result<()> {
+    let width = runs.by_name.values().flat_map(|run| run.series.keys()).map(|tag| tag.chars().count()).max();
+    let width = width.unwrap_or(0).min(60);
+    for run in runs.by_name.values() {
+        let n_points: usize = run.series.values().map(Series::n_points).sum();
+        let n_bytes: u64 = run.files.iter().map(|file| file.n_read).sum();
+        let damage = if run.n_damaged > 0 { format!(", {} damaged", run.n_damaged) } else { String::new() };
+        let counts =
+            format!("{} tags, {} points", human::count(run.series.len() as u64), human::count(n_points as u64));
+        writeln!(out, "{}: {counts}, {}{damage}", run.name, human::bytes(n_bytes))?;
+        for (tag, series) in &run.series {
+            let step = series.last().map_or_else(String::new, |(step, _)| format!("step {step}"));
+            let value = match series {
+                Series::Scalar(scalars) => scalars.last().map_or_else(String::new, |point| point.value.to_string()),
+                _ => String::new(),
+            };
+            let n = human::count(series.n_points() as u64);
+            let line = format!("  {tag:width$}  {:14} {n:>12}  {step:14} {value}", series.kind());
+            writeln!(out, "{}", line.trim_end())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! Runs that belong together, and what they span.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use regex::Regex;
+
+use super::{
+    align::{by_step, interpolated},
+    smooth::quantile,
+};
+use crate::{run::Run, series::ScalarSeries};
+
+/// What makes runs a group.
+#[derive(Debug, Clone)]
+pub enum GroupBy {
+    /// The first capture of the pattern in the run's name, or its whole match when it captures nothing.
+    Name(Regex),
+    /// The value of a hyperparameter.
+    HParam(String),
+}
+
+/// The runs by group, each in the order given; runs without the pattern or the hyperparameter are in none.
+pub fn groups<'a>(runs: impl IntoIterator<Item = &'a Run>, by: &GroupBy) -> BTreeMap<String, Vec<&'a Run>> {
+    let mut groups: BTreeMap<String, Vec<&Run>> = BTreeMap::new();
+    for run in runs {
+        let name = match by {
+            GroupBy::Name(pattern) => pattern.captures(&run.name).map(|found| {
+                let whole = found.get(0).map_or("", |m| m.as_str());
+                found.get(1).map_or(whole, |m| m.as_str()).to_owned()
+            }),
+            GroupBy::HParam(hparam) => run.hparams().get(hparam).map(ToString::to_string),
+        };
+        if let Some(name) = name {
+            groups.entry(name).or_default().push(run);
+        }
+    }
+    groups
+}
+
+/// At which steps the series of a band are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// At each step that any of them has, those that have it.
+    Exact,
+    /// At each step that any of them has, all that begin before and end after it, interpolated linearly.
+    Interpolated,
+}
+
+/// What several series span at one step. Values that are not finite take no part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BandPoint {
+    /// The step.
+    pub step: i64,
+    /// How many series have a finite value here, at least one.
+    pub n: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// The least.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
+    /// The quantiles that were asked for, in their order.
+    pub quantiles: Vec<f64>,
+}
+
+/// The band that `series` span, with these quantiles (0 to 1). After a restart a series counts with its newest values.
+pub fn band(series: &[&ScalarSeries], align: Align, quantiles: &[f64]) -> Vec<BandPoint> {
+    let series: Vec<BTreeMap<i64, f64>> = series.iter().map(|series| by_step(series)).collect();
+    let steps: BTreeSet<i64> = series.iter().flat_map(BTreeMap::keys).copied().collect();
+    let at = |points: &BTreeMap<i64, f64>, step: i64| match align {
+        Align::Exact => points.get(&step).copied(),
+        Align::Interpolated => interpolated(points, step),
+    };
+    let point = |step: i64| {
+        let mut values: Vec<f64> =
+            series.iter().filter_map(|points| at(points, step)).filter(|v| v.is_finite()).collect();
+        (!values.is_empty()).then(|| BandPoint {
+            step,
+            n: values.len(),
+            mean: values.iter().sum::<f64>() / values.len() as f64,
+            min: values.iter().copied().fold(f64::INFINITY, f64::min),
+            max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            quantiles: quantiles.iter().map(|q| quantile(&mut values, *q)).collect(),
+        })
+    };
+    steps.into_iter().filter_map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::Point;
+
+    fn series(points: &[(i64, f64)]) -> ScalarSeries {
+        points.iter().map(|&(step, value)| Point { step, wall: 0.0, value }).collect()
+    }
+
+    #[test]
+    fn runs_by_a_part_of_their_name() {
+        let run = |name: &str| Run { name: name.into(), ..Run::default() };
+        let runs = ["mlp/seed1", "mlp/seed2", "lstm/seed1", "other"].map(run);
+        let names = |pattern: &str| -> Vec<(String, usize)> {
+            let by = GroupBy::Name(Regex::new(pattern).unwrap());
+            groups(&runs, &by).into_iter().map(|(name, runs)| (name, runs.len())).collect()
+        };
+        assert_eq!(names(r"^(\w+)/"), [("lstm".to_owned(), 1), ("mlp".to_owned(), 2)]);
+        assert_eq!(names(r"seed\d"), [("seed1".to_owned(), 2), ("seed2".to_owned(), 1)]);
+        assert_eq!(groups(&runs, &GroupBy::HParam("rate".into())).len(), 0);
+    }
+
+    #[test]
+    fn bands_by_hand() {
+        let (a, b) = (series(&[(0, 1.0), (2, 3.0)]), series(&[(0, 3.0), (1, f64::NAN), (2, 7.0), (4, 9.0)]));
+        let got = band(&[&a, &b], Align::Exact, &[0.5]);
+        let rows: Vec<_> = got.iter().map(|p| (p.step, p.n, p.mean, p.min, p.max, p.quantiles[0])).collect();
+        assert_eq!(rows, [(0, 2, 2.0, 1.0, 3.0, 2.0), (2, 2, 5.0, 3.0, 7.0, 5.0), (4, 1, 9.0, 9.0, 9.0, 9.0)]);
+        let got = band(&[&a, &series(&[(0, 0.0), (1, 4.0), (2, 4.0)])], Align::Interpolated, &[]);
+        assert_eq!(
+            got.iter().map(|p| (p.step, p.n, p.mean)).collect::<Vec<_>>(),
+            [(0, 2, 0.5), (1, 2, 3.0), (2, 2, 3.5)]
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! One run that is followed: its files, each from where its last look ended.
+
+use std::path::PathBuf;
+
+use rustc_hash::FxHashSet;
+
+use super::Changes;
+use crate::{follow::FileFollower, run::Run, stage::RunStage};
+
+/// Which files are due in this poll.
+pub(super) struct Turn<'a> {
+    pub now_ns: i64,
+    pub n_polls: usize,
+    /// In how many polls every idle file is looked at once.
+    pub n_turns: usize,
+    /// Files of which the system told.
+    pub touched: &'a FxHashSet<PathBuf>,
+}
+
+#[derive(Debug)]
+pub(super) struct RunFollower {
+    pub name: String,
+    folder: PathBuf,
+    /// In name order.
+    pub files: Vec<FileFollower>,
+    stage: RunStage,
+    is_changed: bool,
+}
+
+impl RunFollower {
+    pub fn new(name: String, folder: PathBuf) -> Self {
+        Self { name, folder, files: Vec::new(), stage: RunStage::default(), is_changed: true }
+    }
+
+    pub fn add(&mut self, file: PathBuf, now_ns: i64) {
+        if let Err(idx) = self.files.binary_search_by(|known| (**known.path()).cmp(&file)) {
+            self.files.insert(idx, FileFollower::new(file, now_ns));
+            self.is_changed = true;
+        }
+    }
+
+    /// Whether any of its files is to be looked at.
+    pub fn is_due(&self, turn: &Turn<'_>, run_idx: usize) -> bool {
+        self.files.iter().enumerate().any(|(i, file)| turn.has(file, run_idx + i))
+    }
+
+    /// Whether a commit would change anything.
+    pub fn is_dirty(&self) -> bool {
+        self.is_changed || self.stage.is_dirty()
+    }
+
+    /// Reads one turn's worth of the first file that has more; how much, and whether there is more.
+    pub fn look(&mut self, turn: &Turn<'_>, run_idx: usize, allowance: u64) -> (u64, bool) {
+        let mut n_bytes = 0;
+        for (i, file) in self.files.iter_mut().enumerate() {
+            if !turn.has(file, run_idx + i) {
+                continue;
+            }
+            let look = file.look(allowance - n_bytes, turn.now_ns, &mut self.stage);
+            self.is_changed |= look.is_changed;
+            n_bytes += look.n_bytes;
+            if look.has_more || n_bytes >= allowance {
+                return (n_bytes, true);
+            }
+        }
+        (n_bytes, false)
+    }
+
+    pub fn commit(&mut self, run: &mut Run, changes: &mut Changes) {
+        run.name.clone_from(&self.name);
+        run.path.clone_from(&self.folder);
+        changes.n_points += self.stage.commit(run);
+        for file in &mut self.files {
+            let n_new = file.log().take(&mut run.damage);
+            run.n_damaged += n_new;
+            changes.n_damaged += n_new;
+        }
+        run.files.clear();
+        run.files.extend(self.files.iter().map(FileFollower::status));
+        self.is_changed = false;
+    }
+}
+
+impl Turn<'_> {
+    fn has(&self, file: &FileFollower, number: usize) -> bool {
+        file.is_active(self.now_ns)
+            || (self.n_polls + number).is_multiple_of(self.n_turns)
+            || self.touched.contains(&**file.path())
+    }
+}

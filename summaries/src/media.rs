@@ -1,0 +1,180 @@
+//! Tags whose values are not numbers: where in the files each value is, decoded when it is looked at.
+//!
+//! A point costs 48 bytes however large its image is.
+
+use std::{
+    fs::File,
+    io::{self, BufReader, Read, Seek, SeekFrom},
+    path::Path,
+    sync::Arc,
+};
+
+use flate2::bufread::MultiGzDecoder;
+use formats::{
+    proto::SummaryMetadata,
+    tfrecord::{RecordStream, Scan},
+};
+use prost::Message;
+
+use crate::{
+    event::{EventView, What, values},
+    sample::{Sample, decode},
+};
+
+/// Where a value is in the event files.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The event file.
+    pub file: Arc<Path>,
+    /// Where its record begins, in bytes from the file's beginning (of a gzipped file: from its content's beginning).
+    pub offset: u64,
+    /// Which of the record's values.
+    pub value_idx: u32,
+}
+
+/// Why a value cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum MediaError {
+    /// The file is gone or cannot be read.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: Arc<Path>,
+        /// Why.
+        source: io::Error,
+    },
+    /// The record is not what it was when it was found: the file was written over.
+    #[error("{}: the record at byte {offset} has changed since it was found", path.display())]
+    Changed {
+        /// The file.
+        path: Arc<Path>,
+        /// Where.
+        offset: u64,
+    },
+    /// The value is not what its tag's kind says.
+    #[error("not a readable value of {kind}: {reason}")]
+    Undecodable {
+        /// The tag's kind.
+        kind: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// One value of a [`MediaSeries`].
+#[derive(Debug, Clone)]
+pub struct MediaRow {
+    /// The x axis: the program's step.
+    pub step: i64,
+    /// Unix seconds at which the value was written.
+    pub wall: f64,
+    /// Where it is.
+    pub place: Place,
+}
+
+/// A tag's values that are not numbers; rows in the order of arrival.
+#[derive(Debug, Clone, Default)]
+pub struct MediaSeries {
+    kind: String,
+    rows: Vec<MediaRow>,
+    /// The graph node that makes the values; empty when the file does not say.
+    pub node_name: String,
+    /// What the tag's metadata says: a name and a description to show, and what its plugin keeps (see
+    /// [`formats::plugins`]).
+    pub metadata: Arc<SummaryMetadata>,
+}
+
+impl MediaSeries {
+    pub(crate) fn new(kind: String, node_name: String, metadata: Arc<SummaryMetadata>) -> Self {
+        Self { kind, rows: Vec::new(), node_name, metadata }
+    }
+
+    /// The plugin that shows it, as the file names it: `images`, `audio`, `text`, `pr_curves`, `hparams`,
+    /// `custom_scalars`, `mesh`, `tensor` for a tensor that no plugin claims, ...
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// How many values.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The values' steps, times and places.
+    pub fn rows(&self) -> &[MediaRow] {
+        &self.rows
+    }
+
+    /// Step and wall time of the newest.
+    pub fn last(&self) -> Option<(i64, f64)> {
+        self.rows.last().map(|row| (row.step, row.wall))
+    }
+
+    /// Reads and decodes the value at `row`: a few system calls and one pass over its record.
+    ///
+    /// # Errors
+    /// When the file is gone or was written over, or the value is not of the tag's kind.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn read(&self, row: usize) -> Result<Sample, MediaError> {
+        self.rows[row].place.read(&self.kind, &self.metadata)
+    }
+
+    pub(crate) fn append(&mut self, rows: &mut Vec<MediaRow>) {
+        self.rows.append(rows);
+    }
+}
+
+impl Place {
+    /// Reads and decodes the value of a tag of `kind` with `metadata`, as [`MediaSeries::read`] does; for a reader that
+    /// does not hold on to the series.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read(&self, kind: &str, metadata: &SummaryMetadata) -> Result<Sample, MediaError> {
+        let record = self.record()?;
+        let changed = || MediaError::Changed { path: self.file.clone(), offset: self.offset };
+        let event = EventView::parse(&record).map_err(|_| changed())?;
+        let What::Summary(summary) = event.what else { return Err(changed()) };
+        let value = values(summary).nth(self.value_idx as usize).ok_or_else(changed)?.map_err(|_| changed())?;
+        decode(kind, metadata, &value).map_err(|reason| MediaError::Undecodable { kind: kind.to_owned(), reason })
+    }
+
+    /// The event's record, its checksums verified.
+    pub(crate) fn record(&self) -> Result<Vec<u8>, MediaError> {
+        let error = |source| MediaError::File { path: self.file.clone(), source };
+        let mut file = File::open(&self.file).map_err(error)?;
+        let mut magic = Vec::new();
+        (&mut file).take(2).read_to_end(&mut magic).map_err(error)?;
+        let found = if magic == [0x1f, 0x8b] {
+            file.seek(SeekFrom::Start(0)).map_err(error)?;
+            let mut content = MultiGzDecoder::new(BufReader::new(file));
+            io::copy(&mut (&mut content).take(self.offset), &mut io::sink()).map_err(error)?;
+            first_record(&mut content, self.offset)
+        } else {
+            file.seek(SeekFrom::Start(self.offset)).map_err(error)?;
+            first_record(&mut file, self.offset)
+        };
+        found.map_err(error)?.ok_or_else(|| MediaError::Changed { path: self.file.clone(), offset: self.offset })
+    }
+}
+
+/// The record that begins where `source` stands, `offset` bytes into the file.
+fn first_record(source: &mut impl Read, offset: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut stream = RecordStream::new(offset);
+    Ok(match stream.next(source)? {
+        Scan::Record(record) if record.offset == offset => Some(record.data.to_vec()),
+        _ => None,
+    })
+}
+
+/// What a tag's first metadata says; what cannot be read of it is left out.
+pub(crate) fn parse_metadata(bytes: Option<&[u8]>) -> Arc<SummaryMetadata> {
+    Arc::new(bytes.and_then(|bytes| SummaryMetadata::decode(bytes).ok()).unwrap_or_default())
+}
