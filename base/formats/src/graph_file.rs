@@ -1,4 +1,5 @@
-//! Graphs from files: `.pb`, `.pbtxt`, either gzipped, and event files that hold a graph.
+//! Graphs from files: `.pb`, `.pbtxt`, event files that hold a graph, SavedModels (the file or its folder), meta graphs
+//! (`.meta`), ONNX models; any of the files gzipped.
 //!
 //! The kind is found from the content. The function library stays in the graph.
 
@@ -14,7 +15,8 @@ use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 
 use crate::{
-    proto::{DESCRIPTORS, Event, GraphDef, MetaGraphDef, event::What},
+    onnx_graph,
+    proto::{DESCRIPTORS, Event, GraphDef, MetaGraphDef, SavedModel, event::What},
     tfrecord::{RecordStream, Scan, begins_with_record},
 };
 
@@ -26,6 +28,9 @@ const MAX_UNPACKED: u64 = 64 << 20;
 const MAX_RATIO: u64 = 200;
 /// The deepest nesting of a text graph. The deepest real ones, function attributes in lists, have about ten levels.
 const MAX_TEXT_DEPTH: usize = 100;
+
+/// The graph of a SavedModel's folder.
+pub(crate) const SAVED_MODEL: &str = "saved_model.pb";
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
@@ -82,7 +87,8 @@ pub fn read(path: &Path) -> Result<GraphDef, GraphFileError> {
 
 /// The file's bytes, unpacked if it is gzipped.
 fn read_bytes(path: &Path) -> Result<Vec<u8>, GraphFileError> {
-    let file = File::open(path)?;
+    let in_folder = path.is_dir().then(|| path.join(SAVED_MODEL));
+    let file = File::open(in_folder.as_deref().unwrap_or(path))?;
     let size = file.metadata()?.len();
     let mut bytes = Vec::new();
     read_within(file, MAX_GRAPH, &mut bytes)?;
@@ -115,13 +121,36 @@ pub fn decode(bytes: &[u8]) -> Result<GraphDef, GraphFileError> {
     } else if looks_like_text(bytes) {
         from_text(bytes)?
     } else {
-        GraphDef::decode(bytes)?
+        from_message(bytes)?
     };
     let n_functions = graph.library.as_ref().map_or(0, |library| library.function.len());
     if graph.node.is_empty() && n_functions == 0 {
         return Err(GraphFileError::NoNodes);
     }
     Ok(graph)
+}
+
+/// Whether there is a node with an op, or a function.
+fn has_graph(graph: &GraphDef) -> bool {
+    graph.node.iter().any(|n| !n.op.is_empty()) || graph.library.as_ref().is_some_and(|l| !l.function.is_empty())
+}
+
+/// A graph in binary form, alone or in a message that holds one. Protobuf has no magic number, and one message may
+/// decode as another with its fields in the wrong places: the first that has a graph counts.
+fn from_message(bytes: &[u8]) -> Result<GraphDef, GraphFileError> {
+    let plain = GraphDef::decode(bytes);
+    if let Ok(graph) = &plain
+        && has_graph(graph)
+    {
+        return Ok(plain?);
+    }
+    let saved = || SavedModel::decode(bytes).ok()?.meta_graphs.into_iter().find_map(|meta| meta.graph_def);
+    let meta = || MetaGraphDef::decode(bytes).ok()?.graph_def;
+    let onnx = || crate::onnx::ModelProto::decode(bytes).ok()?.graph.map(|graph| onnx_graph::to_graph_def(&graph));
+    match saved().filter(has_graph).or_else(|| meta().filter(has_graph)).or_else(|| onnx().filter(has_graph)) {
+        Some(graph) => Ok(graph),
+        None => Ok(plain?),
+    }
 }
 
 /// Whether `bytes` are text: no control characters but white space in their first part. A binary graph begins with a

@@ -14,6 +14,7 @@ pub mod graph_file;
 pub mod histogram;
 pub mod npy;
 pub mod onnx;
+mod onnx_graph;
 pub mod plugins;
 pub mod proto;
 mod sniff;

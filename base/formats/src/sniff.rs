@@ -26,7 +26,8 @@ const MAX_DEPTH: usize = 32;
 pub enum FileKind {
     /// TFRecords of `Event`; also an empty file that is named as one.
     EventFile,
-    /// A binary GraphDef, perhaps gzipped, or a gzipped event file (which is read for its graph).
+    /// A binary GraphDef, SavedModel (or its folder), meta graph or ONNX model, perhaps gzipped, or a gzipped event file
+    /// (which is read for its graph).
     GraphDef,
     /// A GraphDef in text form, perhaps gzipped.
     GraphDefText,
@@ -83,6 +84,9 @@ fn sniff_folder(path: &Path) -> io::Result<FileKind> {
     }
     if is_trace_folder(path) {
         return Ok(FileKind::TraceFolder);
+    }
+    if path.join(graph_file::SAVED_MODEL).is_file() {
+        return Ok(FileKind::GraphDef);
     }
     let mut n_left = MAX_ENTRIES;
     let has_events = has_event_file(path, MAX_DEPTH, &mut n_left);
@@ -204,14 +208,19 @@ fn sniff_text(prefix: &[u8]) -> FileKind {
     }
 }
 
-/// Whether the first field is a node, versions or a library of a GraphDef, as far as the prefix shows.
+/// Whether the first field is one of a GraphDef, or of a message that holds a graph, as far as the prefix shows.
 fn begins_with_graph(prefix: &[u8]) -> bool {
+    if let [0x08, version, next, ..] = prefix {
+        // A SavedModel's schema is 1; an ONNX model's version is followed by a text, its graph or its opsets.
+        return *version == 1 && *next == 0x12 || (2..=64).contains(version) && matches!(next, 0x12 | 0x3a | 0x42);
+    }
     let Some((field, body)) = first_field(prefix) else {
         return false;
     };
     match field {
         // NodeDef begins with its name; FunctionDefLibrary with a function or a gradient.
-        1 => first_field(body).is_some_and(|(field, name)| field == 1 && is_name(name)),
+        // A meta graph's MetaInfoDef with ops, tags or TensorFlow's version.
+        1 => first_field(body).is_some_and(|(field, name)| field == 1 && is_name(name) || matches!(field, 2 | 4 | 5)),
         2 => first_field(body).is_some_and(|(field, _)| field <= 3),
         4 => body.len() <= 64 && body.first() == Some(&0x08),
         _ => false,

@@ -3,6 +3,7 @@
 use super::{
     GraphView,
     colour::Colours,
+    export::{self, Export},
     layout::PicBox,
     minimap,
     model::{ItemId, Kind, Model},
@@ -36,6 +37,7 @@ pub(super) fn show(graph: &mut GraphView, ui: &mut Ui, model: &Arc<Model>) {
     // What is on the screen stays there when the details open or close beside it: a double click hits one box twice.
     if let Some(before) = graph.view.replace(view) {
         graph.camera.center += (view.center() - before.center()) / graph.camera.zoom;
+        graph.fit |= graph.fitted && graph.selected.is_none() && before.size() != view.size();
     }
     let picture = Arc::clone(&graph.picture);
     describe(&canvas, || format!("Graph: {} boxes shown, {} edges", picture.boxes.len(), picture.edges.len()));
@@ -71,6 +73,12 @@ pub(super) fn show(graph: &mut GraphView, ui: &mut Ui, model: &Arc<Model>) {
     let hovered = canvas.hover_pos().or_else(|| ui.input(|i| i.pointer.hover_pos()).filter(|at| view.contains(*at)));
     let hovered = hovered.and_then(|at| picture.hit(scene.camera.to_picture(view, at))).map(|b| b.item);
     legend(ui, &scene);
+    if let Some(format) = graph.export.take() {
+        ui.ctx().copy_text(match format {
+            Export::Svg => export::svg(model, &picture, p, |b| colours.fill(b.item)),
+            Export::Dot => export::dot(model, &picture),
+        });
+    }
     if let Some(center) = minimap::show(ui, &scene) {
         command = Some(Command::Center(center));
     }
@@ -86,7 +94,7 @@ pub(super) fn show(graph: &mut GraphView, ui: &mut Ui, model: &Arc<Model>) {
         }
         Some(Command::Center(center)) => {
             graph.camera.center = center;
-            graph.flight = None;
+            (graph.flight, graph.fitted) = (None, false);
         }
         None => {}
     }
@@ -96,6 +104,7 @@ fn move_camera(graph: &mut GraphView, ui: &Ui, canvas: &Response, model: &Model,
     let view = canvas.rect;
     if graph.fit && !graph.is_busy() && !graph.picture.boxes.is_empty() {
         graph.fit = false;
+        graph.fitted = true;
         graph.flight = None;
         let [w, h] = graph.picture.size;
         graph.camera.fit(view, [0.0, 0.0, w, h]);
@@ -107,12 +116,13 @@ fn move_camera(graph: &mut GraphView, ui: &Ui, canvas: &Response, model: &Model,
         graph.fly_to(view, rect, now);
     }
     if let Some(flight) = &graph.flight {
+        graph.fitted = false;
         let (camera, arrived) = flight.at(now);
         graph.camera = camera;
         if arrived { graph.flight = None } else { ui.ctx().request_repaint() }
     }
     if canvas.dragged() {
-        graph.flight = None;
+        (graph.flight, graph.fitted) = (None, false);
         graph.camera.pan(canvas.drag_delta());
     }
     let pointer = ui.input(|i| i.pointer.hover_pos()).filter(|at| view.contains(*at));
@@ -120,10 +130,11 @@ fn move_camera(graph: &mut GraphView, ui: &Ui, canvas: &Response, model: &Model,
         let (scroll, pinch) = ui.input(|i| (i.smooth_scroll_delta(), i.zoom_delta()));
         let factor = (scroll.y / 240.0).exp() * pinch;
         if factor != 1.0 {
-            graph.flight = None;
+            (graph.flight, graph.fitted) = (None, false);
             graph.camera.zoom_at(view, at, factor);
         }
         if scroll.x != 0.0 {
+            graph.fitted = false;
             graph.camera.pan(vec2(scroll.x, 0.0));
         }
     }
@@ -150,7 +161,13 @@ fn keys(graph: &mut GraphView, ui: &Ui, model: &Arc<Model>, view: Rect) {
         graph.close(model);
     }
     if pressed(Key::T) {
-        graph.toggle_trace(model);
+        graph.toggle_trace(model, false);
+    }
+    if pressed(Key::O) {
+        graph.toggle_trace(model, true);
+    }
+    if pressed(Key::P) {
+        graph.way(model);
     }
     if pressed(Key::M) {
         graph.show_all_children(model);
@@ -170,6 +187,7 @@ fn keys(graph: &mut GraphView, ui: &Ui, model: &Arc<Model>, view: Rect) {
         (Key::ArrowDown, (0.0, -1.0)),
     ] {
         if pressed(key) {
+            graph.fitted = false;
             graph.camera.pan(vec2(by.0, by.1) * 60.0);
         }
     }

@@ -19,14 +19,29 @@ const ROWS_MAX: usize = 40;
 pub(super) enum Asked {
     /// Show this item.
     Reveal(ItemId),
-    /// Switch the marking of everything the item depends on.
-    Trace,
+    /// Switch the marking of everything the item depends on, or (forward) of what depends on it.
+    Trace {
+        /// Which direction.
+        forward: bool,
+    },
+    /// Begin or end a way between two items.
+    Way,
     /// Show the item's slices.
     Timeline,
     /// Show a summary of the item.
     Summary(Tag),
     /// Nothing selected any more.
     Close,
+}
+
+/// What is marked in the picture.
+pub(super) struct Marks {
+    /// Whether anything is.
+    pub traced: bool,
+    /// Where a way begins whose other end is to be picked.
+    pub way_from: Option<ItemId>,
+    /// What the user should know.
+    pub notice: Option<&'static str>,
 }
 
 /// Shows the panel's contents.
@@ -36,7 +51,7 @@ pub(super) fn show(
     times: &Times,
     tags: &[Tag],
     item: ItemId,
-    traced: bool,
+    marks: &Marks,
 ) -> Option<Asked> {
     let mut asked = None;
     ui.horizontal(|ui| {
@@ -50,14 +65,32 @@ pub(super) fn show(
     ui.add(egui::Label::new(RichText::new(model.name(item)).monospace().color(palette(ui).text_weak)).wrap());
     ui.add_space(metrics::GAP);
     ui.horizontal_wrapped(|ui| {
-        let text = if traced { "Unmark inputs" } else { "Trace inputs" };
-        if ui.button(text).on_hover_text("Mark everything it depends on (t)").clicked() {
-            asked = Some(Asked::Trace);
+        if marks.traced {
+            if ui.button("Unmark").on_hover_text("End the marking (t)").clicked() {
+                asked = Some(Asked::Trace { forward: false });
+            }
+        } else {
+            if ui.button("Trace inputs").on_hover_text("Mark everything it depends on (t)").clicked() {
+                asked = Some(Asked::Trace { forward: false });
+            }
+            if ui.button("Trace outputs").on_hover_text("Mark everything that depends on it (o)").clicked() {
+                asked = Some(Asked::Trace { forward: true });
+            }
+        }
+        let way = if marks.way_from.is_some() { "Way to here" } else { "Way from here" };
+        if ui.button(way).on_hover_text("Mark what lies between two items (p)").clicked() {
+            asked = Some(Asked::Way);
         }
         if times.of(item).count > 0 && ui.button("Show in timeline").clicked() {
             asked = Some(Asked::Timeline);
         }
     });
+    if let Some(from) = marks.way_from.filter(|from| *from != item) {
+        ui.colored_label(palette(ui).text_weak, format!("a way begins at {}", model.name(from)));
+    }
+    if let Some(notice) = marks.notice {
+        ui.colored_label(palette(ui).warning, notice);
+    }
     ui.separator();
     ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
         let inner = if model.is_op(item) { node(ui, model, item) } else { scope(ui, model, item) };

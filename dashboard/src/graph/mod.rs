@@ -10,11 +10,13 @@ mod canvas;
 mod colour;
 mod details;
 mod edges;
+mod export;
 pub mod layered;
 pub mod layout;
 mod minimap;
 pub mod model;
 mod paint;
+mod query;
 mod search;
 mod state;
 mod summaries;
@@ -53,7 +55,7 @@ impl View for GraphView {
                 empty_state(
                     ui,
                     "No graph yet",
-                    "Open a graph file (.pb, .pbtxt), or a run whose event file holds its graph.",
+                    "Open a graph (.pb, .pbtxt, .onnx, a SavedModel), or a run whose event file holds its graph.",
                 );
             }
             return;
@@ -69,10 +71,12 @@ impl View for GraphView {
         if let Some(item) = self.selected.filter(|&i| i != ItemId::ROOT) {
             self.summaries.update(&model, self.selected, data);
             Panel::right("graph details").default_size(metrics::graph::DETAILS_W).show(ui, |ui| {
-                let traced = self.traced.is_some();
-                match details::show(ui, &model, &self.times, self.summaries.tags(), item, traced) {
+                let marks =
+                    details::Marks { traced: self.traced.is_some(), way_from: self.way_from, notice: self.notice };
+                match details::show(ui, &model, &self.times, self.summaries.tags(), item, &marks) {
                     Some(Asked::Reveal(other)) => self.reveal(&model, other),
-                    Some(Asked::Trace) => self.toggle_trace(&model),
+                    Some(Asked::Trace { forward }) => self.toggle_trace(&model, forward),
+                    Some(Asked::Way) => self.way(&model),
                     Some(Asked::Timeline) => {
                         self.share_selection(&model, selection);
                         selection.show(ViewKind::Timeline);
@@ -100,6 +104,8 @@ impl View for GraphView {
             ("e", "Open one level (of the selected scope, or of all)"),
             ("c", "Close the selected scope, or all"),
             ("t", "Mark everything the selection depends on"),
+            ("o", "Mark everything that depends on the selection"),
+            ("p", "Begin a way at the selection; again, at its other end: mark what lies between"),
             ("m", "Show all children of a large scope"),
             ("Esc", "Deselect"),
         ]
@@ -135,6 +141,14 @@ impl GraphView {
         if let Some(hit) = self.search.field(ui, model) {
             self.reveal(model, hit);
         }
+        ui.menu_button("Copy", |ui| {
+            if ui.button("Picture as SVG").clicked() {
+                self.export = Some(export::Export::Svg);
+            }
+            if ui.button("Visible graph as DOT").on_hover_text("For Graphviz").clicked() {
+                self.export = Some(export::Export::Dot);
+            }
+        });
         let weak = palette(ui).text_weak;
         let nodes = format::counted(u64::from(model.n_nodes(ItemId::ROOT)), "node");
         let edges = format::counted(model.n_edges() as u64, "edge");

@@ -1,17 +1,17 @@
-//! Search over names and ops, by regular expression or part of the name, without a limit on hits.
+//! Search over names, ops, devices and attributes (see [`Query`]), without a limit on hits.
 
-use super::model::{ItemId, Model};
-use crate::{
-    filter::Filter,
-    theme::{metrics, palette},
+use super::{
+    model::{ItemId, Model},
+    query::Query,
 };
+use crate::theme::{metrics, palette};
 use egui::{RichText, ScrollArea, TextEdit, Ui};
 use std::sync::Arc;
 
 /// The search box and its hits.
 #[derive(Default)]
 pub(super) struct Search {
-    filter: Filter,
+    query: Query,
     typed: String,
     hits: Vec<ItemId>,
     /// The hit that Enter goes to.
@@ -33,6 +33,7 @@ impl Search {
     pub fn field(&mut self, ui: &mut Ui, model: &Arc<Model>) -> Option<ItemId> {
         let edit = TextEdit::singleline(&mut self.typed).hint_text("Search names and ops  ( / )").desired_width(200.0);
         let response = ui.add(edit);
+        let response = response.on_hover_text("Also: op:Conv2D  device:gpu  attr:padding=same");
         if std::mem::take(&mut self.wants_focus) {
             response.request_focus();
         }
@@ -44,7 +45,7 @@ impl Search {
         if ui.input(|i| i.key_pressed(egui::Key::Escape)) {
             self.is_open = false;
         }
-        if let Some(error) = self.filter.error() {
+        if let Some(error) = self.query.error() {
             ui.colored_label(palette(ui).warning, format!("taken literally: {error}"));
         } else if !self.typed.is_empty() {
             ui.label(RichText::new(crate::format::counted(self.hits.len() as u64, "hit")).color(palette(ui).text_weak));
@@ -60,16 +61,15 @@ impl Search {
 
     fn update(&mut self, model: &Arc<Model>) {
         let same_model = self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, model));
-        if same_model && self.filter.text() == self.typed {
+        if same_model && self.query.text() == self.typed {
             return;
         }
-        self.filter.set(&self.typed);
+        self.query.set(&self.typed);
         self.model = Some(Arc::clone(model));
         self.at = 0;
         self.hits.clear();
         if !self.typed.is_empty() {
-            let matches = |&i: &ItemId| self.filter.matches(model.name(i)) || self.filter.matches(model.op(i));
-            self.hits.extend(model.items().skip(1).filter(matches));
+            self.hits.extend(model.items().skip(1).filter(|&i| self.query.matches(model, i)));
         }
     }
 

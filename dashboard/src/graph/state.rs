@@ -3,6 +3,7 @@
 use super::{
     camera::Camera,
     colour::ColourBy,
+    export::Export,
     layout::{CHILDREN_MAX, Expansion, Picture},
     model::{ItemId, Kind, Model},
     search::Search,
@@ -29,7 +30,13 @@ pub struct GraphView {
     pub(super) selected: Option<ItemId>,
     pub(super) hovered: Option<ItemId>,
     pub(super) traced: Option<FxHashSet<ItemId>>,
+    /// Where a way begins whose other end is to be picked.
+    pub(super) way_from: Option<ItemId>,
+    /// What the user should know of the last command.
+    pub(super) notice: Option<&'static str>,
     pub(super) search: Search,
+    /// What the next frame copies.
+    pub(super) export: Option<Export>,
     pub(super) times: Times,
     pub(super) summaries: Summaries,
     /// Colour by class of structure, in the order in which they were seen.
@@ -37,6 +44,8 @@ pub struct GraphView {
     pub(super) camera: Camera,
     /// Show everything as soon as the size of the view is known.
     pub(super) fit: bool,
+    /// Everything was shown, and nobody moved the camera since: it follows the size of the view.
+    pub(super) fitted: bool,
     /// Bring this into view as soon as it is drawn.
     pub(super) center_on: Option<ItemId>,
     pub(super) flight: Option<Flight>,
@@ -110,7 +119,7 @@ impl GraphView {
         let unlimited = self.expansion.unlimited.iter().filter_map(|&i| carry(i)).collect();
         self.selected = self.selected.and_then(carry);
         self.seen_selection = self.selected;
-        self.traced = None;
+        (self.traced, self.way_from, self.notice) = (None, None, None);
         self.anchor = None;
         self.structure_colours.clear();
         if old.is_none() {
@@ -174,6 +183,10 @@ impl GraphView {
     pub(super) fn select(&mut self, item: Option<ItemId>) {
         if self.selected != item {
             self.traced = None;
+            self.notice = None;
+        }
+        if item.is_none() {
+            self.way_from = None;
         }
         self.selected = item;
     }
@@ -273,12 +286,25 @@ impl GraphView {
         }
     }
 
-    /// Marks everything the selection depends on, or nothing.
-    pub(super) fn toggle_trace(&mut self, model: &Model) {
+    /// Marks everything the selection depends on, or what depends on it; or ends the marking.
+    pub(super) fn toggle_trace(&mut self, model: &Model, forward: bool) {
+        let along = if forward { trace::downstream } else { trace::upstream };
         self.traced = match (self.traced.take(), self.selected) {
-            (None, Some(item)) => Some(trace::upstream(model, item)),
+            (None, Some(item)) => Some(along(model, item)),
             _ => None,
         };
+    }
+
+    /// Begins a way at the selection, or marks what lies between its begin and the selection.
+    pub(super) fn way(&mut self, model: &Model) {
+        let Some(item) = self.selected else { return };
+        match self.way_from.take() {
+            None => self.way_from = Some(item),
+            Some(from) => {
+                self.traced = trace::between(model, from, item);
+                self.notice = self.traced.is_none().then_some("no way between these two");
+            }
+        }
     }
 }
 
