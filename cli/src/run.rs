@@ -25,14 +25,18 @@ pub fn run(args: &args::Run) -> Outcome {
     let runnable = Runnable::open(&args.graph, &args.step, args.step.device_count)?;
     let tracing = args.trace.as_deref().map(start_trace).transpose()?;
     let values = steps(&runnable, args, &feeds);
-    let collected = tracing.map(Tracing::end);
+    let mut warnings = Vec::new();
+    let collected = tracing.map(|tracing| tracing.end(&mut warnings));
     let values = values?;
     if let Some(out) = &args.out {
         write(out, &args.fetch, &values)?;
     }
     tell(args, &values);
     if let Some(dropped) = collected.map(|c| c.dropped).filter(|n| *n > 0) {
-        eprintln!("warning: {dropped} events were dropped; the trace has gaps");
+        warnings.push(format!("{dropped} events were dropped; the trace has gaps"));
+    }
+    for warning in warnings {
+        eprintln!("warning: {warning}");
     }
     Ok(())
 }

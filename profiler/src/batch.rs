@@ -167,8 +167,10 @@ pub struct Notice {
 }
 
 /// Everything that was read since the batch before. See the module's notes.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Batch {
+    /// A sealed trace: it takes the place of everything that the store has, before the rest applies.
+    pub(crate) sealed: Option<Box<crate::seal::SealedTrace>>,
     pub(crate) names: Vec<Name>,
     pub(crate) args: Args,
     pub(crate) tracks: FxHashMap<TrackKey, TrackEvents>,

@@ -8,7 +8,8 @@
 //! 4. [`batch`]: what a source of events (the follower, an importer, a test) hands to the store.
 //! 5. [`store`]: the columns: tracks, lanes, slices, steps, counters, flows, names, warnings.
 //! 6. [`lod`]: the spans that a lane shows at a pixel width.
-//! 7. [`stats`], [`mod@stalls`] and [`analysis`]: pure functions over the store.
+//! 7. [`seal`]: a finished trace as Parquet files, with its pyramids beside; written, opened, paged.
+//! 8. [`stats`], [`mod@stalls`] and [`analysis`]: pure functions over the store.
 
 pub mod analysis;
 pub mod batch;
@@ -16,6 +17,7 @@ pub mod chunks;
 pub mod collect;
 pub mod follow;
 pub mod lod;
+pub mod seal;
 pub mod stalls;
 pub mod stats;
 pub mod store;
@@ -27,6 +29,7 @@ pub use batch::Batch;
 pub use collect::{CollectError, Collector, CollectorOptions, CollectorReport};
 pub use follow::{OpenError, TraceReader};
 pub use lod::Span;
+pub use seal::{Pager, PagerStats, SealError, SealReport, Sealed, SealedWriter};
 pub use stalls::{Cause, CauseTotal, QueueWait, Stall, by_cause, queue_waits, stalls};
 pub use stats::{Figures, NodeStat, OpStat, TrackUse, node_stats, op_stats, track_use};
 pub use store::{

@@ -8,16 +8,22 @@
 //! * A slice longer than `p` is a span of its own (`count == 1`).
 //! * A span of several slices reaches from the first one's start to the last one's end, and that is at most `p`.
 //! * Spans come in order and do not overlap. There are at most `2 * px + 2`.
-//! * `top` is the longest slice of the span, the first of these on a tie; `first` and `top` are indices of the
-//!   lane as it is now.
+//! * `top` is the longest slice of the span, the first of these on a tie, `site` and `node` are its; `first` and `top`
+//!   are indices of the lane as it is now.
 //! * An empty or reversed view gives nothing; `px == 0` counts as 1.
 //!
 //! How: a pyramid over the slices' order (not over time, so that bursts and silence cost the same): 16 slices
-//! to a node, then four nodes to a node; 32 bytes each, 2.7 bytes per slice. A query walks the view from left to
+//! to a node, then four nodes to a node; 48 bytes each, 4 bytes per slice. A query walks the view from left to
 //! right and takes the largest complete node that begins here and fits into a pixel; only where a node is wider than a
 //! pixel it looks inside. That visits a few nodes per pixel whatever the number of slices.
+//!
+//! A query never waits for the disk. Where the slices themselves are on disk only ([`crate::seal`]) it shows the lowest
+//! nodes, of 16 slices, whole: such a span may be wider than a pixel, and at the view's edges it brings slices that only
+//! its neighbours touch. `count` and `busy_ns` are what the span's own slices add up to, as ever. What is missing is
+//! noted as a wish, [`crate::seal::Pager::load_wished`] reads it, and the next query is exact.
 
-use crate::store::{Lane, SEGMENT};
+use crate::store::Lane;
+use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
 /// What a lane shows in one place.
@@ -35,65 +41,113 @@ pub struct Span {
     pub busy_ns: i64,
     /// Index of the longest.
     pub top: u32,
+    /// The longest one's row of the sites.
+    pub site: u32,
+    /// The longest one's row of the nodes, or `u32::MAX`.
+    pub node: u32,
 }
 
 /// Slices per node of the lowest level.
-const LEAF: usize = 16;
+pub(crate) const LEAF: usize = 16;
 /// Nodes per node of the level above.
 const FAN: usize = 4;
 /// 16 * 4^5 = 16,384: the highest level has one node per segment.
-const LEVELS: usize = 6;
-const _: () = assert!(LEAF * FAN.pow(LEVELS as u32 - 1) == SEGMENT);
+pub(crate) const LEVELS: usize = 6;
+const _: () = assert!(LEAF * FAN.pow(LEVELS as u32 - 1) == crate::store::SEGMENT);
 
-/// Several slices that follow each other.
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    start: i64,
-    end: i64,
-    busy: i64,
-    /// Index in the segment of the longest slice.
-    top: u32,
+/// What drawing needs of a slice.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub(crate) struct Brief {
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    pub(crate) site: u32,
+    pub(crate) node: u32,
 }
 
-/// The levels over the slices of one segment; only complete nodes.
+/// Several slices that follow each other.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub(crate) struct Node {
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    busy: i64,
+    /// Duration of `top`.
+    longest: i64,
+    /// Index in the segment of the longest slice.
+    top: u32,
+    site: u32,
+    node: u32,
+    zero: u32,
+}
+
+impl Node {
+    fn of(slice: Brief, index: usize) -> Node {
+        let dur = slice.end - slice.start;
+        let Brief { start, end, site, node } = slice;
+        Node { start, end, busy: dur, longest: dur, top: index as u32, site, node, zero: 0 }
+    }
+
+    /// Takes in what follows.
+    fn join(&mut self, next: &Node) {
+        self.end = next.end;
+        self.busy += next.busy;
+        if next.longest > self.longest {
+            (self.longest, self.top, self.site, self.node) = (next.longest, next.top, next.site, next.node);
+        }
+    }
+}
+
+/// The levels over the slices of one segment.
 #[derive(Debug, Default)]
 pub(crate) struct Pyramid {
     levels: [Vec<Node>; LEVELS],
+    /// The leaf that is not complete.
+    open: Option<Node>,
+    n: usize,
 }
 
 impl Pyramid {
-    /// To call after each slice was appended to the columns.
-    pub(crate) fn appended(&mut self, start: &[i64], end: &[i64]) {
-        let n = start.len();
-        if !n.is_multiple_of(LEAF) {
+    /// Takes in the next slice.
+    pub(crate) fn push(&mut self, slice: Brief) {
+        let one = Node::of(slice, self.n);
+        self.n += 1;
+        match &mut self.open {
+            Some(leaf) => leaf.join(&one),
+            None => self.open = Some(one),
+        }
+        if !self.n.is_multiple_of(LEAF) {
             return;
         }
-        let first = n - LEAF;
-        let mut leaf = Node { start: start[first], end: end[n - 1], busy: 0, top: first as u32 };
-        let mut longest = -1;
-        for i in first..n {
-            let dur = end[i] - start[i];
-            leaf.busy += dur;
-            if dur > longest {
-                (longest, leaf.top) = (dur, i as u32);
-            }
-        }
-        self.levels[0].push(leaf);
+        self.levels[0].extend(self.open.take());
         for level in 1..LEVELS {
             let below = &self.levels[level - 1];
             if !below.len().is_multiple_of(FAN) {
                 break;
             }
-            let four = &below[below.len() - FAN..];
-            let mut node = Node { end: four[FAN - 1].end, busy: 0, ..four[0] };
-            for child in four {
-                node.busy += child.busy;
-                if dur_of(start, end, child.top) > dur_of(start, end, node.top) {
-                    node.top = child.top;
-                }
-            }
-            self.levels[level].push(node);
+            let node = joined(&below[below.len() - FAN..]);
+            self.levels[level].extend(node);
         }
+    }
+
+    /// Adds the last node of each level, over what does not fill it: for a segment that is complete.
+    pub(crate) fn close(&mut self) {
+        self.levels[0].extend(self.open.take());
+        for level in 1..LEVELS {
+            let rest = &self.levels[level - 1][self.levels[level].len() * FAN..];
+            let node = joined(rest);
+            self.levels[level].extend(node);
+        }
+    }
+
+    /// Number of slices.
+    pub(crate) fn len(&self) -> usize {
+        self.n
+    }
+
+    /// The nodes of a level, the lowest first.
+    pub(crate) fn level(&self, level: usize) -> &[Node] {
+        &self.levels[level]
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -101,8 +155,20 @@ impl Pyramid {
     }
 }
 
-fn dur_of(start: &[i64], end: &[i64], i: u32) -> i64 {
-    end[i as usize] - start[i as usize]
+fn joined(nodes: &[Node]) -> Option<Node> {
+    let (first, rest) = nodes.split_first()?;
+    let mut node = *first;
+    rest.iter().for_each(|next| node.join(next));
+    Some(node)
+}
+
+/// Nodes of each level of a closed segment of `n` slices.
+pub(crate) fn level_lens(n: usize) -> [usize; LEVELS] {
+    let mut lens = [n.div_ceil(LEAF); LEVELS];
+    for level in 1..LEVELS {
+        lens[level] = lens[level - 1].div_ceil(FAN);
+    }
+    lens
 }
 
 /// Slices per node of `level`.
@@ -110,64 +176,54 @@ const fn width(level: usize) -> usize {
     LEAF << (2 * level)
 }
 
+/// A segment as a query sees it.
+pub(crate) trait Slices {
+    /// Number of slices.
+    fn len(&self) -> usize;
+    /// The nodes of a level; the last may cover fewer slices than the others.
+    fn level(&self, level: usize) -> &[Node];
+    /// Gives the slices of a range within a leaf; false, and none, where they are not in memory.
+    fn each(&mut self, range: Range<usize>, visit: &mut impl FnMut(usize, Brief)) -> bool;
+}
+
 /// See the module's notes. Appends to `out`.
 pub fn spans(lane: &Lane, view: &Range<i64>, px: usize, out: &mut Vec<Span>) {
-    let touching = lane.touching(view);
     let px = i64::try_from(px.max(1)).unwrap_or(i64::MAX);
     let view_ns = view.end.saturating_sub(view.start);
     let pixel = (view_ns / px + i64::from(view_ns % px != 0)).max(1);
     let mut merge = Merge { pixel, pending: None, longest: 0, out };
-    let (mut i, to) = (touching.start as usize, touching.end as usize);
-    while i < to {
-        let segment_idx = i / SEGMENT;
-        let base = segment_idx * SEGMENT;
-        walk(&lane.segments()[segment_idx], base as u32, i - base..(to - base).min(SEGMENT), &mut merge);
-        i = base + SEGMENT;
-    }
+    lane.walk(view, &mut merge);
     merge.flush();
 }
 
-/// Feeds the slices `range` of a segment to `merge`, in the largest pieces that fit into a pixel.
-fn walk(segment: &crate::store::Segment, base: u32, range: Range<usize>, merge: &mut Merge<'_>) {
-    let (start, end) = (&segment.start[..], &segment.end[..]);
-    let levels = &segment.pyramid.levels;
+/// Feeds the slices `range` of a segment to `merge`, in the largest pieces that fit into a pixel. `base` is the index in
+/// the lane of the segment's first slice.
+pub(crate) fn walk(segment: &mut impl Slices, base: u32, range: Range<usize>, merge: &mut Merge<'_>) {
+    let len = segment.len();
     let mut i = range.start;
     // The level to try next: goes up where a node of the level above begins, and down where a node is too wide.
     let mut level = LEVELS - 1;
     while i < range.end {
         let step = width(level);
-        let node = if i.is_multiple_of(step) && i + step <= range.end { levels[level].get(i / step) } else { None };
+        let to = (i + step).min(len);
+        let node = if i.is_multiple_of(step) && to <= range.end { segment.level(level).get(i / step) } else { None };
         if let Some(node) = node
             && node.end - node.start <= merge.pixel
         {
-            merge.push(
-                Span {
-                    start: node.start,
-                    end: node.end,
-                    first: base + i as u32,
-                    count: step as u32,
-                    busy_ns: node.busy,
-                    top: base + node.top,
-                },
-                dur_of(start, end, node.top),
-            );
-            i += step;
-            while level + 1 < LEVELS && i.is_multiple_of(width(level + 1)) {
-                level += 1;
-            }
-            continue;
-        }
-        if level > 0 {
+            merge.push(base, i, to - i, node);
+            i = to;
+        } else if level > 0 {
             level -= 1;
             continue;
+        } else {
+            let to = (i / LEAF * LEAF + LEAF).min(range.end);
+            let is_there = segment.each(i..to, &mut |k, slice| merge.push(base, k, 1, &Node::of(slice, k)));
+            if !is_there && let Some(leaf) = segment.level(0).get(i / LEAF).copied() {
+                let first = i / LEAF * LEAF;
+                merge.push(base, first, (first + LEAF).min(len) - first, &leaf);
+            }
+            i = to;
         }
-        let to = (i / LEAF * LEAF + LEAF).min(range.end);
-        for k in i..to {
-            let (s, e) = (start[k], end[k]);
-            let index = base + k as u32;
-            merge.push(Span { start: s, end: e, first: index, count: 1, busy_ns: e - s, top: index }, e - s);
-        }
-        i = to;
         while level + 1 < LEVELS && i.is_multiple_of(width(level + 1)) {
             level += 1;
         }
@@ -175,7 +231,7 @@ fn walk(segment: &crate::store::Segment, base: u32, range: Range<usize>, merge: 
 }
 
 /// Joins neighbours while they fit into a pixel.
-struct Merge<'a> {
+pub(crate) struct Merge<'a> {
     pixel: i64,
     pending: Option<Span>,
     /// Duration of the pending span's top.
@@ -184,21 +240,32 @@ struct Merge<'a> {
 }
 
 impl Merge<'_> {
-    fn push(&mut self, span: Span, longest: i64) {
+    #[inline]
+    fn push(&mut self, base: u32, first: usize, count: usize, node: &Node) {
         if let Some(pending) = &mut self.pending
-            && span.end - pending.start <= self.pixel
+            && node.end - pending.start <= self.pixel
         {
-            pending.end = span.end;
-            pending.count += span.count;
-            pending.busy_ns += span.busy_ns;
-            if longest > self.longest {
-                (pending.top, self.longest) = (span.top, longest);
+            pending.end = node.end;
+            pending.count += count as u32;
+            pending.busy_ns += node.busy;
+            if node.longest > self.longest {
+                (pending.top, pending.site, pending.node) = (base + node.top, node.site, node.node);
+                self.longest = node.longest;
             }
             return;
         }
         self.flush();
-        self.pending = Some(span);
-        self.longest = longest;
+        self.longest = node.longest;
+        self.pending = Some(Span {
+            start: node.start,
+            end: node.end,
+            first: base + first as u32,
+            count: count as u32,
+            busy_ns: node.busy,
+            top: base + node.top,
+            site: node.site,
+            node: node.node,
+        });
     }
 
     fn flush(&mut self) {
@@ -212,7 +279,7 @@ impl Merge<'_> {
 mod tests {
     use super::*;
     use crate::batch::{Batch, Event, EventKind, NO_NODE, Name, TrackKey};
-    use crate::store::{Store, StoreOptions};
+    use crate::store::{SEGMENT, Store, StoreOptions};
     use proptest::prelude::*;
 
     /// A store with one lane of slices with these gaps before them and durations.
@@ -331,6 +398,6 @@ mod tests {
         let stats = store.stats();
         assert_eq!(stats.slices, 1 << 20);
         assert!(stats.lod_bytes <= 5 << 20, "{} bytes", stats.lod_bytes);
-        assert!(stats.memory_bytes <= 44 << 20, "{} bytes", stats.memory_bytes);
+        assert!(stats.memory_bytes <= 45 << 20, "{} bytes", stats.memory_bytes);
     }
 }

@@ -103,16 +103,23 @@ pub fn node_stats(store: &Store, range: Range<i64>) -> Vec<NodeStat> {
 #[must_use]
 pub fn track_use(store: &Store, range: Range<i64>) -> Vec<TrackUse> {
     let length = range.end.saturating_sub(range.start).max(1);
-    store
+    let mut rows: Vec<TrackUse> = store
         .tracks()
         .iter()
         .filter(|track| track.n_slices() > 0)
-        .map(|track| {
-            let busy_ns = covered(store, track, &range, BUSY);
-            let wait_ns = covered(store, track, &range, &[Category::Wait, Category::Sync]);
-            TrackUse { track: track.id, busy_ns, wait_ns, utilisation: busy_ns as f64 / length as f64 }
-        })
-        .collect()
+        .map(|track| TrackUse { track: track.id, busy_ns: 0, wait_ns: 0, utilisation: 0.0 })
+        .collect();
+    for part in store.parts(range) {
+        for row in &mut rows {
+            let Some(track) = store.track(row.track) else { continue };
+            row.busy_ns += covered(store, track, &part, BUSY);
+            row.wait_ns += covered(store, track, &part, &[Category::Wait, Category::Sync]);
+        }
+    }
+    for row in &mut rows {
+        row.utilisation = row.busy_ns as f64 / length as f64;
+    }
+    rows
 }
 
 /// What a busy track does.
@@ -151,9 +158,9 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Adds a slice: its length, and of that what is inside the range, and what is its own.
-    pub(crate) fn add(&mut self, dur: i64, inside_ns: i64, self_ns: i64) {
-        self.durs.push(dur);
+    /// Adds a slice: its length, unless it was counted before; of that what is inside the range, and what is its own.
+    pub(crate) fn add(&mut self, dur: Option<i64>, inside_ns: i64, self_ns: i64) {
+        self.durs.extend(dur);
         self.total_ns += inside_ns;
         self.self_ns += self_ns;
     }
@@ -184,14 +191,14 @@ impl Group {
 fn groups(store: &Store, range: &Range<i64>, key: impl Fn(&SliceRef) -> u32) -> Vec<(u32, Figures)> {
     let mut groups: FxHashMap<u32, Group> = FxHashMap::default();
     let mut all_ns = 0;
-    for track in store.tracks() {
-        for (slice, self_ns) in self_times(track, range) {
-            if store.category(&slice) != Category::Op {
-                continue;
-            }
+    // Parts that adjoin add up; a slice is counted in the first that it touches.
+    for part in store.parts(range.clone()) {
+        let slices = store.tracks().iter().flat_map(|track| self_times(track, &part));
+        for (slice, self_ns) in slices.filter(|(slice, _)| store.category(slice) == Category::Op) {
             let group = groups.entry(key(&slice)).or_default();
-            let inside = slice.end.min(range.end) - slice.start.max(range.start);
-            group.add(slice.dur(), inside, self_ns);
+            let inside = slice.end.min(part.end) - slice.start.max(part.start);
+            let is_first = slice.start >= part.start || part.start == range.start;
+            group.add(is_first.then_some(slice.dur()), inside, self_ns);
             all_ns += inside;
         }
     }

@@ -33,8 +33,10 @@ const FILES: &[(&[&str], &str)] = &[
     (&["/usr/lib/x86_64-linux-gnu/libXrandr.so.2", "/usr/lib/aarch64-linux-gnu/libXrandr.so.2"], "libxrandr2"),
 ];
 
-/// TensorBoard and what it needs to start, and ONNX's node tests; pinned, since the tests compare numbers with them.
-const PYTHON_PACKAGES: &[&str] = &["tensorboard==2.21.0", "setuptools<81", "onnx==1.16.2"];
+/// TensorBoard and what it needs to start, ONNX's node tests, and readers of Parquet; pinned, since the tests compare
+/// numbers with them.
+const PYTHON_PACKAGES: &[&str] =
+    &["tensorboard==2.21.0", "setuptools<81", "onnx==1.16.2", "duckdb==2.0.0", "pandas==2.3.3", "pyarrow==26.0.1"];
 
 /// What the engine is measured beside.
 const TENSORFLOW_PACKAGES: &[&str] = &["tensorflow-cpu==2.21.0"];

@@ -93,7 +93,7 @@ fn sniff_folder(path: &Path) -> io::Result<FileKind> {
     Ok(if has_events { FileKind::Logdir } else { FileKind::Unknown(Foreign::NothingInFolder) })
 }
 
-/// A trace folder has a control page, or names or chunks that a finished run left.
+/// A trace folder has names, chunks or rings of a run, or is sealed: has the table of its slices, or a folder with it.
 fn is_trace_folder(path: &Path) -> bool {
     let Ok(entries) = fs::read_dir(path) else {
         return false;
@@ -104,7 +104,8 @@ fn is_trace_folder(path: &Path) -> bool {
             return false;
         };
         let is_part = ["meta-", "chunks-"].iter().any(|prefix| name.starts_with(prefix)) && name.ends_with(".bin");
-        is_part || name.starts_with("ring-") && name.ends_with(".ring")
+        let is_sealed = name == "slices.parquet" || name == "sealed" && entry.path().join("slices.parquet").is_file();
+        is_part || is_sealed || name.starts_with("ring-") && name.ends_with(".ring")
     })
 }
 

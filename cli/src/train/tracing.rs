@@ -28,10 +28,19 @@ impl Tracing {
         &self.folder
     }
 
-    /// Stops recording and drains what is left.
-    pub fn end(self) -> CollectorReport {
+    /// Stops recording, drains what is left, and seals the trace. What keeps it unsealed is told in `warnings`: it is as
+    /// readable then, only larger and slower.
+    pub fn end(self, warnings: &mut Vec<String>) -> CollectorReport {
         drop(self.recording);
-        self.collector.stop()
+        let report = self.collector.stop();
+        match profiler::seal::seal(&self.folder) {
+            Ok(profiler::SealReport { kept: Some(why), .. }) => {
+                warnings.push(format!("the collected files stay beside the sealed trace: {why}"));
+            }
+            Ok(_) => {}
+            Err(error) => warnings.push(format!("the trace was not sealed: {error}")),
+        }
+        report
     }
 }
 

@@ -230,7 +230,7 @@ impl Trainer {
             warnings.push(format!("summaries: {error}"));
         }
         let trace = self.tracing.as_ref().map(|tracing| tracing.folder().to_path_buf());
-        let collected = self.tracing.map(Tracing::end);
+        let collected = self.tracing.map(|tracing| tracing.end(&mut warnings));
         if let Some(report) = &collected {
             warnings.extend(losses(report));
         }

@@ -3,7 +3,7 @@
 use super::{POLL, Shared, SourceId};
 use crate::data::{SourceKind, Status, Warning};
 use parking_lot::RwLock;
-use profiler::{Store, TraceReader, WarningKind};
+use profiler::{Pager, Store, TraceReader, WarningKind};
 use std::{path::Path, sync::Arc};
 
 /// Follows `path` until the window closes. Batches are staged without the store's lock and applied in about a
@@ -17,7 +17,12 @@ pub(super) fn follow(shared: &Shared, source: SourceId, path: &Path) {
     let store = Arc::new(RwLock::new(Store::new()));
     shared.slots.add_trace(source, store.clone());
     let mut is_read = false;
+    let mut pager: Option<Arc<Pager>> = None;
     loop {
+        // Of a sealed trace what the last picture lacked comes first.
+        if pager.as_ref().is_some_and(|pager| pager.load_wished()) {
+            (shared.wake)();
+        }
         let batch = match reader.poll_staged() {
             Ok(batch) => batch,
             Err(error) => return shared.slots.fail(source, &format!("cannot be read any more: {error}")),
@@ -26,6 +31,7 @@ pub(super) fn follow(shared: &Shared, source: SourceId, path: &Path) {
         is_read |= !has_more;
         let mut is_changed = store.write().apply(batch);
         let (status, warnings) = state(&store.read(), is_read);
+        pager = store.read().pager().cloned();
         is_changed |= shared.slots.set_status(source, status);
         is_changed |= shared.slots.set_warnings(source, warnings);
         if is_changed {

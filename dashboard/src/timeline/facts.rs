@@ -122,8 +122,8 @@ fn arrow_fact(store: &Store, arrow: &Arrow) -> Fact {
 /// The arguments that came with the slice, as its source wrote them.
 fn arguments(store: &Store, slice: &SliceRef) -> Vec<Fact> {
     let Some(text) = store.args().get(slice.args).filter(|t| !t.is_empty()) else { return Vec::new() };
-    let Ok(serde_json::Value::Object(all)) = serde_json::from_str(text) else {
-        return vec![fact("Arguments", cut(text))];
+    let Ok(serde_json::Value::Object(all)) = serde_json::from_str(&text) else {
+        return vec![fact("Arguments", cut(&text))];
     };
     let more = all.len().saturating_sub(MAX_ARGS);
     let mut out: Vec<Fact> = all

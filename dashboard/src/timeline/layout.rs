@@ -138,28 +138,27 @@ pub fn bars(
             spans.clear();
             lane.spans(frame.view.range(), frame.width_px(), &mut spans);
             let y = place.top + nth as f32 * frame.sizes.lane_h;
-            out.extend(spans.iter().filter_map(|span| bar(store, lane, span, *track, y, frame)));
+            out.extend(spans.iter().map(|span| bar(store, lane, span, *track, y, frame)));
         }
     }
 }
 
-fn bar(store: &Store, lane: &Lane, span: &Span, track: TrackId, y: f32, frame: &Frame) -> Option<Bar> {
-    let top = lane.slice(span.top)?;
+fn bar(store: &Store, lane: &Lane, span: &Span, track: TrackId, y: f32, frame: &Frame) -> Bar {
     let (x0, x1) = frame.edges(span.start, span.end);
     // Over the time that the bar covers on the screen, which for a short slice is a whole pixel.
     let covered_ns = (span.end - span.start) as f64;
     let drawn_ns = covered_ns.max(frame.scale.ns_per_px() / f64::from(frame.pixels_per_point));
-    Some(Bar {
+    Bar {
         x0,
         x1,
         y,
-        site: top.site,
-        node: top.node,
-        step: store.step_id_of(&top).unwrap_or(0),
+        site: span.site,
+        node: span.node,
+        step: lane.slice_now(span.top).and_then(|top| store.step_id_of(&top)).unwrap_or(0),
         track: track.0,
         count: span.count,
         density: (span.busy_ns as f64 / drawn_ns).clamp(0.0, 1.0) as f32,
-    })
+    }
 }
 
 /// Fills `out` with the bars of the slices that match a query, merged below a pixel.

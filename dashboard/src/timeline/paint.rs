@@ -303,7 +303,7 @@ pub fn density(store: &Store, trace: &Range<i64>, n: usize) -> Vec<f32> {
         spans.clear();
         lane.spans(view.range(), n, &mut spans);
         for span in &spans {
-            let quiet = lane.slice(span.top).is_some_and(|s| layout::is_quiet(store.category(&s)));
+            let quiet = store.sites().get(span.site as usize).is_some_and(|s| layout::is_quiet(s.category));
             if quiet {
                 continue;
             }

@@ -70,7 +70,7 @@ pub fn op_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> Vec
             });
             let inside = slice.end.min(range.end) - slice.start.max(range.start);
             let (group, critical) = groups.entry((slice.site, device)).or_default();
-            group.add(slice.dur(), inside, self_ns);
+            group.add(Some(slice.dur()), inside, self_ns);
             *critical += on_path.get(&slice.id).copied().unwrap_or(0);
             all_ns += self_ns;
         }

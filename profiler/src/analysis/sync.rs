@@ -49,7 +49,8 @@ fn natural(value: Option<i64>) -> Option<u64> {
 impl SyncRecord {
     /// `None` where the slice's arguments say no such thing.
     pub(crate) fn of(store: &Store, slice: &SliceRef) -> Option<SyncRecord> {
-        let args: Args = serde_json::from_str(store.args().get(slice.args)?).ok()?;
+        let text = store.args().get(slice.args)?;
+        let args: Args = serde_json::from_str(&text).ok()?;
         let record = natural(args.wait_on_cuda_event_record_corr_id).and_then(|id| u32::try_from(id).ok());
         let event = Waited::Event { stream: natural(args.wait_on_stream), record };
         let (waited, waiter) = match args.cuda_sync_kind.as_str() {

@@ -14,8 +14,9 @@ mod rings;
 
 use crate::batch::{Batch, Notice, TrackKey};
 use crate::chunks::{FLAG_LAST, FLAG_LIMIT};
+use crate::seal::{self, RingPosition, SealedTrace};
 use crate::store::{Store, WarningKind};
-use events::control::Control;
+use events::control::{CollectorState, Control};
 use events::ring;
 use files::{ChunkFiles, Staged};
 use process::Processes;
@@ -36,7 +37,7 @@ pub enum OpenError {
     /// It cannot be read.
     #[error("cannot read {0}: {1}")]
     Io(PathBuf, #[source] io::Error),
-    /// It holds no file of a trace (`control`, `meta-*.bin`, `chunks-*.bin`, `ring-*.ring`).
+    /// It holds no file of a trace (`slices.parquet`, `control`, `meta-*.bin`, `chunks-*.bin`, `ring-*.ring`).
     #[error("{0} holds no trace")]
     NoTrace(PathBuf),
 }
@@ -56,14 +57,36 @@ pub struct TraceReader {
     /// Whether all there is was read: before that a file's last bytes say nothing of its end.
     at_end: bool,
     live: Option<bool>,
+    /// The sealed form that was found, and whether it was looked at.
+    sealed: Option<(PathBuf, bool)>,
+    sealed_bytes: u64,
+    /// A sealed trace that the store has to take over first.
+    staged: Option<Box<SealedTrace>>,
+    /// The collector as it was when the trace was opened for good: nobody collects any more.
+    ended: Option<Option<CollectorState>>,
 }
 
 impl TraceReader {
-    /// Opens a trace folder, which may still be growing.
+    /// Opens a trace folder, which may still be growing, or may be [sealed](crate::seal); or a folder of Parquet files.
     ///
     /// # Errors
     /// That it cannot be read or holds no trace.
     pub fn open(trace_dir: &Path) -> Result<TraceReader, OpenError> {
+        let mut reader = TraceReader::new(trace_dir)?;
+        if let Some(folder) = seal::find(trace_dir) {
+            reader.stage(&folder).map_err(|e| OpenError::Io(folder, e))?;
+        }
+        Ok(reader)
+    }
+
+    /// Opens a trace whose collector has ended, however it did.
+    pub(crate) fn open_ended(trace_dir: &Path) -> Result<TraceReader, OpenError> {
+        let mut reader = TraceReader::open(trace_dir)?;
+        reader.ended = Some(reader.control.as_ref().map(Control::collector));
+        Ok(reader)
+    }
+
+    fn new(trace_dir: &Path) -> Result<TraceReader, OpenError> {
         let mut reader = TraceReader {
             dir: trace_dir.to_owned(),
             control: None,
@@ -76,9 +99,39 @@ impl TraceReader {
             limit_reached: false,
             at_end: false,
             live: None,
+            sealed: None,
+            sealed_bytes: 0,
+            staged: None,
+            ended: None,
         };
         let found = reader.look(&mut Batch::new()).map_err(|e| OpenError::Io(trace_dir.to_owned(), e))?;
-        if found { Ok(reader) } else { Err(OpenError::NoTrace(trace_dir.to_owned())) }
+        if found || seal::find(trace_dir).is_some() {
+            Ok(reader)
+        } else {
+            Err(OpenError::NoTrace(trace_dir.to_owned()))
+        }
+    }
+
+    /// Stages the sealed form, and takes up reading where it ends.
+    fn stage(&mut self, folder: &Path) -> io::Result<()> {
+        let sealed = SealedTrace::open(folder)?;
+        self.rings.set_positions(&sealed.rings);
+        self.sealed_bytes = std::fs::read_dir(folder)?.filter_map(|e| Some(e.ok()?.metadata().ok()?.len())).sum();
+        self.sealed = Some((folder.to_owned(), true));
+        self.staged = Some(Box::new(sealed));
+        Ok(())
+    }
+
+    /// How far each ring was read.
+    pub(crate) fn positions(&self) -> Vec<RingPosition> {
+        self.rings.positions()
+    }
+
+    /// A process that may still write into the folder, as far as can be seen from here.
+    pub(crate) fn lives(&self) -> Option<u32> {
+        let collector = self.ended.flatten().filter(|c| !c.finished && c.pid != 0 && c.pid != std::process::id());
+        let collector = collector.map(|c| c.pid).filter(|pid| is_running(*pid));
+        collector.or_else(|| self.rings.any_alive()).or_else(|| self.processes.any_alive())
     }
 
     /// The folder.
@@ -105,9 +158,15 @@ impl TraceReader {
             let more = batch.more();
             store.apply(batch);
             if !more {
-                return Ok(());
+                break;
             }
         }
+        // Who reads all wants to know of all damage.
+        if let Some(pager) = store.pager() {
+            pager.check_all();
+            store.apply(Batch::new());
+        }
+        Ok(())
     }
 
     /// Reads what is new, about 65,536 events of it, for [`Store::apply`]. Ask again at once while [`Batch::more`].
@@ -116,6 +175,10 @@ impl TraceReader {
     /// As [`TraceReader::poll`].
     pub fn poll_staged(&mut self) -> io::Result<Batch> {
         let mut batch = Batch::new();
+        if let Some(sealed) = self.staged.take() {
+            (batch.sealed, batch.more) = (Some(sealed), true);
+            return Ok(batch);
+        }
         self.look(&mut batch)?;
         let collector_lives = self.collector_lives();
         let mut staged = std::mem::take(&mut self.held);
@@ -144,14 +207,29 @@ impl TraceReader {
         if all_looked && self.held.is_empty() {
             self.missing_ends(&mut batch);
         }
-        batch.set_disk_bytes(self.chunks.bytes);
-        let live = collector_lives || self.rings.any_alive();
+        batch.set_disk_bytes(self.chunks.bytes + self.sealed_bytes);
+        let live = collector_lives || self.rings.any_alive().is_some();
         if self.live != Some(live) {
             self.live = Some(live);
             batch.set_live(live);
         }
         batch.more = n_records > 0 && !(all_read && all_looked) && self.held.is_empty();
+        if self.at_end {
+            self.look_at_sealed()?;
+            batch.more |= self.staged.is_some();
+        }
         Ok(batch)
+    }
+
+    /// The trace was sealed while it was followed: nothing new, unless some of it was removed before it was read here.
+    fn look_at_sealed(&mut self) -> io::Result<()> {
+        let Some((folder, false)) = &self.sealed else { return Ok(()) };
+        let folder = folder.clone();
+        if self.rings.have_all(&seal::positions(&folder)?) {
+            self.sealed = Some((folder, true));
+            return Ok(());
+        }
+        self.stage(&folder)
     }
 
     /// Finds new files. True if there is any of a trace.
@@ -168,10 +246,12 @@ impl TraceReader {
             let Some(name) = path.file_name().and_then(|n| n.to_str()) else { continue };
             if let Some(pid) = process::parse_file_name(name) {
                 self.processes.discover(pid, &path).unwrap_or_else(|e| failed(&path, e));
-            } else if files::is_chunk_file(name) {
+            } else if is_chunk_file(name) {
                 self.chunks.discover(&path).unwrap_or_else(|e| failed(&path, e));
             } else if let Some(key) = ring::parse_file_name(name) {
                 self.rings.discover(key);
+            } else if name == seal::FOLDER {
+                self.sealed.get_or_insert((path, false));
             } else if name != events::control::FILE_NAME {
                 continue;
             }
@@ -184,8 +264,12 @@ impl TraceReader {
         Ok(found)
     }
 
+    fn collector(&self) -> Option<CollectorState> {
+        self.ended.unwrap_or_else(|| self.control.as_ref().map(Control::collector))
+    }
+
     fn collector_lives(&self) -> bool {
-        let Some(collector) = self.control.as_ref().map(Control::collector) else { return false };
+        let Some(collector) = self.collector().filter(|_| self.ended.is_none()) else { return false };
         let age = events::clock::mono_now().saturating_sub(collector.heartbeat_ns);
         collector.pid != 0 && !collector.finished && (0..HEARTBEAT_NS).contains(&age)
     }
@@ -283,7 +367,7 @@ impl TraceReader {
                 format!("the trace reached its size limit ({} bytes): recording was switched off", self.chunks.bytes);
             batch.notice(notice(WarningKind::SizeLimit, self.dir.display().to_string(), 1, text));
         }
-        let collector = control.map(Control::collector);
+        let collector = self.collector();
         let ended_early = collector.is_some_and(|c| c.pid != 0 && !c.finished) && !collector_lives;
         if ended_early && self.recovered > 0 {
             let n = self.recovered;
@@ -294,7 +378,7 @@ impl TraceReader {
 
     /// A collector that finished has written the last chunk of each ring, or left the ring's file.
     fn missing_ends(&self, batch: &mut Batch) {
-        let finished = self.control.as_ref().is_some_and(|c| c.collector().finished);
+        let finished = self.collector().is_some_and(|c| c.finished);
         if !finished || self.limit_reached {
             return;
         }
@@ -304,6 +388,23 @@ impl TraceReader {
             batch.notice(notice(WarningKind::Damage, source, 1, text));
         }
     }
+}
+
+/// Whether a process of this machine runs.
+fn is_running(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+pub(crate) use files::is_chunk_file;
+
+/// Whether a file name is a ring's.
+pub(crate) fn is_ring_file(name: &str) -> bool {
+    ring::parse_file_name(name).is_some()
+}
+
+/// Whether a file name is that of a process's names.
+pub(crate) fn is_meta_file(name: &str) -> bool {
+    process::parse_file_name(name).is_some()
 }
 
 fn file_name(path: &Path) -> String {

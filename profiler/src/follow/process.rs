@@ -83,6 +83,11 @@ impl Processes {
         }
     }
 
+    /// Another process than this, still running here, that has announced itself.
+    pub(crate) fn any_alive(&self) -> Option<u32> {
+        self.metas.keys().copied().find(|pid| *pid != std::process::id() && super::is_running(*pid))
+    }
+
     /// Whether times of the process can be converted for good.
     pub(crate) fn clock_is_ready(&self, pid: u32) -> bool {
         self.by_pid.get(&pid).is_some_and(|p| p.is_ns && p.clock.n_anchors() > 0 || p.clock.is_ready())

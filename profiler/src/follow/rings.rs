@@ -2,6 +2,7 @@
 
 use super::{io_notice, notice};
 use crate::batch::{Batch, TrackKey};
+use crate::seal::RingPosition;
 use crate::store::WarningKind;
 use events::Record;
 use events::record::Decoder;
@@ -134,11 +135,42 @@ impl Rings {
         keys
     }
 
-    /// Whether a thread on this machine still writes to a ring.
-    pub(crate) fn any_alive(&self) -> bool {
-        self.files
-            .iter()
-            .any(|(key, f)| !f.is_over && !f.finished && Path::new("/proc").join(key.0.to_string()).exists())
+    /// A process on this machine that still writes to a ring.
+    pub(crate) fn any_alive(&self) -> Option<u32> {
+        let mut writing = self.files.iter().filter(|(_, f)| !f.is_over && !f.finished);
+        writing.find(|(key, _)| super::is_running(key.0)).map(|(key, _)| key.0)
+    }
+
+    /// How far each ring was read.
+    pub(crate) fn positions(&self) -> Vec<RingPosition> {
+        let position = |((key, made), ring): (&(TrackKey, u64), &Ring)| RingPosition {
+            pid: key.pid,
+            ring: key.ring,
+            made: *made,
+            next: ring.next,
+            dropped: ring.dropped,
+        };
+        self.by_key.iter().map(position).collect()
+    }
+
+    /// Takes up reading where a sealed trace ends.
+    pub(crate) fn set_positions(&mut self, positions: &[RingPosition]) {
+        for position in positions {
+            let key = TrackKey { pid: position.pid, ring: position.ring };
+            let ring = self.ring(key, position.made);
+            ring.next = ring.next.max(position.next);
+            ring.dropped = ring.dropped.max(position.dropped);
+            // Its end is either in there, or missing as the warnings say that are in there too.
+            (ring.is_complete, ring.named) = (true, true);
+        }
+    }
+
+    /// Whether everything up to these positions was read.
+    pub(crate) fn have_all(&self, positions: &[RingPosition]) -> bool {
+        positions.iter().all(|position| {
+            let key = TrackKey { pid: position.pid, ring: position.ring };
+            position.next == 0 || self.by_key.get(&(key, position.made)).is_some_and(|r| r.next >= position.next)
+        })
     }
 
     pub(crate) fn notices(&self, batch: &mut Batch) {

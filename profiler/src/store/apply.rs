@@ -13,7 +13,11 @@ const FAR: i64 = 1 << 61;
 
 impl Store {
     pub(super) fn take_in(&mut self, batch: Batch) -> bool {
-        let mut changed = !batch.names.is_empty();
+        let mut changed = !batch.names.is_empty() || batch.sealed.is_some();
+        if let Some(sealed) = batch.sealed {
+            self.replace_by(sealed.store);
+        }
+        changed |= self.note_damage();
         for name in batch.names {
             self.register(name);
         }
@@ -271,8 +275,27 @@ impl Store {
         }
     }
 
+    /// Tells what was found damaged in a sealed trace since the last time.
+    fn note_damage(&mut self) -> bool {
+        let Some((count, problem)) = self.pager.as_ref().and_then(|pager| pager.damage()) else { return false };
+        let text = format!("slices.parquet: {count} row groups cannot be read, their slices are missing ({problem})");
+        self.warnings.set(Warning { kind: WarningKind::Damage, source: "slices.parquet".to_owned(), count, text })
+    }
+
+    /// Gives up the oldest counters' points, flows, transfers and memory events of a trace that came as a whole.
+    pub(super) fn keep_side_budget(&mut self) {
+        let keep = self.options.events_per_kind;
+        let over = self.memory.len().saturating_sub(keep);
+        self.memory.drain(..over);
+        let n = over as u64 + self.counters.keep_last(keep) + self.flows.keep_last(keep);
+        let n = n + self.transfers.keep_last(keep);
+        if n > 0 {
+            self.gave_up("counters, flows, transfers and memory events", n);
+        }
+    }
+
     /// Gives up the oldest of what is over the budget, and says so.
-    fn keep_budget(&mut self, track: u32) {
+    pub(super) fn keep_budget(&mut self, track: u32) {
         let options = self.options;
         let title = self.track_title(track);
         let track = &mut self.tracks[track as usize];

@@ -2,15 +2,19 @@
 //!
 //! Slices are kept in segments of [`SEGMENT`] slices, each with its own columns and its own level-of-detail
 //! pyramid. So an append never moves what is there, and the oldest can be given up a segment at a time.
+//! Of a sealed trace the slices are *paged*: the pyramid is mapped, the columns are on disk and come when somebody
+//! asks ([`PagedLane`]). A lane is its paged slices, then its resident ones.
 //!
 //! Invariants, which the level of detail and the analyses build on:
 //! * `start[i] <= end[i] <= start[i + 1]`: in order, never overlapping;
-//! * all segments but the last are full;
+//! * all resident segments but the last are full;
 //! * an *index* counts from the oldest retained slice and moves when slices are given up; an *ordinal* counts
 //!   from the first slice ever and is for keeping ([`SliceId`]).
 
 use super::SliceId;
-use crate::lod::Pyramid;
+use crate::batch::{NO_ARGS, NO_NODE};
+use crate::lod::{Brief, Merge, Node, Pyramid, Slices};
+use crate::seal::{PagedLane, PagedSlices};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -39,6 +43,11 @@ pub struct SliceRef {
 }
 
 impl SliceRef {
+    pub(crate) fn row(&self) -> Row {
+        let SliceRef { start, end, site, node, correlation, arg, args, .. } = *self;
+        Row { start, end, site, node, correlation, arg, args }
+    }
+
     /// How long it lasted.
     #[must_use]
     pub fn dur(&self) -> i64 {
@@ -58,21 +67,31 @@ pub(crate) struct Row {
     pub args: u32,
 }
 
+impl Row {
+    pub(crate) const NONE: Row =
+        Row { start: 0, end: 0, site: u32::MAX, node: NO_NODE, correlation: 0, arg: 0, args: NO_ARGS };
+
+    /// What drawing needs of it.
+    pub(crate) fn brief(&self) -> Brief {
+        Brief { start: self.start, end: self.end, site: self.site, node: self.node }
+    }
+}
+
 /// Up to [`SEGMENT`] slices, a structure of arrays.
 #[derive(Debug, Default)]
-pub(crate) struct Segment {
-    pub(crate) start: Vec<i64>,
-    pub(crate) end: Vec<i64>,
+struct Segment {
+    start: Vec<i64>,
+    end: Vec<i64>,
     site: Vec<u32>,
     node: Vec<u32>,
     correlation: Vec<u32>,
     arg: Vec<u64>,
     args: Vec<u32>,
-    pub(crate) pyramid: Pyramid,
+    pyramid: Pyramid,
 }
 
 impl Segment {
-    pub(crate) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.start.len()
     }
 
@@ -97,7 +116,19 @@ impl Segment {
         self.correlation.push(row.correlation);
         self.arg.push(row.arg);
         self.args.push(row.args);
-        self.pyramid.appended(&self.start, &self.end);
+        self.pyramid.push(row.brief());
+    }
+
+    fn row(&self, i: usize) -> Option<Row> {
+        Some(Row {
+            start: *self.start.get(i)?,
+            end: self.end[i],
+            site: self.site[i],
+            node: self.node[i],
+            correlation: self.correlation[i],
+            arg: self.arg[i],
+            args: self.args[i],
+        })
     }
 
     fn bytes(&self) -> usize {
@@ -112,16 +143,37 @@ impl Segment {
     }
 }
 
+impl Slices for &Segment {
+    fn len(&self) -> usize {
+        self.start.len()
+    }
+
+    fn level(&self, level: usize) -> &[Node] {
+        self.pyramid.level(level)
+    }
+
+    fn each(&mut self, range: Range<usize>, visit: &mut impl FnMut(usize, Brief)) -> bool {
+        for i in range {
+            visit(i, Brief { start: self.start[i], end: self.end[i], site: self.site[i], node: self.node[i] });
+        }
+        true
+    }
+}
+
 /// Slices that do not overlap, in order of time.
 #[derive(Debug, Default)]
 pub struct Lane {
     track: u32,
     lane: u32,
+    /// The first slices, where they are on disk.
+    paged: Option<PagedLane>,
     segments: VecDeque<Segment>,
     /// Ordinal of the slice at index 0.
     evicted: u64,
     /// Longest slice ever appended, ns.
     longest: i64,
+    /// End of the last slice ever appended.
+    until: Option<i64>,
 }
 
 impl Lane {
@@ -129,19 +181,26 @@ impl Lane {
         Lane { track, lane, ..Lane::default() }
     }
 
+    /// The lane of a sealed trace.
+    pub(crate) fn of_paged(track: u32, lane: u32, paged: PagedLane) -> Lane {
+        let (longest, until) = (paged.longest(), Some(paged.range().end));
+        Lane { track, lane, paged: Some(paged), longest, until, ..Lane::default() }
+    }
+
     /// Number of retained slices.
     #[must_use]
     pub fn len(&self) -> usize {
-        match self.segments.back() {
-            Some(last) => (self.segments.len() - 1) * SEGMENT + last.len(),
-            None => 0,
-        }
+        self.n_paged() + self.segments.back().map_or(0, |last| (self.segments.len() - 1) * SEGMENT + last.len())
+    }
+
+    fn n_paged(&self) -> usize {
+        self.paged.as_ref().map_or(0, PagedLane::len)
     }
 
     /// Whether it has no slice.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.segments.is_empty()
+        self.len() == 0
     }
 
     /// Number of slices that were given up to stay in the memory budget.
@@ -159,24 +218,38 @@ impl Lane {
     /// From the first slice's start to the last one's end; `None` without slices.
     #[must_use]
     pub fn range(&self) -> Option<Range<i64>> {
-        Some(*self.segments.front()?.start.first()?..*self.segments.back()?.end.last()?)
+        let paged = self.paged.as_ref().map(PagedLane::range);
+        let first = self.segments.front().and_then(|s| s.start.first().copied());
+        let last = self.segments.back().and_then(|s| s.end.last().copied());
+        Some(paged.as_ref().map(|p| p.start).or(first)?..last.or(paged.map(|p| p.end))?)
     }
 
-    /// The slice at `index`; `None` past the end.
+    /// The slice at `index`; `None` past the end. One that is on disk is read with its neighbours (about 10 ms), unless
+    /// it was lately; `None` too where it is damaged there.
     #[must_use]
     pub fn slice(&self, index: u32) -> Option<SliceRef> {
-        let segment = self.segments.get(index as usize / SEGMENT)?;
-        let i = index as usize % SEGMENT;
-        Some(SliceRef {
-            id: SliceId { track: self.track, lane: self.lane, ordinal: self.evicted + u64::from(index) },
-            start: *segment.start.get(i)?,
-            end: segment.end[i],
-            site: segment.site[i],
-            node: segment.node[i],
-            correlation: segment.correlation[i],
-            arg: segment.arg[i],
-            args: segment.args[i],
-        })
+        let row = match index.checked_sub(self.n_paged() as u32) {
+            Some(i) => self.segments.get(i as usize / SEGMENT)?.row(i as usize % SEGMENT)?,
+            None => self.paged.as_ref()?.slices().row(u64::from(index))?,
+        };
+        Some(self.slice_ref(index, row))
+    }
+
+    /// As [`Lane::slice`], but `None` for one that is on disk only.
+    #[must_use]
+    pub fn slice_now(&self, index: u32) -> Option<SliceRef> {
+        match &self.paged {
+            Some(paged) if (index as usize) < paged.len() => {
+                Some(self.slice_ref(index, paged.slices_in_memory().row(u64::from(index))?))
+            }
+            _ => self.slice(index),
+        }
+    }
+
+    fn slice_ref(&self, index: u32, row: Row) -> SliceRef {
+        let Row { start, end, site, node, correlation, arg, args } = row;
+        let id = SliceId { track: self.track, lane: self.lane, ordinal: self.evicted + u64::from(index) };
+        SliceRef { id, start, end, site, node, correlation, arg, args }
     }
 
     /// The present index of a slice; `None` when it was given up or is of another lane.
@@ -190,22 +263,34 @@ impl Lane {
     }
 
     /// Indices of the slices that touch the half-open `view`: `start < view.end` and (`end > view.start` or
-    /// `start == view.start`). An empty view touches nothing.
+    /// `start == view.start`). An empty view touches nothing. May read from disk, as [`Lane::slice`].
     #[must_use]
     pub fn touching(&self, view: &Range<i64>) -> Range<u32> {
+        self.touching_with(view, &mut self.paged.as_ref().map(|p| p.slices()))
+    }
+
+    fn touching_with(&self, view: &Range<i64>, paged: &mut Option<PagedSlices<'_>>) -> Range<u32> {
         if view.start >= view.end {
             return 0..0;
         }
-        let first = self.partition(|segment, i| segment.end[i] <= view.start && segment.start[i] < view.start);
-        let last = self.partition(|segment, i| segment.start[i] < view.end);
+        let n_paged = self.n_paged() as u32;
+        let first = paged.as_mut().map_or(0, |p| p.first_touching(view.start));
+        let first = if first < n_paged {
+            first
+        } else {
+            n_paged + self.partition(|segment, i| segment.end[i] <= view.start && segment.start[i] < view.start)
+        };
+        let last = paged.as_mut().map_or(0, |p| p.first_from(view.end));
+        let last =
+            if last < n_paged { last } else { n_paged + self.partition(|segment, i| segment.start[i] < view.end) };
         first..last.max(first)
     }
 
-    /// Index of the first slice for which `before` does not hold; `before` must hold for a prefix.
+    /// Index among the resident slices of the first for which `before` does not hold; it must hold for a prefix.
     fn partition(&self, before: impl Fn(&Segment, usize) -> bool) -> u32 {
         let segment_idx = self.segments.partition_point(|s| s.len() > 0 && before(s, s.len() - 1));
         let Some(segment) = self.segments.get(segment_idx) else {
-            return self.len() as u32;
+            return (self.len() - self.n_paged()) as u32;
         };
         let (mut lo, mut hi) = (0, segment.len());
         while lo < hi {
@@ -219,16 +304,26 @@ impl Lane {
         (segment_idx * SEGMENT + lo) as u32
     }
 
-    /// The slices that touch the half-open `view`, in order.
+    /// The slices that touch the half-open `view`, in order. Slices on disk are read a row group at a time and forgotten
+    /// again; who goes through several lanes of a long range does so in the parts that
+    /// [`Store::parts`](super::Store::parts) gives, so that each row group is read once.
     pub fn slices(&self, view: &Range<i64>) -> impl DoubleEndedIterator<Item = SliceRef> + '_ {
-        self.touching(view).filter_map(|i| self.slice(i))
+        let n_paged = self.n_paged() as u32;
+        let mut paged = self.paged.as_ref().map(|p| p.slices());
+        self.touching_with(view, &mut paged).filter_map(move |index| {
+            let row = match (&mut paged, index.checked_sub(n_paged)) {
+                (_, Some(i)) => self.segments.get(i as usize / SEGMENT)?.row(i as usize % SEGMENT),
+                (Some(paged), None) => paged.row(u64::from(index)),
+                (None, None) => None,
+            };
+            Some(self.slice_ref(index, row?))
+        })
     }
 
     /// The last slice that starts before `time`.
     #[must_use]
     pub fn last_before(&self, time: i64) -> Option<SliceRef> {
-        let index = self.partition(|segment, i| segment.start[i] < time);
-        self.slice(index.checked_sub(1)?)
+        self.slice(self.touching(&(i64::MIN..time)).end.checked_sub(1)?)
     }
 
     /// The spans to draw for the half-open `view` on `px` pixels: see [`crate::lod`].
@@ -236,13 +331,29 @@ impl Lane {
         crate::lod::spans(self, &view, px, out);
     }
 
-    pub(crate) fn segments(&self) -> &VecDeque<Segment> {
-        &self.segments
+    /// Feeds what touches the view to `merge`, without waiting for the disk.
+    pub(crate) fn walk(&self, view: &Range<i64>, merge: &mut Merge<'_>) {
+        let mut paged = self.paged.as_ref().map(|p| p.slices_now(view));
+        let touching = self.touching_with(view, &mut paged);
+        let (from, to, n_paged) = (touching.start as usize, touching.end as usize, self.n_paged());
+        if let Some(paged) = &mut paged {
+            for part in parts(from.min(n_paged)..to.min(n_paged)) {
+                let base = part.start / SEGMENT * SEGMENT;
+                if let Some(mut segment) = paged.segment(base / SEGMENT) {
+                    crate::lod::walk(&mut segment, base as u32, part.start - base..part.end - base, merge);
+                }
+            }
+        }
+        for part in parts(from.max(n_paged) - n_paged..to.max(n_paged) - n_paged) {
+            let base = part.start / SEGMENT * SEGMENT;
+            let mut segment = &self.segments[base / SEGMENT];
+            crate::lod::walk(&mut segment, (n_paged + base) as u32, part.start - base..part.end - base, merge);
+        }
     }
 
     /// End of the last slice; where the next one may start.
     pub(crate) fn free_from(&self) -> i64 {
-        self.segments.back().and_then(|s| s.end.last().copied()).unwrap_or(i64::MIN)
+        self.until.unwrap_or(i64::MIN)
     }
 
     /// Appends a slice that starts at or after [`Lane::free_from`]; gives back its identity.
@@ -255,20 +366,31 @@ impl Lane {
         }
         let ordinal = self.evicted + self.len() as u64;
         self.longest = self.longest.max(row.end - row.start);
+        self.until = Some(row.end);
         if let Some(segment) = self.segments.back_mut() {
             segment.push(row);
         }
         SliceId { track: self.track, lane: self.lane, ordinal }
     }
 
-    /// Gives up whole segments while at least `keep` slices stay; gives back how many slices went.
+    /// Gives up what is on disk, then whole segments, while at least `keep` slices stay in memory; gives back how many
+    /// slices went.
     pub(crate) fn keep_last(&mut self, keep: usize) -> u64 {
         let before = self.evicted;
-        while self.segments.len() > 1 && self.len() - SEGMENT >= keep {
+        while self.segments.len() > 1 && self.len() - self.n_paged() - SEGMENT >= keep {
+            self.evicted += self.paged.take().map_or(0, |paged| paged.len() as u64);
             self.segments.pop_front();
             self.evicted += SEGMENT as u64;
         }
         self.evicted - before
+    }
+
+    /// Gives up all resident slices, each to `take`.
+    pub(crate) fn drain(&mut self, mut take: impl FnMut(Row)) {
+        for segment in self.segments.drain(..) {
+            (0..segment.len()).filter_map(|i| segment.row(i)).for_each(&mut take);
+            self.evicted += segment.len() as u64;
+        }
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -278,4 +400,15 @@ impl Lane {
     pub(crate) fn lod_bytes(&self) -> usize {
         self.segments.iter().map(|s| s.pyramid.bytes()).sum()
     }
+}
+
+/// The parts of a range of indices that lie in one segment each.
+fn parts(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let mut from = range.start;
+    std::iter::from_fn(move || {
+        let to = ((from / SEGMENT + 1) * SEGMENT).min(range.end);
+        let part = (from < range.end).then_some(from..to);
+        from = to;
+        part
+    })
 }

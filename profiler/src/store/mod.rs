@@ -1,6 +1,7 @@
 //! The store: everything that a trace told, in columns, with names, steps, counters, flows and warnings.
 //!
 //! * Times are `i64` ns from the origin ([`Store::origin_ns`]), intervals half-open.
+//! * A finished trace is [sealed](crate::seal): its slices stay on disk, and come when somebody looks at them.
 //! * The only way in is [`Store::apply`] with a [`Batch`]; the only other mutation is giving up old slices to
 //!   stay in the budget of [`StoreOptions`]. Views share it as `Arc<RwLock<Store>>`: the loader fills batches
 //!   without the lock and applies each under it (about 3 ms for the 65,536 records of a full batch).
@@ -10,23 +11,28 @@ mod apply;
 mod args;
 mod lane;
 mod names;
+mod parts;
 mod side;
 mod track;
 mod transfers;
 
 pub use args::Args;
-pub(crate) use lane::Segment;
+pub(crate) use lane::Row;
 pub use lane::{Lane, SEGMENT, SliceRef};
 pub use names::{Category, NodeInfo, Process, SiteInfo};
+pub(crate) use parts::{Parts, SideRows};
 pub use side::{Counter, Flow, FlowEnd, MemoryEvent, Step, Warning, WarningKind};
+pub(crate) use track::MAX_LANES;
 pub use track::{InstantEvent, OpenSlice, Track, TrackKind};
 
 use crate::batch::{Batch, TrackKey};
+use crate::seal::Pager;
 use names::Table;
 use rustc_hash::FxHashMap;
 use side::{Counters, Flows, Warnings};
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 pub use transfers::Transfer;
 use transfers::Transfers;
 
@@ -119,6 +125,7 @@ pub struct Store {
     memory: VecDeque<MemoryEvent>,
     args: Args,
     warnings: Warnings,
+    pager: Option<Arc<Pager>>,
     slices_total: u64,
     evicted: u64,
     disk_bytes: u64,
@@ -147,7 +154,26 @@ impl Store {
     /// Grows with every change: what a view computed for one version holds while it stays.
     #[must_use]
     pub fn version(&self) -> u64 {
-        self.version
+        self.version + self.pager.as_ref().map_or(0, |pager| pager.version())
+    }
+
+    /// Of a sealed trace: what reads its slices from disk. Who shows the store lets a thread call
+    /// [`Pager::load_wished`] without the store's lock.
+    #[must_use]
+    pub fn pager(&self) -> Option<&Arc<Pager>> {
+        self.pager.as_ref()
+    }
+
+    /// Parts of a range of time, in order, of which each is small enough that its slices stay in memory while it is
+    /// looked at: who needs all lanes of a long range goes through it part by part. One part where nothing is on disk.
+    #[must_use]
+    pub fn parts(&self, range: Range<i64>) -> Vec<Range<i64>> {
+        let mut cuts = self.pager.as_ref().map_or_else(Vec::new, |pager| pager.part_starts());
+        cuts.retain(|cut| range.start < *cut && *cut < range.end);
+        cuts.extend([range.start, range.end]);
+        cuts.sort_unstable();
+        cuts.dedup();
+        cuts.windows(2).map(|cut| cut[0]..cut[1]).collect()
     }
 
     /// Zero of all times, ns of CLOCK_MONOTONIC_RAW on the trace's host. 0 until the first event.
@@ -328,6 +354,7 @@ impl Store {
         stats.memory_bytes += (self.steps.capacity() * size_of::<Step>()) as u64;
         stats.memory_bytes += self.counters.bytes() as u64 + self.flows.bytes() as u64;
         stats.memory_bytes += self.transfers.bytes() as u64 + self.args.bytes() as u64;
+        stats.memory_bytes += self.pager.as_ref().map_or(0, |pager| pager.memory_bytes() as u64);
         stats
     }
 }

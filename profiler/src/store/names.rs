@@ -121,11 +121,27 @@ impl<T> Default for Table<T> {
     }
 }
 
+/// What tells sites apart.
+pub(super) fn site_key(site: &SiteInfo) -> String {
+    format!("{}\0{}", site.category_name, site.name)
+}
+
+/// What tells nodes apart.
+pub(super) fn node_key(node: &NodeInfo) -> String {
+    format!("{}\0{}\0{}", node.name, node.op, node.device)
+}
+
 const UNKNOWN: u32 = u32::MAX;
 /// Processes number from 0 without gaps; an id this far beyond the last one is damage and must not make the map huge.
 const MAX_JUMP: usize = 1 << 16;
 
 impl<T> Table<T> {
+    /// A table with these rows, which no process has registered yet.
+    pub(crate) fn of_rows(rows: Vec<T>, key: impl Fn(&T) -> String) -> Table<T> {
+        let by_key = rows.iter().enumerate().map(|(row, named)| (key(named), row as u32)).collect();
+        Table { rows, by_key, by_local: FxHashMap::default() }
+    }
+
     pub(crate) fn rows(&self) -> &[T] {
         &self.rows
     }

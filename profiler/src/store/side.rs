@@ -1,6 +1,7 @@
 //! What a trace tells beside slices: steps, counters, flows, memory, warnings.
 
 use super::{SliceId, TrackId};
+use crate::seal::Point;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
@@ -42,6 +43,28 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
+    /// Gives away all points.
+    pub(crate) fn drain(&mut self) -> Vec<Point> {
+        let mut points = Vec::new();
+        for Counter { process, site, time, value } in &mut self.rows {
+            let of_counter = time.drain(..).zip(value.drain(..));
+            points.extend(of_counter.map(|(time, value)| Point { process: *process, site: *site, time, value }));
+        }
+        points
+    }
+
+    /// Gives up the oldest points over `keep` of each counter; gives back how many.
+    pub(crate) fn keep_last(&mut self, keep: usize) -> u64 {
+        let mut n = 0;
+        for counter in &mut self.rows {
+            let over = counter.time.len().saturating_sub(keep);
+            counter.time.drain(..over);
+            counter.value.drain(..over);
+            n += over as u64;
+        }
+        n
+    }
+
     pub(crate) fn rows(&self) -> &[Counter] {
         &self.rows
     }
@@ -111,6 +134,40 @@ pub(crate) struct Flows {
 }
 
 impl Flows {
+    pub(crate) fn of_rows(rows: Vec<Flow>) -> Flows {
+        let is_half = |f: &Flow| f.from.is_none() || f.to.is_none();
+        let halves = rows.iter().enumerate().filter(|(_, f)| is_half(f));
+        let pending = halves.map(|(row, f)| ((f.scope, f.site, f.correlation), row as u64)).collect();
+        Flows { rows: rows.into(), evicted: 0, pending }
+    }
+
+    /// Gives away the oldest as long as they are complete, or more than `pending`.
+    pub(crate) fn drain(&mut self, pending: usize) -> Vec<Flow> {
+        let mut rows = Vec::new();
+        while let Some(flow) = self.rows.front()
+            && (self.rows.len() > pending || (flow.from.is_some() && flow.to.is_some()))
+        {
+            rows.extend(self.pop());
+        }
+        rows
+    }
+
+    /// Gives up the oldest over `keep`; gives back how many.
+    pub(crate) fn keep_last(&mut self, keep: usize) -> u64 {
+        let over = self.rows.len().saturating_sub(keep);
+        (0..over).filter_map(|_| self.pop()).count() as u64
+    }
+
+    fn pop(&mut self) -> Option<Flow> {
+        let old = self.rows.pop_front()?;
+        let key = (old.scope, old.site, old.correlation);
+        if self.pending.get(&key) == Some(&self.evicted) {
+            self.pending.remove(&key);
+        }
+        self.evicted += 1;
+        Some(old)
+    }
+
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Flow> + '_ {
         self.rows.iter()
     }
@@ -135,17 +192,7 @@ impl Flows {
         self.pending.insert(key, self.evicted + self.rows.len() as u64);
         let (scope, site, correlation) = key;
         self.rows.push_back(Flow { scope, site, correlation, from, to });
-        if self.rows.len() <= keep {
-            return 0;
-        }
-        if let Some(old) = self.rows.pop_front() {
-            let key = (old.scope, old.site, old.correlation);
-            if self.pending.get(&key) == Some(&self.evicted) {
-                self.pending.remove(&key);
-            }
-        }
-        self.evicted += 1;
-        1
+        self.keep_last(keep)
     }
 }
 
@@ -190,6 +237,32 @@ pub enum WarningKind {
     Recovered,
 }
 
+impl WarningKind {
+    const NAMES: [(WarningKind, &'static str); 10] = [
+        (WarningKind::Dropped, "dropped"),
+        (WarningKind::Damage, "damage"),
+        (WarningKind::TornTail, "torn tail"),
+        (WarningKind::Io, "io"),
+        (WarningKind::SizeLimit, "size limit"),
+        (WarningKind::Clock, "clock"),
+        (WarningKind::UnknownName, "unknown name"),
+        (WarningKind::Clipped, "clipped"),
+        (WarningKind::Evicted, "evicted"),
+        (WarningKind::Recovered, "recovered"),
+    ];
+
+    /// What it is called in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(kind, _)| *kind == self).map_or("damage", |(_, name)| name)
+    }
+
+    /// The inverse of [`WarningKind::name`]; damage, where the name is of a later version.
+    pub(crate) fn from_name(name: &str) -> WarningKind {
+        Self::NAMES.iter().find(|(_, n)| *n == name).map_or(WarningKind::Damage, |(kind, _)| *kind)
+    }
+}
+
 /// Something that the user has to know, with how often it happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
@@ -210,6 +283,10 @@ pub(crate) struct Warnings {
 }
 
 impl Warnings {
+    pub(crate) fn of_rows(rows: Vec<Warning>) -> Warnings {
+        Warnings { rows }
+    }
+
     pub(crate) fn rows(&self) -> &[Warning] {
         &self.rows
     }

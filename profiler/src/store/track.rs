@@ -5,7 +5,7 @@ use super::lane::{Lane, Row};
 use crate::batch::TrackKey;
 
 /// Lanes of a track; beyond it a slice is clipped to fit the last one (a hostile trace must not make lanes without end).
-const MAX_LANES: usize = 256;
+pub(crate) const MAX_LANES: usize = 256;
 
 /// What kind of thing a track stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +25,35 @@ pub enum TrackKind {
     Network,
     /// Operations of a process that begin and end on no thread of their own.
     Async,
+}
+
+impl TrackKind {
+    const NAMES: [(TrackKind, &'static str); 7] = [
+        (TrackKind::Thread, "thread"),
+        (TrackKind::Worker, "worker"),
+        (TrackKind::Cpu, "cpu"),
+        (TrackKind::Stream, "stream"),
+        (TrackKind::Copy, "copy"),
+        (TrackKind::Network, "network"),
+        (TrackKind::Async, "async"),
+    ];
+
+    /// What it is called in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(kind, _)| *kind == self).map_or("thread", |(_, name)| name)
+    }
+
+    /// The inverse of [`TrackKind::name`]; a thread, where the name is of a later version.
+    pub(crate) fn from_name(name: &str) -> TrackKind {
+        Self::NAMES.iter().find(|(_, n)| *n == name).map_or(TrackKind::Thread, |(kind, _)| *kind)
+    }
+
+    /// Whether it stands for a thread.
+    #[must_use]
+    pub fn is_thread(self) -> bool {
+        matches!(self, TrackKind::Thread | TrackKind::Worker)
+    }
 }
 
 /// A slice that has begun and not ended: no end is known.

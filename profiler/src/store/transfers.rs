@@ -82,16 +82,33 @@ impl Transfers {
         }
         self.by_number.insert(key, self.evicted + self.rows.len() as u64);
         self.rows.push_back(transfer);
-        if self.rows.len() <= keep {
-            return 0;
-        }
-        if let Some(old) = self.rows.pop_front()
-            && self.by_number.get(&(old.process, old.number)) == Some(&self.evicted)
-        {
+        self.keep_last(keep)
+    }
+
+    pub(crate) fn of_rows(rows: Vec<Transfer>) -> Transfers {
+        let by_number = rows.iter().enumerate().map(|(row, t)| ((t.process, t.number), row as u64)).collect();
+        Transfers { rows: rows.into(), evicted: 0, by_number }
+    }
+
+    /// Gives away all but the last `pending`, whose rest may come.
+    pub(crate) fn drain(&mut self, pending: usize) -> Vec<Transfer> {
+        let over = self.rows.len().saturating_sub(pending);
+        (0..over).filter_map(|_| self.pop()).collect()
+    }
+
+    /// Gives up the oldest over `keep`; gives back how many.
+    pub(crate) fn keep_last(&mut self, keep: usize) -> u64 {
+        let over = self.rows.len().saturating_sub(keep);
+        (0..over).filter_map(|_| self.pop()).count() as u64
+    }
+
+    fn pop(&mut self) -> Option<Transfer> {
+        let old = self.rows.pop_front()?;
+        if self.by_number.get(&(old.process, old.number)) == Some(&self.evicted) {
             self.by_number.remove(&(old.process, old.number));
         }
         self.evicted += 1;
-        1
+        Some(old)
     }
 }
 

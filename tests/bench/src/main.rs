@@ -12,6 +12,7 @@ mod nn;
 mod peer;
 mod profiler;
 mod report;
+mod sealed;
 mod summaries;
 #[cfg(feature = "window")]
 mod timeline;
@@ -50,6 +51,11 @@ const BENCHES: &[Bench] = &[
         name: "summaries",
         about: "event files: delay from write to read, cost of a call, loading beside TensorBoard's data server",
         run: summaries::run,
+    },
+    Bench {
+        name: "sealed",
+        about: "sealed traces: writing, size, opening, frames, scans; STEPSCOPE_BENCH_SLICES sets how many",
+        run: sealed::run,
     },
     Bench { name: "profiler", about: "collecting, reading, the store, and frames of the timeline", run: profiler::run },
     #[cfg(feature = "window")]

@@ -71,6 +71,13 @@ fn folders() {
     assert_eq!(sniff(&root.join("a/run")).unwrap(), FileKind::RunFolder);
     assert_eq!(sniff(&root.join("a/run/trace")).unwrap(), FileKind::TraceFolder);
     assert_eq!(sniff(root).unwrap(), FileKind::Logdir);
+    fs::create_dir_all(root.join("b/trace/sealed")).unwrap();
+    fs::write(root.join("b/trace/sealed/slices.parquet"), b"").unwrap();
+    for (path, kind) in
+        [("b", FileKind::RunFolder), ("b/trace", FileKind::TraceFolder), ("b/trace/sealed", FileKind::TraceFolder)]
+    {
+        assert_eq!(sniff(&root.join(path)).unwrap(), kind, "{path}");
+    }
     assert_eq!(sniff(&root.join("missing")).unwrap_err().kind(), io::ErrorKind::NotFound);
 }
 

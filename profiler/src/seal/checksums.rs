@@ -1,0 +1,193 @@
+//! The list `checksums.txt`: what every byte of the Parquet files of a sealed folder has to be.
+//!
+//! Parquet files as the writers make them have no checksums, so that a damaged byte would be a wrong number. The list has
+//! a line for every part of every file: CRC-32C in hex, first byte, number of bytes, file. Of `slices.parquet` each row
+//! group is a part, and the rest (page index and footer) the last one; of other files there is one part. The last line
+//! is the checksum of all before it.
+//!
+//! ```text
+//! stepscope checksums 1
+//! 8a9136aa 0 41213 slices.parquet
+//! 0b2c77d1 41213 3071 slices.parquet
+//! ...
+//! end 5d1ac0ff
+//! ```
+
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// The list's file.
+pub(super) const FILE_NAME: &str = "checksums.txt";
+const TITLE: &str = "stepscope checksums 1\n";
+
+/// A run of bytes in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) from: u64,
+    pub(super) len: u64,
+    pub(super) crc: u32,
+}
+
+/// A file that is written, with the checksums of its parts.
+#[derive(Debug)]
+pub(super) struct Summed {
+    file: File,
+    from: u64,
+    len: u64,
+    crc: u32,
+    parts: Vec<Part>,
+}
+
+impl Summed {
+    pub(super) fn new(file: File) -> Summed {
+        Summed { file, from: 0, len: 0, crc: 0, parts: Vec::new() }
+    }
+
+    /// What was written since the last cut is a part.
+    pub(super) fn cut(&mut self) {
+        let Summed { from, len, crc, .. } = *self;
+        self.parts.push(Part { from, len, crc });
+        (self.from, self.len, self.crc) = (from + len, 0, 0);
+    }
+
+    /// Ends the last part, waits until the file is on disk, and gives its parts.
+    pub(super) fn finish(mut self) -> io::Result<Vec<Part>> {
+        if self.len > 0 {
+            self.cut();
+        }
+        self.file.sync_all()?;
+        Ok(self.parts)
+    }
+}
+
+impl Write for Summed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.file.write(bytes)?;
+        self.crc = crc32c::crc32c_append(self.crc, &bytes[..n]);
+        self.len += n as u64;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Why a part of a file is not used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PartError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("its checksum is wrong")]
+    Damaged,
+    #[error("it has {is} bytes instead of {should}")]
+    Length { is: u64, should: u64 },
+    #[error("the list of checksums lacks it")]
+    NotListed,
+}
+
+/// The parts of each file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Checksums {
+    files: BTreeMap<String, Vec<Part>>,
+}
+
+impl Checksums {
+    pub(super) fn add(&mut self, name: &str, parts: Vec<Part>) {
+        self.files.insert(name.to_owned(), parts);
+    }
+
+    /// The file's text.
+    pub(super) fn text(&self) -> String {
+        let mut text = TITLE.to_owned();
+        for (name, parts) in &self.files {
+            for Part { from, len, crc } in parts {
+                // Writing to a string cannot fail.
+                let _ = writeln!(text, "{crc:08x} {from} {len} {name}");
+            }
+        }
+        let crc = crc32c::crc32c(text.as_bytes());
+        text + &format!("end {crc:08x}\n")
+    }
+
+    /// Reads the list; `None` where it is damaged.
+    pub(super) fn parse(text: &str) -> Option<Checksums> {
+        let body = text.strip_suffix('\n')?;
+        let (body, end) = body.split_at(body.rfind('\n')? + 1);
+        let crc = u32::from_str_radix(end.strip_prefix("end ")?, 16).ok()?;
+        if crc32c::crc32c(body.as_bytes()) != crc {
+            return None;
+        }
+        let mut sums = Checksums::default();
+        for line in body.strip_prefix(TITLE)?.lines() {
+            let [crc, from, len, name] = line.splitn(4, ' ').collect::<Vec<_>>().try_into().ok()?;
+            let crc = u32::from_str_radix(crc, 16).ok()?;
+            let part = Part { from: from.parse().ok()?, len: len.parse().ok()?, crc };
+            sums.files.entry(name.to_owned()).or_default().push(part);
+        }
+        Some(sums)
+    }
+
+    /// Bytes of all files together.
+    pub(super) fn total(&self) -> u64 {
+        self.files.values().flatten().map(|part| part.len).sum()
+    }
+
+    /// The parts of a file.
+    pub(super) fn parts(&self, name: &str) -> Option<&[Part]> {
+        Some(self.files.get(name)?)
+    }
+
+    /// Reads a whole file that is one part, and checks it.
+    pub(super) fn read(&self, folder: &Path, name: &str) -> Result<Bytes, PartError> {
+        let file = File::open(folder.join(name))?;
+        let [part] = self.parts(name).ok_or(PartError::NotListed)? else { return Err(PartError::NotListed) };
+        self.check_len(&file, name)?;
+        read_part(&file, *part)
+    }
+
+    /// Whether a file is as long as its parts together.
+    pub(super) fn check_len(&self, file: &File, name: &str) -> Result<(), PartError> {
+        let last = self.parts(name).and_then(|parts| parts.last()).ok_or(PartError::NotListed)?;
+        let (is, should) = (file.metadata()?.len(), last.from + last.len);
+        if is == should { Ok(()) } else { Err(PartError::Length { is, should }) }
+    }
+}
+
+/// Reads a part and checks it. Its length is checked against the file before memory is taken.
+pub(super) fn read_part(file: &File, part: Part) -> Result<Bytes, PartError> {
+    let is = file.metadata()?.len();
+    let should = part.from.checked_add(part.len).ok_or(PartError::Damaged)?;
+    if is < should {
+        return Err(PartError::Length { is, should });
+    }
+    let mut bytes = vec![0; part.len as usize];
+    file.read_exact_at(&mut bytes, part.from)?;
+    if crc32c::crc32c(&bytes) == part.crc { Ok(bytes.into()) } else { Err(PartError::Damaged) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_read_as_written_and_no_byte_of_it_may_change() {
+        let mut sums = Checksums::default();
+        sums.add("a b.parquet", vec![Part { from: 0, len: 5, crc: 0xdead_beef }, Part { from: 5, len: 9, crc: 1 }]);
+        sums.add("lod.bin", vec![Part { from: 0, len: 0, crc: 0 }]);
+        let text = sums.text();
+        assert_eq!(Checksums::parse(&text).unwrap().files, sums.files);
+        for i in 0..text.len() {
+            assert!(Checksums::parse(&text[..i]).is_none());
+            let mut bytes = text.clone().into_bytes();
+            bytes[i] ^= 1;
+            let changed = String::from_utf8_lossy(&bytes);
+            assert!(Checksums::parse(&changed).is_none_or(|c| c.files == sums.files), "{changed}");
+        }
+    }
+}

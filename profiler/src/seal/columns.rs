@@ -1,0 +1,174 @@
+//! Columns as they are read: any width of integer and any kind of string, so that other programs' files do too.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::errors::ParquetError;
+use parquet::file::reader::ChunkReader;
+use std::sync::Arc;
+
+/// Why a table is of no use.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TableError {
+    #[error(transparent)]
+    Part(#[from] super::checksums::PartError),
+    #[error(transparent)]
+    Parquet(#[from] ParquetError),
+    #[error(transparent)]
+    Arrow(#[from] arrow_schema::ArrowError),
+    #[error("its column {0} is missing or of another type")]
+    Column(&'static str),
+    #[error("its rows make no sense: {0}")]
+    Rows(&'static str),
+}
+
+/// Opens a Parquet file so that its strings come by dictionary.
+pub(super) fn open<R: ChunkReader>(reader: &R) -> Result<ArrowReaderMetadata, TableError> {
+    let plain = ArrowReaderMetadata::load(reader, ArrowReaderOptions::new().with_skip_arrow_metadata(true))?;
+    let text = |field: &Field| match field.data_type() {
+        DataType::Utf8 if field.name() != "args" => {
+            let by_dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+            field.clone().with_data_type(by_dictionary)
+        }
+        _ => field.clone(),
+    };
+    let fields: Vec<Field> = plain.schema().fields().iter().map(|field| text(field)).collect();
+    let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(fields)));
+    Ok(ArrowReaderMetadata::try_new(Arc::clone(plain.metadata()), options)?)
+}
+
+/// All rows of a small file.
+pub(super) fn read(bytes: Bytes) -> Result<Vec<RecordBatch>, TableError> {
+    let metadata = open(&bytes)?;
+    let reader =
+        ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, metadata).with_batch_size(1 << 16).build()?;
+    Ok(reader.collect::<Result<_, _>>()?)
+}
+
+/// A column of integers; unsigned ones of 64 bits come as the same bits.
+#[derive(Clone)]
+pub(super) struct Ints {
+    values: Vec<i64>,
+    valid: Option<arrow_array::BooleanArray>,
+}
+
+impl Ints {
+    pub(super) fn of(batch: &RecordBatch, name: &'static str) -> Result<Ints, TableError> {
+        let column = batch.column_by_name(name).ok_or(TableError::Column(name))?;
+        macro_rules! widen {
+            ($type:ty) => {
+                column.as_primitive::<$type>().values().iter().map(|v| *v as i64).collect()
+            };
+        }
+        let values = match column.data_type() {
+            DataType::Int8 => widen!(Int8Type),
+            DataType::Int16 => widen!(Int16Type),
+            DataType::Int32 => widen!(Int32Type),
+            DataType::Int64 => column.as_primitive::<Int64Type>().values().to_vec(),
+            DataType::UInt8 => widen!(UInt8Type),
+            DataType::UInt16 => widen!(UInt16Type),
+            DataType::UInt32 => widen!(UInt32Type),
+            DataType::UInt64 => widen!(UInt64Type),
+            _ => return Err(TableError::Column(name)),
+        };
+        let valid = column.nulls().map(|nulls| arrow_array::BooleanArray::new(nulls.inner().clone(), None));
+        Ok(Ints { values, valid })
+    }
+
+    /// A column that may be missing: then of nulls.
+    pub(super) fn or_null(batch: &RecordBatch, name: &'static str) -> Result<Ints, TableError> {
+        match batch.column_by_name(name) {
+            Some(_) => Ints::of(batch, name),
+            None => Ok(Ints { values: Vec::new(), valid: None }),
+        }
+    }
+
+    /// The number of a row; `None` for null.
+    #[inline]
+    pub(super) fn get(&self, row: usize) -> Option<i64> {
+        if self.valid.as_ref().is_some_and(|valid| !valid.value(row)) { None } else { self.values.get(row).copied() }
+    }
+
+    /// The number of a row, 0 for null.
+    #[inline]
+    pub(super) fn at(&self, row: usize) -> i64 {
+        self.get(row).unwrap_or(0)
+    }
+
+    /// The number of a row as one of 32 bits; `u32::MAX` for null.
+    #[inline]
+    pub(super) fn id(&self, row: usize) -> u32 {
+        self.get(row).map_or(u32::MAX, |v| v as u32)
+    }
+}
+
+/// A column of numbers with a point.
+pub(super) fn floats(batch: &RecordBatch, name: &'static str) -> Result<Vec<f64>, TableError> {
+    let column = batch.column_by_name(name).ok_or(TableError::Column(name))?;
+    Ok(column.as_primitive_opt::<Float64Type>().ok_or(TableError::Column(name))?.values().to_vec())
+}
+
+/// A column of strings.
+pub(super) struct Texts {
+    column: ArrayRef,
+}
+
+impl Texts {
+    pub(super) fn of(batch: &RecordBatch, name: &'static str) -> Result<Texts, TableError> {
+        let column = batch.column_by_name(name).ok_or(TableError::Column(name))?;
+        let is_text = |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+        match column.data_type() {
+            DataType::Dictionary(key, value) if **key == DataType::Int32 && is_text(value) => {}
+            other if is_text(other) => {}
+            _ => return Err(TableError::Column(name)),
+        }
+        Ok(Texts { column: Arc::clone(column) })
+    }
+
+    /// A column that may be missing: then of nulls.
+    pub(super) fn or_null(batch: &RecordBatch, name: &'static str) -> Result<Texts, TableError> {
+        match batch.column_by_name(name) {
+            Some(_) => Texts::of(batch, name),
+            None => Ok(Texts { column: arrow_array::new_null_array(&DataType::Utf8, batch.num_rows()) }),
+        }
+    }
+
+    /// The text of a row; `None` for null.
+    pub(super) fn get(&self, row: usize) -> Option<&str> {
+        match self.column.as_dictionary_opt::<Int32Type>() {
+            Some(by_dictionary) => text(by_dictionary.values(), by_dictionary.key(row)?),
+            None => text(&self.column, row),
+        }
+    }
+
+    /// The text of a row, empty for null.
+    pub(super) fn at(&self, row: usize) -> &str {
+        self.get(row).unwrap_or("")
+    }
+
+    /// The row in the dictionary of each row of the column, and the dictionary: for names that are looked up once each.
+    pub(super) fn keys(&self) -> Option<(Vec<u32>, &ArrayRef)> {
+        let by_dictionary = self.column.as_dictionary_opt::<Int32Type>()?;
+        let keys = by_dictionary.keys();
+        let keys = (0..keys.len()).map(|i| if keys.is_null(i) { u32::MAX } else { keys.value(i) as u32 });
+        Some((keys.collect(), by_dictionary.values()))
+    }
+}
+
+/// The text of a row of a column of plain strings; `None` for null and past the end.
+pub(super) fn text(column: &ArrayRef, row: usize) -> Option<&str> {
+    if row >= column.len() || column.is_null(row) {
+        return None;
+    }
+    match column.data_type() {
+        DataType::Utf8 => Some(column.as_string::<i32>().value(row)),
+        DataType::LargeUtf8 => Some(column.as_string::<i64>().value(row)),
+        DataType::Utf8View => Some(column.as_string_view().value(row)),
+        _ => None,
+    }
+}

@@ -1,0 +1,122 @@
+//! Seals the trace that a collector left in a folder, and removes what it was made from.
+//!
+//! At every moment the folder is a readable trace. The sealed form says how far each ring is in it, so that chunk files
+//! that a kill left beside it bring nothing twice; who seals again only clears them away.
+
+use super::tables::RingPosition;
+use super::writer::write_all;
+use super::{FOLDER, SealError, Sealed, SealedWriter, find};
+use crate::follow::{self, TraceReader};
+use crate::store::{Store, StoreOptions, WarningKind};
+use events::control::{ClaimError, Collector};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What sealing did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SealReport {
+    /// What was written; nothing where all was sealed before.
+    pub sealed: Option<Sealed>,
+    /// Bytes of collected files that were removed.
+    pub removed_bytes: u64,
+    /// Why collected files stay beside the sealed form.
+    pub kept: Option<String>,
+}
+
+/// Seals the trace in a folder. Nobody may record into it or collect from it meanwhile.
+///
+/// Memory is bounded as with [`SealedWriter`]. Where the trace has damage the collected files stay: somebody may get more
+/// out of them than this program does.
+///
+/// # Errors
+/// That somebody records or collects, that files cannot be read or written, or that what was written does not read back.
+/// The trace is as readable as before.
+pub fn seal(trace_dir: &Path) -> Result<SealReport, SealError> {
+    let mut reader = TraceReader::open_ended(trace_dir)?;
+    let busy = |why: String| SealError::Busy(trace_dir.to_owned(), why);
+    let claim = Collector::claim(trace_dir).map_err(|e| match e {
+        ClaimError::Taken { pid } => busy(format!("process {pid} collects")),
+        ClaimError::Control(e) => busy(e.to_string()),
+    })?;
+    if let Some(pid) = reader.lives() {
+        return Err(busy(format!("process {pid} lives")));
+    }
+    let before = if find(trace_dir).is_some() { Some(reader.positions()) } else { None };
+    let folder = trace_dir.join(FOLDER);
+    let io_failed = |e| SealError::Io(trace_dir.to_owned(), e);
+    let (sealed, kept) = match before {
+        None => stream(&mut reader, &folder).map(|(sealed, kept)| (Some(sealed), kept))?,
+        Some(before) => {
+            let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+            reader.read_all(&mut store).map_err(io_failed)?;
+            let kept = problem(&store)?;
+            let rings = reader.positions();
+            if rings == before {
+                (None, kept)
+            } else {
+                let mut writer = SealedWriter::create(&folder)?;
+                writer.set_rings(rings);
+                (Some(write_all(&store, writer)?), kept)
+            }
+        }
+    };
+    step("sealed");
+    let removed_bytes = if kept.is_none() { remove_collected(trace_dir).map_err(io_failed)? } else { 0 };
+    claim.finish();
+    Ok(SealReport { sealed, removed_bytes, kept })
+}
+
+/// Reads the trace batch by batch into a sealed folder.
+fn stream(reader: &mut TraceReader, folder: &Path) -> Result<(Sealed, Option<String>), SealError> {
+    let mut writer = SealedWriter::create(folder)?;
+    step("begun");
+    loop {
+        let batch = reader.poll_staged().map_err(|e| SealError::Io(reader.dir().to_owned(), e))?;
+        let more = batch.more();
+        writer.apply(batch)?;
+        if !more {
+            break;
+        }
+    }
+    let kept = problem(writer.store())?;
+    let rings: Vec<RingPosition> = reader.positions();
+    writer.set_rings(rings);
+    step("written");
+    Ok((writer.finish()?, kept))
+}
+
+/// Why the collected files have to stay; an error where they could not be read.
+fn problem(store: &Store) -> Result<Option<String>, SealError> {
+    let of_kind = |kinds: &[WarningKind]| store.warnings().iter().find(|w| kinds.contains(&w.kind));
+    if let Some(warning) = of_kind(&[WarningKind::Io]) {
+        return Err(SealError::Io(PathBuf::from(&warning.source), io::Error::other(warning.text.clone())));
+    }
+    Ok(of_kind(&[WarningKind::Damage, WarningKind::UnknownName]).map(|warning| warning.text.clone()))
+}
+
+/// Removes chunks, then rings, then names: what is left at any moment is understood. Gives the bytes.
+fn remove_collected(trace_dir: &Path) -> io::Result<u64> {
+    let mut removed = 0;
+    for is_of_kind in [follow::is_chunk_file as fn(&str) -> bool, follow::is_ring_file, follow::is_meta_file] {
+        for entry in fs::read_dir(trace_dir)? {
+            let entry = entry?;
+            if entry.file_name().to_str().is_some_and(is_of_kind) {
+                removed += entry.metadata()?.len();
+                fs::remove_file(entry.path())?;
+                step("removed");
+            }
+        }
+    }
+    super::place::sync_folder(trace_dir)?;
+    Ok(removed)
+}
+
+/// Where the tests of this module end the process.
+pub(super) fn step(name: &str) {
+    #[cfg(test)]
+    if std::env::var("STEPSCOPE_TEST_KILL_AT").is_ok_and(|at| at == name) {
+        std::process::abort();
+    }
+    let _ = name;
+}

@@ -1,0 +1,127 @@
+//! A row group in memory: its slices lane by lane.
+
+use super::columns::{Ints, TableError, Texts, text};
+use super::resolver::Resolver;
+use super::sidecar::Sidecar;
+use super::slices::whole_arg;
+use crate::batch::NO_ARGS;
+use crate::store::Row;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+
+/// See the module's notes. Rows are ordered by lane (the sidecar's), then by start.
+#[derive(Debug)]
+pub(crate) struct Group {
+    rows: Vec<Row>,
+    /// Row in the file of each slice with arguments, and the column.
+    args: Option<(Vec<u32>, ArrayRef)>,
+    first_args: u32,
+}
+
+/// A row group as it is in the file.
+pub(super) struct Decoded {
+    pub(super) track: Vec<u32>,
+    pub(super) lane: Vec<u32>,
+    pub(super) rows: Vec<Row>,
+    args: Option<ArrayRef>,
+}
+
+impl Decoded {
+    /// Reads the columns; arguments are numbered from `first_args` on.
+    pub(super) fn of(batch: &RecordBatch, names: &Resolver, first_args: u32) -> Result<Decoded, TableError> {
+        let n = batch.num_rows();
+        let (start, dur) = (Ints::of(batch, "ts_ns")?, Ints::of(batch, "dur_ns")?);
+        let (track, lane) = (Ints::of(batch, "track_id")?, Ints::of(batch, "lane")?);
+        let (step, correlation) = (Ints::of(batch, "step")?, Ints::of(batch, "correlation")?);
+        let arg = Ints::of(batch, "arg")?;
+        let sites = names.sites(&Texts::of(batch, "category")?, &Texts::of(batch, "name")?, n);
+        let (op, node) = (Texts::of(batch, "op")?, Texts::of(batch, "node")?);
+        let nodes = names.nodes(&op, &node, &Texts::of(batch, "device")?, n);
+        let args = batch.column_by_name("args").filter(|args| args.null_count() < n).cloned();
+        let mut next_args = first_args;
+        let row = |i: usize| {
+            let (site, category) = sites[i];
+            let has_args = args.as_ref().is_some_and(|args| args.is_valid(i));
+            let args = if has_args { next_args } else { NO_ARGS };
+            next_args = next_args.saturating_add(u32::from(has_args));
+            let (start, step) = (start.at(i), step.get(i).map(|step| step as u32));
+            Row {
+                start,
+                end: start.saturating_add(dur.at(i).max(0)),
+                site,
+                node: nodes[i],
+                correlation: correlation.at(i) as u32,
+                arg: whole_arg(category, step, arg.at(i) as u64),
+                args,
+            }
+        };
+        let rows = (0..n).map(row).collect();
+        let ids = |ints: &Ints| (0..n).map(|i| ints.id(i)).collect();
+        Ok(Decoded { track: ids(&track), lane: ids(&lane), rows, args })
+    }
+
+    /// The text of the arguments of a row.
+    pub(super) fn args(&self, i: usize) -> Option<&str> {
+        text(self.args.as_ref()?, i)
+    }
+}
+
+impl Group {
+    /// Orders by lane; refuses what the sidecar does not expect.
+    pub(super) fn of(decoded: Decoded, sidecar: &Sidecar, lanes: &LaneRows, group: u32) -> Result<Group, TableError> {
+        let wrong = TableError::Rows("they are not those that the sidecar was made from");
+        let Decoded { track, lane, rows, args } = decoded;
+        let mut counts = vec![0u32; sidecar.lanes().len()];
+        let mut lane_rows = Vec::with_capacity(rows.len());
+        for key in track.into_iter().zip(lane) {
+            let Some(row) = lanes.get(&key) else { return Err(wrong) };
+            counts[*row as usize] += 1;
+            lane_rows.push(*row);
+        }
+        let mut offset = 0;
+        for (row, count) in counts.iter_mut().enumerate() {
+            let n = std::mem::replace(count, offset);
+            if n > 0 && !is_expected(sidecar, row, group, offset, n) {
+                return Err(wrong);
+            }
+            offset += n;
+        }
+        let mut ordered = vec![Row::NONE; rows.len()];
+        for (row, lane_row) in rows.iter().zip(&lane_rows) {
+            let at = &mut counts[*lane_row as usize];
+            ordered[*at as usize] = *row;
+            *at += 1;
+        }
+        let first_args = sidecar.groups().get(group as usize).map_or(NO_ARGS, |g| g.first_args);
+        let with_args =
+            |args: ArrayRef| ((0..args.len() as u32).filter(|i| args.is_valid(*i as usize)).collect(), args);
+        Ok(Group { rows: ordered, args: args.map(with_args), first_args })
+    }
+
+    /// The slice at an offset.
+    #[inline]
+    pub(super) fn row(&self, offset: usize) -> Option<Row> {
+        self.rows.get(offset).copied()
+    }
+
+    /// The arguments with a number.
+    pub(super) fn args(&self, number: u32) -> Option<&str> {
+        let (rows, column) = self.args.as_ref()?;
+        text(column, *rows.get(number.checked_sub(self.first_args)? as usize)? as usize)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let args = self.args.as_ref().map_or(0, |(rows, column)| rows.len() * 4 + column.get_array_memory_size());
+        self.rows.len() * size_of::<Row>() + args
+    }
+}
+
+/// Row in the sidecar of each (track, lane).
+pub(super) type LaneRows = rustc_hash::FxHashMap<(u32, u32), u32>;
+
+fn is_expected(sidecar: &Sidecar, lane: usize, group: u32, offset: u32, n: u32) -> bool {
+    let Some(entry) = sidecar.lanes().get(lane) else { return false };
+    let pieces = sidecar.pieces(entry);
+    let Ok(i) = pieces.binary_search_by_key(&group, |piece| piece.group) else { return false };
+    let until = pieces.get(i + 1).map_or(entry.n, |next| next.first);
+    pieces[i].offset == offset && until.checked_sub(pieces[i].first) == Some(u64::from(n))
+}

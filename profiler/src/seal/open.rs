@@ -1,0 +1,313 @@
+//! A sealed folder becomes a store: small tables are read, the sidecar is mapped, slices stay on disk.
+
+use super::checksums::{Checksums, FILE_NAME, Part, PartError};
+use super::columns::{self, TableError, Texts};
+use super::group::Decoded;
+use super::paged::PagedLane;
+use super::pager::{Pager, SlicesFile};
+use super::pyramids::Pyramids;
+use super::resolver::Resolver;
+use super::rows::{
+    flow_rows, ints, memory_rows, node_rows, point_rows, process_rows, ring_rows, site_rows, step_rows, track_rows,
+    transfer_rows, warning_rows,
+};
+use super::schema::{
+    COUNTERS, FLOWS, INSTANTS, MEMORY, META, NODES, OPEN, PROCESSES, RINGS, SITES, SLICES, STEPS, TRACKS, TRANSFERS,
+    Table, WARNINGS,
+};
+use super::sidecar::Sidecar;
+use super::slices::Layout;
+use super::tables::RingPosition;
+use super::writer::FORMAT;
+use super::{FOLDER, SIDECAR};
+use crate::store::{InstantEvent, Lane, MAX_LANES, OpenSlice, Parts, Store, Warning, WarningKind};
+use arrow_array::RecordBatch;
+use rustc_hash::FxHashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The sealed form of the trace at a path: the folder itself, or the one in it.
+pub(crate) fn find(path: &Path) -> Option<PathBuf> {
+    let has_slices = |folder: &Path| folder.join(SLICES.file_name()).is_file();
+    let inner = path.join(FOLDER);
+    if has_slices(&inner) {
+        return Some(inner);
+    }
+    has_slices(path).then(|| path.to_owned())
+}
+
+/// The parts of a sealed folder that are always read.
+pub(super) struct Opened {
+    pub(super) parts: Parts,
+    pub(super) names: Resolver,
+    pub(super) slices: Option<SlicesFile>,
+    pub(super) rings: Vec<RingPosition>,
+    /// What is wrong, a line for each file.
+    pub(super) problems: Vec<String>,
+    /// Whether slices can be placed: names and tracks are there.
+    pub(super) is_whole: bool,
+    slices_key: (u64, u32),
+}
+
+/// Reads tables and notes what is wrong with them.
+struct Reading<'a> {
+    folder: &'a Path,
+    sums: Option<Checksums>,
+    problems: Vec<String>,
+}
+
+impl Reading<'_> {
+    /// Gives the rows of a table to `each`, some at a time. False where the table is of no use.
+    fn table(&mut self, table: Table, mut each: impl FnMut(&RecordBatch) -> Result<(), TableError>) -> bool {
+        let name = table.file_name();
+        let bytes = match &self.sums {
+            Some(sums) => sums.read(self.folder, &name),
+            None => std::fs::read(self.folder.join(&name)).map(Into::into).map_err(PartError::Io),
+        };
+        let result = bytes.map_err(TableError::from).and_then(columns::read);
+        let result = result.and_then(|batches| batches.iter().try_for_each(&mut each));
+        if let Err(problem) = &result {
+            self.problems.push(format!("{name}: {problem}"));
+        }
+        result.is_ok()
+    }
+
+    /// Opens `slices.parquet` and checks its footer.
+    fn slices(&mut self) -> Option<(SlicesFile, (u64, u32))> {
+        let name = SLICES.file_name();
+        let open = || -> Result<(SlicesFile, (u64, u32)), TableError> {
+            let file = File::open(self.folder.join(&name)).map_err(PartError::Io)?;
+            let len = file.metadata().map_err(PartError::Io)?.len();
+            let mut parts: Vec<Part> = Vec::new();
+            if let Some(sums) = &self.sums {
+                sums.check_len(&file, &name)?;
+                parts = sums.parts(&name).unwrap_or_default().to_vec();
+                super::checksums::read_part(&file, *parts.last().ok_or(PartError::NotListed)?)?;
+            }
+            let metadata = columns::open(&file)?;
+            let crc = parts.pop().map_or(0, |footer| footer.crc);
+            if self.sums.is_some() && parts.len() != metadata.metadata().num_row_groups() {
+                return Err(TableError::Rows("it has other row groups than the list of checksums"));
+            }
+            Ok((SlicesFile { file, metadata, parts }, (len, crc)))
+        };
+        let opened = open();
+        if let Err(problem) = &opened {
+            self.problems.push(format!("{name}: {problem}"));
+        }
+        opened.ok()
+    }
+}
+
+impl Opened {
+    /// Reads all but the slices.
+    pub(super) fn read(folder: &Path) -> std::io::Result<Opened> {
+        std::fs::read_dir(folder)?;
+        let mut problems = Vec::new();
+        let sums = match std::fs::read(folder.join(FILE_NAME)) {
+            Ok(bytes) => Checksums::parse(&String::from_utf8_lossy(&bytes)).or_else(|| {
+                problems.push(format!("{FILE_NAME}: it is damaged, so nothing else can be checked"));
+                None
+            }),
+            Err(_) => None,
+        };
+        let is_ours = sums.is_some();
+        let mut reading = Reading { folder, sums, problems };
+        let mut parts = Parts::default();
+        let mut rings = Vec::new();
+        let is_whole = is_ours && read_names(&mut reading, &mut parts);
+        if is_whole {
+            read_sides(&mut reading, &mut parts);
+            reading.table(RINGS, |batch| ring_rows(batch, &mut rings));
+        }
+        let (slices, slices_key) = reading.slices().map_or((None, (0, 0)), |(file, key)| (Some(file), key));
+        let names = Resolver::of(&parts.sites, &parts.nodes);
+        Ok(Opened { parts, names, slices, rings, problems: reading.problems, is_whole, slices_key })
+    }
+}
+
+/// Reads the tables without which nothing can be placed.
+fn read_names(reading: &mut Reading<'_>, parts: &mut Parts) -> bool {
+    let mut format = String::new();
+    let meta = reading.table(META, |batch| {
+        let (keys, values) = (Texts::of(batch, "key")?, Texts::of(batch, "value")?);
+        for i in 0..batch.num_rows() {
+            let number = || values.at(i).parse::<i64>().map_err(|_| TableError::Rows("a number is none"));
+            match keys.at(i) {
+                "format" => format = values.at(i).to_owned(),
+                "origin_ns" => parts.origin = number()?,
+                "first_ns" => parts.range.start = number()?,
+                "last_ns" => parts.range.end = number()?,
+                _ => {}
+            }
+        }
+        Ok(())
+    });
+    if meta && format != FORMAT {
+        reading.problems.push(format!("{}: this program does not know the format {format:?}", META.file_name()));
+        return false;
+    }
+    meta && reading.table(PROCESSES, |batch| process_rows(batch, &mut parts.processes))
+        && reading.table(SITES, |batch| site_rows(batch, &mut parts.sites))
+        && reading.table(NODES, |batch| node_rows(batch, &mut parts.nodes))
+        && reading.table(TRACKS, |batch| track_rows(batch, &mut parts.tracks))
+}
+
+/// Reads what a trace can do without; a table with a problem is left out.
+fn read_sides(reading: &mut Reading<'_>, parts: &mut Parts) {
+    let (n_tracks, n_sites) = (parts.tracks.len(), parts.sites.len());
+    let known = |track: u32, site: u32| {
+        let is_known = (track as usize) < n_tracks && (site as usize) < n_sites;
+        if is_known { Ok(()) } else { Err(TableError::Rows("a track or site is unknown")) }
+    };
+    reading.table(STEPS, |batch| step_rows(batch, &mut parts.steps));
+    reading.table(FLOWS, |batch| flow_rows(batch, &mut parts.flows));
+    reading.table(COUNTERS, |batch| point_rows(batch, &mut parts.points));
+    reading.table(MEMORY, |batch| memory_rows(batch, &mut parts.memory));
+    reading.table(TRANSFERS, |batch| transfer_rows(batch, &mut parts.transfers));
+    reading.table(WARNINGS, |batch| warning_rows(batch, &mut parts.warnings));
+    let tracks = &mut parts.tracks;
+    reading.table(INSTANTS, |batch| {
+        let [track, time, arg, site] = ints(batch, ["track_id", "ts_ns", "arg", "site_id"])?;
+        for i in 0..batch.num_rows() {
+            known(track.id(i), site.id(i))?;
+            let instant = InstantEvent { time: time.at(i), site: site.id(i), arg: arg.at(i) as u64 };
+            tracks[track.id(i) as usize].instants.push(instant);
+        }
+        Ok(())
+    });
+    reading.table(OPEN, |batch| {
+        let [track, start, depth, site, node] = ints(batch, ["track_id", "ts_ns", "depth", "site_id", "node_id"])?;
+        for i in 0..batch.num_rows() {
+            known(track.id(i), site.id(i))?;
+            let (site, node, depth) = (site.id(i), node.id(i), depth.at(i) as u8);
+            tracks[track.id(i) as usize].open.push(OpenSlice { start: start.at(i), site, node, depth });
+        }
+        Ok(())
+    });
+}
+
+/// How far the rings beside a sealed folder are in it.
+pub(crate) fn positions(folder: &Path) -> std::io::Result<Vec<RingPosition>> {
+    let list = std::fs::read_to_string(folder.join(FILE_NAME))?;
+    let mut reading = Reading { folder, sums: Checksums::parse(&list), problems: Vec::new() };
+    let mut rings = Vec::new();
+    reading.table(RINGS, |batch| ring_rows(batch, &mut rings));
+    Ok(rings)
+}
+
+/// A sealed trace, read as far as it is kept in memory.
+#[derive(Debug)]
+pub(crate) struct SealedTrace {
+    pub(crate) store: Store,
+    /// How far the rings beside it are in it.
+    pub(crate) rings: Vec<RingPosition>,
+}
+
+impl SealedTrace {
+    /// Opens a sealed folder. What is damaged in it becomes warnings of the store.
+    ///
+    /// # Errors
+    /// That the folder cannot be read at all.
+    pub(crate) fn open(folder: &Path) -> std::io::Result<SealedTrace> {
+        let Opened { mut parts, names, slices, rings, mut problems, is_whole, slices_key } = Opened::read(folder)?;
+        let store = match slices {
+            Some(file) if is_whole => {
+                let sidecar = match Sidecar::open(&folder.join(SIDECAR), slices_key.0, slices_key.1) {
+                    Ok(sidecar) => Some(sidecar),
+                    Err(problem) => {
+                        problems.push(format!("{SIDECAR}: {problem}; it was made again"));
+                        rebuilt(folder, &file, &names, slices_key, &mut problems)
+                    }
+                };
+                if let Some(sidecar) = sidecar {
+                    place_lanes(&mut parts, Pager::new(file, names, Arc::new(sidecar)));
+                }
+                Store::of_parts(parts)
+            }
+            Some(file) => super::foreign::store(folder, file, &mut problems),
+            None => Store::of_parts(parts),
+        };
+        Ok(SealedTrace { store: store.with_warnings(warnings(folder, problems)), rings })
+    }
+}
+
+fn warnings(folder: &Path, problems: Vec<String>) -> impl Iterator<Item = Warning> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    problems.into_iter().map(move |problem| {
+        let source = format!("{name}/{}", problem.split(':').next().unwrap_or_default());
+        Warning { kind: WarningKind::Damage, source, count: 1, text: format!("{name}/{problem}") }
+    })
+}
+
+/// Gives the tracks their lanes.
+fn place_lanes(parts: &mut Parts, pager: Pager) {
+    let pager = Arc::new(pager);
+    for entry in pager.sidecar().lanes() {
+        let Some(track) = parts.tracks.get_mut(entry.track as usize) else { continue };
+        while track.lanes.len() <= (entry.lane as usize).min(MAX_LANES - 1) {
+            track.lanes.push(Lane::new(entry.track, track.lanes.len() as u32));
+        }
+        if let Some(place) = track.lanes.get_mut(entry.lane as usize) {
+            *place = Lane::of_paged(entry.track, entry.lane, PagedLane::new(&pager, *entry));
+        }
+    }
+    parts.pager = Some(pager);
+}
+
+/// Makes the sidecar again, and puts it in its place where the folder can be written.
+fn rebuilt(
+    folder: &Path,
+    file: &SlicesFile,
+    names: &Resolver,
+    key: (u64, u32),
+    problems: &mut Vec<String>,
+) -> Option<Sidecar> {
+    match build(file, names, key, problems) {
+        Ok(bytes) => {
+            let scratch = folder.join(format!("{SIDECAR}.tmp"));
+            let written = super::place::write_synced(&scratch, &bytes);
+            if written.and_then(|()| std::fs::rename(&scratch, folder.join(SIDECAR))).is_ok()
+                && let Ok(sidecar) = Sidecar::open(&folder.join(SIDECAR), key.0, key.1)
+            {
+                return Some(sidecar);
+            }
+            Sidecar::of_bytes(&bytes, key.0, key.1).ok()
+        }
+        Err(problem) => {
+            problems.push(format!("{}: {problem}; the timeline is empty", SLICES.file_name()));
+            None
+        }
+    }
+}
+
+fn build(
+    file: &SlicesFile,
+    names: &Resolver,
+    key: (u64, u32),
+    problems: &mut Vec<String>,
+) -> Result<Vec<u8>, TableError> {
+    let failed = |e| TableError::Part(PartError::Io(e));
+    let mut pyramids = Pyramids::new(Vec::new(), Layout::default().min_briefs).map_err(failed)?;
+    let mut until: FxHashMap<(u32, u32), i64> = FxHashMap::default();
+    for group in 0..file.parts.len() {
+        match file.read(group).and_then(|batch| Decoded::of(&batch, names, 0)) {
+            Ok(decoded) => {
+                let keys = decoded.track.iter().copied().zip(decoded.lane.iter().copied());
+                for (i, (key, row)) in keys.zip(&decoded.rows).enumerate() {
+                    let free_from = until.insert(key, row.end).unwrap_or(i64::MIN);
+                    if row.start < free_from {
+                        return Err(TableError::Rows("the slices of a lane overlap"));
+                    }
+                    let has_args = decoded.args(i).is_some();
+                    pyramids.push(key.0, key.1, row.brief(), has_args).map_err(failed)?;
+                }
+            }
+            // Its slices are missing; all others are there.
+            Err(problem) => problems.push(format!("{}: row group {group}: {problem}", SLICES.file_name())),
+        }
+        pyramids.end_group();
+    }
+    pyramids.finish(key.0, key.1).map_err(failed)
+}

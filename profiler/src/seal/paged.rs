@@ -1,0 +1,216 @@
+//! A lane whose slices are on disk: the pyramid is mapped, the columns come by row group.
+
+use super::group::Group;
+use super::pager::Pager;
+use super::sidecar::{LaneEntry, Piece, SegmentEntry};
+use crate::lod::{Brief, LEAF, LEVELS, Node, Slices};
+use crate::store::{Row, SEGMENT};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// See the module's notes.
+#[derive(Clone, Debug)]
+pub(crate) struct PagedLane {
+    pager: Arc<Pager>,
+    entry: LaneEntry,
+}
+
+impl PagedLane {
+    /// A lane by its row in the sidecar.
+    pub(super) fn new(pager: &Arc<Pager>, entry: LaneEntry) -> PagedLane {
+        PagedLane { pager: Arc::clone(pager), entry }
+    }
+
+    /// Number of slices.
+    pub(crate) fn len(&self) -> usize {
+        self.entry.n as usize
+    }
+
+    pub(crate) fn longest(&self) -> i64 {
+        self.entry.longest
+    }
+
+    pub(crate) fn range(&self) -> Range<i64> {
+        self.entry.start..self.entry.end
+    }
+
+    /// A look at the slices that reads from the disk what it needs.
+    pub(crate) fn slices(&self) -> PagedSlices<'_> {
+        self.look(Missing::Read)
+    }
+
+    /// A look at the slices that touch a view, which does not wait: what is missing is wished for, if all that the view
+    /// shows fits into memory.
+    pub(crate) fn slices_now(&self, view: &Range<i64>) -> PagedSlices<'_> {
+        self.look(if self.pager.has_room_for(view) { Missing::Wish } else { Missing::Ignore })
+    }
+
+    /// A look at the slices that are in memory.
+    pub(crate) fn slices_in_memory(&self) -> PagedSlices<'_> {
+        self.look(Missing::Ignore)
+    }
+
+    fn look(&self, missing: Missing) -> PagedSlices<'_> {
+        let sidecar = self.pager.sidecar();
+        PagedSlices {
+            lane: self,
+            segments: sidecar.segments(&self.entry),
+            pieces: sidecar.pieces(&self.entry),
+            briefs: sidecar.briefs(&self.entry),
+            missing,
+            held: None,
+        }
+    }
+}
+
+/// What a look does about a row group that is on disk.
+#[derive(Clone, Copy, Debug)]
+enum Missing {
+    Read,
+    Wish,
+    Ignore,
+}
+
+/// Slices of a paged lane; holds the row group that was used last.
+pub(crate) struct PagedSlices<'a> {
+    lane: &'a PagedLane,
+    segments: &'a [SegmentEntry],
+    pieces: &'a [Piece],
+    /// All slices, of a sparse lane.
+    briefs: Option<&'a [Brief]>,
+    missing: Missing,
+    held: Option<Held>,
+}
+
+/// The ordinals that a row group has of the lane, and the group where it is in memory.
+struct Held {
+    ordinals: Range<u64>,
+    offset: u32,
+    group: Option<Arc<Group>>,
+}
+
+impl<'a> PagedSlices<'a> {
+    /// A slice; `None` past the end, where it is damaged, or is on disk and this look does not read.
+    pub(crate) fn row(&mut self, ordinal: u64) -> Option<Row> {
+        if self.held.as_ref().is_none_or(|held| !held.ordinals.contains(&ordinal)) {
+            self.hold(ordinal)?;
+        }
+        let held = self.held.as_ref()?;
+        held.group.as_ref()?.row((ordinal - held.ordinals.start) as usize + held.offset as usize)
+    }
+
+    fn hold(&mut self, ordinal: u64) -> Option<()> {
+        let n = self.lane.entry.n;
+        let i = self.pieces.partition_point(|piece| piece.first <= ordinal).checked_sub(1)?;
+        let piece = self.pieces[i];
+        let until = self.pieces.get(i + 1).map_or(n, |next| next.first);
+        let ordinals = piece.first..until;
+        if !ordinals.contains(&ordinal) {
+            return None;
+        }
+        let pager = &self.lane.pager;
+        let group = match self.missing {
+            Missing::Read => pager.load(piece.group),
+            Missing::Wish => pager.peek(piece.group, true),
+            Missing::Ignore => pager.peek(piece.group, false),
+        };
+        self.held = Some(Held { ordinals, offset: piece.offset, group });
+        Some(())
+    }
+
+    fn brief(&mut self, ordinal: u64) -> Option<Brief> {
+        match self.briefs {
+            Some(briefs) => briefs.get(ordinal as usize).copied(),
+            None => self.row(ordinal).map(|row| row.brief()),
+        }
+    }
+
+    /// The first slice that does not end before `time`, or end at it after having begun before it.
+    pub(crate) fn first_touching(&mut self, time: i64) -> u32 {
+        self.first(time, false, |slice| slice.end <= time && slice.start < time)
+    }
+
+    /// The first slice that starts at or after `time`.
+    pub(crate) fn first_from(&mut self, time: i64) -> u32 {
+        self.first(time, true, |slice| slice.start < time)
+    }
+
+    /// The first slice for which `before` does not hold: it must hold for a prefix, for all that end before `time`, and
+    /// for none that starts at it or later. Where the slices that decide are on disk only: the end of a leaf, so that
+    /// all that are asked for are inside.
+    fn first(&mut self, time: i64, rounds_up: bool, before: impl Fn(&Brief) -> bool) -> u32 {
+        let n = self.lane.entry.n;
+        if let Some(briefs) = self.briefs {
+            return briefs.partition_point(before) as u32;
+        }
+        let (from, to) = (self.leaf_by_end(time).min(n), self.leaf_by_start(time).min(n));
+        for ordinal in from..to {
+            match self.brief(ordinal) {
+                Some(slice) if before(&slice) => {}
+                Some(_) => return ordinal as u32,
+                None => return if rounds_up { to } else { ordinal / LEAF as u64 * LEAF as u64 } as u32,
+            }
+        }
+        to as u32
+    }
+
+    /// Ordinal of the first slice of the first leaf that does not end before `time`.
+    fn leaf_by_end(&self, time: i64) -> u64 {
+        let idx = self.segments.partition_point(|s| s.end < time);
+        let Some(segment) = self.segments.get(idx) else { return self.lane.entry.n };
+        let leaves = self.levels(idx, segment)[0];
+        (idx * SEGMENT + leaves.partition_point(|leaf| leaf.end < time) * LEAF) as u64
+    }
+
+    /// Ordinal of the first slice of the first leaf that starts at `time` or later.
+    fn leaf_by_start(&self, time: i64) -> u64 {
+        let next = self.segments.partition_point(|s| s.start < time);
+        let Some(idx) = next.checked_sub(1) else { return 0 };
+        let leaves = self.levels(idx, &self.segments[idx])[0];
+        (idx * SEGMENT + leaves.partition_point(|leaf| leaf.start < time) * LEAF) as u64
+    }
+
+    fn n_in(&self, segment: usize) -> usize {
+        (self.lane.entry.n as usize - segment * SEGMENT).min(SEGMENT)
+    }
+
+    fn levels(&self, idx: usize, segment: &SegmentEntry) -> [&'a [Node]; LEVELS] {
+        self.lane.pager.sidecar().levels(segment, self.n_in(idx))
+    }
+
+    /// A segment, to walk through.
+    pub(crate) fn segment(&mut self, idx: usize) -> Option<PagedSegment<'_, 'a>> {
+        let levels = self.levels(idx, self.segments.get(idx)?);
+        Some(PagedSegment { first: (idx * SEGMENT) as u64, n: self.n_in(idx), levels, slices: self })
+    }
+}
+
+/// A segment of a paged lane.
+pub(crate) struct PagedSegment<'s, 'a> {
+    first: u64,
+    n: usize,
+    levels: [&'a [Node]; LEVELS],
+    slices: &'s mut PagedSlices<'a>,
+}
+
+impl Slices for PagedSegment<'_, '_> {
+    fn len(&self) -> usize {
+        self.n
+    }
+
+    fn level(&self, level: usize) -> &[Node] {
+        self.levels[level]
+    }
+
+    fn each(&mut self, range: Range<usize>, visit: &mut impl FnMut(usize, Brief)) -> bool {
+        let mut some = [Brief { start: 0, end: 0, site: 0, node: 0 }; LEAF];
+        for (slot, i) in some.iter_mut().zip(range.clone()) {
+            match self.slices.brief(self.first + i as u64) {
+                Some(slice) => *slot = slice,
+                None => return false,
+            }
+        }
+        range.zip(some).for_each(|(i, slice)| visit(i, slice));
+        true
+    }
+}

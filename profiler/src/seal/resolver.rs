@@ -1,0 +1,69 @@
+//! From the names in a row group back to the rows of the store's tables.
+
+use super::columns::Texts;
+use crate::batch::NO_NODE;
+use crate::store::{Category, NodeInfo, SiteInfo};
+use rustc_hash::FxHashMap;
+
+/// A name that the tables do not have.
+const UNKNOWN: u32 = u32::MAX - 1;
+
+/// The rows of names.
+#[derive(Debug, Default)]
+pub(super) struct Resolver {
+    sites: FxHashMap<(String, String), (u32, Category)>,
+    nodes: FxHashMap<(String, String, String), u32>,
+}
+
+impl Resolver {
+    pub(super) fn of(sites: &[SiteInfo], nodes: &[NodeInfo]) -> Resolver {
+        let site = |(row, s): (usize, &SiteInfo)| ((s.category_name.clone(), s.name.clone()), (row as u32, s.category));
+        let node = |(row, n): (usize, &NodeInfo)| ((n.op.clone(), n.name.clone(), n.device.clone()), row as u32);
+        Resolver {
+            sites: sites.iter().enumerate().map(site).collect(),
+            nodes: nodes.iter().enumerate().map(node).collect(),
+        }
+    }
+
+    /// The site of each row, with its category.
+    pub(super) fn sites(&self, category: &Texts, name: &Texts, n: usize) -> Vec<(u32, Category)> {
+        let find = |i: usize| {
+            let key = (category.at(i).to_owned(), name.at(i).to_owned());
+            self.sites.get(&key).copied().unwrap_or((UNKNOWN, Category::from_name(&key.0)))
+        };
+        by_keys([category, name], n, find)
+    }
+
+    /// The node of each row.
+    pub(super) fn nodes(&self, op: &Texts, node: &Texts, device: &Texts, n: usize) -> Vec<u32> {
+        let find = |i: usize| {
+            let Some(name) = node.get(i) else { return NO_NODE };
+            let key = (op.at(i).to_owned(), name.to_owned(), device.at(i).to_owned());
+            self.nodes.get(&key).copied().unwrap_or(UNKNOWN)
+        };
+        by_keys([op, node, device], n, find)
+    }
+}
+
+/// `find` for each row, called once for rows whose texts have the same places in the dictionaries.
+fn by_keys<T: Copy, const N: usize>(columns: [&Texts; N], n: usize, find: impl Fn(usize) -> T) -> Vec<T> {
+    let keys = columns.map(Texts::keys);
+    if keys.iter().any(Option::is_none) {
+        return (0..n).map(find).collect();
+    }
+    let keys = keys.map(|k| k.map(|(keys, _)| keys).unwrap_or_default());
+    let mut found: FxHashMap<[u32; N], T> = FxHashMap::default();
+    let mut last: Option<([u32; N], T)> = None;
+    let of_row = |i: usize| {
+        let key = std::array::from_fn(|c| keys[c][i]);
+        if let Some((known, value)) = last
+            && known == key
+        {
+            return value;
+        }
+        let value = *found.entry(key).or_insert_with(|| find(i));
+        last = Some((key, value));
+        value
+    };
+    (0..n).map(of_row).collect()
+}

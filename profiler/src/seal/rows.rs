@@ -1,0 +1,165 @@
+//! The rows of the tables beside `slices`, from columns.
+
+use super::columns::{Ints, TableError, Texts, floats};
+use super::tables::{Point, RingPosition};
+use crate::batch::TrackKey;
+use crate::store::{
+    Category, Flow, FlowEnd, MemoryEvent, NodeInfo, Process, SiteInfo, SliceId, Step, Track, TrackId, TrackKind,
+    Transfer, Warning, WarningKind,
+};
+use arrow_array::RecordBatch;
+
+pub(super) fn ints<const N: usize>(batch: &RecordBatch, names: [&'static str; N]) -> Result<[Ints; N], TableError> {
+    let columns: Vec<Ints> = names.into_iter().map(|name| Ints::of(batch, name)).collect::<Result<_, _>>()?;
+    columns.try_into().map_err(|_| TableError::Rows("columns are missing"))
+}
+
+pub(super) fn process_rows(batch: &RecordBatch, out: &mut Vec<Process>) -> Result<(), TableError> {
+    let ([pid], rates) = (ints(batch, ["pid"])?, floats(batch, "ns_per_tick")?);
+    let (host, name) = (Texts::of(batch, "host")?, Texts::of(batch, "name")?);
+    for (i, ns_per_tick) in rates.into_iter().enumerate() {
+        out.push(Process { pid: pid.id(i), host: host.at(i).into(), name: name.at(i).into(), ns_per_tick });
+    }
+    Ok(())
+}
+
+pub(super) fn site_rows(batch: &RecordBatch, out: &mut Vec<SiteInfo>) -> Result<(), TableError> {
+    let (category, name) = (Texts::of(batch, "category")?, Texts::of(batch, "name")?);
+    out.extend((0..batch.num_rows()).map(|i| SiteInfo {
+        category: Category::from_name(category.at(i)),
+        category_name: category.at(i).to_owned(),
+        name: name.at(i).to_owned(),
+    }));
+    Ok(())
+}
+
+pub(super) fn node_rows(batch: &RecordBatch, out: &mut Vec<NodeInfo>) -> Result<(), TableError> {
+    let (name, op, device) = (Texts::of(batch, "name")?, Texts::of(batch, "op")?, Texts::of(batch, "device")?);
+    let node = |i| NodeInfo { name: name.at(i).into(), op: op.at(i).into(), device: device.at(i).into() };
+    out.extend((0..batch.num_rows()).map(node));
+    Ok(())
+}
+
+pub(super) fn track_rows(batch: &RecordBatch, out: &mut Vec<Track>) -> Result<(), TableError> {
+    let [id, process, pid, ring, tid] = ints(batch, ["track_id", "process_id", "pid", "ring", "tid"])?;
+    let [order, stream, dropped] = ints(batch, ["position", "stream", "dropped"])?;
+    let [overlapped, clipped] = ints(batch, ["overlapped", "clipped"])?;
+    let (kind, name, device) = (Texts::of(batch, "kind")?, Texts::of(batch, "name")?, Texts::of(batch, "device")?);
+    for i in 0..batch.num_rows() {
+        if id.id(i) as usize != out.len() {
+            return Err(TableError::Rows("tracks are not in order"));
+        }
+        let key = TrackKey { pid: pid.id(i), ring: ring.id(i) };
+        let track = Track::new(TrackId(id.id(i)), key, process.id(i));
+        out.push(Track {
+            name: name.at(i).to_owned(),
+            tid: tid.at(i) as u32,
+            kind: TrackKind::from_name(kind.at(i)),
+            device: device.at(i).to_owned(),
+            stream: stream.get(i).map(|s| s as u64),
+            order: order.at(i) as i32,
+            dropped: dropped.at(i) as u64,
+            overlapped: overlapped.at(i) as u64,
+            clipped: clipped.at(i) as u64,
+            ..track
+        });
+    }
+    Ok(())
+}
+
+pub(super) fn step_rows(batch: &RecordBatch, out: &mut Vec<Step>) -> Result<(), TableError> {
+    let [id, summary_step, start, dur] = ints(batch, ["step", "summary_step", "ts_ns", "dur_ns"])?;
+    let [site, track, lane, ordinal] = ints(batch, ["site_id", "track_id", "lane", "ordinal"])?;
+    out.extend((0..batch.num_rows()).map(|i| Step {
+        id: id.id(i),
+        summary_step: summary_step.at(i),
+        site: site.id(i),
+        start: start.at(i),
+        end: start.at(i).saturating_add(dur.at(i)),
+        slice: SliceId { track: track.id(i), lane: lane.id(i), ordinal: ordinal.at(i) as u64 },
+    }));
+    Ok(())
+}
+
+pub(super) fn flow_rows(batch: &RecordBatch, out: &mut Vec<Flow>) -> Result<(), TableError> {
+    let [correlation, scope, site] = ints(batch, ["correlation", "process_id", "site_id"])?;
+    let [from, from_time] = ints(batch, ["from_track_id", "from_ts_ns"])?;
+    let [to, to_time] = ints(batch, ["to_track_id", "to_ts_ns"])?;
+    let end = |track: &Ints, time: &Ints, i| Some(FlowEnd { track: TrackId(track.get(i)? as u32), time: time.get(i)? });
+    out.extend((0..batch.num_rows()).map(|i| Flow {
+        scope: scope.id(i),
+        site: site.id(i),
+        correlation: correlation.id(i),
+        from: end(&from, &from_time, i),
+        to: end(&to, &to_time, i),
+    }));
+    Ok(())
+}
+
+pub(super) fn point_rows(batch: &RecordBatch, out: &mut Vec<Point>) -> Result<(), TableError> {
+    let ([process, site, time], values) = (ints(batch, ["process_id", "site_id", "ts_ns"])?, floats(batch, "value")?);
+    let point = |(i, value)| Point { process: process.id(i), site: site.id(i), time: time.at(i), value };
+    out.extend(values.into_iter().enumerate().map(point));
+    Ok(())
+}
+
+pub(super) fn memory_rows(batch: &RecordBatch, out: &mut Vec<MemoryEvent>) -> Result<(), TableError> {
+    let [time, track, site, node, bytes] = ints(batch, ["ts_ns", "track_id", "site_id", "node_id", "bytes"])?;
+    out.extend((0..batch.num_rows()).map(|i| MemoryEvent {
+        time: time.at(i),
+        track: TrackId(track.id(i)),
+        site: site.id(i),
+        node: node.id(i),
+        bytes: bytes.at(i),
+    }));
+    Ok(())
+}
+
+pub(super) fn transfer_rows(batch: &RecordBatch, out: &mut Vec<Transfer>) -> Result<(), TableError> {
+    let [process, number, step, bytes] = ints(batch, ["process_id", "number", "step", "bytes"])?;
+    let [sender, receiver] = ints(batch, ["sender_node_id", "receiver_node_id"])?;
+    let [from, to] = ints(batch, ["from_track_id", "to_track_id"])?;
+    let [enqueued, sent, left] = ints(batch, ["enqueued_ns", "sent_ns", "left_ns"])?;
+    let [arrived, unblocked] = ints(batch, ["arrived_ns", "unblocked_ns"])?;
+    let track = |column: &Ints, i| column.get(i).map(|id| TrackId(id as u32));
+    out.extend((0..batch.num_rows()).map(|i| Transfer {
+        process: process.id(i),
+        number: number.id(i),
+        step_id: step.id(i),
+        bytes: bytes.id(i),
+        sender: sender.id(i),
+        receiver: receiver.id(i),
+        from: track(&from, i),
+        to: track(&to, i),
+        enqueued: enqueued.get(i),
+        sent: sent.get(i),
+        left: left.get(i),
+        arrived: arrived.get(i),
+        unblocked: unblocked.get(i),
+    }));
+    Ok(())
+}
+
+pub(super) fn warning_rows(batch: &RecordBatch, out: &mut Vec<Warning>) -> Result<(), TableError> {
+    let (kind, source, text) = (Texts::of(batch, "kind")?, Texts::of(batch, "source")?, Texts::of(batch, "text")?);
+    let [count] = ints(batch, ["count"])?;
+    out.extend((0..batch.num_rows()).map(|i| Warning {
+        kind: WarningKind::from_name(kind.at(i)),
+        source: source.at(i).to_owned(),
+        count: count.at(i) as u64,
+        text: text.at(i).to_owned(),
+    }));
+    Ok(())
+}
+
+pub(super) fn ring_rows(batch: &RecordBatch, out: &mut Vec<RingPosition>) -> Result<(), TableError> {
+    let [pid, ring, made, next, dropped] = ints(batch, ["pid", "ring", "made", "next", "dropped"])?;
+    out.extend((0..batch.num_rows()).map(|i| RingPosition {
+        pid: pid.id(i),
+        ring: ring.id(i),
+        made: made.at(i) as u64,
+        next: next.at(i) as u64,
+        dropped: dropped.at(i) as u64,
+    }));
+    Ok(())
+}

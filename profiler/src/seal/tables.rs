@@ -1,0 +1,272 @@
+//! The tables beside `slices`: their rows as columns.
+
+use super::SealError;
+use super::file::TableFile;
+use super::names::{Names, text_column};
+use super::schema::Table;
+use crate::store::{Counter, Flow, InstantEvent, MemoryEvent, Store, TrackId, Transfer};
+use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, UInt32Array, UInt64Array};
+use std::sync::Arc;
+
+/// Rows that are made into columns at a time.
+const ROWS: usize = 1 << 16;
+
+fn u32s(values: impl Iterator<Item = u32>) -> ArrayRef {
+    Arc::new(UInt32Array::from_iter_values(values))
+}
+
+/// `u32::MAX` is null.
+fn ids(values: impl Iterator<Item = u32>) -> ArrayRef {
+    Arc::new(values.map(|id| (id != u32::MAX).then_some(id)).collect::<UInt32Array>())
+}
+
+fn u64s(values: impl Iterator<Item = u64>) -> ArrayRef {
+    Arc::new(UInt64Array::from_iter_values(values))
+}
+
+fn i64s(values: impl Iterator<Item = i64>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(values))
+}
+
+fn texts<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
+    text_column(values.map(Some))
+}
+
+/// Appends rows to a file, some at a time.
+pub(super) fn append<T>(
+    file: &mut TableFile,
+    rows: impl IntoIterator<Item = T>,
+    columns: impl Fn(&[T]) -> Vec<ArrayRef>,
+) -> Result<(), SealError> {
+    let mut rows = rows.into_iter();
+    loop {
+        let some: Vec<T> = rows.by_ref().take(ROWS).collect();
+        if some.is_empty() {
+            return Ok(());
+        }
+        file.write(columns(&some))?;
+    }
+}
+
+pub(super) fn instants(rows: &[(TrackId, InstantEvent)], names: &Names) -> Vec<ArrayRef> {
+    let [category, name] = names.sites(rows.iter().map(|(_, i)| i.site));
+    vec![
+        u32s(rows.iter().map(|(track, _)| track.0)),
+        i64s(rows.iter().map(|(_, i)| i.time)),
+        category,
+        name,
+        u64s(rows.iter().map(|(_, i)| i.arg)),
+        u32s(rows.iter().map(|(_, i)| i.site)),
+    ]
+}
+
+/// A point of a counter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Point {
+    pub(crate) process: u32,
+    pub(crate) site: u32,
+    pub(crate) time: i64,
+    pub(crate) value: f64,
+}
+
+/// The points of all counters.
+pub(super) fn points(counters: &[Counter]) -> impl Iterator<Item = Point> + '_ {
+    let of_counter = |c: &'_ Counter| {
+        let Counter { process, site, .. } = *c;
+        c.time.clone().into_iter().zip(c.value.clone()).map(move |(time, value)| Point { process, site, time, value })
+    };
+    counters.iter().flat_map(of_counter)
+}
+
+pub(super) fn counters(rows: &[Point], names: &Names) -> Vec<ArrayRef> {
+    let [category, name] = names.sites(rows.iter().map(|p| p.site));
+    vec![
+        u32s(rows.iter().map(|p| p.process)),
+        category,
+        name,
+        i64s(rows.iter().map(|p| p.time)),
+        Arc::new(Float64Array::from_iter_values(rows.iter().map(|p| p.value))),
+        u32s(rows.iter().map(|p| p.site)),
+    ]
+}
+
+pub(super) fn flows(rows: &[Flow], names: &Names) -> Vec<ArrayRef> {
+    let [category, name] = names.sites(rows.iter().map(|f| f.site));
+    vec![
+        category,
+        name,
+        u32s(rows.iter().map(|f| f.correlation)),
+        ids(rows.iter().map(|f| f.scope)),
+        ids(rows.iter().map(|f| f.from.map_or(u32::MAX, |e| e.track.0))),
+        Arc::new(rows.iter().map(|f| f.from.map(|e| e.time)).collect::<Int64Array>()),
+        ids(rows.iter().map(|f| f.to.map_or(u32::MAX, |e| e.track.0))),
+        Arc::new(rows.iter().map(|f| f.to.map(|e| e.time)).collect::<Int64Array>()),
+        u32s(rows.iter().map(|f| f.site)),
+    ]
+}
+
+pub(super) fn memory(rows: &[MemoryEvent], names: &Names) -> Vec<ArrayRef> {
+    let [category, name] = names.sites(rows.iter().map(|m| m.site));
+    let [_, node, _] = names.nodes(rows.iter().map(|m| m.node));
+    vec![
+        i64s(rows.iter().map(|m| m.time)),
+        u32s(rows.iter().map(|m| m.track.0)),
+        category,
+        name,
+        node,
+        i64s(rows.iter().map(|m| m.bytes)),
+        u32s(rows.iter().map(|m| m.site)),
+        ids(rows.iter().map(|m| m.node)),
+    ]
+}
+
+pub(super) fn transfers(rows: &[Transfer]) -> Vec<ArrayRef> {
+    let times = |f: fn(&Transfer) -> Option<i64>| -> ArrayRef { Arc::new(rows.iter().map(f).collect::<Int64Array>()) };
+    vec![
+        u32s(rows.iter().map(|t| t.process)),
+        u32s(rows.iter().map(|t| t.number)),
+        u32s(rows.iter().map(|t| t.step_id)),
+        u32s(rows.iter().map(|t| t.bytes)),
+        ids(rows.iter().map(|t| t.sender)),
+        ids(rows.iter().map(|t| t.receiver)),
+        ids(rows.iter().map(|t| t.from.map_or(u32::MAX, |id| id.0))),
+        ids(rows.iter().map(|t| t.to.map_or(u32::MAX, |id| id.0))),
+        times(|t| t.enqueued),
+        times(|t| t.sent),
+        times(|t| t.left),
+        times(|t| t.arrived),
+        times(|t| t.unblocked),
+    ]
+}
+
+/// A table that is written at the end, as a whole.
+pub(super) type Whole = (Table, fn(&Store, &Names) -> Vec<ArrayRef>);
+
+pub(super) const WHOLE: [Whole; 7] = [
+    (super::schema::TRACKS, tracks),
+    (super::schema::PROCESSES, processes),
+    (super::schema::SITES, sites),
+    (super::schema::NODES, nodes),
+    (super::schema::STEPS, steps),
+    (super::schema::OPEN, open_slices),
+    (super::schema::WARNINGS, warnings),
+];
+
+fn tracks(store: &Store, _: &Names) -> Vec<ArrayRef> {
+    let rows = store.tracks();
+    let process = |row: u32| store.processes().get(row as usize);
+    let or_null = |s: &'_ str| (!s.is_empty()).then(|| s.to_owned());
+    let devices: Vec<Option<String>> = rows.iter().map(|t| or_null(&t.device)).collect();
+    vec![
+        u32s(rows.iter().map(|t| t.id.0)),
+        texts(rows.iter().map(|t| process(t.process).map_or("", |p| &p.host))),
+        texts(rows.iter().map(|t| process(t.process).map_or("", |p| &p.name))),
+        text_column(rows.iter().map(|t| t.kind.is_thread().then_some(t.name.as_str()))),
+        text_column(devices.iter().map(Option::as_deref)),
+        Arc::new(rows.iter().map(|t| t.stream).collect::<UInt64Array>()),
+        texts(rows.iter().map(|t| t.kind.name())),
+        texts(rows.iter().map(|t| t.name.as_str())),
+        u32s(rows.iter().map(|t| t.process)),
+        u32s(rows.iter().map(|t| t.key.pid)),
+        u32s(rows.iter().map(|t| t.key.ring)),
+        u32s(rows.iter().map(|t| t.tid)),
+        Arc::new(Int32Array::from_iter_values(rows.iter().map(|t| t.order))),
+        u64s(rows.iter().map(|t| t.dropped)),
+        u64s(rows.iter().map(|t| t.overlapped)),
+        u64s(rows.iter().map(|t| t.clipped)),
+    ]
+}
+
+fn processes(store: &Store, _: &Names) -> Vec<ArrayRef> {
+    let rows = store.processes();
+    vec![
+        u32s(0..rows.len() as u32),
+        u32s(rows.iter().map(|p| p.pid)),
+        texts(rows.iter().map(|p| p.host.as_str())),
+        texts(rows.iter().map(|p| p.name.as_str())),
+        Arc::new(Float64Array::from_iter_values(rows.iter().map(|p| p.ns_per_tick))),
+    ]
+}
+
+fn sites(store: &Store, names: &Names) -> Vec<ArrayRef> {
+    let rows = 0..store.sites().len() as u32;
+    let [category, name] = names.sites(rows.clone());
+    vec![u32s(rows), category, name]
+}
+
+fn nodes(store: &Store, _: &Names) -> Vec<ArrayRef> {
+    let rows = store.nodes();
+    vec![
+        u32s(0..rows.len() as u32),
+        texts(rows.iter().map(|n| n.name.as_str())),
+        texts(rows.iter().map(|n| n.op.as_str())),
+        texts(rows.iter().map(|n| n.device.as_str())),
+    ]
+}
+
+fn steps(store: &Store, names: &Names) -> Vec<ArrayRef> {
+    let rows = store.steps();
+    let [_, name] = names.sites(rows.iter().map(|s| s.site));
+    vec![
+        u32s(rows.iter().map(|s| s.id)),
+        i64s(rows.iter().map(|s| s.summary_step)),
+        name,
+        i64s(rows.iter().map(|s| s.start)),
+        i64s(rows.iter().map(|s| s.end - s.start)),
+        u32s(rows.iter().map(|s| s.site)),
+        u32s(rows.iter().map(|s| s.slice.track)),
+        u32s(rows.iter().map(|s| s.slice.lane)),
+        u64s(rows.iter().map(|s| s.slice.ordinal)),
+    ]
+}
+
+fn open_slices(store: &Store, names: &Names) -> Vec<ArrayRef> {
+    let rows: Vec<_> = store.tracks().iter().flat_map(|t| t.open.iter().map(|o| (t.id.0, *o))).collect();
+    let [category, name] = names.sites(rows.iter().map(|(_, o)| o.site));
+    let [_, node, _] = names.nodes(rows.iter().map(|(_, o)| o.node));
+    vec![
+        u32s(rows.iter().map(|(track, _)| *track)),
+        i64s(rows.iter().map(|(_, o)| o.start)),
+        u32s(rows.iter().map(|(_, o)| u32::from(o.depth))),
+        category,
+        name,
+        node,
+        u32s(rows.iter().map(|(_, o)| o.site)),
+        ids(rows.iter().map(|(_, o)| o.node)),
+    ]
+}
+
+fn warnings(store: &Store, _: &Names) -> Vec<ArrayRef> {
+    let rows = store.warnings();
+    vec![
+        texts(rows.iter().map(|w| w.kind.name())),
+        texts(rows.iter().map(|w| w.source.as_str())),
+        u64s(rows.iter().map(|w| w.count)),
+        texts(rows.iter().map(|w| w.text.as_str())),
+    ]
+}
+
+/// Keys and values.
+pub(super) fn meta(rows: &[(String, String)]) -> Vec<ArrayRef> {
+    vec![texts(rows.iter().map(|(key, _)| key.as_str())), texts(rows.iter().map(|(_, value)| value.as_str()))]
+}
+
+/// How far the rings of a trace folder are in a sealed trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RingPosition {
+    pub(crate) pid: u32,
+    pub(crate) ring: u32,
+    pub(crate) made: u64,
+    pub(crate) next: u64,
+    pub(crate) dropped: u64,
+}
+
+pub(super) fn rings(rows: &[RingPosition]) -> Vec<ArrayRef> {
+    vec![
+        u32s(rows.iter().map(|r| r.pid)),
+        u32s(rows.iter().map(|r| r.ring)),
+        u64s(rows.iter().map(|r| r.made)),
+        u64s(rows.iter().map(|r| r.next)),
+        u64s(rows.iter().map(|r| r.dropped)),
+    ]
+}

@@ -1,0 +1,112 @@
+//! What a sealed trace brings, made into a store; and what a store gives to one while it is written.
+
+use super::lane::Row;
+use super::names::{NodeInfo, Process, SiteInfo, Table, node_key, site_key};
+use super::side::{Counters, Flow, Flows, MemoryEvent, Step, Warning, Warnings};
+use super::track::{InstantEvent, Track};
+use super::transfers::{Transfer, Transfers};
+use super::{Store, StoreOptions, TrackId};
+use crate::seal::{Pager, Point};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The contents of a store.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    pub(crate) origin: i64,
+    pub(crate) range: Range<i64>,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) sites: Vec<SiteInfo>,
+    pub(crate) nodes: Vec<NodeInfo>,
+    pub(crate) tracks: Vec<Track>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) points: Vec<Point>,
+    pub(crate) memory: Vec<MemoryEvent>,
+    pub(crate) transfers: Vec<Transfer>,
+    pub(crate) warnings: Vec<Warning>,
+    pub(crate) pager: Option<Arc<Pager>>,
+}
+
+/// Rows that a store gave away.
+#[derive(Debug, Default)]
+pub(crate) struct SideRows {
+    pub(crate) instants: Vec<(TrackId, InstantEvent)>,
+    pub(crate) points: Vec<Point>,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) memory: Vec<MemoryEvent>,
+    pub(crate) transfers: Vec<Transfer>,
+}
+
+impl Store {
+    /// A store that keeps everything, with these contents.
+    pub(crate) fn of_parts(parts: Parts) -> Store {
+        let mut counters = Counters::default();
+        for Point { process, site, time, value } in parts.points {
+            counters.push(process, site, time, value, usize::MAX);
+        }
+        let has_events = parts.tracks.iter().any(|t| t.n_slices() > 0 || !t.instants.is_empty())
+            || !(parts.flows.is_empty() && parts.memory.is_empty() && counters.rows().is_empty());
+        Store {
+            options: StoreOptions::UNBOUNDED,
+            origin: (has_events || parts.origin != 0).then_some(parts.origin),
+            range: has_events.then_some(parts.range),
+            process_of: parts.processes.iter().enumerate().map(|(row, p)| (p.pid, row as u32)).collect(),
+            processes: parts.processes,
+            sites: Table::of_rows(parts.sites, site_key),
+            nodes: Table::of_rows(parts.nodes, node_key),
+            track_of: parts.tracks.iter().map(|t| (t.key, t.id.0)).collect(),
+            slices_total: parts.tracks.iter().map(|t| t.n_slices() as u64).sum(),
+            tracks: parts.tracks,
+            steps: parts.steps,
+            counters,
+            flows: Flows::of_rows(parts.flows),
+            transfers: Transfers::of_rows(parts.transfers),
+            memory: parts.memory.into(),
+            args: super::Args::of_pager(parts.pager.clone()),
+            warnings: Warnings::of_rows(parts.warnings),
+            pager: parts.pager,
+            ..Store::default()
+        }
+    }
+
+    /// Adds warnings.
+    pub(crate) fn with_warnings(mut self, warnings: impl Iterator<Item = Warning>) -> Store {
+        for warning in warnings {
+            self.warnings.set(warning);
+        }
+        self
+    }
+
+    /// Takes over the contents of another store, in the budget of this one.
+    pub(super) fn replace_by(&mut self, other: Store) {
+        let (options, version) = (self.options, self.version);
+        *self = Store { options, version, ..other };
+        self.keep_side_budget();
+        (0..self.tracks.len() as u32).for_each(|track| self.keep_budget(track));
+    }
+
+    /// Gives away all slices in memory, with the texts of their arguments, lane by lane.
+    pub(crate) fn drain_slices(&mut self, mut take: impl FnMut(u32, u32, Row, Option<&str>)) {
+        let args = std::mem::take(&mut self.args);
+        for track in &mut self.tracks {
+            for (lane_idx, lane) in (0..).zip(&mut track.lanes) {
+                lane.drain(|row| take(track.id.0, lane_idx, row, args.get(row.args).as_deref()));
+            }
+        }
+    }
+
+    /// Gives away what is beside the slices; of flows and transfers the last `pending` stay, whose rest may come.
+    pub(crate) fn drain_side(&mut self, pending: usize) -> SideRows {
+        let mut rows = SideRows::default();
+        for track in &mut self.tracks {
+            let id = track.id;
+            rows.instants.extend(track.instants.drain(..).map(|instant| (id, instant)));
+        }
+        rows.points = self.counters.drain();
+        rows.flows = self.flows.drain(pending);
+        rows.transfers = self.transfers.drain(pending);
+        rows.memory = self.memory.drain(..).collect();
+        rows
+    }
+}
