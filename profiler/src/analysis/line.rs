@@ -144,7 +144,14 @@ fn line(
         slices.extend(off.iter().filter(|s| s.id.track != id.0));
     }
     slices.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end), s.id.lane));
-    let pieces = if works { flatten(doings, &slices) } else { Vec::new() };
+    let mut pieces = if works { flatten(doings, &slices) } else { Vec::new() };
+    if kind == LineKind::Device {
+        // What a device calls an op is its kernel.
+        pieces
+            .iter_mut()
+            .filter(|p| matches!(p.doing, Doing::Op | Doing::HostOp))
+            .for_each(|p| p.doing = Doing::Kernel);
+    }
     Line { track: id, process, kind, slices, pieces }
 }
 

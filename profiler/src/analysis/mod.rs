@@ -25,3 +25,6 @@ pub mod report;
 pub mod stragglers;
 pub(crate) mod sync;
 pub(crate) mod walk;
+
+#[cfg(test)]
+mod tests;

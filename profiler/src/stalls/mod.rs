@@ -200,4 +200,6 @@ fn overlap(slice: &SliceRef, range: &Range<i64>) -> i64 {
 }
 
 #[cfg(test)]
+mod planted;
+#[cfg(test)]
 mod tests;

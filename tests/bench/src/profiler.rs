@@ -1,4 +1,5 @@
-//! The profiler: collecting, reading back, appending to the store, and what a frame of the timeline asks of the pyramids.
+//! The profiler: collecting, reading back, appending to the store, what a frame of the timeline asks of the pyramids, and the
+//! analyses.
 
 use crate::BenchError;
 use crate::report::Report;
@@ -24,6 +25,7 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
         frames(report, label, &store);
     }
     one_lane(report);
+    analysis(report);
     Ok(())
 }
 
@@ -125,6 +127,100 @@ fn append(report: &mut Report, label: &str, n: usize) -> Store {
     black_box(op_stats(&store, store.range()));
     report.add(format!("statistics, {label}: per op, whole trace"), (clock::cpu_now() - begun) as f64 / 1e6, "ms");
     store
+}
+
+/// Steps of 2,000 ops in chains over `WORKERS` workers, and a stream's kernels with their launches: stalls of all gaps, and the
+/// critical paths.
+fn analysis(report: &mut Report) {
+    const WORKERS: u32 = 8;
+    const STEPS: u32 = 250;
+    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+    for step in 0..STEPS {
+        store.apply(worked_step(step, WORKERS));
+        store.apply(launched_step(step));
+    }
+    let n = store.stats().slices as f64;
+    let begun = clock::cpu_now();
+    let found = black_box(::profiler::stalls(&store, store.range()));
+    let ns = (clock::cpu_now() - begun) as f64;
+    report.add("analysis: stalls (CPU)", n / ns * 1e3, "M events/s");
+    report.add("analysis: stalls found", found.len() as f64 / n, "per event");
+    let begun = clock::cpu_now();
+    black_box(::profiler::analysis::ops::critical_paths(&store, store.range()));
+    report.add("analysis: critical paths (CPU)", n / (clock::cpu_now() - begun) as f64 * 1e3, "M events/s");
+    let begun = clock::cpu_now();
+    black_box(::profiler::analysis::report::analyse(&store, store.range()));
+    report.add("analysis: everything (CPU)", n / (clock::cpu_now() - begun) as f64 * 1e3, "M events/s");
+}
+
+const BLANK: Event = Event {
+    kind: EventKind::Slice,
+    depth: 0,
+    start: 0,
+    end: 0,
+    site: 0,
+    node: u32::MAX,
+    correlation: 0,
+    arg: 0,
+    args: profiler::batch::NO_ARGS,
+};
+
+/// Each op is made ready by one of the worker's before it, or of another's.
+fn worked_step(step: u32, workers: u32) -> Batch {
+    const OPS: u32 = 2_000;
+    let mut batch = Batch::new();
+    batch.set_origin(0);
+    for (id, category) in ["op", "step"].into_iter().enumerate() {
+        batch.name(Name::Site { pid: 1, id: id as u32, category: category.into(), name: "MatMul".into() });
+    }
+    let begin = i64::from(step) * 4_000_000;
+    let mut ends = vec![begin; OPS as usize];
+    let mut at = vec![begin; workers as usize];
+    for id in 0..OPS {
+        if step == 0 {
+            let (name, device) = (format!("l{}/MatMul_{id}", id / 50), "cpu:0".into());
+            batch.name(Name::Node { pid: 1, id, name, op: "MatMul".into(), device });
+        }
+        let worker = (id * 7_919 % 13) % workers;
+        let by = (id > 0).then(|| id.saturating_sub(1 + id * 31 % 11));
+        let ready = by.map_or(begin, |by| ends[by as usize]);
+        let start = at[worker as usize].max(ready) + 150;
+        let end = start + 800 + i64::from(id * 7_919 % 900);
+        (at[worker as usize], ends[id as usize]) = (end, end);
+        let arg = u64::from(step + 1) << 32 | (start - ready) as u64;
+        let op = Event { start, end, node: id, correlation: by.unwrap_or(u32::MAX), arg, ..BLANK };
+        batch.track(TrackKey { pid: 1, ring: worker }).events.push(op);
+    }
+    let end = at.iter().copied().max().unwrap_or(begin) + 1_000;
+    let event = Event { start: begin, end, site: 1, correlation: step + 1, ..BLANK };
+    batch.track(TrackKey { pid: 1, ring: workers }).events.push(event);
+    batch
+}
+
+/// A host that launches kernels on two streams, and the kernels.
+fn launched_step(step: u32) -> Batch {
+    let mut batch = Batch::new();
+    batch.set_origin(0);
+    for (id, category) in ["launch", "kernel", "other"].into_iter().enumerate() {
+        batch.name(Name::Site { pid: 2, id: id as u32, category: category.into(), name: category.into() });
+    }
+    for stream in 1..3u32 {
+        let (key, kind) = (TrackKey { pid: 2, ring: stream }, ::profiler::TrackKind::Stream);
+        let (name, stream) = (format!("stream {stream}"), Some(u64::from(stream)));
+        batch.name(Name::Track { key, kind, name, tid: 0, device: "GPU 0".into(), stream, order: 0 });
+    }
+    let (mut host, mut streams) = (i64::from(step) * 4_000_000, [0i64; 3]);
+    for i in 0..1_000u32 {
+        let (stream, correlation) = (1 + i % 2, step * 1_000 + i + 1);
+        let code = Event { start: host, end: host + 700, site: 2, ..BLANK };
+        let launch = Event { start: host + 800, end: host + 1_300, correlation, ..BLANK };
+        let start = (launch.start + 900).max(streams[stream as usize] + 100);
+        let kernel = Event { start, end: start + 600 + i64::from(i % 7) * 300, site: 1, correlation, ..BLANK };
+        (host, streams[stream as usize]) = (launch.end, kernel.end);
+        batch.track(TrackKey { pid: 2, ring: 0 }).events.extend([code, launch]);
+        batch.track(TrackKey { pid: 2, ring: stream }).events.push(kernel);
+    }
+    batch
 }
 
 /// The spans of all lanes, at several zooms: the median of 41 views each.
