@@ -71,7 +71,7 @@ fn class(doing: Doing) -> Option<usize> {
         Doing::Collective => COMMUNICATION,
         Doing::Copy => COPY,
         Doing::Input => INPUT,
-        Doing::HostOp | Doing::Host | Doing::Launch | Doing::Memory => HOST,
+        Doing::HostOp | Doing::Host | Doing::Call | Doing::Launch | Doing::Memory => HOST,
         Doing::Sync | Doing::Idle | Doing::Asleep | Doing::Runnable | Doing::Frame => return None,
     })
 }

@@ -190,9 +190,14 @@ fn kind(doing: Doing) -> PathKind {
         Doing::Launch => PathKind::Launch,
         Doing::Input => PathKind::Input,
         Doing::Memory => PathKind::Memory,
-        Doing::HostOp | Doing::Host | Doing::Sync | Doing::Idle | Doing::Asleep | Doing::Runnable | Doing::Frame => {
-            PathKind::Host
-        }
+        Doing::HostOp
+        | Doing::Host
+        | Doing::Call
+        | Doing::Sync
+        | Doing::Idle
+        | Doing::Asleep
+        | Doing::Runnable
+        | Doing::Frame => PathKind::Host,
     }
 }
 

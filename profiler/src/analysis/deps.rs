@@ -124,7 +124,9 @@ impl<'a> Deps<'a> {
                 let at = At { line: line_idx, piece: piece as u32 };
                 match p.doing {
                     Doing::Op => self.ops[slice.node as usize].push(at),
-                    Doing::Launch | Doing::Memory => self.launches.add(line.process, slice.correlation, at),
+                    Doing::Launch | Doing::Memory | Doing::Call => {
+                        self.launches.add(line.process, slice.correlation, at)
+                    }
                     doing if doing.is_device() => self.works.add(line.process, slice.correlation, at),
                     _ => {}
                 }

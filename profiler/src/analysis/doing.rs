@@ -20,6 +20,8 @@ pub(crate) enum Doing {
     Collective,
     /// A host gives a device work.
     Launch,
+    /// Calls a device's runtime without giving it work: asks, records, makes streams.
+    Call,
     /// Takes or gives back memory.
     Memory,
     /// Makes a step's input.
@@ -63,11 +65,12 @@ impl Doing {
             Category::Collective => Doing::Collective,
             Category::Launch if has(&site.name, &["malloc", "free", "memalloc", "memcreate"]) => Doing::Memory,
             Category::Launch if has(&site.name, &["synchronize"]) => Doing::Sync,
+            Category::Launch if is_other_call(&site.name) => Doing::Call,
             Category::Launch => Doing::Launch,
             Category::Alloc => Doing::Memory,
             Category::Input => Doing::Input,
             // Calls about events return at once.
-            Category::Sync if has(&site.name, &["streamwaitevent", "eventquery"]) => Doing::Launch,
+            Category::Sync if has(&site.name, &["streamwaitevent", "eventquery"]) => Doing::Call,
             Category::Sync => Doing::Sync,
             Category::Wait => Doing::Idle,
             Category::OffCpu if has(&site.name, &["runnable", "preempt", "ready"]) => Doing::Runnable,
@@ -76,6 +79,12 @@ impl Doing {
             Category::Step | Category::Transfer | Category::Running | Category::Edge => Doing::Frame,
         }
     }
+}
+
+/// Whether a call of CUDA or HIP gives the device no work.
+fn is_other_call(name: &str) -> bool {
+    (["cuda", "cu", "hip"].iter().any(|prefix| name.starts_with(prefix)))
+        && !has(name, &["launch", "memcpy", "memset", "memprefetch"])
 }
 
 fn has(name: &str, words: &[&str]) -> bool {

@@ -339,8 +339,10 @@ impl<'d, 'a> Walk<'d, 'a> {
                 let arrival = self.piece(last).start;
                 inside(arrival).then_some(Link { arrival, via: Via::Peer, next: Next::Start(last) })
             }
-            Doing::Launch | Doing::Memory => {
-                let link = self.end_of(self.deps.work_of(at)?, Via::Sync);
+            Doing::Launch => {
+                // Copies may block; a kernel that ends before its launch returns does not.
+                let work = self.deps.work_of(at).filter(|work| self.piece(*work).doing == Doing::Copy)?;
+                let link = self.end_of(work, Via::Sync);
                 inside(link.arrival).then_some(link)
             }
             Doing::Op => {
