@@ -43,7 +43,7 @@ pub(crate) fn scalar(tensor: &[u8]) -> Option<f64> {
         match field.ok()? {
             (1, Value::Varint(v)) => dtype = v,
             // A shape with dimensions is left to the general way.
-            (2, Value::Bytes(shape)) if shape.is_empty() => {}
+            (2, Value::Bytes([])) => {}
             (4, Value::Bytes(bytes)) => content = Some(bytes),
             (5, Value::Fixed32(bits)) => single = Some(f32::from_bits(bits)),
             (5, Value::Bytes(packed)) => single = Some(f32::from_le_bytes(packed.try_into().ok()?)),

@@ -94,7 +94,10 @@ def accumulate(folder):
 
 
 def accumulate_tensor(acc, tag, run):
-    plugin = acc.SummaryMetadata(tag).plugin_data.plugin_name
+    # A tensor that no plugin claims has no metadata.
+    metadata = acc.summary_metadata.get(tag)
+    plugin_data = metadata.plugin_data if metadata else None
+    plugin = plugin_data.plugin_name if plugin_data else ""
     events = acc.Tensors(tag)
     array = lambda e: tensor_util.make_ndarray(e.tensor_proto)
     if plugin == "scalars":
@@ -103,7 +106,7 @@ def accumulate_tensor(acc, tag, run):
         run["histograms"][tag] = [[e.step, bits(e.wall_time), rows_as_bits(array(e).tolist())] for e in events]
     else:
         run["others"][tag] = [[e.step, bits(e.wall_time), values_of_tensor(plugin, array(e))] for e in events]
-        run["contents"][tag] = acc.SummaryMetadata(tag).plugin_data.content.hex()
+        run["contents"][tag] = plugin_data.content.hex() if plugin_data else ""
 
 
 def accumulator(logdir):

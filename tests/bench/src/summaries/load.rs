@@ -41,7 +41,7 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
         report.add(format!("{}: size", log.name), n_bytes as f64 / 1e6, "MB");
         report.add(format!("{}: checksums alone, one thread", log.name), checksums(dir.path())?, "s");
         add(report, &format!("{}: all points", log.name), &ours, log.n_points());
-        add(report, &format!("{}: data server, 1,000 a tag", log.name), &theirs, log.n_points());
+        add(report, &format!("{}: data server, sampled", log.name), &theirs, log.n_points());
         if let Some(peer) = &peer {
             let all = rustboard::load(peer, dir.path(), true)?;
             add(report, &format!("{}: data server, all points", log.name), &[all], log.n_points());
