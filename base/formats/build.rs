@@ -4,7 +4,14 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto");
-    let files = ["tensorflow/graph.proto", "tensorflow/event.proto", "tensorboard/plugins.proto", "onnx/onnx.proto"];
+    let files = [
+        "tensorflow/graph.proto",
+        "tensorflow/event.proto",
+        "tensorflow/profile.proto",
+        "tensorboard/plugins.proto",
+        "onnx/onnx.proto",
+        "perfetto/trace.proto",
+    ];
     let compiled = protox::Compiler::new(["proto"])?
         .include_imports(true)
         .include_source_info(true)

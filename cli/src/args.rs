@@ -73,6 +73,8 @@ pub enum Command {
     Report(Report),
     /// List the runs of a logdir: tags, counts, last values, damage
     Runs(RunsArgs),
+    /// Write a trace as another tool's
+    Export(Export),
     /// List the ops that the engine knows
     Ops(Ops),
     /// Say what works on this machine and how to get what does not
@@ -365,13 +367,15 @@ pub enum Renderer {
 /// `stepscope view`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
-Opens TensorBoard logdirs and event files, run folders and traces of stepscope, GraphDefs (.pb, .pbtxt, gzipped too).
-Files that grow are followed.
+Opens TensorBoard logdirs and event files, run folders and traces of stepscope, GraphDefs (.pb, .pbtxt, gzipped too), and
+traces of other tools: Chrome's JSON (PyTorch's profiler, viztracer), Perfetto, XPlane, RunMetadata, ftrace and perf script
+texts, all gzipped or zstd too. Folders that grow are followed.
 
 Examples:
   stepscope view runs
   stepscope view runs/demo-20261121-101500 other/logdir
-  stepscope view graph.pbtxt.gz")]
+  stepscope view graph.pbtxt.gz
+  stepscope view pytorch-trace.json.gz")]
 pub struct View {
     /// Files and folders; none opens the start page
     #[arg(value_name = "PATH")]
@@ -390,7 +394,7 @@ Examples:
   stepscope analyze runs/demo-20261121-101500 --step 500
   stepscope analyze trace --json | jq '.findings[].text'")]
 pub struct Analyze {
-    /// A run's folder or a trace
+    /// A run's folder, a trace, or another tool's
     pub trace: PathBuf,
     /// Only the step with this number
     #[arg(long, value_name = "N")]
@@ -448,6 +452,38 @@ pub struct RunsArgs {
     /// Print one JSON object per run
     #[arg(long)]
     pub json: bool,
+}
+
+/// `stepscope export TRACE`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Reads run folders and traces of stepscope, and every trace that 'stepscope view' opens; several files are the ranks of one
+job, written on one clock.
+
+Examples:
+  stepscope export runs/demo-20261121-101500 -o demo.json.gz
+  stepscope export rank0.json.gz rank1.json.gz -o job.json
+  stepscope export trace.json --format chrome > mended.json")]
+pub struct Export {
+    /// Traces
+    #[arg(value_name = "TRACE", required = true)]
+    pub traces: Vec<PathBuf>,
+    /// The file to write, compressed where its name ends in .gz [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// What to write [default: what the file's name says, else chrome]
+    #[arg(long, value_enum)]
+    pub format: Option<TraceFormat>,
+    /// Write over a file that exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Formats of traces.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceFormat {
+    /// Chrome's trace events (JSON): opens in chrome://tracing, Perfetto and here
+    Chrome,
 }
 
 /// `stepscope ops`

@@ -8,6 +8,7 @@ mod demo;
 mod diff;
 mod display;
 mod doctor;
+mod export;
 mod freeze;
 mod graph;
 mod human;
@@ -22,6 +23,7 @@ mod run_folder;
 mod runs;
 mod summary;
 mod table;
+mod told;
 mod trace_file;
 mod train;
 mod view;
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Command::Diff(diff) => diff::run(&diff),
         Command::Report(report) => report::run(&report),
         Command::Runs(runs) => runs::run(&runs),
+        Command::Export(export) => export::run(&export, verbosity),
         Command::Ops(ops) => ops::run(&ops),
         Command::Doctor(doctor) => doctor::run(&doctor),
     };

@@ -1,22 +1,59 @@
-//! Opening what a user calls a trace.
+//! Opening what a user calls a trace: a trace folder, a run's folder with one, or another tool's file.
 
 use std::path::{Path, PathBuf};
 
+use formats::FileKind;
+use profiler::import::{self, ImportError};
 use profiler::{Store, StoreOptions, TraceReader};
 
+use crate::args::Verbosity;
 use crate::outcome::Failure;
+use crate::told::Told;
 
-/// The trace at `path`: a trace folder, or a run's folder with one.
+/// The trace at `path`.
 ///
 /// # Errors
 /// `Failure::Use` when there is none, or it cannot be read.
 pub fn open(path: &Path) -> Result<Store, Failure> {
-    let folder = find(path);
+    open_all(std::slice::from_ref(&path.to_path_buf()), Verbosity::Quiet)
+}
+
+/// One trace, or other tools' files as the ranks of one job.
+///
+/// # Errors
+/// `Failure::Use` when there is none, or it cannot be read.
+pub fn open_all(paths: &[PathBuf], verbosity: Verbosity) -> Result<Store, Failure> {
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-    let fault = |error: String| Failure::wrong_use(format_args!("{}: {error}", path.display()));
-    let mut reader = TraceReader::open(&folder).map_err(|error| fault(error.to_string()))?;
-    reader.read_all(&mut store).map_err(|error| fault(error.to_string()))?;
+    match paths {
+        [path] if !is_foreign(path) => {
+            let fault = |error: String| Failure::wrong_use(format_args!("{}: {error}", path.display()));
+            let mut reader = TraceReader::open(&find(path)).map_err(|error| fault(error.to_string()))?;
+            reader.read_all(&mut store).map_err(|error| fault(error.to_string()))?;
+        }
+        _ => import(paths, &mut store, verbosity)?,
+    }
     Ok(store)
+}
+
+fn import(paths: &[PathBuf], store: &mut Store, verbosity: Verbosity) -> Result<(), Failure> {
+    let failed = |error: ImportError| Failure::wrong_use(error);
+    let mut import = import::open(paths).map_err(failed)?;
+    let mut told = Told::new("reading", verbosity);
+    loop {
+        let batch = import.poll_staged().map_err(failed)?;
+        let more = batch.more();
+        store.apply(batch);
+        let progress = import.progress();
+        told.share(progress.bytes as f64 / progress.of.max(1) as f64);
+        if !more {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether it is a file: traces of our own are folders.
+fn is_foreign(path: &Path) -> bool {
+    path.is_file()
 }
 
 /// The trace folder of a run's folder, else the path itself.
@@ -34,5 +71,5 @@ pub fn warn(path: &Path, store: &Store) {
 
 /// Whether there is a trace at `path`.
 pub fn has_trace(path: &Path) -> bool {
-    matches!(formats::sniff(&find(path)), Ok(formats::FileKind::TraceFolder))
+    matches!(formats::sniff(&find(path)), Ok(FileKind::TraceFolder | FileKind::Trace(_)))
 }

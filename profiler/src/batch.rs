@@ -7,6 +7,8 @@
 
 use crate::store::{Args, TrackKind, WarningKind};
 use rustc_hash::FxHashMap;
+use std::fs::File;
+use std::sync::Arc;
 
 /// "No node", as a producer writes it.
 pub const NO_NODE: u32 = u32::MAX;
@@ -201,6 +203,11 @@ impl Batch {
     /// Keeps arguments, a JSON object's text; gives the number for [`Event::args`].
     pub fn args(&mut self, json: &str) -> u32 {
         self.args.push(json)
+    }
+
+    /// Keeps arguments of which the text, `length` bytes, stays at `offset` of a file that does not change any more.
+    pub fn args_at(&mut self, file: &Arc<File>, offset: u64, length: usize) -> u32 {
+        self.args.push_at(file, offset, length)
     }
 
     /// Adds something that the user has to know.

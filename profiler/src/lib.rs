@@ -5,17 +5,21 @@
 //! 1. [`chunks`]: the file format of what was collected, and its scanner.
 //! 2. [`collect`]: drains the rings of every process of a trace folder into a chunk file.
 //! 3. [`follow`]: reads a trace folder, growing or finished, damaged or not, into batches.
-//! 4. [`batch`]: what a source of events (the follower, an importer, a test) hands to the store.
-//! 5. [`store`]: the columns: tracks, lanes, slices, steps, counters, flows, names, warnings.
-//! 6. [`lod`]: the spans that a lane shows at a pixel width.
-//! 7. [`seal`]: a finished trace as Parquet files, with its pyramids beside; written, opened, paged.
-//! 8. [`stats`], [`mod@stalls`] and [`analysis`]: pure functions over the store.
+//! 4. [`mod@import`]: reads other tools' traces into batches.
+//! 5. [`batch`]: what a source of events (the follower, an importer, a test) hands to the store.
+//! 6. [`store`]: the columns: tracks, lanes, slices, steps, counters, flows, names, warnings.
+//! 7. [`lod`]: the spans that a lane shows at a pixel width.
+//! 8. [`seal`]: a finished trace as Parquet files, with its pyramids beside; written, opened, paged.
+//! 9. [`mod@export`]: writes a store as other tools' traces.
+//! 10. [`stats`], [`mod@stalls`] and [`analysis`]: pure functions over the store.
 
 pub mod analysis;
 pub mod batch;
 pub mod chunks;
 pub mod collect;
+pub mod export;
 pub mod follow;
+pub mod import;
 pub mod lod;
 pub mod seal;
 pub mod stalls;

@@ -3,6 +3,7 @@
 //! - [`proto`]: TensorFlow's GraphDef, Event and Summary messages, with the published field numbers.
 //! - [`plugins`]: what TensorBoard's plugins keep: hyperparameters, chart layouts, meshes, embeddings.
 //! - [`onnx`]: ONNX models and tensors.
+//! - [`perfetto`], [`profile`]: traces of Perfetto, of XLA's profilers and of TensorFlow.
 //! - [`tfrecord`]: the framing of event files, with a scanner that follows growing files and survives damage.
 //! - [`graph_file`]: graphs from `.pb`, `.pbtxt`, gzip of either, and event files.
 //! - [`histogram`]: TensorFlow's histogram buckets.
@@ -15,10 +16,12 @@ pub mod histogram;
 pub mod npy;
 pub mod onnx;
 mod onnx_graph;
+pub mod perfetto;
 pub mod plugins;
+pub mod profile;
 pub mod proto;
 mod sniff;
 pub mod tfrecord;
 pub mod wire;
 
-pub use sniff::{FileKind, Foreign, is_event_file_name, sniff};
+pub use sniff::{FileKind, Foreign, TraceFormat, is_event_file_name, sniff};

@@ -37,8 +37,27 @@ pub enum FileKind {
     RunFolder,
     /// A folder with event files somewhere below.
     Logdir,
+    /// Another tool's trace, perhaps compressed.
+    Trace(TraceFormat),
     /// None of these.
     Unknown(Foreign),
+}
+
+/// Formats of traces that can be imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TraceFormat {
+    /// Chrome's trace events in JSON: PyTorch's Kineto, viztracer and many others.
+    ChromeJson,
+    /// Perfetto's protobuf.
+    Perfetto,
+    /// XPlane protobuf, of XLA's profilers (TensorFlow, JAX, PyTorch/XLA).
+    XPlane,
+    /// TensorFlow's RunMetadata or StepStats.
+    StepStats,
+    /// The kernel's `trace` file (ftrace, `trace-cmd report`, systrace), as text.
+    Ftrace,
+    /// What `perf script` prints.
+    PerfScript,
 }
 
 /// What something is that cannot be opened. Reads like the end of a sentence: `not an event file, graph or trace (looks
@@ -137,31 +156,44 @@ pub fn is_event_file_name(path: &Path) -> bool {
 }
 
 fn sniff_file(path: &Path) -> io::Result<FileKind> {
-    let prefix = read_prefix(File::open(path)?)?;
+    let mut prefix = Vec::new();
+    File::open(path)?.take(PREFIX as u64).read_to_end(&mut prefix)?;
     if prefix.is_empty() {
         let is_new = is_event_file_name(path);
         return Ok(if is_new { FileKind::EventFile } else { FileKind::Unknown(Foreign::Empty) });
     }
     if prefix.starts_with(&[0x1f, 0x8b]) {
-        let unpacked = read_prefix(MultiGzDecoder::new(File::open(path)?)).unwrap_or_default();
+        let unpacked = read_prefix(MultiGzDecoder::new(File::open(path)?));
         return Ok(match sniff_bytes(&unpacked) {
             FileKind::EventFile => FileKind::GraphDef,
-            kind @ (FileKind::GraphDef | FileKind::GraphDefText) => kind,
+            kind @ (FileKind::GraphDef | FileKind::GraphDefText | FileKind::Trace(_)) => kind,
             _ => FileKind::Unknown(Foreign::LooksLike("gzip")),
+        });
+    }
+    if prefix.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        let unpacked = zstd::Decoder::new(File::open(path)?).map(read_prefix).unwrap_or_default();
+        return Ok(match sniff_bytes(&unpacked) {
+            kind @ FileKind::Trace(_) => kind,
+            _ => FileKind::Unknown(Foreign::LooksLike("zstd")),
         });
     }
     Ok(sniff_bytes(&prefix))
 }
 
-fn read_prefix(source: impl Read) -> io::Result<Vec<u8>> {
+/// As much as can be unpacked: a file that was cut is what its begin is.
+fn read_prefix(source: impl Read) -> Vec<u8> {
     let mut prefix = Vec::new();
-    source.take(PREFIX as u64).read_to_end(&mut prefix)?;
-    Ok(prefix)
+    // An error leaves in place what came before it.
+    let _ = source.take(PREFIX as u64).read_to_end(&mut prefix);
+    prefix
 }
 
 fn sniff_bytes(prefix: &[u8]) -> FileKind {
     if begins_with_record(prefix) {
         return FileKind::EventFile;
+    }
+    if let Some(format) = trace::format(prefix) {
+        return FileKind::Trace(format);
     }
     if let Some(what) = MAGICS.iter().find(|(magic, _)| prefix.starts_with(magic)) {
         return FileKind::Unknown(Foreign::LooksLike(what.1));
@@ -254,6 +286,8 @@ fn has_record(prefix: &[u8]) -> bool {
         }
     }
 }
+
+mod trace;
 
 #[cfg(test)]
 mod tests;

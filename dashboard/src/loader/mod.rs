@@ -1,7 +1,7 @@
 //! Threads that follow files and commit what they read.
 //!
 //! [`Loader::open`] starts one thread a path. It looks at what the path holds and becomes its follower: [`logdir`] for
-//! folders with runs (it also opens the traces and graphs in them), [`trace`] for a trace folder, [`graph`] for a graph
+//! folders with runs (it also opens the traces and graphs in them), [`trace`] for a trace folder or another tool's trace, [`graph`] for a graph
 //! file. A follower asks for a frame only when something changed, so that an idle window costs nothing.
 //!
 //! Lock order: the slots' lock is never held while waiting for the lock of a [`Shared`](crate::data::Shared) value.
@@ -111,6 +111,7 @@ fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
         }
         Ok(FileKind::EventFile) => logdir::follow(shared, source, path),
         Ok(FileKind::TraceFolder) => trace::follow(shared, source, path),
+        Ok(FileKind::Trace(_)) => trace::import(shared, source, path),
         Ok(FileKind::GraphDef | FileKind::GraphDefText) => graph::load(shared, source, path),
         Ok(FileKind::Unknown(what)) => shared.slots.fail(source, &what.to_string()),
     }

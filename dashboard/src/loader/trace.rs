@@ -1,9 +1,9 @@
-//! Follows a trace folder into a store.
+//! Follows a trace folder into a store, and reads other tools' traces.
 
 use super::{POLL, Shared, SourceId};
 use crate::data::{SourceKind, Status, Warning};
 use parking_lot::RwLock;
-use profiler::{Pager, Store, TraceReader, WarningKind};
+use profiler::{Pager, Store, StoreOptions, TraceReader, WarningKind, import};
 use std::{path::Path, sync::Arc};
 
 /// Follows `path` until the window closes. Batches are staged without the store's lock and applied in about a
@@ -40,6 +40,32 @@ pub(super) fn follow(shared: &Shared, source: SourceId, path: &Path) {
         let goes_on = if has_more { !shared.is_stopping() } else { shared.pause(POLL) };
         if !goes_on {
             return;
+        }
+    }
+}
+
+/// Reads another tool's trace. The window shows what has come so far.
+pub(super) fn import(shared: &Shared, source: SourceId, path: &Path) {
+    shared.slots.set_kind(source, SourceKind::Trace, None);
+    let mut import = match import::open(&[path.to_owned()]) {
+        Ok(import) => import,
+        Err(error) => return shared.slots.fail(source, &error.to_string()),
+    };
+    let store = Arc::new(RwLock::new(Store::with_options(StoreOptions::UNBOUNDED)));
+    shared.slots.add_trace(source, store.clone());
+    let mut has_more = true;
+    while has_more && !shared.is_stopping() {
+        let batch = match import.poll_staged() {
+            Ok(batch) => batch,
+            Err(error) => return shared.slots.fail(source, &error.to_string()),
+        };
+        has_more = batch.more();
+        let mut is_changed = store.write().apply(batch);
+        let (status, warnings) = state(&store.read(), !has_more);
+        is_changed |= shared.slots.set_status(source, status);
+        is_changed |= shared.slots.set_warnings(source, warnings);
+        if is_changed {
+            (shared.wake)();
         }
     }
 }

@@ -172,7 +172,8 @@ fn read_sides(reading: &mut Reading<'_>, parts: &mut Parts) {
         let [track, time, arg, site] = ints(batch, ["track_id", "ts_ns", "arg", "site_id"])?;
         for i in 0..batch.num_rows() {
             known(track.id(i), site.id(i))?;
-            let instant = InstantEvent { time: time.at(i), site: site.id(i), arg: arg.at(i) as u64 };
+            let instant =
+                InstantEvent { time: time.at(i), site: site.id(i), arg: arg.at(i) as u64, args: crate::batch::NO_ARGS };
             tracks[track.id(i) as usize].instants.push(instant);
         }
         Ok(())

@@ -191,7 +191,12 @@ impl Store {
                 0
             }
             EventKind::Instant => {
-                self.tracks[track as usize].instants.push(InstantEvent { time: start, site, arg: event.arg });
+                self.tracks[track as usize].instants.push(InstantEvent {
+                    time: start,
+                    site,
+                    arg: event.arg,
+                    args: event.args,
+                });
                 0
             }
             EventKind::Counter => {

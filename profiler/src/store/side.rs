@@ -229,6 +229,10 @@ pub enum WarningKind {
     Clock,
     /// Events refer to names that the trace does not have.
     UnknownName,
+    /// Begins, ends or arrows without their other half.
+    Unpaired,
+    /// A file holds what is not read.
+    Unsupported,
     /// Slices were clipped because all lanes were taken.
     Clipped,
     /// Old slices or events were given up to stay in the memory budget.

@@ -78,6 +78,8 @@ pub struct InstantEvent {
     pub site: u32,
     /// The number that came with it.
     pub arg: u64,
+    /// Row of [`Store::args`](super::Store::args), or `u32::MAX`.
+    pub args: u32,
 }
 
 /// A row of the timeline with its lanes.

@@ -46,10 +46,25 @@ fn files_by_content() {
 }
 
 #[test]
+fn traces_of_other_tools() {
+    use TraceFormat as T;
+    let is = |name: &str, content: &[u8], format| check(name, content, FileKind::Trace(format));
+    is("a", b"{\"traceEvents\": []}", T::ChromeJson);
+    is("b", b"\xef\xbb\xbf [\n{\"name\": \"x\", \"ph\":\"X\"", T::ChromeJson);
+    is("c", b"\x0a\x05\x40\x07\x50\x01\x5a", T::Perfetto);
+    is("d", b"\x0a\x0d\x08\x02\x12\x09/host:CPU", T::XPlane);
+    is("e", b"\x0a\x10\x0a\x0e\x0a\x0c/device:CPU0", T::StepStats);
+    is("f", b"# tracer: nop\n#\n", T::Ftrace);
+    is("g", b" a b-12 (  3) [001] d..2. 12.345: sched_switch: prev_comm=x\n", T::Ftrace);
+    is("h", b"python3 1/2 [000] 12.345678:  250000 cpu-clock:u: \n", T::PerfScript);
+    is("i", &zstd::encode_all(&b"[{\"ph\":\"X\"}]"[..], 1).unwrap(), T::ChromeJson);
+}
+
+#[test]
 fn foreign_files_say_what_they_are() {
     let looks_like = |what| FileKind::Unknown(Foreign::LooksLike(what));
     check("events.out.tfevents.1", b"\x89PNG\r\n\x1a\n\0\0", looks_like("PNG"));
-    check("a.json", b"{\"traceEvents\": []}", looks_like("JSON"));
+    check("a.json", b"{\"answers\": []}", looks_like("JSON"));
     check("a.txt", b"hello", looks_like("text"));
     check("a.bin", &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13], FileKind::Unknown(Foreign::Unrecognised));
     check("a.gz", &[0x1f, 0x8b, 8, 0, 0], looks_like("gzip"));

@@ -1,0 +1,231 @@
+//! Chrome's trace event format, as PyTorch's Kineto, viztracer, Chrome and many others write it.
+//!
+//! An object with an array `traceEvents`, or the bare array; several of them behind each other too. A scanner finds
+//! the extent of each event's fields in the file's bytes and makes of them what is staged; no value is built that nobody
+//! asked for. Where the bytes are no event, reading goes on at the next thing that begins like one.
+
+mod devices;
+mod event;
+mod json;
+mod kineto;
+mod phases;
+mod time;
+
+use super::Reader;
+use super::input::{Input, MAX_EVENT, Window};
+use super::problems::Problem;
+use super::stage::Stage;
+use event::Fields;
+use json::{Member, Quotes, Stop, member, skip_space, string, value};
+use phases::Phases;
+use std::io;
+
+/// Bytes that one call reads, about.
+const PART: u64 = 8 << 20;
+
+/// Where in the file's structure the window is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// Before an object or array.
+    Outside,
+    /// In the outer object, before a key or its end.
+    Object,
+    /// In an array of events; whether an object is around it.
+    Events { in_object: bool },
+    /// All is read.
+    End,
+}
+
+/// See the module's notes.
+pub(super) struct Chrome {
+    window: Window,
+    at: At,
+    phases: Phases,
+}
+
+impl Chrome {
+    pub(super) fn new(input: Input) -> Chrome {
+        Chrome { window: Window::new(&input), at: At::Outside, phases: Phases::new(&input) }
+    }
+
+    /// Takes what comes next. `Err(More)` where it is not all there.
+    fn next(&mut self, stage: &mut Stage) -> Result<usize, Stop> {
+        match self.at {
+            At::Outside => self.outside(),
+            At::Object => self.outer_member(stage),
+            At::Events { in_object } => self.event(in_object, stage),
+            At::End => Ok(0),
+        }
+    }
+
+    fn outside(&mut self) -> Result<usize, Stop> {
+        let bytes = self.window.bytes();
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        let bom = self.window.bytes().len() - bytes.len();
+        let i = skip_space(bytes, 0);
+        self.at = match bytes.get(i) {
+            Some(b'{') => At::Object,
+            Some(b'[') => At::Events { in_object: false },
+            // The object's array ended too early, and here are the rest of its events.
+            Some(b',') => At::Events { in_object: false },
+            Some(_) => return Err(Stop::Bad(i)),
+            None => return Err(Stop::More),
+        };
+        Ok(bom + i + 1)
+    }
+
+    fn outer_member(&mut self, stage: &mut Stage) -> Result<usize, Stop> {
+        let bytes = self.window.bytes();
+        let mut i = skip_space(bytes, 0);
+        while bytes.get(i) == Some(&b',') {
+            i = skip_space(bytes, i + 1);
+        }
+        // The events are not taken in one piece.
+        if bytes.get(i) == Some(&b'"') {
+            let end = string(bytes, i + 1)?;
+            if matches!(&bytes[i + 1..end], b"traceEvents") {
+                let colon = skip_space(bytes, end + 1);
+                let bracket = skip_space(bytes, colon + 1);
+                match bytes.get(bracket) {
+                    None => return Err(Stop::More),
+                    Some(b'[') if bytes[colon] == b':' => {
+                        self.at = At::Events { in_object: true };
+                        return Ok(bracket + 1);
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        match member(bytes, i, Quotes::Usual)? {
+            Member::End(end) => {
+                self.at = At::Outside;
+                Ok(end)
+            }
+            Member::Is { key, value, next } => {
+                self.phases.outer(&bytes[key.0..key.1], &bytes[value.0..value.1], stage);
+                Ok(next)
+            }
+        }
+    }
+
+    fn event(&mut self, in_object: bool, stage: &mut Stage) -> Result<usize, Stop> {
+        let bytes = self.window.bytes();
+        let mut i = skip_space(bytes, 0);
+        while bytes.get(i) == Some(&b',') {
+            i = skip_space(bytes, i + 1);
+        }
+        match bytes.get(i) {
+            None => Err(Stop::More),
+            Some(b'{') => self.fields(i, stage),
+            Some(b']') => {
+                self.at = if in_object { At::Object } else { At::Outside };
+                Ok(i + 1)
+            }
+            // `null` and the like between events.
+            Some(c) if c.is_ascii_alphanumeric() || *c == b'"' => value(bytes, i),
+            Some(_) => Err(Stop::Bad(i)),
+        }
+    }
+
+    /// Takes the event that begins at `i`; gives the index behind it.
+    fn fields(&mut self, i: usize, stage: &mut Stage) -> Result<usize, Stop> {
+        let bytes = self.window.bytes();
+        let (fields, end) = match Fields::read(bytes, i + 1, Quotes::Usual) {
+            // Perhaps only for quotes that nobody escaped.
+            Err(Stop::Bad(at)) => Fields::read(bytes, i + 1, Quotes::Doubtful).map_err(|_| Stop::Bad(at))?,
+            read => read?,
+        };
+        self.phases.take(bytes, self.window.offset(), &fields, stage);
+        Ok(end)
+    }
+
+    /// Behind damage: moves to the next thing that begins like an event, or like the end of the events.
+    fn skip_damage(&mut self, stage: &mut Stage) -> io::Result<()> {
+        let is_between = |c: &u8| *c == b',' || c.is_ascii_whitespace();
+        let begin = self.window.bytes().iter().take_while(|c| is_between(c)).count();
+        stage.problems.at(Problem::Damaged, self.window.offset() + begin as u64);
+        if self.at == At::Object || self.at == At::Outside {
+            self.at = At::Events { in_object: false };
+        }
+        // Not the same one again.
+        let mut from = begin + 1;
+        loop {
+            let bytes = self.window.bytes();
+            while let Some(n) = bytes.get(from..).and_then(|rest| memchr::memchr(b'{', rest)) {
+                let brace = from + n;
+                let before = bytes[..brace].iter().rev().find(|c| !c.is_ascii_whitespace());
+                let after = skip_space(bytes, brace + 1);
+                if matches!(before, Some(b',' | b'[')) && bytes.get(after) == Some(&b'"') {
+                    self.window.consume(brace);
+                    return Ok(());
+                }
+                if after >= bytes.len() && !self.window.is_last() {
+                    break;
+                }
+                from = brace + 1;
+            }
+            // The last bytes may be the begin of what is looked for.
+            let keep = 256.min(bytes.len());
+            let consumed = bytes.len() - keep;
+            self.window.consume(consumed);
+            from = from.max(consumed) - consumed;
+            if !self.window.more()? {
+                self.at = At::End;
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Reader for Chrome {
+    fn read(&mut self, stage: &mut Stage) -> io::Result<bool> {
+        let until = self.window.offset() + PART;
+        while self.at != At::End && self.window.offset() < until {
+            match self.next(stage) {
+                Ok(n) => self.window.consume(n),
+                Err(Stop::Bad(_)) => self.skip_damage(stage)?,
+                Err(Stop::More) if self.window.bytes().len() > MAX_EVENT => self.skip_damage(stage)?,
+                Err(Stop::More) if self.window.more()? => {}
+                Err(Stop::More) => {
+                    let rest = &self.window.bytes()[skip_space(self.window.bytes(), 0)..];
+                    // A bare array need not be closed; an object that is not was cut, like an event that is not.
+                    let is_cut = match self.at {
+                        At::Events { in_object } => {
+                            in_object || rest.iter().any(|c| *c != b',' && !c.is_ascii_whitespace())
+                        }
+                        _ => !rest.is_empty() || self.at == At::Object,
+                    };
+                    if rest.len() > 1 && self.swallowed(stage)? {
+                        continue;
+                    }
+                    if is_cut {
+                        stage.problems.at(Problem::Truncated, self.window.offset());
+                    }
+                    self.at = At::End;
+                }
+            }
+        }
+        Ok(self.at != At::End)
+    }
+
+    fn position(&self) -> u64 {
+        self.window.offset()
+    }
+
+    fn finish(&mut self, stage: &mut Stage) {
+        self.phases.finish(stage);
+    }
+}
+
+impl Chrome {
+    /// Whether the event that has no end has others behind it: a bracket or quote in it is missing. Then moves there.
+    fn swallowed(&mut self, stage: &mut Stage) -> io::Result<bool> {
+        let bytes = self.window.bytes();
+        let starts = memchr::memmem::find_iter(bytes, b"\"ph\"").take(2).count();
+        if starts < 2 {
+            return Ok(false);
+        }
+        self.skip_damage(stage)?;
+        Ok(self.at != At::End)
+    }
+}

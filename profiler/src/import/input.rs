@@ -1,0 +1,162 @@
+//! A file to import: unpacked where it is compressed, and a window that moves over it.
+
+use super::ImportError;
+use super::problems::{Problem, Problems};
+use flate2::read::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes that one read takes.
+const READ: usize = 1 << 20;
+/// The longest thing that a text importer takes for one event; beyond it the bytes are damage.
+pub(super) const MAX_EVENT: usize = 256 << 20;
+/// A compressed file may expand so much, and a bit more.
+const MAX_RATIO: u64 = 1_000;
+const SLACK: u64 = 64 << 20;
+
+/// A file's bytes, unpacked.
+pub(crate) struct Input {
+    pub(crate) file: Arc<File>,
+    pub(crate) length: u64,
+}
+
+impl Input {
+    /// Opens a file. One that is compressed (gzip, zstd) is unpacked into a temporary file without a name first: events'
+    /// arguments stay there until they are looked at.
+    pub(crate) fn open(path: &Path, problems: &mut Problems) -> Result<Input, ImportError> {
+        let failed = |e: io::Error| ImportError::Io(path.to_owned(), e);
+        let file = File::open(path).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        let mut magic = [0; 4];
+        let n = file.read_at(&mut magic, 0).map_err(failed)?;
+        let limit = length.saturating_mul(MAX_RATIO).saturating_add(SLACK);
+        let unpacked = match &magic[..n] {
+            [0x1f, 0x8b, ..] => unpack(MultiGzDecoder::new(io::BufReader::with_capacity(READ, &file)), limit, problems),
+            [0x28, 0xb5, 0x2f, 0xfd] => unpack(zstd::Decoder::new(&file).map_err(failed)?, limit, problems),
+            _ => return Ok(Input { file: Arc::new(file), length }),
+        };
+        unpacked.map_err(failed)
+    }
+}
+
+/// Unpacks as much as can be unpacked.
+fn unpack(mut from: impl Read, limit: u64, problems: &mut Problems) -> io::Result<Input> {
+    let mut to = tempfile::tempfile()?;
+    let (mut buffer, mut length) = (vec![0; READ], 0);
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => {
+                to.write_all(&buffer[..n])?;
+                length += n as u64;
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                problems.at(Problem::Truncated, length);
+                break;
+            }
+            Err(_) => {
+                problems.at(Problem::BadCompression, length);
+                break;
+            }
+        }
+        if length > limit {
+            problems.at(Problem::Bomb, length);
+            break;
+        }
+    }
+    Ok(Input { file: Arc::new(to), length })
+}
+
+/// A part of the file that moves forward: what is to be read next, as much of it as was asked for.
+pub(crate) struct Window {
+    file: Arc<File>,
+    length: u64,
+    buffer: Vec<u8>,
+    /// Where in the file the buffer begins.
+    base: u64,
+    /// Where in the buffer the next byte is.
+    at: usize,
+}
+
+impl Window {
+    pub(crate) fn new(input: &Input) -> Window {
+        Window { file: input.file.clone(), length: input.length, buffer: Vec::new(), base: 0, at: 0 }
+    }
+
+    /// What is there of what comes next.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buffer[self.at..]
+    }
+
+    /// Where in the file [`Window::bytes`] begins.
+    pub(crate) fn offset(&self) -> u64 {
+        self.base + self.at as u64
+    }
+
+    pub(crate) fn consume(&mut self, n: usize) {
+        self.at = self.at.saturating_add(n).min(self.buffer.len());
+    }
+
+    /// Whether [`Window::bytes`] reach to the file's end.
+    pub(crate) fn is_last(&self) -> bool {
+        self.base + self.buffer.len() as u64 >= self.length
+    }
+
+    /// Reads on, keeping what is not consumed. False at the file's end.
+    pub(crate) fn more(&mut self) -> io::Result<bool> {
+        if self.is_last() {
+            return Ok(false);
+        }
+        self.buffer.drain(..self.at);
+        self.base += self.at as u64;
+        self.at = 0;
+        let kept = self.buffer.len();
+        // As much again as is there: what is longer than the window is looked at a few times only.
+        let wanted = READ.max(kept).min(usize::try_from(self.length - self.base).unwrap_or(usize::MAX) - kept);
+        self.buffer.resize(kept + wanted, 0);
+        let n = self.file.read_at(&mut self.buffer[kept..], self.base + kept as u64);
+        self.buffer.truncate(kept + *n.as_ref().unwrap_or(&0));
+        if n? == 0 {
+            // Cut since it was opened.
+            self.length = self.base + self.buffer.len() as u64;
+        }
+        Ok(!self.is_last() || self.buffer.len() > kept)
+    }
+
+    /// Reads on until `n` bytes are there, or the file ends.
+    pub(crate) fn fill(&mut self, n: usize) -> io::Result<bool> {
+        while self.bytes().len() < n {
+            if !self.more()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The next line without its end; `None` at the file's end. A line longer than any event is cut.
+    pub(crate) fn line(&mut self) -> io::Result<Option<&[u8]>> {
+        let mut seen = 0;
+        let n = loop {
+            let bytes = self.bytes();
+            match memchr::memchr(b'\n', &bytes[seen..]) {
+                Some(n) => break seen + n,
+                None if bytes.len() > MAX_EVENT => break bytes.len(),
+                None => seen = bytes.len(),
+            }
+            if !self.more()? {
+                if self.bytes().is_empty() {
+                    return Ok(None);
+                }
+                break self.bytes().len();
+            }
+        };
+        let from = self.at;
+        self.consume(n + 1);
+        let line = &self.buffer[from..from + n];
+        Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
+    }
+}

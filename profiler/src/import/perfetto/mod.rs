@@ -1,0 +1,295 @@
+//! Perfetto's protobuf traces.
+//!
+//! A trace is a sequence of packets from many writers ("sequences"). Each sequence has a state of its own (interned names,
+//! defaults, clocks), which is void after a loss until the writer starts it anew. [`sequence`] holds that state,
+//! [`clocks`] brings times to one clock, [`tracks`] finds the track of an event, [`events`] and [`ftrace`] stage what
+//! happened, [`args`] writes debug annotations as JSON.
+
+mod args;
+mod clocks;
+mod events;
+mod ftrace;
+mod sequence;
+mod tracks;
+
+use super::Reader;
+use super::input::{Input, MAX_EVENT, Window};
+use super::problems::Problem;
+use super::sched::Sched;
+use super::stage::Stage;
+use clocks::Clocks;
+use formats::perfetto::{ProcessTree, TracePacket, TraceStats};
+use prost::Message;
+use rustc_hash::FxHashMap;
+use sequence::Sequence;
+use std::io::{self, Read};
+use tracks::Tracks;
+
+/// Bytes that one call reads, about.
+const PART: u64 = 4 << 20;
+/// Packets packed within packets, and no deeper.
+const MAX_UNPACKED: u64 = 256 << 20;
+
+/// See the module's notes.
+pub(super) struct Perfetto {
+    window: Window,
+    sequences: FxHashMap<u32, Sequence>,
+    clocks: Clocks,
+    tracks: Tracks,
+    sched: Option<Sched>,
+}
+
+impl Perfetto {
+    pub(super) fn new(input: Input) -> Perfetto {
+        Perfetto {
+            window: Window::new(&input),
+            sequences: FxHashMap::default(),
+            clocks: Clocks::default(),
+            tracks: Tracks::default(),
+            sched: Some(Sched::default()),
+        }
+    }
+
+    fn packet(&mut self, bytes: &[u8], stage: &mut Stage) {
+        let Ok(mut packet) = TracePacket::decode(bytes) else {
+            return stage.problems.at(Problem::Damaged, self.window.offset());
+        };
+        if let Some(packed) = packet.compressed_packets.take() {
+            return self.packed(flate2::read::ZlibDecoder::new(&*packed), stage);
+        }
+        if let Some(packed) = packet.zstd_compressed_packets.take() {
+            return match zstd::Decoder::new(&*packed) {
+                Ok(decoder) => self.packed(decoder, stage),
+                Err(_) => stage.problems.at(Problem::BadCompression, self.window.offset()),
+            };
+        }
+        let id = packet.trusted_packet_sequence_id.unwrap_or(0);
+        let mut sequence = self.sequences.remove(&id).unwrap_or_default();
+        self.take(packet, id, &mut sequence, stage);
+        self.sequences.insert(id, sequence);
+    }
+
+    fn packed(&mut self, from: impl Read, stage: &mut Stage) {
+        let mut bytes = Vec::new();
+        if from.take(MAX_UNPACKED).read_to_end(&mut bytes).is_err() {
+            stage.problems.at(Problem::BadCompression, self.window.offset());
+        }
+        let mut rest = &*bytes;
+        while !rest.is_empty() {
+            match next_packet(rest) {
+                Next::Packet { begin, end } => {
+                    let packet = &rest[begin..end];
+                    // Packets in packets in packets are nobody's.
+                    match TracePacket::decode(packet) {
+                        Ok(p) if p.compressed_packets.is_some() || p.zstd_compressed_packets.is_some() => {
+                            stage.problems.at(Problem::Damaged, self.window.offset());
+                        }
+                        _ => self.packet(packet, stage),
+                    }
+                    rest = &rest[end..];
+                }
+                Next::More(_) => return stage.problems.at(Problem::Truncated, self.window.offset()),
+                Next::Other(_) | Next::Bad => return stage.problems.at(Problem::Damaged, self.window.offset()),
+            }
+        }
+    }
+
+    fn take(&mut self, packet: TracePacket, id: u32, sequence: &mut Sequence, stage: &mut Stage) {
+        let lost = packet.previous_packet_dropped.unwrap_or(0);
+        if lost != 0 {
+            stage.problems.count(Problem::LostByRecorder);
+        }
+        if !sequence.begin(&packet, lost != 0) {
+            return stage.problems.count(Problem::LostByRecorder);
+        }
+        if let Some(snapshot) = &packet.clock_snapshot {
+            self.clocks.snapshot(id, snapshot);
+        }
+        if let Some(descriptor) = &packet.track_descriptor {
+            self.tracks.describe(descriptor, stage);
+        }
+        if let Some(process) = &packet.process_descriptor {
+            tracks::name_process(process, stage);
+        }
+        if let Some(thread) = &packet.thread_descriptor {
+            tracks::name_thread(thread, stage);
+        }
+        if let Some(tree) = &packet.process_tree {
+            self.tree(tree, stage);
+        }
+        if let Some(stats) = &packet.trace_stats {
+            losses(stats, stage);
+        }
+        if let Some(stats) = &packet.ftrace_stats
+            && stats.phase == Some(2)
+        {
+            let lost = stats.cpu_stats.iter().map(|s| s.overrun.unwrap_or(0) + s.dropped_events.unwrap_or(0)).sum();
+            stage.problems.add(Problem::LostByRecorder, lost, None);
+        }
+        if let Some(bundle) = &packet.ftrace_events
+            && let Some(sched) = &mut self.sched
+        {
+            ftrace::take(bundle, &self.clocks, sched, stage);
+        }
+        if let Some(event) = &packet.track_event {
+            let time = sequence.time(&packet, event);
+            match time.and_then(|(clock, time)| self.clocks.to_trace(id, clock, time)) {
+                Some(time) => events::take(event, time, sequence, &mut self.tracks, stage),
+                None => stage.problems.at(Problem::UnknownClock, self.window.offset()),
+            }
+        }
+    }
+
+    fn tree(&mut self, tree: &ProcessTree, stage: &mut Stage) {
+        for process in &tree.processes {
+            let idx = stage.process(process.pid.unwrap_or(0).into()) as usize;
+            if let Some(name) = process.cmdline.first().filter(|_| stage.processes[idx].name.is_empty()) {
+                stage.processes[idx].name.clone_from(name);
+            }
+        }
+        for thread in &tree.threads {
+            let (tid, pid) = (i64::from(thread.tid.unwrap_or(0)), i64::from(thread.tgid.unwrap_or(0)));
+            let track = stage.thread(pid, tid) as usize;
+            if let Some(name) = thread.name.as_ref().filter(|_| stage.tracks[track].name.is_empty()) {
+                stage.tracks[track].name.clone_from(name);
+            }
+        }
+    }
+}
+
+/// What the service says it lost.
+fn losses(stats: &TraceStats, stage: &mut Stage) {
+    // The counts are totals so far; a loss is told by each later packet too.
+    let lost = |b: &formats::perfetto::trace_stats::BufferStats| {
+        b.chunks_discarded.unwrap_or(0) + b.trace_writer_packet_loss.unwrap_or(0)
+    };
+    let total = stats.buffer_stats.iter().map(lost).sum();
+    stage.problems.at_least(Problem::LostByRecorder, total);
+}
+
+/// What comes next in a sequence of packets.
+enum Next {
+    /// A packet's bytes.
+    Packet { begin: usize, end: usize },
+    /// Another field, so long.
+    Other(usize),
+    /// So many bytes are needed to tell.
+    More(usize),
+    /// No field.
+    Bad,
+}
+
+fn next_packet(bytes: &[u8]) -> Next {
+    let Some((key, n_key)) = varint(bytes) else { return if bytes.len() < 10 { Next::More(10) } else { Next::Bad } };
+    match key & 7 {
+        2 => {
+            let Some((length, n)) = varint(&bytes[n_key..]) else {
+                return if bytes.len() < n_key + 10 { Next::More(n_key + 10) } else { Next::Bad };
+            };
+            let begin = n_key + n;
+            let Some(end) = usize::try_from(length).ok().and_then(|l| begin.checked_add(l)) else { return Next::Bad };
+            match (key >> 3, end) {
+                _ if end > bytes.len() => Next::More(end),
+                (1, _) => Next::Packet { begin, end },
+                _ => Next::Other(end),
+            }
+        }
+        0 => varint(&bytes[n_key..]).map_or(Next::Bad, |(_, n)| Next::Other(n_key + n)),
+        1 => Next::Other(n_key + 8),
+        5 => Next::Other(n_key + 4),
+        _ => Next::Bad,
+    }
+}
+
+/// A number and its bytes.
+fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut value = 0;
+    for (n, byte) in bytes.iter().take(10).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * n);
+        if byte & 0x80 == 0 {
+            return Some((value, n + 1));
+        }
+    }
+    None
+}
+
+impl Reader for Perfetto {
+    fn read(&mut self, stage: &mut Stage) -> io::Result<bool> {
+        let until = self.window.offset() + PART;
+        while self.window.offset() < until {
+            if self.window.bytes().is_empty() && !self.window.more()? {
+                return Ok(false);
+            }
+            match next_packet(self.window.bytes()) {
+                Next::Packet { begin, end } => {
+                    // Decoding borrows the window; a copy of one packet is cheap beside it.
+                    let packet = self.window.bytes()[begin..end].to_vec();
+                    self.packet(&packet, stage);
+                    self.window.consume(end);
+                }
+                Next::Other(n) if n <= self.window.bytes().len() => self.window.consume(n),
+                Next::More(n) | Next::Other(n) if n <= MAX_EVENT => {
+                    if !self.window.fill(n)? {
+                        if next_is_cut(self.window.bytes()) {
+                            stage.problems.at(Problem::Truncated, self.window.offset());
+                        }
+                        self.window.consume(usize::MAX);
+                        return Ok(false);
+                    }
+                }
+                _ => {
+                    if !self.skip_damage(stage)? {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn position(&self) -> u64 {
+        self.window.offset()
+    }
+
+    fn finish(&mut self, stage: &mut Stage) {
+        if let Some(mut sched) = self.sched.take() {
+            sched.process_of.extend(self.tracks.process_of.drain());
+            sched.finish(stage);
+        }
+        stage.wall_offset = self.clocks.wall_offset();
+    }
+}
+
+/// Whether these last bytes are a part of a packet.
+fn next_is_cut(bytes: &[u8]) -> bool {
+    !matches!(next_packet(bytes), Next::Packet { .. })
+}
+
+impl Perfetto {
+    /// Moves to the next bytes that are a packet; false at the file's end.
+    fn skip_damage(&mut self, stage: &mut Stage) -> io::Result<bool> {
+        stage.problems.at(Problem::Damaged, self.window.offset());
+        loop {
+            self.window.consume(1);
+            // Packets are short: one that claims more than there is in the window is no sign of an end of the damage.
+            self.window.fill(1 << 16)?;
+            let bytes = self.window.bytes();
+            let Some(n) = memchr::memchr(0x0a, bytes) else {
+                self.window.consume(usize::MAX);
+                if !self.window.more()? {
+                    return Ok(false);
+                }
+                continue;
+            };
+            let rest = &bytes[n..];
+            let is_packet = match next_packet(rest) {
+                Next::Packet { begin, end } => end > begin && TracePacket::decode(&rest[begin..end]).is_ok(),
+                _ => false,
+            };
+            self.window.consume(n);
+            if is_packet {
+                return Ok(true);
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The state of one writer: names by number, defaults, and whether any of it holds.
+
+use formats::perfetto::{InternedData, TracePacket, TracePacketDefaults, TrackEvent, TrackEventDefaults};
+use rustc_hash::FxHashMap;
+
+/// Bits of `sequence_flags`.
+const CLEARED: u32 = 1;
+const NEEDED: u32 = 2;
+/// The clock of packets that name none: BOOTTIME.
+pub(super) const DEFAULT_CLOCK: u32 = 6;
+
+/// See the module's notes.
+#[derive(Default)]
+pub(super) struct Sequence {
+    is_valid: bool,
+    names: FxHashMap<u64, String>,
+    categories: FxHashMap<u64, String>,
+    annotations: FxHashMap<u64, String>,
+    texts: FxHashMap<u64, String>,
+    defaults: TracePacketDefaults,
+    /// Values of counters that tell differences only.
+    pub(super) counted: FxHashMap<u64, i64>,
+    legacy_us: i64,
+}
+
+impl Sequence {
+    /// Takes a packet's state; false where the packet needs a state that was lost.
+    pub(super) fn begin(&mut self, packet: &TracePacket, lost: bool) -> bool {
+        let flags = packet.sequence_flags.unwrap_or(0);
+        if lost {
+            self.is_valid = false;
+        }
+        if flags & CLEARED != 0 || packet.incremental_state_cleared == Some(true) {
+            *self = Sequence { is_valid: true, ..Sequence::default() };
+        }
+        if flags & NEEDED != 0 && !self.is_valid {
+            return false;
+        }
+        if let Some(defaults) = &packet.trace_packet_defaults {
+            self.defaults.clone_from(defaults);
+        }
+        if let Some(data) = &packet.interned_data {
+            self.intern(data);
+        }
+        true
+    }
+
+    fn intern(&mut self, data: &InternedData) {
+        let tables = [
+            (&mut self.names, &data.event_names),
+            (&mut self.categories, &data.event_categories),
+            (&mut self.annotations, &data.debug_annotation_names),
+        ];
+        for (table, entries) in tables {
+            table.extend(entries.iter().map(|e| (e.iid.unwrap_or(0), e.name.clone().unwrap_or_default())));
+        }
+        let text = |bytes: &Option<Vec<u8>>| String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned();
+        let entries = data.debug_annotation_string_values.iter();
+        self.texts.extend(entries.map(|e| (e.iid.unwrap_or(0), text(&e.str))));
+    }
+
+    /// Clock and time of a track event.
+    pub(super) fn time(&mut self, packet: &TracePacket, event: &TrackEvent) -> Option<(u32, u64)> {
+        if let Some(us) = event.timestamp_absolute_us {
+            return Some((DEFAULT_CLOCK, us.checked_mul(1_000)? as u64));
+        }
+        if let Some(delta) = event.timestamp_delta_us {
+            self.legacy_us = self.legacy_us.wrapping_add(delta);
+            return Some((DEFAULT_CLOCK, self.legacy_us.checked_mul(1_000)? as u64));
+        }
+        let clock = packet.timestamp_clock_id.or(self.defaults.timestamp_clock_id).unwrap_or(DEFAULT_CLOCK);
+        Some((clock, packet.timestamp?))
+    }
+
+    pub(super) fn event_defaults(&self) -> Option<&TrackEventDefaults> {
+        self.defaults.track_event_defaults.as_ref()
+    }
+
+    pub(super) fn name(&self, iid: u64) -> Option<&str> {
+        self.names.get(&iid).map(String::as_str)
+    }
+
+    pub(super) fn category(&self, iid: u64) -> Option<&str> {
+        self.categories.get(&iid).map(String::as_str)
+    }
+
+    pub(super) fn annotation(&self, iid: u64) -> Option<&str> {
+        self.annotations.get(&iid).map(String::as_str)
+    }
+
+    pub(super) fn text(&self, iid: u64) -> Option<&str> {
+        self.texts.get(&iid).map(String::as_str)
+    }
+}
