@@ -131,7 +131,12 @@ impl TraceReader {
     pub(crate) fn lives(&self) -> Option<u32> {
         let collector = self.ended.flatten().filter(|c| !c.finished && c.pid != 0 && c.pid != std::process::id());
         let collector = collector.map(|c| c.pid).filter(|pid| is_running(*pid));
-        collector.or_else(|| self.rings.any_alive()).or_else(|| self.processes.any_alive())
+        collector.or_else(|| self.processes.any_alive())
+    }
+
+    /// A process that still writes to a ring, as it was when the rings were read last.
+    pub(crate) fn writes(&self) -> Option<u32> {
+        self.rings.any_alive()
     }
 
     /// The folder.

@@ -3,7 +3,6 @@
 //! At every moment the folder is a readable trace. The sealed form says how far each ring is in it, so that chunk files
 //! that a kill left beside it bring nothing twice; who seals again only clears them away.
 
-use super::tables::RingPosition;
 use super::writer::write_all;
 use super::{FOLDER, SealError, Sealed, SealedWriter, find};
 use crate::follow::{self, TraceReader};
@@ -50,7 +49,7 @@ pub fn seal(trace_dir: &Path) -> Result<SealReport, SealError> {
         Some(before) => {
             let mut store = Store::with_options(StoreOptions::UNBOUNDED);
             reader.read_all(&mut store).map_err(io_failed)?;
-            let kept = problem(&store)?;
+            let kept = problem(&reader, &store)?;
             let rings = reader.positions();
             if rings == before {
                 (None, kept)
@@ -79,15 +78,17 @@ fn stream(reader: &mut TraceReader, folder: &Path) -> Result<(Sealed, Option<Str
             break;
         }
     }
-    let kept = problem(writer.store())?;
-    let rings: Vec<RingPosition> = reader.positions();
-    writer.set_rings(rings);
+    let kept = problem(reader, writer.store())?;
+    writer.set_rings(reader.positions());
     step("written");
     Ok((writer.finish()?, kept))
 }
 
-/// Why the collected files have to stay; an error where they could not be read.
-fn problem(store: &Store) -> Result<Option<String>, SealError> {
+/// Why the collected files have to stay; an error where they could not be read, or are still written.
+fn problem(reader: &TraceReader, store: &Store) -> Result<Option<String>, SealError> {
+    if let Some(pid) = reader.writes() {
+        return Err(SealError::Busy(reader.dir().to_owned(), format!("process {pid} writes")));
+    }
     let of_kind = |kinds: &[WarningKind]| store.warnings().iter().find(|w| kinds.contains(&w.kind));
     if let Some(warning) = of_kind(&[WarningKind::Io]) {
         return Err(SealError::Io(PathBuf::from(&warning.source), io::Error::other(warning.text.clone())));

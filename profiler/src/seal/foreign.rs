@@ -9,7 +9,7 @@ use crate::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
 use crate::store::{Category, Store, StoreOptions, TrackKind};
 use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::Path;
 
 /// Nesting depths that are told apart.
@@ -38,6 +38,9 @@ struct Reading {
     pids: FxHashMap<(String, String), u32>,
     sites: FxHashMap<(String, String), u32>,
     nodes: FxHashMap<(String, String, String), u32>,
+    /// Sites and nodes that a process has registered.
+    told_sites: FxHashSet<(u32, u32)>,
+    told_nodes: FxHashSet<(u32, u32)>,
 }
 
 impl Reading {
@@ -121,14 +124,18 @@ impl Reading {
     fn site(&mut self, pid: u32, category: &str, name: &str, out: &mut Batch) -> u32 {
         let n = self.sites.len() as u32;
         let id = *self.sites.entry((category.to_owned(), name.to_owned())).or_insert(n);
-        out.name(Name::Site { pid, id, category: category.to_owned(), name: name.to_owned() });
+        if self.told_sites.insert((pid, id)) {
+            out.name(Name::Site { pid, id, category: category.to_owned(), name: name.to_owned() });
+        }
         id
     }
 
     fn node(&mut self, pid: u32, [op, name, device]: [&str; 3], out: &mut Batch) -> u32 {
         let n = self.nodes.len() as u32;
         let id = *self.nodes.entry((op.to_owned(), name.to_owned(), device.to_owned())).or_insert(n);
-        out.name(Name::Node { pid, id, name: name.to_owned(), op: op.to_owned(), device: device.to_owned() });
+        if self.told_nodes.insert((pid, id)) {
+            out.name(Name::Node { pid, id, name: name.to_owned(), op: op.to_owned(), device: device.to_owned() });
+        }
         id
     }
 }
