@@ -144,9 +144,10 @@ impl Reader for Ftrace {
             if let Some(lost) = text.strip_prefix("CPU:").and_then(|t| t.split_once("[LOST ")) {
                 let n = lost.1.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(1);
                 stage.problems.add(Problem::LostByRecorder, n, Some(offset));
-            } else if !(text.trim().is_empty() || text.starts_with('#') || text.starts_with("cpus="))
-                && !Self::line(&text, &mut self.is_counter, sched, stage)
-            {
+                continue;
+            }
+            let is_comment = text.trim().is_empty() || text.starts_with('#') || text.starts_with("cpus=");
+            if !is_comment && !Self::line(&text, &mut self.is_counter, sched, stage) {
                 stage.problems.at(Problem::Damaged, offset);
             }
         }

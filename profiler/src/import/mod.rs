@@ -128,14 +128,14 @@ fn format_of(path: &Path) -> Result<TraceFormat, ImportError> {
     }
 }
 
-fn reader(format: TraceFormat, input: Input) -> Box<dyn Reader> {
+fn reader(format: TraceFormat, input: &Input) -> Box<dyn Reader> {
     match format {
         TraceFormat::ChromeJson => Box::new(chrome::Chrome::new(input)),
         TraceFormat::Perfetto => Box::new(perfetto::Perfetto::new(input)),
-        TraceFormat::XPlane => Box::new(xplane::XPlane::new(&input)),
-        TraceFormat::StepStats => Box::new(step_stats::StepStats::new(&input)),
-        TraceFormat::Ftrace => Box::new(linux::Ftrace::new(&input)),
-        TraceFormat::PerfScript => Box::new(linux::PerfScript::new(&input)),
+        TraceFormat::XPlane => Box::new(xplane::XPlane::new(input)),
+        TraceFormat::StepStats => Box::new(step_stats::StepStats::new(input)),
+        TraceFormat::Ftrace => Box::new(linux::Ftrace::new(input)),
+        TraceFormat::PerfScript => Box::new(linux::PerfScript::new(input)),
     }
 }
 
@@ -235,7 +235,7 @@ fn begin(path: PathBuf) -> Result<Reading, ImportError> {
     let unpacked = input.length;
     let mut stage = Stage::new(&source);
     stage.problems = problems;
-    Ok(Reading { path, reader: reader(format, input), stage, on_disk, unpacked })
+    Ok(Reading { path, reader: reader(format, &input), stage, on_disk, unpacked })
 }
 
 #[cfg(test)]

@@ -23,10 +23,7 @@ pub(super) fn data(name: &str) -> Option<PathBuf> {
     match std::env::var_os("STEPSCOPE_DATA") {
         Some(folder) => Some(Path::new(&folder).join("traces").join(name)),
         None => {
-            #[expect(clippy::print_stderr, reason = "says what is not tested")]
-            {
-                eprintln!("STEPSCOPE_DATA is not set: {name} is not read");
-            }
+            eprintln!("STEPSCOPE_DATA is not set: {name} is not read");
             None
         }
     }
@@ -224,7 +221,7 @@ fn bytes_that_were_changed_lose_what_they_touch() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
         let input = Input { file: std::sync::Arc::new(file), length: bytes.len() as u64 };
-        let mut reader = chrome::Chrome::new(input);
+        let mut reader = chrome::Chrome::new(&input);
         while reader.read(&mut stage).unwrap() {}
         let n: usize = stage.tracks.iter().map(|t| t.slices.len() + t.points.len() + t.marks.len()).sum();
         assert!(
@@ -239,7 +236,7 @@ fn bytes_that_were_changed_lose_what_they_touch() {
 fn told(store: &Store) -> Vec<String> {
     let origin = store.origin_ns();
     let mut lines = Vec::new();
-    let args = |row| store.args().get(row).map_or(String::new(), |a| a.into_owned());
+    let args = |row| store.args().get(row).map_or(String::new(), std::borrow::Cow::into_owned);
     for track in store.tracks() {
         let process = &store.processes()[track.process as usize];
         let (name, kind, device, stream) = (&track.name, track.kind, &track.device, track.stream);
@@ -439,7 +436,7 @@ fn other_formats_survive_changed_bytes() {
     };
     type Make = fn(Input) -> Box<dyn Reader>;
     let makes: [(&str, Make); 3] = [
-        ("packets.pftrace", |i| Box::new(perfetto::Perfetto::new(i))),
+        ("packets.pftrace", |i| Box::new(perfetto::Perfetto::new(&i))),
         ("tensorflow.xplane.pb", |i| Box::new(xplane::XPlane::new(&i))),
         ("run_metadata.pb", |i| Box::new(step_stats::StepStats::new(&i))),
     ];

@@ -61,7 +61,7 @@ fn is_perf_line(line: &str) -> bool {
             !s.is_empty() && f.len() >= 6 && s.bytes().chain(f.bytes()).all(|c| c.is_ascii_digit())
         })
     };
-    let Some(at) = words.iter().position(|w| is_time(&w)) else { return false };
+    let Some(at) = words.iter().position(is_time) else { return false };
     (2..=12).contains(&at) && words[at + 1..].iter().any(|w| w.ends_with(':'))
 }
 
@@ -75,10 +75,12 @@ fn protobuf(prefix: &[u8]) -> Option<TraceFormat> {
         Err(_) => super::first_field(prefix)?.1,
     };
     let fields: Vec<(u32, Value<'_>)> = Fields::new(first).take(16).map_while(Result::ok).collect();
-    let known = |field: &(u32, Value<'_>)| match field {
-        (3 | 8 | 10 | 13 | 41 | 42 | 58 | 79 | 87 | 98, Value::Varint(_)) => true,
-        (1 | 2 | 6 | 7 | 9 | 11 | 12 | 33..=36 | 43..=46 | 50 | 59 | 60 | 89 | 124 | 133, Value::Bytes(_)) => true,
-        _ => false,
+    let known = |field: &(u32, Value<'_>)| {
+        matches!(
+            field,
+            (3 | 8 | 10 | 13 | 41 | 42 | 58 | 79 | 87 | 98, Value::Varint(_))
+                | (1 | 2 | 6 | 7 | 9 | 11 | 12 | 33..=36 | 43..=46 | 50 | 59 | 60 | 89 | 124 | 133, Value::Bytes(_))
+        )
     };
     let has_packet = fields.iter().any(|f| matches!(f, (6 | 8 | 10 | 11 | 33 | 36 | 50 | 60 | 89 | 133, _)));
     if is_plane(&fields, first) {

@@ -44,8 +44,8 @@ pub(super) struct Chrome {
 }
 
 impl Chrome {
-    pub(super) fn new(input: Input) -> Chrome {
-        Chrome { window: Window::new(&input), at: At::Outside, phases: Phases::new(&input) }
+    pub(super) fn new(input: &Input) -> Chrome {
+        Chrome { window: Window::new(input), at: At::Outside, phases: Phases::new(input) }
     }
 
     /// Takes what comes next. `Err(More)` where it is not all there.

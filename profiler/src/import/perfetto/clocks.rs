@@ -65,7 +65,7 @@ impl Clocks {
     }
 
     /// A packet's time on the trace's clock. Where no snapshot came, built-in clocks are taken as the trace's.
-    pub(super) fn to_trace(&mut self, sequence: u32, clock: u32, time: u64) -> Option<i64> {
+    pub(super) fn convert_packet(&mut self, sequence: u32, clock: u32, time: u64) -> Option<i64> {
         let id = id(sequence, clock);
         let Some(readings) = self.readings.get_mut(&id) else {
             let is_builtin = clock < FIRST_OF_SEQUENCE;

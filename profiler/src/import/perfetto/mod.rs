@@ -40,9 +40,9 @@ pub(super) struct Perfetto {
 }
 
 impl Perfetto {
-    pub(super) fn new(input: Input) -> Perfetto {
+    pub(super) fn new(input: &Input) -> Perfetto {
         Perfetto {
-            window: Window::new(&input),
+            window: Window::new(input),
             sequences: FxHashMap::default(),
             clocks: Clocks::default(),
             tracks: Tracks::default(),
@@ -65,7 +65,7 @@ impl Perfetto {
         }
         let id = packet.trusted_packet_sequence_id.unwrap_or(0);
         let mut sequence = self.sequences.remove(&id).unwrap_or_default();
-        self.take(packet, id, &mut sequence, stage);
+        self.take(&packet, id, &mut sequence, stage);
         self.sequences.insert(id, sequence);
     }
 
@@ -94,12 +94,12 @@ impl Perfetto {
         }
     }
 
-    fn take(&mut self, packet: TracePacket, id: u32, sequence: &mut Sequence, stage: &mut Stage) {
+    fn take(&mut self, packet: &TracePacket, id: u32, sequence: &mut Sequence, stage: &mut Stage) {
         let lost = packet.previous_packet_dropped.unwrap_or(0);
         if lost != 0 {
             stage.problems.count(Problem::LostByRecorder);
         }
-        if !sequence.begin(&packet, lost != 0) {
+        if !sequence.begin(packet, lost != 0) {
             return stage.problems.count(Problem::LostByRecorder);
         }
         if let Some(snapshot) = &packet.clock_snapshot {
@@ -132,8 +132,8 @@ impl Perfetto {
             ftrace::take(bundle, &self.clocks, sched, stage);
         }
         if let Some(event) = &packet.track_event {
-            let time = sequence.time(&packet, event);
-            match time.and_then(|(clock, time)| self.clocks.to_trace(id, clock, time)) {
+            let time = sequence.time(packet, event);
+            match time.and_then(|(clock, time)| self.clocks.convert_packet(id, clock, time)) {
                 Some(time) => events::take(event, time, sequence, &mut self.tracks, stage),
                 None => stage.problems.at(Problem::UnknownClock, self.window.offset()),
             }
