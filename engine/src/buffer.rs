@@ -22,8 +22,9 @@ use parking_lot::Mutex;
 const HEADER: usize = 64;
 /// Four classes per power of two, from 64 bytes: at most a quarter of a block is wasted.
 const N_CLASSES: usize = 4 * 36;
-/// Allocations below this size are not worth an event.
-const TRACED_BYTES: usize = 4096;
+/// Smaller allocations leave no event of their own, but count in the bytes in use that the next event tells. A training
+/// step makes thousands of them: with 4 KiB here, memory was most of what tracing an LSTM costs.
+const TRACED_BYTES: usize = 64 << 10;
 
 #[repr(C, align(64))]
 struct Header {

@@ -18,6 +18,7 @@ pub mod functions;
 pub mod gradients;
 pub mod graph;
 pub mod kernels;
+pub mod lookup;
 pub mod models;
 pub mod numpy;
 pub mod ops;

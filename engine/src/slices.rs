@@ -71,6 +71,23 @@ impl IndexedSlices {
     }
 }
 
+/// The mean of gradients of one variable of this shape, from several towers. Slices stay slices.
+///
+/// # Errors
+/// The gradients are of different types.
+pub fn mean_gradient(g: &Graph, gradients: &[Output], shape: &[usize]) -> Result<Output, GraphError> {
+    if let [one] = gradients {
+        return Ok(*one);
+    }
+    let sum = g.add_n(gradients)?;
+    let share = g.number(g.dtype(sum)?, 1.0 / gradients.len() as f64)?;
+    let slices = if shape.is_empty() { None } else { IndexedSlices::of(g, sum, &shape[1..])? };
+    match slices {
+        Some(slices) => IndexedSlices { values: g.mul(slices.values, share)?, ..slices }.to_dense(g),
+        None => g.mul(sum, share),
+    }
+}
+
 /// Scales gradients of variables of these shapes so that the root of the sum of all squares is at most `limit`; gives
 /// them with that root before. Slices stay slices.
 ///

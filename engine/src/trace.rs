@@ -20,9 +20,7 @@ thread_local! {
 #[inline]
 pub(crate) fn alloc(site: SiteId, bytes: usize, in_use: usize) {
     if events::is_on() {
-        let node = CURRENT.get();
-        events::alloc(site, node, bytes as u64);
-        events::counter_at(site, node, in_use as f64);
+        events::alloc(site, CURRENT.get(), bytes as u64, in_use as u64);
     }
 }
 
@@ -30,9 +28,7 @@ pub(crate) fn alloc(site: SiteId, bytes: usize, in_use: usize) {
 #[inline]
 pub(crate) fn free(site: SiteId, bytes: usize, in_use: usize) {
     if events::is_on() {
-        let node = CURRENT.get();
-        events::free(site, node, bytes as u64);
-        events::counter_at(site, node, in_use as f64);
+        events::free(site, CURRENT.get(), bytes as u64, in_use as u64);
     }
 }
 
@@ -217,6 +213,52 @@ impl Arrival {
 
     fn point(self, kind: Kind, at: u64, site: SiteId) {
         events::emit_point(kind, at, site, self.node, self.transfer, self.arg);
+    }
+}
+
+/// What an asynchronous kernel waits for; the number is the `arg` of its event (docs/trace-format.md).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Awaits {
+    /// A value from another device.
+    Value = 0,
+    /// A row of a queue that has too few.
+    Row = 1,
+    /// Room in a queue that is full.
+    Room = 2,
+    /// What another step holds, or has to bring: a lock, gradients.
+    Turn = 3,
+}
+
+/// What ends sooner, about 20 us, did not wait: it ended within its own slice.
+const MIN_PARKED_TICKS: u64 = 50_000;
+
+/// The wait of an asynchronous kernel, which holds no thread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parked {
+    begin: u64,
+    /// 0 while it waits.
+    end: u64,
+    site: SiteId,
+    awaits: Awaits,
+}
+
+impl Parked {
+    /// A wait begins now; `site` says for whom or what. `None` while nothing is recorded.
+    pub fn begin(site: SiteId, awaits: Awaits) -> Option<Parked> {
+        events::is_on().then(|| Parked { begin: events::clock::now(), end: 0, site, awaits })
+    }
+
+    /// The wait is over.
+    pub fn end(&mut self) {
+        self.end = events::clock::now();
+    }
+
+    /// Emits the wait of the node with this event id, unless it ended at once.
+    pub fn emit(self, step: u32, node: u32) {
+        if step != 0 && self.end.saturating_sub(self.begin) >= MIN_PARKED_TICKS {
+            events::emit_slice(self.begin, self.end, self.site, NodeId::new(node), step, self.awaits as u64);
+        }
     }
 }
 

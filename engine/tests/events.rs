@@ -220,3 +220,53 @@ fn transfers_are_stamped_from_enqueue_to_unblocked() {
         assert!(trace.of("step").iter().any(|(_, _, step)| u64::from(step.correlation) == out.arg >> 32));
     }
 }
+
+/// A queue for one row, with the ops of both sides.
+fn queue(g: &Graph) {
+    let f32s = engine::graph::Attr::ListType(vec![engine::DType::F32]);
+    let queue = g.add_node("FIFOQueueV2").name("input").attr("component_types", f32s.clone()).attr("capacity", 1i64);
+    let queue = queue.output().unwrap();
+    let row = g.named_constant("row", engine::Tensor::scalar(1f32)).unwrap();
+    let put = g.add_node("QueueEnqueueV2").name("put").input(queue).inputs(&[row]);
+    put.attr("Tcomponents", f32s.clone()).build().unwrap();
+    let take = g.add_node("QueueDequeueV2").name("take").input(queue).attr("component_types", f32s);
+    g.add_node("Neg").name("taken").input(take.output().unwrap()).build().unwrap();
+}
+
+#[test]
+fn waits_at_a_queue_are_slices_that_name_it() {
+    let _alone = RECORDING.lock();
+    let g = Graph::new();
+    queue(&g);
+    let s = session(&g, 1);
+    let dir = tempfile::tempdir().unwrap();
+    let recording = events::start(dir.path(), events::Options::default()).unwrap();
+    let later = std::time::Duration::from_millis(30);
+    std::thread::scope(|threads| {
+        // Whoever comes first waits: once for a row, once for room.
+        threads.spawn(|| s.run(&[], &["taken"], &[]).unwrap());
+        std::thread::sleep(later);
+        s.run(&[], &[], &["put"]).unwrap();
+    });
+    std::thread::scope(|threads| {
+        s.run(&[], &[], &["put"]).unwrap();
+        threads.spawn(|| s.run(&[], &[], &["put"]).unwrap());
+        std::thread::sleep(later);
+        s.run(&[], &["taken"], &[]).unwrap();
+    });
+    drop(s);
+    drop(recording);
+    let trace = read(dir.path());
+    let steps = trace.of("step");
+    let waits = trace.of("parked");
+    let mut told: Vec<_> = waits.iter().map(|(_, name, e)| (*name, trace.node(e.node.get()), e.arg)).collect();
+    told.sort_unstable();
+    assert_eq!(told, [("queue input empty", "take", 1), ("queue input full", "put", 2)]);
+    for (_, _, wait) in waits {
+        let of = |step: &&(&str, &str, &Event)| step.2.correlation == wait.correlation;
+        let (_, _, step) = steps.iter().find(of).unwrap();
+        let (end, step_end) = (wait.begin + wait.dur, step.begin + step.dur);
+        assert!(step.begin <= wait.begin && end <= step_end, "within its step");
+        assert!(wait.dur * 2 > step.dur, "most of the step: {} of {}", wait.dur, step.dur);
+    }
+}

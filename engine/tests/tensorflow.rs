@@ -3,9 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use engine::dtype::Element;
+#[path = "common/cases.rs"]
+mod cases;
+
+use cases::{attr, floats, list, name, number, tensor};
 use engine::gradients::{gradients, rule};
-use engine::graph::{Attr, Var};
+use engine::graph::Var;
 use engine::optimizer::Optimizer;
 use engine::{DType, Graph, Output, Session, SessionOptions, Tensor};
 use serde_json::Value;
@@ -13,50 +16,6 @@ use serde_json::Value;
 fn fixture() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tensorflow.json");
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-}
-
-fn list(v: &Value) -> &[Value] {
-    v.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-fn number(v: &Value) -> f64 {
-    v.as_f64().unwrap_or_else(|| v.as_str().unwrap().parse().unwrap())
-}
-
-fn tensor(v: &Value) -> Tensor {
-    let dims: Vec<usize> = list(&v[1]).iter().map(|d| d.as_u64().unwrap() as usize).collect();
-    let values = list(&v[2]);
-    fn of<T: Element>(dims: &[usize], values: &[Value], f: impl Fn(&Value) -> T) -> Tensor {
-        Tensor::from_vec(dims, values.iter().map(f).collect()).unwrap()
-    }
-    match v[0].as_str().unwrap() {
-        "float" => of(&dims, values, |v| number(v) as f32),
-        "double" => of(&dims, values, number),
-        "int32" => of(&dims, values, |v| v.as_i64().unwrap() as i32),
-        "int64" => of(&dims, values, |v| v.as_i64().unwrap()),
-        "uint8" => of(&dims, values, |v| v.as_i64().unwrap() as u8),
-        "bool" => of(&dims, values, |v| v.as_i64().unwrap() != 0),
-        other => panic!("{other}"),
-    }
-}
-
-fn attr(v: &Value) -> Attr {
-    match v {
-        Value::Bool(b) => Attr::Bool(*b),
-        Value::Number(n) => Attr::Int(n.as_i64().unwrap()),
-        Value::Array(a) if a.first().is_some_and(Value::is_string) => {
-            Attr::Type(DType::from_name(a[1].as_str().unwrap()).unwrap())
-        }
-        Value::Array(a) => Attr::ListInt(a.iter().map(|v| v.as_i64().unwrap()).collect()),
-        other => panic!("{other}"),
-    }
-}
-
-fn floats(t: &Tensor) -> Vec<f64> {
-    match t.dtype() {
-        DType::F32 => t.slice::<f32>().unwrap().iter().map(|v| f64::from(*v)).collect(),
-        _ => t.slice::<f64>().unwrap().to_vec(),
-    }
 }
 
 /// Equal, floats within a tolerance relative to the larger of the value and 1.
@@ -77,10 +36,6 @@ struct Case {
     feeds: Vec<(String, Tensor)>,
     outputs: Vec<Output>,
     what: String,
-}
-
-fn name(g: &Graph, o: Output) -> String {
-    format!("{}:{}", g.node(o.node).unwrap().name, o.port)
 }
 
 /// The case's graph; `known` says whether shapes are known when it is built.

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 /// w0 B 12..28 by A queue 2    made ready by `A`, ready 2 ns before it started
 /// w1 shard B 13..20
 /// w1 idle 0..13
+/// w0 parked B 12..28 empty                the node `B` waited without a thread for a row of the queue `q`; `full`, for room
 /// gpu7 kernel: gemm 20..30 c 5            a slice of any category, with its correlation, on stream 7
 /// gpu7 wait 3..4 for 20 record 11         a record: stream 7 waits for the event that call 11 recorded on stream 20
 /// main synced 40..50 for 20 c 9           the host's call 9 that waits for stream 20, with its record
@@ -66,6 +67,12 @@ impl Kit {
             [track, "idle", range] => {
                 let site = self.site(track, "wait", "idle");
                 self.push(track, Event { depth, correlation: self.step, ..slice(range, site) });
+            }
+            [track, "parked", node, range, what] => {
+                let awaits = ["value", "empty", "full"].iter().position(|w| *w == what).unwrap();
+                let (site, node) = (self.site(track, "parked", &format!("queue q {what}")), self.node(track, node));
+                let (correlation, arg) = (self.step, awaits as u64);
+                self.push(track, Event { depth, node, correlation, arg, ..slice(range, site) });
             }
             [track, "shard", node, range] => {
                 let (site, node) = (self.site(track, "shard", &op_of(node)), self.node(track, node));

@@ -510,7 +510,65 @@ def summaries():
     case("ScalarSummary", [tag, np.float64(2)], grad=False, check="summary")
 
 
-THEMES = {"strings": strings, "summaries": summaries, "quantized": quantized, "matrices": matrices, "segments": segments, "sparse": sparse, "random": random}
+def images():
+    x = f32(2, 5, 6, 3)
+    for align, half in [(False, False), (True, False), (False, True)]:
+        for size in [(9, 4), (5, 6), (2, 13), (1, 1)]:
+            case("ResizeBicubic", [x, i32(*size)], align_corners=align, half_pixel_centers=half)
+        case("ResizeBicubic", [f64(1, 4, 3, 2), i32(7, 7)], check="rough", align_corners=align, half_pixel_centers=half)
+        case("ResizeBicubic", [f32(1, 1, 1, 2), i32(3, 2)], align_corners=align, half_pixel_centers=half)
+        case("ResizeBicubic", [ints(1, 3, 4, 2, low=0, high=255, dtype=np.uint8), i32(5, 3)],
+             align_corners=align, half_pixel_centers=half)
+    # Within, across the edges, outside of the image, upside down, empty.
+    boxes = np.array([[0, 0, 1, 1], [0.1, 0.2, 0.73, 0.91], [-0.3, 0.2, 0.6, 1.4], [0.9, 0.8, 0.15, 0.1],
+                      [1.5, 1.5, 2, 2], [0.4, 0.4, 0.4, 0.4]], np.float32)
+    of = i32(0, 1, 1, 0, 1, 0)
+    for size in [(3, 4), (7, 2), (1, 1), (1, 5)]:
+        case("CropAndResize", [x, boxes, of, i32(*size)])
+        case("CropAndResize", [x, boxes, of, i32(*size)], grad=False, method="nearest", extrapolation_value=7.5)
+    case("CropAndResize", [f64(2, 5, 6, 1), boxes, of, i32(3, 3)], check="rough", extrapolation_value=-1.0)
+    case("CropAndResize", [ints(2, 4, 4, 2, low=0, high=255, dtype=np.uint8), boxes, of, i32(3, 2)], grad=False)
+    case("CropAndResize", [x, boxes[:0], of[:0], i32(3, 2)], grad=False)
+    g = f32(6, 3, 4, 3)
+    for method in ["bilinear", "nearest"]:
+        case("CropAndResizeGradImage", [g, boxes, of, i32(2, 5, 6, 3)], grad=False, T=tf.float32, method=method)
+    case("CropAndResizeGradImage", [g, boxes, of, i32(2, 5, 6, 3)], grad=False, check="rough", T=tf.float64)
+    case("CropAndResizeGradBoxes", [g, x, boxes, of], grad=False)
+    case("CropAndResizeGradBoxes", [f32(6, 1, 1, 3), x, boxes, of], grad=False)
+
+
+def labellings():
+    def sparse(rows):
+        at = [(b, i) for b, row in enumerate(rows) for i in range(len(row))]
+        return np.array(at, np.int64).reshape(-1, 2), np.array([v for row in rows for v in row], np.int32)
+
+    for make in [f32, f64]:
+        x = make(6, 4, 5)
+        indices, values = sparse([[1, 2], [3, 3], [0], [2, 1, 2]])
+        for collapse in [False, True]:
+            for merge in [False, True]:
+                case("CTCLoss", [x, indices, values, i32(6, 5, 3, 6)], grad=[0], check="rough",
+                     preprocess_collapse_repeated=collapse, ctc_merge_repeated=merge)
+        indices, values = sparse([[1, 2, 3, 1], [3], [2], [0, 0]])
+        case("CTCLoss", [x, indices, values, i32(3, 4, 0, 2)], grad=[0], check="rough", ignore_longer_outputs_than_inputs=True)
+        # Two equal labels need a blank between them: there is no way in two steps.
+        indices, values = sparse([[0, 0], [1], [1], [1]])
+        case("CTCLoss", [x, indices, values, i32(2, 6, 1, 6)], grad=False, check="rough")
+    # TensorFlow has the second version for GPUs only: the blank is the first class, not the last.
+    x, length = f32(6, 4, 5), i32(6, 5, 3, 6)
+    indices, values = sparse([[1, 2], [3, 3], [0], [2, 1, 2]])
+    loss, grad = tf.raw_ops.CTCLoss(
+        inputs=np.roll(x, -1, -1), labels_indices=indices, labels_values=values, sequence_length=length)
+    given("CTCLossV2", [x, indices, values + 1, length], [loss, tf.roll(grad, 1, -1)])
+    for make in [f32, f64]:
+        x = make(7, 3, 4)
+        for merge in [False, True]:
+            for blank in [-1, 0, 2]:
+                case("CTCGreedyDecoder", [x, i32(7, 4, 0)], grad=False, merge_repeated=merge, blank_index=blank)
+
+
+THEMES = {"strings": strings, "summaries": summaries, "quantized": quantized, "matrices": matrices, "segments": segments, "sparse": sparse, "random": random,
+          "images": images, "labellings": labellings}
 
 
 def main():

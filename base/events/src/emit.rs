@@ -423,14 +423,20 @@ pub fn flow_in(site: SiteId, correlation: u32) {
     point(Kind::FlowIn, site, NodeId::NONE, correlation, 0);
 }
 
-/// A node allocated memory.
+/// A node allocated memory; `in_use` bytes of the site's memory are handed out now.
 #[inline]
-pub fn alloc(site: SiteId, node: NodeId, bytes: u64) {
-    point(Kind::Alloc, site, node, 0, bytes);
+pub fn alloc(site: SiteId, node: NodeId, bytes: u64, in_use: u64) {
+    point(Kind::Alloc, site, node, in_use_word(in_use), bytes);
 }
 
-/// A node's memory was freed.
+/// A node's memory was freed; `in_use` bytes of the site's memory are handed out now.
 #[inline]
-pub fn free(site: SiteId, node: NodeId, bytes: u64) {
-    point(Kind::Free, site, node, 0, bytes);
+pub fn free(site: SiteId, node: NodeId, bytes: u64, in_use: u64) {
+    point(Kind::Free, site, node, in_use_word(in_use), bytes);
+}
+
+/// Bytes in use as memory events carry them: in 64 bytes and one more, so that 0 stands for "not told". Saturates at 256 GiB.
+#[inline]
+fn in_use_word(in_use: u64) -> u32 {
+    u32::try_from(in_use / 64 + 1).unwrap_or(u32::MAX)
 }

@@ -36,9 +36,10 @@ pub enum Kind {
     FlowOut = 3,
     /// An arrow ends here.
     FlowIn = 4,
-    /// `arg` bytes were allocated.
+    /// `arg` bytes were allocated. `correlation`: the bytes of the site that are then handed out, in 64 bytes and one more; 0
+    /// where that is not told.
     Alloc = 5,
-    /// `arg` bytes were freed.
+    /// `arg` bytes were freed; `correlation` as for [`Kind::Alloc`].
     Free = 6,
     /// The duration (in `arg`) of the slice in the next record.
     LongSlice = 14,

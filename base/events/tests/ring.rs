@@ -85,8 +85,8 @@ fn every_kind_arrives_as_it_was_emitted() {
     events::counter_at(site, node, 0.5);
     events::flow_out(site, 6);
     events::flow_in(site, 6);
-    events::alloc(site, node, 7);
-    events::free(site, node, 7);
+    events::alloc(site, node, 7, 128);
+    events::free(site, node, 7, 0);
     events::emit_close(outer, 30, 8, 9);
     let mut records = Vec::new();
     RingReader::open(&the_ring(dir.path())).unwrap().drain(&mut records);
@@ -103,8 +103,8 @@ fn every_kind_arrives_as_it_was_emitted() {
             (Kind::Counter, 1, node, 0, 0, 0.5f64.to_bits()),
             (Kind::FlowOut, 1, none, 0, 6, 0),
             (Kind::FlowIn, 1, none, 0, 6, 0),
-            (Kind::Alloc, 1, node, 0, 0, 7),
-            (Kind::Free, 1, node, 0, 0, 7),
+            (Kind::Alloc, 1, node, 0, 3, 7),
+            (Kind::Free, 1, node, 0, 1, 7),
             (Kind::Slice, 0, node, 10, 8, 9),
         ]
     );

@@ -127,7 +127,9 @@ pub(crate) struct Step<'a> {
     pub env: &'a Environment<'a>,
     /// The step's number in events; 0 where it is not traced.
     pub traced_step: u32,
-    /// Whether nodes are timed: in traced steps and, for the costs, in some others.
+    /// Whether nodes are timed, for the costs.
+    pub is_measured: bool,
+    /// Whether their begins and ends are taken: in measured steps and in traced ones.
     pub is_stamped: bool,
     pub begin: u64,
     n_done: CachePadded<AtomicU32>,
@@ -158,6 +160,7 @@ pub(crate) fn run(
         state: &state,
         env,
         traced_step: trace.step(),
+        is_measured,
         is_stamped: is_measured || trace.is_on(),
         begin: trace.begin_ticks(),
         n_done: CachePadded::new(AtomicU32::new(0)),

@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::parking::Finished;
 use super::state::Seat;
 use super::step::{ExecuteError, Step};
 use crate::kernels::{
@@ -108,28 +109,10 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
 
     /// Delivers the outputs of an asynchronous kernel that ended. Whether there was one.
     fn complete(&mut self) -> Result<bool, Stop> {
-        let step = self.step;
-        if step.is_halted() {
-            return Err(Stop::Halted);
-        }
-        let Some(finished) = step.state.parking.take() else { return Ok(false) };
-        let node = finished.tag.node;
-        let outputs = match finished.result {
-            Ok(outputs) => outputs,
-            Err(error) => return Err(Stop::error(refused(step, node, &[], error))),
+        let Some((tag, readiness)) = finished::<STAMPED>(self.step, &mut self.seat.outputs, &mut self.stamp)? else {
+            return Ok(false);
         };
-        let record = &step.plan.nodes[node as usize];
-        let slots = &mut self.seat.outputs[..record.n_outputs as usize];
-        slots.iter_mut().zip(outputs).for_each(|(slot, value)| *slot = value);
-        let mut readiness = Readiness::UNKNOWN;
-        if STAMPED {
-            self.stamp = events::clock::now();
-            readiness = Readiness::new(step.plan.infos[node as usize].event_id, self.stamp);
-            if let Some(arrival) = finished.tag.arrival {
-                arrival.unblocked(self.stamp);
-            }
-        }
-        self.deliver(node, record, readiness)?;
+        self.deliver(tag.node, &self.step.plan.nodes[tag.node as usize], readiness)?;
         Ok(true)
     }
 
@@ -195,7 +178,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
             AnyKernel::Async(kernel) => {
                 step.state.parking.begin();
                 let sink: Arc<dyn CompletionSink> = step.state.parking.clone();
-                kernel.start(&mut context, Completion::new(sink, ExecutionTag { node, iteration: 0, arrival: None }));
+                kernel.start(&mut context, Completion::new(sink, ExecutionTag::new(node, 0)));
             }
         }
         for input in context.inputs {
@@ -205,7 +188,9 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
         if STAMPED {
             let end = events::clock::now();
             slice.end(end);
-            plan.costs.measured(node, end.saturating_sub(self.stamp));
+            if step.is_measured {
+                plan.costs.measured(node, end.saturating_sub(self.stamp));
+            }
             self.stamp = end;
             readiness = Readiness::new(info.event_id, end);
         }
@@ -338,6 +323,34 @@ impl Sharder for OpSharder<'_> {
         };
         run_shards(self.step.env.pool, tag, total, n_shards, caller_may_help, body);
     }
+}
+
+/// The end of an asynchronous kernel, if one ended: whose, with its outputs in `outputs` and what its consumers are
+/// told. `stamp` becomes the present.
+pub(super) fn finished<const STAMPED: bool>(
+    step: &Step<'_>,
+    outputs: &mut [Slot],
+    stamp: &mut u64,
+) -> Result<Option<(ExecutionTag, Readiness)>, Stop> {
+    if step.is_halted() {
+        return Err(Stop::Halted);
+    }
+    let Some(Finished { tag, result }) = step.state.parking.take() else { return Ok(None) };
+    let values = result.map_err(|error| Stop::error(refused(step, tag.node, &[], error)))?;
+    let n_outputs = step.plan.nodes[tag.node as usize].n_outputs as usize;
+    outputs[..n_outputs].iter_mut().zip(values).for_each(|(slot, value)| *slot = value);
+    if !STAMPED {
+        return Ok(Some((tag, Readiness::UNKNOWN)));
+    }
+    *stamp = events::clock::now();
+    let event_id = step.plan.infos[tag.node as usize].event_id;
+    if let Some(parked) = tag.parked {
+        parked.emit(step.traced_step, event_id);
+    }
+    if let Some(arrival) = tag.arrival {
+        arrival.unblocked(*stamp);
+    }
+    Ok(Some((tag, Readiness::new(event_id, *stamp))))
 }
 
 #[cold]

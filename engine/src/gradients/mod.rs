@@ -16,6 +16,7 @@ mod back_loop;
 mod context;
 mod control_flow;
 mod conv;
+mod ctc;
 mod elementwise;
 mod layout;
 mod linalg;

@@ -18,6 +18,7 @@ use crate::dtype::DType;
 use crate::graph::Node;
 use crate::shape::{PartialShape, Shape};
 use crate::tensor::Tensor;
+use crate::trace::Awaits;
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
 static ACCUMULATORS: &[KernelDef] = &[
@@ -274,7 +275,7 @@ impl Accumulator {
 struct Take;
 
 impl AsyncKernel for Take {
-    fn start(&self, ctx: &mut KernelContext<'_>, done: Completion) {
+    fn start(&self, ctx: &mut KernelContext<'_>, mut done: Completion) {
         let prepared = accumulator(ctx).and_then(|of| {
             let n = ctx.item::<i32>(1)?;
             if n <= 0 {
@@ -286,6 +287,7 @@ impl AsyncKernel for Take {
             Ok(prepared) => prepared,
             Err(error) => return done.finish(Err(error)),
         };
+        done.waits(events::site!("parked", "gradients"), Awaits::Turn);
         let id = {
             let mut state = of.state.lock();
             state.next_id += 1;

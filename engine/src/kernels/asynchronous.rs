@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use events::SiteId;
 use smallvec::SmallVec;
 
 use super::{KernelContext, KernelError, Slot};
-use crate::trace::Arrival;
+use crate::trace::{Arrival, Awaits, Parked};
 
 /// An implementation of an op that may have to wait (white paper section 5.3).
 ///
@@ -35,6 +36,14 @@ pub struct ExecutionTag {
     pub(crate) iteration: usize,
     /// The transfer that brought its value, where one did and it is traced.
     pub(crate) arrival: Option<Arrival>,
+    /// Its wait, where it is traced.
+    pub(crate) parked: Option<Parked>,
+}
+
+impl ExecutionTag {
+    pub(crate) fn new(node: u32, iteration: usize) -> ExecutionTag {
+        ExecutionTag { node, iteration, arrival: None, parked: None }
+    }
 }
 
 /// Takes the results of asynchronous kernels: a step of an executor.
@@ -60,9 +69,17 @@ impl Completion {
         self.tag.arrival = arrival;
     }
 
+    /// Notes that the execution may wait from now on, for its event; `site` is of category `parked`.
+    pub(crate) fn waits(&mut self, site: SiteId, awaits: Awaits) {
+        self.tag.parked = Parked::begin(site, awaits);
+    }
+
     /// Ends the execution, from any thread: the outputs in order of their ports, or why there are none.
     pub fn finish(mut self, result: Result<Outputs, KernelError>) {
         if let Some(sink) = self.sink.take() {
+            if let Some(parked) = &mut self.tag.parked {
+                parked.end();
+            }
             sink.finished(self.tag, result);
         }
     }

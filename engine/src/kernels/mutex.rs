@@ -13,6 +13,7 @@ use super::{
 };
 use crate::graph::Node;
 use crate::tensor::{ResourceHandle, Tensor};
+use crate::trace::Awaits;
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
 static MUTEX: &[KernelDef] = &[
@@ -101,7 +102,7 @@ fn make(node: &Node) -> Built {
 struct Lock;
 
 impl AsyncKernel for Lock {
-    fn start(&self, ctx: &mut KernelContext<'_>, done: Completion) {
+    fn start(&self, ctx: &mut KernelContext<'_>, mut done: Completion) {
         let mutex = match ctx.input(0).and_then(object::<StepMutex>) {
             Ok(mutex) => mutex,
             Err(error) => return done.finish(Err(error)),
@@ -113,6 +114,7 @@ impl AsyncKernel for Lock {
                 drop(state);
                 return done.finish(Ok([Some(mutex.guard())].into_iter().collect()));
             }
+            done.waits(events::site!("parked", "lock"), Awaits::Turn);
             state.next_id += 1;
             let id = state.next_id;
             state.waiting.push_back(Waiting { id, done, registration: None });

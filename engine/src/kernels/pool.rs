@@ -230,17 +230,26 @@ vectorised! {
 fn max<T: Number>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
     let g = a.geometry(c, c.input(0)?.shape())?;
     let x = c.slice::<T>(0)?;
+    let y = by_pixel::<T>(c, &g, |first, part| maxima(&g, x, first, part))?;
+    c.set(0, y);
+    Ok(())
+}
+
+/// Fills an output: `fill(first pixel, pixels)`.
+fn by_pixel<T: Element + Default>(
+    c: &KernelContext<'_>,
+    g: &Geometry,
+    fill: impl Fn(usize, &mut [T]) + Sync,
+) -> Result<Tensor, KernelError> {
     let n = g.channels;
-    let y = c.filled::<T>(g.output(), |y| {
+    c.filled::<T>(g.output(), |y| {
         shard_slice(c.sharder, y, n, g.cost(), |at, part| {
             if let Some(first) = at.checked_div(n) {
-                maxima(&g, x, first, part);
+                fill(first, part);
             }
         });
         Ok(())
-    })?;
-    c.set(0, y);
-    Ok(())
+    })
 }
 
 /// Fills an input's gradient image by image: `back(first output pixel, their number, the image)`.
@@ -287,15 +296,8 @@ fn max_grad_grad<T: Number>(c: &mut KernelContext<'_>, a: &Attributes) -> Comput
         return Err(KernelError::invalid(format!("grad has shape {grad}, orig_input {x}")));
     }
     let (x, y, of) = (c.slice::<T>(0)?, c.slice::<T>(1)?, c.slice::<T>(2)?);
-    let n = g.channels;
-    let out = c.filled::<T>(g.output(), |out| {
-        shard_slice(c.sharder, out, n, g.cost(), |at, part| {
-            let mut left = vec![T::default(); n];
-            if let Some(first) = at.checked_div(n) {
-                at_maxima(&g, x, y, of, first, &mut left, part);
-            }
-        });
-        Ok(())
+    let out = by_pixel::<T>(c, &g, |first, part| {
+        at_maxima(&g, x, y, of, first, &mut vec![T::default(); g.channels], part);
     })?;
     c.set(0, out);
     Ok(())
@@ -304,15 +306,7 @@ fn max_grad_grad<T: Number>(c: &mut KernelContext<'_>, a: &Attributes) -> Comput
 fn average<T: Float>(c: &mut KernelContext<'_>, a: &Attributes) -> Computed {
     let g = a.geometry(c, c.input(0)?.shape())?;
     let x = c.slice::<T>(0)?;
-    let n = g.channels;
-    let y = c.filled::<T>(g.output(), |y| {
-        shard_slice(c.sharder, y, n, g.cost(), |at, part| {
-            if let Some(first) = at.checked_div(n) {
-                means(&g, x, first, part);
-            }
-        });
-        Ok(())
-    })?;
+    let y = by_pixel::<T>(c, &g, |first, part| means(&g, x, first, part))?;
     c.set(0, y);
     Ok(())
 }

@@ -13,6 +13,7 @@ use crate::graph::{Attr, Node};
 use crate::queues::{Amount, Queue, QueueConfig, QueueOrder};
 use crate::shape::PartialShape;
 use crate::tensor::Tensor;
+use crate::trace::Awaits;
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
 static QUEUES: &[KernelDef] = &[
@@ -143,7 +144,7 @@ struct Enqueue {
 }
 
 impl AsyncKernel for Enqueue {
-    fn start(&self, ctx: &mut KernelContext<'_>, done: Completion) {
+    fn start(&self, ctx: &mut KernelContext<'_>, mut done: Completion) {
         let prepared = queue(ctx).and_then(|queue| {
             let components = ctx.inputs[1..].iter_mut().map(Option::take).collect::<Option<Vec<Tensor>>>();
             let components = components.ok_or(KernelError::MissingInput(1))?;
@@ -159,6 +160,7 @@ impl AsyncKernel for Enqueue {
             // As TensorFlow: nothing to put in is fine in a closed queue too.
             Ok((_, rows)) if rows.is_empty() => done.finish(Ok(Outputs::new())),
             Ok((queue, rows)) => {
+                done.waits(queue.full_site(), Awaits::Room);
                 let finished = Box::new(move |r: Result<(), KernelError>| done.finish(r.map(|()| Outputs::new())));
                 queue.enqueue(rows, &ctx.cancellation(), finished);
             }
@@ -184,7 +186,7 @@ impl Dequeue {
 }
 
 impl AsyncKernel for Dequeue {
-    fn start(&self, ctx: &mut KernelContext<'_>, done: Completion) {
+    fn start(&self, ctx: &mut KernelContext<'_>, mut done: Completion) {
         let (queue, amount) = match self.prepare(ctx) {
             Ok(prepared) => prepared,
             Err(error) => return done.finish(Err(error)),
@@ -199,6 +201,7 @@ impl AsyncKernel for Dequeue {
             let empty = batch(&queue, Vec::new());
             return done.finish(empty.map(|row| row.into_iter().map(Some).collect()));
         }
+        done.waits(queue.empty_site(), Awaits::Row);
         let of = Arc::clone(&queue);
         let finished = move |rows: Result<Vec<_>, KernelError>| {
             let outputs = rows.and_then(|rows| batch(&of, rows));
@@ -217,10 +220,12 @@ fn close(node: &Node) -> Waiting {
 }
 
 impl AsyncKernel for Close {
-    fn start(&self, ctx: &mut KernelContext<'_>, done: Completion) {
+    fn start(&self, ctx: &mut KernelContext<'_>, mut done: Completion) {
         match queue(ctx) {
             Err(error) => done.finish(Err(error)),
             Ok(queue) => {
+                // Behind the enqueues that wait.
+                done.waits(queue.full_site(), Awaits::Room);
                 let finished = Box::new(move |r: Result<(), KernelError>| done.finish(r.map(|()| Outputs::new())));
                 queue.close(self.cancel_pending, &ctx.cancellation(), finished);
             }

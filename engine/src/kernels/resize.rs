@@ -13,9 +13,9 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 #[derive(Clone, Copy)]
-struct Sampling {
+pub(super) struct Sampling {
     align_corners: bool,
-    half_pixel_centers: bool,
+    pub half_pixel_centers: bool,
 }
 
 /// Between which pixels of the input a pixel of the output lies, and how far from the lower one.
@@ -27,7 +27,7 @@ struct Between {
 }
 
 impl Sampling {
-    fn of(node: &Node) -> Result<Sampling, KernelError> {
+    pub fn of(node: &Node) -> Result<Sampling, KernelError> {
         let s = Sampling {
             align_corners: *node.flag("align_corners")?,
             half_pixel_centers: *node.flag("half_pixel_centers")?,
@@ -38,7 +38,7 @@ impl Sampling {
         Ok(s)
     }
 
-    fn scale(&self, input: usize, output: usize) -> f32 {
+    pub fn scale(&self, input: usize, output: usize) -> f32 {
         match self.align_corners && output > 1 {
             true => (input - 1) as f32 / (output - 1) as f32,
             false => input as f32 / output as f32,
@@ -70,7 +70,7 @@ impl Sampling {
 }
 
 /// Images: batch, height, width, channels.
-fn images(shape: &Shape) -> Result<[usize; 4], KernelError> {
+pub(super) fn images(shape: &Shape) -> Result<[usize; 4], KernelError> {
     let dims = <[usize; 4]>::try_from(shape.dims());
     let dims = dims.map_err(|_| KernelError::invalid(format!("images must have rank 4, got shape {shape}")))?;
     if dims[1] == 0 || dims[2] == 0 {
@@ -80,7 +80,7 @@ fn images(shape: &Shape) -> Result<[usize; 4], KernelError> {
 }
 
 /// The height and width that input `i` lists.
-fn size(c: &KernelContext<'_>, i: usize) -> Result<[usize; 2], KernelError> {
+pub(super) fn size(c: &KernelContext<'_>, i: usize) -> Result<[usize; 2], KernelError> {
     let size = c.shape_input(i)?;
     match size.dims() {
         &[height, width] if height > 0 && width > 0 => Ok([height, width]),
@@ -201,7 +201,7 @@ fn nearest_grad<T: Float>(c: &mut KernelContext<'_>, s: Sampling) -> Computed {
     Ok(())
 }
 
-fn built(node: &Node, compute: fn(&mut KernelContext<'_>, Sampling) -> Computed) -> Built {
+pub(super) fn built(node: &Node, compute: fn(&mut KernelContext<'_>, Sampling) -> Computed) -> Built {
     let sampling = Sampling::of(node)?;
     kernel(move |c| compute(c, sampling))
 }

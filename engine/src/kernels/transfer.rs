@@ -23,7 +23,7 @@ use crate::graph::{Attr, Node};
 use crate::ops::AttrError;
 use crate::rendezvous::{EdgeKey, Key, Message, RendezvousError};
 use crate::tensor::{Tensor, TensorError};
-use crate::trace::{Arrival, TransferTrace};
+use crate::trace::{Arrival, Awaits, TransferTrace};
 
 /// The attribute that makes an edge lossy, on its `_Send` and its `_Recv`.
 pub const LOSSY: &str = "_lossy";
@@ -90,6 +90,7 @@ impl AsyncKernel for Recv {
         let key = Key { edge: Arc::clone(&self.edge), frame: ctx.frame };
         let (allocator, is_lossy) = (ctx.allocator.clone(), self.is_lossy);
         let (event_node, step_id) = (ctx.node.event_id, ctx.step_id);
+        done.waits(events::site!("parked", "receive"), Awaits::Value);
         let receiver = move |result: Result<Message, RendezvousError>| {
             let received = result.map_err(KernelError::from).and_then(|message| {
                 let bytes = message.value.as_ref().map_or(0, Tensor::n_bytes);

@@ -135,6 +135,7 @@ impl OpSpec {
             }
             (AttrKind::Type, _) => DType::from_name(text).map(Attr::Type),
             (AttrKind::Tensor, _) => vector(text).map(Attr::Tensor),
+            (AttrKind::Shape, "[]") => Some(Attr::Shape(PartialShape::scalar())),
             (AttrKind::Shape, "unknown") => Some(Attr::Shape(PartialShape::unknown())),
             (AttrKind::ListInt, _) => ints(text).map(Attr::ListInt),
             (AttrKind::ListFloat, "[]") => Some(Attr::ListFloat(Vec::new())),

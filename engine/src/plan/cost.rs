@@ -1,7 +1,7 @@
 //! What each node's execution takes, measured, and whether a second thread would help.
 //!
-//! Reading the clock for each op costs as much as a cheap op, so steps are measured when they are traced anyway, and
-//! else one in [`MEASURE_EVERY`].
+//! Reading the clock for each op costs as much as a cheap op, and noting what it took touches memory of its own, so one
+//! step in [`MEASURE_EVERY`] is measured, traced or not.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 

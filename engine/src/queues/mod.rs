@@ -14,13 +14,14 @@ mod store;
 mod sync;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
 pub(crate) use attempts::{Amount, Refusal};
 use attempts::{Attempts, Store};
 pub use pipeline::{BatchOptions, Batches, batch, batch_join, bucket_by_sequence_length, shuffle_batch};
+pub(crate) use rows::{stack, unstack};
 pub use runner::{Coordinator, QueueRunner};
 use store::{Draw, Rows};
 
@@ -109,6 +110,8 @@ pub struct Queue {
     name: Arc<str>,
     config: QueueConfig,
     attempts: Attempts<Row, Rows, Registration>,
+    /// What events of waits for rows, and of waits for room, say.
+    sites: [OnceLock<events::SiteId>; 2],
 }
 
 /// Told how a dequeue ended.
@@ -124,7 +127,17 @@ impl Queue {
             _ => 0,
         };
         let attempts = Attempts::new(config.store(), config.capacity, min_left);
-        Queue { name, config, attempts }
+        Queue { name, config, attempts, sites: Default::default() }
+    }
+
+    /// The call site of waits for rows.
+    pub(crate) fn empty_site(&self) -> events::SiteId {
+        *self.sites[0].get_or_init(|| events::site("parked", &format!("queue {} empty", self.name)))
+    }
+
+    /// The call site of waits for room.
+    pub(crate) fn full_site(&self) -> events::SiteId {
+        *self.sites[1].get_or_init(|| events::site("parked", &format!("queue {} full", self.name)))
     }
 
     /// What it was made for.
@@ -164,6 +177,11 @@ impl Queue {
         let this = Arc::clone(self);
         let id = self.attempts.dequeue(amount, Box::new(move |r| done(r.map_err(|e| this.error(&e)))));
         self.wait(id, cancellation);
+    }
+
+    /// Drops all rows; who waits for room gets on.
+    pub(crate) fn clear(&self) {
+        self.attempts.replace(self.config.store(), self.is_closed());
     }
 
     /// Closes the queue: no rows come in any more. Pending enqueues come first, or are cancelled.
@@ -243,7 +261,7 @@ impl Queue {
     /// # Errors
     /// There is no memory for them.
     pub(crate) fn split(&self, components: &[Tensor], allocator: &Allocator) -> Result<Vec<Row>, KernelError> {
-        Ok(rows::unstack(components, allocator)?)
+        Ok(unstack(components, allocator)?)
     }
 
     /// A batch of rows: each component with a new first dimension.
@@ -259,7 +277,7 @@ impl Queue {
                 self.config.shapes[i].dims().unwrap_or_default().iter().map(|d| d.unwrap_or(0)).collect();
             out.push(match self.config.order {
                 QueueOrder::Padding => rows::stack_padded(&parts, *dtype, &min)?,
-                _ => rows::stack(&parts, *dtype, &Shape::new(&min), allocator)?,
+                _ => stack(&parts, *dtype, &Shape::new(&min), allocator)?,
             });
         }
         Ok(out)
@@ -309,7 +327,7 @@ impl Checkpointed for Queue {
                 let parts: Vec<&Tensor> = all.iter().map(|row| &row[i]).collect();
                 let Some(first) = parts.first() else { continue };
                 let is_even = parts.iter().all(|t| t.shape() == first.shape());
-                match rows::stack(&parts, *dtype, first.shape(), Allocator::host()) {
+                match stack(&parts, *dtype, first.shape(), Allocator::host()) {
                     Ok(stacked) if is_even => drop(fields.insert(format!("component{i}"), stacked)),
                     _ => fields.extend(parts.iter().enumerate().map(|(k, t)| (format!("row{k}.{i}"), (*t).clone()))),
                 }
@@ -329,7 +347,7 @@ impl Checkpointed for Queue {
         for i in 0..self.config.dtypes.len() {
             components.push(match fields.get(&format!("component{i}")) {
                 Some(stacked) => {
-                    let rows = rows::unstack(std::slice::from_ref(stacked), Allocator::host());
+                    let rows = unstack(std::slice::from_ref(stacked), Allocator::host());
                     rows.map_err(|e| bad(&e.to_string()))?.into_iter().flatten().collect::<Vec<_>>()
                 }
                 None => (0..n).map(|k| field(&format!("row{k}.{i}")).cloned()).collect::<Result<_, _>>()?,

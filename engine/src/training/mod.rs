@@ -13,6 +13,7 @@ use crate::gradients::{GradientError, gradients};
 use crate::graph::{Graph, GraphError, NodeId, Output};
 use crate::models::{Network, Phase, Tower, Variables};
 use crate::optimizer::Optimizer;
+use crate::slices::{clip_by_global_norm, mean_gradient};
 
 pub use input::{Enqueue, InputMode};
 
@@ -192,7 +193,11 @@ fn updates(
     let mut slots = crate::optimizer::Slots::default();
     let mut apply = |grads: &[Output], updates: Vec<NodeId>| {
         let grads = match options.clip_norm {
-            Some(norm) => clipped(home, grads, norm)?,
+            // Pascanu et al. 2013.
+            Some(norm) => {
+                let of: Vec<_> = grads.iter().zip(&trained).map(|(grad, (_, shape))| (*grad, *shape)).collect();
+                clip_by_global_norm(home, &of, f64::from(norm))?.0
+            }
             None => grads.to_vec(),
         };
         let training = options.optimizer.apply(home, &trained, &grads, rate, &mut slots)?;
@@ -219,20 +224,10 @@ fn updates(
         many => average.mul(average.add_n(many)?, average.number(DType::F32, 1.0 / many.len() as f64)?),
     };
     let of_variable = |i: usize| built.iter().map(|b| b.gradients[i]).collect::<Vec<_>>();
-    let grads: Vec<Output> = (0..trained.len()).map(|i| mean(&of_variable(i))).collect::<Result<_, _>>()?;
+    let means = trained.iter().enumerate().map(|(i, (_, shape))| mean_gradient(&average, &of_variable(i), shape));
+    let grads: Vec<Output> = means.collect::<Result<_, _>>()?;
     let loss = mean(&built.iter().map(|b| b.tower.loss).collect::<Vec<_>>())?;
     let all: Vec<NodeId> = built.iter().flat_map(|b| b.tower.updates.iter().copied()).collect();
     let (op, grads, init) = apply(&grads, all)?;
     Ok((vec![op], vec![loss], grads, init))
-}
-
-/// Gradients whose norm together is at most `norm` (Pascanu et al. 2013).
-fn clipped(g: &Graph, grads: &[Output], norm: f32) -> Result<Vec<Output>, GraphError> {
-    let scope = g.scope("clip");
-    let squares = grads.iter().map(|grad| scope.sum_all(scope.square(*grad)?)).collect::<Result<Vec<_>, _>>()?;
-    let length = scope.sqrt(scope.add_n(&squares)?)?;
-    let limit = scope.constant(norm)?;
-    let longest = scope.add_node("Maximum").input(length).input(limit).output()?;
-    let scale = scope.div(limit, longest)?;
-    grads.iter().map(|grad| scope.mul(*grad, scale)).collect()
 }

@@ -7,6 +7,7 @@
 //! | op -> its shards | the node, and time |
 //! | launch -> device work | equal `correlation` in the process |
 //! | event recorded -> stream or host that waits | synchronisation records ([`super::sync`]) |
+//! | queue -> op that waited for it without a thread | `parked` slices |
 //! | `_Send` -> `_Recv` | [`Store::transfers`] |
 //! | anything -> anything | [`Store::flows`] |
 //! | waker -> thread that slept | `correlation` of `off cpu` slices |
@@ -19,9 +20,12 @@ use super::doing::{Doing, Doings};
 use super::line::{At, LineKind, Lines};
 use super::sync::{SyncRecord, Waited};
 use crate::batch::NO_NODE;
-use crate::store::{Category, Store, Transfer};
+use crate::store::{Category, SliceRef, Store, TrackKind, Transfer};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+
+/// `arg` of a wait for a value from another device (docs/trace-format.md).
+const AWAITS_VALUE: u64 = 0;
 
 /// (row of the process, correlation).
 type Key = (u32, u32);
@@ -46,6 +50,10 @@ pub(crate) struct Deps<'a> {
     /// By receiver, when its consumers were unblocked.
     receivers: FxHashMap<u32, Vec<(i64, u32)>>,
     arrows: Vec<Arrow>,
+    /// By node and end: waits that held no thread, but those for a value, which transfers tell.
+    parked: Vec<SliceRef>,
+    /// The same of each process, by end.
+    parked_in: FxHashMap<u32, Vec<SliceRef>>,
     syncs: FxHashMap<Key, SyncRecord>,
     /// By process and stream that waits: records by time.
     waits: FxHashMap<(u32, u64), Vec<SyncRecord>>,
@@ -92,6 +100,8 @@ impl<'a> Deps<'a> {
             works: Calls::default(),
             receivers: FxHashMap::default(),
             arrows: Vec::new(),
+            parked: Vec::new(),
+            parked_in: FxHashMap::default(),
             syncs: FxHashMap::default(),
             waits: FxHashMap::default(),
             threads: FxHashMap::default(),
@@ -102,7 +112,32 @@ impl<'a> Deps<'a> {
         deps.index_syncs();
         deps.index_transfers(range);
         deps.index_arrows(range);
+        deps.index_parked(range);
         deps
+    }
+
+    fn index_parked(&mut self, range: &Range<i64>) {
+        for track in self.store.tracks().iter().filter(|t| t.kind == TrackKind::Async) {
+            let slices = track.lanes.iter().flat_map(|lane| lane.slices(range));
+            let waits = slices.filter(|s| self.store.category(s) == Category::Parked && s.arg != AWAITS_VALUE);
+            let own = self.parked_in.entry(track.process).or_default();
+            own.extend(waits);
+            self.parked.extend_from_slice(own);
+        }
+        self.parked.sort_unstable_by_key(|wait| (wait.node, wait.end));
+        self.parked_in.values_mut().for_each(|waits| waits.sort_unstable_by_key(|wait| wait.end));
+    }
+
+    /// The wait of a node that began at or after `from` and ended last, by `time`.
+    pub(crate) fn parked(&self, node: u32, from: i64, time: i64) -> Option<SliceRef> {
+        let after = self.parked.partition_point(|wait| (wait.node, wait.end) <= (node, time));
+        let wait = self.parked.get(after.checked_sub(1)?)?;
+        (wait.node == node && wait.start >= from).then_some(*wait)
+    }
+
+    /// The waits of a process that held no thread, by end.
+    pub(crate) fn parked_in(&self, process: u32) -> &[SliceRef] {
+        self.parked_in.get(&process).map_or(&[], Vec::as_slice)
     }
 
     fn index_pieces(&mut self) {

@@ -157,6 +157,21 @@ fn stall_words(cause: Cause) -> Option<(&'static str, &'static str, &'static str
             "The operating system did not run the thread that everything waited for",
             "Fewer threads than cores, or pinned ones, help.",
         ),
+        Cause::QueueEmpty => (
+            "queue empty",
+            "Steps wait for a queue that is not filled in time",
+            "More threads that fill it, or a larger queue, helps.",
+        ),
+        Cause::QueueFull => (
+            "queue full",
+            "Steps wait for room in a queue that is not emptied in time",
+            "What takes from it is slower; fewer threads need to fill it.",
+        ),
+        Cause::OtherStep => (
+            "other steps",
+            "Steps wait for what other steps hold or bring: locks, gradients",
+            "Shorter locked parts help; late gradients point to a slow peer.",
+        ),
         Cause::Launch => (
             "launch overhead",
             "Devices wait between the launch of work and its begin",

@@ -8,7 +8,7 @@ use super::deps::Deps;
 use super::doing::Doing;
 use super::line::{At, LineKind, Piece};
 use crate::batch::NO_NODE;
-use crate::store::{SliceId, Transfer};
+use crate::store::{SliceId, SliceRef, Transfer};
 use std::ops::Range;
 
 /// A device takes no longer than this between two pieces of work that were both given to it before: HTA finds 1 to 5 us.
@@ -54,12 +54,29 @@ pub(crate) enum Late {
     Network,
     /// A value was on its way between devices of one process.
     Transfer,
+    /// An op waited, without a thread, for a row of a queue.
+    QueueEmpty,
+    /// For room in a queue.
+    QueueFull,
+    /// For what another step holds or brings.
+    OtherStep,
     /// Code of a host that left no slice.
     Untraced,
     /// It needed nothing, and was not ready yet: before the step's first op.
     Begin,
     /// The trace does not tell.
     Unknown,
+}
+
+impl Late {
+    /// Why a wait that held no thread was one: its `arg` tells (docs/trace-format.md).
+    pub(crate) fn parked(wait: &SliceRef) -> Late {
+        match wait.arg {
+            1 => Late::QueueEmpty,
+            2 => Late::QueueFull,
+            _ => Late::OtherStep,
+        }
+    }
 }
 
 /// What a part of the walk was.
@@ -92,6 +109,8 @@ enum Next<'a> {
     Run(At, i64, Via),
     /// How this value came.
     Transfer(&'a Transfer, i64),
+    /// An op's wait that held no thread, and the op.
+    Parked(SliceRef, At),
     /// It was ready at this time, and needed nothing.
     Root(i64),
     /// The trace lacks it.
@@ -143,6 +162,10 @@ impl<'d, 'a> Walk<'d, 'a> {
                 }
                 Next::Run(at, until, via) => self.ran(at, until, via, &mut blocked),
                 Next::Transfer(transfer, unblocked) => self.transferred(transfer, unblocked, blocked),
+                Next::Parked(wait, op) => {
+                    self.part(wait.start, What::Late(Late::parked(&wait), Some(wait.id)), blocked.line, blocked);
+                    self.end_of(op, Via::Ready).next
+                }
                 Next::Root(ready) => {
                     self.part(ready, What::Late(Late::Dispatch, None), blocked.line, blocked);
                     self.part(self.limit, What::Late(Late::Begin, None), blocked.line, blocked);
@@ -226,13 +249,17 @@ impl<'d, 'a> Walk<'d, 'a> {
             }
             Doing::Op => {
                 let op = self.deps.ended_by(slice.correlation, slice.start).filter(|by| *by != at);
+                let parked = op.and_then(|by| {
+                    let wait = self.deps.parked(slice.correlation, self.deps.lines.slice(by).start, slice.start)?;
+                    Some(Link { arrival: wait.end, via: Via::Ready, next: Next::Parked(wait, by) })
+                });
                 let op = op.map(|by| self.end_of(by, Via::Ready));
                 let received = self.deps.received_by(slice.correlation, slice.start).map(|(arrival, transfer)| Link {
                     arrival,
                     via: Via::Transfer,
                     next: Next::Transfer(transfer, arrival),
                 });
-                op.into_iter().chain(received).max_by_key(|l| l.arrival)
+                op.into_iter().chain(received).chain(parked).max_by_key(|l| l.arrival)
             }
             Doing::Shard => {
                 let op = self.deps.started_by(slice.node, slice.start)?;

@@ -116,6 +116,9 @@ impl<'d, 'a> Blame<'d, 'a> {
             Late::Network => Cause::Network,
             Late::Transfer => Cause::Dma,
             Late::ScheduledOut => Cause::ScheduledOut,
+            Late::QueueEmpty => Cause::QueueEmpty,
+            Late::QueueFull => Cause::QueueFull,
+            Late::OtherStep => Cause::OtherStep,
             _ if is_peer => Cause::PeerLate,
             Late::Launch => Cause::Launch,
             Late::Dispatch => Cause::Dispatch,
@@ -135,10 +138,30 @@ impl<'d, 'a> Blame<'d, 'a> {
         let (first, last) = (active.start.clamp(range.start, range.end), active.end.clamp(range.start, range.end));
         let last = last.max(first);
         self.push(current, last..range.end, Cause::StepEnd, None);
+        let last = self.parked(current, first..last);
         let longest = self.longest(current, first..last);
         let cause = if longest.is_some() { Cause::NothingReady } else { Cause::Unexplained };
         self.push(current, first..last, cause, longest);
         self.push(current, range.start..first, Cause::StepBegin, None);
+    }
+
+    /// The end of a part of the gap in which an op waited without a thread and nothing else ran: gives where it begins.
+    fn parked(&mut self, current: &Current<'_>, range: Range<i64>) -> i64 {
+        let waits = self.deps.parked_in(self.line(current.gap.line).process);
+        let first = waits.partition_point(|wait| wait.end < range.end);
+        let Some(wait) = waits.get(first).filter(|wait| wait.start < range.end).copied() else { return range.end };
+        let from = wait.start.max(range.start);
+        if self.longest(current, from..range.end).is_some() {
+            return range.end;
+        }
+        let late = Late::parked(&wait);
+        let cause = match late {
+            Late::QueueEmpty => Cause::QueueEmpty,
+            Late::QueueFull => Cause::QueueFull,
+            _ => Cause::OtherStep,
+        };
+        self.push(current, from..range.end, cause, Some(wait.id));
+        from
     }
 
     /// The work of the gap's process that covers most of a part of the gap.

@@ -21,7 +21,7 @@ pub(super) struct Window {
     pub range: Range<i64>,
     /// Rows of the store's steps.
     pub steps: Vec<u32>,
-    /// First start and last end of what any worker ran.
+    /// First start and last end of what any worker ran, or of a wait for a queue after it.
     pub active: Range<i64>,
 }
 
@@ -62,6 +62,14 @@ impl Windows {
         let mut windows = Windows { by_process, workers, callers };
         for line in lines.iter().filter(|l| l.kind == LineKind::Worker) {
             windows.note_active(line);
+        }
+        for (process, windows) in &mut windows.by_process {
+            for wait in deps.parked_in(*process) {
+                let row = windows.partition_point(|w| w.range.end < wait.end);
+                if let Some(window) = windows.get_mut(row).filter(|w| w.active.start <= wait.end) {
+                    window.active.end = window.active.end.max(wait.end);
+                }
+            }
         }
         windows
     }

@@ -36,6 +36,12 @@ pub enum Cause {
     Synchronisation,
     /// The operating system did not run the thread.
     ScheduledOut,
+    /// An op waited for a row of a queue: whoever fills it is late. The culprit is the wait.
+    QueueEmpty,
+    /// An op waited for room in a queue: whoever takes from it is late. The culprit is the wait.
+    QueueFull,
+    /// An op waited for what another step holds or has to bring. The culprit is the wait.
+    OtherStep,
     /// From the launching call to the begin of the device's work.
     Launch,
     /// Work was ready and the worker awake, or an op on the way there started late: the executor's own time.
@@ -56,7 +62,7 @@ pub enum Cause {
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Cause; 15] = [
+    pub const ALL: [Cause; 18] = [
         Cause::InputLate,
         Cause::HostLate,
         Cause::PeerLate,
@@ -64,6 +70,9 @@ impl Cause {
         Cause::Dma,
         Cause::Synchronisation,
         Cause::ScheduledOut,
+        Cause::QueueEmpty,
+        Cause::QueueFull,
+        Cause::OtherStep,
         Cause::Launch,
         Cause::Dispatch,
         Cause::Memory,
@@ -85,6 +94,9 @@ impl Cause {
             Cause::Dma => "DMA",
             Cause::Synchronisation => "synchronisation",
             Cause::ScheduledOut => "scheduled out",
+            Cause::QueueEmpty => "queue empty",
+            Cause::QueueFull => "queue full",
+            Cause::OtherStep => "other step",
             Cause::Launch => "launch overhead",
             Cause::Dispatch => "dispatch",
             Cause::Memory => "memory",

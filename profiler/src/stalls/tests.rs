@@ -91,6 +91,34 @@ fn a_shard_waits_for_its_op_to_start() {
 }
 
 #[test]
+fn a_wait_at_a_queue_names_the_queue() {
+    let trace = "step 1: 0..100
+         w0 Dequeue 0..2
+         w0 parked Dequeue 1..60 empty
+         w0 idle 3..63
+         w0 A 65..90 by Dequeue";
+    check(
+        trace,
+        "w0 2..60 QueueEmpty Dequeue
+         w0 60..63 WakeUp
+         w0 63..65 Dispatch
+         w0 90..100 StepEnd",
+    );
+    let store = testkit::store(trace);
+    let found = stalls(&store, store.range());
+    assert_eq!(found[0].text(&store), "w0 had nothing to do while `Dequeue` waited 58 ns: queue q empty");
+    // Nothing comes after it.
+    check(
+        "step 1: 0..100
+         w0 A 0..10
+         w0 Enqueue 10..12 by A
+         w0 parked Enqueue 11..95 full",
+        "w0 12..95 QueueFull Enqueue
+         w0 95..100 StepEnd",
+    );
+}
+
+#[test]
 fn what_the_trace_does_not_tell_is_unexplained() {
     // The slice of A was dropped.
     check(

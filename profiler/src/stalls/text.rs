@@ -63,6 +63,11 @@ pub(super) fn stall(store: &Store, stall: &Stall) -> String {
         (Cause::ScheduledOut, _) => {
             format!("{me} waited {time} while the operating system did not run {}", who(store, stall))
         }
+        (Cause::QueueEmpty | Cause::QueueFull | Cause::OtherStep, _) => {
+            let site = culprit.and_then(|c| store.sites().get(c.site as usize)).map_or("?", |s| &s.name);
+            let waiting = culprit.map_or_else(|| "an op".to_owned(), |c| op(store, &c));
+            format!("{me} had nothing to do while {waiting} waited {time}: {site}")
+        }
         (Cause::Launch, Some(other)) => format!("{next} began {time} after its launch, {other}"),
         (Cause::Launch, None) => format!("{me} took {time} to begin {next}, which was launched"),
         (Cause::Dispatch, Some(other)) if culprit.is_some_and(|c| c.end <= stall.start) => {

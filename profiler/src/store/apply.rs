@@ -214,8 +214,12 @@ impl Store {
                 let bytes = i64::try_from(event.arg).unwrap_or(i64::MAX);
                 let bytes = if event.kind == EventKind::Alloc { bytes } else { -bytes };
                 let node = self.node_row(pid, event.node);
+                let process = self.tracks[track as usize].process;
+                let in_use = event.correlation.checked_sub(1).map(|n| f64::from(n) * 64.0);
+                let old_points = in_use.map_or(0, |in_use| self.counters.push(process, site, start, in_use, keep));
                 self.memory.push_back(MemoryEvent { time: start, track: TrackId(track), site, node, bytes });
-                if self.memory.len() > keep { self.memory.pop_front().map_or(0, |_| 1) } else { 0 }
+                let old = if self.memory.len() > keep { self.memory.pop_front() } else { None };
+                old_points + u64::from(old.is_some())
             }
         };
         if given_up > 0 {
@@ -241,6 +245,16 @@ impl Store {
         }
     }
 
+    /// The track of a process's waits that hold no thread: no ring has its number.
+    fn parked_row(&mut self, pid: u32) -> u32 {
+        let row = self.track_row(TrackKey { pid, ring: u32::MAX });
+        let track = &mut self.tracks[row as usize];
+        if track.kind != TrackKind::Async {
+            (track.kind, track.name, track.order) = (TrackKind::Async, "waits".to_owned(), i32::MAX);
+        }
+        row
+    }
+
     fn take_slice(&mut self, track: u32, pid: u32, site: u32, event: &Event, span: std::ops::Range<i64>) {
         let mut row = Row {
             start: span.start,
@@ -261,7 +275,11 @@ impl Store {
         if matches!(category, Category::Op | Category::Shard) && self.tracks[track as usize].kind == TrackKind::Thread {
             self.tracks[track as usize].kind = TrackKind::Worker;
         }
-        let slice = self.tracks[track as usize].push(usize::from(event.depth), row);
+        let (track, depth) = match category {
+            Category::Parked => (self.parked_row(pid), 0),
+            _ => (track, usize::from(event.depth)),
+        };
+        let slice = self.tracks[track as usize].push(depth, row);
         self.slices_total += 1;
         if category == Category::Step {
             let step = Step {

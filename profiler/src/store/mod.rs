@@ -317,7 +317,7 @@ impl Store {
     pub fn step_id_of(&self, slice: &SliceRef) -> Option<u32> {
         match self.category(slice) {
             Category::Op | Category::Shard => Some((slice.arg >> 32) as u32),
-            Category::Step | Category::Wait => Some(slice.correlation),
+            Category::Step | Category::Wait | Category::Parked => Some(slice.correlation),
             _ => None,
         }
     }

@@ -18,6 +18,8 @@ pub enum Category {
     Step,
     /// `wait`: a worker with nothing to do.
     Wait,
+    /// `parked`: an op that waits without a thread, for a row of a queue, room in it, a value; `arg` says for which.
+    Parked,
     /// `alloc`: memory of a device.
     Alloc,
     /// `transfer`: a stamp of a value's way between devices.
@@ -55,6 +57,7 @@ impl Category {
             "shard" => Category::Shard,
             "step" => Category::Step,
             "wait" => Category::Wait,
+            "parked" => Category::Parked,
             "alloc" => Category::Alloc,
             "transfer" => Category::Transfer,
             "launch" => Category::Launch,

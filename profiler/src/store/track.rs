@@ -150,7 +150,8 @@ impl Track {
         while self.lanes.get(lane).is_some_and(|l| l.free_from() > row.start) {
             lane += 1;
         }
-        if lane != depth {
+        // What runs on no thread overlaps as it likes.
+        if lane != depth && self.kind != TrackKind::Async {
             self.overlapped += 1;
         }
         if lane >= MAX_LANES {

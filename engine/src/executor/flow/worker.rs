@@ -8,7 +8,7 @@ use super::counts;
 use super::state::{FlowState, IterationRef, Ready};
 use crate::executor::state::{Seat, steal};
 use crate::executor::step::Step;
-use crate::executor::worker::{OpSharder, SPILL_AT, Stop, left_unset, panicked, refused};
+use crate::executor::worker::{OpSharder, SPILL_AT, Stop, finished, left_unset, panicked, refused};
 use crate::kernels::{AnyKernel, Completion, CompletionSink, ExecutionTag, FrameTag, KernelContext, KernelError, Slot};
 use crate::plan::cost::TAKEN_TICKS;
 use crate::plan::frames::{FlowKind, FlowNode, FlowPlan};
@@ -111,31 +111,13 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
 
     /// Delivers the outputs of an asynchronous kernel that ended. Whether there was one.
     fn complete(&mut self) -> Result<bool, Stop> {
-        let step = self.step;
-        if step.is_halted() {
-            return Err(Stop::Halted);
-        }
-        let Some(finished) = step.state.parking.take() else { return Ok(false) };
-        let node = finished.tag.node;
-        let outputs = match finished.result {
-            Ok(outputs) => outputs,
-            Err(error) => return Err(Stop::error(refused(step, node, &[], error))),
+        let Some((tag, readiness)) = finished::<STAMPED>(self.step, &mut self.seat.outputs, &mut self.stamp)? else {
+            return Ok(false);
         };
-        let record = &self.plan.nodes[node as usize];
-        let slots = &mut self.seat.outputs[..record.n_outputs as usize];
-        slots.iter_mut().zip(outputs).for_each(|(slot, value)| *slot = value);
-        let mut readiness = Readiness::UNKNOWN;
-        if STAMPED {
-            self.stamp = events::clock::now();
-            readiness = Readiness::new(self.plan.infos[node as usize].event_id, self.stamp);
-            if let Some(arrival) = finished.tag.arrival {
-                arrival.unblocked(self.stamp);
-            }
-        }
-        // SAFETY: `start` put it there, in this step, and the execution keeps its iteration.
-        let iteration = unsafe { IterationRef::from_ptr(finished.tag.iteration as *mut _) };
+        // SAFETY: `compute` put it there, in this step, and the execution keeps its iteration.
+        let iteration = unsafe { IterationRef::from_ptr(tag.iteration as *mut _) };
         if let Some(iteration) = iteration {
-            self.propagate(Ready { iteration, node, is_dead: false }, readiness)?;
+            self.propagate(Ready { iteration, node: tag.node, is_dead: false }, readiness)?;
         }
         Ok(true)
     }
@@ -180,7 +162,9 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
         if STAMPED {
             let end = events::clock::now();
             slice.end(end);
-            self.plan.costs.measured(node, end.saturating_sub(self.stamp));
+            if self.step.is_measured {
+                self.plan.costs.measured(node, end.saturating_sub(self.stamp));
+            }
             self.stamp = end;
             readiness = Readiness::new(self.plan.infos[node as usize].event_id, end);
         }
@@ -217,7 +201,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
             AnyKernel::Async(kernel) => {
                 step.state.parking.begin();
                 let sink: Arc<dyn CompletionSink> = step.state.parking.clone();
-                let tag = ExecutionTag { node, iteration: ready.iteration.as_ptr() as usize, arrival: None };
+                let tag = ExecutionTag::new(node, ready.iteration.as_ptr() as usize);
                 kernel.start(&mut context, Completion::new(sink, tag));
                 Ok(false)
             }
