@@ -106,21 +106,7 @@ impl Kit {
                     self.push(track, Event { kind, correlation: id.parse().unwrap(), ..event });
                 }
             }
-            ["transfer", id, send, from, enqueued, sent, left, "->", receive, to, arrived, unblocked] => {
-                use EventKind::{FlowIn, FlowOut, Instant};
-                let stamps = [
-                    (from, send, "enqueue", enqueued, Instant),
-                    (from, send, "send", sent, Instant),
-                    (from, send, "edge", left, FlowOut),
-                    (to, receive, "arrive", arrived, Instant),
-                    (to, receive, "edge", unblocked, FlowIn),
-                ];
-                for (track, node, name, time, kind) in stamps {
-                    let (site, node) = (self.site(track, "transfer", name), self.node(track, node));
-                    let event = slice(&format!("{time}..{time}"), site);
-                    self.push(track, Event { kind, node, correlation: id.parse().unwrap(), arg: step | 64, ..event });
-                }
-            }
+            ["transfer", ref words @ ..] => self.transfer(words),
             [track, "alloc", device, node, time, bytes] => {
                 let bytes: i64 = bytes.parse().unwrap();
                 let kind = if bytes < 0 { EventKind::Free } else { EventKind::Alloc };
@@ -141,6 +127,26 @@ impl Kit {
                 self.push(track, event);
             }
             _ => panic!("{line}"),
+        }
+    }
+
+    fn transfer(&mut self, words: &[&str]) {
+        use EventKind::{FlowIn, FlowOut, Instant};
+        let [id, send, from, enqueued, sent, left, "->", receive, to, arrived, unblocked] = *words else {
+            panic!("{words:?}")
+        };
+        let stamps = [
+            (from, send, "enqueue", enqueued, Instant),
+            (from, send, "send", sent, Instant),
+            (from, send, "edge", left, FlowOut),
+            (to, receive, "arrive", arrived, Instant),
+            (to, receive, "edge", unblocked, FlowIn),
+        ];
+        let (correlation, arg) = (id.parse().unwrap(), u64::from(self.step) << 32 | 64);
+        for (track, node, name, time, kind) in stamps {
+            let (site, node) = (self.site(track, "transfer", name), self.node(track, node));
+            let event = slice(&format!("{time}..{time}"), site);
+            self.push(track, Event { kind, node, correlation, arg, ..event });
         }
     }
 

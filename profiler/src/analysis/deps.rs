@@ -43,8 +43,8 @@ pub(crate) struct Deps<'a> {
     pub store: &'a Store,
     pub lines: Lines,
     pub exchanges: Exchanges,
-    /// By node, the pieces at which its op slices begin, by end of the slice.
-    ops: Vec<Vec<At>>,
+    /// By node, when its op slices end, in order, and the pieces at which they begin.
+    ops: Vec<Vec<(i64, At)>>,
     launches: Calls,
     works: Calls,
     /// By receiver, when its consumers were unblocked.
@@ -158,18 +158,17 @@ impl<'a> Deps<'a> {
                 before = p.slice;
                 let at = At { line: line_idx, piece: piece as u32 };
                 match p.doing {
-                    Doing::Op => self.ops[slice.node as usize].push(at),
+                    Doing::Op => self.ops[slice.node as usize].push((slice.end, at)),
                     Doing::Launch | Doing::Memory | Doing::Call => {
-                        self.launches.add(line.process, slice.correlation, at)
+                        self.launches.add(line.process, slice.correlation, at);
                     }
                     doing if doing.is_device() => self.works.add(line.process, slice.correlation, at),
                     _ => {}
                 }
             }
         }
-        let lines = &self.lines;
         for ops in &mut self.ops {
-            ops.sort_by_key(|at| lines.slice(*at).end);
+            ops.sort_by_key(|(end, _)| *end);
         }
     }
 
@@ -213,17 +212,18 @@ impl<'a> Deps<'a> {
     /// The last execution of a node that ended by `time`.
     pub(crate) fn ended_by(&self, node: u32, time: i64) -> Option<At> {
         let ops = self.ops.get(node as usize)?;
-        let after = ops.partition_point(|at| self.lines.slice(*at).end <= time);
-        ops.get(after.checked_sub(1)?).copied()
+        let after = ops.partition_point(|(end, _)| *end <= time);
+        ops.get(after.checked_sub(1)?).map(|(_, at)| *at)
     }
 
     /// The last execution of a node that had started by `time`.
     pub(crate) fn started_by(&self, node: u32, time: i64) -> Option<At> {
         // Executions of one node rarely overlap: the one that ends after `time`, or the last that ended.
         let ops = self.ops.get(node as usize)?;
-        let after = ops.partition_point(|at| self.lines.slice(*at).end <= time);
-        let running = ops[after..].iter().take(64).filter(|at| self.lines.slice(**at).start <= time);
-        running.max_by_key(|at| self.lines.slice(**at).start).or_else(|| ops.get(after.checked_sub(1)?)).copied()
+        let after = ops.partition_point(|(end, _)| *end <= time);
+        let running = ops[after..].iter().take(64).filter(|(_, at)| self.lines.slice(*at).start <= time);
+        let running = running.max_by_key(|(_, at)| self.lines.slice(*at).start);
+        running.or_else(|| ops.get(after.checked_sub(1)?)).map(|(_, at)| *at)
     }
 
     /// The call that gave a device this work.

@@ -161,11 +161,15 @@ fn gaps_within(
     }
 }
 
+/// Steps that are under way at one time, at most; of more the last ones to begin are looked at.
+const MAX_CONCURRENT: usize = 64;
+
 /// The step in which a gap lies: of several that overlap, the one of what ran next, else the one that began last.
 pub(super) fn step_of<'a>(deps: &Deps<'a>, window: &Window, gap: &Gap) -> Option<&'a Step> {
-    let steps = window.steps.iter().map(|row| &deps.store.steps()[*row as usize]);
+    let step = |row: &u32| &deps.store.steps()[*row as usize];
+    let begun = window.steps.partition_point(|row| step(row).start < gap.range.end);
+    let last = window.steps[..begun].iter().rev().take(MAX_CONCURRENT).map(step);
+    let mut touching = last.filter(|s| s.end > gap.range.start);
     let next = gap.next.and_then(|at| deps.store.step_id_of(deps.lines.slice(at)));
-    let within = |s: &&Step| s.start < gap.range.end && s.end > gap.range.start;
-    let mut touching = steps.clone().filter(within);
-    touching.clone().find(|s| Some(s.id) == next).or_else(|| touching.next_back()).or_else(|| steps.clone().next())
+    touching.clone().find(|s| Some(s.id) == next).or_else(|| touching.next())
 }

@@ -180,7 +180,7 @@ pub(crate) fn stalls_of(deps: &Deps<'_>, range: Range<i64>) -> Vec<Stall> {
         blame.peers(line, &range);
     }
     let mut out = blame.stalls;
-    out.sort_by_key(|s| (std::cmp::Reverse(s.dur()), s.start, s.track));
+    out.sort_unstable_by_key(|s| (std::cmp::Reverse(s.dur()), s.start, s.track));
     out
 }
 

@@ -227,8 +227,7 @@ proptest! {
     /// Workers that take ops late, or from behind others.
     #[test]
     fn delays_of_workers_are_recovered(ops in prop::collection::vec((0usize..4, 0usize..9, 0i64..20, 1i64..99), 1..40)) {
-        let mut workers = Workers::default();
-        workers.text = "step 1: 0..9999\n".to_owned();
+        let mut workers = Workers { text: "step 1: 0..9999\n".to_owned(), ..Workers::default() };
         for op in ops {
             workers.run(op);
         }
