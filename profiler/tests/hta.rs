@@ -2,12 +2,14 @@
 //!
 //! The traces are read from the folder that STEPSCOPE_DATA names.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that says what it skips")]
+
 use flate2::read::GzDecoder;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use stepscope_profiler::analysis::breakdown::{DeviceBreakdown, device_breakdowns};
-use stepscope_profiler::analysis::critical::{PathKind, critical_path_of_range};
+use stepscope_profiler::analysis::critical::{PathKind, Segment, critical_path_of_range};
 use stepscope_profiler::batch::{Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
 use stepscope_profiler::{Batch, Store, StoreOptions, TrackKind, stalls};
 
@@ -153,7 +155,8 @@ fn nanoseconds_are_kept() {
     let name = "hta_nccl_data";
     let store = read(&folder.join(format!("{name}.json.gz")));
     let found = device(&store).times;
-    let kernels: usize = store.tracks().iter().filter(|t| t.kind == TrackKind::Stream).map(|t| t.n_slices()).sum();
+    let kernels: usize =
+        store.tracks().iter().filter(|t| t.kind == TrackKind::Stream).map(stepscope_profiler::Track::n_slices).sum();
     for (ours, key) in [(found.compute_ns, "compute"), (found.non_compute_ns(), "non_compute")] {
         let lost = us(ours) - temporal(name, key);
         assert!((0.0..kernels as f64).contains(&lost), "{key}: {lost} us on {kernels} kernels");
@@ -170,7 +173,7 @@ fn stalls_of_streams_are_their_idle_time() {
         let found = stalls(&store, store.range());
         for (track, _, idle_ns) in device(&store).streams {
             let parts = found.iter().filter(|s| s.track == track);
-            assert_eq!(parts.map(|s| s.dur()).sum::<i64>(), idle_ns, "{name}");
+            assert_eq!(parts.map(stepscope_profiler::Stall::dur).sum::<i64>(), idle_ns, "{name}");
         }
     }
 }
@@ -184,12 +187,12 @@ fn the_critical_path_is_the_hosts_as_hta_says() {
     let store = read(&folder.join(format!("{name}.json.gz")));
     let path = critical_path_of_range(&store, store.range());
     let sum =
-        |is_it: fn(PathKind) -> bool| us(path.segments.iter().filter(|s| is_it(s.kind)).map(|s| s.dur()).sum()) / 1e3;
+        |is_it: fn(PathKind) -> bool| us(path.segments.iter().filter(|s| is_it(s.kind)).map(Segment::dur).sum()) / 1e3;
     let host = sum(|k| matches!(k, PathKind::Host | PathKind::Launch | PathKind::Memory | PathKind::Input));
     let device = sum(|k| matches!(k, PathKind::Kernel | PathKind::Copy | PathKind::Collective));
     let theirs = &hta(name)["critical_path"]["weight_us"];
     let (their_host, their_device) = (theirs["HOST"].as_f64().unwrap() / 1e3, theirs["DEVICE"].as_f64().unwrap() / 1e3);
     assert!((host - their_host).abs() < 0.003 * their_host, "host {host} ms, HTA {their_host} ms");
     assert!((device - their_device).abs() < 0.1 * their_device, "device {device} ms, HTA {their_device} ms");
-    assert_eq!(path.segments.iter().map(|s| s.dur()).sum::<i64>(), path.range.end - path.range.start);
+    assert_eq!(path.segments.iter().map(Segment::dur).sum::<i64>(), path.range.end - path.range.start);
 }

@@ -112,7 +112,7 @@ fn types_of(graph: &GraphProto) -> HashMap<&str, &TypeProto> {
 fn output_attrs(outputs: &[&str], types: &HashMap<&str, &TypeProto>) -> BTreeMap<String, AttrValue> {
     let tensor = |name: &&str| types.get(name).and_then(|t| t.tensor_type.as_ref());
     let mut attr = BTreeMap::new();
-    if let Some(first) = outputs.first().and_then(|name| tensor(name)) {
+    if let Some(first) = outputs.first().and_then(&tensor) {
         attr.insert("dtype".into(), type_attr(first.elem_type));
     }
     if outputs.iter().any(|name| tensor(name).is_some_and(|t| t.shape.is_some())) {

@@ -10,8 +10,8 @@ use stepscope_formats::{
 
 fn read(name: &str) -> GraphDef {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
-    assert_eq!(sniff(&path).unwrap(), FileKind::GraphDef, "{name}");
-    graph_file::read(&path).unwrap()
+    assert_eq!(sniff(&path).expect("the fixture is there"), FileKind::GraphDef, "{name}");
+    graph_file::read(&path).expect("it holds a graph")
 }
 
 fn lines(graph: &GraphDef) -> Vec<String> {

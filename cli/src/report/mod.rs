@@ -3,6 +3,7 @@
 mod charts;
 mod page;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -130,7 +131,7 @@ fn trace_section(path: &Path) -> Result<Option<Section>, Failure> {
 
 /// Step times; the kinds of steps (`train`, `test`) apart.
 fn step_chart(store: &Store) -> Option<Chart> {
-    let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+    let mut lines: Vec<Line> = Vec::new();
     for step in store.steps() {
         let label = store.sites().get(step.site as usize).map_or("step", |s| s.name.as_str());
         let point = (step.summary_step as f64, (step.end - step.start) as f64 / 1e6);
@@ -159,6 +160,9 @@ fn memory_charts(analysis: &Analysis) -> impl Iterator<Item = Chart> + '_ {
     })
 }
 
+/// A curve: its name and points.
+type Line = (String, Vec<(f64, f64)>);
+
 /// The scalars below a path, where there are any.
 fn logdir_section(path: &Path) -> Result<Option<Section>, Failure> {
     if !path.is_dir() && !matches!(kind(path)?, FileKind::EventFile) {
@@ -168,7 +172,7 @@ fn logdir_section(path: &Path) -> Result<Option<Section>, Failure> {
     let mut logdir = Logdir::open(&[path.to_path_buf()]).map_err(fault)?;
     logdir.read_all();
     let runs = logdir.runs();
-    let mut tags: std::collections::BTreeMap<&str, Vec<(String, Vec<(f64, f64)>)>> = Default::default();
+    let mut tags: BTreeMap<&str, Vec<Line>> = BTreeMap::new();
     let (mut damaged, mut n_points) = (0, 0);
     for run in runs.by_name.values() {
         damaged += run.n_damaged;
@@ -189,7 +193,7 @@ fn logdir_section(path: &Path) -> Result<Option<Section>, Failure> {
         facts.push(format!("The first {MAX_TAGS} tags by name are shown."));
     }
     let warnings = (damaged > 0).then(|| format!("{damaged} damaged places in the event files were skipped."));
-    let chart = |(tag, lines): (&str, Vec<(String, Vec<(f64, f64)>)>)| Chart {
+    let chart = |(tag, lines): (&str, Vec<Line>)| Chart {
         name: tag.to_owned(),
         title: tag.to_owned(),
         shape: Shape::Lines { x: "step", y: String::new(), lines },
