@@ -24,6 +24,7 @@ Examples:
   stepscope demo                      train a small model and watch it in the window
   stepscope demo --headless --json    the same without a window, the result as JSON
   stepscope view runs                 open every run in a folder
+  stepscope record --sched -- CMD     record any command
   stepscope doctor                    what works on this machine";
 
 /// How much a command says on stderr.
@@ -57,6 +58,8 @@ pub enum Command {
     Train(Train),
     /// Open logdirs, traces and graphs in the window
     View(View),
+    /// Run any command and record what it emits, its scheduling and its call stacks
+    Record(Record),
     /// Run a graph that TensorFlow made: feed arrays, fetch arrays
     Run(Run),
     /// Count a graph's parameters, scope by scope
@@ -197,6 +200,64 @@ pub struct Training {
     /// Print the result as one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// `stepscope record -- COMMAND`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+The command runs as it would alone: its output, signals and exit code are its own. Programs that link stepscope-events, or use
+tracing with its layer, emit events where STEPSCOPE_TRACE is set, which 'record' does; of others scheduling and samples are recorded.
+With --sample it also sets PYTHONPERFSUPPORT=1, so that Python tells the names of its functions.
+
+Examples:
+  stepscope record -- ./my-program --with its arguments
+  stepscope record --sched --sample 1000 -- python3 train.py
+  stepscope record -o trace --sched -- make -j4
+  stepscope record --steps 20 -- ./my-training
+  stepscope record -o trace --flight 10 --slow-step 50 -- ./my-training
+  stepscope record --attach trace --dump
+  stepscope record --attach runs/demo-20261121-101500/trace --steps 5
+  stepscope view trace")]
+pub struct Record {
+    /// The trace folder, made if missing; it must be empty [default: runs/record-DATE/trace]
+    #[arg(short, long, value_name = "TRACE")]
+    pub out: Option<PathBuf>,
+    /// Record who runs on each CPU, and what the command's threads wait for
+    #[arg(long)]
+    pub sched: bool,
+    /// Take call stacks of running threads, HZ times a second on each CPU
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub sample: Option<u32>,
+    /// Record the next N steps that begin, in all processes together, and no events else
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub steps: Option<u32>,
+    /// Keep the events of the last SECONDS only; they are written at the end, and when a dump is asked for (--dump, a panic, a slow step)
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400), conflicts_with = "steps")]
+    pub flight: Option<u32>,
+    /// A step that takes longer asks for a dump
+    #[arg(long, value_name = "MS", requires = "flight", value_parser = clap::value_parser!(u64).range(1..))]
+    pub slow_step: Option<u64>,
+    /// Run nothing, but say to the programs that record into this trace folder what to do
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "sched", "sample", "flight", "command"])]
+    pub attach: Option<PathBuf>,
+    /// Write what the flight recorder holds now
+    #[arg(long, requires = "attach", conflicts_with_all = ["steps", "switch"])]
+    pub dump: bool,
+    /// Switch recording on or off
+    #[arg(long, value_enum, value_name = "on|off", requires = "attach", conflicts_with = "steps")]
+    pub switch: Option<Switch>,
+    /// The command and its arguments
+    #[arg(required_unless_present = "attach", last = true, value_name = "COMMAND")]
+    pub command: Vec<std::ffi::OsString>,
+}
+
+/// Recording, on or off.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// Record
+    On,
+    /// Do not
+    Off,
 }
 
 /// `stepscope run GRAPH`

@@ -17,6 +17,7 @@ mod ops;
 mod out;
 mod outcome;
 mod params;
+mod record;
 mod report;
 mod run;
 mod run_folder;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo::run(&demo, verbosity),
         Command::Train(train) => train::run(&train, verbosity),
         Command::View(view) => view::run(view),
+        Command::Record(record) => record::run(&record, verbosity),
         Command::Run(run) => run::run(&run),
         Command::Params(params) => params::run(&params),
         Command::Compare(compare) => compare::run(&compare),

@@ -9,6 +9,8 @@ pub enum Failure {
     Work(anyhow::Error),
     /// Wrong use or bad input, which the user can mend: exit code 2.
     Use(anyhow::Error),
+    /// The command that was run ended so, and has said itself what there is to say.
+    Command(u8),
 }
 
 /// What a command returns.
@@ -33,6 +35,7 @@ pub fn exit_code(outcome: Outcome) -> ExitCode {
         Ok(()) => return ExitCode::SUCCESS,
         Err(Failure::Work(error)) => (error, 1),
         Err(Failure::Use(error)) => (error, 2),
+        Err(Failure::Command(code)) => return ExitCode::from(code),
     };
     eprintln!("stepscope: {error:#}");
     ExitCode::from(code)

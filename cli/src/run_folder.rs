@@ -105,7 +105,7 @@ impl RunFolder {
 }
 
 /// A folder that exists with anything in it is somebody's: it is left alone.
-fn refuse_if_used(path: &Path) -> Result<(), Failure> {
+pub fn refuse_if_used(path: &Path) -> Result<(), Failure> {
     if path.exists() && !path.is_dir() {
         return Err(Failure::wrong_use(format_args!("{} is a file; give a folder", path.display())));
     }

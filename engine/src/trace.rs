@@ -39,14 +39,17 @@ pub(crate) struct StepTrace {
     /// The step in events, never 0 where it is traced.
     step: u32,
     summary_step: i64,
+    mark: events::StepMark,
 }
 
 impl StepTrace {
     /// Begins the step `step_id`, labelled so. `summary_step` is its step on the summaries' axis.
     pub fn begin(step_id: u64, label: &str, summary_step: i64) -> StepTrace {
+        // Before `is_on`: recording may go on with this step.
+        let mark = events::step_begins();
         let begin = events::clock::now();
         let slice = events::is_on().then(|| events::open(begin, site("step", label), NodeId::NONE));
-        StepTrace { slice, begin, step: (step_id as u32).max(1), summary_step }
+        StepTrace { slice, begin, step: (step_id as u32).max(1), summary_step, mark }
     }
 
     pub fn is_on(&self) -> bool {
@@ -69,6 +72,7 @@ impl StepTrace {
             CURRENT.set(NodeId::NONE);
             events::emit_close(slice, end, self.step, self.summary_step as u64);
         }
+        events::step_ends(self.mark);
     }
 }
 

@@ -5,7 +5,7 @@
 //! Ids in a batch are the producer's own (unique in a process); the store maps them to its tables, so
 //! that the source of a batch needs no knowledge of the store.
 
-use crate::store::{Args, TrackKind, WarningKind};
+use crate::store::{Args, Function, TrackKind, WarningKind};
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::sync::Arc;
@@ -117,6 +117,60 @@ pub enum Name {
         stream: Option<u64>,
         /// Among the tracks of its process the smaller comes first.
         order: i32,
+    },
+    /// The system's id of a process whose number in the batches is another one: a later process that got the same id.
+    Pid {
+        /// The number in the batches.
+        process: u32,
+        /// The system's id.
+        pid: u32,
+    },
+    /// A process that is recorded from outside; what it tells of itself counts more.
+    Other {
+        /// Its id.
+        pid: u32,
+        /// Its host's name.
+        host: String,
+        /// Its command.
+        name: String,
+    },
+    /// A track shows a thread of another process than the one that tells of it.
+    Owner {
+        /// The track.
+        key: TrackKey,
+        /// The process whose it is.
+        pid: u32,
+    },
+    /// A place in code.
+    Frame {
+        /// The process that tells of it.
+        pid: u32,
+        /// The frame's id in that process.
+        id: u32,
+        /// The file of code.
+        module: String,
+        /// The address in it.
+        address: u64,
+    },
+    /// The function of a frame; of those inlined into each other the outer one first.
+    Function {
+        /// The process that tells of it.
+        pid: u32,
+        /// The frame's id.
+        frame: u32,
+        /// The function.
+        function: Function,
+    },
+    /// A call stack: its caller's and one more frame.
+    Stack {
+        /// The process that tells of it.
+        pid: u32,
+        /// The stack's id in that process.
+        id: u32,
+        /// The caller's stack, or `u32::MAX`.
+        parent: u32,
+        /// The frame's id.
+        frame: u32,
     },
     /// A call site.
     Site {

@@ -14,7 +14,8 @@
 //!                                                              32    first u64: sequence number of the first record
 //!                                                              40    dropped u64: records that the ring could not take, in total
 //!                                                              48    written i64, CLOCK_MONOTONIC_RAW ns
-//!                                                              56    flags u32: 1 the ring's last chunk, 2 size limit reached
+//!                                                              56    flags u32: 1 the ring's last chunk, 2 size limit reached,
+//!                                                                    4 a flight recorder's: records before it were written over
 //!                                                              60    zero u32
 //!                                                              64    count x 32 bytes: the records
 //! ```
@@ -43,6 +44,9 @@ pub const FLAG_LAST: u32 = 1;
 /// The collector stopped here because the trace reached its size limit.
 pub const FLAG_LIMIT: u32 = 2;
 
+/// From a flight recorder's ring: what is missing before it was written over.
+pub const FLAG_FLIGHT: u32 = 4;
+
 /// What a chunk says about its records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkHeader {
@@ -60,7 +64,7 @@ pub struct ChunkHeader {
     pub dropped: u64,
     /// When it was written, CLOCK_MONOTONIC_RAW ns.
     pub written_ns: i64,
-    /// [`FLAG_LAST`], [`FLAG_LIMIT`].
+    /// [`FLAG_LAST`], [`FLAG_LIMIT`], [`FLAG_FLIGHT`].
     pub flags: u32,
 }
 
@@ -76,13 +80,23 @@ pub fn file_header(pid: u32, begun_ns: i64) -> [u8; FILE_HEADER] {
     bytes
 }
 
-/// Appends a chunk. `header.count` is taken from `records`, of which there are at most [`MAX_RECORDS`].
-pub fn append_chunk(header: ChunkHeader, records: &[Record], out: &mut Vec<u8>) {
+/// Records that a chunk's header takes the place of.
+const HEADER_RECORDS: usize = CHUNK_HEADER / size_of::<Record>();
+
+/// Begins a chunk at the end of `batch`: append its records, at most [`MAX_RECORDS`], then call [`end_chunk`] with this place.
+pub fn begin_chunk(batch: &mut Vec<Record>) -> usize {
+    batch.resize(batch.len() + HEADER_RECORDS, Record::default());
+    batch.len()
+}
+
+/// Writes the header of the chunk whose records begin at `at`; they tell `header.count`.
+pub fn end_chunk(header: ChunkHeader, at: usize, batch: &mut [Record]) {
+    let (before, records) = batch.split_at_mut(at);
     debug_assert!(records.len() <= MAX_RECORDS);
-    let payload: &[u8] = bytemuck::cast_slice(records);
-    let mut h = [0; CHUNK_HEADER];
+    let h: &mut [u8] = bytemuck::cast_slice_mut(&mut before[at - HEADER_RECORDS..]);
+    h.fill(0);
     h[..4].copy_from_slice(&SYNC);
-    h[8..12].copy_from_slice(&crc32c::crc32c(payload).to_le_bytes());
+    h[8..12].copy_from_slice(&crc32c::crc32c(bytemuck::cast_slice(records)).to_le_bytes());
     h[12..16].copy_from_slice(&(records.len() as u32).to_le_bytes());
     h[16..20].copy_from_slice(&header.pid.to_le_bytes());
     h[20..24].copy_from_slice(&header.ring.to_le_bytes());
@@ -93,8 +107,6 @@ pub fn append_chunk(header: ChunkHeader, records: &[Record], out: &mut Vec<u8>) 
     h[56..60].copy_from_slice(&header.flags.to_le_bytes());
     let crc = crc32c::crc32c(&h[8..]);
     h[4..8].copy_from_slice(&crc.to_le_bytes());
-    out.extend_from_slice(&h);
-    out.extend_from_slice(payload);
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -247,6 +259,14 @@ mod tests {
 
     fn record(i: u64) -> Record {
         Record { begin: i, dur: 7, site: 1, node: u32::MAX, correlation: i as u32, arg: !i }
+    }
+
+    fn append_chunk(header: ChunkHeader, records: &[Record], out: &mut Vec<u8>) {
+        let mut batch = Vec::new();
+        let at = begin_chunk(&mut batch);
+        batch.extend_from_slice(records);
+        end_chunk(header, at, &mut batch);
+        out.extend_from_slice(bytemuck::cast_slice(&batch));
     }
 
     /// A file of chunks of these sizes, all of one ring.

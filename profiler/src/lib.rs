@@ -11,32 +11,42 @@
 //! 7. [`lod`]: the spans that a lane shows at a pixel width.
 //! 8. [`seal`]: a finished trace as Parquet files, with its pyramids beside; written, opened, paged.
 //! 9. [`mod@export`]: writes a store as other tools' traces.
-//! 10. [`stats`], [`mod@stalls`] and [`analysis`]: pure functions over the store.
+//! 10. [`stats`], [`mod@stalls`], [`mod@flame`] and [`analysis`]: pure functions over the store.
+//!
+//! What the kernel tells of a command's threads comes from [`watch`], which puts together `sched` (context switches), `sample` (call
+//! stacks) and `symbols` (the functions of sampled addresses).
 
 pub mod analysis;
 pub mod batch;
 pub mod chunks;
 pub mod collect;
 pub mod export;
+pub mod flame;
 pub mod follow;
 pub mod import;
 pub mod lod;
+mod sample;
+mod sched;
 pub mod seal;
 pub mod stalls;
 pub mod stats;
 pub mod store;
+mod symbols;
+pub mod watch;
 
 #[cfg(test)]
 mod testkit;
 
 pub use batch::Batch;
 pub use collect::{CollectError, Collector, CollectorOptions, CollectorReport};
+pub use flame::{FlameNode, flame};
 pub use follow::{OpenError, TraceReader};
 pub use lod::Span;
 pub use seal::{Pager, PagerStats, SealError, SealReport, Sealed, SealedWriter};
 pub use stalls::{Cause, CauseTotal, QueueWait, Stall, by_cause, queue_waits, stalls};
 pub use stats::{Figures, NodeStat, OpStat, TrackUse, node_stats, op_stats, track_use};
 pub use store::{
-    Args, Category, Counter, Flow, FlowEnd, InstantEvent, Lane, NodeInfo, OpenSlice, Process, SiteInfo, SliceId,
-    SliceRef, Step, Store, StoreOptions, StoreStats, Track, TrackId, TrackKind, Transfer, Warning, WarningKind,
+    Args, Category, Counter, Flow, FlowEnd, Frame, Function, InstantEvent, Lane, NodeInfo, OpenSlice, Process,
+    SiteInfo, SliceId, SliceRef, Stack, Step, Store, StoreOptions, StoreStats, Track, TrackId, TrackKind, Transfer,
+    Warning, WarningKind,
 };

@@ -3,7 +3,11 @@
 //! ```text
 //! byte 0          magic "STPCTRL1" u64; zero until the page is ready. The last byte is the version
 //!      8          switch u32: 1 record, 0 do not
-//!      12         reserved u32 (record the next N steps)
+//!      12         steps u32: so many more steps, then recording goes off; it goes on with the next step that begins. 0: no such wish
+//!      16         dumps asked for u32          20  dumps done u32
+//!      24         flight recorder u32: 1 rings keep their newest records, which a dump writes to the trace
+//!      32         slow step u64, ns: a step that takes longer asks for a dump; 0 none does
+//!      40         kept u64, ns: how much of the past a dump writes; 0 all that the rings hold
 //!      64         collector's pid u32; zero before the first collector
 //!      68         collector finished u32: 1 after it drained everything and left
 //!      72         collector's heartbeat i64, CLOCK_MONOTONIC_RAW ns
@@ -36,12 +40,18 @@ const FILLING: u64 = u64::from_le_bytes(*b"STPCTRL0");
 struct Page {
     magic: AtomicU64,
     switch: AtomicU32,
-    reserved: AtomicU32,
-    pad0: [u64; 6],
+    steps: AtomicU32,
+    dumps_asked: AtomicU32,
+    dumps_done: AtomicU32,
+    flight: AtomicU32,
+    pad0: u32,
+    slow_step_ns: AtomicU64,
+    keep_ns: AtomicU64,
+    pad1: [u64; 2],
     collector_pid: AtomicU32,
     collector_finished: AtomicU32,
     collector_heartbeat: AtomicI64,
-    pad1: [u64; 6],
+    pad2: [u64; 6],
     lost_events: AtomicU64,
     lost_threads: AtomicU64,
     lost_meta: AtomicU64,
@@ -134,6 +144,66 @@ impl Control {
     /// Switches recording in every process of the folder, within about 10 ms.
     pub fn switch(&self, on: bool) {
         self.page().switch.store(u32::from(on), Ordering::Relaxed);
+    }
+
+    /// Records the next `n` steps that begin, in all processes of the folder together, and nothing else from now on.
+    pub fn record_steps(&self, n: u32) {
+        self.switch(false);
+        self.page().steps.store(n, Ordering::Release);
+    }
+
+    /// Steps that are still to be recorded; 0 when recording does not go by steps.
+    #[must_use]
+    pub fn steps_wanted(&self) -> u32 {
+        self.page().steps.load(Ordering::Acquire)
+    }
+
+    /// A recorded step ended. Whether it was the last that is wanted; recording is off then.
+    pub(crate) fn step_done(&self) -> bool {
+        let less = |n: u32| n.checked_sub(1);
+        let was_last = self.page().steps.fetch_update(Ordering::AcqRel, Ordering::Acquire, less) == Ok(1);
+        if was_last {
+            self.switch(false);
+        }
+        was_last
+    }
+
+    /// Makes rings that are made from now on keep their newest records, of which a dump writes the last `keep_ns` (0: all) to the trace. A
+    /// step that takes longer than `slow_step_ns` (0: none) asks for a dump.
+    pub fn keep_flight(&self, keep_ns: u64, slow_step_ns: u64) {
+        let page = self.page();
+        page.keep_ns.store(keep_ns, Ordering::Relaxed);
+        page.slow_step_ns.store(slow_step_ns, Ordering::Relaxed);
+        page.flight.store(1, Ordering::Release);
+    }
+
+    /// Whether rings keep their newest records.
+    #[must_use]
+    pub fn is_flight(&self) -> bool {
+        self.page().flight.load(Ordering::Acquire) != 0
+    }
+
+    /// How much of the past a dump writes, ns; 0 all.
+    #[must_use]
+    pub fn keep_ns(&self) -> u64 {
+        self.page().keep_ns.load(Ordering::Relaxed)
+    }
+
+    /// How long a step may take before it asks for a dump, ns; 0 for ever.
+    #[must_use]
+    pub fn slow_step_ns(&self) -> u64 {
+        self.page().slow_step_ns.load(Ordering::Relaxed)
+    }
+
+    /// Asks the collector to write what the flight recorder's rings hold. Gives back the dump's number.
+    pub fn request_dump(&self) -> u32 {
+        self.page().dumps_asked.fetch_add(1, Ordering::AcqRel).wrapping_add(1)
+    }
+
+    /// The number of the last dump that was asked for, and of the last that is done.
+    #[must_use]
+    pub fn dumps(&self) -> (u32, u32) {
+        (self.page().dumps_asked.load(Ordering::Acquire), self.page().dumps_done.load(Ordering::Acquire))
     }
 
     /// What is known of the collector.
@@ -237,6 +307,11 @@ impl Collector {
     /// Says that the collector lives.
     pub fn heartbeat(&self) {
         self.control.page().collector_heartbeat.store(crate::clock::mono_now(), Ordering::Relaxed);
+    }
+
+    /// Says that the dump of this number, and all before it, are done.
+    pub fn dump_done(&self, number: u32) {
+        self.control.page().dumps_done.store(number, Ordering::Release);
     }
 
     /// Says that everything was drained and the collector leaves.

@@ -9,8 +9,8 @@
 
 use crate::clock;
 use crate::names::{NodeId, SiteId};
-use crate::record::{Kind, Record, site_word};
-use crate::ring::{Header, RingFile, Slot};
+use crate::record::{Kind, MAX_TEXT, Record, TEXT_BYTES, site_word};
+use crate::ring::{Header, RingFile, Slot, protocol};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -42,6 +42,8 @@ pub(crate) struct Local {
     header: Cell<*const Header>,
     slots: Cell<*const Slot>,
     capacity: Cell<u64>,
+    /// A flight recorder: the oldest records make room.
+    overwrites: Cell<bool>,
 }
 
 thread_local! {
@@ -56,6 +58,7 @@ thread_local! {
             header: Cell::new(std::ptr::null()),
             slots: Cell::new(std::ptr::null()),
             capacity: Cell::new(0),
+            overwrites: Cell::new(false),
         }
     };
 }
@@ -78,9 +81,8 @@ impl Local {
             return false;
         };
         let (head, capacity) = (self.head.get(), self.capacity.get());
-        let tail = header.consumer.tail.load(Ordering::Acquire);
-        // A tail that cannot be is another process's mistake; the ring counts as full then.
-        let free = head.checked_sub(tail).and_then(|used| capacity.checked_sub(used)).unwrap_or(0);
+        let overwrites = self.overwrites.get();
+        let free = if overwrites { capacity } else { protocol::free(head, &header.consumer.tail, capacity) };
         if free < n {
             let dropped = header.producer.dropped.load(Ordering::Relaxed);
             header.producer.dropped.store(dropped + n, Ordering::Relaxed);
@@ -109,7 +111,7 @@ impl Local {
     fn publish(&self, head: u64) {
         self.head.set(head);
         // SAFETY: only called when a place was free, so there is a ring (see `header`).
-        unsafe { &*self.header.get() }.producer.head.store(head, Ordering::Release);
+        protocol::publish(&unsafe { &*self.header.get() }.producer.head, head);
     }
 
     #[inline]
@@ -117,6 +119,8 @@ impl Local {
         if self.next.get() == self.stop.get() && !self.refill(1) {
             return;
         }
+        // For a ring that is written over; on x86 it is no instruction.
+        protocol::before_overwriting();
         let next = self.next.get();
         // SAFETY: `next` is before `stop`: a place of the ring, which `session::OWNED` keeps mapped. One further is at most `stop`.
         let after = unsafe {
@@ -147,12 +151,35 @@ impl Local {
         let (head, mask) = (self.head.get(), self.capacity.get() - 1);
         let first = slice.record(Kind::LongSlice, depth, 0, ticks);
         let second = slice.record(Kind::Slice, depth, u32::MAX, slice.arg);
+        protocol::before_overwriting();
         for (at, record) in [(head, first), (head + 1, second)] {
             // SAFETY: there is a ring (it had room), and the mask keeps the index below its capacity.
             unsafe { (*self.place(at & mask)).store(record.words()) };
         }
         self.publish(head + 2);
         // The two may lie on both ends of the ring: let the next record look again.
+        self.next.set(self.stop.get());
+    }
+
+    /// A text and the event whose it is, published at once. A text is cut to what a quarter of the ring holds.
+    #[cold]
+    #[inline(never)]
+    fn push_with_text(&self, text: &str, event: Record) {
+        let fits = text.floor_char_boundary(MAX_TEXT.min(self.capacity.get() as usize / 4 * TEXT_BYTES));
+        let parts = text.as_bytes()[..fits].chunks(TEXT_BYTES);
+        let n = parts.len() as u64 + 1;
+        if !self.refill(n) {
+            return;
+        }
+        let (head, mask) = (self.head.get(), self.capacity.get() - 1);
+        let records = parts.map(Record::of_text).chain(std::iter::once(event));
+        protocol::before_overwriting();
+        for (at, record) in (head..).zip(records) {
+            // SAFETY: there is a ring (it had room), and the mask keeps the index below its capacity.
+            unsafe { (*self.place(at & mask)).store(record.words()) };
+        }
+        self.publish(head + n);
+        // They may lie on both ends of the ring: let the next record look again.
         self.next.set(self.stop.get());
     }
 
@@ -188,6 +215,7 @@ impl Local {
         self.depth.set(0);
         self.head.set(0);
         self.capacity.set(ring.map_or(0, |r| u64::from(r.capacity())));
+        self.overwrites.set(ring.is_some_and(RingFile::overwrites));
         self.header.set(ring.map_or(std::ptr::null(), |r| std::ptr::from_ref(r.header())));
         let slots = ring.map_or(std::ptr::null(), RingFile::slots);
         for place in [&self.slots, &self.next, &self.stop] {
@@ -397,6 +425,15 @@ pub fn emit_point(kind: Kind, at: u64, site: SiteId, node: NodeId, correlation: 
 #[inline]
 pub fn instant(site: SiteId, arg: u64) {
     point(Kind::Instant, site, NodeId::NONE, 0, arg);
+}
+
+/// Something happened that has a text: a message of a log. Longer ones are cut to 1,024 bytes.
+pub fn log(site: SiteId, text: &str) {
+    with_local(|local, _| {
+        let site = site_word(Kind::Instant, local.depth.get(), site);
+        let event = Record { begin: clock::now(), site, node: NodeId::NONE.get(), ..Record::default() };
+        local.push_with_text(text, event);
+    });
 }
 
 /// A quantity has this value from now on.

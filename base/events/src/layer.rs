@@ -1,7 +1,8 @@
 //! A `tracing_subscriber` layer: any program's spans become slices and its events instants, in the same rings.
 //!
 //! A span gives one slice for each time it is entered, on the thread that enters it, with the span's target as category and its name as name;
-//! an event gives an instant. Fields are not recorded. Nothing is allocated after a thread's first span.
+//! an event gives an instant with its message and fields as text. A span's fields are not recorded. Nothing is allocated after
+//! a thread's first span and first event.
 //!
 //! ```
 //! use tracing_subscriber::layer::SubscriberExt;
@@ -14,7 +15,10 @@
 
 use crate::emit::{self, SliceGuard};
 use crate::names::{self, NodeId, SiteId};
+use crate::record::MAX_TEXT;
 use std::cell::{Cell, RefCell};
+use std::fmt::Write;
+use tracing::field::{Field, Visit};
 use tracing::span::Id;
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
@@ -57,6 +61,8 @@ impl SiteCache {
 
 thread_local! {
     static SITES: SiteCache = const { SiteCache([const { Cell::new((0, SiteId::OTHER)) }; 256]) };
+    /// Of the event that is told.
+    static TEXT: RefCell<Text> = const { RefCell::new(Text(String::new())) };
     /// The spans that the thread is in, innermost last.
     static ENTERED: RefCell<Vec<(u64, SliceGuard)>> = const { RefCell::new(Vec::new()) };
 }
@@ -94,10 +100,45 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventsLayer {
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        if emit::is_on()
-            && let Ok(site) = SITES.try_with(|sites| sites.site(event.metadata()))
-        {
+        if !emit::is_on() {
+            return;
+        }
+        let Ok(site) = SITES.try_with(|sites| sites.site(event.metadata())) else { return };
+        let told = TEXT.try_with(|text| {
+            // A field whose formatting logs something itself: that one is told without its text.
+            let Ok(mut text) = text.try_borrow_mut() else { return false };
+            text.0.clear();
+            event.record(&mut *text);
+            emit::log(site, &text.0);
+            true
+        });
+        if told != Ok(true) {
             emit::instant(site, 0);
+        }
+    }
+}
+
+/// An event's message and its fields: `message key=value`.
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        if self.0.len() < MAX_TEXT {
+            let space = if self.0.is_empty() { "" } else { " " };
+            // Writing to a string fails only where the value's own formatting does; then its part is missing.
+            let _ = match field.name() {
+                "message" => write!(self.0, "{space}{value:?}"),
+                name => write!(self.0, "{space}{name}={value:?}"),
+            };
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        // Cut before it is formatted: it may be long.
+        let value = &value[..value.floor_char_boundary(MAX_TEXT)];
+        match field.name() {
+            "message" => self.record_debug(field, &format_args!("{value}")),
+            _ => self.record_debug(field, &value),
         }
     }
 }

@@ -40,8 +40,8 @@ pub mod session;
 pub use clock::{Anchor, TicksToNs, now};
 pub use emit::{
     SliceGuard, alloc, counter, counter_at, emit_close, emit_point, emit_slice, flow_in, flow_out, free, instant,
-    is_on, open, slice, slice_of,
+    is_on, log, open, slice, slice_of,
 };
 pub use names::{NodeId, SiteId, node, site};
 pub use record::{Event, Kind, Record};
-pub use session::{Options, Session, StartError, start, start_from_env};
+pub use session::{Options, Session, StartError, StepMark, dump, start, start_from_env, step_begins, step_ends};

@@ -11,15 +11,24 @@
 //! The checksum covers `len`, `tag` and the payload. Strings are a u32 length and UTF-8 bytes. Payloads:
 //!
 //! ```text
-//! tag 1 Process   pid u32, start i64 (Unix ns), clock u32 (0 ticks of a counter, 1 nanoseconds), host, exe, n u32, n args
+//! tag 1 Process   pid u32, start i64 (Unix ns), clock u32 (0 ticks of a counter, 1 nanoseconds), host, exe, n u32, n args,
+//!                 born u64 (with the pid it tells processes apart; 0 or absent: unknown)
 //! tag 2 Thread    ring u32, tid u32, name
 //! tag 3 Site      id u32, category, name
 //! tag 4 Node      id u32, name, op, device
 //! tag 5 Anchor    ticks u64, mono i64 (ns), real i64 (Unix ns)
+//! tag 6 Track     ring u32, kind u32 (0 thread, 1 CPU, 2 operations that begin and end on no thread), process u32, tid u32,
+//!                 order i32, name: what a recorder's ring holds, which process's it is
+//! tag 7 Other     pid u32, name: a process that is recorded from outside
+//! tag 8 Frame     id u32, address u64, module: a place in a file of code (address in the file), or in memory (no module)
+//! tag 9 Stack     id u32, parent u32 (u32::MAX: none), frame u32: a call stack is its parent with one more frame
+//! tag 10 Symbol   frame u32, inlined u32, line u32, name, file: a frame's function; one entry for each inlined one, outermost first
+//! tag 11 Note     kind u32 (0 events lost, 1 not available here), count u64, source, text: what the user has to know
 //! ```
 //!
 //! A `Process` entry begins a session: a process that starts recording into the same folder again, or a later process
-//! with the same id, appends a new one, and the ids after it replace the earlier ones.
+//! with the same id, appends a new one. What follows belongs to that session, and so do the rings that were made after its
+//! first anchor; sessions with the same `born` are one process.
 //! Unknown tags are skipped and counted: later versions may add some.
 
 use crate::clock::{Anchor, Source};
@@ -53,6 +62,8 @@ pub enum Entry {
         exe: String,
         /// Its command line's arguments, the first few.
         args: Vec<String>,
+        /// When the process began, in the kernel's count: two processes of one id differ in it. 0: unknown.
+        born: u64,
     },
     /// A thread has a ring.
     Thread {
@@ -85,6 +96,104 @@ pub enum Entry {
     },
     /// One instant on the three clocks.
     Anchor(Anchor),
+    /// What a ring of a recorder shows: a thread of another process, a CPU.
+    Track {
+        /// The number in the chunks' headers.
+        ring: u32,
+        /// What it stands for.
+        kind: TrackKind,
+        /// The process whose it is.
+        process: u32,
+        /// The kernel's thread id, 0 where it is no thread.
+        tid: u32,
+        /// Among the tracks of its process the smaller comes first.
+        order: i32,
+        /// Its name.
+        name: String,
+    },
+    /// A process that is recorded from outside.
+    Other {
+        /// Its id.
+        pid: u32,
+        /// Its command.
+        name: String,
+    },
+    /// A place in code.
+    Frame {
+        /// The id.
+        id: u32,
+        /// Where: in the module's file, or in memory where it has none.
+        address: u64,
+        /// The file of code; empty where there is none (JIT code), `[kernel]` in the kernel.
+        module: String,
+    },
+    /// A call stack: its caller's stack and one more frame.
+    Stack {
+        /// The id.
+        id: u32,
+        /// The stack of the caller; `u32::MAX` for none.
+        parent: u32,
+        /// The innermost frame.
+        frame: u32,
+    },
+    /// The function of a frame.
+    Symbol {
+        /// The frame.
+        frame: u32,
+        /// 0 for the function that was called, 1, 2, ... for those inlined into it.
+        inlined: u32,
+        /// The line, 0 where unknown.
+        line: u32,
+        /// The function's name.
+        name: String,
+        /// The source file, empty where unknown.
+        file: String,
+    },
+    /// Something that the user has to know.
+    Note {
+        /// What about.
+        kind: NoteKind,
+        /// How many, in total.
+        count: u64,
+        /// Of what; a later note of the same kind and source replaces it.
+        source: String,
+        /// The sentence.
+        text: String,
+    },
+}
+
+/// What a recorder's track stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum TrackKind {
+    /// A thread.
+    Thread = 0,
+    /// A CPU.
+    Cpu = 1,
+    /// Operations that begin and end on no thread: requests to a disk.
+    Async = 2,
+}
+
+impl TrackKind {
+    fn from_bits(bits: u32) -> Option<Self> {
+        [Self::Thread, Self::Cpu, Self::Async].into_iter().find(|kind| *kind as u32 == bits)
+    }
+}
+
+/// What a [`Entry::Note`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum NoteKind {
+    /// Events were lost.
+    Lost = 0,
+    /// Something cannot be recorded on this machine; the text says how to get it.
+    Unavailable = 1,
+}
+
+impl NoteKind {
+    fn from_bits(bits: u32) -> Option<Self> {
+        [Self::Lost, Self::Unavailable].into_iter().find(|kind| *kind as u32 == bits)
+    }
 }
 
 struct Encoder(Vec<u8>);
@@ -112,12 +221,13 @@ impl Encoder {
 fn encode(entry: &Entry, out: &mut Vec<u8>) {
     let mut payload = Encoder(Vec::new());
     let tag = match entry {
-        Entry::Process { pid, start_ns, clock, host, exe, args } => {
+        Entry::Process { pid, start_ns, clock, host, exe, args, born } => {
             payload.u32(*pid).i64(*start_ns).u32(u32::from(*clock == Source::MonotonicRaw)).str(host).str(exe);
             payload.u32(args.len().min(MAX_ARGS) as u32);
             for arg in args.iter().take(MAX_ARGS) {
                 payload.str(arg);
             }
+            payload.i64(born.cast_signed());
             1u32
         }
         Entry::Thread { ring, tid, name } => {
@@ -135,6 +245,30 @@ fn encode(entry: &Entry, out: &mut Vec<u8>) {
         Entry::Anchor(anchor) => {
             payload.i64(anchor.ticks.cast_signed()).i64(anchor.mono_ns).i64(anchor.real_ns);
             5
+        }
+        Entry::Track { ring, kind, process, tid, order, name } => {
+            payload.u32(*ring).u32(*kind as u32).u32(*process).u32(*tid).u32(order.cast_unsigned()).str(name);
+            6
+        }
+        Entry::Other { pid, name } => {
+            payload.u32(*pid).str(name);
+            7
+        }
+        Entry::Frame { id, address, module } => {
+            payload.u32(*id).i64(address.cast_signed()).str(module);
+            8
+        }
+        Entry::Stack { id, parent, frame } => {
+            payload.u32(*id).u32(*parent).u32(*frame);
+            9
+        }
+        Entry::Symbol { frame, inlined, line, name, file } => {
+            payload.u32(*frame).u32(*inlined).u32(*line).str(name).str(file);
+            10
+        }
+        Entry::Note { kind, count, source, text } => {
+            payload.u32(*kind as u32).i64(count.cast_signed()).str(source).str(text);
+            11
         }
     };
     let payload = payload.0;
@@ -184,17 +318,48 @@ enum Decoded {
 
 fn decode(tag: u32, payload: &[u8]) -> Decoded {
     let mut p = Payload(payload);
-    let entry = match tag {
-        1 => decode_process(&mut p),
-        2 => (|| Some(Entry::Thread { ring: p.u32()?, tid: p.u32()?, name: p.string()? }))(),
-        3 => (|| Some(Entry::Site { id: p.u32()?, category: p.string()?, name: p.string()? }))(),
-        4 => (|| Some(Entry::Node { id: p.u32()?, name: p.string()?, op: p.string()?, device: p.string()? }))(),
-        5 => {
-            (|| Some(Entry::Anchor(Anchor { ticks: p.i64()?.cast_unsigned(), mono_ns: p.i64()?, real_ns: p.i64()? })))()
-        }
-        _ => return Decoded::UnknownTag,
-    };
+    let known = matches!(tag, 1..=11);
+    if !known {
+        return Decoded::UnknownTag;
+    }
+    let entry = if tag <= 5 { decode_own(tag, &mut p) } else { decode_outside(tag, &mut p) };
     entry.map_or(Decoded::Malformed, Decoded::Entry)
+}
+
+/// What a process tells of itself.
+fn decode_own(tag: u32, p: &mut Payload<'_>) -> Option<Entry> {
+    Some(match tag {
+        1 => return decode_process(p),
+        2 => Entry::Thread { ring: p.u32()?, tid: p.u32()?, name: p.string()? },
+        3 => Entry::Site { id: p.u32()?, category: p.string()?, name: p.string()? },
+        4 => Entry::Node { id: p.u32()?, name: p.string()?, op: p.string()?, device: p.string()? },
+        _ => Entry::Anchor(Anchor { ticks: p.i64()?.cast_unsigned(), mono_ns: p.i64()?, real_ns: p.i64()? }),
+    })
+}
+
+/// What a recorder tells of others.
+fn decode_outside(tag: u32, p: &mut Payload<'_>) -> Option<Entry> {
+    Some(match tag {
+        6 => Entry::Track {
+            ring: p.u32()?,
+            kind: TrackKind::from_bits(p.u32()?)?,
+            process: p.u32()?,
+            tid: p.u32()?,
+            order: p.u32()?.cast_signed(),
+            name: p.string()?,
+        },
+        7 => Entry::Other { pid: p.u32()?, name: p.string()? },
+        8 => Entry::Frame { id: p.u32()?, address: p.i64()?.cast_unsigned(), module: p.string()? },
+        9 => Entry::Stack { id: p.u32()?, parent: p.u32()?, frame: p.u32()? },
+        10 => {
+            let (frame, inlined, line) = (p.u32()?, p.u32()?, p.u32()?);
+            Entry::Symbol { frame, inlined, line, name: p.string()?, file: p.string()? }
+        }
+        _ => {
+            let (kind, count) = (NoteKind::from_bits(p.u32()?)?, p.i64()?.cast_unsigned());
+            Entry::Note { kind, count, source: p.string()?, text: p.string()? }
+        }
+    })
 }
 
 fn decode_process(p: &mut Payload<'_>) -> Option<Entry> {
@@ -203,7 +368,9 @@ fn decode_process(p: &mut Payload<'_>) -> Option<Entry> {
     let (host, exe) = (p.string()?, p.string()?);
     // The count is not trusted: the loop ends where the payload does.
     let args = (0..p.u32()?).map_while(|_| p.string()).collect();
-    Some(Entry::Process { pid, start_ns, clock, host, exe, args })
+    // Traces of before it was written end here.
+    let born = p.i64().unwrap_or(0).cast_unsigned();
+    Some(Entry::Process { pid, start_ns, clock, host, exe, args, born })
 }
 
 /// The path of a process's meta file.
@@ -213,26 +380,31 @@ pub fn path(trace_dir: &Path, pid: u32) -> PathBuf {
 }
 
 /// Appends entries. Failures are counted, not returned: a full disk must not stop the traced program.
-pub(crate) struct Writer {
+pub struct Writer {
     file: File,
     buffer: Vec<u8>,
     lost: u64,
 }
 
 impl Writer {
-    pub(crate) fn create(trace_dir: &Path, pid: u32) -> io::Result<Self> {
+    /// Opens the meta file of process `pid`, or makes it.
+    ///
+    /// # Errors
+    /// That the folder cannot be written.
+    pub fn create(trace_dir: &Path, pid: u32) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path(trace_dir, pid))?;
         Ok(Self { file, buffer: Vec::new(), lost: 0 })
     }
 
-    pub(crate) fn append(&mut self, entry: &Entry) {
+    /// Appends an entry, with one `write`.
+    pub fn append(&mut self, entry: &Entry) {
         self.buffer.clear();
         encode(entry, &mut self.buffer);
         self.write();
     }
 
     /// As `append`, in few writes.
-    pub(crate) fn append_all(&mut self, entries: impl Iterator<Item = Entry>) {
+    pub fn append_all(&mut self, entries: impl Iterator<Item = Entry>) {
         self.buffer.clear();
         for entry in entries {
             encode(&entry, &mut self.buffer);
@@ -249,7 +421,8 @@ impl Writer {
     }
 
     /// How many writes failed.
-    pub(crate) fn lost(&self) -> u64 {
+    #[must_use]
+    pub fn lost(&self) -> u64 {
         self.lost
     }
 }

@@ -18,6 +18,9 @@
 //! A slice of `u32::MAX` ticks or more (1.4 s at 3 GHz) takes two records, published together: a [`Kind::LongSlice`]
 //! record whose `arg` is the duration, then the slice itself with `dur = u32::MAX` and its own `arg`. Either one alone
 //! (after damage) still says when the slice began. [`Decoder`] joins them.
+//!
+//! An event may have a text: [`Kind::Text`] records directly before it, published with it. In these the site id is the number of
+//! bytes of UTF-8, at most 28, which fill the other fields in the order begin, dur, node, correlation, arg.
 
 use crate::names::{NodeId, SiteId};
 use bytemuck::{Pod, Zeroable};
@@ -41,6 +44,8 @@ pub enum Kind {
     Alloc = 5,
     /// `arg` bytes were freed; `correlation` as for [`Kind::Alloc`].
     Free = 6,
+    /// A part of the text of the next event.
+    Text = 7,
     /// The duration (in `arg`) of the slice in the next record.
     LongSlice = 14,
 }
@@ -57,6 +62,7 @@ impl Kind {
             4 => Self::FlowIn,
             5 => Self::Alloc,
             6 => Self::Free,
+            7 => Self::Text,
             14 => Self::LongSlice,
             _ => return None,
         })
@@ -65,6 +71,11 @@ impl Kind {
 
 /// The deepest depth that a record tells apart.
 pub const MAX_DEPTH: u32 = 15;
+
+/// Bytes of a text that one record holds.
+pub const TEXT_BYTES: usize = 28;
+/// The longest text of an event, bytes.
+pub const MAX_TEXT: usize = 1024;
 
 /// The site word of a record: kind, depth (saturating at [`MAX_DEPTH`]) and site id.
 #[inline]
@@ -119,6 +130,34 @@ impl Record {
         NodeId::new(self.node)
     }
 
+    /// A record that holds this part of a text, at most [`TEXT_BYTES`].
+    pub(crate) fn of_text(part: &[u8]) -> Self {
+        let mut bytes = [0; TEXT_BYTES];
+        let len = part.len().min(TEXT_BYTES);
+        bytes[..len].copy_from_slice(&part[..len]);
+        let half = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let word = |at: usize| u64::from(half(at)) | u64::from(half(at + 4)) << 32;
+        Self {
+            begin: word(0),
+            dur: half(8),
+            site: site_word(Kind::Text, 0, SiteId::from_bits(len as u32)),
+            node: half(12),
+            correlation: half(16),
+            arg: word(20),
+        }
+    }
+
+    /// The part of a text that a [`Kind::Text`] record holds.
+    fn text_part(&self) -> ([u8; TEXT_BYTES], usize) {
+        let mut bytes = [0; TEXT_BYTES];
+        bytes[..8].copy_from_slice(&self.begin.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.dur.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.node.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.correlation.to_le_bytes());
+        bytes[20..].copy_from_slice(&self.arg.to_le_bytes());
+        (bytes, (self.site_id().get() as usize).min(TEXT_BYTES))
+    }
+
     /// The record as four words. By shifts: a cast would go through memory, with loads wider than the stores before them.
     #[inline]
     pub(crate) fn words(self) -> [u64; 4] {
@@ -135,7 +174,7 @@ impl Record {
 /// An event as readers want it: long slices joined, the site word taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What it is; never [`Kind::LongSlice`].
+    /// What it is; never [`Kind::LongSlice`] or [`Kind::Text`].
     pub kind: Kind,
     /// How many slices were open around it, at most [`MAX_DEPTH`].
     pub depth: u32,
@@ -157,6 +196,10 @@ pub struct Event {
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     long: Option<Record>,
+    /// Of the next event.
+    coming: Vec<u8>,
+    /// Of the last one.
+    text: Vec<u8>,
     unknown: u64,
 }
 
@@ -173,6 +216,15 @@ impl Decoder {
             self.long = Some(record);
             return None;
         }
+        if kind == Kind::Text {
+            let (bytes, len) = record.text_part();
+            if self.coming.len() + len <= MAX_TEXT {
+                self.coming.extend_from_slice(&bytes[..len]);
+            }
+            return None;
+        }
+        std::mem::swap(&mut self.text, &mut self.coming);
+        self.coming.clear();
         let joined = long.filter(|l| kind == Kind::Slice && l.begin == record.begin && record.dur == u32::MAX);
         Some(Event {
             kind,
@@ -184,6 +236,12 @@ impl Decoder {
             correlation: record.correlation,
             arg: record.arg,
         })
+    }
+
+    /// The text of the event that [`push`](Self::push) gave last; empty for most.
+    #[must_use]
+    pub fn text(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.text)
     }
 
     /// How many records had a kind that this version does not know.
@@ -231,6 +289,19 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn texts_round_trip(text in "\\PC{0,200}") {
+            let mut decoder = Decoder::default();
+            for part in text.as_bytes().chunks(TEXT_BYTES) {
+                prop_assert_eq!(decoder.push(Record::of_text(part)), None);
+            }
+            let event = Record { begin: 5, site: site_word(Kind::Instant, 0, SiteId::OTHER), ..Record::default() };
+            prop_assert_eq!(decoder.push(event).map(|e| e.begin), Some(5));
+            prop_assert_eq!(decoder.text(), text.as_str());
+            decoder.push(event);
+            prop_assert_eq!(decoder.text(), "");
+        }
+
         #[test]
         fn site_word_round_trips(kind in 0u32..16, depth in 0u32..100, site in any::<u32>()) {
             if let Some(kind) = Kind::from_bits(kind) {

@@ -20,8 +20,8 @@ use std::time::Duration;
 /// How a process records.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Records per thread's ring, rounded up to a power of two. The default, 65,536, takes 2 MiB of disk and memory per
-    /// thread and holds 1-3 ms of the busiest, hundreds of milliseconds of a usual thread.
+    /// Records per thread's ring, rounded up to a power of two. 0, the default, gives the first threads (four for each CPU) 262,144 where
+    /// memory allows, 8 MiB of disk and memory each, which at 2.5 million events a second are 100 ms, and others 65,536.
     pub ring_records: u32,
     /// Rings that may exist at once; events of further threads are counted as lost.
     pub max_rings: u32,
@@ -29,7 +29,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { ring_records: 1 << 16, max_rings: 1024 }
+        Self { ring_records: 0, max_rings: 1024 }
     }
 }
 
@@ -119,6 +119,22 @@ pub(crate) fn with_thread_ring(generation: u32, attach: impl FnOnce(Option<&Ring
     attached.is_ok()
 }
 
+/// The capacity of one more ring, where there are so many.
+fn automatic_records(n_rings: usize) -> u32 {
+    const SMALL: u32 = 1 << 16;
+    const LARGE: u32 = 1 << 18;
+    static ROOM: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    let room = *ROOM.get_or_init(|| {
+        let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let free = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB"));
+        // A sixteenth of what is free, all large rings together.
+        let kib: usize = free.and_then(|kib| kib.parse().ok()).unwrap_or(0);
+        (4 * n_cpus).min(kib / 16 / (LARGE as usize * 32 / 1024))
+    });
+    if n_rings < room { LARGE } else { SMALL }
+}
+
 fn thread_id() -> u32 {
     #[cfg(target_os = "linux")]
     {
@@ -140,10 +156,15 @@ impl Shared {
         if rings.alive.len() >= self.options.max_rings as usize {
             return None;
         }
+        let records = match self.options.ring_records {
+            0 => automatic_records(rings.alive.len()),
+            n => n,
+        };
+        let flight = self.control.is_flight();
         let (number, ring) = loop {
             let number = rings.next;
             rings.next = number.checked_add(1)?;
-            match RingFile::create(&self.trace_dir, number, self.options.ring_records, tid, name) {
+            match RingFile::create(&self.trace_dir, number, records, flight, tid, name) {
                 // An earlier session, or an earlier process of this id, left one of this number.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 result => break (number, Arc::new(result.ok()?)),
@@ -269,6 +290,9 @@ pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> 
         stopping: AtomicBool::new(false),
     });
     switch_off_in_forked_children();
+    if shared.control.is_flight() {
+        dump_on_panic();
+    }
     let keeper = std::thread::Builder::new().name("events-keeper".to_owned()).spawn({
         let shared = Arc::clone(&shared);
         move || shared.keep()
@@ -291,10 +315,22 @@ fn process_entry(pid: u32) -> Entry {
         host: host_name(),
         exe: exe.to_string_lossy().into_owned(),
         args: std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
+        born: born(pid),
     }
 }
 
-fn host_name() -> String {
+/// When a process began, in clock ticks since the machine did: with its id its identity. 0 where the system does not tell.
+#[must_use]
+pub fn born(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name may hold spaces and brackets; it ends with the last bracket. The 22nd field is the 20th after it.
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    after_name.split_whitespace().nth(19).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
+}
+
+/// This machine's name; empty where it has none.
+#[must_use]
+pub fn host_name() -> String {
     let mut buffer = [0u8; 256];
     // SAFETY: the buffer is writable for its length less one, so that a zero always ends the name.
     let status = unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) };
@@ -313,6 +349,72 @@ fn switch_off_in_forked_children() {
         // SAFETY: the handler only stores to two atomics, which is allowed after fork.
         let status = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
         debug_assert_eq!(status, 0, "only fails without memory");
+    });
+}
+
+/// A step that runs; give it to [`step_ends`].
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use = "the step ends with step_ends"]
+pub struct StepMark {
+    counted: bool,
+    /// Raw monotonic ns; 0 where nobody asks how long it takes.
+    begin_ns: i64,
+}
+
+/// The session's page, when there is a session.
+fn current() -> Option<Arc<Shared>> {
+    lock(&SESSION).clone()
+}
+
+/// A step begins: call it before [`is_on`](crate::is_on) is asked. If "the next N steps" are to be recorded, recording goes on here.
+pub fn step_begins() -> StepMark {
+    let Some(shared) = current() else { return StepMark::default() };
+    let counted = shared.control.steps_wanted() > 0;
+    if counted && !shared.control.is_on() {
+        shared.control.switch(true);
+        shared.follow_switch();
+    }
+    let begin_ns = if shared.control.slow_step_ns() > 0 { clock::mono_now() } else { 0 };
+    StepMark { counted, begin_ns }
+}
+
+/// A step ended: call it after its slice was emitted. Recording goes off with the last of "the next N steps"; a step that was slow asks for a dump.
+pub fn step_ends(mark: StepMark) {
+    if !mark.counted && mark.begin_ns == 0 {
+        return;
+    }
+    let Some(shared) = current() else { return };
+    if mark.counted && shared.control.step_done() {
+        shared.follow_switch();
+    }
+    let limit = shared.control.slow_step_ns();
+    if mark.begin_ns > 0 && limit > 0 && (clock::mono_now() - mark.begin_ns).unsigned_abs() > limit {
+        shared.control.request_dump();
+    }
+}
+
+/// Asks the collector to write what this folder's flight recorder holds; false where nothing is recorded.
+pub fn dump() -> bool {
+    current().is_some_and(|shared| {
+        shared.control.request_dump();
+        true
+    })
+}
+
+/// Makes a panic ask for a dump, once per process.
+fn dump_on_panic() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            // Not `dump`: the panic may come from a place that holds the lock.
+            if let Ok(session) = SESSION.try_lock()
+                && let Some(shared) = &*session
+            {
+                shared.control.request_dump();
+            }
+            before(info);
+        }));
     });
 }
 

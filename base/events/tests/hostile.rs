@@ -69,7 +69,7 @@ fn apply(bytes: &mut Vec<u8>, damage: &Damage) {
 
 /// Everything that a reader does with a ring.
 fn read_ring(path: &Path) -> Result<usize, RingError> {
-    let looked = peek(path).map(|p| (p.records.len(), p.open.len(), p.info));
+    let looked = peek(path).map(|p| (p.records.len(), p.open.len(), p.info, p.overwrites));
     let mut reader = match RingReader::open(path) {
         Ok(reader) => reader,
         Err(e) => {
@@ -77,8 +77,14 @@ fn read_ring(path: &Path) -> Result<usize, RingError> {
             return Err(e);
         }
     };
-    let (looked, open, info) = looked.unwrap();
+    let (looked, open, info, overwrites) = looked.unwrap();
     assert_eq!((open, &info), (reader.open_slices().len(), reader.info()));
+    if overwrites {
+        assert_eq!(reader.snapshot().records.len(), looked);
+        assert!(looked <= info.capacity as usize);
+        assert!(reader.snapshot().records.is_empty(), "each record once");
+        return Ok(looked);
+    }
     let mut records = Vec::new();
     let drained = reader.drain(&mut records);
     assert_eq!((drained.records, records.len()), (looked, looked));

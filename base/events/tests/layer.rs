@@ -27,7 +27,8 @@ fn check(program: impl FnOnce(), want: &str) {
     MetaReader::open(&events::meta::path(&trace, std::process::id())).unwrap().poll(&mut meta).unwrap();
     let mut decoder = Decoder::default();
     let mut got = String::new();
-    for event in records.into_iter().filter_map(|r| decoder.push(r)) {
+    for record in records {
+        let Some(event) = decoder.push(record) else { continue };
         let name = meta.iter().find_map(|e| match e {
             Entry::Site { id, category, name } if *id == event.site.get() => Some(format!("{category}/{name}")),
             _ => None,
@@ -35,9 +36,10 @@ fn check(program: impl FnOnce(), want: &str) {
         let name = name.unwrap();
         // The name of an event holds its line; the file is enough here.
         let name = name.split(".rs:").next().unwrap();
-        writeln!(got, "{:?} {} {name}", event.kind, event.depth).unwrap();
+        writeln!(got, "{:?} {} {name} {}", event.kind, event.depth, decoder.text()).unwrap();
     }
-    assert_eq!(got.trim(), want.trim());
+    let got: Vec<&str> = got.lines().map(str::trim).collect();
+    assert_eq!(got.join("\n"), want.trim());
 }
 
 #[test]
@@ -48,14 +50,14 @@ fn spans_and_events() {
             for _ in 0..2 {
                 let _outer = outer.enter();
                 let _inner = info_span!(target: "app", "inner", field = 3).entered();
-                info!(target: "log", "hello");
+                info!(target: "log", n = 3, who = ?Some(2), "hello");
             }
         },
         "
-Instant 2 log/event base/events/tests/layer
+Instant 2 log/event base/events/tests/layer hello n=3 who=Some(2)
 Slice 1 app/inner
 Slice 0 app/outer
-Instant 2 log/event base/events/tests/layer
+Instant 2 log/event base/events/tests/layer hello n=3 who=Some(2)
 Slice 1 app/inner
 Slice 0 app/outer",
     );

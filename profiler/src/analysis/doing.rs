@@ -76,7 +76,12 @@ impl Doing {
             Category::OffCpu if has(&site.name, &["runnable", "preempt", "ready"]) => Doing::Runnable,
             Category::OffCpu => Doing::Asleep,
             Category::Python | Category::Other => Doing::Host,
-            Category::Step | Category::Parked | Category::Transfer | Category::Running | Category::Edge => Doing::Frame,
+            Category::Step
+            | Category::Parked
+            | Category::Transfer
+            | Category::Running
+            | Category::Sample
+            | Category::Edge => Doing::Frame,
         }
     }
 }

@@ -1,16 +1,19 @@
 //! One drain after another: rings to a sink, in the order peek, write, consume.
 
-use super::CollectorOptions;
+use super::flight::Past;
 use super::sink::Sink;
-use crate::chunks::{self, ChunkHeader, FLAG_LAST, FLAG_LIMIT};
+use super::{CollectorOptions, Tracks};
+use crate::chunks::{self, ChunkHeader, FLAG_FLIGHT, FLAG_LAST, FLAG_LIMIT};
 use events::ring::{self, RingError, RingReader};
 use events::{Kind, Record};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// A batch is written when it reaches this size, so that memory is bounded whatever the rings hold: this and the largest ring.
-const BATCH_BYTES: usize = 4 << 20;
+/// A batch is written when it holds this many records, so that memory is bounded whatever the rings hold: this and one chunk.
+const BATCH_RECORDS: usize = 1 << 17;
 /// The fill of a ring that a drain should find.
 const AIM: f64 = 0.25;
 /// The shortest pause between drains.
@@ -69,12 +72,20 @@ pub(crate) struct Drain<S> {
     refused: BTreeSet<(u32, u32)>,
     looked: Option<SystemTime>,
     passes_until_look: u32,
-    batch: Vec<u8>,
+    /// What is told from outside.
+    tracks: Option<Arc<Mutex<Tracks>>>,
+    /// Chunks; a header lies in the place of two records.
+    batch: Vec<Record>,
     taken: Vec<Taken>,
-    records: Vec<Record>,
+    /// Records of each of `tracks` in the batch.
+    told: Vec<usize>,
     batch_slices: u64,
     batch_records: u64,
     last_pass_ns: i64,
+    /// The clock's reading when it began: with a later one it tells how old a record is.
+    past: Past,
+    /// What flight recorders hold is to be written in this pass.
+    dumps: bool,
     /// Drops of rings that are gone.
     dropped_before: u64,
     report: CollectorReport,
@@ -91,19 +102,27 @@ impl<S: Sink> Drain<S> {
             refused: BTreeSet::new(),
             looked: None,
             passes_until_look: 0,
+            tracks: None,
             batch: Vec::new(),
             taken: Vec::new(),
-            records: Vec::new(),
+            told: Vec::new(),
             batch_slices: 0,
             batch_records: 0,
             last_pass_ns: events::clock::mono_now(),
+            past: Past::new(),
+            dumps: false,
             dropped_before: 0,
             report: CollectorReport { bytes: chunks::FILE_HEADER as u64, ..CollectorReport::default() },
         }
     }
 
+    pub(crate) fn with_tracks(self, tracks: Option<Arc<Mutex<Tracks>>>) -> Drain<S> {
+        Drain { tracks, ..self }
+    }
+
     pub(crate) fn report(&self) -> CollectorReport {
-        let dropped: u64 = self.rings.values().map(|s| s.reader.dropped()).sum();
+        let outside = self.tracks.as_ref().map_or(0, |t| t.lock().dropped());
+        let dropped = outside + self.rings.values().map(|s| s.reader.dropped()).sum::<u64>();
         let lost = self.claim.control().lost().events;
         CollectorReport { dropped: self.dropped_before + dropped + lost, ..self.report }
     }
@@ -119,19 +138,24 @@ impl<S: Sink> Drain<S> {
         let now = events::clock::mono_now();
         let since = Duration::from_nanos(now.saturating_sub(self.last_pass_ns).max(0).unsigned_abs());
         self.last_pass_ns = now;
+        let (asked, done) = self.claim.control().dumps();
+        self.dumps |= asked != done;
         let mut fullest = 0.0f64;
         let keys: Vec<(u32, u32)> = self.rings.keys().copied().collect();
         for key in keys {
-            fullest = fullest.max(self.take(key, now));
-            if self.batch.len() >= BATCH_BYTES && !self.write() {
-                return ERROR_PAUSE;
-            }
+            let Some(fill) = self.take(key, now) else { return ERROR_PAUSE };
+            fullest = fullest.max(fill);
             if self.report.limit_reached {
                 return self.options.interval;
             }
         }
+        self.take_tracks(now, false);
         if !self.write() {
             return ERROR_PAUSE;
+        }
+        if self.dumps {
+            self.claim.dump_done(asked);
+            self.dumps = false;
         }
         pause(self.options.interval, since, fullest)
     }
@@ -141,7 +165,13 @@ impl<S: Sink> Drain<S> {
         // Two passes: a ring that was made or finished during the first is complete in the second.
         for _ in 0..2 {
             self.looked = None;
+            // What flight recorders hold at the end stays too.
+            self.dumps = true;
             self.pass();
+        }
+        if !self.report.limit_reached {
+            self.take_tracks(events::clock::mono_now(), true);
+            self.write();
         }
         let report = self.report();
         if report.write_errors == 0 || self.rings.values().all(|s| s.reader.pending() == 0) {
@@ -180,67 +210,144 @@ impl<S: Sink> Drain<S> {
         }
     }
 
-    /// Adds what a ring holds to the batch. Gives back how full it was, 0..=1.
-    fn take(&mut self, key: (u32, u32), now: i64) -> f64 {
-        let Some(source) = self.rings.get_mut(&key) else { return 0.0 };
+    /// Adds what a ring holds to the batch, writing it whenever it is full. Gives back how full the ring was, 0..=1; `None` when
+    /// writing failed.
+    fn take(&mut self, key: (u32, u32), now: i64) -> Option<f64> {
+        let source = self.rings.get_mut(&key)?;
         let reader = &mut source.reader;
         // Asked before the look: what follows the answer is complete.
         let last = reader.is_finished();
-        let first = reader.consumed();
-        let dropped = reader.dropped();
-        self.records.clear();
-        if reader.peek(&mut self.records).damaged {
-            // Positions that make no sense: begin again where the producer says it is; the gap in the numbers tells.
-            self.records.clear();
-            reader.drain(&mut self.records);
-            self.records.clear();
-            self.report.bad_rings += 1;
-            return 0.0;
+        if reader.overwrites() {
+            return self.take_flight(key, now, last);
         }
-        if self.records.is_empty() && dropped == source.dropped_told && !last {
-            return 0.0;
+        let dropped = reader.dropped();
+        let pending = reader.pending();
+        if reader.is_damaged() {
+            // Positions that make no sense: begin again where the producer says it is; the gap in the numbers tells.
+            reader.drain(&mut Vec::new());
+            self.report.bad_rings += 1;
+            return Some(0.0);
+        }
+        if pending == 0 && dropped == source.dropped_told && !last {
+            return Some(0.0);
         }
         let info = reader.info();
-        let fill = self.records.len() as f64 / f64::from(info.capacity);
+        let fill = pending as f64 / f64::from(info.capacity);
         let header = ChunkHeader {
             pid: key.0,
             ring: key.1,
             made: info.made,
-            first,
             dropped,
             written_ns: now,
             ..ChunkHeader::default()
         };
-        let n_chunks = self.records.len().div_ceil(chunks::MAX_RECORDS).max(1);
-        for i in 0..n_chunks {
-            let from = i * chunks::MAX_RECORDS;
-            let part = &self.records[from..self.records.len().min(from + chunks::MAX_RECORDS)];
-            let flags = if last && i + 1 == n_chunks { FLAG_LAST } else { 0 };
-            chunks::append_chunk(ChunkHeader { first: first + from as u64, flags, ..header }, part, &mut self.batch);
+        let mut left = pending;
+        loop {
+            let n = self.take_chunk(key, header, left, last)?;
+            left -= n;
+            if self.batch.len() >= BATCH_RECORDS && !self.write() {
+                return None;
+            }
+            if left == 0 || n == 0 || self.report.limit_reached {
+                return Some(fill);
+            }
         }
-        self.batch_records += self.records.len() as u64;
-        self.batch_slices += self.records.iter().filter(|r| r.site >> 28 == Kind::Slice as u32).count() as u64;
-        self.taken.push(Taken { key, records: self.records.len() as u64, dropped, last });
-        fill
+    }
+
+    /// Adds one chunk of a ring that has `left` more records than are in the batch. Gives back how many it took.
+    fn take_chunk(&mut self, key: (u32, u32), header: ChunkHeader, left: u64, last: bool) -> Option<u64> {
+        let reader = &self.rings.get(&key)?.reader;
+        // What the batch holds already is not consumed yet.
+        let skip: u64 = self.taken.iter().filter(|t| t.key == key).map(|t| t.records).sum();
+        let at = chunks::begin_chunk(&mut self.batch);
+        let max = left.min(chunks::MAX_RECORDS as u64) as usize;
+        let n = reader.peek_part(skip, max, &mut self.batch).records as u64;
+        let ends = last && n == left;
+        let header = ChunkHeader { first: reader.consumed() + skip, flags: if ends { FLAG_LAST } else { 0 }, ..header };
+        chunks::end_chunk(header, at, &mut self.batch);
+        self.count(at);
+        self.taken.push(Taken { key, records: n, dropped: header.dropped, last: ends });
+        Some(n)
+    }
+
+    /// Adds what a flight recorder's ring holds to the batch, where a dump was asked for or its thread has ended.
+    fn take_flight(&mut self, key: (u32, u32), now: i64, last: bool) -> Option<f64> {
+        if !self.dumps && !last {
+            return Some(0.0);
+        }
+        let keep_ns = self.claim.control().keep_ns();
+        let reader = &mut self.rings.get_mut(&key)?.reader;
+        let snapshot = reader.snapshot();
+        let (made, dropped) = (reader.info().made, reader.dropped());
+        let from = self.past.first_within(keep_ns, &snapshot.records);
+        let records = &snapshot.records[from..];
+        let n_chunks = records.len().div_ceil(chunks::MAX_RECORDS).max(usize::from(last));
+        for i in 0..n_chunks {
+            let begin = i * chunks::MAX_RECORDS;
+            let part = &records[begin..records.len().min(begin + chunks::MAX_RECORDS)];
+            let ends = last && i + 1 == n_chunks;
+            let header = ChunkHeader {
+                pid: key.0,
+                ring: key.1,
+                made,
+                first: snapshot.first + (from + begin) as u64,
+                dropped,
+                written_ns: now,
+                flags: FLAG_FLIGHT | if ends { FLAG_LAST } else { 0 },
+                ..ChunkHeader::default()
+            };
+            let at = chunks::begin_chunk(&mut self.batch);
+            self.batch.extend_from_slice(part);
+            chunks::end_chunk(header, at, &mut self.batch);
+            self.count(at);
+            // The snapshot has consumed them already.
+            self.taken.push(Taken { key, records: 0, dropped, last: ends });
+            if self.batch.len() >= BATCH_RECORDS && !self.write() {
+                return None;
+            }
+        }
+        Some(0.0)
+    }
+
+    fn count(&mut self, from: usize) {
+        let records = &self.batch[from..];
+        self.batch_records += records.len() as u64;
+        self.batch_slices += records.iter().filter(|r| r.site >> 28 == Kind::Slice as u32).count() as u64;
+    }
+
+    /// Adds what is told from outside to the batch.
+    fn take_tracks(&mut self, now: i64, last: bool) {
+        if let Some(tracks) = &self.tracks {
+            let mut tracks = tracks.lock();
+            self.told = tracks.append_chunks(last, now, &mut self.batch);
+            self.batch_records += self.told.iter().sum::<usize>() as u64;
+            self.batch_slices += tracks.take_n_slices();
+        }
     }
 
     /// Writes the batch, then gives the records' room back. False if writing failed: everything stays in the rings.
     fn write(&mut self) -> bool {
-        if self.report.bytes + self.batch.len() as u64 > self.options.max_bytes {
+        let bytes = size_of_val(self.batch.as_slice()) as u64;
+        if self.report.bytes + bytes > self.options.max_bytes {
             self.reach_limit();
         }
-        let written = self.batch.is_empty() || self.sink.append(&self.batch).is_ok();
+        let bytes: &[u8] = bytemuck::cast_slice(&self.batch);
+        let written = bytes.is_empty() || self.sink.append(bytes).is_ok();
         if written {
-            self.report.bytes += self.batch.len() as u64;
+            self.report.bytes += bytes.len() as u64;
             self.report.records += self.batch_records;
             self.report.slices += self.batch_slices;
             for taken in std::mem::take(&mut self.taken) {
                 self.consume(&taken);
             }
+            if let Some(tracks) = &self.tracks {
+                tracks.lock().forget(&self.told);
+            }
         } else {
             self.report.write_errors += 1;
             self.taken.clear();
         }
+        self.told.clear();
         self.batch.clear();
         (self.batch_records, self.batch_slices) = (0, 0);
         written
@@ -267,9 +374,11 @@ impl<S: Sink> Drain<S> {
         self.claim.control().switch(false);
         self.batch.clear();
         self.taken.clear();
+        self.told.clear();
         (self.batch_records, self.batch_slices) = (0, 0);
         let header = ChunkHeader { written_ns: events::clock::mono_now(), flags: FLAG_LIMIT, ..ChunkHeader::default() };
-        chunks::append_chunk(header, &[], &mut self.batch);
+        let at = chunks::begin_chunk(&mut self.batch);
+        chunks::end_chunk(header, at, &mut self.batch);
     }
 }
 

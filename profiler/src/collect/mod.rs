@@ -7,9 +7,12 @@
 //! chunk file, or in a ring file, or (between the write and the giving back) in both; sequence numbers tell.
 
 mod drain;
+mod flight;
 mod sink;
+mod tracks;
 
 pub use drain::CollectorReport;
+pub use tracks::{TrackNo, Tracks};
 
 use drain::Drain;
 use parking_lot::Mutex;
@@ -69,10 +72,22 @@ impl Collector {
     /// # Errors
     /// That another collector works there, or that the folder cannot be written.
     pub fn start(trace_dir: &Path, options: CollectorOptions) -> Result<Collector, CollectError> {
+        Collector::start_with(trace_dir, options, None)
+    }
+
+    /// As [`start`](Self::start), and writes what `tracks` are told too.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with(
+        trace_dir: &Path,
+        options: CollectorOptions,
+        tracks: Option<Arc<Mutex<Tracks>>>,
+    ) -> Result<Collector, CollectError> {
         let claim =
             events::control::Collector::claim(trace_dir).map_err(|e| CollectError::Claim(trace_dir.to_owned(), e))?;
         let sink = FileSink::create(trace_dir).map_err(|e| CollectError::File(trace_dir.to_owned(), e))?;
-        let drain = Drain::new(trace_dir, claim, sink, options);
+        let drain = Drain::new(trace_dir, claim, sink, options).with_tracks(tracks);
         let shared = Arc::new(Shared { stopping: AtomicBool::new(false), report: Mutex::default() });
         let thread = std::thread::Builder::new().name("collector".to_owned()).spawn({
             let shared = Arc::clone(&shared);

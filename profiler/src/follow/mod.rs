@@ -13,7 +13,7 @@ mod process;
 mod rings;
 
 use crate::batch::{Batch, Notice, TrackKey};
-use crate::chunks::{FLAG_LAST, FLAG_LIMIT};
+use crate::chunks::{FLAG_FLIGHT, FLAG_LAST, FLAG_LIMIT};
 use crate::seal::{self, RingPosition, SealedTrace};
 use crate::store::{Store, WarningKind};
 use events::control::{CollectorState, Control};
@@ -285,15 +285,19 @@ impl TraceReader {
             self.limit_reached = true;
             return;
         }
+        let number = self.processes.number(header.pid, header.made);
         let held_before = self.held.iter().any(|h| h.header.pid == header.pid);
-        if hold && (held_before || !self.processes.clock_is_ready(header.pid)) {
+        if hold && (held_before || !self.processes.clock_is_ready(number)) {
             self.held.push(chunk);
             return;
         }
         // What was read from the rings before is in chunks by now: only what comes after the last chunk is recovered.
         self.recovered = 0;
-        let key = TrackKey { pid: header.pid, ring: header.ring };
+        let key = TrackKey { pid: number, ring: header.ring };
         let ring = self.rings.ring(key, header.made);
+        if header.flags & FLAG_FLIGHT != 0 {
+            ring.skip_to(header.first);
+        }
         let records = if chunk.bad {
             ring.miss(header.first, u64::from(header.count));
             &[]
@@ -313,14 +317,17 @@ impl TraceReader {
 
     /// Takes what a look into a ring has shown beyond the chunks.
     fn take_look(&mut self, look: &ring::Peek, collector_lives: bool, hold: bool, batch: &mut Batch) {
-        let key = TrackKey { pid: look.info.pid, ring: look.info.ring };
+        let key = TrackKey { pid: self.processes.number(look.info.pid, look.info.made), ring: look.info.ring };
         if hold && !self.processes.clock_is_ready(key.pid) {
             return;
         }
         let ring = self.rings.ring(key, look.info.made);
         ring.dropped = ring.dropped.max(look.dropped);
         // Drained since the chunks were read: the next poll finds the missing part there.
-        let too_late = collector_lives && look.first > ring.next;
+        let too_late = collector_lives && look.first > ring.next && !look.overwrites;
+        if look.overwrites {
+            ring.skip_to(look.first);
+        }
         if !too_late && !look.damaged {
             let records = ring.new_part(look.first, &look.records);
             self.recovered += records.len() as u64;

@@ -2,10 +2,10 @@
 
 use super::clock::SteadyClock;
 use super::{file_name, io_notice, notice};
-use crate::batch::{Batch, Event, EventKind, Name, OpenEvent, TrackKey};
-use crate::store::WarningKind;
+use crate::batch::{Batch, Event, EventKind, Name, Notice, OpenEvent, TrackKey};
+use crate::store::{Function, TrackKind, WarningKind};
 use events::clock::Source;
-use events::meta::{Entry, MetaReader};
+use events::meta::{self, Entry, MetaReader, NoteKind};
 use events::record::Decoder;
 use events::ring::OpenSlice;
 use events::{Kind, Record};
@@ -19,8 +19,13 @@ pub(crate) fn parse_file_name(name: &str) -> Option<u32> {
     name.strip_prefix("meta-")?.strip_suffix(".bin")?.parse().ok()
 }
 
+/// Numbers from here on are no ids of the system's: Linux gives none above 2^22.
+const FIRST_LATER: u32 = 1 << 22;
+
 #[derive(Default)]
 struct Process {
+    /// The system's id.
+    pid: u32,
     clock: SteadyClock,
     /// Ticks are nanoseconds.
     is_ns: bool,
@@ -35,13 +40,26 @@ struct Meta {
     path: PathBuf,
     reader: MetaReader,
     error: Option<String>,
+    /// The processes that had this id, one after the other.
+    lives: Vec<Life>,
+    notes: BTreeMap<(u32, String), Notice>,
+}
+
+/// A process among those of one id.
+struct Life {
+    /// Its number in the batches: the system's id for the first, so that a trace usually shows those.
+    number: u32,
+    born: u64,
+    /// Its first anchor: rings that were made later are its.
+    from: Option<u64>,
 }
 
 /// All processes of a folder.
 #[derive(Default)]
 pub(crate) struct Processes {
     metas: BTreeMap<u32, Meta>,
-    by_pid: FxHashMap<u32, Process>,
+    by_number: FxHashMap<u32, Process>,
+    n_later: u32,
     /// All rings that were ever announced.
     pub(crate) threads: BTreeSet<TrackKey>,
 }
@@ -51,7 +69,8 @@ impl Processes {
     pub(crate) fn discover(&mut self, pid: u32, path: &Path) -> io::Result<()> {
         if let btree_map::Entry::Vacant(place) = self.metas.entry(pid) {
             let reader = MetaReader::open(path)?;
-            place.insert(Meta { pid, path: path.to_owned(), reader, error: None });
+            let (path, notes) = (path.to_owned(), BTreeMap::new());
+            place.insert(Meta { pid, path, reader, error: None, lives: Vec::new(), notes });
         }
         Ok(())
     }
@@ -61,24 +80,37 @@ impl Processes {
         let mut entries = Vec::new();
         for meta in self.metas.values_mut() {
             meta.error = meta.reader.poll(&mut entries).err().map(|e| e.to_string());
-            let process = self.by_pid.entry(meta.pid).or_default();
-            let mut anchors = Vec::new();
             for entry in entries.drain(..) {
+                if let Entry::Process { born, .. } = &entry {
+                    meta.lives(*born, &mut self.n_later);
+                }
+                let number = meta.lives.last().map_or(meta.pid, |life| life.number);
+                let process = self.by_number.entry(number).or_default();
+                process.pid = meta.pid;
                 match entry {
-                    Entry::Anchor(anchor) => anchors.push(anchor),
+                    Entry::Anchor(anchor) => {
+                        if let Some(life) = meta.lives.last_mut() {
+                            life.from.get_or_insert(anchor.ticks);
+                        }
+                        process.clock.extend(std::iter::once(anchor));
+                    }
                     Entry::Thread { ring, tid, name } => {
-                        let key = TrackKey { pid: meta.pid, ring };
+                        let key = TrackKey { pid: number, ring };
                         self.threads.insert(key);
                         let name = if name.is_empty() { format!("thread {tid}") } else { name };
                         batch.name(Name::Thread { key, name, tid });
                     }
-                    other => process.name(meta.pid, other, batch),
+                    Entry::Note { kind, count, source, text } => meta.note(kind, count, source, text),
+                    other => process.name(number, other, batch),
                 }
             }
-            process.clock.extend(anchors.into_iter());
-            process.tell(meta.pid, batch);
-            if let Some(first) = process.clock.first_ns() {
-                batch.set_origin(first);
+            for life in &meta.lives {
+                if let Some(process) = self.by_number.get_mut(&life.number) {
+                    process.tell(life.number, batch);
+                    if let Some(first) = process.clock.first_ns() {
+                        batch.set_origin(first);
+                    }
+                }
             }
         }
     }
@@ -88,24 +120,34 @@ impl Processes {
         self.metas.keys().copied().find(|pid| *pid != std::process::id() && super::is_running(*pid))
     }
 
+    /// The number of the process that had this id when it made a ring at `made`.
+    pub(crate) fn number(&self, pid: u32, made: u64) -> u32 {
+        let lives = self.metas.get(&pid).map_or(&[][..], |meta| &meta.lives);
+        let later = lives.iter().rev().find(|life| life.from.is_some_and(|from| from <= made));
+        later.or(lives.first()).map_or(pid, |life| life.number)
+    }
+
     /// Whether times of the process can be converted for good.
     pub(crate) fn clock_is_ready(&self, pid: u32) -> bool {
-        self.by_pid.get(&pid).is_some_and(|p| p.is_ns && p.clock.n_anchors() > 0 || p.clock.is_ready())
+        self.by_number.get(&pid).is_some_and(|p| p.is_ns && p.clock.n_anchors() > 0 || p.clock.is_ready())
     }
 
     /// Appends the records of a ring to its track.
     pub(crate) fn convert(&mut self, key: TrackKey, records: &[Record], decoder: &mut Decoder, batch: &mut Batch) {
-        let process = self.by_pid.entry(key.pid).or_default();
+        let process = self.by_number.entry(key.pid).or_default();
         process.converted |= !records.is_empty();
-        let events = &mut batch.track(key).events;
+        // Apart from the batch: texts go into its arguments.
+        let mut events = std::mem::take(&mut batch.track(key).events);
         events.reserve(records.len());
         for record in records {
             let Some(event) = decoder.push(*record) else { continue };
+            let text = decoder.text();
+            let args = if text.is_empty() { crate::batch::NO_ARGS } else { batch.args(&message(&text)) };
             let start = process.clock.ns(event.begin);
             let end = if event.dur == 0 { start } else { process.clock.ns(event.begin.saturating_add(event.dur)) };
             let kind = match event.kind {
                 Kind::Slice | Kind::LongSlice => EventKind::Slice,
-                Kind::Instant => EventKind::Instant,
+                Kind::Instant | Kind::Text => EventKind::Instant,
                 Kind::Counter => EventKind::Counter,
                 Kind::FlowOut => EventKind::FlowOut,
                 Kind::FlowIn => EventKind::FlowIn,
@@ -121,13 +163,14 @@ impl Processes {
                 node: event.node.get(),
                 correlation: event.correlation,
                 arg: event.arg,
-                args: crate::batch::NO_ARGS,
+                args,
             });
         }
+        batch.track(key).events = events;
     }
 
     pub(crate) fn convert_open(&self, pid: u32, open: &[OpenSlice]) -> Vec<OpenEvent> {
-        let Some(process) = self.by_pid.get(&pid) else { return Vec::new() };
+        let Some(process) = self.by_number.get(&pid) else { return Vec::new() };
         let open = open.iter();
         open.map(|o| OpenEvent { start: process.clock.at(o.begin), site: o.site.get(), node: o.node.get() }).collect()
     }
@@ -162,8 +205,12 @@ impl Processes {
             if let Some(error) = &meta.error {
                 batch.notice(io_notice(&meta.path, error));
             }
+            for note in meta.notes.values() {
+                batch.notice(note.clone());
+            }
         }
-        for (pid, process) in &self.by_pid {
+        for process in self.by_number.values() {
+            let pid = process.pid;
             if process.converted && !process.is_ns && !process.clock.is_ready() {
                 let text = format!(
                     "process {pid}: the rate of its clock is not in the trace; its times are counter ticks, not ns"
@@ -174,7 +221,45 @@ impl Processes {
     }
 }
 
+/// A text as arguments: `{"message":"..."}`.
+fn message(text: &str) -> String {
+    let mut json = String::from("{\"message\":\"");
+    for c in text.chars() {
+        match c {
+            '"' => json.push_str("\\\""),
+            '\\' => json.push_str("\\\\"),
+            c if c < ' ' => json.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => json.push(c),
+        }
+    }
+    json.push_str("\"}");
+    json
+}
+
+impl Meta {
+    /// A session begins: that of the process before, or of another that got the same id.
+    fn lives(&mut self, born: u64, n_later: &mut u32) {
+        match self.lives.last() {
+            None => self.lives.push(Life { number: self.pid, born, from: None }),
+            Some(last) if last.born == born => {}
+            Some(_) => {
+                self.lives.push(Life { number: FIRST_LATER.saturating_add(*n_later), born, from: None });
+                *n_later += 1;
+            }
+        }
+    }
+
+    fn note(&mut self, kind: NoteKind, count: u64, source: String, text: String) {
+        let warning = match kind {
+            NoteKind::Lost => WarningKind::Dropped,
+            NoteKind::Unavailable => WarningKind::Unavailable,
+        };
+        self.notes.insert((kind as u32, source.clone()), notice(warning, source, count, text));
+    }
+}
+
 impl Process {
+    /// `pid`: its number in the batch.
     fn name(&mut self, pid: u32, entry: Entry, batch: &mut Batch) {
         match entry {
             Entry::Process { clock, host, exe, args, .. } => {
@@ -186,8 +271,27 @@ impl Process {
             }
             Entry::Site { id, category, name } => batch.name(Name::Site { pid, id, category, name }),
             Entry::Node { id, name, op, device } => batch.name(Name::Node { pid, id, name, op, device }),
+            Entry::Track { ring, kind, process, tid, order, name } => {
+                let key = TrackKey { pid, ring };
+                let kind = match kind {
+                    meta::TrackKind::Thread => TrackKind::Thread,
+                    meta::TrackKind::Cpu => TrackKind::Cpu,
+                    meta::TrackKind::Async => TrackKind::Async,
+                };
+                batch.name(Name::Track { key, kind, name, tid, device: String::new(), stream: None, order });
+                batch.name(Name::Owner { key, pid: process });
+            }
+            Entry::Other { pid: other, name } => {
+                let host = self.host_name.as_ref().map_or_else(String::new, |(host, _)| host.clone());
+                batch.name(Name::Other { pid: other, host, name });
+            }
+            Entry::Frame { id, address, module } => batch.name(Name::Frame { pid, id, module, address }),
+            Entry::Stack { id, parent, frame } => batch.name(Name::Stack { pid, id, parent, frame }),
+            Entry::Symbol { frame, line, name, file, .. } => {
+                batch.name(Name::Function { pid, frame, function: Function { name, file, line } });
+            }
             // The caller's.
-            Entry::Anchor(_) | Entry::Thread { .. } => {}
+            Entry::Anchor(_) | Entry::Thread { .. } | Entry::Note { .. } => {}
         }
     }
 
@@ -201,6 +305,9 @@ impl Process {
         if let Some((host, name)) = self.host_name.clone() {
             self.told_anchors = anchors;
             batch.name(Name::Process { pid, host, name, ns_per_tick: self.clock.ns_per_tick() });
+            if pid != self.pid {
+                batch.name(Name::Pid { process: pid, pid: self.pid });
+            }
         }
     }
 }

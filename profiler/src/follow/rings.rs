@@ -17,6 +17,8 @@ pub(crate) struct Ring {
     pub(crate) next: u64,
     /// Records that are missing: damaged, or never found.
     missing: u64,
+    /// Records of a flight recorder that were written over.
+    overwritten: u64,
     /// Records that it could not take.
     pub(crate) dropped: u64,
     pub(crate) decoder: Decoder,
@@ -32,6 +34,12 @@ impl Ring {
         let known = self.next.saturating_sub(first).min(records.len() as u64) as usize;
         self.next = self.next.max(first.saturating_add(records.len() as u64));
         &records[known..]
+    }
+
+    /// Those before number `first` that were not taken are not missing: a flight recorder wrote over them.
+    pub(crate) fn skip_to(&mut self, first: u64) {
+        self.overwritten += first.saturating_sub(self.next);
+        self.next = self.next.max(first);
     }
 
     /// Counts `n` records from number `first` on as missing, as far as they were not taken before.
@@ -189,6 +197,12 @@ impl Rings {
                 let (n, source) = (ring.missing, format!("ring {} of process {}", key.ring, key.pid));
                 let text = format!("{source}: {n} records are missing from the files");
                 batch.notice(notice(WarningKind::Damage, source, n, text));
+            }
+            if ring.overwritten > 0 {
+                let (n, source) = (ring.overwritten, format!("ring {} of process {}", key.ring, key.pid));
+                let text =
+                    format!("{source}: a flight recorder, which kept the newest; {n} older records were written over");
+                batch.notice(notice(WarningKind::Evicted, source, n, text));
             }
             if ring.decoder.unknown() > 0 {
                 let (n, source) = (ring.decoder.unknown(), format!("ring {} of process {}", key.ring, key.pid));

@@ -72,6 +72,9 @@ pub enum SealError {
     /// The trace cannot be read.
     #[error(transparent)]
     Open(#[from] crate::OpenError),
+    /// The trace holds something that sealed files have no place for: it stays as it is.
+    #[error("{0} holds {1}, which sealed files do not keep")]
+    Unkept(PathBuf, &'static str),
     /// Somebody collects into the folder, or a traced process lives.
     #[error("{0} is still being recorded: {1}")]
     Busy(PathBuf, String),

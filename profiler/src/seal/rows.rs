@@ -18,7 +18,8 @@ pub(super) fn process_rows(batch: &RecordBatch, out: &mut Vec<Process>) -> Resul
     let ([pid], rates) = (ints(batch, ["pid"])?, floats(batch, "ns_per_tick")?);
     let (host, name) = (Texts::of(batch, "host")?, Texts::of(batch, "name")?);
     for (i, ns_per_tick) in rates.into_iter().enumerate() {
-        out.push(Process { pid: pid.id(i), host: host.at(i).into(), name: name.at(i).into(), ns_per_tick });
+        let (host, name) = (host.at(i).into(), name.at(i).into());
+        out.push(Process { pid: pid.id(i), host, name, ns_per_tick, tells: true });
     }
     Ok(())
 }

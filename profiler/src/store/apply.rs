@@ -47,7 +47,7 @@ impl Store {
         match name {
             Name::Process { pid, host, name, ns_per_tick } => {
                 let row = self.process_row(pid) as usize;
-                self.processes[row] = Process { pid, host, name, ns_per_tick };
+                self.processes[row] = Process { pid, host, name, ns_per_tick, tells: true };
             }
             Name::Thread { key, name, tid } => {
                 let row = self.track_row(key) as usize;
@@ -60,6 +60,24 @@ impl Store {
                 (track.kind, track.name, track.tid) = (kind, name, tid);
                 (track.device, track.stream, track.order) = (device, stream, order);
             }
+            Name::Pid { process, pid } => {
+                let row = self.process_row(process) as usize;
+                self.processes[row].pid = pid;
+            }
+            Name::Other { pid, host, name } => {
+                let row = self.process_row(pid) as usize;
+                let process = &mut self.processes[row];
+                if !process.tells {
+                    (process.host, process.name) = (host, name);
+                }
+            }
+            Name::Owner { key, pid } => {
+                let (row, process) = (self.track_row(key) as usize, self.process_row(pid));
+                self.tracks[row].process = process;
+            }
+            Name::Frame { pid, id, module, address } => self.stacks.add_frame(pid, id, module, address),
+            Name::Function { pid, frame, function } => self.stacks.add_function(pid, frame, function),
+            Name::Stack { pid, id, parent, frame } => self.stacks.add_stack(pid, id, parent, frame),
             Name::Site { pid, id, category, name } => {
                 let key = format!("{category}\0{name}");
                 self.sites.register(pid, id, key, || SiteInfo {
@@ -79,7 +97,7 @@ impl Store {
         let processes = &mut self.processes;
         *self.process_of.entry(pid).or_insert_with(|| {
             let (host, name) = (String::new(), format!("process {pid}"));
-            processes.push(Process { pid, host, name, ns_per_tick: 1.0 });
+            processes.push(Process { pid, host, name, ns_per_tick: 1.0, tells: false });
             processes.len() as u32 - 1
         })
     }
@@ -191,12 +209,9 @@ impl Store {
                 0
             }
             EventKind::Instant => {
-                self.tracks[track as usize].instants.push(InstantEvent {
-                    time: start,
-                    site,
-                    arg: event.arg,
-                    args: event.args,
-                });
+                let is_sample = self.sites.rows()[site as usize].category == Category::Sample;
+                let arg = if is_sample { self.stacks.row(pid, event.arg as u32).into() } else { event.arg };
+                self.tracks[track as usize].instants.push(InstantEvent { time: start, site, arg, args: event.args });
                 0
             }
             EventKind::Counter => {

@@ -13,6 +13,7 @@ mod lane;
 mod names;
 mod parts;
 mod side;
+mod stacks;
 mod track;
 mod transfers;
 
@@ -22,6 +23,7 @@ pub use lane::{Lane, SEGMENT, SliceRef};
 pub use names::{Category, NodeInfo, Process, SiteInfo};
 pub(crate) use parts::{Parts, SideRows};
 pub use side::{Counter, Flow, FlowEnd, MemoryEvent, Step, Warning, WarningKind};
+pub use stacks::{Frame, Function, NO_STACK, Stack};
 pub(crate) use track::MAX_LANES;
 pub use track::{InstantEvent, OpenSlice, Track, TrackKind};
 
@@ -30,6 +32,7 @@ use crate::seal::Pager;
 use names::Table;
 use rustc_hash::FxHashMap;
 use side::{Counters, Flows, Warnings};
+use stacks::Stacks;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -124,6 +127,7 @@ pub struct Store {
     transfers: Transfers,
     memory: VecDeque<MemoryEvent>,
     args: Args,
+    stacks: Stacks,
     warnings: Warnings,
     pager: Option<Arc<Pager>>,
     slices_total: u64,
@@ -278,6 +282,18 @@ impl Store {
         &self.args
     }
 
+    /// Call stacks; the `arg` of an instant in category `sample` is a row, or [`NO_STACK`].
+    #[must_use]
+    pub fn stacks(&self) -> &[Stack] {
+        self.stacks.stacks()
+    }
+
+    /// Places in code; [`Stack::frame`] is a row.
+    #[must_use]
+    pub fn frames(&self) -> &[Frame] {
+        self.stacks.frames()
+    }
+
     /// What the user has to know, first told first.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
@@ -355,6 +371,7 @@ impl Store {
         stats.memory_bytes += self.counters.bytes() as u64 + self.flows.bytes() as u64;
         stats.memory_bytes += self.transfers.bytes() as u64 + self.args.bytes() as u64;
         stats.memory_bytes += self.pager.as_ref().map_or(0, |pager| pager.memory_bytes() as u64);
+        stats.memory_bytes += self.stacks.bytes() as u64;
         stats
     }
 }

@@ -40,6 +40,8 @@ pub enum Category {
     Running,
     /// `off cpu`: a thread that did not run; the site's name says why, `correlation` is the waker's thread id.
     OffCpu,
+    /// `sample`: a running thread's call stack was taken; `arg` is its row of [`Store::stacks`](super::Store::stacks).
+    Sample,
     /// `python`: a function of an interpreter.
     Python,
     /// `edge`: arrows whose `correlation` is unique in the whole trace, not only in a process.
@@ -68,6 +70,7 @@ impl Category {
             "input" => Category::Input,
             "running" => Category::Running,
             "off cpu" => Category::OffCpu,
+            "sample" => Category::Sample,
             "python" => Category::Python,
             "edge" => Category::Edge,
             _ => Category::Other,
@@ -107,6 +110,8 @@ pub struct Process {
     /// Its command.
     pub name: String,
     pub(crate) ns_per_tick: f64,
+    /// It wrote its name itself.
+    pub(crate) tells: bool,
 }
 
 /// Rows of named things, found by what they are.

@@ -237,6 +237,8 @@ pub enum WarningKind {
     Clipped,
     /// Old slices or events were given up to stay in the memory budget.
     Evicted,
+    /// Something cannot be recorded on the machine; the sentence says how to get it.
+    Unavailable,
     /// The collector ended without finishing the trace; what was left in the rings was read.
     Recovered,
 }

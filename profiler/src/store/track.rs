@@ -78,7 +78,7 @@ pub struct InstantEvent {
     pub site: u32,
     /// The number that came with it.
     pub arg: u64,
-    /// Row of [`Store::args`](super::Store::args), or `u32::MAX`.
+    /// Row of [`Store::args`](super::Store::args): a log message's text; `u32::MAX` for none.
     pub args: u32,
 }
 

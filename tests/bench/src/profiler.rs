@@ -15,9 +15,9 @@ const LANES: u32 = 50;
 
 /// Runs the benchmark.
 pub fn run(report: &mut Report) -> Result<(), BenchError> {
-    for (case, pause) in [("full speed", None), ("1 M/s", Some(Duration::from_millis(1)))] {
+    for (case, per_ms) in [("full speed", None), ("5 M/s", Some(2500)), ("1 M/s", Some(500))] {
         let dir = tempfile::tempdir()?;
-        collect(report, case, pause, dir.path())?;
+        collect(report, case, per_ms, dir.path())?;
         read_back(report, case, dir.path())?;
     }
     for (n, label) in [(1_000_000, "1 M"), (10_000_000, "10 M")] {
@@ -33,12 +33,12 @@ fn seconds(since: i64) -> f64 {
     (clock::mono_now() - since) as f64 / 1e9
 }
 
-/// Two threads emit for two seconds, as fast as they can or 500 slices per millisecond each.
-fn collect(report: &mut Report, case: &str, pause: Option<Duration>, dir: &Path) -> Result<(), BenchError> {
+/// Two threads emit for two seconds, as fast as they can or so many slices per millisecond each.
+fn collect(report: &mut Report, case: &str, per_ms: Option<u64>, dir: &Path) -> Result<(), BenchError> {
     let session = ::events::start(dir, ::events::Options::default())?;
     let collector = Collector::start(dir, CollectorOptions::default())?;
     let begun = clock::mono_now();
-    let emitters: Vec<_> = (0..2).map(|_| std::thread::spawn(move || emit(pause))).collect();
+    let emitters: Vec<_> = (0..2).map(|_| std::thread::spawn(move || emit(per_ms))).collect();
     for emitter in emitters {
         emitter.join().map_err(|_| "an emitting thread panicked")?;
     }
@@ -54,16 +54,16 @@ fn collect(report: &mut Report, case: &str, pause: Option<Duration>, dir: &Path)
     Ok(())
 }
 
-fn emit(pause: Option<Duration>) {
+fn emit(per_ms: Option<u64>) {
     let site = ::events::site("bench", "collect");
     let end = clock::mono_now() + 2_000_000_000;
     let mut due = clock::mono_now();
     while clock::mono_now() < end {
-        for i in 0..500 {
+        for i in 0..per_ms.unwrap_or(500) {
             emit_slice(now(), now(), site, NodeId::NONE, 0, i);
         }
-        if let Some(pause) = pause {
-            due += pause.as_nanos() as i64;
+        if per_ms.is_some() {
+            due += 1_000_000;
             let left = due - clock::mono_now();
             if left > 0 {
                 std::thread::sleep(Duration::from_nanos(left.unsigned_abs()));

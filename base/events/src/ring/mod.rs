@@ -6,7 +6,8 @@
 //! byte 0     magic "STPRING1" u64, written last        producer's line   128  head u64: records ever published
 //!      8     header bytes u32 (4096)                                     136  dropped u64: records that found no room
 //!      12    capacity u32, records, a power of two                       144  finished u32: 1 after the last record
-//!      16    pid u32          20  tid u32                                consumer's line   256  tail u64: records ever taken
+//!      16    pid u32          20  tid u32                                148  overwrites u32: 1 for a flight recorder
+//!                                                                    consumer's line   256  tail u64: records ever taken
 //!      24    ring number K u32                                           264  retired u32: 1 after the file was removed
 //!      28    length of the name u32
 //!      32    thread name, 64 bytes                     384..2432         open-slice table: 64 entries of 32 bytes
@@ -25,6 +26,8 @@
 //! consumer reads `head` (acquire), copies the records and gives their room back with a release store of `tail`. A full
 //! ring drops the new record and counts it. Neither ever waits for the other, and because the file is a shared mapping a
 //! published record is in the page cache, whatever happens to the process (not to the machine).
+//! A flight recorder's ring (`overwrites`) has no consumer: the producer writes over the oldest records, and a look takes those for whole
+//! that it cannot have reached meanwhile. [`protocol`] is this part of the code, and `tests/ring_model.rs` its model.
 //! The producer never trusts `tail`, and the consumer nothing in the file: a garbage `tail` looks like a full ring, a
 //! garbage `head` is damage, and neither can lead outside the mapping.
 //!
@@ -32,10 +35,13 @@
 //! the program with SIGBUS later. Whoever truncates a ring under a running program does kill it: nothing here does.
 
 pub(crate) mod file;
+pub(crate) mod protocol;
 mod reader;
+mod sync;
 mod writer;
 
-pub use reader::{Drained, OpenSlice, Peek, RingError, RingInfo, RingReader, peek};
+pub(crate) use protocol::Slot;
+pub use reader::{Drained, OpenSlice, Peek, RingError, RingInfo, RingReader, Snapshot, peek};
 pub(crate) use writer::RingFile;
 
 use std::path::{Path, PathBuf};
@@ -73,7 +79,13 @@ pub(crate) struct ProducerLine {
     pub(crate) head: AtomicU64,
     pub(crate) dropped: AtomicU64,
     pub(crate) finished: AtomicU32,
+    pub(crate) overwrites: AtomicU32,
 }
+
+/// Records that a producer writes before it publishes them, at most: those of a text, with the event whose it is.
+pub(crate) const BURST: u64 = crate::record::MAX_TEXT.div_ceil(crate::record::TEXT_BYTES) as u64 + 2;
+/// The smallest flight recorder.
+pub(crate) const MIN_FLIGHT_RECORDS: u32 = 4 * BURST.next_power_of_two() as u32;
 
 /// Written by the consumer only.
 #[repr(C, align(128))]
@@ -124,24 +136,6 @@ impl OpenEntry {
         std::sync::atomic::fence(Ordering::Acquire);
         let same = self.number.load(Ordering::Relaxed) == number;
         (number != 0 && same).then_some((begin, site_node as u32, (site_node >> 32) as u32))
-    }
-}
-
-/// A record's place: four words, so that a copy taken while a hostile producer writes is only wrong, not undefined.
-#[repr(C)]
-pub(crate) struct Slot([AtomicU64; 4]);
-
-impl Slot {
-    #[inline]
-    pub(crate) fn store(&self, words: [u64; 4]) {
-        for (place, word) in self.0.iter().zip(words) {
-            place.store(word, Ordering::Relaxed);
-        }
-    }
-
-    #[inline]
-    fn load(&self) -> [u64; 4] {
-        [0, 1, 2, 3].map(|i| self.0[i].load(Ordering::Relaxed))
     }
 }
 

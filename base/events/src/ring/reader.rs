@@ -1,6 +1,6 @@
 //! Reading rings: draining as the consumer, or a look without consuming. Files are not trusted.
 
-use super::{HEADER_BYTES, Header, MAGIC, MAX_RECORDS, NAME_BYTES, OPEN_DEPTHS, Slot};
+use super::{BURST, HEADER_BYTES, Header, MAGIC, MAX_RECORDS, NAME_BYTES, OPEN_DEPTHS, Slot, protocol};
 use crate::names::{NodeId, SiteId};
 use crate::record::Record;
 use memmap2::MmapRaw;
@@ -159,35 +159,45 @@ impl RingReader {
 
     /// Appends every published record to `out` and gives its room back to the producer. At most a ring's capacity.
     pub fn drain(&mut self, out: &mut Vec<Record>) -> Drained {
-        let head = self.header().producer.head.load(Ordering::Acquire);
+        let head = protocol::published(&self.header().producer.head);
         let Some(n) = filled(head, self.tail, self.info.capacity) else {
             // Somebody else wrote here. Begin again where the producer says it is.
             self.tail = head;
-            self.header().consumer.tail.store(head, Ordering::Release);
+            protocol::give_back(&self.header().consumer.tail, head);
             return Drained { records: 0, damaged: true };
         };
-        self.copy(head, out);
-        // Release: the producer that sees the new tail may overwrite what the copy has read.
-        self.header().consumer.tail.store(head, Ordering::Release);
+        self.copy(self.tail, head, out);
+        protocol::give_back(&self.header().consumer.tail, head);
         self.tail = head;
         Drained { records: n as usize, damaged: false }
     }
 
     /// As [`drain`](Self::drain), but nothing is consumed: [`consume`](Self::consume) does it once the records are safe.
     pub fn peek(&self, out: &mut Vec<Record>) -> Drained {
-        let head = self.header().producer.head.load(Ordering::Acquire);
+        let head = protocol::published(&self.header().producer.head);
         let Some(n) = filled(head, self.tail, self.info.capacity) else {
             return Drained { records: 0, damaged: true };
         };
-        self.copy(head, out);
+        self.copy(self.tail, head, out);
+        Drained { records: n as usize, damaged: false }
+    }
+
+    /// As [`peek`](Self::peek), of the oldest records but `skip` at most `max`.
+    pub fn peek_part(&self, skip: u64, max: usize, out: &mut Vec<Record>) -> Drained {
+        let head = protocol::published(&self.header().producer.head);
+        let Some(n) = filled(head, self.tail, self.info.capacity) else {
+            return Drained { records: 0, damaged: true };
+        };
+        let n = n.saturating_sub(skip).min(max as u64);
+        let from = self.tail + skip;
+        self.copy(from, from + n, out);
         Drained { records: n as usize, damaged: false }
     }
 
     /// Gives the room of the oldest `n` records back to the producer, after a [`peek`](Self::peek) that gave at least as many.
     pub fn consume(&mut self, n: u64) {
         self.tail = self.published().min(self.tail.saturating_add(n));
-        // Release: the producer that sees the new tail may overwrite what the copy has read.
-        self.header().consumer.tail.store(self.tail, Ordering::Release);
+        protocol::give_back(&self.header().consumer.tail, self.tail);
     }
 
     /// How many records were consumed: the sequence number of the next one.
@@ -196,12 +206,34 @@ impl RingReader {
         self.tail
     }
 
-    /// Copies the records from `tail` to `head`, at most `capacity` of them.
-    fn copy(&self, head: u64, out: &mut Vec<Record>) {
+    /// Whether it is a flight recorder's: written over, and to be read by [`snapshot`](Self::snapshot).
+    #[must_use]
+    pub fn overwrites(&self) -> bool {
+        self.header().producer.overwrites.load(Ordering::Relaxed) != 0
+    }
+
+    /// What a flight recorder's ring holds now and no earlier snapshot had. Its producer goes on meanwhile.
+    pub fn snapshot(&mut self) -> Snapshot {
+        let (capacity, before) = (u64::from(self.info.capacity), self.tail);
+        let head = protocol::published(&self.header().producer.head);
+        let first = self.tail.max(head.saturating_sub(capacity));
+        let mut records = Vec::new();
+        if first < head {
+            self.copy(first, head, &mut records);
+        }
+        let whole = protocol::whole_from(&self.header().producer.head, capacity, BURST).clamp(first, head.max(first));
+        records.drain(..(whole - first) as usize);
+        self.tail = head.max(self.tail);
+        protocol::give_back(&self.header().consumer.tail, self.tail);
+        Snapshot { first: whole, overwritten: whole.saturating_sub(before), records }
+    }
+
+    /// Copies the records between two positions, at most `capacity` of them.
+    fn copy(&self, first: u64, end: u64, out: &mut Vec<Record>) {
         let (slots, mask) = (self.slots(), u64::from(self.info.capacity) - 1);
         // Two runs without wrap-around; both lie inside the slots because of the mask.
-        let n = (head - self.tail) as usize;
-        let from = (self.tail & mask) as usize;
+        let n = (end - first) as usize;
+        let from = (first & mask) as usize;
         let first = n.min(slots.len() - from);
         out.reserve(n);
         for run in [&slots[from..from + first], &slots[..n - first]] {
@@ -212,13 +244,19 @@ impl RingReader {
     /// Records waiting to be drained, as far as the positions make sense.
     #[must_use]
     pub fn pending(&self) -> u64 {
-        filled(self.header().producer.head.load(Ordering::Acquire), self.tail, self.info.capacity).unwrap_or(0)
+        filled(protocol::published(&self.header().producer.head), self.tail, self.info.capacity).unwrap_or(0)
+    }
+
+    /// Whether the positions make no sense: somebody else wrote here.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        filled(protocol::published(&self.header().producer.head), self.tail, self.info.capacity).is_none()
     }
 
     /// Records ever published, the drained ones included.
     #[must_use]
     pub fn published(&self) -> u64 {
-        self.header().producer.head.load(Ordering::Acquire)
+        protocol::published(&self.header().producer.head)
     }
 
     /// Records that found the ring full, since it was made. Published + dropped = emitted.
@@ -257,6 +295,17 @@ fn open_slice((begin, site, node): (u64, u32, u32), depth: u32) -> OpenSlice {
     OpenSlice { begin, site: SiteId::from_bits(site), node: NodeId::new(node), depth }
 }
 
+/// What a flight recorder's ring held.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// Sequence number of the first of `records`.
+    pub first: u64,
+    /// Records since the snapshot before that were written over.
+    pub overwritten: u64,
+    /// The records, oldest first.
+    pub records: Vec<Record>,
+}
+
 /// What a ring held at one moment.
 #[derive(Clone, Debug)]
 pub struct Peek {
@@ -274,6 +323,8 @@ pub struct Peek {
     pub open: Vec<OpenSlice>,
     /// Whether the positions made no sense; `records` is empty then.
     pub damaged: bool,
+    /// Whether it is a flight recorder's: what is missing before `first` was written over.
+    pub overwrites: bool,
 }
 
 /// Looks into a ring without consuming, without write permission and without mapping it (so a file that is cut while it is
@@ -306,8 +357,15 @@ pub fn peek(path: &Path) -> Result<Peek, RingError> {
         finished: word(144) as u32 != 0,
         open: open.collect(),
         damaged: false,
+        overwrites: (word(144) >> 32) as u32 != 0,
         info,
     };
+    if peek.overwrites {
+        peek.first = tail.max(head.saturating_sub(u64::from(peek.info.capacity)));
+        peek.read_records(&file, head.saturating_sub(peek.first))?;
+        peek.leave_out_written_over(&file)?;
+        return Ok(peek);
+    }
     match filled(head, tail, peek.info.capacity) {
         None => peek.damaged = true,
         Some(n) => peek.read_records(&file, n)?,
@@ -316,6 +374,17 @@ pub fn peek(path: &Path) -> Result<Peek, RingError> {
 }
 
 impl Peek {
+    /// Leaves out those that the producer may have reached while they were read.
+    fn leave_out_written_over(&mut self, file: &File) -> io::Result<()> {
+        let mut head = [0; 8];
+        file.read_exact_at(&mut head, 128)?;
+        let whole = u64::from_le_bytes(head).saturating_add(BURST).saturating_sub(u64::from(self.info.capacity));
+        let gone = whole.saturating_sub(self.first).min(self.records.len() as u64);
+        self.records.drain(..gone as usize);
+        self.first += gone;
+        Ok(())
+    }
+
     /// Reads `n` records from position `first` on, then leaves out those that a consumer took meanwhile: only their
     /// places may have been written again.
     fn read_records(&mut self, file: &File, n: u64) -> io::Result<()> {

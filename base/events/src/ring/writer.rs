@@ -1,6 +1,6 @@
 //! Making a ring: the producer's side outside the hot path (which is [`crate::emit`]'s).
 
-use super::{HEADER_BYTES, Header, MAGIC, MAX_RECORDS, NAME_BYTES, Slot, file};
+use super::{HEADER_BYTES, Header, MAGIC, MAX_RECORDS, MIN_FLIGHT_RECORDS, NAME_BYTES, Slot, file};
 use memmap2::MmapRaw;
 use std::fs::OpenOptions;
 use std::io;
@@ -17,9 +17,17 @@ impl RingFile {
     ///
     /// # Errors
     /// `AlreadyExists` when the number is taken, else that the folder is gone, full or not writable.
-    pub(crate) fn create(trace_dir: &Path, ring: u32, records: u32, tid: u32, name: &str) -> io::Result<Self> {
+    pub(crate) fn create(
+        trace_dir: &Path,
+        ring: u32,
+        records: u32,
+        overwrites: bool,
+        tid: u32,
+        name: &str,
+    ) -> io::Result<Self> {
         let pid = std::process::id();
-        let capacity = records.clamp(2, MAX_RECORDS).next_power_of_two();
+        let least = if overwrites { MIN_FLIGHT_RECORDS } else { 2 };
+        let capacity = records.clamp(least, MAX_RECORDS).next_power_of_two();
         let path = super::path(trace_dir, pid, ring);
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
         let map = file::reserve(&file, HEADER_BYTES as u64 + u64::from(capacity) * 32)
@@ -41,6 +49,7 @@ impl RingFile {
             word[..part.len()].copy_from_slice(part);
             place.store(u64::from_le_bytes(word), Ordering::Relaxed);
         }
+        header.producer.overwrites.store(u32::from(overwrites), Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
         Ok(this)
     }
@@ -59,6 +68,11 @@ impl RingFile {
     pub(crate) fn capacity(&self) -> u32 {
         // Not the header's word: whoever maps the file can change that one.
         ((self.map.len() - HEADER_BYTES) / size_of::<Slot>()) as u32
+    }
+
+    /// Whether it writes over its oldest records.
+    pub(crate) fn overwrites(&self) -> bool {
+        self.header().producer.overwrites.load(Ordering::Relaxed) != 0
     }
 
     /// Says that no record follows.

@@ -1,0 +1,65 @@
+//! How producer and consumer of a ring agree without a lock: the atomics and their orders, apart from files and mappings, so that
+//! `tests/ring_model.rs` can run every interleaving of this very code.
+
+use super::sync::{AtomicU64, Ordering, PUBLISH, fence};
+
+/// A record's place: four words, so that a copy taken while a producer writes is only wrong, not undefined.
+#[repr(C)]
+pub(crate) struct Slot([AtomicU64; 4]);
+
+impl Slot {
+    #[inline]
+    pub(crate) fn store(&self, words: [u64; 4]) {
+        for (place, word) in self.0.iter().zip(words) {
+            place.store(word, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn load(&self) -> [u64; 4] {
+        [0, 1, 2, 3].map(|i| self.0[i].load(Ordering::Relaxed))
+    }
+}
+
+/// The producer: the records before `end` are there.
+#[inline]
+pub(crate) fn publish(head: &AtomicU64, end: u64) {
+    head.store(end, PUBLISH);
+}
+
+/// The producer: places that the consumer has given back, where `head` records were published. A `tail` that cannot be is another
+/// process's mistake; the ring counts as full then.
+#[inline]
+pub(crate) fn free(head: u64, tail: &AtomicU64, capacity: u64) -> u64 {
+    // Acquire: the consumer has read what was in them.
+    let used = head.checked_sub(tail.load(Ordering::Acquire));
+    used.and_then(|used| capacity.checked_sub(used)).unwrap_or(0)
+}
+
+/// The producer, before it writes over records that nobody has taken: whoever sees the new words sees also that all before them were
+/// published.
+#[inline]
+pub(crate) fn before_overwriting() {
+    fence(PUBLISH);
+}
+
+/// The consumer: how many records there are.
+#[inline]
+pub(crate) fn published(head: &AtomicU64) -> u64 {
+    head.load(Ordering::Acquire)
+}
+
+/// The consumer: the places before `end` may be written again.
+#[inline]
+pub(crate) fn give_back(tail: &AtomicU64, end: u64) {
+    // Release: what was in them has been read.
+    tail.store(end, Ordering::Release);
+}
+
+/// The consumer of a ring that is written over, after it copied records: the first that was whole. At most `burst` records are
+/// written before they are published.
+#[inline]
+pub(crate) fn whole_from(head: &AtomicU64, capacity: u64, burst: u64) -> u64 {
+    fence(Ordering::Acquire);
+    head.load(Ordering::Relaxed).saturating_add(burst).saturating_sub(capacity)
+}

@@ -1,0 +1,127 @@
+//! `stepscope record`: runs any command and records it. The command's output, signals and exit code are its own.
+
+mod attach;
+mod signals;
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+use anyhow::Context;
+use profiler::watch::{Watch, WatchOptions, WatchReport};
+use profiler::{Collector, CollectorOptions, CollectorReport};
+
+use crate::args::{self, Verbosity};
+use crate::human;
+use crate::outcome::{Failure, Outcome};
+use crate::run_folder::{self, RunFolder};
+
+/// Runs the command.
+///
+/// # Errors
+/// `Failure::Use` when there is no such command or the folder is in use, `Failure::Work` when the folder cannot be written,
+/// `Failure::Command` when the command fails.
+pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
+    if let Some(folder) = &args.attach {
+        return attach::run(folder, args, verbosity);
+    }
+    let folder = trace_folder(args.out.as_deref())?;
+    switches(args, &folder)?;
+    let options = WatchOptions { sched: args.sched, sample_hz: args.sample };
+    let watches = args.sched || args.sample.is_some();
+    let watch = watches.then(|| Watch::prepare(&folder, options)).transpose().context("watching the command")?;
+    let collector = Collector::start_with(&folder, CollectorOptions::default(), watch.as_ref().map(Watch::tracks))
+        .context("collecting the trace")?;
+    let begun = events::clock::mono_now();
+    let status = run_command(args, &folder, watch.as_ref())?;
+    let wall_ns = events::clock::mono_now() - begun;
+    let watched = watch.map(Watch::stop).unwrap_or_default();
+    let collected = collector.stop();
+    if verbosity > Verbosity::Quiet {
+        tell(&folder, wall_ns, &watched, &collected);
+    }
+    match exit_code(status) {
+        0 => Ok(()),
+        code => Err(Failure::Command(code)),
+    }
+}
+
+/// The trace's folder, empty, with an absolute path: the command may change its working directory.
+fn trace_folder(wanted: Option<&Path>) -> Result<PathBuf, Failure> {
+    let folder = match wanted {
+        Some(folder) => {
+            run_folder::refuse_if_used(folder)?;
+            folder.to_path_buf()
+        }
+        None => RunFolder::create("record", None, None, false)?.trace().context("a new run has a trace")?.to_path_buf(),
+    };
+    std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    Ok(std::path::absolute(&folder).with_context(|| format!("finding {}", folder.display()))?)
+}
+
+/// Makes the control page before the command runs: its programs find the switches set.
+fn switches(args: &args::Record, folder: &Path) -> anyhow::Result<()> {
+    let control = events::control::Control::open_or_create(folder, true).context("making the control page")?;
+    if let Some(n) = args.steps {
+        control.record_steps(n);
+    }
+    if let Some(seconds) = args.flight {
+        control.keep_flight(u64::from(seconds) * 1_000_000_000, args.slow_step.unwrap_or(0).saturating_mul(1_000_000));
+    }
+    Ok(())
+}
+
+fn run_command(args: &args::Record, folder: &Path, watch: Option<&Watch>) -> Result<ExitStatus, Failure> {
+    let Some((program, arguments)) = args.command.split_first() else {
+        return Err(Failure::wrong_use("no command to record"));
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).env(events::control::ENV, folder);
+    if args.sample.is_some() {
+        command.env("PYTHONPERFSUPPORT", "1");
+    }
+    let forwarding = signals::Forwarding::begin().context("taking over signals")?;
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            return Err(Failure::wrong_use(format_args!("cannot run {}: {error}", Path::new(program).display())));
+        }
+    };
+    forwarding.to(child.id());
+    if let Some(watch) = watch {
+        watch.command(child.id());
+    }
+    Ok(child.wait().context("waiting for the command")?)
+}
+
+/// As a shell tells it: 128 and the signal's number for a command that a signal ended.
+fn exit_code(status: ExitStatus) -> u8 {
+    let signal = status.signal().map(|signal| 128 + signal);
+    u8::try_from(status.code().or(signal).unwrap_or(1)).unwrap_or(1)
+}
+
+fn tell(folder: &Path, wall_ns: i64, watched: &WatchReport, collected: &CollectorReport) {
+    for (what, remedy) in &watched.unavailable {
+        eprintln!("warning: {what}: not recorded on this machine; {remedy}");
+    }
+    let lost = collected.dropped + watched.lost;
+    let mut parts = vec![
+        format!("{} in {}", human::bytes(collected.bytes), human::duration(wall_ns)),
+        format!("{} events", human::count(collected.records)),
+        format!("{} dropped", human::count(lost)),
+    ];
+    if let Some(source) = watched.sched_source {
+        let (switches, wakeups) = (human::count(watched.switches), human::count(watched.wakeups));
+        parts.push(format!("{switches} switches and {wakeups} wake-ups ({source})"));
+    }
+    if watched.samples > 0 {
+        parts.push(format!("{} samples", human::count(watched.samples)));
+    }
+    if collected.write_errors > 0 {
+        parts.push(format!("{} failed writes", human::count(collected.write_errors)));
+    }
+    if collected.limit_reached {
+        parts.push("the size limit ended the trace".to_owned());
+    }
+    eprintln!("stepscope: recorded {}: {}", folder.display(), parts.join(", "));
+}

@@ -1,0 +1,64 @@
+//! Signals to `record` are the command's: passed on, unless the terminal has sent them to both already.
+
+use std::io;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+const FORWARDED: [libc::c_int; 6] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
+
+/// The command; 0 before it runs, and after it ended.
+static COMMAND: AtomicI32 = AtomicI32::new(0);
+
+/// Signals are passed on while it lives.
+pub struct Forwarding(());
+
+extern "C" fn forward(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    let command = COMMAND.load(Ordering::Relaxed);
+    // SAFETY: the kernel gives a handler that asked for it a valid `info`.
+    let by_kernel = unsafe { info.as_ref() }.is_some_and(|info| info.si_code > 0);
+    // From the terminal: it goes to the whole foreground group, the command included.
+    if command > 0 && !by_kernel {
+        // SAFETY: kill is allowed in signal handlers; a command that has ended is not waited for twice, so its id is not
+        // another process's.
+        unsafe { libc::kill(command, signal) };
+    }
+}
+
+impl Forwarding {
+    /// Takes the signals over; before the command runs they are held back by doing nothing.
+    ///
+    /// # Errors
+    /// That the system refuses.
+    pub fn begin() -> io::Result<Forwarding> {
+        for signal in FORWARDED {
+            // SAFETY: zeros are a valid sigaction; the handler only loads an atomic and calls kill.
+            let status = unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                // What is ignored (by nohup) the command ignores too, and so inherits.
+                if libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0
+                    && action.sa_sigaction == libc::SIG_IGN
+                {
+                    continue;
+                }
+                action.sa_sigaction = forward as extern "C" fn(_, _, _) as usize;
+                action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+                libc::sigaction(signal, &raw const action, std::ptr::null_mut())
+            };
+            if status != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(Forwarding(()))
+    }
+
+    /// The command runs as this process.
+    pub fn to(&self, pid: u32) {
+        COMMAND.store(pid.cast_signed(), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Forwarding {
+    fn drop(&mut self) {
+        COMMAND.store(0, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,25 @@
+//! How old the records of a flight recorder are.
+
+use events::{Anchor, Record, TicksToNs, clock};
+
+/// The clock's reading at the collector's begin.
+pub(super) struct Past {
+    begin: Anchor,
+}
+
+impl Past {
+    pub(super) fn new() -> Past {
+        Past { begin: clock::anchor() }
+    }
+
+    /// The first of the records, which lie in the order in which they ended, that ended in the last `keep_ns` (0: all).
+    pub(super) fn first_within(&self, keep_ns: u64, records: &[Record]) -> usize {
+        if keep_ns == 0 {
+            return 0;
+        }
+        let now = clock::anchor();
+        let line = TicksToNs::from_anchors(&[self.begin, now]);
+        let oldest = now.mono_ns.saturating_sub_unsigned(keep_ns);
+        records.partition_point(|r| line.ns(r.begin.saturating_add(u64::from(r.dur))) < oldest)
+    }
+}

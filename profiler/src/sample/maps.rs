@@ -1,0 +1,111 @@
+//! What code lies where in each process.
+
+use super::elf::Elf;
+use super::unwind::Unwinder;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Files of code that are kept open in memory, at most; those beyond are not unwound.
+const MAX_FILES: usize = 4096;
+/// Mappings of one process, at most.
+const MAX_MAPS: usize = 1 << 16;
+
+/// A file of code that a process has mapped.
+#[derive(Clone)]
+pub(crate) struct Mapping {
+    pub(crate) end: u64,
+    /// What is to be added to an address in memory to get the file's own; wraps.
+    pub(crate) bias: u64,
+    /// Its row in [`Maps::paths`].
+    pub(crate) path: u32,
+}
+
+/// The code of one process.
+#[derive(Clone, Default)]
+pub(crate) struct Process {
+    by_start: BTreeMap<u64, Mapping>,
+    pub(crate) unwinder: Unwinder,
+}
+
+impl Process {
+    /// The mapping that holds an address.
+    pub(crate) fn find(&self, address: u64) -> Option<&Mapping> {
+        let (_, mapping) = self.by_start.range(..=address).next_back()?;
+        (address < mapping.end).then_some(mapping)
+    }
+}
+
+/// The code of all processes.
+#[derive(Default)]
+pub(crate) struct Maps {
+    processes: FxHashMap<u32, Process>,
+    files: FxHashMap<String, Option<Arc<Elf>>>,
+    /// Paths, each once.
+    pub(crate) paths: Vec<String>,
+    path_of: FxHashMap<String, u32>,
+}
+
+impl Maps {
+    /// A process has mapped code.
+    pub(crate) fn map(&mut self, pid: u32, start: u64, len: u64, offset: u64, path: &str) {
+        let file = if path.starts_with('/') { self.file(path) } else { None };
+        let base = file.as_deref().and_then(|elf| elf.address_of(offset)).unwrap_or(offset);
+        let row = self.path(path);
+        let process = self.processes.entry(pid).or_default();
+        let (end, bias) = (start.saturating_add(len), base.wrapping_sub(start));
+        // What it covers is gone.
+        let covered: Vec<u64> = process.by_start.range(start..end).map(|(start, _)| *start).collect();
+        for start in covered {
+            process.by_start.remove(&start);
+            process.unwinder.remove(start);
+        }
+        if process.by_start.len() < MAX_MAPS {
+            process.by_start.insert(start, Mapping { end, bias, path: row });
+            if let Some(elf) = file {
+                process.unwinder.add(path, start..end, bias, &elf);
+            }
+        }
+    }
+
+    fn file(&mut self, path: &str) -> Option<Arc<Elf>> {
+        if let Some(known) = self.files.get(path) {
+            return known.clone();
+        }
+        if self.files.len() >= MAX_FILES {
+            return None;
+        }
+        let elf = Elf::read(path).map(Arc::new);
+        self.files.insert(path.to_owned(), elf.clone());
+        elf
+    }
+
+    /// The row of a path.
+    pub(crate) fn path(&mut self, path: &str) -> u32 {
+        if let Some(row) = self.path_of.get(path) {
+            return *row;
+        }
+        let row = self.paths.len() as u32;
+        self.paths.push(path.to_owned());
+        self.path_of.insert(path.to_owned(), row);
+        row
+    }
+
+    /// A process begins with its parent's code.
+    pub(crate) fn fork(&mut self, parent: u32, pid: u32) {
+        if parent != pid
+            && let Some(process) = self.processes.get(&parent).cloned()
+        {
+            self.processes.insert(pid, process);
+        }
+    }
+
+    /// A process runs another program: its code is gone.
+    pub(crate) fn exec(&mut self, pid: u32) {
+        self.processes.remove(&pid);
+    }
+
+    pub(crate) fn process(&mut self, pid: u32) -> &mut Process {
+        self.processes.entry(pid).or_default()
+    }
+}

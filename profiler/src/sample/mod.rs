@@ -1,0 +1,11 @@
+//! Call stacks of running threads, taken many times a second, and what else perf events tell of a command's threads.
+//!
+//! In reading order: [`perf`] opens the kernel's rings, [`parse`] takes their records apart, [`maps`] knows what code lies where in each
+//! process, [`elf`] reads a file of code, [`unwind`] finds the callers, [`stacks`] keeps each stack once.
+
+mod elf;
+pub(crate) mod maps;
+pub(crate) mod parse;
+pub(crate) mod perf;
+pub(crate) mod stacks;
+pub(crate) mod unwind;

@@ -1,0 +1,144 @@
+//! The kernel's perf events of one command: one ring per CPU, inherited by all that the command starts.
+//!
+//! They are opened on the calling thread, switched off, before that thread starts the command: the command inherits them, and its `exec`
+//! switches them on. So nothing of it is missed and nothing of this process is recorded.
+
+use perf_event::events::Software;
+use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
+use std::io;
+
+/// Bytes of a ring: the first that the system grants. The last is what any user may have.
+const RING_BYTES: [usize; 3] = [4 << 20, 1 << 20, 512 << 10];
+/// Bytes of the user's stack that a sample carries, to find callers where the code keeps no frame pointers.
+const STACK_BYTES: u32 = 16 << 10;
+/// Registers of x86-64 that unwinding needs (bits of `PERF_REG_X86_*`): BP, SP, IP in the order of the numbers.
+pub(crate) const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Samples a second and CPU.
+    pub(crate) sample_hz: Option<u32>,
+    /// When threads get and leave CPUs.
+    pub(crate) switches: bool,
+}
+
+/// The rings.
+pub(crate) struct Rings {
+    pub(crate) samplers: Vec<Sampler>,
+    /// Major page faults, each an event of its own.
+    pub(crate) faults: Vec<Sampler>,
+    /// Samples carry the kernel's part of the stack.
+    pub(crate) has_kernel: bool,
+    /// Samples carry registers and a part of the stack.
+    pub(crate) has_stack: bool,
+}
+
+/// Opens the rings, on the thread that will start the command.
+///
+/// # Errors
+/// That the system grants none; [`remedy`] says what to do.
+pub(crate) fn open(wanted: Wanted) -> io::Result<Rings> {
+    let has_stack = wanted.sample_hz.is_some() && cfg!(target_arch = "x86_64");
+    let cpus = online_cpus();
+    let try_all = |has_kernel: bool| -> io::Result<Vec<Sampler>> {
+        cpus.iter().map(|cpu| with_ring(&mut builder(wanted, *cpu, has_kernel, has_stack))).collect()
+    };
+    let (samplers, has_kernel) = match try_all(true) {
+        Ok(samplers) => (samplers, true),
+        Err(_) => (try_all(false)?, false),
+    };
+    let faults = cpus.iter().map_while(|cpu| with_ring(&mut fault_builder(*cpu, has_kernel)).ok()).collect();
+    Ok(Rings { samplers, faults, has_kernel, has_stack })
+}
+
+fn with_ring(builder: &mut Builder<'_>) -> io::Result<Sampler> {
+    let mut error = io::Error::from(io::ErrorKind::OutOfMemory);
+    for bytes in RING_BYTES {
+        match builder.build()?.sampled(bytes) {
+            Ok(sampler) => return Ok(sampler),
+            Err(e) => error = e,
+        }
+    }
+    Err(error)
+}
+
+/// What every event of a command has.
+fn inherited<'a>(builder: &mut Builder<'a>, cpu: usize, has_kernel: bool) {
+    builder.observe_self().one_cpu(cpu).inherit(true).enabled(false).enable_on_exec(true);
+    builder.exclude_kernel(!has_kernel).exclude_hv(true).sample_id_all(true).clockid(Clock::MONOTONIC_RAW);
+}
+
+fn builder(wanted: Wanted, cpu: usize, has_kernel: bool, has_stack: bool) -> Builder<'static> {
+    let event = if wanted.sample_hz.is_some() { Software::CPU_CLOCK } else { Software::DUMMY };
+    let mut builder = Builder::new(event);
+    inherited(&mut builder, cpu, has_kernel);
+    builder.task(true).comm(true).comm_exec(true).context_switch(wanted.switches);
+    builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU);
+    if let Some(hz) = wanted.sample_hz {
+        builder.sample_frequency(u64::from(hz)).mmap(true).mmap2(true);
+        builder.sample(SampleFlag::IP | SampleFlag::CALLCHAIN);
+    }
+    if has_stack {
+        builder.sample(SampleFlag::REGS_USER | SampleFlag::STACK_USER);
+        builder.sample_regs_user(REGISTERS).sample_stack_user(STACK_BYTES);
+    }
+    builder
+}
+
+fn fault_builder(cpu: usize, has_kernel: bool) -> Builder<'static> {
+    let mut builder = Builder::new(Software::PAGE_FAULTS_MAJ);
+    inherited(&mut builder, cpu, has_kernel);
+    builder.sample_period(1).sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU | SampleFlag::ADDR);
+    builder
+}
+
+/// The numbers of the CPUs that run.
+fn online_cpus() -> Vec<usize> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',') {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(from), Ok(to)) = (from.parse::<usize>(), to.parse::<usize>()) {
+            cpus.extend(from..=to.min(from + 4096));
+        }
+    }
+    if cpus.is_empty() { vec![0] } else { cpus }
+}
+
+/// Counters of a command, all its threads together, by their names in the trace.
+pub(crate) struct Counters {
+    pub(crate) counters: Vec<(&'static str, Counter)>,
+    /// Those that this machine does not have, and why.
+    pub(crate) missing: Vec<(&'static str, io::Error)>,
+}
+
+/// Opens the counters, on the thread that will start the command.
+pub(crate) fn counters() -> Counters {
+    use perf_event::events::Hardware;
+    let mut found = Counters { counters: Vec::new(), missing: Vec::new() };
+    let mut add = |name, mut builder: Builder<'static>| {
+        builder.observe_self().inherit(true).enabled(false).enable_on_exec(true).exclude_hv(true);
+        let counter = builder.exclude_kernel(false).build().or_else(|_| builder.exclude_kernel(true).build());
+        match counter {
+            Ok(counter) => found.counters.push((name, counter)),
+            Err(error) => found.missing.push((name, error)),
+        }
+    };
+    add("task clock, ns", Builder::new(Software::TASK_CLOCK));
+    add("context switches", Builder::new(Software::CONTEXT_SWITCHES));
+    add("CPU migrations", Builder::new(Software::CPU_MIGRATIONS));
+    add("minor page faults", Builder::new(Software::PAGE_FAULTS_MIN));
+    add("major page faults", Builder::new(Software::PAGE_FAULTS_MAJ));
+    add("cycles", Builder::new(Hardware::CPU_CYCLES));
+    add("instructions", Builder::new(Hardware::INSTRUCTIONS));
+    add("cache misses", Builder::new(Hardware::CACHE_MISSES));
+    found
+}
+
+/// How to get perf events where [`open`] failed.
+pub(crate) fn remedy(error: &io::Error) -> String {
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    let (paranoid, how) = (paranoid.trim(), "as root: sysctl kernel.perf_event_paranoid=1, or run with CAP_PERFMON");
+    format!("perf_event_open: {error} (kernel.perf_event_paranoid is {paranoid}); {how}")
+}

@@ -1,0 +1,94 @@
+//! Linux scheduling: who ran on each CPU, and for what a thread waited when it did not run.
+//!
+//! In reading order: [`format`] and [`page`] take the kernel's ring apart, [`tracefs`] reads it, [`derive`] makes slices of its
+//! events. Where tracefs is not to be had, [`crate::sample`] hands the same [`Event`]s from perf events.
+//!
+//! A thread of the command gets a track of slices in category `off cpu` (docs/trace-format.md has their names), and each CPU one of slices in
+//! category `running`.
+
+pub(crate) mod derive;
+mod format;
+mod page;
+pub(crate) mod tracefs;
+
+/// A thread's name as the kernel keeps it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Comm([u8; 16]);
+
+impl Comm {
+    pub(crate) fn new(text: &[u8]) -> Comm {
+        let mut name = [0; 16];
+        let len = text.len().min(15);
+        name[..len].copy_from_slice(&text[..len]);
+        Comm(name)
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let end = self.0.iter().position(|b| *b == 0).unwrap_or(16);
+        String::from_utf8_lossy(&self.0[..end]).into_owned()
+    }
+}
+
+/// Why a thread left its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// It could have gone on.
+    Preempted,
+    /// It waits for something that a signal may interrupt: a lock, a timer, a pipe.
+    Sleeping,
+    /// It waits for something that no signal interrupts: mostly a disk.
+    Uninterruptible,
+    /// It was stopped, by a signal or a debugger.
+    Stopped,
+    /// It waits, for what is not known.
+    Waiting,
+    /// It ended.
+    Dead,
+}
+
+impl Left {
+    /// What the slice is called.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Left::Preempted => "preempted",
+            Left::Sleeping => "sleeping",
+            Left::Uninterruptible => "uninterruptible",
+            Left::Stopped => "stopped",
+            Left::Waiting => "waiting",
+            Left::Dead => "ended",
+        }
+    }
+}
+
+/// Something that the kernel told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// When, in the tracks' ticks.
+    pub(crate) time: u64,
+    pub(crate) cpu: u32,
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// A CPU goes from one thread to another; 0 is the idle thread.
+    Switch { prev: u32, prev_name: Comm, left: Left, next: u32, next_name: Comm },
+    /// A thread leaves its CPU, to whom is not known.
+    Off { thread: u32, left: Left },
+    /// A thread gets a CPU, from whom is not known.
+    On { thread: u32 },
+    /// Thread `by` made another one runnable.
+    Waking { by: u32, thread: u32 },
+    /// A thread made another one, in its own process or as a new process.
+    Born { parent: u32, thread: u32, in_process: bool, name: Comm },
+    /// A process runs another program from now on.
+    Exec { process: u32, name: Comm },
+    /// A thread has another name.
+    Renamed { thread: u32, name: Comm },
+    /// A thread ended.
+    Exit { thread: u32 },
+    /// A request to a disk begins or ends.
+    Disk { device: u32, sector: u64, bytes: u32, by: u32, is_write: bool, ends: bool },
+    /// A page that had to be read from a disk.
+    MajorFault { thread: u32, address: u64 },
+}

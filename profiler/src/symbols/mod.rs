@@ -1,0 +1,118 @@
+//! The functions of sampled addresses, looked up after the run: from symbol tables and debug information, the kernel's list, and
+//! the maps that just-in-time compilers write (`/tmp/perf-PID.map`; Python's with `-X perf`).
+
+mod listed;
+
+use events::meta::Entry;
+use listed::Listed;
+use std::collections::BTreeMap;
+
+/// The module of the kernel's frames.
+pub(crate) const KERNEL: &str = "[kernel]";
+/// Bytes of a list of symbols that are read: the kernel's has 10 MB.
+const MAX_LIST: u64 = 256 << 20;
+
+/// The file in which process `pid` tells the names of code that it made.
+pub(crate) fn perf_map(pid: u32) -> String {
+    format!("/tmp/perf-{pid}.map")
+}
+
+/// The symbols of frames (module, address in it, id), in no order; frames without a name have none.
+pub(crate) fn resolve<'a>(frames: impl Iterator<Item = (&'a str, u64, u32)>) -> Vec<Entry> {
+    let mut by_module: BTreeMap<&str, Vec<(u64, u32)>> = BTreeMap::new();
+    for (module, address, id) in frames {
+        by_module.entry(module).or_default().push((address, id));
+    }
+    let mut symbols = Vec::new();
+    for (module, frames) in by_module {
+        if module == KERNEL {
+            listed(&Listed::kernel(&text("/proc/kallsyms")), &frames, &mut symbols);
+        } else if module.starts_with("/tmp/perf-") {
+            listed(&Listed::perf_map(&text(module)), &frames, &mut symbols);
+        } else if module.starts_with('/') {
+            of_file(module, &frames, &mut symbols);
+        }
+    }
+    symbols
+}
+
+/// A file's text; what is missing or not UTF-8 is left out.
+fn text(path: &str) -> String {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    if let Ok(file) = std::fs::File::open(path) {
+        // As much as can be read: a list that ends early names fewer frames.
+        let _ = file.take(MAX_LIST).read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn listed(list: &Listed, frames: &[(u64, u32)], out: &mut Vec<Entry>) {
+    for (address, frame) in frames {
+        if let Some(name) = list.find(*address) {
+            let (frame, name) = (*frame, name.to_owned());
+            out.push(Entry::Symbol { frame, inlined: 0, line: 0, name, file: String::new() });
+        }
+    }
+}
+
+fn of_file(path: &str, frames: &[(u64, u32)], out: &mut Vec<Entry>) {
+    let Ok(loader) = addr2line::Loader::new(path) else { return };
+    for (address, frame) in frames {
+        let before = out.len();
+        if let Ok(mut functions) = loader.find_frames(*address) {
+            while let Ok(Some(function)) = functions.next() {
+                let name = function.function.as_ref().and_then(|f| f.demangle().ok().map(std::borrow::Cow::into_owned));
+                let Some(name) = name else { continue };
+                let place = function.location.as_ref();
+                let file = place.and_then(|l| l.file).unwrap_or_default().to_owned();
+                let line = place.and_then(|l| l.line).unwrap_or(0);
+                out.push(Entry::Symbol { frame: *frame, inlined: 0, line, name, file });
+            }
+        }
+        // They come innermost first.
+        out[before..].reverse();
+        for (n, symbol) in out[before..].iter_mut().enumerate() {
+            if let Entry::Symbol { inlined, .. } = symbol {
+                *inlined = n as u32;
+            }
+        }
+        if out.len() == before
+            && let Some(name) = loader.find_symbol(*address)
+        {
+            let name = addr2line::demangle_auto(name.into(), None).into_owned();
+            out.push(Entry::Symbol { frame: *frame, inlined: 0, line: 0, name, file: String::new() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What this test is called in its own executable, with its file and line.
+    #[test]
+    fn a_function_of_this_program() {
+        let exe = std::env::current_exe().unwrap();
+        let exe = exe.to_str().unwrap();
+        let here = a_function_of_this_program as fn() as usize as u64;
+        // Where the executable lies in memory, and which of its bytes.
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let line = maps.lines().find(|l| {
+            let (from, to) = l.split(' ').next().unwrap().split_once('-').unwrap();
+            let parse = |text| u64::from_str_radix(text, 16).unwrap();
+            (parse(from)..parse(to)).contains(&here)
+        });
+        let words: Vec<&str> = line.unwrap().split_whitespace().collect();
+        let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
+        let mut maps = crate::sample::maps::Maps::default();
+        let (from, to) = words[0].split_once('-').unwrap();
+        maps.map(1, number(from), number(to) - number(from), number(words[2]), exe);
+        let address = here.wrapping_add(maps.process(1).find(here).unwrap().bias);
+        let found = resolve([(exe, address, 7)].into_iter());
+        let Entry::Symbol { frame: 7, inlined: 0, name, file, line } = &found[0] else { panic!("{found:?}") };
+        assert!(name.ends_with("a_function_of_this_program"), "{name}");
+        assert!(file.ends_with("symbols/mod.rs") && *line > 0, "{file}:{line}");
+        assert!(resolve([("/no/such/file", 1, 0), ("", 1, 1)].into_iter()).is_empty());
+    }
+}

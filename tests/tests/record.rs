@@ -1,0 +1,118 @@
+//! `stepscope record`: the command's output, exit code and signals are its own; what it emits, its scheduling and its samples are in the
+//! trace; without privileges the lesser ways work and say so.
+#![allow(clippy::print_stderr)] // Tests say what they skip.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use profiler::{Store, StoreOptions, TraceReader, WarningKind};
+use stepscope_tests::stepscope_binary;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn record(binary: &Path, trace: &Path, options: &[&str], command: &[&str]) -> Output {
+    let mut record = Command::new(binary);
+    record.arg("record").arg("-o").arg(trace).args(options).arg("--").args(command);
+    record.stdin(Stdio::null()).output().expect("the binary starts")
+}
+
+fn read(trace: &Path) -> Store {
+    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+    TraceReader::open(trace).expect("the trace opens").read_all(&mut store).expect("the trace reads");
+    store
+}
+
+#[test]
+fn the_command_is_as_it_would_be_alone() {
+    let Some(binary) = stepscope_binary("record") else { return };
+    let dir = tempfile::tempdir().expect("a scratch folder");
+    let trace = |name: &str| dir.path().join(name);
+    let output = record(&binary, &trace("a"), &[], &["sh", "-c", "echo out; echo err >&2; exit 7"]);
+    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(7), "out\n"));
+    assert!(text(&output.stderr).starts_with("err\n") && text(&output.stderr).contains("recorded"));
+    let output = record(&binary, &trace("b"), &[], &["sh", "-c", "kill -9 $$"]);
+    assert_eq!(output.status.code(), Some(137));
+    let output = record(&binary, &trace("c"), &[], &["/no/such/command"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("/no/such/command"));
+    let output = record(&binary, &trace("a"), &[], &["true"]);
+    assert_eq!(output.status.code(), Some(2), "a trace is never written over: {}", text(&output.stderr));
+}
+
+#[test]
+fn a_signal_reaches_the_command() {
+    let Some(binary) = stepscope_binary("record: signals") else { return };
+    let dir = tempfile::tempdir().expect("a scratch folder");
+    let (trace, ready) = (dir.path().join("t"), dir.path().join("ready"));
+    let script = format!("trap 'echo caught; exit 5' TERM; touch {}; while :; do sleep 0.01; done", ready.display());
+    let mut command = Command::new(&binary);
+    command.arg("record").arg("-o").arg(&trace).args(["--", "sh", "-c", &script]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    while !ready.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let kill = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
+    assert!(kill.success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(5), "caught\n"));
+}
+
+/// A program that emits events by itself, started by one that does not.
+#[test]
+fn what_children_emit_is_recorded() {
+    let Some(binary) = stepscope_binary("record: children that emit") else { return };
+    let dir = tempfile::tempdir().expect("a scratch folder");
+    let trace = dir.path().join("t");
+    let binary_text = binary.display().to_string();
+    let script = format!("{binary_text} ops >/dev/null; {binary_text} doctor >/dev/null");
+    let output = record(&binary, &trace, &["--sched"], &["sh", "-c", &script]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let store = read(&trace);
+    let has = |what: &str| store.processes().iter().any(|p| p.name.contains(what));
+    assert!(has("ops") && has("doctor"), "{:?}", store.processes());
+}
+
+/// `nobody` may not read root's files: a copy of the binary in a folder that all may read.
+fn copy_for_all(binary: &Path, dir: &Path) -> PathBuf {
+    let copy = dir.join("stepscope");
+    fs::copy(binary, &copy).expect("the binary can be copied");
+    for (path, mode) in [(dir, 0o777), (&copy, 0o755)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the folder is ours");
+    }
+    copy
+}
+
+#[test]
+fn without_privileges_the_lesser_ways_work_and_say_so() {
+    let Some(binary) = stepscope_binary("record without privileges") else { return };
+    let dir = tempfile::tempdir().expect("a scratch folder");
+    let copy = copy_for_all(&binary, dir.path());
+    let trace = dir.path().join("t");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy).args(["record", "-o"]).arg(&trace);
+    command.args(["--sched", "--sample", "500", "--", "sh", "-c"]);
+    command.arg("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 0.05");
+    let Ok(output) = command.output() else {
+        return eprintln!("SKIPPED record without privileges: setpriv is not installed");
+    };
+    let stderr = text(&output.stderr);
+    if stderr.starts_with("setpriv:") {
+        return eprintln!("SKIPPED record without privileges: {stderr}");
+    }
+    assert!(output.status.success(), "{stderr}");
+    let warnings = stderr.lines().filter(|l| l.starts_with("warning: ")).count();
+    assert!(warnings > 0 && stderr.contains("tracefs") && stderr.contains("root"), "{stderr}");
+    let store = read(&trace);
+    let told = store.warnings().iter().filter(|w| w.kind == WarningKind::Unavailable).count();
+    assert_eq!(told, warnings, "the trace says the same: {:?}", store.warnings());
+    if stderr.contains("(perf events)") {
+        let switches = stderr.lines().find(|l| l.contains("switches")).expect("the summary tells switches");
+        assert!(!switches.contains(" 0 switches"), "{switches}");
+    } else {
+        assert!(store.counters().len() >= 2, "the counters of /proc are the last resort");
+    }
+}
