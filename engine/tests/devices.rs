@@ -520,47 +520,6 @@ fn same_on_four(def: &GraphDef, feeds: &[(&str, Tensor)], fetches: &[&str], what
     }
 }
 
-/// A loop of products on device 1, each with a matrix that device 0 makes in that iteration.
-fn weights_elsewhere_in_a_loop(g: &Graph, n: usize) -> Output {
-    let matrix = |g: &Graph| g.constant(Tensor::from_vec([32, 32], vec![0.01f32; 32 * 32]).unwrap()).unwrap();
-    let (w, x) = (matrix(&on(g, 0)), matrix(&on(g, 1)));
-    let start = [g.constant(Tensor::scalar(0i32)).unwrap(), w, x];
-    let done = g.while_loop::<engine::graph::GraphError>(
-        &start,
-        |g, vars| g.add_node("Less").input(vars[0]).input(g.constant(Tensor::scalar(3i32))?).output(),
-        |g, vars| {
-            let (first, second) = (on(g, 0), on(g, 1));
-            let mut x = vars[2];
-            for i in 0..n {
-                let w = first.mul(vars[1], first.constant(Tensor::scalar(i as f32))?)?;
-                x = second.matmul_with(x, w, false, false)?;
-            }
-            Ok(vec![g.add(vars[0], g.constant(Tensor::scalar(1i32))?)?, vars[1], x])
-        },
-        &Default::default(),
-    );
-    done.unwrap()[2]
-}
-
-#[test]
-fn receives_in_loops_are_delayed_too() {
-    let g = Graph::new();
-    let x = weights_elsewhere_in_a_loop(&g, 12);
-    let name = format!("{}:{}", g.node(x.node).unwrap().name, x.port);
-    let run = |delays_receives: bool| {
-        let transfers = TransferOptions { delays_receives, ..TransferOptions::default() };
-        let s = session(&g, SessionOptions { transfers, ..plain(2) });
-        let def = s.inspect(&[], &[&name], &[]).unwrap().graph;
-        // One comes from the loop that starts it in each iteration.
-        let waits = |n: &&formats::proto::NodeDef| n.input.iter().filter(|i| i.starts_with('^')).count() > 1;
-        let delayed = def.node.iter().filter(|n| n.op == "_Recv").filter(waits).count();
-        (s.run(&[], &[&name], &[]).unwrap(), delayed)
-    };
-    let ((expected, none), (got, some)) = (run(false), run(true));
-    assert_eq!((none, got), (0, expected));
-    assert!(some > 3, "{some} of 12 receives wait");
-}
-
 #[test]
 fn loops_and_branches_span_devices() {
     let g = Graph::new();

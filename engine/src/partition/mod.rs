@@ -4,7 +4,7 @@
 //! 2. Devices that receive within a loop get a control loop of that frame ([`control_loops`]).
 //! 3. One pair per value and destination device takes the place of all edges there ([`transfers`]); control edges travel
 //!    as empty tensors. Dead values travel too.
-//! 4. Receives are delayed until their values are needed ([`schedule`], section 5.2).
+//! 4. Receives outside of loops are delayed until their values are needed ([`schedule`], section 5.2).
 //!
 //! The parts stay one graph, with a device number at each node: a process runs one plan, whatever the number of its
 //! devices. Nothing but the rendezvous joins the parts, so that they could as well be in different processes.
@@ -65,7 +65,7 @@ fn divide(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<Vec<Pair>,
     let mut frames = Frames::of(graph)?;
     let pairs = transfers::insert(graph, &mut frames, context)?;
     if context.transfers.delays_receives {
-        schedule::delay_receives(graph, &pairs, |id| frames.of_node(id), context)?;
+        schedule::delay_receives(graph, &pairs, |id| frames.of_node(id) == frames::ROOT, context)?;
     }
     Ok(pairs)
 }

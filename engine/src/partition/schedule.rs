@@ -9,27 +9,22 @@
 //! A receive should begin a transfer's time before its value's latest time. A control edge makes it wait for the last node on its
 //! device that ends before then: never for one that ends later, so the longest path does not grow. Such an edge
 //! cannot close a circle: what depends on the receive has a later latest time than it.
-//!
-//! Receives in a loop wait for nodes of the same loop, which run in each iteration in which the receive does. A node that is
-//! dead in the last iteration still counts: a receive runs in any case, and learns from the sender that it ended.
-
-use rustc_hash::FxHashMap;
 
 use super::Pair;
-use super::frames::{Frame, ROOT};
 use crate::passes::{PassContext, WorkGraph, WorkId};
 use crate::placement::simulate::{Outcome, Simulation};
 use crate::placement::{Costs, fixed_simulation};
 use crate::plan::PlanError;
 
-/// Adds the control edges; gives how many. `frame_of` tells the loop of a node.
+/// Adds the control edges; gives how many. `is_outside` tells the nodes outside of all loops: only their receives are
+/// delayed, and only by their like.
 ///
 /// # Errors
 /// Nodes wait for each other.
 pub(super) fn delay_receives(
     graph: &mut WorkGraph,
     pairs: &[Pair],
-    frame_of: impl Fn(WorkId) -> Frame,
+    is_outside: impl Fn(WorkId) -> bool,
     context: &PassContext<'_>,
 ) -> Result<usize, PlanError> {
     let order = graph.order()?;
@@ -39,23 +34,21 @@ pub(super) fn delay_receives(
     let outcome = simulation.run(&device_of);
     let latest = Latest::of(&simulation, &device_of, &outcome);
     let certain = certain(graph, &order, pairs);
-    let mut local: FxHashMap<(u32, Frame), Vec<(f64, u32)>> = FxHashMap::default();
+    let mut local: Vec<Vec<(f64, u32)>> = vec![Vec::new(); context.devices.len()];
     for (i, id) in order.iter().enumerate() {
-        let (time, frame) = (simulation.time_ns(i, device_of[i]), frame_of(*id));
-        // In a loop each node is behind its `Switch`.
-        let is_sure = if frame == ROOT { certain[i] } else { !changes_iteration(graph, *id) };
-        if time > 0.0 && is_sure && !is_transfer(graph, *id) {
-            local.entry((device_of[i], frame)).or_default().push((latest.finish[i], i as u32));
+        let time = simulation.time_ns(i, device_of[i]);
+        if time > 0.0 && certain[i] && is_outside(*id) && !is_transfer(graph, *id) {
+            local[device_of[i] as usize].push((latest.finish[i], i as u32));
         }
     }
-    local.values_mut().for_each(|nodes| nodes.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))));
+    local.iter_mut().for_each(|nodes| nodes.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))));
     let mut n_delayed = 0;
-    for pair in pairs {
+    for pair in pairs.iter().filter(|pair| is_outside(pair.recv)) {
         let (recv, send) = (number[pair.recv.index()] as usize, number[pair.send.index()] as usize);
         let bytes = simulation.nodes[recv].bytes;
         let link = simulation.links[device_of[send] as usize][device_of[recv] as usize];
         let begin = latest.finish[recv] - link.transfer_ns(bytes);
-        let Some(nodes) = local.get(&(device_of[recv], frame_of(pair.recv))) else { continue };
+        let nodes = &local[device_of[recv] as usize];
         let n_before = nodes.partition_point(|(finish, _)| *finish <= begin);
         if let Some((_, last)) = n_before.checked_sub(1).and_then(|i| nodes.get(i)) {
             graph.add_control(pair.recv, order[*last as usize]);
@@ -67,14 +60,6 @@ pub(super) fn delay_receives(
 
 fn is_transfer(graph: &WorkGraph, id: WorkId) -> bool {
     matches!(graph.op(id), "_Send" | "_Recv")
-}
-
-/// Whether the node does not run once in each iteration of one loop.
-fn changes_iteration(graph: &WorkGraph, id: WorkId) -> bool {
-    matches!(
-        graph.op(id),
-        "Enter" | "RefEnter" | "Exit" | "RefExit" | "NextIteration" | "RefNextIteration" | "Merge" | "RefMerge"
-    )
 }
 
 /// Whether each node is sure to run: not on a branch that may not be taken. A control edge from one that is not would
