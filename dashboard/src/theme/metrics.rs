@@ -76,6 +76,8 @@ pub const LANE_H: f32 = 18.0;
 pub const QUIET_H: f32 = 5.0;
 /// Width of the column with the tracks' names.
 pub const GUTTER_W: f32 = 196.0;
+/// Room for the percentage beside a track's name.
+pub const USE_W: f32 = 50.0;
 /// Height of a counter's chart in the timeline.
 pub const COUNTER_H: f32 = 38.0;
 /// Height of the timeline's overview.

@@ -105,9 +105,16 @@ fn track_name(ui: &mut Ui, rect: Rect, track: &Track, used: Option<&TrackUse>, f
     if let Some(folded) = folded {
         marker(&painter, pos2(left + metrics::GAP, middle), folded, p.text_weak);
     }
-    let font = FontId::proportional(metrics::TEXT);
-    painter.text(pos2(left + metrics::GAP_WIDE, middle), Align2::LEFT_CENTER, &track.name, font, p.text);
     let right = rect.right() - metrics::PAD;
+    let name_right = if used.is_some() { right - metrics::USE_W } else { right };
+    let row = Rect::from_min_size(rect.min, vec2(rect.width(), metrics::LANE_H));
+    text_elided(
+        ui,
+        &track.name,
+        row.intersect(Rect::everything_right_of(left + metrics::GAP_WIDE))
+            .intersect(Rect::everything_left_of(name_right)),
+        p.text,
+    );
     if let (Some(u), Some(busy)) = (used, busy) {
         let font = FontId::proportional(metrics::TEXT_SMALL);
         painter.text(pos2(right, middle), Align2::RIGHT_CENTER, busy, font, p.text_weak);
