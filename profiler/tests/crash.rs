@@ -156,7 +156,8 @@ fn killed_collectors_lose_and_repeat_nothing() {
 #[test]
 fn damaged_files_give_warnings_and_no_wrong_slice() {
     let dir = tempfile::tempdir().unwrap();
-    let session = events::start(dir.path(), Options { ring_records: 256, ..Options::default() }).unwrap();
+    // All 300 fit, should the collector not get a CPU for a while.
+    let session = events::start(dir.path(), Options { ring_records: 512, ..Options::default() }).unwrap();
     let collector = Collector::start(dir.path(), CollectorOptions::default()).unwrap();
     for part in 0..6 {
         let site = events::site("test", "part");
