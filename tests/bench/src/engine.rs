@@ -56,6 +56,11 @@ pub fn versus(report: &mut Report) -> Result<(), BenchError> {
     versus::run(report)
 }
 
+/// Where the time of the models' steps goes.
+pub fn ops(report: &mut Report) -> Result<(), BenchError> {
+    versus::ops(report)
+}
+
 /// What tracing costs the models that are compared.
 pub fn tracing(report: &mut Report) -> Result<(), BenchError> {
     versus::tracing(report)

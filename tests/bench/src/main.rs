@@ -2,6 +2,7 @@
 //!
 //! `stepscope-bench NAME...` runs the named ones, prints a table of each on stdout and appends one JSON object per figure to
 //! `docs/bench.jsonl`: `date`, `commit`, `cpu`, `bench`, `case`, `value`, `unit`. Without a name it lists them.
+//! `versus=lstm` runs only the cases whose names contain `lstm`, of the benchmarks that take their cases one by one.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program whose output is its result")]
 
@@ -46,6 +47,7 @@ const BENCHES: &[Bench] = &[
         about: "the part of engine that is measured side by side with TensorFlow",
         run: engine::versus,
     },
+    Bench { name: "ops", about: "where the time of the models' training steps goes, by op", run: engine::ops },
     Bench { name: "tracing", about: "what tracing costs a perceptron, a convnet, an LSTM", run: engine::tracing },
     Bench {
         name: "summaries",
@@ -77,11 +79,12 @@ fn main() -> ExitCode {
     }
     let mut failed = false;
     for name in &names {
+        let (name, cases) = name.split_once('=').unwrap_or((name, ""));
         let Some(bench) = BENCHES.iter().find(|b| b.name == name) else {
             eprintln!("no benchmark is called {name}; without a name they are listed");
             return ExitCode::from(2);
         };
-        if let Err(e) = run(bench) {
+        if let Err(e) = run(bench, cases) {
             eprintln!("{name}: {e}");
             failed = true;
         }
@@ -101,8 +104,8 @@ fn load_logdir(logdir: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn run(bench: &Bench) -> Result<(), BenchError> {
-    let mut report = Report::new(bench.name);
+fn run(bench: &Bench, cases: &str) -> Result<(), BenchError> {
+    let mut report = Report::new(bench.name, cases);
     (bench.run)(&mut report)?;
     print!("{}", report.table());
     Ok(report.append()?)

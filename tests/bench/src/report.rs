@@ -11,6 +11,8 @@ use std::process::Command;
 /// The figures of one benchmark's run.
 pub struct Report {
     bench: &'static str,
+    /// Part of the names of the cases that are wanted.
+    cases: String,
     figures: Vec<Figure>,
 }
 
@@ -21,9 +23,14 @@ struct Figure {
 }
 
 impl Report {
-    /// A report without figures.
-    pub fn new(bench: &'static str) -> Self {
-        Self { bench, figures: Vec::new() }
+    /// A report without figures, on the cases whose names contain `cases`.
+    pub fn new(bench: &'static str, cases: &str) -> Self {
+        Self { bench, cases: cases.to_owned(), figures: Vec::new() }
+    }
+
+    /// Whether the case of this name is asked for.
+    pub fn wants(&self, case: &str) -> bool {
+        case.contains(&self.cases)
     }
 
     /// Adds a figure.

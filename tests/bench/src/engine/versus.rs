@@ -4,6 +4,7 @@
 use ::engine::graph::Graph;
 use ::engine::{Callable, RunOptions, Tensor};
 use ::events::clock;
+use ::profiler::{Collector, CollectorOptions, Store, StoreOptions, TraceReader, op_stats};
 
 use super::{models, plain_session, session};
 use crate::BenchError;
@@ -59,6 +60,9 @@ pub(super) fn run(report: &mut Report) -> Result<(), BenchError> {
             return Ok(());
         };
         for case in models::cases()? {
+            if !report.wants(&format!("{}, {threads} threads", case.name)) {
+                continue;
+            }
             compare(report, &mut peer, &case, threads)?;
         }
     }
@@ -68,7 +72,7 @@ pub(super) fn run(report: &mut Report) -> Result<(), BenchError> {
 /// What tracing costs each model's training step, beside what TensorFlow's own full trace costs the same model.
 pub(super) fn tracing(report: &mut Report) -> Result<(), BenchError> {
     const PAIRS: usize = 100;
-    for case in models::trained_models()? {
+    for case in wanted_models(report)? {
         let s = session(&case.graph, 2)?;
         if let Some(init) = &case.init {
             s.run(&[], &[], &[init])?;
@@ -98,6 +102,47 @@ pub(super) fn tracing(report: &mut Report) -> Result<(), BenchError> {
     Ok(())
 }
 
+fn wanted_models(report: &Report) -> Result<Vec<Case>, BenchError> {
+    let mut cases = models::trained_models()?;
+    cases.retain(|case| report.wants(&case.name));
+    Ok(cases)
+}
+
+/// Where the time of one thread goes in a training step of each model: self time by op, from our own trace.
+pub(super) fn ops(report: &mut Report) -> Result<(), BenchError> {
+    const STEPS: usize = 10;
+    for case in wanted_models(report)? {
+        let s = session(&case.graph, 1)?;
+        if let Some(init) = &case.init {
+            s.run(&[], &[], &[init])?;
+        }
+        let feed_names: Vec<&str> = case.feeds.iter().map(|(name, _)| name.as_str()).collect();
+        let fetches: Vec<&str> = case.fetches.iter().map(String::as_str).collect();
+        let targets: Vec<&str> = case.targets.iter().map(String::as_str).collect();
+        let step = s.prepare(&feed_names, &fetches, &targets)?;
+        let feeds: Vec<Tensor> = case.feeds.iter().map(|(_, value)| value.clone()).collect();
+        ours(&step, &feeds, &case, 1, 3)?;
+        let folder = tempfile::tempdir()?;
+        let recording = ::events::start(folder.path(), ::events::Options::default())?;
+        let collector = Collector::start(folder.path(), CollectorOptions::default())?;
+        let taken = ours(&step, &feeds, &case, 1, STEPS)?;
+        drop(recording);
+        collector.stop();
+        let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+        TraceReader::open(folder.path())?.read_all(&mut store)?;
+        let per_step = |ns: i64| ns as f64 / 1e6 / STEPS as f64;
+        report.add(format!("{}, step, CPU time, median", case.name), median(taken) / 1e6, "ms");
+        let mut in_ops = 0;
+        for op in op_stats(&store, store.range()) {
+            in_ops += op.figures.self_ns;
+            let count = op.figures.count as usize / STEPS;
+            report.add(format!("{}, {} ({count} per step)", case.name, op.op), per_step(op.figures.self_ns), "ms");
+        }
+        report.add(format!("{}, all ops", case.name), per_step(in_ops), "ms");
+    }
+    Ok(())
+}
+
 fn compare(report: &mut Report, peer: &mut Peer, case: &Case, threads: usize) -> Result<(), BenchError> {
     // Per node: each node is run as it is, as on TensorFlow's side.
     let is_dispatch = matches!(case.unit, Unit::NsPerNode);
@@ -120,6 +165,7 @@ fn compare(report: &mut Report, peer: &mut Peer, case: &Case, threads: usize) ->
         their_ns.extend(if threads == 1 { measured.cpu_ns } else { measured.wall_ns });
         their_nodes = measured.nodes;
     }
+    let least = least_of(&our_ns) / least_of(&their_ns);
     let (our_ns, their_ns) = (median(our_ns), median(their_ns));
     let our_nodes = step.n_nodes() as f64;
     let (our, unit) = case.unit.of(our_ns, our_nodes);
@@ -128,6 +174,7 @@ fn compare(report: &mut Report, peer: &mut Peer, case: &Case, threads: usize) ->
     report.add(format!("{}, {threads} threads, TensorFlow", case.name), their, unit);
     let ratio = if matches!(case.unit, Unit::NsPerNode) { our / their } else { our_ns / their_ns };
     report.add(format!("{}, {threads} threads, time ratio to TensorFlow", case.name), ratio, "");
+    report.add(format!("{}, {threads} threads, time ratio of the least times", case.name), least, "");
     Ok(())
 }
 
@@ -150,6 +197,10 @@ fn ours(
         all.push((now() - begin) as f64 / case.inner as f64);
     }
     Ok(all)
+}
+
+fn least_of(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
