@@ -249,6 +249,35 @@ impl WorkGraph {
         }
     }
 
+    /// Makes the node one of another op with other inputs; name, devices, control inputs and outputs stay.
+    ///
+    /// # Errors
+    /// There is no such op.
+    pub fn turn_into(
+        &mut self,
+        id: WorkId,
+        op: &str,
+        attrs: BTreeMap<String, Attr>,
+        inputs: SmallVec<[Source; 3]>,
+    ) -> Result<(), PlanError> {
+        let Some(known) = ops::lookup(op) else {
+            return Err(PlanError::Pass { pass: "turn_into", problem: format!("unknown op {op}") });
+        };
+        let Some(node) = self.get(id) else { return Ok(()) };
+        let mut def = Node { op: known, attrs, ..Node::clone(&node.def) };
+        for attr in &known.attrs {
+            if let (false, Some(default)) = (def.attrs.contains_key(attr.name), &attr.default) {
+                def.attrs.insert(attr.name.to_owned(), default.clone());
+            }
+        }
+        def.inputs = vec![Output { node: def.id, port: 0 }; inputs.len()];
+        self.redefine(id, Arc::new(def));
+        if let Some(node) = self.get_mut(id) {
+            node.inputs = inputs;
+        }
+        Ok(())
+    }
+
     /// Takes a node out. What still refers to it shows in [`super::verify`].
     pub fn remove(&mut self, id: WorkId) -> Option<WorkNode> {
         let node = self.nodes.get_mut(id.index())?.take()?;

@@ -13,6 +13,8 @@ mod fuse;
 mod fuse_matmul;
 pub mod graph;
 pub mod memory;
+mod pack;
+mod products;
 pub mod prune;
 pub mod redirect;
 mod references;
@@ -64,7 +66,9 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "cse", is_optional: true, run: cse::run },
     Pass { name: "place", is_optional: false, run: crate::placement::place },
     Pass { name: "partition", is_optional: false, run: crate::partition::partition },
+    Pass { name: "products", is_optional: true, run: products::run },
     Pass { name: "fuse_matmul", is_optional: true, run: fuse_matmul::run },
+    Pass { name: "pack", is_optional: true, run: pack::run },
     Pass { name: "fuse", is_optional: true, run: fuse::run },
     Pass { name: "memory", is_optional: true, run: memory::run },
 ];

@@ -1,6 +1,6 @@
 //! Replacing uses, many at once: a pass notes what stands for what, and one walk over all edges applies it.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::{Source, WorkGraph, WorkId};
@@ -11,6 +11,8 @@ pub struct Redirects {
     ports: FxHashMap<(WorkId, u32), Source>,
     controls: FxHashMap<WorkId, SmallVec<[WorkId; 2]>>,
     feeds: FxHashMap<u32, Source>,
+    /// Nodes whose inputs stay.
+    kept: FxHashSet<WorkId>,
 }
 
 impl Redirects {
@@ -22,6 +24,11 @@ impl Redirects {
     /// Uses of this feed come from `to`.
     pub fn feed(&mut self, feed: u32, to: Source) {
         self.feeds.insert(feed, to);
+    }
+
+    /// The inputs of `node` stay as they are: it stands for what it takes.
+    pub fn keep(&mut self, node: WorkId) {
+        self.kept.insert(node);
     }
 
     /// What waited for `node` to have run waits for `to` (none: for nothing).
@@ -92,8 +99,8 @@ impl WorkGraph {
         }
         for id in self.ids() {
             let Some(node) = self.get_mut(id) else { continue };
-            for input in &mut node.inputs {
-                *input = redirects.source(*input);
+            if !redirects.kept.contains(&id) {
+                node.inputs.iter_mut().for_each(|input| *input = redirects.source(*input));
             }
             redirects.resolve_controls(id, &mut node.control_inputs);
         }

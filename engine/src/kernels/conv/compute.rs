@@ -1,6 +1,6 @@
 //! Convolutions and their gradients as passes of tiles, block by block, over the workers.
 
-use super::pass::{Pass, PassAxis, pack};
+use super::pass::{FilterRow, Pass, PassAxis, pack};
 use super::tile::{FilterRows, Panel, ROWS, Taps, TileType, panels};
 use crate::buffer::Allocator;
 use crate::kernels::support::unique_slice;
@@ -104,8 +104,9 @@ pub(super) fn forward<T: TileType>(
 ) -> Result<(), KernelError> {
     let (each, to) = (g.filter_channels, g.out_channels);
     let group_to = to / g.groups();
-    let element = |group: usize, tap: usize, c: usize, n: usize| filter[(tap * each + c) * to + group * group_to + n];
-    run(g, &g.forward(), means, input, out, &element)
+    let row =
+        |group: usize, tap: usize, c: usize| FilterRow { first: (tap * each + c) * to + group * group_to, step: 1 };
+    run(g, &g.forward(), means, (input, filter), out, &row)
 }
 
 /// The gradient of the input.
@@ -118,13 +119,14 @@ pub(super) fn input_gradient<T: TileType>(
 ) -> Result<(), KernelError> {
     let (each, to) = (g.filter_channels, g.out_channels);
     let group_to = to / g.groups();
-    let element = |group: usize, tap: usize, c: usize, n: usize| filter[(tap * each + n) * to + group * group_to + c];
+    let row =
+        |group: usize, tap: usize, c: usize| FilterRow { first: tap * each * to + group * group_to + c, step: to };
     let passes = g.backward();
     if g.pixels() == 0 || passes.iter().any(Pass::is_empty) {
         out.fill(T::default());
     }
     for pass in passes.iter().filter(|p| !p.is_empty() && g.pixels() > 0) {
-        run(g, pass, means, gradient, out, &element)?;
+        run(g, pass, means, (gradient, filter), out, &row)?;
     }
     Ok(())
 }
@@ -134,9 +136,9 @@ fn run<T: TileType>(
     g: &Geometry,
     pass: &Pass,
     means: Means<'_>,
-    source: &[T],
+    (source, filter): (&[T], &[T]),
     out: &mut [T],
-    element: &dyn Fn(usize, usize, usize, usize) -> T,
+    row: &dyn Fn(usize, usize, usize) -> FilterRow,
 ) -> Result<(), KernelError> {
     let (from, to) = (pass.group_channels(), pass.out_channels / pass.groups);
     let taps = pass.window_elements(g.window());
@@ -153,9 +155,8 @@ fn run<T: TileType>(
     let scratch = Scratch::<T>::new(pass.room(&blocks, false));
     let dst = Out(out.as_mut_ptr());
     for group in 0..pass.groups {
-        pack(&panels, lanes, n_elements, unique_slice::<T>(&mut packed)?, |k, n| {
-            element(group, taps[k / from], k % from, n)
-        });
+        let room = unique_slice::<T>(&mut packed)?;
+        pack(&panels, lanes, n_elements, filter, room, |k| row(group, taps[k / from], k % from));
         let packed = packed.slice::<T>()?.as_ptr();
         let work = Filter { packed, panels: &panels, group };
         let pixels = if blocks.n > 0 { pass.n_pixels(&pass.block(&blocks, 0)) } else { 0 };

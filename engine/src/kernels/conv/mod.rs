@@ -7,7 +7,6 @@
 mod compute;
 mod depthwise;
 mod dilation;
-mod lanes;
 mod pass;
 mod tile;
 

@@ -311,20 +311,35 @@ fn inside(at: isize, length: usize) -> Option<usize> {
     usize::try_from(at).ok().filter(|at| *at < length)
 }
 
+/// Where a row of a filter lies: the element of each channel of the output.
+#[derive(Clone, Copy)]
+pub(super) struct FilterRow {
+    /// The first channel's.
+    pub first: usize,
+    /// From channel to channel.
+    pub step: usize,
+}
+
 /// A filter packed for a pass: for each panel of output channels, rows of the window's elements.
 pub(super) fn pack<T: TileType>(
     panels: &[super::tile::Panel],
     lanes: usize,
     n_elements: usize,
+    filter: &[T],
     room: &mut [T],
-    element: impl Fn(usize, usize) -> T,
+    row_of: impl Fn(usize) -> FilterRow,
 ) {
     for panel in panels {
         let width = panel.width * lanes;
         let rows = room[panel.at..][..n_elements * width].chunks_exact_mut(width);
         for (k, row) in rows.enumerate() {
+            let FilterRow { first, step } = row_of(k);
             let (values, zeros) = row.split_at_mut(panel.n);
-            values.iter_mut().enumerate().for_each(|(j, v)| *v = element(k, panel.first + j));
+            let from = &filter[first + panel.first * step..];
+            match step {
+                1 => values.copy_from_slice(&from[..panel.n]),
+                _ => values.iter_mut().zip(from.iter().step_by(step)).for_each(|(v, from)| *v = *from),
+            }
             zeros.fill(T::default());
         }
     }

@@ -6,7 +6,7 @@
 //! goes over pixels. Windows are read where they lie: a pixel is an offset into the data, a run of a window's elements
 //! that lie side by side another.
 
-use super::lanes::Lanes;
+use crate::kernels::lanes::Lanes;
 
 /// Sums along a tile's first dimension.
 pub(super) const ROWS: usize = 8;
@@ -289,7 +289,7 @@ macro_rules! tile_type {
             fn lanes() -> (usize, usize) {
                 #[cfg(target_arch = "x86_64")]
                 if wide() {
-                    use super::lanes::avx512::$wide;
+                    use crate::kernels::lanes::avx512::$wide;
                     return (<$wide as Lanes>::N, <$wide as Lanes>::MAX_WIDTH);
                 }
                 (<[$t; 8]>::N, <[$t; 8]>::MAX_WIDTH)
@@ -315,7 +315,9 @@ macro_rules! tile_type {
                         places: &[usize],
                     ) {
                         // SAFETY: the caller's word.
-                        unsafe { forward_of::<super::lanes::avx512::$wide>(taps, pixels, packed, panel, out, places) }
+                        unsafe {
+                            forward_of::<crate::kernels::lanes::avx512::$wide>(taps, pixels, packed, panel, out, places)
+                        }
                     }
                     if wide() {
                         // SAFETY: the features were just found; the rest is the caller's word.
@@ -332,7 +334,7 @@ macro_rules! tile_type {
                     #[target_feature(enable = "avx512f,avx512vl,avx2,fma")]
                     unsafe fn avx512(rows: &FilterRows<'_, $t>) {
                         // SAFETY: the caller's word.
-                        unsafe { filter_of::<super::lanes::avx512::$wide>(rows) }
+                        unsafe { filter_of::<crate::kernels::lanes::avx512::$wide>(rows) }
                     }
                     if wide() {
                         // SAFETY: the features were just found; the rest is the caller's word.

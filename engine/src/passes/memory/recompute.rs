@@ -37,14 +37,16 @@ pub(super) fn once(
     let mut candidates: Vec<Candidate> = Vec::new();
     for &id in &order[..peak.min(order.len())] {
         let Some(node) = graph.get(id).filter(|node| is_cheap(node) && !is_conditional[id.index()]) else { continue };
-        let late =
-            uses.of_node(id).iter().filter(|one| one.edge.is_some() && position[one.consumer.index()] > peak as u32);
-        let mut late: SmallVec<[WorkId; 4]> = late.map(|one| one.consumer).collect();
+        let late = uses.of_node(id).iter().filter(|one| position[one.consumer.index()] > peak as u32);
+        let late: SmallVec<[(WorkId, u32); 4]> = late.filter_map(|one| Some((one.consumer, one.edge?.1))).collect();
+        let is_late = |port: &u32| late.iter().any(|(_, of)| of == port);
+        let ports = (0..node.outputs().len() as u32).filter(is_late);
+        let bytes = ports.map(|port| lives.bytes(lives.port(id, port))).sum();
+        let mut late: SmallVec<[WorkId; 4]> = late.iter().map(|(consumer, _)| *consumer).collect();
         late.sort_unstable_by_key(|id| position[id.index()]);
         late.dedup();
         let Some(first) = late.first().copied() else { continue };
         let Ok(kept) = kept(lives, node, &last_use, position[first.index()]) else { continue };
-        let bytes = lives.bytes(lives.port(id, 0));
         let movable = !uses.is_wanted(id) && late.iter().all(|id| !is_conditional[id.index()]);
         let after = trigger(graph, &position, id, first).filter(|after| position[after.index()] >= peak as u32);
         if let (true, Some(after)) = (movable && bytes > 0, after) {
@@ -110,7 +112,7 @@ fn groups(lives: &Lives, candidates: Vec<Candidate>) -> Vec<Group> {
 /// Ops that take little time for what they give.
 fn is_cheap(node: &WorkNode) -> bool {
     let moves = matches!(node.op(), "Cast" | "BroadcastTo" | "Fill" | "ZerosLike" | "OnesLike" | "Transpose" | "Tile");
-    node.outputs().len() == 1
+    (node.outputs().len() == 1 || node.op() == "_FusedElementwise")
         && !node.is_stateful()
         && node.control_inputs.is_empty()
         && (moves || writes_in_place(node.op()) || matches!(node.op(), "OneHot" | "Softmax" | "SelectV2" | "Select"))
@@ -151,8 +153,12 @@ fn double(graph: &mut WorkGraph, candidate: &Candidate) {
     let second = graph.add(second);
     for late in &candidate.late {
         if let Some(consumer) = graph.get_mut(*late) {
-            for input in consumer.inputs.iter_mut().filter(|input| input.node() == Some(candidate.id)) {
-                *input = Source::from(second);
+            for input in &mut consumer.inputs {
+                if let Source::Port(id, port) = *input
+                    && id == candidate.id
+                {
+                    *input = Source::Port(second, port);
+                }
             }
         }
     }

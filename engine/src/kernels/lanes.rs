@@ -1,5 +1,5 @@
-//! Vectors of numbers for the tiles of convolutions: AVX-512 where the machine has it, else short arrays, which the
-//! compiler vectorises for what there is.
+//! Vectors of numbers for the tiles of products and convolutions: AVX-512 where the machine has it, else short arrays,
+//! which the compiler vectorises for what there is.
 
 use crate::dtype::Element;
 
@@ -21,6 +21,9 @@ pub(super) trait Lanes: Copy {
     /// # Safety
     /// `N` numbers can be read there.
     unsafe fn load(from: *const Self::T) -> Self;
+    /// Says that the numbers at `from` are wanted soon; it need not be a place that can be read.
+    #[inline(always)]
+    fn fetch(_from: *const Self::T) {}
     /// Writes the numbers to `to`.
     ///
     /// # Safety
@@ -30,6 +33,12 @@ pub(super) trait Lanes: Copy {
     fn add_product(self, a: Self, b: Self) -> Self;
     /// `self + other`.
     fn plus(self, other: Self) -> Self;
+}
+
+/// Vectors whose numbers change places.
+pub(super) trait Exchange: Lanes {
+    /// Of two vectors cut into blocks of `D` numbers, the even blocks (this one's, the other's, in turn) and the odd ones.
+    fn exchange<const D: usize>(self, other: Self) -> (Self, Self);
 }
 
 macro_rules! arrays {
@@ -80,17 +89,17 @@ arrays!(f32, f64);
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512 {
     use std::arch::x86_64::{
-        __m512, __m512d, _mm512_add_pd, _mm512_add_ps, _mm512_fmadd_pd, _mm512_fmadd_ps, _mm512_loadu_pd,
-        _mm512_loadu_ps, _mm512_set1_pd, _mm512_set1_ps, _mm512_setzero_pd, _mm512_setzero_ps, _mm512_storeu_pd,
-        _mm512_storeu_ps,
+        __m512, __m512d, _MM_HINT_T0, _mm_prefetch, _mm512_add_pd, _mm512_add_ps, _mm512_fmadd_pd, _mm512_fmadd_ps,
+        _mm512_loadu_pd, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_permutex2var_pd, _mm512_permutex2var_ps,
+        _mm512_set1_pd, _mm512_set1_ps, _mm512_setzero_pd, _mm512_setzero_ps, _mm512_storeu_pd, _mm512_storeu_ps,
     };
 
     macro_rules! vector {
-        ($name:ident, $v:ty, $t:ty, $n:literal, $zero:ident, $splat:ident, $load:ident, $store:ident, $fma:ident, $add:ident) => {
+        ($name:ident, $v:ty, $t:ty, $n:literal, $zero:ident, $splat:ident, $load:ident, $store:ident, $fma:ident, $add:ident, $index:ty, $permute:ident) => {
             /// A vector of 512 bits.
             #[derive(Clone, Copy)]
             #[repr(transparent)]
-            pub(in super::super) struct $name($v);
+            pub(in crate::kernels) struct $name($v);
 
             impl super::Lanes for $name {
                 type T = $t;
@@ -113,6 +122,11 @@ pub(super) mod avx512 {
                     $name(unsafe { $load(from) })
                 }
                 #[inline(always)]
+                fn fetch(from: *const $t) {
+                    // SAFETY: as above; a prefetch never faults.
+                    unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
+                }
+                #[inline(always)]
                 unsafe fn store(self, to: *mut $t) {
                     // SAFETY: as above, and the caller's word.
                     unsafe { $store(to, self.0) }
@@ -128,6 +142,28 @@ pub(super) mod avx512 {
                     $name(unsafe { $add(self.0, other.0) })
                 }
             }
+
+            impl super::Exchange for $name {
+                #[inline(always)]
+                fn exchange<const D: usize>(self, other: Self) -> (Self, Self) {
+                    // Places of the second vector follow those of the first.
+                    const fn places(d: usize, is_odd: bool) -> [$index; $n] {
+                        let (mut places, mut i) = ([0; $n], 0);
+                        while i < $n {
+                            let from = if i & d == 0 { i } else { $n + i - d };
+                            places[i] = (if is_odd { from + d } else { from }) as $index;
+                            i += 1;
+                        }
+                        places
+                    }
+                    let (even, odd) = (const { places(D, false) }, const { places(D, true) });
+                    // SAFETY: as above; the arrays are as long as a vector.
+                    unsafe {
+                        let [even, odd] = [&even, &odd].map(|places| _mm512_loadu_si512(places.as_ptr().cast()));
+                        ($name($permute(self.0, even, other.0)), $name($permute(self.0, odd, other.0)))
+                    }
+                }
+            }
         };
     }
     vector!(
@@ -140,7 +176,9 @@ pub(super) mod avx512 {
         _mm512_loadu_ps,
         _mm512_storeu_ps,
         _mm512_fmadd_ps,
-        _mm512_add_ps
+        _mm512_add_ps,
+        u32,
+        _mm512_permutex2var_ps
     );
     vector!(
         F64x8,
@@ -152,6 +190,8 @@ pub(super) mod avx512 {
         _mm512_loadu_pd,
         _mm512_storeu_pd,
         _mm512_fmadd_pd,
-        _mm512_add_pd
+        _mm512_add_pd,
+        u64,
+        _mm512_permutex2var_pd
     );
 }
