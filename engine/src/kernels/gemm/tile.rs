@@ -47,7 +47,7 @@ pub(super) unsafe fn compute<L: Lanes>(rows: usize, tile: Tile<L::T>) {
             _ => {}
         } };
     }
-    of!(1 2 3 4 5 6 7 8 9 10 11 12 13 14)
+    of!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
 }
 
 /// # Safety

@@ -5,7 +5,7 @@
 //! outside, and without an output that would be dead, or late, where it was not before. Late: a value that others need must
 //! not wait for more heavy nodes than it did.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::liveness::Liveness;
@@ -47,6 +47,7 @@ impl Clusters {
             uses,
             liveness: Liveness::of(graph, &order)?,
             depth: depths(graph, &order),
+            receivers: graph.senders.iter().map(|(recv, send)| (*send, *recv)).collect(),
             position: vec![0; graph.n_ids()],
             clusters: Clusters { of: vec![NONE; graph.n_ids()], all: Vec::new() },
         };
@@ -79,7 +80,8 @@ fn depths(graph: &WorkGraph, order: &[WorkId]) -> Vec<u32> {
     let mut depth = vec![0u32; graph.n_ids()];
     for id in order {
         let Some(node) = graph.get(*id) else { continue };
-        let before = node.before().filter(|before| !graph.is_back_edge(*before, *id));
+        let sender = graph.senders.get(id).copied();
+        let before = node.before().chain(sender).filter(|before| !graph.is_back_edge(*before, *id));
         let before = before.map(|before| depth[before.index()]).max().unwrap_or(0);
         depth[id.index()] = before + u32::from(is_heavy(node.op()));
     }
@@ -103,6 +105,8 @@ struct Growth<'a> {
     uses: &'a Uses,
     liveness: Liveness,
     depth: Vec<u32>,
+    /// The `_Recv` of each `_Send`, which waits for it without an edge.
+    receivers: FxHashMap<WorkId, WorkId>,
     position: Vec<u32>,
     clusters: Clusters,
 }
@@ -172,6 +176,7 @@ impl Growth<'_> {
         let follow = |id: WorkId, stack: &mut Vec<WorkId>| {
             let consumers = self.uses.of_node(id).iter().map(|one| one.consumer);
             stack.extend(consumers.filter(|to| !self.graph.is_back_edge(id, *to)));
+            stack.extend(self.receivers.get(&id));
         };
         self.clusters.all[a as usize].members.iter().for_each(|id| follow(*id, &mut stack));
         // What `b` takes from `a` directly is no way around.

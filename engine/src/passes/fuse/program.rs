@@ -91,10 +91,9 @@ fn outputs(uses: &Uses, parts: &Parts, members: &[WorkId], root: WorkId) -> Vec<
     let others = members.iter().copied().filter(|id| *id != root);
     for id in std::iter::once(root).chain(others) {
         match parts.join(id) {
+            Some((join, _, _)) if outputs.iter().any(|output| output.join == Some(join)) => {}
             Some((join, axis, results)) => {
-                if !outputs.iter().any(|output| output.join == Some(join)) {
-                    outputs.push(Output { results: results.into(), axis, join: Some(join) });
-                }
+                outputs.push(Output { results: results.into(), axis, join: Some(join) });
             }
             None if id == root || is_exposed(uses, id, |one| members.contains(&one)) => {
                 outputs.push(Output { results: SmallVec::from_slice(&[id]), axis: 0, join: None });
