@@ -5,7 +5,7 @@
 //!   and commits it to the [`Runs`] that a window shares.
 //! - [`Run`], [`Series`]: what was read. Points are kept in the order of their arrival, all of them; values that are not
 //!   numbers stay in their files until [`MediaSeries::read`] gives a [`Sample`].
-//! - [`derive`]: smoothing, ratios, alignment, groups of runs with their bands.
+//! - [`mod@derive`]: smoothing, ratios, alignment, groups of runs with their bands.
 //! - [`charts`]: curves, ridges and distributions as SVG.
 //! - [`Damage`]: what could not be read, and where.
 //!

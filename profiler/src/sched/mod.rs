@@ -1,6 +1,6 @@
 //! Linux scheduling: who ran on each CPU, and for what a thread waited when it did not run.
 //!
-//! In reading order: [`format`] and [`page`] take the kernel's ring apart, [`tracefs`] reads it, [`derive`] makes slices of its
+//! In reading order: [`mod@format`] and [`page`] take the kernel's ring apart, [`tracefs`] reads it, [`mod@derive`] makes slices of its
 //! events. Where tracefs is not to be had, [`crate::sample`] hands the same [`Event`]s from perf events.
 //!
 //! A thread of the command gets a track of slices in category `off cpu` (docs/trace-format.md has their names), and each CPU one of slices in

@@ -12,10 +12,10 @@
 //!
 //! In reading order:
 //! 1. [`schema`]: the tables. [`names`], [`tables`], [`slices`]: the store's rows as columns.
-//! 2. [`file`](self::file), [`pyramids`], [`writer`]: the files as they are written, from a store or from batches.
+//! 2. [`mod@file`], [`pyramids`], [`writer`]: the files as they are written, from a store or from batches.
 //! 3. [`verify`], [`place`]: what was written is read back and compared, then put in place in one step.
 //! 4. [`folder`]: seals the trace that a collector left, and removes what it was made from.
-//! 5. [`open`](self::open), [`columns`], [`rows`], [`resolver`], [`foreign`]: a folder becomes a store.
+//! 5. [`mod@open`], [`columns`], [`rows`], [`resolver`], [`foreign`]: a folder becomes a store.
 //! 6. [`pager`], [`group`], [`paged`]: slices stay on disk and come by row group, within a budget.
 
 mod checksums;
