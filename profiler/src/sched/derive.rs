@@ -38,6 +38,8 @@ struct Cpu {
     track: Option<TrackNo>,
     /// Who runs, since when.
     runs: Option<(u32, Comm, u64)>,
+    /// Who was woken for this CPU last, and when.
+    expects: Option<(u32, u64)>,
 }
 
 /// A disk's request under way.
@@ -57,6 +59,9 @@ pub(crate) struct Seen {
     pub(crate) wakeups: u64,
     /// Threads without a track, because there are too many.
     pub(crate) untracked: u64,
+    /// Threads that left a CPU which, as far as was told, they had not got: some kernels do not tell what their idle thread does on
+    /// some CPUs. They ran from their wake-up on, so much is sure.
+    pub(crate) untold: u64,
 }
 
 /// See the module's notes.
@@ -90,6 +95,7 @@ impl Scheduling {
         let (time, cpu) = (event.time, event.cpu as usize);
         match event.what {
             What::Switch { prev, prev_name, left, next, next_name } => {
+                self.came_untold(cpu, prev, prev_name, tracks);
                 self.cpu_switches(cpu, time, (prev, prev_name), (next, next_name), tracks);
                 let ours = self.goes_off(prev, time, left, next) | self.goes_on(next, time, Some(next_name), tracks);
                 self.seen.switches += u64::from(ours);
@@ -104,7 +110,10 @@ impl Scheduling {
                 self.cpu_switches(cpu, time, (0, Comm::default()), (thread, name), tracks);
                 self.seen.switches += u64::from(self.goes_on(thread, time, None, tracks));
             }
-            What::Waking { by, thread } => {
+            What::Waking { by, thread, cpu } => {
+                if let Some(cpu) = self.cpus.get_mut(cpu as usize) {
+                    cpu.expects = Some((thread, time));
+                }
                 if let Some(Thread { state: State::Off { woken: woken @ None, .. }, .. }) =
                     self.threads.get_mut(&thread)
                 {
@@ -177,6 +186,21 @@ impl Scheduling {
         Some(*thread.track.get_or_insert_with(new))
     }
 
+    /// A thread leaves a CPU: had it got it without a word, it did so when it was woken.
+    fn came_untold(&mut self, at: usize, id: u32, name: Comm, tracks: &mut Tracks) {
+        let expected = self.cpus.get_mut(at).filter(|cpu| cpu.runs.is_none()).and_then(|cpu| {
+            let (_, woken) = cpu.expects.filter(|(thread, _)| *thread == id)?;
+            cpu.runs = Some((id, name, woken));
+            Some(woken)
+        });
+        let Some(State::Off { woken, .. }) = self.threads.get(&id).map(|t| t.state) else { return };
+        self.seen.untold += 1;
+        // Without a wake-up nobody knows when its wait ended: there is no slice for it.
+        if let Some(woken) = woken.map(|w| w.at).or(expected) {
+            self.goes_on(id, woken, Some(name), tracks);
+        }
+    }
+
     /// `taker`: who got its CPU. Whether the thread is the command's.
     fn goes_off(&mut self, id: u32, time: u64, left: Left, taker: u32) -> bool {
         let Some(thread) = self.threads.get_mut(&id) else { return false };
@@ -216,7 +240,7 @@ impl Scheduling {
 
     fn cpu_switches(&mut self, at: usize, time: u64, prev: (u32, Comm), next: (u32, Comm), tracks: &mut Tracks) {
         while self.cpus.len() <= at.min(4096) {
-            self.cpus.push(Cpu { track: None, runs: None });
+            self.cpus.push(Cpu { track: None, runs: None, expects: None });
         }
         let Some(cpu) = self.cpus.get_mut(at) else { return };
         if let Some((id, name, since)) = cpu.runs.take().filter(|(id, ..)| *id == prev.0) {
@@ -274,4 +298,102 @@ fn command(process: u32, name: Comm) -> String {
     let words: Vec<String> = line.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect();
     let text = words.join(" ").trim_end().chars().take(1000).collect::<String>();
     if text.is_empty() { name.text() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Collector, CollectorOptions, Store, StoreOptions, TraceReader};
+    use events::clock::Source;
+    use parking_lot::Mutex;
+    use std::sync::Arc;
+
+    const MS: u64 = 1_000_000;
+
+    /// The slices `(track, name, start, end, by)` that a list of events makes.
+    fn slices(events: &[(u64, u32, What)]) -> (Vec<(String, String, i64, i64, u32)>, Seen) {
+        let dir = tempfile::tempdir().unwrap();
+        let tracks = Tracks::create(dir.path(), 1, "kernel", Source::MonotonicRaw).unwrap();
+        let base = tracks.now();
+        let tracks = Arc::new(Mutex::new(tracks));
+        let collector =
+            Collector::start_with(dir.path(), CollectorOptions::default(), Some(Arc::clone(&tracks))).unwrap();
+        let mut scheduling = Scheduling::default();
+        scheduling.adopt(7, 7, Comm::new(b"seven"));
+        for (time, cpu, what) in events {
+            scheduling.take(&Event { time: base + time * MS, cpu: *cpu, what: *what }, &mut tracks.lock());
+        }
+        tracks.lock().keep_time(true);
+        assert_eq!(collector.stop().dropped, 0);
+        let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+        TraceReader::open(dir.path()).unwrap().read_all(&mut store).unwrap();
+        let zero = base as i64 - store.origin_ns();
+        let mut found = Vec::new();
+        for track in store.tracks() {
+            for slice in track.lanes.iter().flat_map(|lane| (0..lane.len() as u32).filter_map(|i| lane.slice(i))) {
+                let at = |time: i64| (time - zero + 1000).div_euclid(MS as i64);
+                let name = store.sites()[slice.site as usize].name.clone();
+                found.push((track.name.clone(), name, at(slice.start), at(slice.end), slice.correlation));
+            }
+        }
+        (found, scheduling.seen)
+    }
+
+    fn switch(prev: u32, left: Left, next: u32) -> What {
+        let name = |id: u32| Comm::new(if id == 7 { b"seven" } else { b"other" });
+        What::Switch { prev, prev_name: name(prev), left, next, next_name: name(next) }
+    }
+
+    fn row(track: &str, name: &str, start: i64, end: i64, by: u32) -> (String, String, i64, i64, u32) {
+        (track.to_owned(), name.to_owned(), start, end, by)
+    }
+
+    const SEVEN: &str = "seven 7, scheduling";
+
+    #[test]
+    fn a_sleep_ends_with_its_wake_up_and_the_wait_for_a_cpu_begins() {
+        let (found, seen) = slices(&[
+            (0, 1, switch(0, Left::Preempted, 7)),
+            (10, 1, switch(7, Left::Sleeping, 0)),
+            (40, 0, What::Waking { by: 9, thread: 7, cpu: 1 }),
+            (45, 1, switch(0, Left::Preempted, 7)),
+            (60, 1, switch(7, Left::Preempted, 8)),
+            (70, 1, switch(8, Left::Sleeping, 7)),
+        ]);
+        let wanted = [
+            row("CPU 1", "other", 60, 70, 8),
+            row("CPU 1", "seven", 0, 10, 7),
+            row("CPU 1", "seven", 45, 60, 7),
+            row(SEVEN, "preempted", 60, 70, 8),
+            row(SEVEN, "runnable", 40, 45, 9),
+            row(SEVEN, "sleeping", 10, 40, 9),
+        ];
+        let mut found = found;
+        found.sort();
+        assert_eq!(found, wanted);
+        assert_eq!((seen.wakeups, seen.untold), (1, 0));
+    }
+
+    /// As a kernel tells it that leaves out every switch of its idle thread.
+    #[test]
+    fn where_the_idle_thread_is_silent_a_wake_up_stands_for_its_switch() {
+        let (mut found, seen) = slices(&[
+            (0, 1, switch(8, Left::Preempted, 7)),
+            (10, 1, switch(7, Left::Sleeping, 0)),
+            (40, 0, What::Waking { by: 9, thread: 7, cpu: 1 }),
+            (60, 1, switch(7, Left::Sleeping, 0)),
+            (70, 0, What::Waking { by: 9, thread: 8, cpu: 1 }),
+            (80, 1, switch(8, Left::Sleeping, 0)),
+            (90, 1, switch(7, Left::Sleeping, 0)),
+        ]);
+        found.sort();
+        let wanted = [
+            row("CPU 1", "other", 70, 80, 8),
+            row("CPU 1", "seven", 0, 10, 7),
+            row("CPU 1", "seven", 40, 60, 7),
+            row(SEVEN, "sleeping", 10, 40, 9),
+        ];
+        assert_eq!(found, wanted);
+        assert_eq!(seen.untold, 2, "the last one has not even a wake-up: no slice");
+    }
 }

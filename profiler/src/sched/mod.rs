@@ -77,8 +77,8 @@ pub(crate) enum What {
     Off { thread: u32, left: Left },
     /// A thread gets a CPU, from whom is not known.
     On { thread: u32 },
-    /// Thread `by` made another one runnable.
-    Waking { by: u32, thread: u32 },
+    /// Thread `by` made another one runnable, on CPU `cpu`.
+    Waking { by: u32, thread: u32, cpu: u32 },
     /// A thread made another one, in its own process or as a new process.
     Born { parent: u32, thread: u32, in_process: bool, name: Comm },
     /// A process runs another program from now on.

@@ -88,6 +88,8 @@ pub(crate) struct Instance {
     page: Vec<u8>,
     /// Later than what may still come: kept for the next poll.
     waiting: Vec<Event>,
+    /// When the poll before began.
+    polled: u64,
     lost: u64,
 }
 
@@ -109,7 +111,7 @@ impl Instance {
         match Instance::configure(&root, &path) {
             Ok((clock, layout, formats, cpus)) => {
                 let (page, waiting) = (vec![0; 1 << 16], Vec::new());
-                Ok(Instance { path, _root: root, clock, layout, formats, cpus, page, waiting, lost: 0 })
+                Ok(Instance { path, _root: root, clock, layout, formats, cpus, page, waiting, polled: 0, lost: 0 })
             }
             Err(error) => {
                 // The error is the news; what stays is removed by the next recorder.
@@ -161,13 +163,14 @@ impl Instance {
         self.lost
     }
 
-    /// The events since the poll before, in order of time. Those of the last moments come with the next poll: another CPU may
-    /// still have earlier ones. `last`: all there are.
+    /// The events up to the poll before, in order of time. Those since come with the next poll: another CPU may still have earlier
+    /// ones, as one that was stopped by its hypervisor while it wrote. `last`: all there are.
     pub(crate) fn poll(&mut self, last: bool) -> Vec<Event> {
-        let until = match self.clock {
+        let now = match self.clock {
             ClockSource::Counter => clock::now(),
             ClockSource::MonotonicRaw => clock::mono_now().max(0).unsigned_abs(),
         };
+        let until = std::mem::replace(&mut self.polled, now);
         let mut events = std::mem::take(&mut self.waiting);
         let mut cut = u64::MAX;
         for ring in &mut self.cpus {
@@ -216,7 +219,7 @@ struct Formats {
     enabled: Vec<&'static str>,
     common_pid: Field,
     switch: (u16, [Field; 5]),
-    waking: (u16, [Field; 1]),
+    waking: (u16, [Field; 2]),
     newtask: Option<(u16, [Field; 3])>,
     exec: Option<(u16, [Field; 1])>,
     exit: Option<(u16, [Field; 1])>,
@@ -245,7 +248,7 @@ impl Formats {
             enabled: vec!["sched/sched_switch", "sched/sched_waking"],
             common_pid,
             switch: fields(Ok(switch), ["prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm"])?,
-            waking: fields(waking, ["pid"])?,
+            waking: fields(waking, ["pid", "target_cpu"])?,
             newtask: fields(format("task/task_newtask"), ["pid", "comm", "clone_flags"]).ok(),
             exec: fields(format("sched/sched_process_exec"), ["pid"]).ok(),
             exit: fields(format("sched/sched_process_exit"), ["pid"]).ok(),
@@ -276,7 +279,8 @@ impl Formats {
                 next_name: Comm::new(next_name.text(event)),
             }
         } else if id == self.waking.0 {
-            What::Waking { by: current, thread: self.waking.1[0].number(event) as u32 }
+            let [thread, cpu] = &self.waking.1;
+            What::Waking { by: current, thread: thread.number(event) as u32, cpu: cpu.number(event) as u32 }
         } else {
             self.rare(id, current, event)?
         };

@@ -52,6 +52,9 @@ pub struct WatchReport {
     pub samples: u64,
     /// Events that the kernel's rings could not keep.
     pub lost: u64,
+    /// Times that a thread got a CPU without the kernel telling (some kernels leave out what the idle thread does): its wake-up
+    /// stands for it, so that the wait for the CPU counts as running.
+    pub untold: u64,
     /// What cannot be recorded here: its name and how to get it.
     pub unavailable: Vec<(String, String)>,
 }
@@ -223,12 +226,14 @@ impl Watcher {
             let mut tracks = shared.tracks.lock();
             let now = tracks.now();
             self.scheduling.finish(now, &mut tracks);
+            self.tell_untold(&mut tracks);
         }
         let symbols = self.samples.symbols();
         shared.tracks.lock().entries(symbols.into_iter());
         let seen = self.scheduling.seen;
         let (switches, wakeups, samples) = (seen.switches, seen.wakeups, self.samples.n);
-        WatchReport { switches, wakeups, samples, lost: self.lost, ..self.report }
+        let untold = seen.untold;
+        WatchReport { switches, wakeups, samples, untold, ..self.report }
     }
 
     fn begin(&mut self, command: u32, tracks: &mut Tracks) {
@@ -366,6 +371,18 @@ impl Watcher {
             self.report.lost = total;
             let text = format!("{total} events of the kernel were lost: its rings were full, or the tables were");
             tracks.note(NoteKind::Lost, total, "kernel", &text);
+        }
+    }
+
+    fn tell_untold(&mut self, tracks: &mut Tracks) {
+        let n = self.scheduling.seen.untold;
+        if n > 0 {
+            let what = "switches from the idle thread";
+            let text = format!(
+                "{what}: this machine's kernel left out {n} of them; there a thread runs from its wake-up on, \
+                 and its wait for the CPU is not seen"
+            );
+            tracks.note(NoteKind::Unavailable, n, what, &text);
         }
     }
 }
