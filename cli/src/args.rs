@@ -76,7 +76,7 @@ pub enum Command {
     Report(Report),
     /// List the runs of a logdir: tags, counts, last values, damage
     Runs(RunsArgs),
-    /// Write a trace as another tool's
+    /// Write a trace as another tool's, or a logdir's points as rows
     Export(Export),
     /// List the ops that the engine knows
     Ops(Ops),
@@ -515,7 +515,7 @@ pub struct RunsArgs {
     pub json: bool,
 }
 
-/// `stepscope export TRACE`
+/// `stepscope export TRACE|LOGDIR`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
 Reads run folders and traces of stepscope, and every trace that 'stepscope view' opens; several files are the ranks of one
@@ -524,27 +524,40 @@ job, written on one clock.
 Examples:
   stepscope export runs/demo-20261121-101500 -o demo.json.gz
   stepscope export rank0.json.gz rank1.json.gz -o job.json
-  stepscope export trace.json --format chrome > mended.json")]
+  stepscope export trace.json --format chrome > mended.json
+  stepscope export logs --run 'seed[0-9]' --tag '^loss$' -o loss.csv")]
 pub struct Export {
-    /// Traces
-    #[arg(value_name = "TRACE", required = true)]
-    pub traces: Vec<PathBuf>,
+    /// Traces, or one logdir
+    #[arg(value_name = "TRACE|LOGDIR", required = true)]
+    pub paths: Vec<PathBuf>,
     /// The file to write, compressed where its name ends in .gz [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// What to write [default: what the file's name says, else chrome]
+    /// What to write [default: what the file's name says, else chrome of traces and csv of a logdir]
     #[arg(long, value_enum)]
-    pub format: Option<TraceFormat>,
+    pub format: Option<ExportAs>,
+    /// Of a logdir: only runs whose name this regular expression matches
+    #[arg(long, value_name = "RE")]
+    pub run: Option<String>,
+    /// Of a logdir: only tags that this regular expression matches
+    #[arg(long, value_name = "RE")]
+    pub tag: Option<String>,
     /// Write over a file that exists
     #[arg(long)]
     pub force: bool,
 }
 
-/// Formats of traces.
+/// Formats to export.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TraceFormat {
+pub enum ExportAs {
     /// Chrome's trace events (JSON): opens in chrome://tracing, Perfetto and here
     Chrome,
+    /// A logdir's scalars as run,tag,step,wall_time,value, a line per point, every point
+    Csv,
+    /// The same as one JSON object per line; NaN and infinities are strings
+    Json,
+    /// The same as columns of a Parquet file, which pandas, polars and DuckDB read
+    Parquet,
 }
 
 /// `stepscope ops`

@@ -1,4 +1,4 @@
-//! `stepscope export`: reads a trace and writes it as another tool's.
+//! `stepscope export`: reads a trace and writes it as another tool's; of a logdir, its points as rows.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -8,23 +8,39 @@ use anyhow::Context;
 use flate2::{Compression, write::GzEncoder};
 use profiler::export::{self, ExportFormat};
 
-use crate::args::{Export, TraceFormat, Verbosity};
+use crate::args::{Export, ExportAs, Verbosity};
+use crate::export_logdir::{self, RowFormat};
 use crate::outcome::{Failure, Outcome};
 use crate::told::Told;
 use crate::trace_file;
 
 /// Reads, converts, writes.
 pub fn run(args: &Export, verbosity: Verbosity) -> Outcome {
-    let format = match args.format.or_else(|| by_name(args.out.as_deref()?)) {
-        None | Some(TraceFormat::Chrome) => ExportFormat::Chrome,
-    };
     if let Some(out) = &args.out
         && out.exists()
         && !args.force
     {
         return Err(Failure::wrong_use(format_args!("{} exists; --force writes over it", out.display())));
     }
-    let store = trace_file::open_all(&args.traces, verbosity)?;
+    let is_logdir = export_logdir::is_logdir(&args.paths);
+    let rows = match args.format.or_else(|| by_name(args.out.as_deref()?, is_logdir)) {
+        Some(ExportAs::Csv) => Some(RowFormat::Csv),
+        Some(ExportAs::Json) => Some(RowFormat::Json),
+        Some(ExportAs::Parquet) => Some(RowFormat::Parquet),
+        Some(ExportAs::Chrome) => None,
+        None => is_logdir.then_some(RowFormat::Csv),
+    };
+    match rows {
+        Some(format) => export_logdir::run(args, format),
+        None => trace(args, ExportFormat::Chrome, verbosity),
+    }
+}
+
+fn trace(args: &Export, format: ExportFormat, verbosity: Verbosity) -> Outcome {
+    if args.run.is_some() || args.tag.is_some() {
+        return Err(Failure::wrong_use("--run and --tag choose among a logdir's rows: --format csv, json or parquet"));
+    }
+    let store = trace_file::open_all(&args.paths, verbosity)?;
     let mut told = Told::new("writing", verbosity);
     let mut progress = |share| told.share(share);
     match &args.out {
@@ -32,7 +48,7 @@ pub fn run(args: &Export, verbosity: Verbosity) -> Outcome {
             let mut out = BufWriter::new(io::stdout().lock());
             export::export(&store, format, &mut out, &mut progress).and_then(|()| out.flush()).or_else(reader_left)
         }
-        Some(path) => write(path, &store, format, &mut progress),
+        Some(path) => write(path, |out| export::export(&store, format, out, &mut progress)),
     }
     .context("writing the trace")?;
     for warning in store.warnings() {
@@ -42,20 +58,19 @@ pub fn run(args: &Export, verbosity: Verbosity) -> Outcome {
 }
 
 /// Writes beside the file first: what is there stays whole until the new one is.
-fn write(path: &Path, store: &profiler::Store, format: ExportFormat, progress: &mut dyn FnMut(f64)) -> io::Result<()> {
+pub fn write(path: &Path, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".partial");
     let partial = path.with_file_name(name);
     let written = (|| {
-        let file = BufWriter::with_capacity(1 << 20, File::create(&partial)?);
+        let mut file = BufWriter::with_capacity(1 << 20, File::create(&partial)?);
         if path.extension().is_some_and(|ext| ext == "gz") {
             let mut out = GzEncoder::new(file, Compression::fast());
-            export::export(store, format, &mut out, progress)?;
+            write(&mut out)?;
             out.finish()?.flush()
         } else {
-            let mut out = file;
-            export::export(store, format, &mut out, progress)?;
-            out.flush()
+            write(&mut file)?;
+            file.flush()
         }
     })();
     match written {
@@ -73,8 +88,14 @@ fn reader_left(error: io::Error) -> io::Result<()> {
 }
 
 /// The format that a file's name asks for.
-fn by_name(path: &Path) -> Option<TraceFormat> {
+fn by_name(path: &Path, is_logdir: bool) -> Option<ExportAs> {
     let name = path.file_name()?.to_str()?;
     let name = name.strip_suffix(".gz").unwrap_or(name);
-    name.ends_with(".json").then_some(TraceFormat::Chrome)
+    match name.rsplit_once('.')?.1 {
+        "json" if !is_logdir => Some(ExportAs::Chrome),
+        "json" | "jsonl" => Some(ExportAs::Json),
+        "csv" => Some(ExportAs::Csv),
+        "parquet" => Some(ExportAs::Parquet),
+        _ => None,
+    }
 }

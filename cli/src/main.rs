@@ -9,6 +9,7 @@ mod diff;
 mod display;
 mod doctor;
 mod export;
+mod export_logdir;
 mod freeze;
 mod graph;
 mod human;

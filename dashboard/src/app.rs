@@ -6,6 +6,7 @@ use crate::{
     graph::GraphView,
     histograms::HistogramsView,
     loader::Loader,
+    media::MediaView,
     ops::OpsView,
     pace::Pace,
     scalars::ScalarsView,
@@ -131,6 +132,7 @@ impl App {
             Box::new(GraphView::default()),
             Box::new(TimelineView::default()),
             Box::new(OpsView::default()),
+            Box::new(MediaView::default()),
         ];
         Self {
             tabs: Tabs::new(views),

@@ -2,7 +2,7 @@
 
 use crate::{Data, Selection, filter::Filter, recorded::Recorded, runs::RunList, selection::is_at_or_below};
 use std::{collections::BTreeMap, sync::Arc};
-use summaries::{HistogramSeries, ScalarSeries, Series};
+use summaries::{HistogramSeries, MediaSeries, ScalarSeries, Series};
 
 /// A kind of series that a page shows.
 pub trait Kind {
@@ -23,6 +23,15 @@ impl Kind for HistogramSeries {
     fn of(series: &Series) -> Option<&Self> {
         match series {
             Series::Histogram(s) => Some(s),
+            _ => None,
+        }
+    }
+}
+
+impl Kind for MediaSeries {
+    fn of(series: &Series) -> Option<&Self> {
+        match series {
+            Series::Media(s) => Some(s),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! The native window of stepscope: scalars, histograms, graph, timeline and ops of a run, live.
+//! The native window of stepscope: scalars, histograms, graph, timeline, ops and media of a run, live.
 //!
 //! In reading order: [`run`] opens the window ([`app`]) on paths; loader threads ([`loader`]) follow the files and
 //! commit what they read to shared snapshots; each frame sees one [`Data`] that holds still until the frame ends; each
@@ -16,6 +16,7 @@ pub mod format;
 pub mod graph;
 pub mod histograms;
 pub mod loader;
+pub mod media;
 pub mod ops;
 pub mod pace;
 pub mod recorded;

@@ -2,7 +2,7 @@
 
 use crate::{Data, Selection};
 
-/// The panels of the window, in the order of their tabs and of the keys 1 to 5.
+/// The panels of the window, in the order of their tabs and of the keys 1 to 6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ViewKind {
     /// Curves of scalar summaries over steps.
@@ -15,11 +15,13 @@ pub enum ViewKind {
     Timeline,
     /// Statistics of ops and the largest stalls.
     Ops,
+    /// Images, texts, sounds, tensors, hyperparameters.
+    Media,
 }
 
 impl ViewKind {
     /// Every panel, in tab order.
-    pub const ALL: [Self; 5] = [Self::Scalars, Self::Histograms, Self::Graph, Self::Timeline, Self::Ops];
+    pub const ALL: [Self; 6] = [Self::Scalars, Self::Histograms, Self::Graph, Self::Timeline, Self::Ops, Self::Media];
 
     /// The tab's title.
     pub fn title(self) -> &'static str {
@@ -29,6 +31,7 @@ impl ViewKind {
             Self::Graph => "Graph",
             Self::Timeline => "Timeline",
             Self::Ops => "Ops",
+            Self::Media => "Media",
         }
     }
 }

@@ -3,7 +3,7 @@
 use egui_kittest::{Harness, kittest::Queryable};
 use std::path::{Path, PathBuf};
 use stepscope_dashboard::{Options, Theme, app::App, pace::Pace};
-use summaries::{SummaryWriter, WriterOptions};
+use summaries::{Pixels, SummaryWriter, WriterOptions};
 
 const PATIENCE: usize = 400;
 
@@ -103,6 +103,28 @@ fn tabs_switch_by_key_and_click() {
     window.harness.get_by_label("Scalars").click();
     window.harness.run_ok();
     assert!(window.shows("loss: 2 runs"));
+}
+
+/// Images and texts are read when they are shown; the newest first, older ones by the slider.
+#[test]
+fn media_of_a_logdir() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = writer(dir.path());
+    for step in 0..3 {
+        writer.add_text("note", &format!("said at {step}"), step);
+    }
+    writer.add_image("dot", Pixels { width: 2, height: 1, data: &[0, 255] }, 7).unwrap();
+    writer.close().unwrap();
+    let mut window = Window::open(&[dir.path().to_owned()]);
+    window.wait_for("Media");
+    window.harness.step();
+    window.key(egui::Key::Num6);
+    window.wait_for("said at 2");
+    assert!(window.shows("text · step 2") && window.shows("images · step 7"));
+    window.wait_for("Image dot: 2 x 1 pixels");
+    window.harness.get_by_label("Step of note").focus();
+    window.key(egui::Key::ArrowLeft);
+    window.wait_for("said at 1");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
     tensorboard_compare.py accumulator LOGDIR     with TensorBoard's EventAccumulator, keeping every point
     tensorboard_compare.py server LOGDIR [FLAG..] with the real server on a free loopback port, over HTTP
+    tensorboard_compare.py plugins LOGDIR         what its plugins show of the kinds of the run `.`, over HTTP, as they say it
 
-Both give {run: {"scalars": {tag: [[step, wall, value]]}, "histograms": {tag: [[step, wall, rows]]}, "graph": [[name,
+The first two give {run: {"scalars": {tag: [[step, wall, value]]}, "histograms": {tag: [[step, wall, rows]]}, "graph": [[name,
 op, inputs]]}}; the accumulator adds "stats" of TensorFlow 1 histograms, "others" {tag: [[step, wall, values]]}, the
 plugins' content of their metadata as "contents" {tag: hex}, and the tags of "run_metadata". Strings are in hex; floats are the 16 hex
 digits of their 64 bits, so that equal means equal bit for bit, NaN and infinities included.
@@ -145,6 +146,11 @@ class Server:
         with urllib.request.urlopen(f"{self.url}/data/{path}?{urllib.parse.urlencode(query)}", timeout=30) as response:
             return response.read()
 
+    def post(self, path, body):
+        request = urllib.request.Request(f"{self.url}/data/{path}", body.encode(), {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return response.read()
+
     def get_json(self, path, **query):
         return json.loads(self.get(path, **query))
 
@@ -192,11 +198,53 @@ def serve(logdir, flags):
         server.stop()
 
 
+# --- plugins ---
+
+
+def plugins(logdir):
+    server = Server(logdir, ["--load_fast=false"])
+    try:
+        deadline = time.monotonic() + SERVER_TIMEOUT_S
+        # The writer adds the mesh after every other kind but the projector's, which is a file.
+        while not server.get_json("plugin/mesh/tags").get("."):
+            if time.monotonic() > deadline:
+                raise SystemExit("the plugins show no mesh")
+            time.sleep(0.3)
+        return shown(server)
+    finally:
+        server.stop()
+
+
+def shown(server):
+    image = server.get_json("plugin/images/images", run=".", tag="kinds/image", sample=0)[0]
+    audio = server.get_json("plugin/audio/audio", run=".", tag="kinds/audio", sample=0)[0]
+    post = lambda path, body: json.loads(server.post(f"plugin/hparams/{path}", json.dumps(body)))
+    groups = {"allowedStatuses": ["STATUS_SUCCESS"], "colParams": [], "startIndex": 0, "sliceSize": 9}
+    part = lambda kind: server.get("plugin/mesh/data", run=".", tag="kinds/mesh", content_type=kind, sample=0, step=3)
+    return {
+        "image": server.get("plugin/images/individualImage", **dict(urllib.parse.parse_qsl(image["query"]))).hex(),
+        "image_size": [image["width"], image["height"], image["step"]],
+        "audio": server.get("plugin/audio/individualAudio", **dict(urllib.parse.parse_qsl(audio["query"]))).hex(),
+        "text": server.get_json("plugin/text/text", run=".", tag="kinds/text"),
+        "table": server.get_json("plugin/text/text", run=".", tag="kinds/table"),
+        "pr": server.get_json("plugin/pr_curves/pr_curves", run=".", tag="kinds/pr"),
+        "layout": server.get_json("plugin/custom_scalars/layout"),
+        "experiment": post("experiment", {}),
+        "groups": post("session_groups", groups),
+        "mesh": {kind: part(kind).hex() for kind in ("VERTEX", "FACE", "COLOR")},
+        "run_metadata": server.get("plugin/graphs/run_metadata", run=".", tag="step 3").decode(),
+        "projector": server.get_json("plugin/projector/info", run="."),
+        "embedding": server.get("plugin/projector/tensor", run=".", name="words").hex(),
+        "embedding_labels": server.get("plugin/projector/metadata", run=".", name="words").decode(),
+    }
+
+
 def main():
-    if len(sys.argv) < 3 or sys.argv[1] not in ("accumulator", "server"):
+    modes = {"accumulator": accumulator, "server": serve, "plugins": plugins}
+    if len(sys.argv) < 3 or sys.argv[1] not in modes:
         raise SystemExit(__doc__)
-    mode, logdir, flags = sys.argv[1], sys.argv[2], sys.argv[3:]
-    json.dump(accumulator(logdir) if mode == "accumulator" else serve(logdir, flags), sys.stdout)
+    mode, logdir, flags = modes[sys.argv[1]], sys.argv[2], sys.argv[3:]
+    json.dump(mode(logdir, flags) if mode is serve else mode(logdir), sys.stdout)
 
 
 if __name__ == "__main__":

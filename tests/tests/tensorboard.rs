@@ -310,6 +310,52 @@ fn tensorboards_accumulator_reads_what_we_write() {
     }
 }
 
+/// Kinds that no accumulator tells the meaning of: what TensorBoard's plugins make of them.
+#[test]
+fn tensorboards_plugins_show_what_we_write() {
+    let Some(python) = python() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let writer = SummaryWriter::create(dir.path(), WriterOptions::default()).unwrap();
+    writer.add_scalar("loss", 0.25, 1);
+    writer.add_embedding("words", 2, &[1.0, 2.0, 3.0, -4.5], &["a", "b"]).unwrap();
+    add_every_kind(&writer);
+    writer.close().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/tensorboard_compare.py");
+    let output = Command::new(python).arg(script).arg("plugins").arg(dir.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let ours = ours(dir.path());
+    let blob = |tag: &str| ours["."].others[tag][0].2[0].clone();
+    assert_eq!(shown["image"], blob("kinds/image"));
+    assert_eq!(shown["image_size"], serde_json::json!([8, 6, 3]));
+    assert_eq!(shown["audio"], blob("kinds/audio"));
+    assert_eq!((&shown["text"][0]["text"], &shown["text"][0]["step"]), (&"<p><em>ünïcode</em></p>".into(), &3.into()));
+    let cells: Vec<&str> = shown["table"][0]["text"].as_str().unwrap().split("<p>").skip(1).map(|s| &s[..1]).collect();
+    assert_eq!(cells, ["a", "b", "c", "d"]);
+    // Of 11 thresholds, those above 0.9 predict nothing; TensorBoard leaves them out.
+    let pr = &shown["pr"][0];
+    assert_eq!(
+        (pr["step"].as_i64(), pr["true_positives"][0].as_f64(), pr["recall"][0].as_f64()),
+        (Some(3), Some(2.0), Some(1.0))
+    );
+    assert_eq!((&shown["layout"]["category"][0]["title"], &shown["run_metadata"]), (&"all".into(), &"".into()));
+    let names: Vec<_> = list(&shown["experiment"]["hparamInfos"], |info| text(&info["name"]));
+    assert_eq!(names.iter().map(String::as_str).collect::<std::collections::BTreeSet<_>>(), ["big", "rate"].into());
+    let session = &shown["groups"]["sessionGroups"][0];
+    assert_eq!(session["hparams"], serde_json::json!({"big": true, "rate": 0.1}));
+    assert_eq!(session["metricValues"][0]["value"], 0.25);
+    let floats = |values: &[f32]| hex(&values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>());
+    assert_eq!(shown["mesh"]["VERTEX"], floats(&[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.5]));
+    assert_eq!(shown["mesh"]["FACE"], hex(&[0_i32, 1, 2].map(i32::to_le_bytes).concat()));
+    assert_eq!(shown["mesh"]["COLOR"], hex(&[255, 0, 1].repeat(3)));
+    let embedding = &shown["projector"]["embeddings"][0];
+    assert_eq!((&embedding["tensorName"], &embedding["tensorShape"]), (&"words".into(), &serde_json::json!([2, 2])));
+    assert_eq!(
+        (&shown["embedding"], &shown["embedding_labels"]),
+        (&floats(&[1.0, 2.0, 3.0, -4.5]).into(), &"a\nb\n".into())
+    );
+}
+
 #[test]
 fn tensorboards_server_shows_what_we_write() {
     let Some(python) = python() else { return };
@@ -339,6 +385,29 @@ fn drop_empty_ends(rows: &mut Vec<[u64; 3]>) {
     if let Some(last) = rows.last_mut() {
         last[1] = max;
     }
+}
+
+/// Every plugin's kinds in every form, dtype and shape, written with TensorBoard's own classes.
+#[test]
+fn we_read_every_form_of_every_kind() {
+    let Some(python) = python() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/tensorboard_write.py");
+    let written = Command::new(&python).arg(script).arg(dir.path()).output().unwrap();
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    let (ours, theirs) = (ours(dir.path()), tensorboard(&python, &["accumulator"], dir.path()));
+    assert_same_runs(&ours, &theirs);
+    for (name, run) in &theirs {
+        assert!(ours[name].others.keys().eq(run.others.keys()), "{name}: {:?}", run.others.keys());
+        assert_same_others(name, &ours[name], run);
+        for (tag, stats) in run.stats.iter().filter(|(tag, _)| !tag.ends_with("/empty")) {
+            assert_eq!(stats, &ours[name].stats[tag], "{name} {tag}");
+        }
+    }
+    let n_points = |run: &str| ours[run].scalars.values().map(Vec::len).sum::<usize>();
+    assert_eq!(["tf2", "tf1", "mixed"].map(n_points), [8 * 300 + 6, 200, 7 * 6 + 100]);
+    let n_histograms = |run: &str| ours[run].histograms.values().map(Vec::len).sum::<usize>();
+    assert_eq!(["tf2", "tf1"].map(n_histograms), [3 * 40 + 3, 101]);
 }
 
 /// The healthy files of other writers: TensorFlow 1 and 2, torch, tensorboardX.

@@ -36,7 +36,7 @@ impl Summaries {
             let view = match series {
                 Series::Scalar(_) => ViewKind::Scalars,
                 Series::Histogram(_) => ViewKind::Histograms,
-                Series::Media(_) => continue,
+                Series::Media(_) => ViewKind::Media,
             };
             if !series.node_name().is_empty() && self.recorded.belongs_to(series.node_name(), model.name(item)) {
                 found.insert(tag, view);

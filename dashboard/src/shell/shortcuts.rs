@@ -8,7 +8,7 @@ use egui::{Align2, Context, Grid, RichText, ScrollArea, Window};
 
 /// Keys that work everywhere.
 const EVERYWHERE: &[(&str, &str)] = &[
-    ("1 … 5", "Scalars, Histograms, Graph, Timeline, Ops"),
+    ("1 … 6", "Scalars, Histograms, Graph, Timeline, Ops, Media"),
     ("Ctrl+O", "open a path"),
     ("T", "dark, light or the desktop's theme"),
     ("F1 or ?", "this list"),

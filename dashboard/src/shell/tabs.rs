@@ -110,9 +110,10 @@ impl Behavior<Box<dyn View>> for Frame<'_> {
     }
 }
 
-/// Keys 1 to 5: the panel asked for in this frame, unless a text field has the keyboard.
+/// Keys 1 to 6: the panel asked for in this frame, unless a text field has the keyboard.
 pub fn panel_key(ui: &Ui) -> Option<ViewKind> {
-    const KEYS: [egui::Key; 5] = [egui::Key::Num1, egui::Key::Num2, egui::Key::Num3, egui::Key::Num4, egui::Key::Num5];
+    use egui::Key;
+    const KEYS: [Key; 6] = [Key::Num1, Key::Num2, Key::Num3, Key::Num4, Key::Num5, Key::Num6];
     if ui.ctx().text_edit_focused() {
         return None;
     }

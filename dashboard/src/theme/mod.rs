@@ -54,3 +54,8 @@ impl Theme {
 pub fn palette(ui: &egui::Ui) -> &'static Palette {
     Palette::of(ui.visuals().dark_mode)
 }
+
+/// A picture's own colours, which are no theme's: red, green, blue and alpha of each pixel, row by row.
+pub fn picture(size: [usize; 2], rgba: &[u8]) -> egui::ColorImage {
+    egui::ColorImage::from_rgba_unmultiplied(size, rgba)
+}

@@ -9,6 +9,8 @@ use crate::BenchError;
 use crate::report::Report;
 
 mod cost;
+#[cfg(feature = "window")]
+mod draw;
 pub mod load;
 mod logs;
 mod rustboard;
@@ -23,6 +25,8 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
     let dir = tempfile::tempdir()?;
     latency(&dir.path().join("latency"), report)?;
     write(&dir.path().join("write"), report)?;
+    #[cfg(feature = "window")]
+    draw::run(report);
     load::run(report)
 }
 
