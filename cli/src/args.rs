@@ -76,6 +76,8 @@ pub enum Command {
     Report(Report),
     /// List the runs of a logdir: tags, counts, last values, damage
     Runs(RunsArgs),
+    /// Keep other tools' traces as one of stepscope's
+    Import(Import),
     /// Write a trace as another tool's, or a logdir's points as rows
     Export(Export),
     /// List the ops that the engine knows
@@ -511,6 +513,31 @@ pub struct RunsArgs {
     #[arg(value_name = "LOGDIR")]
     pub logdir: PathBuf,
     /// Print one JSON object per run
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stepscope import FILE...`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Reads every trace that 'stepscope view' opens and writes a sealed trace: a folder of Parquet files that opens at once, whatever
+its size. Several files are the ranks of one job, put on one clock.
+
+Examples:
+  stepscope import trace.json.gz -o trace
+  stepscope import rank0.json.gz rank1.json.gz -o job
+  stepscope import trace.pftrace -o trace --json | jq .slices")]
+pub struct Import {
+    /// Files of other tools, or one trace
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The trace to write: a folder
+    #[arg(short, long, value_name = "TRACE")]
+    pub out: PathBuf,
+    /// Write over a sealed trace that exists
+    #[arg(long)]
+    pub force: bool,
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }

@@ -13,6 +13,7 @@ mod export_logdir;
 mod freeze;
 mod graph;
 mod human;
+mod import;
 mod logdir;
 mod ops;
 mod out;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         Command::Diff(diff) => diff::run(&diff),
         Command::Report(report) => report::run(&report),
         Command::Runs(runs) => runs::run(&runs),
+        Command::Import(import) => import::run(&import, verbosity),
         Command::Export(export) => export::run(&export, verbosity),
         Command::Ops(ops) => ops::run(&ops),
         Command::Doctor(doctor) => doctor::run(&doctor),

@@ -62,6 +62,16 @@ fn find(path: &Path) -> PathBuf {
     if inner.is_dir() { inner } else { path.to_path_buf() }
 }
 
+/// Seals the trace that a recording left. Gives what keeps it from that: it is as readable then, only larger and slower.
+pub fn seal(folder: &Path) -> Option<String> {
+    match profiler::seal::seal(folder) {
+        Ok(profiler::SealReport { kept, .. }) => {
+            kept.map(|why| format!("the collected files stay beside the sealed trace: {why}"))
+        }
+        Err(error) => Some(format!("the trace was not sealed: {error}")),
+    }
+}
+
 /// Tells the store's warnings on stderr.
 pub fn warn(path: &Path, store: &Store) {
     for warning in store.warnings() {

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use stepscope_profiler::batch::{Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
-use stepscope_profiler::{Batch, Store, StoreOptions};
+use stepscope_profiler::{Batch, Function, Store, StoreOptions};
 
 /// More than two row groups.
 const SLICES: u32 = 300_000;
@@ -52,9 +52,38 @@ fn store() -> Store {
             batch.track(key).events.push(Event { kind: EventKind::FlowIn, site: 3, ..other });
         }
     }
+    samples(&mut batch);
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
     store.apply(batch);
     store
+}
+
+/// Two functions are sampled a hundred times, the inner one in three of four; every tenth sample has arguments.
+fn samples(batch: &mut Batch) {
+    batch.name(Name::Site { pid: 7, id: 5, category: "sample".into(), name: "cpu".into() });
+    for (id, name) in [(0, "main"), (1, "inner")] {
+        batch.name(Name::Frame { pid: 7, id, module: "/bin/train".into(), address: 64 });
+        let function = Function { name: name.into(), file: "train.c".into(), line: 3 };
+        batch.name(Name::Function { pid: 7, frame: id, function });
+        let parent = if id == 0 { u32::MAX } else { 0 };
+        batch.name(Name::Stack { pid: 7, id, parent, frame: id });
+    }
+    for i in 0..100 {
+        let args = if i % 10 == 0 { batch.args(&format!("{{\"cpu\":{i}}}")) } else { NO_ARGS };
+        let (start, arg) = (i64::from(i) * 1_000, u64::from(i % 4 > 0));
+        let event = Event {
+            kind: EventKind::Instant,
+            depth: 0,
+            start,
+            end: start,
+            site: 5,
+            node: NO_NODE,
+            correlation: 0,
+            arg,
+            args,
+        };
+        batch.track(TrackKey { pid: 7, ring: 0 }).events.push(event);
+    }
 }
 
 /// Count and sum of durations by name, as lines.
@@ -82,6 +111,11 @@ print("tracks", *duckdb.sql(f"select count(*), min(host), min(process) from {tab
 print("join", duckdb.sql(f"select count(*) from {table('slices')} join {table('tracks')} using (track_id)").fetchall()[0][0])
 print("flows", duckdb.sql(f"select count(*) from {table('flows')} where from_ts_ns = to_ts_ns").fetchall()[0][0])
 print("counter", *duckdb.sql(f"select count(*), sum(value)::bigint from {table('counters')}").fetchall()[0])
+for row in duckdb.sql(f"""select f.name, count(*) from {table('instants')} i join {table('stacks')} s on i.arg = s.stack_id
+        join {table('functions')} f using (frame_id) where i.category = 'sample' group by f.name""").fetchall():
+    print("sample", *row)
+frame = pandas.read_parquet(folder + "/instants.parquet")
+print("instant args", frame["args"].count(), frame["args"].dropna().str.extract(r"(\d+)")[0].astype(int).sum())
 file = pyarrow.parquet.ParquetFile(folder + "/slices.parquet")
 for i in range(file.num_row_groups):
     group, ts = file.metadata.row_group(i), file.read_row_group(i, ["ts_ns"])["ts_ns"].to_pandas()
@@ -119,6 +153,8 @@ fn duckdb_pandas_and_pyarrow_give_our_numbers() {
     assert_eq!(of("flows "), [(SLICES / 50).to_string()]);
     let counted: u64 = (0..u64::from(SLICES)).step_by(100).sum();
     assert_eq!(of("counter "), [format!("{} {counted}", SLICES / 100)]);
+    assert_eq!(of("sample "), ["inner 75", "main 25"]);
+    assert_eq!(of("instant args "), ["10 450"]);
     let rest = SLICES - 2 * 131_072;
     let groups = [131_072, 131_072, rest].map(|rows| format!("{rows} True ZSTD True True True"));
     assert_eq!(of("group "), groups);

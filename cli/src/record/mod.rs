@@ -15,6 +15,7 @@ use crate::args::{self, Verbosity};
 use crate::human;
 use crate::outcome::{Failure, Outcome};
 use crate::run_folder::{self, RunFolder};
+use crate::trace_file;
 
 /// Runs the command.
 ///
@@ -37,6 +38,9 @@ pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
     let wall_ns = events::clock::mono_now() - begun;
     let watched = watch.map(Watch::stop).unwrap_or_default();
     let collected = collector.stop();
+    if let Some(why) = trace_file::seal(&folder) {
+        eprintln!("warning: {}: {why}", folder.display());
+    }
     if verbosity > Verbosity::Quiet {
         tell(&folder, wall_ns, &watched, &collected);
     }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use profiler::{Collector, CollectorOptions, CollectorReport};
 
+use crate::trace_file;
+
 /// The recording of this process and the thread that drains it.
 pub struct Tracing {
     recording: events::Session,
@@ -33,13 +35,7 @@ impl Tracing {
     pub fn end(self, warnings: &mut Vec<String>) -> CollectorReport {
         drop(self.recording);
         let report = self.collector.stop();
-        match profiler::seal::seal(&self.folder) {
-            Ok(profiler::SealReport { kept: Some(why), .. }) => {
-                warnings.push(format!("the collected files stay beside the sealed trace: {why}"));
-            }
-            Ok(_) => {}
-            Err(error) => warnings.push(format!("the trace was not sealed: {error}")),
-        }
+        warnings.extend(trace_file::seal(&self.folder));
         report
     }
 }

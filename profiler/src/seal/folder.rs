@@ -5,7 +5,6 @@
 
 use super::writer::write_all;
 use super::{FOLDER, SealError, Sealed, SealedWriter, find};
-use crate::batch::{Batch, EventKind, NO_ARGS, Name};
 use crate::follow::{self, TraceReader};
 use crate::store::{Store, StoreOptions, WarningKind};
 use events::control::{ClaimError, Collector};
@@ -50,9 +49,6 @@ pub fn seal(trace_dir: &Path) -> Result<SealReport, SealError> {
         Some(before) => {
             let mut store = Store::with_options(StoreOptions::UNBOUNDED);
             reader.read_all(&mut store).map_err(io_failed)?;
-            if !store.stacks().is_empty() {
-                return Err(SealError::Unkept(trace_dir.to_owned(), STACKS));
-            }
             let kept = problem(&reader, &store)?;
             let rings = reader.positions();
             if rings == before {
@@ -77,9 +73,6 @@ fn stream(reader: &mut TraceReader, folder: &Path) -> Result<(Sealed, Option<Str
     loop {
         let batch = reader.poll_staged().map_err(|e| SealError::Io(reader.dir().to_owned(), e))?;
         let more = batch.more();
-        if let Some(what) = unkept(&batch) {
-            return Err(SealError::Unkept(reader.dir().to_owned(), what));
-        }
         writer.apply(batch)?;
         if !more {
             break;
@@ -89,17 +82,6 @@ fn stream(reader: &mut TraceReader, folder: &Path) -> Result<(Sealed, Option<Str
     writer.set_rings(reader.positions());
     step("written");
     Ok((writer.finish()?, kept))
-}
-
-const STACKS: &str = "call stacks of samples";
-
-/// What of a batch the tables have no column for.
-fn unkept(batch: &Batch) -> Option<&'static str> {
-    if batch.names.iter().any(|name| matches!(name, Name::Stack { .. })) {
-        return Some(STACKS);
-    }
-    let mut events = batch.tracks.values().flat_map(|track| &track.events);
-    events.any(|e| e.kind == EventKind::Instant && e.args != NO_ARGS).then_some("texts of log messages")
 }
 
 /// Why the collected files have to stay; an error where they could not be read, or are still written.

@@ -4,8 +4,8 @@
 //! sealed/                 in a trace folder; or a folder of its own (an import, an export)
 //!   slices.parquet        zstd; times, correlations and args as differences, names by dictionary; row groups of 131,072
 //!                         slices by start, with page index
-//!   tracks, processes, sites, nodes, steps, flows, counters, instants, memory, transfers, open_slices, warnings,
-//!   rings, meta .parquet
+//!   tracks, processes, sites, nodes, steps, flows, counters, instants, memory, transfers, open_slices, stacks, frames,
+//!   functions, warnings, rings, meta .parquet
 //!   lod.bin               the pyramids of all lanes ([`sidecar`]): mapped; has its own checksum, and can be made again
 //!   checksums.txt         of every byte of the Parquet files ([`checksums`])
 //! ```
@@ -40,6 +40,7 @@ mod verify;
 mod writer;
 
 pub use folder::{SealReport, seal};
+pub use open::is_sealed;
 pub(crate) use open::{SealedTrace, find, positions};
 pub(crate) use paged::{PagedLane, PagedSlices};
 pub use pager::{BUDGET, Pager, PagerStats};
@@ -72,9 +73,6 @@ pub enum SealError {
     /// The trace cannot be read.
     #[error(transparent)]
     Open(#[from] crate::OpenError),
-    /// The trace holds something that sealed files have no place for: it stays as it is.
-    #[error("{0} holds {1}, which sealed files do not keep")]
-    Unkept(PathBuf, &'static str),
     /// Somebody collects into the folder, or a traced process lives.
     #[error("{0} is still being recorded: {1}")]
     Busy(PathBuf, String),

@@ -8,19 +8,18 @@ use super::pager::{Pager, SlicesFile};
 use super::pyramids::Pyramids;
 use super::resolver::Resolver;
 use super::rows::{
-    flow_rows, ints, memory_rows, node_rows, point_rows, process_rows, ring_rows, site_rows, step_rows, track_rows,
-    transfer_rows, warning_rows,
+    Texted, flow_rows, frame_rows, function_rows, instant_rows, ints, memory_rows, node_rows, point_rows, process_rows,
+    ring_rows, site_rows, stack_rows, step_rows, track_rows, transfer_rows, warning_rows,
 };
 use super::schema::{
-    COUNTERS, FLOWS, INSTANTS, MEMORY, META, NODES, OPEN, PROCESSES, RINGS, SITES, SLICES, STEPS, TRACKS, TRANSFERS,
-    Table, WARNINGS,
+    COUNTERS, FLOWS, FORMAT, FRAMES, FUNCTIONS, INSTANTS, MEMORY, META, NODES, OPEN, PROCESSES, RINGS, SITES, SLICES,
+    STACKS, STEPS, TRACKS, TRANSFERS, Table, VERSION, WARNINGS,
 };
 use super::sidecar::Sidecar;
 use super::slices::Layout;
 use super::tables::RingPosition;
-use super::writer::FORMAT;
 use super::{FOLDER, SIDECAR};
-use crate::store::{InstantEvent, Lane, MAX_LANES, OpenSlice, Parts, Store, Warning, WarningKind};
+use crate::store::{Lane, MAX_LANES, OpenSlice, Parts, Store, Warning, WarningKind};
 use arrow_array::RecordBatch;
 use rustc_hash::FxHashMap;
 use std::fs::File;
@@ -35,6 +34,12 @@ pub(crate) fn find(path: &Path) -> Option<PathBuf> {
         return Some(inner);
     }
     has_slices(path).then(|| path.to_owned())
+}
+
+/// Whether a folder is a sealed trace that was written here, and nothing else.
+#[must_use]
+pub fn is_sealed(folder: &Path) -> bool {
+    folder.join(SLICES.file_name()).is_file() && folder.join(FILE_NAME).is_file()
 }
 
 /// The parts of a sealed folder that are always read.
@@ -116,9 +121,10 @@ impl Opened {
         let mut reading = Reading { folder, sums, problems };
         let mut parts = Parts::default();
         let mut rings = Vec::new();
-        let is_whole = is_ours && read_names(&mut reading, &mut parts);
-        if is_whole {
-            read_sides(&mut reading, &mut parts);
+        let version = if is_ours { read_names(&mut reading, &mut parts) } else { None };
+        let is_whole = version.is_some();
+        if let Some(version) = version {
+            read_sides(&mut reading, &mut parts, version);
             reading.table(RINGS, |batch| ring_rows(batch, &mut rings));
         }
         let (slices, slices_key) = reading.slices().map_or((None, (0, 0)), |(file, key)| (Some(file), key));
@@ -127,8 +133,8 @@ impl Opened {
     }
 }
 
-/// Reads the tables without which nothing can be placed.
-fn read_names(reading: &mut Reading<'_>, parts: &mut Parts) -> bool {
+/// Reads the tables without which nothing can be placed; gives the format's version.
+fn read_names(reading: &mut Reading<'_>, parts: &mut Parts) -> Option<u32> {
     let mut format = String::new();
     let meta = reading.table(META, |batch| {
         let (keys, values) = (Texts::of(batch, "key")?, Texts::of(batch, "value")?);
@@ -144,18 +150,21 @@ fn read_names(reading: &mut Reading<'_>, parts: &mut Parts) -> bool {
         }
         Ok(())
     });
-    if meta && format != FORMAT {
+    let version = format.strip_prefix(FORMAT).and_then(|version| version.trim().parse().ok());
+    let version = version.filter(|version| (1..=VERSION).contains(version));
+    if meta && version.is_none() {
         reading.problems.push(format!("{}: this program does not know the format {format:?}", META.file_name()));
-        return false;
     }
-    meta && reading.table(PROCESSES, |batch| process_rows(batch, &mut parts.processes))
+    let is_whole = version.is_some()
+        && reading.table(PROCESSES, |batch| process_rows(batch, &mut parts.processes))
         && reading.table(SITES, |batch| site_rows(batch, &mut parts.sites))
         && reading.table(NODES, |batch| node_rows(batch, &mut parts.nodes))
-        && reading.table(TRACKS, |batch| track_rows(batch, &mut parts.tracks))
+        && reading.table(TRACKS, |batch| track_rows(batch, &mut parts.tracks));
+    version.filter(|_| is_whole)
 }
 
 /// Reads what a trace can do without; a table with a problem is left out.
-fn read_sides(reading: &mut Reading<'_>, parts: &mut Parts) {
+fn read_sides(reading: &mut Reading<'_>, parts: &mut Parts, version: u32) {
     let (n_tracks, n_sites) = (parts.tracks.len(), parts.sites.len());
     let known = |track: u32, site: u32| {
         let is_known = (track as usize) < n_tracks && (site as usize) < n_sites;
@@ -167,17 +176,14 @@ fn read_sides(reading: &mut Reading<'_>, parts: &mut Parts) {
     reading.table(MEMORY, |batch| memory_rows(batch, &mut parts.memory));
     reading.table(TRANSFERS, |batch| transfer_rows(batch, &mut parts.transfers));
     reading.table(WARNINGS, |batch| warning_rows(batch, &mut parts.warnings));
-    let tracks = &mut parts.tracks;
-    reading.table(INSTANTS, |batch| {
-        let [track, time, arg, site] = ints(batch, ["track_id", "ts_ns", "arg", "site_id"])?;
-        for i in 0..batch.num_rows() {
-            known(track.id(i), site.id(i))?;
-            let instant =
-                InstantEvent { time: time.at(i), site: site.id(i), arg: arg.at(i) as u64, args: crate::batch::NO_ARGS };
-            tracks[track.id(i) as usize].instants.push(instant);
-        }
-        Ok(())
-    });
+    let (tracks, args, mut texted) = (&mut parts.tracks, &mut parts.args, Texted::default());
+    reading.table(INSTANTS, |batch| instant_rows(batch, n_sites, tracks, args, &mut texted));
+    if version > 1 {
+        let frames = &mut parts.frames;
+        reading.table(FRAMES, |batch| frame_rows(batch, frames));
+        reading.table(FUNCTIONS, |batch| function_rows(batch, frames));
+        reading.table(STACKS, |batch| stack_rows(batch, frames.len(), &mut parts.stacks));
+    }
     reading.table(OPEN, |batch| {
         let [track, start, depth, site, node] = ints(batch, ["track_id", "ts_ns", "depth", "site_id", "node_id"])?;
         for i in 0..batch.num_rows() {

@@ -2,12 +2,13 @@
 
 use super::columns::{Ints, TableError, Texts, floats};
 use super::tables::{Point, RingPosition};
-use crate::batch::TrackKey;
+use crate::batch::{NO_ARGS, TrackKey};
 use crate::store::{
-    Category, Flow, FlowEnd, MemoryEvent, NodeInfo, Process, SiteInfo, SliceId, Step, Track, TrackId, TrackKind,
-    Transfer, Warning, WarningKind,
+    Args, Category, Flow, FlowEnd, Frame, Function, InstantEvent, MemoryEvent, NO_STACK, NodeInfo, Process, SiteInfo,
+    SliceId, Stack, Step, Track, TrackId, TrackKind, Transfer, Warning, WarningKind,
 };
 use arrow_array::RecordBatch;
+use rustc_hash::FxHashMap;
 
 pub(super) fn ints<const N: usize>(batch: &RecordBatch, names: [&'static str; N]) -> Result<[Ints; N], TableError> {
     let columns: Vec<Ints> = names.into_iter().map(|name| Ints::of(batch, name)).collect::<Result<_, _>>()?;
@@ -101,6 +102,74 @@ pub(super) fn point_rows(batch: &RecordBatch, out: &mut Vec<Point>) -> Result<()
     let ([process, site, time], values) = (ints(batch, ["process_id", "site_id", "ts_ns"])?, floats(batch, "value")?);
     let point = |(i, value)| Point { process: process.id(i), site: site.id(i), time: time.at(i), value };
     out.extend(values.into_iter().enumerate().map(point));
+    Ok(())
+}
+
+/// Texts that repeat (the stack of a sample) are kept once.
+#[derive(Default)]
+pub(super) struct Texted {
+    rows: FxHashMap<Box<str>, u32>,
+}
+
+impl Texted {
+    fn row(&mut self, text: &str, args: &mut Args) -> u32 {
+        if let Some(row) = self.rows.get(text) {
+            return *row;
+        }
+        let row = args.push(text);
+        self.rows.insert(text.into(), row);
+        row
+    }
+}
+
+/// Instants go to their tracks.
+pub(super) fn instant_rows(
+    batch: &RecordBatch,
+    n_sites: usize,
+    tracks: &mut [Track],
+    args: &mut Args,
+    known: &mut Texted,
+) -> Result<(), TableError> {
+    let [track, time, arg, site] = ints(batch, ["track_id", "ts_ns", "arg", "site_id"])?;
+    let texts = Texts::or_null(batch, "args")?;
+    for i in 0..batch.num_rows() {
+        let to = tracks.get_mut(track.id(i) as usize).filter(|_| (site.id(i) as usize) < n_sites);
+        let to = to.ok_or(TableError::Rows("a track or site is unknown"))?;
+        let args = texts.get(i).map_or(NO_ARGS, |text| known.row(text, args));
+        to.instants.push(InstantEvent { time: time.at(i), site: site.id(i), arg: arg.at(i) as u64, args });
+    }
+    Ok(())
+}
+
+pub(super) fn frame_rows(batch: &RecordBatch, out: &mut Vec<Frame>) -> Result<(), TableError> {
+    let ([address], module) = (ints(batch, ["address"])?, Texts::of(batch, "module")?);
+    let frame = |i| Frame { module: module.at(i).to_owned(), address: address.at(i) as u64, functions: Vec::new() };
+    out.extend((0..batch.num_rows()).map(frame));
+    Ok(())
+}
+
+pub(super) fn function_rows(batch: &RecordBatch, frames: &mut [Frame]) -> Result<(), TableError> {
+    let [frame, line] = ints(batch, ["frame_id", "line"])?;
+    let (name, file) = (Texts::of(batch, "name")?, Texts::of(batch, "file")?);
+    for i in 0..batch.num_rows() {
+        let frame = frames.get_mut(frame.id(i) as usize).ok_or(TableError::Rows("a frame is unknown"))?;
+        let (name, file) = (name.at(i).to_owned(), file.at(i).to_owned());
+        frame.functions.push(Function { name, file, line: line.id(i) });
+    }
+    Ok(())
+}
+
+/// A stack's caller comes before it, so that no walk to the outermost goes round.
+pub(super) fn stack_rows(batch: &RecordBatch, n_frames: usize, out: &mut Vec<Stack>) -> Result<(), TableError> {
+    let [parent, frame] = ints(batch, ["parent_id", "frame_id"])?;
+    for i in 0..batch.num_rows() {
+        let stack = Stack { parent: parent.id(i), frame: frame.id(i) };
+        let is_sound = stack.parent == NO_STACK || (stack.parent as usize) < out.len();
+        if !is_sound || stack.frame as usize >= n_frames {
+            return Err(TableError::Rows("a caller or frame is unknown"));
+        }
+        out.push(stack);
+    }
     Ok(())
 }
 

@@ -7,6 +7,10 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersi
 use parquet::schema::types::ColumnPath;
 use std::sync::Arc;
 
+/// What `meta` says that the tables are, before the version.
+pub(super) const FORMAT: &str = "stepscope trace";
+/// The version that is written. Version 1 has no call stacks, and no arguments of instants.
+pub(super) const VERSION: u32 = 2;
 /// Rows of a row group of `slices.parquet`.
 pub(super) const GROUP_ROWS: usize = 1 << 17;
 
@@ -113,6 +117,7 @@ pub(super) const INSTANTS: Table = Table {
         ("name", "text"),
         ("arg", "u64"),
         ("site_id", "u32"),
+        ("args", "text?"),
     ],
 };
 pub(super) const MEMORY: Table = Table {
@@ -159,6 +164,14 @@ pub(super) const OPEN: Table = Table {
         ("node_id", "u32?"),
     ],
 };
+/// A stack is its caller's and one more frame; a sample's `arg` is a `stack_id`.
+pub(super) const STACKS: Table =
+    Table { name: "stacks", columns: &[("stack_id", "u32"), ("parent_id", "u32?"), ("frame_id", "u32")] };
+pub(super) const FRAMES: Table =
+    Table { name: "frames", columns: &[("frame_id", "u32"), ("module", "text"), ("address", "u64")] };
+/// The functions of frames: of those inlined into each other the outer one first.
+pub(super) const FUNCTIONS: Table =
+    Table { name: "functions", columns: &[("frame_id", "u32"), ("name", "text"), ("file", "text"), ("line", "u32")] };
 pub(super) const WARNINGS: Table =
     Table { name: "warnings", columns: &[("kind", "text"), ("source", "text"), ("count", "u64"), ("text", "text")] };
 /// Which events of the rings are in here: what a trace folder has beside them is newer.

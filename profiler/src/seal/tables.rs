@@ -4,7 +4,7 @@ use super::SealError;
 use super::file::TableFile;
 use super::names::{Names, text_column};
 use super::schema::Table;
-use crate::store::{Counter, Flow, InstantEvent, MemoryEvent, Store, TrackId, Transfer};
+use crate::store::{Counter, Flow, Function, MemoryEvent, PlacedInstant, Store, Transfer};
 use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, UInt32Array, UInt64Array};
 use std::sync::Arc;
 
@@ -48,15 +48,16 @@ pub(super) fn append<T>(
     }
 }
 
-pub(super) fn instants(rows: &[(TrackId, InstantEvent)], names: &Names) -> Vec<ArrayRef> {
-    let [category, name] = names.sites(rows.iter().map(|(_, i)| i.site));
+pub(super) fn instants(rows: &[PlacedInstant], names: &Names) -> Vec<ArrayRef> {
+    let [category, name] = names.sites(rows.iter().map(|i| i.event.site));
     vec![
-        u32s(rows.iter().map(|(track, _)| track.0)),
-        i64s(rows.iter().map(|(_, i)| i.time)),
+        u32s(rows.iter().map(|i| i.track.0)),
+        i64s(rows.iter().map(|i| i.event.time)),
         category,
         name,
-        u64s(rows.iter().map(|(_, i)| i.arg)),
-        u32s(rows.iter().map(|(_, i)| i.site)),
+        u64s(rows.iter().map(|i| i.event.arg)),
+        u32s(rows.iter().map(|i| i.event.site)),
+        text_column(rows.iter().map(|i| i.args.as_deref())),
     ]
 }
 
@@ -142,13 +143,16 @@ pub(super) fn transfers(rows: &[Transfer]) -> Vec<ArrayRef> {
 /// A table that is written at the end, as a whole.
 pub(super) type Whole = (Table, fn(&Store, &Names) -> Vec<ArrayRef>);
 
-pub(super) const WHOLE: [Whole; 7] = [
+pub(super) const WHOLE: [Whole; 10] = [
     (super::schema::TRACKS, tracks),
     (super::schema::PROCESSES, processes),
     (super::schema::SITES, sites),
     (super::schema::NODES, nodes),
     (super::schema::STEPS, steps),
     (super::schema::OPEN, open_slices),
+    (super::schema::STACKS, stacks),
+    (super::schema::FRAMES, frames),
+    (super::schema::FUNCTIONS, functions),
     (super::schema::WARNINGS, warnings),
 ];
 
@@ -233,6 +237,31 @@ fn open_slices(store: &Store, names: &Names) -> Vec<ArrayRef> {
         node,
         u32s(rows.iter().map(|(_, o)| o.site)),
         ids(rows.iter().map(|(_, o)| o.node)),
+    ]
+}
+
+fn stacks(store: &Store, _: &Names) -> Vec<ArrayRef> {
+    let rows = store.stacks();
+    vec![u32s(0..rows.len() as u32), ids(rows.iter().map(|s| s.parent)), u32s(rows.iter().map(|s| s.frame))]
+}
+
+fn frames(store: &Store, _: &Names) -> Vec<ArrayRef> {
+    let rows = store.frames();
+    vec![
+        u32s(0..rows.len() as u32),
+        texts(rows.iter().map(|f| f.module.as_str())),
+        u64s(rows.iter().map(|f| f.address)),
+    ]
+}
+
+fn functions(store: &Store, _: &Names) -> Vec<ArrayRef> {
+    let frames = (0..).zip(store.frames());
+    let rows: Vec<(u32, &Function)> = frames.flat_map(|(id, f)| f.functions.iter().map(move |f| (id, f))).collect();
+    vec![
+        u32s(rows.iter().map(|(frame, _)| *frame)),
+        texts(rows.iter().map(|(_, f)| f.name.as_str())),
+        texts(rows.iter().map(|(_, f)| f.file.as_str())),
+        u32s(rows.iter().map(|(_, f)| f.line)),
     ]
 }
 

@@ -7,7 +7,7 @@ use super::*;
 use crate::batch::Notice;
 use crate::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
 use crate::lod::LEAF;
-use crate::store::{SliceRef, Store, StoreOptions, TrackKind, WarningKind};
+use crate::store::{Function, SliceRef, Store, StoreOptions, TrackKind, WarningKind};
 use crate::{Span, TraceReader};
 use proptest::prelude::*;
 use std::fs;
@@ -61,8 +61,14 @@ fn batches(events: &[Random], per_batch: usize) -> Vec<Batch> {
             };
             // Every fourth slice stays open while the next ones run, so that lanes fill beyond the first.
             *now = if r.number % 4 == 0 { start } else { end };
-            let args = r.args.as_ref().filter(|_| kind == EventKind::Slice).map_or(NO_ARGS, |text| batch.args(text));
-            let arg = if kind == EventKind::Counter { f64::from(r.number).to_bits() } else { r.arg };
+            let has_args = matches!(kind, EventKind::Slice | EventKind::Instant);
+            let args = r.args.as_ref().filter(|_| has_args).map_or(NO_ARGS, |text| batch.args(text));
+            let is_sample = r.site % 12 == 6 && kind == EventKind::Instant;
+            let arg = match kind {
+                EventKind::Counter => f64::from(r.number).to_bits(),
+                _ if is_sample => u64::from(r.number),
+                _ => r.arg,
+            };
             let node = if r.site % 3 == 0 { NO_NODE } else { r.number };
             let Random { site, number: correlation, .. } = *r;
             batch.track(key).events.push(Event { kind, depth: 0, start, end, site, node, correlation, arg, args });
@@ -76,9 +82,10 @@ fn names(batch: &mut Batch) {
     for pid in [1, 2] {
         batch.name(Name::Process { pid, host: format!("host{pid}"), name: "p".into(), ns_per_tick: 1.0 });
         for id in 0..12 {
-            let (category, name) = (CATEGORIES[id as usize % 6].into(), format!("site {}", id / 2));
-            batch.name(Name::Site { pid, id, category, name });
+            let category = if id == 6 { "sample" } else { CATEGORIES[id as usize % 6] }.into();
+            batch.name(Name::Site { pid, id, category, name: format!("site {}", id / 2) });
         }
+        stacks(batch, pid);
         // The same node on two devices, and one without a name.
         for id in 0..8 {
             let (name, device) = (format!("a/n{}", id / 2), format!("cpu:{}", id % 2));
@@ -90,6 +97,21 @@ fn names(batch: &mut Batch) {
     batch.name(Name::Track { key, kind, name: "s".into(), tid: 7, device, stream: Some(9), order: -3 });
     let (source, text) = ("x".to_owned(), "something, \"quoted\"".to_owned());
     batch.notice(Notice { kind: WarningKind::Clock, source, count: 3, text });
+}
+
+/// Frames with functions inlined into each other, and stacks that share their callers. Each batch has them again, as
+/// after a restart of the collector: the later ones count.
+fn stacks(batch: &mut Batch, pid: u32) {
+    for id in 0..3 {
+        batch.name(Name::Frame { pid, id, module: "/lib/löwe.so".into(), address: u64::MAX - u64::from(id) });
+        for line in 0..id {
+            let function = Function { name: format!("f{id}<u8>"), file: "a.rs".into(), line };
+            batch.name(Name::Function { pid, frame: id, function });
+        }
+    }
+    for (id, parent, frame) in [(0, u32::MAX, 0), (1, 0, 1), (2, 1, 2), (5, 1, 0)] {
+        batch.name(Name::Stack { pid, id, parent, frame });
+    }
 }
 
 fn store_of(batches: Vec<Batch>) -> Store {
@@ -106,7 +128,13 @@ fn told(store: &Store) -> Vec<String> {
     for track in store.tracks() {
         let crate::Track { key, process, name, tid, kind, device, stream, order, .. } = track;
         out.push(format!("{key:?} {process} {name} {tid} {kind:?} {device} {stream:?} {order} {:?}", track.open));
-        out.push(format!("{} {} {} {:?}", track.dropped, track.overlapped, track.clipped, track.instants));
+        out.push(format!("{} {} {}", track.dropped, track.overlapped, track.clipped));
+        out.extend(
+            track
+                .instants
+                .iter()
+                .map(|i| format!("{:?} {:?}", crate::InstantEvent { args: 0, ..*i }, store.args().get(i.args))),
+        );
         for (i, lane) in track.lanes.iter().enumerate() {
             out.push(format!("lane {i}: {} {} {:?}", lane.len(), lane.longest_ns(), lane.range()));
         }
@@ -120,6 +148,8 @@ fn told(store: &Store) -> Vec<String> {
     out.extend(store.processes().iter().map(|p| format!("{p:?}")));
     out.extend(store.sites().iter().map(|s| format!("{s:?}")));
     out.extend(store.nodes().iter().map(|n| format!("{n:?}")));
+    out.extend(store.frames().iter().map(|f| format!("{f:?}")));
+    out.extend(store.stacks().iter().map(|s| format!("{s:?}")));
     out.extend(store.warnings().iter().map(|w| format!("{w:?}")));
     out
 }
@@ -254,7 +284,7 @@ fn damage_is_told_and_nothing_wrong_is_shown() {
             fs::write(&path, &good).unwrap();
         }
     }
-    assert!(n >= 17 * 30, "{n} damaged files tried");
+    assert!(n >= 20 * 30, "{n} damaged files tried");
     assert_eq!(told(&open(&folder)), expected);
 }
 
@@ -373,6 +403,20 @@ fn a_kill_at_any_step_leaves_a_readable_trace() {
         assert!(seal(&trace).unwrap().sealed.is_some());
         assert_eq!(summary(&open(&trace)), after);
     }
+}
+
+#[test]
+fn the_first_version_still_opens() {
+    // Written by the program of 2026-11-21, before there were tables of call stacks: `train convnet --devices 2 --steps 1`.
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/sealed-1");
+    let store = open(&folder);
+    assert_eq!(store.warnings().iter().map(|w| &w.text).collect::<Vec<_>>(), Vec::<&String>::new());
+    let n_instants: usize = store.tracks().iter().map(|t| t.instants.len()).sum();
+    assert_eq!((store.stats().slices, n_instants, store.steps().len()), (446, 57, 15));
+    // Sealed again it is of this version, and tells the same.
+    let dir = tempfile::tempdir().unwrap();
+    write(&store, &dir.path().join("again")).unwrap();
+    assert_eq!(told(&open(&dir.path().join("again"))), told(&store));
 }
 
 /// Records slices of this process into a folder, as a program and its collector do.

@@ -6,19 +6,17 @@ use super::file::TableFile;
 use super::folder::step;
 use super::names::Names;
 use super::place::{replace, scratch_beside, sync_folder, write_synced};
-use super::schema::{COUNTERS, FLOWS, INSTANTS, MEMORY, META, RINGS, TRANSFERS, Table};
+use super::schema::{COUNTERS, FLOWS, FORMAT, INSTANTS, MEMORY, META, RINGS, TRANSFERS, Table, VERSION};
 use super::slices::{Layout, SliceFile};
 use super::tables::{self, RingPosition, WHOLE};
 use crate::batch::Batch;
-use crate::store::{Lane, SideRows, Store, StoreOptions};
+use crate::store::{InstantEvent, Lane, PlacedInstant, SideRows, Store, StoreOptions, Track};
 use arrow_array::ArrayRef;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What `meta` says that the tables are.
-pub(super) const FORMAT: &str = "stepscope trace 1";
 /// Flows and transfers whose other end may still come.
 const PENDING: usize = 1 << 16;
 
@@ -118,8 +116,8 @@ impl SealedWriter {
 
     fn write_ready(&mut self, pending: usize) -> Result<(), SealError> {
         let (store, slices) = (&mut self.store, &mut self.slices);
-        store.drain_slices(|track, lane, row, args| slices.push(track, lane, row, args));
         let side = store.drain_side(pending);
+        store.drain_slices(|track, lane, row, args| slices.push(track, lane, row, args));
         self.names.refresh(store);
         slices.write_ready(store, &self.names)?;
         self.sides.write(side, &self.names)
@@ -194,7 +192,11 @@ pub(super) fn write_all(store: &Store, mut writer: SealedWriter) -> Result<Seale
         next.extend(readable(i, index + 1));
     }
     let names = &writer.names;
-    let instants = store.tracks().iter().flat_map(|t| t.instants.iter().map(|i| (t.id, *i)));
+    let placed = |track: &Track, event: &InstantEvent| {
+        let args = store.args().get(event.args).map(Into::into);
+        PlacedInstant { track: track.id, event: *event, args }
+    };
+    let instants = store.tracks().iter().flat_map(|t| t.instants.iter().map(move |i| placed(t, i)));
     tables::append(&mut writer.sides.instants, instants, |rows| tables::instants(rows, names))?;
     let points = tables::points(store.counters());
     tables::append(&mut writer.sides.counters, points, |rows| tables::counters(rows, names))?;
@@ -239,7 +241,7 @@ fn meta(store: &Store, slices: u64) -> Vec<(String, String)> {
     hosts.sort_unstable();
     hosts.dedup();
     let rows = [
-        ("format", FORMAT.to_owned()),
+        ("format", format!("{FORMAT} {VERSION}")),
         ("clock", "CLOCK_MONOTONIC_RAW, ns".to_owned()),
         ("origin_ns", store.origin_ns().to_string()),
         ("first_ns", range.start.to_string()),

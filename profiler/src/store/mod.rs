@@ -21,7 +21,7 @@ pub use args::Args;
 pub(crate) use lane::Row;
 pub use lane::{Lane, SEGMENT, SliceRef};
 pub use names::{Category, NodeInfo, Process, SiteInfo};
-pub(crate) use parts::{Parts, SideRows};
+pub(crate) use parts::{Parts, PlacedInstant, SideRows};
 pub use side::{Counter, Flow, FlowEnd, MemoryEvent, Step, Warning, WarningKind};
 pub use stacks::{Frame, Function, NO_STACK, Stack};
 pub(crate) use track::MAX_LANES;

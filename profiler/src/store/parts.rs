@@ -1,11 +1,14 @@
 //! What a sealed trace brings, made into a store; and what a store gives to one while it is written.
 
+use super::args::Args;
 use super::lane::Row;
 use super::names::{NodeInfo, Process, SiteInfo, Table, node_key, site_key};
 use super::side::{Counters, Flow, Flows, MemoryEvent, Step, Warning, Warnings};
+use super::stacks::{Frame, Stack, Stacks};
 use super::track::{InstantEvent, Track};
 use super::transfers::{Transfer, Transfers};
 use super::{Store, StoreOptions, TrackId};
+use crate::batch::NO_ARGS;
 use crate::seal::{Pager, Point};
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,14 +27,26 @@ pub(crate) struct Parts {
     pub(crate) points: Vec<Point>,
     pub(crate) memory: Vec<MemoryEvent>,
     pub(crate) transfers: Vec<Transfer>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) stacks: Vec<Stack>,
     pub(crate) warnings: Vec<Warning>,
+    /// Of instants.
+    pub(crate) args: Args,
     pub(crate) pager: Option<Arc<Pager>>,
+}
+
+/// An instant with its track and the text of its arguments.
+#[derive(Debug)]
+pub(crate) struct PlacedInstant {
+    pub(crate) track: TrackId,
+    pub(crate) event: InstantEvent,
+    pub(crate) args: Option<Box<str>>,
 }
 
 /// Rows that a store gave away.
 #[derive(Debug, Default)]
 pub(crate) struct SideRows {
-    pub(crate) instants: Vec<(TrackId, InstantEvent)>,
+    pub(crate) instants: Vec<PlacedInstant>,
     pub(crate) points: Vec<Point>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) memory: Vec<MemoryEvent>,
@@ -40,7 +55,12 @@ pub(crate) struct SideRows {
 
 impl Store {
     /// A store that keeps everything, with these contents.
-    pub(crate) fn of_parts(parts: Parts) -> Store {
+    pub(crate) fn of_parts(mut parts: Parts) -> Store {
+        let mut args = Args::of_pager(parts.pager.clone());
+        let first_args = args.append(&parts.args);
+        for instant in parts.tracks.iter_mut().flat_map(|t| &mut t.instants).filter(|i| i.args != NO_ARGS) {
+            instant.args = instant.args.saturating_add(first_args);
+        }
         let mut counters = Counters::default();
         for Point { process, site, time, value } in parts.points {
             counters.push(process, site, time, value, usize::MAX);
@@ -63,7 +83,8 @@ impl Store {
             flows: Flows::of_rows(parts.flows),
             transfers: Transfers::of_rows(parts.transfers),
             memory: parts.memory.into(),
-            args: super::Args::of_pager(parts.pager.clone()),
+            args,
+            stacks: Stacks::of_rows(parts.frames, parts.stacks),
             warnings: Warnings::of_rows(parts.warnings),
             pager: parts.pager,
             ..Store::default()
@@ -86,7 +107,8 @@ impl Store {
         (0..self.tracks.len() as u32).for_each(|track| self.keep_budget(track));
     }
 
-    /// Gives away all slices in memory, with the texts of their arguments, lane by lane.
+    /// Gives away all slices in memory, with the texts of their arguments, lane by lane. After [`Store::drain_side`],
+    /// since no arguments are left then.
     pub(crate) fn drain_slices(&mut self, mut take: impl FnMut(u32, u32, Row, Option<&str>)) {
         let args = std::mem::take(&mut self.args);
         for track in &mut self.tracks {
@@ -101,7 +123,10 @@ impl Store {
         let mut rows = SideRows::default();
         for track in &mut self.tracks {
             let id = track.id;
-            rows.instants.extend(track.instants.drain(..).map(|instant| (id, instant)));
+            rows.instants.extend(track.instants.drain(..).map(|event| {
+                let args = self.args.get(event.args).map(Into::into);
+                PlacedInstant { track: id, event, args }
+            }));
         }
         rows.points = self.counters.drain();
         rows.flows = self.flows.drain(pending);

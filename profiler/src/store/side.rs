@@ -244,7 +244,7 @@ pub enum WarningKind {
 }
 
 impl WarningKind {
-    const NAMES: [(WarningKind, &'static str); 10] = [
+    const NAMES: [(WarningKind, &'static str); 13] = [
         (WarningKind::Dropped, "dropped"),
         (WarningKind::Damage, "damage"),
         (WarningKind::TornTail, "torn tail"),
@@ -252,8 +252,11 @@ impl WarningKind {
         (WarningKind::SizeLimit, "size limit"),
         (WarningKind::Clock, "clock"),
         (WarningKind::UnknownName, "unknown name"),
+        (WarningKind::Unpaired, "unpaired"),
+        (WarningKind::Unsupported, "unsupported"),
         (WarningKind::Clipped, "clipped"),
         (WarningKind::Evicted, "evicted"),
+        (WarningKind::Unavailable, "unavailable"),
         (WarningKind::Recovered, "recovered"),
     ];
 

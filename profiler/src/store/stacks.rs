@@ -60,6 +60,11 @@ pub(crate) struct Stacks {
 }
 
 impl Stacks {
+    /// Those of a sealed trace, which no producer numbers any more.
+    pub(crate) fn of_rows(frames: Vec<Frame>, stacks: Vec<Stack>) -> Stacks {
+        Stacks { frames, stacks, ..Stacks::default() }
+    }
+
     pub(crate) fn frames(&self) -> &[Frame] {
         &self.frames
     }
