@@ -438,11 +438,15 @@ Examples:
   stepscope view runs
   stepscope view runs/demo-20261121-101500 other/logdir
   stepscope view graph.pbtxt.gz
-  stepscope view pytorch-trace.json.gz")]
+  stepscope view pytorch-trace.json.gz
+  stepscope view trace.json.gz --at 'timeline?view=0..5000000&colour=track'")]
 pub struct View {
     /// Files and folders; none opens the start page
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// What to show, as the window's "Copy a command line that opens this view" says it
+    #[arg(long, value_name = "ADDRESS")]
+    pub at: Option<dashboard::Address>,
     #[command(flatten)]
     pub window: Window,
 }

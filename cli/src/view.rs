@@ -16,7 +16,7 @@ pub fn run(args: args::View) -> Outcome {
     if let Some(reason) = display::missing() {
         return Err(Failure::Work(anyhow::anyhow!("{reason}; the window needs one")));
     }
-    show(args.paths, args.window, "stepscope", None).map_err(|error| Failure::Work(error.into()))
+    show_at(args.paths, args.window, "stepscope", args.at, None).map_err(|error| Failure::Work(error.into()))
 }
 
 /// What tells the window to close.
@@ -29,6 +29,17 @@ pub fn show(
     title: &str,
     close_when: CloseWhen,
 ) -> Result<(), dashboard::Error> {
+    show_at(paths, window, title, None, close_when)
+}
+
+/// The same, at an address that a window copied.
+fn show_at(
+    paths: Vec<PathBuf>,
+    window: args::Window,
+    title: &str,
+    at: Option<dashboard::Address>,
+    close_when: CloseWhen,
+) -> Result<(), dashboard::Error> {
     let theme = match window.theme {
         args::Theme::System => None,
         args::Theme::Dark => Some(dashboard::Theme::Dark),
@@ -39,7 +50,8 @@ pub fn show(
         #[cfg(feature = "wgpu")]
         args::Renderer::Wgpu => dashboard::Renderer::Wgpu,
     };
-    dashboard::run(dashboard::Options { paths, theme, renderer, title: title.to_owned(), close_when })
+    let config = dashboard::config::default_path();
+    dashboard::run(dashboard::Options { paths, theme, renderer, title: title.to_owned(), at, config, close_when })
 }
 
 /// Whether the window can show what is at `path`. Damage inside is the window's to show; this is about files that hold

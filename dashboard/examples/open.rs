@@ -1,13 +1,16 @@
-//! Opens the window on the paths given: `cargo run -p stepscope-dashboard --example open -- [--light|--dark] PATH...`
+//! Opens the window on the paths given: `cargo run -p stepscope-dashboard --example open -- [--light|--dark] [--config FILE] [--at ADDRESS] PATH...`
 
 use stepscope_dashboard::{Options, Theme, run};
 
 fn main() -> Result<(), stepscope_dashboard::Error> {
     let mut options = Options::default();
-    for arg in std::env::args_os().skip(1) {
+    let mut args = std::env::args_os().skip(1);
+    while let Some(arg) = args.next() {
         match arg.to_str() {
             Some("--light") => options.theme = Some(Theme::Light),
             Some("--dark") => options.theme = Some(Theme::Dark),
+            Some("--config") => options.config = args.next().map(Into::into),
+            Some("--at") => options.at = args.next().and_then(|at| at.to_str()?.parse().ok()),
             _ => options.paths.push(arg.into()),
         }
     }

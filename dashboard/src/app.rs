@@ -1,8 +1,12 @@
 //! The window: options, start, and one frame.
 
 use crate::{
-    Data, Selection, Theme, View,
+    Address, Data, Selection, Theme, View,
+    bottlenecks::BottlenecksView,
+    command::{self, ShellCommand},
+    config::Settings,
     data::Status,
+    format,
     graph::GraphView,
     histograms::HistogramsView,
     loader::Loader,
@@ -10,11 +14,17 @@ use crate::{
     ops::OpsView,
     pace::Pace,
     scalars::ScalarsView,
-    shell::{self, OpenDialog, ProblemsWindow, ShortcutsWindow, Tabs, TopBar, TopBarAction},
-    theme,
+    shell::{
+        self, Choice, CommandPalette, Layout, Memory, Navigation, OpenDialog, ProblemsWindow, Saving, SettingsWindow,
+        ShortcutsWindow, SourceAct, StartAct, Tabs, TopBar, TopBarAction,
+    },
+    theme::{self, metrics},
     timeline::TimelineView,
 };
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// How the window's pictures get to the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,8 +42,12 @@ pub enum Renderer {
 pub struct Options {
     /// Run folders, logdirs, traces, graph files.
     pub paths: Vec<PathBuf>,
-    /// The theme to start with; `None` follows the desktop.
+    /// The theme of this window; `None` for the one in the settings.
     pub theme: Option<Theme>,
+    /// Where to go when everything is read.
+    pub at: Option<Address>,
+    /// The file of [`crate::config`]; without one nothing is remembered.
+    pub config: Option<PathBuf>,
     /// How to draw.
     pub renderer: Renderer,
     /// Of the window; empty for `stepscope`.
@@ -61,8 +75,8 @@ pub fn run(options: Options) -> Result<(), Error> {
             .with_title(&title)
             .with_app_id("stepscope")
             .with_icon(shell::app_icon())
-            .with_inner_size(theme::metrics::WINDOW_START)
-            .with_min_inner_size(theme::metrics::WINDOW_MIN),
+            .with_inner_size(metrics::WINDOW_START)
+            .with_min_inner_size(metrics::WINDOW_MIN),
         renderer: match options.renderer {
             Renderer::Glow => eframe::Renderer::Glow,
             #[cfg(feature = "wgpu")]
@@ -90,8 +104,16 @@ pub struct App {
     selection: Selection,
     loader: Loader,
     pace: Pace,
-    theme: Theme,
+    memory: Memory,
+    navigation: Navigation,
+    /// What the user opened: what stands in a deep link.
+    opened: Vec<PathBuf>,
+    /// A theme for this window only, in place of the settings'.
+    own_theme: Option<Theme>,
     open: OpenDialog,
+    palette: CommandPalette,
+    saving: Saving,
+    settings: SettingsWindow,
     problems: ProblemsWindow,
     shortcuts: ShortcutsWindow,
     /// Whether the panel to start on was chosen: by what came first, or by the user.
@@ -112,17 +134,13 @@ fn close_when(ctx: egui::Context, when: Box<dyn Fn() -> bool + Send>) {
 }
 
 impl App {
-    /// Puts the theme into `ctx` and starts loading.
+    /// Puts the settings into `ctx` and starts loading.
     pub fn new(ctx: &egui::Context, options: Options, pace: Pace) -> Self {
         theme::install(ctx);
-        let theme = options.theme.unwrap_or_default();
-        theme.apply(ctx);
+        ctx.options_mut(|o| o.zoom_with_keyboard = false);
         let (repaint, paced) = (ctx.clone(), pace.clone());
         // What is committed until then shares the frame.
-        let mut loader = Loader::new(Arc::new(move || repaint.request_repaint_after(paced.pause())));
-        for path in options.paths {
-            loader.open(path);
-        }
+        let loader = Loader::new(Arc::new(move || repaint.request_repaint_after(paced.pause())));
         if let Some(when) = options.close_when {
             close_when(ctx.clone(), when);
         }
@@ -133,84 +151,257 @@ impl App {
             Box::new(TimelineView::default()),
             Box::new(OpsView::default()),
             Box::new(MediaView::default()),
+            Box::new(BottlenecksView::default()),
         ];
-        Self {
+        let mut app = Self {
             tabs: Tabs::new(views),
             selection: Selection::default(),
             loader,
             pace,
-            theme,
+            memory: Memory::open(options.config),
+            navigation: Navigation::new(options.at),
+            opened: Vec::new(),
+            own_theme: options.theme,
             open: OpenDialog::default(),
+            palette: CommandPalette::default(),
+            saving: Saving::default(),
+            settings: SettingsWindow::default(),
             problems: ProblemsWindow::default(),
             shortcuts: ShortcutsWindow::default(),
             has_started: false,
-        }
+        };
+        app.selection.notes = app.memory.config.notes.clone();
+        app.put_in_force(ctx);
+        options.paths.into_iter().for_each(|path| app.open_path(path));
+        app
     }
 
     /// Shows one frame.
     pub fn ui(&mut self, ui: &mut egui::Ui) {
         let data = self.loader.frame();
         self.selection.runs.update(data.runs().map(|run| run.label));
-        self.keys(ui);
+        self.remember(&data);
+        self.keys(ui, &data);
         self.top_bar(ui, &data);
-        let is_empty = data.logdirs.is_empty() && data.traces.is_empty() && data.graphs.is_empty();
+        let is_empty = shell::kind_of(&data).is_none();
         egui::CentralPanel::no_frame().show(ui, |ui| {
             if is_empty {
                 ui.painter().rect_filled(ui.max_rect(), 0.0, theme::palette(ui).panel);
-                if shell::start_screen(ui, &data) {
-                    self.open.open();
-                }
+                self.start_screen(ui, &data);
             } else {
                 self.start(&data);
                 self.tabs.ui(ui, &data, &mut self.selection);
             }
+            self.saving.ui(ui, &self.tabs);
         });
         if let Some(kind) = self.selection.take_show() {
             self.tabs.activate(kind);
         }
         self.dialogs(ui, &data);
+        self.navigation.observe(ui.ctx(), &self.tabs, &data, &self.selection);
+        if self.memory.config.notes != self.selection.notes {
+            self.memory.config.notes = self.selection.notes.clone();
+        }
+        self.memory.keep(ui.ctx());
     }
 
-    /// Brings the first panel that has something to show to the front, once.
+    fn open_path(&mut self, path: PathBuf) {
+        // Bookmarks and links hold from any folder.
+        let path = std::path::absolute(&path).unwrap_or(path);
+        if !self.opened.contains(&path) {
+            self.opened.push(path.clone());
+        }
+        self.loader.open(path);
+    }
+
+    /// Puts the settings in force.
+    fn put_in_force(&self, ctx: &egui::Context) {
+        let Settings { theme, density, time_unit, scale } = self.memory.config.settings;
+        self.own_theme.unwrap_or(theme).apply(ctx);
+        density.apply(ctx);
+        format::set_time_unit(time_unit);
+        ctx.set_zoom_factor(scale);
+    }
+
+    /// Takes the settings that the user chose.
+    fn set(&mut self, ctx: &egui::Context, settings: Settings) {
+        if settings.theme != self.memory.config.settings.theme {
+            self.own_theme = None;
+        }
+        self.memory.config.settings = settings;
+        self.put_in_force(ctx);
+    }
+
+    /// Notes what was opened, and how the panels are arranged for it.
+    fn remember(&mut self, data: &Data) {
+        for source in &data.sources {
+            let is_read = !matches!(source.status, Status::Loading | Status::Failed);
+            if is_read && self.opened.iter().any(|path| **path == *source.path) {
+                let path = std::path::absolute(&source.path).unwrap_or_else(|_| source.path.to_path_buf());
+                let known = self.memory.config.recent.first().is_some_and(|r| r.path == path);
+                let is_newest = self.opened.last().is_some_and(|last| **last == *source.path);
+                if !known && (is_newest || !self.memory.config.recent.iter().any(|r| r.path == path)) {
+                    self.memory.config.add_recent(&path, source.kind.name());
+                }
+            }
+        }
+        if let Some(kind) = shell::kind_of(data).filter(|_| self.has_started) {
+            let layout = self.tabs.layout();
+            if self.memory.config.layouts.get(kind) != Some(&layout) {
+                self.memory.config.layouts.insert(kind.to_owned(), layout);
+            }
+        }
+    }
+
+    /// Arranges the panels as they were for what is open, and brings one to the front that has something to show, once.
     fn start(&mut self, data: &Data) {
         let is_loading = data.sources.iter().any(|s| s.status == Status::Loading);
         if !self.has_started && !is_loading {
             self.has_started = true;
-            self.tabs.activate(shell::first_panel(data));
+            let known = shell::kind_of(data).and_then(|kind| self.memory.config.layouts.get(kind)).cloned();
+            if let Some(layout) = known {
+                self.tabs.arrange(&layout);
+            }
+            let visible = self.tabs.visible();
+            match visible.iter().find(|kind| shell::has_something(data, **kind)) {
+                Some(kind) if !self.memory.config.layouts.is_empty() => self.tabs.activate(*kind),
+                _ => self.tabs.activate(shell::first_panel(data)),
+            }
+        }
+        if self.navigation.arrive(&mut self.tabs, data, &mut self.selection) {
+            self.has_started = true;
         }
     }
 
-    fn top_bar(&mut self, ui: &mut egui::Ui, data: &Data) {
-        let bar = TopBar { data, theme: self.theme };
-        let panel = egui::Panel::top("top bar").exact_size(theme::metrics::TOP_BAR_H);
-        match panel.show(ui, |ui| bar.ui(ui)).inner {
-            Some(TopBarAction::Open) => self.open.open(),
-            Some(TopBarAction::Problems) => self.problems.is_open ^= true,
-            Some(TopBarAction::Help) => self.shortcuts.is_open ^= true,
-            Some(TopBarAction::NextTheme) => self.next_theme(ui),
+    fn start_screen(&mut self, ui: &mut egui::Ui, data: &Data) {
+        let keys = ui.ctx().format_shortcut(&egui::KeyboardShortcut::new(egui::Modifiers::COMMAND, egui::Key::O));
+        match shell::start_screen(ui, data, &self.memory.config.recent, &keys) {
+            Some(StartAct::Dialog) => self.open.open(),
+            Some(StartAct::Open(path)) => self.open_path(path),
+            Some(StartAct::Forget(path)) => self.memory.config.recent.retain(|r| r.path != path),
+            Some(StartAct::Source(act)) => self.about_source(&act),
             None => {}
         }
     }
 
-    fn dialogs(&mut self, ui: &egui::Ui, data: &Data) {
-        self.problems.ui(ui.ctx(), data);
-        self.shortcuts.ui(ui.ctx(), &self.tabs.shortcuts());
-        for path in shell::drop_target(ui.ctx()) {
-            self.loader.open(path);
-        }
-        if let Some(path) = self.open.ui(ui.ctx()) {
-            self.loader.open(path);
+    fn about_source(&mut self, act: &SourceAct) {
+        match act {
+            SourceAct::Stop(path) => self.loader.stop(path),
+            SourceAct::Retry(path) => self.loader.open(Path::to_owned(path)),
         }
     }
 
-    fn keys(&mut self, ui: &egui::Ui) {
-        if ui.input_mut(|i| i.consume_key(egui::Modifiers::COMMAND, egui::Key::O)) {
-            self.open.open();
+    fn top_bar(&mut self, ui: &mut egui::Ui, data: &Data) {
+        let bar = TopBar { data, theme: self.own_theme.unwrap_or(self.memory.config.settings.theme) };
+        let panel = egui::Panel::top("top bar").exact_size(metrics::TOP_BAR_H);
+        let command = match panel.show(ui, |ui| bar.ui(ui)).inner {
+            Some(TopBarAction::Open) => ShellCommand::Open,
+            Some(TopBarAction::Problems) => ShellCommand::Problems,
+            Some(TopBarAction::Help) => ShellCommand::Shortcuts,
+            Some(TopBarAction::NextTheme) => ShellCommand::Theme,
+            Some(TopBarAction::Settings) => ShellCommand::Settings,
+            Some(TopBarAction::Palette) => ShellCommand::Palette,
+            None => return,
+        };
+        self.run(ui.ctx(), data, command);
+    }
+
+    fn dialogs(&mut self, ui: &egui::Ui, data: &Data) {
+        let ctx = ui.ctx();
+        if let Some(act) = self.problems.ui(ctx, data, self.memory.error()) {
+            self.about_source(&act);
         }
-        let is_help = |i: &egui::InputState| i.key_pressed(egui::Key::F1);
-        if ui.input(is_help) || (!ui.ctx().text_edit_focused() && ui.input(|i| i.key_pressed(egui::Key::Questionmark)))
-        {
-            self.shortcuts.is_open ^= true;
+        self.shortcuts.ui(ctx, &self.tabs.entries());
+        let settings = self.settings.ui(ctx, self.memory.config.settings, self.memory.error().is_none());
+        if settings != self.memory.config.settings {
+            self.set(ctx, settings);
+        }
+        for path in shell::drop_target(ctx) {
+            self.open_path(path);
+        }
+        if let Some(path) = self.open.ui(ctx, &self.memory.config.recent) {
+            self.open_path(path);
+        }
+        match self.palette.ui(ctx, data, &self.tabs.entries(), self.tabs.front()) {
+            Some(Choice::Shell(command)) => self.run(ctx, data, command),
+            Some(choice) => self.choose(choice, data),
+            None => {}
+        }
+    }
+
+    /// Carries out what was chosen in the palette.
+    fn choose(&mut self, choice: Choice, data: &Data) {
+        match choice {
+            Choice::Shell(_) => {}
+            Choice::Panel(kind, id) => {
+                self.tabs.activate(kind);
+                if let Some(view) = self.tabs.view_mut(kind) {
+                    view.run(id);
+                }
+            }
+            Choice::Node(name) => {
+                self.selection.node.put(Some(name));
+                let has_graph = !data.graphs.is_empty();
+                self.tabs.activate(if has_graph { crate::ViewKind::Graph } else { crate::ViewKind::Timeline });
+            }
+            Choice::Op(name) => {
+                self.selection.op.put(Some(name));
+                self.tabs.activate(crate::ViewKind::Timeline);
+            }
+            Choice::Tag(tag, kind) => {
+                self.selection.tag.put(Some(tag));
+                self.tabs.activate(kind);
+            }
+            Choice::Track(trace_idx, track) => {
+                self.selection.track.put(Some((trace_idx, track)));
+                self.tabs.activate(crate::ViewKind::Timeline);
+            }
+        }
+    }
+
+    /// Carries out a command of the window.
+    fn run(&mut self, ctx: &egui::Context, data: &Data, command: ShellCommand) {
+        let mut settings = self.memory.config.settings;
+        let resized = |by: f32| {
+            let [least, most] = metrics::SCALE;
+            let steps = (settings.scale / metrics::SCALE_STEP).round() + by;
+            (steps * metrics::SCALE_STEP).clamp(least, most)
+        };
+        match command {
+            ShellCommand::Palette => self.palette.open(),
+            ShellCommand::Open => self.open.open(),
+            ShellCommand::Shortcuts => self.shortcuts.is_open ^= true,
+            ShellCommand::Settings => self.settings.is_open ^= true,
+            ShellCommand::Problems => self.problems.is_open ^= true,
+            ShellCommand::Theme => settings.theme = self.own_theme.unwrap_or(settings.theme).next(),
+            ShellCommand::Undo => _ = self.navigation.step(true, &mut self.tabs, &mut self.selection),
+            ShellCommand::Redo => _ = self.navigation.step(false, &mut self.tabs, &mut self.selection),
+            ShellCommand::CopyLink => {
+                let address = shell::address(&self.tabs, data, &self.selection);
+                ctx.copy_text(shell::command_line(&self.opened, &address));
+            }
+            ShellCommand::SavePng => self.saving.png(ctx, &self.tabs),
+            ShellCommand::SaveSvg => self.saving.svg(&self.tabs),
+            ShellCommand::SaveCsv => self.saving.csv(&self.tabs, data, &self.selection),
+            ShellCommand::Larger => settings.scale = resized(1.0),
+            ShellCommand::Smaller => settings.scale = resized(-1.0),
+            ShellCommand::NormalSize => settings.scale = 1.0,
+            ShellCommand::ResetLayout => {
+                let front = self.tabs.front();
+                self.tabs.arrange(&Layout::tabs());
+                self.tabs.activate(front);
+            }
+            ShellCommand::Panel(kind) => self.tabs.activate(kind),
+        }
+        if settings != self.memory.config.settings {
+            self.set(ctx, settings);
+        }
+        ctx.request_repaint();
+    }
+
+    fn keys(&mut self, ui: &egui::Ui, data: &Data) {
+        if let Some(command) = command::pressed(ui.ctx()) {
+            self.run(ui.ctx(), data, command);
         }
         if ui.ctx().text_edit_focused() {
             return;
@@ -219,21 +410,16 @@ impl App {
             self.has_started = true;
             self.tabs.activate(kind);
         }
-        if ui.input(|i| i.modifiers.is_none() && i.key_pressed(egui::Key::T)) {
-            self.next_theme(ui);
-        }
         if ui.input(|i| i.key_pressed(egui::Key::Escape)) {
-            let was_open = self.shortcuts.is_open || self.problems.is_open;
-            (self.shortcuts.is_open, self.problems.is_open) = (false, false);
+            let windows = [&mut self.shortcuts.is_open, &mut self.problems.is_open, &mut self.settings.is_open];
+            let mut was_open = false;
+            for is_open in windows {
+                was_open |= std::mem::take(is_open);
+            }
             if !was_open {
                 self.selection.clear();
             }
         }
-    }
-
-    fn next_theme(&mut self, ui: &egui::Ui) {
-        self.theme = self.theme.next();
-        self.theme.apply(ui.ctx());
     }
 }
 

@@ -48,6 +48,8 @@ pub enum Status {
     Live,
     /// All is read; nothing more is coming.
     Finished,
+    /// The user stopped it: what was read until then is there.
+    Stopped,
     /// All is read; the writer died without closing.
     Crashed,
     /// It could not be opened; see [`SourceInfo::error`].
@@ -61,6 +63,7 @@ impl Status {
             Self::Loading => "loading",
             Self::Live => "live",
             Self::Finished => "finished",
+            Self::Stopped => "stopped",
             Self::Crashed => "crashed",
             Self::Failed => "failed",
         }
@@ -78,6 +81,18 @@ pub enum SourceKind {
     Graph,
     /// Not known: it could not be opened.
     Unknown,
+}
+
+impl SourceKind {
+    /// What to call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Logdir => "summaries",
+            Self::Trace => "trace",
+            Self::Graph => "graph",
+            Self::Unknown => "path",
+        }
+    }
 }
 
 /// Something that was lost or damaged, with a count.
@@ -100,6 +115,8 @@ pub struct SourceInfo {
     pub path: Arc<Path>,
     /// How it is doing.
     pub status: Status,
+    /// How much of it is read, 0..=1, where that is known.
+    pub progress: Option<f32>,
     /// Why it failed, one line.
     pub error: Option<Arc<str>>,
     /// What was lost or damaged.

@@ -1,7 +1,65 @@
 //! Numbers as people read them: times with a fitting unit, counts with separators, values with enough digits.
 
-/// A time span with three significant digits and its unit: `850 ns`, `12.3 µs`, `4.56 s`, `3 min 20 s`.
+use std::cell::Cell;
+
+/// The unit of durations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// The one that fits.
+    #[default]
+    Auto,
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+}
+
+impl TimeUnit {
+    /// Every choice, in order.
+    pub const ALL: [Self; 5] = [Self::Auto, Self::Ns, Self::Us, Self::Ms, Self::S];
+
+    /// What to call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "as fits",
+            Self::Ns => "ns",
+            Self::Us => "µs",
+            Self::Ms => "ms",
+            Self::S => "s",
+        }
+    }
+}
+
+thread_local! {
+    /// Only the thread that draws makes text of times.
+    static TIME_UNIT: Cell<TimeUnit> = const { Cell::new(TimeUnit::Auto) };
+}
+
+/// Chooses the unit of durations in this thread.
+pub fn set_time_unit(unit: TimeUnit) {
+    TIME_UNIT.set(unit);
+}
+
+/// A time span: with three significant digits and the unit that fits (`850 ns`, `12.3 µs`, `4.56 s`, `3 min 20 s`), or to
+/// the nanosecond in the unit that was chosen (`12.345 µs`).
 pub fn duration_ns(ns: i64) -> String {
+    let (divisor, decimals) = match TIME_UNIT.get() {
+        TimeUnit::Auto => return fitting_duration(ns),
+        TimeUnit::Ns => return exact_ns(ns),
+        TimeUnit::Us => (1_000, 3),
+        TimeUnit::Ms => (1_000_000, 6),
+        TimeUnit::S => (1_000_000_000, 9),
+    };
+    let (abs, sign) = (ns.unsigned_abs(), if ns < 0 { "-" } else { "" });
+    let (whole, rest) = (count(abs / divisor), abs % divisor);
+    format!("{sign}{whole}.{rest:0decimals$} {}", TIME_UNIT.get().name())
+}
+
+fn fitting_duration(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
     let abs = ns.unsigned_abs();
     if abs < 1_000 {
@@ -51,6 +109,11 @@ pub fn step(step: i64) -> String {
 /// A count with its noun: `1 run`, `2 runs`.
 pub fn counted(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
+/// A count with a noun whose plural is its own: `1 process`, `2 processes`.
+pub fn counted_as(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { many })
 }
 
 /// Bytes with a binary unit: `512 B`, `1.50 KiB`.
@@ -130,6 +193,20 @@ mod tests {
             assert_eq!(duration_ns(ns), text);
         }
         assert_eq!(exact_ns(-1_234_567), "-1,234,567 ns");
+    }
+
+    #[test]
+    fn a_chosen_unit_keeps_every_nanosecond() {
+        for (unit, text) in [
+            (TimeUnit::Ns, "-1,234,567 ns"),
+            (TimeUnit::Us, "-1,234.567 µs"),
+            (TimeUnit::Ms, "-1.234567 ms"),
+            (TimeUnit::S, "-0.001234567 s"),
+        ] {
+            set_time_unit(unit);
+            assert_eq!(duration_ns(-1_234_567), text);
+        }
+        set_time_unit(TimeUnit::Auto);
     }
 
     #[test]

@@ -7,14 +7,21 @@
 //! A view is `model` (what to show, no egui) -> `layout` (geometry) -> `paint` (shapes) -> `input` (events to
 //! commands). Colours and sizes come from [`theme`] only. The engine is never linked: everything comes from files.
 
+pub mod address;
 pub mod app;
+pub mod bottlenecks;
 pub mod catalogue;
 pub mod chart;
+pub mod command;
+pub mod config;
 pub mod data;
+pub mod export;
 pub mod filter;
 pub mod format;
+pub mod fuzzy;
 pub mod graph;
 pub mod histograms;
+pub mod history;
 pub mod loader;
 pub mod media;
 pub mod ops;
@@ -29,6 +36,7 @@ pub mod timeline;
 pub mod view;
 pub mod widgets;
 
+pub use address::Address;
 pub use app::{Error, Options, Renderer, run};
 pub use data::Data;
 pub use selection::Selection;

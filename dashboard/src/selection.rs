@@ -4,7 +4,7 @@
 //! sets an item does not hear its own change back; the others learn of it once through [`Pick::news`] and may scroll
 //! to it, and draw the highlight from [`Pick::get`] every frame.
 
-use crate::{ViewKind, runs::RunList};
+use crate::{ViewKind, config::Notes, runs::RunList};
 use std::{ops::Range, sync::Arc};
 
 /// One selected item of type `T` and who selected it.
@@ -42,6 +42,15 @@ impl<T: PartialEq> Pick<T> {
         if self.value != value {
             self.value = value;
             self.by = Some(by);
+            self.revision += 1;
+        }
+    }
+
+    /// Selects `value` (or nothing) on behalf of the window: every view hears of it.
+    pub fn put(&mut self, value: Option<T>) {
+        if self.value != value {
+            self.value = value;
+            self.by = None;
             self.revision += 1;
         }
     }
@@ -90,6 +99,8 @@ pub struct Selection {
     pub op: Pick<Arc<str>>,
     /// A slice of a trace.
     pub slice: Pick<SlicePick>,
+    /// A track to bring into sight: index of the trace, row of its tracks.
+    pub track: Pick<(usize, u32)>,
     /// A range of time, for statistics and for the timeline's viewport.
     pub time: Pick<TimeRange>,
     /// A run, by name.
@@ -100,6 +111,8 @@ pub struct Selection {
     pub step: Pick<i64>,
     /// The step under the pointer in a chart: the crosshair of all charts. Not a pick, it leads nowhere.
     pub pointed_step: Option<i64>,
+    /// Bookmarks on traces.
+    pub notes: Notes,
     /// Which runs are shown, in what colour.
     pub runs: RunList,
     /// A panel that a view asked to bring to the front; the shell takes it at the end of the frame.
@@ -127,6 +140,7 @@ impl Selection {
         self.node.clear();
         self.op.clear();
         self.slice.clear();
+        self.track.clear();
         self.time.clear();
         self.run.clear();
         self.tag.clear();

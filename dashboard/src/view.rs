@@ -1,8 +1,8 @@
 //! What every panel of the window implements, and the names of the panels.
 
-use crate::{Data, Selection};
+use crate::{Data, Selection, address::Params, command::Entry};
 
-/// The panels of the window, in the order of their tabs and of the keys 1 to 6.
+/// The panels of the window, in the order of their tabs and of the keys 1 to 9.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ViewKind {
     /// Curves of scalar summaries over steps.
@@ -17,11 +17,14 @@ pub enum ViewKind {
     Ops,
     /// Images, texts, sounds, tensors, hyperparameters.
     Media,
+    /// What held the run up, and what to change first.
+    Bottlenecks,
 }
 
 impl ViewKind {
     /// Every panel, in tab order.
-    pub const ALL: [Self; 6] = [Self::Scalars, Self::Histograms, Self::Graph, Self::Timeline, Self::Ops, Self::Media];
+    pub const ALL: [Self; 7] =
+        [Self::Scalars, Self::Histograms, Self::Graph, Self::Timeline, Self::Ops, Self::Media, Self::Bottlenecks];
 
     /// The tab's title.
     pub fn title(self) -> &'static str {
@@ -32,6 +35,20 @@ impl ViewKind {
             Self::Timeline => "Timeline",
             Self::Ops => "Ops",
             Self::Media => "Media",
+            Self::Bottlenecks => "Bottlenecks",
+        }
+    }
+
+    /// Its name in addresses and files, which stays from version to version.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Scalars => "scalars",
+            Self::Histograms => "histograms",
+            Self::Graph => "graph",
+            Self::Timeline => "timeline",
+            Self::Ops => "ops",
+            Self::Media => "media",
+            Self::Bottlenecks => "bottlenecks",
         }
     }
 }
@@ -52,8 +69,30 @@ pub trait View {
     /// Shows the panel in all of `ui`'s space and answers its input.
     fn ui(&mut self, ui: &mut egui::Ui, data: &Data, selection: &mut Selection);
 
-    /// Keys and gestures of this panel for the shortcuts window: (keys, what they do).
-    fn shortcuts(&self) -> &'static [(&'static str, &'static str)] {
+    /// What can be done in this panel: for the list of shortcuts and the command palette.
+    fn entries(&self) -> &'static [Entry] {
         &[]
+    }
+
+    /// Carries out a command of [`View::entries`] in the next frame.
+    fn run(&mut self, id: &'static str) {
+        let _ = id;
+    }
+
+    /// What the panel shows, for undo and deep links.
+    fn address(&self, data: &Data) -> Params {
+        let _ = data;
+        Params::default()
+    }
+
+    /// Shows what an address says, as far as there is such; in the next frame, or once its data is there.
+    fn go_to(&mut self, params: &Params) {
+        let _ = params;
+    }
+
+    /// What the panel shows as a table in CSV; `None` where it shows none.
+    fn table(&self, data: &Data, selection: &Selection) -> Option<String> {
+        let _ = (data, selection);
+        None
     }
 }

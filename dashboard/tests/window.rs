@@ -14,9 +14,12 @@ struct Window {
 impl Window {
     fn open(paths: &[PathBuf]) -> Self {
         let paths = paths.to_vec();
+        Self::with(move || Options { paths: paths.clone(), theme: Some(Theme::Dark), ..Options::default() })
+    }
+
+    fn with(options: impl Fn() -> Options + 'static) -> Self {
         let harness = Harness::builder().with_size([1280.0, 800.0]).build_ui_state(
             move |ui, app: &mut Option<App>| {
-                let options = || Options { paths: paths.clone(), theme: Some(Theme::Dark), ..Options::default() };
                 app.get_or_insert_with(|| App::new(ui.ctx(), options(), Pace::default())).ui(ui);
             },
             None,
@@ -38,6 +41,42 @@ impl Window {
 
     fn shows(&self, what: &str) -> bool {
         self.harness.query_all_by_label_contains(what).next().is_some()
+    }
+
+    /// Shows a second of frames.
+    fn wait(&mut self) {
+        for _ in 0..8 {
+            self.harness.step();
+        }
+    }
+
+    fn ctrl(&mut self, modifiers: egui::Modifiers, key: egui::Key) {
+        self.harness.key_press_modifiers(modifiers | egui::Modifiers::COMMAND, key);
+        self.harness.run_ok();
+    }
+
+    fn type_text(&mut self, label: &str, text: &str) {
+        self.harness.get_by_label(label).focus();
+        self.harness.run_ok();
+        self.harness.get_by_label(label).type_text(text);
+        self.harness.run_ok();
+    }
+
+    /// Presses Ctrl+Shift and a key, and gives what that copied.
+    fn copied_by(&mut self, key: egui::Key) -> Option<String> {
+        // As one frame: what a frame copies is in its own output only.
+        self.harness.input_mut().events.push(egui::Event::Key {
+            key,
+            physical_key: None,
+            pressed: true,
+            repeat: false,
+            modifiers: egui::Modifiers::COMMAND | egui::Modifiers::SHIFT,
+        });
+        self.harness.step();
+        self.harness.output().platform_output.commands.iter().find_map(|command| match command {
+            egui::OutputCommand::CopyText(text) => Some(text.clone()),
+            _ => None,
+        })
     }
 
     fn key(&mut self, key: egui::Key) {
@@ -159,9 +198,137 @@ fn shortcuts_and_open_dialog() {
     let mut window = Window::open(&[]);
     window.wait_for("Drop files or folders here");
     window.key(egui::Key::F1);
-    window.wait_for("dark, light or the desktop's theme");
+    window.wait_for("Dark, light or the desktop's theme");
     window.key(egui::Key::Escape);
-    assert!(!window.shows("dark, light or the desktop's theme"));
+    assert!(!window.shows("Dark, light or the desktop's theme"));
     window.harness.get_by_label("Open (Ctrl+O)").click();
     window.wait_for("Path to open");
+}
+
+#[test]
+fn the_palette_finds_commands_and_names() {
+    let dir = two_runs();
+    let mut window = Window::open(&[dir.path().to_owned()]);
+    window.wait_for("loss: 2 runs");
+    window.ctrl(egui::Modifiers::NONE, egui::Key::K);
+    window.wait_for("Window: Go to Graph (3)");
+    window.type_text("Command palette", "togr");
+    window.wait_for("Window: Go to Graph");
+    window.key(egui::Key::Enter);
+    assert!(window.shows("No graph yet"));
+    window.ctrl(egui::Modifiers::SHIFT, egui::Key::P);
+    window.type_text("Command palette", "metacc");
+    window.wait_for("tag: metrics/accuracy");
+    window.key(egui::Key::Enter);
+    window.wait_for("metrics/accuracy: 2 runs");
+    window.ctrl(egui::Modifiers::NONE, egui::Key::K);
+    window.type_text("Command palette", "zzzz");
+    window.wait_for("Nothing is called so.");
+    window.key(egui::Key::Escape);
+    assert!(!window.shows("Nothing is called so."));
+}
+
+#[test]
+fn views_are_undone_and_linked() {
+    let dir = two_runs();
+    let paths = vec![dir.path().to_owned()];
+    let mut window = Window::open(&paths);
+    window.wait_for("loss: 2 runs");
+    window.wait();
+    window.type_text("Filter tags (regex)", "loss");
+    window.wait();
+    assert!(!window.shows("metrics/accuracy: 2 runs"));
+    window.key(egui::Key::Escape);
+    let link = window.copied_by(egui::Key::L).expect("a link");
+    let at = link.split("--at ").nth(1).unwrap().trim_matches('\'').to_owned();
+    assert_eq!(at, "scalars?filter=loss");
+    window.harness.get_by_label("Scalars").click();
+    window.harness.run_ok();
+    window.ctrl(egui::Modifiers::NONE, egui::Key::Z);
+    window.wait_for("metrics/accuracy: 2 runs");
+    window.wait();
+    window.ctrl(egui::Modifiers::SHIFT, egui::Key::Z);
+    window.wait();
+    assert!(!window.shows("metrics/accuracy: 2 runs"));
+
+    let mut linked = Window::with(move || Options {
+        paths: paths.clone(),
+        at: Some(at.parse().expect("a window wrote it")),
+        ..Options::default()
+    });
+    linked.wait_for("loss: 2 runs");
+    linked.wait();
+    assert!(!linked.shows("metrics/accuracy: 2 runs"));
+}
+
+#[test]
+fn settings_recent_paths_and_layouts_are_remembered() {
+    let (dir, home) = (two_runs(), tempfile::tempdir().unwrap());
+    let config = home.path().join("window.json");
+    let path = dir.path().to_owned();
+    let options = {
+        let config = config.clone();
+        move |paths: Vec<PathBuf>| Options { paths, config: Some(config.clone()), ..Options::default() }
+    };
+    let first = options.clone();
+    let with_path = path.clone();
+    let mut window = Window::with(move || first(vec![with_path.clone()]));
+    window.wait_for("loss: 2 runs");
+    window.key(egui::Key::Num5);
+    window.ctrl(egui::Modifiers::NONE, egui::Key::Comma);
+    window.harness.get_by_label("Theme: Light").click();
+    window.harness.run_ok();
+    window.harness.get_by_label("Density: Compact").click();
+    window.harness.run_ok();
+    drop(window);
+    let written = std::fs::read_to_string(&config).expect("written when the window closes");
+    assert!(written.contains("\"Light\"") && written.contains("\"Compact\""), "{written}");
+
+    let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    let mut again = Window::with(move || options(Vec::new()));
+    again.wait_for(&format!("Open {name}, summaries"));
+    again.harness.get_by_label_contains(&format!("Open {name}, summaries")).click();
+    again.wait_for("loss: 2 runs");
+}
+
+#[test]
+fn panels_are_saved_as_tables_and_vectors() {
+    let (dir, out) = (two_runs(), tempfile::tempdir().unwrap());
+    let mut window = Window::open(&[dir.path().to_owned()]);
+    window.wait_for("loss: 2 runs");
+    for (command, file, begin) in
+        [("save csv", "t.csv", "run,tag,step,wall_time,value\n"), ("save svg", "t.svg", "<svg xmlns")]
+    {
+        let path = out.path().join(file);
+        window.ctrl(egui::Modifiers::NONE, egui::Key::K);
+        window.type_text("Command palette", command);
+        window.key(egui::Key::Enter);
+        window.wait_for("Path to save to");
+        window.harness.get_by_label("Path to save to").focus();
+        window.ctrl(egui::Modifiers::NONE, egui::Key::A);
+        window.type_text("Path to save to", path.to_str().unwrap());
+        window.harness.get_by_label("Save").click();
+        window.wait_for("Saved: ");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with(begin), "{}", &text[..80]);
+        if file == "t.csv" {
+            assert_eq!(text.lines().count(), 1 + 2 * 2 * 100);
+        }
+    }
+}
+
+#[test]
+fn the_open_dialog_walks_folders() {
+    let dir = two_runs();
+    let mut window = Window::open(&[]);
+    window.wait_for("Drop files or folders here");
+    window.ctrl(egui::Modifiers::NONE, egui::Key::O);
+    window.harness.get_by_label("Path to open").focus();
+    window.ctrl(egui::Modifiers::NONE, egui::Key::A);
+    window.type_text("Path to open", &format!("{}/", dir.path().display()));
+    window.wait_for("train, logdir");
+    window.harness.get_by_label("train, logdir").click();
+    window.wait_for("events.out.tfevents");
+    window.harness.get_by_label("Open").click();
+    window.wait_for("loss: 1 run");
 }

@@ -2,7 +2,10 @@
 //! pointer, double click to fit. The bare wheel is left to the page.
 
 use super::{Bounds, frame::Frame};
-use crate::theme::{metrics, palette};
+use crate::{
+    command::Entry,
+    theme::{metrics, palette},
+};
 use egui::{PointerButton, Pos2, Rect, Response, Stroke, StrokeKind, Ui};
 
 /// What a gesture asks for.
@@ -15,12 +18,12 @@ pub enum Command {
 }
 
 /// Gestures as text for the shortcuts window.
-pub const SHORTCUTS: &[(&str, &str)] = &[
-    ("Drag", "zoom into a box (a flat one zooms x only)"),
-    ("Shift+drag", "move the chart"),
-    ("Ctrl+wheel", "zoom at the pointer"),
-    ("Double click", "show everything"),
-    ("Click", "pick the step: Timeline goes there"),
+pub const ENTRIES: &[Entry] = &[
+    Entry::gesture("Drag", "Zoom into a box (a flat one zooms x only)"),
+    Entry::gesture("Shift + drag", "Move the chart"),
+    Entry::gesture("Ctrl + wheel", "Zoom at the pointer"),
+    Entry::gesture("Double click", "Show everything"),
+    Entry::gesture("Click", "Pick the step: Timeline goes there"),
 ];
 
 /// Reads this frame's gestures on `response`, which covers the chart, and draws the zoom box being dragged.

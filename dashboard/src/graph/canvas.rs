@@ -146,31 +146,20 @@ fn keys(graph: &mut GraphView, ui: &Ui, model: &Arc<Model>, view: Rect) {
         return;
     }
     let pressed = |key| ui.input(|i| i.key_pressed(key) && i.modifiers.is_none());
-    if pressed(Key::F) || pressed(Key::Num0) {
-        graph.fit = true;
+    const KEYS: [(Key, &str); 9] = [
+        (Key::F, "fit"),
+        (Key::Num0, "fit"),
+        (Key::Slash, "search"),
+        (Key::E, "open level"),
+        (Key::C, "close"),
+        (Key::T, "inputs"),
+        (Key::O, "consumers"),
+        (Key::P, "way"),
+        (Key::M, "children"),
+    ];
+    for (_, id) in KEYS.into_iter().filter(|(key, _)| pressed(*key)) {
+        super::command::run(graph, model, id);
         ui.ctx().request_repaint();
-    }
-    if pressed(Key::Slash) {
-        graph.search.focus();
-        ui.ctx().request_repaint();
-    }
-    if pressed(Key::E) {
-        graph.open_level(model);
-    }
-    if pressed(Key::C) {
-        graph.close(model);
-    }
-    if pressed(Key::T) {
-        graph.toggle_trace(model, false);
-    }
-    if pressed(Key::O) {
-        graph.toggle_trace(model, true);
-    }
-    if pressed(Key::P) {
-        graph.way(model);
-    }
-    if pressed(Key::M) {
-        graph.show_all_children(model);
     }
     if pressed(Key::Escape) {
         graph.select(None);

@@ -8,6 +8,7 @@ mod attrs;
 mod camera;
 mod canvas;
 mod colour;
+mod command;
 mod details;
 mod edges;
 mod export;
@@ -32,7 +33,10 @@ pub use colour::ColourBy;
 pub use state::GraphView;
 
 use crate::{
-    Data, Selection, View, ViewKind, format,
+    Data, Selection, View, ViewKind,
+    address::Params,
+    command::Entry,
+    format,
     theme::{metrics, palette},
     widgets::{empty_state, toolbar},
 };
@@ -47,6 +51,9 @@ impl View for GraphView {
     }
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
+        if let Some(name) = self.wanted_graph.take() {
+            self.graph_idx = data.graphs.iter().position(|g| *g.name == *name).unwrap_or(self.graph_idx);
+        }
         self.update(ui.ctx(), data, selection);
         let Some(model) = self.model.clone() else {
             if self.is_busy() {
@@ -60,6 +67,9 @@ impl View for GraphView {
             }
             return;
         };
+        if let Some(id) = self.asked.take() {
+            command::run(self, &model, id);
+        }
         toolbar(ui, |ui| {
             ui.horizontal(|ui| self.tools(ui, data, &model));
             if self.search.has_hits()
@@ -95,20 +105,22 @@ impl View for GraphView {
         self.share_selection(&model, selection);
     }
 
-    fn shortcuts(&self) -> &'static [(&'static str, &'static str)] {
-        &[
-            ("drag, wheel", "Pan, zoom at the pointer"),
-            ("double click, Enter", "Open or close a scope"),
-            ("F or 0", "Show the whole graph"),
-            ("/", "Search names and ops"),
-            ("e", "Open one level (of the selected scope, or of all)"),
-            ("c", "Close the selected scope, or all"),
-            ("t", "Mark everything the selection depends on"),
-            ("o", "Mark everything that depends on the selection"),
-            ("p", "Begin a way at the selection; again, at its other end: mark what lies between"),
-            ("m", "Show all children of a large scope"),
-            ("Esc", "Deselect"),
-        ]
+    fn entries(&self) -> &'static [Entry] {
+        command::ENTRIES
+    }
+
+    fn run(&mut self, id: &'static str) {
+        self.asked = Some(id);
+    }
+
+    fn address(&self, data: &Data) -> Params {
+        command::address(self, data)
+    }
+
+    fn go_to(&mut self, params: &Params) {
+        self.wanted_graph = params.get("graph").map(Into::into);
+        let by = params.get("colour");
+        self.colour(ColourBy::ALL.into_iter().find(|c| Some(c.name()) == by).unwrap_or_default());
     }
 }
 

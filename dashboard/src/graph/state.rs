@@ -35,6 +35,10 @@ pub struct GraphView {
     /// What the user should know of the last command.
     pub(super) notice: Option<&'static str>,
     pub(super) search: Search,
+    /// A command of the palette, for the next frame.
+    pub(super) asked: Option<&'static str>,
+    /// The graph that an address names.
+    pub(super) wanted_graph: Option<Box<str>>,
     /// What the next frame copies.
     pub(super) export: Option<Export>,
     pub(super) times: Times,

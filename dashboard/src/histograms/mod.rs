@@ -7,6 +7,7 @@ mod card;
 
 use crate::{
     Data, Selection, View, ViewKind,
+    address::Params,
     catalogue::Catalogue,
     filter::Filter,
     scalars::{XAxis, axis_buttons},
@@ -45,6 +46,20 @@ pub struct HistogramsView {
 impl View for HistogramsView {
     fn kind(&self) -> ViewKind {
         ViewKind::Histograms
+    }
+
+    fn address(&self, _data: &Data) -> Params {
+        let mut out = Params::default();
+        out.set_some("filter", Some(self.filter.text()).filter(|t| !t.is_empty()));
+        out.set_some("mode", (self.mode == Mode::Overlay).then_some("overlay"));
+        out.set_some("x", (self.axis != XAxis::default()).then(|| self.axis.name()));
+        out
+    }
+
+    fn go_to(&mut self, params: &Params) {
+        self.filter.set(params.get("filter").unwrap_or_default());
+        self.mode = if params.get("mode") == Some("overlay") { Mode::Overlay } else { Mode::Offset };
+        self.axis = XAxis::ALL.into_iter().find(|a| Some(a.name()) == params.get("x")).unwrap_or_default();
     }
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {

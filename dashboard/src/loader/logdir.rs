@@ -61,7 +61,7 @@ pub(super) fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
         if is_changed {
             (shared.wake)();
         }
-        let goes_on = if changes.has_more { !shared.is_stopping() } else { shared.pause(POLL) };
+        let goes_on = if changes.has_more { !shared.is_stopping(source) } else { shared.pause(source, POLL) };
         if !goes_on {
             break;
         }

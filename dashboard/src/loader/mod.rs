@@ -46,16 +46,17 @@ struct Shared {
 }
 
 impl Shared {
-    /// Sleeps until the next look is due; whether to go on at all.
-    fn pause(&self, time: Duration) -> bool {
-        if !self.is_stopping() {
+    /// Sleeps until the next look is due; whether to go on with the source at all.
+    fn pause(&self, source: SourceId, time: Duration) -> bool {
+        if !self.is_stopping(source) {
             std::thread::park_timeout(time);
         }
-        !self.is_stopping()
+        !self.is_stopping(source)
     }
 
-    fn is_stopping(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+    /// Whether the window closes, or the user stopped this source.
+    fn is_stopping(&self, source: SourceId) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.slots.is_stopped(source)
     }
 }
 
@@ -83,6 +84,12 @@ impl Loader {
             Ok(thread) => self.threads.push(thread),
             Err(error) => self.shared.slots.fail(source, &format!("cannot start a thread: {error}")),
         }
+    }
+
+    /// Stops reading a path; what was read stays. It takes until the reader's current batch is done.
+    pub fn stop(&self, path: &Path) {
+        self.shared.slots.stop(path);
+        self.threads.iter().for_each(|thread| thread.thread().unpark());
     }
 
     /// Holds everything still for one frame.

@@ -6,9 +6,12 @@ use crate::data::{
 use parking_lot::Mutex;
 use std::{path::Path, sync::Arc};
 
-/// A row of the sources.
+/// A row of the sources, as it was opened by one reader: what a reader says after another took its place counts no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SourceId(usize);
+pub(super) struct SourceId {
+    row: usize,
+    reader: u32,
+}
 
 #[derive(Default)]
 pub(super) struct Slots(Mutex<Rows>);
@@ -16,9 +19,19 @@ pub(super) struct Slots(Mutex<Rows>);
 #[derive(Default)]
 struct Rows {
     sources: Vec<SourceInfo>,
+    /// How many readers each source had.
+    readers: Vec<u32>,
     logdirs: Vec<LogdirSlot>,
     traces: Vec<TraceSlot>,
     graphs: Vec<GraphData>,
+}
+
+impl Rows {
+    /// The row of a source, unless another reader took it over.
+    fn row(&mut self, source: SourceId) -> Option<&mut SourceInfo> {
+        let is_current = self.readers.get(source.row) == Some(&source.reader);
+        self.sources.get_mut(source.row).filter(|_| is_current)
+    }
 }
 
 struct LogdirSlot {
@@ -37,7 +50,7 @@ impl Slots {
         self.0.lock().sources.len()
     }
 
-    /// A new source; `None` if the path is open already. One that failed takes its old row.
+    /// A new source; `None` if the path is open already. One that failed or was stopped takes its old row.
     pub(super) fn add_source(&self, path: &Path) -> Option<SourceId> {
         let mut rows = self.0.lock();
         let fresh = SourceInfo {
@@ -45,38 +58,68 @@ impl Slots {
             name: super::short_name(path),
             path: path.into(),
             status: Status::Loading,
+            progress: None,
             error: None,
             warnings: Arc::from([]),
         };
         match rows.sources.iter_mut().enumerate().find(|(_, s)| *s.path == *path) {
-            Some((idx, failed)) if failed.status == Status::Failed => {
-                *failed = fresh;
-                Some(SourceId(idx))
+            Some((row, old)) if matches!(old.status, Status::Failed | Status::Stopped) => {
+                *old = fresh;
+                rows.readers[row] += 1;
+                Some(SourceId { row, reader: rows.readers[row] })
             }
             Some(_) => None,
             None => {
                 rows.sources.push(fresh);
-                Some(SourceId(rows.sources.len() - 1))
+                rows.readers.push(0);
+                Some(SourceId { row: rows.sources.len() - 1, reader: 0 })
             }
         }
     }
 
     pub(super) fn fail(&self, source: SourceId, error: &str) {
-        let row = &mut self.0.lock().sources[source.0];
+        let mut rows = self.0.lock();
+        let Some(row) = rows.row(source) else { return };
         row.status = Status::Failed;
         // One line, whatever the reader had to say.
         row.error = Some(error.split_whitespace().collect::<Vec<_>>().join(" ").into());
     }
 
-    /// Sets the status; whether it is another one than before.
+    /// Sets the status; whether it is another one than before. What was stopped stays so.
     pub(super) fn set_status(&self, source: SourceId, status: Status) -> bool {
-        let row = &mut self.0.lock().sources[source.0];
-        std::mem::replace(&mut row.status, status) != status
+        let mut rows = self.0.lock();
+        let Some(row) = rows.row(source) else { return false };
+        row.status != Status::Stopped && std::mem::replace(&mut row.status, status) != status
+    }
+
+    /// Sets how much is read; whether that is worth a frame.
+    pub(super) fn set_progress(&self, source: SourceId, share: f32) -> bool {
+        let mut rows = self.0.lock();
+        let Some(row) = rows.row(source) else { return false };
+        let is_news = row.progress.is_none_or(|known| (share - known).abs() >= 0.01);
+        if is_news {
+            row.progress = Some(share.clamp(0.0, 1.0));
+        }
+        is_news
+    }
+
+    /// Stops a source that is being read or followed.
+    pub(super) fn stop(&self, path: &Path) {
+        for row in self.0.lock().sources.iter_mut().filter(|s| *s.path == *path) {
+            if matches!(row.status, Status::Loading | Status::Live) {
+                row.status = Status::Stopped;
+            }
+        }
+    }
+
+    pub(super) fn is_stopped(&self, source: SourceId) -> bool {
+        self.0.lock().row(source).is_none_or(|row| row.status == Status::Stopped)
     }
 
     /// Sets the warnings; whether they are other ones than before.
     pub(super) fn set_warnings(&self, source: SourceId, warnings: Vec<Warning>) -> bool {
-        let row = &mut self.0.lock().sources[source.0];
+        let mut rows = self.0.lock();
+        let Some(row) = rows.row(source) else { return false };
         let is_changed = *row.warnings != warnings[..];
         if is_changed {
             row.warnings = warnings.into();
@@ -85,7 +128,8 @@ impl Slots {
     }
 
     pub(super) fn set_kind(&self, source: SourceId, kind: SourceKind, name: Option<&str>) {
-        let row = &mut self.0.lock().sources[source.0];
+        let mut rows = self.0.lock();
+        let Some(row) = rows.row(source) else { return };
         row.kind = kind;
         if let Some(name) = name {
             row.name = name.into();
@@ -93,11 +137,22 @@ impl Slots {
     }
 
     pub(super) fn add_logdir(&self, source: SourceId, runs: Shared<summaries::Runs>) {
-        self.0.lock().logdirs.push(LogdirSlot { source, runs, labels: Arc::from([]) });
+        let logdirs = &mut self.0.lock().logdirs;
+        let slot = LogdirSlot { source, runs, labels: Arc::from([]) };
+        // A source that is read again keeps its index.
+        match logdirs.iter_mut().find(|l| l.source.row == source.row) {
+            Some(old) => *old = slot,
+            None => logdirs.push(slot),
+        }
     }
 
     pub(super) fn add_trace(&self, source: SourceId, store: Shared<profiler::Store>) {
-        self.0.lock().traces.push(TraceSlot { source, store });
+        let traces = &mut self.0.lock().traces;
+        let slot = TraceSlot { source, store };
+        match traces.iter_mut().find(|t| t.source.row == source.row) {
+            Some(old) => *old = slot,
+            None => traces.push(slot),
+        }
     }
 
     /// Adds a graph or replaces the one of the same path and name.
@@ -121,12 +176,12 @@ impl Slots {
         let n_logdirs = logdirs.len();
         let mut data = Data { sources, graphs, ..Data::default() };
         for (source, runs, labels) in logdirs {
-            let info = &data.sources[source.0];
+            let info = &data.sources[source.row];
             let (name, path, status) = (info.name.clone(), info.path.clone(), info.status);
             data.logdirs.push(LogdirData { name, path, status, runs: Held::of(&runs), labels });
         }
         for (source, store) in traces {
-            let info = &data.sources[source.0];
+            let info = &data.sources[source.row];
             let (name, path, status) = (info.name.clone(), info.path.clone(), info.status);
             data.traces.push(TraceData { name, path, status, store: Held::of(&store) });
         }

@@ -37,7 +37,7 @@ pub(super) fn follow(shared: &Shared, source: SourceId, path: &Path) {
         if is_changed {
             (shared.wake)();
         }
-        let goes_on = if has_more { !shared.is_stopping() } else { shared.pause(POLL) };
+        let goes_on = if has_more { !shared.is_stopping(source) } else { shared.pause(source, POLL) };
         if !goes_on {
             return;
         }
@@ -54,13 +54,15 @@ pub(super) fn import(shared: &Shared, source: SourceId, path: &Path) {
     let store = Arc::new(RwLock::new(Store::with_options(StoreOptions::UNBOUNDED)));
     shared.slots.add_trace(source, store.clone());
     let mut has_more = true;
-    while has_more && !shared.is_stopping() {
+    while has_more && !shared.is_stopping(source) {
         let batch = match import.poll_staged() {
             Ok(batch) => batch,
             Err(error) => return shared.slots.fail(source, &error.to_string()),
         };
         has_more = batch.more();
         let mut is_changed = store.write().apply(batch);
+        let progress = import.progress();
+        is_changed |= shared.slots.set_progress(source, progress.bytes as f32 / progress.of.max(1) as f32);
         let (status, warnings) = state(&store.read(), !has_more);
         is_changed |= shared.slots.set_status(source, status);
         is_changed |= shared.slots.set_warnings(source, warnings);

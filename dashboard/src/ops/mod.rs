@@ -10,6 +10,8 @@ mod tests;
 
 use crate::{
     Data, Selection, View, ViewKind,
+    address::Params,
+    command::Entry,
     data::{Shared, TraceData},
     format,
     theme::{metrics, palette},
@@ -27,6 +29,15 @@ use std::{ops::Range, sync::Arc};
 
 /// How often the figures of a growing trace are computed anew, seconds.
 const REFRESH_S: f64 = 0.5;
+
+/// What can be done in the panel.
+const ENTRIES: &[Entry] = &[
+    Entry::command("per op", "", "Statistics per op"),
+    Entry::command("per node", "", "Statistics per node"),
+    Entry::gesture("Click a heading", "Sort; again: the other way around"),
+    Entry::gesture("Click a row", "Its slices stand out in Timeline, its nodes in Graph"),
+    Entry::gesture("Double click a row", "Go there in Timeline"),
+];
 
 /// Which figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +106,32 @@ struct Arranged {
 impl View for OpsView {
     fn kind(&self) -> ViewKind {
         ViewKind::Ops
+    }
+
+    fn entries(&self) -> &'static [Entry] {
+        ENTRIES
+    }
+
+    fn run(&mut self, id: &'static str) {
+        self.grouping = if id == "per node" { Grouping::Node } else { Grouping::Op };
+    }
+
+    fn address(&self, _data: &Data) -> Params {
+        let mut out = Params::default();
+        out.set_some("per", (self.grouping == Grouping::Node).then_some("node"));
+        out.set_some("filter", Some(&self.filter).filter(|f| !f.is_empty()));
+        out
+    }
+
+    fn go_to(&mut self, params: &Params) {
+        self.grouping = if params.get("per") == Some("node") { Grouping::Node } else { Grouping::Op };
+        params.get("filter").unwrap_or_default().clone_into(&mut self.filter);
+    }
+
+    fn table(&self, _data: &Data, _selection: &Selection) -> Option<String> {
+        let findings = self.analysis.as_ref()?.result()?;
+        let rows = if self.grouping == Grouping::Op { &findings.ops } else { &findings.nodes };
+        Some(model::csv(rows, &model::arranged(rows, &self.filter, self.order)))
     }
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {

@@ -185,6 +185,29 @@ pub fn cell(row: &Row, column: Column) -> String {
     }
 }
 
+/// The rows `shown` with exact figures in ns.
+pub fn csv(rows: &[Row], shown: &[usize]) -> String {
+    let headings =
+        ["name", "op", "device", "count", "total_ns", "self_ns", "mean_ns", "p50_ns", "p99_ns", "max_ns", "share"];
+    let line = |row: &Row| {
+        let f = &row.figures;
+        [
+            row.name.clone(),
+            row.op.clone(),
+            row.device.clone(),
+            f.count.to_string(),
+            f.total_ns.to_string(),
+            f.self_ns.to_string(),
+            f.mean_ns.to_string(),
+            f.p50_ns.to_string(),
+            f.p99_ns.to_string(),
+            f.max_ns.to_string(),
+            f.share.to_string(),
+        ]
+    };
+    crate::export::csv(&headings, shown.iter().filter_map(|i| rows.get(*i)).map(line))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,5 +258,7 @@ mod tests {
         let text: Vec<String> = Column::of(Grouping::Op).iter().map(|c| cell(&rows[0], *c)).collect();
         assert_eq!(text[..3], ["MatMul", "6", "189 µs"]);
         assert_eq!(text[8], "88.7 %");
+        let table = csv(&rows, &[0]);
+        assert!(table.starts_with("name,op,device,count,total_ns,") && table.contains("\nMatMul,MatMul,,6,189000,"));
     }
 }

@@ -5,6 +5,7 @@
 
 mod card;
 mod curve;
+mod export;
 mod points;
 mod settings;
 mod smooth;
@@ -15,8 +16,10 @@ pub use settings::axis_buttons;
 
 use crate::{
     Data, Selection, View, ViewKind,
+    address::Params,
     catalogue::Catalogue,
     chart,
+    command::Entry,
     widgets::{CardGrid, empty_state, run_list, side_panel, toolbar},
 };
 use card::Card;
@@ -41,8 +44,20 @@ impl View for ScalarsView {
         ViewKind::Scalars
     }
 
-    fn shortcuts(&self) -> &'static [(&'static str, &'static str)] {
-        chart::input::SHORTCUTS
+    fn entries(&self) -> &'static [Entry] {
+        chart::input::ENTRIES
+    }
+
+    fn address(&self, _data: &Data) -> Params {
+        self.settings.address()
+    }
+
+    fn go_to(&mut self, params: &Params) {
+        self.settings.go_to(params);
+    }
+
+    fn table(&self, data: &Data, _selection: &Selection) -> Option<String> {
+        Some(export::csv(&self.catalogue, data))
     }
 
     fn ui(&mut self, ui: &mut egui::Ui, data: &Data, selection: &mut Selection) {

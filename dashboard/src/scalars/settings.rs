@@ -2,6 +2,7 @@
 
 use super::{curve::CurveSettings, points::XAxis};
 use crate::{
+    address::Params,
     chart::Scale,
     filter::Filter,
     theme::metrics,
@@ -27,6 +28,28 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// What differs from the defaults.
+    pub fn address(&self) -> Params {
+        let (now, usual) = (self.curve, Self::default().curve);
+        let mut out = Params::default();
+        out.set_some("filter", Some(self.filter.text()).filter(|t| !t.is_empty()));
+        out.set_some("x", (now.axis != usual.axis).then(|| now.axis.name()));
+        out.set_some("smoothing", (now.smoothing != usual.smoothing).then_some(now.smoothing));
+        out.set_some("log", (now.scale == Scale::Log10).then_some(1));
+        out.set_some("outliers", now.ignore_outliers.then_some(0));
+        out
+    }
+
+    /// The inverse of [`Settings::address`].
+    pub fn go_to(&mut self, params: &Params) {
+        let usual = Self::default().curve;
+        self.filter.set(params.get("filter").unwrap_or_default());
+        self.curve.axis = XAxis::ALL.into_iter().find(|a| Some(a.name()) == params.get("x")).unwrap_or(usual.axis);
+        self.curve.smoothing = params.read("smoothing").unwrap_or(usual.smoothing).clamp(0.0, 0.99);
+        self.curve.scale = if params.get("log") == Some("1") { Scale::Log10 } else { Scale::Linear };
+        self.curve.ignore_outliers = params.get("outliers") == Some("0");
+    }
+
     /// One row of controls, on two lines where the window is narrow.
     pub fn ui(&mut self, ui: &mut Ui) {
         ui.horizontal_wrapped(|ui| {

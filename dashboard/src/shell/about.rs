@@ -95,20 +95,35 @@ fn rate(series: &ScalarSeries, since: usize) -> Option<f64> {
     (last.step > first.step && seconds > 0.0).then(|| last.step.abs_diff(first.step) as f64 / seconds)
 }
 
-/// The panel to open on: the first that has something to show, or that will have: a run that goes on writes scalars.
-pub fn first_panel(data: &Data) -> ViewKind {
+/// Whether a panel has something to show, or will have: a run that goes on writes scalars.
+pub fn has_something(data: &Data, kind: ViewKind) -> bool {
     let has = |kind: fn(&Series) -> bool| data.runs().any(|r| r.run.series.values().any(kind));
-    let goes_on = data.sources.iter().any(|s| s.kind == SourceKind::Logdir && s.status == Status::Live);
-    if goes_on || has(|s| matches!(s, Series::Scalar(_))) {
-        ViewKind::Scalars
-    } else if !data.traces.is_empty() {
-        ViewKind::Timeline
-    } else if !data.graphs.is_empty() {
-        ViewKind::Graph
-    } else if has(|s| matches!(s, Series::Histogram(_))) {
-        ViewKind::Histograms
-    } else {
-        ViewKind::Scalars
+    match kind {
+        ViewKind::Scalars => {
+            let goes_on = data.sources.iter().any(|s| s.kind == SourceKind::Logdir && s.status == Status::Live);
+            goes_on || has(|s| matches!(s, Series::Scalar(_)))
+        }
+        ViewKind::Histograms => has(|s| matches!(s, Series::Histogram(_))),
+        ViewKind::Media => has(|s| !matches!(s, Series::Scalar(_) | Series::Histogram(_))),
+        ViewKind::Graph => !data.graphs.is_empty(),
+        ViewKind::Timeline | ViewKind::Ops | ViewKind::Bottlenecks => !data.traces.is_empty(),
+    }
+}
+
+/// The panel to open on: the first that has something to show.
+pub fn first_panel(data: &Data) -> ViewKind {
+    let order = [ViewKind::Scalars, ViewKind::Timeline, ViewKind::Graph, ViewKind::Histograms, ViewKind::Media];
+    order.into_iter().find(|kind| has_something(data, *kind)).unwrap_or(ViewKind::Scalars)
+}
+
+/// What is open, as a word under which the panels' layout is remembered; `None` while nothing is.
+pub fn kind_of(data: &Data) -> Option<&'static str> {
+    match (data.logdirs.is_empty(), data.traces.is_empty(), data.graphs.is_empty()) {
+        (false, false, _) => Some("run"),
+        (false, true, _) => Some("logdir"),
+        (true, false, _) => Some("trace"),
+        (true, true, false) => Some("graph"),
+        (true, true, true) => None,
     }
 }
 

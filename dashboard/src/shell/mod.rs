@@ -1,19 +1,34 @@
-//! What surrounds the panels: top bar, tabs, dialogs, start screen.
+//! What surrounds the panels: top bar, tabs, dialogs, start screen, command palette.
 
 mod about;
+mod arrangement;
+pub mod browse;
 mod icon;
+mod memory;
+mod navigation;
 mod open;
+mod palette;
 mod problems;
+mod save;
+mod saving;
+mod settings;
 mod shortcuts;
 mod start;
 mod tabs;
 mod top_bar;
 
-pub use about::{RunFacts, first_panel};
+pub use about::{RunFacts, first_panel, has_something, kind_of};
+pub use arrangement::Layout;
 pub use icon::app_icon;
+pub use memory::Memory;
+pub use navigation::{Navigation, address, command_line};
 pub use open::OpenDialog;
-pub use problems::{ProblemsWindow, drop_target, n_problems};
+pub use palette::{Choice, CommandPalette};
+pub use problems::{ProblemsWindow, SourceAct, drop_target, n_problems};
+pub use save::SaveDialog;
+pub use saving::Saving;
+pub use settings::SettingsWindow;
 pub use shortcuts::ShortcutsWindow;
-pub use start::start_screen;
+pub use start::{StartAct, start_screen};
 pub use tabs::{Tabs, panel_key};
 pub use top_bar::{TopBar, TopBarAction};

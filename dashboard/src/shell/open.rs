@@ -1,27 +1,38 @@
-//! The dialog that opens a path by its name.
+//! The dialog that opens a file or folder: a list to walk through, and a field to type into. Of its own, since most of what
+//! is opened are folders, which the desktop's dialogs for files do not choose.
 
-use crate::theme::{metrics, palette};
-use egui::{Context, Id, Key, Modal, RichText, TextEdit, Ui, WidgetInfo};
-use std::path::{Path, PathBuf};
+use super::browse::{self, FolderEntry};
+use crate::{
+    config::Recent,
+    format,
+    theme::{metrics, palette},
+};
+use egui::{Context, Id, Key, Modal, Modifiers, Rect, RichText, Role, ScrollArea, Sense, TextEdit, Ui, WidgetInfo};
+use rustc_hash::FxHashMap;
+use std::path::PathBuf;
 
-/// Entries of a folder that are offered at most.
-const MAX_OFFERED: usize = 12;
-/// Entries of a folder that are looked at: it may hold millions.
-const MAX_SEEN: usize = 10_000;
+/// What is in the listed folder, and for which text.
+struct Listing {
+    text: String,
+    entries: Result<(Vec<FolderEntry>, bool), String>,
+    /// What entries are, found out as they come into sight.
+    kinds: FxHashMap<usize, Option<&'static str>>,
+}
 
-/// A path being typed, with what its folder holds.
+/// A path being chosen.
 #[derive(Default)]
 pub struct OpenDialog {
     is_open: bool,
     text: String,
-    /// What was offered, and for which text.
-    offered: (String, Vec<String>),
+    listing: Option<Listing>,
+    at: Option<usize>,
 }
 
 impl OpenDialog {
-    /// Opens the dialog.
+    /// Opens the dialog, where it was closed before.
     pub fn open(&mut self) {
         self.is_open = true;
+        self.listing = None;
         if self.text.is_empty()
             && let Ok(here) = std::env::current_dir()
         {
@@ -30,108 +41,175 @@ impl OpenDialog {
     }
 
     /// Shows the dialog while it is open; the path when one was chosen.
-    pub fn ui(&mut self, ctx: &Context) -> Option<PathBuf> {
+    pub fn ui(&mut self, ctx: &Context, recent: &[Recent]) -> Option<PathBuf> {
         if !self.is_open {
             return None;
         }
-        let modal = Modal::new(Id::unique("open path")).show(ctx, |ui| self.contents(ui));
+        let modal = Modal::new(Id::unique("open path")).show(ctx, |ui| self.contents(ui, recent));
         if modal.should_close() {
             self.is_open = false;
         }
         let chosen = modal.inner?;
         self.is_open = false;
-        self.text.clear();
         Some(chosen)
     }
 
-    fn contents(&mut self, ui: &mut Ui) -> Option<PathBuf> {
+    fn contents(&mut self, ui: &mut Ui, recent: &[Recent]) -> Option<PathBuf> {
         ui.set_width(metrics::DIALOG_W);
-        ui.label(RichText::new("Open").size(metrics::TEXT_TITLE).color(palette(ui).text_strong));
-        ui.weak("A run folder, a folder of runs, an event file, a trace folder or a graph file.");
+        ui.label(RichText::new("Open a file or folder").size(metrics::TEXT_TITLE).color(palette(ui).text_strong));
+        ui.weak("A run folder, a logdir, an event file, a trace (ours or another tool's) or a graph.");
         ui.add_space(metrics::GAP);
-        let field = TextEdit::singleline(&mut self.text).hint_text("Path").desired_width(f32::INFINITY);
-        let response = ui.add(field);
-        response.widget_info(|| WidgetInfo::labeled(egui::Role::TextInput, true, "Path to open"));
-        if ui.memory(|m| m.focused().is_none()) {
-            response.request_focus();
-        }
+        let response = self.field(ui);
         let is_entered = response.lost_focus() && ui.input(|i| i.key_pressed(Key::Enter));
-        if self.offered.0 != self.text || self.offered.1.is_empty() {
-            self.offered = (self.text.clone(), completions(&self.text));
-        }
-        let mut taken = None;
-        for offer in &self.offered.1 {
-            if ui.add(egui::Button::new(offer).frame(false)).clicked() {
-                taken = Some(offer.clone());
-            }
-        }
-        if let Some(taken) = taken {
-            self.text = taken;
+        ui.add_space(metrics::GAP);
+        let mut chosen = self.list(ui);
+        if is_entered {
+            chosen = self.entered().or(chosen);
             response.request_focus();
         }
         ui.add_space(metrics::PAD);
-        let mut chosen = None;
         ui.horizontal(|ui| {
             let can_open = !self.text.trim().is_empty();
-            if ui.add_enabled(can_open, egui::Button::new("Open")).clicked() || (is_entered && can_open) {
-                chosen = Some(expand_home(self.text.trim()));
+            let open = ui.add_enabled(can_open, egui::Button::new("Open"));
+            if open.on_hover_text("Opens what the field says: a folder as a whole").clicked() {
+                chosen = Some(browse::expand_home(self.text.trim()));
             }
             if ui.button("Cancel").clicked() {
                 self.is_open = false;
             }
+            ui.menu_button("Recent", |ui| {
+                if recent.is_empty() {
+                    ui.weak("Nothing was opened yet.");
+                }
+                for r in recent.iter().take(10) {
+                    if ui.button(r.path.display().to_string()).clicked() {
+                        chosen = Some(r.path.clone());
+                    }
+                }
+            });
             ui.weak("Files and folders can also be dropped on the window.");
         });
         chosen
     }
-}
 
-/// Entries of the typed path's folder that begin with its last part, folders with a slash at the end.
-fn completions(text: &str) -> Vec<String> {
-    let (folder, prefix) = text.rsplit_once('/').map_or((".", text), |(folder, prefix)| (folder, prefix));
-    let stem = if text.contains('/') { format!("{folder}/") } else { String::new() };
-    let folder = if folder.is_empty() { PathBuf::from("/") } else { expand_home(folder) };
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return Vec::new();
-    };
-    let named = entries.take(MAX_SEEN).flatten().filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        let is_hidden = name.starts_with('.') && !prefix.starts_with('.');
-        let slash = if entry.path().is_dir() { "/" } else { "" };
-        (name.starts_with(prefix) && !is_hidden).then(|| format!("{stem}{name}{slash}"))
-    });
-    let mut all: Vec<String> = named.collect();
-    all.sort_unstable_by(|a, b| b.ends_with('/').cmp(&a.ends_with('/')).then_with(|| a.cmp(b)));
-    all.truncate(MAX_OFFERED);
-    all
-}
-
-/// `~` at the beginning stands for the home folder.
-fn expand_home(text: &str) -> PathBuf {
-    match (text.strip_prefix('~'), std::env::home_dir()) {
-        (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
-        _ => Path::new(text).to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn completes_names_folders_first() {
-        let dir = tempfile::tempdir().unwrap();
-        for name in ["run-b", "run-a"] {
-            std::fs::create_dir(dir.path().join(name)).unwrap();
+    fn field(&mut self, ui: &mut Ui) -> egui::Response {
+        let n = self.listing.as_ref().and_then(|l| l.entries.as_ref().ok()).map_or(0, |(e, _)| e.len());
+        let (moved, completes) = ui.input_mut(|i| {
+            let down = i.count_and_consume_key(Modifiers::NONE, Key::ArrowDown) as isize;
+            let up = i.count_and_consume_key(Modifiers::NONE, Key::ArrowUp) as isize;
+            (down - up, i.count_and_consume_key(Modifiers::NONE, Key::Tab) > 0)
+        });
+        if moved != 0 && n > 0 {
+            let first = if moved > 0 { 0 } else { n - 1 };
+            self.at = Some(self.at.map_or(first, |at| at.saturating_add_signed(moved).min(n - 1)));
         }
-        std::fs::write(dir.path().join("run.pb"), "").unwrap();
-        std::fs::write(dir.path().join(".hidden"), "").unwrap();
-        let base = format!("{}/", dir.path().display());
-        let offers = |typed: &str| -> Vec<String> {
-            completions(&format!("{base}{typed}")).iter().map(|o| o[base.len()..].to_owned()).collect()
-        };
-        assert_eq!(offers("r"), ["run-a/", "run-b/", "run.pb"]);
-        assert_eq!(offers(".h"), [".hidden"]);
-        assert_eq!(offers("nothing"), Vec::<String>::new());
-        assert_eq!(completions("/no/such/folder/x"), Vec::<String>::new());
+        let mut goes_up = false;
+        let response = ui
+            .horizontal(|ui| {
+                goes_up = ui.button("Up").on_hover_text("The folder above").clicked();
+                let field = TextEdit::singleline(&mut self.text).hint_text("Path").desired_width(f32::INFINITY);
+                ui.add(field.lock_focus(true))
+            })
+            .inner;
+        response.widget_info(|| WidgetInfo::labeled(Role::TextInput, true, "Path to open"));
+        if ui.memory(|m| m.focused().is_none()) {
+            response.request_focus();
+        }
+        if goes_up {
+            self.text = browse::parent(&self.text);
+            response.request_focus();
+        }
+        if completes {
+            self.enter(self.at.unwrap_or(0));
+        }
+        response
     }
+
+    /// Enter: walks into the marked folder, opens the marked file, or else opens what is typed.
+    fn entered(&mut self) -> Option<PathBuf> {
+        match self.at.take() {
+            Some(at) => self.enter(at),
+            None => Some(browse::expand_home(self.text.trim())).filter(|p| !p.as_os_str().is_empty()),
+        }
+    }
+
+    /// Puts an entry into the field; the path of a file.
+    fn enter(&mut self, at: usize) -> Option<PathBuf> {
+        let (entries, _) = self.listing.as_ref()?.entries.as_ref().ok()?;
+        let entry = entries.get(at)?;
+        self.text = browse::completed(&self.text, &entry.name, entry.is_folder);
+        self.at = None;
+        (!entry.is_folder).then(|| browse::expand_home(&self.text))
+    }
+
+    fn list(&mut self, ui: &mut Ui) -> Option<PathBuf> {
+        if self.listing.as_ref().is_none_or(|l| l.text != self.text) {
+            let (folder, prefix) = browse::split(&self.text);
+            let entries = browse::entries(&folder, prefix).map_err(|e| format!("{}: {e}", folder.display()));
+            self.listing = Some(Listing { text: self.text.clone(), entries, kinds: FxHashMap::default() });
+            self.at = None;
+        }
+        let Listing { text, entries, kinds } = self.listing.as_mut()?;
+        let (entries, is_cut) = match entries {
+            Ok(found) => (&found.0, found.1),
+            Err(error) => {
+                ui.colored_label(palette(ui).error, &*error);
+                return None;
+            }
+        };
+        let (folder, _) = browse::split(text);
+        let mut clicked = None;
+        let height = metrics::PALETTE_ROWS as f32 * metrics::ROW_H;
+        ui.spacing_mut().item_spacing.y = 0.0;
+        let scroll = ScrollArea::vertical().max_height(height).min_scrolled_height(height).auto_shrink([false, false]);
+        scroll.show_rows(ui, metrics::ROW_H, entries.len(), |ui, rows| {
+            for i in rows {
+                let entry = &entries[i];
+                let kind = *kinds.entry(i).or_insert_with(|| browse::kind_text(&folder.join(&entry.name)));
+                let response = row(ui, entry, kind, self.at == Some(i));
+                if response.double_clicked() || (response.clicked() && (entry.is_folder || self.at == Some(i))) {
+                    clicked = Some((i, true));
+                } else if response.clicked() {
+                    clicked = Some((i, false));
+                }
+            }
+        });
+        if entries.is_empty() {
+            ui.weak("Nothing here.");
+        }
+        if is_cut {
+            ui.weak("The folder holds more: type the beginning of the name.");
+        }
+        match clicked {
+            Some((at, true)) => self.enter(at),
+            Some((at, false)) => {
+                self.at = Some(at);
+                None
+            }
+            None => None,
+        }
+    }
+}
+
+/// An entry with what it would be opened as.
+fn row(ui: &mut Ui, entry: &FolderEntry, kind: Option<&'static str>, is_at: bool) -> egui::Response {
+    let p = palette(ui);
+    let (rect, response) = ui.allocate_exact_size(egui::vec2(ui.available_width(), metrics::ROW_H), Sense::click());
+    let what = kind.unwrap_or(if entry.is_folder { "folder" } else { "not to be opened" });
+    response.widget_info(|| WidgetInfo::selected(Role::Button, true, is_at, format!("{}, {what}", entry.name)));
+    if is_at || response.hovered() || response.has_focus() {
+        ui.painter().rect_filled(rect, f32::from(metrics::RADIUS), if is_at { p.selected } else { p.hovered });
+    }
+    let inner = rect.shrink2(egui::vec2(metrics::PAD, 0.0));
+    let size = if entry.is_folder { String::new() } else { format::bytes(entry.bytes) };
+    let shown = kind.unwrap_or(if entry.is_folder { "" } else { "-" });
+    let font = egui::FontId::proportional(metrics::TEXT_SMALL);
+    let right = ui.painter().layout_no_wrap(format!("{shown}   {size}"), font, p.text_weak);
+    let left = inner.right() - right.size().x;
+    ui.painter().galley(egui::pos2(left, rect.center().y - right.size().y / 2.0), right, p.text_weak);
+    let name = if entry.is_folder { format!("{}/", entry.name) } else { entry.name.clone() };
+    let color = if kind.is_some() || entry.is_folder { p.text } else { p.text_weak };
+    let room = Rect::from_min_max(inner.min, egui::pos2(left - metrics::PAD, inner.bottom()));
+    crate::widgets::text_elided(ui, &name, room, color);
+    response
 }

@@ -3,11 +3,13 @@
 use super::top_bar::status_dot;
 use crate::{
     Data,
-    data::{SourceInfo, SourceKind, Status},
+    data::{SourceInfo, Status},
     format,
     theme::{metrics, palette},
+    widgets::named,
 };
 use egui::{Align2, Context, FontId, Id, LayerId, Order, RichText, ScrollArea, Ui, Window};
+use std::{path::Path, sync::Arc};
 
 /// How many things are wrong: failed paths and counted warnings.
 pub fn n_problems(data: &Data) -> u64 {
@@ -23,17 +25,27 @@ pub struct ProblemsWindow {
     n_failed: usize,
 }
 
+/// What the user asked about a source.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SourceAct {
+    /// Stop reading it; what was read stays.
+    Stop(Arc<Path>),
+    /// Try again to open it.
+    Retry(Arc<Path>),
+}
+
 impl ProblemsWindow {
-    /// Shows it while it is open.
-    pub fn ui(&mut self, ctx: &Context, data: &Data) {
+    /// Shows it while it is open. `notice`: a problem of the window itself.
+    pub fn ui(&mut self, ctx: &Context, data: &Data, notice: Option<&str>) -> Option<SourceAct> {
         let n_failed = data.sources.iter().filter(|s| s.status == Status::Failed).count();
         // The start screen already says what failed while nothing else is open.
         let is_empty = data.logdirs.is_empty() && data.traces.is_empty() && data.graphs.is_empty();
         self.is_open |= n_failed > self.n_failed && !is_empty;
         self.n_failed = n_failed;
         if !self.is_open {
-            return;
+            return None;
         }
+        let mut act = None;
         Window::new("Sources and warnings")
             .open(&mut self.is_open)
             .anchor(Align2::RIGHT_TOP, [-metrics::PAD, metrics::TOP_BAR_H + metrics::TAB_BAR_H + metrics::PAD])
@@ -41,36 +53,96 @@ impl ProblemsWindow {
             .collapsible(false)
             .show(ctx, |ui| {
                 ScrollArea::vertical().max_height(metrics::DIALOG_H).show(ui, |ui| {
+                    if let Some(notice) = notice {
+                        ui.colored_label(palette(ui).warning, notice);
+                        ui.add_space(metrics::PAD);
+                    }
+                    if data.sources.is_empty() {
+                        ui.weak("Nothing is open.");
+                    }
                     for source in &data.sources {
-                        source_rows(ui, source);
+                        act = source_rows(ui, source).or(act.take());
                     }
                 });
+                if data.sources.iter().any(|s| !s.warnings.is_empty() || s.error.is_some())
+                    && ui.button("Copy all as text").clicked()
+                {
+                    ctx.copy_text(all_text(data));
+                }
             });
+        act
     }
 }
 
-/// A source's state, its error and its warnings.
-fn source_rows(ui: &mut Ui, source: &SourceInfo) {
-    let p = palette(ui);
-    ui.horizontal(|ui| {
-        let what = match source.kind {
-            SourceKind::Logdir => "summaries",
-            SourceKind::Trace => "trace",
-            SourceKind::Graph => "graph",
-            SourceKind::Unknown => "path",
-        };
-        ui.weak(what);
-        ui.label(RichText::new(&*source.name).color(p.text_strong)).on_hover_text(source.path.display().to_string());
-        status_dot(ui, source.status);
+/// Every source with its error and warnings, a line each.
+fn all_text(data: &Data) -> String {
+    let lines = data.sources.iter().flat_map(|s| {
+        let head = format!("{} ({}, {})", s.path.display(), s.kind.name(), s.status.name());
+        let error = s.error.iter().map(|e| format!("  error: {e}"));
+        let warnings = s.warnings.iter().map(|w| format!("  {} x {}", w.count, w.text));
+        std::iter::once(head).chain(error).chain(warnings).collect::<Vec<_>>()
     });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A source's state, its error and its warnings.
+fn source_rows(ui: &mut Ui, source: &SourceInfo) -> Option<SourceAct> {
+    let p = palette(ui);
+    let mut act = None;
+    if source.status == Status::Loading {
+        act = loading_ui(ui, source);
+    } else {
+        ui.horizontal(|ui| {
+            ui.weak(source.kind.name());
+            let name = ui.label(RichText::new(&*source.name).color(p.text_strong));
+            name.on_hover_text(source.path.display().to_string());
+            status_dot(ui, source.status);
+            let again = matches!(source.status, Status::Failed | Status::Stopped);
+            if again && ui.small_button("Try again").clicked() {
+                act = Some(SourceAct::Retry(source.path.clone()));
+            }
+        });
+    }
     if source.error.is_some() {
         ui.label(RichText::new(error_line(source)).color(p.error));
+    }
+    if source.status == Status::Stopped {
+        ui.weak("Reading was stopped: what was read until then is shown.");
     }
     for warning in source.warnings.iter() {
         let times = if warning.count == 1 { String::new() } else { format!("{} × ", format::count(warning.count)) };
         ui.label(RichText::new(format!("{times}{}", warning.text)).color(p.warning));
     }
     ui.add_space(metrics::PAD);
+    act
+}
+
+/// A path that is being read: how far, and what stops it.
+pub fn loading_ui(ui: &mut Ui, source: &SourceInfo) -> Option<SourceAct> {
+    let mut is_stopped = false;
+    let row = egui::vec2(ui.available_width().min(metrics::RECENT_W), metrics::ROW_H);
+    ui.allocate_ui_with_layout(row, egui::Layout::left_to_right(egui::Align::Center), |ui| {
+        match source.progress {
+            Some(share) => {
+                let bar = egui::ProgressBar::new(share).desired_width(metrics::PROGRESS_W).show_percentage();
+                let response = ui.add(bar);
+                named(
+                    &response,
+                    egui::Role::ProgressIndicator,
+                    &format!("{}: {:.0} % read", source.name, share * 100.0),
+                );
+            }
+            None => {
+                ui.spinner();
+            }
+        }
+        let name = ui.label(format!("loading {}", source.name));
+        name.on_hover_text(source.path.display().to_string());
+        let stop = ui.small_button("Stop").on_hover_text("Stop reading; what was read stays");
+        named(&stop, egui::Role::Button, &format!("Stop loading {}", source.name));
+        is_stopped = stop.clicked();
+    });
+    is_stopped.then(|| SourceAct::Stop(source.path.clone()))
 }
 
 /// `PATH: why it cannot be opened`.

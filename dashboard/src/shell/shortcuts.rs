@@ -1,21 +1,11 @@
-//! The window that lists keys and gestures.
+//! The window that lists keys and gestures, from the tables that the keys themselves are read from.
 
 use crate::{
     ViewKind,
+    command::{Entry, GESTURES, SHELL, keys_text},
     theme::{metrics, palette},
 };
 use egui::{Align2, Context, Grid, RichText, ScrollArea, Window};
-
-/// Keys that work everywhere.
-const EVERYWHERE: &[(&str, &str)] = &[
-    ("1 … 6", "Scalars, Histograms, Graph, Timeline, Ops, Media"),
-    ("Ctrl+O", "open a path"),
-    ("T", "dark, light or the desktop's theme"),
-    ("F1 or ?", "this list"),
-    ("Esc", "clear the selection; close a dialog"),
-    ("Drag a tab", "put a panel beside another"),
-    ("Ctrl+plus, Ctrl+minus", "larger, smaller"),
-];
 
 /// The window.
 #[derive(Default)]
@@ -26,7 +16,7 @@ pub struct ShortcutsWindow {
 
 impl ShortcutsWindow {
     /// Shows it while it is open.
-    pub fn ui(&mut self, ctx: &Context, panels: &[(ViewKind, &'static [(&'static str, &'static str)])]) {
+    pub fn ui(&mut self, ctx: &Context, panels: &[(ViewKind, &'static [Entry])]) {
         if !self.is_open {
             return;
         }
@@ -37,23 +27,31 @@ impl ShortcutsWindow {
             .resizable(false)
             .show(ctx, |ui| {
                 ScrollArea::vertical().max_height(metrics::DIALOG_H).show(ui, |ui| {
-                    section(ui, "Everywhere", EVERYWHERE);
-                    for (kind, keys) in panels {
-                        section(ui, kind.title(), keys);
+                    let shell = SHELL.iter().map(|entry| {
+                        let others = entry.keys.iter().map(|keys| ctx.format_shortcut(keys));
+                        (others.collect::<Vec<_>>().join(", "), entry.what)
+                    });
+                    let shell = shell.filter(|(keys, _)| !keys.is_empty());
+                    section(ui, "Everywhere", shell.chain(GESTURES.iter().map(|e| (e.keys.to_owned(), e.what))));
+                    for (kind, entries) in panels {
+                        let with_keys = entries.iter().filter(|e| !e.keys.is_empty());
+                        section(ui, kind.title(), with_keys.map(|e| (e.keys.to_owned(), e.what)));
                     }
+                    let palette = SHELL.first().map_or_else(String::new, |entry| keys_text(ctx, entry));
+                    ui.weak(format!("Commands without keys are in the palette: {palette}."));
                 });
             });
     }
 }
 
-fn section(ui: &mut egui::Ui, title: &str, keys: &[(&str, &str)]) {
+fn section(ui: &mut egui::Ui, title: &str, keys: impl Iterator<Item = (String, &'static str)>) {
     let p = palette(ui);
     ui.add_space(metrics::GAP);
     ui.label(RichText::new(title).color(p.text_strong));
     Grid::new(title).num_columns(2).min_col_width(metrics::KEY_COLUMN_W).show(ui, |ui| {
         for (key, what) in keys {
-            ui.label(RichText::new(*key).monospace().color(p.accent));
-            ui.label(*what);
+            ui.label(RichText::new(key).monospace().color(p.accent));
+            ui.label(what);
             ui.end_row();
         }
     });

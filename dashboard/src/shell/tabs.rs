@@ -1,42 +1,94 @@
 //! The panels in tabs that can be dragged apart, side by side or one above the other.
 
+use super::Layout;
 use crate::{
     Data, Selection, View, ViewKind,
+    command::Entry,
     theme::{Palette, metrics, palette},
 };
-use egui::{Color32, Stroke, Ui, Visuals, WidgetText};
+use egui::{Color32, Rect, Stroke, Ui, Visuals, WidgetText};
 use egui_tiles::{Behavior, SimplificationOptions, TabState, Tile, TileId, Tiles, Tree, UiResponse};
+use std::collections::BTreeMap;
 
 /// All panels and how they are arranged.
 pub struct Tabs {
-    tree: Tree<Box<dyn View>>,
+    tree: Tree<ViewKind>,
+    views: BTreeMap<ViewKind, Box<dyn View>>,
+    /// The panel that was brought to the front or used last.
+    front: ViewKind,
 }
 
 impl Tabs {
     /// Every panel in one row of tabs, the first in front.
     pub fn new(views: Vec<Box<dyn View>>) -> Self {
-        Self { tree: Tree::new_tabs(egui::Id::unique("panels"), views) }
+        let views = views.into_iter().map(|view| (view.kind(), view)).collect();
+        Self { tree: Layout::tabs().tree(), views, front: ViewKind::ALL[0] }
+    }
+
+    /// How the panels are arranged.
+    pub fn layout(&self) -> Layout {
+        Layout::of(&self.tree)
+    }
+
+    /// Arranges the panels.
+    pub fn arrange(&mut self, layout: &Layout) {
+        self.tree = layout.tree();
     }
 
     /// Brings a panel to the front of wherever it is.
     pub fn activate(&mut self, kind: ViewKind) {
-        self.tree.make_active(|_, tile| matches!(tile, Tile::Pane(view) if view.kind() == kind));
+        self.front = kind;
+        self.tree.make_active(|_, tile| matches!(tile, Tile::Pane(k) if *k == kind));
     }
 
-    /// Shortcuts of the panels: (panel, (keys, what they do)).
-    pub fn shortcuts(&self) -> Vec<(ViewKind, &'static [(&'static str, &'static str)])> {
-        let panes = self.tree.tiles.tiles().filter_map(|tile| match tile {
-            Tile::Pane(view) => Some((view.kind(), view.shortcuts())),
-            Tile::Container(_) => None,
-        });
-        let mut all: Vec<_> = panes.filter(|(_, keys)| !keys.is_empty()).collect();
-        all.sort_by_key(|(kind, _)| *kind);
-        all
+    /// The panel that was brought to the front or used last.
+    pub fn front(&self) -> ViewKind {
+        self.front
+    }
+
+    /// The panels that are seen, the one in front first.
+    pub fn visible(&self) -> Vec<ViewKind> {
+        let tiles = self.tree.active_tiles().into_iter();
+        let mut kinds: Vec<ViewKind> = tiles.filter_map(|id| self.tree.tiles.get_pane(&id).copied()).collect();
+        kinds.sort_by_key(|kind| (*kind != self.front, *kind));
+        kinds
+    }
+
+    /// A panel.
+    pub fn view(&self, kind: ViewKind) -> Option<&dyn View> {
+        self.views.get(&kind).map(|view| &**view)
+    }
+
+    /// A panel, to be told something.
+    pub fn view_mut(&mut self, kind: ViewKind) -> Option<&mut Box<dyn View>> {
+        self.views.get_mut(&kind)
+    }
+
+    /// Where a panel is on the screen, as of the last frame.
+    pub fn rect(&self, kind: ViewKind) -> Option<Rect> {
+        let pane = self.tree.tiles.find_pane(&kind)?;
+        self.tree.tiles.rect(pane)
+    }
+
+    /// What can be done in each panel.
+    pub fn entries(&self) -> Vec<(ViewKind, &'static [Entry])> {
+        let all = self.views.values().map(|view| (view.kind(), view.entries()));
+        all.filter(|(_, entries)| !entries.is_empty()).collect()
     }
 
     /// Shows the panels that are in front.
     pub fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
-        self.tree.ui(&mut Frame { data, selection }, ui);
+        let pressed = ui.input(|i| i.pointer.any_pressed().then(|| i.pointer.interact_pos()).flatten());
+        if let Some(at) = pressed {
+            let under = self.visible().into_iter().find(|kind| self.rect(*kind).is_some_and(|r| r.contains(at)));
+            self.front = under.unwrap_or(self.front);
+        }
+        self.tree.ui(&mut Frame { data, selection, views: &mut self.views }, ui);
+        // A click on a tab brings its panel to the front without a word.
+        let visible = self.visible();
+        if !visible.contains(&self.front) {
+            self.front = visible.first().copied().unwrap_or(self.front);
+        }
     }
 }
 
@@ -44,18 +96,21 @@ impl Tabs {
 struct Frame<'a> {
     data: &'a Data,
     selection: &'a mut Selection,
+    views: &'a mut BTreeMap<ViewKind, Box<dyn View>>,
 }
 
-impl Behavior<Box<dyn View>> for Frame<'_> {
-    fn pane_ui(&mut self, ui: &mut Ui, _tile: TileId, view: &mut Box<dyn View>) -> UiResponse {
+impl Behavior<ViewKind> for Frame<'_> {
+    fn pane_ui(&mut self, ui: &mut Ui, _tile: TileId, kind: &mut ViewKind) -> UiResponse {
         let p = palette(ui);
         ui.painter().rect_filled(ui.max_rect(), 0.0, p.panel);
-        ui.push_id(view.kind().title(), |ui| view.ui(ui, self.data, self.selection));
+        if let Some(view) = self.views.get_mut(kind) {
+            ui.push_id(kind.title(), |ui| view.ui(ui, self.data, self.selection));
+        }
         UiResponse::None
     }
 
-    fn tab_title_for_pane(&mut self, view: &Box<dyn View>) -> WidgetText {
-        view.title().into()
+    fn tab_title_for_pane(&mut self, kind: &ViewKind) -> WidgetText {
+        kind.title().into()
     }
 
     fn tab_bar_height(&self, _style: &egui::Style) -> f32 {
@@ -74,12 +129,12 @@ impl Behavior<Box<dyn View>> for Frame<'_> {
         Palette::of(visuals.dark_mode).canvas
     }
 
-    fn tab_bg_color(&self, visuals: &Visuals, _: &Tiles<Box<dyn View>>, _: TileId, state: &TabState) -> Color32 {
+    fn tab_bg_color(&self, visuals: &Visuals, _: &Tiles<ViewKind>, _: TileId, state: &TabState) -> Color32 {
         let p = Palette::of(visuals.dark_mode);
         if state.active { p.panel } else { p.canvas }
     }
 
-    fn tab_outline_stroke(&self, visuals: &Visuals, _: &Tiles<Box<dyn View>>, _: TileId, state: &TabState) -> Stroke {
+    fn tab_outline_stroke(&self, visuals: &Visuals, _: &Tiles<ViewKind>, _: TileId, state: &TabState) -> Stroke {
         let p = Palette::of(visuals.dark_mode);
         if state.active { Stroke::new(metrics::HAIRLINE, p.border) } else { Stroke::NONE }
     }
@@ -88,7 +143,7 @@ impl Behavior<Box<dyn View>> for Frame<'_> {
         Stroke::new(metrics::HAIRLINE, Palette::of(visuals.dark_mode).border)
     }
 
-    fn tab_text_color(&self, visuals: &Visuals, _: &Tiles<Box<dyn View>>, _: TileId, state: &TabState) -> Color32 {
+    fn tab_text_color(&self, visuals: &Visuals, _: &Tiles<ViewKind>, _: TileId, state: &TabState) -> Color32 {
         let p = Palette::of(visuals.dark_mode);
         if state.active { p.text_strong } else { p.text_weak }
     }
@@ -97,7 +152,7 @@ impl Behavior<Box<dyn View>> for Frame<'_> {
         SimplificationOptions { all_panes_must_have_tabs: true, ..Default::default() }
     }
 
-    fn is_tab_closable(&self, _: &Tiles<Box<dyn View>>, _: TileId) -> bool {
+    fn is_tab_closable(&self, _: &Tiles<ViewKind>, _: TileId) -> bool {
         false
     }
 
@@ -110,15 +165,15 @@ impl Behavior<Box<dyn View>> for Frame<'_> {
     }
 }
 
-/// Keys 1 to 6: the panel asked for in this frame, unless a text field has the keyboard.
+/// Keys 1 to 9: the panel asked for in this frame, unless a text field has the keyboard.
 pub fn panel_key(ui: &Ui) -> Option<ViewKind> {
-    use egui::Key;
-    const KEYS: [Key; 6] = [Key::Num1, Key::Num2, Key::Num3, Key::Num4, Key::Num5, Key::Num6];
+    use egui::Key::{Num1, Num2, Num3, Num4, Num5, Num6, Num7, Num8, Num9};
     if ui.ctx().text_edit_focused() {
         return None;
     }
     ui.input(|i| {
-        let pressed = KEYS.iter().position(|key| i.modifiers.is_none() && i.key_pressed(*key));
-        pressed.map(|idx| ViewKind::ALL[idx])
+        let keys = [Num1, Num2, Num3, Num4, Num5, Num6, Num7, Num8, Num9];
+        let pressed = keys.iter().position(|key| i.modifiers.is_none() && i.key_pressed(*key));
+        pressed.and_then(|idx| ViewKind::ALL.get(idx).copied())
     })
 }

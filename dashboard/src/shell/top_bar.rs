@@ -21,6 +21,10 @@ pub enum TopBarAction {
     Help,
     /// Use another theme.
     NextTheme,
+    /// Show the settings.
+    Settings,
+    /// Show the command palette.
+    Palette,
 }
 
 /// The bar.
@@ -49,18 +53,37 @@ impl TopBar<'_> {
         if icon_button(ui, Icon::Help, "Shortcuts (F1)", false).clicked() {
             action = Some(TopBarAction::Help);
         }
-        let theme = format!("Theme: {} (T)", self.theme.name());
+        if icon_button(ui, Icon::Settings, "Settings (Ctrl+,)", false).clicked() {
+            action = Some(TopBarAction::Settings);
+        }
+        let theme = format!("Theme: {} (Ctrl+Shift+D)", self.theme.name());
         if icon_button(ui, Icon::Theme, &theme, false).clicked() {
             action = Some(TopBarAction::NextTheme);
         }
         if icon_button(ui, Icon::Open, "Open (Ctrl+O)", false).clicked() {
             action = Some(TopBarAction::Open);
         }
+        if icon_button(ui, Icon::Search, "Find anything (Ctrl+K)", false).clicked() {
+            action = Some(TopBarAction::Palette);
+        }
         let n = n_problems(self.data);
         if n > 0 && warnings_badge(ui, n).clicked() {
             action = Some(TopBarAction::Problems);
         }
         action
+    }
+
+    /// How much of what is being read is read.
+    fn loading(&self, ui: &mut Ui) {
+        let loading = || self.data.sources.iter().filter(|s| s.status == Status::Loading);
+        let shares: Vec<f32> = loading().filter_map(|s| s.progress).collect();
+        let text = format!("loading {}", format::counted(loading().count() as u64, "path"));
+        if shares.is_empty() {
+            ui.weak(text);
+        } else {
+            let mean = shares.iter().sum::<f32>() / shares.len() as f32;
+            ui.weak(format!("{text}, {:.0} %", mean * 100.0));
+        }
     }
 
     fn facts(&self, ui: &mut Ui) {
@@ -70,7 +93,7 @@ impl TopBar<'_> {
             let n_loading = self.data.sources.iter().filter(|s| s.status == Status::Loading).count();
             ui.label(RichText::new("stepscope").color(p.text_strong));
             if n_loading > 0 {
-                ui.weak(format!("loading {}", format::counted(n_loading as u64, "path")));
+                self.loading(ui);
             } else if let Some(trace) = self.data.traces.first() {
                 ui.weak(&*trace.name);
                 status_dot(ui, trace.status);
@@ -104,7 +127,7 @@ pub fn status_dot(ui: &mut Ui, status: Status) {
         Status::Live => p.good,
         Status::Loading => p.accent,
         Status::Finished => p.aggregate,
-        Status::Crashed => p.warning,
+        Status::Crashed | Status::Stopped => p.warning,
         Status::Failed => p.error,
     };
     ui.spacing_mut().item_spacing.x = metrics::GAP;

@@ -7,6 +7,11 @@ pub const WINDOW_MIN: [f32; 2] = [640.0, 400.0];
 /// Size of a new window.
 pub const WINDOW_START: [f32; 2] = [1440.0, 900.0];
 
+/// Least and greatest size of everything.
+pub const SCALE: [f32; 2] = [0.5, 3.0];
+/// From one size to the next.
+pub const SCALE_STEP: f32 = 0.1;
+
 /// Body text.
 pub const TEXT: f32 = 13.0;
 /// Labels in charts, secondary text.
@@ -86,6 +91,8 @@ pub const MINIMAP_H: f32 = 28.0;
 pub const RULER_H: f32 = 22.0;
 /// Height of the panel under the timeline, at first.
 pub const DETAILS_H: f32 = 190.0;
+/// Thickness of the line along a critical path.
+pub const PATH_LINE: f32 = 3.0;
 /// Length of an arrow's head.
 pub const ARROW_HEAD: f32 = 6.0;
 /// Stalls narrower than this are not marked in place; they stay in the lists.
@@ -102,6 +109,20 @@ pub const ICON_LINE: f32 = 1.4;
 pub const DIALOG_W: f32 = 560.0;
 /// Height after which a dialog scrolls.
 pub const DIALOG_H: f32 = 480.0;
+/// Width at which a page of text and tables stops to grow.
+pub const PAGE_W: f32 = 1200.0;
+/// Size of a bookmark's flag.
+pub const FLAG: f32 = 10.0;
+/// Width of a bookmark's text.
+pub const NOTE_W: f32 = 320.0;
+/// Rows of the command palette.
+pub const PALETTE_ROWS: usize = 14;
+/// How far below the top of the window the command palette stands.
+pub const PALETTE_TOP: f32 = 72.0;
+/// Width of the list of recent paths.
+pub const RECENT_W: f32 = 560.0;
+/// Width of a bar that tells how far loading has come.
+pub const PROGRESS_W: f32 = 96.0;
 /// Column of keys in the list of shortcuts.
 pub const KEY_COLUMN_W: f32 = 150.0;
 /// Between docked panels.

@@ -22,6 +22,9 @@ pub enum Theme {
 }
 
 impl Theme {
+    /// Every choice, in order.
+    pub const ALL: [Self; 3] = [Self::System, Self::Dark, Self::Light];
+
     /// The theme after this one, for a toggle.
     pub fn next(self) -> Self {
         match self {
@@ -47,6 +50,46 @@ impl Theme {
             Self::Dark => egui::ThemePreference::Dark,
             Self::Light => egui::ThemePreference::Light,
         });
+    }
+}
+
+/// How much room controls and tracks take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Density {
+    /// Most on the screen.
+    Compact,
+    /// In between.
+    #[default]
+    Normal,
+    /// Large targets, wide gaps.
+    Roomy,
+}
+
+impl Density {
+    /// Every choice, in order.
+    pub const ALL: [Self; 3] = [Self::Compact, Self::Normal, Self::Roomy];
+
+    /// What to call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compact => "Compact",
+            Self::Normal => "Normal",
+            Self::Roomy => "Roomy",
+        }
+    }
+
+    /// Heights of controls and lanes against the normal ones.
+    pub fn factor(self) -> f32 {
+        match self {
+            Self::Compact => 0.8,
+            Self::Normal => 1.0,
+            Self::Roomy => 1.35,
+        }
+    }
+
+    /// Puts the density in force.
+    pub fn apply(self, ctx: &egui::Context) {
+        ctx.all_styles_mut(|style| style::fill_spacing(style, self.factor()));
     }
 }
 

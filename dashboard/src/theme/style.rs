@@ -24,13 +24,18 @@ fn fill_style(style: &mut Style, p: &Palette) {
         (TextStyle::Monospace, metrics::TEXT_SMALL, FontFamily::Monospace),
     ];
     style.text_styles = sizes.into_iter().map(|(name, size, family)| (name, FontId::new(size, family))).collect();
-    style.spacing.item_spacing = vec2(metrics::PAD, metrics::GAP);
-    style.spacing.button_padding = vec2(metrics::PAD, 2.0);
-    style.spacing.interact_size = vec2(metrics::ROW_H, metrics::ROW_H);
+    fill_spacing(style, 1.0);
     style.spacing.window_margin = Margin::same(metrics::GAP_WIDE as i8);
     style.spacing.tooltip_width = 520.0;
     style.animation_time = 0.12;
     style.visuals = visuals(p);
+}
+
+/// Gaps and heights, `factor` times the normal ones.
+pub(super) fn fill_spacing(style: &mut Style, factor: f32) {
+    style.spacing.item_spacing = vec2(metrics::PAD, metrics::GAP * factor);
+    style.spacing.button_padding = vec2(metrics::PAD, 2.0 * factor);
+    style.spacing.interact_size = vec2(metrics::ROW_H, metrics::ROW_H * factor);
 }
 
 fn visuals(p: &Palette) -> Visuals {

@@ -4,15 +4,25 @@
 use super::{
     background::Background,
     find::{self, Matches, Query},
+    flame::{self, FlameBox},
+    log::{self, LogLine},
+    spread::{Spread, spreads},
 };
 use crate::data::Shared;
-use profiler::{CauseTotal, OpStat, Stall, Store, TrackUse, by_cause, op_stats, stalls, track_use};
+use profiler::{
+    CauseTotal, OpStat, Stall, Store, TrackUse,
+    analysis::{critical::CriticalPath, ops::critical_paths},
+    by_cause, op_stats, stalls, track_use,
+};
 use std::{ops::Range, sync::Arc};
 
 /// Stalls that a view shows, at most: the longest.
 pub const TOP_STALLS: usize = 200;
 /// Steps whose stalls are looked for, at most: the last ones of a range. In a view with more, each is far below a pixel.
 pub const MAX_STEPS: usize = 2_000;
+
+/// Steps whose critical paths are marked, at most.
+pub const MAX_PATHS: usize = 50;
 
 /// What a frame wants to know about one version of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +37,10 @@ pub struct Question {
     pub range: Option<Range<i64>>,
     /// What stands out.
     pub query: Query,
+    /// Whether critical paths are asked for.
+    pub critical: bool,
+    /// Whether log messages are asked for.
+    pub log: bool,
 }
 
 /// The stalls of some steps.
@@ -49,6 +63,16 @@ pub struct RangeFacts {
     pub n_slices: u64,
     /// Per op type, the one with most time first.
     pub ops: Vec<OpStat>,
+    /// How tracks spent it.
+    pub tracks: Vec<TrackUse>,
+    /// Per name, the one with most time first.
+    pub names: Vec<Spread>,
+    /// Slices by what they are nested in.
+    pub flame: Vec<FlameBox>,
+    /// Whether there were too many for the flame graph.
+    pub flame_is_cut: bool,
+    /// Samples by call stack.
+    pub samples: Vec<FlameBox>,
     /// Stalls of the steps in it.
     pub stalls: Stalls,
 }
@@ -66,6 +90,10 @@ pub struct Findings {
     pub range: Option<Arc<RangeFacts>>,
     /// What stands out.
     pub matches: Arc<Matches>,
+    /// The critical paths of the steps on the screen, or of the last [`MAX_PATHS`] of them.
+    pub paths: Arc<Vec<CriticalPath>>,
+    /// The log messages, once they were asked for.
+    pub log: Option<Arc<Vec<LogLine>>>,
 }
 
 /// A question with the store to ask and the answer before.
@@ -104,17 +132,39 @@ pub fn answer(request: Request) -> Findings {
         Some(b) => Arc::clone(&b.matches),
         None => Arc::new(find::matches(&store, &q.query)),
     };
-    Findings { stalls: on_screen, track_use: uses, range, matches, question }
+    let paths = match same_view.filter(|b| b.question.critical || !q.critical) {
+        Some(b) => Arc::clone(&b.paths),
+        None if q.critical => Arc::new(paths_of(&store, &q.view)),
+        None => Arc::default(),
+    };
+    let log = match before.and_then(|b| b.log.as_ref()) {
+        Some(known) => Some(Arc::clone(known)),
+        None => q.log.then(|| Arc::new(log::lines(&store))),
+    };
+    Findings { stalls: on_screen, track_use: uses, range, matches, paths, log, question }
 }
 
 /// Statistics of a range; looks at every slice in it.
 pub fn range_facts(store: &Store, range: &Range<i64>) -> RangeFacts {
+    let (flame, flame_is_cut) = flame::of_slices(store, range, |_| true);
     RangeFacts {
         range: range.clone(),
         n_slices: find::count_in(store, range),
         ops: op_stats(store, range.clone()),
+        tracks: track_use(store, range.clone()),
+        names: spreads(store, range),
+        flame,
+        flame_is_cut,
+        samples: flame::of_samples(store, range),
         stalls: stalls_of(store, range),
     }
+}
+
+/// The critical paths of the steps that touch a range, or of the last [`MAX_PATHS`] of them; without steps the range's.
+fn paths_of(store: &Store, range: &Range<i64>) -> Vec<CriticalPath> {
+    let touching = store.steps().iter().rev().filter(|s| s.start < range.end && s.end > range.start);
+    let first = touching.take(MAX_PATHS).last().map_or(range.start, |s| s.start.max(range.start));
+    critical_paths(store, first..range.end)
 }
 
 /// The stalls of the steps that touch a range, or of the last [`MAX_STEPS`] of them.

@@ -2,13 +2,14 @@
 
 use super::{
     analysis::Findings,
-    find,
+    critical, find,
     flows::{self, Arrow},
     gutter,
     input::{self, Areas, Drag},
     instants,
     layout::{self, Frame, Hit, Place, Sizes},
     model::{self, Rows},
+    notes,
     paint::{self, Crosshair, Marks},
     picture::{Key, Picture, Scene},
     stalls,
@@ -17,6 +18,7 @@ use super::{
     viewport::Scale,
 };
 use crate::{
+    config::Note,
     format,
     theme::{Palette, metrics, palette},
     widgets::describe,
@@ -25,14 +27,17 @@ use egui::{Pos2, Rect, Response, Sense, Ui, pos2, vec2};
 use profiler::{Category, InstantEvent, SliceRef, Span, Stall, Store, TrackId};
 use std::ops::Range;
 
-/// The sizes of rows.
-pub const SIZES: Sizes = Sizes {
-    lane_h: metrics::LANE_H,
-    heading_h: metrics::ROW_H,
-    counter_h: metrics::COUNTER_H,
-    gap: metrics::GAP,
-    label_min_w: metrics::LABEL_MIN_W,
-};
+/// The sizes of rows; lanes are as dense as controls are.
+pub fn sizes(ui: &Ui) -> Sizes {
+    let density = ui.spacing().interact_size.y / metrics::ROW_H;
+    Sizes {
+        lane_h: (metrics::LANE_H * density).round(),
+        heading_h: (metrics::ROW_H * density).round(),
+        counter_h: (metrics::COUNTER_H * density).round(),
+        gap: metrics::GAP,
+        label_min_w: metrics::LABEL_MIN_W,
+    }
+}
 
 /// What the frame shows.
 pub struct Shown<'a> {
@@ -52,6 +57,8 @@ pub struct Shown<'a> {
     pub before: Option<SliceRef>,
     /// The arrows of the selected slice.
     pub arrows: &'a [Arrow],
+    /// The user's bookmarks.
+    pub notes: Vec<Note>,
 }
 
 impl<'a> Shown<'a> {
@@ -64,7 +71,7 @@ impl<'a> Shown<'a> {
 /// What is kept between frames.
 #[derive(Default)]
 pub struct Canvas {
-    rows_of: Option<(usize, u64, u64)>,
+    rows_of: Option<(usize, u64, u64, f32)>,
     rows: Rows,
     places: Vec<Place>,
     picture: Picture,
@@ -97,17 +104,18 @@ impl Canvas {
         // An id of its own: the panel under the picture comes and goes during a drag.
         let response = ui.interact(all, ui.scope_id().with("timeline canvas"), Sense::click_and_drag());
         let areas = areas(all);
-        self.update_rows(shown, state);
+        let sizes = sizes(ui);
+        self.update_rows(shown, state, &sizes);
         let now = ui.input(|i| i.time);
         let before = Scale::new(state.eased.view(now), areas.body.left(), areas.body.width());
         let scrolls = layout::total_height(&self.places) > areas.body.height();
         commands.extend(self.input(ui, &response, &areas, &before, shown, state, scrolls));
-        let acted = !commands.is_empty();
+        let acted = commands.iter().any(|c| !matches!(c, Command::Cursor(_)));
         for command in commands {
             act(state, command);
         }
         if acted {
-            self.update_rows(shown, state);
+            self.update_rows(shown, state, &sizes);
             ui.ctx().request_repaint();
         }
         self.settle_scroll(state, areas.body.height());
@@ -116,9 +124,10 @@ impl Canvas {
             view,
             scale: Scale::new(view, areas.body.left(), areas.body.width()),
             pixels_per_point: ui.pixels_per_point(),
-            sizes: SIZES,
+            sizes,
         };
-        describe(&response, || model::summary(shown.store, &self.rows, &ticks::view_text(view)));
+        let n_paths = shown.findings.filter(|_| state.critical).map_or(0, |f| f.paths.len());
+        describe(&response, || model::summary(shown.store, &self.rows, &ticks::view_text(view), n_paths));
         self.paint(ui, all, &areas, shown, state, &frame);
         let p = palette(ui);
         let top = areas.body.top() - state.scroll;
@@ -136,23 +145,23 @@ impl Canvas {
     /// Middle of a lane relative to the top of all rows.
     #[cfg(test)]
     pub(super) fn lane_middle(&self, track: u32, lane: u32) -> Option<f32> {
-        layout::lane_top(&self.rows, &self.places, track, lane, &SIZES).map(|y| y + metrics::LANE_H / 2.0)
+        layout::lane_at(&self.rows, &self.places, track, lane).map(|(y, h)| y + h / 2.0)
     }
 
-    fn update_rows(&mut self, shown: &Shown<'_>, state: &State) {
-        let key = (shown.trace_idx, shown.store.version(), state.folding.revision());
+    fn update_rows(&mut self, shown: &Shown<'_>, state: &State, sizes: &Sizes) {
+        let key = (shown.trace_idx, shown.store.version(), state.folding.revision(), sizes.lane_h);
         if self.rows_of != Some(key) {
             self.rows = model::rows(shown.store, &state.folding);
-            self.places = layout::places(&self.rows, &SIZES);
+            self.places = layout::places(&self.rows, sizes);
             self.rows_of = Some(key);
         }
     }
 
     /// Scrolls to the slice that is to be seen, and keeps the rows in the window.
     fn settle_scroll(&self, state: &mut State, height: f32) {
-        if let Some(id) = state.scroll_to.take()
-            && let Some(y) = layout::lane_top(&self.rows, &self.places, id.track, id.lane, &SIZES)
-            && (y < state.scroll || y + metrics::LANE_H > state.scroll + height)
+        if let Some(row) = state.scroll_to.take()
+            && let Some((y, h)) = layout::lane_at(&self.rows, &self.places, row.track, row.lane)
+            && (y < state.scroll || y + h > state.scroll + height)
         {
             state.scroll = y - height / 3.0;
         }
@@ -173,6 +182,11 @@ impl Canvas {
     ) -> Vec<Command> {
         let pointer = response.hover_pos();
         let mut out = Vec::new();
+        let cursor =
+            pointer.filter(|p| areas.body.contains(*p) || areas.ruler.contains(*p)).map(|p| scale.time_from_x(p.x));
+        if cursor.is_some() && cursor != state.cursor {
+            out.push(Command::Cursor(cursor));
+        }
         // Keys go to the panel under the pointer.
         let elsewhere = ui.input(|i| i.pointer.hover_pos()).is_some_and(|pos| !shown.panel.contains(pos));
         if !ui.ctx().text_edit_focused() && !elsewhere {
@@ -186,8 +200,16 @@ impl Canvas {
             && let Some(pos) = response.interact_pointer_pos()
         {
             response.request_focus();
-            if areas.body.contains(pos) {
-                out.push(self.pick(pos, areas, shown, state, scale, ui.pixels_per_point()));
+            if let Some(note) = notes::under(pos, areas, &shown.notes, scale) {
+                out.push(Command::EditNote(Some(note)));
+            } else if areas.body.contains(pos) {
+                let frame = Frame {
+                    view: state.eased.target(),
+                    scale: *scale,
+                    pixels_per_point: ui.pixels_per_point(),
+                    sizes: sizes(ui),
+                };
+                out.push(self.pick(pos, areas, shown, state, &frame));
             }
         }
         if response.double_clicked() {
@@ -198,15 +220,13 @@ impl Canvas {
 
     fn hit(&self, pos: Pos2, areas: &Areas, state: &State) -> Option<Hit> {
         let y = pos.y - areas.body.top() + state.scroll;
-        layout::hit(&self.rows, &self.places, y, &SIZES).filter(|_| areas.body.contains(pos))
+        layout::hit(&self.rows, &self.places, y).filter(|_| areas.body.contains(pos))
     }
 
     /// What a click picks: a slice, or the stall where nothing ran.
-    fn pick(&self, pos: Pos2, areas: &Areas, shown: &Shown<'_>, state: &State, scale: &Scale, ppp: f32) -> Command {
-        let frame = Frame { view: state.eased.target(), scale: *scale, pixels_per_point: ppp, sizes: SIZES };
-        let marks =
-            Marks { rows: &self.rows, places: &self.places, top: areas.body.top() - state.scroll, frame: &frame };
-        let slice = self.slice_under(pos, areas, shown.store, state, scale);
+    fn pick(&self, pos: Pos2, areas: &Areas, shown: &Shown<'_>, state: &State, frame: &Frame) -> Command {
+        let marks = Marks { rows: &self.rows, places: &self.places, top: areas.body.top() - state.scroll, frame };
+        let slice = self.slice_under(pos, areas, shown.store, state, &frame.scale);
         let ran = slice.filter(|s| shown.store.category(s) != Category::Wait);
         match stalls::under(shown.stalls(), pos, &marks) {
             Some(stall) if ran.is_none() => Command::SelectStall(Box::new(stall.clone())),
@@ -271,6 +291,7 @@ impl Canvas {
         let marks = Marks { rows: &self.rows, places: &self.places, top, frame };
         instants::paint(&body, &scene, visible, &marks);
         self.paint_marks(&body, &timed, areas, shown, state, &marks);
+        notes::paint(&timed, areas, &shown.notes, frame, p);
         if let Some(crosshair) = crosshair {
             crosshair.paint(&timed, areas, p);
         }
@@ -290,7 +311,10 @@ impl Canvas {
         marks: &Marks<'_>,
     ) {
         let p = Palette::of(body.ctx().theme() == egui::Theme::Dark);
-        stalls::bands(body, shown.stalls(), marks, p);
+        stalls::bands(body, shown.stalls(), marks, state.color_by, p);
+        if state.critical {
+            critical::paint(body, shown.store, shown.findings.map_or(&[][..], |f| &f.paths), marks, p);
+        }
         if let Some(range) = &state.range {
             paint::range_band(timed, areas, range, marks.frame, p);
         }

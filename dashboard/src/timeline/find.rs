@@ -165,6 +165,28 @@ pub fn predecessor(store: &Store, slice: &SliceRef) -> Option<SliceRef> {
     best
 }
 
+/// The first op slice of the same step that this one's end made ready.
+pub fn successor(store: &Store, slice: &SliceRef) -> Option<SliceRef> {
+    if store.category(slice) != Category::Op || slice.node == u32::MAX {
+        return None;
+    }
+    let step = store.step_id_of(slice);
+    let until = step.and_then(|id| store.step(id, slice.start)).map_or(i64::MAX, |s| s.end);
+    let is_it =
+        |s: &SliceRef| s.correlation == slice.node && store.category(s) == Category::Op && store.step_id_of(s) == step;
+    let mut budget = SCAN_LIMIT;
+    let mut best: Option<SliceRef> = None;
+    for lane in store.tracks().iter().flat_map(|t| &t.lanes) {
+        let mut after = lane.touching(&(slice.end..until)).filter_map(|i| lane.slice(i));
+        let found = after.find(|s| {
+            budget = budget.saturating_sub(1);
+            budget == 0 || best.as_ref().is_some_and(|b| s.start >= b.start) || (s.start >= slice.end && is_it(s))
+        });
+        best = found.filter(|s| s.start >= slice.end && is_it(s)).or(best);
+    }
+    best
+}
+
 /// The next (or previous) slice with the same name on any track, by start.
 pub fn same_name(store: &Store, slice: &SliceRef, forward: bool) -> Option<SliceRef> {
     let same = |s: &SliceRef| s.site == slice.site && s.node == slice.node && s.id != slice.id;
@@ -252,6 +274,9 @@ mod tests {
             assert_eq!(before, named(&store, "layer1/MatMul", step));
             assert_eq!(before.end, step as i64 * STEP_NS + 70_000);
             assert_eq!(predecessor(&store, &before), None, "nothing made it ready");
+            assert_eq!(successor(&store, &before), Some(add));
+            assert_eq!(successor(&store, &add), Some(named(&store, "layer2/MatMul", step)));
+            assert_eq!(successor(&store, &named(&store, "layer2/MatMul", step)), None);
         }
     }
 

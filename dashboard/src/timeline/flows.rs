@@ -66,6 +66,18 @@ pub fn arrows_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
     out
 }
 
+/// The slice at the other end of the slice's arrow: the first that it led to, or the last that led to it. An op without
+/// arrows was led to by the one that made it ready.
+pub fn neighbour(store: &Store, slice: &SliceRef, forward: bool) -> Option<SliceRef> {
+    let arrows = arrows_of(store, slice).into_iter().filter(|a| a.leaves == forward);
+    let others = arrows.filter_map(|a| a.slice).filter(|s| s.id != slice.id);
+    if forward {
+        others.min_by_key(|s| s.start).or_else(|| super::find::successor(store, slice))
+    } else {
+        others.max_by_key(|s| s.start).or_else(|| super::find::predecessor(store, slice))
+    }
+}
+
 /// The ways of values that a `_Send` or `_Recv` slice is an end of. Consumers are unblocked after the `_Recv` ended, so
 /// that its end of the flow lies in no slice: the nodes tell.
 fn transfers_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {

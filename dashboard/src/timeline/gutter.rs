@@ -34,21 +34,27 @@ pub fn gutter_ui(
                     out.push(Command::ToggleProcess(*process));
                 }
             }
-            Row::Track { track, folded, foldable, .. } => {
+            Row::Pins => plain_heading(&clipped, rect, "Pinned"),
+            Row::Host { host, n_processes, folded } => {
+                let what = format!("host {host}, {}", format::counted_as(*n_processes as u64, "process", "processes"));
+                if heading(&mut clipped, rect, host, *folded, &what).clicked() {
+                    out.push(Command::ToggleHost(host.clone()));
+                }
+            }
+            Row::Track { track, folded, foldable, pinned, .. } => {
                 let Some(t) = store.track(*track) else { continue };
                 let used = uses.iter().find(|u| u.track == *track);
-                let response = track_name(&mut clipped, rect, t, used, foldable.then_some(*folded));
+                let response = track_name(&mut clipped, rect, place.lane_h, t, used, foldable.then_some(*folded));
                 if response.clicked() && *foldable {
                     out.push(Command::ToggleTrack(track.0));
                 }
+                let entries = menu_of(track.0, *foldable, *folded, *pinned);
                 response.context_menu(|ui| {
-                    if *foldable && ui.button(if *folded { "Unfold" } else { "Fold" }).clicked() {
-                        out.push(Command::ToggleTrack(track.0));
-                        ui.close();
-                    }
-                    if ui.button("Hide track").clicked() {
-                        out.push(Command::HideTrack(track.0));
-                        ui.close();
+                    for (text, command) in &entries {
+                        if ui.button(*text).clicked() {
+                            out.push(command.clone());
+                            ui.close();
+                        }
                     }
                 });
             }
@@ -56,6 +62,28 @@ pub fn gutter_ui(
         }
     }
     out
+}
+
+/// What can be done with a track.
+fn menu_of(track: u32, foldable: bool, folded: bool, pinned: bool) -> Vec<(&'static str, Command)> {
+    let fold = foldable.then_some((if folded { "Unfold" } else { "Fold" }, Command::ToggleTrack(track)));
+    let others = [
+        (if pinned { "Unpin" } else { "Pin to the top" }, Command::TogglePin(track)),
+        ("Move up", Command::MoveTrack { track, up: true }),
+        ("Move down", Command::MoveTrack { track, up: false }),
+        ("Higher lanes", Command::ResizeTrack { track, higher: true }),
+        ("Lower lanes", Command::ResizeTrack { track, higher: false }),
+        ("Hide track", Command::HideTrack(track)),
+    ];
+    fold.into_iter().chain(others).collect()
+}
+
+/// A heading that folds nothing.
+fn plain_heading(ui: &Ui, rect: Rect, title: &str) {
+    let p = palette(ui);
+    let font = FontId::proportional(metrics::TEXT);
+    let at = pos2(rect.left() + metrics::GAP_WIDE + metrics::PAD, rect.center().y);
+    ui.painter().text(at, Align2::LEFT_CENTER, title, font, p.text_strong);
 }
 
 /// The triangle that says whether something is folded, around `at`.
@@ -86,7 +114,14 @@ fn heading(ui: &mut Ui, rect: Rect, title: &str, folded: bool, what: &str) -> Re
 }
 
 /// A track's name with a bar and percent of how busy it was in the view. `folded`: `None` where nothing folds.
-fn track_name(ui: &mut Ui, rect: Rect, track: &Track, used: Option<&TrackUse>, folded: Option<bool>) -> Response {
+fn track_name(
+    ui: &mut Ui,
+    rect: Rect,
+    lane_h: f32,
+    track: &Track,
+    used: Option<&TrackUse>,
+    folded: Option<bool>,
+) -> Response {
     let p = palette(ui);
     let id = ui.scope_id().with(("track", track.id));
     let response = ui.interact(rect, id, Sense::click());
@@ -100,14 +135,14 @@ fn track_name(ui: &mut Ui, rect: Rect, track: &Track, used: Option<&TrackUse>, f
         ui.painter().rect_filled(rect, 0.0, p.hovered);
     }
     let painter = ui.painter().with_clip_rect(rect.intersect(ui.clip_rect()));
-    let middle = rect.top() + metrics::LANE_H / 2.0;
+    let middle = rect.top() + lane_h / 2.0;
     let left = rect.left() + metrics::GAP_WIDE;
     if let Some(folded) = folded {
         marker(&painter, pos2(left + metrics::GAP, middle), folded, p.text_weak);
     }
     let right = rect.right() - metrics::PAD;
     let name_right = if used.is_some() { right - metrics::USE_W } else { right };
-    let row = Rect::from_min_size(rect.min, vec2(rect.width(), metrics::LANE_H));
+    let row = Rect::from_min_size(rect.min, vec2(rect.width(), lane_h));
     text_elided(
         ui,
         &track.name,
@@ -118,7 +153,7 @@ fn track_name(ui: &mut Ui, rect: Rect, track: &Track, used: Option<&TrackUse>, f
     if let (Some(u), Some(busy)) = (used, busy) {
         let font = FontId::proportional(metrics::TEXT_SMALL);
         painter.text(pos2(right, middle), Align2::RIGHT_CENTER, busy, font, p.text_weak);
-        let bar = Rect::from_min_size(pos2(right - 44.0, rect.top() + metrics::LANE_H - 2.0), vec2(44.0, 2.0));
+        let bar = Rect::from_min_size(pos2(right - 44.0, rect.top() + lane_h - 2.0), vec2(44.0, 2.0));
         painter.rect_filled(bar, 0.0, p.border);
         let full = vec2(bar.width() * u.utilisation.clamp(0.0, 1.0) as f32, bar.height());
         painter.rect_filled(Rect::from_min_size(bar.min, full), 0.0, p.accent);
@@ -126,17 +161,12 @@ fn track_name(ui: &mut Ui, rect: Rect, track: &Track, used: Option<&TrackUse>, f
     if track.dropped > 0 {
         let font = FontId::proportional(metrics::TEXT_SMALL);
         let text = format!("{} dropped", format::count(track.dropped));
-        painter.text(
-            pos2(left + metrics::GAP_WIDE, middle + metrics::LANE_H),
-            Align2::LEFT_CENTER,
-            text,
-            font,
-            p.warning,
-        );
+        painter.text(pos2(left + metrics::GAP_WIDE, middle + lane_h), Align2::LEFT_CENTER, text, font, p.warning);
     }
     let tid = track.tid;
     response.on_hover_ui(|ui| {
-        ui.label(format!("{} (thread {tid})", track.name));
+        ui.weak("click: fold; right click: pin, move, height, hide");
+        ui.label(if tid > 0 { format!("{} (thread {tid})", track.name) } else { track.name.clone() });
         ui.label(format::counted(track.n_slices() as u64, "slice"));
         if let Some(u) = used {
             let (busy, wait) = (format::duration_ns(u.busy_ns), format::duration_ns(u.wait_ns));

@@ -3,31 +3,19 @@
 //! The wheel zooms at the cursor while all rows fit and scrolls them otherwise; with Ctrl it always zooms, with Shift it
 //! moves in time (as in Perfetto). Over the ruler and the overview it always zooms.
 
-use super::{state::Command, viewport::Scale};
-use crate::theme::metrics;
+use super::{
+    state::{ColorBy, Command},
+    viewport::Scale,
+};
+use crate::{command::Entry, theme::metrics};
 use egui::{Key, Modifiers, PointerButton, Pos2, Rect, Response, Ui};
-use std::ops::Range;
-
-/// Keys and gestures for the window's list of shortcuts.
-pub const SHORTCUTS: &[(&str, &str)] = &[
-    ("W / S", "zoom in / out at the pointer"),
-    ("A / D, ← / →", "move left / right"),
-    ("Ctrl + wheel", "zoom at the pointer (without Ctrl where all tracks fit, and over the ruler)"),
-    ("Wheel", "scroll the tracks"),
-    ("Shift + wheel, drag", "move in time"),
-    ("F", "fit the selected slice or range"),
-    ("0", "show the whole trace"),
-    ("Drag on the ruler, Shift + drag", "select a range: statistics"),
-    ("Click", "select a slice"),
-    (". / ,", "next / previous slice of the same name"),
-    ("/", "search slices; Enter goes to the next match"),
-    ("L", "follow the live trace"),
-    ("Esc", "deselect"),
-];
+use std::{ops::Range, sync::LazyLock};
 
 /// One notch of W, S or the wheel.
 const ZOOM_STEP: f64 = 1.35;
 const PAN_STEP: f64 = 0.2;
+/// How far the arrow keys scroll.
+const SCROLL_STEP: f32 = 3.0 * metrics::LANE_H;
 
 /// Where the parts of the timeline are.
 #[derive(Clone, Copy, Debug)]
@@ -54,39 +42,97 @@ pub enum Drag {
     Overview,
 }
 
+/// A command with its keys. `make` is given where the pointer is, as a share of the width.
+struct Binding {
+    keys: &'static [Key],
+    entry: Entry,
+    make: fn(f64) -> Command,
+}
+
+const fn bound(
+    keys: &'static [Key],
+    text: &'static str,
+    what: &'static str,
+    id: &'static str,
+    make: fn(f64) -> Command,
+) -> Binding {
+    Binding { keys, entry: Entry::command(id, text, what), make }
+}
+
+/// Every command of the panel.
+const BINDINGS: &[Binding] = &[
+    bound(&[Key::W, Key::Plus], "W or +", "Zoom in at the pointer", "zoom in", |at| Command::Zoom {
+        factor: 1.0 / ZOOM_STEP,
+        at,
+    }),
+    bound(&[Key::S, Key::Minus], "S or -", "Zoom out at the pointer", "zoom out", |at| Command::Zoom {
+        factor: ZOOM_STEP,
+        at,
+    }),
+    bound(&[Key::A, Key::ArrowLeft], "A or ←", "Move left", "left", |_| Command::Pan(-PAN_STEP)),
+    bound(&[Key::D, Key::ArrowRight], "D or →", "Move right", "right", |_| Command::Pan(PAN_STEP)),
+    bound(&[Key::ArrowUp], "↑", "Scroll up", "up", |_| Command::Scroll(-SCROLL_STEP)),
+    bound(&[Key::ArrowDown], "↓", "Scroll down", "down", |_| Command::Scroll(SCROLL_STEP)),
+    bound(&[Key::F], "F", "Fit the selected slice or range", "fit", |_| Command::Fit),
+    bound(&[Key::Num0, Key::Home], "0", "Show the whole trace", "whole", |_| Command::Whole),
+    bound(&[Key::Period], ".", "Next slice of the same name", "next", |_| Command::SameName { forward: true }),
+    bound(&[Key::Comma], ",", "Previous slice of the same name", "previous", |_| Command::SameName { forward: false }),
+    bound(&[Key::CloseBracket], "]", "Along the arrow: what the selected slice led to", "flow out", |_| {
+        Command::AlongFlow { forward: true }
+    }),
+    bound(&[Key::OpenBracket], "[", "Back along the arrow: what led to the selected slice", "flow in", |_| {
+        Command::AlongFlow { forward: false }
+    }),
+    bound(&[Key::L], "L", "Follow the live trace, or stop", "follow", |_| Command::ToggleFollow),
+    bound(&[Key::Slash], "/", "Search slices; Enter goes to the next match", "search", |_| Command::FocusSearch),
+    bound(&[Key::C], "C", "Mark the critical path, or stop", "critical", |_| Command::ToggleCritical),
+    bound(&[Key::M], "M", "Put a bookmark here", "note", Command::AddNote),
+    bound(&[Key::G], "G", "Show the log messages, or stop", "log", |_| Command::ToggleLog),
+    bound(&[], "", "Colour slices by op", "colour op", |_| Command::ColorBy(ColorBy::Op)),
+    bound(&[], "", "Colour slices by category", "colour category", |_| Command::ColorBy(ColorBy::Category)),
+    bound(&[], "", "Colour slices by device", "colour device", |_| Command::ColorBy(ColorBy::Device)),
+    bound(&[], "", "Colour slices by track", "colour track", |_| Command::ColorBy(ColorBy::Track)),
+    bound(&[], "", "Colour slices by thread pool", "colour pool", |_| Command::ColorBy(ColorBy::Pool)),
+    bound(&[], "", "Colour slices by process", "colour process", |_| Command::ColorBy(ColorBy::Process)),
+    bound(&[], "", "Colour slices by step", "colour step", |_| Command::ColorBy(ColorBy::Step)),
+    bound(&[], "", "Colour stalls by cause", "colour cause", |_| Command::ColorBy(ColorBy::Cause)),
+    bound(&[], "", "Show all hidden tracks", "show hidden", |_| Command::ShowHidden),
+];
+
+/// What only the pointer can do, and Esc.
+const GESTURES: &[Entry] = &[
+    Entry::gesture("Ctrl + wheel", "Zoom at the pointer (without Ctrl where all tracks fit, and over the ruler)"),
+    Entry::gesture("Wheel", "Scroll the tracks"),
+    Entry::gesture("Shift + wheel, drag", "Move in time"),
+    Entry::gesture("Drag on the ruler, Shift + drag", "Select a range: statistics"),
+    Entry::gesture("Click", "Select a slice, or a stall where nothing ran"),
+    Entry::gesture("Double click", "Fit the slice"),
+    Entry::gesture("Right click on a track's name", "Pin, move, height, hide"),
+    Entry::gesture("Click a flag in the ruler", "Edit the bookmark"),
+    Entry::gesture("Esc", "Deselect"),
+];
+
+/// The panel's commands and gestures, for the list of shortcuts and the palette.
+pub fn entries() -> &'static [Entry] {
+    static ALL: LazyLock<Vec<Entry>> =
+        LazyLock::new(|| BINDINGS.iter().map(|b| b.entry).chain(GESTURES.iter().copied()).collect());
+    &ALL
+}
+
+/// The command with an id of [`entries`].
+pub fn command_of(id: &str) -> Option<Command> {
+    BINDINGS.iter().find(|b| b.entry.id == id).map(|b| (b.make)(0.5))
+}
+
 /// What keys ask for. Only while no text field has the keyboard.
 pub fn keys(ui: &Ui, pointer: Option<Pos2>, scale: &Scale) -> Vec<Command> {
     let at = pointer.map_or(0.5, |p| f64::from((p.x - scale.left()) / scale.width()).clamp(0.0, 1.0));
-    let bindings: [(Key, Command); 15] = [
-        (Key::W, Command::Zoom { factor: 1.0 / ZOOM_STEP, at }),
-        (Key::S, Command::Zoom { factor: ZOOM_STEP, at }),
-        (Key::Plus, Command::Zoom { factor: 1.0 / ZOOM_STEP, at }),
-        (Key::Minus, Command::Zoom { factor: ZOOM_STEP, at }),
-        (Key::A, Command::Pan(-PAN_STEP)),
-        (Key::D, Command::Pan(PAN_STEP)),
-        (Key::ArrowLeft, Command::Pan(-PAN_STEP)),
-        (Key::ArrowRight, Command::Pan(PAN_STEP)),
-        (Key::F, Command::Fit),
-        (Key::Num0, Command::Whole),
-        (Key::Home, Command::Whole),
-        (Key::Period, Command::SameName { forward: true }),
-        (Key::Comma, Command::SameName { forward: false }),
-        (Key::L, Command::ToggleFollow),
-        (Key::Slash, Command::FocusSearch),
-    ];
-    let mut out: Vec<Command> = ui.input_mut(|input| {
-        let mut pressed = Vec::new();
-        for (key, command) in bindings {
-            let n = input.count_and_consume_key(Modifiers::NONE, key);
-            pressed.extend(std::iter::repeat_n(command, n));
+    let mut out = Vec::new();
+    ui.input_mut(|input| {
+        for binding in BINDINGS {
+            let n: usize = binding.keys.iter().map(|key| input.count_and_consume_key(Modifiers::NONE, *key)).sum();
+            out.extend(std::iter::repeat_with(|| (binding.make)(at)).take(n));
         }
-        let step = metrics::LANE_H * 3.0;
-        for (key, points) in [(Key::ArrowUp, -step), (Key::ArrowDown, step)] {
-            if input.count_and_consume_key(Modifiers::NONE, key) > 0 {
-                pressed.push(Command::Scroll(points));
-            }
-        }
-        pressed
     });
     if ui.input_mut(|i| i.consume_key(Modifiers::NONE, Key::Escape)) {
         out.extend([Command::Select(None), Command::SelectRange(None), Command::SelectNode(None)]);

@@ -32,6 +32,8 @@ pub struct Place {
     pub top: f32,
     /// Its height without the gap.
     pub height: f32,
+    /// Height of each of its lanes.
+    pub lane_h: f32,
 }
 
 impl Place {
@@ -45,12 +47,15 @@ impl Place {
 pub fn places(rows: &Rows, sizes: &Sizes) -> Vec<Place> {
     let mut top = 0.0;
     let place = |row: &Row| {
-        let height = match row {
-            Row::Process { .. } => sizes.heading_h,
-            Row::Track { lanes, .. } => lanes.len() as f32 * sizes.lane_h,
-            Row::Counter { .. } => sizes.counter_h,
+        let (height, lane_h) = match row {
+            Row::Pins | Row::Host { .. } | Row::Process { .. } => (sizes.heading_h, sizes.heading_h),
+            Row::Track { lanes, tenths, .. } => {
+                let lane_h = (sizes.lane_h * f32::from(*tenths) / 10.0).round();
+                (lanes.len() as f32 * lane_h, lane_h)
+            }
+            Row::Counter { .. } => (sizes.counter_h, sizes.counter_h),
         };
-        let place = Place { top, height };
+        let place = Place { top, height, lane_h };
         top += height + sizes.gap;
         place
     };
@@ -78,6 +83,8 @@ pub struct Bar {
     pub x1: f32,
     /// Top, relative to the top of all rows.
     pub y: f32,
+    /// Height of its lane.
+    pub h: f32,
     /// Row of the sites of the slice that dominates.
     pub site: u32,
     /// Row of its node, or `u32::MAX`.
@@ -137,13 +144,13 @@ pub fn bars(
             let Some(lane) = t.lanes.get(*lane_idx as usize) else { continue };
             spans.clear();
             lane.spans(frame.view.range(), frame.width_px(), &mut spans);
-            let y = place.top + nth as f32 * frame.sizes.lane_h;
-            out.extend(spans.iter().map(|span| bar(store, lane, span, *track, y, frame)));
+            let at = (place.top + nth as f32 * place.lane_h, place.lane_h);
+            out.extend(spans.iter().map(|span| bar(store, lane, span, *track, at, frame)));
         }
     }
 }
 
-fn bar(store: &Store, lane: &Lane, span: &Span, track: TrackId, y: f32, frame: &Frame) -> Bar {
+fn bar(store: &Store, lane: &Lane, span: &Span, track: TrackId, (y, h): (f32, f32), frame: &Frame) -> Bar {
     let (x0, x1) = frame.edges(span.start, span.end);
     // Over the time that the bar covers on the screen, which for a short slice is a whole pixel.
     let covered_ns = (span.end - span.start) as f64;
@@ -152,6 +159,7 @@ fn bar(store: &Store, lane: &Lane, span: &Span, track: TrackId, y: f32, frame: &
         x0,
         x1,
         y,
+        h,
         site: span.site,
         node: span.node,
         step: lane.slice_now(span.top).and_then(|top| store.step_id_of(&top)).unwrap_or(0),
@@ -174,13 +182,20 @@ pub fn match_bars(
     for (row, place) in rows.rows[range.clone()].iter().zip(&places[range]) {
         let Row::Track { track, lanes, .. } = row else { continue };
         for (nth, lane) in lanes.iter().enumerate() {
-            let y = place.top + nth as f32 * frame.sizes.lane_h;
-            lane_match_bars(store, matches.of_lane(track.0, *lane), *track, y, frame, out);
+            let at = (place.top + nth as f32 * place.lane_h, place.lane_h);
+            lane_match_bars(store, matches.of_lane(track.0, *lane), *track, at, frame, out);
         }
     }
 }
 
-fn lane_match_bars(store: &Store, slices: &[SliceRef], track: TrackId, y: f32, frame: &Frame, out: &mut Vec<Bar>) {
+fn lane_match_bars(
+    store: &Store,
+    slices: &[SliceRef],
+    track: TrackId,
+    (y, h): (f32, f32),
+    frame: &Frame,
+    out: &mut Vec<Bar>,
+) {
     let pixel_ns = frame.scale.ns_of_px(1.0 / frame.pixels_per_point);
     let mut i = slices.partition_point(|s| s.end <= frame.view.start);
     while let Some(first) = slices.get(i).filter(|s| s.start < frame.view.end) {
@@ -193,6 +208,7 @@ fn lane_match_bars(store: &Store, slices: &[SliceRef], track: TrackId, y: f32, f
             x0,
             x1,
             y,
+            h,
             site: first.site,
             node: first.node,
             step: store.step_id_of(first).unwrap_or(0),
@@ -216,30 +232,29 @@ pub enum Hit {
     },
     /// A counter's chart.
     Counter(usize),
-    /// A heading.
-    Heading(u32),
 }
 
 /// What is at height `y` relative to the top of all rows.
-pub fn hit(rows: &Rows, places: &[Place], y: f32, sizes: &Sizes) -> Option<Hit> {
+pub fn hit(rows: &Rows, places: &[Place], y: f32) -> Option<Hit> {
     let i = places.partition_point(|p| p.bottom() <= y);
     let place = places.get(i).filter(|p| p.top <= y)?;
     Some(match rows.rows.get(i)? {
         Row::Track { track, lanes, .. } => {
-            let nth = ((y - place.top) / sizes.lane_h) as usize;
+            let nth = ((y - place.top) / place.lane_h) as usize;
             Hit::Lane { track: *track, lane: *lanes.get(nth)? }
         }
         Row::Counter { counter, .. } => Hit::Counter(*counter),
-        Row::Process { process, .. } => Hit::Heading(*process),
+        Row::Pins | Row::Host { .. } | Row::Process { .. } => return None,
     })
 }
 
-/// Top of a lane relative to the top of all rows: the lane itself, or its track's outermost one while it is folded.
-pub fn lane_top(rows: &Rows, places: &[Place], track: u32, lane: u32, sizes: &Sizes) -> Option<f32> {
+/// Top of a lane relative to the top of all rows, and its height: the lane itself, or its track's outermost one while it is
+/// folded.
+pub fn lane_at(rows: &Rows, places: &[Place], track: u32, lane: u32) -> Option<(f32, f32)> {
     rows.rows.iter().zip(places).find_map(|(row, place)| match row {
         Row::Track { track: t, lanes, .. } if t.0 == track => {
             let nth = lanes.iter().position(|l| *l == lane).unwrap_or(0);
-            Some(place.top + nth as f32 * sizes.lane_h)
+            Some((place.top + nth as f32 * place.lane_h, place.lane_h))
         }
         _ => None,
     })

@@ -36,11 +36,11 @@ fn rows_stack_without_overlap_and_cull_exactly() {
             (0..places.len()).filter(|i| places[*i].bottom() > from && places[*i].top < to).collect();
         assert_eq!(visible(&places, from, to).collect::<Vec<_>>(), brute);
     }
-    assert_eq!(hit(&rows, &places, 25.0, &SIZES), Some(Hit::Lane { track: TrackId(0), lane: 0 }));
-    assert_eq!(hit(&rows, &places, 21.0, &SIZES), None, "the gap");
-    assert_eq!(hit(&rows, &places, 46.0 + 19.0, &SIZES), Some(Hit::Lane { track: TrackId(2), lane: 1 }));
-    assert_eq!(hit(&rows, &places, 1e6, &SIZES), None);
-    assert_eq!(lane_top(&rows, &places, 2, 1, &SIZES), Some(46.0 + 18.0));
+    assert_eq!(hit(&rows, &places, 25.0), Some(Hit::Lane { track: TrackId(0), lane: 0 }));
+    assert_eq!(hit(&rows, &places, 21.0), None, "the gap");
+    assert_eq!(hit(&rows, &places, 46.0 + 19.0), Some(Hit::Lane { track: TrackId(2), lane: 1 }));
+    assert_eq!(hit(&rows, &places, 1e6), None);
+    assert_eq!(lane_at(&rows, &places, 2, 1), Some((46.0 + 18.0, 18.0)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The timeline's end of the window's selection: what others picked becomes commands, what is picked here is told.
 
 use super::{
-    TimelineView, find,
+    TimelineView, find, flows,
     state::{Command, State},
 };
 use crate::{
@@ -19,12 +19,18 @@ pub(super) struct Seen {
     slice: u64,
     time: u64,
     step: u64,
+    track: u64,
 }
 
 impl Seen {
     /// Whether another panel picked a slice that was not heard of yet.
     pub(super) fn is_new(&self, selection: &Selection) -> bool {
         selection.slice.revision() > self.slice
+    }
+
+    /// Whether a track was asked for that was not heard of yet.
+    pub(super) fn is_new_track(&self, selection: &Selection) -> bool {
+        selection.track.revision() > self.track
     }
 }
 
@@ -48,6 +54,9 @@ impl TimelineView {
         if let Some(range) = selection.time.news(ME, &mut self.seen.time).filter(|r| r.trace_idx == trace_idx) {
             out.extend([Command::SelectRange(Some(range.ns.clone())), Command::Show(range.ns.clone())]);
         }
+        if let Some((_, track)) = selection.track.news(ME, &mut self.seen.track).filter(|t| t.0 == trace_idx) {
+            out.push(Command::RevealTrack(*track));
+        }
         if let Some(step) = selection.step.news(ME, &mut self.seen.step) {
             let found = store.steps().iter().find(|s| s.summary_step == *step);
             out.extend(found.map(|s| Command::Show(s.start..s.end)));
@@ -70,6 +79,11 @@ pub(super) fn tell(
         Command::Reveal(id) => Some(*id),
         Command::SameName { forward } => {
             let next = state.slice(store).and_then(|s| find::same_name(store, &s, *forward));
+            let Some(next) = next else { return };
+            Some(next.id)
+        }
+        Command::AlongFlow { forward } => {
+            let next = state.slice(store).and_then(|s| flows::neighbour(store, &s, *forward));
             let Some(next) = next else { return };
             Some(next.id)
         }

@@ -5,23 +5,30 @@
 //! [`state::Command`]s, which [`state`] carries out; [`find`] looks slices up, [`facts`] and [`panels`] describe them;
 //! [`analysis`] computes off the UI thread what takes longer than a frame. [`canvas`] puts one frame together.
 
+mod address;
 pub mod analysis;
 pub mod background;
 pub mod canvas;
+mod critical;
 pub mod facts;
 pub mod find;
+pub mod flame;
 pub mod flows;
 pub mod gutter;
 pub mod input;
 pub mod instants;
 pub mod layout;
 mod link;
+pub mod log;
 pub mod model;
+mod notes;
 pub mod paint;
 pub mod panels;
 pub mod picture;
+pub mod spread;
 pub mod stalls;
 pub mod state;
+mod table;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -31,6 +38,8 @@ pub mod viewport;
 
 use crate::{
     Data, Selection, View, ViewKind,
+    address::Params,
+    command::Entry,
     data::TraceData,
     theme::metrics,
     widgets::{empty_state, toolbar},
@@ -77,6 +86,10 @@ pub struct TimelineView {
     asked: Option<(Question, f64)>,
     facts: Option<Described>,
     seen: Seen,
+    /// Commands of the palette, for the next frame.
+    asked_for: Vec<Command>,
+    /// Where an address leads, for the next frame.
+    wanted: Option<Params>,
 }
 
 impl View for TimelineView {
@@ -86,6 +99,13 @@ impl View for TimelineView {
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
         self.follow_selected_trace(selection);
+        if let Some(params) = &self.wanted {
+            let named = params.get("trace").and_then(|name| data.traces.iter().position(|t| *t.name == *name));
+            if let Some(idx) = named.filter(|idx| *idx != self.trace_idx) {
+                self.trace_idx = idx;
+                self.forget_trace();
+            }
+        }
         let Some(trace) = data.traces.get(self.trace_idx).or(data.traces.first()) else {
             return empty_state(
                 ui,
@@ -104,8 +124,24 @@ impl View for TimelineView {
         self.trace_ui(ui, data, trace, selection);
     }
 
-    fn shortcuts(&self) -> &'static [(&'static str, &'static str)] {
-        input::SHORTCUTS
+    fn entries(&self) -> &'static [Entry] {
+        input::entries()
+    }
+
+    fn run(&mut self, id: &'static str) {
+        self.asked_for.extend(input::command_of(id));
+    }
+
+    fn address(&self, data: &Data) -> Params {
+        address::of(self, data)
+    }
+
+    fn go_to(&mut self, params: &Params) {
+        self.wanted = Some(params.clone());
+    }
+
+    fn table(&self, data: &Data, _selection: &Selection) -> Option<String> {
+        table::csv(self, data)
     }
 }
 
@@ -120,11 +156,22 @@ impl TimelineView {
         state.follow &= store.is_live();
         state.keep_up(&whole, store.range().end, now);
         let mut commands = self.news(store, selection, &state);
+        commands.append(&mut self.asked_for);
+        if let Some(params) = self.wanted.take() {
+            self.search = params.get("search").unwrap_or_default().to_owned();
+            commands.extend(address::arrive(&params, &mut state, store, &whole));
+        }
         let query = self.query(selection);
         let findings = self.findings(ui, trace, &state, &query, now);
 
         let bar = |ui: &mut Ui| self.bar(ui, data, store, &state, findings.as_deref(), selection, now);
         commands.extend(toolbar(ui, bar));
+        if state.log {
+            let panel = egui::Panel::right("timeline log").resizable(true).default_size(1.5 * metrics::SIDE_W);
+            let lines = findings.as_deref().and_then(|f| f.log.as_deref());
+            let lines = lines.map(Vec::as_slice);
+            commands.extend(panel.show(ui, |ui| log::panel_ui(ui, store, lines, state.cursor)).inner);
+        }
         commands.extend(self.bottom_ui(ui, store, &state, findings.as_deref(), selection));
         let described = self.facts.as_ref().filter(|f| Some(f.slice) == state.selected);
         let shown = canvas::Shown {
@@ -136,6 +183,7 @@ impl TimelineView {
             panel,
             before: described.and_then(|d| facts::predecessor_of(&d.facts)),
             arrows: described.map_or(&[], |d| &d.arrows),
+            notes: selection.notes.of(&trace.path).to_vec(),
         };
         self.canvas.ui(ui, &shown, &mut state, commands, |state, command| {
             link::tell(&command, self.trace_idx, state, store, selection, &mut self.own_pick_stands_out);
@@ -143,6 +191,13 @@ impl TimelineView {
             state.apply(command, store, &whole, now);
         });
         link::tell_range(self.trace_idx, &state, selection);
+        if let Some(time) = state.editing {
+            let mut all = selection.notes.of(&trace.path).to_vec();
+            if notes::editor_ui(ui.ctx(), &mut all, time) {
+                state.editing = None;
+            }
+            selection.notes.set(&trace.path, all);
+        }
         if state.eased.is_moving(now) {
             ui.ctx().request_repaint();
         } else if state.follow {
@@ -177,6 +232,8 @@ impl TimelineView {
             view: state.eased.target().range(),
             range: state.range.clone(),
             query: query.clone(),
+            critical: state.critical,
+            log: state.log,
         };
         let analysis = self.analysis.get_or_insert_with(|| {
             let ctx = ui.ctx().clone();
@@ -226,7 +283,8 @@ impl TimelineView {
             focus: std::mem::take(&mut self.focus_search),
             count: known.map(|f| f.matches.count),
         };
-        let mut answer = panels::bar_ui(ui, state, search, store.is_live(), self.canvas.rows().hidden.len(), now);
+        let notes = data.traces.get(self.trace_idx).map_or(&[][..], |t| selection.notes.of(&t.path));
+        let mut answer = panels::bar_ui(ui, state, search, store.is_live(), self.canvas.rows(), notes, now);
         // Asked for before the matches are known, it is done when they are.
         self.go_to_match = answer.go_to_match.or(self.go_to_match);
         if let Some(f) = known
@@ -266,6 +324,13 @@ impl TimelineView {
             && self.seen.is_new(selection)
         {
             self.trace_idx = pick.trace_idx;
+            self.forget_trace();
+        }
+        if let Some((trace_idx, _)) = selection.track.get()
+            && *trace_idx != self.trace_idx
+            && self.seen.is_new_track(selection)
+        {
+            self.trace_idx = *trace_idx;
             self.forget_trace();
         }
     }
@@ -317,9 +382,9 @@ impl TimelineView {
                         let facts = findings.and_then(|f| f.range.as_deref());
                         if let [left, right] = columns {
                             details(left, &mut out, selection);
-                            out.extend(panels::range_ui(right, store, range, facts));
+                            out.extend(panels::range_ui(right, store, range, state, facts));
                         } else if let [only] = columns {
-                            out.extend(panels::range_ui(only, store, range, facts));
+                            out.extend(panels::range_ui(only, store, range, state, facts));
                         }
                     });
                 }

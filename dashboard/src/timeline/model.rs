@@ -1,26 +1,103 @@
 //! What the timeline shows: its rows from top to bottom, independent of time, zoom and pixels.
 //!
-//! A process is a heading over its tracks; a track has a lane per nesting depth in use; counters come after the tracks
-//! of their process. Tracks come in the order that the trace asks for, then CPUs, threads, devices' streams, copies, the network. Folding never loses a track silently: a folded process says how many tracks it holds, a folded
+//! Where there are several hosts each is a heading over its processes; a process is a heading over its tracks; a track has a
+//! lane per nesting depth in use; counters come after the tracks of their process. Pinned tracks come before all others. Tracks come in the order that the trace asks for, then CPUs, threads, devices' streams, copies, the network. Folding never loses a track silently: a folded process says how many tracks it holds, a folded
 //! track keeps its outermost lane, and tracks that the user hid are listed in [`Rows::hidden`].
 
+use crate::filter::Filter;
 use profiler::{Category, Store, Track, TrackId, TrackKind};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What the user folded or hid. Rows of the store's tables, which stay.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Heights of a track's lanes that the user can choose, in tenths of the normal one.
+pub const HEIGHTS: [u16; 5] = [6, 10, 16, 26, 40];
+
+/// How the user arranged the rows. Rows of the store's tables, which stay.
+#[derive(Clone, Debug, Default)]
 pub struct Folding {
+    /// Hosts of which only the heading shows.
+    pub hosts: FxHashSet<String>,
     /// Processes of which only the heading shows.
     pub processes: FxHashSet<u32>,
     /// Tracks that show their outermost lane only.
     pub tracks: FxHashSet<u32>,
     /// Tracks that do not show.
     pub hidden: FxHashSet<u32>,
+    /// Tracks that come first, in this order.
+    pub pinned: Vec<u32>,
+    /// Tracks whose lanes are not of the normal height: index of [`HEIGHTS`].
+    pub heights: FxHashMap<u32, usize>,
+    /// Tracks that were moved: their place among those of their process.
+    pub places: FxHashMap<u32, usize>,
+    /// Tracks whose names do not match do not show.
+    pub filter: Filter,
     /// Grows with every change.
-    revision: u64,
+    pub(super) revision: u64,
 }
 
 impl Folding {
+    /// Folds or unfolds a host.
+    pub fn toggle_host(&mut self, host: &str) {
+        if !self.hosts.remove(host) {
+            self.hosts.insert(host.to_owned());
+        }
+        self.revision += 1;
+    }
+
+    /// Puts a track above all others, or back to its process.
+    pub fn toggle_pin(&mut self, track: u32) {
+        match self.pinned.iter().position(|t| *t == track) {
+            Some(at) => _ = self.pinned.remove(at),
+            None => self.pinned.push(track),
+        }
+        self.revision += 1;
+    }
+
+    /// Makes a track's lanes higher, or lower.
+    pub fn resize(&mut self, track: u32, higher: bool) {
+        let now = self.heights.get(&track).copied().unwrap_or(NORMAL_HEIGHT);
+        let next = if higher { (now + 1).min(HEIGHTS.len() - 1) } else { now.saturating_sub(1) };
+        self.heights.insert(track, next);
+        self.heights.retain(|_, height| *height != NORMAL_HEIGHT);
+        self.revision += 1;
+    }
+
+    /// The height of a track's lanes, in tenths of the normal one.
+    pub fn height(&self, track: u32) -> u16 {
+        HEIGHTS[self.heights.get(&track).copied().unwrap_or(NORMAL_HEIGHT).min(HEIGHTS.len() - 1)]
+    }
+
+    /// Moves a track by one place, among the pinned ones or within its process. `shown`: the tracks of all rows, in order.
+    pub fn move_track(&mut self, store: &Store, shown: &[TrackId], track: u32, up: bool) {
+        let swap = |list: &mut [u32]| {
+            let Some(at) = list.iter().position(|t| *t == track) else { return false };
+            let other = if up { at.checked_sub(1) } else { Some(at + 1).filter(|i| *i < list.len()) };
+            other.is_some_and(|other| {
+                list.swap(at, other);
+                true
+            })
+        };
+        let is_changed = if self.pinned.contains(&track) {
+            swap(&mut self.pinned)
+        } else {
+            let Some(process) = store.tracks().get(track as usize).map(|t| t.process) else { return };
+            let of_process =
+                |id: &&TrackId| store.track(**id).is_some_and(|t| t.process == process) && !self.pinned.contains(&id.0);
+            let mut order: Vec<u32> = shown.iter().filter(of_process).map(|id| id.0).collect();
+            let is_changed = swap(&mut order);
+            self.places.extend(order.into_iter().zip(0..));
+            is_changed
+        };
+        self.revision += u64::from(is_changed);
+    }
+
+    /// Shows only the tracks whose names match, and counters.
+    pub fn set_filter(&mut self, text: &str) {
+        if text != self.filter.text() {
+            self.filter.set(text);
+            self.revision += 1;
+        }
+    }
+
     /// Folds or unfolds a process.
     pub fn toggle_process(&mut self, process: u32) {
         toggle(&mut self.processes, process);
@@ -45,10 +122,25 @@ impl Folding {
         self.revision += 1;
     }
 
+    /// Replaces everything.
+    pub fn set(&mut self, new: Self) {
+        *self = Self { revision: self.revision + 1, ..new };
+    }
+
     /// Makes sure that a track's lanes show: a search or a link leads there.
-    pub fn reveal(&mut self, track: u32, process: u32) {
-        let removed = [self.processes.remove(&process), self.tracks.remove(&track), self.hidden.remove(&track)];
+    pub fn reveal(&mut self, store: &Store, track: u32) {
+        let Some(t) = store.tracks().get(track as usize) else { return };
+        let host = store.processes().get(t.process as usize).map_or("", |p| &p.host);
+        let removed = [
+            self.hosts.remove(host),
+            self.processes.remove(&t.process),
+            self.tracks.remove(&track),
+            self.hidden.remove(&track),
+        ];
         self.revision += u64::from(removed.contains(&true));
+        if !self.filter.matches(&t.name) {
+            self.set_filter("");
+        }
     }
 
     /// Grows with every change.
@@ -56,6 +148,9 @@ impl Folding {
         self.revision
     }
 }
+
+/// Index of the normal height in [`HEIGHTS`].
+const NORMAL_HEIGHT: usize = 1;
 
 fn toggle(set: &mut FxHashSet<u32>, row: u32) {
     if !set.remove(&row) {
@@ -66,6 +161,17 @@ fn toggle(set: &mut FxHashSet<u32>, row: u32) {
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
+    /// A heading over the pinned tracks.
+    Pins,
+    /// A heading over the processes of a host.
+    Host {
+        /// Its name.
+        host: String,
+        /// How many processes it has.
+        n_processes: usize,
+        /// Whether they are folded away.
+        folded: bool,
+    },
     /// A heading over the tracks of a process.
     Process {
         /// Row of the store's processes.
@@ -89,6 +195,10 @@ pub enum Row {
         folded: bool,
         /// Whether there is anything to fold.
         foldable: bool,
+        /// Height of its lanes, in tenths of the normal one.
+        tenths: u16,
+        /// Whether it stands above the processes.
+        pinned: bool,
     },
     /// A value over time.
     Counter {
@@ -108,38 +218,91 @@ pub struct Rows {
     pub rows: Vec<Row>,
     /// Tracks that the user hid.
     pub hidden: Vec<TrackId>,
+    /// How many tracks the filter leaves out.
+    pub n_filtered: usize,
+}
+
+impl Rows {
+    /// The tracks that show, in order.
+    pub fn tracks(&self) -> Vec<TrackId> {
+        let of = |row: &Row| if let Row::Track { track, .. } = row { Some(*track) } else { None };
+        self.rows.iter().filter_map(of).collect()
+    }
 }
 
 /// The rows of a store.
 pub fn rows(store: &Store, folding: &Folding) -> Rows {
     let mut out = Rows::default();
-    let several_hosts = store.processes().windows(2).any(|two| two[0].host != two[1].host);
-    for (process, info) in (0_u32..).zip(store.processes()) {
-        let of_process = || store.tracks().iter().filter(move |t| t.process == process && has_anything(t));
-        let folded = folding.processes.contains(&process);
-        let n_tracks = of_process().count();
-        let counters = store.counters().iter().any(|c| c.process == process);
-        if n_tracks == 0 && !counters {
-            continue;
+    let pinned = folding.pinned.iter().filter_map(|t| store.tracks().get(*t as usize)).filter(|t| has_anything(t));
+    let pinned: Vec<Row> =
+        pinned.filter(|t| !folding.hidden.contains(&t.id.0)).map(|t| track_row(store, t, folding)).collect();
+    if !pinned.is_empty() {
+        out.rows.push(Row::Pins);
+        out.rows.extend(pinned);
+    }
+    // In the order of their first processes.
+    let mut hosts: Vec<&str> = Vec::new();
+    for process in store.processes() {
+        if !hosts.contains(&process.host.as_str()) {
+            hosts.push(&process.host);
         }
-        let title = process_title(info, several_hosts);
-        out.rows.push(Row::Process { process, title, n_tracks, folded });
-        out.hidden.extend(of_process().map(|t| t.id).filter(|id| folding.hidden.contains(&id.0)));
-        if folded {
-            continue;
+    }
+    for host in &hosts {
+        let folded = folding.hosts.contains(*host);
+        let heading_at = out.rows.len();
+        let mut n_processes = 0;
+        for (process, info) in (0_u32..).zip(store.processes()).filter(|(_, p)| p.host == **host) {
+            let before = out.rows.len();
+            n_processes += usize::from(process_rows(store, folding, process, info, &mut out));
+            if folded {
+                out.rows.truncate(before);
+            }
         }
-        let mut tracks: Vec<&Track> = of_process().filter(|t| !folding.hidden.contains(&t.id.0)).collect();
-        tracks.sort_by_cached_key(|t| (t.order, kind_order(t.kind), natural_key(&t.name), t.id));
-        out.rows.extend(tracks.into_iter().map(|t| track_row(store, t, folding)));
-        out.rows.extend(counter_rows(store, process));
+        if hosts.len() > 1 && n_processes > 0 {
+            let host = if host.is_empty() { "no host".to_owned() } else { (*host).to_owned() };
+            out.rows.insert(heading_at, Row::Host { host, n_processes, folded });
+        }
     }
     out
 }
 
-/// The program with its id, on several hosts the host's name too.
-fn process_title(process: &profiler::Process, several_hosts: bool) -> String {
-    let title = format!("{} ({})", short_command(&process.name), process.pid);
-    if several_hosts && !process.host.is_empty() { format!("{}: {title}", process.host) } else { title }
+/// The rows of a process; whether it has any.
+fn process_rows(store: &Store, folding: &Folding, process: u32, info: &profiler::Process, out: &mut Rows) -> bool {
+    let of_process = || store.tracks().iter().filter(move |t| t.process == process && has_anything(t));
+    let folded = folding.processes.contains(&process);
+    let n_tracks = of_process().count();
+    let counters = store.counters().iter().any(|c| c.process == process);
+    if n_tracks == 0 && !counters {
+        return false;
+    }
+    let hidden = |t: &&Track| folding.hidden.contains(&t.id.0);
+    let matches = |t: &&Track| folding.filter.matches(&t.name);
+    let is_filtered = !folding.filter.text().is_empty();
+    out.hidden.extend(of_process().filter(hidden).map(|t| t.id));
+    out.n_filtered += of_process().filter(|t| !matches(t)).count();
+    let elsewhere = |t: &&Track| hidden(t) || folding.pinned.contains(&t.id.0);
+    let mut tracks: Vec<&Track> = of_process().filter(|t| !elsewhere(t) && matches(t)).collect();
+    if is_filtered && tracks.is_empty() {
+        return false;
+    }
+    out.rows.push(Row::Process { process, title: process_title(info), n_tracks, folded });
+    if folded {
+        return true;
+    }
+    tracks.sort_by_cached_key(|t| {
+        let place = folding.places.get(&t.id.0).copied().unwrap_or(usize::MAX);
+        (place, t.order, kind_order(t.kind), natural_key(&t.name), t.id)
+    });
+    out.rows.extend(tracks.into_iter().map(|t| track_row(store, t, folding)));
+    if !is_filtered {
+        out.rows.extend(counter_rows(store, process));
+    }
+    true
+}
+
+/// The program with its id.
+fn process_title(process: &profiler::Process) -> String {
+    format!("{} ({})", short_command(&process.name), process.pid)
 }
 
 /// Where the trace asks for no order: what the processors did, the threads, then what they gave work to.
@@ -200,7 +363,8 @@ fn track_row(store: &Store, track: &Track, folding: &Folding) -> Row {
     if folded {
         lanes.truncate(1);
     }
-    Row::Track { track: track.id, lanes, work_lane, folded, foldable }
+    let (tenths, pinned) = (folding.height(track.id.0), folding.pinned.contains(&track.id.0));
+    Row::Track { track: track.id, lanes, work_lane, folded, foldable, tenths, pinned }
 }
 
 /// The program's name without its folder: what tells processes apart in a narrow heading.
@@ -217,11 +381,15 @@ fn natural_key(name: &str) -> (String, u64) {
 }
 
 /// The timeline in one sentence, for assistive technology and tests.
-pub fn summary(store: &Store, rows: &Rows, view: &str) -> String {
+pub fn summary(store: &Store, rows: &Rows, view: &str, n_paths: usize) -> String {
     use crate::format::counted;
     let shown = rows.rows.iter().filter(|r| matches!(r, Row::Track { .. })).count() as u64;
     let slices: usize = store.tracks().iter().map(Track::n_slices).sum();
-    format!("Timeline: {}, {}, view {view}", counted(shown, "track"), counted(slices as u64, "slice"))
+    let paths = match n_paths {
+        0 => String::new(),
+        n => format!(", {} marked", counted(n as u64, "critical path")),
+    };
+    format!("Timeline: {}, {}, view {view}{paths}", counted(shown, "track"), counted(slices as u64, "slice"))
 }
 
 #[cfg(test)]
@@ -252,9 +420,40 @@ mod tests {
         );
         folding.toggle_process(0);
         assert_eq!(text_of_rows(&store, &rows(&store, &folding)), "demo (7): 3 tracks folded\n");
-        folding.reveal(1, 0);
+        folding.reveal(&store, 1);
         folding.show_all();
         assert_eq!(rows(&store, &folding), rows(&store, &Folding::default()));
+    }
+
+    #[test]
+    fn tracks_are_pinned_moved_filtered_and_resized() {
+        let store = demo(1);
+        let mut folding = Folding::default();
+        let check = |folding: &Folding| text_of_rows(&store, &rows(&store, folding));
+        let shown = |folding: &Folding| rows(&store, folding).tracks();
+        folding.toggle_pin(1);
+        assert_eq!(
+            check(&folding),
+            "Pinned\n  worker 10: lanes [0, 1]\ndemo (7): 3 tracks\n  main: lanes [0]\n  worker 2: lanes [0, 1]\n  memory cpu:0\n"
+        );
+        folding.toggle_pin(1);
+        folding.move_track(&store, &shown(&folding), 1, true);
+        folding.move_track(&store, &shown(&folding), 1, true);
+        folding.move_track(&store, &shown(&folding), 1, true);
+        assert_eq!(shown(&folding), [TrackId(1), TrackId(0), TrackId(2)], "at the top it stays");
+        folding.set_filter("worker");
+        assert_eq!(shown(&folding), [TrackId(1), TrackId(2)]);
+        assert_eq!(rows(&store, &folding).n_filtered, 1);
+        folding.reveal(&store, 0);
+        assert_eq!(shown(&folding).len(), 3, "what a link leads to is shown");
+        for _ in 0..9 {
+            folding.resize(2, true);
+        }
+        assert_eq!((folding.height(2), folding.height(1)), (40, 10));
+        for _ in 0..9 {
+            folding.resize(2, false);
+        }
+        assert_eq!(folding.height(2), 6);
     }
 
     #[test]
@@ -262,6 +461,6 @@ mod tests {
         let store = Store::new();
         let rows = rows(&store, &Folding::default());
         assert_eq!(rows, Rows::default());
-        assert_eq!(summary(&store, &rows, "0 ns to 1 ns"), "Timeline: 0 tracks, 0 slices, view 0 ns to 1 ns");
+        assert_eq!(summary(&store, &rows, "0 ns to 1 ns", 0), "Timeline: 0 tracks, 0 slices, view 0 ns to 1 ns");
     }
 }

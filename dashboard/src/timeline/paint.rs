@@ -133,8 +133,9 @@ pub fn open_slices(painter: &Painter, scene: &Scene<'_>, visible: Range<usize>, 
         for slice in open.iter().filter(|o| o.start < frame.view.end && now > frame.view.start) {
             let Some(nth) = lanes.iter().position(|l| *l == u32::from(slice.depth)) else { continue };
             let (x0, x1) = frame.edges(slice.start, now.max(slice.start));
-            let y = top + scene.places[i].top + nth as f32 * metrics::LANE_H;
-            let rect = Rect::from_min_max(pos2(x0, y), pos2(x1, y + metrics::LANE_H - 1.0));
+            let lane_h = scene.places[i].lane_h;
+            let y = top + scene.places[i].top + nth as f32 * lane_h;
+            let rect = Rect::from_min_max(pos2(x0, y), pos2(x1, y + lane_h - 1.0));
             let site = store.sites().get(slice.site as usize);
             let fill = site.map_or(p.aggregate, |s| p.fill_of_name(&s.name));
             fading(&mut mesh, rect, mix(p.stripe, fill, 0.8), mix(p.stripe, fill, 0.15));
@@ -194,9 +195,10 @@ pub struct Marks<'a> {
 impl Marks<'_> {
     /// The rectangle of a time range in a lane. Off the screen it lies at the edge.
     pub fn rect(&self, track: u32, lane: u32, range: &Range<i64>) -> Option<Rect> {
-        let y = self.top + layout::lane_top(self.rows, self.places, track, lane, &self.frame.sizes)?;
+        let (y, lane_h) = layout::lane_at(self.rows, self.places, track, lane)?;
         let (x0, x1) = self.frame.edges(range.start, range.end);
-        Some(Rect::from_min_max(pos2(x0, y), pos2(x1, y + metrics::LANE_H - 1.0)))
+        let y = self.top + y;
+        Some(Rect::from_min_max(pos2(x0, y), pos2(x1, y + lane_h - 1.0)))
     }
 
     /// The rectangle of a time range in the lane of what runs on a track.

@@ -3,12 +3,16 @@
 use super::{
     analysis::RangeFacts,
     facts::{Fact, Link},
-    state::{ColorBy, Command, State},
+    flame,
+    model::Rows,
+    state::{ColorBy, Command, RangeTab, State},
     ticks,
     viewport::Viewport,
 };
 use crate::{
-    Selection, ViewKind, format,
+    Selection, ViewKind,
+    config::Note,
+    format,
     theme::{metrics, palette},
 };
 use egui::{RichText, ScrollArea, TextEdit, Ui};
@@ -42,7 +46,8 @@ pub fn bar_ui(
     state: &State,
     mut search: SearchState<'_>,
     is_live: bool,
-    n_hidden: usize,
+    rows: &Rows,
+    notes: &[Note],
     now: f64,
 ) -> BarAnswer {
     let mut answer = BarAnswer::default();
@@ -70,6 +75,23 @@ pub fn bar_ui(
             }
         });
         choice.response.labelled_by(label.id);
+        let critical = egui::Button::selectable(state.critical, "Critical path");
+        if ui.add(critical).on_hover_text("Mark what delays the end of each step (C)").clicked() {
+            out.push(Command::ToggleCritical);
+        }
+        if ui.add(egui::Button::selectable(state.log, "Log")).on_hover_text("List the log messages (G)").clicked() {
+            out.push(Command::ToggleLog);
+        }
+        super::notes::list_ui(ui, notes, out);
+        let mut filter = state.folding.filter.text().to_owned();
+        let edit = TextEdit::singleline(&mut filter).hint_text("filter tracks").desired_width(100.0);
+        let response = ui.add(edit).accessible_name("Filter tracks");
+        if let Some(error) = state.folding.filter.error() {
+            response.on_hover_text(format!("Not a regular expression, taken literally: {error}"));
+        }
+        if filter != state.folding.filter.text() {
+            out.push(Command::FilterTracks(filter));
+        }
         search_ui(ui, &mut search, &mut answer);
         let out = &mut answer.commands;
         if let Some(name) = search.picked {
@@ -78,8 +100,11 @@ pub fn bar_ui(
                 out.push(Command::SelectNode(None));
             }
         }
-        if n_hidden > 0 {
-            let text = format!("{} hidden: show", format::counted(n_hidden as u64, "track"));
+        if rows.n_filtered > 0 {
+            ui.colored_label(p.text_weak, format!("{} filtered out", format::counted(rows.n_filtered as u64, "track")));
+        }
+        if !rows.hidden.is_empty() {
+            let text = format!("{} hidden: show", format::counted(rows.hidden.len() as u64, "track"));
             if ui.button(text).clicked() {
                 out.push(Command::ShowHidden);
             }
@@ -183,7 +208,13 @@ fn fact_ui(ui: &mut Ui, fact: &Fact, selection: &mut Selection, out: &mut Vec<Co
 }
 
 /// The selected range in figures. `facts`: `None` while they are being computed.
-pub fn range_ui(ui: &mut Ui, store: &Store, range: &Range<i64>, facts: Option<&RangeFacts>) -> Vec<Command> {
+pub fn range_ui(
+    ui: &mut Ui,
+    store: &Store,
+    range: &Range<i64>,
+    state: &State,
+    facts: Option<&RangeFacts>,
+) -> Vec<Command> {
     let mut out = Vec::new();
     let p = palette(ui);
     let step = ticks::nice_step((range.end - range.start) / 500);
@@ -195,7 +226,7 @@ pub fn range_ui(ui: &mut Ui, store: &Store, range: &Range<i64>, facts: Option<&R
         if ui.small_button("zoom").on_hover_text("Show this range (F)").clicked() {
             out.push(Command::Show(range.clone()));
         }
-        if ui.small_button("clear").clicked() {
+        if ui.small_button("clear").on_hover_text("Select no range (Esc)").clicked() {
             out.push(Command::SelectRange(None));
         }
     });
@@ -207,32 +238,118 @@ pub fn range_ui(ui: &mut Ui, store: &Store, range: &Range<i64>, facts: Option<&R
     let n_ops: u64 = facts.ops.iter().map(|o| o.figures.count).sum();
     let slices = format::counted(facts.n_slices, "slice");
     ui.label(format!("{slices}, {} taking {}", format::counted(n_ops, "op"), format::duration_ns(total)));
-    ScrollArea::both().id_salt("range facts").auto_shrink([false, false]).show(ui, |ui| {
-        egui::Grid::new("range ops").num_columns(4).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
-            for title in ["Op", "Count", "Total", "Share"] {
-                ui.label(RichText::new(title).color(p.text_weak));
+    ui.horizontal_wrapped(|ui| {
+        for tab in RangeTab::ALL {
+            if ui.selectable_label(state.range_tab == tab, tab.name()).clicked() {
+                out.push(Command::RangeTab(tab));
             }
-            ui.end_row();
-            for op in facts.ops.iter().take(20) {
-                ui.label(&op.op);
-                number(ui, format::count(op.figures.count));
-                number(ui, format::duration_ns(op.figures.total_ns));
-                number(ui, format::percent(op.figures.share));
-                ui.end_row();
+        }
+    });
+    ScrollArea::both().id_salt(("range facts", state.range_tab.name())).auto_shrink([false, false]).show(ui, |ui| {
+        match state.range_tab {
+            RangeTab::Ops => ops_ui(ui, store, facts, &mut out),
+            RangeTab::Names => names_ui(ui, facts, state.spread_of.as_deref(), &mut out),
+            RangeTab::Tracks => tracks_ui(ui, store, facts, &mut out),
+            RangeTab::Flame => {
+                if facts.flame_is_cut {
+                    let most = format::count(flame::MAX_SLICES as u64);
+                    ui.colored_label(p.warning, format!("Only the first {most} slices: select a shorter range."));
+                }
+                flame::flame_ui(ui, "slices", &facts.flame, |ns| format::duration_ns(ns as i64));
             }
-        });
-        if facts.ops.len() > 20 {
-            ui.label(format!("and {} more: see Ops", facts.ops.len() - 20));
-        }
-        ui.label(RichText::new("Largest stalls of the steps in it").color(p.text_weak));
-        if facts.stalls.top.is_empty() {
-            ui.label("none");
-        }
-        if let Some(stall) = super::stalls::list_ui(ui, store, &facts.stalls.top, 10) {
-            out.push(Command::SelectStall(Box::new(stall.clone())));
+            RangeTab::Samples if facts.samples.is_empty() => {
+                ui.label(
+                    "No call stacks were sampled here. Record some with: stepscope record --sample 1000 -- COMMAND",
+                );
+            }
+            RangeTab::Samples => {
+                flame::flame_ui(ui, "samples", &facts.samples, |n| format::counted(n, "sample"));
+            }
         }
     });
     out
+}
+
+fn ops_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>) {
+    let weak = palette(ui).text_weak;
+    egui::Grid::new("range ops").num_columns(4).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+        for title in ["Op", "Count", "Total", "Share"] {
+            ui.label(RichText::new(title).color(weak));
+        }
+        ui.end_row();
+        for op in facts.ops.iter().take(20) {
+            ui.label(&op.op);
+            number(ui, format::count(op.figures.count));
+            number(ui, format::duration_ns(op.figures.total_ns));
+            number(ui, format::percent(op.figures.share));
+            ui.end_row();
+        }
+    });
+    if facts.ops.len() > 20 {
+        ui.label(format!("and {} more: see Ops", facts.ops.len() - 20));
+    }
+    ui.label(RichText::new("Largest stalls of the steps in it").color(weak));
+    if facts.stalls.top.is_empty() {
+        ui.label("none");
+    }
+    if let Some(stall) = super::stalls::list_ui(ui, store, &facts.stalls.top, 10) {
+        out.push(Command::SelectStall(Box::new(stall.clone())));
+    }
+}
+
+/// Names that are listed, at most.
+const MAX_NAMES: usize = 100;
+
+/// Names with a histogram of the durations of one of them.
+fn names_ui(ui: &mut Ui, facts: &RangeFacts, chosen: Option<&str>, out: &mut Vec<Command>) {
+    let weak = palette(ui).text_weak;
+    let shown = chosen.and_then(|name| facts.names.iter().find(|n| n.name == name)).or(facts.names.first());
+    if let Some(spread) = shown {
+        ui.label(RichText::new(format!("How long {} took", spread.name)).color(weak));
+        super::spread::histogram_ui(ui, spread);
+    }
+    egui::Grid::new("range names").num_columns(6).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+        for title in ["Name", "Count", "Total", "Mean", "Shortest", "Longest"] {
+            ui.label(RichText::new(title).color(weak));
+        }
+        ui.end_row();
+        for row in facts.names.iter().take(MAX_NAMES) {
+            let is_shown = shown.is_some_and(|s| s.name == row.name);
+            let name: String = row.name.chars().take(60).collect();
+            if ui.selectable_label(is_shown, name).on_hover_text("Show its durations").clicked() {
+                out.push(Command::SpreadOf(row.name.clone()));
+            }
+            number(ui, format::count(row.count));
+            number(ui, format::duration_ns(row.total_ns));
+            number(ui, format::duration_ns(row.total_ns / (row.count as i64).max(1)));
+            number(ui, format::duration_ns(row.min_ns));
+            number(ui, format::duration_ns(row.max_ns));
+            ui.end_row();
+        }
+    });
+    if facts.names.len() > MAX_NAMES {
+        ui.label(format!("and {} more", facts.names.len() - MAX_NAMES));
+    }
+}
+
+fn tracks_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>) {
+    let weak = palette(ui).text_weak;
+    egui::Grid::new("range tracks").num_columns(4).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+        for title in ["Track", "Busy", "Waiting", "Utilisation"] {
+            ui.label(RichText::new(title).color(weak));
+        }
+        ui.end_row();
+        for used in &facts.tracks {
+            let name = store.track(used.track).map_or("?", |t| &t.name);
+            if ui.link(name).on_hover_text("Bring it into sight").clicked() {
+                out.push(Command::RevealTrack(used.track.0));
+            }
+            number(ui, format::duration_ns(used.busy_ns));
+            number(ui, format::duration_ns(used.wait_ns));
+            number(ui, format::percent(used.utilisation));
+            ui.end_row();
+        }
+    });
 }
 
 /// A cell that aligns right, as numbers do.

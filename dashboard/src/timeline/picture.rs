@@ -115,22 +115,20 @@ impl Picture {
         for bar in &self.bars {
             let y = top + bar.y;
             let quiet = colors.is_quiet(bar);
-            let (inset, height) = if quiet {
-                ((metrics::LANE_H - metrics::QUIET_H) / 2.0, metrics::QUIET_H)
-            } else {
-                (0.0, metrics::LANE_H - pixel)
-            };
+            let (inset, height) =
+                if quiet { ((bar.h - metrics::QUIET_H) / 2.0, metrics::QUIET_H) } else { (0.0, bar.h - pixel) };
             // A gap after wide slices, so that two of one colour stay two.
             let gap = if bar.x1 - bar.x0 > 3.0 { pixel } else { 0.0 };
             let rect = Rect::from_min_max(pos2(bar.x0, y + inset), pos2(bar.x1 - gap, y + inset + height));
             let fill = colors.of(bar, dim);
             mesh.add_colored_rect(rect, fill);
             let room = bar.x1 - bar.x0 - 2.0 * metrics::GAP;
-            let labelled = bar.count == 1 && !quiet && !dim && self.labels.len() < MAX_LABELS;
+            let labelled =
+                bar.count == 1 && bar.h >= metrics::TEXT_SMALL && !quiet && !dim && self.labels.len() < MAX_LABELS;
             if labelled && bar.x1 - bar.x0 >= metrics::LABEL_MIN_W {
                 let full = bar_name(scene.store, bar);
                 if let Some(text) = fitted(painter, full, room) {
-                    let pos = pos2(bar.x0 + metrics::GAP, y + (metrics::LANE_H - metrics::TEXT_SMALL) / 2.0 - 1.5);
+                    let pos = pos2(bar.x0 + metrics::GAP, y + (bar.h - metrics::TEXT_SMALL) / 2.0 - 1.5);
                     self.labels.push(Label { pos, text, color: on_fill(fill) });
                 }
             }
@@ -183,10 +181,16 @@ fn lane_grounds(mesh: &mut Mesh, scene: &Scene<'_>, visible: Range<usize>, key: 
 /// The colours of slices, worked out once per picture.
 struct Colors {
     by: ColorBy,
+    /// By row of the sites: its colour, and whether nothing ran.
     sites: Vec<(Color32, bool)>,
+    /// By row of the nodes.
+    nodes: Vec<Color32>,
+    /// By row of the tracks.
+    tracks: Vec<Color32>,
     fills: Vec<Color32>,
     ground: Color32,
     quiet: Color32,
+    muted: Color32,
 }
 
 impl Colors {
@@ -194,18 +198,33 @@ impl Colors {
         let of_site = |s: &profiler::SiteInfo| {
             let quiet = layout::is_quiet(s.category);
             // A step covers everything below it: it stays in the background.
-            let fill = match s.category {
-                Category::Step => mix(palette.stripe, palette.aggregate, 0.5),
+            let fill = match (s.category, by) {
+                (Category::Step, _) => mix(palette.stripe, palette.aggregate, 0.5),
+                (_, ColorBy::Category) => palette.fill_of_name(&s.category_name),
                 _ => palette.fill_of_name(&s.name),
             };
             (fill, quiet)
         };
+        let of_track = |t: &profiler::Track| match by {
+            ColorBy::Device if t.device.is_empty() => mix(palette.stripe, palette.aggregate, 0.8),
+            ColorBy::Device => palette.fill_of_name(&t.device),
+            ColorBy::Pool => palette.fill_of_name(pool_of(&t.name)),
+            ColorBy::Process => palette.fill(t.process as usize),
+            _ => palette.fill(t.id.0 as usize),
+        };
+        let of_node = |n: &profiler::NodeInfo| match by {
+            ColorBy::Device => palette.fill_of_name(&n.device),
+            _ => palette.aggregate,
+        };
         Self {
             by,
             sites: store.sites().iter().map(of_site).collect(),
+            nodes: store.nodes().iter().map(of_node).collect(),
+            tracks: store.tracks().iter().map(of_track).collect(),
             fills: (0..12).map(|i| palette.fill(i)).collect(),
             ground: palette.stripe,
             quiet: mix(palette.stripe, palette.aggregate, 0.4),
+            muted: mix(palette.stripe, palette.aggregate, 0.6),
         }
     }
 
@@ -214,15 +233,26 @@ impl Colors {
     }
 
     fn of(&self, bar: &Bar, dim: bool) -> Color32 {
+        let track = || self.tracks.get(bar.track as usize).copied().unwrap_or(self.quiet);
         let full = match self.by {
             _ if self.is_quiet(bar) => self.quiet,
-            ColorBy::Op => self.sites.get(bar.site as usize).map_or(self.quiet, |s| s.0),
-            ColorBy::Track => self.fills[bar.track as usize % self.fills.len()],
+            ColorBy::Op | ColorBy::Category => self.sites.get(bar.site as usize).map_or(self.quiet, |s| s.0),
+            ColorBy::Device => self.nodes.get(bar.node as usize).copied().unwrap_or_else(track),
+            ColorBy::Track | ColorBy::Pool | ColorBy::Process => track(),
             ColorBy::Step => self.fills[bar.step as usize % self.fills.len()],
+            // The stalls have the colours.
+            ColorBy::Cause => self.muted,
         };
         // Several slices, or one that is less than a pixel: as full as the time was busy, but never invisible.
         let strength = 0.3 + 0.7 * bar.density;
         let color = if bar.density < 1.0 { mix(self.ground, full, strength) } else { full };
         if dim { mix(self.ground, color, 0.22) } else { color }
     }
+}
+
+/// What threads of one pool have in common: the name without its number.
+fn pool_of(name: &str) -> &str {
+    name.trim_end_matches(|c: char| {
+        c.is_ascii_digit() || c == ')' || c == '(' || c == '-' || c == '_' || c == ' ' || c == '#'
+    })
 }

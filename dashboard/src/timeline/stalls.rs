@@ -3,7 +3,7 @@
 use super::{
     paint::{self, Marks},
     picture::{fitted, label_font},
-    state::Command,
+    state::{ColorBy, Command},
 };
 use crate::{
     format,
@@ -31,13 +31,15 @@ fn band(stall: &Stall, marks: &Marks<'_>) -> Option<Rect> {
 }
 
 /// Draws the bands of the stalls that are wide enough to be seen.
-pub fn bands(painter: &Painter, stalls: &[Stall], marks: &Marks<'_>, p: &Palette) {
+pub fn bands(painter: &Painter, stalls: &[Stall], marks: &Marks<'_>, by: ColorBy, p: &Palette) {
     let mut mesh = egui::Mesh::default();
     let mut labels = Vec::new();
     for stall in stalls {
         let Some(rect) = band(stall, marks) else { continue };
-        let color = color(stall.cause, p);
-        let strength = if is_lost(stall.cause) { 0.28 } else { 0.14 };
+        let (color, strength) = match by {
+            ColorBy::Cause => (p.fill_of_name(stall.cause.name()), 0.6),
+            _ => (color(stall.cause, p), if is_lost(stall.cause) { 0.28 } else { 0.14 }),
+        };
         mesh.add_colored_rect(rect, color.gamma_multiply(strength));
         let line = Rect::from_min_max(rect.min, pos2(rect.right(), rect.top() + 2.0));
         mesh.add_colored_rect(line, color);

@@ -1,8 +1,8 @@
 //! What the user did to the timeline, as commands on its state. No egui: each gesture is tested as a command.
 
 use super::{
-    find,
-    model::Folding,
+    find, flows,
+    model::{self, Folding},
     viewport::{Eased, Viewport},
 };
 use profiler::{SliceId, SliceRef, Stall, Store};
@@ -14,22 +14,38 @@ pub enum ColorBy {
     /// Its op type or name: the same colour in every session.
     #[default]
     Op,
+    /// What its slices mean: op, kernel, copy, wait, ...
+    Category,
+    /// The device of its node, or of its track.
+    Device,
     /// Its track.
     Track,
+    /// The threads whose names differ by a number only.
+    Pool,
+    /// Its process.
+    Process,
     /// Its step.
     Step,
+    /// Slices stand back; stalls have a colour for each cause.
+    Cause,
 }
 
 impl ColorBy {
     /// Every choice, in order.
-    pub const ALL: [Self; 3] = [Self::Op, Self::Track, Self::Step];
+    pub const ALL: [Self; 8] =
+        [Self::Op, Self::Category, Self::Device, Self::Track, Self::Pool, Self::Process, Self::Step, Self::Cause];
 
     /// What to call it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Op => "op",
+            Self::Category => "category",
+            Self::Device => "device",
             Self::Track => "track",
+            Self::Pool => "thread pool",
+            Self::Process => "process",
             Self::Step => "step",
+            Self::Cause => "stall cause",
         }
     }
 }
@@ -76,6 +92,15 @@ pub enum Command {
         /// To the right.
         forward: bool,
     },
+    /// Selects the slice at the other end of an arrow of the selected one.
+    AlongFlow {
+        /// To what it led; else to what led to it.
+        forward: bool,
+    },
+    /// Shows exactly this, at once.
+    View(Viewport),
+    /// Brings a track's row into sight.
+    RevealTrack(u32),
     /// Follows a live trace, or stops.
     ToggleFollow,
     /// Colours slices by this.
@@ -84,14 +109,89 @@ pub enum Command {
     ToggleTrack(u32),
     /// Folds or unfolds a process.
     ToggleProcess(u32),
+    /// Folds or unfolds a host.
+    ToggleHost(String),
     /// Hides a track.
     HideTrack(u32),
+    /// Puts a track above all others, or back.
+    TogglePin(u32),
+    /// Moves a track by one place.
+    MoveTrack {
+        /// Row of the tracks.
+        track: u32,
+        /// Else down.
+        up: bool,
+    },
+    /// Makes a track's lanes higher or lower.
+    ResizeTrack {
+        /// Row of the tracks.
+        track: u32,
+        /// Else lower.
+        higher: bool,
+    },
+    /// Shows only the tracks whose names match.
+    FilterTracks(String),
+    /// Marks the critical paths of the steps on the screen, or stops.
+    ToggleCritical,
+    /// Shows the log messages, or stops.
+    ToggleLog,
+    /// The pointer is at this time.
+    Cursor(Option<i64>),
+    /// Says this of the selected range.
+    RangeTab(RangeTab),
+    /// Shows the durations of this name in the selected range.
+    SpreadOf(String),
+    /// Puts a bookmark at the selected slice or range, or else at this share of the width.
+    AddNote(f64),
+    /// Opens the bookmark at this time to be edited, or closes it.
+    EditNote(Option<i64>),
     /// Shows all hidden tracks.
     ShowHidden,
     /// Puts the cursor into the search box.
     FocusSearch,
     /// Selects everything that has the selected slice's node.
     SelectNode(Option<Arc<str>>),
+}
+
+/// What is said of the selected range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RangeTab {
+    /// Ops and the largest stalls.
+    #[default]
+    Ops,
+    /// Names with their durations.
+    Names,
+    /// How busy each track was.
+    Tracks,
+    /// Slices by what they are nested in.
+    Flame,
+    /// Samples by call stack.
+    Samples,
+}
+
+impl RangeTab {
+    /// Every tab, in order.
+    pub const ALL: [Self; 5] = [Self::Ops, Self::Names, Self::Tracks, Self::Flame, Self::Samples];
+
+    /// What to call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ops => "Ops and stalls",
+            Self::Names => "Durations",
+            Self::Tracks => "Tracks",
+            Self::Flame => "Flame graph",
+            Self::Samples => "Samples",
+        }
+    }
+}
+
+/// A lane of a track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowOf {
+    /// Row of the tracks.
+    pub track: u32,
+    /// Which lane.
+    pub lane: u32,
 }
 
 /// The timeline's state for one trace.
@@ -115,8 +215,20 @@ pub struct State {
     pub folding: Folding,
     /// What gives colours.
     pub color_by: ColorBy,
-    /// A slice whose row is to be scrolled into sight in the next layout.
-    pub scroll_to: Option<SliceId>,
+    /// The row to be scrolled into sight in the next layout.
+    pub scroll_to: Option<RowOf>,
+    /// What is said of the selected range.
+    pub range_tab: RangeTab,
+    /// The name whose durations are shown.
+    pub spread_of: Option<String>,
+    /// Whether critical paths are marked.
+    pub critical: bool,
+    /// Whether log messages are listed.
+    pub log: bool,
+    /// Where the pointer was last.
+    pub cursor: Option<i64>,
+    /// The bookmark that is being edited, by its time.
+    pub editing: Option<i64>,
     /// What a key could not do, until the next act: "no further slice with this name".
     pub notice: Option<&'static str>,
 }
@@ -140,12 +252,23 @@ impl State {
             folding: Folding::default(),
             color_by: ColorBy::default(),
             scroll_to: None,
+            range_tab: RangeTab::default(),
+            spread_of: None,
+            critical: false,
+            log: false,
+            cursor: None,
+            editing: None,
             notice: None,
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table of commands")]
     /// Carries out a command. `trace` is all there is to show, `now` the frame's clock in seconds.
     pub fn apply(&mut self, command: Command, store: &Store, trace: &Range<i64>, now: f64) {
+        if let Command::Cursor(at) = command {
+            self.cursor = at;
+            return;
+        }
         self.notice = None;
         let target = self.eased.target();
         match command {
@@ -182,14 +305,46 @@ impl State {
                     None => self.notice = Some("select a slice first"),
                 }
             }
+            Command::AlongFlow { forward } => {
+                let current = self.slice(store);
+                match current.and_then(|s| flows::neighbour(store, &s, forward)) {
+                    Some(next) => self.reveal(next.id, store, trace, now),
+                    None if current.is_none() => self.notice = Some("select a slice first"),
+                    None if forward => self.notice = Some("no arrow leaves this slice"),
+                    None => self.notice = Some("no arrow comes to this slice"),
+                }
+            }
+            Command::View(view) => {
+                self.follow = false;
+                self.eased.jump(view.clamped(trace));
+            }
+            Command::RevealTrack(track) => {
+                self.folding.reveal(store, track);
+                self.scroll_to = Some(RowOf { track, lane: 0 });
+            }
             Command::ToggleFollow => self.toggle_follow(store, trace),
             Command::ColorBy(by) => self.color_by = by,
             Command::ToggleTrack(track) => self.folding.toggle_track(track),
             Command::ToggleProcess(process) => self.folding.toggle_process(process),
+            Command::ToggleHost(host) => self.folding.toggle_host(&host),
             Command::HideTrack(track) => self.folding.hide(track),
+            Command::TogglePin(track) => self.folding.toggle_pin(track),
+            Command::MoveTrack { track, up } => {
+                let shown = model::rows(store, &self.folding).tracks();
+                self.folding.move_track(store, &shown, track, up);
+            }
+            Command::ResizeTrack { track, higher } => self.folding.resize(track, higher),
+            Command::FilterTracks(text) => self.folding.set_filter(&text),
+            Command::RangeTab(tab) => self.range_tab = tab,
+            Command::SpreadOf(name) => self.spread_of = Some(name),
+            Command::ToggleCritical => self.critical ^= true,
+            Command::ToggleLog => self.log ^= true,
+            Command::EditNote(time) => self.editing = time,
+            // The bookmark itself is the window's.
+            Command::AddNote(at) => self.editing = Some(self.note_time(store, at)),
             Command::ShowHidden => self.folding.show_all(),
             // These act on the panel's widgets and on the window's selection, not on this state.
-            Command::FocusSearch | Command::SelectNode(_) => {}
+            Command::FocusSearch | Command::SelectNode(_) | Command::Cursor(_) => {}
         }
     }
 
@@ -212,6 +367,13 @@ impl State {
         if self.eased.is_moving(now) { self.eased.glide(target, now) } else { self.eased.jump(target) }
     }
 
+    /// Where a new bookmark goes.
+    pub fn note_time(&self, store: &Store, at: f64) -> i64 {
+        let selected = self.slice(store).map(|s| s.start).or_else(|| self.range.as_ref().map(|r| r.start));
+        let view = self.eased.target();
+        selected.unwrap_or_else(|| view.start.saturating_add((view.ns() as f64 * at).round() as i64))
+    }
+
     fn go(&mut self, target: Viewport, now: f64) {
         self.follow = false;
         self.eased.glide(target, now);
@@ -230,10 +392,8 @@ impl State {
             return;
         };
         (self.selected, self.stall) = (Some(id), None);
-        self.scroll_to = Some(id);
-        if let Some(track) = store.tracks().get(id.track as usize) {
-            self.folding.reveal(id.track, track.process);
-        }
+        self.scroll_to = Some(RowOf { track: id.track, lane: id.lane });
+        self.folding.reveal(store, id.track);
         let target = self.eased.target().revealing(&(slice.start..slice.end), trace);
         if target != self.eased.target() {
             self.go(target, now);
@@ -291,7 +451,7 @@ mod tests {
         let (state, view) = check(&[zoom, Command::Select(Some(add.id)), next.clone()]);
         assert_eq!(state.slice(&store).unwrap().start, 172_000);
         assert_eq!(view, "168..183", "centred on it at the same zoom");
-        assert_eq!(state.scroll_to, state.selected);
+        assert_eq!(state.scroll_to.map(|r| r.track), state.selected.map(|s| s.track));
         let (state, _) = check(&[Command::Select(Some(add.id)), next.clone(), next.clone(), next.clone()]);
         assert_eq!(state.notice, Some("no further slice with this name"));
         assert_eq!(check(&[next]).0.notice, Some("select a slice first"));

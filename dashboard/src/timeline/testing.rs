@@ -121,6 +121,10 @@ pub fn text_of_rows(store: &Store, rows: &Rows) -> String {
     let mut out = String::new();
     for row in &rows.rows {
         let line = match row {
+            Row::Pins => "Pinned".to_owned(),
+            Row::Host { host, n_processes, folded } => {
+                format!("{host}: {n_processes} processes{}", if *folded { " folded" } else { "" })
+            }
             Row::Process { title, n_tracks, folded, .. } => {
                 format!("{title}: {n_tracks} tracks{}", if *folded { " folded" } else { "" })
             }

@@ -251,3 +251,101 @@ fn empty_and_tiny_traces_say_so() {
     }
     assert!(label(&one).starts_with("Timeline: 1 track, 1 slice, view"));
 }
+
+#[test]
+fn tracks_are_pinned_and_filtered() {
+    let mut harness = harness(demo(3));
+    let y = |harness: &Harness<'_, State>, name: &str| harness.get_by_label_contains(name).rect().top();
+    assert!(y(&harness, "Track main") < y(&harness, "Track worker 10"));
+    harness.get_by_label_contains("Track worker 10").click_secondary();
+    harness.run_steps(2);
+    harness.get_by_label("Pin to the top").click();
+    harness.run_steps(3);
+    assert!(y(&harness, "Track worker 10") < y(&harness, "Track main"));
+    harness.get_by_label("Filter tracks").focus();
+    harness.run_steps(1);
+    harness.get_by_label("Filter tracks").type_text("worker");
+    harness.run_steps(3);
+    assert!(harness.query_by_label("1 track filtered out").is_some());
+    assert!(harness.query_by_label_contains("Track main").is_none());
+    let params = harness.state().view.address(&harness.state().data);
+    assert_eq!((params.read_list("pinned"), params.get("tracks")), (vec![1], Some("worker")));
+}
+
+#[test]
+fn the_critical_path_is_marked_on_demand() {
+    let mut harness = harness(demo(3));
+    press(&mut harness, Key::C);
+    wait_for(&mut harness, "3 critical paths marked");
+    press(&mut harness, Key::C);
+    assert!(!label(&harness).contains("critical"));
+}
+
+#[test]
+fn bookmarks_have_words_and_a_list() {
+    let mut harness = harness(demo(3));
+    press(&mut harness, Key::M);
+    harness.get_by_label("Note").type_text("here it stalls");
+    harness.run_steps(2);
+    harness.get_by_label("Done").click();
+    harness.run_steps(3);
+    let path = harness.state().data.traces[0].path.clone();
+    let notes = harness.state().selection.notes.of(&path).to_vec();
+    assert_eq!((notes.len(), notes[0].text.as_str()), (1, "here it stalls"));
+    harness.get_by_label("Bookmarks (1)").click();
+    harness.run_steps(3);
+    assert!(harness.query_by_label_contains("here it stalls").is_some());
+}
+
+#[test]
+fn a_range_has_durations_tracks_and_flames() {
+    let mut harness = harness(demo(5));
+    let range = crate::selection::TimeRange { trace_idx: 0, ns: 100_000..300_000 };
+    harness.state_mut().selection.time.set(ViewKind::Ops, Some(range));
+    harness.run_steps(2);
+    wait_for(&mut harness, "14 slices, 6 ops taking 142 µs");
+    for (tab, shown) in [
+        ("Durations", "Durations of "),
+        ("Tracks", "Utilisation"),
+        ("Flame graph", "Flame graph of slices"),
+        ("Samples", "No call stacks were sampled here"),
+    ] {
+        harness.get_by_label(tab).click();
+        harness.run_steps(3);
+        wait_for(&mut harness, shown);
+    }
+}
+
+#[test]
+fn an_arrow_is_followed_there_and_back() {
+    let mut harness = harness(demo(3));
+    let at = place(&harness, 150_000, 1, 0);
+    click(&mut harness, at);
+    assert!(harness.query_all_by_label("120 µs (120,000 ns)").next().is_some(), "the product");
+    press(&mut harness, Key::CloseBracket);
+    assert!(harness.query_all_by_label("172 µs (172,000 ns)").next().is_some(), "what it made ready");
+    press(&mut harness, Key::OpenBracket);
+    assert!(harness.query_all_by_label("120 µs (120,000 ns)").next().is_some(), "and back");
+}
+
+#[test]
+fn an_address_restores_the_view() {
+    let mut first = harness(demo(3));
+    press(&mut first, Key::W);
+    let at = place(&first, 150_000, 1, 0);
+    click(&mut first, at);
+    let params = first.state().view.address(&first.state().data);
+    let mut second = harness(demo(3));
+    second.state_mut().view.go_to(&params);
+    second.run_steps(3);
+    assert_eq!(label(&second), label(&first));
+    assert_eq!(second.state().view.address(&second.state().data), params);
+    assert!(second.query_all_by_label("120 µs (120,000 ns)").next().is_some(), "the slice is selected");
+}
+
+#[test]
+fn a_trace_without_messages_says_so() {
+    let mut harness = harness(demo(1));
+    press(&mut harness, Key::G);
+    wait_for(&mut harness, "The trace has no log messages");
+}

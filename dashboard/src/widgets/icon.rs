@@ -25,6 +25,10 @@ pub enum Icon {
     Theme,
     /// A cross.
     Close,
+    /// Sliders: settings.
+    Settings,
+    /// A magnifying glass.
+    Search,
 }
 
 /// A button of one row's height with a picture; `label` is its name and its tooltip. `is_on` lights it.
@@ -49,6 +53,7 @@ pub fn icon_button(ui: &mut Ui, icon: Icon, label: &str, is_on: bool) -> Respons
 }
 
 /// Draws a picture into a square.
+#[expect(clippy::too_many_lines, reason = "a table of pictures")]
 pub fn paint(painter: &Painter, icon: Icon, rect: Rect, color: Color32) {
     let stroke = Stroke::new(metrics::ICON_LINE, color);
     let at = |x: f32, y: f32| pos2(rect.left() + x * rect.width(), rect.top() + y * rect.height());
@@ -113,6 +118,16 @@ pub fn paint(painter: &Painter, icon: Icon, rect: Rect, color: Color32) {
                 rect.center() + radius * vec2(angle.cos(), angle.sin())
             });
             painter.add(egui::Shape::convex_polygon(half.collect(), color, Stroke::NONE));
+        }
+        Icon::Settings => {
+            for (y, knob) in [(0.15, 0.7), (0.5, 0.25), (0.85, 0.55)] {
+                line(&[at(0.0, y), at(1.0, y)]);
+                painter.circle_filled(at(knob, y), 1.6 * metrics::ICON_LINE, color);
+            }
+        }
+        Icon::Search => {
+            painter.circle_stroke(at(0.4, 0.4), 0.36 * rect.width(), stroke);
+            line(&[at(0.67, 0.67), at(1.0, 1.0)]);
         }
         Icon::Close => {
             line(&[at(0.1, 0.1), at(0.9, 0.9)]);

@@ -1,0 +1,181 @@
+//! Where the user is, as text: which panels are in front and what each shows.
+//!
+//! `timeline?view=1000..2000&slice=2.0.17;scalars?smoothing=0.9`: a segment per visible panel, the one in front first. The
+//! same text is a deep link (`stepscope view PATH --at TEXT`) and a step of undo. What a panel does not understand, of an
+//! older or newer version, it leaves out.
+
+use crate::ViewKind;
+use std::{fmt, ops::Range, str::FromStr};
+
+/// What a panel shows: names with values, in a fixed order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Params(Vec<(String, String)>);
+
+impl Params {
+    /// Adds a value.
+    pub fn set(&mut self, name: &str, value: impl fmt::Display) {
+        self.0.push((name.to_owned(), value.to_string()));
+    }
+
+    /// Adds a value where there is one.
+    pub fn set_some(&mut self, name: &str, value: Option<impl fmt::Display>) {
+        if let Some(value) = value {
+            self.set(name, value);
+        }
+    }
+
+    /// Adds a range of times.
+    pub fn set_range(&mut self, name: &str, range: &Range<i64>) {
+        self.set(name, format_args!("{}..{}", range.start, range.end));
+    }
+
+    /// Adds numbers; none where there are none.
+    pub fn set_list(&mut self, name: &str, values: impl IntoIterator<Item = u32>) {
+        let text: Vec<String> = values.into_iter().map(|v| v.to_string()).collect();
+        if !text.is_empty() {
+            self.set(name, text.join("."));
+        }
+    }
+
+    /// The text of a value.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
+    /// A value; `None` where it is missing or reads as none.
+    pub fn read<T: FromStr>(&self, name: &str) -> Option<T> {
+        self.get(name)?.parse().ok()
+    }
+
+    /// A range of times, `start < end`.
+    pub fn read_range(&self, name: &str) -> Option<Range<i64>> {
+        let (start, end) = self.get(name)?.split_once("..")?;
+        let range = start.parse().ok()?..end.parse().ok()?;
+        (range.start < range.end).then_some(range)
+    }
+
+    /// Numbers.
+    pub fn read_list(&self, name: &str) -> Vec<u32> {
+        self.get(name).map_or_else(Vec::new, |text| text.split('.').filter_map(|v| v.parse().ok()).collect())
+    }
+}
+
+/// What the visible panels show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Address {
+    /// The one in front first.
+    pub panels: Vec<(ViewKind, Params)>,
+    /// What all panels share: the selected node and op, the filter of runs.
+    pub shared: Params,
+}
+
+/// The segment of what all panels share.
+const SHARED: &str = "window";
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let panels = self.panels.iter().map(|(kind, params)| (kind.id(), params));
+        let shared = (!self.shared.0.is_empty()).then_some((SHARED, &self.shared));
+        for (nth, (name, params)) in panels.chain(shared).enumerate() {
+            f.write_str(if nth > 0 { ";" } else { "" })?;
+            f.write_str(name)?;
+            for (i, (name, value)) in params.0.iter().enumerate() {
+                write!(f, "{}{name}={}", if i == 0 { '?' } else { '&' }, escaped(value))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a text is no address.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum AddressError {
+    /// A segment begins with what is no panel.
+    #[error("`{0}` is no panel; there are {list}", list = ViewKind::ALL.map(ViewKind::id).join(", "))]
+    Panel(String),
+    /// A part has no `=`.
+    #[error("`{0}` is no NAME=VALUE")]
+    Param(String),
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let mut out = Self::default();
+        for segment in text.split(';').filter(|s| !s.is_empty()) {
+            let (name, rest) = segment.split_once('?').unwrap_or((segment, ""));
+            let pairs = rest.split('&').filter(|p| !p.is_empty());
+            let pair = |p: &str| {
+                let (name, value) = p.split_once('=').ok_or_else(|| AddressError::Param(p.to_owned()))?;
+                Ok((name.to_owned(), unescaped(value)))
+            };
+            let params = Params(pairs.map(pair).collect::<Result<_, _>>()?);
+            match ViewKind::ALL.into_iter().find(|kind| kind.id() == name) {
+                Some(kind) => out.panels.push((kind, params)),
+                None if name == SHARED => out.shared = params,
+                None => return Err(AddressError::Panel(name.to_owned())),
+            }
+        }
+        Ok(out)
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~/:,".contains(&b);
+    text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+}
+
+/// The inverse of [`escaped`]. A `%` that is none stays, and what is no UTF-8 becomes a mark for that.
+fn unescaped(text: &str) -> String {
+    let (mut out, mut rest) = (Vec::new(), text.as_bytes());
+    while let Some((&first, tail)) = rest.split_first() {
+        let hex = tail.get(..2).filter(|_| first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                out.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                out.push(first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_what_it_writes_and_refuses_nonsense() {
+        let text = "timeline?view=-5..2000&hidden=1.2;scalars?filter=a%26b;window?node=layer1/w";
+        let address: Address = text.parse().unwrap();
+        assert_eq!(address.to_string(), text);
+        let timeline = &address.panels[0].1;
+        assert_eq!((timeline.read_range("view"), timeline.read_list("hidden")), (Some(-5..2000), vec![1, 2]));
+        assert_eq!(address.panels[1].1.get("filter"), Some("a&b"));
+        assert_eq!("timeline?view=9..2".parse::<Address>().unwrap().panels[0].1.read_range("view"), None);
+        assert_eq!("nowhere?x=1".parse::<Address>(), Err(AddressError::Panel("nowhere".into())));
+        assert_eq!("ops?x".parse::<Address>(), Err(AddressError::Param("x".into())));
+        assert_eq!("".parse::<Address>(), Ok(Address::default()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_survives(value in ".*", node in ".*") {
+            let mut address = Address { panels: vec![(ViewKind::Graph, Params::default())], ..Address::default() };
+            address.panels[0].1.set("search", &value);
+            address.shared.set("node", &node);
+            prop_assert_eq!(address.to_string().parse::<Address>(), Ok(address));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in ".*") {
+            let _ = text.parse::<Address>();
+        }
+    }
+}

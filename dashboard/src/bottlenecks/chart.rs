@@ -1,0 +1,104 @@
+//! The steps as stacked bars: where the time of each went.
+
+use super::model::{Part, StepBar, step_times};
+use crate::{
+    format,
+    theme::{Palette, metrics, palette},
+    widgets::describe,
+};
+use egui::{Align2, Color32, FontId, Mesh, Rect, Sense, Ui, pos2, vec2};
+
+/// The colour of a part.
+pub(super) fn color(part: Part, p: &Palette) -> Color32 {
+    match part {
+        Part::Compute => p.fill(0),
+        Part::Communication => p.fill(3),
+        Part::Copies => p.fill(1),
+        Part::Input => p.fill(2),
+        Part::Host => p.fill(7),
+        Part::Idle => p.aggregate,
+    }
+}
+
+/// Shows the bars; the index of the step that was clicked.
+pub(super) fn chart_ui(ui: &mut Ui, steps: &[StepBar]) -> Option<usize> {
+    let p = palette(ui);
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), metrics::CARD_CHART_H[0]), Sense::click());
+    describe(&response, || summary(steps));
+    let painter = ui.painter_at(rect);
+    painter.rect_filled(rect, f32::from(metrics::RADIUS), p.canvas);
+    let inner = Rect::from_min_max(
+        rect.min + vec2(metrics::AXIS_LABEL_W, metrics::PAD),
+        rect.max - vec2(metrics::PAD, metrics::PAD),
+    );
+    let longest = steps.iter().map(|s| s.times.total_ns()).max().unwrap_or(0).max(1);
+    let y = |ns: i64| inner.bottom() - (ns as f64 / longest as f64) as f32 * inner.height();
+    let font = FontId::proportional(metrics::TEXT_TICK);
+    for share in [0, longest / 2, longest] {
+        painter.hline(inner.x_range(), y(share), egui::Stroke::new(metrics::HAIRLINE, p.grid));
+        let at = pos2(inner.left() - metrics::GAP, y(share));
+        painter.text(at, Align2::RIGHT_CENTER, format::duration_ns(share), font.clone(), p.text_weak);
+    }
+    let width = inner.width() / steps.len().max(1) as f32;
+    let gap = if width > 4.0 { 1.0 } else { 0.0 };
+    let mut mesh = Mesh::default();
+    for (i, step) in steps.iter().enumerate() {
+        let left = inner.left() + i as f32 * width;
+        let mut below = 0;
+        for part in Part::ALL {
+            let ns = part.of(&step.times);
+            let bar = Rect::from_min_max(pos2(left, y(below + ns)), pos2(left + width - gap, y(below)));
+            mesh.add_colored_rect(bar, color(part, p));
+            below += ns;
+        }
+    }
+    painter.add(mesh);
+    let pointed =
+        response.hover_pos().filter(|at| inner.contains(*at)).map(|at| ((at.x - inner.left()) / width) as usize);
+    let pointed = pointed.filter(|i| *i < steps.len());
+    if let Some(i) = pointed {
+        let left = inner.left() + i as f32 * width;
+        let bar = Rect::from_min_max(pos2(left, inner.top()), pos2(left + width, inner.bottom()));
+        painter.rect_stroke(bar, 0.0, egui::Stroke::new(metrics::HAIRLINE, p.highlight), egui::StrokeKind::Outside);
+        let step = &steps[i];
+        response.clone().on_hover_ui_at_pointer(|ui| {
+            ui.label(format!("{}: {}", step.name, format::duration_ns(step.times.total_ns())));
+            for part in Part::ALL.into_iter().filter(|part| part.of(&step.times) > 0) {
+                let ns = part.of(&step.times);
+                let share = format::percent(ns as f64 / step.times.total_ns().max(1) as f64);
+                ui.label(format!("{}: {} ({share})", part.name(), format::duration_ns(ns)));
+            }
+            ui.weak("click: show in Timeline");
+        });
+    }
+    pointed.filter(|_| response.clicked())
+}
+
+/// The chart in one sentence.
+pub(super) fn summary(steps: &[StepBar]) -> String {
+    let Some((mean, median)) = step_times(steps) else { return "Step times: no steps".to_owned() };
+    let all: i64 = steps.iter().map(|s| s.times.total_ns()).sum();
+    let part = |part: Part| {
+        let ns: i64 = steps.iter().map(|s| part.of(&s.times)).sum();
+        (ns > 0).then(|| format!("{} {}", part.name(), format::percent(ns as f64 / all.max(1) as f64)))
+    };
+    let parts: Vec<String> = Part::ALL.into_iter().filter_map(part).collect();
+    let n = format::counted(steps.len() as u64, "step");
+    let (mean, median) = (format::duration_ns(mean), format::duration_ns(median));
+    format!("Step times: {n}, mean {mean}, median {median}: {}", parts.join(", "))
+}
+
+/// What the colours mean, with the part of all steps.
+pub(super) fn legend_ui(ui: &mut Ui, steps: &[StepBar]) {
+    let p = palette(ui);
+    let all: i64 = steps.iter().map(|s| s.times.total_ns()).sum();
+    ui.horizontal_wrapped(|ui| {
+        for part in Part::ALL {
+            let ns: i64 = steps.iter().map(|s| part.of(&s.times)).sum();
+            let (swatch, _) = ui.allocate_exact_size(vec2(metrics::SWATCH, metrics::ROW_H), Sense::hover());
+            let square = Rect::from_center_size(swatch.center(), vec2(metrics::SWATCH, metrics::SWATCH));
+            ui.painter().rect_filled(square, 2.0, color(part, p));
+            ui.label(format!("{} {}", part.name(), format::percent(ns as f64 / all.max(1) as f64)));
+        }
+    });
+}

@@ -1,0 +1,180 @@
+//! The Bottlenecks panel: what a run spends its time on and what to change first, each line with its evidence.
+//!
+//! [`model`] is what is said, [`page`] and [`chart`] show it. A background thread analyses.
+
+mod chart;
+pub mod model;
+mod page;
+#[cfg(test)]
+mod tests;
+
+use crate::{
+    Data, Selection, View, ViewKind,
+    address::Params,
+    command::Entry,
+    data::TraceData,
+    format,
+    selection::{SlicePick, TimeRange},
+    theme::{metrics, palette},
+    timeline::{background::Background, ticks},
+    widgets::{empty_state, toolbar},
+};
+use egui::{Frame, Margin, RichText, ScrollArea, Ui};
+use model::{Question, Report, Request};
+use page::Lead;
+use std::sync::Arc;
+
+const ME: ViewKind = ViewKind::Bottlenecks;
+/// How often a growing trace is analysed anew, seconds, at most.
+const REFRESH_S: f64 = 2.0;
+
+/// What can be done in the panel.
+const ENTRIES: &[Entry] = &[
+    Entry::command("all steps", "", "Analyse all steps, however many"),
+    Entry::gesture("Click a line", "Its evidence in Timeline or Graph"),
+    Entry::gesture("Click a bar", "The step in Timeline"),
+];
+
+/// The panel's state.
+#[derive(Default)]
+pub struct BottlenecksView {
+    trace_idx: usize,
+    all_steps: bool,
+    analysis: Option<Background<Request, Report>>,
+    asked: Option<(Question, f64)>,
+}
+
+impl View for BottlenecksView {
+    fn kind(&self) -> ViewKind {
+        ME
+    }
+
+    fn entries(&self) -> &'static [Entry] {
+        ENTRIES
+    }
+
+    fn run(&mut self, id: &'static str) {
+        self.all_steps |= id == "all steps";
+    }
+
+    fn address(&self, data: &Data) -> Params {
+        let mut out = Params::default();
+        out.set_some("trace", data.traces.get(self.trace_idx).filter(|_| data.traces.len() > 1).map(|t| &t.name));
+        out.set_some("all", self.all_steps.then_some(1));
+        out
+    }
+
+    fn go_to(&mut self, params: &Params) {
+        self.all_steps = params.get("all").is_some();
+    }
+
+    fn table(&self, _data: &Data, _selection: &Selection) -> Option<String> {
+        Some(model::csv(&*self.analysis.as_ref()?.result()?))
+    }
+
+    fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
+        // What a click here selected is evidence, not a question.
+        let selected = selection.time.get().filter(|_| selection.time.by() != Some(ME)).cloned();
+        if let Some(range) = &selected {
+            self.trace_idx = range.trace_idx;
+        }
+        let Some(trace) = data.traces.get(self.trace_idx).or(data.traces.first()) else {
+            let text = "Open a trace, or a run with one: this page says what held it up and what to change first.";
+            return empty_state(ui, "No trace yet", text);
+        };
+        self.trace_idx = self.trace_idx.min(data.traces.len() - 1);
+        let range = selected.filter(|r| r.trace_idx == self.trace_idx).map(|r| r.ns);
+        let report = self.report(ui, trace, range);
+        toolbar(ui, |ui| self.bar_ui(ui, data, report.as_deref()));
+        let Some(report) = report.filter(|r| r.question.trace_idx == self.trace_idx) else {
+            let slices = trace.store.tracks().iter().map(|t| t.n_slices() as u64).sum();
+            let text = format!("{} are looked at.", format::counted(slices, "slice"));
+            return empty_state(ui, "Analysing …", &text);
+        };
+        let frame = Frame::new().inner_margin(Margin::symmetric(2 * metrics::PAD as i8, 0));
+        let lead = ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+            let page = frame.show(ui, |ui| {
+                ui.set_max_width(metrics::PAGE_W);
+                page::page_ui(ui, &trace.store, &report)
+            });
+            ui.add_space(metrics::GAP_WIDE);
+            page.inner
+        });
+        if let Some(lead) = lead.inner {
+            self.follow(lead, data, selection);
+        }
+    }
+}
+
+impl BottlenecksView {
+    fn report(&mut self, ui: &Ui, trace: &TraceData, range: Option<std::ops::Range<i64>>) -> Option<Arc<Report>> {
+        let now = ui.input(|i| i.time);
+        let version = trace.store.version();
+        let question = Question { trace_idx: self.trace_idx, version, range, all_steps: self.all_steps };
+        let analysis = self.analysis.get_or_insert_with(|| {
+            let ctx = ui.ctx().clone();
+            Background::start("bottlenecks", model::answer, move || ctx.request_repaint())
+        });
+        let only_grown = |asked: &Question| Question { version, ..asked.clone() } == question;
+        let due = match &self.asked {
+            None => true,
+            Some((asked, _)) if *asked == question => false,
+            Some((asked, at)) => !only_grown(asked) || now - at >= analysis.refresh_s(REFRESH_S),
+        };
+        if due && !analysis.is_busy() {
+            analysis.request(Request { question: question.clone(), store: trace.store.shared() });
+            self.asked = Some((question, now));
+        } else if self.asked.as_ref().is_none_or(|(asked, _)| *asked != question) {
+            ui.ctx().request_repaint_after_secs(analysis.refresh_s(REFRESH_S) as f32);
+        }
+        analysis.result()
+    }
+
+    fn bar_ui(&mut self, ui: &mut Ui, data: &Data, report: Option<&Report>) {
+        ui.horizontal(|ui| {
+            if data.traces.len() > 1 {
+                let name = data.traces.get(self.trace_idx).map_or("", |t| &t.name);
+                egui::ComboBox::from_label("trace").selected_text(name).show_ui(ui, |ui| {
+                    for (i, trace) in data.traces.iter().enumerate() {
+                        ui.selectable_value(&mut self.trace_idx, i, &*trace.name);
+                    }
+                });
+            }
+            let Some(report) = report else { return };
+            let range = &report.analysis.range;
+            let step = ticks::nice_step((range.end - range.start) / 500);
+            let (from, to) = (ticks::position(range.start, step), ticks::position(range.end, step));
+            let what = if report.question.range.is_some() { "selected range" } else { "trace" };
+            ui.label(RichText::new(format!("{what}, {from} to {to}")).color(palette(ui).text_weak));
+            if let Some(limit) = page::limit_text(report) {
+                ui.label(RichText::new(limit).color(palette(ui).warning));
+                if ui.button("All steps").on_hover_text("Takes longer").clicked() {
+                    self.all_steps = true;
+                }
+            }
+            if self.analysis.as_ref().is_some_and(Background::is_busy) {
+                ui.spinner();
+            }
+        });
+    }
+
+    /// Shows where a line leads.
+    fn follow(&self, lead: Lead, data: &Data, selection: &mut Selection) {
+        let trace_idx = self.trace_idx;
+        match lead {
+            Lead::Time(ns, slice) => {
+                selection.slice.set(ME, slice.map(|id| SlicePick { trace_idx, id }));
+                selection.time.set(ME, Some(TimeRange { trace_idx, ns }));
+                selection.show(ViewKind::Timeline);
+            }
+            Lead::Node(node) => {
+                selection.node.set(ME, Some(node));
+                selection.show(if data.graphs.is_empty() { ViewKind::Timeline } else { ViewKind::Graph });
+            }
+            Lead::Op(op) => {
+                selection.op.set(ME, Some(op));
+                selection.show(ViewKind::Timeline);
+            }
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! What the page says: the analysis of a range, the breakdown of each step, sums over critical paths. No egui.
+
+use crate::{data::Shared, format};
+use profiler::{
+    Stall, Store,
+    analysis::{
+        breakdown::{Breakdown, breakdown},
+        critical::{CriticalPath, PathKind, Segment},
+        report::{Analysis, analyse},
+    },
+};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Steps that are analysed, unless all are asked for: the last ones.
+pub const MAX_STEPS: usize = 200;
+
+/// What a step's time went to, in the order of the bars from the ground up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A device computes.
+    Compute,
+    /// Devices or processes exchange data, and nothing computes.
+    Communication,
+    /// Memory is copied, and nothing computes or communicates.
+    Copies,
+    /// Only input is made.
+    Input,
+    /// Only hosts run.
+    Host,
+    /// Nothing that was recorded.
+    Idle,
+}
+
+impl Part {
+    /// All, from the ground up.
+    pub const ALL: [Self; 6] = [Self::Compute, Self::Communication, Self::Copies, Self::Input, Self::Host, Self::Idle];
+
+    /// What to call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Communication => "communication",
+            Self::Copies => "copies",
+            Self::Input => "input",
+            Self::Host => "host",
+            Self::Idle => "idle",
+        }
+    }
+
+    /// Its time, ns. Overlapped communication and copies count as what hides them.
+    pub fn of(self, times: &Breakdown) -> i64 {
+        match self {
+            Self::Compute => times.compute_ns,
+            Self::Communication => times.communication_exposed_ns,
+            Self::Copies => times.copy_exposed_ns,
+            Self::Input => times.input_ns,
+            Self::Host => times.host_ns,
+            Self::Idle => times.idle_ns,
+        }
+    }
+}
+
+/// A step's bar.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepBar {
+    /// `train 40`.
+    pub name: String,
+    /// Where its time went.
+    pub times: Breakdown,
+}
+
+/// A kind of segments of the critical paths.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathRow {
+    /// What it is.
+    pub kind: PathKind,
+    /// Its time on all paths, ns.
+    pub total_ns: i64,
+    /// Of the paths' length, 0..=1.
+    pub share: f64,
+    /// How many segments.
+    pub count: u64,
+    /// The longest of them.
+    pub longest: Segment,
+}
+
+/// A cause of stalls.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CauseRow {
+    /// What all of them took, ns.
+    pub total_ns: i64,
+    /// How many there are.
+    pub count: u64,
+    /// The longest of them.
+    pub longest: Stall,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Index of the trace.
+    pub trace_idx: usize,
+    /// The store's version.
+    pub version: u64,
+    /// `None` for the whole trace.
+    pub range: Option<Range<i64>>,
+    /// Whether all steps are analysed, however many.
+    pub all_steps: bool,
+}
+
+/// A question with the store to ask.
+pub struct Request {
+    /// What to answer.
+    pub question: Question,
+    /// From what.
+    pub store: Shared<Store>,
+}
+
+/// Everything on the page.
+pub struct Report {
+    /// What was asked.
+    pub question: Question,
+    /// What the analyses found.
+    pub analysis: Analysis,
+    /// A bar per step.
+    pub steps: Vec<StepBar>,
+    /// How many steps the range has; more than `steps` where only the last ones are analysed.
+    pub n_steps: usize,
+    /// What the critical paths consist of, the longest first.
+    pub path: Vec<PathRow>,
+    /// Stalls by cause, the longest first.
+    pub causes: Vec<CauseRow>,
+}
+
+/// Answers. Takes as long as `stepscope analyze`: off the UI thread.
+pub fn answer(request: Request) -> Report {
+    // Recursive: a loader that waits to write must not hold up the window behind this read.
+    let store = request.store.read_recursive();
+    let question = Question { version: store.version(), ..request.question };
+    let mut range = question.range.clone().unwrap_or_else(|| store.range());
+    let touching = || store.steps().iter().filter(|s| s.start < range.end && s.end > range.start);
+    let n_steps = touching().count();
+    if !question.all_steps && n_steps > MAX_STEPS {
+        range.start = touching().nth(n_steps - MAX_STEPS).map_or(range.start, |s| s.start.max(range.start));
+    }
+    let bar = |s: &profiler::Step| {
+        let label = store.sites().get(s.site as usize).map_or("step", |site| &site.name);
+        let name = format!("{label} {}", format::step(s.summary_step));
+        StepBar { name, times: breakdown(&store, s.start..s.end, None) }
+    };
+    let steps = store.steps().iter().filter(|s| s.start < range.end && s.end > range.start).map(bar).collect();
+    let analysis = analyse(&store, range);
+    Report {
+        path: path_rows(&analysis.paths),
+        causes: cause_rows(&analysis.stalls),
+        question,
+        analysis,
+        steps,
+        n_steps,
+    }
+}
+
+/// The segments of all paths by kind.
+pub fn path_rows(paths: &[CriticalPath]) -> Vec<PathRow> {
+    let all: i64 = paths.iter().map(|p| p.range.end - p.range.start).sum();
+    let mut rows: FxHashMap<PathKind, PathRow> = FxHashMap::default();
+    for segment in paths.iter().flat_map(|p| &p.segments) {
+        let row = rows.entry(segment.kind).or_insert_with(|| PathRow {
+            kind: segment.kind,
+            total_ns: 0,
+            share: 0.0,
+            count: 0,
+            longest: segment.clone(),
+        });
+        row.total_ns += segment.dur();
+        row.count += 1;
+        if segment.dur() > row.longest.dur() {
+            row.longest = segment.clone();
+        }
+    }
+    let mut rows: Vec<PathRow> = rows.into_values().collect();
+    rows.iter_mut().for_each(|row| row.share = row.total_ns as f64 / all.max(1) as f64);
+    rows.sort_by_key(|row| (std::cmp::Reverse(row.total_ns), row.longest.start));
+    rows
+}
+
+fn cause_rows(stalls: &[Stall]) -> Vec<CauseRow> {
+    let mut rows: Vec<CauseRow> = Vec::new();
+    // Longest first: the first of a cause is its longest.
+    for stall in stalls {
+        match rows.iter_mut().find(|row| row.longest.cause == stall.cause) {
+            Some(row) => {
+                row.total_ns += stall.dur();
+                row.count += 1;
+            }
+            None => rows.push(CauseRow { total_ns: stall.dur(), count: 1, longest: stall.clone() }),
+        }
+    }
+    rows.sort_by_key(|row| std::cmp::Reverse(row.total_ns));
+    rows
+}
+
+/// What a part of a critical path was, in words.
+pub fn path_kind(kind: PathKind) -> String {
+    match kind {
+        PathKind::Op => "ops".into(),
+        PathKind::Kernel => "kernels".into(),
+        PathKind::Copy => "copies".into(),
+        PathKind::Collective => "collectives".into(),
+        PathKind::Launch => "launches".into(),
+        PathKind::Input => "input".into(),
+        PathKind::Host => "host code".into(),
+        PathKind::Memory => "memory".into(),
+        PathKind::Stall(cause) => format!("stall: {cause}"),
+        _ => "other".into(),
+    }
+}
+
+/// Mean and median of the steps' lengths, ns; `None` without steps.
+pub fn step_times(steps: &[StepBar]) -> Option<(i64, i64)> {
+    let mut times: Vec<i64> = steps.iter().map(|s| s.times.total_ns()).collect();
+    times.sort_unstable();
+    let median = *times.get(times.len() / 2)?;
+    Some((times.iter().sum::<i64>() / times.len() as i64, median))
+}
+
+/// The findings as a table.
+pub fn csv(report: &Report) -> String {
+    let row = |(i, f): (usize, &profiler::analysis::findings::Finding)| {
+        [
+            (i + 1).to_string(),
+            f.title.clone(),
+            f.saves_ns.to_string(),
+            f.share.to_string(),
+            f.range.start.to_string(),
+            f.range.end.to_string(),
+            f.text.clone(),
+        ]
+    };
+    let headings = ["rank", "finding", "saves_ns", "share", "start_ns", "end_ns", "text"];
+    crate::export::csv(&headings, report.analysis.findings.iter().enumerate().map(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::testing::{STEP_NS, demo};
+    use parking_lot::RwLock;
+    use std::sync::Arc;
+
+    fn report(steps: u32, all_steps: bool) -> Report {
+        let store = Arc::new(RwLock::new(demo(steps)));
+        answer(Request { question: Question { trace_idx: 0, version: 0, range: None, all_steps }, store })
+    }
+
+    #[test]
+    fn parts_add_up_to_each_step_and_rows_to_the_paths() {
+        let report = report(5, false);
+        assert_eq!((report.steps.len(), report.n_steps), (5, 5));
+        for step in &report.steps {
+            let sum: i64 = Part::ALL.iter().map(|part| part.of(&step.times)).sum();
+            assert_eq!(sum, step.times.total_ns());
+        }
+        assert_eq!(report.steps[2].name, "train 20");
+        assert_eq!(step_times(&report.steps), Some((88_000, 88_000)), "10 to 98 µs");
+        let on_paths: i64 = report.path.iter().map(|row| row.total_ns).sum();
+        assert_eq!(on_paths, 5 * 88_000);
+        assert!((report.path.iter().map(|row| row.share).sum::<f64>() - 1.0).abs() < 1e-9);
+        let longest = &report.path[0];
+        assert_eq!(
+            (path_kind(longest.kind), longest.longest.dur()),
+            ("ops".to_owned(), 30_000),
+            "what follows the shard"
+        );
+        let stalled: i64 = report.causes.iter().map(|row| row.total_ns).sum();
+        assert_eq!(stalled, report.analysis.stalls.iter().map(Stall::dur).sum::<i64>());
+        assert_eq!(csv(&report).lines().count(), 1 + report.analysis.findings.len());
+    }
+
+    #[test]
+    fn of_many_steps_the_last_unless_all_are_asked_for() {
+        let few = report(MAX_STEPS as u32 + 50, false);
+        assert_eq!((few.steps.len(), few.n_steps), (MAX_STEPS, MAX_STEPS + 50));
+        assert_eq!(few.analysis.range.start, 50 * STEP_NS + 10_000);
+        assert_eq!(report(MAX_STEPS as u32 + 50, true).steps.len(), MAX_STEPS + 50);
+    }
+}

@@ -1,0 +1,253 @@
+//! The page's sections: findings, steps, critical path, stalls, memory, stragglers, ops. Each line leads to its evidence.
+
+use super::{
+    chart,
+    model::{self, MAX_STEPS, Report},
+};
+use crate::{
+    format,
+    theme::{metrics, palette},
+};
+use egui::{Grid, RichText, Ui};
+use profiler::{SliceId, Store, analysis::findings::Finding};
+use std::{ops::Range, sync::Arc};
+
+/// Ops that are listed, at most.
+const MAX_OPS: usize = 30;
+/// Nodes of a memory peak that are listed, at most.
+const MAX_LIVE: usize = 6;
+
+/// Where a line leads.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Lead {
+    /// A range of the timeline, and a slice to select in it.
+    Time(Range<i64>, Option<SliceId>),
+    /// A node of the graph.
+    Node(Arc<str>),
+    /// An op's slices in the timeline.
+    Op(Arc<str>),
+}
+
+/// Shows everything; where a click leads.
+pub(super) fn page_ui(ui: &mut Ui, store: &Store, report: &Report) -> Option<Lead> {
+    let mut lead = None;
+    findings_ui(ui, store, &report.analysis.findings, &mut lead);
+    steps_ui(ui, report, &mut lead);
+    ui.columns(2, |columns| {
+        if let [left, right] = columns {
+            path_ui(left, store, report, &mut lead);
+            causes_ui(right, store, report, &mut lead);
+        }
+    });
+    memory_ui(ui, store, report, &mut lead);
+    stragglers_ui(ui, store, report, &mut lead);
+    ops_ui(ui, report, &mut lead);
+    lead
+}
+
+fn heading(ui: &mut Ui, text: &str) {
+    ui.add_space(metrics::GAP_WIDE);
+    let response = ui.label(RichText::new(text).size(metrics::TEXT_TITLE).color(palette(ui).text_strong));
+    crate::widgets::named(&response, egui::Role::Heading, text);
+    ui.add_space(metrics::GAP);
+}
+
+fn findings_ui(ui: &mut Ui, store: &Store, findings: &[Finding], lead: &mut Option<Lead>) {
+    heading(ui, "What to change first");
+    if findings.is_empty() {
+        ui.label("Nothing stands out: no single thing holds up the steps by more than 1 %.");
+    }
+    let p = palette(ui);
+    for (i, finding) in findings.iter().enumerate() {
+        let frame = egui::Frame::new().fill(p.raised).corner_radius(metrics::RADIUS).inner_margin(metrics::PAD);
+        frame.stroke(egui::Stroke::new(metrics::HAIRLINE, p.border)).show(ui, |ui| {
+            ui.set_width(ui.available_width());
+            ui.horizontal(|ui| {
+                ui.label(RichText::new(format!("{}. {}", i + 1, finding.title)).color(p.text_strong));
+                let saves = format::duration_ns(finding.saves_ns);
+                ui.label(RichText::new(format!("up to {saves}, {}", format::percent(finding.share))).color(p.accent));
+            });
+            ui.add(egui::Label::new(&finding.text).wrap());
+            ui.horizontal_wrapped(|ui| {
+                if ui.link("the longest of it").on_hover_text("Show it in Timeline").clicked() {
+                    *lead = Some(Lead::Time(finding.range.clone(), finding.slices.first().copied()));
+                }
+                for slice in finding.slices.iter().filter_map(|id| store.slice(*id)) {
+                    let (name, took) = (store.slice_name(&slice), format::duration_ns(slice.dur()));
+                    if ui.link(format!("{name}, {took}")).on_hover_text("Show this slice in Timeline").clicked() {
+                        *lead = Some(Lead::Time(slice.start..slice.end, Some(slice.id)));
+                    }
+                    if let Some(node) = store.node_of(&slice) {
+                        let response = ui.small_button("graph");
+                        if response.on_hover_text(format!("Show {} in Graph", node.name)).clicked() {
+                            *lead = Some(Lead::Node(node.name.as_str().into()));
+                        }
+                    }
+                }
+            });
+        });
+        ui.add_space(metrics::GAP);
+    }
+}
+
+fn steps_ui(ui: &mut Ui, report: &Report, lead: &mut Option<Lead>) {
+    heading(ui, "Where the time of the steps went");
+    if report.steps.is_empty() {
+        let t = &report.analysis.breakdown;
+        ui.label("The trace has no steps; this is its whole range.");
+        let whole = [model::StepBar { name: "whole range".to_owned(), times: t.clone() }];
+        chart::legend_ui(ui, &whole);
+        return;
+    }
+    if let Some((mean, median)) = model::step_times(&report.steps) {
+        let n = format::counted(report.steps.len() as u64, "step");
+        let of = if report.n_steps > report.steps.len() {
+            format!(" (the last of {})", format::count(report.n_steps as u64))
+        } else {
+            String::new()
+        };
+        let (mean, median) = (format::duration_ns(mean), format::duration_ns(median));
+        ui.label(format!("{n}{of}: mean {mean}, median {median}"));
+    }
+    chart::legend_ui(ui, &report.steps);
+    if let Some(step) = chart::chart_ui(ui, &report.steps).and_then(|i| report.steps.get(i)) {
+        *lead = Some(Lead::Time(step.times.range.clone(), None));
+    }
+}
+
+/// A row of figures that leads somewhere: name, time, share, count.
+fn row_ui(ui: &mut Ui, name: &str, figures: &[String], hint: &str) -> bool {
+    let is_clicked = ui.link(name).on_hover_text(hint).clicked();
+    for figure in figures {
+        ui.label(figure);
+    }
+    ui.end_row();
+    is_clicked
+}
+
+fn headings_ui(ui: &mut Ui, titles: &[&str]) {
+    for title in titles {
+        ui.label(RichText::new(*title).color(palette(ui).text_weak));
+    }
+    ui.end_row();
+}
+
+fn path_ui(ui: &mut Ui, store: &Store, report: &Report, lead: &mut Option<Lead>) {
+    heading(ui, "Critical path");
+    ui.weak("Only what is on it delays the end of a step.");
+    Grid::new("path").num_columns(4).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+        headings_ui(ui, &["What", "Time", "Share", "Times"]);
+        for row in &report.path {
+            let (time, share) = (format::duration_ns(row.total_ns), format::percent(row.share));
+            let at = row.longest.slice.and_then(|id| store.slice(id));
+            let what = at.map_or("?", |slice| store.slice_name(&slice));
+            let hint =
+                format!("Longest: {} at {what}. Click: show it in Timeline", format::duration_ns(row.longest.dur()));
+            if row_ui(ui, &model::path_kind(row.kind), &[time, share, format::count(row.count)], &hint) {
+                *lead = Some(Lead::Time(row.longest.start..row.longest.end, row.longest.slice));
+            }
+        }
+    });
+}
+
+fn causes_ui(ui: &mut Ui, store: &Store, report: &Report, lead: &mut Option<Lead>) {
+    heading(ui, "Stalls by cause");
+    ui.weak("Times in which a worker, stream or thread did nothing, added up over all of them.");
+    if report.causes.is_empty() {
+        ui.label("None.");
+    }
+    Grid::new("causes").num_columns(3).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+        headings_ui(ui, &["Cause", "Time", "Stalls"]);
+        for row in &report.causes {
+            let figures = [format::duration_ns(row.total_ns), format::count(row.count)];
+            let hint = format!("Longest: {}. Click: show it in Timeline", row.longest.text(store));
+            if row_ui(ui, row.longest.cause.name(), &figures, &hint) {
+                *lead = Some(Lead::Time(row.longest.start..row.longest.end, row.longest.culprit));
+            }
+        }
+    });
+}
+
+fn memory_ui(ui: &mut Ui, store: &Store, report: &Report, lead: &mut Option<Lead>) {
+    if report.analysis.memory.is_empty() {
+        return;
+    }
+    heading(ui, "Memory at its peak");
+    for device in &report.analysis.memory {
+        let peak = format!("{}: {}", device.device, format::bytes(device.peak_bytes.max(0) as u64));
+        if ui.link(peak).on_hover_text("Show that moment in Timeline").clicked() {
+            let around = (store.range().end - store.range().start) / 200;
+            *lead = Some(Lead::Time(device.peak_time - around..device.peak_time + around.max(1), None));
+        }
+        ui.indent(&device.device, |ui| {
+            for (node, bytes) in device.live_at_peak.iter().take(MAX_LIVE) {
+                ui.horizontal(|ui| {
+                    ui.label(format::bytes((*bytes).max(0) as u64));
+                    if node.is_empty() {
+                        ui.weak("no node");
+                    } else if ui.link(node).on_hover_text("Show it in Graph").clicked() {
+                        *lead = Some(Lead::Node(node.as_str().into()));
+                    }
+                });
+            }
+            let more = device.live_at_peak.len().saturating_sub(MAX_LIVE);
+            if more > 0 {
+                ui.weak(format!("and {} more", format::count(more as u64)));
+            }
+        });
+    }
+}
+
+fn stragglers_ui(ui: &mut Ui, store: &Store, report: &Report, lead: &mut Option<Lead>) {
+    let found = &report.analysis.stragglers;
+    if found.processes.is_empty() {
+        return;
+    }
+    heading(ui, "Who came last");
+    Grid::new("stragglers").num_columns(4).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+        headings_ui(ui, &["Process", "Times last", "Late together", "Others waited"]);
+        for row in &found.processes {
+            let process = store.processes().get(row.process as usize);
+            let name = process.map_or_else(|| "?".to_owned(), |p| format!("{} ({}) {}", p.name, p.pid, p.host));
+            let figures =
+                [format::count(row.times_last), format::duration_ns(row.late_ns), format::duration_ns(row.waited_ns)];
+            if row_ui(ui, &name, &figures, "Show its latest in Timeline") {
+                let of_it = found.collectives.iter().chain(&found.steps).filter(|l| l.process == row.process);
+                let worst = of_it.max_by_key(|l| l.late_ns).and_then(|l| store.slice(l.slice));
+                *lead = worst.map(|slice| Lead::Time(slice.start..slice.end, Some(slice.id)));
+            }
+        }
+    });
+}
+
+fn ops_ui(ui: &mut Ui, report: &Report, lead: &mut Option<Lead>) {
+    heading(ui, "Ops, by their time on the critical path");
+    let mut ops: Vec<_> = report.analysis.ops.iter().collect();
+    ops.sort_by_key(|op| (std::cmp::Reverse(op.critical_ns), std::cmp::Reverse(op.figures.self_ns)));
+    Grid::new("bottleneck ops").num_columns(7).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+        headings_ui(ui, &["Name", "Kind", "Device", "Times", "Self", "Critical", "Share of path"]);
+        for op in ops.iter().take(MAX_OPS) {
+            let figures = [
+                op.category.clone(),
+                op.device.clone(),
+                format::count(op.figures.count),
+                format::duration_ns(op.figures.self_ns),
+                format::duration_ns(op.critical_ns),
+                format::percent(op.critical_share),
+            ];
+            let name: String = op.name.chars().take(80).collect();
+            if row_ui(ui, &name, &figures, "Its slices stand out in Timeline") {
+                *lead = Some(Lead::Op(op.name.as_str().into()));
+            }
+        }
+    });
+    if ops.len() > MAX_OPS {
+        ui.weak(format!("and {} more: see Ops", format::count((ops.len() - MAX_OPS) as u64)));
+    }
+}
+
+/// What the page is about, for its bar.
+pub(super) fn limit_text(report: &Report) -> Option<String> {
+    let is_cut = report.n_steps > report.steps.len();
+    is_cut.then(|| format!("the last {MAX_STEPS} of {} steps", format::count(report.n_steps as u64)))
+}

@@ -1,0 +1,75 @@
+//! The page through the accessibility tree.
+
+use super::BottlenecksView;
+use crate::{Data, Selection, View, ViewKind, theme, timeline::testing::demo};
+use egui::vec2;
+use egui_kittest::{Harness, kittest::Queryable as _};
+use std::time::Duration;
+
+struct State {
+    view: BottlenecksView,
+    data: Data,
+    selection: Selection,
+}
+
+fn harness(data: Data) -> Harness<'static, State> {
+    let state = State { view: BottlenecksView::default(), data, selection: Selection::default() };
+    let mut installed = false;
+    Harness::builder().with_size(vec2(1200.0, 1400.0)).with_step_dt(0.2).build_ui_state(
+        move |ui, state: &mut State| {
+            if !std::mem::replace(&mut installed, true) {
+                theme::install(ui.ctx());
+            }
+            state.view.ui(ui, &state.data, &mut state.selection);
+        },
+        state,
+    )
+}
+
+fn wait_for(harness: &mut Harness<'_, State>, what: &str) {
+    for _ in 0..500 {
+        harness.run_steps(1);
+        if harness.query_all_by_label_contains(what).next().is_some() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("never shown: {what}");
+}
+
+#[test]
+fn every_line_leads_to_its_evidence() {
+    let mut harness = harness(Data::default().with_trace("demo", demo(4)));
+    wait_for(&mut harness, "What to change first");
+    let expected = {
+        let store = &harness.state().data.traces[0].store;
+        profiler::analysis::report::analyse(store, store.range())
+    };
+    assert!(!expected.findings.is_empty());
+    wait_for(&mut harness, &format!("1. {}", expected.findings[0].title));
+    assert!(harness.query_by_label_contains("Step times: 4 steps, mean 88.0 µs, median 88.0 µs: compute").is_some());
+    harness.get_all_by_label("the longest of it").next().unwrap().click();
+    harness.run_steps(2);
+    let selection = &mut harness.state_mut().selection;
+    assert_eq!(selection.time.get().map(|t| t.ns.clone()), Some(expected.findings[0].range.clone()));
+    assert_eq!(selection.slice.get().map(|s| s.id), expected.findings[0].slices.first().copied());
+    assert_eq!(selection.take_show(), Some(ViewKind::Timeline));
+    harness.run_steps(2);
+    assert!(harness.query_by_label_contains("Step times: 4 steps").is_some(), "evidence is no question");
+    harness.get_all_by_label("MatMul").next().unwrap().click();
+    harness.run_steps(2);
+    assert_eq!(harness.state().selection.op.get().map(|o| &**o), Some("MatMul"));
+}
+
+#[test]
+fn a_selected_range_is_a_question_and_no_trace_says_so() {
+    let mut harness_of_demo = harness(Data::default().with_trace("demo", demo(4)));
+    wait_for(&mut harness_of_demo, "Step times: 4 steps");
+    let ns = 100_000..200_000;
+    let range = crate::selection::TimeRange { trace_idx: 0, ns };
+    harness_of_demo.state_mut().selection.time.set(ViewKind::Timeline, Some(range));
+    wait_for(&mut harness_of_demo, "Step times: 1 step,");
+    let mut empty = harness(Data::default());
+    empty.run_steps(2);
+    assert!(empty.query_by_label("No trace yet").is_some());
+}

@@ -1,0 +1,162 @@
+//! What can be done, as tables: the list of shortcuts, the command palette and the keys themselves read them, so that
+//! none of the three can say what another does not do.
+
+use crate::ViewKind;
+use egui::{Key, KeyboardShortcut, Modifiers};
+
+/// A line of a panel's table: a command with its keys, or a gesture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What [`crate::View::run`] is given; empty for what only keys or the pointer can do.
+    pub id: &'static str,
+    /// `W / S`, `Ctrl + wheel`; empty without any.
+    pub keys: &'static str,
+    /// What it does, as an order: `Show the whole trace`.
+    pub what: &'static str,
+}
+
+impl Entry {
+    /// A key or gesture that is no command of the palette.
+    pub const fn gesture(keys: &'static str, what: &'static str) -> Self {
+        Self { id: "", keys, what }
+    }
+
+    /// A command.
+    pub const fn command(id: &'static str, keys: &'static str, what: &'static str) -> Self {
+        Self { id, keys, what }
+    }
+}
+
+/// A command of the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShellCommand {
+    /// Shows the command palette.
+    Palette,
+    /// Shows the dialog that opens a path.
+    Open,
+    /// Shows the list of shortcuts.
+    Shortcuts,
+    /// Shows the settings.
+    Settings,
+    /// Shows sources and warnings.
+    Problems,
+    /// The next theme.
+    Theme,
+    /// The view before the last change.
+    Undo,
+    /// The view after the change that was undone last.
+    Redo,
+    /// Copies a command line that opens this view.
+    CopyLink,
+    /// Saves the panel as it is on the screen.
+    SavePng,
+    /// Saves the panel as vectors.
+    SaveSvg,
+    /// Saves the panel's table.
+    SaveCsv,
+    /// Everything larger.
+    Larger,
+    /// Everything smaller.
+    Smaller,
+    /// The size that the desktop asks for.
+    NormalSize,
+    /// All panels in one row of tabs.
+    ResetLayout,
+    /// Brings a panel to the front.
+    Panel(ViewKind),
+}
+
+/// A command of the window with its keys.
+pub struct ShellEntry {
+    /// The command.
+    pub command: ShellCommand,
+    /// Its keys; the first one is shown.
+    pub keys: &'static [KeyboardShortcut],
+    /// What it does, as an order.
+    pub what: &'static str,
+}
+
+const fn key(modifiers: Modifiers, key: Key) -> KeyboardShortcut {
+    KeyboardShortcut::new(modifiers, key)
+}
+
+const CTRL: Modifiers = Modifiers::COMMAND;
+const CTRL_SHIFT: Modifiers = Modifiers::COMMAND.plus(Modifiers::SHIFT);
+const NONE: Modifiers = Modifiers::NONE;
+
+/// Every command of the window, in the order of the list. A longer chord comes before a shorter one of the same key.
+pub const SHELL: &[ShellEntry] = &[
+    ShellEntry {
+        command: ShellCommand::Palette,
+        keys: &[key(CTRL, Key::K), key(CTRL_SHIFT, Key::P)],
+        what: "Find a command, tag, node, op or thread",
+    },
+    ShellEntry { command: ShellCommand::Open, keys: &[key(CTRL, Key::O)], what: "Open a file or folder" },
+    ShellEntry {
+        command: ShellCommand::Redo,
+        keys: &[key(CTRL_SHIFT, Key::Z), key(CTRL, Key::Y)],
+        what: "Redo the view",
+    },
+    ShellEntry { command: ShellCommand::Undo, keys: &[key(CTRL, Key::Z)], what: "Undo the last change of the view" },
+    ShellEntry {
+        command: ShellCommand::CopyLink,
+        keys: &[key(CTRL_SHIFT, Key::L)],
+        what: "Copy a command line that opens this view",
+    },
+    ShellEntry {
+        command: ShellCommand::SavePng,
+        keys: &[key(CTRL_SHIFT, Key::S)],
+        what: "Save this panel as a picture (PNG)",
+    },
+    ShellEntry { command: ShellCommand::SaveSvg, keys: &[], what: "Save this panel as vectors (SVG)" },
+    ShellEntry { command: ShellCommand::SaveCsv, keys: &[], what: "Save what this panel shows as a table (CSV)" },
+    ShellEntry { command: ShellCommand::Problems, keys: &[], what: "Show sources and warnings" },
+    ShellEntry { command: ShellCommand::Settings, keys: &[key(CTRL, Key::Comma)], what: "Settings" },
+    ShellEntry {
+        command: ShellCommand::Theme,
+        keys: &[key(CTRL_SHIFT, Key::D)],
+        what: "Dark, light or the desktop's theme",
+    },
+    ShellEntry {
+        command: ShellCommand::Larger,
+        keys: &[key(CTRL, Key::Plus), key(CTRL, Key::Equals)],
+        what: "Everything larger",
+    },
+    ShellEntry { command: ShellCommand::Smaller, keys: &[key(CTRL, Key::Minus)], what: "Everything smaller" },
+    ShellEntry {
+        command: ShellCommand::NormalSize,
+        keys: &[key(CTRL, Key::Num0)],
+        what: "Everything in its normal size",
+    },
+    ShellEntry { command: ShellCommand::ResetLayout, keys: &[], what: "Put all panels back into one row of tabs" },
+    ShellEntry {
+        command: ShellCommand::Shortcuts,
+        keys: &[key(NONE, Key::F1), key(NONE, Key::Questionmark), key(Modifiers::SHIFT, Key::Slash)],
+        what: "List of shortcuts",
+    },
+];
+
+/// What else works everywhere.
+pub const GESTURES: &[Entry] = &[
+    Entry::gesture("1 … 9", "The panel with that place in the row of tabs"),
+    Entry::gesture("Drag a tab", "Put a panel beside another"),
+    Entry::gesture("Esc", "Close a dialog; clear the selection"),
+    Entry::gesture("Tab", "The next control"),
+];
+
+/// The command whose keys were pressed in this frame. Keys without Ctrl wait while a text field has the keyboard.
+pub fn pressed(ctx: &egui::Context) -> Option<ShellCommand> {
+    let is_typing = ctx.text_edit_focused();
+    let hit = |i: &mut egui::InputState, entry: &ShellEntry| {
+        let usable = entry.keys.iter().filter(|k| !is_typing || k.modifiers.command || k.logical_key == Key::F1);
+        // Undo in a text field is the field's.
+        let usable = usable.filter(|k| !(is_typing && matches!(k.logical_key, Key::Z | Key::Y)));
+        usable.fold(false, |hit, keys| hit | i.consume_shortcut(keys))
+    };
+    ctx.input_mut(|i| SHELL.iter().find(|entry| hit(i, entry)).map(|entry| entry.command))
+}
+
+/// The keys as text; empty without any.
+pub fn keys_text(ctx: &egui::Context, entry: &ShellEntry) -> String {
+    entry.keys.first().map_or_else(String::new, |keys| ctx.format_shortcut(keys))
+}

@@ -1,0 +1,220 @@
+//! What the window remembers between runs: settings, recent files, layouts, notes. One JSON file, replaced as a whole; what
+//! is missing or makes no sense in it takes its default.
+
+use crate::{
+    Theme,
+    format::TimeUnit,
+    shell::Layout,
+    theme::{Density, metrics},
+};
+use serde_json::{Map, Value, json};
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
+
+/// Recent paths that are kept, at most.
+const MAX_RECENT: usize = 20;
+/// Traces whose notes are kept, at most: those that were annotated last.
+const MAX_NOTED: usize = 200;
+
+/// Settings of the window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Colours.
+    pub theme: Theme,
+    /// Room between and in controls and tracks.
+    pub density: Density,
+    /// Unit of durations.
+    pub time_unit: TimeUnit,
+    /// Size of everything, 1 for what the desktop asks for.
+    pub scale: f32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { theme: Theme::System, density: Density::Normal, time_unit: TimeUnit::Auto, scale: 1.0 }
+    }
+}
+
+/// A path that was opened before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recent {
+    /// Absolute.
+    pub path: PathBuf,
+    /// What it was read as: `trace`.
+    pub kind: String,
+}
+
+/// A bookmark on a trace's time, with words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// ns from the trace's origin.
+    pub time: i64,
+    /// What the user wrote; may be empty.
+    pub text: String,
+}
+
+/// Bookmarks by trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes(Vec<(PathBuf, Vec<Note>)>);
+
+impl Notes {
+    /// The notes of a trace, in order of time.
+    pub fn of(&self, path: &Path) -> &[Note] {
+        self.0.iter().find(|(known, _)| known == path).map_or(&[], |(_, notes)| notes)
+    }
+
+    /// Replaces the notes of a trace.
+    pub fn set(&mut self, path: &Path, notes: Vec<Note>) {
+        if self.of(path) == notes {
+            return;
+        }
+        self.0.retain(|(known, _)| known != path);
+        if !notes.is_empty() {
+            self.0.insert(0, (path.to_owned(), notes));
+        }
+        self.0.truncate(MAX_NOTED);
+    }
+}
+
+/// Everything that is remembered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    /// Settings.
+    pub settings: Settings,
+    /// The newest first.
+    pub recent: Vec<Recent>,
+    /// Arrangement of the panels by what is open: `trace`, `logdir`, `graph`, `run`.
+    pub layouts: BTreeMap<String, Layout>,
+    /// Notes on traces, by path.
+    pub notes: Notes,
+}
+
+/// Where the file lies: `stepscope/window.json` in the desktop's folder for configurations. `None` without a home.
+pub fn default_path() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let folder = absolute("XDG_CONFIG_HOME").or_else(|| std::env::home_dir().map(|home| home.join(".config")))?;
+    Some(folder.join("stepscope").join("window.json"))
+}
+
+impl Config {
+    /// Reads the file. A missing one is the default.
+    ///
+    /// # Errors
+    /// When there is a file that cannot be read or is no JSON: it is not to be replaced.
+    pub fn load(path: &Path) -> io::Result<Self> {
+        match std::fs::read(path) {
+            Ok(bytes) => {
+                let value: Value = serde_json::from_slice(&bytes).map_err(io::Error::other)?;
+                Ok(Self::from_json(&value))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Replaces the file; a reader sees the old or the new one.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn save(&self, path: &Path) -> io::Result<()> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let fresh = path.with_extension(format!("{}.new", std::process::id()));
+        std::fs::write(&fresh, serde_json::to_vec_pretty(&self.to_json())?)?;
+        std::fs::rename(&fresh, path)
+    }
+
+    /// Puts a path at the top of the recent ones.
+    pub fn add_recent(&mut self, path: &Path, kind: &str) {
+        self.recent.retain(|r| r.path != path);
+        self.recent.insert(0, Recent { path: path.to_owned(), kind: kind.to_owned() });
+        self.recent.truncate(MAX_RECENT);
+    }
+
+    fn to_json(&self) -> Value {
+        let Settings { theme, density, time_unit, scale } = self.settings;
+        let recent: Vec<Value> = self.recent.iter().map(|r| json!({ "path": r.path, "kind": r.kind })).collect();
+        let layouts: Map<String, Value> = self.layouts.iter().map(|(k, v)| (k.clone(), v.to_json())).collect();
+        let note = |n: &Note| json!({ "time": n.time, "text": n.text });
+        let notes = self
+            .notes
+            .0
+            .iter()
+            .map(|(path, notes)| json!({ "trace": path, "notes": notes.iter().map(note).collect::<Vec<_>>() }));
+        json!({
+            "theme": theme.name(),
+            "density": density.name(),
+            "time_unit": time_unit.name(),
+            "scale": scale,
+            "recent": recent,
+            "layouts": layouts,
+            "notes": notes.collect::<Vec<_>>(),
+        })
+    }
+
+    fn from_json(value: &Value) -> Self {
+        let word = |name: &str| value[name].as_str().unwrap_or_default();
+        let scale = value["scale"].as_f64().map_or(1.0, |s| s as f32);
+        let settings = Settings {
+            theme: Theme::ALL.into_iter().find(|t| t.name() == word("theme")).unwrap_or_default(),
+            density: Density::ALL.into_iter().find(|d| d.name() == word("density")).unwrap_or_default(),
+            time_unit: TimeUnit::ALL.into_iter().find(|u| u.name() == word("time_unit")).unwrap_or_default(),
+            scale: scale.clamp(metrics::SCALE[0], metrics::SCALE[1]),
+        };
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let recent = list(&value["recent"]).into_iter().filter_map(|r| {
+            let kind = r["kind"].as_str().unwrap_or_default().to_owned();
+            Some(Recent { path: r["path"].as_str()?.into(), kind })
+        });
+        let layouts = value["layouts"].as_object().into_iter().flatten();
+        let note = |n: &Value| {
+            Some(Note { time: n["time"].as_i64()?, text: n["text"].as_str().unwrap_or_default().to_owned() })
+        };
+        let notes = list(&value["notes"]).into_iter().filter_map(|of| {
+            Some((of["trace"].as_str()?.into(), list(&of["notes"]).iter().filter_map(note).collect()))
+        });
+        Self {
+            settings,
+            recent: recent.take(MAX_RECENT).collect(),
+            layouts: layouts.filter_map(|(k, v)| Some((k.clone(), Layout::from_json(v)?))).collect(),
+            notes: Notes(notes.take(MAX_NOTED).collect()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn survives_the_file_and_forgives_nonsense() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("stepscope/window.json");
+        assert_eq!(Config::load(&path).unwrap(), Config::default());
+        let settings = Settings { theme: Theme::Light, density: Density::Compact, time_unit: TimeUnit::Us, scale: 1.5 };
+        let mut config = Config { settings, ..Config::default() };
+        config.add_recent(Path::new("/a"), "trace");
+        config.add_recent(Path::new("/b"), "logdir");
+        config.add_recent(Path::new("/a"), "trace");
+        config.layouts.insert("trace".into(), Layout::tabs());
+        config.notes.set(Path::new("/a"), vec![Note { time: -5, text: "here \"it\" stalls".into() }]);
+        config.save(&path).unwrap();
+        assert_eq!(Config::load(&path).unwrap(), config);
+        assert_eq!(config.recent.iter().map(|r| r.path.to_str().unwrap()).collect::<Vec<_>>(), ["/a", "/b"]);
+
+        std::fs::write(
+            &path,
+            r#"{"theme":7,"scale":1e9,"recent":[3,{"path":"/x"}],"layouts":{"trace":"?"},"notes":{}}"#,
+        )
+        .unwrap();
+        let read = Config::load(&path).unwrap();
+        assert_eq!(read.settings, Settings { scale: metrics::SCALE[1], ..Settings::default() });
+        assert_eq!((read.recent.len(), read.layouts.len()), (1, 0));
+        std::fs::write(&path, "{").unwrap();
+        assert!(Config::load(&path).is_err(), "what is no JSON stays as it is");
+    }
+}

@@ -1,0 +1,31 @@
+//! What is on the screen, as files: pixels ([`png`]), vectors ([`svg`]), tables in CSV.
+
+pub mod png;
+pub mod svg;
+
+/// A field of a CSV file: in quotes where it has to be (RFC 4180).
+pub fn csv_field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+/// A table as CSV: headings, then rows.
+pub fn csv<R: AsRef<[String]>>(headings: &[&str], rows: impl IntoIterator<Item = R>) -> String {
+    let mut out = headings.join(",") + "\n";
+    for row in rows {
+        let fields: Vec<String> = row.as_ref().iter().map(|f| csv_field(f)).collect();
+        out += &fields.join(",");
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_quoted_where_they_have_to_be() {
+        let rows = [["a,b".to_owned(), "say \"x\"".to_owned()], ["plain".to_owned(), "two\nlines".to_owned()]];
+        assert_eq!(csv(&["x", "y"], rows), "x,y\n\"a,b\",\"say \"\"x\"\"\"\nplain,\"two\nlines\"\n");
+    }
+}

@@ -1,0 +1,296 @@
+//! The shapes of a panel as an SVG document: what the window paints, as vectors with text that stays text.
+
+use egui::{
+    Color32, Pos2, Rect, Shape, Stroke,
+    epaint::{ClippedShape, CubicBezierShape, Mesh, PathShape, PathStroke, QuadraticBezierShape, RectShape, TextShape},
+};
+use std::fmt::Write as _;
+
+/// What lies in `rect` of `shapes`, on `ground`.
+pub fn document<'a>(shapes: impl Iterator<Item = &'a ClippedShape>, rect: Rect, ground: Color32) -> String {
+    let mut out = Writer { rect, body: String::new(), clips: Vec::new() };
+    for ClippedShape { clip_rect, shape, .. } in shapes {
+        let clip = clip_rect.intersect(rect);
+        if !clip.is_positive() || !shape.visual_bounding_rect().intersects(clip) {
+            continue;
+        }
+        // Most shapes lie inside their clip: they need none.
+        let needs_clip = !clip.contains_rect(shape.visual_bounding_rect());
+        if needs_clip {
+            let id = out.clip_id(clip);
+            let _ = writeln!(out.body, "<g clip-path=\"url(#c{id})\">");
+        }
+        out.shape(shape);
+        if needs_clip {
+            out.body.push_str("</g>\n");
+        }
+    }
+    let (w, h) = (rect.width(), rect.height());
+    let mut head = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w:.0}\" height=\"{h:.0}\" viewBox=\"0 0 {w:.0} {h:.0}\" \
+         font-family=\"sans-serif\">\n<rect width=\"100%\" height=\"100%\" {}/>\n",
+        paint("fill", ground)
+    );
+    for (id, clip) in out.clips.iter().enumerate() {
+        let Rect { min, max } = clip.translate(-rect.min.to_vec2());
+        let (w, h) = (max.x - min.x, max.y - min.y);
+        let _ = writeln!(
+            head,
+            "<clipPath id=\"c{id}\"><rect x=\"{:.1}\" y=\"{:.1}\" width=\"{w:.1}\" height=\"{h:.1}\"/></clipPath>",
+            min.x, min.y
+        );
+    }
+    head + &out.body + "</svg>\n"
+}
+
+struct Writer {
+    rect: Rect,
+    body: String,
+    clips: Vec<Rect>,
+}
+
+impl Writer {
+    fn clip_id(&mut self, clip: Rect) -> usize {
+        let known = self.clips.iter().rposition(|c| *c == clip);
+        known.unwrap_or_else(|| {
+            self.clips.push(clip);
+            self.clips.len() - 1
+        })
+    }
+
+    fn shape(&mut self, shape: &Shape) {
+        match shape {
+            // Nothing here paints bands; what a callback paints is not known.
+            Shape::Noop | Shape::Callback(_) | Shape::Band(_) => {}
+            Shape::Vec(all) => all.iter().for_each(|s| self.shape(s)),
+            Shape::Rect(rect) => self.rect(rect),
+            Shape::Circle(c) => {
+                let (at, r) = (self.at(c.center), c.radius);
+                let paint = painted(c.fill, c.stroke);
+                let _ = writeln!(self.body, "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"{r:.1}\" {paint}/>", at.x, at.y);
+            }
+            Shape::Ellipse(e) => {
+                let (at, r) = (self.at(e.center), e.radius);
+                let paint = painted(e.fill, e.stroke);
+                let _ = writeln!(
+                    self.body,
+                    "<ellipse cx=\"{:.1}\" cy=\"{:.1}\" rx=\"{:.1}\" ry=\"{:.1}\" {paint}/>",
+                    at.x, at.y, r.x, r.y
+                );
+            }
+            Shape::LineSegment { points, stroke } => {
+                let path = self.points(points);
+                let _ = writeln!(self.body, "<polyline points=\"{path}\" {}/>", painted(Color32::TRANSPARENT, *stroke));
+            }
+            Shape::Path(path) => self.path(path),
+            Shape::Text(text) => self.text(text),
+            Shape::Mesh(mesh) => self.mesh(mesh),
+            Shape::QuadraticBezier(QuadraticBezierShape { points, fill, stroke, .. }) => {
+                self.curve('Q', points, *fill, stroke);
+            }
+            Shape::CubicBezier(CubicBezierShape { points, fill, stroke, .. }) => self.curve('C', points, *fill, stroke),
+        }
+    }
+
+    fn at(&self, pos: Pos2) -> Pos2 {
+        pos - self.rect.min.to_vec2()
+    }
+
+    fn points(&self, points: &[Pos2]) -> String {
+        let text: Vec<String> = points.iter().map(|p| self.at(*p)).map(|p| format!("{:.1},{:.1}", p.x, p.y)).collect();
+        text.join(" ")
+    }
+
+    fn rect(&mut self, shape: &RectShape) {
+        let Rect { min, max } = Rect { min: self.at(shape.rect.min), max: self.at(shape.rect.max) };
+        let radius = shape.corner_radius.average();
+        let _ = writeln!(
+            self.body,
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"{radius:.1}\" {}/>",
+            min.x,
+            min.y,
+            max.x - min.x,
+            max.y - min.y,
+            painted(shape.fill, shape.stroke)
+        );
+    }
+
+    fn path(&mut self, path: &PathShape) {
+        let (points, name) = (self.points(&path.points), if path.closed { "polygon" } else { "polyline" });
+        let _ = writeln!(self.body, "<{name} points=\"{points}\" {}/>", painted(path.fill, solid(&path.stroke)));
+    }
+
+    fn curve(&mut self, letter: char, points: &[Pos2], fill: Color32, stroke: &PathStroke) {
+        let Some((first, rest)) = points.split_first() else { return };
+        let (first, rest) = (self.points(&[*first]), self.points(rest));
+        let _ = writeln!(self.body, "<path d=\"M{first} {letter}{rest}\" {}/>", painted(fill, solid(stroke)));
+    }
+
+    fn text(&mut self, text: &TextShape) {
+        for row in &text.galley.rows {
+            let mut words = row.row.text();
+            words.truncate(words.trim_end().len());
+            if words.is_empty() {
+                continue;
+            }
+            let at = self.at(text.pos + row.pos.to_vec2());
+            // Labels have one format; of the others the first stands for all.
+            let format = text.galley.job.sections.first();
+            let size = format.map_or(12.0, |s| s.format.font_id.size);
+            let own = format.map(|s| s.format.color).filter(|c| *c != Color32::PLACEHOLDER);
+            let color = text.override_text_color.or(own).unwrap_or(text.fallback_color);
+            let baseline = at.y + row.row.glyphs.first().map_or(row.row.size.y, |g| g.pos.y);
+            let _ = writeln!(
+                self.body,
+                "<text x=\"{:.1}\" y=\"{baseline:.1}\" font-size=\"{size}\" textLength=\"{:.1}\" \
+                 lengthAdjust=\"spacingAndGlyphs\" {}>{}</text>",
+                at.x,
+                row.row.size.x,
+                paint("fill", color.gamma_multiply(text.opacity_factor)),
+                escaped(&words)
+            );
+        }
+    }
+
+    /// Meshes come as quads of one colour (slices) or as triangles; textured ones (fonts, images) are left out.
+    fn mesh(&mut self, mesh: &Mesh) {
+        if mesh.texture_id != egui::TextureId::default() {
+            return;
+        }
+        let vertex = |i: u32| mesh.vertices.get(i as usize);
+        let mut rest = &mesh.indices[..];
+        while let Some((triangle, tail)) = rest.split_at_checked(3) {
+            let corners: Vec<_> = triangle.iter().filter_map(|i| vertex(*i)).collect();
+            let [a, b, c] = corners[..] else { return };
+            // A rectangle is two triangles of its four corners, in the order left top, right top, left bottom, right bottom.
+            let fourth =
+                tail.get(..3).and_then(|next| next.iter().find(|i| !triangle.contains(i))).and_then(|i| vertex(*i));
+            let is_rect = fourth.is_some_and(|d| {
+                a.pos.y == b.pos.y && a.pos.x == c.pos.x && d.pos == egui::pos2(b.pos.x, c.pos.y) && a.color == d.color
+            });
+            if is_rect {
+                let (min, size) = (self.at(a.pos), egui::vec2(b.pos.x - a.pos.x, c.pos.y - a.pos.y));
+                let _ = writeln!(
+                    self.body,
+                    "<rect x=\"{:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"{:.1}\" {}/>",
+                    min.x,
+                    min.y,
+                    size.x,
+                    size.y,
+                    paint("fill", a.color)
+                );
+                rest = &tail[3..];
+            } else {
+                let points = self.points(&[a.pos, b.pos, c.pos]);
+                let _ = writeln!(self.body, "<polygon points=\"{points}\" {}/>", paint("fill", a.color));
+                rest = tail;
+            }
+        }
+    }
+}
+
+/// A path's stroke: shaded ones are left out.
+fn solid(stroke: &PathStroke) -> Stroke {
+    match stroke.color {
+        egui::epaint::ColorMode::Solid(color) => Stroke::new(stroke.width, color),
+        egui::epaint::ColorMode::UV(_) => Stroke::NONE,
+    }
+}
+
+fn painted(fill: Color32, stroke: Stroke) -> String {
+    let mut out = paint("fill", fill);
+    if stroke.width > 0.0 && stroke.color != Color32::TRANSPARENT {
+        let _ = write!(out, " {} stroke-width=\"{:.1}\"", paint("stroke", stroke.color), stroke.width);
+    }
+    out
+}
+
+fn paint(what: &str, color: Color32) -> String {
+    let [r, g, b, a] = color.to_srgba_unmultiplied();
+    match a {
+        0 => format!("{what}=\"none\""),
+        255 => format!("{what}=\"#{r:02x}{g:02x}{b:02x}\""),
+        _ => format!("{what}=\"#{r:02x}{g:02x}{b:02x}\" {what}-opacity=\"{:.3}\"", f32::from(a) / 255.0),
+    }
+}
+
+/// Text as XML. Control characters, which XML has no way to write, become spaces.
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::Palette;
+    use egui::{Align2, FontId, LayerId, pos2, vec2};
+
+    fn ground() -> Color32 {
+        Palette::of(true).canvas
+    }
+
+    fn color(idx: usize) -> Color32 {
+        Palette::of(true).fill(idx)
+    }
+
+    /// The document of what `paint` paints into a 100 by 50 area that begins at (10, 10).
+    fn check(paint: impl Fn(&egui::Painter)) -> String {
+        let ctx = egui::Context::default();
+        let mut out = String::new();
+        // The first frame has no fonts yet.
+        for _ in 0..2 {
+            let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
+                let area = Rect::from_min_size(pos2(10.0, 10.0), vec2(100.0, 50.0));
+                paint(&ui.painter_at(area));
+                let layer: LayerId = ui.layer_id();
+                out = ui.ctx().graphics(|g| {
+                    document(g.get(layer).into_iter().flat_map(egui::layers::PaintList::all_entries), area, ground())
+                });
+            });
+            output.textures_delta.clear();
+        }
+        out
+    }
+
+    #[test]
+    fn slices_are_rectangles_and_text_stays_text() {
+        let svg = check(|painter| {
+            let mut mesh = Mesh::default();
+            mesh.add_colored_rect(Rect::from_min_size(pos2(20.0, 20.0), vec2(30.0, 5.0)), color(0));
+            mesh.add_colored_rect(Rect::from_min_size(pos2(60.0, 20.0), vec2(5.0, 5.0)), color(1));
+            painter.add(mesh);
+            painter.text(pos2(20.0, 40.0), Align2::LEFT_CENTER, "a < b", FontId::proportional(12.0), color(2));
+        });
+        assert!(svg.starts_with("<svg xmlns") && svg.ends_with("</svg>\n"));
+        assert!(
+            svg.contains(&format!(
+                "<rect x=\"10.00\" y=\"10.0\" width=\"30.00\" height=\"5.0\" {}/>",
+                paint("fill", color(0))
+            )),
+            "{svg}"
+        );
+        assert!(svg.contains(&paint("fill", color(1))) && svg.contains(">a &lt; b</text>"), "{svg}");
+        assert_eq!(svg.matches("<rect x=").count(), 2, "{svg}");
+    }
+
+    #[test]
+    fn what_reaches_over_the_edge_is_clipped_and_what_is_outside_is_left_out() {
+        let svg = check(|painter| {
+            painter.rect_filled(Rect::from_min_size(pos2(90.0, 20.0), vec2(90.0, 5.0)), 2.0, color(3));
+            painter.circle_filled(pos2(500.0, 20.0), 5.0, color(0));
+        });
+        assert!(svg.contains("<clipPath id=\"c0\">") && svg.contains("clip-path=\"url(#c0)\""), "{svg}");
+        assert!(!svg.contains("<circle"), "{svg}");
+    }
+}

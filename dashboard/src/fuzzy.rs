@@ -1,0 +1,73 @@
+//! Fuzzy search as in editors: the letters of the query occur in order, and the best places for them count.
+
+/// How well `query` fits `text`, greater is better; `None` where its letters do not occur in order. Spaces in the query
+/// are left out; case does not matter. Letters at the begin of words and next to each other count more, and a short text
+/// wins over a long one.
+pub fn score(query: &str, text: &str) -> Option<i32> {
+    let wanted: Vec<char> = query.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect();
+    if wanted.is_empty() {
+        return Some(0);
+    }
+    let letters: Vec<char> = text.chars().take(MAX_LEN).collect();
+    // best[j]: the best score with the letters so far placed, the last of them at j.
+    let mut best: Vec<Option<i32>> = Vec::new();
+    for (nth, letter) in wanted.iter().enumerate() {
+        let mut next = vec![None; letters.len()];
+        let mut before: Option<i32> = None;
+        for (j, c) in letters.iter().enumerate() {
+            if c.to_lowercase().next() == Some(*letter) {
+                let start = if nth == 0 { Some(0) } else { before };
+                let run = j.checked_sub(1).and_then(|i| *best.get(i)?).map(|s| s + RUN);
+                let from = if nth == 0 { start } else { start.max(run) };
+                next[j] = from.map(|s| s + 1 + place_bonus(&letters, j));
+            }
+            before = before.max(best.get(j).copied().flatten());
+        }
+        best = next;
+    }
+    let found = best.into_iter().flatten().max()?;
+    Some(found * 16 - letters.len().min(15 * 16) as i32 / 16)
+}
+
+/// Letters of a text that are looked at, at most.
+const MAX_LEN: usize = 256;
+/// For a letter right after the one before.
+const RUN: i32 = 8;
+/// For a letter at the begin of a word.
+const WORD: i32 = 6;
+/// More for the very first letter.
+const FIRST: i32 = 2;
+
+fn place_bonus(letters: &[char], j: usize) -> i32 {
+    let Some(before) = j.checked_sub(1).map(|i| letters[i]) else { return WORD + FIRST };
+    let begins = !before.is_alphanumeric() || (before.is_lowercase() && letters[j].is_uppercase());
+    if begins { WORD } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The texts that fit, best first.
+    fn check(query: &str, texts: &[&'static str]) -> Vec<&'static str> {
+        let mut found: Vec<_> = texts.iter().filter_map(|t| Some((score(query, t)?, *t))).collect();
+        found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+        found.into_iter().map(|(_, t)| t).collect()
+    }
+
+    #[test]
+    fn begins_of_words_and_runs_win() {
+        assert_eq!(check("swt", &["sweet", "Show the whole trace", "towers"]), ["Show the whole trace", "sweet"]);
+        assert_eq!(
+            check("save csv", &["Save as vectors (SVG)", "Save all as a table (CSV)"])[0],
+            "Save all as a table (CSV)"
+        );
+        assert_eq!(check("mm", &["commit", "layer1/MatMul"]), ["layer1/MatMul", "commit"]);
+        assert_eq!(check("save png", &["Save as picture (PNG)", "Save as vectors (SVG)"]), ["Save as picture (PNG)"]);
+        assert_eq!(check("loss", &["train/loss", "l/o/s/s/y", "loss"])[0], "loss");
+        assert_eq!(check("", &["b", "a"]), ["b", "a"], "everything, in order");
+        assert_eq!(score("x", "abc"), None);
+        assert_eq!(score("abc", "cba"), None);
+        assert!(score("ÄX", "äx").is_some());
+    }
+}

@@ -1,0 +1,108 @@
+//! The dialog that names a file to write. What is there already is replaced only after the user has read that it would be.
+
+use super::browse;
+use crate::theme::{metrics, palette};
+use egui::{Context, Id, Key, Modal, RichText, Role, TextEdit, Ui, WidgetInfo};
+
+/// What is to be written.
+struct Pending {
+    /// `Graph as SVG`.
+    title: String,
+    contents: Vec<u8>,
+    text: String,
+    error: Option<String>,
+}
+
+/// The dialog.
+#[derive(Default)]
+pub struct SaveDialog {
+    pending: Option<Pending>,
+    /// Where the last file went, for the status line, and when.
+    saved: Option<(String, f64)>,
+}
+
+/// For how long a saved file's name is shown, seconds.
+const SAVED_S: f64 = 5.0;
+
+impl SaveDialog {
+    /// Asks where to write `contents`, and offers `name` in the current folder.
+    pub fn open(&mut self, title: &str, name: &str, contents: Vec<u8>) {
+        let folder = std::env::current_dir().map_or_else(|_| String::new(), |here| format!("{}/", here.display()));
+        let text = format!("{folder}{name}");
+        self.pending = Some(Pending { title: title.to_owned(), contents, text, error: None });
+    }
+
+    /// Shows the dialog while it is open, and for a moment where the file went.
+    pub fn ui(&mut self, ctx: &Context) {
+        let now = ctx.input(|i| i.time);
+        if let Some((path, at)) = &self.saved {
+            if now - at < SAVED_S {
+                egui::Window::new("saved")
+                    .title_bar(false)
+                    .resizable(false)
+                    .anchor(egui::Align2::CENTER_BOTTOM, [0.0, -metrics::GAP_WIDE])
+                    .show(ctx, |ui| ui.label(format!("Saved: {path}")));
+                ctx.request_repaint_after_secs((SAVED_S - (now - at)) as f32);
+            } else {
+                self.saved = None;
+            }
+        }
+        let Some(pending) = &mut self.pending else { return };
+        let modal = Modal::new(Id::unique("save file")).show(ctx, |ui| contents(ui, pending));
+        match modal.inner {
+            Some(true) => match write(pending) {
+                Ok(path) => {
+                    self.saved = Some((path, now));
+                    self.pending = None;
+                }
+                Err(error) => pending.error = Some(error),
+            },
+            Some(false) => self.pending = None,
+            None if modal.should_close() => self.pending = None,
+            None => {}
+        }
+    }
+}
+
+/// Save (true), cancel (false), or neither yet.
+fn contents(ui: &mut Ui, pending: &mut Pending) -> Option<bool> {
+    ui.set_width(metrics::DIALOG_W);
+    ui.label(RichText::new(&pending.title).size(metrics::TEXT_TITLE).color(palette(ui).text_strong));
+    ui.add_space(metrics::GAP);
+    let field = TextEdit::singleline(&mut pending.text).hint_text("Path").desired_width(f32::INFINITY);
+    let response = ui.add(field);
+    response.widget_info(|| WidgetInfo::labeled(Role::TextInput, true, "Path to save to"));
+    if ui.memory(|m| m.focused().is_none()) {
+        response.request_focus();
+    }
+    let path = browse::expand_home(pending.text.trim());
+    let (is_there, is_folder) = (path.exists(), path.is_dir());
+    if let Some(error) = &pending.error {
+        ui.colored_label(palette(ui).error, error);
+    } else if is_folder {
+        ui.colored_label(palette(ui).warning, "That is a folder: add a name.");
+    } else if is_there {
+        ui.colored_label(palette(ui).warning, "There is such a file already.");
+    }
+    ui.add_space(metrics::PAD);
+    let is_entered = response.lost_focus() && ui.input(|i| i.key_pressed(Key::Enter));
+    let mut answer = None;
+    ui.horizontal(|ui| {
+        let verb = if is_there { "Replace" } else { "Save" };
+        let can_save = !pending.text.trim().is_empty() && !is_folder;
+        // Enter alone replaces nothing.
+        if ui.add_enabled(can_save, egui::Button::new(verb)).clicked() || (is_entered && can_save && !is_there) {
+            answer = Some(true);
+        }
+        if ui.button("Cancel").clicked() {
+            answer = Some(false);
+        }
+    });
+    answer
+}
+
+fn write(pending: &Pending) -> Result<String, String> {
+    let path = browse::expand_home(pending.text.trim());
+    std::fs::write(&path, &pending.contents).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(path.display().to_string())
+}

@@ -1,0 +1,80 @@
+//! The window with the settings.
+
+use crate::{
+    Theme,
+    config::Settings,
+    format::TimeUnit,
+    theme::{Density, metrics, palette},
+};
+use egui::{Align2, Context, Grid, RichText, Slider, Ui, Window};
+
+/// The window.
+#[derive(Default)]
+pub struct SettingsWindow {
+    /// Whether it is shown.
+    pub is_open: bool,
+}
+
+impl SettingsWindow {
+    /// Shows it while it is open; the settings after what the user changed. `is_kept`: whether they are remembered.
+    pub fn ui(&mut self, ctx: &Context, settings: Settings, is_kept: bool) -> Settings {
+        let mut settings = settings;
+        if !self.is_open {
+            return settings;
+        }
+        Window::new("Settings")
+            .open(&mut self.is_open)
+            .anchor(Align2::CENTER_CENTER, [0.0, 0.0])
+            .collapsible(false)
+            .resizable(false)
+            .show(ctx, |ui| {
+                Grid::new("settings").num_columns(2).spacing([metrics::GAP_WIDE, metrics::PAD]).show(ui, |ui| {
+                    rows(ui, &mut settings);
+                });
+                ui.add_space(metrics::PAD);
+                ui.horizontal(|ui| {
+                    if ui.button("Defaults").clicked() {
+                        settings = Settings::default();
+                    }
+                    if !is_kept {
+                        ui.colored_label(palette(ui).warning, "Not remembered: see Sources and warnings.");
+                    }
+                });
+            });
+        settings
+    }
+}
+
+fn rows(ui: &mut Ui, settings: &mut Settings) {
+    let name = |ui: &mut Ui, text: &str| ui.label(RichText::new(text).color(palette(ui).text_weak));
+    name(ui, "Theme");
+    choices(ui, "Theme", &mut settings.theme, Theme::ALL.map(|t| (t, t.name())));
+    ui.end_row();
+    name(ui, "Density");
+    choices(ui, "Density", &mut settings.density, Density::ALL.map(|d| (d, d.name())));
+    ui.end_row();
+    name(ui, "Durations in");
+    choices(ui, "Durations in", &mut settings.time_unit, TimeUnit::ALL.map(|u| (u, u.name())));
+    ui.end_row();
+    let label = name(ui, "Size");
+    ui.horizontal(|ui| {
+        let mut percent = settings.scale * 100.0;
+        let range = metrics::SCALE[0] * 100.0..=metrics::SCALE[1] * 100.0;
+        let slider = Slider::new(&mut percent, range).step_by(10.0).fixed_decimals(0).suffix(" %");
+        // While it is dragged the size stays, or else the slider runs away from the pointer.
+        let response = ui.add(slider.update_while_editing(false)).labelled_by(label.id);
+        if response.drag_stopped() || (response.changed() && !response.dragged()) {
+            settings.scale = percent / 100.0;
+        }
+    });
+    ui.end_row();
+}
+
+fn choices<T: PartialEq + Copy, const N: usize>(ui: &mut Ui, of: &str, value: &mut T, all: [(T, &'static str); N]) {
+    ui.horizontal(|ui| {
+        for (choice, name) in all {
+            let response = ui.selectable_value(value, choice, name);
+            crate::widgets::named(&response, egui::Role::RadioButton, &format!("{of}: {name}"));
+        }
+    });
+}

@@ -1,0 +1,89 @@
+//! What of the timeline an address tells: trace, time, selection, colours, what is folded and hidden, search.
+
+use super::{
+    TimelineView,
+    model::Folding,
+    state::{ColorBy, Command, State},
+    viewport::Viewport,
+};
+use crate::{Data, address::Params};
+use profiler::{SliceId, Store};
+use std::ops::Range;
+
+/// What is shown now.
+pub(super) fn of(view: &TimelineView, data: &Data) -> Params {
+    let mut out = Params::default();
+    let trace = data.traces.get(view.trace_idx).filter(|_| data.traces.len() > 1);
+    out.set_some("trace", trace.map(|t| &t.name));
+    let Some(state) = &view.state else { return out };
+    if state.follow {
+        out.set("follow", 1);
+    } else {
+        out.set_range("view", &state.eased.target().range());
+    }
+    if let Some(range) = &state.range {
+        out.set_range("range", range);
+    }
+    out.set_some("slice", state.selected.map(|s| format!("{}.{}.{}", s.track, s.lane, s.ordinal)));
+    out.set_some("colour", (state.color_by != ColorBy::default()).then(|| state.color_by.name()));
+    let sorted = |set: &rustc_hash::FxHashSet<u32>| {
+        let mut all: Vec<u32> = set.iter().copied().collect();
+        all.sort_unstable();
+        all
+    };
+    out.set_list("hidden", sorted(&state.folding.hidden));
+    out.set_list("folded", sorted(&state.folding.tracks));
+    out.set_list("processes", sorted(&state.folding.processes));
+    out.set_list("pinned", state.folding.pinned.iter().copied());
+    let mut heights: Vec<u32> = state.folding.heights.iter().flat_map(|(t, h)| [*t, *h as u32]).collect();
+    // Pairs, in the order of the tracks.
+    heights.as_chunks_mut::<2>().0.sort_unstable();
+    out.set_list("heights", heights);
+    out.set_some("tracks", Some(state.folding.filter.text()).filter(|t| !t.is_empty()));
+    out.set_some("critical", state.critical.then_some(1));
+    out.set_some("log", state.log.then_some(1));
+    out.set_some("search", Some(&view.search).filter(|s| !s.is_empty()));
+    out
+}
+
+/// Puts what an address says into the state; commands for the rest.
+pub(super) fn arrive(params: &Params, state: &mut State, store: &Store, whole: &Range<i64>) -> Vec<Command> {
+    let mut folding = Folding {
+        processes: params.read_list("processes").into_iter().collect(),
+        tracks: params.read_list("folded").into_iter().collect(),
+        hidden: params.read_list("hidden").into_iter().collect(),
+        pinned: params.read_list("pinned"),
+        heights: params.read_list("heights").as_chunks::<2>().0.iter().map(|[t, h]| (*t, *h as usize)).collect(),
+        // An address tells no order: the user's stays.
+        places: std::mem::take(&mut state.folding.places),
+        hosts: std::mem::take(&mut state.folding.hosts),
+        ..Folding::default()
+    };
+    folding.filter.set(params.get("tracks").unwrap_or_default());
+    state.folding.set(folding);
+    state.critical = params.get("critical").is_some();
+    state.log = params.get("log").is_some();
+    let by = params.get("colour");
+    state.color_by = ColorBy::ALL.into_iter().find(|c| Some(c.name()) == by).unwrap_or_default();
+    let slice = params.get("slice").and_then(slice_id).filter(|id| store.slice(*id).is_some());
+    let mut out = vec![Command::Select(slice), Command::SelectRange(params.read_range("range"))];
+    if params.get("follow").is_some() && store.is_live() {
+        if !state.follow {
+            out.push(Command::ToggleFollow);
+        }
+    } else {
+        let view = params.read_range("view").map(|r| Viewport { start: r.start, end: r.end });
+        out.push(Command::View(view.unwrap_or_else(|| Viewport::whole(whole))));
+    }
+    out
+}
+
+fn slice_id(text: &str) -> Option<SliceId> {
+    let mut parts = text.split('.');
+    let id = SliceId {
+        track: parts.next()?.parse().ok()?,
+        lane: parts.next()?.parse().ok()?,
+        ordinal: parts.next()?.parse().ok()?,
+    };
+    parts.next().is_none().then_some(id)
+}

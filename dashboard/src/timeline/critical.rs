@@ -1,0 +1,44 @@
+//! The critical paths of the steps on the screen: a line along the slices that delay the steps' ends.
+
+use super::paint::Marks;
+use crate::theme::{Palette, metrics};
+use egui::{Mesh, Painter, Pos2, Rect, Stroke, pos2};
+use profiler::{
+    Store,
+    analysis::critical::{CriticalPath, PathKind},
+};
+
+/// Draws the paths: solid along what ran, thin along stalls, and a line down or up where they change tracks.
+pub fn paint(painter: &Painter, store: &Store, paths: &[CriticalPath], marks: &Marks<'_>, p: &Palette) {
+    let view = marks.frame.view;
+    let mut mesh = Mesh::default();
+    for path in paths.iter().filter(|path| path.range.start < view.end && path.range.end > view.start) {
+        let mut before: Option<(u32, Pos2)> = None;
+        let mut drawn = Rect::NOTHING;
+        let from = path.segments.partition_point(|s| s.end <= view.start);
+        for segment in path.segments[from..].iter().take_while(|s| s.start < view.end) {
+            let range = segment.start..segment.end;
+            let slice = segment.slice.filter(|id| id.track == segment.track.0).and_then(|id| store.slice(id));
+            let rect = match slice {
+                Some(slice) => marks.rect(slice.id.track, slice.id.lane, &range),
+                None => marks.work(segment.track.0, &range),
+            };
+            let Some(rect) = rect else {
+                before = None;
+                continue;
+            };
+            let thickness = if matches!(segment.kind, PathKind::Stall(_)) { 1.0 } else { metrics::PATH_LINE };
+            let line = Rect::from_min_max(pos2(rect.left(), rect.bottom() - thickness), rect.right_bottom());
+            // Many short segments share a pixel.
+            if !drawn.contains_rect(line) {
+                mesh.add_colored_rect(line, p.highlight);
+                drawn = line;
+            }
+            if let Some((_, at)) = before.filter(|(track, _)| *track != segment.track.0) {
+                painter.line_segment([at, pos2(at.x, rect.bottom())], Stroke::new(metrics::LINE, p.highlight));
+            }
+            before = Some((segment.track.0, rect.right_bottom()));
+        }
+    }
+    painter.add(mesh);
+}
