@@ -60,6 +60,8 @@ pub enum Command {
     View(View),
     /// Run any command and record what it emits, its scheduling and its call stacks
     Record(Record),
+    /// Gather the traces of many processes and hosts into one folder
+    Collect(Collect),
     /// Run a graph that TensorFlow made: feed arrays, fetch arrays
     Run(Run),
     /// Count a graph's parameters, scope by scope
@@ -218,7 +220,10 @@ Examples:
   stepscope record --steps 20 -- ./my-training
   stepscope record -o trace --flight 10 --slow-step 50 -- ./my-training
   stepscope record --attach trace --dump
+  stepscope record -o trace --attach 4711 --sched --sample 1000
   stepscope record --attach runs/demo-20261121-101500/trace --steps 5
+  stepscope record --collector 127.0.0.1:6470 -- ./my-training
+  stepscope record --attach trace --collector 127.0.0.1:6470
   stepscope view trace")]
 pub struct Record {
     /// The trace folder, made if missing; it must be empty [default: runs/record-DATE/trace]
@@ -233,14 +238,17 @@ pub struct Record {
     /// Record the next N steps that begin, in all processes together, and no events else
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub steps: Option<u32>,
-    /// Keep the events of the last SECONDS only; they are written at the end, and when a dump is asked for (--dump, a panic, a slow step)
+    /// Keep the events of the last SECONDS only; they are written at the end, and when a dump is asked for (--dump, SIGUSR2 to 'record', a
+    /// panic, a slow step)
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400), conflicts_with = "steps")]
     pub flight: Option<u32>,
     /// A step that takes longer asks for a dump
     #[arg(long, value_name = "MS", requires = "flight", value_parser = clap::value_parser!(u64).range(1..))]
     pub slow_step: Option<u64>,
-    /// Run nothing, but say to the programs that record into this trace folder what to do
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "sched", "sample", "flight", "command"])]
+    /// Run nothing: say to the programs that record into this trace folder what to do, or to the process with this id
+    ///
+    /// With a process's id and --sched or --sample: watch it from outside until it ends or Ctrl-C.
+    #[arg(long, value_name = "DIR|PID", conflicts_with_all = ["flight", "command"])]
     pub attach: Option<PathBuf>,
     /// Write what the flight recorder holds now
     #[arg(long, requires = "attach", conflicts_with_all = ["steps", "switch"])]
@@ -248,9 +256,42 @@ pub struct Record {
     /// Switch recording on or off
     #[arg(long, value_enum, value_name = "on|off", requires = "attach", conflicts_with = "steps")]
     pub switch: Option<Switch>,
+    /// Send the trace to 'stepscope collect' there while it is recorded [default: the variable STEPSCOPE_COLLECTOR]
+    ///
+    /// With --attach: send what is in that folder and not there yet, and what comes while somebody records into it.
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["dump", "switch"])]
+    pub collector: Option<String>,
     /// The command and its arguments
     #[arg(required_unless_present = "attach", last = true, value_name = "COMMAND")]
     pub command: Vec<std::ffi::OsString>,
+}
+
+/// `stepscope collect`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Takes the traces that 'stepscope record --collector ADDR', or training with STEPSCOPE_COLLECTOR=ADDR, sends, lays them on one clock and
+keeps them until Ctrl-C. Whoever reaches ADDR can add traces and look at them: for other hosts let them come through
+ssh (ssh -R 6470:127.0.0.1:6470 HOST), unless the network is trusted. A collector that was killed is started again with the same -o.
+
+Examples:
+  stepscope collect
+  stepscope collect -o gathered --listen 127.0.0.1:6470
+  stepscope record --collector 127.0.0.1:6470 -- ./my-training
+  stepscope view gathered
+  stepscope analyze gathered")]
+pub struct Collect {
+    /// The gathered folder: new, empty, or gathered into before [default: runs/collect-DATE/trace]
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6470")]
+    pub listen: std::net::SocketAddr,
+    /// Acknowledge before the disk has it: faster on slow disks, and what the machine's stop loses then is lost
+    #[arg(long)]
+    pub no_sync: bool,
+    /// Print where it listens and, at the end, what came, as one JSON object each
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Recording, on or off.

@@ -3,6 +3,7 @@
 
 mod analyze;
 mod args;
+mod collect;
 mod compare;
 mod demo;
 mod diff;
@@ -24,6 +25,7 @@ mod report;
 mod run;
 mod run_folder;
 mod runs;
+mod sending;
 mod summary;
 mod table;
 mod told;
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Train(train) => train::run(&train, verbosity),
         Command::View(view) => view::run(view),
         Command::Record(record) => record::run(&record, verbosity),
+        Command::Collect(collect) => collect::run(&collect, verbosity),
         Command::Run(run) => run::run(&run),
         Command::Params(params) => params::run(&params),
         Command::Compare(compare) => compare::run(&compare),

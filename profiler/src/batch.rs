@@ -5,7 +5,7 @@
 //! Ids in a batch are the producer's own (unique in a process); the store maps them to its tables, so
 //! that the source of a batch needs no knowledge of the store.
 
-use crate::store::{Args, Function, TrackKind, WarningKind};
+use crate::store::{Args, ClockOffset, Function, TrackKind, WarningKind};
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::sync::Arc;
@@ -140,6 +140,13 @@ pub enum Name {
         key: TrackKey,
         /// The process whose it is.
         pid: u32,
+    },
+    /// How the times of a process were laid on the trace's clock.
+    Clock {
+        /// The process.
+        pid: u32,
+        /// How, and how wrong that may be; `None` where nothing is known of its clock.
+        clock: Option<ClockOffset>,
     },
     /// A place in code.
     Frame {

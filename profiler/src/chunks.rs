@@ -135,6 +135,31 @@ fn parse_header(bytes: &[u8]) -> Option<(ChunkHeader, u32)> {
     (header.count as usize <= MAX_RECORDS).then_some((header, u32_at(bytes, 8)))
 }
 
+/// How many bytes at the front of `bytes` stay as they are however the file grows: whole chunks, or damage that no growing mends. They
+/// begin at a chunk or, `at_begin`, with the file's header.
+#[must_use]
+pub fn settled(bytes: &[u8], at_begin: bool) -> usize {
+    let mut at = if at_begin { FILE_HEADER } else { 0 };
+    if bytes.len() < at {
+        return 0;
+    }
+    while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= CHUNK_HEADER) {
+        let len = match parse_header(rest) {
+            Some((header, _)) => CHUNK_HEADER + header.count as usize * size_of::<Record>(),
+            None => {
+                let last = rest.len() - CHUNK_HEADER;
+                let next = (1..=last).find(|n| rest[*n] == SYNC[0] && parse_header(&rest[*n..]).is_some());
+                next.unwrap_or_else(|| rest.len().saturating_sub(MAX_CHUNK))
+            }
+        };
+        if len == 0 || rest.len() < len {
+            break;
+        }
+        at += len;
+    }
+    at
+}
+
 /// What the scanner found next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {

@@ -19,6 +19,7 @@
 pub mod analysis;
 pub mod batch;
 pub mod chunks;
+pub mod clocks;
 pub mod collect;
 pub mod export;
 pub mod flame;
@@ -46,7 +47,7 @@ pub use seal::{Pager, PagerStats, SealError, SealReport, Sealed, SealedWriter};
 pub use stalls::{Cause, CauseTotal, QueueWait, Stall, by_cause, queue_waits, stalls};
 pub use stats::{Figures, NodeStat, OpStat, TrackUse, node_stats, op_stats, track_use};
 pub use store::{
-    Args, Category, Counter, Flow, FlowEnd, Frame, Function, InstantEvent, Lane, NodeInfo, OpenSlice, Process,
-    SiteInfo, SliceId, SliceRef, Stack, Step, Store, StoreOptions, StoreStats, Track, TrackId, TrackKind, Transfer,
-    Warning, WarningKind,
+    Args, Category, ClockOffset, Counter, Flow, FlowEnd, Frame, Function, InstantEvent, Lane, NodeInfo, OpenSlice,
+    Process, SiteInfo, SliceId, SliceRef, Stack, Step, Store, StoreOptions, StoreStats, Track, TrackId, TrackKind,
+    Transfer, Warning, WarningKind,
 };

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use stepscope_profiler::watch::{Watch, WatchOptions, WatchReport};
+use stepscope_profiler::watch::{Watch, WatchError, WatchOptions, WatchReport};
 use stepscope_profiler::{
     Category, Collector, CollectorOptions, SliceRef, Store, StoreOptions, TraceReader, Track, TrackKind, WarningKind,
     flame,
@@ -290,4 +290,43 @@ fn python_links_nothing_and_is_seen() {
     let counters: Vec<&str> =
         watched.store.counters().iter().map(|c| watched.store.sites()[c.site as usize].name.as_str()).collect();
     assert!(counters.contains(&"minor page faults") && counters.len() >= 4, "{counters:?}");
+}
+
+/// A process that was not started by the recorder: it is found with its threads' names, waits and call stacks, and its end ends nothing else.
+#[test]
+fn a_process_that_runs_already_is_watched() {
+    let _one = one_at_a_time();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.01; done"]);
+    let mut busy = shell.spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let dir = tempfile::tempdir().unwrap();
+    let options = WatchOptions { sched: true, sample_hz: Some(500) };
+    let watch = Watch::attach(dir.path(), options, busy.id()).unwrap();
+    let collector = Collector::start_with(dir.path(), CollectorOptions::default(), Some(watch.tracks())).unwrap();
+    std::thread::sleep(Duration::from_millis(1_500));
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    let report = watch.stop();
+    collector.stop();
+    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+    TraceReader::open(dir.path()).unwrap().read_all(&mut store).unwrap();
+    let lacks = |what: &str| report.unavailable.iter().any(|(name, _)| name.contains(what));
+    let of_busy = || store.tracks().iter().filter(|t| t.tid == busy.id());
+    if lacks("samples") {
+        eprintln!("SKIPPED samples of a running process: {:?}", report.unavailable);
+    } else {
+        let samples: usize = of_busy().map(|t| t.instants.len()).sum();
+        assert!(samples > 20, "{samples} {report:?}");
+        assert!(!store.stacks().is_empty());
+    }
+    if report.sched_source == Some("/proc") {
+        eprintln!("SKIPPED scheduling of a running process: {:?}", report.unavailable);
+    } else {
+        let waits: usize = of_busy().map(Track::n_slices).sum();
+        assert!(waits > 5, "{waits} {report:?}");
+    }
+    assert!(of_busy().any(|t| t.name.contains("sh")), "{:?}", of_busy().map(|t| &t.name).collect::<Vec<_>>());
+    let gone = Watch::attach(dir.path(), options, busy.id());
+    assert!(matches!(gone, Err(WatchError::NoProcess(_))));
 }

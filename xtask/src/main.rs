@@ -18,7 +18,7 @@ cargo xtask COMMAND
   test             everything CI runs: brings what the window tests need, then check, unit, doc, tidy,
                    end-to-end and window tests
   bench [NAME...]  benchmarks: a table here, JSON lines appended to docs/bench.jsonl; no name: lists them
-  soak             the long versions of the fault tests (kill -9, damaged files); about 20 minutes
+  soak             the long versions of the fault tests (kill -9, damaged files); about 30 minutes
   shots [DIR]      screenshots of every tab in both themes of a real run (default target folder/shots)
 
 Examples:
@@ -107,6 +107,7 @@ fn soak(steps: &mut Steps) -> Result<(), Failed> {
     let binary = release_binary(steps)?;
     let env = [("STEPSCOPE_BIN", binary.as_str()), ("STEPSCOPE_PYTHON", python.as_str()), ("STEPSCOPE_SOAK", "1")];
     steps.cargo("soak", &["test", "--release", "--package", "stepscope-tests", "--no-fail-fast"], &env)?;
+    steps.cargo("soak: gathering", &["test", "--release", "--package", "stepscope-gather", "--test", "kills"], &env)?;
     steps.cargo("soak: parking", &["test", "--package", "stepscope-engine", "--test", "sleep_model"], &env)
 }
 

@@ -30,6 +30,8 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 pub const FILE_NAME: &str = "control";
 /// The environment variable that names the trace folder to programs that call [`crate::start_from_env`].
 pub const ENV: &str = "STEPSCOPE_TRACE";
+/// The environment variable with the address of the collector that gathers the traces of several processes and hosts.
+pub const COLLECTOR_ENV: &str = "STEPSCOPE_COLLECTOR";
 
 const PAGE: u64 = 4096;
 const MAGIC: u64 = u64::from_le_bytes(*b"STPCTRL1");
@@ -307,6 +309,14 @@ impl Collector {
     /// Says that the collector lives.
     pub fn heartbeat(&self) {
         self.control.page().collector_heartbeat.store(crate::clock::mono_now(), Ordering::Relaxed);
+    }
+
+    /// Says what was lost in total, where the producers are on another machine and cannot say so themselves.
+    pub fn tell_lost(&self, lost: Lost) {
+        let page = self.control.page();
+        page.lost_events.fetch_max(lost.events, Ordering::Relaxed);
+        page.lost_threads.fetch_max(lost.threads, Ordering::Relaxed);
+        page.lost_meta.fetch_max(lost.meta, Ordering::Relaxed);
     }
 
     /// Says that the dump of this number, and all before it, are done.

@@ -31,7 +31,7 @@ pub enum FileKind {
     GraphDef,
     /// A GraphDef in text form, perhaps gzipped.
     GraphDefText,
-    /// A folder of `events`: control page, names, rings, chunks.
+    /// A folder of `events` (control page, names, rings, chunks), or of many such that a collector gathered.
     TraceFolder,
     /// What `demo` and `train` write: `run.json`, `trace/`, event files.
     RunFolder,
@@ -101,7 +101,7 @@ fn sniff_folder(path: &Path) -> io::Result<FileKind> {
     if path.join("run.json").is_file() || is_trace_folder(&path.join("trace")) {
         return Ok(FileKind::RunFolder);
     }
-    if is_trace_folder(path) {
+    if is_trace_folder(path) || path.join("gathered.json").is_file() {
         return Ok(FileKind::TraceFolder);
     }
     if path.join(graph_file::SAVED_MODEL).is_file() {

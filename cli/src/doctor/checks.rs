@@ -7,7 +7,7 @@ use super::{Check, State};
 
 /// Every check, in the order of the report.
 pub fn all() -> Vec<Check> {
-    vec![cores(), clock(), perf_events(), tracefs(), window(), gl(), cuda(), cupti()]
+    vec![cores(), clock(), tracefs(), perf_events(), samples(), hardware_counters(), window(), gl(), cuda(), cupti()]
 }
 
 fn cores() -> Check {
@@ -49,28 +49,68 @@ fn clock() -> Check {
     }
 }
 
-fn perf_events() -> Check {
-    use perf_event::Builder;
-    use perf_event::events::{Hardware, Software};
-    let opens = |error: &std::io::Error| format!("perf_event_open: {error}");
-    let hardware = Builder::new(Hardware::INSTRUCTIONS).build();
-    let switches = Builder::new(Software::DUMMY).context_switch(true).build();
+const PERF_REMEDY: &str = "as root: sysctl kernel.perf_event_paranoid=1, or run with CAP_PERFMON";
+
+fn refused(error: &std::io::Error) -> String {
     let paranoid =
         fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").map_or_else(|_| "?".into(), |s| s.trim().to_owned());
-    let (state, seen, remedy) = match (hardware, switches) {
-        (Ok(_), Ok(_)) => (State::Ok, "hardware counters and context switches".to_owned(), None),
-        (Err(error), Ok(_)) => (
-            State::Limited,
-            format!("context switches, no hardware counters ({})", opens(&error)),
-            Some("virtual machines often hide the counters: run on the host, or give the guest a PMU".into()),
-        ),
-        (_, Err(error)) => (
-            State::Missing,
-            format!("{} (perf_event_paranoid is {paranoid})", opens(&error)),
-            Some("as root: sysctl kernel.perf_event_paranoid=1, or run with CAP_PERFMON".into()),
-        ),
+    format!("perf_event_open: {error} (perf_event_paranoid is {paranoid})")
+}
+
+fn perf_events() -> Check {
+    use perf_event::Builder;
+    use perf_event::events::Software;
+    let (state, seen, remedy) = match Builder::new(Software::DUMMY).context_switch(true).build() {
+        Ok(_) => (State::Ok, "context switches".to_owned(), None),
+        Err(error) => (State::Missing, refused(&error), Some(PERF_REMEDY.into())),
     };
-    Check { name: "perf events", state, seen, used_for: "scheduling and counters", remedy }
+    Check { name: "perf events", state, seen, used_for: "scheduling of a command", remedy }
+}
+
+fn samples() -> Check {
+    use perf_event::events::Software;
+    use perf_event::{Builder, SampleFlag};
+    let opens = |with_kernel: bool| {
+        let mut builder = Builder::new(Software::CPU_CLOCK);
+        builder.sample_frequency(1_000).sample(SampleFlag::CALLCHAIN).exclude_kernel(!with_kernel).enabled(false);
+        builder.build()
+    };
+    let (state, seen, remedy) = match (opens(true), opens(false)) {
+        (Ok(_), _) => (State::Ok, "call stacks, the kernel's part included".to_owned(), None),
+        (Err(_), Ok(_)) => {
+            (State::Limited, "call stacks without the kernel's part".to_owned(), Some(PERF_REMEDY.into()))
+        }
+        (_, Err(error)) => (State::Missing, refused(&error), Some(PERF_REMEDY.into())),
+    };
+    Check { name: "samples", state, seen, used_for: "record --sample", remedy }
+}
+
+fn hardware_counters() -> Check {
+    use perf_event::Builder;
+    use perf_event::events::Hardware;
+    let wanted = [
+        ("cycles", Hardware::CPU_CYCLES),
+        ("instructions", Hardware::INSTRUCTIONS),
+        ("cache misses", Hardware::CACHE_MISSES),
+    ];
+    let (mut found, mut last) = (Vec::new(), None);
+    for (name, event) in wanted {
+        match Builder::new(event).build() {
+            Ok(_) => found.push(name),
+            Err(error) => last = Some(error),
+        }
+    }
+    let (state, seen) = match (&last, found.is_empty()) {
+        (None, _) => (State::Ok, found.join(", ")),
+        (Some(_), false) => (State::Limited, format!("only {}", found.join(", "))),
+        (Some(error), true) => (State::Missing, refused(error)),
+    };
+    let hidden = "virtual machines often hide them: run on the host, or give the guest a PMU";
+    let remedy = last.map(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => PERF_REMEDY.to_owned(),
+        _ => hidden.to_owned(),
+    });
+    Check { name: "hardware counters", state, seen, used_for: "cycles and cache misses of a command", remedy }
 }
 
 fn tracefs() -> Check {

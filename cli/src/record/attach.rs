@@ -1,22 +1,44 @@
-//! `stepscope record --attach DIR`: says to the programs that record into a folder what to do.
+//! `stepscope record --attach DIR|PID`: says to the programs that record into a folder what to do, sends the folder to a collector, or watches
+//! a process that runs already.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use std::time::Duration;
 
-use events::control::Control;
+use anyhow::Context;
+use events::control::{ClaimError, Control};
+use profiler::watch::{Watch, WatchOptions};
+use profiler::{CollectError, Collector, CollectorOptions};
 
 use crate::args::{self, Switch, Verbosity};
 use crate::human;
 use crate::outcome::{Failure, Outcome};
+use crate::sending;
 
 /// How long a dump may take to be done.
 const PATIENCE_NS: i64 = 5_000_000_000;
+/// Between two looks whether somebody still records.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Does what the options say.
 ///
 /// # Errors
 /// `Failure::Use` when nobody records there or nothing is to be done, `Failure::Work` when a dump is not done in time.
-pub fn run(folder: &Path, args: &args::Record, verbosity: Verbosity) -> Outcome {
+pub fn run(target: &Path, args: &args::Record, verbosity: Verbosity) -> Outcome {
+    let pid = target.to_str().and_then(|text| text.parse::<u32>().ok()).filter(|_| !target.is_dir());
+    let watches = args.sched || args.sample.is_some();
+    let folder = match pid {
+        Some(pid) if watches => return watch(pid, args, verbosity),
+        Some(pid) => folder_of(pid)?,
+        None if watches || args.out.is_some() => {
+            return Err(Failure::wrong_use("--sched, --sample and -o need a process's id to attach to"));
+        }
+        None => target.to_path_buf(),
+    };
+    let folder = folder.as_path();
+    if let Some(address) = &args.collector {
+        return send(folder, address, verbosity);
+    }
     let control = Control::open(folder)
         .map_err(|error| Failure::wrong_use(format_args!("{}: nobody records there: {error}", folder.display())))?;
     let tell = |what: String| {
@@ -37,9 +59,106 @@ pub fn run(folder: &Path, args: &args::Record, verbosity: Verbosity) -> Outcome 
             dump(&control)?;
             tell("the flight recorder's events are in the trace".to_owned());
         }
-        _ => return Err(Failure::wrong_use("say what to do: --steps N, --switch on|off or --dump")),
+        _ => {
+            return Err(Failure::wrong_use(
+                "say what to do: --steps N, --switch on|off, --dump or --collector HOST:PORT",
+            ));
+        }
     }
     Ok(())
+}
+
+/// The trace folder that a process records into: it has the control page mapped.
+fn folder_of(pid: u32) -> Result<PathBuf, Failure> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))
+        .map_err(|error| Failure::wrong_use(format_args!("process {pid}: {error}")))?;
+    let mapped = maps.lines().filter_map(|line| Some(Path::new(&line[line.find('/')?..])));
+    let mut pages = mapped.filter(|path| path.file_name().is_some_and(|name| name == events::control::FILE_NAME));
+    let folder = pages.find_map(|path| path.parent().filter(|dir| Control::open(dir).is_ok()));
+    folder.map(Path::to_path_buf).ok_or_else(|| {
+        Failure::wrong_use(format_args!(
+            "process {pid} records no events; --sched or --sample HZ watch it from outside"
+        ))
+    })
+}
+
+/// Watches a process from outside until it ends or Ctrl-C.
+fn watch(pid: u32, args: &args::Record, verbosity: Verbosity) -> Outcome {
+    if args.steps.is_some() || args.switch.is_some() || args.dump {
+        return Err(Failure::wrong_use(
+            "--steps, --switch and --dump are for programs that record; leave --sched and --sample out",
+        ));
+    }
+    let born = events::session::born(pid);
+    if born == 0 {
+        return Err(Failure::wrong_use(format_args!("there is no process {pid}")));
+    }
+    let folder = super::trace_folder(args.out.as_deref())?;
+    let options = WatchOptions { sched: args.sched, sample_hz: args.sample };
+    let (stop, stopped) = mpsc::channel();
+    ctrlc::set_handler(move || {
+        // Whoever waits for it may have gone.
+        let _ = stop.send(());
+    })
+    .context("taking over signals")?;
+    let watch = Watch::attach(&folder, options, pid).context("watching the process")?;
+    let collector = Collector::start_with(&folder, CollectorOptions::default(), Some(watch.tracks()))
+        .context("collecting the trace")?;
+    let sender = sending::start(&folder, sending::wanted(args.collector.as_deref()).as_deref())?;
+    let begun = events::clock::mono_now();
+    while stopped.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) && events::session::born(pid) == born {}
+    let wall_ns = events::clock::mono_now() - begun;
+    let watched = watch.stop();
+    let collected = collector.stop();
+    if let Some(why) = sending::end_and_seal(sender, &folder) {
+        eprintln!("warning: {}: {why}", folder.display());
+    }
+    if verbosity > Verbosity::Quiet {
+        super::tell(&folder, wall_ns, &watched, &collected);
+    }
+    Ok(())
+}
+
+/// Sends what the folder has, and what comes while somebody records into it.
+fn send(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
+    if !folder.is_dir() {
+        return Err(Failure::wrong_use(format_args!("{}: no such folder", folder.display())));
+    }
+    if !folder.join(events::control::FILE_NAME).is_file() || folder.join("sealed").is_dir() {
+        let shown = folder.display();
+        return Err(Failure::wrong_use(format_args!(
+            "{shown}: no trace that is recorded; a sealed one is copied as it is"
+        )));
+    }
+    let sender = sending::start(folder, Some(address))?;
+    // What rings hold that nobody drains any more is drained here; where somebody does, until he has finished.
+    loop {
+        match Collector::start(folder, CollectorOptions::default()) {
+            Ok(collector) => {
+                while sending::is_written(folder) {
+                    std::thread::sleep(LOOK);
+                }
+                collector.stop();
+                break;
+            }
+            Err(CollectError::Claim(_, ClaimError::Taken { .. })) => {
+                std::thread::sleep(LOOK);
+                if Control::open(folder).is_ok_and(|control| control.collector().finished) {
+                    break;
+                }
+            }
+            Err(error) => return Err(Failure::Work(error.into())),
+        }
+    }
+    match sending::end(sender, folder) {
+        Some(why) => Err(Failure::Work(anyhow::anyhow!("{why}"))),
+        None => {
+            if verbosity > Verbosity::Quiet {
+                eprintln!("stepscope: {} is at {address}", folder.display());
+            }
+            Ok(())
+        }
+    }
 }
 
 fn dump(control: &Control) -> Result<(), Failure> {

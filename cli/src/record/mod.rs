@@ -15,7 +15,7 @@ use crate::args::{self, Verbosity};
 use crate::human;
 use crate::outcome::{Failure, Outcome};
 use crate::run_folder::{self, RunFolder};
-use crate::trace_file;
+use crate::sending;
 
 /// Runs the command.
 ///
@@ -23,8 +23,8 @@ use crate::trace_file;
 /// `Failure::Use` when there is no such command or the folder is in use, `Failure::Work` when the folder cannot be written,
 /// `Failure::Command` when the command fails.
 pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
-    if let Some(folder) = &args.attach {
-        return attach::run(folder, args, verbosity);
+    if let Some(target) = &args.attach {
+        return attach::run(target, args, verbosity);
     }
     let folder = trace_folder(args.out.as_deref())?;
     switches(args, &folder)?;
@@ -33,12 +33,13 @@ pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
     let watch = watches.then(|| Watch::prepare(&folder, options)).transpose().context("watching the command")?;
     let collector = Collector::start_with(&folder, CollectorOptions::default(), watch.as_ref().map(Watch::tracks))
         .context("collecting the trace")?;
+    let sender = sending::start(&folder, sending::wanted(args.collector.as_deref()).as_deref())?;
     let begun = events::clock::mono_now();
     let status = run_command(args, &folder, watch.as_ref())?;
     let wall_ns = events::clock::mono_now() - begun;
     let watched = watch.map(Watch::stop).unwrap_or_default();
     let collected = collector.stop();
-    if let Some(why) = trace_file::seal(&folder) {
+    if let Some(why) = sending::end_and_seal(sender, &folder) {
         eprintln!("warning: {}: {why}", folder.display());
     }
     if verbosity > Verbosity::Quiet {
@@ -71,6 +72,7 @@ fn switches(args: &args::Record, folder: &Path) -> anyhow::Result<()> {
     }
     if let Some(seconds) = args.flight {
         control.keep_flight(u64::from(seconds) * 1_000_000_000, args.slow_step.unwrap_or(0).saturating_mul(1_000_000));
+        signals::dump_on_signal(control);
     }
     Ok(())
 }

@@ -1,7 +1,10 @@
 //! Signals to `record` are the command's: passed on, unless the terminal has sent them to both already.
 
 use std::io;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
+
+use events::control::Control;
 
 const FORWARDED: [libc::c_int; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
@@ -9,10 +12,26 @@ const FORWARDED: [libc::c_int; 6] =
 /// The command; 0 before it runs, and after it ended.
 static COMMAND: AtomicI32 = AtomicI32::new(0);
 
+/// The page of a flight recorder, which SIGUSR2 makes write what it holds.
+static FLIGHT: OnceLock<Control> = OnceLock::new();
+
+/// From now on SIGUSR2 asks for a dump, and does not reach the command.
+pub fn dump_on_signal(control: Control) {
+    // A process records one command.
+    let _ = FLIGHT.set(control);
+}
+
 /// Signals are passed on while it lives.
 pub struct Forwarding(());
 
 extern "C" fn forward(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    if signal == libc::SIGUSR2
+        && let Some(control) = FLIGHT.get()
+    {
+        // Adds to a number on a mapped page, which a signal handler may.
+        control.request_dump();
+        return;
+    }
     let command = COMMAND.load(Ordering::Relaxed);
     // SAFETY: the kernel gives a handler that asked for it a valid `info`.
     let by_kernel = unsafe { info.as_ref() }.is_some_and(|info| info.si_code > 0);

@@ -5,24 +5,26 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use profiler::{Collector, CollectorOptions, CollectorReport};
 
-use crate::trace_file;
+use crate::sending;
 
 /// The recording of this process and the thread that drains it.
 pub struct Tracing {
     recording: events::Session,
     collector: Collector,
+    sender: Option<gather::Sender>,
     folder: PathBuf,
 }
 
 impl Tracing {
-    /// Records this process into `folder`.
+    /// Records this process into `folder`, and sends it where `STEPSCOPE_COLLECTOR` says.
     ///
     /// # Errors
     /// When the folder cannot be written, or the process is recorded already.
     pub fn start(folder: &Path) -> anyhow::Result<Tracing> {
         let recording = events::start(folder, events::Options::default()).context("starting the trace")?;
         let collector = Collector::start(folder, CollectorOptions::default()).context("collecting the trace")?;
-        Ok(Tracing { recording, collector, folder: folder.to_path_buf() })
+        let sender = sending::start(folder, sending::wanted(None).as_deref()).context("sending the trace")?;
+        Ok(Tracing { recording, collector, sender, folder: folder.to_path_buf() })
     }
 
     /// Where the trace goes.
@@ -30,12 +32,12 @@ impl Tracing {
         &self.folder
     }
 
-    /// Stops recording, drains what is left, and seals the trace. What keeps it unsealed is told in `warnings`: it is as
+    /// Stops recording, drains what is left, sends it where it is to be sent, and seals the trace. What keeps it unsealed is told in `warnings`: it is as
     /// readable then, only larger and slower.
     pub fn end(self, warnings: &mut Vec<String>) -> CollectorReport {
         drop(self.recording);
         let report = self.collector.stop();
-        warnings.extend(trace_file::seal(&self.folder));
+        warnings.extend(sending::end_and_seal(self.sender, &self.folder));
         report
     }
 }

@@ -9,16 +9,19 @@
 
 mod clock;
 mod files;
+pub mod gathered;
 mod process;
 mod rings;
 
 use crate::batch::{Batch, Notice, TrackKey};
 use crate::chunks::{FLAG_FLIGHT, FLAG_LAST, FLAG_LIMIT};
+use crate::clocks::Fact;
 use crate::seal::{self, RingPosition, SealedTrace};
 use crate::store::{Store, WarningKind};
 use events::control::{CollectorState, Control};
 use events::ring;
 use files::{ChunkFiles, Staged};
+use gathered::Gathered;
 use process::Processes;
 use rings::Rings;
 use std::io;
@@ -37,7 +40,7 @@ pub enum OpenError {
     /// It cannot be read.
     #[error("cannot read {0}: {1}")]
     Io(PathBuf, #[source] io::Error),
-    /// It holds no file of a trace (`slices.parquet`, `control`, `meta-*.bin`, `chunks-*.bin`, `ring-*.ring`).
+    /// It holds no file of a trace (`gathered.json`, `slices.parquet`, `control`, `meta-*.bin`, `chunks-*.bin`, `ring-*.ring`).
     #[error("{0} holds no trace")]
     NoTrace(PathBuf),
 }
@@ -64,14 +67,20 @@ pub struct TraceReader {
     staged: Option<Box<SealedTrace>>,
     /// The collector as it was when the trace was opened for good: nobody collects any more.
     ended: Option<Option<CollectorState>>,
+    /// The folder holds those of many processes.
+    gathered: Option<Box<Gathered>>,
 }
 
 impl TraceReader {
-    /// Opens a trace folder, which may still be growing, or may be [sealed](crate::seal); or a folder of Parquet files.
+    /// Opens a trace folder, which may still be growing, or may be [sealed](crate::seal); a [gathered] one; or a folder of Parquet files.
     ///
     /// # Errors
     /// That it cannot be read or holds no trace.
     pub fn open(trace_dir: &Path) -> Result<TraceReader, OpenError> {
+        if gathered::is_gathered(trace_dir) {
+            let gathered = Gathered::open(trace_dir).map_err(|e| OpenError::Io(trace_dir.to_owned(), e))?;
+            return Ok(TraceReader { gathered: Some(Box::new(gathered)), ..TraceReader::empty(trace_dir) });
+        }
         let mut reader = TraceReader::new(trace_dir)?;
         if let Some(folder) = seal::find(trace_dir) {
             reader.stage(&folder).map_err(|e| OpenError::Io(folder, e))?;
@@ -86,8 +95,8 @@ impl TraceReader {
         Ok(reader)
     }
 
-    fn new(trace_dir: &Path) -> Result<TraceReader, OpenError> {
-        let mut reader = TraceReader {
+    fn empty(trace_dir: &Path) -> TraceReader {
+        TraceReader {
             dir: trace_dir.to_owned(),
             control: None,
             processes: Processes::default(),
@@ -103,7 +112,12 @@ impl TraceReader {
             sealed_bytes: 0,
             staged: None,
             ended: None,
-        };
+            gathered: None,
+        }
+    }
+
+    fn new(trace_dir: &Path) -> Result<TraceReader, OpenError> {
+        let mut reader = TraceReader::empty(trace_dir);
         let found = reader.look(&mut Batch::new()).map_err(|e| OpenError::Io(trace_dir.to_owned(), e))?;
         if found || seal::find(trace_dir).is_some() {
             Ok(reader)
@@ -137,6 +151,11 @@ impl TraceReader {
     /// A process that still writes to a ring, as it was when the rings were read last.
     pub(crate) fn writes(&self) -> Option<u32> {
         self.rings.any_alive()
+    }
+
+    /// Of a gathered folder: what messages between hosts have told of their clocks since the last call, each with the clock's id.
+    pub fn take_clock_facts(&mut self) -> Vec<(String, Fact)> {
+        self.gathered.as_mut().map_or_else(Vec::new, |gathered| gathered.take_facts())
     }
 
     /// The folder.
@@ -179,6 +198,9 @@ impl TraceReader {
     /// # Errors
     /// As [`TraceReader::poll`].
     pub fn poll_staged(&mut self) -> io::Result<Batch> {
+        if let Some(gathered) = &mut self.gathered {
+            return gathered.poll_staged();
+        }
         let mut batch = Batch::new();
         if let Some(sealed) = self.staged.take() {
             (batch.sealed, batch.more) = (Some(sealed), true);

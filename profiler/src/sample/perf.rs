@@ -1,6 +1,6 @@
 //! The kernel's perf events of one command: one ring per CPU, inherited by all that the command starts.
 //!
-//! They are opened on the calling thread, switched off, before that thread starts the command: the command inherits them, and its `exec`
+//! Of a process that runs already it is one ring per thread and CPU, inherited by what these start from then on. For a command they are opened on the calling thread, switched off, before that thread starts the command: the command inherits them, and its `exec`
 //! switches them on. So nothing of it is missed and nothing of this process is recorded.
 
 use perf_event::events::Software;
@@ -9,6 +9,8 @@ use std::io;
 
 /// Bytes of a ring: the first that the system grants. The last is what any user may have.
 const RING_BYTES: [usize; 3] = [4 << 20, 1 << 20, 512 << 10];
+/// The same where each thread has its own.
+const THREAD_RING_BYTES: [usize; 3] = [512 << 10, 256 << 10, 128 << 10];
 /// Bytes of the user's stack that a sample carries, to find callers where the code keeps no frame pointers.
 const STACK_BYTES: u32 = 16 << 10;
 /// Registers of x86-64 that unwinding needs (bits of `PERF_REG_X86_*`): BP, SP, IP in the order of the numbers.
@@ -23,6 +25,18 @@ pub(crate) struct Wanted {
     pub(crate) switches: bool,
 }
 
+/// Whose events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose<'a> {
+    /// Of the command that this thread starts next.
+    NextCommand,
+    /// Of these threads, which run already.
+    Threads(&'a [u32]),
+}
+
+/// Rings of threads that run already, at most: further threads are left out, and told.
+const MAX_THREAD_RINGS: usize = 512;
+
 /// The rings.
 pub(crate) struct Rings {
     pub(crate) samplers: Vec<Sampler>,
@@ -32,29 +46,56 @@ pub(crate) struct Rings {
     pub(crate) has_kernel: bool,
     /// Samples carry registers and a part of the stack.
     pub(crate) has_stack: bool,
+    /// Threads for which there are no rings.
+    pub(crate) left_out: usize,
 }
 
-/// Opens the rings, on the thread that will start the command.
+/// Opens the rings; for a command on the thread that will start it.
 ///
 /// # Errors
 /// That the system grants none; [`remedy`] says what to do.
-pub(crate) fn open(wanted: Wanted) -> io::Result<Rings> {
+pub(crate) fn open(wanted: Wanted, whose: Whose<'_>) -> io::Result<Rings> {
     let has_stack = wanted.sample_hz.is_some() && cfg!(target_arch = "x86_64");
     let cpus = online_cpus();
+    let (threads, left_out): (Vec<Option<u32>>, usize) = match whose {
+        Whose::NextCommand => (vec![None], 0),
+        Whose::Threads(all) => {
+            let most = (MAX_THREAD_RINGS / cpus.len()).max(1).min(all.len());
+            (all[..most].iter().copied().map(Some).collect(), all.len() - most)
+        }
+    };
+    let places = || threads.iter().flat_map(|thread| cpus.iter().map(|cpu| Place { thread: *thread, cpu: *cpu }));
     let try_all = |has_kernel: bool| -> io::Result<Vec<Sampler>> {
-        cpus.iter().map(|cpu| with_ring(&mut builder(wanted, *cpu, has_kernel, has_stack))).collect()
+        let mut rings = Vec::new();
+        for place in places() {
+            match with_ring(&mut builder(wanted, place, has_kernel, has_stack), place) {
+                Ok(ring) => rings.push(ring),
+                // It ended meanwhile.
+                Err(e) if place.thread.is_some() && e.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        if rings.is_empty() { Err(io::Error::from_raw_os_error(libc::ESRCH)) } else { Ok(rings) }
     };
     let (samplers, has_kernel) = match try_all(true) {
         Ok(samplers) => (samplers, true),
         Err(_) => (try_all(false)?, false),
     };
-    let faults = cpus.iter().map_while(|cpu| with_ring(&mut fault_builder(*cpu, has_kernel)).ok()).collect();
-    Ok(Rings { samplers, faults, has_kernel, has_stack })
+    let faults = places().map_while(|place| with_ring(&mut fault_builder(place, has_kernel), place).ok()).collect();
+    Ok(Rings { samplers, faults, has_kernel, has_stack, left_out })
 }
 
-fn with_ring(builder: &mut Builder<'_>) -> io::Result<Sampler> {
+/// What one ring observes: a CPU, and a thread that runs already or the next command.
+#[derive(Clone, Copy)]
+struct Place {
+    thread: Option<u32>,
+    cpu: usize,
+}
+
+fn with_ring(builder: &mut Builder<'_>, place: Place) -> io::Result<Sampler> {
     let mut error = io::Error::from(io::ErrorKind::OutOfMemory);
-    for bytes in RING_BYTES {
+    let sizes = if place.thread.is_some() { &THREAD_RING_BYTES } else { &RING_BYTES };
+    for bytes in *sizes {
         match builder.build()?.sampled(bytes) {
             Ok(sampler) => return Ok(sampler),
             Err(e) => error = e,
@@ -64,15 +105,19 @@ fn with_ring(builder: &mut Builder<'_>) -> io::Result<Sampler> {
 }
 
 /// What every event of a command has.
-fn inherited<'a>(builder: &mut Builder<'a>, cpu: usize, has_kernel: bool) {
-    builder.observe_self().one_cpu(cpu).inherit(true).enabled(false).enable_on_exec(true);
+fn inherited(builder: &mut Builder<'_>, place: Place, has_kernel: bool) {
+    builder.one_cpu(place.cpu).inherit(true);
+    match place.thread {
+        Some(thread) => builder.observe_pid(thread.cast_signed()).enabled(true),
+        None => builder.observe_self().enabled(false).enable_on_exec(true),
+    };
     builder.exclude_kernel(!has_kernel).exclude_hv(true).sample_id_all(true).clockid(Clock::MONOTONIC_RAW);
 }
 
-fn builder(wanted: Wanted, cpu: usize, has_kernel: bool, has_stack: bool) -> Builder<'static> {
+fn builder(wanted: Wanted, place: Place, has_kernel: bool, has_stack: bool) -> Builder<'static> {
     let event = if wanted.sample_hz.is_some() { Software::CPU_CLOCK } else { Software::DUMMY };
     let mut builder = Builder::new(event);
-    inherited(&mut builder, cpu, has_kernel);
+    inherited(&mut builder, place, has_kernel);
     builder.task(true).comm(true).comm_exec(true).context_switch(wanted.switches);
     builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU);
     if let Some(hz) = wanted.sample_hz {
@@ -86,9 +131,9 @@ fn builder(wanted: Wanted, cpu: usize, has_kernel: bool, has_stack: bool) -> Bui
     builder
 }
 
-fn fault_builder(cpu: usize, has_kernel: bool) -> Builder<'static> {
+fn fault_builder(place: Place, has_kernel: bool) -> Builder<'static> {
     let mut builder = Builder::new(Software::PAGE_FAULTS_MAJ);
-    inherited(&mut builder, cpu, has_kernel);
+    inherited(&mut builder, place, has_kernel);
     builder.sample_period(1).sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU | SampleFlag::ADDR);
     builder
 }
@@ -107,6 +152,7 @@ fn online_cpus() -> Vec<usize> {
 }
 
 /// Counters of a command, all its threads together, by their names in the trace.
+#[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) counters: Vec<(&'static str, Counter)>,
     /// Those that this machine does not have, and why.

@@ -20,7 +20,7 @@ pub(super) fn process_rows(batch: &RecordBatch, out: &mut Vec<Process>) -> Resul
     let (host, name) = (Texts::of(batch, "host")?, Texts::of(batch, "name")?);
     for (i, ns_per_tick) in rates.into_iter().enumerate() {
         let (host, name) = (host.at(i).into(), name.at(i).into());
-        out.push(Process { pid: pid.id(i), host, name, ns_per_tick, tells: true });
+        out.push(Process { pid: pid.id(i), host, name, clock: None, ns_per_tick, tells: true });
     }
     Ok(())
 }

@@ -47,7 +47,8 @@ impl Store {
         match name {
             Name::Process { pid, host, name, ns_per_tick } => {
                 let row = self.process_row(pid) as usize;
-                self.processes[row] = Process { pid, host, name, ns_per_tick, tells: true };
+                let clock = self.processes[row].clock;
+                self.processes[row] = Process { pid, host, name, clock, ns_per_tick, tells: true };
             }
             Name::Thread { key, name, tid } => {
                 let row = self.track_row(key) as usize;
@@ -63,6 +64,10 @@ impl Store {
             Name::Pid { process, pid } => {
                 let row = self.process_row(process) as usize;
                 self.processes[row].pid = pid;
+            }
+            Name::Clock { pid, clock } => {
+                let row = self.process_row(pid) as usize;
+                self.processes[row].clock = clock;
             }
             Name::Other { pid, host, name } => {
                 let row = self.process_row(pid) as usize;
@@ -97,7 +102,7 @@ impl Store {
         let processes = &mut self.processes;
         *self.process_of.entry(pid).or_insert_with(|| {
             let (host, name) = (String::new(), format!("process {pid}"));
-            processes.push(Process { pid, host, name, ns_per_tick: 1.0, tells: false });
+            processes.push(Process { pid, host, name, clock: None, ns_per_tick: 1.0, tells: false });
             processes.len() as u32 - 1
         })
     }

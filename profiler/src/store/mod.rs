@@ -20,7 +20,7 @@ mod transfers;
 pub use args::Args;
 pub(crate) use lane::Row;
 pub use lane::{Lane, SEGMENT, SliceRef};
-pub use names::{Category, NodeInfo, Process, SiteInfo};
+pub use names::{Category, ClockOffset, NodeInfo, Process, SiteInfo};
 pub(crate) use parts::{Parts, PlacedInstant, SideRows};
 pub use side::{Counter, Flow, FlowEnd, MemoryEvent, Step, Warning, WarningKind};
 pub use stacks::{Frame, Function, NO_STACK, Stack};

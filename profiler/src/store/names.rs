@@ -109,9 +109,22 @@ pub struct Process {
     pub host: String,
     /// Its command.
     pub name: String,
+    /// In a trace of several hosts: how its times were laid on the collector's clock.
+    pub clock: Option<ClockOffset>,
     pub(crate) ns_per_tick: f64,
     /// It wrote its name itself.
     pub(crate) tells: bool,
+}
+
+/// How a host's times were laid on the collector's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ClockOffset {
+    /// What was added to its latest times, ns; it grows or shrinks with the drift.
+    pub offset_ns: i64,
+    /// How much faster its clock runs than the collector's, parts per billion.
+    pub drift_ppb: f64,
+    /// No time of it is further from where it belongs, ns; 0 for the collector's own clock.
+    pub bound_ns: u64,
 }
 
 /// Rows of named things, found by what they are.

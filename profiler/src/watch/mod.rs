@@ -1,7 +1,7 @@
 //! Watches a command from outside: scheduling, samples and counters of all its threads, whether it emits events or not.
 //!
 //! [`Watch::prepare`] opens what the system grants, on the thread that then starts the command; [`Watch::command`] says which process that
-//! is. A thread of its own asks the kernel's rings every few milliseconds, and adds what they tell to [`Tracks`], which the
+//! is; [`Watch::attach`] takes a process that runs already. A thread of its own asks the kernel's rings every few milliseconds, and adds what they tell to [`Tracks`], which the
 //! collector writes. What is not to be had is told once, with its remedy.
 
 mod proc;
@@ -9,7 +9,7 @@ mod samples;
 
 use crate::collect::Tracks;
 use crate::sample::parse::{self, Record};
-use crate::sample::perf::{self, Counters, Rings, Wanted};
+use crate::sample::perf::{self, Counters, Rings, Wanted, Whose};
 use crate::sched::derive::Scheduling;
 use crate::sched::tracefs::{Instance, Root};
 use crate::sched::{Comm, Event, Left, What};
@@ -62,6 +62,9 @@ pub struct WatchReport {
 /// Why watching did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
+    /// There is no such process.
+    #[error("there is no process {0}")]
+    NoProcess(u32),
     /// The trace folder cannot be written.
     #[error("cannot write the trace folder: {0}")]
     Folder(#[source] io::Error),
@@ -90,6 +93,25 @@ impl Watch {
     /// # Errors
     /// That the folder cannot be written. What cannot be recorded is no error: the report and the trace tell it.
     pub fn prepare(trace_dir: &Path, options: WatchOptions) -> Result<Watch, WatchError> {
+        Watch::open(trace_dir, options, Whose::NextCommand)
+    }
+
+    /// Watches a process that runs already, with all that it has started, into a trace folder that exists.
+    ///
+    /// # Errors
+    /// That there is no such process, or as [`Watch::prepare`].
+    pub fn attach(trace_dir: &Path, options: WatchOptions, pid: u32) -> Result<Watch, WatchError> {
+        let threads: Vec<u32> = proc::descendants(pid).into_iter().flat_map(proc::threads).collect();
+        if threads.is_empty() {
+            return Err(WatchError::NoProcess(pid));
+        }
+        let watch = Watch::open(trace_dir, options, Whose::Threads(&threads))?;
+        watch.command(pid);
+        Ok(watch)
+    }
+
+    fn open(trace_dir: &Path, options: WatchOptions, whose: Whose<'_>) -> Result<Watch, WatchError> {
+        let attached = whose != Whose::NextCommand;
         let mut unavailable = Vec::new();
         let mut missing = |what: &str, remedy: String| unavailable.push((what.to_owned(), remedy));
         let instance = options.sched.then(|| Root::find().and_then(Instance::start));
@@ -101,7 +123,7 @@ impl Watch {
             found => found.and_then(Result::ok),
         };
         let wanted = Wanted { sample_hz: options.sample_hz, switches: options.sched && instance.is_none() };
-        let rings = (wanted.switches || wanted.sample_hz.is_some()).then(|| perf::open(wanted));
+        let rings = (wanted.switches || wanted.sample_hz.is_some()).then(|| perf::open(wanted, whose));
         let rings = match rings {
             Some(Err(error)) => {
                 let what = if wanted.sample_hz.is_some() { "samples" } else { "context switches" };
@@ -114,7 +136,11 @@ impl Watch {
             let remedy = "as root: sysctl kernel.perf_event_paranoid=1, or run with CAP_PERFMON";
             missing("the kernel's part of stacks", remedy.to_owned());
         }
-        let counters = perf::counters();
+        if let Some(n) = rings.as_ref().map(|r| r.left_out).filter(|n| *n > 0) {
+            missing(&format!("{n} of the process's threads"), "it has too many; record it from its start".to_owned());
+        }
+        // The kernel's counters begin with a command; of a process that runs `/proc` tells.
+        let counters = if attached { Counters::default() } else { perf::counters() };
         if let Some((_, error)) = counters.missing.iter().find(|(name, _)| *name == "cycles") {
             let remedy = "virtual machines often hide them: run on the host, or give the guest a PMU";
             missing("hardware counters", format!("perf_event_open: {error}; {remedy}"));
@@ -127,7 +153,7 @@ impl Watch {
         }
         let (command, stopping) = (AtomicU32::new(0), AtomicBool::new(false));
         let shared = Arc::new(Shared { command, stopping, tracks: Arc::new(Mutex::new(tracks)) });
-        let watcher = Watcher::new(options, instance, rings, counters, unavailable);
+        let watcher = Watcher { attached, ..Watcher::new(options, instance, rings, counters, unavailable) };
         let thread = std::thread::Builder::new().name("watch".to_owned()).spawn({
             let shared = Arc::clone(&shared);
             move || watcher.run(&shared)
@@ -180,6 +206,8 @@ struct Watcher {
     sites: Vec<(SiteId, u64)>,
     polls: u64,
     lost: u64,
+    /// It ran before it was watched.
+    attached: bool,
     report: WatchReport,
 }
 
@@ -200,8 +228,8 @@ impl Watcher {
         let proc = (sched_source == Some("/proc") || counters.counters.is_empty()).then(proc::Usage::default);
         let report = WatchReport { sched_source, unavailable, ..WatchReport::default() };
         let (scheduling, samples, waiting) = (Scheduling::default(), Samples::default(), Vec::new());
-        let (sites, polls, lost) = (Vec::new(), 0, 0);
-        Watcher { instance, rings, counters, proc, scheduling, samples, waiting, sites, polls, lost, report }
+        let (sites, polls, lost, attached) = (Vec::new(), 0, 0, false);
+        Watcher { instance, rings, counters, proc, scheduling, samples, waiting, sites, polls, lost, attached, report }
     }
 
     fn run(mut self, shared: &Shared) -> WatchReport {
@@ -237,12 +265,29 @@ impl Watcher {
     }
 
     fn begin(&mut self, command: u32, tracks: &mut Tracks) {
+        if self.attached {
+            return self.adopt(command, tracks);
+        }
         let name = std::fs::read(format!("/proc/{command}/comm")).unwrap_or_default();
         self.scheduling.adopt(command, command, Comm::new(name.trim_ascii_end()));
         self.scheduling.take(
             &Event { time: 0, cpu: 0, what: What::Exec { process: command, name: Comm::new(name.trim_ascii_end()) } },
             tracks,
         );
+    }
+
+    /// Takes over what ran before: threads, children, the code that they have mapped.
+    fn adopt(&mut self, command: u32, tracks: &mut Tracks) {
+        for process in proc::descendants(command) {
+            let name = proc::name(process, process);
+            for thread in proc::threads(process) {
+                self.scheduling.adopt(thread, process, proc::name(process, thread));
+            }
+            self.scheduling.take(&Event { time: 0, cpu: 0, what: What::Exec { process, name } }, tracks);
+            for (address, len, offset, path) in proc::code(process) {
+                self.samples.maps.map(process, address, len, offset, &path);
+            }
+        }
     }
 
     fn poll(&mut self, command: u32, shared: &Shared, last: bool) {

@@ -53,7 +53,7 @@ fn read(process: u32, file: &str) -> String {
 }
 
 /// A process and those that it and its children started, as far as they live.
-fn descendants(root: u32) -> Vec<u32> {
+pub(super) fn descendants(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut at = 0;
     while let Some(process) = found.get(at).copied() {
@@ -69,9 +69,29 @@ fn descendants(root: u32) -> Vec<u32> {
     found
 }
 
-fn threads(process: u32) -> Vec<u32> {
+pub(super) fn threads(process: u32) -> Vec<u32> {
     let entries = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).take(MAX_PROCESSES).collect()
+}
+
+/// A thread's name.
+pub(super) fn name(process: u32, thread: u32) -> Comm {
+    Comm::new(read(process, &format!("task/{thread}/comm")).trim_end().as_bytes())
+}
+
+/// The code that a process has mapped: address, length, offset in the file, path.
+pub(super) fn code(process: u32) -> Vec<(u64, u64, u64, String)> {
+    let maps = read(process, "maps");
+    let parsed = maps.lines().filter_map(|line| {
+        let mut fields = line.splitn(6, ' ');
+        let (range, rights, offset) = (fields.next()?, fields.next()?, fields.next()?);
+        let path = fields.nth(2).unwrap_or("").trim_start();
+        let (from, to) = range.split_once('-')?;
+        let hex = |text| u64::from_str_radix(text, 16).ok();
+        let (from, to) = (hex(from)?, hex(to)?);
+        rights.contains('x').then_some((from, to.checked_sub(from)?, hex(offset)?, path.to_owned()))
+    });
+    parsed.collect()
 }
 
 fn usage(process: u32) -> [u64; 6] {

@@ -1,0 +1,100 @@
+//! `stepscope collect`: gathers the traces of many processes and hosts until it is told to end.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::Context;
+use gather::{ServeError, Server, ServerOptions, ServerReport};
+use serde_json::json;
+
+use crate::args::{self, Verbosity};
+use crate::human;
+use crate::outcome::{Failure, Outcome};
+use crate::run_folder::RunFolder;
+
+/// Between two looks for something to tell.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Gathers until Ctrl-C or SIGTERM.
+///
+/// # Errors
+/// `Failure::Use` when the folder holds something else or is in use, or the address cannot be listened at.
+pub fn run(args: &args::Collect, verbosity: Verbosity) -> Outcome {
+    let folder = folder(args)?;
+    let options = ServerOptions { sync: !args.no_sync, ..ServerOptions::default() };
+    let (stop, stopped) = mpsc::channel();
+    ctrlc::set_handler(move || {
+        // Whoever waits for it may have gone.
+        let _ = stop.send(());
+    })
+    .context("taking over signals")?;
+    let server = Server::start(&folder, args.listen, &options).map_err(|error| match error {
+        ServeError::Threads(_) | ServeError::Folder(..) => Failure::Work(error.into()),
+        _ => Failure::wrong_use(error),
+    })?;
+    let address = server.address();
+    if args.json {
+        say(&json!({ "address": address.to_string(), "folder": folder.display().to_string() }));
+    }
+    if verbosity > Verbosity::Quiet {
+        eprintln!("stepscope: gathering into {} at {address}; Ctrl-C ends it", folder.display());
+    }
+    if !address.ip().is_loopback() {
+        eprintln!("warning: {address} is not a loopback address: whoever reaches it can add traces and look at them");
+    }
+    let mut told = ServerReport::default();
+    while stopped.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) {
+        let now = server.progress();
+        if verbosity > Verbosity::Quiet && (now.folders, now.open) != (told.folders, told.open) {
+            let (folders, open) = (human::count(now.folders), human::count(now.open));
+            eprintln!("stepscope: {folders} trace folders, {open} being sent, {}", human::bytes(now.bytes));
+        }
+        told = now;
+    }
+    tell(&server.stop(), args.json, verbosity);
+    Ok(())
+}
+
+/// Prints a line for a reader who may have gone: gathering goes on without.
+fn say(value: &serde_json::Value) {
+    let _ = writeln!(std::io::stdout().lock(), "{value}");
+}
+
+fn folder(args: &args::Collect) -> Result<PathBuf, Failure> {
+    match &args.out {
+        Some(folder) => Ok(folder.clone()),
+        None => {
+            let run = RunFolder::create("collect", None, None, false)?;
+            Ok(run.trace().context("a new run has a trace")?.to_path_buf())
+        }
+    }
+}
+
+fn tell(report: &ServerReport, as_json: bool, verbosity: Verbosity) {
+    let counts = [
+        ("connections refused", report.refused),
+        ("connections turned away: there were too many", report.turned_away),
+        ("writes failed", report.failed_writes),
+    ];
+    for (what, n) in counts.iter().filter(|(_, n)| *n > 0) {
+        eprintln!("warning: {what}: {}", human::count(*n));
+    }
+    if as_json {
+        let report = json!({
+            "folders": report.folders,
+            "connections": report.connections,
+            "bytes": report.bytes,
+            "repeated_bytes": report.repeated,
+            "refused": report.refused,
+            "turned_away": report.turned_away,
+            "clock_exchanges": report.exchanges,
+            "failed_writes": report.failed_writes,
+        });
+        say(&report);
+    } else if verbosity > Verbosity::Quiet {
+        let (folders, bytes) = (human::count(report.folders), human::bytes(report.bytes));
+        eprintln!("stepscope: gathered {bytes} of {folders} trace folders");
+    }
+}

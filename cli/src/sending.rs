@@ -1,0 +1,68 @@
+//! Sending a trace to a collector while it is recorded.
+
+use std::path::Path;
+use std::time::Duration;
+
+use gather::{SendError, Sender, SenderOptions};
+
+use crate::human;
+use crate::outcome::Failure;
+use crate::trace_file;
+
+/// How long the end of a command waits for a collector that does not take the rest.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The collector's address: what the command line says, else what `STEPSCOPE_COLLECTOR` says.
+pub fn wanted(option: Option<&str>) -> Option<String> {
+    let variable = || std::env::var(events::control::COLLECTOR_ENV).ok().filter(|address| !address.is_empty());
+    option.map(str::to_owned).or_else(variable)
+}
+
+/// Starts sending a trace folder, if there is somebody to send it to.
+///
+/// # Errors
+/// That the address is none, or the folder is being sent already or cannot be sent.
+pub fn start(folder: &Path, address: Option<&str>) -> Result<Option<Sender>, SendError> {
+    address.map(|address| Sender::start(folder, address, SenderOptions::default())).transpose()
+}
+
+impl From<SendError> for Failure {
+    fn from(error: SendError) -> Failure {
+        match error {
+            SendError::Address(_) | SendError::Taken(_) => Failure::wrong_use(error),
+            _ => Failure::Work(error.into()),
+        }
+    }
+}
+
+/// Sends the rest. Gives what is to be told where not everything arrived.
+pub fn end(sender: Option<Sender>, folder: &Path) -> Option<String> {
+    let report = sender?.finish(PATIENCE);
+    if report.finished {
+        return None;
+    }
+    let problem = report.problem.map_or_else(String::new, |problem| format!(" ({problem})"));
+    let (shown, safe) = (folder.display(), human::bytes(report.acknowledged));
+    Some(format!(
+        "the collector has {safe} of the trace and not the rest{problem}; \
+         send it with: stepscope record --attach {shown} --collector HOST:PORT"
+    ))
+}
+
+/// Sends the rest, and seals the trace; not before the collector has all of it, since a sealed trace is not sent any more. Gives what is to
+/// be told.
+pub fn end_and_seal(sender: Option<Sender>, folder: &Path) -> Option<String> {
+    end(sender, folder).or_else(|| trace_file::seal(folder))
+}
+
+/// Whether a process of this machine still writes to a ring of the folder.
+pub fn is_written(folder: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    let rings = entries.flatten().filter_map(|e| {
+        let (pid, _) = events::ring::parse_file_name(e.file_name().to_str()?)?;
+        Some((pid, e.path()))
+    });
+    let lives = |pid: u32| Path::new("/proc").join(pid.to_string()).exists();
+    let mut living = rings.filter(|(pid, _)| lives(*pid));
+    living.any(|(_, path)| events::ring::peek(&path).is_ok_and(|look| !look.finished))
+}

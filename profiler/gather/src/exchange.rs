@@ -1,0 +1,65 @@
+//! The sender's side of clock exchanges: four stamps each, on a connection of its own, so that no event waits before a stamp.
+
+use crate::identity::Clock;
+use crate::wire::{ClockAsk, Exchange, gather_client::GatherClient};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tonic::Status;
+use tonic::transport::Channel;
+
+/// At the beginning, quickly one after another: so many.
+const BURST: u32 = 8;
+const BURST_PAUSE: Duration = Duration::from_millis(2);
+/// Between two exchanges in the first seconds, and later.
+const PAUSE: Duration = Duration::from_millis(100);
+const LATER_PAUSE: Duration = Duration::from_millis(250);
+const FIRST_EXCHANGES: u32 = 100;
+/// An answer that takes longer tells nothing worth having.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Exchanges stamps with a collector.
+pub(crate) struct Exchanger {
+    client: GatherClient<Channel>,
+    clock: Clock,
+    last: Option<Exchange>,
+    n: Arc<AtomicU64>,
+}
+
+impl Exchanger {
+    pub(crate) fn new(channel: Channel, clock: Clock, n: Arc<AtomicU64>) -> Exchanger {
+        Exchanger { client: GatherClient::new(channel), clock, last: None, n }
+    }
+
+    /// A few at once, so that the clock is known before the first event comes; and as many at the end.
+    pub(crate) async fn burst(&mut self) -> Result<(), Status> {
+        for _ in 0..BURST {
+            self.exchange().await?;
+            tokio::time::sleep(BURST_PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Goes on until the connection breaks.
+    pub(crate) async fn go_on(mut self) -> Status {
+        for n in 0u32.. {
+            tokio::time::sleep(if n < FIRST_EXCHANGES { PAUSE } else { LATER_PAUSE }).await;
+            if let Err(status) = self.exchange().await {
+                return status;
+            }
+        }
+        Status::ok("")
+    }
+
+    async fn exchange(&mut self) -> Result<(), Status> {
+        let asked_ns = (self.clock.now)();
+        let ask = ClockAsk { clock: self.clock.id.clone(), asked_ns, last: self.last.take() };
+        let tell = tokio::time::timeout(PATIENCE, self.client.clock(ask)).await;
+        let answered_ns = (self.clock.now)();
+        let tell = tell.map_err(|_| Status::deadline_exceeded("the collector does not answer"))??.into_inner();
+        let (received_ns, sent_ns) = (tell.received_ns, tell.sent_ns);
+        self.last = Some(Exchange { asked_ns, received_ns, sent_ns, answered_ns });
+        self.n.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,193 @@
+//! The collector's copy of one trace folder.
+//!
+//! Files are copied byte by byte, each from its beginning, so a file's length says what is here: bytes that come again are known by their
+//! position, and a gap is refused. What a kill cuts is a beginning of the right bytes. Before an acknowledgement the files are
+//! synced (unless the server's options say otherwise): then it also holds when the machine stops.
+
+use crate::identity::to_hex;
+use crate::tail::{is_trace_file, tail_crc};
+use crate::wire::{FileLength, Hello, Piece, State};
+use events::control::{Collector, Lost};
+use profiler::follow::gathered::{SOURCE_FILE, SourceInfo, read_json};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Files of one folder, at most: a process has two.
+const MAX_FILES: usize = 4096;
+
+/// What a connection brings.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    Piece(Piece),
+    State(State),
+}
+
+/// Why something was not taken.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MirrorError {
+    /// The other side does not keep to the protocol.
+    #[error("{0}")]
+    Wrong(String),
+    /// The disk is full, or the like.
+    #[error("{0}: {1}")]
+    Io(PathBuf, #[source] io::Error),
+}
+
+struct Copy {
+    file: File,
+    len: u64,
+    is_dirty: bool,
+}
+
+/// See the module's notes.
+pub(crate) struct Mirror {
+    dir: PathBuf,
+    copies: BTreeMap<String, Copy>,
+    /// So that readers see that it grows; none before the first connection and after the end.
+    claim: Option<Collector>,
+    /// Which connection may write.
+    pub(crate) turn: u64,
+    /// Bytes that were there already.
+    pub(crate) repeated: u64,
+}
+
+/// Where a folder's copy is made.
+pub(crate) fn place(gathered: &Path, hello: &Hello) -> PathBuf {
+    let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
+    let host: String = hello.host.chars().filter(plain).take(64).collect();
+    let host = if host.is_empty() { "host" } else { &host };
+    gathered.join(format!("{host}-{}", to_hex(&hello.folder)))
+}
+
+impl Mirror {
+    /// Makes a copy's folder.
+    pub(crate) fn create(dir: &Path, hello: &Hello) -> Result<Mirror, MirrorError> {
+        let failed = |e| MirrorError::Io(dir.to_owned(), e);
+        std::fs::create_dir_all(dir).map_err(failed)?;
+        let info = SourceInfo { host: hello.host.clone(), clock: hello.clock.clone(), folder: to_hex(&hello.folder) };
+        let path = dir.join(SOURCE_FILE);
+        let text = serde_json::to_string_pretty(&info).map_err(|e| failed(e.into()))?;
+        let staged = dir.join("source.json.tmp");
+        std::fs::write(&staged, text).and_then(|()| std::fs::rename(&staged, &path)).map_err(failed)?;
+        Mirror::open(dir)
+    }
+
+    /// Takes up a copy that an earlier collector began.
+    pub(crate) fn open(dir: &Path) -> Result<Mirror, MirrorError> {
+        let mut copies = BTreeMap::new();
+        let failed = |e| MirrorError::Io(dir.to_owned(), e);
+        for entry in std::fs::read_dir(dir).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            if let Some(name) = entry.file_name().to_str().filter(|name| is_trace_file(name)) {
+                copies.insert(name.to_owned(), Copy::open(&entry.path()).map_err(failed)?);
+            }
+        }
+        Ok(Mirror { dir: dir.to_owned(), copies, claim: None, turn: 0, repeated: 0 })
+    }
+
+    /// The folder's id, if `dir` is a copy.
+    pub(crate) fn folder_of(dir: &Path) -> Option<String> {
+        Some(read_json::<SourceInfo>(&dir.join(SOURCE_FILE)).ok()?.folder)
+    }
+
+    /// A connection begins: what is here.
+    pub(crate) fn begin(&mut self) -> Result<Vec<FileLength>, MirrorError> {
+        if self.claim.is_none() {
+            let claimed = Collector::claim(&self.dir);
+            let claim = claimed.map_err(|e| MirrorError::Io(self.dir.clone(), io::Error::other(e)))?;
+            self.claim = Some(claim);
+        }
+        self.turn += 1;
+        let length = |(name, copy): (&String, &Copy)| {
+            let tail_crc = tail_crc(&copy.file, copy.len)?;
+            Ok(FileLength { file: name.clone(), length: copy.len, tail_crc })
+        };
+        self.copies.iter().map(length).collect::<io::Result<_>>().map_err(|e| MirrorError::Io(self.dir.clone(), e))
+    }
+
+    /// Takes what came, makes it safe, and gives back up to which sequence number that is; and how many new bytes.
+    pub(crate) fn take(&mut self, items: Vec<Item>, sync: bool) -> Result<(u64, u64), MirrorError> {
+        let (mut sequence, mut bytes, mut finished) = (0, 0, false);
+        for item in items {
+            match item {
+                Item::Piece(piece) => {
+                    sequence = piece.sequence;
+                    bytes += self.write(&piece)?;
+                }
+                Item::State(state) => {
+                    sequence = state.sequence;
+                    finished |= state.finished;
+                    self.tell(&state);
+                }
+            }
+        }
+        for (name, copy) in self.copies.iter_mut().filter(|(_, copy)| sync && copy.is_dirty) {
+            copy.file.sync_data().map_err(|e| MirrorError::Io(self.dir.join(name), e))?;
+            copy.is_dirty = false;
+        }
+        match &self.claim {
+            Some(_) if finished => {
+                if let Some(claim) = self.claim.take() {
+                    claim.finish();
+                }
+            }
+            Some(claim) => claim.heartbeat(),
+            None => {}
+        }
+        Ok((sequence, bytes))
+    }
+
+    fn tell(&self, state: &State) {
+        if let Some(claim) = &self.claim {
+            let (events, threads, meta) = (state.lost_events, state.lost_threads, state.lost_meta);
+            claim.tell_lost(Lost { events, threads, meta });
+        }
+    }
+
+    /// Appends what is new of a piece; gives back how much that is.
+    fn write(&mut self, piece: &Piece) -> Result<u64, MirrorError> {
+        if !is_trace_file(&piece.file) {
+            return Err(MirrorError::Wrong(format!("{:?} is no file of a trace folder", piece.file)));
+        }
+        if crc32c::crc32c(&piece.data) != piece.crc {
+            return Err(MirrorError::Wrong(format!("piece {} was damaged on its way", piece.sequence)));
+        }
+        if !self.copies.contains_key(&piece.file) {
+            if self.copies.len() >= MAX_FILES {
+                return Err(MirrorError::Wrong(format!("more than {MAX_FILES} files in one folder")));
+            }
+            let path = self.dir.join(&piece.file);
+            let copy = Copy::open(&path).map_err(|e| MirrorError::Io(path, e))?;
+            self.copies.insert(piece.file.clone(), copy);
+        }
+        let Some(copy) = self.copies.get_mut(&piece.file) else { return Ok(0) };
+        let Some(known) = copy.len.checked_sub(piece.offset) else {
+            let (file, offset, len) = (&piece.file, piece.offset, copy.len);
+            return Err(MirrorError::Wrong(format!(
+                "{file}: bytes from {offset} on, but those from {len} on are next"
+            )));
+        };
+        let known = usize::try_from(known).unwrap_or(usize::MAX).min(piece.data.len());
+        self.repeated += known as u64;
+        let new = &piece.data[known..];
+        if let Err(e) = copy.file.write_all(new) {
+            // A part may be written: the right bytes, which will come again.
+            copy.len = copy.file.metadata().map_or(copy.len, |m| m.len());
+            return Err(MirrorError::Io(self.dir.join(&piece.file), e));
+        }
+        copy.is_dirty |= !new.is_empty();
+        copy.len += new.len() as u64;
+        Ok(new.len() as u64)
+    }
+}
+
+impl Copy {
+    fn open(path: &Path) -> io::Result<Copy> {
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let len = file.metadata()?.len();
+        // What a collector before has written and not synced is not acknowledged yet.
+        Ok(Copy { file, len, is_dirty: true })
+    }
+}

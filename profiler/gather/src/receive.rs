@@ -1,0 +1,136 @@
+//! The collector's side of sending: greetings, pieces, acknowledgements, stamps.
+
+use crate::VERSION;
+use crate::hub::{Hub, Turn};
+use crate::mirror::{Item, MirrorError};
+use crate::wire::{Ack, ClockAsk, ClockTell, Down, Up, Welcome, down, gather_server::Gather, up};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Code, Request, Response, Status, Streaming};
+
+/// Bytes that are made safe together, about.
+const BATCH_BYTES: usize = 4 << 20;
+/// Messages of a batch.
+const BATCH_ITEMS: usize = 1024;
+/// How long a batch waits for more.
+const BATCH_WAIT: Duration = Duration::from_millis(10);
+/// A connection that does not greet in this time, or says nothing for so long, ends: senders tell their state twice a second.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The service.
+pub(crate) struct Receiver(pub(crate) Arc<Hub>);
+
+impl From<MirrorError> for Status {
+    fn from(error: MirrorError) -> Status {
+        match error {
+            MirrorError::Wrong(why) => Status::invalid_argument(why),
+            MirrorError::Io(..) => Status::unavailable(error.to_string()),
+        }
+    }
+}
+
+type Answers = Pin<Box<dyn tokio_stream::Stream<Item = Result<Down, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl Gather for Receiver {
+    type SendStream = Answers;
+
+    async fn send(&self, request: Request<Streaming<Up>>) -> Result<Response<Answers>, Status> {
+        let mut messages = request.into_inner();
+        let first = next(&mut messages).await?;
+        let Some(Up { what: Some(up::What::Hello(hello)) }) = first else {
+            return Err(Status::invalid_argument("a greeting comes first"));
+        };
+        if hello.version != VERSION {
+            let text = format!("this collector speaks version {VERSION}, not {}", hello.version);
+            return Err(Status::failed_precondition(text));
+        }
+        let hub = Arc::clone(&self.0);
+        let greeted = tokio::task::spawn_blocking(move || hub.greet(&hello)).await;
+        let (turn, files) = greeted.map_err(|_| Status::internal("greeting failed"))??;
+        let (answers, rest) = mpsc::channel(64);
+        let welcome = Welcome { version: VERSION, files };
+        // Its receiver is right here.
+        let _ = answers.send(Ok(Down { what: Some(down::What::Welcome(welcome)) })).await;
+        let hub = Arc::clone(&self.0);
+        tokio::spawn(async move {
+            hub.counts.open.fetch_add(1, Ordering::Relaxed);
+            if let Err(status) = receive(&hub, turn, messages, &answers).await {
+                // A connection that broke has done nothing wrong; failed writes are counted as such.
+                let broke = matches!(status.code(), Code::Cancelled | Code::Unknown | Code::Unavailable);
+                hub.counts.refused.fetch_add(u64::from(!broke), Ordering::Relaxed);
+                let _ = answers.send(Err(status)).await;
+            }
+            hub.counts.open.fetch_sub(1, Ordering::Relaxed);
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(rest))))
+    }
+
+    async fn clock(&self, request: Request<ClockAsk>) -> Result<Response<ClockTell>, Status> {
+        let received_ns = (self.0.clock.now)();
+        let ask = request.into_inner();
+        if let Some(last) = &ask.last {
+            self.0.exchanged(&ask.clock, last).map_err(|e| Status::unavailable(e.to_string()))?;
+        }
+        Ok(Response::new(ClockTell { received_ns, sent_ns: (self.0.clock.now)() }))
+    }
+}
+
+async fn next(messages: &mut Streaming<Up>) -> Result<Option<Up>, Status> {
+    let message = tokio::time::timeout(PATIENCE, messages.message()).await;
+    message.map_err(|_| Status::deadline_exceeded("nothing came for 10 s"))?
+}
+
+/// Takes what comes until the connection ends. While a batch is made safe nothing is read: the sender's window fills, and it waits.
+async fn receive(
+    hub: &Arc<Hub>,
+    turn: Turn,
+    mut messages: Streaming<Up>,
+    answers: &mpsc::Sender<Result<Down, Status>>,
+) -> Result<(), Status> {
+    let turn = Arc::new(turn);
+    let mut items = Vec::new();
+    loop {
+        let mut bytes = 0;
+        let Some(message) = next(&mut messages).await? else { return Ok(()) };
+        bytes += add(message, &mut items)?;
+        let mut has_ended = false;
+        while bytes < BATCH_BYTES && items.len() < BATCH_ITEMS {
+            match tokio::time::timeout(BATCH_WAIT, messages.message()).await {
+                Ok(Ok(Some(message))) => bytes += add(message, &mut items)?,
+                Ok(_) => {
+                    has_ended = true;
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        let (batch, hub, turn) = (std::mem::take(&mut items), Arc::clone(hub), Arc::clone(&turn));
+        let taken = tokio::task::spawn_blocking(move || hub.take(&turn, batch)).await;
+        let sequence = taken.map_err(|_| Status::internal("writing failed"))??;
+        let ack = Down { what: Some(down::What::Ack(Ack { sequence })) };
+        if answers.send(Ok(ack)).await.is_err() || has_ended {
+            return Ok(());
+        }
+    }
+}
+
+/// Adds a message to the batch; gives back its size.
+fn add(message: Up, items: &mut Vec<Item>) -> Result<usize, Status> {
+    match message.what {
+        Some(up::What::Piece(piece)) => {
+            let bytes = piece.data.len();
+            items.push(Item::Piece(piece));
+            Ok(bytes)
+        }
+        Some(up::What::State(state)) => {
+            items.push(Item::State(state));
+            Ok(0)
+        }
+        Some(up::What::Hello(_)) | None => Err(Status::invalid_argument("neither piece nor state")),
+    }
+}

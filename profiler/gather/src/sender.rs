@@ -1,0 +1,345 @@
+//! Sends a trace folder to a collector, from a thread of its own.
+//!
+//! The folder is recorded as without a sender, and is the buffer: whatever the network or the collector do, nothing is lost but
+//! what the folder itself counts as dropped. The position in each file is what identifies bytes, so that after a kill of either side
+//! the collector's answer to the greeting tells where to go on. Memory: the window of what is not acknowledged, and one block.
+
+use crate::exchange::Exchanger;
+use crate::identity::{Clock, FolderId};
+use crate::tail::{Part, Tail};
+use crate::wire::{Hello, Piece, State, Up, Welcome, down, gather_client::GatherClient, up};
+use crate::{MAX_MESSAGE, VERSION};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::{Channel, Endpoint};
+
+/// Bytes on the way that are not acknowledged, at most.
+const WINDOW: u64 = 8 << 20;
+/// Messages on the way to the connection: the window's pieces, and states.
+const QUEUE: usize = 128;
+/// Between two states: the collector sees by them that the folder still grows.
+const STATE_PAUSE: Duration = Duration::from_millis(500);
+const FIRST_RETRY: Duration = Duration::from_millis(50);
+const LAST_RETRY: Duration = Duration::from_secs(1);
+
+/// How to send.
+#[derive(Clone, Debug)]
+pub struct SenderOptions {
+    /// Between two looks into the folder.
+    pub interval: Duration,
+    /// The clock of the folder's times.
+    pub clock: Clock,
+    /// The host's name.
+    pub host: String,
+}
+
+impl Default for SenderOptions {
+    fn default() -> Self {
+        SenderOptions { interval: Duration::from_millis(20), clock: Clock::here(), host: events::session::host_name() }
+    }
+}
+
+/// What a sender did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SenderReport {
+    /// Whether it is connected now.
+    pub connected: bool,
+    /// Connections that got as far as the collector's greeting.
+    pub connections: u64,
+    /// Bytes that the collector has safely, those of earlier connections included.
+    pub acknowledged: u64,
+    /// Bytes sent and not acknowledged.
+    pub on_the_way: u64,
+    /// Everything was acknowledged, the end of the trace included.
+    pub finished: bool,
+    /// Times that a collector had less than it had acknowledged: its folder was lost or changed. It is sent again.
+    pub taken_back: u64,
+    /// Exchanges of clock stamps.
+    pub exchanges: u64,
+    /// Why there is no connection, or was none the last time.
+    pub problem: Option<String>,
+}
+
+/// Why sending did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// The collector's address is none.
+    #[error("{0} is no address of a collector (HOST:PORT)")]
+    Address(String),
+    /// Another process sends the folder.
+    #[error("{0} is being sent already")]
+    Taken(PathBuf),
+    /// The folder cannot be written.
+    #[error("cannot send {0}: {1}")]
+    Folder(PathBuf, #[source] io::Error),
+    /// The system gives no thread.
+    #[error("cannot start the sending thread: {0}")]
+    Thread(#[source] io::Error),
+}
+
+struct Shared {
+    dir: PathBuf,
+    folder: FolderId,
+    endpoint: Endpoint,
+    options: SenderOptions,
+    report: Mutex<SenderReport>,
+    /// What was acknowledged of each file.
+    safe: Mutex<BTreeMap<String, u64>>,
+    exchanges: Arc<AtomicU64>,
+}
+
+/// A running sender. Dropping it stops it at once; [`Sender::finish`] sends the rest first.
+#[must_use = "sending stops when the sender is dropped"]
+pub struct Sender {
+    shared: Arc<Shared>,
+    /// Says that the rest is to be sent, within so long.
+    stop: watch::Sender<Option<Duration>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Sender {
+    /// Starts sending a trace folder, which must exist. A collector that is away is waited for, for ever.
+    ///
+    /// # Errors
+    /// That the address is none, that another process sends the folder, or that it cannot be written.
+    pub fn start(trace_dir: &Path, address: &str, options: SenderOptions) -> Result<Sender, SendError> {
+        let wrong = |_| SendError::Address(address.to_owned());
+        if address.rsplit_once(':').is_none_or(|(host, port)| host.is_empty() || port.parse::<u16>().is_err()) {
+            return Err(SendError::Address(address.to_owned()));
+        }
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(wrong)?;
+        let endpoint = endpoint
+            .connect_timeout(Duration::from_secs(2))
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(Duration::from_secs(1))
+            .keep_alive_timeout(Duration::from_secs(3))
+            .keep_alive_while_idle(true);
+        let dir = std::path::absolute(trace_dir).map_err(|e| SendError::Folder(trace_dir.to_owned(), e))?;
+        let folder = FolderId::claim(&dir).map_err(|e| match e.kind() {
+            io::ErrorKind::WouldBlock => SendError::Taken(dir.clone()),
+            _ => SendError::Folder(dir.clone(), e),
+        })?;
+        let (report, safe, exchanges) = (Mutex::default(), Mutex::default(), Arc::default());
+        let shared = Arc::new(Shared { dir, folder, endpoint, options, report, safe, exchanges });
+        let (stop, stopping) = watch::channel(None);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SendError::Thread)?;
+        let thread = std::thread::Builder::new().name("sender".to_owned()).spawn({
+            let shared = Arc::clone(&shared);
+            move || runtime.block_on(run(&shared, stopping))
+        });
+        Ok(Sender { shared, stop, thread: Some(thread.map_err(SendError::Thread)?) })
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn progress(&self) -> SenderReport {
+        let exchanges = self.shared.exchanges.load(Ordering::Relaxed);
+        SenderReport { exchanges, ..self.shared.report.lock().clone() }
+    }
+
+    /// Sends the rest and says that nothing follows; gives up after `patience`. What is not acknowledged then stays in the folder: a
+    /// later sender goes on. Stop recording and collecting first.
+    pub fn finish(mut self, patience: Duration) -> SenderReport {
+        self.end(Some(patience));
+        self.progress()
+    }
+
+    fn end(&mut self, patience: Option<Duration>) {
+        // Without a receiver the thread has ended by itself.
+        let _ = self.stop.send(Some(patience.unwrap_or(Duration::ZERO)));
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been reported by its hook; the folder is as it was.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        self.end(None);
+    }
+}
+
+async fn run(shared: &Shared, stopping: watch::Receiver<Option<Duration>>) {
+    let mut patience = stopping.clone();
+    let expired = async {
+        let wait = patience.wait_for(Option::is_some).await.map_or(None, |patience| *patience);
+        tokio::time::sleep(wait.unwrap_or(Duration::ZERO)).await;
+    };
+    tokio::select! {
+        () = keep_sending(shared, stopping) => {}
+        () = expired => {}
+    }
+    shared.report.lock().connected = false;
+}
+
+async fn keep_sending(shared: &Shared, stopping: watch::Receiver<Option<Duration>>) {
+    let mut retry = FIRST_RETRY;
+    loop {
+        let before = shared.report.lock().connections;
+        match connection(shared, stopping.clone()).await {
+            Ok(()) => return,
+            Err(problem) => {
+                let mut report = shared.report.lock();
+                (report.connected, report.on_the_way, report.problem) = (false, 0, Some(problem.to_string()));
+                retry = if report.connections > before { FIRST_RETRY } else { (retry * 2).min(LAST_RETRY) };
+            }
+        }
+        tokio::time::sleep(retry).await;
+    }
+}
+
+type Problem = Box<dyn std::error::Error + Send + Sync>;
+
+/// One connection; `Ok` when everything to the end of the trace was acknowledged.
+async fn connection(shared: &Shared, stopping: watch::Receiver<Option<Duration>>) -> Result<(), Problem> {
+    let mut exchanger =
+        Exchanger::new(shared.endpoint.connect().await?, shared.options.clock.clone(), Arc::clone(&shared.exchanges));
+    exchanger.burst().await?;
+    let channel: Channel = shared.endpoint.connect().await?;
+    let mut client = GatherClient::new(channel).max_decoding_message_size(MAX_MESSAGE);
+    let (up, rest) = mpsc::channel(QUEUE);
+    let hello = Hello {
+        version: VERSION,
+        folder: bytes::Bytes::copy_from_slice(&shared.folder.id),
+        host: shared.options.host.clone(),
+        clock: shared.options.clock.id.clone(),
+    };
+    up.send(Up { what: Some(up::What::Hello(hello)) }).await?;
+    let mut answers = client.send(ReceiverStream::new(rest)).await?.into_inner();
+    let Some(down::What::Welcome(welcome)) = answers.message().await?.and_then(|down| down.what) else {
+        return Err("the collector did not greet".into());
+    };
+    greet(shared, &welcome)?;
+    let tail = Tail::new(&shared.dir, welcome.files);
+    let control = events::control::Control::open(&shared.dir).ok();
+    let mut connection = Connection { shared, up, tail, control, sequence: 0, on_the_way: VecDeque::new(), bytes: 0 };
+    let exchanging = tokio::spawn(exchanger.go_on());
+    let sent = connection.send_all(&mut answers, stopping).await;
+    exchanging.abort();
+    sent
+}
+
+fn greet(shared: &Shared, welcome: &Welcome) -> Result<(), Problem> {
+    if welcome.version != VERSION {
+        return Err(format!("the collector speaks version {}, this is {VERSION}", welcome.version).into());
+    }
+    let mut safe = shared.safe.lock();
+    let has = |file: &str| welcome.files.iter().find(|f| f.file == file).map_or(0, |f| f.length);
+    let less = safe.iter().filter(|(file, length)| has(file) < **length).count() as u64;
+    *safe = welcome.files.iter().map(|f| (f.file.clone(), f.length)).collect();
+    let mut report = shared.report.lock();
+    report.acknowledged = safe.values().sum();
+    report.taken_back += less;
+    report.connections += 1;
+    (report.connected, report.problem) = (true, None);
+    Ok(())
+}
+
+/// Sent and not acknowledged.
+struct Sent {
+    sequence: u64,
+    bytes: u64,
+    /// File and its end there; `None` for a state.
+    end: Option<(String, u64)>,
+}
+
+struct Connection<'a> {
+    shared: &'a Shared,
+    up: mpsc::Sender<Up>,
+    tail: Tail,
+    control: Option<events::control::Control>,
+    sequence: u64,
+    on_the_way: VecDeque<Sent>,
+    bytes: u64,
+}
+
+impl Connection<'_> {
+    async fn send_all(
+        &mut self,
+        answers: &mut tonic::Streaming<crate::wire::Down>,
+        mut stopping: watch::Receiver<Option<Duration>>,
+    ) -> Result<(), Problem> {
+        let mut looking = tokio::time::interval(self.shared.options.interval);
+        let mut telling = tokio::time::interval(STATE_PAUSE);
+        let mut last = None;
+        loop {
+            let ends = stopping.borrow_and_update().is_some();
+            self.tail.look()?;
+            let sent_all = self.fill(ends).await?;
+            if ends && sent_all && last.is_none() {
+                last = Some(self.state(true).await?);
+            }
+            tokio::select! {
+                answer = answers.message() => {
+                    let Some(answer) = answer? else { return Err("the collector ended the connection".into()) };
+                    self.acknowledged(answer.what);
+                }
+                _ = looking.tick() => {}
+                _ = telling.tick() => { self.state(false).await?; }
+                _ = stopping.changed(), if !ends => {}
+            }
+            if last.is_some_and(|last| self.on_the_way.front().is_none_or(|sent| sent.sequence > last)) {
+                self.shared.report.lock().finished = true;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Sends what fits into the window. Whether that was everything.
+    async fn fill(&mut self, ends: bool) -> Result<bool, Problem> {
+        while self.bytes < WINDOW {
+            let Some(part) = self.tail.next(ends)? else { return Ok(true) };
+            self.piece(part).await?;
+        }
+        Ok(false)
+    }
+
+    async fn piece(&mut self, part: Part) -> Result<(), Problem> {
+        self.sequence += 1;
+        let bytes = part.data.len() as u64;
+        let end = Some((part.file.clone(), part.offset + bytes));
+        self.on_the_way.push_back(Sent { sequence: self.sequence, bytes, end });
+        self.bytes += bytes;
+        let crc = crc32c::crc32c(&part.data);
+        let piece = Piece { sequence: self.sequence, file: part.file, offset: part.offset, crc, data: part.data };
+        Ok(self.up.send(Up { what: Some(up::What::Piece(piece)) }).await?)
+    }
+
+    /// Sends what the control page says; gives back its sequence number.
+    async fn state(&mut self, finished: bool) -> Result<u64, Problem> {
+        self.sequence += 1;
+        self.on_the_way.push_back(Sent { sequence: self.sequence, bytes: 0, end: None });
+        let lost = self.control.as_ref().map(events::control::Control::lost).unwrap_or_default();
+        let state = State {
+            sequence: self.sequence,
+            lost_events: lost.events,
+            lost_threads: lost.threads,
+            lost_meta: lost.meta,
+            finished,
+        };
+        self.up.send(Up { what: Some(up::What::State(state)) }).await?;
+        Ok(self.sequence)
+    }
+
+    fn acknowledged(&mut self, what: Option<down::What>) {
+        let Some(down::What::Ack(ack)) = what else { return };
+        let mut safe = self.shared.safe.lock();
+        while let Some(sent) = self.on_the_way.pop_front_if(|sent| sent.sequence <= ack.sequence) {
+            self.bytes -= sent.bytes;
+            if let Some((file, end)) = sent.end {
+                safe.insert(file, end);
+            }
+        }
+        let mut report = self.shared.report.lock();
+        (report.acknowledged, report.on_the_way) = (safe.values().sum(), self.bytes);
+    }
+}

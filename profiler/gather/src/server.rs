@@ -1,0 +1,203 @@
+//! The collector as a whole: listens, keeps what comes, follows it for distant viewers, and ends.
+
+use crate::MAX_MESSAGE;
+use crate::far::{Far, follow};
+use crate::hub::Hub;
+use crate::limits::Incoming;
+use crate::receive::Receiver;
+use crate::wire::far_server::FarServer;
+use crate::wire::gather_server::GatherServer;
+use profiler::{Store, StoreOptions};
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+
+/// How to gather.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Sync files before what is in them is acknowledged: acknowledged events then survive the machine's stop too, not only the
+    /// collector's.
+    pub sync: bool,
+    /// Connections at once; a sender has two, a viewer one.
+    pub max_connections: usize,
+    /// What is kept in memory for distant viewers.
+    pub keep: StoreOptions,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        let keep = StoreOptions { slices_per_lane: 1 << 20, events_per_kind: 1 << 18, steps: 1 << 18 };
+        ServerOptions { sync: true, max_connections: 1024, keep }
+    }
+}
+
+/// What a collector has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerReport {
+    /// Trace folders that are here.
+    pub folders: u64,
+    /// Senders that are connected now.
+    pub open: u64,
+    /// Connections of senders, ever.
+    pub connections: u64,
+    /// Bytes of traces that came.
+    pub bytes: u64,
+    /// Bytes that came again and were known by their position.
+    pub repeated: u64,
+    /// Connections that were ended because they did not keep to the protocol, or could not be written down.
+    pub refused: u64,
+    /// Connections for which there was no place.
+    pub turned_away: u64,
+    /// Exchanges of stamps with other machines' clocks.
+    pub exchanges: u64,
+    /// Writes that failed; their senders try again.
+    pub failed_writes: u64,
+}
+
+/// Why a collector did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The folder holds something else.
+    #[error("{0} holds something else than a gathered trace: choose an empty or new folder")]
+    Used(PathBuf),
+    /// Another collector writes there.
+    #[error("another collector gathers into {0}")]
+    Taken(PathBuf),
+    /// The folder's times are of a clock that has ended.
+    #[error("{0} was gathered before this machine was started again, on another clock: choose a new folder")]
+    OtherClock(PathBuf),
+    /// The folder cannot be written.
+    #[error("cannot gather into {0}: {1}")]
+    Folder(PathBuf, #[source] io::Error),
+    /// The address cannot be listened at.
+    #[error("cannot listen at {0}: {1}")]
+    Listen(SocketAddr, #[source] io::Error),
+    /// The system gives no threads.
+    #[error("cannot start the collector's threads: {0}")]
+    Threads(#[source] io::Error),
+}
+
+/// A running collector. Dropping it stops it.
+#[must_use = "gathering stops when the server is dropped"]
+pub struct Server {
+    address: SocketAddr,
+    hub: Arc<Hub>,
+    turned_away: Arc<AtomicU64>,
+    stopping: Arc<AtomicBool>,
+    stop: Option<oneshot::Sender<()>>,
+    runtime: Option<Runtime>,
+    following: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts gathering into a folder, which is made if missing; one that was gathered into before is continued.
+    ///
+    /// There is no authentication: who reaches `listen` can add traces and look at them. Listen on the loopback address, and let others
+    /// come through ssh, unless the network is trusted.
+    ///
+    /// # Errors
+    /// That the folder holds something else or is in use, or that the address cannot be listened at.
+    pub fn start(dir: &Path, listen: SocketAddr, options: &ServerOptions) -> Result<Server, ServeError> {
+        let here = || dir.to_owned();
+        let hub = Hub::open(dir, options.sync).map_err(|e| match e.kind() {
+            io::ErrorKind::AlreadyExists => ServeError::Used(here()),
+            io::ErrorKind::WouldBlock => ServeError::Taken(here()),
+            io::ErrorKind::CrossesDevices => ServeError::OtherClock(here()),
+            _ => ServeError::Folder(here(), e),
+        })?;
+        let hub = Arc::new(hub);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(32)
+            .thread_name("gather")
+            .enable_all()
+            .build()
+            .map_err(ServeError::Threads)?;
+        let listener =
+            runtime.block_on(tokio::net::TcpListener::bind(listen)).map_err(|e| ServeError::Listen(listen, e))?;
+        let address = listener.local_addr().map_err(|e| ServeError::Listen(listen, e))?;
+        let (turned_away, stopping) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let incoming = Incoming::new(listener, options.max_connections, Arc::clone(&turned_away));
+        let store = Arc::new(parking_lot::RwLock::new(Store::with_options(options.keep)));
+        let following = std::thread::Builder::new().name("follow".to_owned()).spawn({
+            let (hub, store, stopping) = (Arc::clone(&hub), Arc::clone(&store), Arc::clone(&stopping));
+            move || follow(&hub, &store, &stopping)
+        });
+        let following = following.map_err(ServeError::Threads)?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let service = Arc::clone(&hub);
+        runtime.spawn(async move {
+            let router = tonic::transport::Server::builder()
+                .initial_stream_window_size(1 << 20)
+                .initial_connection_window_size(2 << 20)
+                .max_concurrent_streams(16)
+                .http2_keepalive_interval(Some(Duration::from_secs(2)))
+                .http2_keepalive_timeout(Some(Duration::from_secs(5)))
+                .add_service(GatherServer::new(Receiver(service)).max_decoding_message_size(MAX_MESSAGE))
+                .add_service(FarServer::new(Far(store)).max_decoding_message_size(MAX_MESSAGE));
+            // It ends when it is told to; connections that are open then are cut with the runtime.
+            let until = async { stopped.await.unwrap_or(()) };
+            let _ = router.serve_with_incoming_shutdown(incoming, until).await;
+        });
+        let (stop, runtime, following) = (Some(stop), Some(runtime), Some(following));
+        Ok(Server { address, hub, turned_away, stopping, stop, runtime, following })
+    }
+
+    /// Where it listens: tells the port where `listen` had 0.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn progress(&self) -> ServerReport {
+        let counts = &self.hub.counts;
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        ServerReport {
+            folders: self.hub.n_folders(),
+            open: read(&counts.open),
+            connections: read(&counts.connections),
+            bytes: read(&counts.bytes),
+            repeated: read(&counts.repeated),
+            refused: read(&counts.refused),
+            turned_away: read(&self.turned_away),
+            exchanges: read(&counts.exchanges),
+            failed_writes: read(&counts.failed_writes),
+        }
+    }
+
+    /// Ends it. Senders that are connected keep what is not acknowledged, and wait for the next collector.
+    pub fn stop(mut self) -> ServerReport {
+        self.end();
+        self.progress()
+    }
+
+    fn end(&mut self) {
+        self.stopping.store(true, Ordering::Release);
+        if let Some(stop) = self.stop.take() {
+            // It may have ended by itself.
+            let _ = stop.send(());
+        }
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(Duration::from_secs(2));
+            self.hub.counts.open.store(0, Ordering::Relaxed);
+        }
+        if let Some(following) = self.following.take() {
+            // A panic there has been reported by its hook; the gathered folder is as it was.
+            let _ = following.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
