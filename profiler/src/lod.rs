@@ -182,8 +182,46 @@ pub(crate) trait Slices {
     fn len(&self) -> usize;
     /// The nodes of a level; the last may cover fewer slices than the others.
     fn level(&self, level: usize) -> &[Node];
-    /// Gives the slices of a range within a leaf; false, and none, where they are not in memory.
-    fn each(&mut self, range: Range<usize>, visit: &mut impl FnMut(usize, Brief)) -> bool;
+    /// Gives the slices of a range within a leaf to `see`; false, and none, where they are not in memory.
+    fn leaf(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool;
+}
+
+/// What drawing needs of neighbouring slices, a structure of arrays of the same length: what a query reads of most slices is
+/// when they begin and end.
+#[derive(Clone, Copy)]
+pub(crate) struct Columns<'a> {
+    pub(crate) start: &'a [i64],
+    pub(crate) end: &'a [i64],
+    pub(crate) site: &'a [u32],
+    pub(crate) node: &'a [u32],
+}
+
+/// The slices of a leaf that do not lie side by side in memory, copied.
+pub(crate) struct Leaf {
+    start: [i64; LEAF],
+    end: [i64; LEAF],
+    site: [u32; LEAF],
+    node: [u32; LEAF],
+    n: usize,
+}
+
+impl Leaf {
+    /// Up to [`LEAF`] slices; `None` where one is not to be had.
+    pub(crate) fn of(slices: impl Iterator<Item = Option<Brief>>) -> Option<Leaf> {
+        let mut leaf = Leaf { start: [0; LEAF], end: [0; LEAF], site: [0; LEAF], node: [0; LEAF], n: 0 };
+        for slice in slices.take(LEAF) {
+            let Brief { start, end, site, node } = slice?;
+            let i = leaf.n;
+            (leaf.start[i], leaf.end[i], leaf.site[i], leaf.node[i]) = (start, end, site, node);
+            leaf.n += 1;
+        }
+        Some(leaf)
+    }
+
+    pub(crate) fn columns(&self) -> Columns<'_> {
+        let n = self.n;
+        Columns { start: &self.start[..n], end: &self.end[..n], site: &self.site[..n], node: &self.node[..n] }
+    }
 }
 
 /// See the module's notes. Appends to `out`.
@@ -217,7 +255,7 @@ pub(crate) fn walk(segment: &mut impl Slices, base: u32, range: Range<usize>, me
             continue;
         } else {
             let to = (i / LEAF * LEAF + LEAF).min(range.end);
-            let is_there = segment.each(i..to, &mut |k, slice| merge.push(base, k, 1, &Node::of(slice, k)));
+            let is_there = segment.leaf(i..to, |slices| merge.slices(base + i as u32, &slices));
             if !is_there && let Some(leaf) = segment.level(0).get(i / LEAF).copied() {
                 let first = i / LEAF * LEAF;
                 merge.push(base, first, (first + LEAF).min(len) - first, &leaf);
@@ -266,6 +304,45 @@ impl Merge<'_> {
             site: node.site,
             node: node.node,
         });
+    }
+
+    /// Slices that follow, the first of which is the lane's `index`.
+    #[inline]
+    fn slices(&mut self, index: u32, slices: &Columns<'_>) {
+        let Columns { start, end, site, node } = *slices;
+        let n = start.len().min(end.len()).min(site.len()).min(node.len());
+        let mut i = 0;
+        while i < n {
+            if let Some(pending) = &mut self.pending {
+                let (from, until) = (i, pending.start.saturating_add(self.pixel));
+                let (mut longest, mut top) = (self.longest, n);
+                while i < n && end[i] <= until {
+                    let dur = end[i] - start[i];
+                    pending.busy_ns += dur;
+                    if dur > longest {
+                        (longest, top) = (dur, i);
+                    }
+                    i += 1;
+                }
+                if i > from {
+                    pending.end = end[i - 1];
+                    pending.count += (i - from) as u32;
+                }
+                if top < n {
+                    (pending.top, pending.site, pending.node) = (index + top as u32, site[top], node[top]);
+                    self.longest = longest;
+                }
+                if i == n {
+                    return;
+                }
+            }
+            self.flush();
+            let (first, busy_ns) = (index + i as u32, end[i] - start[i]);
+            self.longest = busy_ns;
+            let (start, end, site, node) = (start[i], end[i], site[i], node[i]);
+            self.pending = Some(Span { start, end, first, count: 1, busy_ns, top: first, site, node });
+            i += 1;
+        }
     }
 
     fn flush(&mut self) {

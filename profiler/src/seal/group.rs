@@ -5,16 +5,30 @@ use super::resolver::Resolver;
 use super::sidecar::Sidecar;
 use super::slices::whole_arg;
 use crate::batch::NO_ARGS;
+use crate::lod::Columns;
 use crate::store::Row;
 use arrow_array::{Array, ArrayRef, RecordBatch};
+use std::ops::Range;
 
 /// See the module's notes. Rows are ordered by lane (the sidecar's), then by start.
 #[derive(Debug)]
 pub(crate) struct Group {
-    rows: Vec<Row>,
+    start: Vec<i64>,
+    end: Vec<i64>,
+    site: Vec<u32>,
+    node: Vec<u32>,
+    /// What drawing does not need.
+    details: Vec<Details>,
     /// Row in the file of each slice with arguments, and the column.
     args: Option<(Vec<u32>, ArrayRef)>,
     first_args: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Details {
+    arg: u64,
+    correlation: u32,
+    args: u32,
 }
 
 /// A row group as it is in the file.
@@ -85,22 +99,39 @@ impl Group {
             }
             offset += n;
         }
-        let mut ordered = vec![Row::NONE; rows.len()];
+        let n = rows.len();
+        let (mut start, mut end, mut site, mut node) = (vec![0; n], vec![0; n], vec![0; n], vec![0; n]);
+        let mut details = vec![Details::default(); n];
         for (row, lane_row) in rows.iter().zip(&lane_rows) {
-            let at = &mut counts[*lane_row as usize];
-            ordered[*at as usize] = *row;
-            *at += 1;
+            let count = &mut counts[*lane_row as usize];
+            let at = *count as usize;
+            (start[at], end[at], site[at], node[at]) = (row.start, row.end, row.site, row.node);
+            details[at] = Details { arg: row.arg, correlation: row.correlation, args: row.args };
+            *count += 1;
         }
         let first_args = sidecar.groups().get(group as usize).map_or(NO_ARGS, |g| g.first_args);
         let with_args =
             |args: ArrayRef| ((0..args.len() as u32).filter(|i| args.is_valid(*i as usize)).collect(), args);
-        Ok(Group { rows: ordered, args: args.map(with_args), first_args })
+        Ok(Group { start, end, site, node, details, args: args.map(with_args), first_args })
     }
 
     /// The slice at an offset.
     #[inline]
     pub(super) fn row(&self, offset: usize) -> Option<Row> {
-        self.rows.get(offset).copied()
+        let Details { arg, correlation, args } = *self.details.get(offset)?;
+        let (start, end, site, node) = (self.start[offset], self.end[offset], self.site[offset], self.node[offset]);
+        Some(Row { start, end, site, node, correlation, arg, args })
+    }
+
+    /// Slices side by side, as drawing needs them.
+    #[inline]
+    pub(super) fn columns(&self, range: Range<usize>) -> Option<Columns<'_>> {
+        Some(Columns {
+            start: self.start.get(range.clone())?,
+            end: self.end.get(range.clone())?,
+            site: self.site.get(range.clone())?,
+            node: self.node.get(range)?,
+        })
     }
 
     /// The arguments with a number.
@@ -111,7 +142,7 @@ impl Group {
 
     pub(super) fn bytes(&self) -> usize {
         let args = self.args.as_ref().map_or(0, |(rows, column)| rows.len() * 4 + column.get_array_memory_size());
-        self.rows.len() * size_of::<Row>() + args
+        self.details.len() * (2 * size_of::<i64>() + 2 * size_of::<u32>() + size_of::<Details>()) + args
     }
 }
 

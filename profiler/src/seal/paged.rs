@@ -3,7 +3,7 @@
 use super::group::Group;
 use super::pager::Pager;
 use super::sidecar::{LaneEntry, Piece, SegmentEntry};
-use crate::lod::{Brief, LEAF, LEVELS, Node, Slices};
+use crate::lod::{Brief, Columns, LEAF, LEVELS, Leaf, Node, Slices};
 use crate::store::{Row, SEGMENT};
 use std::ops::Range;
 use std::sync::Arc;
@@ -118,6 +118,19 @@ impl<'a> PagedSlices<'a> {
         Some(())
     }
 
+    /// Slices that are in memory side by side.
+    fn columns(&mut self, ordinals: &Range<u64>) -> Option<Columns<'_>> {
+        if self.briefs.is_some() {
+            return None;
+        }
+        if self.held.as_ref().is_none_or(|held| !held.ordinals.contains(&ordinals.start)) {
+            self.hold(ordinals.start)?;
+        }
+        let held = self.held.as_ref().filter(|held| ordinals.end <= held.ordinals.end)?;
+        let at = |ordinal: u64| (ordinal - held.ordinals.start) as usize + held.offset as usize;
+        held.group.as_ref()?.columns(at(ordinals.start)..at(ordinals.end))
+    }
+
     fn brief(&mut self, ordinal: u64) -> Option<Brief> {
         match self.briefs {
             Some(briefs) => briefs.get(ordinal as usize).copied(),
@@ -202,15 +215,14 @@ impl Slices for PagedSegment<'_, '_> {
         self.levels[level]
     }
 
-    fn each(&mut self, range: Range<usize>, visit: &mut impl FnMut(usize, Brief)) -> bool {
-        let mut some = [Brief { start: 0, end: 0, site: 0, node: 0 }; LEAF];
-        for (slot, i) in some.iter_mut().zip(range.clone()) {
-            match self.slices.brief(self.first + i as u64) {
-                Some(slice) => *slot = slice,
-                None => return false,
-            }
+    fn leaf(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool {
+        let ordinals = self.first + range.start as u64..self.first + range.end as u64;
+        if let Some(columns) = self.slices.columns(&ordinals) {
+            see(columns);
+            return true;
         }
-        range.zip(some).for_each(|(i, slice)| visit(i, slice));
+        let Some(leaf) = Leaf::of(ordinals.map(|ordinal| self.slices.brief(ordinal))) else { return false };
+        see(leaf.columns());
         true
     }
 }

@@ -12,8 +12,7 @@
 //!   from the first slice ever and is for keeping ([`SliceId`]).
 
 use super::SliceId;
-use crate::batch::{NO_ARGS, NO_NODE};
-use crate::lod::{Brief, Merge, Node, Pyramid, Slices};
+use crate::lod::{Brief, Columns, Merge, Node, Pyramid, Slices};
 use crate::seal::{PagedLane, PagedSlices};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -68,9 +67,6 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    pub(crate) const NONE: Row =
-        Row { start: 0, end: 0, site: u32::MAX, node: NO_NODE, correlation: 0, arg: 0, args: NO_ARGS };
-
     /// What drawing needs of it.
     pub(crate) fn brief(&self) -> Brief {
         Brief { start: self.start, end: self.end, site: self.site, node: self.node }
@@ -152,10 +148,9 @@ impl Slices for &Segment {
         self.pyramid.level(level)
     }
 
-    fn each(&mut self, range: Range<usize>, visit: &mut impl FnMut(usize, Brief)) -> bool {
-        for i in range {
-            visit(i, Brief { start: self.start[i], end: self.end[i], site: self.site[i], node: self.node[i] });
-        }
+    fn leaf(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool {
+        let (start, end) = (&self.start[range.clone()], &self.end[range.clone()]);
+        see(Columns { start, end, site: &self.site[range.clone()], node: &self.node[range] });
         true
     }
 }

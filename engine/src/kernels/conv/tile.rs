@@ -1,14 +1,14 @@
 //! The innermost loops of convolutions: tiles of sums that stay in registers.
 //!
-//! A tile is [`ROWS`] sums long and a few vectors wide. Forward, its rows are output pixels and its columns output
-//! channels: for each element of a window one vector of the filter is multiplied by that element of each pixel's
-//! window. For the filter's gradient its rows are elements of a window and its columns output channels, and the sum
-//! goes over pixels. Windows are read where they lie: a pixel is an offset into the data, a run of a window's elements
+//! A tile is some sums long and a few vectors wide. Forward, its rows are output pixels and its columns output
+//! channels: for each element of a window the vectors of the filter are multiplied by that element of each pixel's
+//! window; so many rows that the sums fill the registers. For the filter's gradient its rows, [`ROWS`] of them, are elements
+//! of a window and its columns output channels, and the sum goes over pixels. Windows are read where they lie: a pixel is an offset into the data, a run of a window's elements
 //! that lie side by side another.
 
 use crate::kernels::lanes::Lanes;
 
-/// Sums along a tile's first dimension.
+/// Rows of a tile of the filter's gradient.
 pub(super) const ROWS: usize = 8;
 
 /// Where tiles read windows: `data[pixel + run + i]` for `i` in `0..depth`.
@@ -56,12 +56,12 @@ pub(super) fn panels(n: usize, depth: usize, lanes: usize, max_width: usize) -> 
 /// # Safety
 /// The data has all elements of the pixels' windows; `b` has `runs * depth` rows of `W` vectors.
 #[inline(always)]
-unsafe fn forward_tile<L: Lanes, const W: usize>(
+unsafe fn forward_tile<L: Lanes, const R: usize, const W: usize>(
     taps: Taps<'_, L::T>,
-    pixels: &[usize; ROWS],
+    pixels: &[usize; R],
     b: *const L::T,
-) -> [[L; W]; ROWS] {
-    let mut sums = [[L::zero(); W]; ROWS];
+) -> [[L; W]; R] {
+    let mut sums = [[L::zero(); W]; R];
     let mut b = b;
     for run in taps.runs {
         let rows = pixels.map(|pixel| taps.data.wrapping_add(pixel + run));
@@ -113,7 +113,7 @@ unsafe fn put<L: Lanes, const W: usize>(row: [L; W], to: *mut L::T, n: usize) {
 /// # Safety
 /// As for [`forward_tile`]; at each place `panel.n` numbers can be written.
 #[inline(always)]
-unsafe fn forward_panel<L: Lanes, const W: usize>(
+unsafe fn forward_panel<L: Lanes, const R: usize, const W: usize>(
     taps: Taps<'_, L::T>,
     pixels: &[usize],
     b: *const L::T,
@@ -121,11 +121,11 @@ unsafe fn forward_panel<L: Lanes, const W: usize>(
     places: &[usize],
     n: usize,
 ) {
-    for (pixels, places) in pixels.chunks(ROWS).zip(places.chunks(ROWS)) {
-        let mut tile = [pixels[0]; ROWS];
+    for (pixels, places) in pixels.chunks(R).zip(places.chunks(R)) {
+        let mut tile = [pixels[0]; R];
         tile[..pixels.len()].copy_from_slice(pixels);
         // SAFETY: the caller's word; pixels beyond the last are the tile's first.
-        let sums = unsafe { forward_tile::<L, W>(taps, &tile, b) };
+        let sums = unsafe { forward_tile::<L, R, W>(taps, &tile, b) };
         for (row, place) in sums.into_iter().zip(places) {
             // SAFETY: the caller's word.
             unsafe { put(row, out.add(*place), n) };
@@ -149,10 +149,11 @@ unsafe fn forward_of<L: Lanes>(
     let (b, out) = (packed.wrapping_add(panel.at), out.wrapping_add(panel.first));
     // SAFETY: the caller's word.
     unsafe {
-        match panel.width {
-            1 => forward_panel::<L, 1>(taps, pixels, b, out, places, panel.n),
-            2 => forward_panel::<L, 2>(taps, pixels, b, out, places, panel.n),
-            _ => forward_panel::<L, 3>(taps, pixels, b, out, places, panel.n),
+        match (L::MAX_WIDTH, panel.width) {
+            (1, _) => forward_panel::<L, 8, 1>(taps, pixels, b, out, places, panel.n),
+            (_, 1) => forward_panel::<L, 14, 1>(taps, pixels, b, out, places, panel.n),
+            (_, 2) => forward_panel::<L, 14, 2>(taps, pixels, b, out, places, panel.n),
+            _ => forward_panel::<L, 9, 3>(taps, pixels, b, out, places, panel.n),
         }
     }
 }
