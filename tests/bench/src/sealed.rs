@@ -32,7 +32,7 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
     store.apply(reader.poll_staged()?);
     report.add(format!("{label}: open"), ms(clock::mono_now() - begun), "ms");
     report.add(format!("{label}: open (CPU)"), ms(clock::cpu_now() - cpu), "ms");
-    picture(&store, store.range());
+    picture(&store, store.range(), &mut Vec::new());
     report.add(format!("{label}: open to first picture"), ms(clock::mono_now() - begun), "ms");
     report.add(format!("{label}: memory after the first picture"), (rss_bytes() - rss) as f64 / 1e6, "MB");
     frames(report, &label, &store);
@@ -144,14 +144,14 @@ fn limits(report: &mut Report, label: &str, folder: &Path) -> Result<(), BenchEr
     Ok(())
 }
 
-/// All lanes in a range, as a frame asks for them.
-fn picture(store: &Store, range: std::ops::Range<i64>) -> i64 {
-    let mut out: Vec<Span> = Vec::new();
+/// All lanes in a range, one after the other into the same buffer, as the window asks for them.
+fn picture(store: &Store, range: std::ops::Range<i64>, spans: &mut Vec<Span>) -> i64 {
     let begun = clock::mono_now();
     for lane in store.tracks().iter().flat_map(|t| &t.lanes) {
-        lane.spans(range.clone(), PX, &mut out);
+        spans.clear();
+        lane.spans(range.clone(), PX, spans);
+        black_box(&spans);
     }
-    black_box(&out);
     clock::mono_now() - begun
 }
 
@@ -159,18 +159,19 @@ fn picture(store: &Store, range: std::ops::Range<i64>) -> i64 {
 fn frames(report: &mut Report, label: &str, store: &Store) {
     let range = store.range();
     let length = range.end - range.start;
+    let mut spans = Vec::new();
     for (zoom, shown) in [(1, "all"), (10, "10 %"), (100, "1 %"), (1_000, "0.1 %"), (10_000, "0.01 %")] {
         let width = (length / zoom).max(1);
         let (mut first, mut exact, mut loading) = (Vec::new(), Vec::new(), Vec::new());
         for i in 0..41 {
             let from = range.start + (length - width) / 41 * i;
-            first.push(picture(store, from..from + width));
+            first.push(picture(store, from..from + width, &mut spans));
             let begun = clock::mono_now();
             while store.pager().is_some_and(|pager| pager.load_wished()) {
-                picture(store, from..from + width);
+                picture(store, from..from + width, &mut spans);
             }
             loading.push(clock::mono_now() - begun);
-            exact.push(picture(store, from..from + width));
+            exact.push(picture(store, from..from + width, &mut spans));
         }
         for (what, mut times) in [("at once", first), ("exact", exact), ("loading for it", loading)] {
             times.sort_unstable();
