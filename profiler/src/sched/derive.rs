@@ -310,8 +310,11 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// The slices `(track, name, start, end, by)` that a list of events makes.
-    fn slices(events: &[(u64, u32, What)]) -> (Vec<(String, String, i64, i64, u32)>, Seen) {
+    /// Track, name, start and end (ms), and who took the CPU, woke the thread or ran.
+    type Told = (String, String, i64, i64, u32);
+
+    /// The slices that a list of events makes.
+    fn slices(events: &[(u64, u32, What)]) -> (Vec<Told>, Seen) {
         let dir = tempfile::tempdir().unwrap();
         let tracks = Tracks::create(dir.path(), 1, "kernel", Source::MonotonicRaw).unwrap();
         let base = tracks.now();
@@ -344,7 +347,7 @@ mod tests {
         What::Switch { prev, prev_name: name(prev), left, next, next_name: name(next) }
     }
 
-    fn row(track: &str, name: &str, start: i64, end: i64, by: u32) -> (String, String, i64, i64, u32) {
+    fn row(track: &str, name: &str, start: i64, end: i64, by: u32) -> Told {
         (track.to_owned(), name.to_owned(), start, end, by)
     }
 
