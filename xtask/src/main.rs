@@ -56,9 +56,12 @@ fn main() -> ExitCode {
     }
 }
 
+/// What is checked and tested beyond what is built by default.
+const FEATURES: &str = "--features=stepscope/s3,stepscope-engine/s3";
+
 fn check(steps: &mut Steps) -> Result<(), Failed> {
     steps.cargo("fmt", &["fmt", "--all", "--check"], &[])?;
-    steps.cargo("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
+    steps.cargo("clippy", &["clippy", "--workspace", "--all-targets", FEATURES, "--", "-D", "warnings"], &[])?;
     steps.cargo(
         "docs",
         &["doc", "--workspace", "--no-deps", "--document-private-items"],
@@ -75,7 +78,9 @@ fn test(steps: &mut Steps) -> Result<(), Failed> {
         vec![("STEPSCOPE_BIN", binary.as_str()), ("STEPSCOPE_PYTHON", python.as_str()), ("STEPSCOPE_WINDOW", "1")];
     let vectors = prepare::onnx_vectors(&python);
     env.extend(vectors.as_deref().map(|folder| ("STEPSCOPE_ONNX", folder)));
-    steps.cargo("tests", &["test", "--workspace", "--no-fail-fast"], &env)
+    let moto = prepare::moto(steps)?;
+    env.push(("STEPSCOPE_MOTO", moto.as_str()));
+    steps.cargo("tests", &["test", "--workspace", "--no-fail-fast", FEATURES], &env)
 }
 
 fn release_binary(steps: &mut Steps) -> Result<String, Failed> {

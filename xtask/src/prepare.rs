@@ -38,6 +38,9 @@ const FILES: &[(&[&str], &str)] = &[
 const PYTHON_PACKAGES: &[&str] =
     &["tensorboard==2.21.0", "setuptools<81", "onnx==1.16.2", "duckdb==2.0.0", "pandas==2.3.3", "pyarrow==26.0.1"];
 
+/// A server of S3's protocol on this machine, for checkpoints in object stores.
+const S3_PACKAGES: &[&str] = &["moto[server]==5.1.15"];
+
 /// What the engine is measured beside.
 const TENSORFLOW_PACKAGES: &[&str] = &["tensorflow-cpu==2.21.0"];
 
@@ -87,6 +90,14 @@ pub fn tensorflow(steps: &mut Steps) -> Result<String, Failed> {
     match std::env::var("STEPSCOPE_TENSORFLOW") {
         Ok(python) => Ok(python),
         Err(_) => environment(steps, "tensorflow", TENSORFLOW_PACKAGES),
+    }
+}
+
+/// A python with moto's server: the one that `STEPSCOPE_MOTO` names, or a virtual environment beside the target folder.
+pub fn moto(steps: &mut Steps) -> Result<String, Failed> {
+    match std::env::var("STEPSCOPE_MOTO") {
+        Ok(python) => Ok(python),
+        Err(_) => environment(steps, "moto", S3_PACKAGES),
     }
 }
 

@@ -13,10 +13,30 @@ use crate::outcome::Failure;
 /// Steps between checkpoints, unless the user says.
 const EVERY: u64 = 100;
 
-/// The saver of a folder.
-pub(super) fn saver(folder: &Path, every: Option<u64>) -> Result<Saver, Failure> {
+/// The saver of a folder, or of a place `s3://BUCKET/PREFIX`.
+pub(super) fn saver(place: &Path, every: Option<u64>) -> Result<Saver, Failure> {
     let options = SaverOptions { every_steps: Some(every.unwrap_or(EVERY)), ..SaverOptions::default() };
-    Saver::new(folder, options).map_err(Failure::wrong_use)
+    match place.to_str().filter(|text| text.starts_with("s3://")) {
+        Some(url) => in_store(url, options),
+        None => Saver::new(place, options).map_err(Failure::wrong_use),
+    }
+}
+
+#[cfg(feature = "s3")]
+fn in_store(url: &str, options: SaverOptions) -> Result<Saver, Failure> {
+    use std::sync::Arc;
+
+    use engine::checkpoint::ObjectStoreFiles;
+
+    let store = Arc::new(ObjectStoreFiles::open(url).map_err(Failure::wrong_use)?);
+    let (process, now) = (std::process::id(), events::clock::wall_now_ns());
+    let folder = std::env::temp_dir().join(format!("stepscope-checkpoints-{process}-{now}"));
+    Saver::in_store(store, folder, options).map_err(Failure::wrong_use)
+}
+
+#[cfg(not(feature = "s3"))]
+fn in_store(url: &str, _: SaverOptions) -> Result<Saver, Failure> {
+    Err(Failure::wrong_use(format_args!("{url}: this build knows no object stores: build it with --features s3")))
 }
 
 impl Trainer {

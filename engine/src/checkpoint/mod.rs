@@ -18,6 +18,7 @@ pub(crate) mod slice;
 mod snapshot;
 mod state;
 mod state_file;
+mod store;
 mod table;
 mod v1;
 mod write;
@@ -30,6 +31,9 @@ pub use saver::{Restored, Saver, SaverOptions};
 pub use slice::{Slice, SliceSpec};
 pub(crate) use state::as_checkpointed;
 pub use state::{AsCheckpointed, CHECKPOINTED, Checkpointed, Fields};
+pub use store::FileStore;
+#[cfg(feature = "s3")]
+pub use store::ObjectStoreFiles;
 pub(crate) use table::put_varint;
 pub use write::{Saved, merge, write_bundle, write_shard};
 

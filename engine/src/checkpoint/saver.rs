@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::snapshot::{self, Snapshot};
-use super::state_file::StateFile;
+use super::state_file::{self, StateFile};
+use super::store::FileStore;
 use super::write::{folder_of, merge, sync_folder, write_shard};
 use super::{Checkpoint, CheckpointError, INDEX, SHARD};
 use crate::session::Session;
@@ -39,6 +41,10 @@ impl Default for SaverOptions {
 /// any moment restarts from the newest whole one.
 pub struct Saver {
     folder: PathBuf,
+    /// Where the checkpoints are for good, if the folder is only on the way there.
+    store: Option<Arc<dyn FileStore>>,
+    /// The files that were in the store at first.
+    stored: Vec<String>,
     options: SaverOptions,
     last_step: Option<u64>,
     last_time: i64,
@@ -70,7 +76,29 @@ impl Saver {
         let folder = folder.as_ref().to_owned();
         fs::create_dir_all(&folder).map_err(|e| CheckpointError::io(&folder, e))?;
         let last_time = events::clock::mono_now();
-        Ok(Saver { folder, options, last_step: None, last_time, writing: None, n_skipped: 0 })
+        let (store, stored) = (None, Vec::new());
+        Ok(Saver { folder, store, stored, options, last_step: None, last_time, writing: None, n_skipped: 0 })
+    }
+
+    /// A saver of checkpoints in `store`, on whose way they are written to `folder`, an empty one.
+    ///
+    /// The files of a checkpoint are put into the store in the order in which they are written, and older ones are
+    /// deleted there only then: a run that is killed leaves the newest whole one.
+    ///
+    /// # Errors
+    /// The store cannot be looked into, or the folder cannot be made.
+    pub fn in_store(
+        store: Arc<dyn FileStore>,
+        folder: impl AsRef<Path>,
+        options: SaverOptions,
+    ) -> Result<Saver, CheckpointError> {
+        let mut saver = Saver::new(folder, options)?;
+        saver.stored = store.list()?;
+        if saver.stored.iter().any(|name| name == state_file::NAME) {
+            store.get(state_file::NAME, &saver.folder.join(state_file::NAME))?;
+        }
+        saver.store = Some(store);
+        Ok(saver)
     }
 
     /// The prefixes of all whole-looking checkpoints, oldest first: those that the state file lists, and those
@@ -80,8 +108,7 @@ impl Saver {
         for (prefix, _) in StateFile::read(&self.folder).all {
             self.step_of(&prefix).map(|step| found.insert(step, prefix));
         }
-        for file in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            let name = file.file_name().to_string_lossy().into_owned();
+        for name in files_in(&self.folder).chain(self.stored.iter().cloned()) {
             // A shard of several ends with a number too, behind its `of`.
             let prefix = name.strip_suffix(INDEX).or_else(|| name.strip_suffix(SHARD)).or(name.strip_suffix(".index"));
             let prefix = prefix.map(|p| self.folder.join(p));
@@ -105,7 +132,12 @@ impl Saver {
     pub fn restore(&mut self, session: &Session) -> Result<Option<Restored>, CheckpointError> {
         let mut warnings = Vec::new();
         for (step, prefix) in self.checkpoints().into_iter().rev() {
-            let restored = Checkpoint::open(&prefix).and_then(|c| snapshot::restore(&c, session));
+            let fetched = self.fetch(&prefix);
+            let restored =
+                fetched.and_then(|()| Checkpoint::open(&prefix)).and_then(|c| snapshot::restore(&c, session));
+            if self.store.is_some() {
+                delete(&prefix);
+            }
             match restored {
                 Ok((n_tensors, missing)) => {
                     self.last_step = Some(step);
@@ -122,7 +154,14 @@ impl Saver {
         }
     }
 
-    /// Saves now and returns when all is on the disk.
+    /// Brings the files of a checkpoint from the store into the folder.
+    fn fetch(&self, prefix: &Path) -> Result<(), CheckpointError> {
+        let Some(store) = &self.store else { return Ok(()) };
+        let own = own_files(prefix, store.list()?.into_iter());
+        own.iter().try_for_each(|name| store.get(name, &self.folder.join(name)))
+    }
+
+    /// Saves now and returns when all is on the disk (and in the store).
     ///
     /// # Errors
     /// The system refuses.
@@ -130,7 +169,7 @@ impl Saver {
         self.wait()?;
         let snapshot = Snapshot::take(session);
         self.note(step);
-        write(&self.folder, &self.options, step, &snapshot)
+        write(&self.folder, self.store.as_deref(), &self.options, step, &snapshot)
     }
 
     /// Saves what the session holds now, writing in the background. Whether it began: while the last one is still being
@@ -146,9 +185,9 @@ impl Saver {
         self.wait()?;
         let snapshot = Snapshot::take(session);
         self.note(step);
-        let (folder, options) = (self.folder.clone(), self.options.clone());
+        let (folder, store, options) = (self.folder.clone(), self.store.clone(), self.options.clone());
         let thread = std::thread::Builder::new().name("saver".into());
-        let writing = thread.spawn(move || write(&folder, &options, step, &snapshot));
+        let writing = thread.spawn(move || write(&folder, store.as_deref(), &options, step, &snapshot));
         self.writing = Some(writing.map_err(|e| CheckpointError::io(&self.folder, e))?);
         Ok(true)
     }
@@ -194,10 +233,21 @@ impl Drop for Saver {
             // Whoever wants to know of errors calls `wait`.
             let _ = writing.join();
         }
+        if self.store.is_some() {
+            // All that lasts is in the store; what else may be there is not ours.
+            let _ = fs::remove_file(self.folder.join(state_file::NAME));
+            let _ = fs::remove_dir(&self.folder);
+        }
     }
 }
 
-fn write(folder: &Path, options: &SaverOptions, step: u64, snapshot: &Snapshot) -> Result<PathBuf, CheckpointError> {
+fn write(
+    folder: &Path,
+    store: Option<&dyn FileStore>,
+    options: &SaverOptions,
+    step: u64,
+    snapshot: &Snapshot,
+) -> Result<PathBuf, CheckpointError> {
     let prefix = folder.join(format!("{}-{step}", options.name));
     let metadata = BTreeMap::from([("step".to_owned(), step.to_string())]);
     if let [only] = snapshot.shards.as_slice() {
@@ -211,12 +261,32 @@ fn write(folder: &Path, options: &SaverOptions, step: u64, snapshot: &Snapshot) 
         }
         merge(&parts, &prefix)?;
     }
-    list_and_sweep(folder, options, &prefix)?;
+    if let Some(store) = store {
+        // What makes the checkpoint whole comes last.
+        for name in own_files(&prefix, files_in(folder)).iter().rev() {
+            store.put(name, &folder.join(name))?;
+        }
+    }
+    let gone = list_and_sweep(folder, options, &prefix)?;
+    if let Some(store) = store {
+        store.put(state_file::NAME, &folder.join(state_file::NAME))?;
+        let names = if gone.is_empty() { Vec::new() } else { store.list()? };
+        for name in gone.iter().flat_map(|old| own_files(old, names.iter().cloned())) {
+            store.delete(&name)?;
+        }
+        // They were on their way only.
+        delete(&prefix);
+    }
     Ok(prefix)
 }
 
-/// Puts the new checkpoint into the state file, then deletes those that are too many.
-fn list_and_sweep(folder: &Path, options: &SaverOptions, prefix: &Path) -> Result<(), CheckpointError> {
+fn files_in(folder: &Path) -> impl Iterator<Item = String> {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    files.map(|file| file.file_name().to_string_lossy().into_owned())
+}
+
+/// Puts the new checkpoint into the state file, then deletes those that are too many; gives these.
+fn list_and_sweep(folder: &Path, options: &SaverOptions, prefix: &Path) -> Result<Vec<PathBuf>, CheckpointError> {
     let now = events::clock::wall_now() as f64 / 1e9;
     let mut state = StateFile::read(folder);
     state.all.retain(|(p, _)| p != prefix);
@@ -234,23 +304,29 @@ fn list_and_sweep(folder: &Path, options: &SaverOptions, prefix: &Path) -> Resul
     }
     state.write(folder)?;
     gone.iter().for_each(|old| delete(old));
-    sync_folder(folder)
+    sync_folder(folder)?;
+    Ok(gone)
 }
 
 /// Deletes the files of a checkpoint, its index first: what is left of it is then no checkpoint.
 fn delete(prefix: &Path) {
-    let Some(name) = prefix.file_name().map(|n| n.to_string_lossy().into_owned()) else { return };
-    let files = fs::read_dir(folder_of(prefix)).into_iter().flatten().flatten();
+    for file in own_files(prefix, files_in(folder_of(prefix))) {
+        // What cannot be deleted now does no harm but take room.
+        let _ = fs::remove_file(folder_of(prefix).join(file));
+    }
+}
+
+/// Of the names of files, those of the checkpoint, its index first.
+fn own_files(prefix: &Path, names: impl Iterator<Item = String>) -> Vec<String> {
+    let Some(name) = prefix.file_name().map(|n| n.to_string_lossy().into_owned()) else { return Vec::new() };
     let own = |file: &String| {
         let rest = file.strip_prefix(&name).unwrap_or("-");
         rest == INDEX || rest == SHARD || rest == ".index" || rest.starts_with(".data-") || is_shard(rest)
     };
-    let mut own: Vec<String> = files.map(|f| f.file_name().to_string_lossy().into_owned()).filter(own).collect();
+    let mut own: Vec<String> = names.filter(own).collect();
     own.sort_by_key(|file| !(file.ends_with(INDEX) || file.ends_with(".index")));
-    for file in own {
-        // What cannot be deleted now does no harm but take room.
-        let _ = fs::remove_file(folder_of(prefix).join(file));
-    }
+    own.dedup();
+    own
 }
 
 /// Whether a name goes on as that of a shard: `-00001-of-00002.safetensors`.

@@ -9,7 +9,7 @@ use super::CheckpointError;
 use super::write::write_whole;
 
 /// The file's name.
-const NAME: &str = "checkpoint";
+pub(super) const NAME: &str = "checkpoint";
 
 /// What the file says.
 #[derive(Debug, Clone, Default, PartialEq)]
