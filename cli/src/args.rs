@@ -174,6 +174,9 @@ pub struct Training {
     /// Seed of the initial weights and of the batches
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Learning rate, instead of the model's own; with 0 nothing is learned, and the same batch gives the same loss
+    #[arg(long, value_name = "RATE", value_parser = learning_rate)]
+    pub learning_rate: Option<f32>,
     /// Worker threads [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
@@ -186,7 +189,8 @@ pub struct Training {
     /// Let each device apply its gradients as soon as it has them
     #[arg(long = "async")]
     pub asynchronous: bool,
-    /// Checkpoints go here; if there are any, the run continues from the newest
+    /// Checkpoints go here, a folder or (built with the feature `s3`) s3://BUCKET/PREFIX; if there are any, the run continues
+    /// from the newest
     #[arg(long, value_name = "DIR")]
     pub checkpoint_dir: Option<PathBuf>,
     /// Steps between checkpoints [default: 100]
@@ -204,6 +208,11 @@ pub struct Training {
     /// Print the result as one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+fn learning_rate(text: &str) -> Result<f32, String> {
+    let rate = text.parse::<f32>().map_err(|e| e.to_string())?;
+    if rate.is_finite() && rate >= 0.0 { Ok(rate) } else { Err("must be a number from 0 on".to_owned()) }
 }
 
 /// `stepscope record -- COMMAND`

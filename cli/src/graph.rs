@@ -85,7 +85,7 @@ pub fn failure(session: &Session, error: RunError) -> Failure {
     };
     let error = anyhow::Error::from(error);
     match hint {
-        Some(near) => Failure::Use(error.context(format!("is {near} meant?"))),
+        Some(near) => Failure::wrong_use(format_args!("{error:#} (is {near} meant?)")),
         None => Failure::Use(error),
     }
 }

@@ -29,6 +29,17 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
+/// An error with its causes; what an error says of its cause itself is not said again.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line.extend([": ", &cause]);
+        }
+    }
+    line
+}
+
 /// Prints a failure on one line of stderr and gives its exit code.
 pub fn exit_code(outcome: Outcome) -> ExitCode {
     let (error, code) = match outcome {
@@ -37,6 +48,6 @@ pub fn exit_code(outcome: Outcome) -> ExitCode {
         Err(Failure::Use(error)) => (error, 2),
         Err(Failure::Command(code)) => return ExitCode::from(code),
     };
-    eprintln!("stepscope: {error:#}");
+    eprintln!("stepscope: {}", one_line(&error));
     ExitCode::from(code)
 }

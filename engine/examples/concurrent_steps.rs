@@ -1,7 +1,7 @@
 //! Concurrent steps: several training steps of one model at once on the same devices (white paper, figure 9).
 //!
 //! ```text
-//! cargo run --release -p stepscope-engine --example concurrent_steps
+//! cargo run --release -p stepscope-engine --example concurrent_steps [STEPS]
 //! ```
 //!
 //! Two clients call `run` on one session from threads of their own. Where a step alone leaves workers idle, between its
@@ -16,10 +16,12 @@ use engine::{Graph, Session, SessionOptions, Tensor};
 
 type Failure = Box<dyn std::error::Error>;
 
+/// Steps of each run, unless the caller says.
 const STEPS: usize = 400;
 const BATCH: usize = 32;
 
 fn main() -> Result<(), Failure> {
+    let n_steps = std::env::args().nth(1).map_or(Ok(STEPS), |n| n.parse())?;
     let g = Graph::new();
     let model = mlp(&g, &MlpOptions::default())?;
     let name = |id| g.node(id).map(|node| node.name.to_string());
@@ -44,7 +46,7 @@ fn main() -> Result<(), Failure> {
                 let step = session.prepare(&[&x, &labels], &[], &[&train]).map_err(|e| e.to_string())?;
                 loop {
                     let i = next.fetch_add(1, Ordering::Relaxed);
-                    if i >= STEPS {
+                    if i >= n_steps {
                         return Ok(());
                     }
                     step.run(&batches[i % batches.len()]).map_err(|e| e.to_string())?;
@@ -56,7 +58,7 @@ fn main() -> Result<(), Failure> {
         let seconds = (events::clock::mono_now() - begin) as f64 / 1e9;
         let feeds = [(x.as_str(), data.test_x.clone()), (labels.as_str(), data.test_y.clone())];
         let right = session.run(&feeds, &[&accuracy], &[])?[0].item::<f32>()?;
-        println!("{n_clients} at once: {:6.0} steps/s, test accuracy {:.1} %", STEPS as f64 / seconds, right * 100.0);
+        println!("{n_clients} at once: {:6.0} steps/s, test accuracy {:.1} %", n_steps as f64 / seconds, right * 100.0);
     }
     Ok(())
 }

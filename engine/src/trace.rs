@@ -42,6 +42,15 @@ pub(crate) struct StepTrace {
     mark: events::StepMark,
 }
 
+/// A step that is traced, or not.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StepTag {
+    /// The step's number in events; 0 where it is not traced.
+    pub step: u32,
+    /// When it began, in ticks.
+    pub begin: u64,
+}
+
 impl StepTrace {
     /// Begins the step `step_id`, labelled so. `summary_step` is its step on the summaries' axis.
     pub fn begin(step_id: u64, label: &str, summary_step: i64) -> StepTrace {
@@ -52,17 +61,9 @@ impl StepTrace {
         StepTrace { slice, begin, step: (step_id as u32).max(1), summary_step, mark }
     }
 
-    pub fn is_on(&self) -> bool {
-        self.slice.is_some()
-    }
-
-    /// The step's number in events; 0 where it is not traced.
-    pub fn step(&self) -> u32 {
-        if self.is_on() { self.step } else { 0 }
-    }
-
-    pub fn begin_ticks(&self) -> u64 {
-        self.begin
+    /// What those who run nodes of the step need to know.
+    pub fn tag(&self) -> StepTag {
+        StepTag { step: if self.slice.is_some() { self.step } else { 0 }, begin: self.begin }
     }
 
     /// Ends the step's slice.

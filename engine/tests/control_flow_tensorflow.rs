@@ -387,3 +387,44 @@ fn functions_are_called_by_name_and_their_errors_say_what_is_wrong() {
     let count = error(&|def| def.node[1].input.push("x".into()));
     assert!(count.contains("call") && count.contains("expected 1 inputs, got 2"), "{count}");
 }
+
+/// What becomes of `f`, which calls itself with `input`, one of its nodes, and adds its own argument, of 3.
+fn endless(nodes: &str, input: &str) -> String {
+    let pbtxt = r#"
+        node { name: "x" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+               attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape {} float_val: 3 } } } }
+        node { name: "call" op: "f" input: "x" }
+        library {
+          function {
+            signature { name: "f" input_arg { name: "a" type: DT_FLOAT } output_arg { name: "b" type: DT_FLOAT } }
+            NODES
+            node_def { name: "again" op: "f" input: "INPUT" }
+            node_def { name: "sum" op: "AddV2" input: "again:b:0" input: "a" OF_F32 }
+            ret { key: "b" value: "sum:z:0" }
+          }
+        }"#;
+    let float = r#"attr { key: "T" value { type: DT_FLOAT } }"#;
+    let pbtxt = pbtxt.replace("NODES", nodes).replace("INPUT", input).replace("OF_F32", float);
+    let graph = Graph::new();
+    graph.import(&formats::graph_file::decode(pbtxt.as_bytes()).unwrap(), "").unwrap();
+    session(&graph, 2).run(&[], &["call"], &[]).unwrap_err().to_string()
+}
+
+#[test]
+fn a_recursion_that_goes_wrong_is_told_once() {
+    let deep = endless("", "a");
+    assert!(deep.contains("function f calls itself 1000 deep"), "{deep}");
+    assert!(deep.len() < 200, "{deep}");
+    // For 3, 2 and 1 all is well; 1 / 0 is checked in the third call within the call.
+    let nodes = r#"
+        node_def { name: "one" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+                   attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape {} float_val: 1 } } } }
+        node_def { name: "inverse" op: "Reciprocal" input: "a" OF_F32 }
+        node_def { name: "sound" op: "CheckNumerics" input: "inverse:y:0" OF_F32
+                   attr { key: "message" value { s: "one by nothing" } } }
+        node_def { name: "back" op: "Reciprocal" input: "sound:output:0" OF_F32 }
+        node_def { name: "less" op: "Sub" input: "back:y:0" input: "one:output:0" OF_F32 }"#;
+    let failed = endless(nodes, "less:z:0");
+    assert!(failed.contains("one by nothing") && failed.contains("function f: node "), "{failed}");
+    assert_eq!(failed.matches("function f").count(), 1, "{failed}");
+}

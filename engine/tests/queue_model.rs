@@ -41,6 +41,10 @@ impl Store<u32> for Fifo {
         self.0.push_back(row);
     }
 
+    fn get(&self, place: usize) -> Option<&u32> {
+        self.0.get(place)
+    }
+
     fn pop(&mut self) -> Option<u32> {
         self.0.pop_front()
     }

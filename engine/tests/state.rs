@@ -68,13 +68,15 @@ fn programs_give_what_tensorflow_gave() {
     let fixture = fixture();
     let programs = list(&fixture["programs"]);
     let mut n_runs = 0;
-    for program in programs {
+    for (program, n_devices) in programs.iter().flat_map(|program| [(program, 1), (program, 3)]) {
         let graph = Graph::new();
         let def = GraphDef::decode(BASE64_STANDARD.decode(program["graph"].as_str().unwrap()).unwrap().as_slice());
         graph.import(&def.unwrap(), "").unwrap_or_else(|e| panic!("{}: {e}", program["name"]));
-        let session = Session::new(&graph, SessionOptions { threads: Some(2), ..SessionOptions::default() }).unwrap();
+        let options = SessionOptions { threads: Some(2), ..SessionOptions::devices(n_devices) };
+        let session = Session::new(&graph, options).unwrap();
         for (n, run) in list(&program["runs"]).iter().enumerate() {
-            let what = format!("{}, run {n}: {} {}", program["name"], run["fetches"], run["targets"]);
+            let what =
+                format!("{} on {n_devices} devices, run {n}: {} {}", program["name"], run["fetches"], run["targets"]);
             let options = RunOptions { timeout: Some(Duration::from_secs(20)), ..RunOptions::default() };
             let got = session.run_step(&options, &[], &texts(&run["fetches"]), &texts(&run["targets"]));
             n_runs += 1;
@@ -92,7 +94,7 @@ fn programs_give_what_tensorflow_gave() {
         }
     }
     println!("{} programs, {n_runs} runs", programs.len());
-    assert!(programs.len() >= 11 && n_runs >= 90, "{} programs, {n_runs} runs", programs.len());
+    assert!(programs.len() >= 15 && n_runs >= 210, "{} programs, {n_runs} runs", programs.len());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 use engine::dtype::{Complex64, DType};
 use engine::gradients::gradients;
 use engine::graph::Attr;
-use engine::{Graph, Output, Session, SessionOptions, Tensor};
+use engine::{Graph, Output, Session, SessionOptions, Shape, Tensor};
 use serde_json::Value;
 
 fn fixture(theme: &str) -> Vec<Value> {
@@ -68,6 +68,9 @@ fn attr(v: &Value) -> Attr {
         Value::Number(n) => Attr::Int(n.as_i64().unwrap()),
         Value::Object(o) if o.contains_key("string") => o["string"].as_str().unwrap().into(),
         Value::Object(o) if o.contains_key("float") => Attr::Float(number(&o["float"]) as f32),
+        Value::Object(o) if o.contains_key("shapes") => {
+            Attr::ListShape(list(&o["shapes"]).iter().map(|dims| Shape::new(&usizes(dims)).into()).collect())
+        }
         Value::Object(o) if o.contains_key("types") => Attr::ListType(list(&o["types"]).iter().map(dtype).collect()),
         Value::Object(o) => {
             Attr::ListStr(list(&o["strings"]).iter().map(|s| s.as_str().unwrap().as_bytes().to_vec()).collect())
@@ -413,4 +416,61 @@ fn resized_and_cropped_images_agree() {
 #[test]
 fn labellings_agree() {
     check("labellings", 20);
+}
+
+#[test]
+fn matrix_functions_agree() {
+    check("matrix_functions", 25);
+}
+
+#[test]
+fn quantized_nets_agree() {
+    check("quantized_nets", 18);
+}
+
+#[test]
+fn truncated_normals_agree() {
+    check("truncated", 18);
+}
+
+#[test]
+fn sequences_agree() {
+    check("sequences", 12);
+}
+
+/// The error of parsing one `SequenceExample` with a dense list `l` of pairs of floats.
+fn sequence_error(serialized: &[u8]) -> String {
+    let g = Graph::new();
+    let strings = |all: &[&[u8]]| {
+        let tensor = Tensor::from_strings(Shape::new(&[all.len()]), all.iter().map(|s| s.to_vec()).collect());
+        g.constant(tensor.unwrap()).unwrap()
+    };
+    let pair = Attr::ListShape(vec![Shape::new(&[2]).into()]);
+    let node =
+        g.add_node("ParseSequenceExample").name("parse").input(strings(&[serialized])).input(strings(&[b"first"]));
+    let node = node.inputs(&[]).attr("feature_list_dense_keys", Attr::ListStr(vec![b"l".to_vec()]));
+    let node = ["feature_list_dense_missing_assumed_empty", "context_sparse_keys", "context_dense_keys"]
+        .iter()
+        .chain(&["feature_list_sparse_keys"])
+        .fold(node, |node, keys| node.attr(keys, Attr::ListStr(Vec::new())));
+    let node = node.attr("feature_list_dense_types", Attr::ListType(vec![DType::F32]));
+    node.attr("feature_list_dense_shapes", pair).attr("Nfeature_list_dense", 1i64).build().unwrap();
+    let session = Session::new(&g, SessionOptions::default()).unwrap();
+    session.run(&[], &["parse"], &[]).unwrap_err().to_string()
+}
+
+#[test]
+fn sequences_that_do_not_fit_are_told_by_name() {
+    // A list `l` of one step: field 2 (lists), 1 (entry), 1 (name) and 2 (list), 1 (step), then the feature.
+    let with_step = |feature: &[u8]| {
+        let wrap = |field: u8, inner: &[u8]| [&[field << 3 | 2, inner.len() as u8], inner].concat();
+        wrap(2, &wrap(1, &[wrap(1, b"l"), wrap(2, &wrap(1, feature))].concat()))
+    };
+    assert!(sequence_error(b"\xff\xff").contains("example first: not a serialised"), "{}", sequence_error(b"\xff\xff"));
+    let missing = sequence_error(b"");
+    assert!(missing.contains("example first: feature list l is required"), "{missing}");
+    let short = sequence_error(&with_step(&[0x12, 0x06, 0x0a, 0x04, 0, 0, 0x80, 0x3f]));
+    assert!(short.contains("feature list l has 1 values at step 0, not of shape [2]"), "{short}");
+    let other = sequence_error(&with_step(&[0x1a, 0x04, 0x0a, 0x02, 1, 2]));
+    assert!(other.contains("feature list l is int64 at step 0, expected float"), "{other}");
 }

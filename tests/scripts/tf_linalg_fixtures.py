@@ -78,6 +78,9 @@ def i64(*v):
 
 
 def attr(v):
+    """A pair of kind and list tells the kind where the list may be empty: ("strings", [])."""
+    if isinstance(v, tuple):
+        return {v[0]: [name_of(t) if v[0] == "types" else t for t in v[1]]}
     if isinstance(v, tf.DType):
         return ["type", name_of(v)]
     if isinstance(v, str):
@@ -103,7 +106,8 @@ def case(op, inputs, lists=None, grad=True, check="equal", dtypes=None, runs=1, 
         for n in lists or [0] * len(inputs):
             args.append(rest.pop(0) if n == 0 else [rest.pop(0) for _ in range(n)])
         function = getattr(tf.raw_ops, op)
-        outputs = function(**dict(zip(inspect.signature(function).parameters, args)), **attrs)
+        plain = {k: v[1] if isinstance(v, tuple) else v for k, v in attrs.items()}
+        outputs = function(**dict(zip(inspect.signature(function).parameters, args)), **plain)
         if isinstance(outputs, tf.Operation):
             outputs = []
         outputs = list(tf.nest.flatten(outputs))
@@ -567,8 +571,115 @@ def labellings():
                 case("CTCGreedyDecoder", [x, i32(7, 4, 0)], grad=False, merge_repeated=merge, blank_index=blank)
 
 
+def matrix_functions():
+    """Triangular ones too, whose form needs no steps, and such as have eigenvalues more than once."""
+    more = [np.array([[4.0, 1, 0], [0, 4, 1], [0, 0, 4]]), np.diag([0.25, 9.0]), np.array([[0.0, -1], [1, 0]])]
+    turned = np.linalg.qr(f64(5, 5))[0]
+    for a in [spd(4), f64(3, 3) + 3 * np.eye(3), spd(3, 2), turned @ np.diag([1e-3, 0.1, 1, 10, 1e3]) @ turned.T, *more]:
+        case("MatrixSquareRoot", [a])
+        case("MatrixLogarithm", [a.astype(np.complex128)], grad=False)
+    case("MatrixSquareRoot", [np.zeros((2, 0, 0))], grad=False)
+    case("MatrixSquareRoot", [np.diag([-1.0, 4.0])], grad=False)
+    case("MatrixSquareRoot", [spd(4).astype(np.float32)], check="rough")
+    for n in [1, 2, 6]:
+        a = c128(n, n) + n * np.eye(n)
+        case("MatrixSquareRoot", [a], grad=False)
+        case("MatrixLogarithm", [a], grad=False)
+    case("MatrixSquareRoot", [(c128(3, 3) + 3 * np.eye(3)).astype(np.complex64)], grad=False)
+    case("MatrixLogarithm", [(c128(2, 3, 3) + 3 * np.eye(3)).astype(np.complex64)], grad=False)
+    case("MatrixLogarithm", [np.array([[-1, 1], [0, -1]], np.complex128)], grad=False)
+    case("MatrixLogarithm", [np.array([[1e9, 1], [0, 1e-9]], np.complex128)], grad=False)
+
+
+def quantized_nets():
+    u8 = lambda *s: ints(*s, low=0, high=255, dtype=np.uint8)
+    r = lambda lo, hi: [np.float32(lo), np.float32(hi)]
+    q2 = [tf.quint8, tf.quint8, None, None, None, None]
+    for strides in [[1, 1, 1, 1], [1, 2, 2, 1]]:
+        for padding in ["SAME", "VALID"]:
+            case("QuantizedConv2D", [u8(2, 6, 5, 3), u8(3, 2, 3, 4), *r(-1, 2), *r(-3, 1)], dtypes=q2, grad=False,
+                 strides=strides, padding=padding)
+    case("QuantizedConv2D", [u8(1, 3, 3, 64), u8(1, 1, 64, 3), *r(-1, 1), *r(-2, 2)], dtypes=q2, grad=False,
+         strides=[1, 1, 1, 1], padding="VALID")
+    for op in ["QuantizedMaxPool", "QuantizedAvgPool"]:
+        for padding in ["SAME", "VALID"]:
+            case(op, [u8(2, 5, 6, 3), *r(-1, 2)], dtypes=[tf.quint8, None, None], grad=False, ksize=[1, 2, 3, 1],
+                 strides=[1, 2, 2, 1], padding=padding)
+    for shapes in [((3, 4), (3, 4)), ((3, 4), (4,)), ((2, 3), ())]:
+        for op in ["QuantizedAdd", "QuantizedMul"]:
+            case(op, [u8(*shapes[0]), u8(*shapes[1]), *r(-1, 2), *r(-3, 1)], dtypes=q2, grad=False)
+    for at in [0, 1]:
+        case("QuantizedConcat", [np.int32(at), u8(2, 3), u8(2, 3), *r(-1, 2)[:1], np.float32(-4), np.float32(2), np.float32(1)],
+             lists=[0, 2, 2, 2], dtypes=[None, tf.quint8, tf.quint8, None, None, None, None], grad=False)
+    big = lambda: ints(2, 2, low=-2**30, high=2**30)
+    case("QuantizedConcat", [np.int32(0), big(), big(), np.float32(-1), np.float32(-4), np.float32(2), np.float32(1)],
+         lists=[0, 2, 2, 2], dtypes=[None, tf.qint32, tf.qint32, None, None, None, None], grad=False)
+
+
+def truncated():
+    """Each way to draw: in the middle, between close bounds, in a tail; bounds for all, and for each row."""
+    inf = np.inf
+    for t in [np.float32, np.float64]:
+        for mean, deviation, low, high in [(0, 1, -2, 2), (3, 2, -inf, 4), (0, 1, 0.2, 0.4), (0, 1, 2.5, inf), (1, 0.5, -inf, -1),
+                                           (0, 1, 3, 3.5), (5, 2, 4, inf), (0, 1, -0.5, 0.5)]:
+            values = [t(mean), t(deviation), t(low), t(high)]
+            case("ParameterizedTruncatedNormal", [i32(17), *values], runs=2, grad=False, seed=5, seed2=6)
+        rows = [np.array(v, t) for v in [[0, 3, 1], [1], [-1, 3.2, -inf], [2, 4, 0]]]
+        case("ParameterizedTruncatedNormal", [i64(3, 4), *rows], grad=False, runs=2, seed=7, seed2=1)
+
+
+def sequences():
+    train = tf.train
+    i = lambda *v: train.Feature(int64_list=train.Int64List(value=v))
+    f = lambda *v: train.Feature(float_list=train.FloatList(value=v))
+    b = lambda *v: train.Feature(bytes_list=train.BytesList(value=v))
+    steps = lambda *v: train.FeatureList(feature=v)
+
+    def example(context, lists):
+        return train.SequenceExample(
+            context=train.Features(feature=context), feature_lists=train.FeatureLists(feature_list=lists)).SerializeToString()
+
+    all_of_it = example({"s": i(1, -2), "d": f(1.5, 2.5), "r": b(b"x", b"y"), "more": i(1)},
+                        {"fs": steps(i(1), i(), i(3, 4)), "fd": steps(f(1, 2), f(3, 4)), "fb": steps(b(b"q")),
+                         "fr": steps(b(b"a"), b(), b(b"b", b"c"))})
+    short = example({"d": f(7, 8)}, {"fd": steps(), "fb": steps(b(b"u"), b(b"v")), "fs": steps(train.Feature())})
+    bare = example({}, {"fb": steps()})
+    context = dict(context_sparse_types=("types", [tf.int64]), context_dense_shapes=("shapes", [[2]]))
+    lists = dict(feature_list_sparse_types=("types", [tf.int64]), feature_list_dense_types=("types", [tf.float32, tf.string]),
+                 feature_list_dense_shapes=("shapes", [[2], [1]]))
+    default = np.array([-1, -0.5], np.float32)
+    texts = lambda *v: np.array(v, object)
+    for examples in [[all_of_it, short, bare], [bare], [all_of_it, all_of_it]]:
+        names = [f"number {k}" for k in range(len(examples))]
+        case("ParseSequenceExample", [texts(*examples), texts(*names), default], lists=[0, 0, 1], grad=False,
+             feature_list_dense_missing_assumed_empty=("strings", ["fd", "other"]), context_sparse_keys=("strings", ["s"]),
+             context_dense_keys=("strings", ["d"]), feature_list_sparse_keys=("strings", ["fs"]),
+             feature_list_dense_keys=("strings", ["fd", "fb"]), Ncontext_sparse=1, Ncontext_dense=1, Nfeature_list_sparse=1,
+             Nfeature_list_dense=2, **context, **lists)
+        for serialized in [texts(*examples), np.array(examples[0], object)]:
+            # TensorFlow leaves the row splits of one example alone as they happen to be in memory.
+            ragged = dict(
+                context_ragged_value_types=("types", [tf.string]), feature_list_ragged_value_types=("types", [tf.string]),
+                context_ragged_split_types=("types", [tf.int32]), feature_list_ragged_split_types=("types", [tf.int64]))
+            keys = ["r"], ["fr"]
+            if serialized.ndim == 0:
+                ragged = {k: (v[0], []) for k, v in ragged.items()}
+                keys = [], []
+            case("ParseSequenceExampleV2",
+                 [serialized, np.array([], object), texts("s"), texts("d"), np.array(keys[0], object), texts("fs"),
+                  texts("fd", "fb"), np.array(keys[1], object), np.array([True, False]), default],
+                 lists=[0] * 9 + [1], grad=False, Ncontext_sparse=1, Nfeature_list_sparse=1, Nfeature_list_dense=2,
+                 **context, **lists, **ragged)
+    for one in [all_of_it, short, bare]:
+        case("ParseSingleSequenceExample",
+             [np.array(one, object), texts("fd"), np.array("s", object), np.array("d", object), np.array("fs", object),
+              np.array("fd", object), np.array("fb", object), default, np.array("name", object)],
+             lists=[0, 0, 1, 1, 1, 2, 1, 0], grad=False, **context, **lists)
+
+
 THEMES = {"strings": strings, "summaries": summaries, "quantized": quantized, "matrices": matrices, "segments": segments, "sparse": sparse, "random": random,
-          "images": images, "labellings": labellings}
+          "images": images, "labellings": labellings, "matrix_functions": matrix_functions, "quantized_nets": quantized_nets,
+          "truncated": truncated, "sequences": sequences}
 
 
 def main():

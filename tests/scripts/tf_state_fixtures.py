@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes engine/tests/data/tf_state.json.gz: programs of lookup tables, staging areas and barriers.
+"""Makes engine/tests/data/tf_state.json.gz: programs of lookup tables, staging areas, barriers, and functions that call
+themselves.
 
     venv/bin/python tests/scripts/tf_state_fixtures.py engine/tests/data
 
@@ -32,18 +33,35 @@ class Program:
         """`exported`: the two fetches are keys and values in an order that nobody promises."""
         self.runs.append((fetches, fails, exported))
 
+    def whole(self):
+        """The graph, functions in the place of those that stood for them (NAME_stub for NAME): so they can call themselves."""
+        graph_def = self.graph.as_graph_def()
+        library = graph_def.library
+        stubs = [f for f in library.function if f.signature.name.endswith("_stub")]
+        if not stubs:
+            return self.graph
+        for nodes in [graph_def.node, *[f.node_def for f in library.function]]:
+            for node in nodes:
+                node.op = node.op.removesuffix("_stub")
+        for stub in stubs:
+            library.function.remove(stub)
+        with tf.Graph().as_default() as graph:
+            tf.import_graph_def(graph_def, name="")
+        return graph
+
     def __exit__(self, *error):
         self.scope.__exit__(*error)
         if error[0]:
             return
         out = []
-        with tf.compat.v1.Session(graph=self.graph) as session:
+        graph = self.whole()
+        with tf.compat.v1.Session(graph=graph) as session:
             for fetches, fails, exported in self.runs:
                 targets = [f.name for f in fetches if isinstance(f, tf.Operation)]
                 names = [f.name for f in fetches if not isinstance(f, tf.Operation)]
                 run = {"fetches": names, "targets": targets, "exported": exported}
                 try:
-                    got = session.run(list(fetches))
+                    got = session.run([f.name for f in fetches])
                     got = [g for g, f in zip(got, fetches) if not isinstance(f, tf.Operation)]
                     dtypes = [f.dtype for f in fetches if not isinstance(f, tf.Operation)]
                     assert not fails, f"{self.name}: {names} {targets} did not fail"
@@ -52,7 +70,7 @@ class Program:
                     assert fails, e
                     run["fails"] = True
                 out.append(run)
-        graph = base64.b64encode(self.graph.as_graph_def().SerializeToString()).decode()
+        graph = base64.b64encode(graph.as_graph_def().SerializeToString()).decode()
         programs.append({"name": self.name, "graph": graph, "runs": out})
 
 
@@ -155,11 +173,16 @@ def staging():
         common = dict(dtypes=[tf.int32, tf.string], shared_name="s", capacity=2)
         put = [raw.Stage(values=[c(np.int32([i, i])), c(str(i))], shared_name="s", capacity=2) for i in range(3)]
         size = raw.StageSize(**common)
+        look = [raw.StagePeek(index=c(i), **common) for i in range(2)]
         take = raw.Unstage(**common)
         p.run(put[0])
+        p.run(*look[0])
         p.run(put[1])
+        p.run(*look[1])
+        p.run(*look[0])
         p.run(size)
         p.run(*take)
+        p.run(*look[0])
         p.run(put[2])
         p.run(*take)
         p.run(raw.StageClear(**common))
@@ -200,8 +223,64 @@ def barriers():
         p.run(*take(1), fails=True)
 
 
+def recursion():
+    """Functions that call themselves: once, twice, by way of each other, in a loop, with effects, in a case."""
+    from tensorflow.python.framework import function as fn
+    from tensorflow.python.ops import functional_ops
+
+    def body(name, *types):
+        return fn.Defun(*types, func_name=name, out_names=["y"])
+
+    def later(name, n, out=tf.int32):
+        """Stands for the function `name`, which is yet to come."""
+        return body(f"{name}_stub", *[tf.int32] * n)(lambda *x: tf.cast(x[0], out))
+
+    def either(test, args, then, otherwise):
+        return functional_ops.If(test, args, then, otherwise)[0]
+
+    one = body("one", tf.int32)(lambda x: tf.ones_like(x))
+    same = body("same", tf.int32)(lambda x: tf.identity(x))
+    with Program("factorial, fibonacci") as p:
+        factorial = later("factorial", 1)
+        fibonacci = later("fibonacci", 1)
+        step = body("factorial_step", tf.int32)(lambda x: x * factorial(x - 1))
+        both = body("fibonacci_step", tf.int32)(lambda x: fibonacci(x - 1) + fibonacci(x - 2))
+        body("factorial", tf.int32)(lambda x: either(x > 1, [x], step, one)).add_to_graph(p.graph)
+        body("fibonacci", tf.int32)(lambda x: either(x > 1, [x], both, same)).add_to_graph(p.graph)
+        for n in [0, 1, 2, 12]:
+            p.run(factorial(c(n)), fibonacci(c(n)))
+        p.run(factorial(fibonacci(c(6)) - factorial(c(2))))
+    with Program("even and odd") as p:
+        even = later("even", 1, tf.bool)
+        odd = later("odd", 1, tf.bool)
+        yes = body("yes", tf.int32)(lambda x: tf.equal(x, x))
+        no = body("no", tf.int32)(lambda x: tf.not_equal(x, x))
+        even_less = body("even_less", tf.int32)(lambda x: even(x - 1))
+        odd_less = body("odd_less", tf.int32)(lambda x: odd(x - 1))
+        body("even", tf.int32)(lambda x: either(tf.equal(x, 0), [x], yes, odd_less)).add_to_graph(p.graph)
+        body("odd", tf.int32)(lambda x: either(tf.equal(x, 0), [x], no, even_less)).add_to_graph(p.graph)
+        for n in [0, 7, 40]:
+            p.run(even(c(n)), odd(c(n)))
+    with Program("ackermann, in a case") as p:
+        ackermann = later("ackermann", 2)
+        types = [tf.int32, tf.int32]
+        parts = [
+            body("at_zero", *types)(lambda m, n: n + 1),
+            body("at_edge", *types)(lambda m, n: ackermann(m - 1, c(1))),
+            body("within", *types)(lambda m, n: ackermann(m - 1, ackermann(m, n - 1))),
+        ]
+
+        def either_of(m, n):
+            which = tf.where(tf.equal(m, 0), 0, tf.where(tf.equal(n, 0), 1, 2))
+            return raw.Case(branch_index=which, input=[m, n], Tout=[tf.int32], branches=parts)[0]
+
+        body("ackermann", *types)(either_of).add_to_graph(p.graph)
+        p.run(ackermann(c(2), c(3)))
+        p.run(ackermann(c(0), c(5)), ackermann(c(1), c(1)))
+
+
 def main():
-    for part in [static_tables, from_file, mutable_tables, staging, barriers]:
+    for part in [static_tables, from_file, mutable_tables, staging, barriers, recursion]:
         part()
     fixture = {"made_by": f"tests/scripts/tf_state_fixtures.py, TensorFlow {tf.__version__}", "programs": programs}
     path = os.path.join(sys.argv[1], "tf_state.json.gz")

@@ -245,6 +245,24 @@ fn models_train_to_their_goals() {
 }
 
 #[test]
+fn nothing_is_learned_at_rate_0() {
+    let Some(binary) = stepscope_binary("training at rate 0") else { return };
+    let files = Files::new();
+    let train = |run: &str, rate: &str| {
+        let logdir = files.path(run);
+        let args =
+            ["train", "mlp", "--steps", "30", "--learning-rate", rate, "--trace", "off", "--json", "--logdir", &logdir];
+        let trained = json(&stepscope(&binary, &args));
+        (trained["final_loss"].as_f64(), trained["test_accuracy"].as_f64())
+    };
+    let (first, again, learned) = (train("first", "0"), train("again", "0"), train("learned", "0.05"));
+    assert_eq!(first, again);
+    assert!(learned.0 < first.0 && learned.1 > first.1, "{learned:?} after {first:?}");
+    let refused = stepscope(&binary, &["train", "mlp", "--learning-rate", "-1"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
 fn devices_train_together() {
     let Some(binary) = stepscope_binary("training on several devices") else { return };
     let files = Files::new();

@@ -40,6 +40,9 @@ pub enum GraphFileError {
     /// The file cannot be opened or read.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
+    /// A folder that is no SavedModel.
+    #[error("a folder without {SAVED_MODEL}: give the graph's file")]
+    Folder,
     /// There is nothing in it.
     #[error("the file is empty")]
     Empty,
@@ -88,6 +91,9 @@ pub fn read(path: &Path) -> Result<GraphDef, GraphFileError> {
 /// The file's bytes, unpacked if it is gzipped.
 fn read_bytes(path: &Path) -> Result<Vec<u8>, GraphFileError> {
     let in_folder = path.is_dir().then(|| path.join(SAVED_MODEL));
+    if in_folder.as_ref().is_some_and(|model| !model.exists()) {
+        return Err(GraphFileError::Folder);
+    }
     let file = File::open(in_folder.as_deref().unwrap_or(path))?;
     let size = file.metadata()?.len();
     let mut bytes = Vec::new();

@@ -157,6 +157,7 @@ impl Trainer {
         let tracing = folder.trace().map(Tracing::start).transpose()?;
         let graph = Graph::new();
         let mut options = task.training.clone();
+        options.learning_rate = training.learning_rate.unwrap_or(options.learning_rate);
         if let Some(devices) = training.devices {
             options.towers = usize::from(devices);
         }

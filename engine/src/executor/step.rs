@@ -13,12 +13,12 @@ use super::state::{State, steal};
 use super::worker::{self, Stop};
 use crate::denormals::DenormalsAreZero;
 use crate::device::Device;
-use crate::kernels::{Cancellation, KernelError, Registration, Slot, StepCancellation};
+use crate::kernels::{Cancellation, Functions, KernelError, Registration, Slot, StepCancellation};
 use crate::plan::Plan;
 use crate::pool::{Job, Pool, Running, Scope, Sleep, Ticket};
 use crate::rendezvous::{Rendezvous, RendezvousError};
 use crate::tensor::Tensor;
-use crate::trace::{self, StepTrace};
+use crate::trace::{self, StepTag};
 
 /// Why a step did not end well.
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +86,11 @@ pub enum ExecuteError {
 pub struct CancelToken(Cancellation);
 
 impl CancelToken {
+    /// A token that is cancelled together with what waits.
+    pub(crate) fn of(cancellation: Cancellation) -> CancelToken {
+        CancelToken(cancellation)
+    }
+
     /// A token that is not cancelled.
     pub fn new() -> CancelToken {
         CancelToken::default()
@@ -116,6 +121,8 @@ pub(crate) struct Environment<'a> {
     /// The session's devices; plans refer to them by number.
     pub devices: &'a [Arc<Device>],
     pub limits: Limits<'a>,
+    /// The functions of the session's graph.
+    pub functions: &'a dyn Functions,
     /// Unique in the process.
     pub step_id: u64,
 }
@@ -148,7 +155,7 @@ pub(crate) fn run(
     plan: &Plan,
     feeds: &[Tensor],
     env: &Environment<'_>,
-    trace: &StepTrace,
+    trace: StepTag,
 ) -> Result<Vec<Tensor>, ExecuteError> {
     let running = env.pool.enter();
     let _mode = DenormalsAreZero::begin();
@@ -159,10 +166,10 @@ pub(crate) fn run(
         plan,
         state: &state,
         env,
-        traced_step: trace.step(),
+        traced_step: trace.step,
         is_measured,
-        is_stamped: is_measured || trace.is_on(),
-        begin: trace.begin_ticks(),
+        is_stamped: is_measured || trace.step != 0,
+        begin: trace.begin,
         n_done: CachePadded::new(AtomicU32::new(0)),
         n_helping: AtomicU32::new(0),
         cancellation: StepCancellation::default(),

@@ -163,6 +163,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
             resources: device.resources(),
             step_resources: &step.state.resources,
             cancellation: &step.cancellation,
+            functions: step.env.functions,
             allocator: device.allocator(),
             sharder: &OpSharder { step, node, worker: self.worker },
             frame: FrameTag::default(),

@@ -11,6 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{FunctionError, Library};
 use crate::dtype::DType;
+use crate::graph::{FuncRef, attr_to_proto};
 use crate::ops::{self, ArgType};
 
 type Attrs = BTreeMap<String, AttrValue>;
@@ -68,6 +69,22 @@ pub(super) fn instantiate(library: &Library, function: &FunctionDef, call: &Call
     control.sort_unstable();
     control.dedup();
     Ok(Body { nodes: body, outputs, control })
+}
+
+/// The element types of what a call of the function gives.
+pub(super) fn output_types(function: &FunctionDef, f: &FuncRef) -> Result<Vec<DType>, FunctionError> {
+    let default = OpDef::default();
+    let signature = function.signature.as_ref().unwrap_or(&default);
+    let given: Attrs = f.attrs.iter().map(|(name, value)| (name.clone(), attr_to_proto(value))).collect();
+    let open = Open { function: &signature.name, declared: signature, given: &given };
+    let mut all = Vec::new();
+    for arg in &signature.output_arg {
+        for number in open.types(arg)? {
+            let dtype = DType::from_number(number);
+            all.push(dtype.ok_or_else(|| open.body(format!("output {} is of no known type", arg.name)))?);
+        }
+    }
+    Ok(all)
 }
 
 /// The attributes that a body leaves open.

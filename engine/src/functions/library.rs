@@ -55,14 +55,6 @@ pub enum FunctionError {
         /// What is wrong.
         problem: String,
     },
-    /// The function calls itself, so that its body cannot stand in the place of the call.
-    #[error("node {node}: function {function} calls itself, which has no end when calls are replaced by bodies")]
-    Recursive {
-        /// The node that calls it again.
-        node: String,
-        /// The function.
-        function: String,
-    },
     /// With all bodies in their callers' places the graph is too large.
     #[error("node {node}: the graph has more than {limit} nodes when calls are replaced by bodies")]
     TooLarge {

@@ -11,6 +11,9 @@
 //! consumers need not change. It runs after all nodes of the body that have effects and after those that the function
 //! names as its control outputs; what waits for no other node of a body waits for the node's control inputs, in a branch
 //! for the branch to be taken, and in a loop for the iteration.
+//!
+//! Within its own body a function is not put in the place of a call, which would have no end: the call becomes a
+//! `_RecursiveCall`, which runs the function when (and if) the step comes there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +23,7 @@ use formats::proto::{FunctionDef, GraphDef};
 use super::FunctionError;
 use super::body::{self, Body, Call};
 use crate::dtype::DType;
-use crate::graph::{FuncRef, Graph, GraphError, Node, NodeId, Output, attr_to_proto};
+use crate::graph::{Attr, FuncRef, Graph, GraphError, Node, NodeId, Output, attr_to_proto};
 use crate::tensor::Tensor;
 
 /// Nodes that a graph may have when bodies are in their callers' places. Calls of calls multiply.
@@ -45,7 +48,7 @@ pub(crate) fn is_functional(op: &str) -> bool {
 /// Puts what they call in the place of those of the nodes that call functions. `graph` is nobody else's.
 ///
 /// # Errors
-/// A function that is missing, recursive, or does not fit; `graph` is then left in between.
+/// A function that is missing or does not fit; `graph` is then left in between.
 pub(crate) fn lower(graph: &Graph, ids: &[NodeId]) -> Result<(), FunctionError> {
     let mut lowering = Lowering { graph, chain: Vec::new() };
     ids.iter().try_for_each(|id| lowering.node(*id))
@@ -129,7 +132,7 @@ impl Lowering<'_> {
     ) -> Done<Inlined> {
         let function = self.function(node, &f.name)?;
         if self.chain.contains(&f.name) {
-            return Err(FunctionError::Recursive { node: node.name.to_string(), function: f.name.to_string() });
+            return self.call_again(node, f, &function, scope, inputs, after);
         }
         if self.graph.n_nodes() + function.node_def.len() > MAX_NODES {
             return Err(FunctionError::TooLarge { node: node.name.to_string(), limit: MAX_NODES });
@@ -151,6 +154,31 @@ impl Lowering<'_> {
         let outputs = body.outputs.iter().map(|o| self.graph.output(o)).collect::<Result<Vec<_>, _>>()?;
         let control = body.control.iter().map(|name| self.id(name)).collect::<Done<_>>()?;
         Ok(Inlined { outputs, control })
+    }
+
+    /// A function within its own body: how often it is called only the step can tell.
+    fn call_again(
+        &self,
+        node: &Node,
+        f: &FuncRef,
+        function: &FunctionDef,
+        scope: &str,
+        inputs: &[Output],
+        after: &[NodeId],
+    ) -> Done<Inlined> {
+        let types = |all: Vec<DType>| Attr::ListType(all);
+        let given = inputs.iter().map(|o| self.graph.dtype(*o)).collect::<Result<Vec<_>, _>>()?;
+        let results = body::output_types(function, f)?;
+        let n = results.len() as u32;
+        let graph = self.graph.at_scope(scope).with_device(&node.device);
+        let call = graph.add_node("_RecursiveCall").name("call").inputs(inputs).after(after);
+        let call = call.attr("f", Attr::Func(f.clone())).attr("Tin", types(given)).attr("Tout", types(results));
+        let call = call.build()?;
+        let has_effects = function.signature.as_ref().is_some_and(|s| s.is_stateful);
+        Ok(Inlined {
+            outputs: (0..n).map(|port| Output { node: call, port }).collect(),
+            control: if has_effects { vec![call] } else { Vec::new() },
+        })
     }
 
     fn id(&self, name: &str) -> Done<NodeId> {

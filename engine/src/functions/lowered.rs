@@ -18,7 +18,7 @@ impl Lowered {
     /// the graph's own then mean others than before.
     ///
     /// # Errors
-    /// A function that is missing, recursive, or does not fit.
+    /// A function that is missing or does not fit.
     pub fn with(&mut self, graph: &Graph, ids: &[NodeId]) -> Result<(Graph, bool), FunctionError> {
         let n_now = graph.n_nodes();
         let known = self.copy.take().filter(|(_, n)| *n == n_now);

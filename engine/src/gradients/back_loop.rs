@@ -395,14 +395,26 @@ fn frame_name(graph: &Graph, context: ContextId) -> Result<FrameName, GraphError
 }
 
 impl Capture for BackLoop {
-    fn capture(&self, op: &str, inputs: &mut [Output]) -> Result<Option<NodeId>, GraphError> {
+    /// What it brings it brings by itself.
+    fn context(&self) -> ContextId {
+        ContextId::ROOT
+    }
+
+    fn capture(
+        &self,
+        _: &Graph,
+        _: &str,
+        op: &str,
+        inputs: &mut [Output],
+        control: &mut Vec<NodeId>,
+    ) -> Result<(), GraphError> {
         let is_of_forward = |o: &Output| {
             let nodes = self.scope.nodes();
             self.goes_over(nodes.frame_of(nodes.value_context(*o)))
         };
         // The shape of a value is found where the value is, and kept instead of it.
         if matches!(op, "Shape" | "Size" | "Rank") && inputs.iter().all(is_of_forward) {
-            return Ok(None);
+            return Ok(());
         }
         for input in inputs.iter_mut() {
             *input = self.bring(*input)?;
@@ -412,7 +424,8 @@ impl Capture for BackLoop {
             node.is_ok_and(|n| n.op.name == "Enter" && n.flag("is_constant").is_ok_and(|c| *c))
         };
         // What depends on nothing of the iteration must not run when the loop ends.
-        Ok(Some(self.pivot).filter(|_| inputs.iter().all(is_invariant)))
+        control.extend(Some(self.pivot).filter(|_| inputs.iter().all(is_invariant)));
+        Ok(())
     }
 }
 

@@ -18,6 +18,8 @@ static LINALG: &[GradientSpec] = &[
     ("MatrixDeterminant", Function(determinant)),
     ("BatchMatrixDeterminant", Function(determinant)),
     ("LogMatrixDeterminant", Function(log_determinant)),
+    ("MatrixSquareRoot", Function(square_root)),
+    ("_Sylvester", Function(sylvester)),
     ("Cholesky", Function(cholesky)),
     ("BatchCholesky", Function(cholesky)),
     ("MatrixSolve", Function(solve)),
@@ -111,6 +113,29 @@ fn log_determinant(c: &mut GradientContext<'_>) -> Done {
     let scale = per_matrix(c, g)?;
     let of_x = c.op("Mul", &[scale, inverse])?;
     c.set(0, of_x);
+    Ok(())
+}
+
+/// `Y Y = A`, so that `dY Y + Y dY = dA`: the gradient solves the adjoint equation.
+fn square_root(c: &mut GradientContext<'_>) -> Done {
+    let (g, y) = (c.grad(0)?, c.output(0));
+    let of_x = c.op_with("_Sylvester", &[y, y, g], &[("adjoint", Attr::Bool(true))])?;
+    c.set(0, of_x);
+    Ok(())
+}
+
+/// With the solution Y of the adjoint equation: dC = Y, dA = -Y X*, dB = -X* Y, those of adjoints turned round.
+fn sylvester(c: &mut GradientContext<'_>) -> Done {
+    let (g, a, b, x) = (c.grad(0)?, c.input(0), c.input(1), c.output(0));
+    let adjoint = c.node().flag("adjoint").copied().unwrap_or(false);
+    let y = c.op_with("_Sylvester", &[a, b, g], &[("adjoint", Attr::Bool(!adjoint))])?;
+    let of_a = if adjoint { product(c, x, y, false, true)? } else { product(c, y, x, false, true)? };
+    let of_b = if adjoint { product(c, y, x, true, false)? } else { product(c, x, y, true, false)? };
+    for (i, grad) in [of_a, of_b].into_iter().enumerate() {
+        let negative = c.op("Neg", &[grad])?;
+        c.set(i, negative);
+    }
+    c.set(2, y);
     Ok(())
 }
 

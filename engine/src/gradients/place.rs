@@ -33,8 +33,20 @@ struct Beside {
 }
 
 impl Capture for Beside {
-    fn capture(&self, _op: &str, inputs: &mut [Output]) -> Result<Option<NodeId>, GraphError> {
-        Ok(Some(self.pivot).filter(|_| inputs.is_empty()))
+    fn context(&self) -> ContextId {
+        ContextId::ROOT
+    }
+
+    fn capture(
+        &self,
+        _: &Graph,
+        _: &str,
+        _: &str,
+        inputs: &mut [Output],
+        control: &mut Vec<NodeId>,
+    ) -> Result<(), GraphError> {
+        control.extend(Some(self.pivot).filter(|_| inputs.is_empty()));
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ static RANDOM: &[GradientSpec] = &[
     ("RandomUniformInt", Zero),
     ("RandomStandardNormal", Zero),
     ("TruncatedNormal", Zero),
+    ("ParameterizedTruncatedNormal", Zero),
     ("Multinomial", Zero),
     ("StatelessMultinomial", Zero),
     ("StatelessRandomUniform", Zero),

@@ -125,7 +125,7 @@ impl Graph {
     }
 
     /// A handle whose nodes' inputs are taken as they are: for the primitives that lead from one context to another.
-    fn outside(&self) -> Graph {
-        Graph { context: super::ContextId::ROOT, pivot: None, control: [].into(), ..self.clone() }
+    pub(super) fn outside(&self) -> Graph {
+        Graph { capture: None, control: [].into(), ..self.clone() }
     }
 }

@@ -6,7 +6,6 @@
 
 mod attr;
 mod build_flow;
-mod capture;
 pub mod control_flow;
 mod def;
 mod error;
@@ -31,7 +30,6 @@ use crate::functions::Library;
 use crate::shape::PartialShape;
 pub use attr::{Attr, FuncRef};
 pub use build_flow::WhileOptions;
-pub(crate) use capture::Capture;
 pub use control_flow::{CondContext, ContextId, ContextKind, ControlFlowError, LoopVar, WhileContext};
 pub use def::ImportError;
 pub(crate) use def::to_proto as attr_to_proto;
@@ -41,6 +39,7 @@ pub use math::{Built, Var};
 pub use nn::{BatchNorm, LstmState, LstmWeights, Padding};
 pub use node::{Node, NodeBuilder, Port};
 pub use sparse::SparseTensor;
+pub(crate) use within::Capture;
 
 /// The position of a node in its graph.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -78,11 +77,7 @@ pub struct Graph {
     scope: Arc<str>,
     device: Arc<str>,
     control: Arc<[NodeId]>,
-    /// The loop or branch that it adds to.
-    context: ContextId,
-    /// What nodes without inputs run after there.
-    pivot: Option<NodeId>,
-    /// Replaces the inputs of nodes.
+    /// Brings what nodes use to where they are; outside of loops and branches there is nothing to bring.
     capture: Option<Arc<dyn Capture>>,
 }
 
@@ -168,15 +163,7 @@ impl Default for Graph {
 impl Graph {
     /// An empty graph.
     pub fn new() -> Graph {
-        Graph {
-            nodes: Arc::default(),
-            scope: "".into(),
-            device: "".into(),
-            control: Arc::new([]),
-            context: ContextId::ROOT,
-            pivot: None,
-            capture: None,
-        }
+        Graph { nodes: Arc::default(), scope: "".into(), device: "".into(), control: Arc::new([]), capture: None }
     }
 
     /// The nodes, for reading. Holding it keeps others from adding nodes.
@@ -187,6 +174,13 @@ impl Graph {
     /// A graph of its own with the same nodes under the same ids, and the same functions.
     pub(crate) fn fork(&self) -> Graph {
         Graph { nodes: Arc::new(RwLock::new(self.nodes().clone())), ..Graph::new() }
+    }
+
+    /// An empty graph with the same functions.
+    pub(crate) fn with_same_functions(&self) -> Graph {
+        let graph = Graph::new();
+        *graph.nodes.write().functions_mut() = self.nodes().functions().clone();
+        graph
     }
 
     /// Takes over the nodes of a fork, where this graph did not change meanwhile; whether it did so.
@@ -285,7 +279,7 @@ impl Graph {
 
     /// A handle that adds to the root scope, outside of all loops and branches.
     pub(crate) fn at_root(&self) -> Graph {
-        Graph { context: ContextId::ROOT, pivot: None, capture: None, ..self.at_scope("") }
+        Graph { capture: None, ..self.at_scope("") }
     }
 
     /// The scope's full name, without the last `/`.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Attr, ContextId, FuncRef, Graph, GraphError, InferContext, NodeId, Nodes, Output};
+use super::{Attr, FuncRef, Graph, GraphError, InferContext, NodeId, Nodes, Output};
 use crate::dtype::DType;
 use crate::ops::{self, ArgDef, ArgType, AttrError, AttrKind, OpDef};
 use crate::shape::PartialShape;
@@ -188,21 +188,33 @@ impl<'g> NodeBuilder<'g> {
     /// # Errors
     /// The op is unknown, or inputs, attributes, shapes or the name do not fit.
     pub fn build(mut self) -> Result<NodeId, GraphError> {
-        if let Some(capture) = &self.graph.capture {
-            let after = capture.capture(self.op, &mut self.inputs)?;
-            self.control.extend(after);
-        }
-        let mut nodes = self.graph.nodes.write();
-        self.build_in(&mut nodes).map(|(id, _)| id)
+        let graph = self.graph;
+        let Some(capture) = &graph.capture else {
+            return self.build_in(&mut graph.nodes.write()).map(|(id, _)| id);
+        };
+        self.control.extend_from_slice(&graph.control);
+        let name = self.full();
+        capture.capture(graph, &name, self.op, &mut self.inputs, &mut self.control)?;
+        let graph = &graph.outside();
+        let inside = NodeBuilder { graph, ..self };
+        inside.build_in(&mut graph.nodes.write()).map(|(id, _)| id)
+    }
+
+    fn asked(&self) -> &str {
+        self.name.as_deref().unwrap_or(self.op)
+    }
+
+    /// The name with its scope, as it is asked for.
+    fn full(&self) -> String {
+        if self.exact_name { self.asked().to_owned() } else { format!("{}{}", self.graph.scope, self.asked()) }
     }
 
     /// As [`NodeBuilder::build`], in the graph's nodes, locked; and whether the name was never asked for before.
     pub(super) fn build_in(self, nodes: &mut Nodes) -> Result<(NodeId, bool), GraphError> {
         let graph = self.graph;
-        let asked = self.name.clone().unwrap_or_else(|| self.op.to_owned());
-        let op = ops::lookup(self.op)
-            .ok_or_else(|| GraphError::UnknownOp { node: asked.clone(), op: self.op.to_owned() })?;
-        let full = if self.exact_name { asked } else { format!("{}{asked}", graph.scope) };
+        let full = self.full();
+        let unknown = || GraphError::UnknownOp { node: self.asked().to_owned(), op: self.op.to_owned() };
+        let op = ops::lookup(self.op).ok_or_else(unknown)?;
         if !is_name(&full) {
             return Err(GraphError::BadName { name: full });
         }
@@ -210,10 +222,7 @@ impl<'g> NodeBuilder<'g> {
             return Err(GraphError::DuplicateName { name: full });
         }
         let control: Vec<NodeId> = dedup(graph.control.iter().chain(&self.control).copied());
-        let (inputs, control) = match graph.context {
-            ContextId::ROOT => (self.inputs, control),
-            _ => nodes.captured(graph, &full, self.op, self.inputs, control)?,
-        };
+        let inputs = self.inputs;
         let mut check = Check { nodes, name: &full, op, inputs: &inputs, attrs: self.attrs };
         if let Some(id) = control.iter().find(|id| nodes.get(**id).is_none()) {
             return Err(GraphError::ForeignNode { id: *id });

@@ -1,12 +1,74 @@
-//! Adding nodes inside of loops and branches: what a node uses from outside is brought in.
+//! Adding nodes inside of loops and branches: what a node uses from elsewhere is brought there.
 //!
-//! As in TensorFlow: into a loop through a constant `Enter`, into a branch through a `Switch` on its predicate, one
+//! A handle's [`Capture`] does so for each node. Values from outside come as in TensorFlow: into a loop through a constant `Enter`, into a branch through a `Switch` on its predicate, one
 //! context after the other from the value's own to the node's, each value once. A node that depends on nothing of its
 //! context runs after the context's pivot, so that it runs as often as its neighbours.
+
+use std::sync::Arc;
 
 use super::control_flow::{CondContext, ContextKind, WhileContext};
 use super::{ContextId, ControlFlowError, Graph, GraphError, Node, NodeId, Nodes, Output};
 use crate::shape::PartialShape;
+
+/// What a handle does to the nodes that it adds, so that they run where they belong.
+pub(crate) trait Capture: Send + Sync {
+    /// The loop or branch that values from outside are brought into; the root where none are.
+    fn context(&self) -> ContextId;
+
+    /// Replaces what the node `name` of `op`, which is about to be added with `graph`, uses from elsewhere, and adds to what it runs
+    /// after.
+    ///
+    /// # Errors
+    /// A value cannot come there.
+    fn capture(
+        &self,
+        graph: &Graph,
+        name: &str,
+        op: &str,
+        inputs: &mut [Output],
+        control: &mut Vec<NodeId>,
+    ) -> Result<(), GraphError>;
+}
+
+/// Brings values from outside into a loop or branch.
+struct Within {
+    context: ContextId,
+    /// Runs whenever the context's nodes do.
+    pivot: Option<NodeId>,
+}
+
+impl Capture for Within {
+    fn context(&self) -> ContextId {
+        self.context
+    }
+
+    fn capture(
+        &self,
+        graph: &Graph,
+        name: &str,
+        op: &str,
+        inputs: &mut [Output],
+        control: &mut Vec<NodeId>,
+    ) -> Result<(), GraphError> {
+        // A node built by hand may lead into or out of the context: its inputs are taken as they are.
+        if matches!(op, "Exit" | "RefExit" | "NextIteration" | "LoopCond") {
+            return Ok(());
+        }
+        let (nodes, at) = (&mut *graph.nodes.write(), self.context);
+        for input in &mut *inputs {
+            *input = nodes.bring_in(graph, name, *input, at)?;
+        }
+        for before in &mut *control {
+            *before = nodes.bring_in_control(graph, name, *before, at)?;
+        }
+        // Neither what comes from outside of the context nor what does not change tells when it runs.
+        let tells = |id: NodeId, context| nodes.contexts.is_within(context, at) && !nodes.is_invariant(id);
+        let is_told = inputs.iter().any(|input| tells(input.node, nodes.value_context(*input)))
+            || control.iter().any(|before| tells(*before, nodes.control_context(*before)));
+        control.extend(self.pivot.filter(|_| !is_told));
+        Ok(())
+    }
+}
 
 impl Graph {
     /// A handle that adds to a loop's body or a branch that is in the graph. Nodes that it builds may use values of
@@ -15,27 +77,32 @@ impl Graph {
     /// # Errors
     /// The context has no `Switch` yet, so that nothing tells when its nodes run.
     pub fn within(&self, context: ContextId) -> Result<Graph, GraphError> {
-        let at = Graph { context, pivot: None, ..self.clone() };
-        let pivot = match context {
-            ContextId::ROOT => None,
-            _ => Some(at.find_pivot()?),
-        };
-        Ok(Graph { pivot, ..at })
+        let at = |pivot| Graph { capture: Some(Arc::new(Within { context, pivot })), ..self.clone() };
+        match context {
+            ContextId::ROOT => Ok(Graph { capture: None, ..self.clone() }),
+            _ => Ok(at(Some(at(None).find_pivot()?))),
+        }
     }
 
     /// The loop or branch that this handle adds to.
     pub fn context(&self) -> ContextId {
-        self.context
+        self.capture.as_ref().map_or(ContextId::ROOT, |capture| capture.context())
     }
 
     /// This handle in another context, with this pivot.
     pub(super) fn with_context(&self, context: ContextId, pivot: NodeId) -> Graph {
-        Graph { context, pivot: Some(pivot), control: [].into(), ..self.clone() }
+        let within = Within { context, pivot: Some(pivot) };
+        Graph { capture: Some(Arc::new(within)), control: [].into(), ..self.clone() }
+    }
+
+    /// This handle, with another way to bring values to where they are used.
+    pub(crate) fn with_capture(&self, capture: Arc<dyn Capture>) -> Graph {
+        Graph { capture: Some(capture), ..self.clone() }
     }
 
     /// A node that runs whenever the context's nodes do: an `Identity` behind one of its `Switch`es.
     fn find_pivot(&self) -> Result<NodeId, GraphError> {
-        let switched = self.nodes().switched(self.context);
+        let switched = self.nodes().switched(self.context());
         let Some(switched) = switched else {
             let source = ControlFlowError::OutsideOfLoop;
             return Err(GraphError::ControlFlow {
@@ -45,7 +112,7 @@ impl Graph {
             });
         };
         let nodes = self.nodes();
-        let is_pivot = |n: &&std::sync::Arc<Node>| n.op.name == "Identity" && n.inputs[0] == switched;
+        let is_pivot = |n: &&Arc<Node>| n.op.name == "Identity" && n.inputs[0] == switched;
         // Consumers come later in the arena, mostly soon.
         let found = nodes.iter().skip(switched.node.index()).find(is_pivot).map(|n| n.id);
         drop(nodes);
@@ -60,7 +127,7 @@ impl Graph {
     /// # Errors
     /// The value is inside of another loop or branch.
     pub fn inside(&self, value: Output) -> Result<Output, GraphError> {
-        self.nodes.write().bring_in(self, self.scope_name(), value, self.context)
+        self.nodes.write().bring_in(self, self.scope_name(), value, self.context())
     }
 
     /// Lets input `input` of a loop's `Merge` come from a `NextIteration` of the same loop: closes the loop.
@@ -84,36 +151,6 @@ impl Nodes {
             // Any of them is; the first added is the pivot's.
             ContextKind::Cond(_) => self.contexts.get(context).captures.values().min().copied(),
         }
-    }
-
-    /// The inputs and control inputs of a node that is about to be added within a context, brought in from outside.
-    pub(super) fn captured(
-        &mut self,
-        graph: &Graph,
-        name: &str,
-        op: &str,
-        mut inputs: Vec<Output>,
-        control: Vec<NodeId>,
-    ) -> Result<(Vec<Output>, Vec<NodeId>), GraphError> {
-        let at = graph.context;
-        // A node built by hand may lead into or out of the context: its inputs are taken as they are.
-        if matches!(op, "Exit" | "RefExit" | "NextIteration" | "LoopCond") {
-            return Ok((inputs, control));
-        }
-        for input in &mut inputs {
-            *input = self.bring_in(graph, name, *input, at)?;
-        }
-        let mut inside = Vec::with_capacity(control.len());
-        for before in control {
-            inside.push(self.bring_in_control(graph, name, before, at)?);
-        }
-        // Neither what comes from outside of the context nor what does not change tells when it runs.
-        let tells =
-            |nodes: &Nodes, id: NodeId, context| nodes.contexts.is_within(context, at) && !nodes.is_invariant(id);
-        let is_told = inputs.iter().any(|input| tells(self, input.node, self.value_context(*input)))
-            || inside.iter().any(|before| tells(self, *before, self.control_context(*before)));
-        inside.extend(graph.pivot.filter(|_| !is_told));
-        Ok((inputs, inside))
     }
 
     /// Whether the value is a loop's constant `Enter`.
@@ -144,7 +181,7 @@ impl Nodes {
             return Ok(*inside);
         }
         // Added around the context, whose inputs are brought in already.
-        let around = Graph { context: ContextId::ROOT, pivot: None, control: [].into(), ..graph.clone() };
+        let around = graph.outside();
         let node = match &self.contexts.get(at).kind {
             ContextKind::Cond(CondContext { pred, branch }) => {
                 let port = u32::from(*branch);
@@ -175,7 +212,7 @@ impl Nodes {
             return Ok(before);
         }
         // An empty value that is there once `before` ran.
-        let around = Graph { context: ContextId::ROOT, pivot: None, control: [].into(), ..graph.clone() };
+        let around = graph.outside();
         let nothing = crate::tensor::Tensor::vector::<f32>(&[]);
         let signal = around.add_node("Const").name("after").attr("value", nothing).attr("dtype", crate::DType::F32);
         let signal = signal.after(&[before]).build_in(self)?.0;
@@ -190,7 +227,7 @@ impl Nodes {
             if let Some(port) = new.outputs.first_mut() {
                 port.shape = shape;
             }
-            *node = std::sync::Arc::new(new);
+            *node = Arc::new(new);
         }
     }
 }

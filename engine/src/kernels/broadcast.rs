@@ -32,6 +32,27 @@ pub(crate) fn broadcast_shape(a: &Shape, b: &Shape) -> Result<Shape, KernelError
 }
 
 impl Broadcast {
+    /// For each element of the output the elements of both operands.
+    pub fn positions(&self) -> Vec<[usize; 2]> {
+        let n = self.shape.n_elements();
+        let mut at = Vec::with_capacity(n);
+        let mut index = vec![0usize; self.dims.len()];
+        let mut now = [0usize; 2];
+        for _ in 0..n {
+            at.push(now);
+            for d in (0..self.dims.len()).rev() {
+                index[d] += 1;
+                (0..2).for_each(|i| now[i] += self.strides[i][d]);
+                if index[d] < self.dims[d] {
+                    break;
+                }
+                (0..2).for_each(|i| now[i] -= self.strides[i][d] * self.dims[d]);
+                index[d] = 0;
+            }
+        }
+        at
+    }
+
     pub fn new(a: &Shape, b: &Shape) -> Result<Broadcast, KernelError> {
         let shape = broadcast_shape(a, b)?;
         let rank = shape.rank();

@@ -23,7 +23,7 @@ static EXAMPLE: &[KernelDef] = &[
 
 /// The values of a feature.
 #[derive(Debug, Clone, PartialEq)]
-enum Values {
+pub(super) enum Values {
     /// The feature is there without a list.
     None,
     Bytes(Vec<Vec<u8>>),
@@ -32,7 +32,7 @@ enum Values {
 }
 
 impl Values {
-    fn empty(dtype: DType) -> Values {
+    pub fn empty(dtype: DType) -> Values {
         match dtype {
             DType::String => Values::Bytes(Vec::new()),
             DType::F32 => Values::Floats(Vec::new()),
@@ -40,7 +40,7 @@ impl Values {
         }
     }
 
-    fn dtype(&self) -> Option<DType> {
+    pub fn dtype(&self) -> Option<DType> {
         match self {
             Values::None => None,
             Values::Bytes(_) => Some(DType::String),
@@ -49,7 +49,7 @@ impl Values {
         }
     }
 
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         match self {
             Values::None => 0,
             Values::Bytes(v) => v.len(),
@@ -58,8 +58,19 @@ impl Values {
         }
     }
 
+    /// Makes room for `n` values.
+    pub fn reserve(&mut self, n: usize) -> Computed {
+        let reserved = match self {
+            Values::Bytes(v) => v.try_reserve_exact(n),
+            Values::Floats(v) => v.try_reserve_exact(n),
+            Values::Ints(v) => v.try_reserve_exact(n),
+            Values::None => Ok(()),
+        };
+        reserved.map_err(|_| KernelError::invalid(format!("there is no room for {n} values of a feature")))
+    }
+
     /// Adds the values of another list of the same type.
-    fn append(&mut self, other: &Values) {
+    pub fn append(&mut self, other: &Values) {
         match (self, other) {
             (Values::Bytes(a), Values::Bytes(b)) => a.extend_from_slice(b),
             (Values::Floats(a), Values::Floats(b)) => a.extend_from_slice(b),
@@ -77,7 +88,7 @@ impl Values {
     }
 
     /// `n` times the only value.
-    fn repeated(&self, n: usize) -> Values {
+    pub fn repeated(&self, n: usize) -> Values {
         match self {
             Values::Bytes(v) => Values::Bytes(vec![v.first().cloned().unwrap_or_default(); n]),
             Values::Floats(v) => Values::Floats(vec![v.first().copied().unwrap_or_default(); n]),
@@ -86,7 +97,7 @@ impl Values {
         }
     }
 
-    fn tensor(self, shape: Shape) -> Result<Tensor, KernelError> {
+    pub fn tensor(self, shape: Shape) -> Result<Tensor, KernelError> {
         Ok(match self {
             Values::Bytes(v) => Tensor::from_strings(shape, v)?,
             Values::Floats(v) => Tensor::from_vec(shape, v)?,
@@ -106,7 +117,7 @@ fn varints(mut packed: &[u8], out: &mut Vec<i64>) -> Result<(), Malformed> {
     Ok(())
 }
 
-fn feature(bytes: &[u8]) -> Result<Values, Malformed> {
+pub(super) fn feature(bytes: &[u8]) -> Result<Values, Malformed> {
     let mut values = Values::None;
     for field in Fields::new(bytes) {
         let (kind, Value::Bytes(list)) = field? else { continue };
@@ -158,10 +169,10 @@ fn features(example: &[u8]) -> Result<FxHashMap<&[u8], Values>, Malformed> {
 }
 
 /// What is asked of examples.
-struct Wish {
-    sparse: Vec<(String, DType)>,
-    dense: Vec<(String, DType, PartialShape)>,
-    ragged: Vec<(String, DType, DType)>,
+pub(super) struct Wish {
+    pub sparse: Vec<(String, DType)>,
+    pub dense: Vec<(String, DType, PartialShape)>,
+    pub ragged: Vec<(String, DType, DType)>,
 }
 
 impl Wish {
@@ -176,6 +187,12 @@ impl Wish {
     }
 }
 
+/// What messages call the examples: the names that are given, or their numbers.
+pub(super) fn labels(n: usize, names: &[String]) -> Vec<String> {
+    let label = |i: usize| names.get(i).filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| i.to_string());
+    (0..n).map(label).collect()
+}
+
 /// Examples that were parsed.
 struct Parsed<'a> {
     names: Vec<String>,
@@ -184,8 +201,7 @@ struct Parsed<'a> {
 
 impl<'a> Parsed<'a> {
     fn new(serialized: &'a [Vec<u8>], names: &[String]) -> Result<Parsed<'a>, KernelError> {
-        let label = |i: usize| names.get(i).filter(|n| !n.is_empty()).cloned().unwrap_or_else(|| i.to_string());
-        let names: Vec<String> = (0..serialized.len()).map(label).collect();
+        let names = labels(serialized.len(), names);
         let parse = |(i, bytes): (usize, &'a Vec<u8>)| {
             features(bytes).map_err(|_| KernelError::invalid(format!("example {}: not a serialised Example", names[i])))
         };
@@ -274,6 +290,7 @@ impl<'a> Parsed<'a> {
             )));
         }
         let longest = all.iter().flatten().map(|v| v.len()).max().unwrap_or(0);
+        out.reserve(longest.saturating_mul(all.len()))?;
         let filler = if default.is_empty() { zero(*dtype) } else { default_values };
         for own in all {
             let n = own.map_or(0, Values::len);
@@ -303,7 +320,8 @@ impl<'a> Parsed<'a> {
     }
 }
 
-fn zero(dtype: DType) -> Values {
+/// One value of what fills places up.
+pub(super) fn zero(dtype: DType) -> Values {
     match dtype {
         DType::String => Values::Bytes(vec![Vec::new()]),
         DType::F32 => Values::Floats(vec![0.0]),
@@ -311,8 +329,14 @@ fn zero(dtype: DType) -> Values {
     }
 }
 
-/// Computes all outputs in the ops' order: indices, values, shapes, dense values, ragged values, row splits.
-fn emit(c: &mut KernelContext<'_>, wish: &Wish, first_default: usize, names: &[String], is_batch: bool) -> Computed {
+/// Computes outputs in the ops' order: indices, values, shapes, dense values, ragged values, row splits. How many they are.
+pub(super) fn emit(
+    c: &mut KernelContext<'_>,
+    wish: &Wish,
+    first_default: usize,
+    names: &[String],
+    is_batch: bool,
+) -> Result<usize, KernelError> {
     let serialized = c.input(0)?.clone();
     let strings = serialized.strings()?;
     if !is_batch && strings.len() != 1 {
@@ -335,10 +359,10 @@ fn emit(c: &mut KernelContext<'_>, wish: &Wish, first_default: usize, names: &[S
         c.set(first + i, values);
         c.set(first + wish.ragged.len() + i, splits);
     }
-    Ok(())
+    Ok(first + 2 * wish.ragged.len())
 }
 
-fn types(node: &Node, attr: &str) -> Result<Vec<DType>, KernelError> {
+pub(super) fn types(node: &Node, attr: &str) -> Result<Vec<DType>, KernelError> {
     let list = match node.attrs.get(attr) {
         Some(Attr::ListType(list)) => list.clone(),
         _ => Vec::new(),
@@ -349,9 +373,14 @@ fn types(node: &Node, attr: &str) -> Result<Vec<DType>, KernelError> {
     }
 }
 
-fn dense_of(node: &Node) -> Result<Vec<(DType, PartialShape)>, KernelError> {
-    let types = types(node, "Tdense")?;
-    let shapes = match node.attrs.get("dense_shapes") {
+/// The types and shapes of dense features, from these attributes.
+pub(super) fn dense_of(
+    node: &Node,
+    types_attr: &str,
+    shapes_attr: &str,
+) -> Result<Vec<(DType, PartialShape)>, KernelError> {
+    let types = types(node, types_attr)?;
+    let shapes = match node.attrs.get(shapes_attr) {
         Some(Attr::ListShape(shapes)) => shapes.clone(),
         _ => Vec::new(),
     };
@@ -361,12 +390,12 @@ fn dense_of(node: &Node) -> Result<Vec<(DType, PartialShape)>, KernelError> {
     Ok(types.into_iter().zip(shapes).collect())
 }
 
-fn with_keys<T>(keys: Vec<String>, of: impl IntoIterator<Item = T>) -> impl Iterator<Item = (String, T)> {
+pub(super) fn with_keys<T>(keys: Vec<String>, of: impl IntoIterator<Item = T>) -> impl Iterator<Item = (String, T)> {
     keys.into_iter().zip(of)
 }
 
 fn parse_example(node: &Node) -> Built {
-    let (sparse, dense) = (types(node, "sparse_types")?, dense_of(node)?);
+    let (sparse, dense) = (types(node, "sparse_types")?, dense_of(node, "Tdense", "dense_shapes")?);
     kernel(move |c| {
         let key = |i: usize| super::checkpoint::text(c, i);
         let sparse_keys = (2..2 + sparse.len()).map(key).collect::<Result<Vec<_>, _>>()?;
@@ -376,12 +405,12 @@ fn parse_example(node: &Node) -> Built {
         let dense = with_keys(dense_keys, dense.iter().cloned()).map(|(k, (t, s))| (k, t, s)).collect();
         let wish = Wish { sparse: with_keys(sparse_keys, sparse.iter().copied()).collect(), dense, ragged: Vec::new() };
         let first_default = first + wish.dense.len();
-        emit(c, &wish, first_default, &names, true)
+        emit(c, &wish, first_default, &names, true).map(drop)
     })
 }
 
 fn parse_example_v2(node: &Node) -> Built {
-    let (sparse, dense) = (types(node, "sparse_types")?, dense_of(node)?);
+    let (sparse, dense) = (types(node, "sparse_types")?, dense_of(node, "Tdense", "dense_shapes")?);
     let ragged: Vec<(DType, DType)> =
         types(node, "ragged_value_types")?.into_iter().zip(types(node, "ragged_split_types")?).collect();
     kernel(move |c| {
@@ -396,21 +425,25 @@ fn parse_example_v2(node: &Node) -> Built {
             dense: with_keys(dense_keys, dense.iter().cloned()).map(|(k, (t, s))| (k, t, s)).collect(),
             ragged: with_keys(ragged_keys, ragged.iter().copied()).map(|(k, (t, s))| (k, t, s)).collect(),
         };
-        emit(c, &wish, 5, &names, is_batch)
+        emit(c, &wish, 5, &names, is_batch).map(drop)
     })
 }
 
-fn parse_single(node: &Node) -> Built {
-    let (sparse, dense) = (types(node, "sparse_types")?, dense_of(node)?);
-    let keys = |attr: &str| match node.attrs.get(attr) {
+/// The keys that an attribute lists.
+pub(super) fn key_list(node: &Node, attr: &str) -> Vec<String> {
+    match node.attrs.get(attr) {
         Some(Attr::ListStr(list)) => list.iter().map(|s| String::from_utf8_lossy(s).into_owned()).collect(),
         _ => Vec::new(),
-    };
-    let (sparse_keys, dense_keys): (Vec<String>, Vec<String>) = (keys("sparse_keys"), keys("dense_keys"));
+    }
+}
+
+fn parse_single(node: &Node) -> Built {
+    let (sparse, dense) = (types(node, "sparse_types")?, dense_of(node, "Tdense", "dense_shapes")?);
+    let (sparse_keys, dense_keys) = (key_list(node, "sparse_keys"), key_list(node, "dense_keys"));
     if [sparse.len(), dense.len()] != [sparse_keys.len(), dense_keys.len()] {
         return Err(KernelError::invalid("there must be as many keys as types"));
     }
     let dense = with_keys(dense_keys, dense).map(|(k, (t, s))| (k, t, s)).collect();
     let wish = Wish { sparse: with_keys(sparse_keys, sparse).collect(), dense, ragged: Vec::new() };
-    kernel(move |c| emit(c, &wish, 1, &[], false))
+    kernel(move |c| emit(c, &wish, 1, &[], false).map(drop))
 }

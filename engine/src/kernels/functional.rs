@@ -1,12 +1,48 @@
-//! Kernels that lowered function nodes need.
+//! Kernels that lowered function nodes need, and calls of functions while a step runs.
 
-use super::support::{Built, Computed, cheap, cpu_any};
-use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
+use super::support::{Built, Computed, cheap, cpu_any, kernel};
+use super::{Cancellation, KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::DType;
+use crate::graph::{FuncRef, Node};
 use crate::tensor::Tensor;
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
-static FUNCTIONAL: &[KernelDef] = &[cpu_any("ToBool", |_| cheap(to_bool)), cpu_any("IdentityN", identity_n)];
+static FUNCTIONAL: &[KernelDef] = &[
+    cpu_any("ToBool", |_| cheap(to_bool)),
+    cpu_any("IdentityN", identity_n),
+    cpu_any("_RecursiveCall", recursive_call),
+];
+
+/// Runs functions of the graph's library within a step, in the caller's thread.
+pub(crate) trait Functions: Sync {
+    /// What the function gives for these arguments; `types` of its results. Ends early when `cancellation` says so.
+    fn call(
+        &self,
+        f: &FuncRef,
+        args: Vec<Tensor>,
+        types: &[DType],
+        cancellation: Cancellation,
+    ) -> Result<Vec<Tensor>, KernelError>;
+}
+
+/// There are none: outside of sessions.
+pub(crate) struct NoFunctions;
+
+impl Functions for NoFunctions {
+    fn call(&self, f: &FuncRef, _: Vec<Tensor>, _: &[DType], _: Cancellation) -> Result<Vec<Tensor>, KernelError> {
+        Err(KernelError::invalid(format!("function {} cannot be called outside of a session", f.name)))
+    }
+}
+
+fn recursive_call(node: &Node) -> Built {
+    let (f, types) = (node.func("f")?.clone(), node.dtypes("Tout")?.clone());
+    kernel(move |c| {
+        let args = (0..c.inputs.len()).map(|i| c.take(i)).collect::<Result<Vec<_>, _>>()?;
+        let results = c.functions.call(&f, args, &types, c.cancellation())?;
+        results.into_iter().enumerate().for_each(|(i, value)| c.set(i, value));
+        Ok(())
+    })
+}
 
 /// A scalar is true unless it is zero or an empty string; any other tensor unless it has no elements.
 fn to_bool(ctx: &mut KernelContext<'_>) -> Computed {
@@ -27,7 +63,7 @@ fn to_bool(ctx: &mut KernelContext<'_>) -> Computed {
     Ok(())
 }
 
-fn identity_n(_: &crate::graph::Node) -> Built {
+fn identity_n(_: &Node) -> Built {
     cheap(|c| {
         for i in 0..c.inputs.len() {
             let x = c.take(i)?;

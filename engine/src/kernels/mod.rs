@@ -53,6 +53,7 @@ mod pool;
 mod products;
 mod quantize;
 mod quantized;
+mod quantized_pool;
 mod queue;
 mod random;
 mod readers;
@@ -65,6 +66,7 @@ mod rows;
 mod scan;
 mod scatter;
 mod segment;
+mod sequence;
 mod sound;
 mod sparse;
 mod sparse_math;
@@ -82,6 +84,7 @@ mod text;
 mod training;
 mod transcendental;
 pub mod transfer;
+mod truncated;
 mod variables;
 pub mod vecmath;
 mod wide;
@@ -96,6 +99,7 @@ use rustc_hash::FxHashMap;
 pub use asynchronous::{AsyncKernel, Completion, CompletionSink, ExecutionTag, Outputs};
 pub(crate) use cancellation::StepCancellation;
 pub use cancellation::{Cancellation, Registration};
+pub(crate) use functional::{Functions, NoFunctions};
 pub(crate) use gemm::packed_elements;
 
 use crate::buffer::Allocator;
@@ -196,6 +200,8 @@ pub struct KernelContext<'a> {
     /// Where the step's sends and receives meet.
     pub rendezvous: &'a dyn Rendezvous,
     pub(crate) cancellation: &'a StepCancellation,
+    /// The functions of the session's graph.
+    pub(crate) functions: &'a dyn Functions,
 }
 
 /// Splits the work of one kernel over several threads.
@@ -268,6 +274,22 @@ pub enum KernelError {
     /// A value did not come from another device.
     #[error(transparent)]
     Rendezvous(#[from] RendezvousError),
+    /// A function that is called within its own body failed.
+    #[error("function {function}: {source}")]
+    Function {
+        /// The function.
+        function: Arc<str>,
+        /// What went wrong in it.
+        source: Box<crate::session::RunError>,
+    },
+    /// A function calls itself more often than is sensible.
+    #[error("function {function} calls itself {limit} deep: what ends it never comes, or too late")]
+    TooDeep {
+        /// The function.
+        function: Arc<str>,
+        /// How many calls may be open at once.
+        limit: u32,
+    },
     /// No kernel is registered for the op with these types on this device.
     #[error("no kernel for op {op} on {wanted}")]
     NoKernel {

@@ -38,7 +38,7 @@ numbers! {
 
 /// What a node's attributes say; sizes may come as inputs instead.
 #[derive(Debug, Clone)]
-struct Attributes {
+pub(super) struct Attributes {
     windows: Windows,
     /// Sizes and strides are the node's last two inputs, from this one on.
     inputs: Option<usize>,
@@ -47,15 +47,15 @@ struct Attributes {
 
 /// The sizes of a pool.
 #[derive(Debug, Clone)]
-struct Geometry {
+pub(super) struct Geometry {
     batch: usize,
     axes: [Axis; 3],
-    channels: usize,
+    pub channels: usize,
     n_spatial: usize,
 }
 
 impl Attributes {
-    fn of(node: &Node, n: usize, inputs: Option<usize>) -> Result<Attributes, KernelError> {
+    pub fn of(node: &Node, n: usize, inputs: Option<usize>) -> Result<Attributes, KernelError> {
         let mut windows = Windows::new(|name| node.attrs.get(name), n)?;
         if inputs.is_none() && windows.sizes.len() != n {
             return Err(KernelError::invalid("ksize is missing"));
@@ -64,7 +64,7 @@ impl Attributes {
         Ok(Attributes { windows, inputs, turned })
     }
 
-    fn geometry(&self, c: &KernelContext<'_>, data: &Shape) -> Result<Geometry, KernelError> {
+    pub fn geometry(&self, c: &KernelContext<'_>, data: &Shape) -> Result<Geometry, KernelError> {
         let n = self.windows.n_spatial();
         if data.rank() != n + 2 {
             return Err(KernelError::invalid(format!("the data must have rank {}, got shape {data}", n + 2)));
@@ -93,7 +93,7 @@ impl Attributes {
 }
 
 impl Geometry {
-    fn output(&self) -> Shape {
+    pub fn output(&self) -> Shape {
         let spatial = self.axes[3 - self.n_spatial..].iter().map(|a| a.output);
         Shape::new(&std::iter::once(self.batch).chain(spatial).chain([self.channels]).collect::<Vec<_>>())
     }
@@ -113,7 +113,7 @@ impl Geometry {
 
     /// Calls `f` with the input pixels of an output pixel's window, in order; pixels are counted over all images.
     #[inline(always)]
-    fn each(&self, pixel: usize, mut f: impl FnMut(usize)) {
+    pub fn each(&self, pixel: usize, mut f: impl FnMut(usize)) {
         let [z, y, x] = &self.axes;
         let (rest, ox) = (pixel / x.output, pixel % x.output);
         let (rest, oy) = (rest / y.output, rest % y.output);

@@ -71,6 +71,26 @@ impl Levels {
         let least = f64::from((min / scale as f32).round() * scale as f32);
         (least + (level - self.low) as f64 * scale) as f32
     }
+
+    /// As [`Levels::to_float`], all in f32: where TensorFlow does so for whole tensors at once.
+    pub fn to_float_narrow(self, level: i64, min: f32, max: f32) -> f32 {
+        if min == max {
+            return min;
+        }
+        let scale = (f64::from(max - min) / (self.high - self.low) as f64) as f32;
+        let least = (min / scale).round() * scale;
+        level as f32 * scale + (least - self.low as f32 * scale)
+    }
+
+    /// As [`Levels::of_float`], all in f32.
+    pub fn of_float_narrow(self, value: f32, min: f32, max: f32) -> i64 {
+        if min == max {
+            return self.low;
+        }
+        let scale = ((self.high - self.low) as f64 / f64::from(max - min)) as f32;
+        let level = (value * scale).round() - ((min * scale).round() - self.low as f32);
+        (level as i64).clamp(self.low, self.high)
+    }
 }
 
 /// The levels in input `i`.

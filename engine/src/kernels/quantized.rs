@@ -1,5 +1,6 @@
-//! Arithmetic on quantised numbers: products, bias, rectifiers, and what brings 32 bits back to 8.
+//! Arithmetic on quantised numbers: products, sums, bias, rectifiers, and what brings 32 bits back to 8.
 
+use super::broadcast::Broadcast;
 use super::quantize::{Levels, float, levels, of_levels};
 use super::support::{Built, Computed, cpu_any, kernel};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
@@ -9,13 +10,13 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 /// Sets outputs 1 and 2.
-fn set_range(c: &mut KernelContext<'_>, min: f32, max: f32) {
+pub(super) fn set_range(c: &mut KernelContext<'_>, min: f32, max: f32) {
     c.set(1, Tensor::scalar(min));
     c.set(2, Tensor::scalar(max));
 }
 
 /// The range of products of two ranges in 32 bits.
-fn product_range(a: (Levels, f32, f32), b: (Levels, f32, f32)) -> (f32, f32) {
+pub(super) fn product_range(a: (Levels, f32, f32), b: (Levels, f32, f32)) -> (f32, f32) {
     let step = a.0.step(a.1, a.2) * b.0.step(b.1, b.2);
     (step * i32::MIN as f32, step * i32::MAX as f32)
 }
@@ -76,6 +77,95 @@ fn bias_add(node: &Node) -> Built {
         let out = of_levels(c, to, shape, sum)?;
         c.set(0, out);
         set_range(c, -max, max);
+        Ok(())
+    })
+}
+
+/// Levels of two inputs, broadcast against each other.
+fn pairs(c: &KernelContext<'_>) -> Result<(Shape, Vec<[i64; 2]>), KernelError> {
+    let along = Broadcast::new(c.input(0)?.shape(), c.input(1)?.shape())?;
+    let (x, y) = (levels(c, 0)?, levels(c, 1)?);
+    let pairs = along.positions().into_iter().map(|[i, j]| [x[i], y[j]]).collect();
+    Ok((along.shape, pairs))
+}
+
+/// The sum, like the one with a bias in a range so wide that many more can be added. As TensorFlow's: the levels of an
+/// operand are as far apart there as the first two are; a scalar has its level to itself.
+fn add(node: &Node) -> Built {
+    let (of_x, of_y, to) = (Levels::of(*node.dtype("T1")?)?, Levels::of(*node.dtype("T2")?)?, *node.dtype("Toutput")?);
+    let of_out = Levels::of(to)?;
+    kernel(move |c| {
+        let [x0, x1, y0, y1] = [float(c, 2)?, float(c, 3)?, float(c, 4)?, float(c, 5)?];
+        let max = [x1, -x0, y1, -y0].into_iter().fold(f32::MIN, f32::max) * (1 << 14) as f32;
+        let operand = |i: usize, of: Levels, min: f32, top: f32| -> Result<_, KernelError> {
+            let again = move |level: i64| of_out.unclamped(of.to_float(level, min, top), -max, max);
+            let (first, step) = (again(0), again(1) - again(0));
+            let is_scalar = c.input(i)?.len() == 1;
+            Ok(move |level: i64| if is_scalar { again(level) } else { first + level * step })
+        };
+        let (x_again, y_again) = (operand(0, of_x, x0, x1)?, operand(1, of_y, y0, y1)?);
+        let (shape, pairs) = pairs(c)?;
+        let sum = pairs.iter().map(|[x, y]| (x_again(*x) + y_again(*y)).clamp(of_out.low, of_out.high)).collect();
+        let out = of_levels(c, to, shape, sum)?;
+        c.set(0, out);
+        set_range(c, -max, max);
+        Ok(())
+    })
+}
+
+fn mul(node: &Node) -> Built {
+    let (of_x, of_y, to) = (Levels::of(*node.dtype("T1")?)?, Levels::of(*node.dtype("T2")?)?, *node.dtype("Toutput")?);
+    if to != DType::QI32 {
+        return Err(KernelError::invalid("Toutput must be qint32"));
+    }
+    kernel(move |c| {
+        let [x0, x1, y0, y1] = [float(c, 2)?, float(c, 3)?, float(c, 4)?, float(c, 5)?];
+        let (zero_x, zero_y) = (of_x.unclamped(0.0, x0, x1), of_y.unclamped(0.0, y0, y1));
+        let (shape, pairs) = pairs(c)?;
+        let product = pairs.iter().map(|[x, y]| (x - zero_x) * (y - zero_y)).collect();
+        let out = of_levels(c, to, shape, product)?;
+        c.set(0, out);
+        let (min, max) = product_range((of_x, x0, x1), (of_y, y0, y1));
+        set_range(c, min, max);
+        Ok(())
+    })
+}
+
+/// Values of several ranges one behind the other, in one that holds them all (of signed levels: with 0 in its middle).
+fn concat(node: &Node) -> Built {
+    let (dtype, n) = (*node.dtype("T")?, usize::try_from(*node.int("N")?).unwrap_or(0));
+    let of = Levels::of(dtype)?;
+    kernel(move |c| {
+        let at = super::reduce::axis(i64::from(c.item::<i32>(0)?), c.input(1)?.shape().rank())?;
+        let range = |i: usize| Ok::<_, KernelError>((float(c, 1 + n + i)?, float(c, 1 + 2 * n + i)?));
+        let ranges = (0..n).map(range).collect::<Result<Vec<_>, _>>()?;
+        let least = ranges.iter().fold(f32::INFINITY, |least, r| least.min(r.0));
+        let most = ranges.iter().fold(f32::NEG_INFINITY, |most, r| most.max(r.1));
+        let largest = least.abs().max(most.abs());
+        let (low, high) = if of.low < 0 { (-largest, largest) } else { (least.min(0.0), most) };
+        let first = c.input(1)?.dims().to_vec();
+        let (outer, mut along) = (first[..at].iter().product::<usize>(), 0);
+        let mut parts = Vec::new();
+        for (i, (min, max)) in ranges.iter().enumerate() {
+            let dims = c.input(1 + i)?.dims();
+            let fits = dims.len() == first.len() && (0..dims.len()).all(|d| d == at || dims[d] == first[d]);
+            if !fits {
+                let text = format!("value {i} has shape {}, value 0 {}", c.input(1 + i)?.shape(), c.input(1)?.shape());
+                return Err(KernelError::invalid(text));
+            }
+            along += dims[at];
+            let own = (*min, *max) == (low, high);
+            let again = |v: i64| if own { v } else { of.of_float_narrow(of.to_float_narrow(v, *min, *max), low, high) };
+            let row = dims[at..].iter().product::<usize>();
+            parts.push((row, levels(c, 1 + i)?.into_iter().map(again).collect::<Vec<i64>>()));
+        }
+        let row = |o: usize| parts.iter().flat_map(move |(row, part)| part[o * row..(o + 1) * row].iter().copied());
+        let all = (0..outer).flat_map(row).collect();
+        let mut dims = first;
+        dims[at] = along;
+        let out = of_levels(c, dtype, Shape::new(&dims), all)?;
+        c.set(0, out);
+        set_range(c, low, high);
         Ok(())
     })
 }
@@ -191,6 +281,9 @@ fn reshape(c: &mut KernelContext<'_>) -> Computed {
 static QUANTIZED: &[KernelDef] = &[
     cpu_any("QuantizedMatMul", matmul),
     cpu_any("QuantizedBiasAdd", bias_add),
+    cpu_any("QuantizedAdd", add),
+    cpu_any("QuantizedMul", mul),
+    cpu_any("QuantizedConcat", concat),
     cpu_any("QuantizedRelu", |n| relu(n, |_| Ok(None), 1)),
     cpu_any("QuantizedRelu6", |n| relu(n, |_| Ok(Some(6.0)), 1)),
     cpu_any("QuantizedReluX", |n| relu(n, |c| float(c, 1).map(Some), 2)),

@@ -117,8 +117,21 @@ fn bilinear(c: &mut KernelContext<'_>, s: Sampling) -> Computed {
     Ok(())
 }
 
-/// Each gradient goes to the four pixels that were between, in their shares.
+/// The pixels of the input along one side, and how much of each, that a pixel of the output is made of.
+pub(super) type Shares<const N: usize> = [(usize, f32); N];
+
 fn bilinear_grad<T: Float>(c: &mut KernelContext<'_>, s: Sampling) -> Computed {
+    let shares = |input: usize, output: usize| -> Vec<Shares<2>> {
+        s.between(input, output).iter().map(|b| [(b.lower, 1.0 - b.part), (b.upper, b.part)]).collect()
+    };
+    shared_grad::<T, 2>(c, shares)
+}
+
+/// Each gradient goes to the pixels that its pixel was made of, in their shares.
+pub(super) fn shared_grad<T: Float, const N: usize>(
+    c: &mut KernelContext<'_>,
+    shares: impl Fn(usize, usize) -> Vec<Shares<N>>,
+) -> Computed {
     let [batch, out_y, out_x, n] = images(c.input(0)?.shape())?;
     let shape = c.input(1)?.shape().clone();
     let [in_batch, in_y, in_x, in_n] = images(&shape)?;
@@ -126,25 +139,21 @@ fn bilinear_grad<T: Float>(c: &mut KernelContext<'_>, s: Sampling) -> Computed {
         return Err(KernelError::invalid(format!("grads of shape {} are not of images {shape}", c.input(0)?.shape())));
     }
     let g = c.slice::<f32>(0)?;
-    let (ys, xs) = (s.between(in_y, out_y), s.between(in_x, out_x));
+    let (ys, xs) = (shares(in_y, out_y), shares(in_x, out_x));
     let image = in_y * in_x * n;
+    let cost = 700 * (N * N) as u64;
     let dx = c.filled::<T>(shape, |dx| {
-        shard_slice(c.sharder, dx, image, 3000, |at, part| {
+        shard_slice(c.sharder, dx, image, cost, |at, part| {
             part.fill(T::default());
             for (i, dx) in part.chunks_exact_mut(image.max(1)).enumerate() {
                 let first = (at / image + i) * out_y;
-                for (y, by) in ys.iter().enumerate() {
-                    for (x, bx) in xs.iter().enumerate() {
-                        let g = &g[((first + y) * out_x + x) * n..][..n];
-                        let lines = [(by.lower, 1.0 - by.part), (by.upper, by.part)];
-                        let columns = [(bx.lower, 1.0 - bx.part), (bx.upper, bx.part)];
-                        for (line, share_y) in lines {
-                            for (column, share_x) in columns {
-                                let to = &mut dx[(line * in_x + column) * n..][..n];
-                                let share = f64::from(share_y * share_x);
-                                let add = |(to, g): (&mut T, &f32)| *to = *to + T::from_f64(f64::from(*g) * share);
-                                to.iter_mut().zip(g).for_each(add);
-                            }
+                for (p, g) in g[first * out_x * n..][..out_y * out_x * n].chunks_exact(n.max(1)).enumerate() {
+                    for (row, of_row) in ys[p / out_x] {
+                        for (column, of_column) in xs[p % out_x] {
+                            let to = &mut dx[(row * in_x + column) * n..][..n];
+                            let share = f64::from(of_row * of_column);
+                            let add = |(to, g): (&mut T, &f32)| *to = *to + T::from_f64(f64::from(*g) * share);
+                            to.iter_mut().zip(g).for_each(add);
                         }
                     }
                 }

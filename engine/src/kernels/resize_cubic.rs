@@ -5,9 +5,9 @@
 //! weigh nothing; without them it is -3/4 and the image goes on as its edge.
 
 use super::nn::Float;
-use super::resize::{Sampling, built, images, size};
+use super::resize::{Sampling, Shares, built, images, shared_grad, size};
 use super::support::{Computed, cpu, cpu_any, shard_slice};
-use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
+use super::{KERNEL_TABLES, KernelContext, KernelDef};
 use crate::convert::convert;
 use crate::dtype::DType;
 use crate::shape::Shape;
@@ -23,7 +23,7 @@ static CUBIC: &[KernelDef] = &[
 const STEPS: f32 = 1024.0;
 
 /// Which pixels of the input, and how much of each.
-type Taps = [(usize, f32); 4];
+type Taps = Shares<4>;
 
 /// The kernel at a distance below 1, and below 2.
 fn near(a: f32, x: f32) -> f32 {
@@ -86,36 +86,6 @@ fn bicubic(c: &mut KernelContext<'_>, s: Sampling) -> Computed {
     Ok(())
 }
 
-/// Each gradient goes to the sixteen pixels that its pixel was made of, in their shares.
 fn bicubic_grad<T: Float>(c: &mut KernelContext<'_>, s: Sampling) -> Computed {
-    let [batch, out_y, out_x, n] = images(c.input(0)?.shape())?;
-    let shape = c.input(1)?.shape().clone();
-    let [in_batch, in_y, in_x, in_n] = images(&shape)?;
-    if (in_batch, in_n) != (batch, n) {
-        return Err(KernelError::invalid(format!("grads of shape {} are not of images {shape}", c.input(0)?.shape())));
-    }
-    let g = c.slice::<f32>(0)?;
-    let (ys, xs) = (taps(s, in_y, out_y), taps(s, in_x, out_x));
-    let image = in_y * in_x * n;
-    let dx = c.filled::<T>(shape, |dx| {
-        shard_slice(c.sharder, dx, image, 10_000, |at, part| {
-            part.fill(T::default());
-            for (i, dx) in part.chunks_exact_mut(image.max(1)).enumerate() {
-                let first = (at / image + i) * out_y;
-                for (p, g) in g[first * out_x * n..][..out_y * out_x * n].chunks_exact(n).enumerate() {
-                    for (row, of_row) in ys[p / out_x] {
-                        for (column, of_column) in xs[p % out_x] {
-                            let to = &mut dx[(row * in_x + column) * n..][..n];
-                            let share = f64::from(of_row * of_column);
-                            let add = |(to, g): (&mut T, &f32)| *to = *to + T::from_f64(f64::from(*g) * share);
-                            to.iter_mut().zip(g).for_each(add);
-                        }
-                    }
-                }
-            }
-        });
-        Ok(())
-    })?;
-    c.set(0, dx);
-    Ok(())
+    shared_grad::<T, 4>(c, |input, output| taps(s, input, output))
 }

@@ -20,6 +20,7 @@ static STAGING: &[KernelDef] = &[cpu_any("StageSize", size), cpu_any("StageClear
 static WAITING: &[AsyncKernelDef] = &[
     AsyncKernelDef { op: "Stage", device: "CPU", dtypes: ("", &[]), build: |n| Ok(Box::new(Stage(Area::of(n)?))) },
     AsyncKernelDef { op: "Unstage", device: "CPU", dtypes: ("", &[]), build: |n| Ok(Box::new(Unstage(Area::of(n)?))) },
+    AsyncKernelDef { op: "StagePeek", device: "CPU", dtypes: ("", &[]), build: |n| Ok(Box::new(Peek(Area::of(n)?))) },
 ];
 
 /// Which area a node means.
@@ -84,6 +85,27 @@ impl AsyncKernel for Unstage {
                     done.finish(row.map(|row| row.into_iter().map(Some).collect()));
                 };
                 queue.dequeue(Amount::Exactly(1), &ctx.cancellation(), Box::new(finished));
+            }
+        }
+    }
+}
+
+struct Peek(Area);
+
+impl AsyncKernel for Peek {
+    fn start(&self, ctx: &mut KernelContext<'_>, mut done: Completion) {
+        let place = |ctx: &KernelContext<'_>| -> Result<usize, KernelError> {
+            let index = ctx.item::<i32>(0)?;
+            usize::try_from(index).map_err(|_| KernelError::invalid(format!("index is {index}")))
+        };
+        match place(ctx).and_then(|place| Ok((place, self.0.queue(ctx)?))) {
+            Err(error) => done.finish(Err(error)),
+            Ok((place, queue)) => {
+                done.waits(queue.empty_site(), Awaits::Row);
+                let finished = |row: Result<crate::queues::Row, KernelError>| {
+                    done.finish(row.map(|row| row.into_iter().map(Some).collect()));
+                };
+                queue.look(place, &ctx.cancellation(), Box::new(finished));
             }
         }
     }

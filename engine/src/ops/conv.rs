@@ -76,7 +76,7 @@ pub(super) fn slide(
     Ok(PartialShape::new(&out))
 }
 
-fn forward(c: &mut InferContext<'_>, n: usize, depthwise: bool) -> Inferred {
+pub(super) fn forward(c: &mut InferContext<'_>, n: usize, depthwise: bool) -> Inferred {
     let windows = Windows::new(|name| c.attr(name), n)?;
     let (data, filter) = (c.of_rank(0, n + 2)?, c.of_rank(1, n + 2)?);
     let (Some(data), Some(filter)) = (data.dims(), filter.dims()) else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! Ops that call functions of the graph's library. They have no kernels: a pass replaces them by what they call
-//! (see [`crate::functions`]).
+//! Ops that call functions of the graph's library. But for calls within the called function's own body they have no
+//! kernels: what they call takes their place (see [`crate::functions`]).
 
 use super::shapes::{Inferred, none, scalar};
 use super::{OP_TABLES, OpSpec, op, stateful};
@@ -7,6 +7,7 @@ use crate::graph::{Attr, InferContext};
 
 const CALL: &str = "Tin: list(type); Tout: list(type); f: func; config: string = ''; config_proto: string = ''; \
                     executor_type: string = ''";
+const RECURSIVE: &str = "Tin: list(type); Tout: list(type); f: func";
 const IF: &str = "Tcond: type; Tin: list(type); Tout: list(type); then_branch: func; else_branch: func; \
                   output_shapes: list(shape) = []";
 const CASE: &str = "Tin: list(type); Tout: list(type); branches: list(func); output_shapes: list(shape) = []";
@@ -24,6 +25,7 @@ static FUNCTIONAL: &[OpSpec] = &[
     op("StatelessCase", "branch_index: int32, input: Tin -> output: Tout", CASE, declared),
     stateful("While", "input: T -> output: T", WHILE, declared),
     op("StatelessWhile", "input: T -> output: T", WHILE, declared),
+    stateful("_RecursiveCall", "args: Tin -> output: Tout", RECURSIVE, none),
     // A condition that is no bool.
     op("ToBool", "input: T -> output: bool", "T: type", scalar),
     op("IdentityN", "input: T -> output: T", "T: list(type)", as_inputs),

@@ -30,6 +30,14 @@ static LINALG: &[OpSpec] = &[
     op("BatchCholesky", UNARY, T, square),
     op("CholeskyGrad", "l: T, grad: T -> output: T", T, square),
     op("MatrixExponential", UNARY, T, square),
+    op("MatrixSquareRoot", UNARY, T, square),
+    op("MatrixLogarithm", UNARY, "T: {complexes}", square),
+    // The X of A X + X B = C, the gradient of a square root.
+    op("_Sylvester", "a: T, b: T, c: T -> x: T", ADJOINT, |c| {
+        let shape = c.input(2);
+        c.set(0, shape);
+        Ok(())
+    }),
     op("MatrixSolve", SOLVE, ADJOINT, solve),
     op("BatchMatrixSolve", SOLVE, ADJOINT, solve),
     op("MatrixTriangularSolve", SOLVE, TRIANGULAR, triangular_solve),

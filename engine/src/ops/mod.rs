@@ -33,6 +33,7 @@ mod resize;
 mod rnn;
 mod scatter;
 mod segment;
+mod sequence;
 mod shapes;
 mod sparse;
 mod spec;

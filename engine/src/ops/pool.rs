@@ -60,7 +60,7 @@ fn sized(c: &mut InferContext<'_>, rank: usize) -> Inferred {
     Ok(())
 }
 
-fn pool(c: &mut InferContext<'_>, n: usize) -> Inferred {
+pub(super) fn pool(c: &mut InferContext<'_>, n: usize) -> Inferred {
     let windows = Windows::new(|name| c.attr(name), n)?;
     if windows.sizes.len() != n {
         return Err(ShapeError::new("ksize is missing"));

@@ -1,6 +1,8 @@
 //! Quantised ops: floats to integers of few bits and back, arithmetic on those, and rounding that stays in floats.
 
-use super::shapes::{Inferred, none, scalar, unchanged};
+use super::conv::forward;
+use super::pool::pool;
+use super::shapes::{Inferred, axis, broadcast, none, scalar, unchanged};
 use super::{OP_TABLES, OpSpec, op};
 use crate::graph::InferContext;
 use crate::shape::PartialShape;
@@ -13,6 +15,12 @@ const RELU: &str = "Tinput: {quantized}; out_type: {quantized} = quint8";
 const ROUND: &str = "signed_input: bool = true; num_bits: int = 8; range_given: bool = false; T: {floats}; \
                      round_mode: string = 'HALF_TO_EVEN'; narrow_range: bool = false; axis: int = -1";
 const ROUND_ARGS: &str = "input: T, input_min: T, input_max: T -> output: T";
+
+const BINARY: &str = "x: T1, y: T2, min_x: float, max_x: float, min_y: float, max_y: float -> \
+                      z: Toutput, min_z: float, max_z: float";
+const BINARY_TYPES: &str = "T1: {quantized}; T2: {quantized}; Toutput: {quantized} = qint32";
+const POOL: &str = "input: T, min_input: float, max_input: float -> output: T, min_output: float, max_output: float";
+const POOL_ATTRS: &str = "T: {quantized}; ksize: list(int); strides: list(int); padding: string";
 
 #[linkme::distributed_slice(OP_TABLES)]
 static QUANTIZED: &[OpSpec] = &[
@@ -65,6 +73,25 @@ static QUANTIZED: &[OpSpec] = &[
          output: out_type, min_out: float, max_out: float",
         "T1: {quantized}; T2: {quantized}; out_type: {quantized}",
         with_range,
+    ),
+    op("QuantizedAdd", BINARY, BINARY_TYPES, |c| ranged(c, broadcast)),
+    op("QuantizedMul", BINARY, BINARY_TYPES, |c| ranged(c, broadcast)),
+    op(
+        "QuantizedConv2D",
+        "input: Tinput, filter: Tfilter, min_input: float, max_input: float, min_filter: float, max_filter: float -> \
+         output: out_type, min_output: float, max_output: float",
+        "Tinput: {quantized}; Tfilter: {quantized}; out_type: {quantized} = qint32; strides: list(int); \
+         padding: string; dilations: list(int) = [1, 1, 1, 1]",
+        |c| ranged(c, |c| forward(c, 2, false)),
+    ),
+    op("QuantizedMaxPool", POOL, POOL_ATTRS, |c| ranged(c, |c| pool(c, 2))),
+    op("QuantizedAvgPool", POOL, POOL_ATTRS, |c| ranged(c, |c| pool(c, 2))),
+    op(
+        "QuantizedConcat",
+        "concat_dim: int32, values: N * T, input_mins: N * float, input_maxes: N * float -> \
+         output: T, output_min: float, output_max: float",
+        "N: int; T: type",
+        |c| ranged(c, joined),
     ),
     op(
         "QuantizedRelu",
@@ -121,9 +148,29 @@ static QUANTIZED: &[OpSpec] = &[
 
 /// The shape of the first input, then two scalars.
 fn with_range(c: &mut InferContext<'_>) -> Inferred {
-    unchanged(c)?;
+    ranged(c, unchanged)
+}
+
+/// What `first` says of the first output, then two scalars.
+fn ranged(c: &mut InferContext<'_>, first: fn(&mut InferContext<'_>) -> Inferred) -> Inferred {
+    first(c)?;
     c.set(1, PartialShape::scalar());
     c.set(2, PartialShape::scalar());
+    Ok(())
+}
+
+/// The values' shape, but for the dimension along which they are joined.
+fn joined(c: &mut InferContext<'_>) -> Inferred {
+    let n = c.int("N").and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+    let Some(mut dims) = c.input(1).dims().map(<[_]>::to_vec) else { return Ok(()) };
+    let Some(at) = c.ints(0).and_then(|at| at.first().copied()) else {
+        c.set(0, PartialShape::of_rank(dims.len()));
+        return Ok(());
+    };
+    let at = axis(at, dims.len())?;
+    let along = |i: usize| c.input(1 + i).dims().and_then(|d| d.get(at).copied()).flatten();
+    dims[at] = (0..n).map(along).sum();
+    c.set(0, PartialShape::new(&dims));
     Ok(())
 }
 

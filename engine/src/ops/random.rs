@@ -17,6 +17,12 @@ static RANDOM: &[OpSpec] = &[
     stateful("RandomStandardNormal", "shape: T -> output: dtype", FLOAT, first_input_lists),
     stateful("TruncatedNormal", "shape: T -> output: dtype", FLOAT, first_input_lists),
     stateful(
+        "ParameterizedTruncatedNormal",
+        "shape: T, means: dtype, stdevs: dtype, minvals: dtype, maxvals: dtype -> output: dtype",
+        FLOAT,
+        first_input_lists,
+    ),
+    stateful(
         "RandomUniformInt",
         "shape: T, minval: Tout, maxval: Tout -> output: Tout",
         "seed: int = 0; seed2: int = 0; Tout: {int32, int64}; T: {int32, int64}",

@@ -18,6 +18,7 @@ const TAKEN: &str = "component_types: list(type); allow_small_batch: bool = fals
 static STAGING: &[OpSpec] = &[
     stateful("Stage", "values: dtypes ->", AREA, none),
     stateful("Unstage", "-> values: dtypes", AREA, none),
+    stateful("StagePeek", "index: int32 -> values: dtypes", AREA, none),
     stateful("StageSize", "-> size: int32", AREA, scalar),
     stateful("StageClear", "->", AREA, none),
     stateful("Barrier", "-> handle: resource", BARRIER, scalar),

@@ -16,7 +16,7 @@ use crate::buffer::Allocator;
 use crate::denormals::DenormalsAreZero;
 use crate::dtype::DType;
 use crate::graph::{Attr, Node, Port};
-use crate::kernels::{self, AnyKernel, FrameTag, KernelContext, NodeInfo, Serial, Slot, StepCancellation};
+use crate::kernels::{self, AnyKernel, FrameTag, KernelContext, NoFunctions, NodeInfo, Serial, Slot, StepCancellation};
 use crate::plan::PlanError;
 use crate::rendezvous::LocalRendezvous;
 use crate::resources::ResourceManager;
@@ -183,6 +183,7 @@ pub(crate) fn evaluate(def: &Node, inputs: Vec<Tensor>) -> Option<Vec<Tensor>> {
         frame: FrameTag::default(),
         rendezvous: &rendezvous,
         cancellation: &StepCancellation::default(),
+        functions: &NoFunctions,
         allocator: &MEMORY,
         sharder: &Serial,
     };

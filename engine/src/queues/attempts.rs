@@ -13,6 +13,8 @@ use super::sync::Mutex;
 pub(crate) trait Store<R> {
     fn len(&self) -> usize;
     fn push(&mut self, row: R);
+    /// The row that stands at this place of the order, where the order is known.
+    fn get(&self, place: usize) -> Option<&R>;
     /// The row that is next. Called only where there is one.
     fn pop(&mut self) -> Option<R>;
     /// Puts back what was taken, in the order in which it was taken.
@@ -58,6 +60,12 @@ struct Outgoing<R> {
     done: Done<Vec<R>>,
 }
 
+/// Somebody who wants to see a row, and holds up nobody.
+struct Looking<R> {
+    place: usize,
+    done: Done<R>,
+}
+
 /// An attempt that waits, with what is to be dropped when it is over.
 struct Waiting<A, K> {
     id: u64,
@@ -71,6 +79,7 @@ struct State<R, S, K> {
     next_id: u64,
     incoming: VecDeque<Waiting<Incoming<R>, K>>,
     outgoing: VecDeque<Waiting<Outgoing<R>, K>>,
+    looking: Vec<Waiting<Looking<R>, K>>,
 }
 
 /// The rows of a queue and those who wait for rows or room. `K`: what an attempt keeps while it waits.
@@ -94,9 +103,10 @@ enum Progress {
     Over,
 }
 
-impl<R: Send + 'static, S: Store<R>, K> Attempts<R, S, K> {
+impl<R: Clone + Send + 'static, S: Store<R>, K> Attempts<R, S, K> {
     pub fn new(store: S, capacity: usize, min_left: usize) -> Self {
-        let state = State { store, is_closed: false, next_id: 0, incoming: VecDeque::new(), outgoing: VecDeque::new() };
+        let (incoming, outgoing, looking) = (VecDeque::new(), VecDeque::new(), Vec::new());
+        let state = State { store, is_closed: false, next_id: 0, incoming, outgoing, looking };
         Attempts { capacity, min_left, state: Mutex::new(state) }
     }
 
@@ -111,6 +121,15 @@ impl<R: Send + 'static, S: Store<R>, K> Attempts<R, S, K> {
             let id = state.id();
             let attempt = Outgoing { amount, missing, got: Vec::new(), done };
             state.outgoing.push_back(Waiting { id, attempt, kept: None });
+            id
+        })
+    }
+
+    /// Gives a copy of the row at this place as soon as there is one; it stays.
+    pub fn look(&self, place: usize, done: Done<R>) -> u64 {
+        self.with(|state| {
+            let id = state.id();
+            state.looking.push(Waiting { id, attempt: Looking { place, done }, kept: None });
             id
         })
     }
@@ -151,6 +170,10 @@ impl<R: Send + 'static, S: Store<R>, K> Attempts<R, S, K> {
                 state.store.give_back(got);
                 due.push(Due { call: Box::new(move || done(Err(Refusal::StepEnded))), kept: waiting.kept });
             }
+            if let Some(i) = state.looking.iter().position(|w| w.id == id) {
+                let Waiting { attempt: Looking { done, .. }, kept, .. } = state.looking.remove(i);
+                due.push(Due { call: Box::new(move || done(Err(Refusal::StepEnded))), kept });
+            }
         }
         run(due);
         self.with(|_| ());
@@ -162,8 +185,9 @@ impl<R: Send + 'static, S: Store<R>, K> Attempts<R, S, K> {
         let state = &mut *state;
         let incoming = state.incoming.iter_mut().map(|w| (w.id, &mut w.kept));
         let outgoing = state.outgoing.iter_mut().map(|w| (w.id, &mut w.kept));
+        let looking = state.looking.iter_mut().map(|w| (w.id, &mut w.kept));
         // The latest is the likeliest.
-        match incoming.rev().chain(outgoing.rev()).find(|(i, _)| *i == id) {
+        match incoming.rev().chain(outgoing.rev()).chain(looking.rev()).find(|(i, _)| *i == id) {
             Some((_, slot)) => *slot = Some(kept),
             None => drop(kept),
         }
@@ -205,6 +229,7 @@ impl<R: Send + 'static, S: Store<R>, K> Attempts<R, S, K> {
             let mut state = self.state.lock();
             let result = change(&mut state);
             while state.try_incoming(self.capacity, &mut due) | state.try_outgoing(self.min_left, &mut due) {}
+            state.try_looking(&mut due);
             result
         };
         run(due);
@@ -219,7 +244,7 @@ fn run<K>(due: Vec<Due<K>>) {
     }
 }
 
-impl<R: Send + 'static, S: Store<R>, K> State<R, S, K> {
+impl<R: Clone + Send + 'static, S: Store<R>, K> State<R, S, K> {
     fn id(&mut self) -> u64 {
         self.next_id += 1;
         self.next_id
@@ -275,6 +300,18 @@ impl<R: Send + 'static, S: Store<R>, K> State<R, S, K> {
             due.push(Due { call: Box::new(move || done(result)), kept: waiting.kept });
         }
         moved
+    }
+
+    fn try_looking(&mut self, due: &mut Vec<Due<K>>) {
+        let mut i = 0;
+        while let Some(waiting) = self.looking.get(i) {
+            let Some(row) = self.store.get(waiting.attempt.place).cloned() else {
+                i += 1;
+                continue;
+            };
+            let Waiting { attempt: Looking { done, .. }, kept, .. } = self.looking.remove(i);
+            due.push(Due { call: Box::new(move || done(Ok(row))), kept });
+        }
     }
 
     fn take_rows(&mut self, attempt: &mut Outgoing<R>, min_left: usize) -> (Progress, Option<Refusal>) {

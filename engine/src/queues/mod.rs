@@ -116,6 +116,8 @@ pub struct Queue {
 
 /// Told how a dequeue ended.
 pub(crate) type Dequeued = Box<dyn FnOnce(Result<Vec<Row>, KernelError>) + Send>;
+/// Told which row was looked at.
+pub(crate) type Looked = Box<dyn FnOnce(Result<Row, KernelError>) + Send>;
 /// Told how an enqueue or a close ended.
 pub(crate) type Finished = Box<dyn FnOnce(Result<(), KernelError>) + Send>;
 
@@ -176,6 +178,13 @@ impl Queue {
     pub(crate) fn dequeue(self: &Arc<Self>, amount: Amount, cancellation: &Cancellation, done: Dequeued) {
         let this = Arc::clone(self);
         let id = self.attempts.dequeue(amount, Box::new(move |r| done(r.map_err(|e| this.error(&e)))));
+        self.wait(id, cancellation);
+    }
+
+    /// Copies the row at this place of a queue that keeps its order, waiting for it.
+    pub(crate) fn look(self: &Arc<Self>, place: usize, cancellation: &Cancellation, done: Looked) {
+        let this = Arc::clone(self);
+        let id = self.attempts.look(place, Box::new(move |r| done(r.map_err(|e| this.error(&e)))));
         self.wait(id, cancellation);
     }
 

@@ -115,6 +115,13 @@ impl Store<Row> for Rows {
         }
     }
 
+    fn get(&self, place: usize) -> Option<&Row> {
+        match self {
+            Rows::Fifo(rows) => rows.get(place),
+            Rows::Shuffled(..) | Rows::ByPriority(..) => None,
+        }
+    }
+
     fn push(&mut self, row: Row) {
         match self {
             Rows::Fifo(rows) => rows.push_back(row),

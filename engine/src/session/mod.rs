@@ -6,6 +6,7 @@
 //! [`Session::prepare`] resolves names once for a step that is run often.
 
 mod callable;
+mod calls;
 mod error;
 mod options;
 mod plans;
@@ -38,6 +39,7 @@ use crate::plan::{Plan, PlanError, Signature};
 use crate::pool::Pool;
 use crate::tensor::Tensor;
 use crate::trace::StepTrace;
+use calls::{Bodies, Calls};
 use plans::{Kernels, Plans};
 
 /// What is executed for some feeds, fetches and targets.
@@ -69,6 +71,8 @@ pub struct Session {
     plans: Mutex<Plans>,
     extending: Mutex<()>,
     lowered: Mutex<Lowered>,
+    /// Plans of functions that are called while steps run.
+    bodies: Bodies,
 }
 
 /// Step ids are unique in the process, whichever session runs the step.
@@ -110,6 +114,7 @@ impl Session {
             plans: Mutex::default(),
             extending: Mutex::default(),
             lowered: Mutex::default(),
+            bodies: Bodies::default(),
         })
     }
 
@@ -155,6 +160,7 @@ impl Session {
         // Kernels may hold objects of it.
         self.plans.lock().clear();
         self.kernels.lock().clear();
+        self.bodies.clear();
     }
 
     /// The state that kernels hold themselves, by the names of their nodes.
@@ -312,14 +318,15 @@ impl Session {
             let timeout = i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX);
             events::clock::mono_now().saturating_add(timeout)
         });
+        let trace = StepTrace::begin(step_id, options.label, options.summary_step.unwrap_or(-1));
         let environment = Environment {
             pool: &self.pool,
             devices: &self.devices,
             limits: Limits { cancel: options.cancel, deadline },
+            functions: &Calls { session: self, trace: trace.tag(), step_id, deadline, depth: 1 },
             step_id,
         };
-        let trace = StepTrace::begin(step_id, options.label, options.summary_step.unwrap_or(-1));
-        let result = executor::run(plan, feeds, &environment, &trace);
+        let result = executor::run(plan, feeds, &environment, trace.tag());
         trace.end();
         Ok(result?)
     }

@@ -33,6 +33,10 @@ impl Kernels {
         Kernels { check_numerics, ..Kernels::default() }
     }
 
+    pub fn check_numerics(&self) -> bool {
+        self.check_numerics
+    }
+
     pub fn get(&mut self, node: &WorkNode, devices: &[Arc<Device>]) -> Result<(AnyKernel, NodeInfo), PlanError> {
         let Some(device) = devices.get(node.device as usize) else {
             let problem = format!("node {} is on device number {} of {}", node.name(), node.device, devices.len());

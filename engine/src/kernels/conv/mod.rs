@@ -2,12 +2,14 @@
 //!
 //! [`pass`] says where windows lie, [`tile`] multiplies them where they lie (nothing like `im2col` is ever written
 //! down; only a block that reaches into the padding is copied), [`compute`] puts them together. [`depthwise`] has the
-//! convolutions that keep channels apart, [`dilation`] the one by maxima.
+//! convolutions that keep channels apart, [`dilation`] the one by maxima,
+//! [`quantized`] those of levels.
 
 mod compute;
 mod depthwise;
 mod dilation;
 mod pass;
+mod quantized;
 mod tile;
 
 use compute::{Geometry, Means};

@@ -6,10 +6,40 @@ use num_traits::{Float, NumCast};
 use crate::dtype::Element;
 
 /// A real or complex number.
-pub(crate) trait Field: Element + ComplexFloat<Real: Float + Element> {}
-impl Field for f32 {}
-impl Field for f64 {}
-impl Field for Complex64 {}
+pub(crate) trait Field: Element + ComplexFloat<Real: Float + Element> {
+    /// The number, or its real part.
+    fn from_complex(x: Complex64) -> Self;
+
+    /// The number as the widest.
+    fn to_complex(self) -> Complex64;
+}
+impl Field for f32 {
+    fn from_complex(x: Complex64) -> f32 {
+        x.re as f32
+    }
+
+    fn to_complex(self) -> Complex64 {
+        Complex64::new(self.into(), 0.0)
+    }
+}
+impl Field for f64 {
+    fn from_complex(x: Complex64) -> f64 {
+        x.re
+    }
+
+    fn to_complex(self) -> Complex64 {
+        Complex64::new(self, 0.0)
+    }
+}
+impl Field for Complex64 {
+    fn from_complex(x: Complex64) -> Complex64 {
+        x
+    }
+
+    fn to_complex(self) -> Complex64 {
+        self
+    }
+}
 
 /// A real number as one of the field.
 pub(crate) fn real<T: Field>(x: T::Real) -> T {
@@ -40,6 +70,12 @@ pub(crate) struct Mat<T> {
 }
 
 impl<T: Field> Mat<T> {
+    /// The same numbers in another field; complex ones lose what a real field has not.
+    pub fn cast<U: Field>(&self) -> Mat<U> {
+        let data = self.data.iter().map(|v| U::from_complex(v.to_complex())).collect();
+        Mat { rows: self.rows, cols: self.cols, data }
+    }
+
     /// A copy of `data`, which has `rows * cols` elements.
     pub fn new(rows: usize, cols: usize, data: &[T]) -> Mat<T> {
         Mat { rows, cols, data: data.to_vec() }

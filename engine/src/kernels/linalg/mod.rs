@@ -4,6 +4,7 @@
 
 mod field;
 mod orthogonal;
+mod schur;
 mod solve;
 
 use num_complex::Complex64;
@@ -11,6 +12,7 @@ use parking_lot::Mutex;
 
 use self::field::{Field, Mat, number, real};
 use self::orthogonal::{eigh, least_squares, qr, svd};
+use self::schur::{has_real_root, logarithm, square_root, sylvester};
 use self::solve::{Lu, backward, cholesky, cholesky_grad, exponential, forward};
 use super::broadcast::Broadcast;
 use super::support::{Built, Computed, cpu, kernel};
@@ -178,22 +180,7 @@ pub(super) struct Pair {
 impl Pair {
     pub fn of(a: &[usize], b: &[usize]) -> Result<Pair, KernelError> {
         let along = Broadcast::new(&Shape::new(a), &Shape::new(b))?;
-        let n = along.shape.n_elements();
-        let mut at = Vec::with_capacity(n);
-        let mut index = vec![0usize; along.dims.len()];
-        let mut now = [0usize; 2];
-        for _ in 0..n {
-            at.push(now);
-            for d in (0..along.dims.len()).rev() {
-                index[d] += 1;
-                (0..2).for_each(|i| now[i] += along.strides[i][d]);
-                if index[d] < along.dims[d] {
-                    break;
-                }
-                (0..2).for_each(|i| now[i] -= along.strides[i][d] * along.dims[d]);
-                index[d] = 0;
-            }
-        }
+        let at = along.positions();
         Ok(Pair { dims: along.shape.dims().to_vec(), at })
     }
 }
@@ -410,6 +397,51 @@ fn exponential_kernel<T: Field>(_: &Node) -> Built {
     kernel(|c| of_square::<T>(c, true, |a| Ok(exponential(&a))))
 }
 
+/// Of a real matrix without a real root: NaN, as TensorFlow's.
+fn square_root_kernel<T: Field>(_: &Node) -> Built {
+    kernel(|c| {
+        of_square::<T>(c, true, |a| {
+            let a = a.cast::<Complex64>();
+            let is_real = T::from_complex(Complex64::i()).to_complex().im == 0.0;
+            let mut root = square_root(&a);
+            if is_real && !has_real_root(&a) {
+                root.data.fill(number(f64::NAN));
+            }
+            Ok(root.cast())
+        })
+    })
+}
+
+fn logarithm_kernel<T: Field>(_: &Node) -> Built {
+    kernel(|c| of_square::<T>(c, true, |a| Ok(logarithm(&a.cast()).cast())))
+}
+
+/// The X of `A X + X B = C`, with `adjoint` of `A* X + X B* = C`.
+fn sylvester_kernel<T: Field>(node: &Node) -> Built {
+    let adjoint = *node.flag("adjoint")?;
+    kernel(move |c| {
+        let (a, b, rest) = (Batch::square(c, 0)?, Batch::square(c, 1)?, Batch::of(c, 2)?);
+        let (m, n) = (a.rows, b.rows);
+        if a.dims != rest.dims || b.dims != rest.dims || (rest.rows, rest.cols) != (m, n) {
+            let shape = |i: usize| c.input(i).map(|t| t.shape().to_string());
+            let text = format!("shapes {}, {} and {} do not fit", shape(0)?, shape(1)?, shape(2)?);
+            return Err(KernelError::invalid(text));
+        }
+        let dims = rest.dims.to_vec();
+        let inputs = [c.input(0)?.clone(), c.input(1)?.clone(), c.input(2)?.clone()];
+        let (a, b, rest) = (inputs[0].slice::<T>()?, inputs[1].slice::<T>()?, inputs[2].slice::<T>()?);
+        let outs = each(c, &dims, &[&[m, n]], cubic(m.max(n), 20), |i| {
+            let of = |data: &[T], rows: usize, cols: usize| {
+                Mat::new(rows, cols, &data[i * rows * cols..(i + 1) * rows * cols]).cast::<Complex64>()
+            };
+            let (a, b) = (adjoint_if(of(a, m, m), adjoint), adjoint_if(of(b, n, n), adjoint));
+            Ok(vec![sylvester(&a, &b, &of(rest, m, n)).cast::<T>()])
+        })?;
+        outs.into_iter().enumerate().for_each(|(i, out)| c.set(i, out));
+        Ok(())
+    })
+}
+
 /// One kernel for each wide type of number; the narrow ones go through those.
 macro_rules! fields {
     ($attr:literal: $($op:literal => $build:ident),+ $(,)?) => { &[ $(
@@ -436,6 +468,9 @@ static LINALG: &[KernelDef] = fields! { "T":
     "BatchMatrixTriangularSolve" => triangular_solve,
     "MatrixSolveLs" => solve_ls,
     "MatrixExponential" => exponential_kernel,
+    "MatrixSquareRoot" => square_root_kernel,
+    "MatrixLogarithm" => logarithm_kernel,
+    "_Sylvester" => sylvester_kernel,
     "Qr" => qr_kernel,
     "Svd" => svd_kernel,
     "SelfAdjointEig" => eigh_joined,
