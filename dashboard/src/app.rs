@@ -225,7 +225,7 @@ impl App {
 
     /// Takes the settings that the user chose.
     fn set(&mut self, ctx: &egui::Context, settings: Settings) {
-        if settings.theme != self.memory.config.settings.theme {
+        if settings.theme != self.own_theme.unwrap_or(self.memory.config.settings.theme) {
             self.own_theme = None;
         }
         self.memory.config.settings = settings;
@@ -312,9 +312,11 @@ impl App {
             self.about_source(&act);
         }
         self.shortcuts.ui(ctx, &self.tabs.entries());
-        let settings = self.settings.ui(ctx, self.memory.config.settings, self.memory.error().is_none());
-        if settings != self.memory.config.settings {
-            self.set(ctx, settings);
+        let kept = self.memory.config.settings;
+        let shown = Settings { theme: self.own_theme.unwrap_or(kept.theme), ..kept };
+        let chosen = self.settings.ui(ctx, shown, self.memory.error().is_none());
+        if chosen != shown {
+            self.set(ctx, chosen);
         }
         for path in shell::drop_target(ctx) {
             self.open_path(path);

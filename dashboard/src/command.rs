@@ -131,7 +131,7 @@ pub const SHELL: &[ShellEntry] = &[
     ShellEntry { command: ShellCommand::ResetLayout, keys: &[], what: "Put all panels back into one row of tabs" },
     ShellEntry {
         command: ShellCommand::Shortcuts,
-        keys: &[key(NONE, Key::F1), key(NONE, Key::Questionmark), key(Modifiers::SHIFT, Key::Slash)],
+        keys: &[key(NONE, Key::F1), key(NONE, Key::Questionmark)],
         what: "List of shortcuts",
     },
 ];
@@ -156,7 +156,21 @@ pub fn pressed(ctx: &egui::Context) -> Option<ShellCommand> {
     ctx.input_mut(|i| SHELL.iter().find(|entry| hit(i, entry)).map(|entry| entry.command))
 }
 
-/// The keys as text; empty without any.
+/// The keys as text, `Ctrl+K`; empty without any.
 pub fn keys_text(ctx: &egui::Context, entry: &ShellEntry) -> String {
-    entry.keys.first().map_or_else(String::new, |keys| ctx.format_shortcut(keys))
+    entry.keys.first().map_or_else(String::new, |keys| key_text(ctx, keys))
+}
+
+/// A key with what is held with it, with the sign that is on it.
+pub fn key_text(ctx: &egui::Context, keys: &KeyboardShortcut) -> String {
+    let sign = match keys.logical_key {
+        Key::Questionmark => "?",
+        Key::Comma => ",",
+        Key::Equals => "=",
+        Key::Plus => "+",
+        Key::Minus => "-",
+        key => key.name(),
+    };
+    let held = ctx.format_modifiers(keys.modifiers);
+    if held.is_empty() { sign.to_owned() } else { format!("{held}+{sign}") }
 }

@@ -106,6 +106,13 @@ pub fn step(step: i64) -> String {
     format!("{sign}{}", count(step.unsigned_abs()))
 }
 
+/// A step by its label: `train 40`; the label alone where it ends with the number (`ProfilerStep#4`).
+pub fn step_name(label: &str, number: i64) -> String {
+    let last = number.to_string();
+    let ends = label.strip_suffix(&last).is_some_and(|rest| !rest.ends_with(|c: char| c.is_ascii_digit()));
+    if ends { label.to_owned() } else { format!("{label} {}", step(number)) }
+}
+
 /// A count with its noun: `1 run`, `2 runs`.
 pub fn counted(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
@@ -231,5 +238,10 @@ mod tests {
         assert_eq!(counted(1, "run"), "1 run");
         assert_eq!(counted(1000, "run"), "1,000 runs");
         assert_eq!(bytes(1536), "1.50 KiB");
+        assert_eq!(
+            (step_name("train", 1200), step_name("ProfilerStep#4", 4)),
+            ("train 1,200".into(), "ProfilerStep#4".into())
+        );
+        assert_eq!(step_name("phase14", 4), "phase14 4");
     }
 }

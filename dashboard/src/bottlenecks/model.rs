@@ -146,7 +146,7 @@ pub fn answer(request: Request) -> Report {
     }
     let bar = |s: &profiler::Step| {
         let label = store.sites().get(s.site as usize).map_or("step", |site| &site.name);
-        let name = format!("{label} {}", format::step(s.summary_step));
+        let name = format::step_name(label, s.summary_step);
         StepBar { name, times: breakdown(&store, s.start..s.end, None) }
     };
     let steps = store.steps().iter().filter(|s| s.start < range.end && s.end > range.start).map(bar).collect();

@@ -165,7 +165,9 @@ fn offers(
             scored.push((score + bonus, line));
         }
     };
-    let (of_front, others): (Vec<_>, Vec<_>) = panels.iter().partition(|(kind, _)| *kind == front);
+    // What a panel without contents could do is of no use.
+    let useful = panels.iter().filter(|(kind, _)| super::has_something(data, *kind));
+    let (of_front, others): (Vec<_>, Vec<_>) = useful.partition(|(kind, _)| *kind == front);
     for (kind, entries) in of_front.into_iter().chain(others) {
         let bonus = if kind == front { FRONT_BONUS } else { 0 };
         for entry in entries.iter().filter(|e| !e.id.is_empty()) {
@@ -223,7 +225,7 @@ fn names(data: &Data, text: &str, out: &mut Vec<(i32, Line)>) {
             add(&track.name, track.kind.name(), &|| Choice::Track(trace_idx, track.id.0));
         }
         // Without a graph its nodes are those of the trace.
-        let nodes = trace.store.nodes().iter().filter(|_| data.graphs.is_empty());
+        let nodes = trace.store.nodes().iter().filter(|_| data.graphs.iter().all(|g| g.def.node.is_empty()));
         for node in nodes.take(MAX_NAMES) {
             add(&node.name, "node", &|| Choice::Node(node.name.as_str().into()));
         }
@@ -240,7 +242,8 @@ mod tests {
     #[test]
     fn the_front_panels_commands_come_first_and_names_are_found() {
         let ctx = Context::default();
-        let data = Data::default().with_trace("demo", crate::timeline::testing::demo(1));
+        let graph = formats::proto::GraphDef::default();
+        let data = Data::default().with_trace("demo", crate::timeline::testing::demo(1)).with_graph("g", graph);
         const TABLE: &[Entry] = &[Entry::command("fit", "F", "Fit the selection"), Entry::gesture("Drag", "Move")];
         let panels = [(ViewKind::Graph, TABLE), (ViewKind::Timeline, TABLE)];
         let check = |text: &str| -> Vec<String> {

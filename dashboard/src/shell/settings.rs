@@ -74,7 +74,9 @@ fn choices<T: PartialEq + Copy, const N: usize>(ui: &mut Ui, of: &str, value: &m
     ui.horizontal(|ui| {
         for (choice, name) in all {
             let response = ui.selectable_value(value, choice, name);
-            crate::widgets::named(&response, egui::Role::RadioButton, &format!("{of}: {name}"));
+            let is_on = *value == choice;
+            let role = egui::Role::RadioButton;
+            response.widget_info(|| egui::WidgetInfo::selected(role, true, is_on, format!("{of}: {name}")));
         }
     });
 }

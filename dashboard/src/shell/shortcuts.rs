@@ -2,7 +2,7 @@
 
 use crate::{
     ViewKind,
-    command::{Entry, GESTURES, SHELL, keys_text},
+    command::{Entry, GESTURES, SHELL, key_text, keys_text},
     theme::{metrics, palette},
 };
 use egui::{Align2, Context, Grid, RichText, ScrollArea, Window};
@@ -28,7 +28,7 @@ impl ShortcutsWindow {
             .show(ctx, |ui| {
                 ScrollArea::vertical().max_height(metrics::DIALOG_H).show(ui, |ui| {
                     let shell = SHELL.iter().map(|entry| {
-                        let others = entry.keys.iter().map(|keys| ctx.format_shortcut(keys));
+                        let others = entry.keys.iter().map(|keys| key_text(ctx, keys));
                         (others.collect::<Vec<_>>().join(", "), entry.what)
                     });
                     let shell = shell.filter(|(keys, _)| !keys.is_empty());

@@ -168,7 +168,7 @@ fn step_fact(store: &Store, slice: &SliceRef, id: u32) -> Fact {
     match store.step(id, slice.start) {
         Some(step) => {
             let label = store.sites().get(step.site as usize).map_or("step", |s| &s.name);
-            let value = format!("{label} {} (execution {id})", format::step(step.summary_step));
+            let value = format!("{} (execution {id})", format::step_name(label, step.summary_step));
             Fact { name: "Step".into(), value, link: Some(Link::Step(step.start..step.end)) }
         }
         None => fact("Step", format!("execution {id}")),

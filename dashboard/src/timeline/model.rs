@@ -353,11 +353,14 @@ fn track_row(store: &Store, track: &Track, folding: &Folding) -> Row {
     if lanes.is_empty() {
         lanes.push(0);
     }
-    let is_step = |lane: &u32| {
+    // Steps, and a stream's annotations, lie over what runs.
+    let lies_over = |lane: &u32| {
         let first = track.lanes.get(*lane as usize).and_then(|l| l.slice(0));
-        first.is_some_and(|s| store.category(&s) == Category::Step)
+        first.map(|s| store.category(&s)).is_some_and(|category| {
+            category == Category::Step || (track.kind == TrackKind::Stream && category == Category::Other)
+        })
     };
-    let work_lane = lanes.iter().copied().find(|lane| !is_step(lane)).unwrap_or(lanes[0]);
+    let work_lane = lanes.iter().copied().find(|lane| !lies_over(lane)).unwrap_or(lanes[0]);
     let foldable = lanes.len() > 1;
     let folded = foldable && folding.tracks.contains(&track.id.0);
     if folded {

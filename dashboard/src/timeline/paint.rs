@@ -57,7 +57,7 @@ pub fn steps(painter: &Painter, strip: Rect, store: &Store, frame: &Frame, p: &P
         if x1 - x0 >= metrics::LABEL_MIN_W {
             let label = store.sites().get(step.site as usize).map_or("step", |s| &s.name);
             let number = crate::format::step(step.summary_step);
-            labels.push((x0, x1, format!("{label} {number}"), number));
+            labels.push((x0, x1, crate::format::step_name(label, step.summary_step), number));
         }
         i = next;
     }

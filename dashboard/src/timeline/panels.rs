@@ -272,7 +272,7 @@ pub fn range_ui(
 
 fn ops_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>) {
     let weak = palette(ui).text_weak;
-    egui::Grid::new("range ops").num_columns(4).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+    egui::Grid::new("range ops").num_columns(5).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
         for title in ["Op", "Count", "Total", "Share"] {
             ui.label(RichText::new(title).color(weak));
         }
@@ -282,7 +282,7 @@ fn ops_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>
             number(ui, format::count(op.figures.count));
             number(ui, format::duration_ns(op.figures.total_ns));
             number(ui, format::percent(op.figures.share));
-            ui.end_row();
+            end_row(ui);
         }
     });
     if facts.ops.len() > 20 {
@@ -303,12 +303,14 @@ const MAX_NAMES: usize = 100;
 /// Names with a histogram of the durations of one of them.
 fn names_ui(ui: &mut Ui, facts: &RangeFacts, chosen: Option<&str>, out: &mut Vec<Command>) {
     let weak = palette(ui).text_weak;
-    let shown = chosen.and_then(|name| facts.names.iter().find(|n| n.name == name)).or(facts.names.first());
+    // One slice has no spread worth a look.
+    let most = || facts.names.iter().find(|n| n.count > 1).or(facts.names.first());
+    let shown = chosen.and_then(|name| facts.names.iter().find(|n| n.name == name)).or_else(most);
     if let Some(spread) = shown {
         ui.label(RichText::new(format!("How long {} took", spread.name)).color(weak));
         super::spread::histogram_ui(ui, spread);
     }
-    egui::Grid::new("range names").num_columns(6).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+    egui::Grid::new("range names").num_columns(7).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
         for title in ["Name", "Count", "Total", "Mean", "Shortest", "Longest"] {
             ui.label(RichText::new(title).color(weak));
         }
@@ -324,7 +326,7 @@ fn names_ui(ui: &mut Ui, facts: &RangeFacts, chosen: Option<&str>, out: &mut Vec
             number(ui, format::duration_ns(row.total_ns / (row.count as i64).max(1)));
             number(ui, format::duration_ns(row.min_ns));
             number(ui, format::duration_ns(row.max_ns));
-            ui.end_row();
+            end_row(ui);
         }
     });
     if facts.names.len() > MAX_NAMES {
@@ -334,7 +336,7 @@ fn names_ui(ui: &mut Ui, facts: &RangeFacts, chosen: Option<&str>, out: &mut Vec
 
 fn tracks_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>) {
     let weak = palette(ui).text_weak;
-    egui::Grid::new("range tracks").num_columns(4).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+    egui::Grid::new("range tracks").num_columns(5).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
         for title in ["Track", "Busy", "Waiting", "Utilisation"] {
             ui.label(RichText::new(title).color(weak));
         }
@@ -347,9 +349,15 @@ fn tracks_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Comma
             number(ui, format::duration_ns(used.busy_ns));
             number(ui, format::duration_ns(used.wait_ns));
             number(ui, format::percent(used.utilisation));
-            ui.end_row();
+            end_row(ui);
         }
     });
+}
+
+/// Ends a row after a number: the last column takes all the width that is left, which is none for a number.
+fn end_row(ui: &mut Ui) {
+    ui.label("");
+    ui.end_row();
 }
 
 /// A cell that aligns right, as numbers do.
