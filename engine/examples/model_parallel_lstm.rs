@@ -89,8 +89,8 @@ fn main() -> Result<(), Failure> {
     let (one, one_ms) = run(1, STEPS)?;
     let (three, three_ms) = run(LAYERS, STEPS)?;
     drop(recording);
-    println!("one device:    {one:.3}  {one_ms:.2} ms per step");
-    println!("three devices: {three:.3}  {three_ms:.2} ms per step");
+    println!("one device:    {one:.6}  {one_ms:.2} ms per step");
+    println!("three devices: {three:.6}  {three_ms:.2} ms per step");
     if (one - three).abs() > 1e-4 * one.abs() {
         return Err("the results differ".into());
     }
