@@ -185,7 +185,7 @@ async fn keep_sending(shared: &Shared, stopping: watch::Receiver<Option<Duration
     let mut retry = FIRST_RETRY;
     loop {
         let before = shared.report.lock().connections;
-        match connection(shared, stopping.clone()).await {
+        match connection(shared, &stopping).await {
             Ok(()) => return,
             Err(problem) => {
                 let mut report = shared.report.lock();
@@ -200,7 +200,7 @@ async fn keep_sending(shared: &Shared, stopping: watch::Receiver<Option<Duration
 type Problem = Box<dyn std::error::Error + Send + Sync>;
 
 /// One connection; `Ok` when everything to the end of the trace was acknowledged.
-async fn connection(shared: &Shared, stopping: watch::Receiver<Option<Duration>>) -> Result<(), Problem> {
+async fn connection(shared: &Shared, stopping: &watch::Receiver<Option<Duration>>) -> Result<(), Problem> {
     let mut exchanger =
         Exchanger::new(shared.endpoint.connect().await?, shared.options.clock.clone(), Arc::clone(&shared.exchanges));
     exchanger.burst().await?;
@@ -223,7 +223,7 @@ async fn connection(shared: &Shared, stopping: watch::Receiver<Option<Duration>>
     let control = events::control::Control::open(&shared.dir).ok();
     let mut connection = Connection { shared, up, tail, control, sequence: 0, on_the_way: VecDeque::new(), bytes: 0 };
     let exchanging = tokio::spawn(exchanger.go_on());
-    let sent = connection.send_all(&mut answers, stopping).await;
+    let sent = connection.send_all(&mut answers, stopping.clone()).await;
     exchanging.abort();
     sent
 }
@@ -281,7 +281,7 @@ impl Connection<'_> {
             tokio::select! {
                 answer = answers.message() => {
                     let Some(answer) = answer? else { return Err("the collector ended the connection".into()) };
-                    self.acknowledged(answer.what);
+                    self.acknowledged(answer.what.as_ref());
                 }
                 _ = looking.tick() => {}
                 _ = telling.tick() => { self.state(false).await?; }
@@ -330,7 +330,7 @@ impl Connection<'_> {
         Ok(self.sequence)
     }
 
-    fn acknowledged(&mut self, what: Option<down::What>) {
+    fn acknowledged(&mut self, what: Option<&down::What>) {
         let Some(down::What::Ack(ack)) = what else { return };
         let mut safe = self.shared.safe.lock();
         while let Some(sent) = self.on_the_way.pop_front_if(|sent| sent.sequence <= ack.sequence) {

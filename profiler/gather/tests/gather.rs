@@ -114,12 +114,15 @@ fn planted(mono: i64, offset: i64, part: i64) -> i64 {
     mono + offset + mono / part
 }
 
+/// Process, clock's name, how to read it, its offset, a part that it gains or loses.
+type Host = (u32, &'static str, fn() -> i64, i64, i64);
+
 #[test]
 fn planted_skew_and_drift_are_taken_out_within_the_bound() {
     let dir = tempfile::tempdir().unwrap();
     let gathered = dir.path().join("gathered");
     let server = server(&gathered);
-    let hosts: [(u32, &str, fn() -> i64, i64, i64); 2] =
+    let hosts: [Host; 2] =
         [(21, "host-ahead", ahead, 123_456_789_012, 20_000), (22, "host-behind", behind, -4_000_000_000, -15_000)];
     let mut running = Vec::new();
     for (pid, id, now, ..) in hosts {

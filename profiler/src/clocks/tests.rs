@@ -69,7 +69,7 @@ fn exchanges(clock: Planted, base: (i64, i64), trips: &[Trip]) -> Vec<Exchange> 
 
 fn trips(n: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Trip>> {
     let unit = (any::<u8>(), any::<u16>());
-    prop::collection::vec((1_000_000..400_000_000i64, unit.clone(), unit, 0..100_000i64), n)
+    prop::collection::vec((1_000_000..400_000_000i64, unit, unit, 0..100_000i64), n)
 }
 
 fn solved(exchanges: &[Exchange]) -> HostClock {
