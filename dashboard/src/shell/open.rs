@@ -59,8 +59,7 @@ impl OpenDialog {
         ui.label(RichText::new("Open a file or folder").size(metrics::TEXT_TITLE).color(palette(ui).text_strong));
         ui.weak("A run folder, a logdir, an event file, a trace (ours or another tool's) or a graph.");
         ui.add_space(metrics::GAP);
-        let response = self.field(ui);
-        let is_entered = response.lost_focus() && ui.input(|i| i.key_pressed(Key::Enter));
+        let (response, is_entered) = self.field(ui);
         ui.add_space(metrics::GAP);
         let mut chosen = self.list(ui);
         if is_entered {
@@ -92,7 +91,8 @@ impl OpenDialog {
         chosen
     }
 
-    fn field(&mut self, ui: &mut Ui) -> egui::Response {
+    /// The field, and whether Enter was pressed in it.
+    fn field(&mut self, ui: &mut Ui) -> (egui::Response, bool) {
         let n = self.listing.as_ref().and_then(|l| l.entries.as_ref().ok()).map_or(0, |(e, _)| e.len());
         let (moved, completes) = ui.input_mut(|i| {
             let down = i.count_and_consume_key(Modifiers::NONE, Key::ArrowDown) as isize;
@@ -111,6 +111,8 @@ impl OpenDialog {
                 ui.add(field.lock_focus(true))
             })
             .inner;
+        // Before the field gets the keyboard back.
+        let is_entered = response.lost_focus() && ui.input(|i| i.key_pressed(Key::Enter));
         response.widget_info(|| WidgetInfo::labeled(Role::TextInput, true, "Path to open"));
         if ui.memory(|m| m.focused().is_none()) {
             response.request_focus();
@@ -122,7 +124,7 @@ impl OpenDialog {
         if completes {
             self.enter(self.at.unwrap_or(0));
         }
-        response
+        (response, is_entered)
     }
 
     /// Enter: walks into the marked folder, opens the marked file, or else opens what is typed.

@@ -71,6 +71,8 @@ fn contents(ui: &mut Ui, pending: &mut Pending) -> Option<bool> {
     ui.add_space(metrics::GAP);
     let field = TextEdit::singleline(&mut pending.text).hint_text("Path").desired_width(f32::INFINITY);
     let response = ui.add(field);
+    // Before the field gets the keyboard back.
+    let is_entered = response.lost_focus() && ui.input(|i| i.key_pressed(Key::Enter));
     response.widget_info(|| WidgetInfo::labeled(Role::TextInput, true, "Path to save to"));
     if ui.memory(|m| m.focused().is_none()) {
         response.request_focus();
@@ -85,7 +87,6 @@ fn contents(ui: &mut Ui, pending: &mut Pending) -> Option<bool> {
         ui.colored_label(palette(ui).warning, "There is such a file already.");
     }
     ui.add_space(metrics::PAD);
-    let is_entered = response.lost_focus() && ui.input(|i| i.key_pressed(Key::Enter));
     let mut answer = None;
     ui.horizontal(|ui| {
         let verb = if is_there { "Replace" } else { "Save" };

@@ -160,12 +160,21 @@ impl Palette {
         self.fills[idx % self.fills.len()]
     }
 
-    /// A fill for a name that is the same in every session (op types, scopes): FNV-1a of the name.
+    /// A fill for a name that is the same in every session (op types, scopes).
     pub fn fill_of_name(&self, name: &str) -> Color32 {
-        let hash =
-            name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
-        self.fill((hash >> 32) as usize)
+        self.fill(hash_of(name))
     }
+
+    /// The same without the grey, for what stands out among grey slices.
+    pub fn vivid_fill_of_name(&self, name: &str) -> Color32 {
+        self.fill(hash_of(name) % (self.fills.len() - 1))
+    }
+}
+
+/// FNV-1a of a name.
+fn hash_of(name: &str) -> usize {
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    (hash >> 32) as usize
 }
 
 /// Black or white, whichever stands out more on `fill`.

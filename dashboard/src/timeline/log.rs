@@ -56,6 +56,8 @@ pub fn text(store: &Store, line: &LogLine) -> String {
 pub fn panel_ui(ui: &mut Ui, store: &Store, lines: Option<&[LogLine]>, cursor: Option<i64>) -> Vec<Command> {
     let mut out = Vec::new();
     let p = palette(ui);
+    // Short messages do not make the panel narrow.
+    ui.set_min_width(ui.available_width());
     let Some(lines) = lines else {
         ui.label("reading");
         return out;

@@ -167,7 +167,10 @@ impl TimelineView {
         let bar = |ui: &mut Ui| self.bar(ui, data, store, &state, findings.as_deref(), selection, now);
         commands.extend(toolbar(ui, bar));
         if state.log {
-            let panel = egui::Panel::right("timeline log").resizable(true).default_size(1.5 * metrics::SIDE_W);
+            let panel = egui::Panel::right("timeline log")
+                .resizable(true)
+                .default_size(1.5 * metrics::SIDE_W)
+                .min_size(metrics::SIDE_W);
             let lines = findings.as_deref().and_then(|f| f.log.as_deref());
             let lines = lines.map(Vec::as_slice);
             commands.extend(panel.show(ui, |ui| log::panel_ui(ui, store, lines, state.cursor)).inner);

@@ -60,10 +60,11 @@ pub fn editor_ui(ctx: &Context, notes: &mut Vec<Note>, time: i64) -> bool {
             let field =
                 TextEdit::singleline(&mut notes[at].text).hint_text("What is here?").desired_width(metrics::NOTE_W);
             let response = ui.add(field).accessible_name("Note");
+            // Before the field gets the keyboard back.
+            let left = response.lost_focus();
             if ui.memory(|m| m.focused().is_none()) {
                 response.request_focus();
             }
-            let left = response.lost_focus();
             is_done = left && ui.input(|i| i.key_pressed(egui::Key::Enter) || i.key_pressed(egui::Key::Escape));
             ui.horizontal(|ui| {
                 is_done |= ui.button("Done").clicked();

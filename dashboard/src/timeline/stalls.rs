@@ -37,7 +37,7 @@ pub fn bands(painter: &Painter, stalls: &[Stall], marks: &Marks<'_>, by: ColorBy
     for stall in stalls {
         let Some(rect) = band(stall, marks) else { continue };
         let (color, strength) = match by {
-            ColorBy::Cause => (p.fill_of_name(stall.cause.name()), 0.6),
+            ColorBy::Cause => (p.vivid_fill_of_name(stall.cause.name()), 0.6),
             _ => (color(stall.cause, p), if is_lost(stall.cause) { 0.28 } else { 0.14 }),
         };
         mesh.add_colored_rect(rect, color.gamma_multiply(strength));
