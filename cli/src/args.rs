@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+use crate::logdir::Grouping;
+
 /// Train, trace and watch: a dataflow engine, its profiler and one native window.
 #[derive(Parser, Debug)]
 #[command(version, propagate_version = true, after_help = EXAMPLES)]
@@ -482,7 +484,8 @@ pub enum Renderer {
 #[command(after_help = "\
 Opens TensorBoard logdirs and event files, run folders and traces of stepscope, GraphDefs (.pb, .pbtxt, gzipped too), and
 traces of other tools: Chrome's JSON (PyTorch's profiler, viztracer), Perfetto, XPlane, RunMetadata, ftrace and perf script
-texts, all gzipped or zstd too. Folders that grow are followed.
+texts, all gzipped or zstd too. Folders that grow are followed. Built with the feature buckets: logdirs on s3://, gs://, az:// and
+http(s):// too.
 
 Examples:
   stepscope view runs
@@ -542,11 +545,13 @@ pub struct Diff {
 /// `stepscope report PATH...`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
-Writes index.html, which holds everything, and each chart as an SVG file. Files that it did not write are not replaced.
+Writes index.html, which holds everything, and each chart as SVG and PNG files on a light and a dark ground. Files that it did not
+write are not replaced. Grouped runs are one curve, their mean, in a band from the least to the greatest.
 
 Examples:
   stepscope report runs/demo-20261121-101500 -o report
-  stepscope report runs/a runs/b logs -o report")]
+  stepscope report runs/a runs/b logs -o report
+  stepscope report logs --group '^(.*)/seed' -o report")]
 pub struct Report {
     /// Runs' folders, traces, logdirs
     #[arg(required = true, value_name = "PATH")]
@@ -554,6 +559,8 @@ pub struct Report {
     /// The folder to write, made if missing
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
+    #[command(flatten)]
+    pub grouping: Grouping,
 }
 
 /// `stepscope runs`
@@ -561,12 +568,16 @@ pub struct Report {
 #[command(after_help = "\
 Examples:
   stepscope runs runs
-  stepscope runs runs --json | jq -r 'select(.damaged > 0) | .run'")]
+  stepscope runs runs --json | jq -r 'select(.damaged > 0) | .run'
+  stepscope runs runs --group-hparam rate              # last values by learning rate
+  stepscope runs runs --group '^(.*)/seed'             # the seeds of a model together")]
 pub struct RunsArgs {
     /// A folder with event files in or below it, or one event file
     #[arg(value_name = "LOGDIR")]
     pub logdir: PathBuf,
-    /// Print one JSON object per run
+    #[command(flatten)]
+    pub grouping: Grouping,
+    /// Print one JSON object per run, or per group
     #[arg(long)]
     pub json: bool,
 }

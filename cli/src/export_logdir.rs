@@ -16,6 +16,7 @@ use crate::args::Export;
 use crate::export;
 use crate::logdir;
 use crate::outcome::{Failure, Outcome};
+use crate::source;
 
 /// Rows that are handed to the Parquet writer at a time.
 const BATCH: usize = 1 << 16;
@@ -31,9 +32,10 @@ pub enum RowFormat {
     Parquet,
 }
 
-/// Whether what is to be exported is one logdir: an event file, or a folder of them that is no run folder with a trace.
+/// Whether what is to be exported is one logdir: an event file, a folder of them that is no run folder with a trace, or a bucket.
 pub fn is_logdir(paths: &[PathBuf]) -> bool {
-    matches!(paths, [path] if matches!(formats::sniff(path), Ok(FileKind::EventFile | FileKind::Logdir)))
+    let is_logdir = |path| matches!(formats::sniff(path), Ok(FileKind::EventFile | FileKind::Logdir));
+    matches!(paths, [path] if source::is_url(path) || is_logdir(path))
 }
 
 /// Reads, filters, writes.
@@ -44,9 +46,9 @@ pub fn run(args: &Export, format: RowFormat) -> Outcome {
     if format == RowFormat::Parquet && args.out.is_none() {
         return Err(Failure::wrong_use("Parquet needs a file: -o FILE"));
     }
-    let (run, tag) = (pattern("--run", args.run.as_deref())?, pattern("--tag", args.tag.as_deref())?);
-    let logdir = logdir::read(path)?;
-    let runs = logdir.runs();
+    let (run, tag) = (logdir::pattern("--run", args.run.as_deref())?, logdir::pattern("--tag", args.tag.as_deref())?);
+    let whole = logdir::read(path)?;
+    let runs = whole.logdir.runs();
     let chosen = Chosen { runs: &runs, run, tag };
     logdir::written(match &args.out {
         None => {
@@ -58,11 +60,6 @@ pub fn run(args: &Export, format: RowFormat) -> Outcome {
             RowFormat::Csv | RowFormat::Json => write_lines(&chosen, format, out),
         }),
     })
-}
-
-fn pattern(option: &str, text: Option<&str>) -> Result<Option<Regex>, Failure> {
-    let refused = |text| Failure::wrong_use(format_args!("{option}: '{text}' is no regular expression"));
-    text.map(|text| Regex::new(text).map_err(|_| refused(text))).transpose()
 }
 
 /// The series whose run and tag are asked for.

@@ -4,41 +4,87 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Context;
+use regex::Regex;
 use serde_json::Value;
+use summaries::derive::group::GroupBy;
 use summaries::{FileState, Logdir, Runs};
 
 use crate::outcome::{Failure, Outcome};
+use crate::source::Source;
+
+/// A logdir that was read whole.
+pub struct Whole {
+    /// What was read.
+    pub logdir: Logdir,
+    /// Where from; holds a bucket's copy as long as values are read from it.
+    pub source: Source,
+}
 
 /// Reads everything below `path` and tells on stderr what could not be read. A path without event files is wrong use.
-pub fn read(path: &Path) -> Result<Logdir, Failure> {
-    let mut logdir = Logdir::open(&[path.to_owned()]).map_err(Failure::wrong_use)?;
+pub fn read(path: &Path) -> Result<Whole, Failure> {
+    let source = Source::read(path)?;
+    let mut logdir = Logdir::open(&[source.path().to_owned()]).map_err(Failure::wrong_use)?;
     logdir.read_all();
-    tell_damage(&logdir.runs());
+    tell_damage(&logdir.runs(), &source);
     if logdir.runs().by_name.is_empty() {
         return Err(Failure::wrong_use(format_args!("{}: no event files (*tfevents*) in or below it", path.display())));
     }
-    Ok(logdir)
+    Ok(Whole { logdir, source })
 }
 
-fn tell_damage(runs: &Runs) {
+fn tell_damage(runs: &Runs, source: &Source) {
+    let warn = |message: String| eprintln!("warning: {}", source.named(message));
     for problem in &runs.problems {
-        eprintln!("warning: {}: {}", problem.path.display(), problem.message);
+        warn(format!("{}: {}", problem.path.display(), problem.message));
     }
     for run in runs.by_name.values() {
-        run.damage.iter().for_each(|damage| eprintln!("warning: {damage}"));
+        run.damage.iter().for_each(|damage| warn(damage.to_string()));
         let n_more = run.n_damaged.saturating_sub(run.damage.len() as u64);
         if n_more > 0 {
-            eprintln!("warning: run {}: {n_more} more damaged places", run.name);
+            warn(format!("run {}: {n_more} more damaged places", run.name));
         }
         for file in &run.files {
             if let FileState::Unreadable(reason) = &file.state {
-                eprintln!("warning: {}: {reason}", file.path.display());
+                warn(format!("{}: {reason}", file.path.display()));
             }
             if file.n_waiting > 0 {
-                eprintln!("warning: {}: the last {} bytes are no whole record", file.path.display(), file.n_waiting);
+                warn(format!("{}: the last {} bytes are no whole record", file.path.display(), file.n_waiting));
             }
         }
     }
+}
+
+/// How a user says which runs belong together.
+#[derive(clap::Args, Debug)]
+pub struct Grouping {
+    /// Group runs by what this regular expression's first group (or all of it) matches in their names
+    #[arg(long, value_name = "RE")]
+    pub group: Option<String>,
+    /// Group runs by the value of this hyperparameter
+    #[arg(long, value_name = "NAME", conflicts_with = "group")]
+    pub group_hparam: Option<String>,
+}
+
+impl Grouping {
+    /// What makes a group; `None` where every run is one of its own.
+    ///
+    /// # Errors
+    /// `Failure::Use` when the pattern is none.
+    pub fn by(&self) -> Result<Option<GroupBy>, Failure> {
+        if let Some(hparam) = &self.group_hparam {
+            return Ok(Some(GroupBy::HParam(hparam.clone())));
+        }
+        Ok(pattern("--group", self.group.as_deref())?.map(GroupBy::Name))
+    }
+}
+
+/// The regular expression that an option gives.
+///
+/// # Errors
+/// `Failure::Use` when it is none.
+pub fn pattern(option: &str, text: Option<&str>) -> Result<Option<Regex>, Failure> {
+    let refused = |text| Failure::wrong_use(format_args!("{option}: '{text}' is no regular expression"));
+    text.map(|text| Regex::new(text).map_err(|_| refused(text))).transpose()
 }
 
 /// What writing came to; a reader that has seen enough (`| head`) is no failure.

@@ -26,6 +26,7 @@ mod run;
 mod run_folder;
 mod runs;
 mod sending;
+mod source;
 mod summary;
 mod table;
 mod told;

@@ -1,6 +1,9 @@
 //! `stepscope runs`: what a logdir holds: runs, tags, counts, last values, damage.
 
+mod groups;
+
 use std::io::{self, Write};
+use std::path::Path;
 
 use serde_json::{Value, json};
 use summaries::{FileState, Run, Runs, Series};
@@ -9,22 +12,29 @@ use crate::args::RunsArgs;
 use crate::human;
 use crate::logdir;
 use crate::outcome::Outcome;
+use crate::source::Source;
 
 /// Reads the logdir and prints it.
 pub fn run(args: &RunsArgs) -> Outcome {
-    let logdir = logdir::read(&args.logdir)?;
-    let runs = logdir.runs();
+    let by = args.grouping.by()?;
+    let whole = logdir::read(&args.logdir)?;
+    let runs = whole.logdir.runs();
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let printed = if args.json { print_json(&runs, &mut out) } else { print_table(&runs, &mut out) };
+    let printed = match by {
+        Some(by) => groups::print(&groups::of(&runs, &by), args.json, &mut out),
+        None if args.json => print_json(&runs, &whole.source, &mut out),
+        None => print_table(&runs, &mut out),
+    };
     logdir::written(printed.and_then(|()| out.flush()))
 }
 
 /// One object per run.
-fn print_json(runs: &Runs, out: &mut impl Write) -> io::Result<()> {
-    runs.by_name.values().try_for_each(|run| writeln!(out, "{}", run_json(run)))
+fn print_json(runs: &Runs, source: &Source, out: &mut impl Write) -> io::Result<()> {
+    runs.by_name.values().try_for_each(|run| writeln!(out, "{}", run_json(run, source)))
 }
 
-fn run_json(run: &Run) -> Value {
+fn run_json(run: &Run, source: &Source) -> Value {
+    let named = |path: &Path| source.named(path.display().to_string());
     let files = run.files.iter().map(|file| {
         let state = match &file.state {
             FileState::Followed => "read",
@@ -32,13 +42,13 @@ fn run_json(run: &Run) -> Value {
             FileState::Unreadable(_) => "unreadable",
         };
         json!({
-            "path": file.path.display().to_string(), "bytes": file.n_read, "waiting_bytes": file.n_waiting, "state": state,
+            "path": named(&file.path), "bytes": file.n_read, "waiting_bytes": file.n_waiting, "state": state,
         })
     });
     let tags = run.series.iter().map(|(tag, series)| (tag.clone(), tag_json(series)));
     let hparams = run.hparams().into_iter().map(|(name, value)| (name, hparam_json(value)));
     json!({
-        "run": run.name, "path": run.path.display().to_string(),
+        "run": run.name, "path": named(&run.path),
         "points": run.series.values().map(Series::n_points).sum::<usize>(),
         "tags": tags.collect::<serde_json::Map<_, _>>(),
         "hparams": hparams.collect::<serde_json::Map<_, _>>(),

@@ -7,16 +7,19 @@ use formats::FileKind;
 use crate::args;
 use crate::display;
 use crate::outcome::{Failure, Outcome};
+use crate::source::{self, Source};
 
 /// Checks each path, then opens the window on all of them.
 pub fn run(args: args::View) -> Outcome {
-    for path in &args.paths {
+    for path in args.paths.iter().filter(|path| !source::is_url(path)) {
         check(path)?;
     }
     if let Some(reason) = display::missing() {
         return Err(Failure::Work(anyhow::anyhow!("{reason}; the window needs one")));
     }
-    show_at(args.paths, args.window, "stepscope", args.at, None).map_err(|error| Failure::Work(error.into()))
+    let sources: Vec<Source> = args.paths.iter().map(|path| Source::follow(path)).collect::<Result<_, _>>()?;
+    let paths = sources.iter().map(|source| source.path().to_owned()).collect();
+    show_at(paths, args.window, "stepscope", args.at, None).map_err(|error| Failure::Work(error.into()))
 }
 
 /// What tells the window to close.

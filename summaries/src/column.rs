@@ -84,14 +84,17 @@ impl Floats {
         self.chunks[row / CHUNK][row % CHUNK]
     }
 
-    pub fn push(&mut self, value: f64) {
-        if self.len.is_multiple_of(CHUNK) {
-            self.chunks.push(Vec::new());
+    pub fn extend(&mut self, mut values: impl ExactSizeIterator<Item = f64>) {
+        while values.len() > 0 {
+            if self.len.is_multiple_of(CHUNK) {
+                self.chunks.push(Vec::new());
+            }
+            let n = values.len().min(CHUNK - self.len % CHUNK);
+            if let Some(chunk) = self.chunks.last_mut() {
+                chunk.extend(values.by_ref().take(n));
+            }
+            self.len += n;
         }
-        if let Some(chunk) = self.chunks.last_mut() {
-            chunk.push(value);
-        }
-        self.len += 1;
     }
 }
 
@@ -179,6 +182,30 @@ impl Numbers {
         self.len += 1;
         self.pyramid.push(value);
     }
+
+    /// Adds numbers, chunk by chunk.
+    pub(crate) fn append(&mut self, mut values: impl ExactSizeIterator<Item = f64> + Clone) {
+        while values.len() > 0 {
+            let part = values.clone().take(CHUNK - self.len % CHUNK);
+            let n = part.len();
+            let are_single = part.clone().all(|value| f64::from(value as f32).to_bits() == value.to_bits());
+            let is_new_chunk = self.len.is_multiple_of(CHUNK);
+            if is_new_chunk && are_single {
+                self.chunks.push(NumberChunk::Single(Vec::new()));
+            }
+            match self.chunks.last_mut() {
+                Some(NumberChunk::Single(chunk)) if are_single => chunk.extend(part.map(|value| value as f32)),
+                Some(NumberChunk::Double(chunk)) if !is_new_chunk => chunk.extend(part),
+                _ => {
+                    // The first number that needs 64 bits changes the chunk.
+                    values.by_ref().take(n).for_each(|value| self.push(value));
+                    continue;
+                }
+            }
+            self.len += n;
+            values.by_ref().take(n).for_each(|value| self.pyramid.push(value));
+        }
+    }
 }
 
 impl Extend<f64> for Numbers {
@@ -234,6 +261,18 @@ mod tests {
             numbers.extend(values.iter().copied());
             let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
             let got: Vec<f64> = (pad..numbers.len()).map(|row| numbers.get(row)).collect();
+            prop_assert_eq!(bits(&got), bits(&values));
+            // All at once is one after the other.
+            let mut appended: Numbers = std::iter::repeat_n(0.5, pad).collect();
+            appended.append(values.iter().copied());
+            let got: Vec<f64> = (pad..appended.len()).map(|row| appended.get(row)).collect();
+            prop_assert_eq!(bits(&got), bits(&values));
+            let spans = [&numbers, &appended].map(|numbers| format!("{:?}", numbers.extent(0..numbers.len())));
+            prop_assert_eq!(&spans[0], &spans[1]);
+            let mut walls = Floats::default();
+            walls.extend(std::iter::repeat_n(0.5, pad));
+            walls.extend(values.iter().copied());
+            let got: Vec<f64> = (pad..pad + values.len()).map(|row| walls.get(row)).collect();
             prop_assert_eq!(bits(&got), bits(&values));
         }
     }

@@ -6,7 +6,8 @@
 //! - [`Run`], [`Series`]: what was read. Points are kept in the order of their arrival, all of them; values that are not
 //!   numbers stay in their files until [`MediaSeries::read`] gives a [`Sample`].
 //! - [`mod@derive`]: smoothing, ratios, alignment, groups of runs with their bands.
-//! - [`charts`]: curves, ridges and distributions as SVG.
+//! - [`charts`]: curves, ridges, distributions and bars as SVG and PNG.
+//! - `Remote` (feature `buckets`): logdirs on S3, Google, Azure and web servers.
 //! - [`Damage`]: what could not be read, and where.
 //!
 //! ```
@@ -36,12 +37,17 @@ pub mod derive;
 mod event;
 mod follow;
 mod histogram;
+mod histograms;
 mod logdir;
 mod media;
+mod packed;
 mod pyramid;
+#[cfg(feature = "buckets")]
+mod remote;
 mod run;
 mod sample;
 mod series;
+mod spill;
 mod stage;
 mod tensor;
 mod walk;
@@ -51,10 +57,13 @@ mod writer;
 pub use column::Numbers;
 pub use damage::{Damage, DamageKind};
 pub use histogram::{Bucket, Histogram};
+pub use histograms::HistogramSeries;
 pub use logdir::{Changes, Logdir, LogdirError};
 pub use media::{MediaError, MediaRow, MediaSeries, Place};
 pub use pyramid::Extent;
+#[cfg(feature = "buckets")]
+pub use remote::{Fetched, Remote, RemoteCost, RemoteError};
 pub use run::{FileState, FileStatus, GraphBlob, Problem, Run, Runs, TaggedRecord};
 pub use sample::{EncodedAudio, EncodedImage, MeshPart, NumberTensor, PrCurve, Sample, TextTensor};
-pub use series::{HistogramSeries, Point, ScalarSeries, Series};
+pub use series::{Point, ScalarSeries, Series};
 pub use writer::{HParam, Mesh, Pixels, SummaryWriter, ValueError, WriterError, WriterOptions, read_projector_config};

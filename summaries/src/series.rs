@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::{
     column::{Floats, Numbers, Steps},
-    histogram::Histogram,
+    histograms::HistogramSeries,
     media::MediaSeries,
 };
 
@@ -26,7 +26,7 @@ impl Series {
     pub fn n_points(&self) -> usize {
         match self {
             Self::Scalar(s) => s.len(),
-            Self::Histogram(s) => s.value.len(),
+            Self::Histogram(s) => s.len(),
             Self::Media(s) => s.len(),
         }
     }
@@ -138,7 +138,7 @@ impl ScalarSeries {
             self.restarts.push(self.len());
         }
         self.step.push(point.step);
-        self.wall.push(point.wall);
+        self.wall.extend(std::iter::once(point.wall));
         self.value.push(point.value);
     }
 }
@@ -146,6 +146,20 @@ impl ScalarSeries {
 impl Extend<Point> for ScalarSeries {
     fn extend<T: IntoIterator<Item = Point>>(&mut self, points: T) {
         points.into_iter().for_each(|point| self.push(point));
+    }
+}
+
+impl ScalarSeries {
+    /// Adds points, column by column.
+    pub(crate) fn append(&mut self, points: &[Point]) {
+        for point in points {
+            if self.step.last().is_some_and(|last| point.step < last) {
+                self.restarts.push(self.step.len());
+            }
+            self.step.push(point.step);
+        }
+        self.wall.extend(points.iter().map(|point| point.wall));
+        self.value.append(points.iter().map(|point| point.value));
     }
 }
 
@@ -157,41 +171,8 @@ impl FromIterator<Point> for ScalarSeries {
     }
 }
 
-/// Distributions by step; rows as in [`ScalarSeries`].
-#[derive(Debug, Clone, Default)]
-pub struct HistogramSeries {
-    /// The x axis: the program's step.
-    pub step: Vec<i64>,
-    /// Unix seconds at which the value was written.
-    pub wall: Vec<f64>,
-    /// The distributions.
-    pub value: Vec<Histogram>,
-    /// The graph node that makes the values; empty when the file does not say.
-    pub node_name: String,
-    restarts: Vec<usize>,
-}
-
-impl HistogramSeries {
-    pub(crate) fn of_node(node_name: String) -> Self {
-        Self { node_name, ..Self::default() }
-    }
-
-    /// Ranges of rows within which the step does not fall.
-    pub fn pieces(&self) -> impl Iterator<Item = Range<usize>> + '_ {
-        pieces(&self.restarts, self.step.len())
-    }
-
-    pub(crate) fn push(&mut self, step: i64, wall: f64, value: Histogram) {
-        if self.step.last().is_some_and(|last| step < *last) {
-            self.restarts.push(self.step.len());
-        }
-        self.step.push(step);
-        self.wall.push(wall);
-        self.value.push(value);
-    }
-}
-
-fn pieces(restarts: &[usize], len: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+/// Ranges of rows between restarts.
+pub(crate) fn pieces(restarts: &[usize], len: usize) -> impl Iterator<Item = Range<usize>> + '_ {
     let starts = std::iter::once(0).chain(restarts.iter().copied());
     let ends = restarts.iter().copied().chain(std::iter::once(len));
     starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end)

@@ -17,11 +17,15 @@ use crate::{
     damage::DamageKind,
     event::{Data, EventView, ValueView, What, plugin_name, values},
     histogram::Histogram,
+    histograms::{HistogramSeries, PackedRows},
     media::{MediaRow, MediaSeries, Place, parse_metadata},
     run::{GraphBlob, Run, TaggedRecord},
-    series::{HistogramSeries, Point, ScalarSeries, Series},
+    series::{Point, ScalarSeries, Series},
     tensor,
 };
+
+/// The least number of tags that a block is expected to have.
+const FEW_TAGS: usize = 16;
 
 /// What a tag is.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +50,8 @@ pub(crate) struct Segment {
     graph: Option<GraphBlob>,
     run_metadata: Vec<TaggedRecord>,
     n_points: u64,
+    /// How many rows a tag is expected to have.
+    n_expected: usize,
     /// Kept as long as the segment may have to be decoded again.
     block: Option<Block>,
 }
@@ -66,7 +72,7 @@ struct SegmentTag {
 #[derive(Debug)]
 enum Rows {
     Scalar(Vec<Point>),
-    Histogram(Vec<(i64, f64, Histogram)>),
+    Histogram(PackedRows),
     Media(Vec<MediaRow>),
 }
 
@@ -81,6 +87,7 @@ impl Segment {
             graph: None,
             run_metadata: Vec::new(),
             n_points: 0,
+            n_expected: 0,
             block: None,
         }
     }
@@ -94,9 +101,17 @@ impl Segment {
     }
 
     fn take_block(&mut self, block: &Block, known: &Known) {
+        let n_bytes = block.bytes().end - block.bytes().start;
         for found in block.records() {
             match found {
-                Scan::Record(record) => self.take(&record, known),
+                Scan::Record(record) => {
+                    if self.tags.is_empty() {
+                        // As if the known tags took turns with records like this one.
+                        let n_records = n_bytes / (record.data.len() as u64 + 16);
+                        self.n_expected = n_records as usize / known.len().max(FEW_TAGS);
+                    }
+                    self.take(&record, known);
+                }
                 Scan::Damage(damage) => self.damage.push((damage.kind.into(), damage.bytes)),
                 Scan::More => break,
             }
@@ -156,8 +171,8 @@ impl Segment {
         match (&mut tag.rows, value.data) {
             (Rows::Scalar(rows), Data::Simple(v)) => rows.push(Point { step, wall, value: f64::from(v) }),
             (Rows::Scalar(rows), Data::Tensor(bytes)) => rows.push(Point { step, wall, value: decode_scalar(bytes)? }),
-            (Rows::Histogram(rows), Data::Histogram(bytes)) => rows.push((step, wall, decode_histogram(bytes)?)),
-            (Rows::Histogram(rows), Data::Tensor(bytes)) => rows.push((step, wall, decode_rows(bytes)?)),
+            (Rows::Histogram(rows), Data::Histogram(bytes)) => rows.push(step, wall, &decode_histogram(bytes)?),
+            (Rows::Histogram(rows), Data::Tensor(bytes)) => rows.push(step, wall, &decode_rows(bytes)?),
             (Rows::Media(rows), data) if takes(tag.kind.as_ref(), data) => {
                 rows.push(MediaRow { step, wall, place: Place { file: self.file.clone(), offset, value_idx } });
             }
@@ -189,12 +204,14 @@ impl Segment {
         let name: Box<str> = String::from_utf8_lossy(value.tag).into();
         let kind = known.get(&name).cloned().or_else(|| kind_of(value));
         self.by_tag.insert(value.tag.into(), idx);
+        // More tags than were counted on share what is left, which is nothing.
+        let n_expected = if idx < known.len().max(FEW_TAGS) { self.n_expected } else { 0 };
         self.tags.push(SegmentTag {
             raw: value.tag.into(),
             name,
             rows: match kind {
-                Some(Kind::Scalar) => Rows::Scalar(Vec::new()),
-                Some(Kind::Histogram) => Rows::Histogram(Vec::new()),
+                Some(Kind::Scalar) => Rows::Scalar(Vec::with_capacity(n_expected)),
+                Some(Kind::Histogram) => Rows::Histogram(PackedRows::default()),
                 Some(Kind::Media(_)) | None => Rows::Media(Vec::new()),
             },
             kind,
@@ -331,10 +348,8 @@ impl SegmentTag {
 
     fn append_to(self, series: &mut Series) {
         match (series, self.rows) {
-            (Series::Scalar(series), Rows::Scalar(rows)) => series.extend(rows),
-            (Series::Histogram(series), Rows::Histogram(rows)) => {
-                rows.into_iter().for_each(|(step, wall, value)| series.push(step, wall, value));
-            }
+            (Series::Scalar(series), Rows::Scalar(rows)) => series.append(&rows),
+            (Series::Histogram(series), Rows::Histogram(rows)) => series.append(&rows),
             (Series::Media(series), Rows::Media(mut rows)) => {
                 if let Some(metadata) = self.metadata.filter(|_| series.metadata.plugin_data.is_none()) {
                     series.metadata = metadata;

@@ -87,7 +87,7 @@ fn texts_tensors_and_histograms() {
     let bits: Vec<u64> = tensor.values.iter().map(|v| v.to_bits()).collect();
     assert_eq!((tensor.shape, bits), (vec![2, 2], [1.0, f64::NAN, -0.0, 4.0].map(f64::to_bits).to_vec()));
     let Series::Histogram(h) = &run.series["h"] else { panic!() };
-    assert_eq!(h.value[0].buckets, buckets);
+    assert_eq!(h.histogram(0).unwrap().buckets, buckets);
 }
 
 /// By hand, at thresholds 0, 0.5 and 1.

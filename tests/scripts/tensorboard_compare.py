@@ -223,7 +223,7 @@ def shown(server):
     part = lambda kind: server.get("plugin/mesh/data", run=".", tag="kinds/mesh", content_type=kind, sample=0, step=3)
     return {
         "image": server.get("plugin/images/individualImage", **dict(urllib.parse.parse_qsl(image["query"]))).hex(),
-        "image_size": [image["width"], image["height"], image["step"]],
+        "image_step": image["step"],
         "audio": server.get("plugin/audio/individualAudio", **dict(urllib.parse.parse_qsl(audio["query"]))).hex(),
         "text": server.get_json("plugin/text/text", run=".", tag="kinds/text"),
         "table": server.get_json("plugin/text/text", run=".", tag="kinds/table"),

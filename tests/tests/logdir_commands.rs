@@ -121,6 +121,68 @@ fn odd_value(step: i64) -> f32 {
     }
 }
 
+/// Runs of two rates and two seeds: by hyperparameter and by name, and as curves with bands.
+#[test]
+fn groups_of_runs() {
+    let Some(binary) = stepscope_binary("groups of runs") else { return };
+    let dir = tempfile::tempdir().expect("a scratch folder");
+    for (model, rate) in [("small", 0.1), ("large", 0.2)] {
+        for seed in 0..2_i16 {
+            let folder = dir.path().join(format!("logs/{model}/seed{seed}"));
+            let writer = SummaryWriter::create(&folder, WriterOptions::default()).expect("a writer");
+            writer.add_hparams(&[("rate".to_owned(), HParam::Number(rate))].into(), &["loss"]);
+            for step in 0..20 {
+                writer.add_scalar("loss", (rate * 10.0) as f32 + f32::from(seed), step);
+                writer.add_histogram("weights", (0..50).map(|i| (i * step) as f32), step);
+            }
+            writer.close().expect("all written");
+        }
+    }
+    let at = dir.path().join("logs").display().to_string();
+    let groups = |args: &[&str]| -> Vec<Value> {
+        let output = stepscope(&binary, &[&["runs", &at, "--json"], args].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).expect("an object a line")).collect()
+    };
+    let span = |n: f64| serde_json::json!({"runs": 2, "mean": n + 0.5, "min": n, "max": n + 1.0});
+    let rates = groups(&["--group-hparam", "rate"]);
+    assert_eq!((&rates[0]["group"], &rates[1]["group"], rates.len()), (&"0.1".into(), &"0.2".into(), 2));
+    assert_eq!(rates[0]["runs"], serde_json::json!(["small/seed0", "small/seed1"]));
+    assert_eq!((&rates[0]["last_values"]["loss"], &rates[1]["last_values"]["loss"]), (&span(1.0), &span(2.0)));
+    let models = groups(&["--group", "^(.*)/seed"]);
+    assert_eq!((&models[0]["group"], &models[0]["last_values"]["loss"]), (&"large".into(), &span(2.0)));
+    assert!(groups(&["--group-hparam", "nothing"]).is_empty());
+    let table = text(&stepscope(&binary, &["runs", &at, "--group", "large|small"]).stdout);
+    assert!(
+        table.contains("large: 2 runs\n") && table.contains("from 2.000000 ") && table.contains(" of 2"),
+        "{table}"
+    );
+
+    let out = dir.path().join("report").display().to_string();
+    let report = || stepscope(&binary, &["report", &at, "--group", "^(.*)/seed", "-o", &out]);
+    assert!(report().status.success() && report().status.success(), "its own files are replaced");
+    let page = std::fs::read_to_string(dir.path().join("report/index.html")).expect("the page");
+    assert!(page.contains("large (2)") && page.contains("weights of small/seed1: ridges"), "{page}");
+    for name in ["01-loss-light", "01-loss-dark", "02-weights-large-seed0-ridges-light"] {
+        let file = |ending: &str| dir.path().join(format!("report/{name}.{ending}"));
+        assert!(std::fs::read(file("png")).expect("a picture").starts_with(b"\x89PNG\r\n"));
+        assert!(std::fs::read_to_string(file("svg")).expect("a drawing").contains("<polygon"), "a band or a ridge");
+    }
+    std::fs::write(dir.path().join("report/01-loss-dark.png"), b"somebody's").expect("a file");
+    assert_eq!(report().status.code(), Some(2), "a foreign file stays");
+}
+
+#[test]
+fn a_bucket_that_this_build_or_machine_cannot_read_is_one_line() {
+    let Some(binary) = stepscope_binary("buckets that cannot be read") else { return };
+    for command in [&["runs", "s3://nowhere/logs"][..], &["export", "s3://nowhere/logs"]] {
+        let output = Command::new(&binary).args(command).env_remove("AWS_ACCESS_KEY_ID").output().expect("it starts");
+        let told = text(&output.stderr);
+        assert_eq!((output.status.code(), told.lines().count()), (Some(2), 1), "{told}");
+        assert!(told.contains("s3://nowhere/logs: "), "{told}");
+    }
+}
+
 #[test]
 fn export_writes_every_point() {
     let Some(binary) = stepscope_binary("export of a logdir") else { return };

@@ -16,6 +16,7 @@ use std::{
 };
 
 use formats::plugins::{Category, Layout};
+use formats::profile::{DeviceStepStats, NodeExecStats, RunMetadata, StepStats};
 use formats::proto::{AttrValue, DataType, GraphDef, NodeDef, attr_value};
 use prost::Message as _;
 use serde_json::Value;
@@ -63,7 +64,10 @@ fn add_every_kind(writer: &SummaryWriter) {
     writer.add_layout(&Layout { version: 0, category: vec![Category { title: "all".into(), ..Category::default() }] });
     let vertices = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.5]];
     writer.add_mesh("kinds/mesh", Mesh { vertices: &vertices, faces: &[[0, 1, 2]], colors: &[[255, 0, 1]; 3] }, 3);
-    writer.add_run_metadata("step 3", &[], 3);
+    let stats = NodeExecStats { node_name: "loss".into(), all_start_micros: 5, ..NodeExecStats::default() };
+    let device = DeviceStepStats { device: "/cpu:0".into(), node_stats: vec![stats], ..DeviceStepStats::default() };
+    let metadata = RunMetadata { step_stats: Some(StepStats { dev_stats: vec![device] }) };
+    writer.add_run_metadata("step 3", &metadata.encode_to_vec(), 3);
     writer.add_histogram_buckets("kinds/exact", &[Bucket { left: -1.0, right: 0.1, count: 2.0 }], 3);
 }
 
@@ -187,10 +191,11 @@ fn our_run(run: &Run) -> RunData {
             }
             Series::Histogram(s) => {
                 let row = |b: &Bucket| [b.left, b.right, b.count].map(f64::to_bits);
-                let rows = |i: usize| s.value[i].buckets.iter().map(row).collect();
+                let all: Vec<_> = (0..s.len()).map(|row| s.histogram(row).unwrap()).collect();
+                let rows = |i: usize| all[i].buckets.iter().map(row).collect();
                 let points = (0..s.step.len()).map(|i| (s.step[i], s.wall[i].to_bits(), rows(i)));
                 data.histograms.insert(tag.clone(), points.collect());
-                let stats = s.value.iter().map(|h| [h.min, h.max, h.num, h.sum, h.sum_squares].map(f64::to_bits));
+                let stats = all.iter().map(|h| [h.min, h.max, h.num, h.sum, h.sum_squares].map(f64::to_bits));
                 data.stats.insert(tag.clone(), stats.collect());
             }
             Series::Media(s) => {
@@ -327,18 +332,20 @@ fn tensorboards_plugins_show_what_we_write() {
     let ours = ours(dir.path());
     let blob = |tag: &str| ours["."].others[tag][0].2[0].clone();
     assert_eq!(shown["image"], blob("kinds/image"));
-    assert_eq!(shown["image_size"], serde_json::json!([8, 6, 3]));
+    assert_eq!(shown["image_step"], 3);
     assert_eq!(shown["audio"], blob("kinds/audio"));
     assert_eq!((&shown["text"][0]["text"], &shown["text"][0]["step"]), (&"<p><em>ünïcode</em></p>".into(), &3.into()));
     let cells: Vec<&str> = shown["table"][0]["text"].as_str().unwrap().split("<p>").skip(1).map(|s| &s[..1]).collect();
     assert_eq!(cells, ["a", "b", "c", "d"]);
     // Of 11 thresholds, those above 0.9 predict nothing; TensorBoard leaves them out.
-    let pr = &shown["pr"][0];
+    let pr = &shown["pr"]["."][0];
     assert_eq!(
         (pr["step"].as_i64(), pr["true_positives"][0].as_f64(), pr["recall"][0].as_f64()),
         (Some(3), Some(2.0), Some(1.0))
     );
-    assert_eq!((&shown["layout"]["category"][0]["title"], &shown["run_metadata"]), (&"all".into(), &"".into()));
+    assert_eq!(shown["layout"]["category"][0]["title"], "all");
+    let stats = text(&shown["run_metadata"]);
+    assert!(stats.contains("device: \"/cpu:0\"") && stats.contains("node_name: \"loss\""), "{stats}");
     let names: Vec<_> = list(&shown["experiment"]["hparamInfos"], |info| text(&info["name"]));
     assert_eq!(names.iter().map(String::as_str).collect::<std::collections::BTreeSet<_>>(), ["big", "rate"].into());
     let session = &shown["groups"]["sessionGroups"][0];

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
 }
 
 /// What is checked and tested beyond what is built by default.
-const FEATURES: &str = "--features=stepscope/s3,stepscope-engine/s3";
+const FEATURES: &str = "--features=stepscope/s3,stepscope-engine/s3,stepscope/buckets,stepscope-summaries/buckets";
 
 fn check(steps: &mut Steps) -> Result<(), Failed> {
     steps.cargo("fmt", &["fmt", "--all", "--check"], &[])?;

@@ -38,7 +38,7 @@ const FILES: &[(&[&str], &str)] = &[
 const PYTHON_PACKAGES: &[&str] =
     &["tensorboard==2.21.0", "setuptools<81", "onnx==1.16.2", "duckdb==2.0.0", "pandas==2.3.3", "pyarrow==26.0.1"];
 
-/// A server of S3's protocol on this machine, for checkpoints in object stores.
+/// A server of S3's protocol on this machine, for what is kept in object stores.
 const S3_PACKAGES: &[&str] = &["moto[server]==5.1.15"];
 
 /// What the engine is measured beside.

@@ -27,6 +27,11 @@ use std::{
     ops::Range,
 };
 
+mod buffers;
+mod crc;
+
+pub use crc::masked_crc;
+
 /// Length and its CRC.
 const HEADER: usize = 12;
 /// Header and the data's CRC.
@@ -41,11 +46,6 @@ const MAX_CANDIDATES: usize = 64;
 const MAX_RECORD: u64 = 1 << 31;
 /// A search gives up that many bytes at once when nothing in them could be a record, so that noise is not held in memory.
 const SEARCH_STRIDE: usize = 1 << 20;
-
-/// The CRC-32C of `data`, masked as TFRecord files store it.
-pub fn masked_crc(data: &[u8]) -> u32 {
-    crc32c::crc32c(data).rotate_right(15).wrapping_add(0xa282_ead8)
-}
 
 /// Appends one framed record to `out`.
 pub fn append_record(out: &mut Vec<u8>, data: &[u8]) {
@@ -260,20 +260,27 @@ impl Block {
         self.offset..self.offset + self.range.len() as u64
     }
 
-    /// Its records, or the damage that stands in their place.
+    /// Its records, or the damage that stands in their place. The headers were verified when the block was cut.
     pub fn records(&self) -> impl Iterator<Item = Scan<&[u8]>> {
-        let mut scanner = RecordScanner::new(self.offset);
-        let mut rest = &self.bytes[self.range.clone()];
+        let (mut offset, mut rest) = (self.offset, &self.bytes[self.range.clone()]);
         std::iter::from_fn(move || {
-            let (input, before) = (rest, scanner.offset());
-            let found = scanner.scan(input);
-            rest = &input[(scanner.offset() - before) as usize..];
-            match found {
-                Scan::Record(Record { offset, data }) => Some(Scan::Record(Record { offset, data: &input[data] })),
-                Scan::Damage(damage) => Some(Scan::Damage(damage)),
-                Scan::More => None,
-            }
+            let length = u64::from_le_bytes(*rest.first_chunk()?);
+            let (frame, behind) = rest.split_at((length + FRAME) as usize);
+            let (data, crc) = frame[HEADER..].split_at(length as usize);
+            let bytes = offset..offset + frame.len() as u64;
+            (offset, rest) = (bytes.end, behind);
+            Some(if read_u32(crc) == masked_crc(data) {
+                Scan::Record(Record { offset: bytes.start, data })
+            } else {
+                Scan::Damage(Damage { kind: DamageKind::BadData, bytes })
+            })
         })
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        buffers::give_back(std::mem::take(&mut self.bytes));
     }
 }
 
@@ -355,9 +362,12 @@ impl RecordStream {
         }
         let n_missing = size.saturating_sub(self.buf.len() - self.start);
         if n_missing > 0 {
-            self.buf.drain(..self.start);
+            let mut bytes = buffers::take(size);
+            bytes.extend_from_slice(&self.buf[self.start..]);
+            let read = source.take(n_missing as u64).read_to_end(&mut bytes);
+            self.buf = bytes;
             self.start = 0;
-            source.take(n_missing as u64).read_to_end(&mut self.buf)?;
+            read?;
         }
         let input = &self.buf[self.start..];
         let mut n = 0;
@@ -367,6 +377,8 @@ impl RecordStream {
             n += (length + FRAME) as usize;
         }
         if n == 0 {
+            // What waits here waits in no more memory than it needs.
+            self.buf.shrink_to_fit();
             return Ok(None);
         }
         let range = self.start..self.start + n;

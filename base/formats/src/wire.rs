@@ -33,6 +33,8 @@ impl<'a> Fields<'a> {
         Self { rest: message }
     }
 
+    // Millions of messages have a handful of fields each: the calls would cost as much as the fields.
+    #[inline(always)]
     fn field(&mut self) -> Result<(u32, Value<'a>), Malformed> {
         let key = self.varint()?;
         let number = u32::try_from(key >> 3).ok().filter(|n| *n > 0).ok_or(Malformed)?;
@@ -46,7 +48,19 @@ impl<'a> Fields<'a> {
         Ok((number, value))
     }
 
+    #[inline]
     fn varint(&mut self) -> Result<u64, Malformed> {
+        match self.rest {
+            // Almost all keys and lengths.
+            [byte @ ..0x80, rest @ ..] => {
+                self.rest = rest;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
             let (&byte, rest) = self.rest.split_first().ok_or(Malformed)?;
@@ -59,12 +73,14 @@ impl<'a> Fields<'a> {
         Err(Malformed)
     }
 
+    #[inline]
     fn chunk<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (chunk, rest) = self.rest.split_first_chunk::<N>().ok_or(Malformed)?;
         self.rest = rest;
         Ok(*chunk)
     }
 
+    #[inline]
     fn delimited(&mut self) -> Result<&'a [u8], Malformed> {
         let length = usize::try_from(self.varint()?).map_err(|_| Malformed)?;
         let (bytes, rest) = self.rest.split_at_checked(length).ok_or(Malformed)?;
@@ -76,6 +92,7 @@ impl<'a> Fields<'a> {
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<(u32, Value<'a>), Malformed>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;

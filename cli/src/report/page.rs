@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::charts::{Chart, DARK, Error, LIGHT};
+use summaries::charts::{Chart, ChartError, Style, Theme};
 
 /// Says that a file is this command's, so that it may be replaced.
 pub const MARK: &str = "<!-- written by stepscope report -->";
@@ -13,8 +13,24 @@ h1 { font-size: 1.6em } h2 { font-size: 1.3em; margin-top: 2em } h3 { font-size:
 td { padding: .1em 1em .1em 0; vertical-align: top } td.n { text-align: right; white-space: nowrap }
 svg { max-width: 100%; height: auto } .dark { display: none } .warning { color: #a33 }
 @media (prefers-color-scheme: dark) {
-  body { color: #ddd; background: #1b1b1b } .light { display: none } .dark { display: block } .warning { color: #e88 }
+  body { color: #ddd; background: #181a1e } .light { display: none } .dark { display: block } .warning { color: #e88 }
 }";
+
+/// Both grounds, with what files and classes call them.
+pub const THEMES: [(Theme, &str); 2] = [(Theme::Light, "light"), (Theme::Dark, "dark")];
+
+/// How charts look on the page and in their files.
+pub fn style(theme: Theme) -> Style {
+    Style { width: 720, height: 320, theme }
+}
+
+/// A chart with the name of its files: letters, digits and `-`.
+pub struct Figure {
+    /// Without the ground and the ending.
+    pub name: String,
+    /// What is drawn.
+    pub chart: Chart,
+}
 
 /// One part of the page: a trace or a logdir.
 #[derive(Default)]
@@ -28,7 +44,7 @@ pub struct Section {
     /// Tables: title, rows of cells.
     pub tables: Vec<(String, Vec<Vec<String>>)>,
     /// Charts.
-    pub charts: Vec<Chart>,
+    pub figures: Vec<Figure>,
 }
 
 /// Text as HTML.
@@ -50,7 +66,7 @@ pub fn escape(text: &str) -> String {
 ///
 /// # Errors
 /// When a chart cannot be drawn.
-pub fn html(title: &str, sections: &[Section]) -> Result<String, Error> {
+pub fn html(title: &str, sections: &[Section]) -> Result<String, ChartError> {
     let title = escape(title);
     let mut page = format!(
         "<!doctype html>\n{MARK}\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"color-scheme\" content=\"light dark\">\n\
@@ -64,7 +80,7 @@ pub fn html(title: &str, sections: &[Section]) -> Result<String, Error> {
 }
 
 // Writing to a string cannot fail.
-fn add(page: &mut String, section: &Section) -> Result<(), Error> {
+fn add(page: &mut String, section: &Section) -> Result<(), ChartError> {
     let _ = writeln!(page, "<h2>{}</h2>", escape(&section.title));
     for fact in &section.facts {
         let _ = writeln!(page, "<p>{}</p>", escape(fact));
@@ -84,10 +100,9 @@ fn add(page: &mut String, section: &Section) -> Result<(), Error> {
         }
         page.push_str("</table>\n");
     }
-    for chart in &section.charts {
-        let _ = writeln!(page, "<h3>{}</h3>", escape(&chart.title));
-        for theme in [LIGHT, DARK] {
-            let _ = writeln!(page, "<div class=\"{}\">{}</div>", theme.name, chart.svg(theme)?);
+    for figure in &section.figures {
+        for (theme, class) in THEMES {
+            let _ = writeln!(page, "<div class=\"{class}\">{}</div>", figure.chart.svg(style(theme))?);
         }
     }
     Ok(())

@@ -4,7 +4,7 @@
 //! of all ranges; a bucket gives each bin the share of its count that overlaps it.
 
 use crate::scalars::XAxis;
-use summaries::{Bucket, Histogram};
+use summaries::{Bucket, Histogram, HistogramSeries};
 
 /// Bins of a ridge.
 pub const N_BINS: usize = 30;
@@ -70,33 +70,39 @@ pub struct Ridges {
     pub hi: f64,
     /// The greatest count of any bin.
     pub greatest: f64,
+    /// Least and greatest value of the newest histogram.
+    pub newest: Option<[f64; 2]>,
     stamp: Option<(usize, XAxis)>,
 }
 
 impl Ridges {
-    /// Takes in a series. `rows` may have been thinned: the newest is always there.
-    pub fn update(&mut self, step: &[i64], wall: &[f64], value: &[Histogram], axis: XAxis) {
-        let stamp = Some((value.len(), axis));
+    /// Takes in a series. Many rows are thinned: the newest is always there. One that cannot be read is left out.
+    pub fn update(&mut self, series: &HistogramSeries, axis: XAxis) {
+        let stamp = Some((series.len(), axis));
         if self.stamp == stamp {
             return;
         }
         self.stamp = stamp;
-        let chosen = thinned(value.len());
-        let full = |i: &usize| value[*i].min.is_finite() && value[*i].max.is_finite();
-        let range = chosen
-            .iter()
-            .filter(|i| full(i))
-            .fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], i| [lo.min(value[*i].min), hi.max(value[*i].max)]);
+        let read = |row: usize| Some((row, series.histogram(row).ok()?));
+        let chosen: Vec<(usize, Histogram)> = thinned(series.len()).into_iter().filter_map(read).collect();
+        self.newest = chosen.last().map(|(_, newest)| [newest.min, newest.max]);
+        let full = chosen.iter().filter(|(_, value)| value.min.is_finite() && value.max.is_finite());
+        let range = full
+            .fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], (_, value)| [lo.min(value.min), hi.max(value.max)]);
         let bounds = crate::chart::Bounds::around(range, range);
         [self.lo, self.hi] = bounds.x;
         let x = |i: usize| match axis {
-            XAxis::Step => step[i] as f64,
-            XAxis::Relative => wall[i] - wall[0],
-            XAxis::Wall => wall[i],
+            XAxis::Step => series.step[i] as f64,
+            XAxis::Relative => series.wall[i] - series.wall[0],
+            XAxis::Wall => series.wall[i],
         };
-        let ridge =
-            |i: usize| Ridge { row: i, step: step[i], x: x(i), bins: rebin(&value[i].buckets, self.lo, self.hi) };
-        self.rows = chosen.into_iter().map(ridge).collect();
+        let ridge = |(row, value): &(usize, Histogram)| Ridge {
+            row: *row,
+            step: series.step[*row],
+            x: x(*row),
+            bins: rebin(&value.buckets, self.lo, self.hi),
+        };
+        self.rows = chosen.iter().map(ridge).collect();
         self.greatest = self.rows.iter().flat_map(|ridge| ridge.bins).fold(0.0, f64::max);
     }
 

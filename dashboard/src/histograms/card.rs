@@ -60,14 +60,14 @@ impl Card {
         let Some(series) = series else {
             return header.is_width_toggled;
         };
-        self.ridges.update(&series.step, &series.wall, &series.value, axis);
+        self.ridges.update(series, axis);
         let mut inner = outer;
         inner.min.x += metrics::PAD;
         inner.max.x -= metrics::AXIS_LABEL_W;
         inner.max.y -= metrics::AXIS_LABEL_H;
         let response = ui.interact(inner, ui.scope_id().with("chart"), Sense::hover());
         let ridges = &self.ridges;
-        widgets::describe(&response, || summary(row, series));
+        widgets::describe(&response, || summary(row, series, ridges));
         let places = Places::new(inner, mode, ridges);
         let color = palette(ui).series(row.members.first().map_or(0, |m| m.color_idx));
         axes(ui, &places, ridges, axis);
@@ -196,24 +196,24 @@ fn hover(ui: &Ui, response: &Response, places: &Places, ridges: &Ridges, series:
     painter.circle_filled(pos2(x, top(ridge)), metrics::DOT, p.highlight);
     let [lo, hi] = ridges.bin_range(bin);
     response.show_tooltip_ui(|ui| {
-        let histogram = &series.value[ridge.row];
+        let n_values: f64 = ridge.bins.iter().sum();
         ui.label(format!("step {}", format::step(ridge.step)));
-        ui.label(format!("{} of {} values", format::value(ridge.bins[bin].round()), format::value(histogram.num)));
+        ui.label(format!("{} of {} values", format::value(ridge.bins[bin].round()), format::value(n_values.round())));
         ui.label(format!("between {} and {}", format::value(lo), format::value(hi)));
         ui.weak(Moment::of(series.wall[ridge.row]).full());
     });
 }
 
 /// `w1: 60 histograms, last at step 1,200, from -0.31 to 0.29`, for assistive technology.
-fn summary(row: &TagRow, series: &HistogramSeries) -> String {
-    let n = format::counted(series.value.len() as u64, "histogram");
-    match (series.value.last(), series.step.last()) {
-        (Some(last), Some(step)) => format!(
+fn summary(row: &TagRow, series: &HistogramSeries, ridges: &Ridges) -> String {
+    let n = format::counted(series.len() as u64, "histogram");
+    match (ridges.newest, series.step.last()) {
+        (Some([min, max]), Some(step)) => format!(
             "{}: {n}, last at step {}, from {} to {}",
             row.tag,
             format::step(*step),
-            format::value(last.min),
-            format::value(last.max)
+            format::value(min),
+            format::value(max)
         ),
         _ => format!("{}: {n}", row.tag),
     }

@@ -72,7 +72,7 @@ fn dump(runs: &Runs) -> String {
                 Series::Histogram(s) => format!(
                     "{name} {tag} histogram {:?} {:?}\n",
                     s.step,
-                    s.value.iter().map(|h| h.buckets.len()).collect::<Vec<_>>()
+                    (0..s.len()).map(|row| s.histogram(row).unwrap().buckets.len()).collect::<Vec<_>>()
                 ),
                 Series::Media(s) => format!("{name} {tag} {} x{}\n", s.kind(), s.len()),
             };

@@ -115,7 +115,8 @@ impl SummaryWriter {
     ) -> Result<(), ValueError> {
         let wav = encode::wav(samples, n_channels, sample_rate)?;
         let content = AudioPluginData { encoding: 11, converted_to_tensor: true, ..AudioPluginData::default() };
-        let about = about("audio", content.encode_to_vec(), DataClass::BlobSequence);
+        // TensorBoard leaves out the label, the second column, only where the class is left to it.
+        let about = about("audio", content.encode_to_vec(), DataClass::Unknown);
         self.add(tag, about, strings(&[1, 2], vec![wav, Vec::new()]), step);
         Ok(())
     }

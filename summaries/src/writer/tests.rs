@@ -43,7 +43,7 @@ fn every_kind_comes_back() {
     let Series::Scalar(op) = &run.series["op"] else { panic!() };
     assert_eq!((op.step(0), op.wall(0), op.values().get(0), op.node_name.as_str()), (8, 12.5, 2.5, "scope/op"));
     let Series::Histogram(w) = &run.series["w"] else { panic!() };
-    let h = &w.value[0];
+    let h = &w.histogram(0).unwrap();
     assert_eq!((h.min, h.max, h.num, h.sum, h.sum_squares), (-0.5, 0.5, 2.0, 0.0, 0.5));
     assert_eq!(h.buckets.iter().map(|b| b.count).collect::<Vec<_>>(), [1.0, 0.0, 1.0]);
     assert!(run.damage.is_empty() && run.files[0].n_waiting == 0);

@@ -1,0 +1,67 @@
+//! Groups of runs: what the last values of their members span, tag by tag.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde_json::json;
+use summaries::derive::group::{GroupBy, groups};
+use summaries::{Extent, Runs, Series};
+
+use crate::logdir::json_number;
+
+/// Runs that belong together.
+pub struct Group {
+    name: String,
+    runs: Vec<String>,
+    /// Of each scalar tag, what the members' last values span.
+    last_values: BTreeMap<String, Extent>,
+}
+
+/// The groups, by name.
+pub fn of(runs: &Runs, by: &GroupBy) -> Vec<Group> {
+    let group = |(name, members): (String, Vec<&summaries::Run>)| {
+        let mut last_values: BTreeMap<String, Extent> = BTreeMap::new();
+        for (tag, series) in members.iter().flat_map(|run| &run.series) {
+            if let Series::Scalar(scalars) = series
+                && let Some(last) = scalars.last()
+            {
+                last_values.entry(tag.clone()).or_insert(Extent::EMPTY).add(last.value);
+            }
+        }
+        Group { name, runs: members.iter().map(|run| run.name.clone()).collect(), last_values }
+    };
+    groups(runs.by_name.values(), by).into_iter().map(group).collect()
+}
+
+/// A line per group and one per tag, or one object per group. Values that are not finite take no part.
+pub fn print(groups: &[Group], is_json: bool, out: &mut impl Write) -> io::Result<()> {
+    if is_json {
+        return groups.iter().try_for_each(|group| writeln!(out, "{}", json(group)));
+    }
+    let width = groups.iter().flat_map(|group| group.last_values.keys()).map(|tag| tag.chars().count()).max();
+    let width = width.unwrap_or(0).min(60);
+    for group in groups {
+        let n = group.runs.len();
+        writeln!(out, "{}: {n} {}", group.name, if n == 1 { "run" } else { "runs" })?;
+        for (tag, span) in &group.last_values {
+            let [mean, min, max] = [span.mean(), span.min, span.max].map(short);
+            writeln!(out, "  {tag:width$}  mean {mean:<12} from {min:<12} to {max:<12} of {}", span.n_finite)?;
+        }
+    }
+    Ok(())
+}
+
+/// Six digits or so.
+fn short(value: f64) -> String {
+    let is_plain = value == 0.0 || (1e-4..1e6).contains(&value.abs());
+    if is_plain { format!("{value:.6}") } else { format!("{value:.5e}") }
+}
+
+fn json(group: &Group) -> serde_json::Value {
+    let tag = |(tag, span): (&String, &Extent)| {
+        let [mean, min, max] = [span.mean(), span.min, span.max].map(json_number);
+        (tag.clone(), json!({"runs": span.n_finite, "mean": mean, "min": min, "max": max}))
+    };
+    let tags: serde_json::Map<_, _> = group.last_values.iter().map(tag).collect();
+    json!({"group": group.name, "runs": group.runs, "last_values": tags})
+}

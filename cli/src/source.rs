@@ -1,0 +1,165 @@
+//! Where a logdir is: a folder or event file, or the URL of a bucket, which is copied to a temporary folder as it is read.
+
+use std::path::{Path, PathBuf};
+
+use crate::outcome::Failure;
+
+/// A logdir that can be read.
+pub struct Source {
+    local: PathBuf,
+    #[cfg(feature = "buckets")]
+    bucket: Option<summaries::Remote>,
+    /// Removes the copy when it goes.
+    #[cfg(feature = "buckets")]
+    _followed: Option<remote::Followed>,
+}
+
+/// Whether a path is the URL of a bucket.
+pub fn is_url(path: &Path) -> bool {
+    let scheme = path.to_str().and_then(|text| text.split_once("://")).map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| ["s3", "gs", "az", "http", "https"].contains(&scheme))
+}
+
+impl Source {
+    /// What is there now, all of it.
+    ///
+    /// # Errors
+    /// `Failure::Use` when the URL is none, or this program reads no buckets; `Failure::Work` when the store fails.
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        if !is_url(path) {
+            return Ok(Self::of_path(path));
+        }
+        #[cfg(feature = "buckets")]
+        {
+            let mut bucket = remote::open(path)?;
+            remote::fetch(&mut bucket)?;
+            remote::tell_cost(&bucket);
+            Ok(Self { local: bucket.folder().to_owned(), bucket: Some(bucket), _followed: None })
+        }
+        #[cfg(not(feature = "buckets"))]
+        Err(no_buckets(path))
+    }
+
+    /// What is there and what comes, copied by a thread of its own.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn follow(path: &Path) -> Result<Self, Failure> {
+        if !is_url(path) {
+            return Ok(Self::of_path(path));
+        }
+        #[cfg(feature = "buckets")]
+        {
+            let followed = remote::follow(remote::open(path)?)?;
+            Ok(Self { local: followed.folder.clone(), bucket: None, _followed: Some(followed) })
+        }
+        #[cfg(not(feature = "buckets"))]
+        Err(no_buckets(path))
+    }
+
+    fn of_path(path: &Path) -> Self {
+        Self {
+            local: path.to_owned(),
+            #[cfg(feature = "buckets")]
+            bucket: None,
+            #[cfg(feature = "buckets")]
+            _followed: None,
+        }
+    }
+
+    /// Where it can be read.
+    pub fn path(&self) -> &Path {
+        &self.local
+    }
+
+    /// A message with the URL in the place of the copy's folder.
+    pub fn named(&self, message: String) -> String {
+        #[cfg(feature = "buckets")]
+        if let Some(bucket) = &self.bucket {
+            return message.replace(&bucket.folder().display().to_string(), bucket.url());
+        }
+        message
+    }
+}
+
+#[cfg(not(feature = "buckets"))]
+fn no_buckets(path: &Path) -> Failure {
+    Failure::wrong_use(format_args!(
+        "{}: this program was built without buckets; build it with: cargo build --release --features buckets",
+        path.display()
+    ))
+}
+
+#[cfg(feature = "buckets")]
+mod remote {
+    use std::path::{Path, PathBuf};
+
+    use summaries::{Fetched, Remote, RemoteError};
+
+    use crate::human;
+    use crate::outcome::Failure;
+
+    pub fn open(path: &Path) -> Result<Remote, Failure> {
+        Remote::open(&path.to_string_lossy()).map_err(Failure::wrong_use)
+    }
+
+    /// Reads what is new; what cannot be read is told.
+    pub fn fetch(bucket: &mut Remote) -> Result<Fetched, Failure> {
+        let fetched = bucket.fetch().map_err(work)?;
+        fetched.failed.iter().for_each(|error| eprintln!("warning: {error}"));
+        Ok(fetched)
+    }
+
+    fn work(error: RemoteError) -> Failure {
+        Failure::Work(error.into())
+    }
+
+    pub fn tell_cost(bucket: &Remote) {
+        let cost = bucket.cost();
+        eprintln!(
+            "{}: {} in {} requests, and {} to list it",
+            bucket.url(),
+            human::bytes(cost.n_bytes),
+            human::count(cost.n_get_requests),
+            human::count(cost.n_list_requests)
+        );
+    }
+
+    /// The copy of a bucket that a thread keeps up with; removed with this.
+    pub struct Followed {
+        pub folder: PathBuf,
+    }
+
+    impl Drop for Followed {
+        fn drop(&mut self) {
+            // The thread, which may be waiting for the store, ends with the program.
+            let _ = std::fs::remove_dir_all(self.folder.parent().unwrap_or(&self.folder));
+        }
+    }
+
+    /// Copies what is there and what comes until the program ends.
+    pub fn follow(mut bucket: Remote) -> Result<Followed, Failure> {
+        let n_files = bucket.find().map_err(work)?;
+        if n_files == 0 {
+            let url = bucket.url();
+            return Err(Failure::wrong_use(format_args!("{url}: no event files (*tfevents*) in or below it")));
+        }
+        let folder = bucket.folder().to_owned();
+        std::thread::spawn(move || {
+            let mut last_error = String::new();
+            for i in 0_u64.. {
+                match fetch(&mut bucket) {
+                    Ok(_) if i == 0 => tell_cost(&bucket),
+                    Ok(_) => {}
+                    Err(Failure::Work(error)) if error.to_string() != last_error => {
+                        last_error = error.to_string();
+                        eprintln!("warning: {last_error}");
+                    }
+                    Err(_) => {}
+                }
+                std::thread::sleep(bucket.pause());
+            }
+        });
+        Ok(Followed { folder })
+    }
+}

@@ -1,0 +1,118 @@
+//! Curves with bands.
+
+use plotters::{
+    prelude::*,
+    style::text_anchor::{HPos, Pos, VPos},
+};
+
+use super::paint::{Area, Drawn, Paint, TEXT, TITLE, around};
+
+/// A line, and the band about it.
+#[derive(Debug, Clone, Default)]
+pub struct Curve {
+    /// What the legend calls it; empty for none.
+    pub label: String,
+    /// x and y. A y that is not finite breaks the line.
+    pub points: Vec<(f64, f64)>,
+    /// x, lower and upper end; empty for none.
+    pub band: Vec<(f64, f64, f64)>,
+}
+
+/// A line and a band have no more points than show in a chart: the extremes of each stretch.
+const MAX_POINTS: usize = 4_000;
+/// Names in the legend; how many more there are is told.
+const MAX_NAMES: usize = 10;
+
+pub(super) fn draw<DB: DrawingBackend>(
+    area: &Area<DB>,
+    paint: &Paint,
+    title: &str,
+    names: (&str, &str),
+    curves: &[Curve],
+) -> Drawn<(), DB> {
+    let xy = || {
+        let of_lines = curves.iter().flat_map(|c| c.points.iter().copied());
+        let of_bands = curves.iter().flat_map(|c| c.band.iter().flat_map(|&(x, lo, hi)| [(x, lo), (x, hi)]));
+        of_lines.chain(of_bands).filter(|(x, y)| x.is_finite() && y.is_finite())
+    };
+    let (x, y) = (around(xy().map(|p| p.0), 0.0), around(xy().map(|p| p.1), 0.05));
+    let mut chart = paint.frame(area, title, (x, y))?;
+    paint.axes(&mut chart, names, None)?;
+    for (i, curve) in curves.iter().enumerate().filter(|(_, curve)| !curve.band.is_empty()) {
+        let is_finite = |&&(x, lo, hi): &&(f64, f64, f64)| [x, lo, hi].iter().all(|v| v.is_finite());
+        let ends = |end: fn(&(f64, f64, f64)) -> f64| {
+            thinned(&curve.band.iter().filter(is_finite).map(|p| (p.0, end(p))).collect::<Vec<_>>())
+        };
+        let (upper, lower) = (ends(|p| p.2), ends(|p| p.1));
+        let outline: Vec<(f64, f64)> = upper.into_iter().chain(lower.into_iter().rev()).collect();
+        chart.draw_series([Polygon::new(outline, paint.color(i).mix(0.2))])?;
+    }
+    for (i, curve) in curves.iter().enumerate() {
+        let pieces = curve.points.split(|(x, y)| !x.is_finite() || !y.is_finite()).filter(|piece| !piece.is_empty());
+        for piece in pieces {
+            let line = paint.color(i).stroke_width(paint.px(2) * 3 / 4);
+            paint.line(&mut chart, thinned(piece), line)?;
+        }
+    }
+    legend(area, paint, curves)
+}
+
+/// The first, least, greatest and last point of each stretch.
+fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    if points.len() <= MAX_POINTS {
+        return points.to_vec();
+    }
+    let stretch = points.len().div_ceil(MAX_POINTS / 4);
+    let of = |part: &[(f64, f64)]| {
+        let by_y = |a: &usize, b: &usize| part[*a].1.total_cmp(&part[*b].1);
+        let (low, high) = ((0..part.len()).min_by(by_y), (0..part.len()).max_by(by_y));
+        let mut kept: Vec<usize> = [Some(0), low, high, Some(part.len() - 1)].into_iter().flatten().collect();
+        kept.sort_unstable();
+        kept.dedup();
+        kept.into_iter().map(|i| part[i]).collect::<Vec<_>>()
+    };
+    points.chunks(stretch).flat_map(of).collect()
+}
+
+/// The curves' names at the top right, each with its colour; none where one curve needs none.
+fn legend<DB: DrawingBackend>(area: &Area<DB>, paint: &Paint, curves: &[Curve]) -> Drawn<(), DB> {
+    let px = |n: u32| paint.px(n) as i32;
+    let labels = curves.iter().enumerate().filter(|(_, curve)| !curve.label.is_empty());
+    let n_labels = labels.clone().count();
+    let mut names: Vec<(String, RGBColor)> =
+        labels.take(MAX_NAMES).map(|(i, curve)| (paint.cut(&curve.label, TEXT, 200), paint.color(i))).collect();
+    if n_labels > MAX_NAMES {
+        names.push((format!("and {} more", n_labels - MAX_NAMES), paint.ground));
+    }
+    let widths = names.iter().map(|(name, _)| area.estimate_text_size(name, &paint.letters(TEXT)).map(|size| size.0));
+    let widest = widths.collect::<Result<Vec<u32>, _>>()?.into_iter().max().unwrap_or(0) as i32;
+    let (right, top) = (area.dim_in_pixel().0 as i32 - px(26), px(TITLE + 16));
+    let bottom = top + names.len() as i32 * px(TEXT + 4) + px(2);
+    if !names.is_empty() {
+        let ground = paint.ground.mix(0.75).filled();
+        area.draw(&Rectangle::new([(right - widest - px(20), top - px(4)), (right + px(2), bottom)], ground))?;
+    }
+    for (line, (name, color)) in names.into_iter().enumerate() {
+        let y = top + line as i32 * px(TEXT + 4);
+        area.draw(&Rectangle::new([(right - px(10), y), (right, y + px(10))], color.filled()))?;
+        let place = Pos::new(HPos::Right, VPos::Center);
+        area.draw(&Text::new(name, (right - px(16), y + px(5)), paint.letters(TEXT).pos(place)))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinning_keeps_the_extremes() {
+        let mut points: Vec<(f64, f64)> = (0..100_000).map(|i| (f64::from(i), f64::from(i % 7))).collect();
+        points[50_001].1 = 99.0;
+        points[70_001].1 = -99.0;
+        let thin = thinned(&points);
+        assert!(thin.len() <= MAX_POINTS + 4 && thin[0] == points[0] && thin.last() == points.last());
+        assert!(thin.contains(&points[50_001]) && thin.contains(&points[70_001]));
+        assert!(thin.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    }
+}

@@ -1,0 +1,199 @@
+//! Grounds, colours, letters and axes: what all charts share.
+
+use std::{ops::Range, sync::Once};
+
+use plotters::{
+    chart::{ChartContext, MeshStyle},
+    coord::{Shift, types::RangedCoordf64},
+    prelude::*,
+    style::register_font,
+};
+
+use super::Theme;
+
+pub(super) type Area<DB> = DrawingArea<DB, Shift>;
+pub(super) type Drawn<T, DB> = Result<T, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
+pub(super) type Plane = Cartesian2d<RangedCoordf64, RangedCoordf64>;
+
+/// Letters' height in pixels: what is legible where a page shows 600 pixels as they are.
+pub(super) const TEXT: u32 = 13;
+/// The title's.
+pub(super) const TITLE: u32 = 16;
+const FONT: &str = "sans-serif";
+
+/// Okabe and Ito's colours, which people with colour-blindness can tell apart, each ground's least visible ones last.
+const ON_LIGHT: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(230, 159, 0),
+    RGBColor(128, 128, 128),
+];
+const ON_DARK: [RGBColor; 7] = [
+    RGBColor(86, 180, 233),
+    RGBColor(230, 159, 0),
+    RGBColor(0, 178, 130),
+    RGBColor(204, 121, 167),
+    RGBColor(240, 228, 66),
+    RGBColor(226, 110, 30),
+    RGBColor(160, 160, 160),
+];
+
+/// Registers the font that is drawn with: the one of the window, so that a chart looks the same on every system.
+pub(super) fn use_font() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // It can only fail for a font that is none; charts with text then say so.
+        let _ = register_font(FONT, FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT);
+    });
+}
+
+/// Colours, and how many drawn pixels make one.
+pub(super) struct Paint {
+    pub ground: RGBColor,
+    pub text: RGBColor,
+    series: &'static [RGBColor],
+    scale: u32,
+    is_bitmap: bool,
+}
+
+impl Paint {
+    /// For a drawing (scale 1), or for a bitmap of so many pixels for one.
+    pub fn of(theme: Theme, bitmap_scale: Option<u32>) -> Self {
+        let (ground, text, series) = match theme {
+            Theme::Light => (WHITE, RGBColor(32, 32, 32), &ON_LIGHT),
+            Theme::Dark => (RGBColor(24, 26, 30), RGBColor(222, 222, 222), &ON_DARK),
+        };
+        Self { ground, text, series, scale: bitmap_scale.unwrap_or(1), is_bitmap: bitmap_scale.is_some() }
+    }
+
+    /// Pixels of the chart as pixels that are drawn.
+    pub fn px(&self, n: u32) -> u32 {
+        n * self.scale
+    }
+
+    pub fn color(&self, i: usize) -> RGBColor {
+        self.series[i % self.series.len()]
+    }
+
+    pub fn letters(&self, size: u32) -> TextStyle<'static> {
+        (FONT, self.px(size)).into_font().color(&self.text)
+    }
+
+    /// A line through points. In a bitmap plotters draws a bend as far out as the line's edges meet, which is anywhere: there,
+    /// each stretch is a line.
+    pub fn line<DB: DrawingBackend>(
+        &self,
+        chart: &mut ChartContext<'_, DB, Plane>,
+        points: Vec<(f64, f64)>,
+        style: ShapeStyle,
+    ) -> Drawn<(), DB> {
+        if self.is_bitmap {
+            chart.draw_series(points.windows(2).map(|ends| PathElement::new(ends.to_vec(), style)))?;
+        } else {
+            chart.draw_series([PathElement::new(points, style)])?;
+        }
+        Ok(())
+    }
+
+    /// As much of a text as so many pixels hold, the rest told by dots.
+    pub fn cut(&self, text: &str, size: u32, width: u32) -> String {
+        // Letters are about half as wide as high.
+        let n = (2 * width / size).max(4) as usize;
+        if text.chars().count() <= n { text.to_owned() } else { text.chars().take(n - 1).chain(['…']).collect() }
+    }
+
+    /// A chart with its title, before its axes.
+    pub fn frame<'a, DB: DrawingBackend>(
+        &self,
+        area: &'a Area<DB>,
+        title: &str,
+        (x, y): ([f64; 2], [f64; 2]),
+    ) -> Drawn<ChartContext<'a, DB, Plane>, DB> {
+        let width = area.dim_in_pixel().0 / self.scale;
+        let title = self.cut(title, TITLE, width.saturating_sub(40));
+        let mut chart = ChartBuilder::on(area);
+        chart.margin(self.px(10)).margin_right(self.px(20));
+        chart.x_label_area_size(self.px(3 * TEXT)).y_label_area_size(self.px(5 * TEXT));
+        chart.caption(title, self.letters(TITLE)).build_cartesian_2d(x[0]..x[1], y[0]..y[1])
+    }
+
+    /// Axes with their names and a faint mesh; `adjust` changes what is special of a chart.
+    pub fn axes<'a, DB: DrawingBackend>(
+        &self,
+        chart: &mut ChartContext<'a, DB, Plane>,
+        (x, y): (&str, &str),
+        y_name: Option<&dyn Fn(f64) -> String>,
+    ) -> Drawn<(), DB> {
+        let (x_span, y_span) = (span(chart.x_range()), span(chart.y_range()));
+        let x_name = |v: &f64| number(*v, x_span);
+        let y_name = |v: &f64| y_name.map_or_else(|| number(*v, y_span), |name| name(*v));
+        let mut mesh: MeshStyle<'_, '_, _, _, DB> = chart.configure_mesh();
+        mesh.x_desc(x).y_desc(y).axis_style(self.text.mix(0.5)).light_line_style(TRANSPARENT);
+        mesh.bold_line_style(self.text.mix(0.15)).label_style(self.letters(TEXT)).x_labels(6).y_labels(6);
+        mesh.set_all_tick_mark_size(self.px(4)).x_label_formatter(&x_name).y_label_formatter(&y_name).draw()
+    }
+}
+
+fn span(range: Range<f64>) -> f64 {
+    range.end - range.start
+}
+
+/// A number at an axis of this span: as many digits as tell it from its neighbours.
+fn number(value: f64, span: f64) -> String {
+    // Far from 0 the neighbours' common digits cannot be left out.
+    let most = value.abs().max(span);
+    if span <= 0.0 || most >= 1e6 || most < 1e-3 {
+        return if value.abs() < span * 1e-9 { "0".to_owned() } else { exponential(value, span) };
+    }
+    let decimals = (1.0 - (span / 6.0).log10()).ceil().clamp(0.0, 12.0) as usize;
+    let text = format!("{value:.decimals$}");
+    let text = if decimals > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+fn exponential(value: f64, span: f64) -> String {
+    let digits = (value.abs() / span.max(f64::MIN_POSITIVE)).log10().clamp(0.0, 10.0) as usize + 1;
+    let text = format!("{value:.digits$e}");
+    match text.split_once('e') {
+        Some((mantissa, exponent)) if mantissa.contains('.') => {
+            format!("{}e{exponent}", mantissa.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
+/// From the least to the greatest, with this share of room at both ends; never without a width.
+pub(super) fn around(values: impl Iterator<Item = f64>, room: f64) -> [f64; 2] {
+    let [lo, hi] = values.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], v| [lo.min(v), hi.max(v)]);
+    if lo > hi {
+        return [0.0, 1.0];
+    }
+    let width = hi - lo;
+    // Beyond the largest floats there is no width to add to.
+    let room = if width > 0.0 && width.is_finite() { width * room } else { (lo.abs() * 0.05).max(1e-9) };
+    [(lo - room).max(f64::MIN / 4.0), (hi + room).min(f64::MAX / 4.0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn axes_tell_neighbours_apart() {
+        let cases = [
+            (0.25, 1.0, "0.25"),
+            (-0.0, 1.0, "0"),
+            (1000.0, 5000.0, "1000"),
+            (2_500_000.0, 1e7, "2.5e6"),
+            (1e-5, 1e-4, "1e-5"),
+            (0.5004, 0.001, "0.5004"),
+            (1e300, 1e301, "1e300"),
+        ];
+        for (value, span, expected) in cases {
+            assert_eq!(number(value, span), expected, "{value} of {span}");
+        }
+    }
+}

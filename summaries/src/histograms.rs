@@ -1,0 +1,95 @@
+//! The histograms of one tag in one run.
+
+use std::{io, ops::Range};
+
+use crate::{
+    histogram::Histogram,
+    packed::{pack, unpack},
+    series::pieces,
+    spill::SpillingBytes,
+};
+
+/// Distributions by step; rows as in [`ScalarSeries`](crate::ScalarSeries). Held in memory as bytes, up to a budget of the
+/// process (`STEPSCOPE_HISTOGRAM_MIB`, 256 MiB without it); beyond it, in a temporary file.
+#[derive(Debug, Clone, Default)]
+pub struct HistogramSeries {
+    /// The x axis: the program's step.
+    pub step: Vec<i64>,
+    /// Unix seconds at which the value was written.
+    pub wall: Vec<f64>,
+    /// The graph node that makes the values; empty when the file does not say.
+    pub node_name: String,
+    /// Where each ends in `bytes`.
+    ends: Vec<u64>,
+    bytes: SpillingBytes,
+    restarts: Vec<usize>,
+}
+
+impl HistogramSeries {
+    pub(crate) fn of_node(node_name: String) -> Self {
+        Self { node_name, ..Self::default() }
+    }
+
+    /// How many histograms.
+    pub fn len(&self) -> usize {
+        self.step.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.step.is_empty()
+    }
+
+    /// The distribution at `row`: under a microsecond from memory, a read of the temporary file otherwise.
+    ///
+    /// # Errors
+    /// When the temporary file cannot be read.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn histogram(&self, row: usize) -> io::Result<Histogram> {
+        let end = self.ends[row];
+        let begin = row.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let found = self.bytes.read(begin, (end - begin) as usize, unpack)?;
+        found.ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// How many bytes of it are in the temporary file.
+    pub fn n_spilled_bytes(&self) -> u64 {
+        self.bytes.n_spilled()
+    }
+
+    /// Ranges of rows within which the step does not fall.
+    pub fn pieces(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        pieces(&self.restarts, self.step.len())
+    }
+
+    pub(crate) fn append(&mut self, rows: &PackedRows) {
+        let mut begin = 0;
+        for &(step, wall, end) in &rows.rows {
+            if self.step.last().is_some_and(|last| step < *last) {
+                self.restarts.push(self.step.len());
+            }
+            self.step.push(step);
+            self.wall.push(wall);
+            self.bytes.append(&rows.bytes[begin..end]);
+            self.ends.push(self.bytes.len());
+            begin = end;
+        }
+    }
+}
+
+/// Histograms on their way to a series.
+#[derive(Debug, Default)]
+pub(crate) struct PackedRows {
+    /// Step, wall time, and where its bytes end.
+    rows: Vec<(i64, f64, usize)>,
+    bytes: Vec<u8>,
+}
+
+impl PackedRows {
+    pub fn push(&mut self, step: i64, wall: f64, histogram: &Histogram) {
+        pack(histogram, &mut self.bytes);
+        self.rows.push((step, wall, self.bytes.len()));
+    }
+}

@@ -1,0 +1,421 @@
+//! Logdirs in buckets: `s3://`, `gs://`, `az://`, `http(s)://`.
+//!
+//! A bucket is copied to a temporary folder that a [`Logdir`](crate::Logdir) follows: every byte of an event file is needed to
+//! verify its records, so what is copied is what is read, once. A [`fetch`](Remote::fetch) lists the objects (one request
+//! for a thousand) and reads the range by which each has grown. A writer on an object store replaces the whole object when
+//! it flushes, mostly by a longer one with the same begin: the last bytes of the old are read again and compared, and an
+//! object that is another one is copied anew.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use events::clock;
+use formats::is_event_file_name;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use object_store::{
+    ClientOptions, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, ObjectStoreScheme, RetryConfig,
+    aws::AmazonS3Builder, azure::MicrosoftAzureBuilder, gcp::GoogleCloudStorageBuilder, http::HttpBuilder,
+    path::Path as Key,
+};
+use tokio::runtime::Runtime;
+use url::Url;
+
+/// The largest range of a request.
+const RANGE: u64 = 4 << 20;
+/// Requests under way at a time; with ranges, what is held in memory.
+const N_PARALLEL: usize = 16;
+/// How much of what is there is read again to see that an object has only grown.
+const OVERLAP: u64 = 64;
+/// How long a request is tried again.
+const RETRY: Duration = Duration::from_secs(20);
+/// Objects that a listing's request tells at most.
+const PAGE: u64 = 1000;
+/// Between two listings, at least and at most; within, so that listing takes a twentieth of the time.
+const PAUSE: Range<Duration> = Duration::from_secs(2)..Duration::from_secs(60);
+const PAUSE_FACTOR: i64 = 20;
+
+/// Why a bucket cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// Not a bucket's URL, or one without the credentials that it needs.
+    #[error("{url}: {reason}")]
+    Url {
+        /// As it was given.
+        url: String,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// The store did not answer, or refused.
+    #[error("{at}: {reason}")]
+    Store {
+        /// The URL of the bucket or object.
+        at: String,
+        /// What the store said.
+        reason: String,
+    },
+    /// The copy cannot be written.
+    #[error("the copy of {url}: {source}")]
+    Copy {
+        /// The bucket.
+        url: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What reading a bucket took so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RemoteCost {
+    /// Requests that list objects.
+    pub n_list_requests: u64,
+    /// Requests that read a range of an object.
+    pub n_get_requests: u64,
+    /// Bytes that were read.
+    pub n_bytes: u64,
+}
+
+/// What a fetch found.
+#[derive(Debug, Default)]
+pub struct Fetched {
+    /// Event files there are.
+    pub n_files: usize,
+    /// Bytes that were new.
+    pub n_bytes: u64,
+    /// Objects that could not be read now; the next fetch tries again.
+    pub failed: Vec<RemoteError>,
+}
+
+/// A logdir in a bucket, or a single event file in one.
+#[derive(Debug)]
+pub struct Remote {
+    url: String,
+    store: Arc<dyn ObjectStore>,
+    key: Key,
+    runtime: Arc<Runtime>,
+    /// Deleted with this.
+    _copy: tempfile::TempDir,
+    folder: PathBuf,
+    known: BTreeMap<Key, Copied>,
+    cost: RemoteCost,
+    listing_ns: i64,
+}
+
+/// The copy of an object.
+#[derive(Debug)]
+struct Copied {
+    file: PathBuf,
+    n_bytes: u64,
+    e_tag: Option<String>,
+}
+
+impl Copied {
+    /// Whether the object is not this one grown. Of a store without tags, the size is all there is to go by.
+    fn is_other(&self, object: &ObjectMeta) -> bool {
+        object.size < self.n_bytes || object.size == self.n_bytes && object.e_tag != self.e_tag
+    }
+}
+
+/// A range to read. Its first `n_overlap` bytes are there already.
+#[derive(Debug, Clone)]
+struct Wanted {
+    object: ObjectMeta,
+    range: Range<u64>,
+    n_overlap: u64,
+}
+
+/// What became of a range.
+enum Taken {
+    Appended,
+    /// What was there is not what is there now.
+    Other,
+}
+
+impl Remote {
+    /// Prepares to read `url`. Where and who is told by each store's usual variables (`AWS_ACCESS_KEY_ID`,
+    /// `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME`, ...). Nothing is asked of the store yet.
+    ///
+    /// # Errors
+    /// The URL is none of a bucket, or a variable is missing.
+    pub fn open(url: &str) -> Result<Self, RemoteError> {
+        let refused = |reason: String| RemoteError::Url { url: url.to_owned(), reason };
+        let parsed = Url::parse(url).map_err(|e| refused(e.to_string()))?;
+        let (scheme, path) = ObjectStoreScheme::parse(&parsed).map_err(|e| refused(e.to_string()))?;
+        let store = store(&parsed, &scheme).map_err(refused)?;
+        let copied = |source| RemoteError::Copy { url: url.to_owned(), source };
+        let copy = tempfile::Builder::new().prefix("stepscope-").tempdir().map_err(copied)?;
+        // The window shows the folder's name.
+        let name = path.filename().or(parsed.host_str()).unwrap_or("bucket").to_owned();
+        let folder = copy.path().join(name);
+        fs::create_dir(&folder).map_err(copied)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        Ok(Self {
+            url: url.trim_end_matches('/').to_owned(),
+            store,
+            key: path,
+            runtime: Arc::new(runtime.map_err(copied)?),
+            _copy: copy,
+            folder,
+            known: BTreeMap::new(),
+            cost: RemoteCost::default(),
+            listing_ns: 0,
+        })
+    }
+
+    /// The URL, without a slash at its end.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The folder with the copy.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What reading took so far.
+    pub fn cost(&self) -> RemoteCost {
+        self.cost
+    }
+
+    /// How long to wait before the next fetch, so that listing stays cheap.
+    pub fn pause(&self) -> Duration {
+        Duration::from_nanos((self.listing_ns * PAUSE_FACTOR).unsigned_abs()).clamp(PAUSE.start, PAUSE.end)
+    }
+
+    /// Lists the event files and makes an empty copy of those that are new: a logdir that can be opened before all of it
+    /// was read. How many there are.
+    ///
+    /// # Errors
+    /// When the bucket cannot be listed, or the copy not be written.
+    pub fn find(&mut self) -> Result<usize, RemoteError> {
+        self.list().map(|objects| objects.len())
+    }
+
+    /// Copies what is new.
+    ///
+    /// # Errors
+    /// When the bucket cannot be listed, or the copy not be written. An object that cannot be read is told in the result.
+    pub fn fetch(&mut self) -> Result<Fetched, RemoteError> {
+        let objects = self.list()?;
+        let mut fetched = Fetched { n_files: objects.len(), ..Fetched::default() };
+        let before = self.cost.n_bytes;
+        let mut wanted: Vec<Wanted> = objects.iter().flat_map(|object| self.wanted(object)).collect();
+        while !wanted.is_empty() {
+            let others = self.copy_all(wanted, &mut fetched.failed)?;
+            wanted = Vec::new();
+            for object in others {
+                self.begin_anew(&object)?;
+                wanted.extend(self.wanted(&object));
+            }
+        }
+        fetched.n_bytes = self.cost.n_bytes - before;
+        Ok(fetched)
+    }
+
+    fn list(&mut self) -> Result<Vec<ObjectMeta>, RemoteError> {
+        let begin_ns = clock::mono_now();
+        let objects = if self.key.filename().is_some_and(|name| is_event_file_name(Path::new(name))) {
+            self.cost.n_list_requests += 1;
+            self.runtime.block_on(self.store.head(&self.key)).map(|object| vec![object])
+        } else {
+            let prefix = (!self.key.as_ref().is_empty()).then_some(&self.key);
+            let all = self.runtime.block_on(self.store.list(prefix).try_collect::<Vec<_>>());
+            let n = all.as_ref().map_or(0, |all: &Vec<_>| all.len() as u64);
+            self.cost.n_list_requests += n.div_ceil(PAGE).max(1);
+            all.map(|mut all| {
+                all.retain(|object| object.location.filename().is_some_and(|name| is_event_file_name(Path::new(name))));
+                all
+            })
+        };
+        self.listing_ns = clock::mono_now() - begin_ns;
+        let objects = objects.map_err(|e| RemoteError::Store { at: self.url.clone(), reason: all_causes(&e) })?;
+        self.drop_deleted(&objects);
+        for object in &objects {
+            if self.known.get(&object.location).is_none_or(|copied| copied.is_other(object)) {
+                self.begin_anew(object)?;
+            }
+        }
+        Ok(objects)
+    }
+
+    fn drop_deleted(&mut self, objects: &[ObjectMeta]) {
+        let there: BTreeSet<&Key> = objects.iter().map(|object| &object.location).collect();
+        self.known.retain(|key, copied| {
+            let is_there = there.contains(key);
+            if !is_there {
+                // The logdir sees it as deleted; a file that stays is only shown longer.
+                let _ = fs::remove_file(&copied.file);
+            }
+            is_there
+        });
+    }
+
+    /// An empty copy in the place of what is there.
+    fn begin_anew(&mut self, object: &ObjectMeta) -> Result<(), RemoteError> {
+        let file = self.place(&object.location);
+        let fresh = file.with_extension("fresh");
+        let made = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(&fresh));
+        // A file of another identity: what follows it begins anew as well.
+        made.and_then(|_| fs::rename(&fresh, &file))
+            .map_err(|source| RemoteError::Copy { url: self.url.clone(), source })?;
+        self.known.insert(object.location.clone(), Copied { file, n_bytes: 0, e_tag: object.e_tag.clone() });
+        Ok(())
+    }
+
+    /// Where an object's copy is. Parts of a key are never `..`: object_store refuses such keys.
+    fn place(&self, key: &Key) -> PathBuf {
+        let below =
+            key.prefix_match(&self.key).map(|parts| parts.map(|part| part.as_ref().to_owned()).collect::<PathBuf>());
+        match below.filter(|path| !path.as_os_str().is_empty()) {
+            Some(path) => self.folder.join(path),
+            None => self.folder.join(key.filename().unwrap_or("events.out.tfevents")),
+        }
+    }
+
+    /// The ranges by which an object grew.
+    fn wanted(&self, object: &ObjectMeta) -> Vec<Wanted> {
+        let n_there = self.known.get(&object.location).map_or(0, |copied| copied.n_bytes);
+        if object.size <= n_there {
+            return Vec::new();
+        }
+        let n_overlap = n_there.min(OVERLAP);
+        let begins = (n_there - n_overlap..object.size).step_by(RANGE as usize);
+        let range = |begin: u64| Wanted {
+            object: object.clone(),
+            range: begin..(begin + RANGE).min(object.size),
+            n_overlap: n_there.saturating_sub(begin),
+        };
+        begins.map(range).collect()
+    }
+
+    /// Reads ranges, several at a time, and appends them to their files; the objects that are not what they were.
+    fn copy_all(&mut self, wanted: Vec<Wanted>, failed: &mut Vec<RemoteError>) -> Result<Vec<ObjectMeta>, RemoteError> {
+        let store = self.store.clone();
+        let get = |wanted: Wanted| {
+            let store = store.clone();
+            async move {
+                let options = GetOptions {
+                    range: Some(wanted.range.clone().into()),
+                    if_match: wanted.object.e_tag.clone(),
+                    ..GetOptions::default()
+                };
+                let got = store.get_opts(&wanted.object.location, options).await;
+                let bytes = match got {
+                    Ok(got) => got.bytes().await,
+                    Err(error) => Err(error),
+                };
+                (wanted, bytes)
+            }
+        };
+        let mut given_up: BTreeSet<Key> = BTreeSet::new();
+        let mut others = Vec::new();
+        let runtime = self.runtime.clone();
+        runtime.block_on(async {
+            let mut answers = stream::iter(wanted).map(get).buffered(N_PARALLEL);
+            while let Some((wanted, bytes)) = answers.next().await {
+                self.cost.n_get_requests += 1;
+                let key = wanted.object.location.clone();
+                if given_up.contains(&key) {
+                    continue;
+                }
+                match bytes {
+                    Ok(bytes) => match self.take(&wanted, &bytes)? {
+                        Taken::Appended => {}
+                        Taken::Other => {
+                            given_up.insert(key);
+                            others.push(wanted.object);
+                        }
+                    },
+                    Err(error) => {
+                        failed.push(RemoteError::Store { at: key.to_string(), reason: all_causes(&error) });
+                        given_up.insert(key);
+                    }
+                }
+            }
+            Ok(others)
+        })
+    }
+
+    fn take(&mut self, wanted: &Wanted, bytes: &[u8]) -> Result<Taken, RemoteError> {
+        let Some(copied) = self.known.get_mut(&wanted.object.location) else { return Ok(Taken::Other) };
+        self.cost.n_bytes += bytes.len() as u64;
+        let n_overlap = wanted.n_overlap as usize;
+        let appended = (|| {
+            let mut file = OpenOptions::new().read(true).append(true).open(&copied.file)?;
+            let mut there = vec![0; n_overlap];
+            file.seek(SeekFrom::Start(wanted.range.start))?;
+            file.read_exact(&mut there)?;
+            if bytes.get(..n_overlap) != Some(&there[..]) {
+                return Ok(Taken::Other);
+            }
+            file.write_all(&bytes[n_overlap..])?;
+            Ok(Taken::Appended)
+        })();
+        copied.n_bytes += (bytes.len() - n_overlap.min(bytes.len())) as u64;
+        copied.e_tag.clone_from(&wanted.object.e_tag);
+        appended.map_err(|source| RemoteError::Copy { url: self.url.clone(), source })
+    }
+}
+
+/// The store of a URL, with what the environment says of it.
+fn store(url: &Url, scheme: &ObjectStoreScheme) -> Result<Arc<dyn ObjectStore>, String> {
+    let retry = RetryConfig { retry_timeout: RETRY, max_retries: 5, ..RetryConfig::default() };
+    let text = |e: object_store::Error| all_causes(&e);
+    Ok(match scheme {
+        ObjectStoreScheme::AmazonS3 => {
+            // Without any of these the store would ask the network for a role that only some clouds' machines have.
+            let sources = [
+                "AWS_ACCESS_KEY_ID",
+                "AWS_WEB_IDENTITY_TOKEN_FILE",
+                "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+                "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+                "AWS_METADATA_ENDPOINT",
+                "AWS_SKIP_SIGNATURE",
+            ];
+            if sources.iter().all(|name| std::env::var_os(name).is_none()) {
+                return Err(
+                    "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true \
+                            for a public bucket"
+                        .into(),
+                );
+            }
+            let builder = AmazonS3Builder::from_env().with_url(url.as_str()).with_retry(retry);
+            Arc::new(builder.build().map_err(text)?)
+        }
+        ObjectStoreScheme::GoogleCloudStorage => {
+            let builder = GoogleCloudStorageBuilder::from_env().with_url(url.as_str()).with_retry(retry);
+            Arc::new(builder.build().map_err(text)?)
+        }
+        ObjectStoreScheme::MicrosoftAzure => {
+            let builder = MicrosoftAzureBuilder::from_env().with_url(url.as_str()).with_retry(retry);
+            Arc::new(builder.build().map_err(text)?)
+        }
+        ObjectStoreScheme::Http => {
+            let options = ClientOptions::new().with_allow_http(url.scheme() == "http");
+            let host = &url[..url::Position::BeforePath];
+            let builder = HttpBuilder::new().with_url(host).with_client_options(options).with_retry(retry);
+            Arc::new(builder.build().map_err(text)?)
+        }
+        _ => return Err("not the URL of a bucket: s3://, gs://, az://, http:// or https://".into()),
+    })
+}
+
+/// An error with all that is behind it.
+fn all_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(behind) = cause {
+        let more = behind.to_string();
+        if !text.contains(&more) {
+            text.extend([": ", &more]);
+        }
+        cause = behind.source();
+    }
+    text
+}
