@@ -616,7 +616,10 @@ job, written on one clock.
 Examples:
   stepscope export runs/demo-20261121-101500 -o demo.json.gz
   stepscope export rank0.json.gz rank1.json.gz -o job.json
+  stepscope export runs/demo-20261121-101500 -o demo.pftrace
   stepscope export trace.json --format chrome > mended.json
+  stepscope export trace.json --format parquet -o tables
+  stepscope export runs/record-20261121-101500 --format firefox -o record.firefox.json
   stepscope export logs --run 'seed[0-9]' --tag '^loss$' -o loss.csv")]
 pub struct Export {
     /// Traces, or one logdir
@@ -644,11 +647,15 @@ pub struct Export {
 pub enum ExportAs {
     /// Chrome's trace events (JSON): opens in chrome://tracing, Perfetto and here
     Chrome,
+    /// Perfetto's protobuf: opens in ui.perfetto.dev and here
+    Perfetto,
+    /// The Firefox profiler's JSON: opens in profiler.firefox.com
+    Firefox,
     /// A logdir's scalars as run,tag,step,wall_time,value, a line per point, every point
     Csv,
     /// The same as one JSON object per line; NaN and infinities are strings
     Json,
-    /// The same as columns of a Parquet file, which pandas, polars and DuckDB read
+    /// The same as columns of a Parquet file, which pandas, polars and DuckDB read; a trace as a folder of such
     Parquet,
 }
 

@@ -8,8 +8,9 @@ use anyhow::Context;
 use flate2::{Compression, write::GzEncoder};
 use profiler::export::{self, ExportFormat};
 
-use crate::args::{Export, ExportAs, Verbosity};
+use crate::args::{Export, ExportAs, Import, Verbosity};
 use crate::export_logdir::{self, RowFormat};
+use crate::import;
 use crate::outcome::{Failure, Outcome};
 use crate::told::Told;
 use crate::trace_file;
@@ -23,17 +24,25 @@ pub fn run(args: &Export, verbosity: Verbosity) -> Outcome {
         return Err(Failure::wrong_use(format_args!("{} exists; --force writes over it", out.display())));
     }
     let is_logdir = export_logdir::is_logdir(&args.paths);
-    let rows = match args.format.or_else(|| by_name(args.out.as_deref()?, is_logdir)) {
-        Some(ExportAs::Csv) => Some(RowFormat::Csv),
-        Some(ExportAs::Json) => Some(RowFormat::Json),
-        Some(ExportAs::Parquet) => Some(RowFormat::Parquet),
-        Some(ExportAs::Chrome) => None,
-        None => is_logdir.then_some(RowFormat::Csv),
-    };
-    match rows {
-        Some(format) => export_logdir::run(args, format),
+    match args.format.or_else(|| by_name(args.out.as_deref()?, is_logdir)) {
+        Some(ExportAs::Csv) => export_logdir::run(args, RowFormat::Csv),
+        Some(ExportAs::Json) => export_logdir::run(args, RowFormat::Json),
+        Some(ExportAs::Parquet) if is_logdir => export_logdir::run(args, RowFormat::Parquet),
+        Some(ExportAs::Parquet) => tables(args, verbosity),
+        Some(ExportAs::Chrome) => trace(args, ExportFormat::Chrome, verbosity),
+        Some(ExportAs::Perfetto) => trace(args, ExportFormat::Perfetto, verbosity),
+        Some(ExportAs::Firefox) => trace(args, ExportFormat::Firefox, verbosity),
+        None if is_logdir => export_logdir::run(args, RowFormat::Csv),
         None => trace(args, ExportFormat::Chrome, verbosity),
     }
+}
+
+/// A trace as Parquet is a folder of tables: a sealed trace.
+fn tables(args: &Export, verbosity: Verbosity) -> Outcome {
+    let Some(out) = args.out.clone() else {
+        return Err(Failure::wrong_use("a trace as Parquet is a folder of tables: name it with -o FOLDER"));
+    };
+    import::run(&Import { files: args.paths.clone(), out, force: args.force, json: false }, verbosity)
 }
 
 fn trace(args: &Export, format: ExportFormat, verbosity: Verbosity) -> Outcome {
@@ -92,10 +101,12 @@ fn by_name(path: &Path, is_logdir: bool) -> Option<ExportAs> {
     let name = path.file_name()?.to_str()?;
     let name = name.strip_suffix(".gz").unwrap_or(name);
     match name.rsplit_once('.')?.1 {
+        "json" if name.ends_with(".firefox.json") => Some(ExportAs::Firefox),
         "json" if !is_logdir => Some(ExportAs::Chrome),
         "json" | "jsonl" => Some(ExportAs::Json),
         "csv" => Some(ExportAs::Csv),
         "parquet" => Some(ExportAs::Parquet),
+        "pftrace" | "perfetto-trace" => Some(ExportAs::Perfetto),
         _ => None,
     }
 }

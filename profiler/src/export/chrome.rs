@@ -1,9 +1,8 @@
 //! Chrome's trace event format. Times are microseconds with three decimals, so that no nanosecond is lost; arguments are
 //! written as they came. What a track is (a stream, a CPU) stands in a metadata event that other tools ignore.
 
-use super::{slices, thread_ids};
-use crate::batch::NO_ARGS;
-use crate::store::{Category, SliceRef, Store, Track, TrackKind};
+use super::{instant_args, site_names, slice_args, slices, thread_ids};
+use crate::store::{SliceRef, Store, Track};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -62,7 +61,7 @@ impl Writer<'_> {
             let order = json!({"sort_index": track.order});
             self.event(&json!({"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid, "args": order}))?;
             let what = json!({
-                "kind": kind_name(track.kind), "device": track.device, "stream": track.stream, "tid": track.tid,
+                "kind": track.kind.name(), "device": track.device, "stream": track.stream, "tid": track.tid,
             });
             self.event(&json!({"ph": "M", "name": TRACK_EVENT, "pid": pid, "tid": tid, "args": what}))?;
         }
@@ -88,11 +87,9 @@ impl Writer<'_> {
             self.line.clear();
             self.line.push_str("{\"ph\":\"i\",\"s\":\"t\",");
             self.place(track, instant.time);
-            let site = self.store.sites().get(instant.site as usize);
-            let (name, category) = site.map_or(("?", ""), |s| (&*s.name, &*s.category_name));
+            let (name, category) = site_names(self.store, instant.site);
             push_names(&mut self.line, name, category);
-            let more = if instant.arg == 0 { json!({}) } else { json!({"arg": instant.arg}) };
-            self.args(instant.args, &more);
+            self.args(instant_args(self.store, instant));
             self.line.push('}');
             self.end_line()?;
         }
@@ -100,8 +97,7 @@ impl Writer<'_> {
             self.line.clear();
             self.line.push_str("{\"ph\":\"B\",");
             self.place(track, open.start);
-            let site = self.store.sites().get(open.site as usize);
-            let (name, category) = site.map_or(("?", ""), |s| (&*s.name, &*s.category_name));
+            let (name, category) = site_names(self.store, open.site);
             let node = self.store.nodes().get(open.node as usize);
             push_names(&mut self.line, node.map_or(name, |n| &n.name), category);
             self.line.push('}');
@@ -116,56 +112,23 @@ impl Writer<'_> {
         self.place(track, slice.start);
         self.line.push_str(",\"dur\":");
         push_us(&mut self.line, i128::from(slice.dur()));
-        let category = self.store.sites().get(slice.site as usize).map_or("", |s| &*s.category_name);
+        let (_, category) = site_names(self.store, slice.site);
         push_names(&mut self.line, self.store.slice_name(slice), category);
-        let more = self.numbers(slice);
-        self.args(slice.args, &more);
+        self.args(slice_args(self.store, slice));
         self.line.push('}');
         self.end_line()
     }
 
-    /// What a slice's numbers mean, for slices whose arguments do not say it already.
-    fn numbers(&self, slice: &SliceRef) -> Value {
-        if slice.args != NO_ARGS {
-            return json!({});
+    fn args(&mut self, args: Option<String>) {
+        if let Some(args) = args {
+            let _ = write!(self.line, ",\"args\":{args}");
         }
-        use Category as C;
-        match self.store.category(slice) {
-            C::Launch | C::Kernel | C::Collective | C::Sync if slice.correlation != 0 => {
-                json!({"correlation": slice.correlation})
-            }
-            C::Copy => json!({"correlation": slice.correlation, "bytes": slice.arg}),
-            C::Step => json!({"step id": slice.correlation, "step": slice.arg}),
-            C::Op | C::Shard => {
-                let op = self.store.sites().get(slice.site as usize).map_or("", |s| &*s.name);
-                let step = self.store.step_id_of(slice);
-                json!({"op": op, "step id": step, "queue wait ns": self.store.queue_wait_ns(slice)})
-            }
-            C::Running | C::OffCpu => json!({"thread": slice.correlation}),
-            _ => json!({}),
-        }
-    }
-
-    /// The arguments as they came if they are an object, else as a text in one; without any, `more`.
-    fn args(&mut self, row: u32, more: &Value) {
-        let own = if row == NO_ARGS { None } else { self.store.args().get(row) };
-        let text = match own {
-            Some(own) if serde_json::from_str::<&serde_json::value::RawValue>(&own).is_ok() && own.starts_with('{') => {
-                own.into_owned()
-            }
-            Some(own) => json!({"text": own}).to_string(),
-            None if more.as_object().is_none_or(serde_json::Map::is_empty) => return,
-            None => more.to_string(),
-        };
-        self.line.push_str(",\"args\":");
-        self.line.push_str(&text);
     }
 
     fn counters(&mut self) -> io::Result<()> {
         for counter in self.store.counters() {
             let pid = self.store.processes().get(counter.process as usize).map_or(0, |p| p.pid);
-            let site = self.store.sites().get(counter.site as usize);
-            let (name, category) = site.map_or(("?", ""), |s| (&*s.name, &*s.category_name));
+            let (name, category) = site_names(self.store, counter.site);
             let mut names = String::new();
             push_names(&mut names, name, category);
             for (time, value) in counter.time.iter().zip(&counter.value) {
@@ -182,8 +145,7 @@ impl Writer<'_> {
 
     fn flows(&mut self) -> io::Result<()> {
         for (id, flow) in self.store.flows().enumerate() {
-            let site = self.store.sites().get(flow.site as usize);
-            let (name, category) = site.map_or(("?", ""), |s| (&*s.name, &*s.category_name));
+            let (name, category) = site_names(self.store, flow.site);
             for (phase, end) in [("s", flow.from), ("f", flow.to)] {
                 let Some((end, track)) = end.and_then(|end| Some((end, self.store.track(end.track)?))) else {
                     continue;
@@ -226,23 +188,4 @@ fn push_us(line: &mut String, ns: i128) {
     let sign = if ns < 0 { "-" } else { "" };
     let ns = ns.unsigned_abs();
     let _ = write!(line, "{sign}{}.{:03}", ns / 1_000, ns % 1_000);
-}
-
-/// A word for a kind of track.
-pub(crate) fn kind_name(kind: TrackKind) -> &'static str {
-    match kind {
-        TrackKind::Thread => "thread",
-        TrackKind::Worker => "worker",
-        TrackKind::Cpu => "cpu",
-        TrackKind::Stream => "stream",
-        TrackKind::Copy => "copy",
-        TrackKind::Network => "network",
-        TrackKind::Async => "async",
-    }
-}
-
-/// The kind that a word of [`kind_name`] means.
-pub(crate) fn kind_from_name(name: &str) -> Option<TrackKind> {
-    use TrackKind as K;
-    [K::Thread, K::Worker, K::Cpu, K::Stream, K::Copy, K::Network, K::Async].into_iter().find(|k| kind_name(*k) == name)
 }

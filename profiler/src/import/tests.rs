@@ -295,6 +295,62 @@ fn what_is_exported_comes_back() {
     }
 }
 
+/// What Perfetto's format has a place for: arguments in any order, arrows between slices, no numbers beside them.
+fn told_by_perfetto(store: &Store) -> Vec<String> {
+    let origin = store.origin_ns();
+    let mut lines = Vec::new();
+    let args = |row| store.args().get(row).and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
+    let of_track = |track: &Track| {
+        let process = &store.processes()[track.process as usize];
+        format!("{} {} {} {:?}", process.name, process.host, track.name, track.kind)
+    };
+    for track in store.tracks().iter().filter(|t| t.n_slices() + t.instants.len() > 0) {
+        let title = of_track(track);
+        lines.push(format!("{title}: {} {:?} {} {}", track.device, track.stream, track.order, track.tid));
+        for s in slices(track) {
+            let site = &store.sites()[s.site as usize];
+            let (from, to) = (s.start + origin, s.end + origin);
+            let own = args(s.args);
+            lines.push(format!("{title}: {} {} {from}..{to} {own:?}", site.category_name, store.slice_name(&s)));
+        }
+        for i in &track.instants {
+            let site = &store.sites()[i.site as usize];
+            lines.push(format!("{title}: at {} {} {:?}", i.time + origin, site.name, args(i.args)));
+        }
+    }
+    for c in store.counters() {
+        let site = &store.sites()[c.site as usize];
+        let times: Vec<i64> = c.time.iter().map(|t| t + origin).collect();
+        lines.push(format!("counter {} {} {times:?} {:?}", site.category_name, site.name, c.value));
+    }
+    let end = |end: crate::FlowEnd| {
+        let track = &store.tracks()[end.track.0 as usize];
+        let running = slices(track).filter(|s| s.start <= end.time && (end.time < s.end || end.time == s.start));
+        let start = running.map(|s| s.start).max().unwrap_or(end.time);
+        format!("{} {}", of_track(track), start + origin)
+    };
+    lines.extend(store.flows().filter_map(|f| Some(format!("flow {} > {}", end(f.from?), end(f.to?)))));
+    lines.sort();
+    lines
+}
+
+#[test]
+fn what_perfetto_can_hold_comes_back() {
+    for name in ["hta_nccl_data.json.gz", "catapult_nestable_async.json", "catapult_flow_simple.json"] {
+        let Some(path) = data(name) else { return };
+        let store = import(&[path]);
+        let mut bytes = Vec::new();
+        crate::export::export(&store, crate::export::ExportFormat::Perfetto, &mut bytes, &mut |_| {}).unwrap();
+        let back = import_bytes(&bytes);
+        assert_eq!(warnings(&back), Vec::<&str>::new());
+        let (a, b) = (told_by_perfetto(&store), told_by_perfetto(&back));
+        for (a, b) in a.iter().zip(&b) {
+            assert_eq!(a, b, "{name}");
+        }
+        assert_eq!(a.len(), b.len());
+    }
+}
+
 /// Number and length of the slices of each name.
 fn by_name(store: &Store) -> std::collections::BTreeMap<String, (u64, i64)> {
     let mut by_name = std::collections::BTreeMap::<String, (u64, i64)>::new();

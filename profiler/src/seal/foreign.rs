@@ -61,7 +61,7 @@ impl Reading {
             names.name(Name::Process { pid, host: owner.0, name: owner.1, ns_per_tick: 1.0 });
             names.name(Name::Track {
                 key,
-                kind: TrackKind::from_name(kind.at(i)),
+                kind: TrackKind::from_name(kind.at(i)).unwrap_or(TrackKind::Thread),
                 name: name.get(i).or(thread.get(i)).map_or_else(|| format!("track {}", id.id(i)), ToOwned::to_owned),
                 tid: tid.at(i) as u32,
                 device: device.at(i).to_owned(),

@@ -56,7 +56,7 @@ pub(super) fn track_rows(batch: &RecordBatch, out: &mut Vec<Track>) -> Result<()
         out.push(Track {
             name: name.at(i).to_owned(),
             tid: tid.at(i) as u32,
-            kind: TrackKind::from_name(kind.at(i)),
+            kind: TrackKind::from_name(kind.at(i)).unwrap_or(TrackKind::Thread),
             device: device.at(i).to_owned(),
             stream: stream.get(i).map(|s| s as u64),
             order: order.at(i) as i32,

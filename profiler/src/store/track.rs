@@ -44,9 +44,9 @@ impl TrackKind {
         Self::NAMES.iter().find(|(kind, _)| *kind == self).map_or("thread", |(_, name)| name)
     }
 
-    /// The inverse of [`TrackKind::name`]; a thread, where the name is of a later version.
-    pub(crate) fn from_name(name: &str) -> TrackKind {
-        Self::NAMES.iter().find(|(_, n)| *n == name).map_or(TrackKind::Thread, |(kind, _)| *kind)
+    /// The inverse of [`TrackKind::name`]; `None` where the name is of a later version.
+    pub(crate) fn from_name(name: &str) -> Option<TrackKind> {
+        Self::NAMES.iter().find(|(_, n)| *n == name).map(|(kind, _)| *kind)
     }
 
     /// Whether it stands for a thread.

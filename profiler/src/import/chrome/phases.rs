@@ -5,7 +5,7 @@ use super::json::{members, text};
 use super::kineto::{self, Numbers};
 use super::time::{NoTime, Time};
 use crate::batch::{EventKind, NO_ARGS};
-use crate::export::{TRACK_EVENT, kind_from_name};
+use crate::export::TRACK_EVENT;
 use crate::import::async_slices::AsyncKey;
 use crate::import::flows::{FlowKey, Part as FlowPart};
 use crate::import::input::Input;
@@ -340,7 +340,7 @@ impl Phases {
             _ => {
                 let track = self.track(b, f, stage);
                 let track = &mut stage.tracks[track as usize];
-                track.kind = arg(b"kind").and_then(|v| kind_from_name(&text(v))).unwrap_or(track.kind);
+                track.kind = arg(b"kind").and_then(|v| TrackKind::from_name(&text(v))).unwrap_or(track.kind);
                 track.device = arg(b"device").map(text).unwrap_or_default();
                 track.stream = arg(b"stream").and_then(kineto::integer).and_then(|n| u64::try_from(n).ok());
                 track.tid = arg(b"tid").and_then(kineto::integer).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);

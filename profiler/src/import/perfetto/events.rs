@@ -127,7 +127,7 @@ fn counter(uuid: u64, value: Value, time: i64, sequence: &mut Sequence, tracks: 
         }
         Value::Whole(value) => value as f64,
     };
-    let site = stage.site("counter", &name);
+    let site = stage.site(&tracks.counter_category(uuid), &name);
     let process = tracks.process(uuid, stage);
     stage.counter(process, time, site, value * factor);
 }

@@ -1,5 +1,6 @@
 //! The tree of track descriptors, and where in the stage each track is.
 
+use crate::export::{About, ProcessAbout};
 use crate::import::stage::{ProcessIdx, Stage, TrackIdx, TrackOf};
 use formats::perfetto::{CounterDescriptor, ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
 use rustc_hash::FxHashMap;
@@ -25,6 +26,10 @@ impl Tracks {
         let uuid = descriptor.uuid.unwrap_or(0);
         if let Some(process) = &descriptor.process {
             name_process(process, stage);
+            if let Some(about) = descriptor.description.as_deref().and_then(ProcessAbout::parse) {
+                let idx = stage.process(process.pid.unwrap_or(0).into()) as usize;
+                (stage.processes[idx].host, stage.processes[idx].label) = (about.host, String::new());
+            }
         }
         if let Some(thread) = &descriptor.thread {
             name_thread(thread, stage);
@@ -45,6 +50,10 @@ impl Tracks {
         if let Some(track) = self.found.get(&uuid) {
             return *track;
         }
+        let about = self.described.get(&uuid).and_then(about);
+        if about.as_ref().is_some_and(|about| about.overlaps) {
+            return self.overlapping(uuid, stage);
+        }
         let thread = self.described.get(&uuid).and_then(|d| d.thread.as_ref());
         let track = match thread {
             Some(thread) => stage.thread(thread.pid.unwrap_or(0).into(), thread.tid.unwrap_or(0)),
@@ -57,6 +66,30 @@ impl Tracks {
         if thread_is_none(self.described.get(&uuid)) {
             self.name(uuid, track, stage);
         }
+        if let Some(about) = about {
+            let order = self.described.get(&uuid).and_then(|d| d.sibling_order_rank);
+            let track = &mut stage.tracks[track as usize];
+            track.kind = about.kind().unwrap_or(track.kind);
+            (track.device, track.stream) = (about.device, about.stream);
+            (track.tid, track.order) = (about.tid.unwrap_or(track.tid), order.unwrap_or(track.order));
+            track.merge = Some(merge_key(&uuid));
+        }
+        track
+    }
+
+    /// What overlaps in a track that we wrote: joins it in the end. The track comes first, so that it gives the name.
+    fn overlapping(&mut self, uuid: u64, stage: &mut Stage) -> TrackIdx {
+        let parent = self
+            .described
+            .get(&uuid)
+            .and_then(|d| d.parent_uuid)
+            .filter(|parent| self.described.get(parent).and_then(about).is_none_or(|about| !about.overlaps));
+        let own = self.track(parent.unwrap_or(0), stage) as usize;
+        let (process, merge) = (stage.tracks[own].process, stage.tracks[own].merge);
+        let track = stage.track(process, TrackOf::Other(uuid));
+        stage.tracks[track as usize].name = stage.tracks[own].name.clone();
+        stage.tracks[track as usize].merge = merge;
+        self.found.insert(uuid, track);
         track
     }
 
@@ -92,11 +125,16 @@ impl Tracks {
             (MERGE_BY_KEY, Some(key)) => Some(key.as_str()),
             _ => Some(name.as_str()),
         };
-        let hasher = BuildHasherDefault::<rustc_hash::FxHasher>::default();
-        let merge = key.map(|key| hasher.hash_one((process, parent, key)));
+        let merge = key.map(|key| merge_key(&(process, parent, key)));
         let track = &mut stage.tracks[track as usize];
         (track.name, track.merge) = (name, merge);
         track.order = descriptor.and_then(|d| d.sibling_order_rank).unwrap_or(0);
+    }
+
+    /// The category of a counter.
+    pub(super) fn counter_category(&self, uuid: u64) -> String {
+        let about = self.described.get(&uuid).and_then(about);
+        about.and_then(|about| about.category).unwrap_or_else(|| "counter".to_owned())
     }
 
     /// The counter that a track is, with its name.
@@ -110,6 +148,15 @@ impl Tracks {
         };
         (descriptor.and_then(|d| d.counter.as_ref()), name)
     }
+}
+
+fn about(descriptor: &TrackDescriptor) -> Option<About> {
+    descriptor.description.as_deref().and_then(About::parse)
+}
+
+/// A number for what tracks have in common that are shown as one.
+fn merge_key(of: &impl std::hash::Hash) -> u64 {
+    BuildHasherDefault::<rustc_hash::FxHasher>::default().hash_one(of)
 }
 
 fn thread_is_none(descriptor: Option<&TrackDescriptor>) -> bool {
