@@ -58,6 +58,8 @@ pub enum TraceFormat {
     Ftrace,
     /// What `perf script` prints.
     PerfScript,
+    /// What Nsight Systems exports as SQLite.
+    Nsys,
 }
 
 /// What something is that cannot be opened. Reads like the end of a sentence: `not an event file, graph or trace (looks

@@ -115,8 +115,8 @@ impl<'a> Writer<'a> {
     fn track(&mut self, track: &Track, tid: u32) {
         let Some(process) = self.processes.get(track.process as usize).copied() else { return };
         let begin = Timestamp::from_nanos_since_reference(0);
-        let pid = self.store.processes()[track.process as usize].pid;
-        let thread = self.profile.add_thread(process, tid, begin, tid == pid);
+        // A main thread would lose its name.
+        let thread = self.profile.add_thread(process, tid, begin, false);
         self.profile.set_thread_name(thread, &track.name);
         let store = self.store;
         for slice in slices(track) {

@@ -3,8 +3,8 @@
 use super::lanes::arrange;
 use super::sites::SiteIdx;
 use super::stage::{Stage, Track};
-use crate::batch::{Batch, Event, NO_ARGS, NO_NODE, Name, TrackKey};
-use crate::store::WarningKind;
+use crate::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
+use crate::store::{Category, WarningKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Events of a batch.
@@ -179,8 +179,11 @@ impl Emitter {
             }),
         };
         let args = if event.args == NO_ARGS { NO_ARGS } else { batch.args.push_row(&self.stage.args, event.args) };
+        // Which node made an op ready no format tells.
+        let is_op = event.kind == EventKind::Slice && stage.sites.means(event.site) == Category::Op;
+        let correlation = if is_op { NO_NODE } else { event.correlation };
         let (start, end) = (event.start.saturating_add(self.shift), event.end.saturating_add(self.shift));
-        Event { site, node, args, start, end, ..event }
+        Event { site, node, correlation, args, start, end, ..event }
     }
 }
 

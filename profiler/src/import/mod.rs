@@ -19,6 +19,7 @@ mod input;
 mod lanes;
 mod linux;
 mod marks;
+mod nsys;
 mod perfetto;
 mod problems;
 mod sched;
@@ -136,6 +137,7 @@ fn reader(format: TraceFormat, input: &Input) -> Box<dyn Reader> {
         TraceFormat::StepStats => Box::new(step_stats::StepStats::new(input)),
         TraceFormat::Ftrace => Box::new(linux::Ftrace::new(input)),
         TraceFormat::PerfScript => Box::new(linux::PerfScript::new(input)),
+        TraceFormat::Nsys => Box::new(nsys::Nsys::new(input)),
     }
 }
 

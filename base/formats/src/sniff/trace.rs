@@ -11,6 +11,9 @@ pub(super) fn format(prefix: &[u8]) -> Option<TraceFormat> {
     if is_chrome_json(prefix) {
         return Some(TraceFormat::ChromeJson);
     }
+    if prefix.starts_with(b"SQLite format 3\0") {
+        return is_nsys(prefix).then_some(TraceFormat::Nsys);
+    }
     if prefix.first() == Some(&0x0a) {
         return protobuf(prefix);
     }
@@ -25,6 +28,13 @@ pub(super) fn format(prefix: &[u8]) -> Option<TraceFormat> {
             None
         }
     })
+}
+
+/// The names of its tables stand in the first pages.
+fn is_nsys(prefix: &[u8]) -> bool {
+    const TABLES: [&[u8]; 6] =
+        [b"StringIds", b"CUPTI_ACTIVITY_KIND", b"ENUM_NSYS_", b"ENUM_CUDA_", b"TARGET_INFO_", b"NVTX_EVENTS"];
+    TABLES.iter().any(|table| memchr::memmem::find(prefix, table).is_some())
 }
 
 /// JSON with trace events in it, or with what Kineto and Chrome write before them.

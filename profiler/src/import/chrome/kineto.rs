@@ -4,7 +4,7 @@ use super::json::{elements, members, text};
 use crate::store::Category;
 
 /// Our category for a category and name of Kineto; the given one where it is not Kineto's.
-pub(super) fn category<'a>(category: &'a str, name: &str) -> &'a str {
+pub(in crate::import) fn category<'a>(category: &'a str, name: &str) -> &'a str {
     match category {
         "cpu_op" => "op",
         "kernel" if is_collective(name) => "collective",
@@ -30,7 +30,7 @@ fn waits(name: &str) -> bool {
 }
 
 /// The number in `ProfilerStep#12`.
-pub(super) fn step_number(name: &str) -> Option<u32> {
+pub(in crate::import) fn step_number(name: &str) -> Option<u32> {
     name.strip_prefix("ProfilerStep#")?.split_whitespace().next()?.parse().ok()
 }
 

@@ -11,6 +11,8 @@ mod kineto;
 mod phases;
 mod time;
 
+pub(super) use kineto::{category, step_number};
+
 use super::Reader;
 use super::input::{Input, MAX_EVENT, Window};
 use super::problems::Problem;
