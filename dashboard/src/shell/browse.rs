@@ -58,6 +58,7 @@ pub fn kind_text(path: &Path) -> Option<&'static str> {
             TraceFormat::StepStats => "trace (StepStats)",
             TraceFormat::Ftrace => "trace (ftrace)",
             TraceFormat::PerfScript => "trace (perf script)",
+            TraceFormat::Nsys => "trace (Nsight Systems)",
         },
         FileKind::Unknown(_) => return None,
     })

@@ -106,10 +106,10 @@ impl<'a> Writer<'a> {
         *self.categories.entry(name).or_insert_with(|| profile.add_category(name, color))
     }
 
-    fn marker(&mut self, name: &str, category: &'a str, args: Option<String>) -> Marker {
+    fn marker(&mut self, name: &str, category: &'a str, args: Option<&str>) -> Marker {
         let category = self.category(category);
         let name = self.profile.intern_string(name);
-        Marker { name, category, args: self.profile.intern_string(args.as_deref().unwrap_or_default()) }
+        Marker { name, category, args: self.profile.intern_string(args.unwrap_or_default()) }
     }
 
     fn track(&mut self, track: &Track, tid: u32) {
@@ -121,7 +121,7 @@ impl<'a> Writer<'a> {
         let store = self.store;
         for slice in slices(track) {
             let (_, category) = site_names(store, slice.site);
-            let marker = self.marker(store.slice_name(&slice), category, slice_args(store, &slice));
+            let marker = self.marker(store.slice_name(&slice), category, slice_args(store, &slice).as_deref());
             let timing = MarkerTiming::Interval(self.time(slice.start), self.time(slice.end));
             self.profile.add_marker(thread, timing, marker);
         }
@@ -134,7 +134,7 @@ impl<'a> Writer<'a> {
         for instant in &track.instants {
             if !self.sample(thread, instant) {
                 let (name, category) = site_names(store, instant.site);
-                let marker = self.marker(name, category, instant_args(store, instant));
+                let marker = self.marker(name, category, instant_args(store, instant).as_deref());
                 self.profile.add_marker(thread, MarkerTiming::Instant(self.time(instant.time)), marker);
             }
         }

@@ -57,6 +57,7 @@ fn traces_of_other_tools() {
     is("f", b"# tracer: nop\n#\n", T::Ftrace);
     is("g", b" a b-12 (  3) [001] d..2. 12.345: sched_switch: prev_comm=x\n", T::Ftrace);
     is("h", b"python3 1/2 [000] 12.345678:  250000 cpu-clock:u: \n", T::PerfScript);
+    is("j", b"SQLite format 3\0\x04\0CREATE TABLE StringIds (id", T::Nsys);
     is("i", &zstd::encode_all(&b"[{\"ph\":\"X\"}]"[..], 1).unwrap(), T::ChromeJson);
 }
 
@@ -65,6 +66,7 @@ fn foreign_files_say_what_they_are() {
     let looks_like = |what| FileKind::Unknown(Foreign::LooksLike(what));
     check("events.out.tfevents.1", b"\x89PNG\r\n\x1a\n\0\0", looks_like("PNG"));
     check("a.json", b"{\"answers\": []}", looks_like("JSON"));
+    check("a.db", b"SQLite format 3\0\x04\0CREATE TABLE letters (id", looks_like("SQLite"));
     check("a.txt", b"hello", looks_like("text"));
     check("a.bin", &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13], FileKind::Unknown(Foreign::Unrecognised));
     check("a.gz", &[0x1f, 0x8b, 8, 0, 0], looks_like("gzip"));

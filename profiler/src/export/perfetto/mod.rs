@@ -185,7 +185,7 @@ impl Writer<'_> {
             }
             let track = &self.store.tracks()[row];
             if let Some(next) = streams[row].next() {
-                self.event(track, next, &arrows)?;
+                self.event(track, &next, &arrows)?;
             }
             heads.extend(streams[row].next_key().map(|key| Reverse((key, row))));
         }
@@ -193,18 +193,18 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn event(&mut self, track: &Track, next: Next, arrows: &Arrows) -> io::Result<()> {
+    fn event(&mut self, track: &Track, next: &Next, arrows: &Arrows) -> io::Result<()> {
         let n = next.place();
         let uuid = self.place(track, n)?;
         let (time, mut event) = match next {
-            Next::Begin(slice, _) => (slice.start, self.begin(&slice, arrows.at_begin(slice.id))),
-            Next::End { time, slice, .. } => (time, ends(arrows.at_end(slice))),
-            Next::Instant(instant) => (instant.time, self.instant(&instant)),
-            Next::Open(open, _) => (open.start, self.open(&open)),
+            Next::Begin(slice, _) => (slice.start, self.begin(slice, arrows.at_begin(slice.id))),
+            Next::End { time, slice, .. } => (*time, ends(arrows.at_end(*slice))),
+            Next::Instant(instant) => (instant.time, self.instant(instant)),
+            Next::Open(open, _) => (open.start, self.open(open)),
             Next::Arrow(time, arrow) => {
                 let (name, category) = site_names(self.store, arrow.site);
                 let event = self.said(INSTANT, Said { name, category, args: None });
-                (time, with_arrows(event, &[arrow]))
+                (*time, with_arrows(event, &[*arrow]))
             }
         };
         event.track_uuid = Some(uuid);

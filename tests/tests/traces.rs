@@ -1,0 +1,95 @@
+//! `import` and `export` as a user calls them: nothing is lost on the way through any format.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use stepscope_tests::{root, stepscope_binary};
+
+struct Program {
+    binary: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Program {
+    fn find(what: &str) -> Option<Program> {
+        let binary = stepscope_binary(what)?;
+        Some(Program { binary, folder: tempfile::tempdir().expect("a scratch folder") })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn run(&self, args: &[&Path]) -> Output {
+        let output = Command::new(&self.binary).args(args).output();
+        output.unwrap_or_else(|error| panic!("{}: {error}", self.binary.display()))
+    }
+
+    #[track_caller]
+    fn done(&self, args: &[&Path]) -> Vec<u8> {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    }
+
+    /// Imports into a folder of this name; gives the slices.
+    #[track_caller]
+    fn import(&self, from: &Path, to: &str) -> u64 {
+        let output = self.done(&["import".as_ref(), from, "-o".as_ref(), &self.path(to), "--json".as_ref()]);
+        let told: Value = serde_json::from_slice(&output).expect("one JSON object");
+        told["slices"].as_u64().expect("a count")
+    }
+}
+
+fn fixture(name: &str) -> (PathBuf, u64) {
+    let path = root().join("profiler/tests/fixtures").join(name);
+    let expected = std::fs::read(path.with_file_name(format!("{name}.expected.json"))).expect("a fixture");
+    let expected: Value = serde_json::from_slice(&expected).expect("JSON");
+    (path, expected["slices"].as_u64().expect("a count"))
+}
+
+#[test]
+fn a_trace_goes_through_every_format() {
+    let Some(program) = Program::find("import and export") else { return };
+    for name in ["nsys.sqlite", "packets.pftrace", "run_metadata.pb"] {
+        let (path, slices) = fixture(name);
+        let trace = program.path(name);
+        assert_eq!(program.import(&path, name), slices, "{name}");
+        for to in ["t.json", "t.json.gz", "t.pftrace", "t.firefox.json"] {
+            let file = program.path(&format!("{name}-{to}"));
+            program.done(&["export".as_ref(), &trace, "-o".as_ref(), &file]);
+            if !to.contains("firefox") {
+                assert_eq!(program.import(&file, &format!("{name}-{to}-back")), slices, "{name} as {to}");
+            }
+        }
+        let tables = program.path(&format!("{name}-tables"));
+        program.done(&["export".as_ref(), &trace, "--format".as_ref(), "parquet".as_ref(), "-o".as_ref(), &tables]);
+        assert_eq!(program.import(&tables, &format!("{name}-tables-back")), slices, "{name} as Parquet");
+        let told = program.done(&["analyze".as_ref(), &trace, "--json".as_ref()]);
+        let told: Value = serde_json::from_slice(&told).expect("one JSON object");
+        assert_eq!(told["slices"].as_u64(), Some(slices), "{name}, analysed");
+    }
+}
+
+#[test]
+fn nothing_is_written_over_unasked() {
+    let Some(program) = Program::find("import over something") else { return };
+    let (path, _) = fixture("packets.pftrace");
+    let check = |to: &str, force: bool, code: i32, says: &str| {
+        let trace = program.path(to);
+        let mut args: Vec<&Path> = vec!["import".as_ref(), &path, "-o".as_ref(), &trace];
+        args.extend(force.then_some(Path::new("--force")));
+        let output = program.run(&args);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{to}: {stderr}");
+        assert!(stderr.contains(says), "{to}: {stderr}");
+    };
+    check("t", false, 0, "slices");
+    check("t", false, 2, "--force writes over it");
+    check("t", true, 0, "slices");
+    std::fs::create_dir(program.path("home")).expect("a folder");
+    std::fs::write(program.path("home/letter.txt"), "dear").expect("a file");
+    check("home", true, 2, "give another folder");
+    assert_eq!(std::fs::read(program.path("home/letter.txt")).expect("still there"), b"dear");
+}
