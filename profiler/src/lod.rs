@@ -353,7 +353,7 @@ impl Merge<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::batch::{Batch, Event, EventKind, NO_NODE, Name, TrackKey};
     use crate::store::{SEGMENT, Store, StoreOptions};
@@ -389,7 +389,7 @@ mod tests {
     }
 
     /// Holds the spans of a view against the contract at the top of the file, by brute force.
-    fn check(lane: &Lane, view: Range<i64>, px: usize) {
+    pub(crate) fn check(lane: &Lane, view: Range<i64>, px: usize) {
         let mut spans = Vec::new();
         lane.spans(view.clone(), px, &mut spans);
         let touches = |i: &u32| {

@@ -230,7 +230,17 @@ proptest! {
             let version = paged.version();
             while pager.load_wished() { spans(&paged, view); }
             prop_assert!(paged.version() >= version);
-            prop_assert_eq!(spans(&paged, view), exact);
+            // Neighbours may be joined otherwise than in memory, where the last leaf is not complete: both keep the promise.
+            for (lane, exact) in paged.tracks().iter().flat_map(|t| &t.lanes).zip(&exact) {
+                crate::lod::tests::check(lane, view.0..view.0 + view.1, view.2);
+                let mut found = Vec::new();
+                lane.spans(view.0..view.0 + view.1, view.2, &mut found);
+                let sums = |spans: &[Span]| {
+                    let sum = |of: fn(&Span) -> i64| spans.iter().map(of).sum::<i64>();
+                    (sum(|s| i64::from(s.count)), sum(|s| s.busy_ns), spans.first().map(|s| s.first))
+                };
+                prop_assert_eq!(sums(&found), sums(exact));
+            }
         }
     }
 }

@@ -145,7 +145,7 @@ fn span(range: Range<f64>) -> f64 {
 fn number(value: f64, span: f64) -> String {
     // Far from 0 the neighbours' common digits cannot be left out.
     let most = value.abs().max(span);
-    if span <= 0.0 || most >= 1e6 || most < 1e-3 {
+    if span <= 0.0 || !(1e-3..1e6).contains(&most) {
         return if value.abs() < span * 1e-9 { "0".to_owned() } else { exponential(value, span) };
     }
     let decimals = (1.0 - (span / 6.0).log10()).ceil().clamp(0.0, 12.0) as usize;
