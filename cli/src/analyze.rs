@@ -164,7 +164,7 @@ fn to_json(store: &Store, analysis: &Analysis) -> Value {
         "breakdown": breakdown_json(&analysis.breakdown), "devices": devices_json(store, analysis),
         "ops": ops.collect::<Vec<_>>(), "scopes": scopes.collect::<Vec<_>>(),
         "memory": memory_json(analysis), "utilisation": utilisation_json(store, analysis),
-        "stragglers": stragglers_json(store, analysis),
+        "threads": threads_json(store, analysis), "stragglers": stragglers_json(store, analysis),
         "findings": findings.collect::<Vec<_>>(),
         "warnings": store.warnings().iter().map(|w| &w.text).collect::<Vec<_>>(),
     })
@@ -290,9 +290,43 @@ fn print_stalls(store: &Store, analysis: &Analysis) {
     }
 }
 
+/// What threads did, by the kernel's scheduler.
+fn print_threads(store: &Store, analysis: &Analysis) {
+    let titles = ["threads", "running", "ready, no CPU", "sleeping", "disk", "other waits", "<mostly woken by"];
+    let mut table = Table::new(&titles);
+    for t in analysis.threads.iter().take(TOP) {
+        let times = [t.running_ns, t.ready_ns, t.sleeping_ns, t.uninterruptible_ns, t.other_ns].map(human::duration);
+        let name = cut(track_name(store, t.track.0).trim_end_matches(", scheduling"), 48);
+        let waker = t.woken_by.map_or_else(String::new, |(by, _)| waker(store, by));
+        table.row([name].into_iter().chain(times).chain([waker]));
+    }
+    table.print();
+    if analysis.threads.len() > TOP {
+        out::line(format!("  and {} more threads; --json has all", analysis.threads.len() - TOP));
+    }
+}
+
+fn waker(store: &Store, thread: u32) -> String {
+    if thread == 0 {
+        return "a timer or a device".to_owned();
+    }
+    let track = store.tracks().iter().find(|t| t.tid == thread);
+    track.map_or_else(|| format!("thread {thread}"), |t| cut(t.name.trim_end_matches(", scheduling"), 32))
+}
+
+fn threads_json(store: &Store, analysis: &Analysis) -> Vec<Value> {
+    let threads = analysis.threads.iter().map(|t| {
+        json!({ "track": track_name(store, t.track.0), "track_id": t.track.0, "running_ns": t.running_ns, "ready_ns": t.ready_ns,
+                "sleeping_ns": t.sleeping_ns, "uninterruptible_ns": t.uninterruptible_ns, "other_ns": t.other_ns,
+                "woken_by": t.woken_by.map(|(thread, ns)| json!({ "thread": thread, "ns": ns })) })
+    });
+    threads.collect()
+}
+
 fn print_rest(store: &Store, analysis: &Analysis) {
+    print_threads(store, analysis);
     let mut table = Table::new(&["tracks", "busy", "waiting", "utilisation"]);
-    for used in &analysis.track_use {
+    for used in analysis.track_use.iter().filter(|used| used.busy_ns + used.wait_ns > 0) {
         let times = [used.busy_ns, used.wait_ns].map(human::duration);
         let name = cut(track_name(store, used.track.0), 48);
         table.row([name].into_iter().chain(times).chain([format!("{:.1} %", used.utilisation * 100.0)]));

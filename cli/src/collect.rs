@@ -48,8 +48,8 @@ pub fn run(args: &args::Collect, verbosity: Verbosity) -> Outcome {
     while stopped.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) {
         let now = server.progress();
         if verbosity > Verbosity::Quiet && (now.folders, now.open) != (told.folders, told.open) {
-            let (folders, open) = (human::count(now.folders), human::count(now.open));
-            eprintln!("stepscope: {folders} trace folders, {open} being sent, {}", human::bytes(now.bytes));
+            let (folders, open) = (folders(now.folders), human::count(now.open));
+            eprintln!("stepscope: {folders}, {open} being sent, {}", human::bytes(now.bytes));
         }
         told = now;
     }
@@ -94,7 +94,11 @@ fn tell(report: &ServerReport, as_json: bool, verbosity: Verbosity) {
         });
         say(&report);
     } else if verbosity > Verbosity::Quiet {
-        let (folders, bytes) = (human::count(report.folders), human::bytes(report.bytes));
-        eprintln!("stepscope: gathered {bytes} of {folders} trace folders");
+        let (folders, bytes) = (folders(report.folders), human::bytes(report.bytes));
+        eprintln!("stepscope: gathered {bytes} of {folders}");
     }
+}
+
+fn folders(n: u64) -> String {
+    format!("{} trace {}", human::count(n), if n == 1 { "folder" } else { "folders" })
 }

@@ -1,7 +1,6 @@
 //! The checks, each by trying the thing itself.
 
 use std::fs;
-use std::path::Path;
 
 use super::{Check, State};
 
@@ -114,18 +113,12 @@ fn hardware_counters() -> Check {
 }
 
 fn tracefs() -> Check {
-    let roots = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-    let clocks = roots.iter().find_map(|root| fs::read_to_string(Path::new(root).join("trace_clock")).ok());
-    let (state, seen, remedy) = match clocks {
-        Some(clocks) if clocks.contains("x86-tsc") => {
+    let (state, seen, remedy) = match profiler::watch::tracefs_clocks() {
+        Ok(clocks) if clocks.contains("x86-tsc") => {
             (State::Ok, "readable, trace_clock x86-tsc offered".to_owned(), None)
         }
-        Some(_) => (State::Limited, "readable, no trace_clock x86-tsc (mono_raw is used)".to_owned(), None),
-        None => (
-            State::Missing,
-            "not readable".to_owned(),
-            Some("as root: mount -t tracefs tracefs /sys/kernel/tracing, and run as root".into()),
-        ),
+        Ok(_) => (State::Limited, "readable, no trace_clock x86-tsc (mono_raw is used)".to_owned(), None),
+        Err(error) => (State::Missing, error.to_string(), Some("run as root, on a kernel with CONFIG_FTRACE".into())),
     };
     Check { name: "tracefs", state, seen, used_for: "scheduler events of the whole machine", remedy }
 }

@@ -7,7 +7,7 @@ use super::critical::{CriticalPath, PathKind, Segment};
 use super::ops::OpRow;
 use super::stragglers::Stragglers;
 use crate::stalls::{Cause, duration};
-use crate::store::{SliceId, Store};
+use crate::store::{Category, SliceId, Store};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -66,7 +66,12 @@ fn per_step(facts: &Facts<'_>, ns: i64) -> String {
 
 /// Kinds of segments that can be shortened without a faster op.
 fn on_path(facts: &Facts<'_>, kind: PathKind, mut segments: Vec<&Segment>, total: i64) -> Option<Finding> {
-    let (title, what, remedy) = words(kind)?;
+    let (title, what, mut remedy) = words(kind)?;
+    if kind == PathKind::Stall(Cause::Unexplained) && facts.store.sites().iter().any(|s| s.category == Category::OffCpu)
+    {
+        remedy = "Scheduling tells when threads waited and who woke them; for what, slices of the program's own would tell \
+                  (`tracing`, or `stepscope-events`).";
+    }
     segments.sort_by_key(|s| (std::cmp::Reverse(s.dur()), s.start));
     let saves_ns = segments.iter().map(|s| s.dur()).sum();
     let longest = segments.first()?;

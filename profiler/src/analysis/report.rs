@@ -7,6 +7,7 @@ use super::findings::{Facts, Finding, findings};
 use super::memory::{DeviceMemory, memory_timelines};
 use super::ops::{self, OpRow, ScopeRow};
 use super::stragglers::{self, Stragglers};
+use super::threads::{ThreadTimes, thread_times};
 use crate::stalls::{CauseTotal, Stall, around, by_cause, stalls_of};
 use crate::stats::{TrackUse, track_use};
 use crate::store::Store;
@@ -35,6 +36,8 @@ pub struct Analysis {
     pub memory: Vec<DeviceMemory>,
     /// How busy each track was.
     pub track_use: Vec<TrackUse>,
+    /// What threads did, where their scheduling was recorded.
+    pub threads: Vec<ThreadTimes>,
     /// Who came last.
     pub stragglers: Stragglers,
     /// What to change first.
@@ -57,6 +60,7 @@ pub fn analyse(store: &Store, range: Range<i64>) -> Analysis {
         scopes: ops::scope_table(store, range.clone(), &paths),
         memory: memory_timelines(store),
         track_use: track_use(store, range.clone()),
+        threads: thread_times(store, &range),
         paths,
         stalls,
         ops,

@@ -301,7 +301,7 @@ fn command(process: u32, name: Comm) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::{Collector, CollectorOptions, Store, StoreOptions, TraceReader};
     use events::clock::Source;
@@ -313,8 +313,8 @@ mod tests {
     /// Track, name, start and end (ms), and who took the CPU, woke the thread or ran.
     type Told = (String, String, i64, i64, u32);
 
-    /// The slices that a list of events makes.
-    fn slices(events: &[(u64, u32, What)]) -> (Vec<Told>, Seen) {
+    /// The trace that a list of events (ms, CPU, what) makes, and where 0 ms lies in it.
+    pub(crate) fn trace(events: &[(u64, u32, What)]) -> (Store, i64, Seen) {
         let dir = tempfile::tempdir().unwrap();
         let tracks = Tracks::create(dir.path(), 1, "kernel", Source::MonotonicRaw).unwrap();
         let base = tracks.now();
@@ -331,6 +331,12 @@ mod tests {
         let mut store = Store::with_options(StoreOptions::UNBOUNDED);
         TraceReader::open(dir.path()).unwrap().read_all(&mut store).unwrap();
         let zero = base as i64 - store.origin_ns();
+        (store, zero, scheduling.seen)
+    }
+
+    /// The slices that a list of events makes.
+    fn slices(events: &[(u64, u32, What)]) -> (Vec<Told>, Seen) {
+        let (store, zero, seen) = trace(events);
         let mut found = Vec::new();
         for track in store.tracks() {
             for slice in track.lanes.iter().flat_map(|lane| (0..lane.len() as u32).filter_map(|i| lane.slice(i))) {
@@ -339,10 +345,10 @@ mod tests {
                 found.push((track.name.clone(), name, at(slice.start), at(slice.end), slice.correlation));
             }
         }
-        (found, scheduling.seen)
+        (found, seen)
     }
 
-    fn switch(prev: u32, left: Left, next: u32) -> What {
+    pub(crate) fn switch(prev: u32, left: Left, next: u32) -> What {
         let name = |id: u32| Comm::new(if id == 7 { b"seven" } else { b"other" });
         What::Switch { prev, prev_name: name(prev), left, next, next_name: name(next) }
     }

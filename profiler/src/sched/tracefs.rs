@@ -44,6 +44,14 @@ impl Root {
         Ok(Root { path, _mount: Some(mount) })
     }
 
+    /// The clocks that it offers, as the kernel writes them.
+    ///
+    /// # Errors
+    /// That they cannot be read.
+    pub(crate) fn clocks(&self) -> io::Result<String> {
+        fs::read_to_string(self.path.join("trace_clock"))
+    }
+
     /// Removes the instances of recorders that are gone. Gives back how many.
     pub(crate) fn remove_stale(&self) -> usize {
         let Ok(entries) = fs::read_dir(self.path.join("instances")) else { return 0 };

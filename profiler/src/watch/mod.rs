@@ -30,6 +30,14 @@ const INTERVAL: Duration = Duration::from_millis(10);
 /// Looks between two readings of the counters.
 const COUNT_EVERY: u64 = 10;
 
+/// The clocks that the kernel's own trace offers, where it is to be had: mounted, or by a mount of this process's own.
+///
+/// # Errors
+/// That it is not to be had: no root, or a kernel without.
+pub fn tracefs_clocks() -> io::Result<String> {
+    Root::find()?.clocks()
+}
+
 /// What to watch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WatchOptions {
