@@ -9,6 +9,9 @@
 //! A receive should begin a transfer's time before its value's latest time. A control edge makes it wait for the last node on its
 //! device that ends before then: never for one that ends later, so the longest path does not grow. Such an edge
 //! cannot close a circle: what depends on the receive has a later latest time than it.
+//!
+//! Devices take what is ready first, and with other times they may take it in a worse order though no path is longer. So the
+//! step is simulated with the edges too, and where it became longer there are none.
 
 use super::Pair;
 use crate::passes::{PassContext, WorkGraph, WorkId};
@@ -42,6 +45,7 @@ pub(super) fn delay_receives(
         }
     }
     local.iter_mut().for_each(|nodes| nodes.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))));
+    let mut delayed = graph.clone();
     let mut n_delayed = 0;
     for pair in pairs.iter().filter(|pair| is_outside(pair.recv)) {
         let (recv, send) = (number[pair.recv.index()] as usize, number[pair.send.index()] as usize);
@@ -51,11 +55,28 @@ pub(super) fn delay_receives(
         let nodes = &local[device_of[recv] as usize];
         let n_before = nodes.partition_point(|(finish, _)| *finish <= begin);
         if let Some((_, last)) = n_before.checked_sub(1).and_then(|i| nodes.get(i)) {
-            graph.add_control(pair.recv, order[*last as usize]);
+            delayed.add_control(pair.recv, order[*last as usize]);
             n_delayed += 1;
         }
     }
+    if n_delayed == 0 || makespan_ns(&delayed, pairs, context, &costs)? > outcome.makespan_ns {
+        return Ok(0);
+    }
+    *graph = delayed;
     Ok(n_delayed)
+}
+
+/// How long the simulated step takes.
+fn makespan_ns(
+    graph: &WorkGraph,
+    pairs: &[Pair],
+    context: &PassContext<'_>,
+    costs: &Costs<'_>,
+) -> Result<f64, PlanError> {
+    let order = graph.order()?;
+    let (simulation, _) = fixed_simulation(graph, &order, pairs, context.devices, costs);
+    let device_of: Vec<u32> = order.iter().map(|id| graph.get(*id).map_or(0, |node| node.device)).collect();
+    Ok(simulation.run(&device_of).makespan_ns)
 }
 
 fn is_transfer(graph: &WorkGraph, id: WorkId) -> bool {

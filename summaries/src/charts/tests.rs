@@ -1,3 +1,5 @@
+//! Charts as text, as SVG and as pixels.
+
 use super::*;
 use crate::histogram::Bucket;
 
