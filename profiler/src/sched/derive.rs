@@ -93,9 +93,11 @@ impl Scheduling {
     /// Takes the next event; they come in order of time.
     pub(crate) fn take(&mut self, event: &Event, tracks: &mut Tracks) {
         let (time, cpu) = (event.time, event.cpu as usize);
+        if let Some((thread, name)) = event.what.by() {
+            self.came_untold(cpu, thread, name, tracks);
+        }
         match event.what {
             What::Switch { prev, prev_name, left, next, next_name } => {
-                self.came_untold(cpu, prev, prev_name, tracks);
                 self.cpu_switches(cpu, time, (prev, prev_name), (next, next_name), tracks);
                 let ours = self.goes_off(prev, time, left, next) | self.goes_on(next, time, Some(next_name), tracks);
                 self.seen.switches += u64::from(ours);
@@ -186,18 +188,20 @@ impl Scheduling {
         Some(*thread.track.get_or_insert_with(new))
     }
 
-    /// A thread leaves a CPU: had it got it without a word, it did so when it was woken.
-    fn came_untold(&mut self, at: usize, id: u32, name: Comm, tracks: &mut Tracks) {
+    /// A thread does something on a CPU: had it got that without a word, it did so when it was woken.
+    fn came_untold(&mut self, at: usize, id: u32, name: Option<Comm>, tracks: &mut Tracks) {
         let expected = self.cpus.get_mut(at).filter(|cpu| cpu.runs.is_none()).and_then(|cpu| {
             let (_, woken) = cpu.expects.filter(|(thread, _)| *thread == id)?;
-            cpu.runs = Some((id, name, woken));
+            cpu.runs = Some((id, name.unwrap_or_default(), woken));
             Some(woken)
         });
         let Some(State::Off { woken, .. }) = self.threads.get(&id).map(|t| t.state) else { return };
         self.seen.untold += 1;
         // Without a wake-up nobody knows when its wait ended: there is no slice for it.
         if let Some(woken) = woken.map(|w| w.at).or(expected) {
-            self.goes_on(id, woken, Some(name), tracks);
+            self.goes_on(id, woken, name, tracks);
+        } else if let Some(thread) = self.threads.get_mut(&id) {
+            thread.state = State::Running;
         }
     }
 
@@ -404,5 +408,26 @@ pub(crate) mod tests {
         ];
         assert_eq!(found, wanted);
         assert_eq!(seen.untold, 2, "the last one has not even a wake-up: no slice");
+    }
+
+    /// Whoever wakes another, starts one or ends has got a CPU, told or not.
+    #[test]
+    fn what_a_thread_does_shows_that_it_runs() {
+        let name = Comm::new(b"nine");
+        let born = What::Born { parent: 7, thread: 9, in_process: true, name };
+        for act in [What::Exit { thread: 7 }, What::Waking { by: 7, thread: 8, cpu: 0 }, born] {
+            let (mut found, seen) = slices(&[
+                (0, 1, switch(8, Left::Preempted, 7)),
+                (10, 1, switch(7, Left::Sleeping, 0)),
+                (40, 0, What::Waking { by: 9, thread: 7, cpu: 1 }),
+                (50, 1, act),
+                (60, 1, switch(7, Left::Dead, 0)),
+            ]);
+            found.sort();
+            let wanted =
+                [row("CPU 1", "seven", 0, 10, 7), row("CPU 1", "seven", 40, 60, 7), row(SEVEN, "sleeping", 10, 40, 9)];
+            assert_eq!(found, wanted, "{act:?}");
+            assert_eq!(seen.untold, 1);
+        }
     }
 }

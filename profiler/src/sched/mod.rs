@@ -92,3 +92,16 @@ pub(crate) enum What {
     /// A page that had to be read from a disk.
     MajorFault { thread: u32, address: u64 },
 }
+
+impl What {
+    /// The thread that had the CPU when this happened there, and its name where that is told.
+    pub(crate) fn by(&self) -> Option<(u32, Option<Comm>)> {
+        match *self {
+            What::Switch { prev, prev_name, .. } => Some((prev, Some(prev_name))),
+            What::Waking { by, .. } => Some((by, None)),
+            What::Born { parent, .. } => Some((parent, None)),
+            What::Exit { thread } => Some((thread, None)),
+            _ => None,
+        }
+    }
+}
