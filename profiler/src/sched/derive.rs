@@ -53,7 +53,7 @@ struct Request {
 /// What happened so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Switches in which a thread of the command took part.
+    /// Switches in which a thread of the command took part, those that were not told included.
     pub(crate) switches: u64,
     /// Wake-ups of threads of the command.
     pub(crate) wakeups: u64,
@@ -197,6 +197,7 @@ impl Scheduling {
         });
         let Some(State::Off { woken, .. }) = self.threads.get(&id).map(|t| t.state) else { return };
         self.seen.untold += 1;
+        self.seen.switches += 1;
         // Without a wake-up nobody knows when its wait ended: there is no slice for it.
         if let Some(woken) = woken.map(|w| w.at).or(expected) {
             self.goes_on(id, woken, name, tracks);
