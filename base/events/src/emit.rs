@@ -47,7 +47,11 @@ pub(crate) struct Local {
 }
 
 thread_local! {
-    static LOCAL: Local = const {
+    static LOCAL: Local = const { Local::detached() };
+}
+
+impl Local {
+    pub(crate) const fn detached() -> Local {
         Local {
             generation: Cell::new(OFF),
             depth: Cell::new(0),
@@ -60,10 +64,8 @@ thread_local! {
             capacity: Cell::new(0),
             overwrites: Cell::new(false),
         }
-    };
-}
+    }
 
-impl Local {
     /// The header of the thread's ring.
     #[inline]
     fn header(&self) -> Option<&Header> {
@@ -115,7 +117,7 @@ impl Local {
     }
 
     #[inline]
-    fn push(&self, words: [u64; 4]) {
+    pub(crate) fn push(&self, words: [u64; 4]) {
         if self.next.get() == self.stop.get() && !self.refill(1) {
             return;
         }
@@ -132,12 +134,24 @@ impl Local {
     }
 
     #[inline]
-    fn push_slice(&self, depth: u32, end: u64, slice: Slice) {
+    pub(crate) fn push_slice(&self, depth: u32, end: u64, slice: Slice) {
         let ticks = end.saturating_sub(slice.begin);
         if ticks < u64::from(u32::MAX) {
             self.push(slice.record(Kind::Slice, depth, ticks as u32, slice.arg).words());
         } else {
             self.push_long(depth, ticks, slice);
+        }
+    }
+
+    /// A slice with its arguments' text.
+    pub(crate) fn push_slice_with_text(&self, text: &str, depth: u32, end: u64, slice: Slice) {
+        let ticks = end.saturating_sub(slice.begin);
+        match u32::try_from(ticks).ok().filter(|dur| *dur != u32::MAX) {
+            Some(dur) => self.push_with_text(text, &[slice.record(Kind::Slice, depth, dur, slice.arg)]),
+            None => {
+                let first = slice.record(Kind::LongSlice, depth, 0, ticks);
+                self.push_with_text(text, &[first, slice.record(Kind::Slice, depth, u32::MAX, slice.arg)]);
+            }
         }
     }
 
@@ -161,18 +175,19 @@ impl Local {
         self.next.set(self.stop.get());
     }
 
-    /// A text and the event whose it is, published at once. A text is cut to what a quarter of the ring holds.
+    /// A text and the event whose it is (two records where it is long), published at once. A text is cut to what a quarter
+    /// of the ring holds.
     #[cold]
     #[inline(never)]
-    fn push_with_text(&self, text: &str, event: Record) {
+    pub(crate) fn push_with_text(&self, text: &str, event: &[Record]) {
         let fits = text.floor_char_boundary(MAX_TEXT.min(self.capacity.get() as usize / 4 * TEXT_BYTES));
         let parts = text.as_bytes()[..fits].chunks(TEXT_BYTES);
-        let n = parts.len() as u64 + 1;
+        let n = (parts.len() + event.len()) as u64;
         if !self.refill(n) {
             return;
         }
         let (head, mask) = (self.head.get(), self.capacity.get() - 1);
-        let records = parts.map(Record::of_text).chain(std::iter::once(event));
+        let records = parts.map(Record::of_text).chain(event.iter().copied());
         protocol::before_overwriting();
         for (at, record) in (head..).zip(records) {
             // SAFETY: there is a ring (it had room), and the mask keeps the index below its capacity.
@@ -211,7 +226,7 @@ impl Local {
     }
 
     /// Makes the thread write to `ring` (or, with `None`, count its events as lost) for session `generation`.
-    fn attach(&self, generation: u32, ring: Option<&RingFile>) {
+    pub(crate) fn attach(&self, generation: u32, ring: Option<&RingFile>) {
         self.depth.set(0);
         self.head.set(0);
         self.capacity.set(ring.map_or(0, |r| u64::from(r.capacity())));
@@ -227,12 +242,12 @@ impl Local {
 
 /// What a slice's record says, without its duration.
 #[derive(Clone, Copy)]
-struct Slice {
-    begin: u64,
-    site: SiteId,
-    node: NodeId,
-    correlation: u32,
-    arg: u64,
+pub(crate) struct Slice {
+    pub(crate) begin: u64,
+    pub(crate) site: SiteId,
+    pub(crate) node: NodeId,
+    pub(crate) correlation: u32,
+    pub(crate) arg: u64,
 }
 
 impl Slice {
@@ -432,7 +447,7 @@ pub fn log(site: SiteId, text: &str) {
     with_local(|local, _| {
         let site = site_word(Kind::Instant, local.depth.get(), site);
         let event = Record { begin: clock::now(), site, node: NodeId::NONE.get(), ..Record::default() };
-        local.push_with_text(text, event);
+        local.push_with_text(text, &[event]);
     });
 }
 

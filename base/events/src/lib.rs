@@ -16,7 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Reading order: [`clock`], [`record`], [`names`], [`mod@ring`], [`control`], [`meta`], [`emit`], [`session`], [`layer`].
+//! Reading order: [`clock`], [`record`], [`names`], [`mod@ring`], [`control`], [`meta`], [`emit`], [`session`], [`track`], [`layer`].
 //! Files are little-endian; Unix only (shared file mappings, `CLOCK_MONOTONIC_RAW`).
 //!
 //! # Fork
@@ -36,6 +36,7 @@ pub mod names;
 pub mod record;
 pub mod ring;
 pub mod session;
+pub mod track;
 
 pub use clock::{Anchor, TicksToNs, now};
 pub use emit::{
@@ -45,3 +46,4 @@ pub use emit::{
 pub use names::{NodeId, SiteId, node, site};
 pub use record::{Event, Kind, Record};
 pub use session::{Options, Session, StartError, StepMark, dump, start, start_from_env, step_begins, step_ends};
+pub use track::Track;

@@ -23,7 +23,8 @@
 //! tag 8 Frame     id u32, address u64, module: a place in a file of code (address in the file), or in memory (no module)
 //! tag 9 Stack     id u32, parent u32 (u32::MAX: none), frame u32: a call stack is its parent with one more frame
 //! tag 10 Symbol   frame u32, inlined u32, line u32, name, file: a frame's function; one entry for each inlined one, outermost first
-//! tag 11 Note     kind u32 (0 events lost, 1 not available here), count u64, source, text: what the user has to know
+//! tag 11 Note     kind u32 (0 events lost, 1 not available here, 2 times that disagree), count u64, source, text: what the user has to know
+//! tag 12 Stream   ring u32, stream u64, order i32, device, name: what a ring of the process holds of a device's stream
 //! ```
 //!
 //! A `Process` entry begins a session: a process that starts recording into the same folder again, or a later process
@@ -149,6 +150,19 @@ pub enum Entry {
         /// The source file, empty where unknown.
         file: String,
     },
+    /// What a ring shows of a device: a stream of work.
+    Stream {
+        /// The number in the ring's file name.
+        ring: u32,
+        /// The stream's number on its device; `u64::MAX` for none.
+        stream: u64,
+        /// Among the tracks of its process the smaller comes first.
+        order: i32,
+        /// The device.
+        device: String,
+        /// The track's name.
+        name: String,
+    },
     /// Something that the user has to know.
     Note {
         /// What about.
@@ -188,11 +202,13 @@ pub enum NoteKind {
     Lost = 0,
     /// Something cannot be recorded on this machine; the text says how to get it.
     Unavailable = 1,
+    /// Times that disagree.
+    Clock = 2,
 }
 
 impl NoteKind {
     fn from_bits(bits: u32) -> Option<Self> {
-        [Self::Lost, Self::Unavailable].into_iter().find(|kind| *kind as u32 == bits)
+        [Self::Lost, Self::Unavailable, Self::Clock].into_iter().find(|kind| *kind as u32 == bits)
     }
 }
 
@@ -270,6 +286,10 @@ fn encode(entry: &Entry, out: &mut Vec<u8>) {
             payload.u32(*kind as u32).i64(count.cast_signed()).str(source).str(text);
             11
         }
+        Entry::Stream { ring, stream, order, device, name } => {
+            payload.u32(*ring).i64(stream.cast_signed()).u32(order.cast_unsigned()).str(device).str(name);
+            12
+        }
     };
     let payload = payload.0;
     let (len, tag) = ((payload.len() as u32).to_le_bytes(), tag.to_le_bytes());
@@ -318,7 +338,7 @@ enum Decoded {
 
 fn decode(tag: u32, payload: &[u8]) -> Decoded {
     let mut p = Payload(payload);
-    let known = matches!(tag, 1..=11);
+    let known = matches!(tag, 1..=12);
     if !known {
         return Decoded::UnknownTag;
     }
@@ -355,6 +375,13 @@ fn decode_outside(tag: u32, p: &mut Payload<'_>) -> Option<Entry> {
             let (frame, inlined, line) = (p.u32()?, p.u32()?, p.u32()?);
             Entry::Symbol { frame, inlined, line, name: p.string()?, file: p.string()? }
         }
+        12 => Entry::Stream {
+            ring: p.u32()?,
+            stream: p.i64()?.cast_unsigned(),
+            order: p.u32()?.cast_signed(),
+            device: p.string()?,
+            name: p.string()?,
+        },
         _ => {
             let (kind, count) = (NoteKind::from_bits(p.u32()?)?, p.i64()?.cast_unsigned());
             Entry::Note { kind, count, source: p.string()?, text: p.string()? }

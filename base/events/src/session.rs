@@ -147,10 +147,34 @@ fn thread_id() -> u32 {
     }
 }
 
+/// A ring in the running session for what no thread of its own emits, and the session's number; `None` where nothing is
+/// recorded, or it can have no more rings.
+pub(crate) fn track_ring(name: &str, tid: u32, entry: impl FnOnce(u32) -> Entry) -> Option<(u32, Arc<RingFile>)> {
+    let shared = current()?;
+    let Some((number, ring)) = shared.make_ring(tid, name) else {
+        shared.lost_threads.fetch_add(1, Ordering::Relaxed);
+        return None;
+    };
+    names::append(&entry(number));
+    Some((shared.generation, ring))
+}
+
+/// Whether this session is still the running one.
+pub(crate) fn is_running(generation: u32) -> bool {
+    current().is_some_and(|shared| shared.generation == generation)
+}
+
 impl Shared {
+    /// The calling thread's ring.
     fn new_ring(&self) -> Option<Arc<RingFile>> {
         let (tid, thread) = (thread_id(), std::thread::current());
         let name = thread.name().unwrap_or_default();
+        let (number, ring) = self.make_ring(tid, name)?;
+        names::append(&Entry::Thread { ring: number, tid, name: name.to_owned() });
+        Some(ring)
+    }
+
+    fn make_ring(&self, tid: u32, name: &str) -> Option<(u32, Arc<RingFile>)> {
         let mut rings = lock(&self.rings);
         rings.alive.retain(|ring| !ring.is_retired());
         if rings.alive.len() >= self.options.max_rings as usize {
@@ -171,9 +195,7 @@ impl Shared {
             }
         };
         rings.alive.push(Arc::clone(&ring));
-        drop(rings);
-        names::append(&Entry::Thread { ring: number, tid, name: name.to_owned() });
-        Some(ring)
+        Some((number, ring))
     }
 
     /// Adds what was lost since the last call to the control page.

@@ -150,9 +150,12 @@ fn cuda() -> Check {
 }
 
 fn cupti() -> Check {
-    let names = ["libcupti.so.13", "libcupti.so.12", "libcupti.so"];
-    let found = names.into_iter().find(|name| loads(name));
-    library_check("CUPTI", found, "GPU traces", "install the CUDA toolkit's cupti and add its lib64 to LD_LIBRARY_PATH")
+    let seen = cupti::Loaded::find().map_err(cupti::Unavailable::NoLibrary);
+    let (state, seen, remedy) = match seen.and_then(|library| cupti::probe(&library)) {
+        Ok(version) => (State::Ok, format!("version {version} answers"), None),
+        Err(why) => (State::Missing, "not usable".to_owned(), Some(why.to_string())),
+    };
+    Check { name: "CUPTI", state, seen, used_for: "CUDA streams, calls and NVTX ranges in traces", remedy }
 }
 
 fn library_check(name: &'static str, found: Option<&str>, used_for: &'static str, remedy: &str) -> Check {

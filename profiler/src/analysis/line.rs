@@ -82,8 +82,8 @@ impl Lines {
     /// The lines of what touches the range.
     pub(crate) fn new(store: &Store, doings: &Doings, range: &Range<i64>) -> Lines {
         let mut syncs = Vec::new();
-        let off_cpu = off_cpu(store, doings, range);
-        let lines = store.tracks().iter().map(|t| line(doings, t, range, &off_cpu, &mut syncs)).collect();
+        let told = told(store, doings, range);
+        let lines = store.tracks().iter().map(|t| line(doings, t, range, &told, &mut syncs)).collect();
         Lines { lines, syncs }
     }
 
@@ -100,30 +100,45 @@ fn is_device(kind: TrackKind) -> bool {
     matches!(kind, TrackKind::Stream | TrackKind::Copy)
 }
 
-/// When threads were off the CPU, where other tracks than their own tell it: by process and thread id.
-fn off_cpu(store: &Store, doings: &Doings, range: &Range<i64>) -> FxHashMap<(u32, u32), Vec<SliceRef>> {
-    let mut found: FxHashMap<(u32, u32), Vec<SliceRef>> = FxHashMap::default();
-    let told = store.sites().iter().any(|s| s.category == crate::store::Category::OffCpu);
-    for track in store.tracks().iter().filter(|t| told && t.tid != 0) {
-        let all = track.lanes.iter().flat_map(|l| l.slices(range));
-        let off = all.filter(|s| matches!(doings.of(s), Doing::Asleep | Doing::Runnable));
-        found.entry((track.process, track.tid)).or_default().extend(off);
+/// What threads did that other tracks than their own tell: when they were off the CPU (the scheduler), what they called (a device's
+/// library). By process and thread id, with the track whose line they join: the first of the thread's that tells of work.
+type Told = FxHashMap<(u32, u32), (Option<u32>, Vec<SliceRef>)>;
+
+fn told(store: &Store, doings: &Doings, range: &Range<i64>) -> Told {
+    let mut n_tracks: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+    let threads = || store.tracks().iter().filter(|t| t.tid != 0 && is_thread(t.kind));
+    for track in threads() {
+        *n_tracks.entry((track.process, track.tid)).or_default() += 1;
+    }
+    let mut found = Told::default();
+    for track in threads().filter(|t| n_tracks[&(t.process, t.tid)] > 1) {
+        let (line, slices) = found.entry((track.process, track.tid)).or_default();
+        let before = slices.len();
+        slices.extend(track.lanes.iter().flat_map(|l| l.slices(range)).filter(|s| doings.of(s) != Doing::Frame));
+        if line.is_none() && slices[before..].iter().any(|s| doings.of(s).is_work()) {
+            *line = Some(track.id.0);
+        }
     }
     found
 }
 
-fn line(
-    doings: &Doings,
-    track: &Track,
-    range: &Range<i64>,
-    off_cpu: &FxHashMap<(u32, u32), Vec<SliceRef>>,
-    syncs: &mut Vec<SliceRef>,
-) -> Line {
+fn is_thread(kind: TrackKind) -> bool {
+    matches!(kind, TrackKind::Thread | TrackKind::Worker)
+}
+
+fn line(doings: &Doings, track: &Track, range: &Range<i64>, told: &Told, syncs: &mut Vec<SliceRef>) -> Line {
     let (id, process) = (track.id, track.process);
     let mut kind = if is_device(track.kind) { LineKind::Device } else { LineKind::Host };
     let mut slices: Vec<SliceRef> = Vec::new();
-    let is_line = is_device(track.kind) || matches!(track.kind, TrackKind::Thread | TrackKind::Worker);
-    for slice in track.lanes.iter().flat_map(|l| l.slices(range)).filter(|_| is_line) {
+    // A thread of which several tracks tell has one line.
+    let others = if is_thread(track.kind) { told.get(&(process, track.tid)) } else { None };
+    let is_line = match others {
+        Some((line, _)) => line.is_none_or(|line| line == id.0),
+        None => is_device(track.kind) || is_thread(track.kind),
+    };
+    let elsewhere = others.iter().flat_map(|(_, slices)| slices).filter(|s| s.id.track != id.0).copied();
+    let own = track.lanes.iter().flat_map(|l| l.slices(range));
+    for slice in own.chain(elsewhere).filter(|_| is_line) {
         match (doings.of(&slice), kind) {
             (Doing::Frame, _) => continue,
             (Doing::Sync, LineKind::Device) => syncs.push(slice),
@@ -140,9 +155,6 @@ fn line(
         slices.retain(|s| doings.of(s) != Doing::Host);
     }
     let works = slices.iter().any(|s| doings.of(s).is_work());
-    if works && let Some(off) = off_cpu.get(&(process, track.tid)) {
-        slices.extend(off.iter().filter(|s| s.id.track != id.0));
-    }
     slices.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end), s.id.lane));
     let mut pieces = if works { flatten(doings, &slices) } else { Vec::new() };
     if kind == LineKind::Device {

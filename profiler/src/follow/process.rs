@@ -101,7 +101,12 @@ impl Processes {
                         batch.name(Name::Thread { key, name, tid });
                     }
                     Entry::Note { kind, count, source, text } => meta.note(kind, count, source, text),
-                    other => process.name(number, other, batch),
+                    other => {
+                        if let Entry::Track { ring, .. } | Entry::Stream { ring, .. } = &other {
+                            self.threads.insert(TrackKey { pid: number, ring: *ring });
+                        }
+                        process.name(number, other, batch);
+                    }
                 }
             }
             for life in &meta.lives {
@@ -142,7 +147,11 @@ impl Processes {
         for record in records {
             let Some(event) = decoder.push(*record) else { continue };
             let text = decoder.text();
-            let args = if text.is_empty() { crate::batch::NO_ARGS } else { batch.args(&message(&text)) };
+            let args = match event.kind {
+                _ if text.is_empty() => crate::batch::NO_ARGS,
+                Kind::Slice => batch.args(&arguments(&text)),
+                _ => batch.args(&message(&text)),
+            };
             let start = process.clock.ns(event.begin);
             let end = if event.dur == 0 { start } else { process.clock.ns(event.begin.saturating_add(event.dur)) };
             let kind = match event.kind {
@@ -221,6 +230,12 @@ impl Processes {
     }
 }
 
+/// A slice's text is a JSON object already; where it is none (it was cut, or is of another version), it is shown as a text.
+fn arguments(text: &str) -> String {
+    let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok();
+    if is_object { text.to_owned() } else { message(text) }
+}
+
 /// A text as arguments: `{"message":"..."}`.
 fn message(text: &str) -> String {
     let mut json = String::from("{\"message\":\"");
@@ -253,6 +268,7 @@ impl Meta {
         let warning = match kind {
             NoteKind::Lost => WarningKind::Dropped,
             NoteKind::Unavailable => WarningKind::Unavailable,
+            NoteKind::Clock => WarningKind::Clock,
         };
         self.notes.insert((kind as u32, source.clone()), notice(warning, source, count, text));
     }
@@ -279,7 +295,20 @@ impl Process {
                     meta::TrackKind::Async => TrackKind::Async,
                 };
                 batch.name(Name::Track { key, kind, name, tid, device: String::new(), stream: None, order });
-                batch.name(Name::Owner { key, pid: process });
+                // A process's own tracks are those of its present life.
+                batch.name(Name::Owner { key, pid: if process == self.pid { pid } else { process } });
+            }
+            Entry::Stream { ring, stream, order, device, name } => {
+                let (key, kind) = (TrackKey { pid, ring }, TrackKind::Stream);
+                batch.name(Name::Track {
+                    key,
+                    kind,
+                    name,
+                    tid: 0,
+                    device,
+                    stream: (stream != u64::MAX).then_some(stream),
+                    order,
+                });
             }
             Entry::Other { pid: other, name } => {
                 let host = self.host_name.as_ref().map_or_else(String::new, |(host, _)| host.clone());

@@ -1,0 +1,119 @@
+//! Tracks of a process that no thread's ring feeds: what a device did, what another library timed on a thread.
+//!
+//! A track is one more ring of the process, so that it is as bounded, counted and safe against a `kill -9` as a thread's.
+//! Whoever holds it writes it; times are given, not read, and may lie in the past.
+
+use crate::emit::{Local, Slice};
+use crate::meta::{Entry, NoteKind, TrackKind};
+use crate::names::{self, NodeId, SiteId};
+use crate::record::{Kind, Record, site_word};
+use crate::ring::RingFile;
+use crate::session;
+use std::sync::Arc;
+
+/// What a track shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shows<'a> {
+    /// What a thread of this process did, told by another than itself.
+    Thread {
+        /// The system's id of the thread.
+        tid: u32,
+    },
+    /// Work of a device in the order in which it was given.
+    Stream {
+        /// The device, as users know it.
+        device: &'a str,
+        /// Its number on the device; `None` for what the device does on no stream.
+        stream: Option<u64>,
+    },
+    /// What begins and ends on no thread.
+    Operations,
+}
+
+/// A slice to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Span<'a> {
+    /// How many slices of the track are around it.
+    pub depth: u32,
+    /// When it began, ticks of [`crate::clock`].
+    pub begin: u64,
+    /// When it ended; not before `begin`.
+    pub end: u64,
+    /// Category and name.
+    pub site: SiteId,
+    /// The graph node that it worked for.
+    pub node: NodeId,
+    /// Meaning by category (docs/trace-format.md).
+    pub correlation: u32,
+    /// Meaning by category.
+    pub arg: u64,
+    /// A JSON object's text, at most [`MAX_TEXT`](crate::record::MAX_TEXT) bytes; empty for none.
+    pub args: &'a str,
+}
+
+/// See the module's notes.
+pub struct Track {
+    local: Local,
+    /// Keeps what `local` points to.
+    _ring: Arc<RingFile>,
+    generation: u32,
+}
+
+// SAFETY: `local`'s pointers lead into the mapping that `_ring` keeps, which belongs to no thread; its cells are reached
+// through `&mut self` only.
+unsafe impl Send for Track {}
+
+impl Track {
+    /// Adds a track to the running session; among the process's tracks the smaller `order` comes first. `None` where nothing is
+    /// recorded, or where the session can have no more rings (counted as a lost thread).
+    #[must_use]
+    pub fn open(shows: Shows<'_>, name: &str, order: i32) -> Option<Track> {
+        let tid = if let Shows::Thread { tid } = shows { tid } else { 0 };
+        let name = name.to_owned();
+        let of = |kind, ring, name| Entry::Track { ring, kind, process: std::process::id(), tid, order, name };
+        let (generation, ring) = session::track_ring(&name.clone(), tid, |ring| match shows {
+            Shows::Thread { .. } => of(TrackKind::Thread, ring, name),
+            Shows::Operations => of(TrackKind::Async, ring, name),
+            Shows::Stream { device, stream } => {
+                Entry::Stream { ring, stream: stream.unwrap_or(u64::MAX), order, device: device.to_owned(), name }
+            }
+        })?;
+        let local = Local::detached();
+        local.attach(generation, Some(&ring));
+        Some(Track { local, _ring: ring, generation })
+    }
+
+    /// Whether its session still records; a track of an ended session writes nothing that anybody reads.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        session::is_running(self.generation)
+    }
+
+    /// Writes a slice. A full ring drops it and counts it.
+    pub fn slice(&mut self, span: Span<'_>) {
+        let Span { depth, begin, end, site, node, correlation, arg, args } = span;
+        let slice = Slice { begin, site, node, correlation, arg };
+        if args.is_empty() {
+            self.local.push_slice(depth, end, slice);
+        } else {
+            self.local.push_slice_with_text(args, depth, end, slice);
+        }
+    }
+
+    /// Writes something without duration: an instant, an end of an arrow.
+    pub fn point(&mut self, kind: Kind, at: u64, site: SiteId, node: NodeId, correlation: u32, args: &str) {
+        let site = site_word(kind, 0, site);
+        let record = Record { begin: at, dur: 0, site, node: node.get(), correlation, arg: 0 };
+        if args.is_empty() {
+            self.local.push(record.words());
+        } else {
+            self.local.push_with_text(args, &[record]);
+        }
+    }
+}
+
+/// Tells whoever opens the trace something: `count` in total of `source`; a later note of the same kind and source takes its
+/// place. Nothing where nothing is recorded.
+pub fn note(kind: NoteKind, count: u64, source: &str, text: &str) {
+    names::append(&Entry::Note { kind, count, source: source.to_owned(), text: text.to_owned() });
+}

@@ -1,0 +1,25 @@
+//! CUDA activity as tracks of a trace: what CUPTI records of calls, kernels, copies, waits and NVTX ranges.
+//!
+//! [`Recorder::start`] switches CUPTI on in the process that runs CUDA, while an events session runs; the records become rings of
+//! that session ([`events::Track`]), so that a collector, a `kill -9` and a viewer treat them as everything else. Where there
+//! is no CUDA nothing happens but a note in the trace that says why, and what to do.
+//!
+//! Reading order: [`layout`] (where fields are), [`record`] (bytes to meaning), [`buffer`] (a buffer of records), [`translate`]
+//! (tracks), [`library`] (CUPTI's functions), [`pool`], [`session`].
+//!
+//! **Never run on hardware so far.** Decoder and translation are tested on buffers made after `cudarc`'s bindings, the live part
+//! against a stand-in for the library's functions.
+
+pub mod buffer;
+pub mod layout;
+pub mod library;
+pub mod pool;
+mod recent;
+pub mod record;
+pub mod session;
+pub mod translate;
+mod words;
+
+pub use library::{Library, Loaded};
+pub use session::{Recorder, Unavailable, probe, working_for};
+pub use translate::{Report, Translator};

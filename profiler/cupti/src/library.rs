@@ -1,0 +1,222 @@
+//! CUPTI's functions, as few as are used.
+//!
+//! [`Library`] stands for them so that tests can play CUPTI; [`Loaded`] is NVIDIA's, found at run time through `cudarc`. Its own
+//! wrappers are not used: they panic where a version lacks a function, and make an enum of whatever number comes back.
+
+use crate::layout::Kind;
+use cudarc::cupti::sys;
+use std::ffi::{CStr, c_char, c_void};
+
+/// Gives CUPTI a buffer.
+pub type Requested = extern "C" fn(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize);
+/// Takes a buffer back.
+pub type Completed = extern "C" fn(context: *mut c_void, stream: u32, buffer: *mut u8, size: usize, valid: usize);
+/// Tells the time.
+pub type Clock = extern "C" fn() -> u64;
+
+/// A function that failed, with what the library says of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{function}: {text}")]
+pub struct Failed {
+    /// Which.
+    pub function: &'static str,
+    /// Why: the library's own words, or that it has no such function.
+    pub text: String,
+}
+
+/// See the module's notes.
+pub trait Library: Send + Sync {
+    /// `cuptiGetVersion`.
+    ///
+    /// # Errors
+    /// As the library says; so for all others.
+    fn version(&self) -> Result<u32, Failed>;
+    /// Hands over the two functions for buffers.
+    ///
+    /// # Errors
+    /// See [`Library::version`].
+    fn register(&self, requested: Requested, completed: Completed) -> Result<(), Failed>;
+    /// Lets all times be those of this clock.
+    ///
+    /// # Errors
+    /// See [`Library::version`].
+    fn use_clock(&self, clock: Clock) -> Result<(), Failed>;
+    /// Lets threads be told by the system's ids.
+    ///
+    /// # Errors
+    /// See [`Library::version`].
+    fn use_system_thread_ids(&self) -> Result<(), Failed>;
+    /// Begins or ends the recording of a kind.
+    ///
+    /// # Errors
+    /// See [`Library::version`].
+    fn switch(&self, kind: Kind, on: bool) -> Result<(), Failed>;
+    /// Gives back all buffers, the unfinished ones too.
+    ///
+    /// # Errors
+    /// See [`Library::version`].
+    fn flush(&self) -> Result<(), Failed>;
+    /// Where the record behind this one begins in a buffer (the first for `None`); `None` where there is none.
+    fn next(&self, buffer: &[u8], record: Option<usize>) -> Option<usize>;
+    /// Records dropped since it was asked last.
+    fn dropped(&self, context: usize, stream: u32) -> u64;
+    /// The name of a call.
+    fn call_name(&self, is_runtime: bool, id: u32) -> Option<String>;
+    /// The text at an address that a record told.
+    fn text(&self, address: u64) -> Option<String>;
+    /// From now on this thread works for `id`, until [`Library::pop`].
+    ///
+    /// # Errors
+    /// See [`Library::version`].
+    fn push(&self, id: u64) -> Result<(), Failed>;
+    /// Takes back the last [`Library::push`] of this thread.
+    ///
+    /// # Errors
+    /// See [`Library::version`].
+    fn pop(&self) -> Result<(), Failed>;
+}
+
+/// NVIDIA's library.
+pub struct Loaded {
+    library: &'static libloading::Library,
+}
+
+const OK: u32 = 0;
+
+impl Loaded {
+    /// Finds the library.
+    ///
+    /// # Errors
+    /// That there is none.
+    pub fn find() -> Result<Loaded, Failed> {
+        // SAFETY: loading runs the library's initialisers, which NVIDIA means to be run in any process.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(Failed { function: "dlopen", text: "no libcupti is found".to_owned() });
+        }
+        // SAFETY: as above; it is there, so that this does not panic.
+        Ok(Loaded { library: unsafe { sys::culib() } })
+    }
+
+    /// A function by its name.
+    ///
+    /// # Safety
+    /// `F` is the function's type.
+    unsafe fn function<F: Copy>(&self, name: &'static str) -> Result<F, Failed> {
+        // SAFETY: as the caller promises.
+        let found = unsafe { self.library.get::<F>(name.as_bytes()) };
+        found.map(|f| *f).map_err(|_| Failed { function: name, text: "this version has no such function".to_owned() })
+    }
+
+    fn check(&self, function: &'static str, result: u32) -> Result<(), Failed> {
+        if result == OK {
+            return Ok(());
+        }
+        let mut text: *const c_char = std::ptr::null();
+        // SAFETY: CUptiResult cuptiGetResultString(CUptiResult, const char **).
+        let told =
+            unsafe { self.function::<unsafe extern "C" fn(u32, *mut *const c_char) -> u32>("cuptiGetResultString") };
+        // SAFETY: `text` is valid for a pointer; the function writes one to a static string, or nothing.
+        let is_told = told.is_ok_and(|f| unsafe { f(result, &raw mut text) } == OK) && !text.is_null();
+        // SAFETY: a static string of the library.
+        let words = is_told.then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned());
+        Err(Failed { function, text: words.unwrap_or_else(|| format!("error {result}")) })
+    }
+}
+
+/// Calls a function of the library that gives a result code.
+macro_rules! call {
+    ($self:ident, $name:literal, ($($type:ty),*), ($($arg:expr),*)) => {{
+        // SAFETY: the types are those of NVIDIA's header (enums are 32 bits there), and the arguments live as long as the call.
+        let result = unsafe {
+            $self.function::<unsafe extern "C" fn($($type),*) -> u32>($name).map(|f| f($($arg),*))
+        };
+        result.and_then(|result| $self.check($name, result))
+    }};
+}
+
+impl Library for Loaded {
+    fn version(&self) -> Result<u32, Failed> {
+        let mut version = 0u32;
+        call!(self, "cuptiGetVersion", (*mut u32), (&raw mut version)).map(|()| version)
+    }
+
+    fn register(&self, requested: Requested, completed: Completed) -> Result<(), Failed> {
+        call!(self, "cuptiActivityRegisterCallbacks", (Requested, Completed), (requested, completed))
+    }
+
+    fn use_clock(&self, clock: Clock) -> Result<(), Failed> {
+        call!(self, "cuptiActivityRegisterTimestampCallback", (Clock), (clock))
+    }
+
+    fn use_system_thread_ids(&self) -> Result<(), Failed> {
+        // CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM.
+        call!(self, "cuptiSetThreadIdType", (u32), (1))
+    }
+
+    fn switch(&self, kind: Kind, on: bool) -> Result<(), Failed> {
+        if on {
+            call!(self, "cuptiActivityEnable", (u32), (kind as u32))
+        } else {
+            call!(self, "cuptiActivityDisable", (u32), (kind as u32))
+        }
+    }
+
+    fn flush(&self) -> Result<(), Failed> {
+        // CUPTI_ACTIVITY_FLAG_FLUSH_FORCED.
+        call!(self, "cuptiActivityFlushAll", (u32), (1))
+    }
+
+    fn next(&self, buffer: &[u8], record: Option<usize>) -> Option<usize> {
+        let begin = buffer.as_ptr();
+        let mut at: *const u8 = match record {
+            Some(offset) => buffer.get(offset..).map(<[u8]>::as_ptr)?,
+            None => std::ptr::null(),
+        };
+        let name = "cuptiActivityGetNextRecord";
+        // SAFETY: CUptiResult cuptiActivityGetNextRecord(uint8_t *, size_t, CUpti_Activity **): it reads the buffer, which came from
+        // CUPTI, and moves the pointer to a record in it.
+        let result = unsafe {
+            let f = self.function::<unsafe extern "C" fn(*const u8, usize, *mut *const u8) -> u32>(name).ok()?;
+            f(begin, buffer.len(), &raw mut at)
+        };
+        let offset = (at as usize).checked_sub(begin as usize)?;
+        (result == OK && offset < buffer.len() && record.is_none_or(|before| before < offset)).then_some(offset)
+    }
+
+    fn dropped(&self, context: usize, stream: u32) -> u64 {
+        let mut n = 0usize;
+        let context = context as *mut c_void;
+        let asked = call!(
+            self,
+            "cuptiActivityGetNumDroppedRecords",
+            (*mut c_void, u32, *mut usize),
+            (context, stream, &raw mut n)
+        );
+        asked.map_or(0, |()| n as u64)
+    }
+
+    fn call_name(&self, is_runtime: bool, id: u32) -> Option<String> {
+        let mut name: *const c_char = std::ptr::null();
+        // CUPTI_CB_DOMAIN_DRIVER_API and CUPTI_CB_DOMAIN_RUNTIME_API.
+        let domain = if is_runtime { 2u32 } else { 1 };
+        call!(self, "cuptiGetCallbackName", (u32, u32, *mut *const c_char), (domain, id, &raw mut name)).ok()?;
+        // SAFETY: not null, so a static string of the library.
+        (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
+    }
+
+    fn text(&self, address: u64) -> Option<String> {
+        let text = usize::try_from(address).ok().filter(|a| *a != 0)? as *const c_char;
+        // SAFETY: CUPTI keeps the names that its records point to for as long as the program runs.
+        Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    }
+
+    fn push(&self, id: u64) -> Result<(), Failed> {
+        let kind = crate::translate::OWN_EXTERNAL;
+        call!(self, "cuptiActivityPushExternalCorrelationId", (u32, u64), (kind, id))
+    }
+
+    fn pop(&self) -> Result<(), Failed> {
+        let (kind, mut last) = (crate::translate::OWN_EXTERNAL, 0u64);
+        call!(self, "cuptiActivityPopExternalCorrelationId", (u32, *mut u64), (kind, &raw mut last))
+    }
+}

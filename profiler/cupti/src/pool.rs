@@ -1,0 +1,193 @@
+//! The buffers that CUPTI fills: a fixed number, made once.
+//!
+//! CUPTI asks for a buffer and gives it back on threads of its own and, when one is full, within a call of the traced program: neither
+//! side may wait for the other. So a buffer's state is one atomic byte; where none is free CUPTI gets none, drops the record and counts it.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+/// Bytes of a buffer: some 2,500 kernels, few enough that the rings take what one holds at once.
+pub const BUFFER_BYTES: usize = 512 << 10;
+/// Buffers: 16 MiB together.
+pub const N_BUFFERS: usize = 32;
+/// Records are aligned to 8 bytes; a page keeps buffers apart.
+const ALIGN: usize = 4096;
+
+const FREE: u8 = 0;
+const LENT: u8 = 1;
+const FULL: u8 = 2;
+const READING: u8 = 3;
+
+struct Slot {
+    memory: NonNull<u8>,
+    state: AtomicU8,
+    /// Bytes of records, while it is full.
+    valid: AtomicUsize,
+    context: AtomicUsize,
+    stream: AtomicU64,
+}
+
+// SAFETY: the memory is the slot's own; who may touch it is told by `state`, of which every change is one atomic exchange.
+unsafe impl Send for Slot {}
+// SAFETY: as above.
+unsafe impl Sync for Slot {}
+
+/// See the module's notes.
+pub struct Pool {
+    slots: Vec<Slot>,
+    /// Times that no buffer was free.
+    refused: AtomicU64,
+    /// Buffers that came back and are not ours.
+    foreign: AtomicU64,
+}
+
+/// A buffer that came back.
+pub(crate) struct Full<'a> {
+    slot: &'a Slot,
+    /// Of the records: what CUPTI wants to know again when it is asked what it dropped.
+    pub(crate) context: usize,
+    pub(crate) stream: u32,
+    valid: usize,
+}
+
+impl Pool {
+    /// Takes memory for `n` buffers; fewer where the system has less.
+    #[must_use]
+    pub fn new(n: usize) -> Pool {
+        let slots = (0..n).filter_map(|_| {
+            // SAFETY: the layout has a size.
+            let memory = NonNull::new(unsafe { alloc_zeroed(layout()) })?;
+            let (state, valid) = (AtomicU8::new(FREE), AtomicUsize::new(0));
+            Some(Slot { memory, state, valid, context: AtomicUsize::new(0), stream: AtomicU64::new(0) })
+        });
+        Pool { slots: slots.collect(), refused: AtomicU64::new(0), foreign: AtomicU64::new(0) }
+    }
+
+    /// A free buffer: it is CUPTI's until [`Pool::give_back`].
+    pub fn lend(&self) -> Option<NonNull<u8>> {
+        let slot = self.slots.iter().find(|slot| slot.goes(FREE, LENT));
+        if slot.is_none() {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        slot.map(|slot| slot.memory)
+    }
+
+    /// CUPTI is done with a buffer, of which so many bytes are records.
+    pub fn give_back(&self, buffer: *const u8, valid: usize, context: usize, stream: u32) {
+        let ours = self.slots.iter().find(|slot| std::ptr::eq(slot.memory.as_ptr(), buffer));
+        let Some(slot) = ours.filter(|slot| slot.state.load(Ordering::Relaxed) == LENT) else {
+            self.foreign.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        slot.valid.store(valid.min(BUFFER_BYTES), Ordering::Relaxed);
+        slot.context.store(context, Ordering::Relaxed);
+        slot.stream.store(stream.into(), Ordering::Relaxed);
+        slot.goes(LENT, FULL);
+    }
+
+    /// A buffer with records to read; it is free again when this is dropped.
+    pub(crate) fn full(&self) -> Option<Full<'_>> {
+        let slot = self.slots.iter().find(|slot| slot.goes(FULL, READING))?;
+        let (valid, context) = (slot.valid.load(Ordering::Relaxed), slot.context.load(Ordering::Relaxed));
+        Some(Full { slot, context, stream: slot.stream.load(Ordering::Relaxed) as u32, valid })
+    }
+
+    /// How often no buffer was free, and how many came back that are not ours.
+    #[must_use]
+    pub fn troubles(&self) -> (u64, u64) {
+        (self.refused.load(Ordering::Relaxed), self.foreign.load(Ordering::Relaxed))
+    }
+}
+
+impl Slot {
+    fn goes(&self, from: u8, to: u8) -> bool {
+        // Acquire and release: who takes a slot sees what the one before wrote into its memory.
+        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}
+
+impl Full<'_> {
+    /// The records' bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: the memory is BUFFER_BYTES long, initialised, `valid` is not longer, and while the slot is READING nobody
+        // else touches it.
+        unsafe { std::slice::from_raw_parts(self.slot.memory.as_ptr(), self.valid) }
+    }
+}
+
+impl Drop for Full<'_> {
+    fn drop(&mut self) {
+        self.slot.goes(READING, FREE);
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // A lent buffer stays: CUPTI may still write into it.
+        if self.state.load(Ordering::Acquire) != LENT {
+            // SAFETY: allocated in `new` with this layout, and nobody has it.
+            unsafe { dealloc(self.memory.as_ptr(), layout()) };
+        }
+    }
+}
+
+fn layout() -> Layout {
+    const { assert!(BUFFER_BYTES.is_multiple_of(ALIGN) && ALIGN.is_power_of_two()) };
+    // SAFETY: the alignment is a power of two, and the size is a multiple of it far below `isize::MAX`.
+    unsafe { Layout::from_size_align_unchecked(BUFFER_BYTES, ALIGN) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_go_round_and_nobody_waits() {
+        let pool = Pool::new(2);
+        let (a, b) = (pool.lend().unwrap(), pool.lend().unwrap());
+        assert_eq!((pool.lend(), pool.troubles()), (None, (1, 0)));
+        assert_eq!(a.as_ptr() as usize % 8, 0);
+        // SAFETY: lent to this test, and long enough.
+        unsafe { b.as_ptr().write(7) };
+        pool.give_back(b.as_ptr(), 1, 11, 3);
+        pool.give_back(b.as_ptr(), 1, 11, 3);
+        pool.give_back([0u8].as_ptr(), 1, 0, 0);
+        assert_eq!(pool.troubles(), (1, 2), "given back twice, and another's");
+        {
+            let full = pool.full().unwrap();
+            assert_eq!((full.bytes(), full.context, full.stream), (&[7u8][..], 11, 3));
+            assert!(pool.full().is_none() && pool.lend().is_none());
+        }
+        assert_eq!(pool.lend(), Some(b));
+        pool.give_back(a.as_ptr(), usize::MAX, 0, 0);
+        assert_eq!(pool.full().unwrap().bytes().len(), BUFFER_BYTES);
+    }
+
+    #[test]
+    fn threads_never_share_a_buffer() {
+        let pool = Pool::new(4);
+        std::thread::scope(|scope| {
+            for mark in 1..=3u8 {
+                let pool = &pool;
+                scope.spawn(move || {
+                    for _ in 0..500 {
+                        let Some(buffer) = pool.lend() else { continue };
+                        // SAFETY: lent to this thread alone; that is what is tested.
+                        let bytes = unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr(), 64) };
+                        bytes.fill(mark);
+                        std::thread::yield_now();
+                        assert!(bytes.iter().all(|b| *b == mark));
+                        pool.give_back(buffer.as_ptr(), 64, 0, 0);
+                    }
+                });
+            }
+            for _ in 0..2_000 {
+                if let Some(full) = pool.full() {
+                    assert!(full.bytes().iter().all(|b| *b == full.bytes()[0]));
+                }
+            }
+        });
+        assert_eq!(pool.troubles().1, 0);
+    }
+}

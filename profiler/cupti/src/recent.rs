@@ -1,0 +1,72 @@
+//! A map that keeps its newest entries only: what is looked up soon after it was put in.
+
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::hash::Hash;
+
+/// See the module's notes.
+pub(crate) struct Recent<K, V> {
+    by_key: FxHashMap<K, V>,
+    order: VecDeque<K>,
+    room: usize,
+    /// Entries that made room without having been taken.
+    pub(crate) forgotten: u64,
+}
+
+impl<K: Hash + Eq + Copy, V> Recent<K, V> {
+    /// Keeps at most `room` entries.
+    pub(crate) fn new(room: usize) -> Self {
+        Recent { by_key: FxHashMap::default(), order: VecDeque::new(), room, forgotten: 0 }
+    }
+
+    pub(crate) fn get(&self, key: K) -> Option<&V> {
+        self.by_key.get(&key)
+    }
+
+    pub(crate) fn take(&mut self, key: K) -> Option<V> {
+        self.by_key.remove(&key)
+    }
+
+    /// The entry of this key, made where it is new.
+    pub(crate) fn entry(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+        if !self.by_key.contains_key(&key) {
+            // Keys that were taken are still in the order: they count until they come up.
+            while self.order.len() >= self.room {
+                let oldest = self.order.pop_front();
+                self.forgotten += u64::from(oldest.is_some_and(|key| self.by_key.remove(&key).is_some()));
+            }
+            self.order.push_back(key);
+        }
+        self.by_key.entry(key).or_insert_with(make)
+    }
+
+    pub(crate) fn set(&mut self, key: K, value: V)
+    where
+        V: Copy,
+    {
+        *self.entry(key, || value) = value;
+    }
+
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = (K, V)> + '_ {
+        self.order.clear();
+        self.by_key.drain()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_makes_room_and_is_counted() {
+        let mut recent = Recent::new(2);
+        recent.set(1, 'a');
+        recent.set(2, 'b');
+        recent.set(1, 'c');
+        recent.set(3, 'd');
+        assert_eq!((recent.get(1), recent.get(2), recent.forgotten), (None, Some(&'b'), 1));
+        assert_eq!(recent.take(2), Some('b'));
+        recent.set(4, 'e');
+        assert_eq!((recent.get(3), recent.get(4), recent.forgotten), (Some(&'d'), Some(&'e'), 1));
+    }
+}

@@ -1,0 +1,338 @@
+//! Recording: CUPTI switched on in this process, and a thread that turns its buffers into tracks of the running session.
+
+use crate::buffer::{Bounds, records};
+use crate::layout::{Kind, Layout, NEWEST, OLDEST};
+use crate::library::{Failed, Library};
+use crate::pool::{BUFFER_BYTES, N_BUFFERS, Pool};
+use crate::record::Text;
+use crate::translate::{Names, Report, Translator};
+use events::NodeId;
+use events::meta::NoteKind;
+use events::track::note;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Between two looks for full buffers.
+const INTERVAL: Duration = Duration::from_millis(20);
+/// What trace, `doctor` and users know it by.
+const SOURCE: &str = "CUDA (CUPTI)";
+
+/// Why CUDA cannot be recorded here, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    /// There is no library.
+    #[error(
+        "{0}; install the CUDA toolkit's CUPTI (pip: nvidia-cuda-cupti-cu12), and have its folder in LD_LIBRARY_PATH"
+    )]
+    NoLibrary(Failed),
+    /// The library is too old to be given our clock.
+    #[error("CUPTI's version {0} is older than CUDA 11.7's ({OLDEST}): install a newer CUDA toolkit")]
+    TooOld(u32),
+    /// The library refuses.
+    #[error(
+        "{0}; CUPTI needs NVIDIA's driver and, for counters, the right to profile (NVreg_RestrictProfilingToAdminUsers=0); \
+         another profiler in the same process excludes it"
+    )]
+    Refused(Failed),
+    /// It records already.
+    #[error("this process records CUDA already")]
+    Twice,
+    /// The system gives no thread.
+    #[error("no thread for it can be started: {0}")]
+    NoThread(String),
+}
+
+/// The version of a library that can be recorded with.
+///
+/// # Errors
+/// Why it cannot.
+pub fn probe(library: &dyn Library) -> Result<u32, Unavailable> {
+    let version = library.version().map_err(Unavailable::Refused)?;
+    if version < OLDEST { Err(Unavailable::TooOld(version)) } else { Ok(version) }
+}
+
+/// CUPTI keeps buffers for as long as it likes: they live as long as the process.
+static POOL: OnceLock<Pool> = OnceLock::new();
+/// One recorder at a time.
+static RUNNING: AtomicBool = AtomicBool::new(false);
+
+fn pool() -> &'static Pool {
+    POOL.get_or_init(|| Pool::new(N_BUFFERS))
+}
+
+extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize) {
+    let lent = pool().lend();
+    // SAFETY: CUPTI gives pointers to three places of its own.
+    unsafe {
+        *buffer = lent.map_or(std::ptr::null_mut(), std::ptr::NonNull::as_ptr);
+        *size = if lent.is_some() { BUFFER_BYTES } else { 0 };
+        // As many as fit.
+        *max_records = 0;
+    }
+}
+
+extern "C" fn completed(context: *mut c_void, stream: u32, buffer: *mut u8, _size: usize, valid: usize) {
+    if !buffer.is_null() {
+        pool().give_back(buffer, valid, context as usize, stream);
+    }
+}
+
+extern "C" fn clock() -> u64 {
+    events::now()
+}
+
+/// CUDA being recorded. Dropping it stops.
+#[must_use = "recording stops when it is dropped"]
+pub struct Recorder {
+    library: Arc<dyn Library>,
+    stopping: Arc<AtomicBool>,
+    reader: Option<JoinHandle<Report>>,
+    /// Kinds that are on.
+    on: Vec<Kind>,
+    is_ended: bool,
+}
+
+impl Recorder {
+    /// Begins; the events session must run. What the library has not is told in the trace, and is no error where the rest
+    /// can be recorded.
+    ///
+    /// # Errors
+    /// That nothing can be recorded; the trace tells it too.
+    pub fn start(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
+        let started = Recorder::begin(library);
+        if let Err(why) = &started {
+            tell_unavailable(why);
+        }
+        started
+    }
+
+    fn begin(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
+        if RUNNING.swap(true, Ordering::AcqRel) {
+            return Err(Unavailable::Twice);
+        }
+        let mut recorder =
+            Recorder { library, stopping: Arc::default(), reader: None, on: Vec::new(), is_ended: false };
+        // From here on a failure drops the recorder, which switches off what is on.
+        let version = probe(&*recorder.library)?;
+        let library = &recorder.library;
+        library.register(requested, completed).map_err(Unavailable::Refused)?;
+        // Before any kind is on: times must not be of two clocks.
+        library.use_clock(clock).map_err(Unavailable::Refused)?;
+        if let Err(why) = library.use_system_thread_ids() {
+            note(NoteKind::Unavailable, 1, "CUDA thread ids", &format!("threads are told by CUDA's own ids: {why}"));
+        }
+        let (mut on, mut refused) = (Vec::new(), Vec::new());
+        for kind in Kind::ALL {
+            match library.switch(kind, true) {
+                Ok(()) => on.push(kind),
+                Err(why) => refused.push((kind, why)),
+            }
+        }
+        recorder.on = on;
+        if let (Some((_, why)), true) = (refused.first(), recorder.on.is_empty()) {
+            return Err(Unavailable::Refused(why.clone()));
+        }
+        for (kind, why) in refused {
+            note(
+                NoteKind::Unavailable,
+                1,
+                &format!("CUDA {kind:?}"),
+                &format!("{kind:?} records are not recorded: {why}"),
+            );
+        }
+        recorder.read(version)?;
+        Ok(recorder)
+    }
+
+    fn read(&mut self, version: u32) -> Result<(), Unavailable> {
+        let mut reader = Reader {
+            library: Arc::clone(&self.library),
+            layout: Layout::of(version),
+            translator: Translator::new(),
+            odd: 0,
+            dropped: 0,
+        };
+        if reader.layout.is_none() {
+            let text = format!(
+                "CUPTI's version {version} is newer than what is known ({NEWEST}): fields are read where they have been since CUDA 9"
+            );
+            note(NoteKind::Unavailable, 1, "CUDA record versions", &text);
+        }
+        let stopping = Arc::clone(&self.stopping);
+        let thread = std::thread::Builder::new().name("cuda-records".to_owned()).spawn(move || {
+            while !stopping.load(Ordering::Acquire) {
+                reader.pass();
+                std::thread::park_timeout(INTERVAL);
+            }
+            reader.finish()
+        });
+        self.reader = Some(thread.map_err(|e| Unavailable::NoThread(e.to_string()))?);
+        Ok(())
+    }
+
+    /// Gets what CUPTI holds back; the tracks have it some 20 ms later.
+    ///
+    /// # Errors
+    /// As the library says.
+    pub fn flush(&self) -> Result<(), Failed> {
+        self.library.flush()
+    }
+
+    /// Stops, with everything that was recorded until now.
+    #[must_use]
+    pub fn stop(mut self) -> Report {
+        self.end()
+    }
+
+    fn end(&mut self) -> Report {
+        for kind in std::mem::take(&mut self.on) {
+            // What cannot be switched off records into a pool that nobody reads.
+            let _ = self.library.switch(kind, false);
+        }
+        let flushed = if self.reader.is_some() { self.library.flush() } else { Ok(()) };
+        if let Err(why) = flushed {
+            note(NoteKind::Lost, 1, SOURCE, &format!("the last records of CUDA are missing: {why}"));
+        }
+        self.is_ended = true;
+        self.stopping.store(true, Ordering::Release);
+        let report = self.reader.take().map(|thread| {
+            thread.thread().unpark();
+            // A panic there has been reported by its hook.
+            thread.join().unwrap_or_default()
+        });
+        RUNNING.store(false, Ordering::Release);
+        report.unwrap_or_default()
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if !self.is_ended {
+            self.end();
+        }
+    }
+}
+
+/// Work given to a device by this thread belongs to this node, until the guard goes.
+pub struct WorkingFor<'a> {
+    library: &'a dyn Library,
+    is_told: bool,
+}
+
+/// See [`WorkingFor`].
+#[must_use = "it ends when the guard is dropped"]
+pub fn working_for(library: &dyn Library, node: NodeId) -> WorkingFor<'_> {
+    WorkingFor { library, is_told: library.push(u64::from(node.get())).is_ok() }
+}
+
+impl Drop for WorkingFor<'_> {
+    fn drop(&mut self) {
+        if self.is_told {
+            let _ = self.library.pop();
+        }
+    }
+}
+
+fn tell_unavailable(why: &Unavailable) {
+    note(NoteKind::Unavailable, 1, SOURCE, &format!("{SOURCE}: not recorded on this machine; {why}"));
+}
+
+/// Buffers to tracks.
+struct Reader {
+    library: Arc<dyn Library>,
+    layout: Option<Layout>,
+    translator: Translator,
+    /// Records of another length than the version's.
+    odd: u64,
+    dropped: u64,
+}
+
+struct LibraryNames<'a>(&'a dyn Library);
+
+impl Names for LibraryNames<'_> {
+    fn text(&self, text: Text) -> Option<String> {
+        self.0.text(text.0)
+    }
+
+    fn call(&self, is_runtime: bool, id: u32) -> Option<String> {
+        self.0.call_name(is_runtime, id)
+    }
+}
+
+impl Reader {
+    /// Reads all full buffers.
+    fn pass(&mut self) {
+        let mut any = false;
+        while let Some(full) = pool().full() {
+            any = true;
+            let begins = self.begins(full.bytes());
+            let (records, unread) = records(full.bytes(), Bounds::At(&begins));
+            self.translator.take(&records, &unread, &LibraryNames(&*self.library));
+            self.dropped += self.library.dropped(full.context, full.stream);
+        }
+        if any {
+            self.tell();
+        }
+    }
+
+    /// Where the library says that records begin; those of another length than the version's are counted.
+    fn begins(&mut self, bytes: &[u8]) -> Vec<usize> {
+        let mut begins = Vec::new();
+        while let Some(at) = self.library.next(bytes, begins.last().copied()) {
+            begins.push(at);
+        }
+        if let Some(layout) = self.layout {
+            for pair in begins.windows(2) {
+                let kind = bytes.get(pair[0]..).and_then(|b| b.first_chunk()).map(|kind| u32::from_le_bytes(*kind));
+                let expected = kind.and_then(Kind::from_bits).map(|kind| layout.length(kind));
+                self.odd += u64::from(expected.is_some_and(|length| length != pair[1] - pair[0]));
+            }
+        }
+        begins
+    }
+
+    /// What the user has to know, so far.
+    fn tell(&self) {
+        let report = self.translator.report();
+        let (refused, foreign) = pool().troubles();
+        let lost = |n: u64, source: &str, text: String| {
+            if n > 0 {
+                note(NoteKind::Lost, n, source, &text);
+            }
+        };
+        let dropped = self.dropped;
+        lost(dropped, "CUDA records", format!("CUPTI dropped {dropped} records: {refused} times no buffer was free"));
+        lost(foreign, "CUDA buffers", format!("{foreign} buffers came back that had not been lent"));
+        let unread = report.unread.total();
+        let kinds: Vec<String> = report.unread.unknown.keys().map(u32::to_string).collect();
+        let of = if kinds.is_empty() { String::new() } else { format!(" (kinds {})", kinds.join(", ")) };
+        lost(unread, "CUDA unread", format!("{unread} records of CUPTI could not be read{of}"));
+        let odd = self.odd;
+        lost(odd, "CUDA lengths", format!("{odd} records of CUPTI have another length than its version says"));
+        let no_time = report.without_time;
+        lost(no_time, "CUDA times", format!("{no_time} records of CUPTI have no time and are left out"));
+        lost(report.no_track, "CUDA tracks", format!("{} CUDA events found no track", report.no_track));
+        let (early, by) = report.early;
+        if early > 0 {
+            let text =
+                format!("{early} pieces of CUDA work begin before their call, by up to {by} ns: so wrong are times");
+            note(NoteKind::Clock, early, "CUDA clock", &text);
+        }
+    }
+
+    fn finish(mut self) -> Report {
+        self.pass();
+        self.translator.finish();
+        self.tell();
+        let report = self.translator.report();
+        for (n, what) in [(report.without_call, "work without its call"), (report.unended, "ranges without an end")] {
+            if n > 0 {
+                note(NoteKind::Lost, n, &format!("CUDA {what}"), &format!("{n} pieces of {what}"));
+            }
+        }
+        Report { dropped: self.dropped, ..report }
+    }
+}

@@ -1,0 +1,304 @@
+//! Records to tracks: what a device did on its streams, the calls on the threads that made them, ranges of NVTX, and the arrows
+//! between calls and their work.
+//!
+//! Records come a buffer at a time, and what belongs together may come in any order and in different buffers. So a buffer is
+//! gone through twice, first for what others refer to (contexts, events, correlations); and what waits for its other half waits in
+//! tables that are bounded, of which what is given up is counted.
+//!
+//! Slices look as those of an imported trace of PyTorch's profiler do (`kernel`, `copy`, `launch`, `sync`), so that analyses find
+//! the same in both.
+
+mod ranges;
+mod tracks;
+mod work;
+
+use crate::buffer::Unread;
+use crate::recent::Recent;
+use crate::record::{Object, Place, Record, Span, Text};
+use crate::words;
+use events::clock::{self, TicksToNs};
+use events::{Kind, NodeId, SiteId};
+use ranges::Ranges;
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
+use tracks::Tracks;
+
+/// What the records point to: texts in the process, names in the library.
+pub trait Names {
+    /// The text at this address of the process; `None` for none.
+    fn text(&self, text: Text) -> Option<String>;
+    /// The name of a call by its number.
+    fn call(&self, is_runtime: bool, id: u32) -> Option<String>;
+}
+
+/// What became of the records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Kernels, graphs, copies and settings of memory.
+    pub works: u64,
+    /// Calls of runtime and driver.
+    pub calls: u64,
+    /// Ranges and marks of NVTX.
+    pub ranges: u64,
+    /// Arrows from a call to its work.
+    pub arrows: u64,
+    /// Waits of streams and of the host.
+    pub waits: u64,
+    /// Work whose call is not in the trace.
+    pub without_call: u64,
+    /// Records without a time, left out.
+    pub without_time: u64,
+    /// Work that begins before the call that launched it, and by how many ns at most: so wrong the device's clock is.
+    pub early: (u64, i64),
+    /// Ranges that began and did not end.
+    pub unended: u64,
+    /// What could not be read.
+    pub unread: Unread,
+    /// Slices that found no track (too many, or recording has stopped).
+    pub no_track: u64,
+    /// Records that CUPTI had no buffer for.
+    pub dropped: u64,
+}
+
+/// Pairs of call and work that wait for their other half, at most.
+const WAITING: usize = 1 << 18;
+/// Events whose recording is remembered.
+const EVENTS: usize = 1 << 16;
+/// `CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0`: ours.
+pub(crate) const OWN_EXTERNAL: u32 = 3;
+
+/// An event's recording: the call that did it and the stream.
+#[derive(Clone, Copy)]
+struct Recorded {
+    correlation: u32,
+    stream: u32,
+}
+
+/// How a synchronisation names its event.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum EventKey {
+    /// Unique.
+    Sync(u64),
+    /// Used again: the last recording counts.
+    Handle(u32, u32),
+}
+
+/// A call's beginning, for the arrow from it.
+#[derive(Clone, Copy)]
+struct Launch {
+    thread: u32,
+    start: u64,
+}
+
+/// See the module's notes.
+pub struct Translator {
+    tracks: Tracks,
+    ranges: Ranges,
+    clock: TicksToNs,
+    sites: FxHashMap<(&'static str, String), SiteId>,
+    contexts: FxHashMap<u32, u32>,
+    events: Recent<EventKey, Recorded>,
+    nodes: Recent<u32, NodeId>,
+    launches: Recent<u32, Launch>,
+    /// Work whose call has not come yet: where and when it began.
+    unlaunched: Recent<u32, Vec<(Place, u64)>>,
+    report: Report,
+}
+
+impl Default for Translator {
+    fn default() -> Self {
+        Translator::new()
+    }
+}
+
+impl Translator {
+    /// Writes tracks of the running session.
+    #[must_use]
+    pub fn new() -> Translator {
+        Translator {
+            tracks: Tracks::default(),
+            ranges: Ranges::default(),
+            clock: TicksToNs::from_anchors(&[clock::anchor()]),
+            sites: FxHashMap::default(),
+            contexts: FxHashMap::default(),
+            events: Recent::new(EVENTS),
+            nodes: Recent::new(WAITING),
+            launches: Recent::new(WAITING),
+            unlaunched: Recent::new(WAITING),
+            report: Report::default(),
+        }
+    }
+
+    /// What became of the records so far.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let gone = self.unlaunched.forgotten + self.ranges.forgotten();
+        Report { no_track: self.tracks.refused, without_call: self.report.without_call + gone, ..self.report.clone() }
+    }
+
+    /// Writes the records of a buffer.
+    pub fn take(&mut self, records: &[Record<'_>], unread: &Unread, names: &dyn Names) {
+        self.report.unread.add(unread);
+        self.clock.push(clock::anchor());
+        for record in records {
+            self.learn(record, names);
+        }
+        let mut calls = Vec::new();
+        for record in records {
+            match record {
+                Record::Kernel(kernel) => self.kernel(kernel, names),
+                Record::Memory { .. } => self.memory(record),
+                Record::Graph { span, place, correlation, graph } => self.graph(*span, *place, *correlation, *graph),
+                Record::Synchronization { .. } => self.synchronization(record),
+                Record::Overhead { what, span, object, correlation } => {
+                    self.overhead(*what, *span, *object, *correlation);
+                }
+                Record::Call { .. } => calls.push(record),
+                Record::Marker { .. } => self.marker(record, names),
+                _ => {}
+            }
+        }
+        self.calls(calls, names);
+    }
+
+    /// No record will come any more: what waits for its other half goes without.
+    pub fn finish(&mut self) {
+        self.report.without_call += self.unlaunched.drain().map(|(_, works)| works.len() as u64).sum::<u64>();
+        self.close_ranges();
+        self.tracks.close();
+    }
+
+    /// What others refer to.
+    fn learn(&mut self, record: &Record<'_>, names: &dyn Names) {
+        match *record {
+            Record::Context { context, device } => _ = self.contexts.insert(context, device),
+            Record::Device { device, name } => {
+                if let Some(name) = names.text(name) {
+                    self.tracks.name_device(device, name);
+                }
+            }
+            Record::Kernel(crate::record::Kernel { place, .. })
+            | Record::Memory { place, .. }
+            | Record::Graph { place, .. } => _ = self.contexts.insert(place.context, place.device),
+            Record::Event { correlation, context, stream, event, sync_id } => {
+                let recorded = Recorded { correlation, stream };
+                self.events.set(EventKey::Handle(context, event), recorded);
+                if let Some(id) = sync_id {
+                    self.events.set(EventKey::Sync(id), recorded);
+                }
+            }
+            Record::External { kind: OWN_EXTERNAL, id, correlation } => {
+                // The lower half: see `session::working_for`.
+                self.nodes.set(correlation, NodeId::new(id as u32));
+            }
+            Record::MarkerData { flags, id, payload, colour, category } => {
+                self.ranges.data(id, (flags & 2 != 0).then_some(colour), category, payload);
+            }
+            Record::Name { object, name } => {
+                if let Some(name) = names.text(name) {
+                    self.tracks.name_object(object, name);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The site with this category and name.
+    fn site(&mut self, category: &'static str, name: &str) -> SiteId {
+        match self.sites.entry((category, name.to_owned())) {
+            Entry::Occupied(site) => *site.get(),
+            Entry::Vacant(place) => *place.insert(events::site(category, name)),
+        }
+    }
+
+    fn node(&self, correlation: u32) -> NodeId {
+        self.nodes.get(correlation).copied().unwrap_or(NodeId::NONE)
+    }
+
+    /// Whether there is a time; counted where not.
+    fn is_timed(&mut self, span: Span) -> bool {
+        let is_timed = span.start != 0 && span.end != 0;
+        self.report.without_time += u64::from(!is_timed);
+        is_timed
+    }
+
+    /// Calls of all threads, each on its thread's track, as deep as they are nested.
+    fn calls(&mut self, mut calls: Vec<&Record<'_>>, names: &dyn Names) {
+        let key = |record: &Record<'_>| match record {
+            Record::Call { span, thread, .. } => (*thread, span.start, std::cmp::Reverse(span.end)),
+            _ => (0, 0, std::cmp::Reverse(0)),
+        };
+        calls.sort_by_key(|record| key(record));
+        let mut open: Vec<u64> = Vec::new();
+        let mut before = None;
+        for record in calls {
+            let Record::Call { is_runtime, span, id, thread, correlation, result, .. } = *record else { continue };
+            if before != Some(thread) {
+                (before, open) = (Some(thread), Vec::new());
+            }
+            open.retain(|end| *end > span.start);
+            let depth = open.len() as u32;
+            open.push(span.end);
+            if !self.is_timed(span) {
+                continue;
+            }
+            let interface = if is_runtime { "cuda" } else { "cu" };
+            let name = names.call(is_runtime, id).unwrap_or_else(|| format!("{interface} call {id}"));
+            let name = words::without_version(&name);
+            let (site, node) = (self.site(words::of_call(name), name), self.node(correlation));
+            let args = if result == 0 { String::new() } else { format!("{{\"return value\":{result}}}") };
+            let (begin, end) = (span.start, span.end.max(span.start));
+            let slice = events::track::Span { depth, begin, end, site, node, correlation, arg: 0, args: &args };
+            self.tracks.calls(thread, |track| track.slice(slice));
+            self.report.calls += 1;
+            self.launched(correlation, Launch { thread, start: span.start });
+        }
+    }
+
+    /// A call began: the arrows to its work.
+    fn launched(&mut self, correlation: u32, launch: Launch) {
+        // The driver's call in the runtime's has the same number: the outer one comes first.
+        self.launches.entry(correlation, || launch);
+        for (place, start) in self.unlaunched.take(correlation).unwrap_or_default() {
+            self.arrow(correlation, launch, place, start);
+        }
+    }
+
+    /// Work began: the arrow from its call.
+    fn worked(&mut self, correlation: u32, place: Place, start: u64) {
+        self.report.works += 1;
+        if correlation == 0 {
+            return;
+        }
+        match self.launches.get(correlation).copied() {
+            Some(launch) => self.arrow(correlation, launch, place, start),
+            None => self.unlaunched.entry(correlation, Vec::new).push((place, start)),
+        }
+    }
+
+    fn arrow(&mut self, correlation: u32, launch: Launch, place: Place, start: u64) {
+        let site = self.site("cuda", "launch");
+        let at = |kind, at| move |track: &mut events::Track| track.point(kind, at, site, NodeId::NONE, correlation, "");
+        self.tracks.calls(launch.thread, at(Kind::FlowOut, launch.start));
+        self.tracks.stream(place, at(Kind::FlowIn, start));
+        self.report.arrows += 1;
+        if start < launch.start {
+            let by = self.clock.ns(launch.start).saturating_sub(self.clock.ns(start));
+            self.report.early = (self.report.early.0 + 1, self.report.early.1.max(by));
+        }
+    }
+
+    fn overhead(&mut self, what: u32, span: Span, object: Object, correlation: u32) {
+        if !self.is_timed(span) {
+            return;
+        }
+        let site = self.site("overhead", words::overhead(what));
+        let args = match object {
+            Object::Thread { thread, .. } => format!("{{\"thread\":{thread}}}"),
+            _ => String::new(),
+        };
+        let (begin, end, node) = (span.start, span.end.max(span.start), NodeId::NONE);
+        let slice = events::track::Span { depth: 0, begin, end, site, node, correlation, arg: 0, args: &args };
+        self.tracks.overhead(|track| track.slice(slice));
+    }
+}

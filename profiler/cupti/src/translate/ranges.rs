@@ -1,0 +1,150 @@
+//! Ranges and marks of NVTX.
+//!
+//! A range of a thread (push, pop) and one of the process (start, end) are two markers of one id each, a mark is one. Colour,
+//! category and payload come in a record of their own, which is before, behind or absent.
+
+use super::{Names, Translator};
+use crate::recent::Recent;
+use crate::record::{Object, Payload, Record};
+use crate::words;
+use events::{Kind, NodeId, clock};
+use rustc_hash::FxHashMap;
+use serde_json::{Map, Value};
+
+/// Flags of a marker.
+const MARK: u32 = 1;
+const BEGIN: u32 = 2;
+const END: u32 = 4;
+/// Ranges that are open, at most.
+const OPEN: usize = 1 << 16;
+
+/// What came with a marker.
+#[derive(Clone, Copy, Default)]
+struct Data {
+    colour: Option<u32>,
+    category: u32,
+    payload: Option<Payload>,
+}
+
+/// A range that has begun.
+struct Begun {
+    time: u64,
+    name: String,
+    domain: Option<String>,
+    /// `None` for one of the process.
+    thread: Option<u32>,
+    depth: u32,
+}
+
+/// See the module's notes.
+pub(super) struct Ranges {
+    open: Recent<u32, Begun>,
+    data: Recent<u32, Data>,
+    depth: FxHashMap<u32, u32>,
+}
+
+impl Default for Ranges {
+    fn default() -> Self {
+        let (open, data) = (Recent::new(OPEN), Recent::new(OPEN));
+        Ranges { open, data, depth: FxHashMap::default() }
+    }
+}
+
+impl Ranges {
+    pub(super) fn data(&mut self, id: u32, colour: Option<u32>, category: u32, payload: Payload) {
+        self.data.set(id, Data { colour, category, payload: Some(payload) });
+    }
+
+    pub(super) fn forgotten(&self) -> u64 {
+        self.open.forgotten
+    }
+}
+
+impl Translator {
+    pub(super) fn marker(&mut self, record: &Record<'_>, names: &dyn Names) {
+        let Record::Marker { flags, time, id, object, name, domain } = *record else { return };
+        if time == 0 {
+            self.report.without_time += 1;
+            return;
+        }
+        let thread = if let Object::Thread { thread, .. } = object { Some(thread) } else { None };
+        if flags & (MARK | BEGIN) != 0 {
+            let name = names.text(name).unwrap_or_default();
+            let depth = thread.map_or(0, |thread| {
+                let depth = self.ranges.depth.entry(thread).or_default();
+                let before = *depth;
+                *depth += u32::from(flags & BEGIN != 0);
+                before
+            });
+            let begun = Begun { time, name, domain: names.text(domain), thread, depth };
+            if flags & BEGIN != 0 {
+                self.ranges.open.entry(id, || begun);
+            } else {
+                self.mark(id, &begun);
+            }
+        } else if flags & END != 0
+            && let Some(begun) = self.ranges.open.take(id)
+        {
+            self.range(id, &begun, time);
+        }
+    }
+
+    fn args(&mut self, id: u32, begun: &Begun) -> String {
+        let Data { colour, category, payload } = self.ranges.data.take(id).unwrap_or_default();
+        let mut args = Map::new();
+        if let Some(domain) = &begun.domain {
+            args.insert("domain".to_owned(), domain.as_str().into());
+        }
+        if category != 0 {
+            args.insert("category".to_owned(), category.into());
+        }
+        if let Some(argb) = colour {
+            args.insert("colour".to_owned(), format!("#{:06x}", argb & 0xff_ffff).into());
+        }
+        let payload = match payload {
+            Some(Payload::Real(x)) => serde_json::Number::from_f64(x).map(Value::Number),
+            Some(Payload::Natural(n)) => (n != 0).then(|| n.into()),
+            Some(Payload::Integer(n)) => Some(n.into()),
+            Some(Payload::None) | None => None,
+        };
+        args.extend(payload.map(|value| ("payload".to_owned(), value)));
+        if args.is_empty() { String::new() } else { Value::Object(args).to_string() }
+    }
+
+    fn mark(&mut self, id: u32, mark: &Begun) {
+        let (args, site) = (self.args(id, mark), self.site("nvtx", &mark.name));
+        let write = |track: &mut events::Track| track.point(Kind::Instant, mark.time, site, NodeId::NONE, 0, &args);
+        match mark.thread {
+            Some(thread) => self.tracks.ranges(thread, write),
+            None => self.tracks.all_ranges(write),
+        }
+        self.report.ranges += 1;
+    }
+
+    fn range(&mut self, id: u32, begun: &Begun, end: u64) {
+        if let Some(depth) = begun.thread.and_then(|thread| self.ranges.depth.get_mut(&thread)) {
+            *depth = depth.saturating_sub(1);
+        }
+        let step = words::step_number(&begun.name);
+        let args = self.args(id, begun);
+        let site = self.site(if step.is_some() { "step" } else { "nvtx" }, &begun.name);
+        let (begin, end, node, number) = (begun.time, end.max(begun.time), NodeId::NONE, step.unwrap_or(0));
+        let (depth, correlation, arg) = (begun.depth, number, u64::from(number));
+        let slice = events::track::Span { depth, begin, end, site, node, correlation, arg, args: &args };
+        match begun.thread {
+            Some(thread) => self.tracks.ranges(thread, |track| track.slice(slice)),
+            None => self.tracks.all_ranges(|track| track.slice(slice)),
+        }
+        self.report.ranges += 1;
+    }
+
+    /// What has not ended ends now.
+    pub(super) fn close_ranges(&mut self) {
+        let now = clock::now();
+        let open: Vec<_> = self.ranges.open.drain().collect();
+        self.report.unended += open.len() as u64;
+        for (id, begun) in open {
+            self.range(id, &begun, now);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The tracks of a process's CUDA activity, opened when first needed.
+
+use crate::record::{Object, Place};
+use events::Track;
+use events::track::Shows;
+use rustc_hash::FxHashMap;
+
+/// Streams come behind threads.
+const FIRST_STREAM: i32 = 1 << 24;
+/// Of these tracks there may be so many: each is a ring with memory of its own.
+const MAX_TRACKS: usize = 512;
+
+/// What a track is of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Of {
+    Stream(Place),
+    /// Waits for a device or an event, which are no stream's.
+    Waits(u32),
+    Calls(u32),
+    Ranges(u32),
+    AllRanges,
+    Overhead,
+}
+
+/// See the module's notes.
+#[derive(Default)]
+pub(super) struct Tracks {
+    open: FxHashMap<Of, Track>,
+    devices: FxHashMap<u32, String>,
+    names: FxHashMap<Object, String>,
+    /// Context in which a stream of this device and number was met first.
+    first_context: FxHashMap<(u32, u32), u32>,
+    /// Events that found no track.
+    pub(super) refused: u64,
+}
+
+impl Tracks {
+    pub(super) fn name_device(&mut self, device: u32, name: String) {
+        self.devices.insert(device, name);
+    }
+
+    /// For tracks that are not open yet.
+    pub(super) fn name_object(&mut self, object: Object, name: String) {
+        self.names.insert(object, name);
+    }
+
+    pub(super) fn stream(&mut self, place: Place, write: impl FnOnce(&mut Track)) {
+        self.with(Of::Stream(place), write);
+    }
+
+    /// What a device's waits are written to that are no stream's.
+    pub(super) fn waits(&mut self, device: u32, write: impl FnOnce(&mut Track)) {
+        self.with(Of::Waits(device), write);
+    }
+
+    /// The calls of a thread.
+    pub(super) fn calls(&mut self, thread: u32, write: impl FnOnce(&mut Track)) {
+        self.with(Of::Calls(thread), write);
+    }
+
+    /// The ranges of NVTX that a thread entered.
+    pub(super) fn ranges(&mut self, thread: u32, write: impl FnOnce(&mut Track)) {
+        self.with(Of::Ranges(thread), write);
+    }
+
+    /// Ranges that are no thread's.
+    pub(super) fn all_ranges(&mut self, write: impl FnOnce(&mut Track)) {
+        self.with(Of::AllRanges, write);
+    }
+
+    pub(super) fn overhead(&mut self, write: impl FnOnce(&mut Track)) {
+        self.with(Of::Overhead, write);
+    }
+
+    pub(super) fn close(&mut self) {
+        self.open.clear();
+    }
+
+    fn with(&mut self, of: Of, write: impl FnOnce(&mut Track)) {
+        if !self.open.contains_key(&of)
+            && self.open.len() < MAX_TRACKS
+            && let Some(track) = self.make(of)
+        {
+            self.open.insert(of, track);
+        }
+        match self.open.get_mut(&of) {
+            Some(track) => write(track),
+            None => self.refused += 1,
+        }
+    }
+
+    fn device(&self, device: u32) -> String {
+        match self.devices.get(&device) {
+            Some(name) => format!("GPU {device} ({name})"),
+            None => format!("GPU {device}"),
+        }
+    }
+
+    fn make(&mut self, of: Of) -> Option<Track> {
+        match of {
+            Of::Stream(place) => {
+                let device = self.device(place.device);
+                let number = i32::try_from(place.stream).unwrap_or(i32::MAX).min(FIRST_STREAM);
+                let first = *self.first_context.entry((place.device, place.stream)).or_insert(place.context);
+                let mut name = match self.names.get(&Object::Device(place)) {
+                    Some(name) => format!("{device} {name} (stream {})", place.stream),
+                    None => format!("{device} stream {}", place.stream),
+                };
+                if first != place.context {
+                    name = format!("{name}, context {}", place.context);
+                }
+                let shows = Shows::Stream { device: &device, stream: Some(u64::from(place.stream)) };
+                Track::open(shows, &name, FIRST_STREAM + number)
+            }
+            Of::Waits(device) => {
+                let device = self.device(device);
+                let shows = Shows::Stream { device: &device, stream: None };
+                Track::open(shows, &format!("{device} waits"), FIRST_STREAM - 1)
+            }
+            Of::Calls(tid) => Track::open(Shows::Thread { tid }, &format!("CUDA calls of {}", self.thread(tid)), 1),
+            Of::Ranges(tid) => Track::open(Shows::Thread { tid }, &format!("NVTX of {}", self.thread(tid)), 1),
+            Of::AllRanges => Track::open(Shows::Operations, "NVTX ranges", 2),
+            Of::Overhead => Track::open(Shows::Operations, "CUDA profiling overhead", 3),
+        }
+    }
+
+    /// What a thread is called: by NVTX, else by the system.
+    fn thread(&self, tid: u32) -> String {
+        let named =
+            self.names.iter().find(|(object, _)| matches!(object, Object::Thread { thread, .. } if *thread == tid));
+        if let Some((_, name)) = named {
+            return name.clone();
+        }
+        let comm = std::fs::read_to_string(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
+        match comm.trim_end() {
+            "" => format!("thread {tid}"),
+            name => format!("{name} ({tid})"),
+        }
+    }
+}

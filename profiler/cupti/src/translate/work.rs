@@ -1,0 +1,131 @@
+//! What a device did: kernels, copies, settings of memory, graphs; and what waited for it.
+
+use super::Names;
+use super::{EventKey, Translator};
+use crate::record::{Kernel, MemoryWork, Place, Record, Span};
+use crate::words;
+use events::NodeId;
+use serde_json::{Map, Value, json};
+
+/// CUPTI's "no stream", in 32 bits.
+const NO_STREAM: u32 = u32::MAX;
+
+impl Translator {
+    pub(super) fn kernel(&mut self, kernel: &Kernel, names: &dyn Names) {
+        if !self.is_timed(kernel.span) {
+            return;
+        }
+        let name = names.text(kernel.name).map_or_else(|| "kernel without a name".to_owned(), |n| words::demangled(&n));
+        let mut args = json!({
+            "correlation": kernel.correlation, "context": kernel.place.context, "grid": kernel.grid, "block": kernel.block,
+            "registers per thread": kernel.registers_per_thread,
+        });
+        add_unless_zero(&mut args, "static shared memory", kernel.static_shared.into());
+        add_unless_zero(&mut args, "dynamic shared memory", kernel.dynamic_shared.into());
+        add_unless_zero(&mut args, "local memory per thread", kernel.local_per_thread.into());
+        add_unless_zero(&mut args, "graph id", kernel.graph.into());
+        add_unless_zero(&mut args, "graph node id", kernel.graph_node);
+        if kernel.cluster.iter().any(|n| *n > 0) {
+            args["cluster"] = json!(kernel.cluster);
+        }
+        self.work(words::of_kernel(&name), &name, kernel.span, kernel.place, kernel.correlation, 0, &args);
+    }
+
+    pub(super) fn memory(&mut self, record: &Record<'_>) {
+        let Record::Memory { span, place, correlation, bytes, graph, work } = *record else { return };
+        if !self.is_timed(span) {
+            return;
+        }
+        let ns = self.clock.ns(span.end).saturating_sub(self.clock.ns(span.start));
+        let mut args = json!({"correlation": correlation, "context": place.context, "bytes": bytes});
+        if ns > 0 {
+            // Bytes in a nanosecond are gigabytes in a second; three digits say enough.
+            let rate = (bytes as f64 / ns as f64 * 1000.0).round() / 1000.0;
+            args["memory bandwidth (GB/s)"] = json!(rate);
+        }
+        add_unless_zero(&mut args, "graph id", graph.into());
+        let name = match work {
+            MemoryWork::Copy { way, from, to, peers, is_async } => {
+                if let Some((from, to)) = peers {
+                    (args["from device"], args["to device"]) = (from.into(), to.into());
+                }
+                args["async"] = is_async.into();
+                let (from, to) = (words::memory(from.into()), words::memory(to.into()));
+                format!("Memcpy {} ({from} -> {to})", words::way(way))
+            }
+            MemoryWork::Set { value, memory } => {
+                args["value"] = value.into();
+                format!("Memset ({})", words::memory(memory))
+            }
+        };
+        self.work("copy", &name, span, place, correlation, bytes, &args);
+    }
+
+    pub(super) fn graph(&mut self, span: Span, place: Place, correlation: u32, graph: u32) {
+        if self.is_timed(span) {
+            let args = json!({"correlation": correlation, "context": place.context, "graph id": graph});
+            self.work("kernel", &format!("CUDA graph {graph}"), span, place, correlation, 0, &args);
+        }
+    }
+
+    /// A device's work, as a slice of its stream and the end of its call's arrow.
+    #[allow(clippy::too_many_arguments)] // a record's fields
+    fn work(
+        &mut self,
+        category: &'static str,
+        name: &str,
+        span: Span,
+        place: Place,
+        correlation: u32,
+        bytes: u64,
+        args: &Value,
+    ) {
+        let (site, node, args) = (self.site(category, name), self.node(correlation), args.to_string());
+        let (begin, end) = (span.start, span.end.max(span.start));
+        let slice = events::track::Span { depth: 0, begin, end, site, node, correlation, arg: bytes, args: &args };
+        self.tracks.stream(place, |track| track.slice(slice));
+        self.worked(correlation, place, begin);
+    }
+
+    /// What waited, for what. The words of the arguments are those of PyTorch's profiler, which the analysis reads.
+    pub(super) fn synchronization(&mut self, record: &Record<'_>) {
+        let Record::Synchronization { what, span, correlation, context, stream, event, sync_id } = *record else {
+            return;
+        };
+        let Some(kind) = words::synchronization(what) else { return };
+        if !self.is_timed(span) {
+            return;
+        }
+        let mut args = Map::new();
+        args.insert("cuda_sync_kind".to_owned(), kind.into());
+        let stream = Some(stream).filter(|stream| *stream != NO_STREAM);
+        if let Some(stream) = stream {
+            args.insert("stream".to_owned(), stream.into());
+            args.insert("wait_on_stream".to_owned(), stream.into());
+        }
+        // A handle is used again and again; the number of its use tells which recording is meant.
+        let keys = [sync_id.map(EventKey::Sync), Some(EventKey::Handle(context, event))];
+        let recorded = keys.into_iter().flatten().find_map(|key| self.events.get(key).copied());
+        if let Some(recorded) = recorded.filter(|_| matches!(what, 1 | 2)) {
+            args.insert("wait_on_stream".to_owned(), recorded.stream.into());
+            args.insert("wait_on_cuda_event_record_corr_id".to_owned(), recorded.correlation.into());
+        }
+        let args = Value::Object(args).to_string();
+        let site = self.site("sync", kind);
+        let (begin, end, node) = (span.start, span.end.max(span.start), NodeId::NONE);
+        let slice = events::track::Span { depth: 0, begin, end, site, node, correlation, arg: 0, args: &args };
+        let device = self.contexts.get(&context).copied().unwrap_or(0);
+        // Only a stream's own wait is on the stream: it runs nothing meanwhile.
+        match stream.filter(|_| what == 2) {
+            Some(stream) => self.tracks.stream(Place { device, context, stream }, |track| track.slice(slice)),
+            None => self.tracks.waits(device, |track| track.slice(slice)),
+        }
+        self.report.waits += 1;
+    }
+}
+
+fn add_unless_zero(args: &mut Value, name: &str, number: u64) {
+    if number != 0 {
+        args[name] = number.into();
+    }
+}

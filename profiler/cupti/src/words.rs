@@ -1,0 +1,106 @@
+//! What CUPTI's numbers and CUDA's names mean, in the words that PyTorch's profiler has made usual.
+
+/// `CUpti_ActivityMemcpyKind`.
+pub(crate) fn way(number: u8) -> &'static str {
+    match number {
+        1 => "HtoD",
+        2 => "DtoH",
+        3 => "HtoA",
+        4 => "AtoH",
+        5 => "AtoA",
+        6 => "AtoD",
+        7 => "DtoA",
+        8 => "DtoD",
+        9 => "HtoH",
+        10 => "PtoP",
+        _ => "of an unknown kind",
+    }
+}
+
+/// `CUpti_ActivityMemoryKind`.
+pub(crate) fn memory(number: u16) -> &'static str {
+    match number {
+        1 => "Pageable",
+        2 => "Pinned",
+        3 => "Device",
+        4 => "Array",
+        5 => "Managed",
+        6 => "Device Static",
+        7 => "Managed Static",
+        _ => "Unknown",
+    }
+}
+
+/// `CUpti_ActivitySynchronizationType`; `None` for one that is not known.
+pub(crate) fn synchronization(number: u32) -> Option<&'static str> {
+    Some(match number {
+        1 => "Event Sync",
+        2 => "Stream Wait Event",
+        3 => "Stream Sync",
+        4 => "Context Sync",
+        _ => return None,
+    })
+}
+
+/// `CUpti_ActivityOverheadKind`.
+pub(crate) fn overhead(number: u32) -> &'static str {
+    match (number, number >> 16) {
+        (1, _) => "Driver Compiler",
+        (_, 1) => "Buffer Flush",
+        (_, 2) => "Instrumentation",
+        (_, 3) => "Resource",
+        (_, 4) => "Runtime Triggered Module Loading",
+        (_, 5) => "Lazy Function Loading",
+        (_, 6) => "Command Buffer Full",
+        (_, 7) => "Activity Buffer Request",
+        (_, 8) => "UVM Activity Init",
+        _ => "Overhead",
+    }
+}
+
+/// The category of a kernel.
+pub(crate) fn of_kernel(name: &str) -> &'static str {
+    let waits_for_others = ["nccl", "rccl"].iter().any(|prefix| name.starts_with(prefix));
+    if waits_for_others { "collective" } else { "kernel" }
+}
+
+/// The category of a call.
+pub(crate) fn of_call(name: &str) -> &'static str {
+    let waits = ["Synchronize", "StreamWaitEvent", "EventQuery"].iter().any(|part| name.contains(part));
+    if waits { "sync" } else { "launch" }
+}
+
+/// `cudaLaunchKernel_v7000`: the version of the interface says nothing here.
+pub(crate) fn without_version(name: &str) -> &str {
+    match name.rsplit_once("_v") {
+        Some((name, version)) if !version.is_empty() && version.bytes().all(|c| c.is_ascii_digit()) => name,
+        _ => name,
+    }
+}
+
+/// A C++ name as it stands in the source; any other as it is.
+pub(crate) fn demangled(name: &str) -> String {
+    let symbol = cpp_demangle::Symbol::new(name).ok();
+    symbol.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| name.to_owned())
+}
+
+/// The number in `ProfilerStep#12`.
+pub(crate) fn step_number(name: &str) -> Option<u32> {
+    name.strip_prefix("ProfilerStep#")?.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_and_names() {
+        assert_eq!(without_version("cudaLaunchKernel_v7000"), "cudaLaunchKernel");
+        assert_eq!(without_version("cuMemcpyHtoD_v2"), "cuMemcpyHtoD");
+        assert_eq!(without_version("cudaMemcpyAsync"), "cudaMemcpyAsync");
+        assert_eq!((of_call("cudaDeviceSynchronize"), of_call("cudaLaunchKernel")), ("sync", "launch"));
+        assert_eq!(demangled("_Z3addPfS_i"), "add(float*, float*, int)");
+        assert_eq!(demangled("volta_sgemm_128x64_nn"), "volta_sgemm_128x64_nn");
+        assert_eq!(step_number("ProfilerStep#12"), Some(12));
+    }
+}
