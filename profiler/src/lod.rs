@@ -53,6 +53,8 @@ pub(crate) const LEAF: usize = 16;
 const FAN: usize = 4;
 /// 16 * 4^5 = 16,384: the highest level has one node per segment.
 pub(crate) const LEVELS: usize = 6;
+/// The highest level whose slices are looked at without asking the nodes below, where a query is that near.
+const RUN_LEVEL: usize = 2;
 const _: () = assert!(LEAF * FAN.pow(LEVELS as u32 - 1) == crate::store::SEGMENT);
 
 /// What drawing needs of a slice.
@@ -182,6 +184,8 @@ pub(crate) trait Slices {
     fn len(&self) -> usize;
     /// The nodes of a level; the last may cover fewer slices than the others.
     fn level(&self, level: usize) -> &[Node];
+    /// Gives the slices of a range to `see`; false, and none, where they do not lie side by side in memory.
+    fn side_by_side(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool;
     /// Gives the slices of a range within a leaf to `see`; false, and none, where they are not in memory.
     fn leaf(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool;
 }
@@ -249,6 +253,12 @@ pub(crate) fn walk(segment: &mut impl Slices, base: u32, range: Range<usize>, me
             && node.end - node.start <= merge.pixel
         {
             merge.push(base, i, to - i, node);
+            i = to;
+        } else if let Some(node) = node.filter(|_| (1..=RUN_LEVEL).contains(&level))
+            // No more than LEAF slices a pixel, and on average its leaves are too wide: they need not be asked one by one.
+            && (node.end - node.start) / (step / LEAF) as i64 > merge.pixel
+            && segment.side_by_side(i..to, |slices| merge.slices(base + i as u32, &slices))
+        {
             i = to;
         } else if level > 0 {
             level -= 1;

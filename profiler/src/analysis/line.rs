@@ -57,6 +57,18 @@ impl Line {
         (self.pieces.partition_point(|p| p.start < time) as u32).checked_sub(1)
     }
 
+    /// The same, where it is this piece or one of the next few: the search begins there.
+    pub(crate) fn before_near(&self, piece: u32, time: i64) -> Option<u32> {
+        let later = self.pieces.get(piece as usize..).filter(|later| later.first().is_some_and(|p| p.start < time));
+        let Some(later) = later else { return self.before(time) };
+        let mut near = 1;
+        while later.get(near).is_some_and(|p| p.start < time) {
+            near *= 2;
+        }
+        let within = &later[near / 2..near.min(later.len())];
+        Some(piece + (near / 2 + within.partition_point(|p| p.start < time)) as u32 - 1)
+    }
+
     /// Index of the last piece before this one in which there was work.
     pub(crate) fn work_before(&self, piece: u32) -> Option<u32> {
         (0..piece).rev().find(|i| self.pieces[*i as usize].doing.is_work())
@@ -229,4 +241,22 @@ fn flatten(doings: &Doings, slices: &[SliceRef]) -> Vec<Piece> {
     }
     sweep.advance(i64::MAX);
     sweep.pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_search_from_near_finds_what_the_search_of_all_finds() {
+        let pieces = [0, 4, 4, 9, 10, 17, 23, 23, 40];
+        let piece = |start: i64| Piece { start, end: start + 1, slice: 0, doing: Doing::Op };
+        let pieces = pieces.map(piece).to_vec();
+        let line = Line { track: TrackId(0), process: 0, kind: LineKind::Worker, slices: Vec::new(), pieces };
+        for time in -1..45 {
+            for from in 0..=line.pieces.len() as u32 {
+                assert_eq!(line.before_near(from, time), line.before(time), "{time} from {from}");
+            }
+        }
+    }
 }

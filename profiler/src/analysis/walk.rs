@@ -206,7 +206,8 @@ impl<'d, 'a> Walk<'d, 'a> {
     /// The end of a slice, as something that was waited for.
     fn end_of(&self, at: At, via: Via) -> Link<'a> {
         let end = self.deps.lines.slice(at).end;
-        let last = self.deps.lines.lines[at.line as usize].before(end).map_or(at, |piece| At { piece, ..at });
+        let last =
+            self.deps.lines.lines[at.line as usize].before_near(at.piece, end).map_or(at, |piece| At { piece, ..at });
         // A slice of no length has no piece before its end.
         let last = if self.piece(at).start == end { at } else { last };
         Link { arrival: end, via, next: Next::Run(last, end, via) }

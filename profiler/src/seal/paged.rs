@@ -215,6 +215,11 @@ impl Slices for PagedSegment<'_, '_> {
         self.levels[level]
     }
 
+    fn side_by_side(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool {
+        let ordinals = self.first + range.start as u64..self.first + range.end as u64;
+        self.slices.columns(&ordinals).map(see).is_some()
+    }
+
     fn leaf(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool {
         let ordinals = self.first + range.start as u64..self.first + range.end as u64;
         if let Some(columns) = self.slices.columns(&ordinals) {

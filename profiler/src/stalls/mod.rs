@@ -15,6 +15,7 @@ mod text;
 use crate::analysis::deps::Deps;
 use crate::store::{SliceId, SliceRef, Store, TrackId};
 pub use queue::{QueueWait, queue_waits};
+use std::cmp::Reverse;
 use std::ops::Range;
 pub(crate) use text::duration;
 
@@ -179,9 +180,14 @@ pub(crate) fn stalls_of(deps: &Deps<'_>, range: Range<i64>) -> Vec<Stall> {
         }
         blame.peers(line, &range);
     }
-    let mut out = blame.stalls;
-    out.sort_unstable_by_key(|s| (std::cmp::Reverse(s.dur()), s.start, s.track));
-    out
+    longest_first(&blame.stalls)
+}
+
+/// Of equal ones the first stays first. A stall is a hundred bytes: lengths are sorted, and each stall is moved once.
+fn longest_first(stalls: &[Stall]) -> Vec<Stall> {
+    let mut order: Vec<(Reverse<i64>, usize)> = stalls.iter().enumerate().map(|(i, s)| (Reverse(s.dur()), i)).collect();
+    order.sort_unstable();
+    order.into_iter().map(|(_, i)| stalls[i].clone()).collect()
 }
 
 /// The range with its steps, and as much again on each side.
@@ -202,7 +208,7 @@ pub fn by_cause(stalls: &[Stall]) -> Vec<CauseTotal> {
         total.total_ns += stall.dur();
     }
     let mut totals: Vec<CauseTotal> = totals.into_iter().filter(|t| t.count > 0).collect();
-    totals.sort_by_key(|t| (std::cmp::Reverse(t.total_ns), t.cause));
+    totals.sort_by_key(|t| (Reverse(t.total_ns), t.cause));
     totals
 }
 

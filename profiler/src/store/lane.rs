@@ -149,6 +149,10 @@ impl Slices for &Segment {
     }
 
     fn leaf(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool {
+        self.side_by_side(range, see)
+    }
+
+    fn side_by_side(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool {
         let (start, end) = (&self.start[range.clone()], &self.end[range.clone()]);
         see(Columns { start, end, site: &self.site[range.clone()], node: &self.node[range] });
         true
