@@ -90,7 +90,12 @@ fn release_binary(steps: &mut Steps) -> Result<String, Failed> {
 
 fn bench(steps: &mut Steps, names: &[String]) -> Result<(), Failed> {
     release_binary(steps)?;
-    let mut args = vec!["run", "--release", "--package", "stepscope-bench", "--"];
+    let mut args = vec!["run", "--release", "--package", "stepscope-bench"];
+    // Other tracers, one of them in C++: for their own benchmark only.
+    if names.iter().any(|name| name == "events") {
+        args.push("--features=peers");
+    }
+    args.push("--");
     args.extend(names.iter().map(String::as_str));
     let mut env = Vec::new();
     let tensorflow;
@@ -98,10 +103,10 @@ fn bench(steps: &mut Steps, names: &[String]) -> Result<(), Failed> {
         tensorflow = prepare::tensorflow(steps)?;
         env.push(("STEPSCOPE_TENSORFLOW", tensorflow.as_str()));
     }
-    let tensorboard;
-    if names.iter().any(|name| name == "summaries") {
-        tensorboard = prepare::python(steps)?;
-        env.push(("STEPSCOPE_PYTHON", tensorboard.as_str()));
+    let python;
+    if names.iter().any(|name| ["summaries", "import"].contains(&name.split('=').next().unwrap_or(name))) {
+        python = prepare::python(steps)?;
+        env.push(("STEPSCOPE_PYTHON", python.as_str()));
     }
     steps.cargo("bench", &args, &env)
 }

@@ -4,6 +4,11 @@
 //! alike. "above" is the median over the rounds of the difference to the same round's bare time stamps. Between the blocks
 //! the ring is emptied, so that no record is dropped.
 
+#[cfg(feature = "peers")]
+pub mod beside;
+#[cfg(feature = "peers")]
+mod tracers;
+
 use crate::BenchError;
 use crate::report::Report;
 use ::events::layer::EventsLayer;
@@ -109,6 +114,11 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
             report.add(format!("{}, above", case.name), median(rounds.iter().map(|r| r[i] - r[bare])), "ns");
         }
     }
+    drop(session);
+    #[cfg(feature = "peers")]
+    beside::run(report)?;
+    #[cfg(not(feature = "peers"))]
+    report.add("other tracers are not measured: built without the feature peers", 0.0, "");
     Ok(())
 }
 
@@ -128,7 +138,12 @@ fn round(session: &Session, ring: &mut RingReader, site: SiteId, backwards: bool
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
+    quantile(values, 0.5)
+}
+
+/// The value below which this share lies.
+fn quantile(values: impl Iterator<Item = f64>, share: f64) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    values[(values.len() as f64 * share) as usize]
 }

@@ -6,10 +6,15 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program whose output is its result")]
 
+#[cfg(feature = "engine")]
 mod demo;
+#[cfg(feature = "engine")]
 mod engine;
 mod events;
+mod import;
+#[cfg(feature = "engine")]
 mod nn;
+#[cfg(feature = "engine")]
 mod peer;
 mod profiler;
 mod report;
@@ -17,7 +22,9 @@ mod sealed;
 mod summaries;
 #[cfg(feature = "window")]
 mod timeline;
+#[cfg(feature = "engine")]
 mod tracing_cost;
+mod watched;
 
 use report::Report;
 use std::process::ExitCode;
@@ -33,21 +40,28 @@ struct Bench {
 }
 
 const BENCHES: &[Bench] = &[
-    Bench { name: "events", about: "ns per slice, against the bare time stamps that it needs", run: events::run },
+    Bench { name: "events", about: "ns per slice, against bare time stamps and other tracers", run: events::run },
+    #[cfg(feature = "engine")]
     Bench { name: "demo", about: "what tracing costs the demo, in interleaved blocks of steps", run: demo::run },
+    #[cfg(feature = "engine")]
     Bench {
         name: "nn",
         about: "convolutions, pools and recurrent cells, against a matrix product's rate",
         run: nn::run,
     },
+    #[cfg(feature = "engine")]
     Bench { name: "engine", about: "ns per node, us per trivial step, gemm rates", run: engine::run },
+    #[cfg(feature = "engine")]
     Bench { name: "loops", about: "ns per node execution in while loops", run: engine::loops },
+    #[cfg(feature = "engine")]
     Bench {
         name: "versus",
         about: "the part of engine that is measured side by side with TensorFlow",
         run: engine::versus,
     },
+    #[cfg(feature = "engine")]
     Bench { name: "ops", about: "where the time of the models' training steps goes, by op", run: engine::ops },
+    #[cfg(feature = "engine")]
     Bench { name: "tracing", about: "what tracing costs a perceptron, a convnet, an LSTM", run: engine::tracing },
     Bench {
         name: "summaries",
@@ -59,6 +73,11 @@ const BENCHES: &[Bench] = &[
         about: "sealed traces: writing, size, opening, frames, scans; STEPSCOPE_BENCH_SLICES sets how many",
         run: sealed::run,
     },
+    Bench {
+        name: "import",
+        about: "Kineto traces of 1 M and 5 M events, opened beside trace_processor and serde_json",
+        run: import::run,
+    },
     Bench { name: "profiler", about: "collecting, reading, the store, and frames of the timeline", run: profiler::run },
     #[cfg(feature = "window")]
     Bench { name: "timeline", about: "CPU ms per frame of the timeline, UI and tessellation", run: timeline::run },
@@ -66,10 +85,12 @@ const BENCHES: &[Bench] = &[
 
 fn main() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();
-    if let [option, logdir] = &names[..]
-        && option == summaries::load::LOAD
-    {
-        return load_logdir(logdir);
+    match &names[..] {
+        [option, logdir] if option == summaries::load::LOAD => return load_logdir(logdir),
+        [option, file, how] if option == import::OPEN => return import::open(file, how),
+        #[cfg(feature = "peers")]
+        [option, tracer, folder] if option == events::beside::EMIT => return events::beside::emit_with(tracer, folder),
+        _ => {}
     }
     if names.is_empty() {
         for bench in BENCHES {

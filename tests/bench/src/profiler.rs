@@ -16,17 +16,26 @@ const LANES: u32 = 50;
 /// Runs the benchmark.
 pub fn run(report: &mut Report) -> Result<(), BenchError> {
     for (case, per_ms) in [("full speed", None), ("5 M/s", Some(2500)), ("1 M/s", Some(500))] {
+        if !report.wants("collect") {
+            continue;
+        }
         let dir = tempfile::tempdir()?;
         collect(report, case, per_ms, dir.path())?;
         read_back(report, case, dir.path())?;
     }
     for (n, label) in [(1_000_000, "1 M"), (10_000_000, "10 M")] {
-        let store = append(report, label, n);
-        frames(report, label, &store);
+        if report.wants("store") {
+            let store = append(report, label, n);
+            frames(report, label, &store);
+        }
     }
-    one_lane(report);
-    analysis(report);
-    crate::sealed::run(report)
+    if report.wants("one lane") {
+        one_lane(report);
+    }
+    if report.wants("analysis") {
+        analysis(report);
+    }
+    if report.wants("sealed") { crate::sealed::run(report) } else { Ok(()) }
 }
 
 fn seconds(since: i64) -> f64 {
@@ -38,14 +47,21 @@ fn collect(report: &mut Report, case: &str, per_ms: Option<u64>, dir: &Path) -> 
     let session = ::events::start(dir, ::events::Options::default())?;
     let collector = Collector::start(dir, CollectorOptions::default())?;
     let begun = clock::mono_now();
+    let rss = crate::sealed::rss_bytes();
     let emitters: Vec<_> = (0..2).map(|_| std::thread::spawn(move || emit(per_ms))).collect();
+    let mut emitted = 0;
     for emitter in emitters {
-        emitter.join().map_err(|_| "an emitting thread panicked")?;
+        emitted += emitter.join().map_err(|_| "an emitting thread panicked")?;
     }
+    let grown = crate::sealed::rss_bytes() - rss;
     let emitted_s = seconds(begun);
     drop(session);
     let r = collector.stop();
     let records = r.records as f64;
+    if r.slices + r.dropped != emitted {
+        return Err(format!("{emitted} slices were emitted, {} collected and {} counted", r.slices, r.dropped).into());
+    }
+    report.add(format!("collect, {case}: memory, rings and collector"), grown as f64 / 1e6, "MB");
     report.add(format!("collect, {case}: rate"), records / emitted_s / 1e6, "M records/s");
     report.add(format!("collect, {case}: dropped"), r.dropped as f64 / (records + r.dropped as f64) * 100.0, "%");
     report.add(format!("collect, {case}: collector's CPU time"), r.cpu_ns as f64 / records, "ns/record");
@@ -54,11 +70,13 @@ fn collect(report: &mut Report, case: &str, per_ms: Option<u64>, dir: &Path) -> 
     Ok(())
 }
 
-fn emit(per_ms: Option<u64>) {
+/// How many slices were emitted.
+fn emit(per_ms: Option<u64>) -> u64 {
     let site = ::events::site("bench", "collect");
     let end = clock::mono_now() + 2_000_000_000;
-    let mut due = clock::mono_now();
+    let (mut due, mut emitted) = (clock::mono_now(), 0);
     while clock::mono_now() < end {
+        emitted += per_ms.unwrap_or(500);
         for i in 0..per_ms.unwrap_or(500) {
             emit_slice(now(), now(), site, NodeId::NONE, 0, i);
         }
@@ -70,6 +88,7 @@ fn emit(per_ms: Option<u64>) {
             }
         }
     }
+    emitted
 }
 
 fn read_back(report: &mut Report, case: &str, dir: &Path) -> Result<(), BenchError> {
@@ -234,17 +253,18 @@ fn frames(report: &mut Report, label: &str, store: &Store) {
             .map(|i| {
                 let from = range.start + (length - width) / 41 * i;
                 out.clear();
-                let begun = clock::mono_now();
+                let begun = clock::cpu_now();
                 for lane in store.tracks().iter().flat_map(|t| &t.lanes) {
                     lane.spans(from..from + width, PX, &mut out);
                 }
                 black_box(&out);
-                clock::mono_now() - begun
+                clock::cpu_now() - begun
             })
             .collect();
         times.sort_unstable();
-        report.add(format!("frame, {label} on {LANES} lanes x {PX} px, {shown}: median"), times[20] as f64 / 1e6, "ms");
-        report.add(format!("frame, {label} on {LANES} lanes x {PX} px, {shown}: worst"), times[40] as f64 / 1e6, "ms");
+        let case = format!("frame, {label} on {LANES} lanes x {PX} px, {shown} (CPU)");
+        report.add(format!("{case}: median"), times[20] as f64 / 1e6, "ms");
+        report.add(format!("{case}: worst"), times[40] as f64 / 1e6, "ms");
     }
 }
 
