@@ -60,6 +60,8 @@ pub enum TraceFormat {
     PerfScript,
     /// What Nsight Systems exports as SQLite.
     Nsys,
+    /// `trace.dat`, what `trace-cmd` records.
+    TraceDat,
 }
 
 /// What something is that cannot be opened. Reads like the end of a sentence: `not an event file, graph or trace (looks

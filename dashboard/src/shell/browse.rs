@@ -59,6 +59,7 @@ pub fn kind_text(path: &Path) -> Option<&'static str> {
             TraceFormat::Ftrace => "trace (ftrace)",
             TraceFormat::PerfScript => "trace (perf script)",
             TraceFormat::Nsys => "trace (Nsight Systems)",
+            TraceFormat::TraceDat => "trace (trace-cmd)",
         },
         FileKind::Unknown(_) => return None,
     })

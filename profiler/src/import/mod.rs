@@ -26,6 +26,7 @@ mod sched;
 mod sites;
 mod stage;
 mod step_stats;
+mod trace_dat;
 mod xplane;
 
 use crate::batch::Batch;
@@ -138,6 +139,7 @@ fn reader(format: TraceFormat, input: &Input) -> Box<dyn Reader> {
         TraceFormat::Ftrace => Box::new(linux::Ftrace::new(input)),
         TraceFormat::PerfScript => Box::new(linux::PerfScript::new(input)),
         TraceFormat::Nsys => Box::new(nsys::Nsys::new(input)),
+        TraceFormat::TraceDat => Box::new(trace_dat::TraceDat::new(input)),
     }
 }
 

@@ -27,6 +27,14 @@ impl Format {
         Some(Format { id, fields })
     }
 
+    /// Its fields by their places, without those that all events have.
+    pub(crate) fn own_fields(&self) -> Vec<(&str, Field)> {
+        let own = self.fields.iter().filter(|(name, _)| !name.starts_with("common_"));
+        let mut found: Vec<_> = own.map(|(name, field)| (name.as_str(), *field)).collect();
+        found.sort_by_key(|(_, field)| field.offset);
+        found
+    }
+
     /// The field of this name.
     pub(crate) fn field(&self, name: &str) -> Option<Field> {
         self.fields.get(name).copied()
@@ -45,7 +53,7 @@ fn field(line: &str) -> Option<(String, Field)> {
 }
 
 impl Field {
-    pub(super) fn offset(self) -> usize {
+    pub(crate) fn offset(self) -> usize {
         self.offset
     }
 
@@ -71,6 +79,17 @@ impl Field {
             _ => {}
         }
         u64::from_le_bytes(word)
+    }
+
+    /// Whether it is a number: its place is as wide as one and holds it.
+    pub(crate) fn is_number(&self) -> bool {
+        !self.is_located && matches!(self.size, 1 | 2 | 4 | 8)
+    }
+
+    /// What is from its place to the event's end, as text up to the first zero: the last field of some has no size.
+    pub(crate) fn rest<'a>(&self, event: &'a [u8]) -> &'a [u8] {
+        let bytes = event.get(self.offset..).unwrap_or_default();
+        bytes.split(|b| *b == 0).next().unwrap_or_default()
     }
 
     /// Its value as text, up to the first zero.

@@ -7,8 +7,8 @@
 //! category `running`.
 
 pub(crate) mod derive;
-mod format;
-mod page;
+pub(crate) mod format;
+pub(crate) mod page;
 pub(crate) mod tracefs;
 
 /// A thread's name as the kernel keeps it.

@@ -57,6 +57,7 @@ fn traces_of_other_tools() {
     is("f", b"# tracer: nop\n#\n", T::Ftrace);
     is("g", b" a b-12 (  3) [001] d..2. 12.345: sched_switch: prev_comm=x\n", T::Ftrace);
     is("h", b"python3 1/2 [000] 12.345678:  250000 cpu-clock:u: \n", T::PerfScript);
+    is("t", b"\x17\x08\x44tracing6\0\0\x08", T::TraceDat);
     is("j", b"SQLite format 3\0\x04\0CREATE TABLE StringIds (id", T::Nsys);
     is("i", &zstd::encode_all(&b"[{\"ph\":\"X\"}]"[..], 1).unwrap(), T::ChromeJson);
 }

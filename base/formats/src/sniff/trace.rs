@@ -14,6 +14,9 @@ pub(super) fn format(prefix: &[u8]) -> Option<TraceFormat> {
     if prefix.starts_with(b"SQLite format 3\0") {
         return is_nsys(prefix).then_some(TraceFormat::Nsys);
     }
+    if prefix.starts_with(b"\x17\x08\x44tracing") {
+        return Some(TraceFormat::TraceDat);
+    }
     if prefix.first() == Some(&0x0a) {
         return protobuf(prefix);
     }

@@ -1,0 +1,426 @@
+//! The file's parts.
+//!
+//! ```text
+//! byte 0              3         10      12      13      14
+//!      | 17 08 44 hex | tracing | "6\0" | endian| long  | page size u32 | ...
+//! ```
+//!
+//! Version 6 goes on with one part after the other, up to a table of where each CPU's pages are. Version 7 has the names of its
+//! compression (`name\0 version\0`) and the place (u64) of a section of options there; options tell where the other sections
+//! are. A section: id u16, flags u16 (1: compressed), a text's place u32, size u64, then its bytes.
+
+use crate::import::problems::{Problem, Problems};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+
+/// Bytes of pages that one step reads.
+const STEP: u64 = 1 << 20;
+/// A compressed part may expand so much, and a bit more.
+const MAX_RATIO: u64 = 1_000;
+const SLACK: u64 = 1 << 20;
+/// Options sections, and instances with CPUs, at most: a file may point in circles.
+const MAX_SECTIONS: usize = 1_000;
+const MAX_CPUS: u64 = 65_536;
+
+/// How parts are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compression {
+    None,
+    Zlib,
+    Zstd,
+}
+
+/// What the file says of its recording.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    /// Texts of `header_page` and of the events' `format` files.
+    pub(super) header_page: String,
+    pub(super) formats: Vec<String>,
+    /// `PID NAME` lines.
+    pub(super) command_lines: String,
+    pub(super) pages: Vec<Pages>,
+    /// Times are ticks: multiplier, shift and offset.
+    pub(super) tsc: Option<(u32, u32, u64)>,
+    /// Added to all times, ns.
+    pub(super) offset: i64,
+    /// Named as `trace_clock` does.
+    pub(super) clock: String,
+}
+
+/// The pages of one CPU.
+#[derive(Debug)]
+pub(super) struct Pages {
+    pub(super) cpu: u32,
+    pub(super) page_size: usize,
+    at: u64,
+    end: u64,
+    /// Chunks that follow, where they are compressed.
+    chunks: Option<(Compression, Option<u32>)>,
+}
+
+/// Reads numbers and texts on and on.
+struct Cursor<'a> {
+    from: Source<'a>,
+    at: u64,
+}
+
+enum Source<'a> {
+    File(&'a File, u64),
+    Memory(Vec<u8>),
+}
+
+fn short() -> io::Error {
+    io::ErrorKind::UnexpectedEof.into()
+}
+
+impl Cursor<'_> {
+    fn bytes(&mut self, n: u64) -> io::Result<Vec<u8>> {
+        let end = self.at.checked_add(n).ok_or_else(short)?;
+        let length = match &self.from {
+            Source::File(_, length) => *length,
+            Source::Memory(bytes) => bytes.len() as u64,
+        };
+        if end > length {
+            return Err(short());
+        }
+        let mut out = vec![0; n as usize];
+        match &self.from {
+            Source::File(file, _) => file.read_exact_at(&mut out, self.at)?,
+            Source::Memory(bytes) => out.copy_from_slice(&bytes[self.at as usize..end as usize]),
+        }
+        self.at = end;
+        Ok(out)
+    }
+
+    fn number<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        self.bytes(N as u64)?.try_into().map_err(|_| short())
+    }
+
+    fn u16(&mut self) -> io::Result<u16> {
+        self.number().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> io::Result<u32> {
+        self.number().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> io::Result<u64> {
+        self.number().map(u64::from_le_bytes)
+    }
+
+    fn text(&mut self, n: u64) -> io::Result<String> {
+        Ok(String::from_utf8_lossy(&self.bytes(n)?).into_owned())
+    }
+
+    /// A text up to its zero, at most 4,096 bytes.
+    fn string(&mut self) -> io::Result<String> {
+        let mut found = Vec::new();
+        while found.len() < 4096 {
+            match self.number::<1>()?[0] {
+                0 => return Ok(String::from_utf8_lossy(&found).into_owned()),
+                byte => found.push(byte),
+            }
+        }
+        Err(io::ErrorKind::InvalidData.into())
+    }
+
+    /// As long as a number before it says.
+    fn long_text(&mut self) -> io::Result<String> {
+        let length = self.u64()?;
+        self.text(length)
+    }
+}
+
+impl Contents {
+    /// What there is; a cut or damaged file gives what can be found.
+    ///
+    /// # Errors
+    /// That the file cannot be read, or is of a kind that is not read at all.
+    pub(super) fn read(file: &File, length: u64, problems: &mut Problems) -> io::Result<Contents> {
+        let mut contents = Contents::default();
+        let mut cursor = Cursor { from: Source::File(file, length), at: 10 };
+        let read = cursor.string().and_then(|version| {
+            let (endian, _long, page_size) = (cursor.number::<1>()?[0], cursor.number::<1>()?[0], cursor.u32()?);
+            if endian != 0 {
+                return Err(io::Error::other("a trace.dat of a big-endian machine: use trace-cmd report there"));
+            }
+            match version.as_str() {
+                "6" => contents.version_6(&mut cursor, page_size),
+                "7" => contents.version_7(&mut cursor, file, length, problems),
+                _ => Err(io::Error::other(format!("trace.dat version {version:?} is not known (6 and 7 are)"))),
+            }
+        });
+        match read {
+            Err(e) if matches!(e.kind(), io::ErrorKind::UnexpectedEof) => problems.at(Problem::Truncated, cursor.at),
+            Err(e) if matches!(e.kind(), io::ErrorKind::InvalidData) => problems.at(Problem::Damaged, cursor.at),
+            other => other?,
+        }
+        Ok(contents)
+    }
+
+    fn version_6(&mut self, cursor: &mut Cursor<'_>, page_size: u32) -> io::Result<()> {
+        self.header_info(cursor)?;
+        self.ftrace_formats(cursor)?;
+        self.event_formats(cursor)?;
+        // Symbols, and texts of the kernel's own prints.
+        for _ in 0..2 {
+            let skipped = cursor.u32()?;
+            cursor.at = cursor.at.checked_add(skipped.into()).ok_or_else(short)?;
+        }
+        self.command_lines = cursor.long_text()?;
+        let n_cpus = u64::from(cursor.u32()?);
+        let mut tables = Vec::new();
+        let mut kind = cursor.text(10)?;
+        if kind.starts_with("options") {
+            loop {
+                let id = cursor.u16()?;
+                if id == 0 {
+                    break;
+                }
+                let size = cursor.u32()?;
+                let mut option = Cursor { from: Source::Memory(cursor.bytes(size.into())?), at: 0 };
+                // An instance: its table is elsewhere.
+                if id == 3 {
+                    tables.push(option.u64()?);
+                } else {
+                    self.option(id, &mut option)?;
+                }
+            }
+            kind = cursor.text(10)?;
+        }
+        if kind.starts_with("flyrecord") {
+            self.table(cursor, n_cpus, page_size)?;
+        }
+        for at in tables.into_iter().take(MAX_SECTIONS) {
+            cursor.at = at;
+            if cursor.text(10)?.starts_with("flyrecord") {
+                self.table(cursor, n_cpus, page_size)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Version 6: where each CPU's pages are.
+    fn table(&mut self, cursor: &mut Cursor<'_>, n_cpus: u64, page_size: u32) -> io::Result<()> {
+        for cpu in 0..n_cpus.min(MAX_CPUS) {
+            let (at, size) = (cursor.u64()?, cursor.u64()?);
+            self.cpu(cpu as u32, at, size, page_size, None);
+        }
+        Ok(())
+    }
+
+    fn cpu(&mut self, cpu: u32, at: u64, size: u64, page_size: u32, compression: Option<Compression>) {
+        // Between the smallest page and 64 of the largest.
+        let page_size = if (4096..=1 << 22).contains(&page_size) { page_size as usize } else { 4096 };
+        if size > 0 {
+            let chunks = compression.map(|compression| (compression, None));
+            self.pages.push(Pages { cpu, page_size, at, end: at.saturating_add(size), chunks });
+        }
+    }
+
+    fn version_7(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        file: &File,
+        length: u64,
+        problems: &mut Problems,
+    ) -> io::Result<()> {
+        let (name, _version) = (cursor.string()?, cursor.string()?);
+        let compression = match name.as_str() {
+            "none" => Compression::None,
+            "zlib" => Compression::Zlib,
+            "zstd" => Compression::Zstd,
+            _ => return Err(io::Error::other(format!("trace.dat compressed with {name:?} (zlib and zstd are known)"))),
+        };
+        let mut next = cursor.u64()?;
+        for _ in 0..MAX_SECTIONS {
+            if next == 0 {
+                break;
+            }
+            let mut options = section(file, length, next, compression)?;
+            next = self.options(&mut options, file, length, compression, problems)?;
+        }
+        Ok(())
+    }
+
+    /// Options and the sections that they point to; gives the place of the next ones.
+    fn options(
+        &mut self,
+        options: &mut Cursor<'_>,
+        file: &File,
+        length: u64,
+        compression: Compression,
+        problems: &mut Problems,
+    ) -> io::Result<u64> {
+        loop {
+            let (id, size) = (options.u16()?, options.u32()?);
+            let mut option = Cursor { from: Source::Memory(options.bytes(size.into())?), at: 0 };
+            if id == 0 {
+                return option.u64();
+            }
+            let read = match id {
+                3 => self.buffer(&mut option, file, length, compression),
+                16..=18 | 21 => option.u64().and_then(|at| {
+                    let mut section = section(file, length, at, compression)?;
+                    match id {
+                        16 => self.header_info(&mut section),
+                        17 => self.ftrace_formats(&mut section),
+                        18 => self.event_formats(&mut section),
+                        _ => section.long_text().map(|text| self.command_lines = text),
+                    }
+                }),
+                _ => self.option(id, &mut option),
+            };
+            // One part less.
+            if read.is_err() {
+                problems.at(Problem::Damaged, options.at);
+            }
+        }
+    }
+
+    /// Version 7: an instance's pages.
+    fn buffer(
+        &mut self,
+        option: &mut Cursor<'_>,
+        file: &File,
+        length: u64,
+        compression: Compression,
+    ) -> io::Result<()> {
+        let at = option.u64()?;
+        let (_name, clock) = (option.string()?, option.string()?);
+        let (page_size, n_cpus) = (option.u32()?, option.u32()?);
+        if self.clock.is_empty() {
+            self.clock = clock;
+        }
+        let mut header = Cursor { from: Source::File(file, length), at };
+        let (_id, flags) = (header.u16()?, header.u16()?);
+        let compression = (flags & 1 != 0).then_some(compression);
+        for _ in 0..u64::from(n_cpus).min(MAX_CPUS) {
+            let (cpu, at, size) = (option.u32()?, option.u64()?, option.u64()?);
+            self.cpu(cpu, at, size, page_size, compression);
+        }
+        Ok(())
+    }
+
+    /// Options that both versions have.
+    fn option(&mut self, id: u16, option: &mut Cursor<'_>) -> io::Result<()> {
+        match id {
+            4 if self.clock.is_empty() => {
+                // `[local] global counter`: the one in brackets.
+                let text = option.string()?;
+                let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+                self.clock = chosen.map_or(text.as_str(), |(name, _)| name).to_owned();
+            }
+            7 => self.offset = option.string()?.trim().parse().unwrap_or(0),
+            14 => self.tsc = Some((option.u32()?, option.u32()?, option.u64()?)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn header_info(&mut self, cursor: &mut Cursor<'_>) -> io::Result<()> {
+        let (_page, text) = (cursor.string()?, cursor.long_text()?);
+        self.header_page = text;
+        // What an event's first word holds has been the same since Linux 2.6.30.
+        let (_event, _text) = (cursor.string()?, cursor.long_text()?);
+        Ok(())
+    }
+
+    fn ftrace_formats(&mut self, cursor: &mut Cursor<'_>) -> io::Result<()> {
+        for _ in 0..cursor.u32()? {
+            self.formats.push(cursor.long_text()?);
+        }
+        Ok(())
+    }
+
+    fn event_formats(&mut self, cursor: &mut Cursor<'_>) -> io::Result<()> {
+        for _ in 0..cursor.u32()? {
+            let _system = cursor.string()?;
+            for _ in 0..cursor.u32()? {
+                self.formats.push(cursor.long_text()?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A section's bytes.
+fn section<'a>(file: &'a File, length: u64, at: u64, compression: Compression) -> io::Result<Cursor<'a>> {
+    let mut cursor = Cursor { from: Source::File(file, length), at };
+    let (_id, flags, _text, size) = (cursor.u16()?, cursor.u16()?, cursor.u32()?, cursor.u64()?);
+    let bytes = if flags & 1 == 0 {
+        cursor.bytes(size)?
+    } else {
+        let (packed, unpacked) = (cursor.u32()?, cursor.u32()?);
+        expand(&cursor.bytes(packed.into())?, unpacked, compression)?
+    };
+    Ok(Cursor { from: Source::Memory(bytes), at: 0 })
+}
+
+/// Unpacks to so many bytes, or to fewer where it is cut.
+fn expand(packed: &[u8], unpacked: u32, compression: Compression) -> io::Result<Vec<u8>> {
+    let limit = u64::from(unpacked).min((packed.len() as u64).saturating_mul(MAX_RATIO).saturating_add(SLACK));
+    let mut out = Vec::new();
+    match compression {
+        Compression::None => out.extend_from_slice(packed),
+        Compression::Zlib => _ = flate2::read::ZlibDecoder::new(packed).take(limit).read_to_end(&mut out)?,
+        Compression::Zstd => _ = zstd::Decoder::new(packed)?.take(limit).read_to_end(&mut out)?,
+    }
+    Ok(out)
+}
+
+impl Pages {
+    /// Where the next byte is.
+    pub(super) fn position(&self) -> u64 {
+        self.at
+    }
+
+    /// Some whole pages; `None` when there are no more.
+    pub(super) fn next(&mut self, file: &File, length: u64, problems: &mut Problems) -> io::Result<Option<Vec<u8>>> {
+        if self.end > length {
+            problems.at(Problem::Truncated, length);
+            self.end = length;
+        }
+        let Some((compression, left)) = &mut self.chunks else {
+            if self.at >= self.end {
+                return Ok(None);
+            }
+            let step = STEP.next_multiple_of(self.page_size as u64).min(self.end - self.at);
+            let mut cursor = Cursor { from: Source::File(file, self.end), at: self.at };
+            let bytes = cursor.bytes(step)?;
+            self.at = cursor.at;
+            return Ok(Some(bytes));
+        };
+        // Their number tells where they end: the size that is told leaves out the number itself (trace-cmd 3.1.6).
+        let mut cursor = Cursor { from: Source::File(file, length), at: self.at };
+        let chunk = Self::chunk(&mut cursor, *compression, left);
+        self.at = cursor.at;
+        match chunk {
+            Ok(found) => Ok(found),
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                problems.at(Problem::Truncated, self.at);
+                *left = Some(0);
+                Ok(None)
+            }
+            Err(_) => {
+                // The next chunk is where this one ends.
+                problems.at(Problem::BadCompression, self.at);
+                Ok(Some(Vec::new()))
+            }
+        }
+    }
+
+    /// The next chunk, or the number of them first.
+    fn chunk(cursor: &mut Cursor<'_>, compression: Compression, left: &mut Option<u32>) -> io::Result<Option<Vec<u8>>> {
+        let n = match *left {
+            Some(n) => n,
+            None => cursor.u32()?,
+        };
+        let Some(after) = n.checked_sub(1) else { return Ok(None) };
+        *left = Some(after);
+        let (packed, unpacked) = (cursor.u32()?, cursor.u32()?);
+        let packed = cursor.bytes(packed.into())?;
+        expand(&packed, unpacked, compression).map(Some)
+    }
+}

@@ -1,0 +1,81 @@
+//! `trace.dat`, what `trace-cmd` records, in versions 6 and 7: the kernel's trace pages with the descriptions of their events.
+//!
+//! Switches and wake-ups become [`super::sched`]'s slices, marks of programs slices, everything else instants with their fields,
+//! as in an import of the text that `trace-cmd report` prints. Written after `trace-cmd.dat.v6(5)` and `trace-cmd.dat.v7(5)`.
+//!
+//! Not read: files of big-endian machines (an error), recordings of latency tracers (text in the file), and the corrections of a
+//! guest's clock; a trace of a guest keeps its own times.
+
+mod events;
+mod file;
+
+use super::Reader;
+use super::input::Input;
+use super::problems::Problem;
+use super::stage::Stage;
+use events::Events;
+use file::{Contents, Pages};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+/// See the module's notes.
+pub(super) struct TraceDat {
+    file: Arc<File>,
+    length: u64,
+    reading: Option<Reading>,
+    is_begun: bool,
+    position: u64,
+}
+
+struct Reading {
+    events: Events,
+    /// The CPUs' pages that are still to be read.
+    pages: VecDeque<Pages>,
+}
+
+impl TraceDat {
+    pub(super) fn new(input: &Input) -> TraceDat {
+        TraceDat { file: input.file.clone(), length: input.length, reading: None, is_begun: false, position: 0 }
+    }
+}
+
+impl Reader for TraceDat {
+    fn read(&mut self, stage: &mut Stage) -> io::Result<bool> {
+        if !self.is_begun {
+            self.is_begun = true;
+            let contents = Contents::read(&self.file, self.length, &mut stage.problems)?;
+            let Some(events) = Events::new(&contents) else {
+                // Without the pages' description nothing can be read.
+                stage.problems.at(Problem::Damaged, 0);
+                return Ok(false);
+            };
+            self.reading = Some(Reading { events, pages: contents.pages.into() });
+            return Ok(true);
+        }
+        let Some(Reading { events, pages }) = &mut self.reading else { return Ok(false) };
+        let Some(cpu) = pages.front_mut() else { return Ok(false) };
+        match cpu.next(&self.file, self.length, &mut stage.problems)? {
+            Some(bytes) => {
+                events.pages(&bytes, cpu, stage);
+                self.position = self.position.max(cpu.position());
+            }
+            None => _ = pages.pop_front(),
+        }
+        Ok(true)
+    }
+
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn finish(&mut self, stage: &mut Stage) {
+        if let Some(reading) = self.reading.take() {
+            reading.events.finish(stage);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
