@@ -237,6 +237,37 @@ impl HostClock {
     }
 }
 
+/// One line for all of a clock's times: difference to the other's (ns to add) and its change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    at: i64,
+    known: Known,
+}
+
+impl Line {
+    /// The middle of what facts leave possible, drawn through the time `at`; `None` where they contradict each other.
+    pub(crate) fn through(at: i64, least: &[Fact], most: &[Fact]) -> Option<Line> {
+        known_at(at, least, most).map(|known| Line { at, known })
+    }
+
+    /// ns to add at a time.
+    pub(crate) fn difference(&self, time: i64) -> i64 {
+        (self.known.middle() + self.known.rate() * (time - self.at) as f64).round() as i64
+    }
+
+    /// By how many ns a difference may be wrong at a time, at most.
+    pub(crate) fn error(&self, difference: i64, time: i64) -> i64 {
+        let (least, most) = self.known.reaching((time - self.at) as f64);
+        let difference = difference as f64;
+        (most - difference).max(difference - least).ceil() as i64 + 1
+    }
+
+    /// Its change in a billion ns.
+    pub(crate) fn rate_ppb(&self) -> i64 {
+        (self.known.rate() * 1e9).round() as i64
+    }
+}
+
 /// How far a clock may wander off a line in so many ns.
 fn wander(ns: f64) -> f64 {
     0.5 * MAX_WANDER * 1e-9 * ns * ns

@@ -2,13 +2,15 @@
 //!
 //! Files that know the time of day are laid on it. Where two files have the same collectives (the all-reduces of one
 //! group, as many in both), these say more: none of the two can end before the other has begun, which bounds the clocks'
-//! difference from both sides, and usually they end together. The bound is told. A file without any relation to the
-//! first begins where that begins.
+//! difference from both sides, and usually they end together. The bound is told. Where one difference cannot be, because one of the
+//! clocks runs faster, a line through what is possible takes its place ([`crate::clocks`] says what is assumed of clocks). A file
+//! without any relation to the first begins where that begins.
 
 use super::emit::clock_notice;
 use super::problems::Problem;
 use super::stage::Stage;
 use crate::batch::Notice;
+use crate::clocks::{Fact, Line, Side};
 use crate::store::Category;
 use std::collections::BTreeMap;
 
@@ -18,22 +20,51 @@ const UNIX_NS: i64 = 1_000_000_000_000_000_000;
 /// A collective: when it ran on one rank.
 type Span = (i64, i64);
 
+/// What to add to a file's times.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shift {
+    /// The same to all.
+    Constant(i64),
+    /// As the two clocks part, and the same to all.
+    Drifting(Line, i64),
+}
+
+impl Shift {
+    pub(super) fn apply(self, time: i64) -> i64 {
+        time.saturating_add(match self {
+            Shift::Constant(ns) => ns,
+            Shift::Drifting(line, more) => line.difference(time).saturating_add(more),
+        })
+    }
+}
+
 /// What to add to the times of each stage.
-pub(super) fn shifts(stages: &mut [Stage], notices: &mut Vec<Notice>) -> Vec<i64> {
+pub(super) fn shifts(stages: &mut [Stage], notices: &mut Vec<Notice>) -> Vec<Shift> {
     if stages.len() < 2 {
-        return vec![0; stages.len()];
+        return vec![Shift::Constant(0); stages.len()];
     }
     for (idx, stage) in stages.iter_mut().enumerate() {
         stage.rank.get_or_insert(idx as u32);
     }
-    let mut shifts = by_wall_clock(stages);
+    let wall = by_wall_clock(stages);
+    let mut shifts: Vec<Shift> = wall.iter().copied().map(Shift::Constant).collect();
     let reference = collectives(&stages[0]);
     for (idx, stage) in stages.iter().enumerate().skip(1) {
-        if let Some((difference, bound)) = by_collectives(&reference, &collectives(stage), shifts[idx] - shifts[0]) {
-            shifts[idx] = shifts[0].saturating_add(difference);
-            let text = format!("laid beside {} by their collectives, to within {bound} ns", stages[0].source);
-            notices.push(clock_notice(&format!("{} (rank {})", stage.source, stage.rank.unwrap_or(0)), text));
-        }
+        let theirs = collectives(stage);
+        let source = &stages[0].source;
+        let text = if let Some((difference, bound)) = by_collectives(&reference, &theirs, wall[idx] - wall[0]) {
+            shifts[idx] = Shift::Constant(wall[0].saturating_add(difference));
+            format!("laid beside {source} by their collectives, to within {bound} ns")
+        } else if let Some((line, bound)) = drifting(&reference, &theirs) {
+            shifts[idx] = Shift::Drifting(line, wall[0]);
+            let ppb = line.rate_ppb();
+            format!(
+                "laid beside {source} by their collectives, to within {bound} ns; its clock drifts by {ppb} ns in a second"
+            )
+        } else {
+            continue;
+        };
+        notices.push(clock_notice(&format!("{} (rank {})", stage.source, stage.rank.unwrap_or(0)), text));
     }
     shifts
 }
@@ -106,15 +137,40 @@ fn by_collectives(
     }
     ends.sort_unstable();
     let difference = ends[ends.len() / 2].clamp(least, most);
+    // Less than the line's would only be true of clocks that run alike.
     let bound = (difference - least).max(most - difference);
+    let bound = line(first, second)
+        .map_or(bound, |(line, times)| bound.max(line.error(difference, times.0)).max(line.error(difference, times.1)));
     // The clocks may be better than that already.
     let is_better = presumed < least || presumed > most || bound < 1_000_000;
     is_better.then_some((difference, bound))
 }
 
+/// A line where no constant difference can be, and how wrong it may be between the first and the last collective.
+fn drifting(first: &BTreeMap<String, Vec<Span>>, second: &BTreeMap<String, Vec<Span>>) -> Option<(Line, i64)> {
+    let (line, (begin, end)) = line(first, second)?;
+    let error = |time| line.error(line.difference(time), time);
+    Some((line, error(begin).max(error(end))))
+}
+
+/// What is possible where clocks may drift, and the times of the first and the last collective.
+fn line(first: &BTreeMap<String, Vec<Span>>, second: &BTreeMap<String, Vec<Span>>) -> Option<(Line, Span)> {
+    let (mut least, mut most) = (Vec::new(), Vec::new());
+    for (name, theirs) in second {
+        let Some(ours) = first.get(name).filter(|ours| ours.len() == theirs.len()) else { continue };
+        for (our, their) in ours.iter().zip(theirs) {
+            least.push(Fact { at: their.1, limit: our.0, side: Side::Least });
+            most.push(Fact { at: their.0, limit: our.1, side: Side::Most });
+        }
+    }
+    let (begin, end) = (most.iter().map(|f| f.at).min()?, least.iter().map(|f| f.at).max()?);
+    Some((Line::through(i64::midpoint(begin, end), &least, &most)?, (begin, end)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn of(spans: &[Span]) -> BTreeMap<String, Vec<Span>> {
         BTreeMap::from([("all-reduce".to_owned(), spans.to_vec())])
@@ -129,6 +185,42 @@ mod tests {
         let (difference, bound) = by_collectives(&of(&ours), &of(&theirs), 0).unwrap();
         assert!((difference + 12_345).abs() <= bound && bound < 200, "{difference} {bound}");
         assert!((difference + 12_345).abs() <= 2);
+    }
+
+    proptest! {
+        /// Ranks arrive when they like and leave within some us of each other; the second's clock is off and runs at another rate.
+        #[test]
+        fn planted_skew_and_drift_are_found_within_the_bound(
+            offset in -1_000_000_000i64..1_000_000_000,
+            ppm in -200i64..200,
+            arrivals in prop::collection::vec((0i64..400_000, 0i64..400_000, 0i64..20_000), 20..60),
+        ) {
+            let theirs_at = |t: i64| t + offset + t * ppm / 1_000_000;
+            let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+            for (n, (a, b, late)) in arrivals.iter().enumerate() {
+                let step = n as i64 * 20_000_000;
+                let end = step + a.max(b) + 1_000;
+                ours.push((step + a, end));
+                theirs.push((theirs_at(step + b), theirs_at(end + late)));
+            }
+            let (ours, theirs) = (of(&ours), of(&theirs));
+            let wrong = |found: &dyn Fn(i64) -> i64| {
+                let times = arrivals.iter().enumerate().map(|(n, (a, b, _))| n as i64 * 20_000_000 + a.max(b));
+                times.map(|t| (found(theirs_at(t)) - t).abs()).max().unwrap_or(0)
+            };
+            match (by_collectives(&ours, &theirs, 0), drifting(&ours, &theirs)) {
+                (Some((difference, bound)), _) => {
+                    // One difference fits all: the drift is within the bound.
+                    let most = wrong(&|t| t + difference);
+                    prop_assert!(most <= bound + 1, "{most} {bound}");
+                }
+                (None, Some((line, bound))) => {
+                    let most = wrong(&|t| Shift::Drifting(line, 0).apply(t));
+                    prop_assert!(most <= bound + 1 && bound < 1_000_000, "{most} {bound}");
+                }
+                (None, None) => prop_assert!(false, "nothing found"),
+            }
+        }
     }
 
     #[test]

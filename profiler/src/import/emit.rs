@@ -1,5 +1,6 @@
 //! Hands what is staged to the store, a batch at a time, a track after the other.
 
+use super::align::Shift;
 use super::lanes::arrange;
 use super::sites::SiteIdx;
 use super::stage::{Stage, Track};
@@ -51,7 +52,7 @@ struct Target {
 pub(super) struct Emitter {
     stage: Stage,
     /// Added to every time.
-    shift: i64,
+    shift: Shift,
     targets: Vec<Target>,
     tracks: std::vec::IntoIter<Track>,
     /// Of the present track: its key, and its events from here on.
@@ -61,7 +62,7 @@ pub(super) struct Emitter {
 
 impl Emitter {
     /// `shift` is added to every time of the stage.
-    pub(super) fn new(mut stage: Stage, shift: i64, pids: &mut Pids) -> Emitter {
+    pub(super) fn new(mut stage: Stage, shift: Shift, pids: &mut Pids) -> Emitter {
         let target = |p: &super::stage::Process| Target { pid: pids.take(p.pid), ..Target::default() };
         let targets = stage.processes.iter().map(target).collect();
         let mut tracks = std::mem::take(&mut stage.tracks);
@@ -182,7 +183,7 @@ impl Emitter {
         // Which node made an op ready no format tells.
         let is_op = event.kind == EventKind::Slice && stage.sites.means(event.site) == Category::Op;
         let correlation = if is_op { NO_NODE } else { event.correlation };
-        let (start, end) = (event.start.saturating_add(self.shift), event.end.saturating_add(self.shift));
+        let (start, end) = (self.shift.apply(event.start), self.shift.apply(event.end));
         Event { site, node, correlation, args, start, end, ..event }
     }
 }

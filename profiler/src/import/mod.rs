@@ -223,7 +223,7 @@ impl Import {
         self.is_ordered = true;
         let mut stages = std::mem::take(&mut self.staged);
         let shifts = align::shifts(&mut stages, &mut self.notices);
-        let begins = stages.iter().zip(&shifts).filter_map(|(s, shift)| Some(s.range()?.0.saturating_add(*shift)));
+        let begins = stages.iter().zip(&shifts).filter_map(|(s, shift)| Some(shift.apply(s.range()?.0)));
         self.origin = begins.min().unwrap_or(0);
         let mut pids = Pids::default();
         self.leaving = stages.into_iter().zip(shifts).map(|(s, shift)| Emitter::new(s, shift, &mut pids)).collect();
