@@ -1,5 +1,6 @@
 //! The command line: every command, its options and its examples. Names are agreed and stay.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -84,6 +85,8 @@ pub enum Command {
     Import(Import),
     /// Write a trace as another tool's, or a logdir's points as rows
     Export(Export),
+    /// Ask for rows of traces and logdirs by SQL
+    Query(Query),
     /// List the ops that the engine knows
     Ops(Ops),
     /// Say what works on this machine and how to get what does not
@@ -657,6 +660,76 @@ pub enum ExportAs {
     Json,
     /// The same as columns of a Parquet file, which pandas, polars and DuckDB read; a trace as a folder of such
     Parquet,
+}
+
+/// `stepscope query PATH SQL`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Without SQL: lists the tables, with their columns and units. Every row says its trace, so that a folder of many traces is asked
+at once. docs/query.md has more. From source: cargo build --release --features query
+
+Examples:
+  stepscope query runs/demo-20261121-101500
+  stepscope query runs/demo-20261121-101500 'select name, count(*), sum(dur_ns) / 1e6 ms from slices group by name order by ms desc'
+  stepscope query trace.json.gz 'select * from slices where dur_ns > 1000000 order by ts_ns' --limit 20
+  stepscope query runs 'select trace, cause, sum(dur_ns) ns from stalls group by 1, 2' --format csv
+  stepscope query s3://bucket/runs -f question.sql -o answer.parquet")]
+pub struct Query {
+    /// A trace, a logdir, a folder of many, or the URL of a bucket
+    #[arg(value_name = "PATH|URL")]
+    pub path: String,
+    /// The query; - reads it from standard input
+    #[arg(value_name = "SQL")]
+    pub sql: Option<String>,
+    /// Read the query from a file
+    #[arg(short, long, value_name = "FILE", conflicts_with = "sql")]
+    pub file: Option<PathBuf>,
+    /// Write to a file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// How to write rows [default: what the file's name says, else table]
+    #[arg(long, value_enum)]
+    pub format: Option<QueryAs>,
+    /// At most this many rows
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Memory that sorting, grouping and joining may take before they use temporary files: 500M, 8G
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size)]
+    pub memory: usize,
+    /// Threads [default: one per CPU]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+    /// Write over a file that exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// How rows are written.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueryAs {
+    /// Columns side by side, long texts cut
+    Table,
+    /// A header line, then a line per row
+    Csv,
+    /// One object per line; NaN and infinities are strings
+    Json,
+    /// A Parquet file
+    Parquet,
+}
+
+/// Bytes, as `500M` or `8G`.
+fn size(text: &str) -> Result<usize, String> {
+    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let shift = match unit.trim_end_matches(['i', 'B']) {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err(format!("'{unit}' is no unit; say 500M or 8G")),
+    };
+    let bytes = digits.parse::<usize>().ok().and_then(|n| n.checked_mul(1 << shift)).filter(|n| *n > 0);
+    bytes.ok_or_else(|| format!("'{text}' is no size; say 500M or 8G"))
 }
 
 /// `stepscope ops`

@@ -20,6 +20,8 @@ mod ops;
 mod out;
 mod outcome;
 mod params;
+#[cfg_attr(not(feature = "query"), path = "no_query.rs")]
+mod query;
 mod record;
 mod report;
 mod run;
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Command::Runs(runs) => runs::run(&runs),
         Command::Import(import) => import::run(&import, verbosity),
         Command::Export(export) => export::run(&export, verbosity),
+        Command::Query(query) => query::run(&query, verbosity),
         Command::Ops(ops) => ops::run(&ops),
         Command::Doctor(doctor) => doctor::run(&doctor),
     };

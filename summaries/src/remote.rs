@@ -144,10 +144,8 @@ impl Remote {
     /// # Errors
     /// The URL is none of a bucket, or a variable is missing.
     pub fn open(url: &str) -> Result<Self, RemoteError> {
-        let refused = |reason: String| RemoteError::Url { url: url.to_owned(), reason };
-        let parsed = Url::parse(url).map_err(|e| refused(e.to_string()))?;
-        let (scheme, path) = ObjectStoreScheme::parse(&parsed).map_err(|e| refused(e.to_string()))?;
-        let store = store(&parsed, &scheme).map_err(refused)?;
+        let (store, path) = open_bucket(url)?;
+        let parsed = Url::parse(url).map_err(|e| RemoteError::Url { url: url.to_owned(), reason: e.to_string() })?;
         let copied = |source| RemoteError::Copy { url: url.to_owned(), source };
         let copy = tempfile::Builder::new().prefix("stepscope-").tempdir().map_err(copied)?;
         // The window shows the folder's name.
@@ -361,6 +359,18 @@ impl Remote {
         copied.e_tag.clone_from(&wanted.object.e_tag);
         appended.map_err(|source| RemoteError::Copy { url: self.url.clone(), source })
     }
+}
+
+/// The bucket that a URL is of, and the key or prefix in it; see [`Remote::open`] for where credentials come from. Nothing is asked
+/// of the store yet.
+///
+/// # Errors
+/// The URL is none of a bucket, or a variable is missing.
+pub fn open_bucket(url: &str) -> Result<(Arc<dyn ObjectStore>, Key), RemoteError> {
+    let refused = |reason: String| RemoteError::Url { url: url.to_owned(), reason };
+    let parsed = Url::parse(url).map_err(|e| refused(e.to_string()))?;
+    let (scheme, path) = ObjectStoreScheme::parse(&parsed).map_err(|e| refused(e.to_string()))?;
+    Ok((store(&parsed, &scheme).map_err(refused)?, path))
 }
 
 /// The store of a URL, with what the environment says of it.

@@ -18,8 +18,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // `profiler` in its tests only.
     ("profiler/cupti", &["events", "profiler"]),
     ("summaries", &["events", "formats"]),
+    ("query", &["events", "formats", "profiler", "summaries"]),
     ("dashboard", &["events", "formats", "profiler", "summaries"]),
-    ("cli", &["events", "formats", "engine", "profiler", "gather", "cupti", "summaries", "dashboard"]),
+    ("cli", &["events", "formats", "engine", "profiler", "gather", "cupti", "summaries", "query", "dashboard"]),
     ("xtask", &[]),
 ];
 

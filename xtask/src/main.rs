@@ -57,7 +57,7 @@ fn main() -> ExitCode {
 }
 
 /// What is checked and tested beyond what is built by default.
-const FEATURES: &str = "--features=stepscope/s3,stepscope-engine/s3,stepscope/buckets,stepscope-summaries/buckets";
+const FEATURES: &str = "--features=stepscope/s3,stepscope-engine/s3,stepscope/buckets,stepscope-summaries/buckets,stepscope/query,stepscope-bench/query";
 
 fn check(steps: &mut Steps) -> Result<(), Failed> {
     steps.cargo("fmt", &["fmt", "--all", "--check"], &[])?;
@@ -95,6 +95,9 @@ fn bench(steps: &mut Steps, names: &[String]) -> Result<(), Failed> {
     if names.iter().any(|name| name == "events") {
         args.push("--features=peers");
     }
+    if names.iter().any(|name| name == "sql") {
+        args.push("--features=query");
+    }
     args.push("--");
     args.extend(names.iter().map(String::as_str));
     let mut env = Vec::new();
@@ -104,7 +107,7 @@ fn bench(steps: &mut Steps, names: &[String]) -> Result<(), Failed> {
         env.push(("STEPSCOPE_TENSORFLOW", tensorflow.as_str()));
     }
     let python;
-    if names.iter().any(|name| ["summaries", "import"].contains(&name.split('=').next().unwrap_or(name))) {
+    if names.iter().any(|name| ["summaries", "import", "sql"].contains(&name.split('=').next().unwrap_or(name))) {
         python = prepare::python(steps)?;
         env.push(("STEPSCOPE_PYTHON", python.as_str()));
     }

@@ -24,4 +24,4 @@ mod sniff;
 pub mod tfrecord;
 pub mod wire;
 
-pub use sniff::{FileKind, Foreign, TraceFormat, is_event_file_name, sniff};
+pub use sniff::{FileKind, Foreign, TraceFormat, is_event_file_name, is_trace_folder, sniff};

@@ -105,7 +105,7 @@ fn sniff_folder(path: &Path) -> io::Result<FileKind> {
     if path.join("run.json").is_file() || is_trace_folder(&path.join("trace")) {
         return Ok(FileKind::RunFolder);
     }
-    if is_trace_folder(path) || path.join("gathered.json").is_file() {
+    if is_trace_folder(path) {
         return Ok(FileKind::TraceFolder);
     }
     if path.join(graph_file::SAVED_MODEL).is_file() {
@@ -116,8 +116,9 @@ fn sniff_folder(path: &Path) -> io::Result<FileKind> {
     Ok(if has_events { FileKind::Logdir } else { FileKind::Unknown(Foreign::NothingInFolder) })
 }
 
-/// A trace folder has names, chunks or rings of a run, or is sealed: has the table of its slices, or a folder with it.
-fn is_trace_folder(path: &Path) -> bool {
+/// Whether a folder is a trace of our own: it has names, chunks or rings of a run, or is sealed (has the table of its slices, or
+/// a folder with it), or holds the traces that a collector gathered.
+pub fn is_trace_folder(path: &Path) -> bool {
     let Ok(entries) = fs::read_dir(path) else {
         return false;
     };
@@ -128,7 +129,7 @@ fn is_trace_folder(path: &Path) -> bool {
         };
         let is_part = ["meta-", "chunks-"].iter().any(|prefix| name.starts_with(prefix)) && name.ends_with(".bin");
         let is_sealed = name == "slices.parquet" || name == "sealed" && entry.path().join("slices.parquet").is_file();
-        is_part || is_sealed || name.starts_with("ring-") && name.ends_with(".ring")
+        is_part || is_sealed || name == "gathered.json" || name.starts_with("ring-") && name.ends_with(".ring")
     })
 }
 

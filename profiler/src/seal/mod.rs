@@ -17,7 +17,9 @@
 //! 4. [`folder`]: seals the trace that a collector left, and removes what it was made from.
 //! 5. [`mod@open`], [`columns`], [`rows`], [`resolver`], [`foreign`]: a folder becomes a store.
 //! 6. [`pager`], [`group`], [`paged`]: slices stay on disk and come by row group, within a budget.
+//! 7. [`mod@batches`]: the tables of any store, and of a sealed folder whether it is whole, for SQL.
 
+mod batches;
 mod checksums;
 mod columns;
 mod file;
@@ -39,6 +41,7 @@ mod tables;
 mod verify;
 mod writer;
 
+pub use batches::{Take, batches, check, tables, whole_folder};
 pub use folder::{SealReport, seal};
 pub use open::is_sealed;
 pub(crate) use open::{SealedTrace, find, positions};

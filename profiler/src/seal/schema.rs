@@ -187,6 +187,12 @@ impl Table {
         format!("{}.parquet", self.name)
     }
 
+    /// The version of the format that had it first.
+    pub(super) fn since(&self) -> u32 {
+        let is_of_stacks = [STACKS.name, FRAMES.name, FUNCTIONS.name].contains(&self.name);
+        if is_of_stacks { 2 } else { 1 }
+    }
+
     pub(super) fn schema(&self) -> SchemaRef {
         let field = |(name, kind): &(&str, &str)| {
             let is_nullable = kind.ends_with('?');

@@ -36,11 +36,11 @@ impl Default for Layout {
 }
 
 /// A slice with its place.
-struct Placed {
-    track: u32,
-    lane: u32,
-    row: Row,
-    args: Option<Box<str>>,
+pub(super) struct Placed {
+    pub(super) track: u32,
+    pub(super) lane: u32,
+    pub(super) row: Row,
+    pub(super) args: Option<Box<str>>,
 }
 
 /// What the two files became.
@@ -158,7 +158,7 @@ pub(super) fn whole_arg(category: Category, step: Option<u32>, arg: u64) -> u64 
     }
 }
 
-fn columns(group: &[Placed], sites: &[SiteInfo], names: &Names) -> Vec<ArrayRef> {
+pub(super) fn columns(group: &[Placed], sites: &[SiteInfo], names: &Names) -> Vec<ArrayRef> {
     let u32s = |f: fn(&Placed) -> u32| -> ArrayRef { Arc::new(UInt32Array::from_iter_values(group.iter().map(f))) };
     let i64s = |f: fn(&Placed) -> i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(group.iter().map(f))) };
     let (steps, args): (Vec<Option<u32>>, Vec<u64>) = group

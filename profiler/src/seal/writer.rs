@@ -235,7 +235,7 @@ fn whole(folder: &Path, table: Table, columns: Vec<ArrayRef>, sums: &mut Checksu
 }
 
 /// What the trace is, as keys and values.
-fn meta(store: &Store, slices: u64) -> Vec<(String, String)> {
+pub(super) fn meta(store: &Store, slices: u64) -> Vec<(String, String)> {
     let range = store.range();
     let mut hosts: Vec<&str> = store.processes().iter().map(|p| p.host.as_str()).collect();
     hosts.sort_unstable();

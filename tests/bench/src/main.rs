@@ -19,6 +19,8 @@ mod peer;
 mod profiler;
 mod report;
 mod sealed;
+#[cfg(feature = "query")]
+mod sql;
 mod summaries;
 #[cfg(feature = "window")]
 mod timeline;
@@ -79,6 +81,8 @@ const BENCHES: &[Bench] = &[
         run: import::run,
     },
     Bench { name: "profiler", about: "collecting, reading, the store, and frames of the timeline", run: profiler::run },
+    #[cfg(feature = "query")]
+    Bench { name: "sql", about: "SQL over a sealed trace, beside DuckDB on the same files", run: sql::run },
     #[cfg(feature = "window")]
     Bench { name: "timeline", about: "CPU ms per frame of the timeline, UI and tessellation", run: timeline::run },
 ];

@@ -19,8 +19,7 @@ const NODES: u32 = 200;
 
 /// Runs the benchmark.
 pub fn run(report: &mut Report) -> Result<(), BenchError> {
-    let n = std::env::var("STEPSCOPE_BENCH_SLICES").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000_000usize);
-    let label = format!("{} M", n / 1_000_000);
+    let (n, label) = size();
     let dir = tempfile::tempdir()?;
     let folder = dir.path().join("trace");
     write(report, &label, n, &folder)?;
@@ -39,6 +38,21 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
     scan(report, &label, &store);
     report.add(format!("{label}: memory at the end"), (rss_bytes() - rss) as f64 / 1e6, "MB");
     Ok(())
+}
+
+/// How many slices, and how figures name that.
+fn size() -> (usize, String) {
+    let n = std::env::var("STEPSCOPE_BENCH_SLICES").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000_000usize);
+    (n, format!("{} M", n / 1_000_000))
+}
+
+/// The trace alone, in `trace` of a folder that goes away, and how figures name its size.
+#[cfg(feature = "query")]
+pub fn made() -> Result<(tempfile::TempDir, String), BenchError> {
+    let (n, label) = size();
+    let dir = tempfile::tempdir()?;
+    write(&mut Report::new("sql", ""), &label, n, &dir.path().join("trace"))?;
+    Ok((dir, label))
 }
 
 fn ms(ns: i64) -> f64 {

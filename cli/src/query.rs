@@ -1,0 +1,131 @@
+//! `stepscope query`: SQL over traces and logdirs.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Read};
+use std::path::Path;
+
+use query::{Database, Format, Options, QueryError};
+use serde_json::json;
+
+use crate::args::{Query, QueryAs, Verbosity};
+use crate::human;
+use crate::outcome::{Failure, Outcome};
+use crate::table::Table;
+use crate::{export, out};
+
+/// Runs the query, or lists the tables where there is none.
+pub fn run(args: &Query, verbosity: Verbosity) -> Outcome {
+    let sql = sql(args)?;
+    let format = format(args)?;
+    if let Some(path) = &args.out
+        && path.exists()
+        && !args.force
+    {
+        return Err(Failure::wrong_use(format_args!("{} exists; --force writes over it", path.display())));
+    }
+    let options = Options { memory_bytes: args.memory, threads: args.threads };
+    let database = Database::open(&args.path, options).map_err(failure)?;
+    let canceller = database.canceller();
+    ctrlc::set_handler(move || canceller.cancel()).map_err(|error| Failure::Work(error.into()))?;
+    let done = match &sql {
+        None => list(&database, format == Format::Json),
+        Some(sql) => rows(&database, sql, format, args, verbosity),
+    };
+    for warning in database.take_warnings() {
+        eprintln!("warning: {warning}");
+    }
+    done
+}
+
+/// The query: as given, from a file, or from standard input.
+fn sql(args: &Query) -> Result<Option<String>, Failure> {
+    let read = |path: &Path, mut from: Box<dyn Read>| {
+        let mut text = String::new();
+        let read = from.read_to_string(&mut text);
+        read.map_err(|e| Failure::wrong_use(format_args!("{}: {e}", path.display()))).map(|_| Some(text))
+    };
+    match (&args.sql, &args.file) {
+        (Some(sql), _) if sql == "-" => read(Path::new("standard input"), Box::new(io::stdin())),
+        (Some(sql), _) => Ok(Some(sql.clone())),
+        (None, Some(path)) => {
+            let file = File::open(path).map_err(|e| Failure::wrong_use(format_args!("{}: {e}", path.display())))?;
+            read(path, Box::new(file))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+fn format(args: &Query) -> Result<Format, Failure> {
+    let by_name = || match args.out.as_deref()?.extension()?.to_str()? {
+        "csv" => Some(QueryAs::Csv),
+        "json" | "jsonl" | "ndjson" => Some(QueryAs::Json),
+        "parquet" => Some(QueryAs::Parquet),
+        _ => None,
+    };
+    match args.format.or_else(by_name).unwrap_or(QueryAs::Table) {
+        QueryAs::Table => Ok(Format::Table),
+        QueryAs::Csv => Ok(Format::Csv),
+        QueryAs::Json => Ok(Format::Json),
+        QueryAs::Parquet if args.out.is_none() => Err(Failure::wrong_use("Parquet needs a file: -o FILE")),
+        QueryAs::Parquet => Ok(Format::Parquet),
+    }
+}
+
+fn rows(database: &Database, sql: &str, format: Format, args: &Query, verbosity: Verbosity) -> Outcome {
+    let n_rows = match &args.out {
+        None => {
+            let mut out = BufWriter::new(io::stdout());
+            match database.query(sql, args.limit, format, &mut out) {
+                // A reader that has seen enough (`| head`) is no failure.
+                Err(QueryError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+                done => done.map_err(failure)?,
+            }
+        }
+        Some(path) => {
+            let mut done = Ok(0);
+            let written = export::write(path, |out| {
+                done = database.query(sql, args.limit, format, out);
+                // What went wrong is in `done`; the file must not appear.
+                done.as_ref().map(|_| ()).map_err(|e| io::Error::other(e.to_string()))
+            });
+            let n_rows = done.map_err(failure)?;
+            written.map_err(|e| Failure::Work(anyhow::anyhow!("{}: {e}", path.display())))?;
+            n_rows
+        }
+    };
+    if verbosity > Verbosity::Quiet && (io::stdout().is_terminal() || args.out.is_some()) {
+        eprintln!("{} rows", human::count(n_rows));
+    }
+    Ok(())
+}
+
+/// Tables with their columns.
+fn list(database: &Database, as_json: bool) -> Outcome {
+    if !as_json {
+        out::line(format!("{} traces; a type with ? may be null", human::count(database.traces().len() as u64)));
+    }
+    for table in database.tables() {
+        if as_json {
+            let column = |(name, kind, unit): (&str, String, &str)| json!({"name": name, "type": kind, "unit": unit});
+            let columns: Vec<_> = table.columns().map(column).collect();
+            out::line(json!({"table": table.name, "about": table.about, "columns": columns}));
+            continue;
+        }
+        out::line(format!("\n{}: {}", table.name, table.about));
+        let mut columns = Table::new(&["  column", "<type", "<unit"]);
+        for (name, kind, unit) in table.columns() {
+            columns.row([format!("  {name}"), kind, unit.to_owned()]);
+        }
+        columns.print();
+    }
+    Ok(())
+}
+
+fn failure(error: QueryError) -> Failure {
+    match error {
+        QueryError::Open { .. } | QueryError::Sql(_) => Failure::wrong_use(error),
+        // As a shell says of a program that an interrupt ended.
+        QueryError::Cancelled => Failure::Command(130),
+        QueryError::Memory(_) | QueryError::Failed(_) | QueryError::Output(_) => Failure::Work(error.into()),
+    }
+}

@@ -1,0 +1,207 @@
+//! The tables of a path or URL, and queries on them.
+
+use crate::error::QueryError;
+use crate::output::{Format, Writer};
+use crate::schema::{self, TableInfo};
+use crate::source::Sources;
+use crate::table::{Rows, SourceTable};
+use crate::{derived, logdir};
+use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::{DataFrame, SQLOptions, SessionConfig, SessionContext};
+use futures_util::StreamExt;
+use futures_util::future::{Either, select};
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+use tokio::sync::Notify;
+
+/// Consumers of memory that are named when it is short.
+const NAMED: NonZeroUsize = NonZeroUsize::new(3).expect("3 is not 0");
+
+/// How a query runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Memory that sorting, grouping and joining may take, in bytes; what is over it goes to temporary files. Traces that are no
+    /// sealed ones, which have to be in memory as a whole, come on top.
+    pub memory_bytes: usize,
+    /// Threads; `None` for one per CPU.
+    pub threads: Option<NonZeroUsize>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { memory_bytes: 2 << 30, threads: None }
+    }
+}
+
+/// What a path or URL holds, as tables.
+pub struct Database {
+    context: SessionContext,
+    sources: Arc<Sources>,
+    tables: Vec<TableInfo>,
+    /// There until this is dropped.
+    runtime: Option<Runtime>,
+    cancelled: Arc<Notify>,
+}
+
+/// Ends a query from another thread.
+#[derive(Clone, Debug)]
+pub struct Canceller(Arc<Notify>);
+
+impl Canceller {
+    /// The query that runs, or the next one, ends with [`QueryError::Cancelled`].
+    pub fn cancel(&self) {
+        self.0.notify_one();
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // A thread that opens a trace may take long to see that nobody waits any more.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Database {
+    /// Finds the traces and the logdir at a path or URL. They are opened when a query names a table that needs it.
+    ///
+    /// # Errors
+    /// [`QueryError::Open`] where there is nothing.
+    pub fn open(root: &str, options: Options) -> Result<Database, QueryError> {
+        let mut threads = tokio::runtime::Builder::new_multi_thread();
+        options.threads.map(|n| threads.worker_threads(n.get()));
+        let runtime = threads.enable_all().build()?;
+        let sources = Arc::new(Sources::find(root, &runtime)?);
+        let context = context(options).map_err(|e| QueryError::of_run(&e))?;
+        if let Some(bucket) = &sources.bucket {
+            context.register_object_store(&bucket.address, Arc::clone(&bucket.store));
+        }
+        let mut tables: Vec<(TableInfo, Rows)> =
+            schema::stored().into_iter().map(|info| (info, Rows::Stored)).collect();
+        let of_arrow = |e| QueryError::of_run(&DataFusionError::from(e));
+        let derived = derived::tables().map_err(of_arrow)?;
+        tables.extend(derived.into_iter().map(|table| (table.info.clone(), Rows::Derived(table))));
+        tables.extend(logdir::tables().into_iter().map(|table| (table.info.clone(), Rows::Logdir(table))));
+        for (info, rows) in &mut tables {
+            let rows = Arc::new(std::mem::replace(rows, Rows::Stored));
+            let table = SourceTable { info: info.clone(), rows, sources: Arc::clone(&sources) };
+            context.register_table(info.name, Arc::new(table)).map_err(|e| QueryError::of_run(&e))?;
+        }
+        let tables = tables.into_iter().map(|(info, _)| info).collect();
+        Ok(Database { context, sources, tables, runtime: Some(runtime), cancelled: Arc::default() })
+    }
+
+    /// The tables.
+    #[must_use]
+    pub fn tables(&self) -> &[TableInfo] {
+        &self.tables
+    }
+
+    /// The labels of the traces, as the column `trace` has them.
+    pub fn traces(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.sources.traces.iter().map(|source| source.label.as_str())
+    }
+
+    /// What the user has to know of what was read since the last call: damage, traces that are left out.
+    #[must_use]
+    pub fn take_warnings(&self) -> Vec<String> {
+        self.sources.take_warnings()
+    }
+
+    /// Ends queries from another thread.
+    #[must_use]
+    pub fn canceller(&self) -> Canceller {
+        Canceller(Arc::clone(&self.cancelled))
+    }
+
+    /// Runs a query and writes its rows as they come, at most `limit`; gives how many. Only queries run (and `explain`,
+    /// `describe`, `show tables`): nothing can be made, changed or read that is not one of the tables.
+    ///
+    /// # Errors
+    /// [`QueryError::Sql`] for what is no query, or names what is not there; the others as they say.
+    pub fn query(
+        &self,
+        sql: &str,
+        limit: Option<usize>,
+        format: Format,
+        out: &mut (dyn Write + Send),
+    ) -> Result<u64, QueryError> {
+        // There until drop.
+        let Some(runtime) = &self.runtime else { return Err(QueryError::Cancelled) };
+        runtime.block_on(async {
+            let work = pin!(self.run(sql, limit, format, out));
+            match select(pin!(self.cancelled.notified()), work).await {
+                Either::Left(_) => Err(QueryError::Cancelled),
+                Either::Right((done, _)) => done,
+            }
+        })
+    }
+
+    async fn run(
+        &self,
+        sql: &str,
+        limit: Option<usize>,
+        format: Format,
+        out: &mut (dyn Write + Send),
+    ) -> Result<u64, QueryError> {
+        let plan = self.plan(sql).await?;
+        let rows = DataFrame::new(self.context.state(), plan);
+        let rows = match limit {
+            Some(limit) => rows.limit(0, Some(limit)).map_err(|e| QueryError::of_plan(&e))?,
+            None => rows,
+        };
+        let mut stream = rows.execute_stream().await.map_err(|e| QueryError::of_run(&e))?;
+        let mut writer = Writer::new(format, stream.schema(), out)?;
+        let mut n_rows = 0;
+        while let Some(batch) = stream.next().await {
+            let batch = batch.map_err(|e| QueryError::of_run(&e))?;
+            n_rows += batch.num_rows() as u64;
+            writer.write(&batch)?;
+        }
+        writer.finish()?;
+        Ok(n_rows)
+    }
+
+    async fn plan(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
+        let state = self.context.state();
+        let dialect = state.config_options().sql_parser.dialect;
+        let statement = state.sql_to_statement(sql, &dialect).map_err(|e| QueryError::of_plan(&e))?;
+        let named = state.resolve_table_references(&statement).unwrap_or_default();
+        let plan = state.statement_to_plan(statement).await.map_err(|error| {
+            let names: Vec<&str> = self.tables.iter().map(|table| table.name).collect();
+            let unknown = named.iter().find(|name| name.schema().is_none() && !names.contains(&name.table()));
+            match unknown {
+                Some(name) => QueryError::no_table(name.table(), &names),
+                None => QueryError::of_plan(&error),
+            }
+        })?;
+        let only_queries = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+        let refused = |error: DataFusionError| {
+            QueryError::Sql(format!(
+                "only queries run here, nothing that makes or changes something ({})",
+                error.strip_backtrace()
+            ))
+        };
+        only_queries.verify_plan(&plan).map_err(refused)?;
+        Ok(plan)
+    }
+}
+
+fn context(options: Options) -> Result<SessionContext, DataFusionError> {
+    let mut config = SessionConfig::new().with_information_schema(true);
+    if let Some(threads) = options.threads {
+        config = config.with_target_partitions(threads.get());
+    }
+    // Rows that a filter refuses are not decoded in the other columns.
+    config.options_mut().execution.parquet.pushdown_filters = true;
+    let pool = TrackConsumersPool::new(FairSpillPool::new(options.memory_bytes), NAMED);
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).build_arc()?;
+    Ok(SessionContext::new_with_config_rt(config, runtime))
+}

@@ -1,0 +1,109 @@
+//! Tables of a trace that the profiler's analyses make: computed when a query names them.
+
+use crate::schema::{TableInfo, of_trace};
+use datafusion::arrow::array::{
+    ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray, UInt32Array, UInt64Array,
+};
+use datafusion::arrow::error::ArrowError;
+use profiler::analysis::ops::{critical_paths, op_table};
+use profiler::{SliceId, Stall, Store, stalls};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A table, and how its rows are made; its columns are those of the table but for the trace's.
+pub(crate) struct Derived {
+    pub(crate) info: TableInfo,
+    pub(crate) rows: fn(&Store) -> Result<RecordBatch, ArrowError>,
+}
+
+/// The derived tables.
+pub(crate) fn tables() -> Result<[Derived; 2], ArrowError> {
+    // Of an empty trace they have their columns and no rows.
+    let none = Store::new();
+    let of = |name, about, rows: fn(&Store) -> Result<RecordBatch, ArrowError>| {
+        Ok::<_, ArrowError>(Derived {
+            info: TableInfo { name, about, schema: of_trace(rows(&none)?.schema().fields()) },
+            rows,
+        })
+    };
+    Ok([
+        of("stalls", "a part of a gap on a busy track, with its cause (analyze has the same)", stall_rows)?,
+        of("ops", "what took time under one name on one device, over the whole trace", op_rows)?,
+    ])
+}
+
+fn whole(store: &Store) -> Range<i64> {
+    let range = store.range();
+    range.start..range.end.max(range.start.saturating_add(1))
+}
+
+fn batch(columns: Vec<(&str, bool, ArrayRef)>) -> Result<RecordBatch, ArrowError> {
+    RecordBatch::try_from_iter_with_nullable(
+        columns.into_iter().map(|(name, may_be_null, values)| (name, values, may_be_null)),
+    )
+}
+
+fn i64s(values: impl Iterator<Item = i64>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(values))
+}
+
+fn f64s(values: impl Iterator<Item = f64>) -> ArrayRef {
+    Arc::new(Float64Array::from_iter_values(values))
+}
+
+fn texts<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
+    Arc::new(values.collect::<StringViewArray>())
+}
+
+fn stall_rows(store: &Store) -> Result<RecordBatch, ArrowError> {
+    let rows: Vec<Stall> = if store.tracks().is_empty() { Vec::new() } else { stalls(store, whole(store)) };
+    let ids = |f: fn(&Stall) -> Option<u32>| -> ArrayRef { Arc::new(rows.iter().map(f).collect::<UInt32Array>()) };
+    let slice = |id: Option<SliceId>| id.and_then(|id| store.slice(id));
+    let name = |id: fn(&Stall) -> Option<SliceId>| {
+        texts(rows.iter().map(|stall| slice(id(stall)).map(|slice| store.slice_name(&slice))))
+    };
+    let begin = |id: fn(&Stall) -> Option<SliceId>| -> ArrayRef {
+        Arc::new(rows.iter().map(|stall| slice(id(stall)).map(|slice| slice.start)).collect::<Int64Array>())
+    };
+    batch(vec![
+        ("track_id", false, Arc::new(UInt32Array::from_iter_values(rows.iter().map(|s| s.track.0)))),
+        ("step", true, ids(|s| s.step_id)),
+        ("ts_ns", false, i64s(rows.iter().map(|s| s.start))),
+        ("dur_ns", false, i64s(rows.iter().map(Stall::dur))),
+        ("gap_ts_ns", false, i64s(rows.iter().map(|s| s.gap.start))),
+        ("gap_dur_ns", false, i64s(rows.iter().map(|s| s.gap.end - s.gap.start))),
+        ("cause", false, texts(rows.iter().map(|s| Some(s.cause.name())))),
+        ("culprit", true, name(|s| s.culprit)),
+        ("culprit_track_id", true, ids(|s| s.culprit.map(|id| id.track))),
+        ("culprit_lane", true, ids(|s| s.culprit.map(|id| id.lane))),
+        ("culprit_ts_ns", true, begin(|s| s.culprit)),
+        ("blocked", true, name(|s| s.blocked)),
+        ("blocked_track_id", true, ids(|s| s.blocked.map(|id| id.track))),
+        ("blocked_ts_ns", true, begin(|s| s.blocked)),
+    ])
+}
+
+fn op_rows(store: &Store) -> Result<RecordBatch, ArrowError> {
+    let rows = if store.tracks().is_empty() {
+        Vec::new()
+    } else {
+        op_table(store, whole(store), &critical_paths(store, whole(store)))
+    };
+    let figures = || rows.iter().map(|row| row.figures);
+    batch(vec![
+        ("name", false, texts(rows.iter().map(|row| Some(row.name.as_str())))),
+        ("category", false, texts(rows.iter().map(|row| Some(row.category.as_str())))),
+        ("device", true, texts(rows.iter().map(|row| (!row.device.is_empty()).then_some(row.device.as_str())))),
+        ("count", false, Arc::new(UInt64Array::from_iter_values(figures().map(|f| f.count)))),
+        ("total_ns", false, i64s(figures().map(|f| f.total_ns))),
+        ("self_ns", false, i64s(figures().map(|f| f.self_ns))),
+        ("mean_ns", false, f64s(figures().map(|f| f.mean_ns))),
+        ("p50_ns", false, i64s(figures().map(|f| f.p50_ns))),
+        ("p99_ns", false, i64s(figures().map(|f| f.p99_ns))),
+        ("min_ns", false, i64s(figures().map(|f| f.min_ns))),
+        ("max_ns", false, i64s(figures().map(|f| f.max_ns))),
+        ("share", false, f64s(figures().map(|f| f.share))),
+        ("critical_ns", false, i64s(rows.iter().map(|row| row.critical_ns))),
+        ("critical_share", false, f64s(rows.iter().map(|row| row.critical_share))),
+    ])
+}

@@ -1,0 +1,125 @@
+//! The tables of a logdir: the points of its scalars, and what each run has under each tag.
+
+use crate::schema::TableInfo;
+use crate::source::Sources;
+use crate::table::Take;
+use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray, UInt64Array};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::error::{DataFusionError, Result};
+use std::sync::Arc;
+use summaries::{Logdir, Point, Remote, Run, Series};
+
+/// Rows of a batch.
+const ROWS: usize = 1 << 14;
+
+/// A table, and how its rows are made of a run.
+pub(crate) struct OfRuns {
+    pub(crate) info: TableInfo,
+    pub(crate) rows: fn(&TableInfo, &str, &Run, Take<'_>) -> Result<bool>,
+}
+
+/// The tables.
+pub(crate) fn tables() -> [OfRuns; 2] {
+    let field = |(name, kind): (&str, DataType)| Field::new(name, kind, false);
+    let scalars = [
+        ("run", DataType::Utf8View),
+        ("tag", DataType::Utf8View),
+        ("step", DataType::Int64),
+        ("wall_time", DataType::Float64),
+        ("value", DataType::Float64),
+    ];
+    let series = [("run", DataType::Utf8View), ("tag", DataType::Utf8View), ("kind", DataType::Utf8View)];
+    let mut of_series: Vec<Field> = series.map(field).into();
+    of_series.extend([
+        Field::new("node", DataType::Utf8View, true),
+        Field::new("points", DataType::UInt64, false),
+        Field::new("last_step", DataType::Int64, true),
+        Field::new("last_wall_time", DataType::Float64, true),
+        Field::new("last_value", DataType::Float64, true),
+    ]);
+    let info = |name, about, fields: Vec<Field>| TableInfo { name, about, schema: Arc::new(Schema::new(fields)) };
+    [
+        OfRuns {
+            info: info("scalars", "a point of a scalar, every one", scalars.map(field).into()),
+            rows: scalar_rows,
+        },
+        OfRuns { info: info("summaries", "what a run has under a tag", of_series), rows: series_rows },
+    ]
+}
+
+/// Reads the logdir at the root, and gives the rows of each run.
+pub(crate) fn read(sources: &Sources, table: &OfRuns, take: Take<'_>) -> Result<()> {
+    let failed = |text: String| DataFusionError::External(text.into());
+    let bucket = match &sources.bucket {
+        None => None,
+        Some(_) => {
+            let mut bucket = Remote::open(&sources.root).map_err(|e| failed(e.to_string()))?;
+            let fetched = bucket.fetch().map_err(|e| failed(e.to_string()))?;
+            fetched.failed.iter().for_each(|error| sources.warn(error.to_string()));
+            Some(bucket)
+        }
+    };
+    let path = bucket.as_ref().map_or_else(|| sources.root.clone().into(), |bucket| bucket.folder().to_owned());
+    if path.is_file() && !formats::is_event_file_name(&path) && !sources.traces.is_empty() {
+        return Ok(());
+    }
+    let mut logdir = Logdir::open(&[path]).map_err(|e| failed(e.to_string()))?;
+    logdir.read_all();
+    let runs = logdir.runs();
+    for problem in &runs.problems {
+        sources.warn(format!("{}: {}", problem.path.display(), problem.message));
+    }
+    for (name, run) in &runs.by_name {
+        run.damage.iter().for_each(|damage| sources.warn(damage.to_string()));
+        if !(table.rows)(&table.info, name, run, take)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn repeated(text: &str, n: usize) -> ArrayRef {
+    Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(text, n)))
+}
+
+fn scalar_rows(info: &TableInfo, name: &str, run: &Run, take: Take<'_>) -> Result<bool> {
+    for (tag, series) in &run.series {
+        let Series::Scalar(scalars) = series else { continue };
+        for begin in (0..scalars.len()).step_by(ROWS) {
+            let rows: Vec<Point> = (begin..scalars.len().min(begin + ROWS)).map(|row| scalars.point(row)).collect();
+            let columns = vec![
+                repeated(name, rows.len()),
+                repeated(tag, rows.len()),
+                Arc::new(Int64Array::from_iter_values(rows.iter().map(|p| p.step))),
+                Arc::new(Float64Array::from_iter_values(rows.iter().map(|p| p.wall))),
+                Arc::new(Float64Array::from_iter_values(rows.iter().map(|p| p.value))),
+            ];
+            if !take(RecordBatch::try_new(Arc::clone(&info.schema), columns)?) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn series_rows(info: &TableInfo, name: &str, run: &Run, take: Take<'_>) -> Result<bool> {
+    let all = || run.series.values();
+    let columns: Vec<ArrayRef> = vec![
+        repeated(name, run.series.len()),
+        Arc::new(StringViewArray::from_iter_values(run.series.keys())),
+        Arc::new(StringViewArray::from_iter_values(all().map(Series::kind))),
+        Arc::new(all().map(|s| Some(s.node_name()).filter(|node| !node.is_empty())).collect::<StringViewArray>()),
+        Arc::new(UInt64Array::from_iter_values(all().map(|s| s.n_points() as u64))),
+        Arc::new(all().map(|s| s.last().map(|(step, _)| step)).collect::<Int64Array>()),
+        Arc::new(all().map(|s| s.last().map(|(_, wall)| wall)).collect::<Float64Array>()),
+        Arc::new(all().map(last_value).collect::<Float64Array>()),
+    ];
+    Ok(take(RecordBatch::try_new(Arc::clone(&info.schema), columns)?))
+}
+
+fn last_value(series: &Series) -> Option<f64> {
+    match series {
+        Series::Scalar(scalars) => scalars.last().map(|point| point.value),
+        _ => None,
+    }
+}

@@ -1,0 +1,275 @@
+//! Rows as text or as a file: an aligned table, CSV, JSON, Parquet.
+
+use crate::error::QueryError;
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::arrow::csv;
+use datafusion::arrow::datatypes::{Field, FieldRef, Float64Type, Schema, SchemaRef};
+use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::json::writer::{LineDelimited, NullableEncoder, WriterBuilder};
+use datafusion::arrow::json::{Encoder, EncoderFactory, EncoderOptions};
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::arrow::arrow_writer::ArrowWriterOptions;
+use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::errors::ParquetError;
+use datafusion::parquet::file::properties::WriterProperties;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// Characters of a cell of a table; longer ones end with an ellipsis.
+const CELL: usize = 60;
+/// Rows from which the widths of a table's columns are taken; later ones that are wider stand out.
+const MEASURED: usize = 1000;
+
+/// How rows are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Columns side by side; numbers to the right, long texts cut, null as nothing.
+    Table,
+    /// A header line, then a line per row; quoted where it must be (RFC 4180), null as nothing.
+    Csv,
+    /// An object per line, with all columns; NaN and infinities, which JSON does not have, as strings.
+    Json,
+    /// A Parquet file, zstd.
+    Parquet,
+}
+
+/// Writes batches of one schema.
+pub(crate) enum Writer<'a> {
+    Table(Aligned<'a>),
+    Csv(Box<csv::Writer<&'a mut (dyn Write + Send)>>),
+    Json(datafusion::arrow::json::Writer<&'a mut (dyn Write + Send), LineDelimited>),
+    Parquet(Box<ArrowWriter<&'a mut (dyn Write + Send)>>),
+}
+
+impl<'a> Writer<'a> {
+    pub(crate) fn new(format: Format, schema: SchemaRef, out: &'a mut (dyn Write + Send)) -> Result<Self, QueryError> {
+        Ok(match format {
+            Format::Table => Writer::Table(Aligned::new(&schema, out)),
+            Format::Csv => {
+                let mut writer = csv::WriterBuilder::new().with_header(true).build(out);
+                // The header, also where no row comes.
+                writer.write(&RecordBatch::new_empty(schema)).map_err(of_arrow)?;
+                Writer::Csv(Box::new(writer))
+            }
+            Format::Json => {
+                let builder = WriterBuilder::new().with_explicit_nulls(true).with_encoder_factory(Arc::new(Numbers));
+                Writer::Json(builder.build(out))
+            }
+            Format::Parquet => Writer::Parquet(Box::new(parquet_writer(&schema, out).map_err(of_parquet)?)),
+        })
+    }
+
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), QueryError> {
+        match self {
+            Writer::Table(writer) => writer.write(batch),
+            Writer::Csv(writer) => writer.write(batch).map_err(of_arrow),
+            Writer::Json(writer) => writer.write(batch).map_err(of_arrow),
+            Writer::Parquet(writer) => writer.write(batch).map_err(of_parquet),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<(), QueryError> {
+        match self {
+            Writer::Table(mut writer) => Ok(writer.flush()?),
+            Writer::Csv(writer) => Ok(writer.into_inner().flush()?),
+            Writer::Json(mut writer) => writer.finish().map_err(of_arrow),
+            Writer::Parquet(writer) => writer.close().map(|_| ()).map_err(of_parquet),
+        }
+    }
+}
+
+fn parquet_writer<'a>(
+    schema: &SchemaRef,
+    out: &'a mut (dyn Write + Send),
+) -> Result<ArrowWriter<&'a mut (dyn Write + Send)>, ParquetError> {
+    let zstd = Compression::ZSTD(ZstdLevel::try_new(1)?);
+    let properties = WriterProperties::builder().set_compression(zstd).set_created_by("stepscope".to_owned()).build();
+    // Columns of a query may share a name, which a file's may not; views are plain strings to others.
+    let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+    ArrowWriter::try_new_with_options(out, Arc::clone(schema), options)
+}
+
+fn of_arrow(error: ArrowError) -> QueryError {
+    match error {
+        ArrowError::IoError(_, error) => QueryError::Output(error),
+        // The CSV writer keeps the kind of an error of writing only in its text.
+        ArrowError::CsvError(text) if text.contains("Broken pipe") => {
+            QueryError::Output(io::Error::new(io::ErrorKind::BrokenPipe, text))
+        }
+        other => QueryError::Failed(other.to_string()),
+    }
+}
+
+fn of_parquet(error: ParquetError) -> QueryError {
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(error) => QueryError::Output(*error),
+            Err(inner) => QueryError::Failed(inner.to_string()),
+        },
+        other => QueryError::Failed(other.to_string()),
+    }
+}
+
+/// Floats in JSON: as arrow writes them but for those that JSON does not have.
+#[derive(Debug)]
+struct Numbers;
+
+struct Float<'a>(&'a [f64]);
+
+impl EncoderFactory for Numbers {
+    fn make_default_encoder<'a>(
+        &self,
+        _: &'a FieldRef,
+        array: &'a dyn Array,
+        _: &'a EncoderOptions,
+    ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
+        let floats = array.as_primitive_opt::<Float64Type>();
+        Ok(floats.map(|floats| NullableEncoder::new(Box::new(Float(floats.values())), floats.nulls().cloned())))
+    }
+}
+
+impl Encoder for Float<'_> {
+    fn encode(&mut self, idx: usize, out: &mut Vec<u8>) {
+        let value = self.0[idx];
+        let text = if value.is_finite() { format!("{value:?}") } else { format!("\"{value}\"") };
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
+/// Aligned columns.
+pub(crate) struct Aligned<'a> {
+    out: &'a mut (dyn Write + Send),
+    titles: Vec<String>,
+    is_left: Vec<bool>,
+    /// Rows that wait for the widths; `None` once these are known.
+    waiting: Option<Vec<Vec<String>>>,
+    widths: Vec<usize>,
+}
+
+impl<'a> Aligned<'a> {
+    fn new(schema: &Schema, out: &'a mut (dyn Write + Send)) -> Self {
+        let fields = || schema.fields().iter().map(AsRef::as_ref);
+        let is_left = |field: &Field| !field.data_type().is_numeric();
+        let titles: Vec<String> = fields().map(|field: &Field| shown(field.name())).collect();
+        let widths = titles.iter().map(|title| title.chars().count()).collect();
+        Aligned { out, is_left: fields().map(is_left).collect(), titles, waiting: Some(Vec::new()), widths }
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), QueryError> {
+        let options = FormatOptions::default();
+        let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
+        let columns = columns.collect::<Result<Vec<_>, _>>().map_err(of_arrow)?;
+        for row in 0..batch.num_rows() {
+            let cells = columns.iter().map(|column| column.value(row).try_to_string().map(|text| shown(&text)));
+            let cells = cells.collect::<Result<Vec<_>, _>>().map_err(of_arrow)?;
+            match &mut self.waiting {
+                None => self.line(&cells)?,
+                Some(waiting) => {
+                    waiting.push(cells);
+                    if waiting.len() == MEASURED {
+                        self.begin()?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Widths, titles, and the rows so far.
+    fn begin(&mut self) -> io::Result<()> {
+        let Some(rows) = self.waiting.take() else { return Ok(()) };
+        for row in &rows {
+            for (width, cell) in self.widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        let titles = std::mem::take(&mut self.titles);
+        self.line(&titles)?;
+        rows.iter().try_for_each(|row| self.line(row))
+    }
+
+    fn line(&mut self, cells: &[String]) -> io::Result<()> {
+        let cells = cells.iter().zip(&self.widths).zip(&self.is_left);
+        let padded = cells.map(|((cell, &width), left)| match left {
+            true => format!("{cell:<width$}"),
+            false => format!("{cell:>width$}"),
+        });
+        writeln!(self.out, "{}", padded.collect::<Vec<_>>().join("  ").trim_end())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.begin()?;
+        self.out.flush()
+    }
+}
+
+/// A cell's text on one line, without what a terminal would take for commands, and not too long.
+fn shown(text: &str) -> String {
+    let mut out = String::new();
+    for (n, c) in text.chars().enumerate() {
+        if n == CELL {
+            out.pop();
+            out.push('…');
+            break;
+        }
+        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, StringViewArray};
+
+    fn written(format: Format, batch: &RecordBatch) -> String {
+        let mut out = Vec::new();
+        let mut writer = Writer::new(format, batch.schema(), &mut out).unwrap();
+        writer.write(batch).unwrap();
+        writer.finish().unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn batch() -> RecordBatch {
+        let names: ArrayRef = Arc::new(StringViewArray::from(vec![Some("a,\"b\""), None, Some("\u{1b}[2Jü")]));
+        let counts: ArrayRef = Arc::new(Int64Array::from(vec![Some(7), Some(-123_456), None]));
+        let values: ArrayRef = Arc::new(Float64Array::from(vec![0.1, f64::NAN, f64::NEG_INFINITY]));
+        RecordBatch::try_from_iter([("name", names), ("count", counts), ("value", values)]).unwrap()
+    }
+
+    #[test]
+    fn rows_are_written_in_each_format() {
+        let batch = batch();
+        let table = [
+            "name          count  value",
+            "a,\"b\"             7    0.1",
+            "            -123456    NaN",
+            "\\u{1b}[2Jü            -inf\n",
+        ]
+        .join("\n");
+        assert_eq!(written(Format::Table, &batch), table);
+        assert_eq!(
+            written(Format::Csv, &batch),
+            "name,count,value\n\"a,\"\"b\"\"\",7,0.1\n,-123456,NaN\n\u{1b}[2Jü,,-inf\n"
+        );
+        let json = written(Format::Json, &batch);
+        assert_eq!(json.lines().next(), Some(r#"{"name":"a,\"b\"","count":7,"value":0.1}"#));
+        assert_eq!(json.lines().nth(1), Some(r#"{"name":null,"count":-123456,"value":"NaN"}"#));
+    }
+
+    #[test]
+    fn no_rows_have_titles_too() {
+        let empty = RecordBatch::new_empty(batch().schema());
+        assert_eq!(written(Format::Table, &empty), "name  count  value\n");
+        assert_eq!(written(Format::Csv, &empty), "name,count,value\n");
+        assert_eq!(written(Format::Json, &empty), "");
+    }
+
+    #[test]
+    fn long_cells_are_cut() {
+        assert_eq!(shown(&"é".repeat(CELL)).chars().count(), CELL);
+        let cut = shown(&"é".repeat(CELL + 1));
+        assert!(cut.chars().count() == CELL && cut.ends_with('…'));
+    }
+}

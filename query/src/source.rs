@@ -1,0 +1,257 @@
+//! What a path or URL holds: traces, each with its label, and perhaps a logdir.
+
+use crate::bucket::{self, Bucket};
+use crate::error::QueryError;
+use datafusion::error::DataFusionError;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use formats::FileKind;
+use object_store::ObjectMeta;
+use profiler::{Store, StoreOptions, TraceReader, import, seal};
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Entries of folders that are looked at, and how deep: a folder of runs is no file system.
+const MAX_ENTRIES: usize = 100_000;
+const MAX_DEPTH: usize = 16;
+/// Memory of the traces that stay open beside those in use, in case that another table asks for them.
+const KEPT_BYTES: u64 = 1 << 30;
+/// Warnings that are kept; more are counted.
+const MAX_WARNINGS: usize = 100;
+
+/// Where the rows of a trace come from.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// The Parquet files of a sealed trace, which are what was written.
+    Sealed(PathBuf),
+    /// A trace folder that is read through a store: live, left by a crash, gathered, or damaged.
+    Folder(PathBuf),
+    /// Another tool's file.
+    File(PathBuf),
+    /// Objects of a bucket.
+    Objects(bucket::Trace),
+}
+
+/// A trace.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// What its rows have in the column `trace`: its path below the root, `.` for the root itself.
+    pub(crate) label: String,
+    pub(crate) place: Place,
+    open: Mutex<Weak<Store>>,
+}
+
+/// All that a path or URL holds.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    pub(crate) root: String,
+    pub(crate) url: ObjectStoreUrl,
+    pub(crate) bucket: Option<Arc<Bucket>>,
+    pub(crate) traces: Vec<Arc<Source>>,
+    kept: Mutex<VecDeque<Arc<Store>>>,
+    warnings: Mutex<Vec<String>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind these locks is replaced whole: a panic elsewhere leaves it usable.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sources {
+    /// Looks what is there. Nothing but names, and the checksums of sealed traces, is read yet.
+    pub(crate) fn find(root: &str, runtime: &tokio::runtime::Runtime) -> Result<Sources, QueryError> {
+        let failed = |reason: String| QueryError::Open { at: root.to_owned(), reason };
+        let mut sources = Sources {
+            root: root.to_owned(),
+            url: ObjectStoreUrl::local_filesystem(),
+            bucket: None,
+            traces: Vec::new(),
+            kept: Mutex::default(),
+            warnings: Mutex::default(),
+        };
+        let mut found = Vec::new();
+        if bucket::is_url(root) {
+            let (bucket, traces) = Bucket::open(root, runtime.handle())?;
+            sources.url = bucket.url.clone();
+            sources.bucket = Some(Arc::new(bucket));
+            found.extend(traces.into_iter().map(|trace| (trace.label.clone(), Place::Objects(trace))));
+        } else {
+            let path = fs::canonicalize(root).map_err(|e| failed(e.to_string()))?;
+            sources.walk(&path, &mut found).map_err(|e| failed(e.to_string()))?;
+            if found.is_empty() && !has_summaries(&path) {
+                let kind = formats::sniff(&path).map_err(|e| failed(e.to_string()))?;
+                let what =
+                    if let FileKind::Unknown(what) = kind { what.to_string() } else { "no trace or logdir".into() };
+                return Err(failed(what));
+            }
+        }
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        let source = |(label, place)| Arc::new(Source { label, place, open: Mutex::default() });
+        sources.traces = found.into_iter().map(source).collect();
+        Ok(sources)
+    }
+
+    fn walk(&self, root: &Path, found: &mut Vec<(String, Place)>) -> std::io::Result<()> {
+        let mut todo = VecDeque::from([(root.to_owned(), 0)]);
+        let mut n_left = MAX_ENTRIES;
+        while let Some((path, depth)) = todo.pop_front() {
+            if !path.is_dir() {
+                if matches!(formats::sniff(&path), Ok(FileKind::Trace(_))) {
+                    found.push((label(root, &path), Place::File(path)));
+                }
+                continue;
+            }
+            if formats::is_trace_folder(&path) {
+                found.push((label(root, &path), self.place(path)));
+                continue;
+            }
+            let entries = match fs::read_dir(&path) {
+                Err(error) if depth == 0 => return Err(error),
+                Err(error) => {
+                    self.warn(format!("{}: {error}", path.display()));
+                    continue;
+                }
+                Ok(entries) => entries.flatten(),
+            };
+            for entry in entries {
+                if n_left == 0 {
+                    self.warn(format!("{}: only the first {MAX_ENTRIES} files were looked at", root.display()));
+                    return Ok(());
+                }
+                n_left -= 1;
+                let is_plain = entry.file_type().is_ok_and(|kind| !kind.is_symlink());
+                let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+                let is_summary = formats::is_event_file_name(&entry.path());
+                if is_plain && !is_hidden && !is_summary && depth < MAX_DEPTH {
+                    todo.push_back((entry.path(), depth + 1));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How the trace in a folder is read.
+    fn place(&self, path: PathBuf) -> Place {
+        let Some(folder) = seal::whole_folder(&path) else { return Place::Folder(path) };
+        match seal::check(&folder) {
+            Ok(()) => Place::Sealed(folder),
+            Err(problem) => {
+                self.warn(format!("{}: {problem}; what is damaged is left out", folder.display()));
+                Place::Folder(path)
+            }
+        }
+    }
+
+    /// The store of a trace, opened unless it is.
+    pub(crate) fn store(&self, source: &Source) -> Result<Arc<Store>, DataFusionError> {
+        let mut open = lock(&source.open);
+        if let Some(store) = open.upgrade() {
+            return Ok(store);
+        }
+        let store = source
+            .read()
+            .map_err(|reason| DataFusionError::External(format!("{}: {reason}", self.at(source)).into()))?;
+        for warning in store.warnings() {
+            self.warn(format!("{}: {}", self.at(source), warning.text));
+        }
+        let store = Arc::new(store);
+        *open = Arc::downgrade(&store);
+        let mut kept = lock(&self.kept);
+        kept.push_back(Arc::clone(&store));
+        while kept.len() > 1 && kept.iter().map(|store| store.stats().memory_bytes).sum::<u64>() > KEPT_BYTES {
+            kept.pop_front();
+        }
+        Ok(store)
+    }
+
+    /// The name of a trace for messages.
+    fn at(&self, source: &Source) -> String {
+        if self.traces.len() == 1 { self.root.clone() } else { format!("{}: {}", self.root, source.label) }
+    }
+
+    /// Notes something that the user has to know.
+    pub(crate) fn warn(&self, text: String) {
+        let mut warnings = lock(&self.warnings);
+        if warnings.len() < MAX_WARNINGS && !warnings.contains(&text) {
+            warnings.push(text);
+        }
+    }
+
+    /// What was noted since the last call.
+    pub(crate) fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.warnings))
+    }
+}
+
+impl Source {
+    /// The Parquet file of a table of a sealed trace. `None` where the trace has to be read through a store; `Some(None)` where it
+    /// has no such table.
+    pub(crate) fn file(&self, table: &str) -> Option<Option<Parquet>> {
+        let name = format!("{table}.parquet");
+        match &self.place {
+            Place::Sealed(folder) => {
+                let path = folder.join(name);
+                Some(path.is_file().then_some(Parquet::Local(path)))
+            }
+            Place::Objects(trace) => {
+                let files = trace.sealed.as_ref()?;
+                Some(files.get(&name).cloned().map(Parquet::Object))
+            }
+            Place::Folder(_) | Place::File(_) => None,
+        }
+    }
+
+    fn read(&self) -> Result<Store, String> {
+        match &self.place {
+            Place::Sealed(path) | Place::Folder(path) => read_folder(path),
+            Place::File(path) => read_file(path),
+            Place::Objects(trace) => {
+                let copy = trace.copy()?;
+                if copy.is_dir() { read_folder(&copy) } else { read_file(&copy) }
+            }
+        }
+    }
+}
+
+/// A file that DataFusion can scan.
+#[derive(Clone, Debug)]
+pub(crate) enum Parquet {
+    Local(PathBuf),
+    Object(ObjectMeta),
+}
+
+fn read_folder(path: &Path) -> Result<Store, String> {
+    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+    let mut reader = TraceReader::open(path).map_err(|e| e.to_string())?;
+    reader.read_all(&mut store).map_err(|e| e.to_string())?;
+    Ok(store)
+}
+
+fn read_file(path: &Path) -> Result<Store, String> {
+    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+    let mut import = import::open(&[path.to_owned()]).map_err(|e| e.to_string())?;
+    loop {
+        let batch = import.poll_staged().map_err(|e| e.to_string())?;
+        let more = batch.more();
+        store.apply(batch);
+        if !more {
+            return Ok(store);
+        }
+    }
+}
+
+/// Whether there are event files, as the name says or somewhere below a folder.
+fn has_summaries(path: &Path) -> bool {
+    matches!(formats::sniff(path), Ok(FileKind::EventFile | FileKind::Logdir | FileKind::RunFolder))
+}
+
+/// What a trace is called: as the run that it is of.
+fn label(root: &Path, path: &Path) -> String {
+    let below = path.strip_prefix(root).unwrap_or(path);
+    let name = bucket::run_of(&below.to_string_lossy());
+    match path.file_name() {
+        Some(file) if name == "." && path.is_file() => file.to_string_lossy().into_owned(),
+        _ => name,
+    }
+}
