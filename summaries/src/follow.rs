@@ -5,7 +5,10 @@ use std::{
     fs::{self, File},
     io::{self, BufReader, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use flate2::bufread::MultiGzDecoder;
@@ -192,17 +195,27 @@ impl FileFollower {
         let segment = Segment::of_block(self.path.clone(), first, stage.known());
         stage.absorb(segment, |kind, bytes| self.log.add(kind, bytes));
         let (known, stream, path) = (stage.known(), &mut self.stream, &self.path);
-        let segments = Mutex::new(Vec::new());
+        let (segments, n_waiting) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
+        let decode = |i: usize, block| {
+            let segment = Segment::of_block(path.clone(), block, known);
+            segments.lock().push((i, segment));
+        };
+        let (decode, n_waiting) = (&decode, &n_waiting);
         let result = rayon::in_place_scope(|scope| {
             for i in 0.. {
                 if stream.offset() >= end {
                     break;
                 }
                 let Some(block) = stream.next_block(source, BLOCK)? else { break };
-                let segments = &segments;
+                // Reading far ahead of the decoding would only take memory.
+                if n_waiting.load(Ordering::Relaxed) > rayon::current_num_threads() {
+                    decode(i, block);
+                    continue;
+                }
+                n_waiting.fetch_add(1, Ordering::Relaxed);
                 scope.spawn(move |_| {
-                    let segment = Segment::of_block(path.clone(), block, known);
-                    segments.lock().push((i, segment));
+                    decode(i, block);
+                    n_waiting.fetch_sub(1, Ordering::Relaxed);
                 });
             }
             Ok(())

@@ -62,6 +62,10 @@ impl Histogram {
         Self::from_buckets(rows.chunks_exact(3).map(bucket).collect())
     }
 
+    /// What a distribution is drawn by, as TensorBoard has it: least, greatest, and the quantiles of a normal distribution
+    /// half a standard deviation apart.
+    pub const QUANTILES: [f64; 9] = [0.0, 0.0668, 0.1587, 0.3085, 0.5, 0.6915, 0.8413, 0.9332, 1.0];
+
     /// From ascending buckets.
     pub fn from_buckets(buckets: Vec<Bucket>) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! A logdir that is followed: new runs, new files, growing and vanishing files.
 //!
 //! A loader thread calls [`Logdir::poll`] whenever [`Logdir::on_activity`] wakes it, and now and then besides. A poll
-//! stages what is new without any lock, at most [`POLL_BYTES`] of it, on all processors, and then commits it to the shared
+//! stages what is new without any lock, at most [`POLL_BYTES`] on each processor, and then commits it to the shared
 //! [`Runs`] in one short step, so that a window that reads them waits for milliseconds at most. Runs take turns, so that a
 //! large one does not hold up the others.
 
@@ -20,13 +20,17 @@ use rustc_hash::FxHashSet;
 
 use crate::{
     run::{Problem, Runs},
+    stage::spare,
     walk::{Found, run_name, walk},
     watch::Watch,
 };
 use follow_run::{RunFollower, Turn};
 
-/// How much one poll reads at most: well below 100 ms of decoding.
-const POLL_BYTES: u64 = 32 << 20;
+/// How much one poll reads at most for each processor: its points are committed while caches have them, and a window waits
+/// for milliseconds.
+const POLL_BYTES: u64 = 4 << 20;
+/// More processors do not make a poll larger: its commit holds up the window.
+const MAX_PROCESSORS: usize = 16;
 /// The least that is read of one run before the next one's turn.
 const TURN_BYTES: u64 = 1 << 20;
 /// The folders are walked again after this many times the time that the last walk took, so walking costs under 5 %.
@@ -155,6 +159,9 @@ impl Logdir {
         let mut changes = Changes::default();
         self.look_at_files(now_ns, &touched.files, &mut changes);
         self.commit(problems_changed, &mut changes);
+        if !changes.has_more {
+            spare::clear();
+        }
         self.n_polls += 1;
         changes
     }
@@ -235,9 +242,10 @@ impl Logdir {
         let n_runs = self.runs.len();
         let mut waiting: Vec<usize> = (0..n_runs).map(|i| (self.cursor + i) % n_runs).collect();
         waiting.retain(|idx| self.runs[*idx].is_due(&turn, *idx));
-        while !waiting.is_empty() && changes.n_bytes < POLL_BYTES {
-            let allowance = ((POLL_BYTES - changes.n_bytes) / waiting.len() as u64).max(TURN_BYTES);
-            let n_now = ((POLL_BYTES / allowance) as usize).clamp(1, waiting.len());
+        let poll_bytes = poll_bytes();
+        while !waiting.is_empty() && changes.n_bytes < poll_bytes {
+            let allowance = ((poll_bytes - changes.n_bytes) / waiting.len() as u64).max(TURN_BYTES);
+            let n_now = ((poll_bytes / allowance) as usize).clamp(1, waiting.len());
             let later = waiting.split_off(n_now);
             let looks = self.look_at_runs(&waiting, allowance, &turn);
             changes.n_bytes += looks.iter().map(|(_, n_bytes, _)| n_bytes).sum::<u64>();
@@ -280,6 +288,11 @@ impl Logdir {
             changes.runs.push(follower.name.clone());
         }
     }
+}
+
+/// How much one poll reads at most.
+fn poll_bytes() -> u64 {
+    POLL_BYTES * rayon::current_num_threads().min(MAX_PROCESSORS) as u64
 }
 
 /// A root that is a file is a run by itself, named by the file.

@@ -105,6 +105,8 @@ pub struct Remote {
     known: BTreeMap<Key, Copied>,
     cost: RemoteCost,
     listing_ns: i64,
+    /// The store reads parts of objects; simple web servers send whole files only.
+    has_ranges: bool,
 }
 
 /// The copy of an object.
@@ -163,6 +165,7 @@ impl Remote {
             known: BTreeMap::new(),
             cost: RemoteCost::default(),
             listing_ns: 0,
+            has_ranges: true,
         })
     }
 
@@ -232,7 +235,8 @@ impl Remote {
             })
         };
         self.listing_ns = clock::mono_now() - begin_ns;
-        let objects = objects.map_err(|e| RemoteError::Store { at: self.url.clone(), reason: all_causes(&e) })?;
+        let objects =
+            objects.map_err(|e| RemoteError::Store { at: self.url.clone(), reason: self.listing_failed(&e) })?;
         self.drop_deleted(&objects);
         for object in &objects {
             if self.known.get(&object.location).is_none_or(|copied| copied.is_other(object)) {
@@ -240,6 +244,16 @@ impl Remote {
             }
         }
         Ok(objects)
+    }
+
+    fn listing_failed(&self, error: &object_store::Error) -> String {
+        let is_folder = !self.key.filename().is_some_and(|name| is_event_file_name(Path::new(name)));
+        let hint = if is_folder && self.url.starts_with("http") {
+            " (most web servers cannot list their files: name the event file, as in http://host/run/events.out.tfevents.1)"
+        } else {
+            ""
+        };
+        all_causes(error) + hint
     }
 
     fn drop_deleted(&mut self, objects: &[ObjectMeta]) {
@@ -282,6 +296,9 @@ impl Remote {
         if object.size <= n_there {
             return Vec::new();
         }
+        if !self.has_ranges {
+            return vec![Wanted { object: object.clone(), range: 0..object.size, n_overlap: n_there }];
+        }
         let n_overlap = n_there.min(OVERLAP);
         let begins = (n_there - n_overlap..object.size).step_by(RANGE as usize);
         let range = |begin: u64| Wanted {
@@ -294,12 +311,12 @@ impl Remote {
 
     /// Reads ranges, several at a time, and appends them to their files; the objects that are not what they were.
     fn copy_all(&mut self, wanted: Vec<Wanted>, failed: &mut Vec<RemoteError>) -> Result<Vec<ObjectMeta>, RemoteError> {
-        let store = self.store.clone();
+        let (store, has_ranges) = (self.store.clone(), self.has_ranges);
         let get = |wanted: Wanted| {
             let store = store.clone();
             async move {
                 let options = GetOptions {
-                    range: Some(wanted.range.clone().into()),
+                    range: has_ranges.then(|| wanted.range.clone().into()),
                     if_match: wanted.object.e_tag.clone(),
                     ..GetOptions::default()
                 };
@@ -330,6 +347,12 @@ impl Remote {
                             others.push(wanted.object);
                         }
                     },
+                    // It sent the whole object, which was not read.
+                    Err(object_store::Error::NotSupported { .. }) if has_ranges => {
+                        self.has_ranges = false;
+                        given_up.insert(key);
+                        others.push(wanted.object);
+                    }
                     Err(error) => {
                         failed.push(RemoteError::Store { at: key.to_string(), reason: all_causes(&error) });
                         given_up.insert(key);

@@ -23,6 +23,10 @@ use crate::{
     series::{Point, ScalarSeries, Series},
     tensor,
 };
+use form::Form;
+
+mod form;
+pub(crate) mod spare;
 
 /// The least number of tags that a block is expected to have.
 const FEW_TAGS: usize = 16;
@@ -52,7 +56,7 @@ pub(crate) struct Segment {
     n_points: u64,
     /// How many rows a tag is expected to have.
     n_expected: usize,
-    /// Kept as long as the segment may have to be decoded again.
+    /// Kept where a tag was not known, which the segment may have taken for what it is not: then it is decoded again.
     block: Option<Block>,
 }
 
@@ -65,6 +69,7 @@ struct SegmentTag {
     node_name: String,
     metadata: Option<Arc<SummaryMetadata>>,
     rows: Rows,
+    form: Option<Form>,
     /// The tag that followed the last time: programs write theirs in the same order again and again.
     next_idx: usize,
 }
@@ -96,7 +101,8 @@ impl Segment {
     pub fn of_block(file: Arc<Path>, block: Block, known: &Known) -> Self {
         let mut segment = Self::new(file);
         segment.take_block(&block, known);
-        segment.block = Some(block);
+        let is_sure = segment.tags.iter().all(|tag| known.contains_key(&tag.name));
+        segment.block = (!is_sure).then_some(block);
         segment
     }
 
@@ -120,6 +126,9 @@ impl Segment {
 
     /// Takes the values of a record. What of it cannot be understood goes to the damage; the rest is kept.
     pub fn take(&mut self, record: &Record<&[u8]>, known: &Known) {
+        if self.take_known_form(record.data) {
+            return;
+        }
         let bytes = record.offset..record.offset + record.data.len() as u64 + 16;
         let Ok(event) = EventView::parse(record.data) else {
             return self.damage.push((DamageKind::Undecodable, bytes));
@@ -131,8 +140,9 @@ impl Segment {
                         Ok(value) => self.take_value(&event, &value, (record.offset, value_idx as u32), known),
                         Err(_) => Err(DamageKind::Undecodable),
                     };
-                    if let Err(kind) = result {
-                        self.damage.push((kind, bytes.clone()));
+                    match result {
+                        Ok(()) => self.learn_form(record.data),
+                        Err(kind) => self.damage.push((kind, bytes.clone())),
                     }
                 }
             }
@@ -147,6 +157,32 @@ impl Segment {
             },
             What::Other => {}
         }
+    }
+
+    /// Takes a record that looks like the last one of the tag whose turn it is; whether it does.
+    #[inline]
+    fn take_known_form(&mut self, record: &[u8]) -> bool {
+        let idx = self.next_idx();
+        let Some(tag) = self.tags.get_mut(idx) else { return false };
+        let Some(point) = tag.form.as_ref().and_then(|form| form.point(record)) else { return false };
+        let Rows::Scalar(rows) = &mut tag.rows else { return false };
+        rows.push(point);
+        self.n_points += 1;
+        self.tags[self.last_idx].next_idx = idx;
+        self.last_idx = idx;
+        true
+    }
+
+    /// The record, of which the last tag has a number, is what the next ones of the tag probably look like.
+    fn learn_form(&mut self, record: &[u8]) {
+        if let Some(SegmentTag { rows: Rows::Scalar(_), form, .. }) = self.tags.get_mut(self.last_idx) {
+            *form = Form::of(record);
+        }
+    }
+
+    /// The tag that is expected next.
+    fn next_idx(&self) -> usize {
+        self.tags.get(self.last_idx).map_or(0, |last| last.next_idx)
     }
 
     fn take_graph(&mut self, graph: GraphBlob) {
@@ -184,7 +220,7 @@ impl Segment {
 
     /// The entry of the value's tag.
     fn tag(&mut self, value: &ValueView<'_>, known: &Known) -> usize {
-        let guess = self.tags.get(self.last_idx).map_or(0, |last| last.next_idx);
+        let guess = self.next_idx();
         let idx = match self.tags.get(guess) {
             Some(tag) if *tag.raw == *value.tag => guess,
             _ => match self.by_tag.get(value.tag) {
@@ -210,13 +246,14 @@ impl Segment {
             raw: value.tag.into(),
             name,
             rows: match kind {
-                Some(Kind::Scalar) => Rows::Scalar(Vec::with_capacity(n_expected)),
+                Some(Kind::Scalar) => Rows::Scalar(spare::take(n_expected)),
                 Some(Kind::Histogram) => Rows::Histogram(PackedRows::default()),
                 Some(Kind::Media(_)) | None => Rows::Media(Vec::new()),
             },
             kind,
             node_name: String::from_utf8_lossy(value.node_name).into_owned(),
             metadata: None,
+            form: None,
             next_idx: idx + 1,
         });
         idx
@@ -348,7 +385,10 @@ impl SegmentTag {
 
     fn append_to(self, series: &mut Series) {
         match (series, self.rows) {
-            (Series::Scalar(series), Rows::Scalar(rows)) => series.append(&rows),
+            (Series::Scalar(series), Rows::Scalar(rows)) => {
+                series.append(&rows);
+                spare::give_back(rows);
+            }
             (Series::Histogram(series), Rows::Histogram(rows)) => series.append(&rows),
             (Series::Media(series), Rows::Media(mut rows)) => {
                 if let Some(metadata) = self.metadata.filter(|_| series.metadata.plugin_data.is_none()) {

@@ -62,6 +62,22 @@ pub(crate) fn scalar(tensor: &[u8]) -> Option<f64> {
     }
 }
 
+/// Where [`scalar`]'s number is in the tensor, in 4 or 8 bytes; `None` for the rarer forms.
+pub(crate) fn scalar_bytes(tensor: &[u8]) -> Option<&[u8]> {
+    scalar(tensor)?;
+    let (mut content, mut typed) = (None, None);
+    for field in Fields::new(tensor) {
+        match field.ok()? {
+            (4, Value::Bytes(bytes)) => content = Some(bytes),
+            (5, Value::Bytes(bytes)) | (6, Value::Bytes(bytes)) if typed.is_none() => typed = Some(bytes),
+            // Not packed, or of both types: which one counts is left to `scalar`.
+            (5 | 6, _) => return None,
+            _ => {}
+        }
+    }
+    content.or(typed)
+}
+
 /// The number of elements by the shape; `None` for unknown sizes and products that overflow.
 fn n_elements(tensor: &TensorProto) -> Option<usize> {
     let dims = tensor.tensor_shape.as_ref().map_or(&[][..], |shape| &shape.dim);

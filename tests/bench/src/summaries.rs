@@ -13,6 +13,7 @@ mod cost;
 mod draw;
 pub mod load;
 mod logs;
+mod minimal;
 mod rustboard;
 
 /// A window's loader polls this often, and whenever the system tells of a write.

@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// Buffers that are kept: what all processors decode at a time, in a process that reads logs all the time.
-const MAX_KEPT: usize = 8;
+/// Buffers that are kept: more than all processors decode at a time, in a process that reads logs all the time.
+const MAX_KEPT: usize = 32;
 /// Larger ones, of large records, go back to the system, and small ones are not worth a place.
 const SIZES: std::ops::RangeInclusive<usize> = 128 << 10..=2 << 20;
 

@@ -45,6 +45,11 @@ impl Log {
         self.n_runs * self.n_tags * self.n_steps as usize
     }
 
+    /// Whether each record is a number.
+    pub fn is_scalar(&self) -> bool {
+        self.kind != Kind::Histogram
+    }
+
     /// Writes it below `folder`; how many bytes.
     pub fn write(&self, folder: &Path) -> io::Result<u64> {
         let mut n_bytes = 0;

@@ -1,86 +1,24 @@
-//! Logdirs in a real S3 server on the loopback interface (moto's, from PyPI), and over plain HTTP.
+//! Logdirs in object stores on the loopback interface, and over plain HTTP.
 //!
-//! `STEPSCOPE_MOTO` names a python that has `moto[server]`; unset skips.
+//! `STEPSCOPE_MOTO` names a python that has `moto[server]`, `STEPSCOPE_AZURITE` a folder in which `npm install azurite` was run
+//! (`STEPSCOPE_NODE`: the node for it), `STEPSCOPE_PYTHON` any python; what is unset is skipped.
 #![cfg(feature = "buckets")]
 // Clippy's exceptions for tests do not reach the helpers of an integration test.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+mod emulator;
+
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
+    path::Path,
     process::{Child, Command, Stdio},
-    sync::Arc,
     time::Duration,
 };
 
-use object_store::{ObjectStore, ObjectStoreExt, PutPayload, aws::AmazonS3Builder, path::Path as Key};
+use emulator::Emulator;
 use stepscope_summaries::{FileState, Logdir, Remote, Series, SummaryWriter, WriterOptions};
-
-struct Moto {
-    server: Child,
-    store: Arc<dyn ObjectStore>,
-    runtime: tokio::runtime::Runtime,
-}
-
-impl Drop for Moto {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-    }
-}
-
-impl Moto {
-    /// A server with an empty bucket `logs`, which the environment of this process names from now on.
-    fn start() -> Option<Self> {
-        let Some(python) = std::env::var_os("STEPSCOPE_MOTO") else {
-            eprintln!("SKIPPED buckets: set STEPSCOPE_MOTO to a python with `pip install moto[server]`");
-            return None;
-        };
-        // The port is free now; moto has no way to choose one and tell it.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = Command::new(python);
-        command.args(["-m", "moto.server", "-H", "127.0.0.1", "-p", &port.to_string()]);
-        let server = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let endpoint = format!("http://127.0.0.1:{port}");
-        // SAFETY: only this test reads these variables, and no other thread of it runs yet.
-        unsafe {
-            for (name, value) in [
-                ("AWS_ACCESS_KEY_ID", "test"),
-                ("AWS_SECRET_ACCESS_KEY", "test"),
-                ("AWS_REGION", "us-east-1"),
-                ("AWS_ENDPOINT_URL", &endpoint),
-                ("AWS_ALLOW_HTTP", "true"),
-            ] {
-                std::env::set_var(name, value);
-            }
-        }
-        let store = Arc::new(AmazonS3Builder::from_env().with_bucket_name("logs").build().unwrap());
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let moto = Self { server, store, runtime };
-        // 60 s: python takes long to start on a busy machine.
-        for _ in 0..300 {
-            if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) {
-                let request = "PUT /logs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-                stream.write_all(request.as_bytes()).unwrap();
-                let mut answer = String::new();
-                stream.read_to_string(&mut answer).unwrap();
-                assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-                return Some(moto);
-            }
-            std::thread::sleep(Duration::from_millis(200));
-        }
-        panic!("moto does not answer on port {port}");
-    }
-
-    fn put(&self, key: &str, bytes: Vec<u8>) {
-        self.runtime.block_on(self.store.put(&Key::parse(key).unwrap(), PutPayload::from(bytes))).unwrap();
-    }
-
-    fn delete(&self, key: &str) {
-        self.runtime.block_on(self.store.delete(&Key::parse(key).unwrap())).unwrap();
-    }
-}
 
 /// The bytes of an event file with so many points of `loss`.
 fn event_file(n: i64) -> Vec<u8> {
@@ -105,16 +43,36 @@ fn cut(bytes: &[u8], share: f64) -> usize {
 
 #[test]
 fn a_logdir_on_s3_is_followed() {
-    let Some(moto) = Moto::start() else { return };
+    let Some(s3) = Emulator::s3() else { return };
+    is_followed(&s3, "NoSuchBucket");
+    big(&s3);
+}
+
+#[test]
+fn a_logdir_on_google_is_followed() {
+    let Some(google) = Emulator::google() else { return };
+    is_followed(&google, "NoSuchBucket");
+    big(&google);
+}
+
+#[test]
+fn a_logdir_on_azure_is_followed() {
+    let Some(azure) = Emulator::azure() else { return };
+    is_followed(&azure, "ContainerNotFound");
+    big(&azure);
+}
+
+/// What is below a prefix, what is added to it, put in its place, and deleted. `no_bucket`: what the store calls a missing one.
+fn is_followed(store: &Emulator, no_bucket: &str) {
     let name = "events.out.tfevents.1.x";
     let whole = event_file(1000);
     let early = cut(&whole, 0.4);
-    moto.put(&format!("team/logs/a/{name}"), whole[..early].to_vec());
-    moto.put(&format!("team/logs/b c/ü/{name}"), whole.clone());
-    moto.put("team/logs/a/checkpoint.bin", vec![0; 1 << 20]);
-    moto.put(&format!("team/logs2/{name}"), whole.clone());
+    store.put(&format!("team/logs/a/{name}"), whole[..early].to_vec());
+    store.put(&format!("team/logs/b c/ü/{name}"), whole.clone());
+    store.put("team/logs/a/checkpoint.bin", vec![0; 1 << 20]);
+    store.put(&format!("team/logs2/{name}"), whole.clone());
 
-    let mut bucket = Remote::open("s3://logs/team/logs/").unwrap();
+    let mut bucket = Remote::open(&format!("{}/team/logs/", store.url)).unwrap();
     assert_eq!(bucket.find().unwrap(), 2);
     let mut logdir = Logdir::open(&[bucket.folder().to_owned()]).unwrap();
     let fetched = bucket.fetch().unwrap();
@@ -127,15 +85,15 @@ fn a_logdir_on_s3_is_followed() {
 
     // Nothing new costs a listing. What is new is read, and a few bytes before it.
     assert_eq!(bucket.fetch().unwrap().n_bytes, 0);
-    moto.put(&format!("team/logs/a/{name}"), whole.clone());
+    store.put(&format!("team/logs/a/{name}"), whole.clone());
     assert_eq!(bucket.fetch().unwrap().n_bytes, (whole.len() - early) as u64 + 64);
     assert_eq!((bucket.cost().n_list_requests, bucket.cost().n_get_requests), (4, 3));
     assert_eq!(n_points(&mut logdir, "a"), 1000);
 
     // Another file of the same name is read from its beginning, longer or not; a deleted one is told.
     let longer = event_file(1500);
-    moto.put(&format!("team/logs/a/{name}"), longer.clone());
-    moto.delete(&format!("team/logs/b c/ü/{name}"));
+    store.put(&format!("team/logs/a/{name}"), longer.clone());
+    store.delete(&format!("team/logs/b c/ü/{name}"));
     assert!(bucket.fetch().unwrap().failed.is_empty());
     assert_eq!(n_points(&mut logdir, "a"), 1000 + 1500);
     let runs = logdir.runs();
@@ -143,27 +101,27 @@ fn a_logdir_on_s3_is_followed() {
     assert_eq!(runs.by_name["a"].damage.len(), 1, "it says that the file was replaced");
     drop(runs);
 
-    let mut one = Remote::open(&format!("s3://logs/team/logs/a/{name}")).unwrap();
+    let mut one = Remote::open(&format!("{}/team/logs/a/{name}", store.url)).unwrap();
     assert_eq!(one.fetch().unwrap().n_bytes, longer.len() as u64);
     assert_eq!(n_points(&mut Logdir::open(&[one.folder().to_owned()]).unwrap(), "."), 1500);
     let copy = one.folder().to_owned();
     drop(one);
     assert!(!copy.exists(), "the copy goes with its bucket");
 
-    let error = Remote::open("s3://nowhere/logs").unwrap().fetch().unwrap_err().to_string();
-    assert!(error.contains("s3://nowhere/logs") && error.contains("NoSuchBucket"), "{error}");
-    big(&moto);
+    let nowhere = store.url.replace("logs", "nowhere") + "/logs";
+    let error = Remote::open(&nowhere).unwrap().fetch().unwrap_err().to_string();
+    assert!(error.contains(&nowhere) && error.contains(no_bucket), "{error}");
 }
 
 /// An object of many ranges, and more objects than a listing's page has.
-fn big(moto: &Moto) {
+fn big(store: &Emulator) {
     let whole = event_file(250_000);
     assert!(whole.len() > 8 << 20, "{}", whole.len());
-    moto.put("big/events.out.tfevents.1", whole.clone());
+    store.put("big/events.out.tfevents.1", whole.clone());
     for i in 0..1001 {
-        moto.put(&format!("big/other/{i}"), vec![1]);
+        store.put(&format!("big/other/{i}"), vec![1]);
     }
-    let mut bucket = Remote::open("s3://logs/big").unwrap();
+    let mut bucket = Remote::open(&format!("{}/big", store.url)).unwrap();
     assert_eq!(bucket.fetch().unwrap().n_bytes, whole.len() as u64);
     assert_eq!(
         (bucket.cost().n_list_requests, bucket.cost().n_get_requests),
@@ -211,6 +169,63 @@ fn an_event_file_over_http() {
     assert_eq!(fetched.n_bytes, whole.len() as u64);
     assert_eq!(n_points(&mut Logdir::open(&[bucket.folder().to_owned()]).unwrap(), "."), 500);
     assert_eq!(bucket.fetch().unwrap().n_bytes, 0);
+}
+
+/// python's `http.server`, which knows no ranges.
+struct PlainServer(Child);
+
+impl Drop for PlainServer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl PlainServer {
+    /// Of the files of a folder, and where it is.
+    fn start(folder: &Path) -> Option<(Self, String)> {
+        let Some(python) = std::env::var_os("STEPSCOPE_PYTHON") else {
+            eprintln!("SKIPPED http://: set STEPSCOPE_PYTHON to a python");
+            return None;
+        };
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new(python);
+        command.args(["-m", "http.server", "--bind", "127.0.0.1", &port.to_string()]).current_dir(folder);
+        let server = Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        for _ in 0..300 {
+            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                return Some((server, format!("http://127.0.0.1:{port}")));
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        panic!("http.server does not answer on port {port}");
+    }
+}
+
+#[test]
+fn a_server_without_ranges_gives_whole_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some((_server, url)) = PlainServer::start(dir.path()) else { return };
+    let (name, whole) = ("events.out.tfevents.1", event_file(150_000));
+    assert!(whole.len() > 4 << 20, "more than one range: {}", whole.len());
+    let early = cut(&whole, 0.7);
+    fs::write(dir.path().join(name), &whole[..early]).unwrap();
+    let mut bucket = Remote::open(&format!("{url}/{name}")).unwrap();
+    let mut logdir = Logdir::open(&[bucket.folder().to_owned()]).unwrap();
+    let fetched = bucket.fetch().unwrap();
+    assert!(fetched.failed.is_empty(), "{:?}", fetched.failed);
+    assert_eq!(fetched.n_bytes, early as u64);
+    assert!(n_points(&mut logdir, ".") > 90_000);
+    // What has grown is read again, and only what is new is taken.
+    fs::write(dir.path().join(name), &whole).unwrap();
+    assert_eq!(bucket.fetch().unwrap().n_bytes, whole.len() as u64);
+    assert_eq!(n_points(&mut logdir, "."), 150_000);
+    assert!(logdir.runs().by_name["."].damage.is_empty());
+
+    let error = Remote::open(&format!("{url}/")).unwrap().fetch().unwrap_err().to_string();
+    assert!(error.contains("name the event file"), "{error}");
+    let error = Remote::open(&format!("{url}/events.out.tfevents.2")).unwrap().fetch().unwrap_err().to_string();
+    assert!(error.contains("404") || error.contains("not found"), "{error}");
 }
 
 #[test]
