@@ -164,7 +164,7 @@ fn to_json(store: &Store, analysis: &Analysis) -> Value {
         "breakdown": breakdown_json(&analysis.breakdown), "devices": devices_json(store, analysis),
         "ops": ops.collect::<Vec<_>>(), "scopes": scopes.collect::<Vec<_>>(),
         "memory": memory_json(analysis), "utilisation": utilisation_json(store, analysis),
-        "threads": threads_json(store, analysis), "stragglers": stragglers_json(store, analysis),
+        "clocks": clocks_json(store), "threads": threads_json(store, analysis), "stragglers": stragglers_json(store, analysis),
         "findings": findings.collect::<Vec<_>>(),
         "warnings": store.warnings().iter().map(|w| &w.text).collect::<Vec<_>>(),
     })
@@ -323,8 +323,33 @@ fn threads_json(store: &Store, analysis: &Analysis) -> Vec<Value> {
     threads.collect()
 }
 
+/// How the clocks of a trace of several hosts were laid on one.
+fn print_clocks(store: &Store) {
+    let mut table = Table::new(&["clocks", "offset", "drift", "no time is off by more than"]);
+    for (process, clock) in clocks(store) {
+        let name = cut(&format!("{} ({}) on {}", process.name, process.pid, process.host), 48);
+        let drift = format!("{:+.3} ppm", clock.drift_ppb / 1e3);
+        let bound = human::duration(clock.bound_ns.min(i64::MAX as u64).cast_signed());
+        table.row([name, human::duration(clock.offset_ns), drift, bound]);
+    }
+    table.print();
+}
+
+fn clocks(store: &Store) -> impl Iterator<Item = (&profiler::Process, profiler::ClockOffset)> {
+    store.processes().iter().filter_map(|process| Some((process, process.clock?)))
+}
+
+fn clocks_json(store: &Store) -> Vec<Value> {
+    let row = |(process, clock): (&profiler::Process, profiler::ClockOffset)| {
+        json!({ "host": process.host, "pid": process.pid, "process": process.name, "offset_ns": clock.offset_ns,
+                "drift_ppb": clock.drift_ppb, "bound_ns": clock.bound_ns })
+    };
+    clocks(store).map(row).collect()
+}
+
 fn print_rest(store: &Store, analysis: &Analysis) {
     print_threads(store, analysis);
+    print_clocks(store);
     let mut table = Table::new(&["tracks", "busy", "waiting", "utilisation"]);
     for used in analysis.track_use.iter().filter(|used| used.busy_ns + used.wait_ns > 0) {
         let times = [used.busy_ns, used.wait_ns].map(human::duration);

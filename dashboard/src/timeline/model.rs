@@ -4,7 +4,7 @@
 //! lane per nesting depth in use; counters come after the tracks of their process. Pinned tracks come before all others. Tracks come in the order that the trace asks for, then CPUs, threads, devices' streams, copies, the network. Folding never loses a track silently: a folded process says how many tracks it holds, a folded
 //! track keeps its outermost lane, and tracks that the user hid are listed in [`Rows::hidden`].
 
-use crate::filter::Filter;
+use crate::{filter::Filter, format};
 use profiler::{Category, Store, Track, TrackId, TrackKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -302,7 +302,12 @@ fn process_rows(store: &Store, folding: &Folding, process: u32, info: &profiler:
 
 /// The program with its id.
 fn process_title(process: &profiler::Process) -> String {
-    format!("{} ({})", short_command(&process.name), process.pid)
+    let name = format!("{} ({})", short_command(&process.name), process.pid);
+    // The clock that the trace is laid on needs no word.
+    match process.clock.filter(|clock| clock.bound_ns > 0) {
+        Some(clock) => format!("{name}, clock ±{}", format::duration_ns(clock.bound_ns.min(i64::MAX as u64) as i64)),
+        None => name,
+    }
 }
 
 /// Where the trace asks for no order: what the processors did, the threads, then what they gave work to.

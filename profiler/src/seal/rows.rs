@@ -4,8 +4,8 @@ use super::columns::{Ints, TableError, Texts, floats};
 use super::tables::{Point, RingPosition};
 use crate::batch::{NO_ARGS, TrackKey};
 use crate::store::{
-    Args, Category, Flow, FlowEnd, Frame, Function, InstantEvent, MemoryEvent, NO_STACK, NodeInfo, Process, SiteInfo,
-    SliceId, Stack, Step, Track, TrackId, TrackKind, Transfer, Warning, WarningKind,
+    Args, Category, ClockOffset, Flow, FlowEnd, Frame, Function, InstantEvent, MemoryEvent, NO_STACK, NodeInfo,
+    Process, SiteInfo, SliceId, Stack, Step, Track, TrackId, TrackKind, Transfer, Warning, WarningKind,
 };
 use arrow_array::RecordBatch;
 use rustc_hash::FxHashMap;
@@ -18,9 +18,15 @@ pub(super) fn ints<const N: usize>(batch: &RecordBatch, names: [&'static str; N]
 pub(super) fn process_rows(batch: &RecordBatch, out: &mut Vec<Process>) -> Result<(), TableError> {
     let ([pid], rates) = (ints(batch, ["pid"])?, floats(batch, "ns_per_tick")?);
     let (host, name) = (Texts::of(batch, "host")?, Texts::of(batch, "name")?);
+    let drifts = batch.column_by_name("clock_drift_ppb").map(|_| floats(batch, "clock_drift_ppb")).transpose()?;
+    let (offset, bound) = (Ints::or_null(batch, "clock_offset_ns")?, Ints::or_null(batch, "clock_bound_ns")?);
     for (i, ns_per_tick) in rates.into_iter().enumerate() {
         let (host, name) = (host.at(i).into(), name.at(i).into());
-        out.push(Process { pid: pid.id(i), host, name, clock: None, ns_per_tick, tells: true });
+        let drift_ppb = drifts.as_ref().and_then(|drifts| drifts.get(i).copied()).unwrap_or(0.0);
+        let offset = offset.get(i).zip(bound.get(i));
+        let clock =
+            offset.map(|(offset_ns, bound)| ClockOffset { offset_ns, drift_ppb, bound_ns: bound.cast_unsigned() });
+        out.push(Process { pid: pid.id(i), host, name, clock, ns_per_tick, tells: true });
     }
     Ok(())
 }

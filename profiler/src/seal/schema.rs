@@ -63,7 +63,17 @@ pub(super) const TRACKS: Table = Table {
 };
 pub(super) const PROCESSES: Table = Table {
     name: "processes",
-    columns: &[("process_id", "u32"), ("pid", "u32"), ("host", "text"), ("name", "text"), ("ns_per_tick", "f64")],
+    columns: &[
+        ("process_id", "u32"),
+        ("pid", "u32"),
+        ("host", "text"),
+        ("name", "text"),
+        ("ns_per_tick", "f64"),
+        // Of a trace of several hosts; null in others, and missing in traces of before.
+        ("clock_offset_ns", "i64?"),
+        ("clock_drift_ppb", "f64?"),
+        ("clock_bound_ns", "u64?"),
+    ],
 };
 pub(super) const SITES: Table =
     Table { name: "sites", columns: &[("site_id", "u32"), ("category", "text"), ("name", "text")] };

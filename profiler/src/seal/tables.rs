@@ -189,6 +189,9 @@ fn processes(store: &Store, _: &Names) -> Vec<ArrayRef> {
         texts(rows.iter().map(|p| p.host.as_str())),
         texts(rows.iter().map(|p| p.name.as_str())),
         Arc::new(Float64Array::from_iter_values(rows.iter().map(|p| p.ns_per_tick))),
+        Arc::new(rows.iter().map(|p| p.clock.map(|c| c.offset_ns)).collect::<Int64Array>()),
+        Arc::new(rows.iter().map(|p| p.clock.map(|c| c.drift_ppb)).collect::<Float64Array>()),
+        Arc::new(rows.iter().map(|p| p.clock.map(|c| c.bound_ns)).collect::<UInt64Array>()),
     ]
 }
 

@@ -7,7 +7,7 @@ use super::*;
 use crate::batch::Notice;
 use crate::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
 use crate::lod::LEAF;
-use crate::store::{Function, SliceRef, Store, StoreOptions, TrackKind, WarningKind};
+use crate::store::{ClockOffset, Function, SliceRef, Store, StoreOptions, TrackKind, WarningKind};
 use crate::{Span, TraceReader};
 use proptest::prelude::*;
 use std::fs;
@@ -92,6 +92,8 @@ fn names(batch: &mut Batch) {
             batch.name(Name::Node { pid, id, name, op: "MatMul".into(), device });
         }
     }
+    let clock = Some(ClockOffset { offset_ns: -5_000_000_000, drift_ppb: -12.5, bound_ns: 800 });
+    batch.name(Name::Clock { pid: 2, clock });
     let key = TrackKey { pid: 1, ring: 4 };
     let (kind, device) = (TrackKind::Stream, "gpu:0".to_owned());
     batch.name(Name::Track { key, kind, name: "s".into(), tid: 7, device, stream: Some(9), order: -3 });
