@@ -233,6 +233,26 @@ fn queue(g: &Graph) {
     g.add_node("Neg").name("taken").input(take.output().unwrap()).build().unwrap();
 }
 
+/// Runs `first` in a thread of its own and, once that sleeps and has slept for a while, `second`.
+fn waiting(first: &(dyn Fn() + Sync), second: &dyn Fn()) {
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::scope(|threads| {
+        threads.spawn(move || {
+            tell.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
+            first();
+        });
+        let status = std::path::Path::new("/proc").join(told.recv().unwrap()).join("status");
+        // A thread that is ready and has no CPU counts as running.
+        let sleeps = || std::fs::read_to_string(&status).unwrap().contains("State:\tS");
+        let mut in_a_row = 0;
+        while in_a_row < 10 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            in_a_row = if sleeps() { in_a_row + 1 } else { 0 };
+        }
+        second();
+    });
+}
+
 #[test]
 fn waits_at_a_queue_are_slices_that_name_it() {
     let _alone = RECORDING.lock();
@@ -241,19 +261,10 @@ fn waits_at_a_queue_are_slices_that_name_it() {
     let s = session(&g, 1);
     let dir = tempfile::tempdir().unwrap();
     let recording = events::start(dir.path(), events::Options::default()).unwrap();
-    let later = std::time::Duration::from_millis(30);
-    std::thread::scope(|threads| {
-        // Whoever comes first waits: once for a row, once for room.
-        threads.spawn(|| s.run(&[], &["taken"], &[]).unwrap());
-        std::thread::sleep(later);
-        s.run(&[], &[], &["put"]).unwrap();
-    });
-    std::thread::scope(|threads| {
-        s.run(&[], &[], &["put"]).unwrap();
-        threads.spawn(|| s.run(&[], &[], &["put"]).unwrap());
-        std::thread::sleep(later);
-        s.run(&[], &["taken"], &[]).unwrap();
-    });
+    // Whoever comes first waits: once for a row, once for room.
+    waiting(&|| drop(s.run(&[], &["taken"], &[]).unwrap()), &|| drop(s.run(&[], &[], &["put"]).unwrap()));
+    s.run(&[], &[], &["put"]).unwrap();
+    waiting(&|| drop(s.run(&[], &[], &["put"]).unwrap()), &|| drop(s.run(&[], &["taken"], &[]).unwrap()));
     drop(s);
     drop(recording);
     let trace = read(dir.path());

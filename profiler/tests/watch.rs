@@ -245,7 +245,8 @@ fn threads_that_want_one_cpu_wait_as_long_as_the_kernel_says() {
         let sum = |slices: &[&SliceRef]| slices.iter().map(|s| s.end - s.start).sum::<i64>();
         let (preempted, waking) = (of("preempted"), of("runnable"));
         let (found, waited) = (sum(&preempted) + sum(&waking), waited as i64);
-        assert!((found - waited).abs() < waited / 50, "{found} ns, by the kernel {waited} ns");
+        let of_kernel = format!("{found} ns, by the kernel {waited} ns: {:?}, {off:?}", watched.report);
+        assert!((found - waited).abs() < waited / 50, "{of_kernel}");
         assert!(sum(&preempted) > 80 * MS, "{}", sum(&preempted));
         // Who took the CPU is who ran on it from then on, whoever that was.
         let takers =

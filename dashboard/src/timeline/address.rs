@@ -2,6 +2,7 @@
 
 use super::{
     TimelineView,
+    compare::Compare,
     model::Folding,
     state::{ColorBy, Command, State},
     viewport::Viewport,
@@ -42,6 +43,13 @@ pub(super) fn of(view: &TimelineView, data: &Data) -> Params {
     out.set_some("tracks", Some(state.folding.filter.text()).filter(|t| !t.is_empty()));
     out.set_some("critical", state.critical.then_some(1));
     out.set_some("log", state.log.then_some(1));
+    if let Some(compare) = &view.compare {
+        out.set_some("below", data.traces.get(compare.trace_idx).map(|t| &t.name));
+        if let Some([above, below]) = &compare.moments {
+            out.set("step", above.range.start);
+            out.set("step-below", below.range.start);
+        }
+    }
     out.set_some("search", Some(&view.search).filter(|s| !s.is_empty()));
     out
 }
@@ -76,6 +84,18 @@ pub(super) fn arrive(params: &Params, state: &mut State, store: &Store, whole: &
         out.push(Command::View(view.unwrap_or_else(|| Viewport::whole(whole))));
     }
     out
+}
+
+/// What an address shows below.
+pub(super) fn comparison(params: &Params, data: &Data, above: &Store) -> Option<Compare> {
+    let name = params.get("below")?;
+    let idx = data.traces.iter().position(|t| *t.name == *name && !t.store.tracks().is_empty())?;
+    let mut compare = Compare::of(data, idx);
+    let start = |name: &str| params.get(name)?.parse().ok();
+    if let Some(starts) = start("step").zip(start("step-below")) {
+        compare.lay(above, &data.traces[idx].store, starts.into());
+    }
+    Some(compare)
 }
 
 fn slice_id(text: &str) -> Option<SliceId> {

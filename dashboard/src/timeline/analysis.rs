@@ -8,7 +8,8 @@ use super::{
     log::{self, LogLine},
     spread::{Spread, spreads},
 };
-use crate::data::Shared;
+use crate::data::{Held, Shared};
+use egui::Context;
 use profiler::{
     CauseTotal, OpStat, Stall, Store, TrackUse,
     analysis::{critical::CriticalPath, ops::critical_paths},
@@ -16,6 +17,8 @@ use profiler::{
 };
 use std::{ops::Range, sync::Arc};
 
+/// How often a growing trace is analysed anew, seconds.
+const REFRESH_S: f64 = 0.25;
 /// Stalls that a view shows, at most: the longest.
 pub const TOP_STALLS: usize = 200;
 /// Steps whose stalls are looked for, at most: the last ones of a range. In a view with more, each is far below a pixel.
@@ -108,6 +111,48 @@ pub struct Request {
 
 /// The thread that answers.
 pub type Analysis = Background<Request, Findings>;
+
+/// Asks the thread no oftener than is due, and keeps its latest answer.
+#[derive(Default)]
+pub struct Asker {
+    analysis: Option<Analysis>,
+    asked: Option<(Question, f64)>,
+}
+
+impl Asker {
+    /// The latest findings, after asking for newer ones where that is due.
+    pub fn findings(
+        &mut self,
+        ctx: &Context,
+        store: &Held<Store>,
+        question: Question,
+        now: f64,
+    ) -> Option<Arc<Findings>> {
+        let analysis = self.analysis.get_or_insert_with(|| {
+            let ctx = ctx.clone();
+            Background::start("timeline analysis", answer, move || ctx.request_repaint())
+        });
+        let result = analysis.result();
+        let due = match &self.asked {
+            None => true,
+            Some((asked, _)) if *asked == question => false,
+            // A live trace changes all the time; that alone does not hurry.
+            Some((asked, at)) => {
+                let hurried = Question { version: 0, view: 0..0, ..asked.clone() }
+                    != Question { version: 0, view: 0..0, ..question.clone() };
+                hurried || now - at >= analysis.refresh_s(REFRESH_S)
+            }
+        };
+        if due && !analysis.is_busy() {
+            let request = Request { question: question.clone(), store: store.shared(), before: result.clone() };
+            analysis.request(request);
+            self.asked = Some((question, now));
+        } else if self.asked.as_ref().is_none_or(|(asked, _)| *asked != question) {
+            ctx.request_repaint_after_secs(analysis.refresh_s(REFRESH_S) as f32);
+        }
+        result
+    }
+}
 
 /// Answers, reusing the parts of the answer before that still hold.
 pub fn answer(request: Request) -> Findings {

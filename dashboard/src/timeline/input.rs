@@ -87,6 +87,11 @@ const BINDINGS: &[Binding] = &[
     bound(&[Key::Slash], "/", "Search slices; Enter goes to the next match", "search", |_| Command::FocusSearch),
     bound(&[Key::C], "C", "Mark the critical path, or stop", "critical", |_| Command::ToggleCritical),
     bound(&[Key::M], "M", "Put a bookmark here", "note", Command::AddNote),
+    bound(&[Key::V], "V", "Compare with another step or trace below, or stop", "compare", |_| Command::ToggleCompare),
+    bound(&[Key::J], "J", "Compare with the next step", "compare next", |_| Command::CompareStep { forward: true }),
+    bound(&[Key::K], "K", "Compare with the step before", "compare previous", |_| Command::CompareStep {
+        forward: false,
+    }),
     bound(&[Key::G], "G", "Show the log messages, or stop", "log", |_| Command::ToggleLog),
     bound(&[], "", "Colour slices by op", "colour op", |_| Command::ColorBy(ColorBy::Op)),
     bound(&[], "", "Colour slices by category", "colour category", |_| Command::ColorBy(ColorBy::Category)),

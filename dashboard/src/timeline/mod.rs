@@ -9,6 +9,7 @@ mod address;
 pub mod analysis;
 pub mod background;
 pub mod canvas;
+mod compare;
 mod critical;
 pub mod facts;
 pub mod find;
@@ -44,26 +45,25 @@ use crate::{
     theme::metrics,
     widgets::{empty_state, toolbar},
 };
-use analysis::{Analysis, Findings, Question, Request};
-use background::Background;
+use analysis::{Asker, Findings, Question};
 use canvas::Canvas;
+use compare::{Compare, Upper};
 use egui::Ui;
 use facts::Fact;
 use find::Query;
 use flows::Arrow;
 use link::Seen;
 use panels::SearchState;
-use profiler::{SliceId, Store};
+use profiler::{SliceId, SliceRef, Store};
 use state::{Command, State};
 use std::{ops::Range, sync::Arc};
 
-/// How often a growing trace is analysed anew, seconds.
-const REFRESH_S: f64 = 0.25;
 /// How often a followed trace that brings nothing new is shown anew, seconds.
 const FOLLOW_IDLE_S: f32 = 0.2;
 
 /// What is known of the selected slice, for one version of the store.
 struct Described {
+    trace_idx: usize,
     slice: SliceId,
     version: u64,
     facts: Vec<Fact>,
@@ -82,8 +82,9 @@ pub struct TimelineView {
     go_to_match: Option<bool>,
     /// Whether the node that was picked here is to stand out (a link was clicked), or only be known to other panels.
     own_pick_stands_out: bool,
-    analysis: Option<Analysis>,
-    asked: Option<(Question, f64)>,
+    asker: Asker,
+    /// What is shown below.
+    compare: Option<Compare>,
     facts: Option<Described>,
     seen: Seen,
     /// Commands of the palette, for the next frame.
@@ -160,6 +161,7 @@ impl TimelineView {
         if let Some(params) = self.wanted.take() {
             self.search = params.get("search").unwrap_or_default().to_owned();
             commands.extend(address::arrive(&params, &mut state, store, &whole));
+            self.compare = address::comparison(&params, data, store);
         }
         let query = self.query(selection);
         let findings = self.findings(ui, trace, &state, &query, now);
@@ -175,24 +177,55 @@ impl TimelineView {
             let lines = lines.map(Vec::as_slice);
             commands.extend(panel.show(ui, |ui| log::panel_ui(ui, store, lines, state.cursor)).inner);
         }
-        commands.extend(self.bottom_ui(ui, store, &state, findings.as_deref(), selection));
-        let described = self.facts.as_ref().filter(|f| Some(f.slice) == state.selected);
+        let upper = Upper { trace_idx: self.trace_idx, store, whole: &whole, now };
+        let there = |c: &Compare| data.traces.get(c.trace_idx).is_some_and(|t| !t.store.tracks().is_empty());
+        let mut compare = self.compare.take().filter(there);
+        commands.extend(self.bottom_ui(ui, data, &upper, &state, compare.as_mut(), findings.as_deref(), selection));
+        let described = self.facts.as_ref().filter(|f| f.is_of(self.trace_idx, state.selected));
         let shown = canvas::Shown {
             trace_idx: self.trace_idx,
             store,
             whole: &whole,
             findings: findings.as_deref().filter(|f| f.question.trace_idx == self.trace_idx),
             dims: !query.is_empty(),
-            panel,
+            panel: compare.as_ref().map_or(panel, |c| c.rest_of(panel)),
             before: described.and_then(|d| facts::predecessor_of(&d.facts)),
             arrows: described.map_or(&[], |d| &d.arrows),
             notes: selection.notes.of(&trace.path).to_vec(),
         };
-        self.canvas.ui(ui, &shown, &mut state, commands, |state, command| {
-            link::tell(&command, self.trace_idx, state, store, selection, &mut self.own_pick_stands_out);
-            self.focus_search |= command == Command::FocusSearch;
-            state.apply(command, store, &whole, now);
-        });
+        let reach = compare.as_ref().map_or_else(|| whole.clone(), |c| c.reach(data, &upper));
+        let (mut selected, mut of_comparison) = (false, Vec::new());
+        let draw = |ui: &mut Ui| {
+            self.canvas.ui(ui, &shown, &mut state, commands, |state, command| {
+                link::tell(&command, self.trace_idx, state, store, selection, &mut self.own_pick_stands_out);
+                self.focus_search |= command == Command::FocusSearch;
+                selected |= compare::selects(&command);
+                if compare::is_of_comparison(&command) {
+                    of_comparison.push(command.clone());
+                }
+                state.apply(command, store, &reach, now);
+            });
+        };
+        match &mut compare {
+            None => draw(ui),
+            Some(compare) => {
+                let half = egui::Panel::top("timeline above").resizable(true).default_size(0.5 * ui.available_height());
+                half.frame(egui::Frame::NONE).show(ui, draw);
+                if selected {
+                    compare.deselect();
+                }
+                let answer = compare.ui(ui, data, &upper, &state, selection);
+                if answer.selected {
+                    (state.selected, state.stall) = (None, None);
+                }
+                self.asked_for.extend(answer.commands);
+                if !self.asked_for.is_empty() {
+                    ui.ctx().request_repaint();
+                }
+            }
+        }
+        self.compare = compare;
+        self.carry_out(&of_comparison, data, &upper, &mut state);
         link::tell_range(self.trace_idx, &state, selection);
         if let Some(time) = state.editing {
             let mut all = selection.notes.of(&trace.path).to_vec();
@@ -208,6 +241,24 @@ impl TimelineView {
             ui.ctx().request_repaint_after_secs(FOLLOW_IDLE_S);
         }
         self.state = Some(state);
+    }
+
+    /// Starts or ends a comparison, or takes another step for it.
+    fn carry_out(&mut self, commands: &[Command], data: &Data, upper: &Upper<'_>, state: &mut State) {
+        for command in commands {
+            match (command, &mut self.compare) {
+                (Command::CompareStep { forward }, Some(compare)) => compare.next(data, 1, upper, *forward),
+                (_, Some(_)) => self.compare = None,
+                (_, None) => match Compare::start(data, upper.trace_idx, upper.store, state) {
+                    Ok(compare) => {
+                        let above = compare.moments.as_ref().map(|m| Command::Show(m[0].range.clone()));
+                        self.asked_for.extend(above);
+                        self.compare = Some(compare);
+                    }
+                    Err(why) => state.notice = Some(why),
+                },
+            }
+        }
     }
 
     /// What stands out: the search, and what was picked in other panels.
@@ -238,29 +289,7 @@ impl TimelineView {
             critical: state.critical,
             log: state.log,
         };
-        let analysis = self.analysis.get_or_insert_with(|| {
-            let ctx = ui.ctx().clone();
-            Background::start("timeline analysis", analysis::answer, move || ctx.request_repaint())
-        });
-        let result = analysis.result();
-        let due = match &self.asked {
-            None => true,
-            Some((asked, _)) if *asked == question => false,
-            // A live trace changes all the time; that alone does not hurry.
-            Some((asked, at)) => {
-                let hurried = Question { version: 0, view: 0..0, ..asked.clone() }
-                    != Question { version: 0, view: 0..0, ..question.clone() };
-                hurried || now - at >= analysis.refresh_s(REFRESH_S)
-            }
-        };
-        if due && !analysis.is_busy() {
-            let request = Request { question: question.clone(), store: trace.store.shared(), before: result.clone() };
-            analysis.request(request);
-            self.asked = Some((question, now));
-        } else if self.asked.as_ref().is_none_or(|(asked, _)| *asked != question) {
-            ui.ctx().request_repaint_after_secs(analysis.refresh_s(REFRESH_S) as f32);
-        }
-        result
+        self.asker.findings(ui.ctx(), &trace.store, question, now)
     }
 
     #[expect(clippy::too_many_arguments, reason = "what a bar shows comes from many places")]
@@ -342,58 +371,84 @@ impl TimelineView {
         self.state = None;
         self.canvas = Canvas::default();
         self.facts = None;
+        self.compare = None;
     }
 
-    /// The panel under the picture: the selected slice and the selected range, side by side.
+    /// The panel under the picture: the selected slice, and the selected range or the comparison, side by side.
+    #[expect(clippy::too_many_arguments, reason = "what is told of comes from many places")]
     fn bottom_ui(
         &mut self,
         ui: &mut Ui,
-        store: &Store,
+        data: &Data,
+        upper: &Upper<'_>,
         state: &State,
+        mut compare: Option<&mut Compare>,
         findings: Option<&Findings>,
         selection: &mut Selection,
     ) -> Vec<Command> {
-        let slice = state.slice(store);
-        if slice.is_none() && state.stall.is_none() && state.range.is_none() {
+        let below = compare.as_deref().filter(|c| c.has_selection());
+        let (trace_idx, store, picked): (usize, &Store, &State) = match below {
+            Some(c) => (c.trace_idx, &data.traces[c.trace_idx].store, &c.state),
+            None => (upper.trace_idx, upper.store, state),
+        };
+        let is_below = below.is_some();
+        let (slice, stall) = (picked.slice(store), picked.stall.clone());
+        let has_details = slice.is_some() || stall.is_some();
+        if !has_details && state.range.is_none() && compare.is_none() {
             return Vec::new();
         }
         if let Some(slice) = &slice {
-            let version = store.version();
-            if self.facts.as_ref().is_none_or(|d| (d.slice, d.version) != (slice.id, version)) {
-                let arrows = flows::arrows_of(store, slice);
-                let facts = facts::facts(store, slice, &arrows);
-                self.facts = Some(Described { slice: slice.id, version, facts, arrows });
-            }
+            self.describe(trace_idx, store, slice);
         }
-        let mut out = Vec::new();
+        let (mut of_picked, mut out) = (Vec::new(), Vec::new());
         let panel = egui::Panel::bottom("timeline details").resizable(true).default_size(metrics::DETAILS_H);
         panel.show(ui, |ui| {
-            let details = |ui: &mut Ui, out: &mut Vec<Command>, selection: &mut Selection| {
-                if let Some(stall) = &state.stall {
-                    out.extend(stalls::details_ui(ui, store, stall));
+            let n_columns = usize::from(has_details) + usize::from(state.range.is_some() || compare.is_some());
+            ui.columns(n_columns, |columns| {
+                if let (true, Some(left)) = (has_details, columns.first_mut()) {
+                    if let Some(stall) = &stall {
+                        of_picked.extend(stalls::details_ui(left, store, stall));
+                    }
+                    if let Some((slice, described)) = slice.as_ref().zip(self.facts.as_ref()) {
+                        egui::ScrollArea::both().id_salt("details").auto_shrink([false, false]).show(left, |ui| {
+                            let name = store.slice_name(slice);
+                            of_picked.extend(panels::details_ui(ui, name, &described.facts, selection));
+                        });
+                    }
                 }
-                let Some((slice, described)) = slice.as_ref().zip(self.facts.as_ref()) else { return };
-                egui::ScrollArea::both().id_salt("details").auto_shrink([false, false]).show(ui, |ui| {
-                    out.extend(panels::details_ui(ui, store.slice_name(slice), &described.facts, selection));
-                });
-            };
-            match &state.range {
-                None => details(ui, &mut out, selection),
-                Some(range) => {
-                    let columns = if slice.is_some() || state.stall.is_some() { 2 } else { 1 };
-                    ui.columns(columns, |columns| {
+                let Some(right) = columns.get_mut(usize::from(has_details)) else { return };
+                match (&mut compare, &state.range) {
+                    (Some(compare), _) => compare.table_ui(right, data, upper, state),
+                    (None, Some(range)) => {
                         let facts = findings.and_then(|f| f.range.as_deref());
-                        if let [left, right] = columns {
-                            details(left, &mut out, selection);
-                            out.extend(panels::range_ui(right, store, range, state, facts));
-                        } else if let [only] = columns {
-                            out.extend(panels::range_ui(only, store, range, state, facts));
-                        }
-                    });
+                        out.extend(panels::range_ui(right, upper.store, range, state, facts));
+                    }
+                    (None, None) => {}
                 }
-            }
+            });
         });
+        match compare.filter(|_| is_below) {
+            Some(compare) => compare.ask(of_picked),
+            None => out.extend(of_picked),
+        }
         out
+    }
+
+    /// Looks up what there is to say of the selected slice, once for each version of its trace.
+    fn describe(&mut self, trace_idx: usize, store: &Store, slice: &SliceRef) {
+        let version = store.version();
+        let is_known = |d: &Described| d.is_of(trace_idx, Some(slice.id)) && d.version == version;
+        if !self.facts.as_ref().is_some_and(is_known) {
+            let arrows = flows::arrows_of(store, slice);
+            let facts = facts::facts(store, slice, &arrows);
+            self.facts = Some(Described { trace_idx, slice: slice.id, version, facts, arrows });
+        }
+    }
+}
+
+impl Described {
+    fn is_of(&self, trace_idx: usize, slice: Option<SliceId>) -> bool {
+        self.trace_idx == trace_idx && Some(self.slice) == slice
     }
 }
 

@@ -147,6 +147,13 @@ pub enum Command {
     EditNote(Option<i64>),
     /// Shows all hidden tracks.
     ShowHidden,
+    /// Shows another step or trace below, or stops.
+    ToggleCompare,
+    /// Takes the next step below, or the one before.
+    CompareStep {
+        /// The next.
+        forward: bool,
+    },
     /// Puts the cursor into the search box.
     FocusSearch,
     /// Selects everything that has the selected slice's node.
@@ -344,6 +351,7 @@ impl State {
             Command::AddNote(at) => self.editing = Some(self.note_time(store, at)),
             Command::ShowHidden => self.folding.show_all(),
             // These act on the panel's widgets and on the window's selection, not on this state.
+            Command::ToggleCompare | Command::CompareStep { .. } => {}
             Command::FocusSearch | Command::SelectNode(_) | Command::Cursor(_) => {}
         }
     }

@@ -349,3 +349,84 @@ fn a_trace_without_messages_says_so() {
     press(&mut harness, Key::G);
     wait_for(&mut harness, "The trace has no log messages");
 }
+
+fn views(harness: &Harness<'_, State>) -> Vec<String> {
+    let all = harness.query_all_by_label_contains("Timeline: ");
+    all.map(|n| n.accesskit_node().label().unwrap_or_default()).collect()
+}
+
+/// How much later the lower picture is, from what both say that they show.
+fn moments(harness: &Harness<'_, State>) -> Vec<(String, i64)> {
+    let compare = harness.state().view.compare.as_ref().unwrap();
+    compare.moments.iter().flatten().map(|m| (m.name.clone(), m.range.start)).collect()
+}
+
+#[test]
+fn a_step_is_compared_with_another_one() {
+    let mut harness = harness(demo(5));
+    harness.state_mut().view.asked_for = vec![super::Command::Show(100_000..200_000)];
+    harness.run_steps(4);
+    press(&mut harness, Key::V);
+    harness.run_steps(3);
+    let before = moments(&harness);
+    assert_eq!(before[0].1, 104_000, "{before:?}: the step in the middle of the view");
+    assert_ne!(before[0], before[1]);
+    wait_for(&mut harness, "Steps, below against above: as long");
+    assert_eq!(views(&harness).len(), 2);
+    // The lower one moves with the upper one, later by as much as its step begins later.
+    press(&mut harness, Key::W);
+    press(&mut harness, Key::D);
+    harness.run_steps(4);
+    let shift = before[1].1 - before[0].1;
+    let view = &harness.state().view;
+    let (above, below) = (view.state.as_ref().unwrap(), view.compare.as_ref().unwrap());
+    assert_eq!(below.state.eased.target(), above.eased.target().shifted(shift));
+    press(&mut harness, Key::K);
+    assert!(moments(&harness)[1].1 < before[1].1 || moments(&harness)[1] == before[1]);
+    press(&mut harness, Key::J);
+    harness.get_by_label("The step after, above").click();
+    harness.run_steps(4);
+    assert_eq!(moments(&harness)[0].1, 204_000);
+    press(&mut harness, Key::V);
+    assert_eq!(views(&harness).len(), 1);
+}
+
+#[test]
+fn two_traces_are_compared_at_the_same_step_and_slices_are_picked_in_each() {
+    let mut harness = harness(demo(3));
+    let state = harness.state_mut();
+    state.data = std::mem::take(&mut state.data).with_trace("other", demo(2));
+    harness.run_steps(3);
+    press(&mut harness, Key::V);
+    harness.run_steps(3);
+    let [above, below] = &moments(&harness)[..] else { panic!("two steps") };
+    assert_eq!(above, below, "the same step");
+    assert_eq!(harness.state().view.compare.as_ref().unwrap().trace_idx, 1);
+    let area = harness.query_all_by_label_contains("Timeline: ").last().unwrap().rect();
+    let areas = super::canvas::areas(area);
+    let lower = harness.state().view.compare.as_ref().unwrap();
+    let scale = super::viewport::Scale::new(lower.state.eased.target(), areas.body.left(), areas.body.width());
+    let y = areas.body.top() - lower.state.scroll + lower.lane_middle(1, 0).unwrap();
+    let at = pos2(scale.x_from_time(150_000), y);
+    click(&mut harness, at);
+    let pick = harness.state().selection.slice.get().copied().unwrap();
+    assert_eq!(pick.trace_idx, 1, "told as a slice of the lower trace");
+    assert!(harness.query_all_by_label("120 µs (120,000 ns)").next().is_some(), "and described");
+    press(&mut harness, Key::Comma);
+    assert!(harness.query_all_by_label("20.0 µs (20,000 ns)").next().is_some(), "keys walk in the lower trace");
+    let params = harness.state().view.address(&harness.state().data);
+    assert_eq!((params.get("below"), params.get("step")), (Some("other"), Some("104000")));
+    let mut second = self::harness(demo(3));
+    let state = second.state_mut();
+    state.data = std::mem::take(&mut state.data).with_trace("other", demo(2));
+    state.view.go_to(&params);
+    second.run_steps(3);
+    assert_eq!(moments(&second), moments(&harness));
+}
+
+#[test]
+fn without_steps_and_another_trace_there_is_nothing_to_compare() {
+    let mut one = harness(super::testing::one_track(vec![super::testing::slice(0, 1, 1, 0, 0)]));
+    press(&mut one, Key::V);
+    assert!(one.query_by_label_contains("open another one to compare it with").is_some());
+}

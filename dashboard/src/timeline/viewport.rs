@@ -52,10 +52,16 @@ impl Viewport {
         self.moved((self.ns() as f64 * share).round() as i64, trace)
     }
 
+    /// The same length, `ns` later, wherever the trace ends.
+    #[must_use]
+    pub fn shifted(self, ns: i64) -> Self {
+        Self { start: self.start.saturating_add(ns), end: self.end.saturating_add(ns) }
+    }
+
     /// Moves by `ns`, to the right when positive.
     #[must_use]
     pub fn moved(self, ns: i64, trace: &Range<i64>) -> Self {
-        Self { start: self.start.saturating_add(ns), end: self.end.saturating_add(ns) }.clamped(trace)
+        self.shifted(ns).clamped(trace)
     }
 
     /// Shows `range` with a tenth of its length on each side.
@@ -202,6 +208,12 @@ impl Eased {
     /// Where it goes.
     pub fn target(&self) -> Viewport {
         self.target
+    }
+
+    /// The same move, `ns` later in the trace.
+    #[must_use]
+    pub fn shifted(&self, ns: i64) -> Self {
+        Self { from: self.from.shifted(ns), target: self.target.shifted(ns), since: self.since }
     }
 
     /// Whether `now` is during a move.
