@@ -220,6 +220,12 @@ fn a_lock_that_goes_to_and_fro_names_its_waker() {
     }
 }
 
+/// How long in `range` nothing is told of a CPU, ns.
+fn holes(runs: &[SliceRef], range: &std::ops::Range<i64>) -> i64 {
+    let told = runs.iter().map(|s| s.end.min(range.end) - s.start.max(range.start));
+    range.end - range.start - told.filter(|ns| *ns > 0).sum::<i64>()
+}
+
 #[test]
 fn threads_that_want_one_cpu_wait_as_long_as_the_kernel_says() {
     let _one = one_at_a_time();
@@ -245,13 +251,18 @@ fn threads_that_want_one_cpu_wait_as_long_as_the_kernel_says() {
         let sum = |slices: &[&SliceRef]| slices.iter().map(|s| s.end - s.start).sum::<i64>();
         let (preempted, waking) = (of("preempted"), of("runnable"));
         let (found, waited) = (sum(&preempted) + sum(&waking), waited as i64);
-        let of_kernel = format!("{found} ns, by the kernel {waited} ns: {:?}, {off:?}", watched.report);
-        assert!((found - waited).abs() < waited / 50, "{of_kernel}");
+        // Some kernels do not tell when certain threads leave a CPU: what is not found lies where the CPU's track says nothing.
+        let untold = holes(&runs, &measured);
+        let of_kernel = format!("{found} ns, by the kernel {waited} ns, untold {untold} ns: {:?}", watched.report);
+        assert!(untold * 2 < measured.end - measured.start, "{of_kernel}");
+        assert!(found - waited < waited / 50 && waited - found < waited / 50 + untold, "{of_kernel}");
         assert!(sum(&preempted) > 80 * MS, "{}", sum(&preempted));
         // Who took the CPU is who ran on it from then on, whoever that was.
-        let takers =
-            preempted.iter().filter(|s| runs.iter().any(|r| r.start == s.start && r.correlation == s.correlation));
-        assert_eq!(takers.count(), preempted.len());
+        for taken in preempted {
+            let then = runs.iter().find(|r| (r.start..r.end).contains(&taken.start));
+            let is_taker = then.is_none_or(|r| r.start == taken.start && r.correlation == taken.correlation);
+            assert!(is_taker, "{taken:?}: {then:?}");
+        }
     }
     let ran: i64 = runs
         .iter()

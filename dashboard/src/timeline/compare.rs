@@ -6,7 +6,7 @@ use super::{
     background::Background,
     canvas::{Canvas, Shown},
     facts, link,
-    spread::spreads,
+    spread::{Spread, spreads},
     state::{Command, State},
 };
 use crate::{
@@ -80,6 +80,7 @@ struct Table {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Row {
     name: String,
+    category: String,
     count: [u64; 2],
     ns: [i64; 2],
 }
@@ -358,11 +359,13 @@ impl Compare {
 
 fn answer(ask: Ask) -> Table {
     let [above, below] = &ask.stores;
-    let mut rows: FxHashMap<String, Row> = FxHashMap::default();
+    let mut rows: FxHashMap<(String, String), Row> = FxHashMap::default();
     for (side, store, range) in [(0, above, &ask.key.ranges[0]), (1, below, &ask.key.ranges[1])] {
         // Recursive: as in `analysis::answer`.
         for spread in spreads(&store.read_recursive(), range) {
-            let row = rows.entry(spread.name.clone()).or_insert_with(|| Row { name: spread.name, ..Row::default() });
+            let Spread { name, category, .. } = spread;
+            let row = rows.entry((category.clone(), name.clone()));
+            let row = row.or_insert_with(|| Row { name, category, ..Row::default() });
             row.count[side] += spread.count;
             row.ns[side] += spread.total_ns;
         }
@@ -375,14 +378,15 @@ fn answer(ask: Ask) -> Table {
 fn rows_ui(ui: &mut Ui, rows: &[Row]) {
     let p = palette(ui);
     ScrollArea::both().id_salt("comparison").auto_shrink([false, false]).show(ui, |ui| {
-        egui::Grid::new("comparison").num_columns(7).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
-            for title in ["Name", "Above", "Below", "More below", "Slices above", "below"] {
+        egui::Grid::new("comparison").num_columns(8).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+            for title in ["Name", "Category", "Above", "Below", "More below", "Slices above", "below"] {
                 ui.label(RichText::new(title).color(p.text_weak));
             }
             ui.end_row();
             for row in rows.iter().take(MAX_ROWS) {
                 let name: String = row.name.chars().take(60).collect();
                 ui.label(name);
+                ui.label(RichText::new(&row.category).color(p.text_weak));
                 for ns in row.ns {
                     number(ui, RichText::new(format::duration_ns(ns)));
                 }
@@ -473,14 +477,13 @@ fn neighbour<'a>(store: &'a Store, of: &Range<i64>, forward: bool) -> Option<&'a
 
 /// Commands that pick something in one picture.
 pub(super) fn selects(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::Select(_)
-            | Command::Reveal(_)
-            | Command::SelectStall(_)
-            | Command::SameName { .. }
-            | Command::AlongFlow { .. }
-    )
+    let picks = matches!(command, Command::Select(_) | Command::Reveal(_) | Command::SelectStall(_));
+    picks || (walks(command) && *command != Command::Fit)
+}
+
+/// Commands that go on from what is selected.
+pub(super) fn walks(command: &Command) -> bool {
+    matches!(command, Command::SameName { .. } | Command::AlongFlow { .. } | Command::Fit)
 }
 
 /// Commands that start, end or change the comparison.
@@ -537,14 +540,14 @@ mod tests {
         let ranges = [104_000..203_000, 0..300_000];
         let key = Key { traces: [0, 1], versions: [0, 0], ranges: ranges.clone() };
         let table = answer(Ask { key, stores: [above.shared(), below.shared()] });
-        let expected = |store: &Store, range: &Range<i64>, name: &str| {
-            let found = spreads(store, range).into_iter().find(|s| s.name == name);
+        let expected = |store: &Store, range: &Range<i64>, row: &Row| {
+            let found = spreads(store, range).into_iter().find(|s| s.name == row.name && s.category == row.category);
             found.map_or((0, 0), |s| (s.count, s.total_ns))
         };
         assert!(!table.rows.is_empty());
         for row in &table.rows {
-            assert_eq!((row.count[0], row.ns[0]), expected(&above, &ranges[0], &row.name), "{}", row.name);
-            assert_eq!((row.count[1], row.ns[1]), expected(&below, &ranges[1], &row.name), "{}", row.name);
+            assert_eq!((row.count[0], row.ns[0]), expected(&above, &ranges[0], row), "{}", row.name);
+            assert_eq!((row.count[1], row.ns[1]), expected(&below, &ranges[1], row), "{}", row.name);
         }
         assert!(table.rows.is_sorted_by_key(|r| Reverse(r.more_ns().abs())));
     }

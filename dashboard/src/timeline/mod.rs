@@ -194,9 +194,14 @@ impl TimelineView {
             notes: selection.notes.of(&trace.path).to_vec(),
         };
         let reach = compare.as_ref().map_or_else(|| whole.clone(), |c| c.reach(data, &upper));
-        let (mut selected, mut of_comparison) = (false, Vec::new());
+        let selected_below = compare.as_ref().is_some_and(Compare::has_selection);
+        let (mut selected, mut of_comparison, mut below) = (false, Vec::new(), Vec::new());
         let draw = |ui: &mut Ui| {
             self.canvas.ui(ui, &shown, &mut state, commands, |state, command| {
+                // Walking goes on from what is selected, wherever that is.
+                if selected_below && compare::walks(&command) {
+                    return below.push(command);
+                }
                 link::tell(&command, self.trace_idx, state, store, selection, &mut self.own_pick_stands_out);
                 self.focus_search |= command == Command::FocusSearch;
                 selected |= compare::selects(&command);
@@ -214,6 +219,7 @@ impl TimelineView {
                 if selected {
                     compare.deselect();
                 }
+                compare.ask(below);
                 let answer = compare.ui(ui, data, &upper, &state, selection);
                 if answer.selected {
                     (state.selected, state.stall) = (None, None);

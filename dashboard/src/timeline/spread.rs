@@ -6,7 +6,7 @@ use crate::{
     widgets::describe,
 };
 use egui::{Align2, FontId, Mesh, Rect, Sense, Ui, pos2, vec2};
-use profiler::{Category, Store};
+use profiler::{Category, SiteInfo, Store};
 use std::ops::Range;
 
 /// Powers of two, ns, from one bar to the next: up to 2^47 ns, a day and a half.
@@ -17,6 +17,8 @@ pub const BARS: usize = 48;
 pub struct Spread {
     /// The name.
     pub name: String,
+    /// What it means: `op`, `kernel`, ...
+    pub category: String,
     /// How many touch the range.
     pub count: u64,
     /// Their time inside the range, ns.
@@ -31,8 +33,9 @@ pub struct Spread {
 
 /// Every name in a range, the one with most time first. Looks at every slice: off the UI thread.
 pub fn spreads(store: &Store, range: &Range<i64>) -> Vec<Spread> {
-    let empty = |name: &str| Spread {
-        name: name.to_owned(),
+    let empty = |site: &SiteInfo| Spread {
+        name: site.name.clone(),
+        category: site.category_name.clone(),
         count: 0,
         total_ns: 0,
         min_ns: i64::MAX,
@@ -46,7 +49,7 @@ pub fn spreads(store: &Store, range: &Range<i64>) -> Vec<Spread> {
             continue;
         };
         let Some(slot) = rows.get_mut(slice.site as usize) else { continue };
-        let row = slot.get_or_insert_with(|| empty(&site.name));
+        let row = slot.get_or_insert_with(|| empty(site));
         let dur = slice.dur().max(0);
         row.count += 1;
         row.total_ns += slice.end.min(range.end) - slice.start.max(range.start);

@@ -369,7 +369,7 @@ fn a_step_is_compared_with_another_one() {
     press(&mut harness, Key::V);
     harness.run_steps(3);
     let before = moments(&harness);
-    assert_eq!(before[0].1, 104_000, "{before:?}: the step in the middle of the view");
+    assert_eq!(before[0].1, 110_000, "{before:?}: the step in the middle of the view");
     assert_ne!(before[0], before[1]);
     wait_for(&mut harness, "Steps, below against above: as long");
     assert_eq!(views(&harness).len(), 2);
@@ -386,7 +386,7 @@ fn a_step_is_compared_with_another_one() {
     press(&mut harness, Key::J);
     harness.get_by_label("The step after, above").click();
     harness.run_steps(4);
-    assert_eq!(moments(&harness)[0].1, 204_000);
+    assert_eq!(moments(&harness)[0].1, 210_000);
     press(&mut harness, Key::V);
     assert_eq!(views(&harness).len(), 1);
 }
@@ -415,7 +415,7 @@ fn two_traces_are_compared_at_the_same_step_and_slices_are_picked_in_each() {
     press(&mut harness, Key::Comma);
     assert!(harness.query_all_by_label("20.0 µs (20,000 ns)").next().is_some(), "keys walk in the lower trace");
     let params = harness.state().view.address(&harness.state().data);
-    assert_eq!((params.get("below"), params.get("step")), (Some("other"), Some("104000")));
+    assert_eq!((params.get("below"), params.get("step")), (Some("other"), Some("110000")));
     let mut second = self::harness(demo(3));
     let state = second.state_mut();
     state.data = std::mem::take(&mut state.data).with_trace("other", demo(2));

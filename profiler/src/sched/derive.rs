@@ -59,8 +59,8 @@ pub(crate) struct Seen {
     pub(crate) wakeups: u64,
     /// Threads without a track, because there are too many.
     pub(crate) untracked: u64,
-    /// Threads that left a CPU which, as far as was told, they had not got: some kernels do not tell what their idle thread does on
-    /// some CPUs. They ran from their wake-up on, so much is sure.
+    /// Threads that ran on a CPU which, as far as was told, they had not got: some kernels do not tell when certain threads, such as
+    /// the idle one, leave a CPU. Threads that were woken ran from then on, so much is sure.
     pub(crate) untold: u64,
 }
 

@@ -60,7 +60,7 @@ pub struct WatchReport {
     pub samples: u64,
     /// Events that the kernel's rings could not keep.
     pub lost: u64,
-    /// Times that a thread got a CPU without the kernel telling (some kernels leave out what the idle thread does): its wake-up
+    /// Times that a thread got a CPU without the kernel telling (some kernels leave out what certain threads do): its wake-up
     /// stands for it, so that the wait for the CPU counts as running.
     pub untold: u64,
     /// What cannot be recorded here: its name and how to get it.
@@ -430,10 +430,10 @@ impl Watcher {
     fn tell_untold(&mut self, tracks: &mut Tracks) {
         let n = self.scheduling.seen.untold;
         if n > 0 {
-            let what = "switches from the idle thread";
+            let what = "switches that the kernel left out";
             let text = format!(
-                "{what}: this machine's kernel left out {n} of them; there a thread runs from its wake-up on, \
-                 and its wait for the CPU is not seen"
+                "{what}: {n} times a thread ran that had got no CPU as far as was told; after a wake-up it counts as running at once, \
+                 and after losing its CPU its wait is not seen"
             );
             tracks.note(NoteKind::Unavailable, n, what, &text);
         }
