@@ -241,7 +241,7 @@ fn waiting(first: &(dyn Fn() + Sync), second: &dyn Fn()) {
             tell.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
             first();
         });
-        let status = std::path::Path::new("/proc").join(told.recv().unwrap()).join("status");
+        let status = Path::new("/proc").join(told.recv().unwrap()).join("status");
         // A thread that is ready and has no CPU counts as running.
         let sleeps = || std::fs::read_to_string(&status).unwrap().contains("State:\tS");
         let mut in_a_row = 0;

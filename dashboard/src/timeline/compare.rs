@@ -334,7 +334,7 @@ impl Compare {
         let title = if self.moments.is_some() || state.range.is_some() { title } else { "On the screen" };
         let text = format!("{title}, below against above: {}", difference(&key.ranges[0], &key.ranges[1]));
         ui.label(RichText::new(text).color(palette(ui).text_strong).size(metrics::TEXT_TITLE));
-        match self.table_of(ui.ctx(), key, stores) {
+        match self.table_of(ui.ctx(), &key, stores) {
             Some(table) => rows_ui(ui, &table.rows),
             None => {
                 ui.label("counting");
@@ -342,13 +342,13 @@ impl Compare {
         }
     }
 
-    fn table_of(&mut self, ctx: &Context, key: Key, stores: impl Fn() -> [Shared<Store>; 2]) -> Option<Arc<Table>> {
+    fn table_of(&mut self, ctx: &Context, key: &Key, stores: impl Fn() -> [Shared<Store>; 2]) -> Option<Arc<Table>> {
         let table = self.table.get_or_insert_with(|| {
             let ctx = ctx.clone();
             Background::start("timeline comparison", answer, move || ctx.request_repaint())
         });
         let result = table.result();
-        if self.asked.as_ref() != Some(&key) && !table.is_busy() {
+        if self.asked.as_ref() != Some(key) && !table.is_busy() {
             table.request(Ask { key: key.clone(), stores: stores() });
             self.asked = Some(key.clone());
         }

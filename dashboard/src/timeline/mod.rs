@@ -48,7 +48,7 @@ use crate::{
 use analysis::{Asker, Findings, Question};
 use canvas::Canvas;
 use compare::{Compare, Upper};
-use egui::Ui;
+use egui::{Rect, Ui};
 use facts::Fact;
 use find::Query;
 use flows::Arrow;
@@ -56,7 +56,7 @@ use link::Seen;
 use panels::SearchState;
 use profiler::{SliceId, SliceRef, Store};
 use state::{Command, State};
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, path::Path, sync::Arc};
 
 /// How often a followed trace that brings nothing new is shown anew, seconds.
 const FOLLOW_IDLE_S: f32 = 0.2;
@@ -68,6 +68,17 @@ struct Described {
     version: u64,
     facts: Vec<Fact>,
     arrows: Vec<Arrow>,
+}
+
+/// What the pictures of a frame are made from, beside the traces.
+struct Showing<'a> {
+    /// All of the panel, with its bar and details.
+    panel: Rect,
+    /// Whether slices that do not match are dimmed.
+    dims: bool,
+    findings: Option<&'a Findings>,
+    /// Whose bookmarks.
+    notes_of: &'a Path,
 }
 
 /// The panel's state.
@@ -169,69 +180,14 @@ impl TimelineView {
         let bar = |ui: &mut Ui| self.bar(ui, data, store, &state, findings.as_deref(), selection, now);
         commands.extend(toolbar(ui, bar));
         if state.log {
-            let panel = egui::Panel::right("timeline log")
-                .resizable(true)
-                .default_size(1.5 * metrics::SIDE_W)
-                .min_size(metrics::SIDE_W);
-            let lines = findings.as_deref().and_then(|f| f.log.as_deref());
-            let lines = lines.map(Vec::as_slice);
-            commands.extend(panel.show(ui, |ui| log::panel_ui(ui, store, lines, state.cursor)).inner);
+            commands.extend(log_ui(ui, store, findings.as_deref(), state.cursor));
         }
         let upper = Upper { trace_idx: self.trace_idx, store, whole: &whole, now };
         let there = |c: &Compare| data.traces.get(c.trace_idx).is_some_and(|t| !t.store.tracks().is_empty());
         let mut compare = self.compare.take().filter(there);
         commands.extend(self.bottom_ui(ui, data, &upper, &state, compare.as_mut(), findings.as_deref(), selection));
-        let described = self.facts.as_ref().filter(|f| f.is_of(self.trace_idx, state.selected));
-        let shown = canvas::Shown {
-            trace_idx: self.trace_idx,
-            store,
-            whole: &whole,
-            findings: findings.as_deref().filter(|f| f.question.trace_idx == self.trace_idx),
-            dims: !query.is_empty(),
-            panel: compare.as_ref().map_or(panel, |c| c.rest_of(panel)),
-            before: described.and_then(|d| facts::predecessor_of(&d.facts)),
-            arrows: described.map_or(&[], |d| &d.arrows),
-            notes: selection.notes.of(&trace.path).to_vec(),
-        };
-        let reach = compare.as_ref().map_or_else(|| whole.clone(), |c| c.reach(data, &upper));
-        let selected_below = compare.as_ref().is_some_and(Compare::has_selection);
-        let (mut selected, mut of_comparison, mut below) = (false, Vec::new(), Vec::new());
-        let draw = |ui: &mut Ui| {
-            self.canvas.ui(ui, &shown, &mut state, commands, |state, command| {
-                // Walking goes on from what is selected, wherever that is.
-                if selected_below && compare::walks(&command) {
-                    return below.push(command);
-                }
-                link::tell(&command, self.trace_idx, state, store, selection, &mut self.own_pick_stands_out);
-                self.focus_search |= command == Command::FocusSearch;
-                selected |= compare::selects(&command);
-                if compare::is_of_comparison(&command) {
-                    of_comparison.push(command.clone());
-                }
-                state.apply(command, store, &reach, now);
-            });
-        };
-        match &mut compare {
-            None => draw(ui),
-            Some(compare) => {
-                let half = egui::Panel::top("timeline above").resizable(true).default_size(0.5 * ui.available_height());
-                half.frame(egui::Frame::NONE).show(ui, draw);
-                if selected {
-                    compare.deselect();
-                }
-                compare.ask(below);
-                let answer = compare.ui(ui, data, &upper, &state, selection);
-                if answer.selected {
-                    (state.selected, state.stall) = (None, None);
-                }
-                self.asked_for.extend(answer.commands);
-                if !self.asked_for.is_empty() {
-                    ui.ctx().request_repaint();
-                }
-            }
-        }
-        self.compare = compare;
-        self.carry_out(&of_comparison, data, &upper, &mut state);
+        let shown = Showing { panel, dims: !query.is_empty(), findings: findings.as_deref(), notes_of: &trace.path };
+        self.pictures(ui, data, &upper, &shown, &mut state, compare, commands, selection);
         link::tell_range(self.trace_idx, &state, selection);
         if let Some(time) = state.editing {
             let mut all = selection.notes.of(&trace.path).to_vec();
@@ -247,6 +203,72 @@ impl TimelineView {
             ui.ctx().request_repaint_after_secs(FOLLOW_IDLE_S);
         }
         self.state = Some(state);
+    }
+
+    /// The picture, or two of them below each other.
+    #[expect(clippy::too_many_arguments, reason = "what is shown comes from many places")]
+    fn pictures(
+        &mut self,
+        ui: &mut Ui,
+        data: &Data,
+        upper: &Upper<'_>,
+        showing: &Showing<'_>,
+        state: &mut State,
+        mut compare: Option<Compare>,
+        commands: Vec<Command>,
+        selection: &mut Selection,
+    ) {
+        let described = self.facts.as_ref().filter(|f| f.is_of(self.trace_idx, state.selected));
+        let shown = canvas::Shown {
+            trace_idx: self.trace_idx,
+            store: upper.store,
+            whole: upper.whole,
+            findings: showing.findings.filter(|f| f.question.trace_idx == self.trace_idx),
+            dims: showing.dims,
+            panel: compare.as_ref().map_or(showing.panel, |c| c.rest_of(showing.panel)),
+            before: described.and_then(|d| facts::predecessor_of(&d.facts)),
+            arrows: described.map_or(&[], |d| &d.arrows),
+            notes: selection.notes.of(showing.notes_of).to_vec(),
+        };
+        let reach = compare.as_ref().map_or_else(|| upper.whole.clone(), |c| c.reach(data, upper));
+        let selected_below = compare.as_ref().is_some_and(Compare::has_selection);
+        let (mut selected, mut of_comparison, mut below) = (false, Vec::new(), Vec::new());
+        let draw = |ui: &mut Ui| {
+            self.canvas.ui(ui, &shown, state, commands, |state, command| {
+                // Walking goes on from what is selected, wherever that is.
+                if selected_below && compare::walks(&command) {
+                    return below.push(command);
+                }
+                link::tell(&command, self.trace_idx, state, upper.store, selection, &mut self.own_pick_stands_out);
+                self.focus_search |= command == Command::FocusSearch;
+                selected |= compare::selects(&command);
+                if compare::is_of_comparison(&command) {
+                    of_comparison.push(command.clone());
+                }
+                state.apply(command, upper.store, &reach, upper.now);
+            });
+        };
+        match &mut compare {
+            None => draw(ui),
+            Some(compare) => {
+                let half = egui::Panel::top("timeline above").resizable(true).default_size(0.5 * ui.available_height());
+                half.frame(egui::Frame::NONE).show(ui, draw);
+                if selected {
+                    compare.deselect();
+                }
+                compare.ask(below);
+                let answer = compare.ui(ui, data, upper, state, selection);
+                if answer.selected {
+                    (state.selected, state.stall) = (None, None);
+                }
+                self.asked_for.extend(answer.commands);
+                if !self.asked_for.is_empty() {
+                    ui.ctx().request_repaint();
+                }
+            }
+        }
+        self.compare = compare;
+        self.carry_out(&of_comparison, data, upper, state);
     }
 
     /// Starts or ends a comparison, or takes another step for it.
@@ -456,6 +478,14 @@ impl Described {
     fn is_of(&self, trace_idx: usize, slice: Option<SliceId>) -> bool {
         self.trace_idx == trace_idx && Some(self.slice) == slice
     }
+}
+
+/// The log messages beside the picture.
+fn log_ui(ui: &mut Ui, store: &Store, findings: Option<&Findings>, cursor: Option<i64>) -> Vec<Command> {
+    let panel = egui::Panel::right("timeline log").resizable(true);
+    let panel = panel.default_size(1.5 * metrics::SIDE_W).min_size(metrics::SIDE_W);
+    let lines = findings.and_then(|f| f.log.as_deref()).map(Vec::as_slice);
+    panel.show(ui, |ui| log::panel_ui(ui, store, lines, cursor)).inner.into_iter().collect()
 }
 
 /// All there is to show: for a live trace up to now, as far as the clock of this machine goes.
