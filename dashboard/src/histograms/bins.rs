@@ -84,22 +84,17 @@ impl Ridges {
         }
         self.stamp = stamp;
         let read = |row: usize| Some((row, series.histogram(row).ok()?));
-        let chosen: Vec<(usize, Histogram)> = thinned(series.len()).into_iter().filter_map(read).collect();
+        let chosen: Vec<(usize, Histogram)> = thinned(series.len(), MAX_RIDGES).into_iter().filter_map(read).collect();
         self.newest = chosen.last().map(|(_, newest)| [newest.min, newest.max]);
         let full = chosen.iter().filter(|(_, value)| value.min.is_finite() && value.max.is_finite());
         let range = full
             .fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], (_, value)| [lo.min(value.min), hi.max(value.max)]);
         let bounds = crate::chart::Bounds::around(range, range);
         [self.lo, self.hi] = bounds.x;
-        let x = |i: usize| match axis {
-            XAxis::Step => series.step[i] as f64,
-            XAxis::Relative => series.wall[i] - series.wall[0],
-            XAxis::Wall => series.wall[i],
-        };
         let ridge = |(row, value): &(usize, Histogram)| Ridge {
             row: *row,
             step: series.step[*row],
-            x: x(*row),
+            x: position(series, *row, axis),
             bins: rebin(&value.buckets, self.lo, self.hi),
         };
         self.rows = chosen.iter().map(ridge).collect();
@@ -113,9 +108,18 @@ impl Ridges {
     }
 }
 
-/// At most [`MAX_RIDGES`] rows of `n`, evenly apart and with the last.
-fn thinned(n: usize) -> Vec<usize> {
-    let stride = n.div_ceil(MAX_RIDGES).max(1);
+/// Where a row is on an axis.
+pub fn position(series: &HistogramSeries, row: usize, axis: XAxis) -> f64 {
+    match axis {
+        XAxis::Step => series.step[row] as f64,
+        XAxis::Relative => series.wall[row] - series.wall[0],
+        XAxis::Wall => series.wall[row],
+    }
+}
+
+/// At most `max` rows of `n`, evenly apart and with the last.
+pub fn thinned(n: usize, max: usize) -> Vec<usize> {
+    let stride = n.div_ceil(max).max(1);
     let mut rows: Vec<usize> = (0..n).rev().step_by(stride).collect();
     rows.reverse();
     rows
@@ -138,9 +142,9 @@ mod tests {
 
     #[test]
     fn thinning_keeps_the_newest() {
-        assert_eq!(thinned(0), Vec::<usize>::new());
-        assert_eq!(thinned(3), [0, 1, 2]);
-        let many = thinned(10_000);
+        assert_eq!(thinned(0, MAX_RIDGES), Vec::<usize>::new());
+        assert_eq!(thinned(3, MAX_RIDGES), [0, 1, 2]);
+        let many = thinned(10_000, MAX_RIDGES);
         assert!(many.len() <= MAX_RIDGES && many.last() == Some(&9_999) && many.is_sorted());
     }
 

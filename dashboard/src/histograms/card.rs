@@ -1,8 +1,10 @@
-//! One histogram series' card: ridges one behind the other (newest in front), or one upon the other.
+//! One histogram series' card: ridges one behind the other (newest in front), or one upon the other, or bands over steps.
 
 use super::{
     Mode,
+    bands::Bands,
     bins::{N_BINS, Ridge, Ridges},
+    distribution,
 };
 use crate::{
     Data, Selection, ViewKind,
@@ -20,6 +22,7 @@ use summaries::HistogramSeries;
 #[derive(Debug, Default)]
 pub struct Card {
     ridges: Ridges,
+    bands: Bands,
 }
 
 /// Where ridges are on the screen.
@@ -60,16 +63,29 @@ impl Card {
         let Some(series) = series else {
             return header.is_width_toggled;
         };
-        self.ridges.update(series, axis);
         let mut inner = outer;
         inner.min.x += metrics::PAD;
         inner.max.x -= metrics::AXIS_LABEL_W;
         inner.max.y -= metrics::AXIS_LABEL_H;
         let response = ui.interact(inner, ui.scope_id().with("chart"), Sense::hover());
-        let ridges = &self.ridges;
-        widgets::describe(&response, || summary(row, series, ridges));
-        let places = Places::new(inner, mode, ridges);
         let color = palette(ui).series(row.members.first().map_or(0, |m| m.color_idx));
+        if mode == Mode::Distribution {
+            self.bands.update(series, axis);
+            let bands = &self.bands;
+            widgets::describe(&response, || {
+                let newest = bands.rows.last().map(|row| [row.values[0], row.values[row.values.len() - 1]]);
+                let median = bands.rows.last().map_or_else(String::new, |row| {
+                    format!(", half of the values below {}", format::value(row.median()))
+                });
+                summary(row, series, newest) + &median
+            });
+            distribution::show(ui, &response, bands, axis, color, series);
+            return header.is_width_toggled;
+        }
+        self.ridges.update(series, axis);
+        let ridges = &self.ridges;
+        widgets::describe(&response, || summary(row, series, ridges.newest));
+        let places = Places::new(inner, mode, ridges);
         axes(ui, &places, ridges, axis);
         paint(ui, &places, ridges, color);
         hover(ui, &response, &places, ridges, series);
@@ -93,7 +109,7 @@ impl Places {
             Mode::Offset if self.span > 0.0 => {
                 self.inner.top() + self.rise + ((x - self.lo) / self.span) as f32 * depth
             }
-            Mode::Offset => self.inner.bottom(),
+            Mode::Offset | Mode::Distribution => self.inner.bottom(),
         }
     }
 
@@ -205,9 +221,9 @@ fn hover(ui: &Ui, response: &Response, places: &Places, ridges: &Ridges, series:
 }
 
 /// `w1: 60 histograms, last at step 1,200, from -0.31 to 0.29`, for assistive technology.
-fn summary(row: &TagRow, series: &HistogramSeries, ridges: &Ridges) -> String {
+fn summary(row: &TagRow, series: &HistogramSeries, newest: Option<[f64; 2]>) -> String {
     let n = format::counted(series.len() as u64, "histogram");
-    match (ridges.newest, series.step.last()) {
+    match (newest, series.step.last()) {
         (Some([min, max]), Some(step)) => format!(
             "{}: {n}, last at step {}, from {} to {}",
             row.tag,

@@ -1,9 +1,11 @@
 //! Distributions of histogram summaries over steps: a card for each tag and run.
 //!
-//! [`bins`]: what to draw, without egui. [`card`]: one card.
+//! [`bins`], [`bands`]: what to draw, without egui. [`card`]: one card, [`distribution`]: its bands.
 
+mod bands;
 mod bins;
 mod card;
+mod distribution;
 
 use crate::{
     Data, Selection, View, ViewKind,
@@ -28,6 +30,29 @@ pub enum Mode {
     Offset,
     /// All on the same ground.
     Overlay,
+    /// Bands of quantiles over steps.
+    Distribution,
+}
+
+impl Mode {
+    const ALL: [Self; 3] = [Self::Offset, Self::Overlay, Self::Distribution];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Offset => "Offset",
+            Self::Overlay => "Overlay",
+            Self::Distribution => "Distribution",
+        }
+    }
+
+    /// Its name in addresses.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Offset => "offset",
+            Self::Overlay => "overlay",
+            Self::Distribution => "distribution",
+        }
+    }
 }
 
 /// The panel's state.
@@ -51,14 +76,14 @@ impl View for HistogramsView {
     fn address(&self, _data: &Data) -> Params {
         let mut out = Params::default();
         out.set_some("filter", Some(self.filter.text()).filter(|t| !t.is_empty()));
-        out.set_some("mode", (self.mode == Mode::Overlay).then_some("overlay"));
+        out.set_some("mode", (self.mode != Mode::default()).then(|| self.mode.key()));
         out.set_some("x", (self.axis != XAxis::default()).then(|| self.axis.name()));
         out
     }
 
     fn go_to(&mut self, params: &Params) {
         self.filter.set(params.get("filter").unwrap_or_default());
-        self.mode = if params.get("mode") == Some("overlay") { Mode::Overlay } else { Mode::Offset };
+        self.mode = Mode::ALL.into_iter().find(|m| Some(m.key()) == params.get("mode")).unwrap_or_default();
         self.axis = XAxis::ALL.into_iter().find(|a| Some(a.name()) == params.get("x")).unwrap_or_default();
     }
 
@@ -96,9 +121,9 @@ fn controls(ui: &mut Ui, filter: &mut Filter, (mode, axis): &mut (Mode, XAxis)) 
     ui.horizontal_wrapped(|ui| {
         filter_box(ui, filter, "Filter tags (regex)", metrics::FILTER_W);
         ui.separator();
-        for (choice, name) in [(Mode::Offset, "Offset"), (Mode::Overlay, "Overlay")] {
-            let response = ui.selectable_value(mode, choice, name);
-            named(&response, Role::RadioButton, &format!("Mode: {name}"));
+        for choice in Mode::ALL {
+            let response = ui.selectable_value(mode, choice, choice.name());
+            named(&response, Role::RadioButton, &format!("Mode: {}", choice.name()));
         }
         ui.separator();
         axis_buttons(ui, axis);

@@ -1,0 +1,117 @@
+//! A series' distribution over steps as bands around its median.
+
+use super::bands::{BandRow, Bands};
+use crate::{
+    chart::ticks::{Moment, Unit, ticks},
+    format,
+    scalars::XAxis,
+    theme::{metrics, mix, palette},
+};
+use egui::{Align2, Color32, FontId, Mesh, Pos2, Rect, Response, Shape, Stroke, Ui, pos2};
+use summaries::{Histogram, HistogramSeries};
+
+/// What the quantiles are called, greatest first.
+const NAMES: [&str; Histogram::QUANTILES.len()] =
+    ["greatest", "93 %", "84 %", "69 %", "median", "31 %", "16 %", "7 %", "least"];
+
+/// Paints the bands, their axes, and what is under the pointer.
+pub fn show(ui: &Ui, response: &Response, bands: &Bands, axis: XAxis, color: Color32, series: &HistogramSeries) {
+    let inner = response.rect;
+    axes(ui, inner, bands, axis);
+    paint(ui, inner, bands, color);
+    hover(ui, response, bands, series);
+}
+
+fn place(inner: Rect, bands: &Bands, x: f64, value: f64) -> Pos2 {
+    let right = bands.bounds.across(x) as f32 * inner.width();
+    pos2(inner.left() + right, inner.bottom() - bands.bounds.up(value) as f32 * inner.height())
+}
+
+fn paint(ui: &Ui, inner: Rect, bands: &Bands, color: Color32) {
+    let p = palette(ui);
+    let painter = ui.painter_at(inner.expand(1.0));
+    let n_bands = Histogram::QUANTILES.len() / 2;
+    // From the outermost band in.
+    for lower in 0..n_bands {
+        let upper = Histogram::QUANTILES.len() - 1 - lower;
+        let tone = mix(p.canvas, color, 0.15 + 0.5 * lower as f32 / n_bands as f32);
+        let mut mesh = Mesh::default();
+        for (i, row) in bands.rows.iter().enumerate() {
+            mesh.colored_vertex(place(inner, bands, row.x, row.values[lower]), tone);
+            mesh.colored_vertex(place(inner, bands, row.x, row.values[upper]), tone);
+            if i > 0 {
+                let v = 2 * i as u32;
+                mesh.add_triangle(v - 2, v - 1, v);
+                mesh.add_triangle(v - 1, v, v + 1);
+            }
+        }
+        painter.add(mesh);
+    }
+    let median: Vec<Pos2> = bands.rows.iter().map(|row| place(inner, bands, row.x, row.median())).collect();
+    match &median[..] {
+        // One step has no width: its range stands alone.
+        [only] => {
+            let values = bands.rows[0].values;
+            let ends = [values[0], values[values.len() - 1]].map(|v| place(inner, bands, bands.rows[0].x, v));
+            painter.line_segment(ends, Stroke::new(metrics::LINE, mix(p.canvas, color, 0.5)));
+            painter.circle_filled(*only, metrics::DOT, color);
+        }
+        _ => {
+            painter.add(Shape::line(median, Stroke::new(metrics::LINE, color)));
+        }
+    }
+}
+
+/// Steps or times below; values at the right.
+fn axes(ui: &Ui, inner: Rect, bands: &Bands, axis: XAxis) {
+    let p = palette(ui);
+    let painter = ui.painter();
+    let font = FontId::proportional(metrics::TEXT_TICK);
+    let line = Stroke::new(metrics::HAIRLINE, p.grid);
+    let ([left, right], [low, high]) = (bands.bounds.x, bands.bounds.y);
+    let unit = match axis {
+        XAxis::Step => Unit::Whole,
+        XAxis::Relative => Unit::Seconds,
+        XAxis::Wall => Unit::Wall,
+    };
+    let n = (inner.width() / metrics::TICK_EVERY_X).round().max(2.0) as usize;
+    for tick in ticks(unit, left, right, n) {
+        let x = place(inner, bands, tick.at, low).x;
+        painter.vline(x, inner.y_range(), line);
+        let at = pos2(x, inner.bottom() + metrics::GAP / 2.0);
+        painter.text(at, Align2::CENTER_TOP, &tick.label, font.clone(), p.text_weak);
+    }
+    let n = (inner.height() / metrics::TICK_EVERY_Y).round().max(2.0) as usize;
+    for tick in ticks(Unit::Number, low, high, n) {
+        let y = place(inner, bands, left, tick.at).y;
+        painter.hline(inner.x_range(), y, line);
+        let at = pos2(inner.right() + metrics::GAP, y);
+        painter.text(at, Align2::LEFT_CENTER, &tick.label, font.clone(), p.text_weak);
+    }
+}
+
+/// The step under the pointer says its quantiles.
+fn hover(ui: &Ui, response: &Response, bands: &Bands, series: &HistogramSeries) {
+    let inner = response.rect;
+    let Some(at) = response.hover_pos() else {
+        return;
+    };
+    let x = bands.bounds.x_at(f64::from((at.x - inner.left()) / inner.width()));
+    let Some(row) = bands.nearest(x) else {
+        return;
+    };
+    let p = palette(ui);
+    let painter = ui.painter_at(inner.expand(metrics::DOT));
+    let on = place(inner, bands, row.x, row.median());
+    painter.vline(on.x, inner.y_range(), Stroke::new(metrics::HAIRLINE, p.highlight));
+    painter.circle_filled(on, metrics::DOT, p.highlight);
+    response.show_tooltip_ui(|ui| tooltip(ui, row, series));
+}
+
+fn tooltip(ui: &mut Ui, row: &BandRow, series: &HistogramSeries) {
+    ui.label(format!("step {}", format::step(series.step[row.row])));
+    for (name, value) in NAMES.iter().zip(row.values.iter().rev()) {
+        ui.label(format!("{name}: {}", format::value(*value)));
+    }
+    ui.weak(Moment::of(series.wall[row.row]).full());
+}
