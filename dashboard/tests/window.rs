@@ -3,7 +3,7 @@
 use egui_kittest::{Harness, kittest::Queryable};
 use std::path::{Path, PathBuf};
 use stepscope_dashboard::{Options, Theme, app::App, pace::Pace};
-use summaries::{Pixels, SummaryWriter, WriterOptions};
+use summaries::{Bucket, Pixels, SummaryWriter, WriterOptions};
 
 const PATIENCE: usize = 400;
 
@@ -142,6 +142,33 @@ fn tabs_switch_by_key_and_click() {
     window.harness.get_by_label("Scalars").click();
     window.harness.run_ok();
     assert!(window.shows("loss: 2 runs"));
+}
+
+/// Bands of quantiles over steps; a histogram of nothing has none.
+#[test]
+fn distributions_of_a_logdir() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = writer(dir.path());
+    let bucket = |left, right, count| Bucket { left, right, count };
+    for step in 0..5 {
+        let low = f64::from(step);
+        let values = [bucket(low, low + 10.0, 30.0), bucket(low + 10.0, low + 20.0, 10.0)];
+        writer.add_histogram_buckets("weights", &values, i64::from(step));
+    }
+    writer.add_histogram_buckets("nothing", &[], 0);
+    writer.close().unwrap();
+    let mut window = Window::open(&[dir.path().to_owned()]);
+    window.wait_for("Histograms");
+    window.wait();
+    window.key(egui::Key::Num2);
+    window.wait_for("weights: 5 histograms, last at step 4, from 4 to 24");
+    assert!(!window.shows("half of the values"));
+    window.harness.get_by_label("Mode: Distribution").click();
+    window.harness.run_ok();
+    // 20 of 40 values are below two thirds of the first bucket's 30.
+    window.wait_for("weights: 5 histograms, last at step 4, from 4 to 24, half of the values below 10.67");
+    assert!(window.shows("nothing: 1 histogram"));
+    assert!(!window.shows("NaN"));
 }
 
 /// Images and texts are read when they are shown; the newest first, older ones by the slider.

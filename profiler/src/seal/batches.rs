@@ -32,7 +32,7 @@ pub fn tables() -> impl Iterator<Item = (&'static str, SchemaRef)> {
     all_tables().map(|table| (table.name, table.schema()))
 }
 
-/// Gives all rows of a table of [`tables`], some at a time; none of another.
+/// Gives all rows of a table of [`mod@tables`], some at a time; none of another.
 ///
 /// # Errors
 /// That the columns do not fit together.

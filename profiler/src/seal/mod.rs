@@ -11,7 +11,7 @@
 //! ```
 //!
 //! In reading order:
-//! 1. [`schema`]: the tables. [`names`], [`tables`], [`slices`]: the store's rows as columns.
+//! 1. [`schema`]: the tables. [`names`], [`mod@tables`], [`slices`]: the store's rows as columns.
 //! 2. [`mod@file`], [`pyramids`], [`writer`]: the files as they are written, from a store or from batches.
 //! 3. [`verify`], [`place`]: what was written is read back and compared, then put in place in one step.
 //! 4. [`folder`]: seals the trace that a collector left, and removes what it was made from.
