@@ -73,10 +73,16 @@ fn scalars<'a>(run: &'a Run, tag: &str) -> Option<&'a ScalarSeries> {
 
 fn scalar_figures(runs: &Runs, by: Option<&GroupBy>) -> Vec<Figure> {
     let figure = |(tag, runs): (&str, Vec<&Run>)| {
-        let curves = match by {
+        let mut curves: Vec<Curve> = match by {
             None => runs.iter().filter_map(|run| Some(curve(&run.name, scalars(run, tag)?))).collect(),
             Some(by) => groups(runs, by).into_iter().map(|(name, runs)| group_curve(&name, &runs, tag)).collect(),
         };
+        // The folder itself needs no name where it is the only run.
+        if let [only] = &mut curves[..]
+            && only.label == "."
+        {
+            only.label.clear();
+        }
         let shape = Shape::Curves { x: "step".to_owned(), y: String::new(), curves };
         Figure { name: tag.to_owned(), chart: Chart { title: tag.to_owned(), shape } }
     };

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use profiler::Store;
+use profiler::analysis::ops::OpRow;
 use profiler::analysis::report::{Analysis, analyse};
 use summaries::charts::{Bar, Chart, Curve, Shape};
 
@@ -111,7 +112,7 @@ fn trace_section(path: &Path) -> Result<Option<Section>, Failure> {
         figure(
             "ops",
             "Ops by self time",
-            bars(analysis.ops.iter().map(|op| (op.name.clone(), op.figures.self_ns)).collect()),
+            bars(analysis.ops.iter().map(|op| (op_label(op), op.figures.self_ns)).collect()),
         ),
         figure(
             "stalls",
@@ -125,6 +126,11 @@ fn trace_section(path: &Path) -> Result<Option<Section>, Failure> {
     let tables = vec![("What to change first, with what it would save at most".to_owned(), findings.collect())];
     let warnings = store.warnings().iter().map(|w| w.text.clone()).collect();
     Ok(Some(Section { title: format!("Trace {}", path.display()), facts, warnings, tables, figures }))
+}
+
+/// What is no op of the graph itself, such as a part of one, says so.
+fn op_label(op: &OpRow) -> String {
+    if op.category == "op" { op.name.clone() } else { format!("{} ({})", op.name, op.category) }
 }
 
 fn figure(name: &str, title: &str, shape: Shape) -> Figure {
@@ -160,7 +166,7 @@ fn memory_figures(analysis: &Analysis) -> impl Iterator<Item = Figure> + '_ {
             points.push((x, *bytes as f64 / (1024.0 * 1024.0)));
         }
         let device = &memory.device;
-        let shape = curves("seconds", "MiB", vec![Curve { label: device.clone(), points, band: Vec::new() }]);
+        let shape = curves("seconds", "MiB", vec![Curve { label: String::new(), points, band: Vec::new() }]);
         figure(&format!("memory-{device}"), &format!("Memory of {device}"), shape)
     })
 }

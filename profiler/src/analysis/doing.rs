@@ -75,6 +75,8 @@ impl Doing {
             Category::Wait => Doing::Idle,
             Category::OffCpu if has(&site.name, &["runnable", "preempt", "ready"]) => Doing::Runnable,
             Category::OffCpu => Doing::Asleep,
+            // Kineto's span of the whole recording, on a track of its own.
+            Category::Other if site.category_name == "Trace" => Doing::Frame,
             Category::Python | Category::Other => Doing::Host,
             Category::Step
             | Category::Parked
@@ -111,5 +113,20 @@ impl Doings {
             Some(doing) => *doing,
             None => Doing::Frame,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_around_a_recording_are_nobodys_work() {
+        let of = |category: &str, name: &str| {
+            let (name, category_name) = (name.to_owned(), category.to_owned());
+            Doing::of(&SiteInfo { category: Category::from_name(category), category_name, name })
+        };
+        assert!(!of("Trace", "PyTorch Profiler (0)").is_work());
+        assert!(of("app", "load").is_work() && of("user_annotation", "## backward ##").is_work());
     }
 }

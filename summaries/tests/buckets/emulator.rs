@@ -33,7 +33,7 @@ static PORTS: LazyLock<Ports> = LazyLock::new(|| {
         ("AWS_ENDPOINT_URL", at(ports.s3)),
         ("AWS_ALLOW_HTTP", "true".to_owned()),
         ("GOOGLE_BASE_URL", at(ports.google)),
-        ("GOOGLE_BEARER_TOKEN", "test".to_owned()),
+        ("GOOGLE_SKIP_SIGNATURE", "true".to_owned()),
         ("GOOGLE_ALLOW_HTTP", "true".to_owned()),
         ("AZURE_STORAGE_USE_EMULATOR", "true".to_owned()),
         ("AZURITE_BLOB_STORAGE_URL", at(ports.azure)),
