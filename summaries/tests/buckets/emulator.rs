@@ -44,6 +44,16 @@ static PORTS: LazyLock<Ports> = LazyLock::new(|| {
     ports
 });
 
+fn put_text(port: u16, path: &str, text: &str) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let len = text.len();
+    let head = format!("PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len}\r\nConnection: close\r\n\r\n");
+    stream.write_all(format!("{head}{text}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
+}
+
 /// A server with an empty bucket, which the environment of this process names.
 pub struct Emulator {
     server: Child,
@@ -85,12 +95,10 @@ impl Emulator {
             Arc::new(builder.with_endpoint(format!("http://127.0.0.1:{port}")).build().unwrap()) as _
         };
         let emulator = Self::start(command, port, url, store);
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        let request = "PUT /logs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        put_text(port, "/logs", "");
+        // Google's requests come without a signature.
+        let policy = r#"{"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "s3:*", "Resource": "arn:aws:s3:::logs/*"}]}"#;
+        put_text(port, "/logs?policy", policy);
         Some(emulator)
     }
 
