@@ -80,8 +80,12 @@ fn test(steps: &mut Steps) -> Result<(), Failed> {
     env.extend(vectors.as_deref().map(|folder| ("STEPSCOPE_ONNX", folder)));
     let moto = prepare::moto(steps)?;
     env.push(("STEPSCOPE_MOTO", moto.as_str()));
-    let (azurite, node) = prepare::azurite(steps, &python)?;
-    env.extend([("STEPSCOPE_AZURITE", azurite.as_str()), ("STEPSCOPE_NODE", node.as_str())]);
+    // From npm, where all else is from PyPI: a machine that reaches one may not reach the other. The test says what it skips.
+    let azurite = prepare::azurite(steps, &python);
+    match &azurite {
+        Ok((folder, node)) => env.extend([("STEPSCOPE_AZURITE", folder.as_str()), ("STEPSCOPE_NODE", node.as_str())]),
+        Err(Failed(why)) => eprintln!("az:// is not tested: {why}"),
+    }
     steps.cargo("tests", &["test", "--workspace", "--no-fail-fast", FEATURES], &env)
 }
 
