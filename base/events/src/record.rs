@@ -130,8 +130,10 @@ impl Record {
         NodeId::new(self.node)
     }
 
-    /// A record that holds this part of a text, at most [`TEXT_BYTES`].
-    pub(crate) fn of_text(part: &[u8]) -> Self {
+    /// A record that holds this part of a text, at most [`TEXT_BYTES`]; those of all parts come directly before the event, and together
+    /// have at most [`MAX_TEXT`] bytes.
+    #[must_use]
+    pub fn of_text(part: &[u8]) -> Self {
         let mut bytes = [0; TEXT_BYTES];
         let len = part.len().min(TEXT_BYTES);
         bytes[..len].copy_from_slice(&part[..len]);

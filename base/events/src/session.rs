@@ -423,21 +423,49 @@ pub fn dump() -> bool {
     })
 }
 
-/// Makes a panic ask for a dump, once per process.
+/// How often a panic looks whether the session's lock is free, a millisecond apart: others hold it for a moment, the panicking thread for
+/// good.
+const PANIC_LOOKS: u32 = 20;
+
+/// Makes a panic tell its message and ask for a dump, from now on in this process.
 fn dump_on_panic() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
+        // Named now: a panic may come from a place that holds the names' lock.
+        let site = names::site("panic", "panic");
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            // Not `dump`: the panic may come from a place that holds the lock.
-            if let Ok(session) = SESSION.try_lock()
-                && let Some(shared) = &*session
+            if let Some(shared) = current_in_panic()
+                && shared.control.is_flight()
             {
+                crate::emit::log(site, &panic_message(info));
                 shared.control.request_dump();
             }
             before(info);
         }));
     });
+}
+
+/// The session, unless the panic comes from a place that holds its lock.
+fn current_in_panic() -> Option<Arc<Shared>> {
+    for look in 0..PANIC_LOOKS {
+        if look > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        match SESSION.try_lock() {
+            Ok(session) => return session.clone(),
+            Err(std::sync::TryLockError::Poisoned(session)) => return session.into_inner().clone(),
+            Err(std::sync::TryLockError::WouldBlock) => {}
+        }
+    }
+    None
+}
+
+fn panic_message(info: &std::panic::PanicHookInfo<'_>) -> String {
+    let payload = info.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)");
+    info.location().map_or_else(|| text.to_owned(), |at| format!("{text}, at {at}"))
 }
 
 static FROM_ENV: Mutex<Option<Session>> = Mutex::new(None);

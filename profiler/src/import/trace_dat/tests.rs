@@ -10,8 +10,10 @@ fn fixture(name: &str) -> PathBuf {
 
 #[test]
 fn recordings_show_what_trace_cmd_reports() {
-    for name in ["v6.dat", "v7.dat", "v7-zstd.dat", "v7-tsc.dat"] {
-        let (binary, text) = (import(&[fixture(name)]), import(&[fixture(&format!("{name}.txt"))]));
+    for name in ["v6.dat", "v7.dat", "v7-zlib.dat", "v7-zstd.dat", "v7-tsc.dat"] {
+        // The one with zlib is the plain one compressed.
+        let reported = name.replace("-zlib", "");
+        let (binary, text) = (import(&[fixture(name)]), import(&[fixture(&format!("{reported}.txt"))]));
         let (ours, theirs) = (shown(&binary), shown(&text));
         assert!(ours.len() > 60, "{name}: {}", ours.len());
         assert_eq!(ours, theirs, "{name}");
@@ -25,7 +27,7 @@ fn recordings_show_what_trace_cmd_reports() {
 
 #[test]
 fn cut_files_give_what_is_there_and_say_so() {
-    for name in ["v6.dat", "v7.dat", "v7-zstd.dat"] {
+    for name in ["v6.dat", "v7.dat", "v7-zlib.dat", "v7-zstd.dat"] {
         let whole = std::fs::read(fixture(name)).unwrap();
         let all = shown(&import(&[fixture(name)])).len();
         for cut in [whole.len() - 5_000, whole.len() / 2, 300, 40] {
