@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use stepscope_profiler::analysis::breakdown::{DeviceBreakdown, device_breakdowns};
 use stepscope_profiler::analysis::critical::{PathKind, Segment, critical_path_of_range};
 use stepscope_profiler::batch::{Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
-use stepscope_profiler::{Batch, Store, StoreOptions, TrackKind, stalls};
+use stepscope_profiler::{Batch, Category, Cause, SliceRef, Store, StoreOptions, TrackKind, stalls};
 
 /// The folder of the traces; `None`, said aloud, where nobody named it.
 fn traces() -> Option<PathBuf> {
@@ -195,4 +195,29 @@ fn the_critical_path_is_the_hosts_as_hta_says() {
     assert!((host - their_host).abs() < 0.003 * their_host, "host {host} ms, HTA {their_host} ms");
     assert!((device - their_device).abs() < 0.1 * their_device, "device {device} ms, HTA {their_device} ms");
     assert_eq!(path.segments.iter().map(Segment::dur).sum::<i64>(), path.range.end - path.range.start);
+}
+
+/// A launch that had not returned when the stream's work before ended is why nothing ran: no gap is unexplained while one lasts.
+#[test]
+fn no_gap_is_unexplained_while_its_work_is_being_launched() {
+    let Some(traces) = traces() else { return };
+    let mut n_launch = 0;
+    for name in ["hta_nccl_data.json.gz", "hta_critical_path_alexnet.json.gz", "hta_event_sync_multi_stream.json.gz"] {
+        let store = read(&traces.join(name));
+        let is_launch = |s: &SliceRef| store.category(s) == Category::Launch;
+        let mut launches: BTreeMap<u32, std::ops::Range<i64>> = BTreeMap::new();
+        for lane in store.tracks().iter().flat_map(|t| &t.lanes) {
+            let slices = (0..lane.len() as u32).filter_map(|i| lane.slice(i));
+            launches.extend(slices.filter(is_launch).map(|s| (s.correlation, s.start..s.end)));
+        }
+        for stall in stalls(&store, store.range()) {
+            let Some(blocked) = stall.blocked.and_then(|id| store.slice(id)) else { continue };
+            let on_device = store.track(stall.track).is_some_and(|t| t.kind == TrackKind::Stream);
+            let Some(launch) = launches.get(&blocked.correlation).filter(|_| on_device) else { continue };
+            n_launch += u32::from(stall.cause == Cause::Launch);
+            let is_being_launched = launch.start < stall.end && launch.end > stall.start;
+            assert!(stall.cause != Cause::Unexplained || !is_being_launched, "{name}: {stall:?}, launched {launch:?}");
+        }
+    }
+    assert!(n_launch > 1_000, "{n_launch}");
 }

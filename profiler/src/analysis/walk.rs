@@ -315,6 +315,15 @@ impl<'d, 'a> Walk<'d, 'a> {
             Late::Dispatch if is_remote && link.via == Via::Arrow => Late::Network,
             base => base,
         };
+        if base == Late::Unknown
+            && let Some((given, launch)) = self.given_late(at, from)
+        {
+            let rest = if to - given > QUEUED_GAP_NS { Late::Unknown } else { Late::Launch };
+            let culprit = Some(launch).filter(|_| rest == Late::Launch);
+            self.part(given, What::Late(rest, culprit), at.line, at);
+            self.part(from, What::Late(Late::Launch, Some(launch)), at.line, at);
+            return;
+        }
         let culprit = match link.next {
             Next::Start(by) if link.via == Via::Launch => Some(deps.lines.slice(by).id),
             Next::Run(by, ..) if link.via != Via::Order => Some(deps.lines.slice(by).id),
@@ -338,6 +347,14 @@ impl<'d, 'a> Walk<'d, 'a> {
             self.part(p.start.max(from), What::Late(why, culprit), at.line, at);
         }
         self.part(from, What::Late(base, culprit), at.line, at);
+    }
+
+    /// A call that began before a device's work could have begun, at `from`, and was still giving it when it could: until when, and which.
+    fn given_late(&self, at: At, from: i64) -> Option<(i64, SliceId)> {
+        let (work, launch) = (self.deps.lines.slice(at), self.deps.launch_of(at)?);
+        let launch = self.deps.lines.slice(launch);
+        let is_late = self.piece(at).start == work.start && launch.end > from;
+        is_late.then_some((launch.end.min(work.start), launch.id))
     }
 
     /// A piece ran until a time: explains back to its start.

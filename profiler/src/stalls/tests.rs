@@ -22,6 +22,28 @@ fn check(trace: &str, want: &str) {
 }
 
 #[test]
+fn a_call_that_lasts_longer_than_the_work_before_is_the_launchs() {
+    // B's launch began while A ran and returned after A's end; so did C's, but C began long after; D was given in time.
+    check(
+        "main launch: cudaLaunchKernel 0..1000 c 1
+         main launch: cudaLaunchKernel 2000..16000 c 2
+         main launch: cudaLaunchKernel 17000..23000 c 3
+         main launch: cudaLaunchKernel 23000..24000 c 4
+         gpu7 kernel: A 1500..4000 c 1
+         gpu7 kernel: B 18000..20000 c 2
+         gpu7 kernel: C 53000..60000 c 3
+         gpu7 kernel: D 72000..73000 c 4",
+        "main 1000..2000 Unexplained
+         main 16000..17000 Unexplained
+         gpu7 4000..16000 Launch cudaLaunchKernel
+         gpu7 16000..18000 Launch cudaLaunchKernel
+         gpu7 20000..23000 Launch cudaLaunchKernel
+         gpu7 23000..53000 Unexplained
+         gpu7 60000..72000 Unexplained",
+    );
+}
+
+#[test]
 fn an_input_on_another_worker_and_the_wake_up_after_it() {
     check(
         "step 1: 0..100
