@@ -11,6 +11,8 @@ use crate::trace_file;
 
 /// How long the end of a command waits for a collector that does not take the rest.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The same for one that was asked and has not been there yet.
+const PATIENCE_AWAY: Duration = Duration::from_secs(1);
 
 /// The collector's address: what the command line says, else what `STEPSCOPE_COLLECTOR` says.
 pub fn wanted(option: Option<&str>) -> Option<String> {
@@ -37,7 +39,10 @@ impl From<SendError> for Failure {
 
 /// Sends the rest. Gives what is to be told where not everything arrived.
 pub fn end(sender: Option<Sender>, folder: &Path) -> Option<String> {
-    let report = sender?.finish(PATIENCE);
+    let sender = sender?;
+    let so_far = sender.progress();
+    let is_away = so_far.connections == 0 && so_far.problem.is_some();
+    let report = sender.finish(if is_away { PATIENCE_AWAY } else { PATIENCE });
     if report.finished {
         return None;
     }
@@ -49,8 +54,8 @@ pub fn end(sender: Option<Sender>, folder: &Path) -> Option<String> {
     ))
 }
 
-/// Sends the rest, and seals the trace; not before the collector has all of it, since a sealed trace is not sent any more. Gives what is to
-/// be told.
+/// Sends the rest, and seals the trace; not before the collector has all of it, so that no event has two identities. Gives what is to be
+/// told.
 pub fn end_and_seal(sender: Option<Sender>, folder: &Path) -> Option<String> {
     end(sender, folder).or_else(|| trace_file::seal(folder))
 }

@@ -116,6 +116,31 @@ fn a_collector_that_is_away_is_made_up_for_later() {
 }
 
 #[test]
+fn a_sealed_trace_is_sent_when_there_is_a_collector() {
+    let Some(binary) = stepscope_binary("collect what is sealed") else { return };
+    let dir = tempfile::tempdir().expect("a scratch folder");
+    let (gathered, trace) = (dir.path().join("gathered"), dir.path().join("trace"));
+    let mut record = Command::new(&binary);
+    record.args(["record", "-q", "--sched", "-o"]).arg(&trace).arg("--").arg(&binary).arg("ops");
+    assert!(record.stdout(Stdio::null()).stderr(Stdio::null()).status().expect("the binary starts").success());
+    assert!(trace.join("sealed").is_dir(), "nobody asked for a collector");
+    let home = read(&trace);
+    let (collector, address) = collect(&binary, &gathered, "127.0.0.1:0");
+    let mut send = Command::new(&binary);
+    let output = send.args(["record", "--collector", &address, "--attach"]).arg(&trace).output().expect("it starts");
+    assert!(output.status.success(), "{output:?}");
+    end(collector);
+    let there = read(&gathered);
+    let of = |store: &Store| {
+        let mut tracks: Vec<(String, usize)> = store.tracks().iter().map(|t| (t.name.clone(), t.n_slices())).collect();
+        tracks.sort();
+        (tracks, store.counters().len(), store.warnings().len())
+    };
+    assert_eq!(of(&there), of(&home));
+    assert!(there.stats().slices > 0 && programs(&there).iter().any(|name| name.contains("ops")));
+}
+
+#[test]
 fn wrong_use_is_told() {
     let Some(binary) = stepscope_binary("collect: wrong use") else { return };
     let dir = tempfile::tempdir().expect("a scratch folder");

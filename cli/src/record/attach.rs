@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use events::control::{ClaimError, Control};
-use profiler::watch::{Watch, WatchOptions};
+use profiler::watch::Watch;
 use profiler::{CollectError, Collector, CollectorOptions};
 
 use crate::args::{self, Switch, Verbosity};
 use crate::human;
 use crate::outcome::{Failure, Outcome};
 use crate::sending;
+use crate::trace_file;
 
 /// How long a dump may take to be done.
 const PATIENCE_NS: i64 = 5_000_000_000;
@@ -26,12 +27,12 @@ const LOOK: Duration = Duration::from_millis(20);
 /// `Failure::Use` when nobody records there or nothing is to be done, `Failure::Work` when a dump is not done in time.
 pub fn run(target: &Path, args: &args::Record, verbosity: Verbosity) -> Outcome {
     let pid = target.to_str().and_then(|text| text.parse::<u32>().ok()).filter(|_| !target.is_dir());
-    let watches = args.sched || args.sample.is_some();
+    let watches = super::watch_options(args).watches();
     let folder = match pid {
         Some(pid) if watches => return watch(pid, args, verbosity),
         Some(pid) => folder_of(pid)?,
         None if watches || args.out.is_some() => {
-            return Err(Failure::wrong_use("--sched, --sample and -o need a process's id to attach to"));
+            return Err(Failure::wrong_use("--sched, --sample, --counters and -o need a process's id to attach to"));
         }
         None => target.to_path_buf(),
     };
@@ -77,7 +78,7 @@ fn folder_of(pid: u32) -> Result<PathBuf, Failure> {
     let folder = pages.find_map(|path| path.parent().filter(|dir| Control::open(dir).is_ok()));
     folder.map(Path::to_path_buf).ok_or_else(|| {
         Failure::wrong_use(format_args!(
-            "process {pid} records no events; --sched or --sample HZ watch it from outside"
+            "process {pid} records no events; --sched, --sample HZ or --counters watch it from outside"
         ))
     })
 }
@@ -86,7 +87,7 @@ fn folder_of(pid: u32) -> Result<PathBuf, Failure> {
 fn watch(pid: u32, args: &args::Record, verbosity: Verbosity) -> Outcome {
     if args.steps.is_some() || args.switch.is_some() || args.dump {
         return Err(Failure::wrong_use(
-            "--steps, --switch and --dump are for programs that record; leave --sched and --sample out",
+            "--steps, --switch and --dump are for programs that record; leave --sched, --sample and --counters out",
         ));
     }
     let born = events::session::born(pid);
@@ -94,7 +95,7 @@ fn watch(pid: u32, args: &args::Record, verbosity: Verbosity) -> Outcome {
         return Err(Failure::wrong_use(format_args!("there is no process {pid}")));
     }
     let folder = super::trace_folder(args.out.as_deref())?;
-    let options = WatchOptions { sched: args.sched, sample_hz: args.sample };
+    let options = super::watch_options(args);
     let (stop, stopped) = mpsc::channel();
     ctrlc::set_handler(move || {
         // Whoever waits for it may have gone.
@@ -124,11 +125,11 @@ fn send(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
     if !folder.is_dir() {
         return Err(Failure::wrong_use(format_args!("{}: no such folder", folder.display())));
     }
-    if !folder.join(events::control::FILE_NAME).is_file() || folder.join("sealed").is_dir() {
-        let shown = folder.display();
-        return Err(Failure::wrong_use(format_args!(
-            "{shown}: no trace that is recorded; a sealed one is copied as it is"
-        )));
+    if folder.join(profiler::seal::FOLDER).is_dir() {
+        return send_sealed(folder, address, verbosity);
+    }
+    if !folder.join(events::control::FILE_NAME).is_file() {
+        return Err(Failure::wrong_use(format_args!("{}: no trace that was recorded", folder.display())));
     }
     let sender = sending::start(folder, Some(address))?;
     // What rings hold that nobody drains any more is drained here; where somebody does, until he has finished.
@@ -150,15 +151,26 @@ fn send(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
             Err(error) => return Err(Failure::Work(error.into())),
         }
     }
-    match sending::end(sender, folder) {
-        Some(why) => Err(Failure::Work(anyhow::anyhow!("{why}"))),
-        None => {
-            if verbosity > Verbosity::Quiet {
-                eprintln!("stepscope: {} is at {address}", folder.display());
-            }
-            Ok(())
-        }
+    sent(sending::end(sender, folder), folder, address, verbosity)
+}
+
+/// Sends a sealed trace: as the files that it was sealed from, which are made again beside it for as long as that takes.
+fn send_sealed(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
+    let store = trace_file::open(folder)?;
+    let made = gather::Unsealed::create(folder, &store).map_err(Failure::from)?;
+    let sender = sending::start(made.dir(), Some(address))?;
+    trace_file::warn(folder, &store);
+    sent(sending::end(sender, folder), folder, address, verbosity)
+}
+
+fn sent(problem: Option<String>, folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
+    if let Some(why) = problem {
+        return Err(Failure::Work(anyhow::anyhow!("{why}")));
     }
+    if verbosity > Verbosity::Quiet {
+        eprintln!("stepscope: {} is at {address}", folder.display());
+    }
+    Ok(())
 }
 
 fn dump(control: &Control) -> Result<(), Failure> {

@@ -81,7 +81,8 @@ fn describe(store: &Store) -> Description {
     });
     let counters = store.counters().iter().enumerate().map(|(id, counter)| {
         let site = store.sites().get(counter.site as usize);
-        let (category, name) = site.map(|s| (s.category_name.clone(), s.name.clone())).unwrap_or_default();
+        let category = site.map(|s| s.category_name.clone()).unwrap_or_default();
+        let name = store.counter_title(counter);
         wire::Counter { id: id as u32, process: counter.process, category, name }
     });
     let warnings = store.warnings().iter().map(|w| wire::Warning { text: w.text.clone(), count: w.count });

@@ -43,6 +43,14 @@ impl FolderId {
         };
         Ok(FolderId { id, _lock: file })
     }
+
+    /// Gives another folder the same id.
+    ///
+    /// # Errors
+    /// That the folder is not writable.
+    pub(crate) fn copy_to(&self, trace_dir: &Path) -> io::Result<()> {
+        std::fs::write(trace_dir.join(FOLDER_ID), to_hex(&self.id))
+    }
 }
 
 fn random() -> io::Result<[u8; ID_BYTES]> {

@@ -3,7 +3,7 @@
 //! In reading order:
 //!
 //! 1. `identity`: a trace folder's id and a machine's clock, which outlive connections.
-//! 2. `tail`, `exchange`, [`Sender`]: a folder's growing files and its clock's stamps, to a collector.
+//! 2. `tail`, `exchange`, [`Sender`]: a folder's growing files and its clock's stamps, to a collector; [`Unsealed`]: those of a sealed one.
 //! 3. `mirror`, `hub`: the collector's copies, what of them is safe, the clocks' files.
 //! 4. `receive`, `limits`, [`Server`]: the collector's side of connections.
 //! 5. `far`, [`Viewer`]: pictures of the gathered trace for those who are far away, and how to ask for them.
@@ -21,6 +21,7 @@ mod receive;
 mod sender;
 mod server;
 mod tail;
+mod unsealed;
 mod viewer;
 
 /// The messages, generated from `proto/gather.proto`.
@@ -32,6 +33,7 @@ pub mod wire {
 pub use identity::Clock;
 pub use sender::{SendError, Sender, SenderOptions, SenderReport};
 pub use server::{ServeError, Server, ServerOptions, ServerReport};
+pub use unsealed::Unsealed;
 pub use viewer::{FarSpan, ViewError, Viewer, spans};
 
 /// Of the protocol.

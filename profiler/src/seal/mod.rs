@@ -18,6 +18,7 @@
 //! 5. [`mod@open`], [`columns`], [`rows`], [`resolver`], [`foreign`]: a folder becomes a store.
 //! 6. [`pager`], [`group`], [`paged`]: slices stay on disk and come by row group, within a budget.
 //! 7. [`mod@batches`]: the tables of any store, and of a sealed folder whether it is whole, for SQL.
+//! 8. [`mod@unseal`]: a store as the files of a collector, to be sent to another one.
 
 mod batches;
 mod checksums;
@@ -38,6 +39,7 @@ mod schema;
 mod sidecar;
 mod slices;
 mod tables;
+mod unseal;
 mod verify;
 mod writer;
 
@@ -48,6 +50,7 @@ pub(crate) use open::{SealedTrace, find, positions};
 pub(crate) use paged::{PagedLane, PagedSlices};
 pub use pager::{BUDGET, Pager, PagerStats};
 pub(crate) use tables::{Point, RingPosition};
+pub use unseal::unseal;
 pub use writer::{Sealed, SealedWriter, write};
 
 use std::io;
