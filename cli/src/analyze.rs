@@ -1,5 +1,7 @@
 //! `stepscope analyze`: where a trace's time went, what held it up, what to change first.
 
+mod counters;
+
 use profiler::analysis::breakdown::Breakdown;
 use profiler::analysis::critical::{CriticalPath, PathKind};
 use profiler::analysis::report::{Analysis, analyse};
@@ -142,6 +144,7 @@ fn to_json(store: &Store, analysis: &Analysis) -> Value {
             "name": op.name, "category": op.category, "device": op.device, "count": f.count, "total_ns": f.total_ns,
             "self_ns": f.self_ns, "mean_ns": f.mean_ns, "p50_ns": f.p50_ns, "p99_ns": f.p99_ns, "share": f.share,
             "critical_ns": op.critical_ns, "critical_share": op.critical_share,
+            "counters": counters::values_json(&analysis.counted, &op.counts),
         })
     });
     let scopes = analysis
@@ -162,7 +165,7 @@ fn to_json(store: &Store, analysis: &Analysis) -> Value {
         "stalls_total": analysis.stalls.len(), "stalls_by_cause": causes.collect::<Vec<_>>(),
         "critical_path_ns": path_ns(&analysis.paths), "critical_path": kinds.collect::<Vec<_>>(),
         "breakdown": breakdown_json(&analysis.breakdown), "devices": devices_json(store, analysis),
-        "ops": ops.collect::<Vec<_>>(), "scopes": scopes.collect::<Vec<_>>(),
+        "ops": ops.collect::<Vec<_>>(), "counters": counters::totals_json(&analysis.counted), "scopes": scopes.collect::<Vec<_>>(),
         "memory": memory_json(analysis), "utilisation": utilisation_json(store, analysis),
         "clocks": clocks_json(store), "threads": threads_json(store, analysis), "stragglers": stragglers_json(store, analysis),
         "findings": findings.collect::<Vec<_>>(),
@@ -237,6 +240,7 @@ fn print(store: &Store, analysis: &Analysis) {
     }
     print_times(analysis);
     print_ops(analysis);
+    counters::print(analysis);
     print_stalls(store, analysis);
     print_rest(store, analysis);
 }

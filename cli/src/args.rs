@@ -220,6 +220,9 @@ fn learning_rate(text: &str) -> Result<f32, String> {
     if rate.is_finite() && rate >= 0.0 { Ok(rate) } else { Err("must be a number from 0 on".to_owned()) }
 }
 
+/// What `--counters` counts without a list.
+const USUAL_COUNTERS: &str = "task-clock,page-faults,cycles,instructions,cache-misses,branch-misses";
+
 /// `stepscope record -- COMMAND`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
@@ -231,6 +234,7 @@ Examples:
   stepscope record -- ./my-program --with its arguments
   stepscope record --sched --sample 1000 -- python3 train.py
   stepscope record -o trace --sched -- make -j4
+  stepscope record --counters cycles,instructions,cache-misses,page-faults -- ./my-training
   stepscope record --steps 20 -- ./my-training
   stepscope record -o trace --flight 10 --slow-step 50 -- ./my-training
   stepscope record --attach trace --dump
@@ -249,6 +253,10 @@ pub struct Record {
     /// Take call stacks of running threads, HZ times a second on each CPU
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub sample: Option<u32>,
+    /// Count what processor and kernel do for each thread and op: names as 'perf stat' has them, with commas between them [without a
+    /// list: task-clock,page-faults,cycles,instructions,cache-misses,branch-misses]
+    #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = USUAL_COUNTERS, hide_default_value = true)]
+    pub counters: Option<profiler::count::CounterSet>,
     /// Record the next N steps that begin, in all processes together, and no events else
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub steps: Option<u32>,
@@ -261,7 +269,7 @@ pub struct Record {
     pub slow_step: Option<u64>,
     /// Run nothing: say to the programs that record into this trace folder what to do, or to the process with this id
     ///
-    /// With a process's id and --sched or --sample: watch it from outside until it ends or Ctrl-C.
+    /// With a process's id and --sched, --sample or --counters: watch it from outside until it ends or Ctrl-C.
     #[arg(long, value_name = "DIR|PID", conflicts_with_all = ["flight", "command"])]
     pub attach: Option<PathBuf>,
     /// Write what the flight recorder holds now

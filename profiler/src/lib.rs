@@ -14,13 +14,14 @@
 //! 10. [`stats`], [`mod@stalls`], [`mod@flame`] and [`analysis`]: pure functions over the store.
 //!
 //! What the kernel tells of a command's threads comes from [`watch`], which puts together `sched` (context switches), `sample` (call
-//! stacks) and `symbols` (the functions of sampled addresses).
+//! stacks), `symbols` (the functions of sampled addresses) and [`count`] (what processor and kernel count of each thread).
 
 pub mod analysis;
 pub mod batch;
 pub mod chunks;
 pub mod clocks;
 pub mod collect;
+pub mod count;
 pub mod export;
 pub mod flame;
 pub mod follow;

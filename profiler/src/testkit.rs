@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 /// main synced 40..50 for 20 c 9           the host's call 9 that waits for stream 20, with its record
 /// flow 1 main 10 -> w0 12                 an arrow
 /// transfer 3 a/_Send w0 1 2 3 -> b/_Recv 2.w0 8 9     enqueued, sent, left; arrived, unblocked
+/// w0 count page-faults 12 40                          a counter of the thread: its value
 /// w0 alloc cpu:0 A 12 1024                memory taken by the node `A`; negative: given back
 /// ```
 ///
@@ -107,6 +108,11 @@ impl Kit {
                 }
             }
             ["transfer", ref words @ ..] => self.transfer(words),
+            [track, "count", name, time, value] => {
+                let site = self.site(track, "thread counter", name);
+                let arg = value.parse::<f64>().unwrap().to_bits();
+                self.push(track, Event { kind: EventKind::Counter, arg, ..slice(&format!("{time}..{time}"), site) });
+            }
             [track, "alloc", device, node, time, bytes] => {
                 let bytes: i64 = bytes.parse().unwrap();
                 let kind = if bytes < 0 { EventKind::Free } else { EventKind::Alloc };

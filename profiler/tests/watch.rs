@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use stepscope_profiler::count::CounterSet;
 use stepscope_profiler::watch::{Watch, WatchError, WatchOptions, WatchReport};
 use stepscope_profiler::{
     Category, Collector, CollectorOptions, SliceRef, Store, StoreOptions, TraceReader, Track, TrackKind, WarningKind,
@@ -55,7 +56,7 @@ fn role(name: &str, out: &Path) -> Command {
     command
 }
 
-const SCHED: WatchOptions = WatchOptions { sched: true, sample_hz: None };
+const SCHED: WatchOptions = WatchOptions { sched: true, sample_hz: None, counters: CounterSet::NONE };
 
 impl Watched {
     fn tracks(&self) -> impl Iterator<Item = &Track> {
@@ -283,7 +284,11 @@ fn python_links_nothing_and_is_seen() {
     if Command::new("python3").arg("--version").stdout(Stdio::null()).status().is_err() {
         return eprintln!("SKIPPED python3 watched from outside: it is not installed");
     }
-    let watched = watched(&mut python, dir.path(), WatchOptions { sched: true, sample_hz: Some(1000) });
+    let watched = watched(
+        &mut python,
+        dir.path(),
+        WatchOptions { sched: true, sample_hz: Some(1000), counters: CounterSet::NONE },
+    );
     let has = |what: &str| watched.report.unavailable.iter().any(|(name, _)| name.contains(what));
     assert!(watched.report.switches >= 20 || has("switches"), "{:?}", watched.report);
     assert!(watched.report.samples >= 50 || has("samples"), "{:?}", watched.report);
@@ -313,7 +318,7 @@ fn a_process_that_runs_already_is_watched() {
     let mut busy = shell.spawn().unwrap();
     std::thread::sleep(Duration::from_millis(100));
     let dir = tempfile::tempdir().unwrap();
-    let options = WatchOptions { sched: true, sample_hz: Some(500) };
+    let options = WatchOptions { sched: true, sample_hz: Some(500), counters: CounterSet::NONE };
     let watch = Watch::attach(dir.path(), options, busy.id()).unwrap();
     let collector = Collector::start_with(dir.path(), CollectorOptions::default(), Some(watch.tracks())).unwrap();
     std::thread::sleep(Duration::from_millis(1_500));

@@ -5,7 +5,7 @@ use datafusion::arrow::array::{
     ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray, UInt32Array, UInt64Array,
 };
 use datafusion::arrow::error::ArrowError;
-use profiler::analysis::ops::{critical_paths, op_table};
+use profiler::analysis::ops::{OpRow, critical_paths, op_table};
 use profiler::{SliceId, Stall, Store, stalls};
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct Derived {
 }
 
 /// The derived tables.
-pub(crate) fn tables() -> Result<[Derived; 2], ArrowError> {
+pub(crate) fn tables() -> Result<[Derived; 3], ArrowError> {
     // Of an empty trace they have their columns and no rows.
     let none = Store::new();
     let of = |name, about, rows: fn(&Store) -> Result<RecordBatch, ArrowError>| {
@@ -29,6 +29,11 @@ pub(crate) fn tables() -> Result<[Derived; 2], ArrowError> {
     Ok([
         of("stalls", "a part of a gap on a busy track, with its cause (analyze has the same)", stall_rows)?,
         of("ops", "what took time under one name on one device, over the whole trace", op_rows)?,
+        of(
+            "op_counters",
+            "what a counter of threads (record --counters) counted in an op's self time; null names: outside all ops",
+            op_counter_rows,
+        )?,
     ])
 }
 
@@ -83,11 +88,30 @@ fn stall_rows(store: &Store) -> Result<RecordBatch, ArrowError> {
     ])
 }
 
+fn op_counter_rows(store: &Store) -> Result<RecordBatch, ArrowError> {
+    let (counted, ops) = op_table(store, whole(store), &[]);
+    let mut rows: Vec<(Option<&OpRow>, &str, u64)> = Vec::new();
+    for op in &ops {
+        let values = counted.names.iter().zip(&op.counts).filter(|(_, value)| **value > 0);
+        rows.extend(values.map(|(name, value)| (Some(op), name.as_str(), *value)));
+    }
+    rows.extend(counted.names.iter().zip(&counted.outside).map(|(name, value)| (None, name.as_str(), *value)));
+    let text = |f: fn(&OpRow) -> &str| texts(rows.iter().map(|row| row.0.map(f)));
+    let device = rows.iter().map(|row| row.0.map(|op| op.device.as_str()).filter(|device| !device.is_empty()));
+    batch(vec![
+        ("name", true, text(|op| &op.name)),
+        ("category", true, text(|op| &op.category)),
+        ("device", true, texts(device)),
+        ("counter", false, texts(rows.iter().map(|row| Some(row.1)))),
+        ("value", false, Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.2)))),
+    ])
+}
+
 fn op_rows(store: &Store) -> Result<RecordBatch, ArrowError> {
     let rows = if store.tracks().is_empty() {
         Vec::new()
     } else {
-        op_table(store, whole(store), &critical_paths(store, whole(store)))
+        op_table(store, whole(store), &critical_paths(store, whole(store))).1
     };
     let figures = || rows.iter().map(|row| row.figures);
     batch(vec![

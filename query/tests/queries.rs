@@ -15,7 +15,7 @@ fn files_and_stores_give_the_same_rows() {
     let (_dir, file, folder) = both(3_000);
     let (of_store, of_files) = (open(&file), open(&folder));
     for table in of_files.tables() {
-        if ["scalars", "summaries", "ops", "stalls"].contains(&table.name) {
+        if ["scalars", "summaries", "ops", "op_counters", "stalls"].contains(&table.name) {
             continue;
         }
         let columns: Vec<&str> = table.columns().map(|(name, ..)| name).filter(|name| *name != "trace").collect();
@@ -30,6 +30,45 @@ fn files_and_stores_give_the_same_rows() {
     assert_eq!(value(&of_files, "select count(*) from slices"), json!(6_000));
     assert_eq!(value(&of_files, "select count(*) from slices s join tracks t using (track_id)"), json!(6_000));
     assert!(of_files.take_warnings().is_empty());
+}
+
+/// 100 page faults while A ran for half of the time and B for a quarter of it.
+#[test]
+fn counters_of_ops_add_up() {
+    use profiler::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
+    let (key, mut batch) = (TrackKey { pid: 1, ring: 0 }, Batch::new());
+    batch.set_origin(0);
+    batch.name(Name::Process { pid: 1, host: "h".into(), name: "p".into(), ns_per_tick: 1.0 });
+    batch.name(Name::Thread { key, name: "main".into(), tid: 10 });
+    for (id, (category, name)) in (0..).zip([("op", "A"), ("op", "B"), ("thread counter", "page-faults")]) {
+        batch.name(Name::Site { pid: 1, id, category: category.into(), name: name.into() });
+    }
+    let event = |kind, site, start, end, arg| Event {
+        kind,
+        depth: 0,
+        start,
+        end,
+        site,
+        node: NO_NODE,
+        correlation: 0,
+        arg,
+        args: NO_ARGS,
+    };
+    let value = |at, value: f64| event(EventKind::Counter, 2, at, at, value.to_bits());
+    let op = |site, start, end| event(EventKind::Slice, site, start, end, 0);
+    batch.track(key).events = vec![value(0, 0.0), op(0, 0, 500), op(1, 500, 750), value(1_000, 100.0)];
+    let mut store = profiler::Store::default();
+    store.apply(batch);
+    let dir = tempfile::tempdir().unwrap();
+    profiler::seal::write(&store, &dir.path().join("sealed")).unwrap();
+    let database = open(&dir.path().join("sealed"));
+    let sql = "select name, counter, value from op_counters order by value desc, name";
+    let found: Vec<String> = rows(&database, sql).iter().map(ToString::to_string).collect();
+    let row =
+        |name: serde_json::Value, value| json!({"name": name, "counter": "page-faults", "value": value}).to_string();
+    assert_eq!(found, [row(json!("A"), 50), row(json!("B"), 25), row(json!(null), 25)]);
+    let tids = "select distinct tid from counters join tracks using (track_id) where counters.name = 'page-faults'";
+    assert_eq!(common::value(&database, tids), json!(10));
 }
 
 #[test]

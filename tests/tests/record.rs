@@ -76,6 +76,37 @@ fn what_children_emit_is_recorded() {
     assert!(has("ops") && has("doctor"), "{:?}", store.processes());
 }
 
+/// What is counted of threads is told by op; what is no counter's name is said.
+#[test]
+fn counters_are_told_of_threads() {
+    let Some(binary) = stepscope_binary("record --counters") else { return };
+    let dir = tempfile::tempdir().expect("a scratch folder");
+    let trace = dir.path().join("t");
+    let binary_text = binary.display().to_string();
+    let counters = ["--counters", "page-faults,task-clock,instructions"];
+    let output = record(&binary, &trace, &counters, &["sh", "-c", &format!("{binary_text} ops >/dev/null")]);
+    let stderr = text(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    if stderr.contains("warning: counters page-faults,task-clock") {
+        return eprintln!("SKIPPED counters of threads: {stderr}");
+    }
+    let analyze = Command::new(&binary).arg("analyze").arg(&trace).arg("--json").output().expect("the binary starts");
+    let told: serde_json::Value = serde_json::from_slice(&analyze.stdout).expect("one JSON object");
+    let total = &told["counters"]["total"];
+    assert!(total["page-faults"].as_u64() > Some(100) && total["task-clock"].as_u64() > Some(100_000), "{total}");
+    let outside = told["counters"]["outside_ops"]["page-faults"].as_u64().expect("a number");
+    let ops = told["ops"].as_array().expect("a list");
+    let inside: u64 = ops.iter().filter_map(|op| op["counters"]["page-faults"].as_u64()).sum();
+    assert_eq!(Some(inside + outside), total["page-faults"].as_u64());
+    let has_instructions = total["instructions"].as_u64().is_some_and(|n| n > 1_000_000);
+    assert!(has_instructions || stderr.contains("instructions: not recorded on this machine"), "{stderr}");
+    let people = Command::new(&binary).arg("analyze").arg(&trace).output().expect("the binary starts");
+    assert!(text(&people.stdout).contains("counted by op"), "{}", text(&people.stdout));
+    let wrong = record(&binary, &dir.path().join("w"), &["--counters", "cycels"], &["true"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("cycles"), "{}", text(&wrong.stderr));
+}
+
 /// `nobody` may not read root's files: a copy of the binary in a folder that all may read.
 fn copy_for_all(binary: &Path, dir: &Path) -> PathBuf {
     let copy = dir.join("stepscope");
@@ -94,7 +125,7 @@ fn without_privileges_the_lesser_ways_work_and_say_so() {
     let trace = dir.path().join("t");
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy).args(["record", "-o"]).arg(&trace);
-    command.args(["--sched", "--sample", "500", "--", "sh", "-c"]);
+    command.args(["--sched", "--sample", "500", "--counters", "task-clock,cycles", "--", "sh", "-c"]);
     command.arg("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 0.05");
     let Ok(output) = command.output() else {
         return eprintln!("SKIPPED record without privileges: setpriv is not installed");

@@ -2,11 +2,13 @@
 
 use std::fs;
 
+use profiler::count::CounterSet;
+
 use super::{Check, State};
 
 /// Every check, in the order of the report.
 pub fn all() -> Vec<Check> {
-    vec![cores(), clock(), tracefs(), perf_events(), samples(), hardware_counters(), window(), gl(), cuda(), cupti()]
+    vec![cores(), clock(), tracefs(), perf_events(), samples(), counters(), window(), gl(), cuda(), cupti()]
 }
 
 fn cores() -> Check {
@@ -84,32 +86,23 @@ fn samples() -> Check {
     Check { name: "samples", state, seen, used_for: "record --sample", remedy }
 }
 
-fn hardware_counters() -> Check {
-    use perf_event::Builder;
-    use perf_event::events::Hardware;
-    let wanted = [
-        ("cycles", Hardware::CPU_CYCLES),
-        ("instructions", Hardware::INSTRUCTIONS),
-        ("cache misses", Hardware::CACHE_MISSES),
-    ];
-    let (mut found, mut last) = (Vec::new(), None);
-    for (name, event) in wanted {
-        match Builder::new(event).build() {
-            Ok(_) => found.push(name),
-            Err(error) => last = Some(error),
+/// What of the usual counters can be had, each thread for itself.
+fn counters() -> Check {
+    let (state, seen, remedy) = match profiler::count::available(CounterSet::usual()) {
+        Ok((counted, missing)) => {
+            let remedies: Vec<String> = missing.iter().map(|(names, how)| format!("{names}: {how}")).collect();
+            let state = if missing.is_empty() { State::Ok } else { State::Limited };
+            (state, counted.names().collect::<Vec<_>>().join(", "), (!missing.is_empty()).then(|| remedies.join("; ")))
         }
-    }
-    let (state, seen) = match (&last, found.is_empty()) {
-        (None, _) => (State::Ok, found.join(", ")),
-        (Some(_), false) => (State::Limited, format!("only {}", found.join(", "))),
-        (Some(error), true) => (State::Missing, refused(error)),
+        Err(how) => (State::Missing, "not granted".to_owned(), Some(how)),
     };
-    let hidden = "virtual machines often hide them: run on the host, or give the guest a PMU";
-    let remedy = last.map(|error| match error.kind() {
-        std::io::ErrorKind::PermissionDenied => PERF_REMEDY.to_owned(),
-        _ => hidden.to_owned(),
-    });
-    Check { name: "hardware counters", state, seen, used_for: "cycles and cache misses of a command", remedy }
+    Check {
+        name: "hardware counters",
+        state,
+        seen,
+        used_for: "record --counters: what each thread and op cost",
+        remedy,
+    }
 }
 
 fn tracefs() -> Check {

@@ -28,9 +28,9 @@ pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
     }
     let folder = trace_folder(args.out.as_deref())?;
     switches(args, &folder)?;
-    let options = WatchOptions { sched: args.sched, sample_hz: args.sample };
-    let watches = args.sched || args.sample.is_some();
-    let watch = watches.then(|| Watch::prepare(&folder, options)).transpose().context("watching the command")?;
+    let options = watch_options(args);
+    let watch =
+        options.watches().then(|| Watch::prepare(&folder, options)).transpose().context("watching the command")?;
     let collector = Collector::start_with(&folder, CollectorOptions::default(), watch.as_ref().map(Watch::tracks))
         .context("collecting the trace")?;
     let sender = sending::start(&folder, sending::wanted(args.collector.as_deref()).as_deref())?;
@@ -49,6 +49,10 @@ pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
         0 => Ok(()),
         code => Err(Failure::Command(code)),
     }
+}
+
+fn watch_options(args: &args::Record) -> WatchOptions {
+    WatchOptions { sched: args.sched, sample_hz: args.sample, counters: args.counters.unwrap_or_default() }
 }
 
 /// The trace's folder, empty, with an absolute path: the command may change its working directory.
@@ -122,6 +126,9 @@ fn tell(folder: &Path, wall_ns: i64, watched: &WatchReport, collected: &Collecto
     }
     if watched.samples > 0 {
         parts.push(format!("{} samples", human::count(watched.samples)));
+    }
+    if watched.readings > 0 {
+        parts.push(format!("{} readings of counters", human::count(watched.readings)));
     }
     if collected.write_errors > 0 {
         parts.push(format!("{} failed writes", human::count(collected.write_errors)));

@@ -330,7 +330,7 @@ fn counter_rows(store: &Store, process: u32) -> Vec<Row> {
             let site = store.sites().get(c.site as usize);
             let bytes = site.is_some_and(|s| s.category == Category::Alloc);
             let name = site.map_or("?", |s| &s.name);
-            let title = if bytes { format!("memory {}", short_device(name)) } else { name.to_owned() };
+            let title = if bytes { format!("memory {}", short_device(name)) } else { store.counter_title(c) };
             (title, counter, bytes)
         })
         .collect();

@@ -83,6 +83,7 @@ impl Doing {
             | Category::Transfer
             | Category::Running
             | Category::Sample
+            | Category::ThreadCounter
             | Category::Edge => Doing::Frame,
         }
     }

@@ -233,7 +233,8 @@ impl Flattener {
     }
 }
 
-fn flatten(doings: &Doings, slices: &[SliceRef]) -> Vec<Piece> {
+/// The pieces of slices that lie by start, outer before inner.
+pub(crate) fn flatten(doings: &Doings, slices: &[SliceRef]) -> Vec<Piece> {
     let pieces = Vec::with_capacity(slices.len());
     let mut sweep = Flattener { pieces, open: Vec::new(), until: i64::MIN };
     for (index, slice) in slices.iter().enumerate() {

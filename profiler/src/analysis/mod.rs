@@ -7,12 +7,13 @@
 //! 3. `sync`, `collectives`, `deps`: what had to happen before what, as recorded.
 //! 4. `walk`: the backward walk through last-arriving predecessors; [`crate::stalls`](mod@crate::stalls) walks gaps,
 //! 5. [`critical`] walks steps.
-//! 6. [`breakdown`], [`ops`], [`memory`], [`stragglers`], [`threads`]: tables.
+//! 6. [`breakdown`], [`ops`], [`counters`], [`memory`], [`stragglers`], [`threads`]: tables.
 //! 7. [`findings`]: what to change first; [`report`] has it all.
 //! 8. [`diff`]: what changed between two traces.
 
 pub mod breakdown;
 pub(crate) mod collectives;
+pub mod counters;
 pub mod critical;
 pub(crate) mod deps;
 pub mod diff;

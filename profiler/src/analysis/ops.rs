@@ -1,10 +1,11 @@
 //! The op table: what took time, and how much of it the steps waited for.
 
+use super::counters::{self, Counted};
 use super::critical::CriticalPath;
 use super::deps::Deps;
 use super::doing::Doings;
 use crate::stats::{Figures, Group, self_times};
-use crate::store::{SliceId, Store};
+use crate::store::{SliceId, SliceRef, Store};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -23,6 +24,8 @@ pub struct OpRow {
     pub critical_ns: i64,
     /// Of the length of all critical paths, 0..=1.
     pub critical_share: f64,
+    /// What was counted in its self time, in the order of [`Counted::names`]; empty where nothing was.
+    pub counts: Vec<u64>,
 }
 
 /// What ran under one name scope: all nodes whose names begin with it.
@@ -49,9 +52,9 @@ pub(crate) fn critical_ns(paths: &[CriticalPath]) -> FxHashMap<SliceId, i64> {
     on_path
 }
 
-/// The op table of a range, the most self time first. `paths` are the critical paths of its steps.
+/// The op table of a range, the most self time first, and what was counted in it. `paths` are the critical paths of its steps.
 #[must_use]
-pub fn op_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> Vec<OpRow> {
+pub fn op_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> (Counted, Vec<OpRow>) {
     let (doings, on_path) = (Doings::new(store), critical_ns(paths));
     let path_ns: i64 = paths.iter().map(|p| p.range.end - p.range.start).sum();
     let mut devices: FxHashMap<&str, u32> = FxHashMap::default();
@@ -63,7 +66,7 @@ pub fn op_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> Vec
             if !doings.of(&slice).is_work() {
                 continue;
             }
-            let device = store.node_of(&slice).map_or(track.device.as_str(), |n| n.device.as_str());
+            let device = device_of(store, &slice);
             let device = *devices.entry(device).or_insert_with(|| {
                 names.push(device);
                 names.len() as u32 - 1
@@ -75,20 +78,29 @@ pub fn op_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> Vec
             all_ns += self_ns;
         }
     }
+    let (counted, mut counts) = counters::by_key(store, &range, |slice| (slice.site, device_of(store, slice)));
     let mut rows: Vec<OpRow> = groups
         .into_iter()
-        .filter_map(|((site, device), (group, critical_ns))| {
-            let site = store.sites().get(site as usize)?;
+        .filter_map(|((site_row, device), (group, critical_ns))| {
+            let site = store.sites().get(site_row as usize)?;
             let mut figures = group.figures(all_ns);
             figures.share = figures.self_ns as f64 / all_ns.max(1) as f64;
-            let device = names.get(device as usize).map_or("", |name| *name).to_owned();
+            let device = names.get(device as usize).map_or("", |name| *name);
+            let counts = counts.remove(&(site_row, device)).unwrap_or_else(|| vec![0; counted.names.len()]);
+            let device = device.to_owned();
             let (name, category) = (site.name.clone(), site.category_name.clone());
             let critical_share = critical_ns as f64 / path_ns.max(1) as f64;
-            Some(OpRow { name, category, device, figures, critical_ns, critical_share })
+            Some(OpRow { name, category, device, figures, critical_ns, critical_share, counts })
         })
         .collect();
     rows.sort_by(|a, b| b.figures.self_ns.cmp(&a.figures.self_ns).then_with(|| a.name.cmp(&b.name)));
-    rows
+    (counted, rows)
+}
+
+/// The node's device, or the track's; empty on a host.
+fn device_of<'a>(store: &'a Store, slice: &SliceRef) -> &'a str {
+    let of_track = || store.tracks().get(slice.id.track as usize).map_or("", |t| t.device.as_str());
+    store.node_of(slice).map_or_else(of_track, |n| n.device.as_str())
 }
 
 /// Time by name scope, the most first; scopes hold what their inner scopes hold.

@@ -1,6 +1,7 @@
 //! Everything that the analyses tell of a trace, from one dependency index.
 
 use super::breakdown::{self, Breakdown, DeviceBreakdown};
+use super::counters::Counted;
 use super::critical::CriticalPath;
 use super::deps::Deps;
 use super::findings::{Facts, Finding, findings};
@@ -30,6 +31,8 @@ pub struct Analysis {
     pub causes: Vec<CauseTotal>,
     /// What took time.
     pub ops: Vec<OpRow>,
+    /// What was counted of threads; of each op [`OpRow::counts`].
+    pub counted: Counted,
     /// By name scope.
     pub scopes: Vec<ScopeRow>,
     /// Memory by device, of the whole trace.
@@ -50,7 +53,7 @@ pub fn analyse(store: &Store, range: Range<i64>) -> Analysis {
     let deps = Deps::new(store, &around(store, &range));
     let paths = ops::of_steps(&deps, &range);
     let stalls = stalls_of(&deps, range.clone());
-    let ops = ops::op_table(store, range.clone(), &paths);
+    let (counted, ops) = ops::op_table(store, range.clone(), &paths);
     let stragglers = stragglers::of_range(&deps, &range);
     let findings = findings(&Facts { store, paths: &paths, ops: &ops, stragglers: &stragglers });
     Analysis {
@@ -64,6 +67,7 @@ pub fn analyse(store: &Store, range: Range<i64>) -> Analysis {
         paths,
         stalls,
         ops,
+        counted,
         stragglers,
         findings,
         range,

@@ -142,7 +142,7 @@ fn tables_by_hand() {
          w0 l/a/Add 40..100 by l/a/MatMul",
     );
     let paths = critical_paths(&store, store.range());
-    let ops = op_table(&store, store.range(), &paths);
+    let (_, ops) = op_table(&store, store.range(), &paths);
     let row = |name: &str| ops.iter().find(|o| o.name == name).unwrap();
     let (matmul, add) = (row("MatMul"), row("Add"));
     assert_eq!((matmul.figures.count, matmul.figures.total_ns, matmul.figures.self_ns), (2, 60, 55));

@@ -1,7 +1,7 @@
 //! Chrome's trace event format. Times are microseconds with three decimals, so that no nanosecond is lost; arguments are
 //! written as they came. What a track is (a stream, a CPU) stands in a metadata event that other tools ignore.
 
-use super::{instant_args, site_names, slice_args, slices, thread_ids};
+use super::{counter_names, instant_args, site_names, slice_args, slices, thread_ids};
 use crate::store::{SliceRef, Store, Track};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -128,9 +128,9 @@ impl Writer<'_> {
     fn counters(&mut self) -> io::Result<()> {
         for counter in self.store.counters() {
             let pid = self.store.processes().get(counter.process as usize).map_or(0, |p| p.pid);
-            let (name, category) = site_names(self.store, counter.site);
+            let (title, category) = counter_names(self.store, counter);
             let mut names = String::new();
-            push_names(&mut names, name, category);
+            push_names(&mut names, &title, category);
             for (time, value) in counter.time.iter().zip(&counter.value) {
                 self.line.clear();
                 let _ = write!(self.line, "{{\"ph\":\"C\",\"pid\":{pid},\"ts\":");

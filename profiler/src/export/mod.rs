@@ -12,7 +12,7 @@ pub(crate) use perfetto::{About, ProcessAbout};
 
 use crate::batch::NO_ARGS;
 use crate::flame::stack_names;
-use crate::store::{Category, InstantEvent, Lane, NO_STACK, SliceRef, Store, Track};
+use crate::store::{Category, Counter, InstantEvent, Lane, NO_STACK, SliceRef, Store, Track};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -48,6 +48,12 @@ pub fn export(
 /// Name and category of a site.
 fn site_names(store: &Store, site: u32) -> (&str, &str) {
     store.sites().get(site as usize).map_or(("?", ""), |s| (&s.name, &s.category_name))
+}
+
+/// Title and category of a counter; one of a thread becomes one of its process, which has the thread in its title.
+fn counter_names<'a>(store: &'a Store, counter: &Counter) -> (String, &'a str) {
+    let (_, category) = site_names(store, counter.site);
+    (store.counter_title(counter), if counter.track.is_some() { "counter" } else { category })
 }
 
 /// The arguments as they came if they are an object, else as a text in one.

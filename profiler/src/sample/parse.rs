@@ -87,7 +87,8 @@ const LOST: u32 = 2;
 const COMM: u32 = 3;
 const EXIT: u32 = 4;
 const FORK: u32 = 7;
-const SAMPLE: u32 = 9;
+pub(crate) const READ: u32 = 8;
+pub(crate) const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
 const SWITCH: u32 = 14;
@@ -102,20 +103,21 @@ pub(crate) const CONTEXT_USER: u64 = -512i64 as u64;
 /// Every mark is at least this.
 pub(crate) const CONTEXT_MAX: u64 = -4095i64 as u64;
 
-struct Bytes<'a>(&'a [u8]);
+/// Takes numbers from the front.
+pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Bytes<'a> {
-    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let (front, rest) = self.0.split_at_checked(n)?;
         self.0 = rest;
         Some(front)
     }
 
-    fn u32(&mut self) -> Option<u32> {
+    pub(crate) fn u32(&mut self) -> Option<u32> {
         self.take(4)?.try_into().ok().map(u32::from_le_bytes)
     }
 
-    fn u64(&mut self) -> Option<u64> {
+    pub(crate) fn u64(&mut self) -> Option<u64> {
         self.take(8)?.try_into().ok().map(u64::from_le_bytes)
     }
 }
@@ -125,11 +127,7 @@ pub(crate) fn parse(kind: u32, misc: u16, body: &[u8], has_stack: bool) -> Optio
     if kind == SAMPLE {
         return sample(&mut Bytes(body), has_stack);
     }
-    // Each other record ends with pid, tid, time, cpu and a reserved word.
-    let (body, trailer) = body.split_at_checked(body.len().checked_sub(24)?)?;
-    let mut trailer = Bytes(trailer);
-    let (pid, tid, time, cpu) = (trailer.u32()?, trailer.u32()?, trailer.u64()?, trailer.u32()?);
-    let from = From { pid, tid, time, cpu };
+    let (body, from) = from_trailer(body)?;
     let mut body = Bytes(body);
     Some(match kind {
         SWITCH if misc & MISC_SWITCH_OUT != 0 => Record::SwitchOut { from, preempted: misc & MISC_PREEMPT != 0 },
@@ -151,6 +149,14 @@ pub(crate) fn parse(kind: u32, misc: u16, body: &[u8], has_stack: bool) -> Optio
         MMAP2 => return map(from, &mut body),
         _ => Record::Other,
     })
+}
+
+/// Each record that is no sample ends with pid, tid, time, cpu and a reserved word.
+pub(crate) fn from_trailer(body: &[u8]) -> Option<(&[u8], From)> {
+    let (body, trailer) = body.split_at_checked(body.len().checked_sub(24)?)?;
+    let mut trailer = Bytes(trailer);
+    let (pid, tid, time, cpu) = (trailer.u32()?, trailer.u32()?, trailer.u64()?, trailer.u32()?);
+    Some((body, From { pid, tid, time, cpu }))
 }
 
 fn map(from: From, body: &mut Bytes<'_>) -> Option<Record> {

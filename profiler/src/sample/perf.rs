@@ -56,15 +56,8 @@ pub(crate) struct Rings {
 /// That the system grants none; [`remedy`] says what to do.
 pub(crate) fn open(wanted: Wanted, whose: Whose<'_>) -> io::Result<Rings> {
     let has_stack = wanted.sample_hz.is_some() && cfg!(target_arch = "x86_64");
-    let cpus = online_cpus();
-    let (threads, left_out): (Vec<Option<u32>>, usize) = match whose {
-        Whose::NextCommand => (vec![None], 0),
-        Whose::Threads(all) => {
-            let most = (MAX_THREAD_RINGS / cpus.len()).max(1).min(all.len());
-            (all[..most].iter().copied().map(Some).collect(), all.len() - most)
-        }
-    };
-    let places = || threads.iter().flat_map(|thread| cpus.iter().map(|cpu| Place { thread: *thread, cpu: *cpu }));
+    let (places, left_out) = places(whose);
+    let places = || places.iter().copied();
     let try_all = |has_kernel: bool| -> io::Result<Vec<Sampler>> {
         let mut rings = Vec::new();
         for place in places() {
@@ -87,12 +80,27 @@ pub(crate) fn open(wanted: Wanted, whose: Whose<'_>) -> io::Result<Rings> {
 
 /// What one ring observes: a CPU, and a thread that runs already or the next command.
 #[derive(Clone, Copy)]
-struct Place {
-    thread: Option<u32>,
+pub(crate) struct Place {
+    pub(crate) thread: Option<u32>,
     cpu: usize,
 }
 
-fn with_ring(builder: &mut Builder<'_>, place: Place) -> io::Result<Sampler> {
+/// Where rings are needed, and how many threads are left out because they are too many.
+pub(crate) fn places(whose: Whose<'_>) -> (Vec<Place>, usize) {
+    let cpus = online_cpus();
+    let (threads, left_out): (Vec<Option<u32>>, usize) = match whose {
+        Whose::NextCommand => (vec![None], 0),
+        Whose::Threads(all) => {
+            let most = (MAX_THREAD_RINGS / cpus.len()).max(1).min(all.len());
+            (all[..most].iter().copied().map(Some).collect(), all.len() - most)
+        }
+    };
+    let of_thread = |thread: Option<u32>| cpus.iter().map(move |cpu| Place { thread, cpu: *cpu });
+    (threads.into_iter().flat_map(of_thread).collect(), left_out)
+}
+
+/// An event with a ring, as large a one as the system grants.
+pub(crate) fn with_ring(builder: &mut Builder<'_>, place: Place) -> io::Result<Sampler> {
     let mut error = io::Error::from(io::ErrorKind::OutOfMemory);
     let sizes = if place.thread.is_some() { &THREAD_RING_BYTES } else { &RING_BYTES };
     for bytes in *sizes {
@@ -105,7 +113,7 @@ fn with_ring(builder: &mut Builder<'_>, place: Place) -> io::Result<Sampler> {
 }
 
 /// What every event of a command has.
-fn inherited(builder: &mut Builder<'_>, place: Place, has_kernel: bool) {
+pub(crate) fn inherited(builder: &mut Builder<'_>, place: Place, has_kernel: bool) {
     builder.one_cpu(place.cpu).inherit(true);
     match place.thread {
         Some(thread) => builder.observe_pid(thread.cast_signed()).enabled(true),
@@ -182,9 +190,11 @@ pub(crate) fn counters() -> Counters {
     found
 }
 
+/// How to get the kernel's part of what a user may see of himself.
+pub(crate) const KERNEL_REMEDY: &str = "as root: sysctl kernel.perf_event_paranoid=1, or run with CAP_PERFMON";
+
 /// How to get perf events where [`open`] failed.
 pub(crate) fn remedy(error: &io::Error) -> String {
     let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
-    let (paranoid, how) = (paranoid.trim(), "as root: sysctl kernel.perf_event_paranoid=1, or run with CAP_PERFMON");
-    format!("perf_event_open: {error} (kernel.perf_event_paranoid is {paranoid}); {how}")
+    format!("perf_event_open: {error} (kernel.perf_event_paranoid is {}); {KERNEL_REMEDY}", paranoid.trim())
 }

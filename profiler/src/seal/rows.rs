@@ -4,8 +4,8 @@ use super::columns::{Ints, TableError, Texts, floats};
 use super::tables::{Point, RingPosition};
 use crate::batch::{NO_ARGS, TrackKey};
 use crate::store::{
-    Args, Category, ClockOffset, Flow, FlowEnd, Frame, Function, InstantEvent, MemoryEvent, NO_STACK, NodeInfo,
-    Process, SiteInfo, SliceId, Stack, Step, Track, TrackId, TrackKind, Transfer, Warning, WarningKind,
+    Args, Category, ClockOffset, CounterKey, Flow, FlowEnd, Frame, Function, InstantEvent, MemoryEvent, NO_STACK,
+    NodeInfo, Process, SiteInfo, SliceId, Stack, Step, Track, TrackId, TrackKind, Transfer, Warning, WarningKind,
 };
 use arrow_array::RecordBatch;
 use rustc_hash::FxHashMap;
@@ -106,7 +106,12 @@ pub(super) fn flow_rows(batch: &RecordBatch, out: &mut Vec<Flow>) -> Result<(), 
 
 pub(super) fn point_rows(batch: &RecordBatch, out: &mut Vec<Point>) -> Result<(), TableError> {
     let ([process, site, time], values) = (ints(batch, ["process_id", "site_id", "ts_ns"])?, floats(batch, "value")?);
-    let point = |(i, value)| Point { process: process.id(i), site: site.id(i), time: time.at(i), value };
+    let track = Ints::or_null(batch, "track_id")?;
+    let key = |i| {
+        let track = track.get(i).map(|row| TrackId(row as u32));
+        CounterKey { process: process.id(i), site: site.id(i), track }
+    };
+    let point = |(i, value)| Point { key: key(i), time: time.at(i), value };
     out.extend(values.into_iter().enumerate().map(point));
     Ok(())
 }

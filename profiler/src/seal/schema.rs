@@ -116,6 +116,8 @@ pub(super) const COUNTERS: Table = Table {
         ("ts_ns", "i64"),
         ("value", "f64"),
         ("site_id", "u32"),
+        // Of a counter of one thread; null in others, and missing in traces of before.
+        ("track_id", "u32?"),
     ],
 };
 pub(super) const INSTANTS: Table = Table {

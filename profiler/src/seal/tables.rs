@@ -4,7 +4,7 @@ use super::SealError;
 use super::file::TableFile;
 use super::names::{Names, text_column};
 use super::schema::Table;
-use crate::store::{Counter, Flow, Function, MemoryEvent, PlacedInstant, Store, Transfer};
+use crate::store::{Counter, CounterKey, Flow, Function, MemoryEvent, PlacedInstant, Store, Transfer};
 use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, UInt32Array, UInt64Array};
 use std::sync::Arc;
 
@@ -64,8 +64,7 @@ pub(super) fn instants(rows: &[PlacedInstant], names: &Names) -> Vec<ArrayRef> {
 /// A point of a counter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
-    pub(crate) process: u32,
-    pub(crate) site: u32,
+    pub(crate) key: CounterKey,
     pub(crate) time: i64,
     pub(crate) value: f64,
 }
@@ -73,21 +72,22 @@ pub(crate) struct Point {
 /// The points of all counters.
 pub(super) fn points(counters: &[Counter]) -> impl Iterator<Item = Point> + '_ {
     let of_counter = |c: &'_ Counter| {
-        let Counter { process, site, .. } = *c;
-        c.time.clone().into_iter().zip(c.value.clone()).map(move |(time, value)| Point { process, site, time, value })
+        let key = c.key();
+        c.time.clone().into_iter().zip(c.value.clone()).map(move |(time, value)| Point { key, time, value })
     };
     counters.iter().flat_map(of_counter)
 }
 
 pub(super) fn counters(rows: &[Point], names: &Names) -> Vec<ArrayRef> {
-    let [category, name] = names.sites(rows.iter().map(|p| p.site));
+    let [category, name] = names.sites(rows.iter().map(|p| p.key.site));
     vec![
-        u32s(rows.iter().map(|p| p.process)),
+        u32s(rows.iter().map(|p| p.key.process)),
         category,
         name,
         i64s(rows.iter().map(|p| p.time)),
         Arc::new(Float64Array::from_iter_values(rows.iter().map(|p| p.value))),
-        u32s(rows.iter().map(|p| p.site)),
+        u32s(rows.iter().map(|p| p.key.site)),
+        ids(rows.iter().map(|p| p.key.track.map_or(u32::MAX, |track| track.0))),
     ]
 }
 

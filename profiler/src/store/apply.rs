@@ -5,7 +5,7 @@ use super::names::{Category, NodeInfo, Process, SiteInfo};
 use super::side::{FlowEnd, MemoryEvent, Step, Warning, WarningKind};
 use super::track::{InstantEvent, OpenSlice, Track, TrackKind};
 use super::transfers::Stamp;
-use super::{Store, TrackId};
+use super::{CounterKey, Store, TrackId};
 use crate::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackEvents, TrackKey};
 
 /// Times beyond this (73 years) are damage; clamped, so that no sum of durations overflows.
@@ -221,7 +221,9 @@ impl Store {
             }
             EventKind::Counter => {
                 let process = self.tracks[track as usize].process;
-                self.counters.push(process, site, start, f64::from_bits(event.arg), keep)
+                let is_threads = self.sites.rows()[site as usize].category == Category::ThreadCounter;
+                let key = CounterKey { process, site, track: is_threads.then_some(TrackId(track)) };
+                self.counters.push(key, start, f64::from_bits(event.arg), keep)
             }
             EventKind::FlowOut | EventKind::FlowIn => {
                 let end = FlowEnd { track: TrackId(track), time: start };
@@ -234,9 +236,9 @@ impl Store {
                 let bytes = i64::try_from(event.arg).unwrap_or(i64::MAX);
                 let bytes = if event.kind == EventKind::Alloc { bytes } else { -bytes };
                 let node = self.node_row(pid, event.node);
-                let process = self.tracks[track as usize].process;
+                let key = CounterKey { process: self.tracks[track as usize].process, site, track: None };
                 let in_use = event.correlation.checked_sub(1).map(|n| f64::from(n) * 64.0);
-                let old_points = in_use.map_or(0, |in_use| self.counters.push(process, site, start, in_use, keep));
+                let old_points = in_use.map_or(0, |in_use| self.counters.push(key, start, in_use, keep));
                 self.memory.push_back(MemoryEvent { time: start, track: TrackId(track), site, node, bytes });
                 let old = if self.memory.len() > keep { self.memory.pop_front() } else { None };
                 old_points + u64::from(old.is_some())

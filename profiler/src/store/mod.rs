@@ -31,6 +31,7 @@ use crate::batch::{Batch, TrackKey};
 use crate::seal::Pager;
 use names::Table;
 use rustc_hash::FxHashMap;
+pub(crate) use side::CounterKey;
 use side::{Counters, Flows, Warnings};
 use stacks::Stacks;
 use std::collections::VecDeque;
@@ -256,6 +257,16 @@ impl Store {
     #[must_use]
     pub fn counters(&self) -> &[Counter] {
         self.counters.rows()
+    }
+
+    /// What a counter is called: of a thread's with the thread.
+    #[must_use]
+    pub fn counter_title(&self, counter: &Counter) -> String {
+        let name = self.sites().get(counter.site as usize).map_or("?", |site| &site.name);
+        match counter.track.and_then(|id| self.track(id)) {
+            Some(track) => format!("{name}, {}", track.name),
+            None => name.to_owned(),
+        }
     }
 
     /// Arrows, in the order in which their first end came.

@@ -42,6 +42,8 @@ pub enum Category {
     OffCpu,
     /// `sample`: a running thread's call stack was taken; `arg` is its row of [`Store::stacks`](super::Store::stacks).
     Sample,
+    /// `thread counter`: a counter of the thread on whose track it is, not of the process.
+    ThreadCounter,
     /// `python`: a function of an interpreter.
     Python,
     /// `edge`: arrows whose `correlation` is unique in the whole trace, not only in a process.
@@ -71,6 +73,7 @@ impl Category {
             "running" => Category::Running,
             "off cpu" => Category::OffCpu,
             "sample" => Category::Sample,
+            "thread counter" => Category::ThreadCounter,
             "python" => Category::Python,
             "edge" => Category::Edge,
             _ => Category::Other,

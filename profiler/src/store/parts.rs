@@ -62,8 +62,8 @@ impl Store {
             instant.args = instant.args.saturating_add(first_args);
         }
         let mut counters = Counters::default();
-        for Point { process, site, time, value } in parts.points {
-            counters.push(process, site, time, value, usize::MAX);
+        for Point { key, time, value } in parts.points {
+            counters.push(key, time, value, usize::MAX);
         }
         let has_events = parts.tracks.iter().any(|t| t.n_slices() > 0 || !t.instants.is_empty())
             || !(parts.flows.is_empty() && parts.memory.is_empty() && counters.rows().is_empty());

@@ -29,6 +29,8 @@ pub struct Counter {
     pub process: u32,
     /// Row of the sites: category and name.
     pub site: u32,
+    /// Of a counter of one thread: a track of that thread.
+    pub track: Option<TrackId>,
     /// When, ns from the origin, in order.
     pub time: VecDeque<i64>,
     /// The value from then on.
@@ -39,16 +41,31 @@ pub struct Counter {
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     rows: Vec<Counter>,
-    by_key: FxHashMap<(u32, u32), u32>,
+    by_key: FxHashMap<CounterKey, u32>,
+}
+
+/// What tells counters apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CounterKey {
+    pub(crate) process: u32,
+    pub(crate) site: u32,
+    pub(crate) track: Option<TrackId>,
+}
+
+impl Counter {
+    pub(crate) fn key(&self) -> CounterKey {
+        CounterKey { process: self.process, site: self.site, track: self.track }
+    }
 }
 
 impl Counters {
     /// Gives away all points.
     pub(crate) fn drain(&mut self) -> Vec<Point> {
         let mut points = Vec::new();
-        for Counter { process, site, time, value } in &mut self.rows {
-            let of_counter = time.drain(..).zip(value.drain(..));
-            points.extend(of_counter.map(|(time, value)| Point { process: *process, site: *site, time, value }));
+        for counter in &mut self.rows {
+            let key = counter.key();
+            let of_counter = counter.time.drain(..).zip(counter.value.drain(..));
+            points.extend(of_counter.map(|(time, value)| Point { key, time, value }));
         }
         points
     }
@@ -75,10 +92,11 @@ impl Counters {
 
     /// Adds a point at its place in time (threads that share a counter arrive a little out of order).
     /// Gives back how many old points were given up to keep at most `keep`.
-    pub(crate) fn push(&mut self, process: u32, site: u32, time: i64, value: f64, keep: usize) -> u64 {
+    pub(crate) fn push(&mut self, key: CounterKey, time: i64, value: f64, keep: usize) -> u64 {
         let rows = &mut self.rows;
-        let row = *self.by_key.entry((process, site)).or_insert_with(|| {
-            rows.push(Counter { process, site, time: VecDeque::new(), value: VecDeque::new() });
+        let row = *self.by_key.entry(key).or_insert_with(|| {
+            let CounterKey { process, site, track } = key;
+            rows.push(Counter { process, site, track, time: VecDeque::new(), value: VecDeque::new() });
             rows.len() as u32 - 1
         });
         let counter = &mut self.rows[row as usize];

@@ -8,6 +8,8 @@ mod proc;
 mod samples;
 
 use crate::collect::Tracks;
+use crate::count::groups;
+use crate::count::{CounterSet, Counting};
 use crate::sample::parse::{self, Record};
 use crate::sample::perf::{self, Counters, Rings, Wanted, Whose};
 use crate::sched::derive::Scheduling;
@@ -45,6 +47,16 @@ pub struct WatchOptions {
     pub sched: bool,
     /// Call stacks, so many times a second on each CPU.
     pub sample_hz: Option<u32>,
+    /// What to count of each thread.
+    pub counters: CounterSet,
+}
+
+impl WatchOptions {
+    /// Whether there is anything to watch.
+    #[must_use]
+    pub fn watches(self) -> bool {
+        self.sched || self.sample_hz.is_some() || !self.counters.is_empty()
+    }
 }
 
 /// What was seen.
@@ -58,6 +70,8 @@ pub struct WatchReport {
     pub wakeups: u64,
     /// Samples of its threads.
     pub samples: u64,
+    /// Times that the counters of a thread were read.
+    pub readings: u64,
     /// Events that the kernel's rings could not keep.
     pub lost: u64,
     /// Times that a thread got a CPU without the kernel telling (some kernels leave out what certain threads do): its wake-up
@@ -141,18 +155,20 @@ impl Watch {
             found => found.and_then(Result::ok),
         };
         if rings.as_ref().is_some_and(|r| !r.has_kernel && wanted.sample_hz.is_some()) {
-            let remedy = "as root: sysctl kernel.perf_event_paranoid=1, or run with CAP_PERFMON";
-            missing("the kernel's part of stacks", remedy.to_owned());
+            missing("the kernel's part of stacks", perf::KERNEL_REMEDY.to_owned());
         }
         if let Some(n) = rings.as_ref().map(|r| r.left_out).filter(|n| *n > 0) {
             missing(&format!("{n} of the process's threads"), "it has too many; record it from its start".to_owned());
         }
         // The kernel's counters begin with a command; of a process that runs `/proc` tells.
         let counters = if attached { Counters::default() } else { perf::counters() };
-        if let Some((_, error)) = counters.missing.iter().find(|(name, _)| *name == "cycles") {
+        let hidden = counters.missing.iter().find(|(name, _)| *name == "cycles");
+        // Said of each that is asked for.
+        if let Some((_, error)) = hidden.filter(|_| !options.counters.has_hardware()) {
             let remedy = "virtual machines often hide them: run on the host, or give the guest a PMU";
             missing("hardware counters", format!("perf_event_open: {error}; {remedy}"));
         }
+        let counting = counting(options.counters, whose, &mut missing);
         let clock = instance.as_ref().map_or(ClockSource::MonotonicRaw, Instance::clock);
         let mut tracks = Tracks::create(trace_dir, std::process::id(), "kernel", clock).map_err(WatchError::Folder)?;
         for (what, remedy) in &unavailable {
@@ -161,7 +177,7 @@ impl Watch {
         }
         let (command, stopping) = (AtomicU32::new(0), AtomicBool::new(false));
         let shared = Arc::new(Shared { command, stopping, tracks: Arc::new(Mutex::new(tracks)) });
-        let watcher = Watcher { attached, ..Watcher::new(options, instance, rings, counters, unavailable) };
+        let watcher = Watcher { attached, counting, ..Watcher::new(options, instance, rings, counters, unavailable) };
         let thread = std::thread::Builder::new().name("watch".to_owned()).spawn({
             let shared = Arc::clone(&shared);
             move || watcher.run(&shared)
@@ -197,6 +213,35 @@ impl Drop for Watch {
     }
 }
 
+/// Opens the counters of threads; says what is missing.
+fn counting(wanted: CounterSet, whose: Whose<'_>, missing: &mut impl FnMut(&str, String)) -> Option<Counting> {
+    if wanted.is_empty() {
+        return None;
+    }
+    match groups::open(wanted, whose) {
+        Ok(groups) => {
+            for (names, remedy) in groups.remedies() {
+                missing(&format!("counters {names}"), remedy);
+            }
+            if groups.left_out > 0 {
+                let what = format!("counters of {} of the process's threads", groups.left_out);
+                missing(
+                    &what,
+                    "it has too many; record it from its start, or raise the limit of open files".to_owned(),
+                );
+            }
+            if !groups.has_kernel {
+                missing("the kernel's part of counters", perf::KERNEL_REMEDY.to_owned());
+            }
+            Some(Counting::new(groups))
+        }
+        Err(error) => {
+            missing(&format!("counters {wanted} of threads"), groups::remedy(&error));
+            None
+        }
+    }
+}
+
 fn tracefs_remedy(error: &io::Error) -> String {
     format!("{error}; run as root, on a kernel with CONFIG_FTRACE")
 }
@@ -209,6 +254,7 @@ struct Watcher {
     proc: Option<proc::Usage>,
     scheduling: Scheduling,
     samples: Samples,
+    counting: Option<Counting>,
     /// Records later than what may still come from another CPU.
     waiting: Vec<Record>,
     sites: Vec<(SiteId, u64)>,
@@ -236,8 +282,22 @@ impl Watcher {
         let proc = (sched_source == Some("/proc") || counters.counters.is_empty()).then(proc::Usage::default);
         let report = WatchReport { sched_source, unavailable, ..WatchReport::default() };
         let (scheduling, samples, waiting) = (Scheduling::default(), Samples::default(), Vec::new());
-        let (sites, polls, lost, attached) = (Vec::new(), 0, 0, false);
-        Watcher { instance, rings, counters, proc, scheduling, samples, waiting, sites, polls, lost, attached, report }
+        let (counting, sites, polls, lost, attached) = (None, Vec::new(), 0, 0, false);
+        Watcher {
+            instance,
+            rings,
+            counters,
+            proc,
+            scheduling,
+            samples,
+            counting,
+            waiting,
+            sites,
+            polls,
+            lost,
+            attached,
+            report,
+        }
     }
 
     fn run(mut self, shared: &Shared) -> WatchReport {
@@ -263,13 +323,14 @@ impl Watcher {
             let now = tracks.now();
             self.scheduling.finish(now, &mut tracks);
             self.tell_untold(&mut tracks);
+            self.tell_shared(&mut tracks);
         }
         let symbols = self.samples.symbols();
         shared.tracks.lock().entries(symbols.into_iter());
         let seen = self.scheduling.seen;
         let (switches, wakeups, samples) = (seen.switches, seen.wakeups, self.samples.n);
-        let untold = seen.untold;
-        WatchReport { switches, wakeups, samples, untold, ..self.report }
+        let (untold, readings) = (seen.untold, self.counting.as_ref().map_or(0, Counting::readings));
+        WatchReport { switches, wakeups, samples, readings, untold, ..self.report }
     }
 
     fn begin(&mut self, command: u32, tracks: &mut Tracks) {
@@ -307,7 +368,11 @@ impl Watcher {
             self.scheduling.take(event, &mut tracks);
         }
         drop(tracks);
-        for record in records {
+        let counted = self.counting.as_mut().map(|counting| counting.poll(last, &mut shared.tracks.lock()));
+        // The counters' rings name threads and programs too, where no other does.
+        let counted = counted.filter(|_| self.rings.is_none()).unwrap_or_default();
+        let names = counted.into_iter().filter(|r| matches!(r, Record::Comm { .. } | Record::Fork { .. }));
+        for record in records.into_iter().chain(names) {
             self.record(record, &shared.tracks);
         }
         let mut tracks = shared.tracks.lock();
@@ -419,11 +484,24 @@ impl Watcher {
 
     fn tell_lost(&mut self, tracks: &mut Tracks) {
         let lost = self.instance.as_ref().map_or(0, Instance::lost);
-        let total = self.lost.max(lost) + self.scheduling.seen.untracked + self.samples.cut();
+        let counted = self.counting.as_ref().map_or(0, |counting| counting.lost + counting.untold());
+        let total = self.lost.max(lost) + self.scheduling.seen.untracked + self.samples.cut() + counted;
         if total > self.report.lost {
             self.report.lost = total;
             let text = format!("{total} events of the kernel were lost: its rings were full, or the tables were");
             tracks.note(NoteKind::Lost, total, "kernel", &text);
+        }
+    }
+
+    fn tell_shared(&mut self, tracks: &mut Tracks) {
+        if let Some(share) = self.counting.as_ref().and_then(Counting::counted_share) {
+            let what = "counters that took turns";
+            let text = format!(
+                "{what}: the processor has too few for all, they counted {:.0} % of the time and are scaled up to all of it; record \
+                 fewer at once",
+                share * 100.0
+            );
+            tracks.note(NoteKind::Unavailable, 1, what, &text);
         }
     }
 

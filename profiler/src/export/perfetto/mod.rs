@@ -17,7 +17,7 @@ mod nest;
 
 pub(crate) use about::{About, ProcessAbout};
 
-use super::{site_names, thread_ids};
+use super::{counter_names, site_names, thread_ids};
 use crate::store::{InstantEvent, OpenSlice, SliceRef, Store, Track};
 use arrows::{Arrow, Arrows};
 use formats::perfetto::{
@@ -253,9 +253,9 @@ impl Writer<'_> {
 
     fn counters(&mut self) -> io::Result<()> {
         for counter in self.store.counters() {
-            let (name, category) = site_names(self.store, counter.site);
+            let (title, category) = counter_names(self.store, counter);
             let uuid = self.describe(TrackDescriptor {
-                name: Some(name.to_owned()),
+                name: Some(title),
                 parent_uuid: self.processes.get(counter.process as usize).copied(),
                 counter: Some(CounterDescriptor::default()),
                 description: Some(About::counter(category).text()),

@@ -1,0 +1,70 @@
+//! What was counted of threads, as `analyze` tells it.
+
+use profiler::analysis::counters::Counted;
+use profiler::analysis::ops::OpRow;
+use profiler::analysis::report::Analysis;
+use serde_json::{Map, Value, json};
+
+use crate::human;
+use crate::table::{Table, cut};
+
+/// Rows for a person.
+const TOP: usize = 10;
+
+/// The values of one row by the counters' names, with what follows from them.
+pub fn values_json(counted: &Counted, values: &[u64]) -> Value {
+    let mut object: Map<String, Value> =
+        counted.names.iter().zip(values).map(|(name, value)| (name.clone(), json!(value))).collect();
+    if let Some(ratio) = counted.per_cycle(values) {
+        object.insert("instructions_per_cycle".to_owned(), json!(ratio));
+    }
+    if let Some(ratio) = counted.misses_per_1000(values) {
+        object.insert("cache_misses_per_1000_instructions".to_owned(), json!(ratio));
+    }
+    Value::Object(object)
+}
+
+/// All of it, and what no op had part in; null where no threads' counters were recorded.
+pub fn totals_json(counted: &Counted) -> Value {
+    if counted.is_empty() {
+        return Value::Null;
+    }
+    json!({ "total": values_json(counted, &counted.total), "outside_ops": values_json(counted, &counted.outside) })
+}
+
+/// The ops with the most of what was counted first, in time if that was, and the rest.
+pub fn print(analysis: &Analysis) {
+    let counted = &analysis.counted;
+    if counted.is_empty() {
+        return;
+    }
+    let ratios: [(&str, Ratio); 2] = [("per cycle", Counted::per_cycle), ("misses/1,000", Counted::misses_per_1000)];
+    let ratios: Vec<(&str, Ratio)> =
+        ratios.into_iter().filter(|(_, of)| of(counted, &counted.total).is_some()).collect();
+    let titles = ["counted by op", "<device"].into_iter().chain(counted.names.iter().map(String::as_str));
+    let titles: Vec<&str> = titles.chain(ratios.iter().map(|(title, _)| *title)).collect();
+    let mut table = Table::new(&titles);
+    let mut row = |name: String, device: String, values: &[u64]| {
+        let counts = counted.names.iter().zip(values).map(|(name, value)| shown(name, *value));
+        let ratios = ratios.iter().map(|(_, of)| of(counted, values).map_or_else(String::new, |r| format!("{r:.2}")));
+        table.row([name, device].into_iter().chain(counts).chain(ratios));
+    };
+    let mut ops: Vec<&OpRow> = analysis.ops.iter().filter(|op| op.counts.iter().any(|n| *n > 0)).collect();
+    ops.sort_by(|a, b| b.counts.cmp(&a.counts));
+    for op in ops.iter().take(TOP) {
+        row(cut(&op.name, 48), cut(&op.device, 24), &op.counts);
+    }
+    row("outside ops".to_owned(), String::new(), &counted.outside);
+    row("all".to_owned(), String::new(), &counted.total);
+    table.print();
+}
+
+type Ratio = fn(&Counted, &[u64]) -> Option<f64>;
+
+/// Clocks count nanoseconds.
+fn shown(name: &str, value: u64) -> String {
+    match name {
+        "task-clock" | "cpu-clock" => human::duration(value.min(i64::MAX as u64).cast_signed()),
+        _ => human::count(value),
+    }
+}

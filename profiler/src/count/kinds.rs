@@ -1,0 +1,184 @@
+//! What can be counted, by the names that `perf stat` has.
+
+use perf_event::Builder;
+use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware, Software};
+use std::fmt;
+use std::str::FromStr;
+
+#[derive(Clone, Copy)]
+enum Event {
+    Software(Software),
+    Hardware(Hardware),
+    Cache(CacheId, CacheResult),
+}
+
+/// A row of the table of what can be counted.
+struct Known {
+    name: &'static str,
+    alias: &'static str,
+    event: Event,
+}
+
+const fn software(name: &'static str, alias: &'static str, event: Software) -> Known {
+    Known { name, alias, event: Event::Software(event) }
+}
+
+const fn hardware(name: &'static str, alias: &'static str, event: Hardware) -> Known {
+    Known { name, alias, event: Event::Hardware(event) }
+}
+
+const fn cache(name: &'static str, id: CacheId, result: CacheResult) -> Known {
+    Known { name, alias: "", event: Event::Cache(id, result) }
+}
+
+const KNOWN: [Known; 25] = [
+    software("task-clock", "", Software::TASK_CLOCK),
+    software("cpu-clock", "", Software::CPU_CLOCK),
+    software("page-faults", "faults", Software::PAGE_FAULTS),
+    software("minor-faults", "", Software::PAGE_FAULTS_MIN),
+    software("major-faults", "", Software::PAGE_FAULTS_MAJ),
+    software("context-switches", "cs", Software::CONTEXT_SWITCHES),
+    software("cpu-migrations", "migrations", Software::CPU_MIGRATIONS),
+    software("alignment-faults", "", Software::ALIGNMENT_FAULTS),
+    software("emulation-faults", "", Software::EMULATION_FAULTS),
+    hardware("cycles", "cpu-cycles", Hardware::CPU_CYCLES),
+    hardware("instructions", "", Hardware::INSTRUCTIONS),
+    hardware("ref-cycles", "", Hardware::REF_CPU_CYCLES),
+    hardware("cache-references", "", Hardware::CACHE_REFERENCES),
+    hardware("cache-misses", "", Hardware::CACHE_MISSES),
+    hardware("branches", "branch-instructions", Hardware::BRANCH_INSTRUCTIONS),
+    hardware("branch-misses", "", Hardware::BRANCH_MISSES),
+    hardware("bus-cycles", "", Hardware::BUS_CYCLES),
+    hardware("stalled-cycles-frontend", "idle-cycles-frontend", Hardware::STALLED_CYCLES_FRONTEND),
+    hardware("stalled-cycles-backend", "idle-cycles-backend", Hardware::STALLED_CYCLES_BACKEND),
+    cache("L1-dcache-loads", CacheId::L1D, CacheResult::ACCESS),
+    cache("L1-dcache-load-misses", CacheId::L1D, CacheResult::MISS),
+    cache("LLC-loads", CacheId::LL, CacheResult::ACCESS),
+    cache("LLC-load-misses", CacheId::LL, CacheResult::MISS),
+    cache("dTLB-load-misses", CacheId::DTLB, CacheResult::MISS),
+    cache("iTLB-load-misses", CacheId::ITLB, CacheResult::MISS),
+];
+
+/// One thing that can be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Kind(u8);
+
+impl Kind {
+    pub(crate) const CPU_CLOCK: Kind = Kind(1);
+    pub(crate) const CONTEXT_SWITCHES: Kind = Kind(5);
+
+    fn known(self) -> &'static Known {
+        &KNOWN[usize::from(self.0)]
+    }
+
+    /// As `perf stat` calls it.
+    pub(crate) fn name(self) -> &'static str {
+        self.known().name
+    }
+
+    /// Whether the processor counts it, not the kernel.
+    pub(crate) fn is_hardware(self) -> bool {
+        !matches!(self.known().event, Event::Software(_))
+    }
+
+    pub(crate) fn builder(self) -> Builder<'static> {
+        match self.known().event {
+            Event::Software(event) => Builder::new(event),
+            Event::Hardware(event) => Builder::new(event),
+            Event::Cache(which, result) => Builder::new(Cache { which, operation: CacheOp::READ, result }),
+        }
+    }
+}
+
+/// What to count: a set of names, in the order of [`CounterSet::known`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CounterSet(u32);
+
+/// A name that is none of a counter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no counter is called {0:?}; there are {names}", names = CounterSet::known().collect::<Vec<_>>().join(", "))]
+pub struct UnknownCounter(pub String);
+
+impl CounterSet {
+    /// Nothing.
+    pub const NONE: CounterSet = CounterSet(0);
+
+    /// The names that can be counted, those of `perf stat`.
+    pub fn known() -> impl Iterator<Item = &'static str> {
+        KNOWN.iter().map(|known| known.name)
+    }
+
+    /// What tells most of a program: time, page faults, cycles, instructions, cache and branch misses.
+    #[must_use]
+    pub fn usual() -> CounterSet {
+        const USUAL: [&str; 6] =
+            ["task-clock", "page-faults", "cycles", "instructions", "cache-misses", "branch-misses"];
+        let kinds = (0..).map(Kind).zip(&KNOWN);
+        CounterSet::of(kinds.filter(|(_, known)| USUAL.contains(&known.name)).map(|(kind, _)| kind))
+    }
+
+    /// Whether nothing is to be counted.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether the processor counts any of them, not the kernel.
+    #[must_use]
+    pub fn has_hardware(self) -> bool {
+        self.kinds().any(Kind::is_hardware)
+    }
+
+    pub(crate) fn of(kinds: impl Iterator<Item = Kind>) -> CounterSet {
+        CounterSet(kinds.fold(0, |set, kind| set | 1 << kind.0))
+    }
+
+    pub(crate) fn kinds(self) -> impl Iterator<Item = Kind> {
+        (0..KNOWN.len() as u8).filter(move |n| self.0 >> n & 1 == 1).map(Kind)
+    }
+
+    /// The names of the set.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        self.kinds().map(Kind::name)
+    }
+}
+
+impl FromStr for CounterSet {
+    type Err = UnknownCounter;
+
+    /// Names with commas between them; as in `perf stat` some have two.
+    fn from_str(text: &str) -> Result<CounterSet, UnknownCounter> {
+        let mut set = CounterSet::default();
+        for name in text.split(',').map(str::trim) {
+            let is_it = |known: &&Known| known.name == name || (!name.is_empty() && known.alias == name);
+            let at = KNOWN.iter().position(|known| is_it(&known)).ok_or_else(|| UnknownCounter(name.to_owned()))?;
+            set.0 |= 1 << at;
+        }
+        Ok(set)
+    }
+}
+
+impl fmt::Display for CounterSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.names().collect::<Vec<_>>().join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_perf_stat() {
+        let set: CounterSet = "instructions, cpu-cycles,faults".parse().unwrap();
+        assert_eq!(set.to_string(), "page-faults,cycles,instructions");
+        assert_eq!((Kind::CPU_CLOCK.name(), Kind::CONTEXT_SWITCHES.name()), ("cpu-clock", "context-switches"));
+        assert_eq!(CounterSet::usual().names().count(), 6);
+        for wrong in ["", "cycles,", "cycels", "cycles instructions"] {
+            let error = wrong.parse::<CounterSet>().unwrap_err().to_string();
+            assert!(error.contains("cache-misses"), "{error}");
+        }
+        let all: CounterSet = CounterSet::known().collect::<Vec<_>>().join(",").parse().unwrap();
+        assert_eq!(all.kinds().count(), KNOWN.len());
+    }
+}
