@@ -1,6 +1,6 @@
 //! `stepscope analyze`: where a trace's time went, what held it up, what to change first.
 
-mod counters;
+pub mod counters;
 
 use profiler::analysis::breakdown::Breakdown;
 use profiler::analysis::critical::{CriticalPath, PathKind};

@@ -220,9 +220,6 @@ fn learning_rate(text: &str) -> Result<f32, String> {
     if rate.is_finite() && rate >= 0.0 { Ok(rate) } else { Err("must be a number from 0 on".to_owned()) }
 }
 
-/// What `--counters` counts without a list.
-const USUAL_COUNTERS: &str = "task-clock,page-faults,cycles,instructions,cache-misses,branch-misses";
-
 /// `stepscope record -- COMMAND`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
@@ -255,7 +252,7 @@ pub struct Record {
     pub sample: Option<u32>,
     /// Count what processor and kernel do for each thread and op: names as 'perf stat' has them, with commas between them [without a
     /// list: task-clock,page-faults,cycles,instructions,cache-misses,branch-misses]
-    #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = USUAL_COUNTERS, hide_default_value = true)]
+    #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = profiler::count::USUAL)]
     pub counters: Option<profiler::count::CounterSet>,
     /// Record the next N steps that begin, in all processes together, and no events else
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

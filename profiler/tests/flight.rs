@@ -8,6 +8,7 @@ use events::meta::{Entry, Writer};
 use events::record::site_word;
 use events::{Anchor, Kind, NodeId, Options, Record, SiteId, emit_slice, now};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use stepscope_profiler::chunks::{self, ChunkHeader, FLAG_LAST};
@@ -132,4 +133,63 @@ fn an_id_that_is_used_again_renames_nothing() {
         ]
     );
     assert!(store.warnings().is_empty(), "{:?}", store.warnings());
+}
+
+const PANICS: &str = "STEPSCOPE_FLIGHT_TEST_TRACE";
+const KEPT_NS: i64 = 400_000_000;
+
+/// The program of the test below: emits a slice each millisecond, then a thread of it panics, and it lives on; nothing in a test run.
+#[test]
+fn the_program_that_panics() {
+    let Some(trace) = std::env::var_os(PANICS) else { return };
+    let session = events::start(Path::new(&trace), Options::default()).unwrap();
+    let (tick, work) = (events::site("test", "tick"), events::site("test", "work"));
+    for n in 0..1_000 {
+        let begin = now();
+        std::thread::sleep(Duration::from_millis(1));
+        emit_slice(begin, now(), tick, NodeId::NONE, 0, n);
+    }
+    let failing = std::thread::Builder::new().name("failing".to_owned()).spawn(move || {
+        let _work = events::slice(work);
+        panic!("the {} was planted", "failure");
+    });
+    assert!(failing.unwrap().join().is_err());
+    // The dump is the panic's, not the end's.
+    std::thread::sleep(Duration::from_secs(60));
+    drop(session);
+}
+
+#[test]
+fn a_panic_in_a_thread_dumps_the_last_moments_and_its_message() {
+    let dir = tempfile::tempdir().unwrap();
+    let control = Control::open_or_create(dir.path(), true).unwrap();
+    control.keep_flight(KEPT_NS as u64, 0);
+    let collector = Collector::start(dir.path(), CollectorOptions::default()).unwrap();
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(["--exact", "the_program_that_panics"]).env(PANICS, dir.path());
+    let mut program = program.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = events::clock::mono_now();
+    while control.dumps().0 == 0 || control.dumps().0 != control.dumps().1 {
+        assert!(events::clock::mono_now() - begun < 60_000_000_000, "the dump is done");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // While the program lives and the collector works.
+    let store = read(dir.path());
+    program.kill().unwrap();
+    program.wait().unwrap();
+    collector.stop();
+    let is_panic = |site: u32| store.sites()[site as usize].category_name == "panic";
+    let instants = store.tracks().iter().flat_map(|t| t.instants.iter().map(move |i| (t.name.as_str(), i)));
+    let panics: Vec<_> = instants.filter(|(_, i)| is_panic(i.site)).collect();
+    let [(thread, panic)] = panics[..] else { panic!("{panics:?}") };
+    let message = store.args().get(panic.args).unwrap_or_default();
+    assert!(thread == "failing" && message.contains("the failure was planted"), "{thread}: {message}");
+    assert!(message.contains("flight.rs"), "where it was: {message}");
+    let lanes = store.tracks().iter().flat_map(|t| &t.lanes);
+    let slices = lanes.flat_map(|lane| (0..lane.len() as u32).filter_map(|i| lane.slice(i)));
+    let ticks: Vec<_> = slices.filter(|s| store.slice_name(s) == "tick").collect();
+    let (first, last) = (ticks.iter().map(|s| s.end).min().unwrap(), ticks.iter().map(|s| s.end).max().unwrap());
+    // Up to the panic, and from so long before the dump, which is written a little after it.
+    assert!(ticks.iter().any(|s| s.arg == 999) && panic.time >= last, "{last} {}", panic.time);
+    assert!(panic.time - first <= KEPT_NS + 1_000_000, "{} ns of ticks", panic.time - first);
 }

@@ -123,66 +123,6 @@ fn a_flight_recorder_writes_when_a_signal_or_a_slow_step_asks() {
     }
 }
 
-const PANICS: &str = "STEPSCOPE_TEST_PANICS";
-
-/// What is recorded in the test below: emits a slice each millisecond, then a thread panics; nothing in a test run.
-#[test]
-fn the_program_that_panics() {
-    if std::env::var_os(PANICS).is_none() {
-        return;
-    }
-    assert!(events::start_from_env().expect("it records"));
-    let (tick, work) = (events::site("test", "tick"), events::site("test", "work"));
-    for n in 0..1_500 {
-        let begin = events::now();
-        std::thread::sleep(Duration::from_millis(1));
-        events::emit_slice(begin, events::now(), tick, events::NodeId::NONE, 0, n);
-    }
-    let failing = std::thread::Builder::new().name("failing".to_owned()).spawn(move || {
-        let _work = events::slice(work);
-        panic!("the {} was planted", "failure");
-    });
-    assert!(failing.expect("a thread").join().is_err());
-    // It lives on: the dump is the panic's, not the end's.
-    std::thread::sleep(Duration::from_secs(60));
-}
-
-#[test]
-fn a_flight_recorder_writes_when_a_thread_panics() {
-    let Some(binary) = stepscope_binary("record --flight: a panic") else { return };
-    let dir = tempfile::tempdir().expect("a scratch folder");
-    let trace = dir.path().join("trace");
-    let mut record = Command::new(&binary);
-    record.args(["record", "--flight", "1", "-o"]).arg(&trace).arg("--");
-    record.arg(std::env::current_exe().expect("this program")).args(["--exact", "the_program_that_panics"]);
-    record.env(PANICS, "1").stdout(Stdio::null()).stderr(Stdio::piped());
-    let child = Running::start(&mut record);
-    let control = || events::control::Control::open(&trace).ok();
-    wait_until("the dump is written", || control().is_some_and(|c| c.dumps().0 > 0 && c.dumps().0 == c.dumps().1));
-    let store = read(&trace);
-    let panics: Vec<_> = store
-        .tracks()
-        .iter()
-        .flat_map(|t| t.instants.iter().map(move |i| (&t.name, i)))
-        .filter(|(_, i)| store.sites()[i.site as usize].category_name == "panic")
-        .collect();
-    assert_eq!(panics.len(), 1, "{panics:?}");
-    let (thread, panic) = panics[0];
-    let message = store.args().get(panic.args).unwrap_or_default();
-    assert!(thread == "failing" && message.contains("the failure was planted"), "{thread}: {message}");
-    assert!(message.contains("record_modes.rs"), "where it was: {message}");
-    let lanes = store.tracks().iter().flat_map(|t| &t.lanes);
-    let slices = lanes.flat_map(|lane| (0..lane.len() as u32).filter_map(|i| lane.slice(i)));
-    let ticks: Vec<_> = slices.filter(|s| store.slice_name(s) == "tick").collect();
-    let (first, last) = (ticks.iter().map(|s| s.end).min(), ticks.iter().map(|s| s.end).max());
-    let (first, last) = (first.expect("there are some"), last.expect("there are some"));
-    // The last second before the dump, which a busy machine writes a little after the panic.
-    assert!(ticks.iter().any(|s| s.arg == 1_499) && panic.time >= last, "{last} {}", panic.time);
-    assert!(panic.time - first <= 1_050_000_000, "{} ns of ticks", panic.time - first);
-    assert!(ticks.len() > 100, "{}", ticks.len());
-    drop(child);
-}
-
 #[test]
 fn a_process_is_found_by_its_id() {
     let Some(binary) = stepscope_binary("record --attach PID") else { return };

@@ -32,30 +32,43 @@ pub fn totals_json(counted: &Counted) -> Value {
     json!({ "total": values_json(counted, &counted.total), "outside_ops": values_json(counted, &counted.outside) })
 }
 
-/// The ops with the most of what was counted first, in time if that was, and the rest.
-pub fn print(analysis: &Analysis) {
+/// What was counted, as a table: titles, then a row for each of the ops that had most, for what no op had part in, and for all.
+pub struct Cells {
+    /// `counted by op`, `<device`, the counters, and what follows from them.
+    pub titles: Vec<String>,
+    /// Texts in the order of the titles.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// The table, where threads' counters were recorded; the ops with the most of the first counter first.
+pub fn cells(analysis: &Analysis) -> Option<Cells> {
     let counted = &analysis.counted;
     if counted.is_empty() {
-        return;
+        return None;
     }
     let ratios: [(&str, Ratio); 2] = [("per cycle", Counted::per_cycle), ("misses/1,000", Counted::misses_per_1000)];
     let ratios: Vec<(&str, Ratio)> =
         ratios.into_iter().filter(|(_, of)| of(counted, &counted.total).is_some()).collect();
     let titles = ["counted by op", "<device"].into_iter().chain(counted.names.iter().map(String::as_str));
-    let titles: Vec<&str> = titles.chain(ratios.iter().map(|(title, _)| *title)).collect();
-    let mut table = Table::new(&titles);
-    let mut row = |name: String, device: String, values: &[u64]| {
+    let titles = titles.chain(ratios.iter().map(|(title, _)| *title)).map(str::to_owned).collect();
+    let row = |name: String, device: String, values: &[u64]| {
         let counts = counted.names.iter().zip(values).map(|(name, value)| shown(name, *value));
         let ratios = ratios.iter().map(|(_, of)| of(counted, values).map_or_else(String::new, |r| format!("{r:.2}")));
-        table.row([name, device].into_iter().chain(counts).chain(ratios));
+        [name, device].into_iter().chain(counts).chain(ratios).collect()
     };
     let mut ops: Vec<&OpRow> = analysis.ops.iter().filter(|op| op.counts.iter().any(|n| *n > 0)).collect();
     ops.sort_by(|a, b| b.counts.cmp(&a.counts));
-    for op in ops.iter().take(TOP) {
-        row(cut(&op.name, 48), cut(&op.device, 24), &op.counts);
-    }
-    row("outside ops".to_owned(), String::new(), &counted.outside);
-    row("all".to_owned(), String::new(), &counted.total);
+    let top = ops.iter().take(TOP).map(|op| row(cut(&op.name, 48), cut(&op.device, 24), &op.counts));
+    let rest = [("outside ops", &counted.outside), ("all", &counted.total)];
+    let rest = rest.into_iter().map(|(name, values)| row(name.to_owned(), String::new(), values));
+    Some(Cells { titles, rows: top.chain(rest).collect() })
+}
+
+/// Prints the table.
+pub fn print(analysis: &Analysis) {
+    let Some(cells) = cells(analysis) else { return };
+    let mut table = Table::new(&cells.titles.iter().map(String::as_str).collect::<Vec<_>>());
+    cells.rows.into_iter().for_each(|row| table.row(row));
     table.print();
 }
 

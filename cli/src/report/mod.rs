@@ -123,7 +123,16 @@ fn trace_section(path: &Path) -> Result<Option<Section>, Failure> {
     figures.extend(step_figure(&store));
     figures.extend(memory_figures(&analysis));
     let findings = analysis.findings.iter().take(TOP).map(|f| vec![human::duration(f.saves_ns), f.text.clone()]);
-    let tables = vec![("What to change first, with what it would save at most".to_owned(), findings.collect())];
+    let mut tables = vec![("What to change first, with what it would save at most".to_owned(), findings.collect())];
+    if let Some(cells) = analyze::counters::cells(&analysis) {
+        // Names come last on the page.
+        let titles = cells.titles.iter().map(|title| title.trim_start_matches('<').to_owned()).collect();
+        let rows = std::iter::once(titles).chain(cells.rows).map(|mut row: Vec<String>| {
+            row.rotate_left(1);
+            row
+        });
+        tables.push(("What processor and kernel counted".to_owned(), rows.collect()));
+    }
     let warnings = store.warnings().iter().map(|w| w.text.clone()).collect();
     Ok(Some(Section { title: format!("Trace {}", path.display()), facts, warnings, tables, figures }))
 }

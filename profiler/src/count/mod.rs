@@ -12,7 +12,7 @@ mod parse;
 mod threads;
 
 pub use groups::available;
-pub use kinds::{CounterSet, UnknownCounter};
+pub use kinds::{CounterSet, USUAL, UnknownCounter};
 
 use crate::collect::Tracks;
 use crate::sample::parse::Record;
