@@ -108,18 +108,8 @@ impl Kit {
                 }
             }
             ["transfer", ref words @ ..] => self.transfer(words),
-            [track, "count", name, time, value] => {
-                let site = self.site(track, "thread counter", name);
-                let arg = value.parse::<f64>().unwrap().to_bits();
-                self.push(track, Event { kind: EventKind::Counter, arg, ..slice(&format!("{time}..{time}"), site) });
-            }
-            [track, "alloc", device, node, time, bytes] => {
-                let bytes: i64 = bytes.parse().unwrap();
-                let kind = if bytes < 0 { EventKind::Free } else { EventKind::Alloc };
-                let (site, node) = (self.site(track, "alloc", device), self.node(track, node));
-                let event = slice(&format!("{time}..{time}"), site);
-                self.push(track, Event { kind, node, arg: bytes.unsigned_abs(), ..event });
-            }
+            [track, "count", name, time, value] => self.counter(track, name, time, value),
+            [track, "alloc", device, node, time, bytes] => self.memory(track, device, node, time, bytes),
             [track, node, range, ref rest @ ..] => {
                 let (site, node) = (self.site(track, "op", &op_of(node)), self.node(track, node));
                 let mut event = Event { depth, node, correlation: NO_NODE, arg: step, ..slice(range, site) };
@@ -134,6 +124,20 @@ impl Kit {
             }
             _ => panic!("{line}"),
         }
+    }
+
+    fn counter(&mut self, track: &str, name: &str, time: &str, value: &str) {
+        let site = self.site(track, "thread counter", name);
+        let arg = value.parse::<f64>().unwrap().to_bits();
+        self.push(track, Event { kind: EventKind::Counter, arg, ..slice(&format!("{time}..{time}"), site) });
+    }
+
+    fn memory(&mut self, track: &str, device: &str, node: &str, time: &str, bytes: &str) {
+        let bytes: i64 = bytes.parse().unwrap();
+        let kind = if bytes < 0 { EventKind::Free } else { EventKind::Alloc };
+        let (site, node) = (self.site(track, "alloc", device), self.node(track, node));
+        let event = slice(&format!("{time}..{time}"), site);
+        self.push(track, Event { kind, node, arg: bytes.unsigned_abs(), ..event });
     }
 
     fn transfer(&mut self, words: &[&str]) {

@@ -74,9 +74,12 @@ impl Rise<'_> {
     }
 }
 
-/// The counters of threads, by (process, thread); each with its row among the names.
-fn counters(store: &Store) -> (Vec<String>, FxHashMap<(u32, u32), Vec<(usize, &Counter)>>) {
-    let (mut names, mut threads): (Vec<String>, FxHashMap<_, Vec<_>>) = (Vec::new(), FxHashMap::default());
+/// Counters by (process, thread), each with its row among the names.
+type ByThread<'a> = FxHashMap<(u32, u32), Vec<(usize, &'a Counter)>>;
+
+/// The counters of threads, and their names.
+fn counters(store: &Store) -> (Vec<String>, ByThread<'_>) {
+    let (mut names, mut threads): (Vec<String>, ByThread<'_>) = (Vec::new(), ByThread::default());
     for counter in store.counters() {
         let Some(track) = counter.track.and_then(|id| store.track(id)) else { continue };
         let Some(site) = store.sites().get(counter.site as usize) else { continue };

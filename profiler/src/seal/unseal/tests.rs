@@ -20,7 +20,7 @@ fn meant(store: &Store) -> Vec<(&'static str, Vec<String>)> {
         let t = store.track(id).unwrap();
         format!("{} {:?} {} {:?} {} {:?} {}", t.name, process(t.process), t.tid, t.kind, t.device, t.stream, t.order)
     };
-    let args = |row: u32| store.args().get(row).map(|text| text.into_owned());
+    let args = |row: u32| store.args().get(row).map(std::borrow::Cow::into_owned);
     let all = store.range().start..store.range().end + 1;
     let of_slice = |s: &SliceRef| {
         let op = store.category(s) == Category::Op;
