@@ -54,6 +54,11 @@ impl Params {
         (range.start < range.end).then_some(range)
     }
 
+    /// Every value that was set under a name, in their order.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
     /// Numbers.
     pub fn read_list(&self, name: &str) -> Vec<u32> {
         self.get(name).map_or_else(Vec::new, |text| text.split('.').filter_map(|v| v.parse().ok()).collect())

@@ -6,9 +6,11 @@ use crate::{
     command::{self, ShellCommand},
     config::Settings,
     data::Status,
+    embeddings::EmbeddingsView,
     format,
     graph::GraphView,
     histograms::HistogramsView,
+    hparams::HParamsView,
     loader::Loader,
     media::MediaView,
     ops::OpsView,
@@ -152,6 +154,8 @@ impl App {
             Box::new(OpsView::default()),
             Box::new(MediaView::default()),
             Box::new(BottlenecksView::default()),
+            Box::new(HParamsView::default()),
+            Box::new(EmbeddingsView::default()),
         ];
         let mut app = Self {
             tabs: Tabs::new(views),
@@ -171,6 +175,7 @@ impl App {
             has_started: false,
         };
         app.selection.notes = app.memory.config.notes.clone();
+        app.selection.pins = app.memory.config.pins.clone();
         app.put_in_force(ctx);
         options.paths.into_iter().for_each(|path| app.open_path(path));
         app
@@ -201,6 +206,9 @@ impl App {
         self.navigation.observe(ui.ctx(), &self.tabs, &data, &self.selection);
         if self.memory.config.notes != self.selection.notes {
             self.memory.config.notes = self.selection.notes.clone();
+        }
+        if self.memory.config.pins != self.selection.pins {
+            self.memory.config.pins = self.selection.pins.clone();
         }
         self.memory.keep(ui.ctx());
     }

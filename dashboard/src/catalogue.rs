@@ -1,6 +1,8 @@
 //! The tags of all shown runs, grouped and filtered: what cards a page of charts has. No egui here.
 
-use crate::{Data, Selection, filter::Filter, recorded::Recorded, runs::RunList, selection::is_at_or_below};
+use crate::{
+    Data, Selection, data::RunRef, filter::Filter, recorded::Recorded, runs::RunList, selection::is_at_or_below,
+};
 use std::{collections::BTreeMap, sync::Arc};
 use summaries::{HistogramSeries, MediaSeries, ScalarSeries, Series};
 
@@ -31,10 +33,15 @@ impl Kind for HistogramSeries {
 impl Kind for MediaSeries {
     fn of(series: &Series) -> Option<&Self> {
         match series {
-            Series::Media(s) => Some(s),
+            Series::Media(s) if !has_own_panel(s.kind()) => Some(s),
             _ => None,
         }
     }
+}
+
+/// Whether values of a plugin are shown elsewhere than among media.
+fn has_own_panel(kind: &str) -> bool {
+    matches!(kind, "hparams" | "custom_scalars")
 }
 
 /// A run that has the tag.
@@ -44,11 +51,35 @@ pub struct Member {
     pub label: Arc<str>,
     /// Index of its colour.
     pub color_idx: usize,
+    /// The run's name in the window, which is the label but on charts of several tags.
+    pub run_label: Arc<str>,
+    /// The tag, where it is not the card's.
+    pub tag: Option<Arc<str>>,
+    /// Tags of what lies below and above the line.
+    pub band: Option<[Arc<str>; 2]>,
     logdir_idx: usize,
     run: Arc<str>,
 }
 
 impl Member {
+    fn of_run(run: &RunRef<'_>, color_idx: usize) -> Self {
+        Self {
+            label: run.label.clone(),
+            color_idx,
+            run_label: run.label.clone(),
+            tag: None,
+            band: None,
+            logdir_idx: run.logdir_idx,
+            run: run.run.name.as_str().into(),
+        }
+    }
+
+    /// A run with a tag of its own.
+    pub fn of_tag(run: &RunRef<'_>, color_idx: usize, tag: &str, band: Option<[Arc<str>; 2]>) -> Self {
+        let label = format!("{} · {tag}", run.label).into();
+        Self { label, tag: Some(tag.into()), band, ..Self::of_run(run, color_idx) }
+    }
+
     /// The run's series of this tag.
     pub fn series<'a, K: Kind>(&self, data: &'a Data, tag: &str) -> Option<&'a K> {
         K::of(data.logdirs.get(self.logdir_idx)?.runs.by_name.get(&*self.run)?.series.get(tag)?)
@@ -94,17 +125,34 @@ impl TagRow {
 pub struct Group {
     /// The part before the first `/`; empty for tags without one.
     pub name: Arc<str>,
+    /// Whether these are the pinned cards, which stand in their own groups too.
+    pub is_pinned: bool,
     /// In the order of their names.
     pub rows: Vec<TagRow>,
+}
+
+/// What the groups of a page were made from.
+#[derive(Clone, Debug, PartialEq)]
+struct Stamp {
+    n_runs: usize,
+    n_series: usize,
+    shown: u64,
+    runs: String,
+    tags: String,
+    pins: Vec<Arc<str>>,
 }
 
 /// The groups of a page; made anew only when runs, tags or filters changed.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
-    /// In the order of their names.
+    /// In the order of their names; the pinned cards first.
     pub groups: Vec<Group>,
+    /// Tags that have a card at the top whatever the filter, in their order.
+    pub pins: Vec<Arc<str>>,
+    /// Grows whenever the groups are made anew.
+    pub revision: u64,
     recorded: Recorded,
-    stamp: Option<(usize, usize, u64, String, String)>,
+    stamp: Option<Stamp>,
     /// Tags of this kind in all runs, filtered or not.
     pub n_tags: usize,
 }
@@ -114,7 +162,10 @@ impl Catalogue {
     pub fn update<K: Kind>(&mut self, data: &Data, runs: &RunList, filter: &Filter) -> bool {
         let n_series = data.runs().map(|run| run.run.series.len()).sum();
         let shown = runs.entries().iter().fold(0_u64, |h, e| h.wrapping_mul(31).wrapping_add(u64::from(e.is_on) + 1));
-        let stamp = (data.runs().count(), n_series, shown, runs.filter.text().to_owned(), filter.text().to_owned());
+        let (run_filter, tag_filter) = (runs.filter.text().to_owned(), filter.text().to_owned());
+        let pins = self.pins.clone();
+        let n_runs = data.runs().count();
+        let stamp = Stamp { n_runs, n_series, shown, runs: run_filter, tags: tag_filter, pins };
         let has_new_graph = self.recorded.update(data);
         if !has_new_graph && self.stamp.as_ref() == Some(&stamp) {
             return false;
@@ -126,7 +177,8 @@ impl Catalogue {
             let color_idx = runs.shown_color(run.label);
             for (tag, series) in run.run.series.iter().filter(|(_, series)| K::of(series).is_some()) {
                 n_tags += 1;
-                let Some(color_idx) = color_idx.filter(|_| filter.matches(tag)) else {
+                let is_pinned = self.pins.iter().any(|pin| **pin == **tag);
+                let Some(color_idx) = color_idx.filter(|_| is_pinned || filter.matches(tag)) else {
                     continue;
                 };
                 let row = tags.entry(tag).or_insert_with(|| new_row(tag));
@@ -134,28 +186,37 @@ impl Catalogue {
                     row.node = Some(series.node_name().into());
                     row.source = self.recorded.of(series.node_name()).cloned();
                 }
-                let (label, run_name) = (run.label.clone(), run.run.name.as_str().into());
-                row.members.push(Member { label, color_idx, logdir_idx: run.logdir_idx, run: run_name });
+                row.members.push(Member::of_run(&run, color_idx));
             }
         }
         self.n_tags = n_tags;
-        self.groups = grouped(tags.into_values());
+        self.revision += 1;
+        let pinned: Vec<TagRow> = self.pins.iter().filter_map(|pin| pinned(tags.get(&**pin)?)).collect();
+        self.groups = grouped(tags.into_values().filter(|row| filter.matches(&row.tag)));
+        if !pinned.is_empty() {
+            self.groups.insert(0, Group { name: "Pinned".into(), is_pinned: true, rows: pinned });
+        }
         true
     }
 }
 
 impl Catalogue {
-    /// A card for each run of each tag instead of one for each tag; cards of a tag with several runs say whose they are.
-    pub fn split_by_run(&mut self) {
+    /// A card for each run of each tag that `is_split` instead of one for each tag; cards of a tag with several runs say
+    /// whose they are.
+    pub fn split_by_run(&mut self, is_split: impl Fn(&TagRow) -> bool) {
         for group in &mut self.groups {
             let split = |row: TagRow| {
+                if !is_split(&row) {
+                    return vec![row];
+                }
                 let is_shared = row.members.len() > 1;
-                row.members.clone().into_iter().map(move |member| {
+                let of_member = |member: &Member| {
                     let name =
                         if is_shared { format!("{} · {}", row.name, member.label).into() } else { row.name.clone() };
                     let key = format!("{}\n{}", row.tag, member.label).into();
-                    TagRow { key, name, members: vec![member], ..row.clone() }
-                })
+                    TagRow { key, name, members: vec![member.clone()], ..row.clone() }
+                };
+                row.members.iter().map(of_member).collect()
             };
             group.rows = std::mem::take(&mut group.rows).into_iter().flat_map(split).collect();
         }
@@ -167,13 +228,19 @@ fn new_row(tag: &str) -> TagRow {
     TagRow { key: tag.into(), tag: tag.into(), name: name.into(), node: None, source: None, members: Vec::new() }
 }
 
+/// The second card of a tag, under its whole name.
+fn pinned(row: &TagRow) -> Option<TagRow> {
+    let key = format!("pinned\n{}", row.tag).into();
+    (!row.members.is_empty()).then(|| TagRow { key, name: row.tag.clone(), ..row.clone() })
+}
+
 fn grouped(rows: impl Iterator<Item = TagRow>) -> Vec<Group> {
     let mut groups: BTreeMap<Arc<str>, Vec<TagRow>> = BTreeMap::new();
     for row in rows {
         let group = row.tag.split_once('/').map_or("", |(group, _)| group).into();
         groups.entry(group).or_default().push(row);
     }
-    groups.into_iter().map(|(name, rows)| Group { name, rows }).collect()
+    groups.into_iter().map(|(name, rows)| Group { name, is_pinned: false, rows }).collect()
 }
 
 #[cfg(test)]
@@ -220,6 +287,23 @@ mod tests {
             "",
             "[] loss(logs,eval)\n[train] a/b(logs) acc(logs)",
         );
+    }
+
+    #[test]
+    fn pinned_tags_come_first_whatever_the_filter() {
+        let data = data(&[("a", &["loss", "train/acc", "lr"])]);
+        let mut list = RunList::default();
+        list.update(data.runs().map(|r| r.label));
+        let mut filter = Filter::default();
+        filter.set("lr");
+        let mut catalogue = Catalogue { pins: vec!["train/acc".into(), "gone".into()], ..Catalogue::default() };
+        assert!(catalogue.update::<ScalarSeries>(&data, &list, &filter));
+        let shown: Vec<(&str, Vec<&str>)> =
+            catalogue.groups.iter().map(|g| (&*g.name, g.rows.iter().map(|r| &*r.name).collect())).collect();
+        assert_eq!(shown, [("Pinned", vec!["train/acc"]), ("", vec!["lr"])]);
+        catalogue.pins.clear();
+        assert!(catalogue.update::<ScalarSeries>(&data, &list, &filter));
+        assert_eq!(catalogue.groups.len(), 1);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::{
 
 /// Recent paths that are kept, at most.
 const MAX_RECENT: usize = 20;
-/// Traces whose notes are kept, at most: those that were annotated last.
+/// Traces whose notes and logdirs whose pins are kept, at most: those that were changed last.
 const MAX_NOTED: usize = 200;
 
 /// Settings of the window.
@@ -79,6 +79,29 @@ impl Notes {
     }
 }
 
+/// Pinned tags by logdir.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pins(Vec<(PathBuf, Vec<String>)>);
+
+impl Pins {
+    /// The pinned tags of a logdir, in the order of pinning.
+    pub fn of(&self, path: &Path) -> &[String] {
+        self.0.iter().find(|(known, _)| known == path).map_or(&[], |(_, tags)| tags)
+    }
+
+    /// Replaces the pinned tags of a logdir.
+    pub fn set(&mut self, path: &Path, tags: Vec<String>) {
+        if self.of(path) == tags {
+            return;
+        }
+        self.0.retain(|(known, _)| known != path);
+        if !tags.is_empty() {
+            self.0.insert(0, (path.to_owned(), tags));
+        }
+        self.0.truncate(MAX_NOTED);
+    }
+}
+
 /// Everything that is remembered.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
@@ -90,6 +113,8 @@ pub struct Config {
     pub layouts: BTreeMap<String, Layout>,
     /// Notes on traces, by path.
     pub notes: Notes,
+    /// Pinned tags, by logdir.
+    pub pins: Pins,
 }
 
 /// Where the file lies: `stepscope/window.json` in the desktop's folder for configurations. `None` without a home.
@@ -145,6 +170,7 @@ impl Config {
             .0
             .iter()
             .map(|(path, notes)| json!({ "trace": path, "notes": notes.iter().map(note).collect::<Vec<_>>() }));
+        let pins = self.pins.0.iter().map(|(path, tags)| json!({ "logdir": path, "tags": tags }));
         json!({
             "theme": theme.name(),
             "density": density.name(),
@@ -153,6 +179,7 @@ impl Config {
             "recent": recent,
             "layouts": layouts,
             "notes": notes.collect::<Vec<_>>(),
+            "pins": pins.collect::<Vec<_>>(),
         })
     }
 
@@ -177,11 +204,16 @@ impl Config {
         let notes = list(&value["notes"]).into_iter().filter_map(|of| {
             Some((of["trace"].as_str()?.into(), list(&of["notes"]).iter().filter_map(note).collect()))
         });
+        let text = |v: &Value| v.as_str().map(str::to_owned);
+        let pins = list(&value["pins"]).into_iter().filter_map(|of| {
+            Some((of["logdir"].as_str()?.into(), list(&of["tags"]).iter().filter_map(text).collect()))
+        });
         Self {
             settings,
             recent: recent.take(MAX_RECENT).collect(),
             layouts: layouts.filter_map(|(k, v)| Some((k.clone(), Layout::from_json(v)?))).collect(),
             notes: Notes(notes.take(MAX_NOTED).collect()),
+            pins: Pins(pins.take(MAX_NOTED).collect()),
         }
     }
 }
@@ -202,6 +234,7 @@ mod tests {
         config.add_recent(Path::new("/a"), "trace");
         config.layouts.insert("trace".into(), Layout::tabs());
         config.notes.set(Path::new("/a"), vec![Note { time: -5, text: "here \"it\" stalls".into() }]);
+        config.pins.set(Path::new("/logs"), vec!["loss".into(), "a/b".into()]);
         config.save(&path).unwrap();
         assert_eq!(Config::load(&path).unwrap(), config);
         assert_eq!(config.recent.iter().map(|r| r.path.to_str().unwrap()).collect::<Vec<_>>(), ["/a", "/b"]);

@@ -40,6 +40,11 @@ impl Filter {
         self.error.as_deref()
     }
 
+    /// What was typed as an expression; `None` where it is none, or nothing.
+    pub fn regex(&self) -> Option<&Regex> {
+        self.regex.as_ref()
+    }
+
     /// Whether `name` passes; everything passes an empty filter.
     pub fn matches(&self, name: &str) -> bool {
         match &self.regex {

@@ -1,4 +1,5 @@
-//! The native window of stepscope: scalars, histograms, graph, timeline, ops and media of a run, live.
+//! The native window of stepscope: scalars, histograms, hyperparameters, embeddings, graph, timeline, ops and media of a
+//! run, live.
 //!
 //! In reading order: [`run`] opens the window ([`app`]) on paths; loader threads ([`loader`]) follow the files and
 //! commit what they read to shared snapshots; each frame sees one [`Data`] that holds still until the frame ends; each
@@ -15,6 +16,7 @@ pub mod chart;
 pub mod command;
 pub mod config;
 pub mod data;
+pub mod embeddings;
 pub mod export;
 pub mod filter;
 pub mod format;
@@ -22,6 +24,7 @@ pub mod fuzzy;
 pub mod graph;
 pub mod histograms;
 pub mod history;
+pub mod hparams;
 pub mod loader;
 pub mod media;
 pub mod ops;

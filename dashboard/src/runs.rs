@@ -51,6 +51,18 @@ impl RunList {
         (entry.is_on && self.filter.matches(label)).then_some(entry.color_idx)
     }
 
+    /// The run's colour index, shown or not.
+    pub fn color(&self, label: &str) -> Option<usize> {
+        Some(self.entries[*self.by_label.get(label)?].color_idx)
+    }
+
+    /// Shows the runs that are wanted, and only those.
+    pub fn show_only(&mut self, is_wanted: impl Fn(&str) -> bool) {
+        for entry in &mut self.entries {
+            entry.is_on = is_wanted(&entry.label);
+        }
+    }
+
     /// Switches one run.
     pub fn toggle(&mut self, label: &str) {
         if let Some(&idx) = self.by_label.get(label) {

@@ -4,7 +4,11 @@
 //! sets an item does not hear its own change back; the others learn of it once through [`Pick::news`] and may scroll
 //! to it, and draw the highlight from [`Pick::get`] every frame.
 
-use crate::{ViewKind, config::Notes, runs::RunList};
+use crate::{
+    ViewKind,
+    config::{Notes, Pins},
+    runs::RunList,
+};
 use std::{ops::Range, sync::Arc};
 
 /// One selected item of type `T` and who selected it.
@@ -113,6 +117,8 @@ pub struct Selection {
     pub pointed_step: Option<i64>,
     /// Bookmarks on traces.
     pub notes: Notes,
+    /// Pinned tags of logdirs.
+    pub pins: Pins,
     /// Which runs are shown, in what colour.
     pub runs: RunList,
     /// A panel that a view asked to bring to the front; the shell takes it at the end of the frame.

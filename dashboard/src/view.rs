@@ -1,6 +1,7 @@
 //! What every panel of the window implements, and the names of the panels.
 
 use crate::{Data, Selection, address::Params, command::Entry};
+use summaries::Series;
 
 /// The panels of the window, in the order of their tabs and of the keys 1 to 9.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,16 +16,40 @@ pub enum ViewKind {
     Timeline,
     /// Statistics of ops and the largest stalls.
     Ops,
-    /// Images, texts, sounds, tensors, hyperparameters.
+    /// Images, texts, sounds, tensors.
     Media,
     /// What held the run up, and what to change first.
     Bottlenecks,
+    /// Hyperparameters of runs against what came out.
+    HParams,
+    /// Vectors of many dimensions as points.
+    Embeddings,
 }
 
 impl ViewKind {
     /// Every panel, in tab order.
-    pub const ALL: [Self; 7] =
-        [Self::Scalars, Self::Histograms, Self::Graph, Self::Timeline, Self::Ops, Self::Media, Self::Bottlenecks];
+    pub const ALL: [Self; 9] = [
+        Self::Scalars,
+        Self::Histograms,
+        Self::Graph,
+        Self::Timeline,
+        Self::Ops,
+        Self::Media,
+        Self::Bottlenecks,
+        Self::HParams,
+        Self::Embeddings,
+    ];
+
+    /// The panel that shows a series.
+    pub fn showing(series: &Series) -> Self {
+        match series {
+            Series::Scalar(_) => Self::Scalars,
+            Series::Histogram(_) => Self::Histograms,
+            Series::Media(s) if s.kind() == "hparams" => Self::HParams,
+            Series::Media(s) if s.kind() == "custom_scalars" => Self::Scalars,
+            Series::Media(_) => Self::Media,
+        }
+    }
 
     /// The tab's title.
     pub fn title(self) -> &'static str {
@@ -36,6 +61,8 @@ impl ViewKind {
             Self::Ops => "Ops",
             Self::Media => "Media",
             Self::Bottlenecks => "Bottlenecks",
+            Self::HParams => "Hyperparameters",
+            Self::Embeddings => "Embeddings",
         }
     }
 
@@ -49,6 +76,8 @@ impl ViewKind {
             Self::Ops => "ops",
             Self::Media => "media",
             Self::Bottlenecks => "bottlenecks",
+            Self::HParams => "hparams",
+            Self::Embeddings => "embeddings",
         }
     }
 }

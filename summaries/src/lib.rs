@@ -6,6 +6,7 @@
 //! - [`Run`], [`Series`]: what was read. Points are kept in the order of their arrival, all of them; values that are not
 //!   numbers stay in their files until [`MediaSeries::read`] gives a [`Sample`].
 //! - [`mod@derive`]: smoothing, ratios, alignment, groups of runs with their bands.
+//! - [`mod@projection`]: vectors of many dimensions laid out in two or three.
 //! - [`charts`]: curves, ridges, distributions and bars as SVG and PNG.
 //! - `Remote` (feature `buckets`): logdirs on S3, Google, Azure and web servers.
 //! - [`Damage`]: what could not be read, and where.
@@ -34,6 +35,7 @@ pub mod charts;
 mod column;
 mod damage;
 pub mod derive;
+mod embedding;
 mod event;
 mod follow;
 mod histogram;
@@ -41,6 +43,7 @@ mod histograms;
 mod logdir;
 mod media;
 mod packed;
+pub mod projection;
 mod pyramid;
 #[cfg(feature = "buckets")]
 mod remote;
@@ -56,6 +59,7 @@ mod writer;
 
 pub use column::Numbers;
 pub use damage::{Damage, DamageKind};
+pub use embedding::{Embedding, EmbeddingError};
 pub use histogram::{Bucket, Histogram};
 pub use histograms::HistogramSeries;
 pub use logdir::{Changes, Logdir, LogdirError};

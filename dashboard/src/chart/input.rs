@@ -2,10 +2,7 @@
 //! pointer, double click to fit. The bare wheel is left to the page.
 
 use super::{Bounds, frame::Frame};
-use crate::{
-    command::Entry,
-    theme::{metrics, palette},
-};
+use crate::theme::{metrics, palette};
 use egui::{PointerButton, Pos2, Rect, Response, Stroke, StrokeKind, Ui};
 
 /// What a gesture asks for.
@@ -16,15 +13,6 @@ pub enum Command {
     /// Show everything and follow growth.
     Fit,
 }
-
-/// Gestures as text for the shortcuts window.
-pub const ENTRIES: &[Entry] = &[
-    Entry::gesture("Drag", "Zoom into a box (a flat one zooms x only)"),
-    Entry::gesture("Shift + drag", "Move the chart"),
-    Entry::gesture("Ctrl + wheel", "Zoom at the pointer"),
-    Entry::gesture("Double click", "Show everything"),
-    Entry::gesture("Click", "Pick the step: Timeline goes there"),
-];
 
 /// Reads this frame's gestures on `response`, which covers the chart, and draws the zoom box being dragged.
 pub fn gestures(ui: &Ui, response: &Response, frame: &Frame) -> Option<Command> {

@@ -1,9 +1,11 @@
-//! What all charts share: bounds and scales, ticks, pixel decimation, the frame with its grid, and mouse gestures.
+//! What all charts share: bounds and scales, ticks, pixel decimation, dots, the frame with its grid, and mouse gestures.
 
 pub mod bounds;
 pub mod decimate;
+pub mod dots;
 pub mod frame;
 pub mod input;
+pub mod orbit;
 pub mod ticks;
 
 pub use bounds::{Bounds, Scale};

@@ -3,7 +3,6 @@
 use super::model::{ItemId, Kind, Model};
 use crate::{Data, ViewKind, recorded::Recorded};
 use std::{collections::BTreeMap, sync::Arc};
-use summaries::Series;
 
 /// A tag and the panel that shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,13 +32,8 @@ impl Summaries {
         let Some(item) = item.filter(|&i| !matches!(model.kind(i), Kind::Root | Kind::Library)) else { return };
         let mut found = BTreeMap::new();
         for (tag, series) in data.runs().flat_map(|run| &run.run.series) {
-            let view = match series {
-                Series::Scalar(_) => ViewKind::Scalars,
-                Series::Histogram(_) => ViewKind::Histograms,
-                Series::Media(_) => ViewKind::Media,
-            };
             if !series.node_name().is_empty() && self.recorded.belongs_to(series.node_name(), model.name(item)) {
-                found.insert(tag, view);
+                found.insert(tag, ViewKind::showing(series));
             }
         }
         self.tags.extend(found.into_iter().map(|(tag, view)| Tag { name: tag.as_str().into(), view }));

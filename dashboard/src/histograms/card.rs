@@ -49,7 +49,8 @@ impl Card {
         let (mode, axis) = view;
         let target = row.target();
         let is_selected = row.is_selected(selection);
-        let frame = CardFrame { name: &row.name, tag: &row.tag, node: target.map(|n| &**n), is_selected, is_wide };
+        let frame =
+            CardFrame { name: &row.name, tag: &row.tag, node: target.map(|n| &**n), is_selected, is_wide, pin: None };
         let series = row.members.first().and_then(|m| m.series::<HistogramSeries>(data, &row.tag));
         let (header, outer) = frame.ui(ui, |ui| {
             if let Some(step) = series.and_then(|s| s.step.last()) {
@@ -67,7 +68,7 @@ impl Card {
         inner.min.x += metrics::PAD;
         inner.max.x -= metrics::AXIS_LABEL_W;
         inner.max.y -= metrics::AXIS_LABEL_H;
-        let response = ui.interact(inner, ui.scope_id().with("chart"), Sense::hover());
+        let response = ui.interact(inner, ui.scope_id().with("chart"), Sense::click());
         let color = palette(ui).series(row.members.first().map_or(0, |m| m.color_idx));
         if mode == Mode::Distribution {
             self.bands.update(series, axis);
@@ -88,7 +89,12 @@ impl Card {
         let places = Places::new(inner, mode, ridges);
         axes(ui, &places, ridges, axis);
         paint(ui, &places, ridges, color);
-        hover(ui, &response, &places, ridges, series);
+        if let Some(step) = selection.step.get() {
+            mark(ui, &places, ridges, *step);
+        }
+        if let Some(step) = hover(ui, &response, &places, ridges, series) {
+            selection.step.set(ViewKind::Histograms, Some(step));
+        }
         header.is_width_toggled
     }
 }
@@ -175,13 +181,8 @@ fn axes(ui: &Ui, places: &Places, ridges: &Ridges, axis: XAxis) {
     if places.mode == Mode::Overlay {
         return;
     }
-    let unit = match axis {
-        XAxis::Step => Unit::Whole,
-        XAxis::Relative => Unit::Seconds,
-        XAxis::Wall => Unit::Wall,
-    };
     let n = ((inner.height() - places.rise) / metrics::TICK_EVERY_Y).round().max(2.0) as usize;
-    for tick in ticks(unit, places.lo, places.lo + places.span, n) {
+    for tick in ticks(axis.unit(), places.lo, places.lo + places.span, n) {
         let y = places.base(tick.at);
         painter.hline(inner.x_range(), y, line);
         let at = pos2(inner.right() + metrics::GAP, y);
@@ -189,11 +190,16 @@ fn axes(ui: &Ui, places: &Places, ridges: &Ridges, axis: XAxis) {
     }
 }
 
-/// The ridge under the pointer stands out and says its step, the bin and its count.
-fn hover(ui: &Ui, response: &Response, places: &Places, ridges: &Ridges, series: &HistogramSeries) {
-    let Some(at) = response.hover_pos() else {
-        return;
-    };
+/// The ridge of the picked step stands out; there is none where that step is not drawn.
+fn mark(ui: &Ui, places: &Places, ridges: &Ridges, step: i64) {
+    let Some(ridge) = ridges.rows.iter().rev().find(|ridge| ridge.step == step) else { return };
+    let outline = places.outline(ridge, ridges.greatest);
+    ui.painter_at(places.inner).add(Shape::line(outline, Stroke::new(metrics::LINE, palette(ui).accent)));
+}
+
+/// The ridge under the pointer stands out and says its step, the bin and its count; the step that was clicked.
+fn hover(ui: &Ui, response: &Response, places: &Places, ridges: &Ridges, series: &HistogramSeries) -> Option<i64> {
+    let at = response.hover_pos()?;
     let across = (at.x - places.inner.left()) / places.inner.width() * N_BINS as f32;
     let bin = (across.max(0.0) as usize).min(N_BINS - 1);
     let top = |ridge: &Ridge| {
@@ -201,9 +207,7 @@ fn hover(ui: &Ui, response: &Response, places: &Places, ridges: &Ridges, series:
         places.base(ridge.x) - share * places.rise
     };
     let distance = |ridge: &&Ridge| (top(ridge) - at.y).abs();
-    let Some(ridge) = ridges.rows.iter().rev().min_by(|a, b| distance(a).total_cmp(&distance(b))) else {
-        return;
-    };
+    let ridge = ridges.rows.iter().rev().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
     let p = palette(ui);
     let painter = ui.painter_at(places.inner.expand(metrics::DOT));
     let outline = places.outline(ridge, ridges.greatest);
@@ -218,6 +222,7 @@ fn hover(ui: &Ui, response: &Response, places: &Places, ridges: &Ridges, series:
         ui.label(format!("between {} and {}", format::value(lo), format::value(hi)));
         ui.weak(Moment::of(series.wall[ridge.row]).full());
     });
+    response.clicked().then_some(ridge.step)
 }
 
 /// `w1: 60 histograms, last at step 1,200, from -0.31 to 0.29`, for assistive technology.

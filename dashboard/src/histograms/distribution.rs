@@ -69,13 +69,8 @@ fn axes(ui: &Ui, inner: Rect, bands: &Bands, axis: XAxis) {
     let font = FontId::proportional(metrics::TEXT_TICK);
     let line = Stroke::new(metrics::HAIRLINE, p.grid);
     let ([left, right], [low, high]) = (bands.bounds.x, bands.bounds.y);
-    let unit = match axis {
-        XAxis::Step => Unit::Whole,
-        XAxis::Relative => Unit::Seconds,
-        XAxis::Wall => Unit::Wall,
-    };
     let n = (inner.width() / metrics::TICK_EVERY_X).round().max(2.0) as usize;
-    for tick in ticks(unit, left, right, n) {
+    for tick in ticks(axis.unit(), left, right, n) {
         let x = place(inner, bands, tick.at, low).x;
         painter.vline(x, inner.y_range(), line);
         let at = pos2(x, inner.bottom() + metrics::GAP / 2.0);

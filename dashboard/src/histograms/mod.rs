@@ -11,6 +11,7 @@ use crate::{
     Data, Selection, View, ViewKind,
     address::Params,
     catalogue::Catalogue,
+    command::Entry,
     filter::Filter,
     scalars::{XAxis, axis_buttons},
     theme::metrics,
@@ -55,6 +56,9 @@ impl Mode {
     }
 }
 
+/// What can be done in the panel.
+const ENTRIES: &[Entry] = &[Entry::gesture("Click a histogram", "Pick its step in every panel")];
+
 /// The panel's state.
 #[derive(Default)]
 pub struct HistogramsView {
@@ -73,6 +77,10 @@ impl View for HistogramsView {
         ViewKind::Histograms
     }
 
+    fn entries(&self) -> &'static [Entry] {
+        ENTRIES
+    }
+
     fn address(&self, _data: &Data) -> Params {
         let mut out = Params::default();
         out.set_some("filter", Some(self.filter.text()).filter(|t| !t.is_empty()));
@@ -89,14 +97,14 @@ impl View for HistogramsView {
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
         if self.catalogue.update::<HistogramSeries>(data, &selection.runs, &self.filter) {
-            self.catalogue.split_by_run();
+            self.catalogue.split_by_run(|_| true);
         }
         if self.catalogue.n_tags == 0 {
             let text = "A run that writes histogram summaries (weights, gradients) shows here how they change.\n\
                         Open a logdir, or start a run with: stepscope demo";
             return empty_state(ui, "No histograms yet", text);
         }
-        side_panel(ui, "histogram runs", |ui| run_list(ui, &mut selection.runs));
+        side_panel(ui, "histogram runs", |ui| run_list(ui, &mut selection.runs, selection.run.get()));
         let mut choice = (self.mode, self.axis);
         toolbar(ui, |ui| controls(ui, &mut self.filter, &mut choice));
         (self.mode, self.axis) = choice;

@@ -1,112 +1,174 @@
-//! One tag of one run: its value at a step, and a slider over the steps.
+//! One card: what its tag holds at a step, and a slider over the steps.
 
-use super::{decode::Shown, reader::Reader};
+use super::{
+    decode::{Picture, Shown},
+    mesh::MeshCard,
+    pr,
+    rows::{mesh_tags, shelf_key},
+    shelf::Shelf,
+    sounds::SoundCard,
+    steps::Stops,
+    texts::TextCard,
+};
 use crate::{
     Data, Selection, ViewKind,
-    catalogue::TagRow,
+    catalogue::{Member, TagRow},
     format,
     theme::{self, metrics},
-    widgets::{self, CardFrame},
+    widgets::{self, CardFrame, CardHeader},
 };
-use egui::{Image, Rect, ScrollArea, Slider, TextureHandle, TextureOptions, Ui, UiBuilder, vec2};
+use egui::{Image, Rect, Slider, TextureHandle, TextureOptions, Ui, UiBuilder, vec2};
+use std::sync::Arc;
 use summaries::MediaSeries;
 
 /// A card's place in its series, and what it shows.
 #[derive(Default)]
 pub struct Card {
+    stops: Stops,
     /// `None` follows the newest.
-    row: Option<usize>,
-    asked: Option<usize>,
-    shown: Option<Shown>,
-    textures: Vec<TextureHandle>,
+    stop: Option<usize>,
+    pictures: Pictures,
+    text: TextCard,
+    sound: SoundCard,
+    mesh: MeshCard,
+}
+
+/// What all cards share in a frame.
+pub struct CardView<'a> {
+    /// What is open.
+    pub data: &'a Data,
+    /// The values.
+    pub shelf: &'a mut Shelf,
+    /// Whether one step is chosen for all cards.
+    pub is_linked: bool,
+    /// A file to save, with the name to offer.
+    pub save: &'a mut Option<(String, Vec<u8>)>,
+}
+
+/// A run's value at the card's step.
+pub struct Value<'a> {
+    /// The run.
+    pub member: &'a Member,
+    /// Its value.
+    pub shown: Arc<Shown>,
 }
 
 impl Card {
-    /// Takes what the reader found at `row`.
-    pub fn take(&mut self, row: usize, shown: Shown) {
-        if self.asked == Some(row) {
-            self.shown = Some(shown);
-            self.textures.clear();
-        }
-    }
-
-    /// Shows the card in all of `ui`'s space; whether its width is to change.
+    /// Shows the card in all of `ui`'s space; what was clicked in its title.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
         row: &TagRow,
-        (data, reader): (&Data, &Reader),
+        view: &mut CardView<'_>,
         selection: &mut Selection,
         is_wide: bool,
-    ) -> bool {
-        let series = row.members.first().and_then(|m| m.series::<MediaSeries>(data, &row.tag));
+    ) -> CardHeader {
+        let data = view.data;
+        let of = |member: &Member| member.series::<MediaSeries>(data, &row.tag).filter(|s| !s.is_empty());
+        let members: Vec<(&Member, &MediaSeries)> =
+            row.members.iter().filter_map(|member| Some((member, of(member)?))).collect();
+        let series: Vec<&MediaSeries> = members.iter().map(|(_, series)| *series).collect();
+        self.stops.update(&series);
+        let newest = self.stops.len().saturating_sub(1);
+        let linked = selection.step.get().filter(|_| view.is_linked).map(|step| self.stops.at(*step));
+        let stop = linked.or(self.stop).unwrap_or(newest).min(newest);
         let target = row.target();
-        let is_selected = row.is_selected(selection);
-        let frame = CardFrame { name: &row.name, tag: &row.tag, node: target.map(|n| &**n), is_selected, is_wide };
-        let at = series.map(|s| self.row.unwrap_or(usize::MAX).min(s.len().saturating_sub(1)));
+        let (node, is_selected) = (target.map(|n| &**n), row.is_selected(selection));
+        let frame = CardFrame { name: &row.name, tag: &row.tag, node, is_selected, is_wide, pin: None };
         let (header, mut inner) = frame.ui(ui, |ui| {
-            if let Some((series, at)) = series.zip(at).filter(|(series, _)| !series.is_empty()) {
-                ui.weak(format!("{} · step {}", series.kind(), format::step(series.rows()[at].step)));
+            if let (Some(series), Some(step)) = (series.first(), self.stops.step(stop)) {
+                ui.weak(format!("{} · step {}", series.kind(), format::step(step)));
             }
         });
         if header.is_clicked {
             selection.node.set(ViewKind::Media, target.cloned());
             selection.tag.set(ViewKind::Media, Some(row.tag.clone()));
         }
-        let Some((series, at)) = series.zip(at).filter(|(series, _)| !series.is_empty()) else {
-            return header.is_width_toggled;
-        };
+        if members.is_empty() {
+            return header;
+        }
         inner = inner.shrink(metrics::PAD / 2.0);
-        if series.len() > 1 {
+        if self.stops.len() > 1 {
             let bar = Rect::from_min_max(egui::pos2(inner.left(), inner.bottom() - metrics::ROW_H), inner.max);
             inner.max.y = bar.top() - metrics::GAP;
-            self.slider(ui, bar, series.len(), at, &row.tag);
-        }
-        if self.asked != Some(at) {
-            self.asked = Some(at);
-            reader.ask((row.key.clone(), at), series);
-        }
-        self.value(ui, inner, &row.tag);
-        header.is_width_toggled
-    }
-
-    fn slider(&mut self, ui: &mut Ui, bar: Rect, n: usize, at: usize, tag: &str) {
-        let mut chosen = at;
-        ui.scope_builder(UiBuilder::new().max_rect(bar).id_salt("steps"), |ui| {
-            ui.spacing_mut().slider_width = bar.width();
-            let response = ui.add(Slider::new(&mut chosen, 0..=n - 1).show_value(false));
-            widgets::named(&response, egui::Role::Slider, &format!("Step of {tag}"));
-        });
-        if chosen != at {
-            self.row = (chosen + 1 < n).then_some(chosen);
-        }
-    }
-
-    fn value(&mut self, ui: &mut Ui, inner: Rect, tag: &str) {
-        let builder = UiBuilder::new().max_rect(inner).id_salt("value");
-        ui.scope_builder(builder, |ui| match &self.shown {
-            None => {}
-            Some(Shown::Text(text)) => {
-                ScrollArea::both().auto_shrink(false).show(ui, |ui| ui.label(text));
-            }
-            Some(Shown::Pictures(pictures)) => {
-                if self.textures.is_empty() {
-                    let texture = |picture: &super::decode::Picture| {
-                        let image = theme::picture(picture.size, &picture.rgba);
-                        ui.ctx().load_texture(tag, image, TextureOptions::NEAREST)
-                    };
-                    self.textures = pictures.iter().map(texture).collect();
+            if let Some(chosen) = slider(ui, bar, self.stops.len(), stop, &row.tag) {
+                self.stop = (chosen < newest).then_some(chosen);
+                if view.is_linked {
+                    selection.step.set(ViewKind::Media, self.stops.step(chosen));
                 }
-                let width = inner.width() / self.textures.len().max(1) as f32;
-                ui.horizontal(|ui| {
-                    for texture in &self.textures {
-                        let size = texture.size_vec2();
-                        let scale = (width / size.x).min(inner.height() / size.y);
-                        let shown = vec2(size.x * scale, size.y * scale);
-                        let response = ui.add(Image::new((texture.id(), size)).fit_to_exact_size(shown));
-                        widgets::describe(&response, || format!("Image {tag}: {} x {} pixels", size.x, size.y));
-                    }
+            }
+        }
+        let mut values = Vec::new();
+        for (member, series) in &members {
+            let at = self.stops.row(series, stop);
+            let shown = at.and_then(|at| view.shelf.value(&shelf_key(&row.tag, member), series, at));
+            values.extend(shown.map(|shown| Value { member, shown }));
+        }
+        let builder = UiBuilder::new().max_rect(inner).id_salt("value");
+        ui.scope_builder(builder, |ui| self.value(ui, row, &values, stop, view));
+        header
+    }
+
+    fn value(&mut self, ui: &mut Ui, row: &TagRow, values: &[Value<'_>], stop: usize, view: &mut CardView<'_>) {
+        let Some(first) = values.first() else { return };
+        match &*first.shown {
+            Shown::Pictures(pictures) => self.pictures.ui(ui, &row.tag, &first.shown, pictures),
+            Shown::Text(text) => self.text.plain(ui, text),
+            Shown::Markdown { n_columns, cells } => self.text.markdown(ui, *n_columns, cells),
+            Shown::Sounds(sounds) => {
+                self.sound.ui(ui, &row.tag, &first.shown, sounds, first.member.color_idx, view.save)
+            }
+            Shown::PrCurve(_) => pr::ui(ui, &row.tag, values),
+            Shown::Mesh(_) => {
+                let parts = mesh_tags(row).map(|tag| {
+                    let series = first.member.series::<MediaSeries>(view.data, &tag)?;
+                    let row_idx = stop.min(series.len().checked_sub(1)?);
+                    view.shelf.value(&shelf_key(&tag, first.member), series, row_idx)
                 });
+                self.mesh.ui(ui, &row.name, parts);
+            }
+        }
+    }
+}
+
+/// The slider; the stop that was chosen.
+fn slider(ui: &mut Ui, bar: Rect, n: usize, at: usize, tag: &str) -> Option<usize> {
+    let mut chosen = at;
+    ui.scope_builder(UiBuilder::new().max_rect(bar).id_salt("steps"), |ui| {
+        ui.spacing_mut().slider_width = bar.width();
+        let response = ui.add(Slider::new(&mut chosen, 0..=n - 1).show_value(false));
+        widgets::named(&response, egui::Role::Slider, &format!("Step of {tag}"));
+    });
+    (chosen != at).then_some(chosen)
+}
+
+/// Pictures side by side.
+#[derive(Default)]
+struct Pictures {
+    /// What the textures were made from.
+    of: Option<Arc<Shown>>,
+    textures: Vec<TextureHandle>,
+}
+
+impl Pictures {
+    fn ui(&mut self, ui: &mut Ui, tag: &str, shown: &Arc<Shown>, pictures: &[Picture]) {
+        if !self.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, shown)) {
+            let texture = |picture: &Picture| {
+                let image = theme::picture(picture.size, &picture.rgba);
+                ui.ctx().load_texture(tag, image, TextureOptions::NEAREST)
+            };
+            self.textures = pictures.iter().map(texture).collect();
+            self.of = Some(Arc::clone(shown));
+        }
+        let inner = ui.max_rect();
+        let width = inner.width() / self.textures.len().max(1) as f32;
+        ui.horizontal(|ui| {
+            for texture in &self.textures {
+                let size = texture.size_vec2();
+                let scale = (width / size.x).min(inner.height() / size.y);
+                let shown = vec2(size.x * scale, size.y * scale);
+                let response = ui.add(Image::new((texture.id(), size)).fit_to_exact_size(shown));
+                widgets::describe(&response, || format!("Image {tag}: {} x {} pixels", size.x, size.y));
             }
         });
     }

@@ -1,11 +1,12 @@
-//! A value made ready to show: pictures as pixels, everything else as text. No egui here.
+//! A value made ready to show. No egui here.
 
 use std::io::Cursor;
 
 use formats::plugins::{HParamsPluginData, chart::Content, h_params_plugin_data::Data};
-use summaries::{EncodedImage, HParam, NumberTensor, Sample, TextTensor};
+use summaries::{EncodedImage, HParam, MeshPart, NumberTensor, PrCurve, Sample, TextTensor};
 use zune_jpeg::zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions};
 
+use super::wav::Wav;
 use crate::format;
 
 /// A picture has at most so many pixels a side, and in all; larger ones are told.
@@ -21,6 +22,30 @@ pub enum Shown {
     Pictures(Vec<Picture>),
     /// As it is.
     Text(String),
+    /// Markdown in cells, row by row.
+    Markdown {
+        /// Cells of a row.
+        n_columns: usize,
+        /// Their texts.
+        cells: Vec<String>,
+    },
+    /// Sounds, one below the other.
+    Sounds(Vec<Sound>),
+    /// Precision over recall.
+    PrCurve(PrCurve),
+    /// Vertices, faces or colours.
+    Mesh(MeshPart),
+}
+
+/// A sound.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sound {
+    /// What is said beside it.
+    pub label: String,
+    /// The encoded file.
+    pub bytes: Vec<u8>,
+    /// What is in it; else why it cannot be shown.
+    pub wav: Result<Wav, String>,
 }
 
 /// Pixels.
@@ -40,25 +65,16 @@ pub fn shown(sample: Sample) -> Shown {
             pictures.map_or_else(Shown::Text, Shown::Pictures)
         }
         Sample::Audio(sounds) => {
-            let line = |sound: &summaries::EncodedAudio| {
-                let size = format::count(sound.bytes.len() as u64);
-                format!("{}: {size} bytes {}", sound.content_type, sound.label).trim_end().to_owned()
+            let sound = |sound: summaries::EncodedAudio| {
+                let wav = Wav::read(&sound.bytes).map_err(|why| format!("{}: {why}", sound.content_type));
+                Sound { label: sound.label, bytes: sound.bytes, wav }
             };
-            Shown::Text(sounds.iter().map(line).collect::<Vec<_>>().join("\n"))
+            Shown::Sounds(sounds.into_iter().map(sound).collect())
         }
-        Sample::Text(text) => Shown::Text(table(&text)),
+        Sample::Text(text) => markdown(text),
         Sample::Tensor(tensor) => Shown::Text(numbers(&tensor)),
-        Sample::Mesh(part) => {
-            Shown::Text(format!("{}: {}\n{}", part.mesh, part.content.as_str_name(), numbers(&part.values)))
-        }
-        Sample::PrCurve(curve) => {
-            let n = curve.recall.len();
-            let rows = (0..n).map(|i| {
-                let threshold = i as f64 / (n.max(2) - 1) as f64;
-                format!("{threshold:.3}\t{:.4}\t{:.4}", curve.precision[i], curve.recall[i])
-            });
-            Shown::Text(format!("threshold\tprecision\trecall\n{}", rows.collect::<Vec<_>>().join("\n")))
-        }
+        Sample::Mesh(part) => Shown::Mesh(part),
+        Sample::PrCurve(curve) => Shown::PrCurve(curve),
         Sample::HParams(data) => Shown::Text(hparams(*data)),
         Sample::Layout(layout) => {
             let charts = layout.category.iter().flat_map(|category| {
@@ -88,10 +104,19 @@ fn tags(chart: &formats::plugins::Chart) -> String {
     }
 }
 
-/// Cells of a row are apart by tabs.
-fn table(text: &TextTensor) -> String {
-    let n_columns = text.shape.last().copied().filter(|_| text.shape.len() > 1).unwrap_or(1).max(1);
-    text.values.chunks(n_columns).map(|row| row.join("\t")).collect::<Vec<_>>().join("\n")
+/// A single text, a column of them, or a table; of more dimensions the first table, as TensorBoard shows it.
+fn markdown(text: TextTensor) -> Shown {
+    let n_columns = match text.shape[..] {
+        [] | [_] => 1,
+        [.., n] => n,
+    };
+    let n_rows = match text.shape[..] {
+        [.., n, _] => n,
+        _ => text.values.len(),
+    };
+    let mut cells = text.values;
+    cells.truncate(n_rows.saturating_mul(n_columns));
+    Shown::Markdown { n_columns: n_columns.max(1), cells }
 }
 
 fn numbers(tensor: &NumberTensor) -> String {
@@ -206,7 +231,12 @@ mod tests {
     #[test]
     fn texts_and_numbers() {
         let text = TextTensor { shape: vec![2, 2], values: ["a", "b", "c", "d"].map(str::to_owned).to_vec() };
-        assert_eq!(shown(Sample::Text(text)), Shown::Text("a\tb\nc\td".into()));
+        let cells: Vec<String> = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
+        assert_eq!(shown(Sample::Text(text)), Shown::Markdown { n_columns: 2, cells: cells.clone() });
+        let cube = TextTensor { shape: vec![2, 1, 2], values: cells.clone() };
+        assert_eq!(shown(Sample::Text(cube)), Shown::Markdown { n_columns: 2, cells: cells[..2].to_vec() });
+        let empty = TextTensor { shape: vec![0, 0], values: Vec::new() };
+        assert_eq!(shown(Sample::Text(empty)), Shown::Markdown { n_columns: 1, cells: Vec::new() });
         let tensor =
             NumberTensor { dtype: formats::proto::DataType::DtFloat, shape: vec![300], values: vec![0.5; 300] };
         let Shown::Text(text) = shown(Sample::Tensor(tensor)) else { panic!() };

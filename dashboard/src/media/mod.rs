@@ -1,33 +1,60 @@
-//! Images, texts and whatever else is no number: a card for each tag and run, with a slider over its steps.
+//! Images, sounds, texts, precision-recall curves, meshes and tensors: a card for each tag and run, with a slider over
+//! its steps.
 //!
-//! [`decode`]: what to show, without egui. [`reader`]: the thread that fetches it. [`card`]: one card.
+//! [`decode`], [`wav`]: what to show; [`rows`], [`steps`]: which cards and stops there are; [`shelf`]: the thread that
+//! fetches; all without egui. [`card`]: one card; [`texts`], [`sounds`], [`pr`], [`mesh`]: what is on it; [`player`]: sounds
+//! aloud.
 
 mod card;
 mod decode;
-mod reader;
+mod mesh;
+mod player;
+mod pr;
+mod rows;
+mod shelf;
+mod sounds;
+mod steps;
+mod texts;
+mod wav;
 
 use crate::{
     Data, Selection, View, ViewKind,
+    address::Params,
     catalogue::Catalogue,
+    chart::orbit,
+    command::Entry,
     filter::Filter,
+    shell::SaveDialog,
     theme::metrics,
     widgets::{CardGrid, empty_state, filter_box, run_list, side_panel, toolbar},
 };
-use card::Card;
+use card::{Card, CardView};
 use egui::Ui;
-use reader::Reader;
 use rustc_hash::FxHashMap;
+use shelf::Shelf;
 use std::sync::Arc;
 use summaries::MediaSeries;
+
+/// What can be done in the panel.
+const ENTRIES: &[Entry] = &[
+    Entry::command("link", "", "One step for all cards, or for each its own"),
+    Entry::gesture("Drag a slider, arrows", "Another step"),
+    Entry::gesture("Click a sound's curve", "Go there"),
+    orbit::GESTURES[0],
+    orbit::GESTURES[1],
+    orbit::GESTURES[2],
+];
 
 /// The panel's state.
 #[derive(Default)]
 pub struct MediaView {
     filter: Filter,
+    is_linked: bool,
     catalogue: Catalogue,
     cards: FxHashMap<Arc<str>, Card>,
     grid: CardGrid,
-    reader: Option<Reader>,
+    shelf: Option<Shelf>,
+    save: SaveDialog,
     node_seen: u64,
     tag_seen: u64,
 }
@@ -37,18 +64,43 @@ impl View for MediaView {
         ViewKind::Media
     }
 
+    fn entries(&self) -> &'static [Entry] {
+        ENTRIES
+    }
+
+    fn run(&mut self, _id: &'static str) {
+        self.is_linked ^= true;
+    }
+
+    fn address(&self, _data: &Data) -> Params {
+        let mut out = Params::default();
+        out.set_some("filter", Some(self.filter.text()).filter(|t| !t.is_empty()));
+        out.set_some("linked", self.is_linked.then_some(1));
+        out
+    }
+
+    fn go_to(&mut self, params: &Params) {
+        self.filter.set(params.get("filter").unwrap_or_default());
+        self.is_linked = params.get("linked") == Some("1");
+    }
+
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
         if self.catalogue.update::<MediaSeries>(data, &selection.runs, &self.filter) {
-            self.catalogue.split_by_run();
+            rows::arrange(&mut self.catalogue, data);
         }
         if self.catalogue.n_tags == 0 {
-            let text =
-                "A run that writes images, texts, sounds, tensors or hyperparameters shows them here, step by step.";
+            let text = "A run that writes images, sounds, texts, precision-recall curves, meshes or tensors shows them here,\n\
+                        step by step.";
             return empty_state(ui, "No images or texts yet", text);
         }
-        side_panel(ui, "media runs", |ui| run_list(ui, &mut selection.runs));
+        side_panel(ui, "media runs", |ui| run_list(ui, &mut selection.runs, selection.run.get()));
         toolbar(ui, |ui| {
-            ui.horizontal_wrapped(|ui| filter_box(ui, &mut self.filter, "Filter tags (regex)", metrics::FILTER_W));
+            ui.horizontal_wrapped(|ui| {
+                filter_box(ui, &mut self.filter, "Filter tags (regex)", metrics::FILTER_W);
+                ui.separator();
+                let hint = "One slider moves all; a step picked in Scalars or Histograms is shown here";
+                ui.checkbox(&mut self.is_linked, "Link steps").on_hover_text(hint);
+            });
         });
         if self.catalogue.groups.is_empty() {
             return empty_state(ui, "Nothing passes the filters", "Change the filter of tags or of runs.");
@@ -60,14 +112,18 @@ impl View for MediaView {
             self.grid.reveal(&self.catalogue, |row| row.tag == *tag);
         }
         let context = ui.ctx().clone();
-        let reader = self.reader.get_or_insert_with(|| Reader::new(move || context.request_repaint()));
-        for ((key, row), shown) in reader.answers() {
-            self.cards.entry(key).or_default().take(row, shown);
-        }
+        let shelf = self.shelf.get_or_insert_with(|| Shelf::new(move || context.request_repaint()));
+        shelf.update();
+        let mut save = None;
+        let mut view = CardView { data, shelf, is_linked: self.is_linked, save: &mut save };
         let cards = &mut self.cards;
         self.grid.ui(ui, &self.catalogue, |ui, row, is_wide| {
             let card = cards.entry(row.key.clone()).or_default();
-            card.ui(ui, row, (data, reader), selection, is_wide)
+            card.ui(ui, row, &mut view, selection, is_wide).is_width_toggled
         });
+        if let Some((name, bytes)) = save {
+            self.save.open("Save the sound", &name, bytes);
+        }
+        self.save.ui(ui.ctx());
     }
 }

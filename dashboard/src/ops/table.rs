@@ -4,9 +4,9 @@ use super::model::{Column, Grouping, Order, Row, cell};
 use crate::{
     Selection,
     theme::{metrics, palette},
-    widgets::named,
+    widgets::sort_heading,
 };
-use egui::{Align, Layout, Rect, Role, Sense, Ui, vec2};
+use egui::{Align, Layout, Rect, Sense, Ui, vec2};
 use egui_extras::{Column as Width, TableBuilder};
 
 /// What was clicked.
@@ -49,7 +49,8 @@ pub fn table_ui(
     let header = |mut row: egui_extras::TableRow<'_, '_>| {
         for column in columns {
             row.col(|ui| {
-                if heading_ui(ui, *column, grouping, order) {
+                let sorted = (order.column == *column).then_some(order.descending);
+                if sort_heading(ui, column.title(grouping), column.help(), column.is_text(), sorted) {
                     acts.order_by = Some(*column);
                 }
             });
@@ -76,35 +77,6 @@ pub fn table_ui(
         });
     });
     acts
-}
-
-fn heading_ui(ui: &mut Ui, column: Column, grouping: Grouping, order: Order) -> bool {
-    let sorted = order.column == column;
-    let title = column.title(grouping);
-    let layout = if column.is_text() { Layout::left_to_right(Align::Center) } else { *ui.layout() };
-    ui.with_layout(layout, |ui| {
-        let response = ui.add(egui::Button::new(title).frame(false).selected(sorted)).on_hover_text(column.help());
-        let how = match (sorted, order.descending) {
-            (false, _) => "",
-            (true, true) => ", sorted, greatest first",
-            (true, false) => ", sorted, smallest first",
-        };
-        named(&response, Role::Button, &format!("Sort by {title}{how}"));
-        if sorted {
-            sort_mark(ui, order.descending);
-        }
-        response.clicked()
-    })
-    .inner
-}
-
-/// A triangle that points the way the column grows.
-fn sort_mark(ui: &mut Ui, descending: bool) {
-    let (rect, _) = ui.allocate_exact_size(vec2(metrics::PAD, metrics::PAD), Sense::hover());
-    let (c, r) = (rect.center(), metrics::GAP * 0.75);
-    let dy = if descending { r } else { -r };
-    let points = vec![c + vec2(-r, -dy * 0.6), c + vec2(r, -dy * 0.6), c + vec2(0.0, dy)];
-    ui.painter().add(egui::Shape::convex_polygon(points, palette(ui).text_weak, egui::Stroke::NONE));
 }
 
 fn cell_ui(ui: &mut Ui, row: &Row, column: Column) {

@@ -1,36 +1,60 @@
 //! One tag's card: title, last values, chart.
 
 use super::{
+    against::Against,
+    band::{self, Band},
     curve::{Curve, CurveSettings},
+    paint::{self, Weight},
     points::{Points, XAxis},
-    tooltip,
+    range::Steps,
+    range_band, tooltip,
 };
 use crate::{
     Data, Selection, ViewKind,
     catalogue::{Member, TagRow},
     chart::{
-        Bounds, Polylines, XWindow,
-        decimate::MarkKind,
+        Bounds, XWindow,
         frame::Frame,
         input::{self, Command},
         ticks::Unit,
     },
     format,
-    theme::{metrics, mix, palette},
-    widgets::{self, CardFrame},
+    selection::is_at_or_below,
+    theme::{metrics, palette},
+    widgets::{self, CardFrame, CardHeader},
 };
-use egui::{Color32, Pos2, Sense, Shape, Stroke, Ui, pos2};
+use egui::{Pos2, Response, Sense, Stroke, Ui};
+use regex::Regex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use summaries::ScalarSeries;
+use summaries::{ScalarSeries, derive::align};
+
+/// The bands of growing runs are looked up anew at most this often, seconds.
+const REFRESH_S: f64 = 0.5;
 
 /// A card's zoom and its curves.
 #[derive(Debug, Default)]
 pub struct Card {
     curves: FxHashMap<Arc<str>, Curve>,
+    against: FxHashMap<Arc<str>, Against>,
+    bands: Bands,
     /// `None` shows everything and follows growth.
     zoom: Option<Bounds>,
-    zoom_of: Option<CurveSettings>,
+    zoom_of: Option<(CurveSettings, String)>,
+}
+
+/// What all cards share in a frame.
+pub struct CardView<'a> {
+    /// How curves are drawn.
+    pub curve: CurveSettings,
+    /// The tag whose values are the x axis.
+    pub x_tag: Option<&'a str>,
+    /// What makes runs a group, each drawn as a band.
+    pub group: Option<&'a Regex>,
+    /// The step that the pointer was at in the frame before, in whichever card.
+    pub pointed: Option<i64>,
+    /// The range of steps that is compared.
+    pub range: Option<Steps>,
 }
 
 /// One line of the card in this frame.
@@ -40,62 +64,91 @@ pub struct Line<'a> {
     pub member: &'a Member,
     /// Its points, at least one.
     pub points: Points<'a>,
+    /// Of the points: see [`Curve::update`].
+    generation: u64,
+}
+
+/// A card's bands, kept while nothing that they depend on changes.
+#[derive(Debug, Default)]
+struct Bands {
+    all: Vec<(Band, usize)>,
+    /// Their least and greatest value, in plot space.
+    extent: [f64; 2],
+    of: Option<(String, CurveSettings, usize)>,
+    at: f64,
 }
 
 impl Card {
-    /// Shows the card in all of `ui`'s space; whether its width is to change. `view`: how curves are drawn, and the
-    /// step that the pointer was at in the frame before, in whichever card.
+    /// Shows the card in all of `ui`'s space; what was clicked in its title.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
         row: &TagRow,
         data: &Data,
-        view: (CurveSettings, Option<i64>),
+        view: &mut CardView<'_>,
         selection: &mut Selection,
-        is_wide: bool,
-    ) -> bool {
-        let settings = view.0;
-        let lines: Vec<Line<'_>> = lines(row, data).collect();
+        (is_wide, pin): (bool, Option<bool>),
+    ) -> CardHeader {
+        let settings = view.curve;
+        let mut against = std::mem::take(&mut self.against);
+        let lines = lines(&mut against, row, data, view.x_tag, ui.input(|i| i.time));
         let target = row.target();
-        let is_selected = row.is_selected(selection);
-        let frame = CardFrame { name: &row.name, tag: &row.tag, node: target.map(|n| &**n), is_selected, is_wide };
+        let node = target.map(|n| &**n);
+        let frame =
+            CardFrame { name: &row.name, tag: &row.tag, node, is_selected: row.is_selected(selection), is_wide, pin };
         let (header, outer) = frame.ui(ui, |ui| last_values(ui, &lines));
         if header.is_clicked {
             selection.node.set(ViewKind::Scalars, target.cloned());
             selection.tag.set(ViewKind::Scalars, Some(row.tag.clone()));
         }
-        self.forget_old_zoom(settings);
+        self.forget_old_zoom(settings, view.x_tag);
         for line in &lines {
-            self.curves.entry(line.member.label.clone()).or_default().update(line.points, settings);
+            let curve = self.curves.entry(line.member.label.clone()).or_default();
+            curve.update(line.points, line.generation, settings);
         }
+        self.update_bands(&lines, data, view, ui.input(|i| i.time));
         let bounds = self.zoom.unwrap_or_else(|| self.fit(&lines, settings));
         let frame = Frame::new(outer, bounds, settings.scale);
         let response = ui.interact(frame.inner, ui.scope_id().with("chart"), Sense::click_and_drag());
-        widgets::describe(&response, || summary(row, &lines));
-        frame.paint(ui, unit(settings.axis));
-        self.paint_lines(ui, &frame, &lines, settings);
-        match input::gestures(ui, &response, &frame) {
-            Some(Command::Show(bounds)) => self.zoom = Some(bounds),
-            Some(Command::Fit) => self.zoom = None,
-            None => {}
+        widgets::describe(&response, || summary(row, &lines, view, &self.bands.all));
+        frame.paint(ui, if settings.by_tag { Unit::Number } else { settings.axis.unit() });
+        let has_steps = settings.axis == XAxis::Step && !settings.by_tag;
+        let is_busy =
+            has_steps && view.range.as_mut().is_some_and(|steps| range_band::ui(ui, &response, &frame, steps));
+        self.paint_lines(ui, &frame, &lines, settings, selection);
+        if !is_busy {
+            match input::gestures(ui, &response, &frame) {
+                Some(Command::Show(bounds)) => self.zoom = Some(bounds),
+                Some(Command::Fit) => self.zoom = None,
+                None => {}
+            }
         }
         self.pointer(ui, &response, &frame, &lines, view, selection);
-        header.is_width_toggled
+        self.against = against;
+        header
     }
 
     /// A zoom belongs to the axes that it was made on.
-    fn forget_old_zoom(&mut self, settings: CurveSettings) {
-        let is_other = |old: CurveSettings| old.axis != settings.axis || old.scale != settings.scale;
-        if self.zoom_of.is_none_or(is_other) {
+    fn forget_old_zoom(&mut self, settings: CurveSettings, x_tag: Option<&str>) {
+        let x_tag = x_tag.unwrap_or_default();
+        let is_other = |(old, tag): &(CurveSettings, String)| {
+            (old.axis, old.scale, old.by_tag) != (settings.axis, settings.scale, settings.by_tag) || tag != x_tag
+        };
+        if self.zoom_of.as_ref().is_none_or(is_other) {
             self.zoom = None;
         }
-        self.zoom_of = Some(settings);
+        if self.zoom_of.as_ref().is_none_or(|(old, tag)| *old != settings || tag != x_tag) {
+            self.zoom_of = Some((settings, x_tag.to_owned()));
+        }
     }
 
     fn fit(&mut self, lines: &[Line<'_>], settings: CurveSettings) -> Bounds {
         let union = |a: [f64; 2], b: [f64; 2]| [a[0].min(b[0]), a[1].max(b[1])];
         let empty = [f64::INFINITY, f64::NEG_INFINITY];
         let (mut x, mut y) = (empty, empty);
+        if !self.bands.all.is_empty() && !settings.ignore_outliers {
+            y = self.bands.extent;
+        }
         for line in lines {
             if let Some(curve) = self.curves.get_mut(&line.member.label) {
                 x = union(x, curve.x_extent());
@@ -105,26 +158,78 @@ impl Card {
         Bounds::around(x, y)
     }
 
-    /// Raw values faintly behind, the smoothed line in front; marks at the edges.
-    fn paint_lines(&mut self, ui: &Ui, frame: &Frame, lines: &[Line<'_>], settings: CurveSettings) {
+    /// Looks the bands up anew where the runs, the pattern or the settings are others.
+    fn update_bands(&mut self, lines: &[Line<'_>], data: &Data, view: &CardView<'_>, now: f64) {
+        let has_margins = lines.iter().any(|line| line.member.band.is_some());
+        if view.group.is_none() && !has_margins {
+            self.bands = Bands::default();
+            return;
+        }
+        let pattern = view.group.map_or("", Regex::as_str);
+        let n_points = lines.iter().map(|line| line.points.len() + (line.member.color_idx << 40)).sum();
+        let of = (pattern, view.curve);
+        let is_same = self.bands.of.as_ref().is_some_and(|(text, settings, _)| (text.as_str(), *settings) == of);
+        let is_old = self.bands.of.as_ref().is_none_or(|(.., n)| *n != n_points);
+        if is_same && (!is_old || now - self.bands.at < REFRESH_S) {
+            return;
+        }
+        let all = match view.group {
+            _ if has_margins => lines.iter().filter_map(|line| margin(line, data, view.curve.axis)).collect(),
+            Some(pattern) => self.group_bands(lines, view, pattern),
+            None => Vec::new(),
+        };
+        let values = all.iter().flat_map(|(band, _): &(Band, usize)| band.places.iter().flat_map(|(_, values)| values));
+        let places = values.map(|y| view.curve.scale.forward(*y)).filter(|y| y.is_finite());
+        let extent = places.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], y| [lo.min(y), hi.max(y)]);
+        self.bands = Bands { all, extent, of: Some((pattern.to_owned(), view.curve, n_points)), at: now };
+    }
+
+    fn group_bands(&self, lines: &[Line<'_>], view: &CardView<'_>, pattern: &Regex) -> Vec<(Band, usize)> {
+        let groups = band::groups(pattern, lines.iter().map(|line| &*line.member.run_label));
+        let band_of = |(nth, (name, rows)): (usize, (Arc<str>, Vec<usize>))| {
+            let points: Vec<Points<'_>> = rows.iter().map(|&i| lines[i].points).collect();
+            let value = |nth: usize, row: usize| {
+                let line = lines[rows[nth]];
+                let smoothed = self.curves.get(&line.member.label).and_then(|c| c.smoothed(row, view.curve));
+                smoothed.unwrap_or_else(|| line.points.values().get(row))
+            };
+            (band::band(name, &points, view.curve.axis, value), nth)
+        };
+        groups.into_iter().enumerate().map(band_of).collect()
+    }
+
+    fn paint_lines(
+        &mut self,
+        ui: &Ui,
+        frame: &Frame,
+        lines: &[Line<'_>],
+        settings: CurveSettings,
+        selection: &Selection,
+    ) {
         let p = palette(ui);
-        let painter = ui.painter_at(frame.inner);
+        for (band, nth) in &self.bands.all {
+            paint::band(&ui.painter_at(frame.inner), frame, band, settings, p.series(*nth));
+        }
         let [lo, hi] = frame.bounds.x;
         let n_columns = (frame.inner.width() * ui.pixels_per_point()).round().max(1.0) as u32;
         let window = XWindow { lo, hi, n_columns };
-        for line in lines {
-            let Some(curve) = self.curves.get_mut(&line.member.label) else {
-                continue;
+        // A picked run covers the runs below its folder.
+        let covers =
+            |line: &Line<'_>| selection.run.get().is_some_and(|run| is_at_or_below(run, &line.member.run_label));
+        let is_picked = lines.iter().any(covers);
+        let in_front = |line: &&Line<'_>| covers(line);
+        for line in lines.iter().filter(|l| !in_front(l)).chain(lines.iter().filter(in_front)) {
+            let weight = match (is_picked, covers(line)) {
+                (false, _) => Weight::Usual,
+                (true, true) => Weight::Picked,
+                (true, false) => Weight::Dimmed,
             };
-            let color = p.series(line.member.color_idx);
-            let (raw, smooth) = curve.lines(line.points, settings, window);
-            if settings.smoothing > 0.0 {
-                painter.extend(shapes(raw, frame, mix(p.canvas, color, 0.35), metrics::HAIRLINE));
-                painter.extend(shapes(smooth, frame, color, metrics::LINE));
-            } else {
-                painter.extend(shapes(raw, frame, color, metrics::LINE));
+            // Bands stand for their runs.
+            let is_banded = !self.bands.all.is_empty() && weight != Weight::Picked;
+            if let Some(curve) = self.curves.get_mut(&line.member.label).filter(|_| !is_banded) {
+                let color = p.series(line.member.color_idx);
+                paint::curve(ui, frame, curve.lines(line.points, settings, window), settings, color, weight);
             }
-            painter.extend(raw.marks().iter().map(|mark| mark_shape(frame, mark.x, mark.kind, color)));
         }
     }
 
@@ -132,17 +237,19 @@ impl Card {
     fn pointer(
         &self,
         ui: &Ui,
-        response: &egui::Response,
+        response: &Response,
         frame: &Frame,
         lines: &[Line<'_>],
-        (settings, pointed): (CurveSettings, Option<i64>),
+        view: &CardView<'_>,
         selection: &mut Selection,
     ) {
         let p = palette(ui);
+        let settings = view.curve;
         let hairline = Stroke::new(metrics::HAIRLINE, p.text_weak);
         let line_at = |step: i64, stroke: Stroke| {
             let x = step as f64;
-            if settings.axis == XAxis::Step && (frame.bounds.x[0]..=frame.bounds.x[1]).contains(&x) {
+            let has_steps = settings.axis == XAxis::Step && !settings.by_tag;
+            if has_steps && (frame.bounds.x[0]..=frame.bounds.x[1]).contains(&x) {
                 ui.painter().vline(frame.x(x), frame.inner.y_range(), stroke);
             }
         };
@@ -150,7 +257,7 @@ impl Card {
             line_at(*step, Stroke::new(metrics::HAIRLINE, p.accent));
         }
         let Some(at) = response.hover_pos().filter(|_| !response.dragged()) else {
-            if let Some(step) = pointed {
+            if let Some(step) = view.pointed {
                 line_at(step, hairline);
             }
             return;
@@ -165,10 +272,19 @@ impl Card {
             }
         }
         let painter = ui.painter_at(frame.inner.expand(metrics::DOT));
-        for row in &rows {
+        let place = |row: &tooltip::Row| {
             let y = settings.scale.forward(row.smoothed.unwrap_or(row.value));
-            if y.is_finite() {
-                painter.circle_filled(frame.pos(row.x, y), metrics::DOT, p.series(row.color_idx));
+            y.is_finite().then(|| frame.pos(row.x, y))
+        };
+        let places: Vec<(&tooltip::Row, Pos2)> = rows.iter().filter_map(|row| Some((row, place(row)?))).collect();
+        for (row, pos) in &places {
+            painter.circle_filled(*pos, metrics::DOT, p.series(row.color_idx));
+        }
+        if response.clicked() && lines.len() > 1 {
+            let near = places.iter().map(|(row, pos)| (row, pos.distance(at)));
+            let nearest = near.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, d)| *d <= metrics::PICK_SLACK);
+            if let Some((row, _)) = nearest {
+                selection.run.set(ViewKind::Scalars, Some(row.run_label.clone()));
             }
         }
         if !rows.is_empty() {
@@ -177,22 +293,48 @@ impl Card {
     }
 }
 
-/// The tag's series that have points.
-fn lines<'a>(row: &'a TagRow, data: &'a Data) -> impl Iterator<Item = Line<'a>> {
-    row.members.iter().filter_map(|member| {
-        let series = member.series::<ScalarSeries>(data, &row.tag)?;
-        let points = Points(series);
-        (!points.is_empty()).then_some(Line { member, points })
-    })
+/// The tag's series that have points, on the axis of choice.
+fn lines<'a>(
+    against: &'a mut FxHashMap<Arc<str>, Against>,
+    row: &'a TagRow,
+    data: &'a Data,
+    x_tag: Option<&str>,
+    now: f64,
+) -> Vec<Line<'a>> {
+    let of = |member: &'a Member, tag: &str| member.series::<ScalarSeries>(data, tag);
+    let own_tag = |member: &'a Member| member.tag.as_deref().unwrap_or(&row.tag);
+    let Some(x_tag) = x_tag else {
+        against.clear();
+        let line =
+            |member: &'a Member| Some(Line { member, points: Points::of(of(member, own_tag(member))?), generation: 0 });
+        return row.members.iter().filter_map(line).filter(|line| !line.points.is_empty()).collect();
+    };
+    for member in &row.members {
+        if let (Some(series), Some(other)) = (of(member, own_tag(member)), of(member, x_tag)) {
+            against.entry(member.label.clone()).or_default().update(series, other, now);
+        }
+    }
+    let against = &*against;
+    let line = |member: &'a Member| {
+        of(member, x_tag)?;
+        let found = against.get(&member.label)?;
+        Some(Line { member, points: found.points(), generation: found.generation() })
+    };
+    row.members.iter().filter_map(line).filter(|line| !line.points.is_empty()).collect()
 }
 
-/// What the axis' numbers mean.
-fn unit(axis: XAxis) -> Unit {
-    match axis {
-        XAxis::Step => Unit::Whole,
-        XAxis::Relative => Unit::Seconds,
-        XAxis::Wall => Unit::Wall,
-    }
+/// What lies between the tags below and above a line, at the steps that all three have.
+fn margin(line: &Line<'_>, data: &Data, axis: XAxis) -> Option<(Band, usize)> {
+    let [lower, upper] = line.member.band.as_ref()?;
+    let by_step = |tag: &str| Some(align::by_step(line.member.series::<ScalarSeries>(data, tag)?));
+    let (lower, upper) = (by_step(lower)?, by_step(upper)?);
+    let series = line.points.series();
+    let place = |i: usize| {
+        let step = series.step(i);
+        Some((line.points.x(axis, i), [*lower.get(&step)?, series.values().get(i), *upper.get(&step)?]))
+    };
+    let places = (0..series.len()).filter_map(place).collect();
+    Some((Band { name: line.member.label.clone(), n_runs: 1, places }, line.member.color_idx))
 }
 
 /// The newest value of each run, in its colour, as far as there is room.
@@ -212,44 +354,19 @@ fn last_values(ui: &mut Ui, lines: &[Line<'_>]) {
 }
 
 /// `loss: 2 runs, 1,234 points, last 0.0312 at step 1,200`, for assistive technology; the value is the longest run's.
-fn summary(row: &TagRow, lines: &[Line<'_>]) -> String {
+fn summary(row: &TagRow, lines: &[Line<'_>], view: &CardView<'_>, bands: &[(Band, usize)]) -> String {
     let n_points: usize = lines.iter().map(|line| line.points.len()).sum();
-    let mut text = format!(
-        "{}: {}, {}",
-        row.tag,
-        format::counted(lines.len() as u64, "run"),
-        format::counted(n_points as u64, "point")
-    );
+    let against = view.x_tag.map_or_else(String::new, |tag| format!(" against {tag}"));
+    let n_runs = format::counted(lines.len() as u64, "run");
+    let mut text = format!("{}{against}: {n_runs}, {}", row.tag, format::counted(n_points as u64, "point"));
     let longest = lines.iter().max_by_key(|line| line.points.len());
-    if let Some(last) = longest.and_then(|l| l.points.0.last()) {
+    if let Some(last) = longest.and_then(|l| l.points.series().last()) {
         text += &format!(", last {} at step {}", format::value(last.value), format::step(last.step));
     }
+    for (band, _) in bands {
+        let last = band.places.last().map_or(f64::NAN, |(_, values)| values[1]);
+        let n_runs = format::counted(band.n_runs as u64, "run");
+        text += &format!("; group {}: {n_runs}, mean at the end {}", band.name, format::value(last));
+    }
     text
-}
-
-fn shapes<'a>(
-    lines: &'a Polylines,
-    frame: &'a Frame,
-    color: Color32,
-    width: f32,
-) -> impl Iterator<Item = Shape> + use<'a> {
-    lines.lines().map(move |line| match line {
-        [point] => Shape::circle_filled(frame.pos(point[0], point[1]), metrics::DOT, color),
-        _ => {
-            let points: Vec<Pos2> = line.iter().map(|point| frame.pos(point[0], point[1])).collect();
-            Shape::line(points, Stroke::new(width, color))
-        }
-    })
-}
-
-/// A triangle at the edge: at the bottom for NaN (pointing up) and minus infinity (down), at the top for infinity.
-fn mark_shape(frame: &Frame, x: f64, kind: MarkKind, color: Color32) -> Shape {
-    let x = frame.x(x);
-    let size = metrics::MARK;
-    let (y, tip) = match kind {
-        MarkKind::PosInf => (frame.inner.top() + 2.0 * size, -2.0 * size),
-        MarkKind::NegInf => (frame.inner.bottom() - 2.0 * size, 2.0 * size),
-        MarkKind::Nan => (frame.inner.bottom(), -2.0 * size),
-    };
-    Shape::convex_polygon(vec![pos2(x - size, y), pos2(x, y + tip), pos2(x + size, y)], color, Stroke::NONE)
 }

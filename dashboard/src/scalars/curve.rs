@@ -9,8 +9,10 @@ use summaries::Numbers;
 /// How curves are to look; the same for all cards.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CurveSettings {
-    /// What goes from left to right.
+    /// What goes from left to right,
     pub axis: XAxis,
+    /// unless another tag's values do.
+    pub by_tag: bool,
     /// Weight of the moving average, 0..1; 0 draws values as they are.
     pub smoothing: f64,
     /// How y maps to plot space.
@@ -22,7 +24,7 @@ pub struct CurveSettings {
 /// The cached picture of one series.
 #[derive(Debug, Default)]
 pub struct Curve {
-    axis: XAxis,
+    of: (XAxis, u64),
     pieces: Pieces,
     smoother: Smoother,
     raw: Polylines,
@@ -32,10 +34,15 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// Takes in new points and a changed axis or weight. Call before the other methods, every frame.
-    pub fn update(&mut self, points: Points<'_>, settings: CurveSettings) {
-        if settings.axis != self.axis {
-            self.axis = settings.axis;
+    /// Takes in new points and a changed axis or weight. Call before the other methods, every frame. Points of another
+    /// `generation` are others from the first one on.
+    pub fn update(&mut self, points: Points<'_>, generation: u64, settings: CurveSettings) {
+        let of = (settings.axis, generation);
+        if of.1 != self.of.1 {
+            *self = Self::default();
+        }
+        if of != self.of {
+            self.of = of;
             self.pieces = Pieces::default();
         }
         self.pieces.update(points, settings.axis);
@@ -122,8 +129,13 @@ mod tests {
     use super::*;
     use summaries::{Point, ScalarSeries};
 
-    const SETTINGS: CurveSettings =
-        CurveSettings { axis: XAxis::Step, smoothing: 0.0, scale: Scale::Linear, ignore_outliers: false };
+    const SETTINGS: CurveSettings = CurveSettings {
+        axis: XAxis::Step,
+        by_tag: false,
+        smoothing: 0.0,
+        scale: Scale::Linear,
+        ignore_outliers: false,
+    };
 
     fn series(values: &[f64]) -> ScalarSeries {
         let point = |(step, value): (i64, &f64)| Point { step, wall: 0.0, value: *value };
@@ -132,9 +144,9 @@ mod tests {
 
     fn extent(values: &[f64], settings: CurveSettings) -> [f64; 2] {
         let series = series(values);
-        let points = Points(&series);
+        let points = Points::of(&series);
         let mut curve = Curve::default();
-        curve.update(points, settings);
+        curve.update(points, 0, settings);
         curve.y_extent(points, settings)
     }
 
@@ -158,11 +170,11 @@ mod tests {
     fn lines_are_made_anew_only_when_something_changed() {
         let values = [1.0, 2.0, 3.0];
         let series = series(&values);
-        let points = Points(&series);
+        let points = Points::of(&series);
         let window = XWindow { lo: 0.0, hi: 2.0, n_columns: 10 };
         let mut curve = Curve::default();
         let settings = CurveSettings { smoothing: 0.6, ..SETTINGS };
-        curve.update(points, settings);
+        curve.update(points, 0, settings);
         let (raw, smooth) = curve.lines(points, settings, window);
         assert_eq!((raw.n_points(), smooth.n_points()), (3, 3));
         let (raw, smooth) = curve.lines(points, SETTINGS, window);

@@ -7,7 +7,7 @@ use summaries::ScalarSeries;
 /// `run,tag,step,wall_time,value`, a line per point of the tags and runs that pass the filters.
 pub(super) fn csv(catalogue: &Catalogue, data: &Data) -> String {
     let mut out = String::from("run,tag,step,wall_time,value\n");
-    for row in catalogue.groups.iter().flat_map(|group| &group.rows) {
+    for row in catalogue.groups.iter().filter(|group| !group.is_pinned).flat_map(|group| &group.rows) {
         for member in &row.members {
             let Some(series) = member.series::<ScalarSeries>(data, &row.tag) else { continue };
             let (run, tag) = (csv_field(&member.label), csv_field(&row.tag));

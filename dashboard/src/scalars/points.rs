@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::chart::ticks::Unit;
 use summaries::{Numbers, ScalarSeries};
 
 /// What goes from left to right.
@@ -30,32 +31,73 @@ impl XAxis {
     }
 }
 
+impl XAxis {
+    /// What its numbers mean.
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::Step => Unit::Whole,
+            Self::Relative => Unit::Seconds,
+            Self::Wall => Unit::Wall,
+        }
+    }
+}
+
 /// The points of one series.
 #[derive(Clone, Copy, Debug)]
-pub struct Points<'a>(pub &'a ScalarSeries);
+pub struct Points<'a> {
+    series: &'a ScalarSeries,
+    /// The x of each point, in place of the axis: another tag's values.
+    x: Option<&'a [f64]>,
+}
 
 impl<'a> Points<'a> {
+    /// Of a series as it was written.
+    pub fn of(series: &'a ScalarSeries) -> Self {
+        Self { series, x: None }
+    }
+
+    /// Of a series with an x for each point, which the axis does not matter to.
+    ///
+    /// # Panics
+    /// Where there are fewer `x` than points, when such a point is looked at.
+    pub fn at(series: &'a ScalarSeries, x: &'a [f64]) -> Self {
+        Self { series, x: Some(x) }
+    }
+
+    /// Whether x are another tag's values: ascending, whatever the steps.
+    pub fn has_own_x(&self) -> bool {
+        self.x.is_some()
+    }
+
+    /// The series.
+    pub fn series(&self) -> &'a ScalarSeries {
+        self.series
+    }
+
     /// How many points.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.series.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.series.is_empty()
     }
 
     /// What was measured.
     pub fn values(&self) -> &'a Numbers {
-        self.0.values()
+        self.series.values()
     }
 
     /// The x of a point. Exact for steps below 2^53.
     pub fn x(&self, axis: XAxis, i: usize) -> f64 {
+        if let Some(x) = self.x {
+            return x[i];
+        }
         match axis {
-            XAxis::Step => self.0.step(i) as f64,
-            XAxis::Relative => self.0.wall(i) - self.0.wall(0),
-            XAxis::Wall => self.0.wall(i),
+            XAxis::Step => self.series.step(i) as f64,
+            XAxis::Relative => self.series.wall(i) - self.series.wall(0),
+            XAxis::Wall => self.series.wall(i),
         }
     }
 }
@@ -134,9 +176,9 @@ mod tests {
     fn pieces(steps: &[i64]) -> (Pieces, ScalarSeries) {
         let mut pieces = Pieces::default();
         // In two parts, as a growing file gives them.
-        pieces.update(Points(&series(&steps[..steps.len() / 2])), XAxis::Step);
+        pieces.update(Points::of(&series(&steps[..steps.len() / 2])), XAxis::Step);
         let series = series(steps);
-        pieces.update(Points(&series), XAxis::Step);
+        pieces.update(Points::of(&series), XAxis::Step);
         (pieces, series)
     }
 
@@ -145,7 +187,7 @@ mod tests {
         let (pieces, series) = pieces(&[0, 1, 2, 3, 2, 3, 4, 4, 0]);
         assert_eq!(pieces.ranges().collect::<Vec<_>>(), [0..4, 4..8, 8..9]);
         assert_eq!(pieces.x_extent(), [0.0, 4.0]);
-        let points = Points(&series);
+        let points = Points::of(&series);
         assert_eq!(pieces.nearest(points, XAxis::Step, 2.9), Some(5), "the newer of two points at step 3");
         assert_eq!(pieces.nearest(points, XAxis::Step, 99.0), Some(7));
         assert_eq!(pieces.nearest(points, XAxis::Step, -5.0), Some(8));
@@ -154,7 +196,7 @@ mod tests {
     #[test]
     fn nothing_is_nearest_to_nothing() {
         let (pieces, series) = pieces(&[]);
-        assert_eq!(pieces.nearest(Points(&series), XAxis::Step, 1.0), None);
+        assert_eq!(pieces.nearest(Points::of(&series), XAxis::Step, 1.0), None);
         assert!(pieces.x_extent()[0] > pieces.x_extent()[1]);
     }
 }

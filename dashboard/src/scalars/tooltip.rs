@@ -5,8 +5,9 @@ use crate::{
     chart::ticks::Moment,
     format,
     theme::{metrics, palette},
+    widgets::swatch,
 };
-use egui::{Grid, RichText, Sense, Ui, vec2};
+use egui::{Grid, RichText, Ui, vec2};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -14,6 +15,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Row {
     label: Arc<str>,
+    /// The run.
+    pub run_label: Arc<str>,
     /// Index of the run's colour.
     pub color_idx: usize,
     /// Place on the x axis.
@@ -37,10 +40,11 @@ pub fn rows(curves: &FxHashMap<Arc<str>, Curve>, lines: &[Line<'_>], settings: C
             let i = curve.nearest(line.points, settings, x)?;
             Some(Row {
                 label: line.member.label.clone(),
+                run_label: line.member.run_label.clone(),
                 color_idx: line.member.color_idx,
                 x: line.points.x(settings.axis, i),
-                step: line.points.0.step(i),
-                wall: line.points.0.wall(i),
+                step: line.points.series().step(i),
+                wall: line.points.series().wall(i),
                 relative_s: line.points.x(XAxis::Relative, i),
                 value: line.points.values().get(i),
                 smoothed: curve.smoothed(i, settings),
@@ -64,8 +68,7 @@ pub fn show(ui: &mut Ui, rows: &[Row], settings: CurveSettings) {
         }
         ui.end_row();
         for row in rows.iter().take(metrics::TOOLTIP_ROWS) {
-            let (rect, _) = ui.allocate_exact_size(vec2(metrics::SWATCH, metrics::SWATCH), Sense::hover());
-            ui.painter().circle_filled(rect.center(), metrics::SWATCH / 2.0, p.series(row.color_idx));
+            swatch(ui, p.series(row.color_idx));
             ui.label(RichText::new(&*row.label).color(p.text_strong));
             if let Some(smoothed) = row.smoothed {
                 ui.label(RichText::new(format::value(smoothed)).color(p.text_strong));

@@ -104,7 +104,9 @@ pub fn has_something(data: &Data, kind: ViewKind) -> bool {
             goes_on || has(|s| matches!(s, Series::Scalar(_)))
         }
         ViewKind::Histograms => has(|s| matches!(s, Series::Histogram(_))),
-        ViewKind::Media => has(|s| !matches!(s, Series::Scalar(_) | Series::Histogram(_))),
+        ViewKind::Media => has(|s| matches!(s, Series::Media(s) if s.kind() != "hparams")),
+        ViewKind::Embeddings => data.runs().take(64).any(|r| r.run.path.join("projector_config.pbtxt").exists()),
+        ViewKind::HParams => has(|s| s.kind() == "hparams"),
         ViewKind::Graph => !data.graphs.is_empty(),
         ViewKind::Timeline | ViewKind::Ops | ViewKind::Bottlenecks => !data.traces.is_empty(),
     }

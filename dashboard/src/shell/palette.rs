@@ -204,12 +204,7 @@ fn names(data: &Data, text: &str, out: &mut Vec<(i32, Line)>) {
     };
     let mut tags = std::collections::BTreeMap::new();
     for (tag, series) in data.runs().flat_map(|r| &r.run.series).take(MAX_NAMES) {
-        let view = match series {
-            summaries::Series::Scalar(_) => ViewKind::Scalars,
-            summaries::Series::Histogram(_) => ViewKind::Histograms,
-            _ => ViewKind::Media,
-        };
-        tags.insert(tag, view);
+        tags.insert(tag, ViewKind::showing(series));
     }
     for (tag, view) in tags {
         add(tag, "tag", &|| Choice::Tag(tag.as_str().into(), view));

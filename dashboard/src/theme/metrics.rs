@@ -47,6 +47,8 @@ pub const LINE_STRONG: f32 = 2.4;
 pub const HAIRLINE: f32 = 1.0;
 /// Radius of a marked point.
 pub const DOT: f32 = 3.5;
+/// Side of a point of a cloud.
+pub const CLOUD_DOT: f32 = 2.5;
 /// Diameter of a colour swatch.
 pub const SWATCH: f32 = 10.0;
 
@@ -130,6 +132,12 @@ pub const TILE_GAP: f32 = 3.0;
 
 /// Width of a filter above cards.
 pub const FILTER_W: f32 = 180.0;
+/// Width of a column of names.
+pub const NAME_W: f32 = 160.0;
+/// Width of a column of figures.
+pub const FIGURE_W: f32 = 96.0;
+/// A click this near to a curve picks its run.
+pub const PICK_SLACK: f32 = 8.0;
 /// Width of a slider.
 pub const SLIDER_W: f32 = 120.0;
 /// Height of a card's title.

@@ -98,6 +98,11 @@ pub fn palette(ui: &egui::Ui) -> &'static Palette {
     Palette::of(ui.visuals().dark_mode)
 }
 
+/// A colour that comes from a file, which is no theme's.
+pub fn rgb(red: u8, green: u8, blue: u8) -> egui::Color32 {
+    egui::Color32::from_rgb(red, green, blue)
+}
+
 /// A picture's own colours, which are no theme's: red, green, blue and alpha of each pixel, row by row.
 pub fn picture(size: [usize; 2], rgba: &[u8]) -> egui::ColorImage {
     egui::ColorImage::from_rgba_unmultiplied(size, rgba)

@@ -50,6 +50,8 @@ pub struct Palette {
     pub aggregate: Color32,
     /// Curves, runs: legible as lines on `canvas` and `raised`.
     series: [Color32; 8],
+    /// From the least to the greatest of a measured value, evenly apart: legible as lines on `canvas`.
+    ramp: [Color32; 5],
     /// Fills of slices and nodes: legible under the text that [`on_fill`] picks.
     fills: [Color32; 12],
 }
@@ -83,6 +85,7 @@ static DARK: Palette = Palette {
         rgb(0x6a9ff0),
         rgb(0xb9c0ca),
     ],
+    ramp: [rgb(0x5b7bd5), rgb(0x4fb0c6), rgb(0x7fce8e), rgb(0xd9d35a), rgb(0xfff3a0)],
     fills: [
         rgb(0x3d8fc4),
         rgb(0xc98a0a),
@@ -128,6 +131,7 @@ static LIGHT: Palette = Palette {
         rgb(0x4357b8),
         rgb(0x505a66),
     ],
+    ramp: [rgb(0x9a8700), rgb(0x3f8f5a), rgb(0x1f7a8c), rgb(0x34539b), rgb(0x3b1f6b)],
     fills: [
         rgb(0x8cc9ee),
         rgb(0xf2c14e),
@@ -153,6 +157,16 @@ impl Palette {
     /// The colour of the `idx`-th run or curve; it repeats after eight.
     pub fn series(&self, idx: usize) -> Color32 {
         self.series[idx % self.series.len()]
+    }
+
+    /// The colour of a value at `share` (0 to 1) of the way from the least to the greatest; what has no place is grey.
+    pub fn ramp(&self, share: f64) -> Color32 {
+        if !share.is_finite() {
+            return self.aggregate;
+        }
+        let place = share.clamp(0.0, 1.0) * (self.ramp.len() - 1) as f64;
+        let below = (place as usize).min(self.ramp.len() - 2);
+        mix(self.ramp[below], self.ramp[below + 1], (place - below as f64) as f32)
     }
 
     /// The fill of the `idx`-th category of slices or nodes; it repeats after twelve.
@@ -222,6 +236,11 @@ mod tests {
                     let c = contrast(color, ground);
                     assert!(c >= 3.0, "dark {}: curve {color:?} on {ground:?} has {c:.2}", p.dark);
                 }
+            }
+            for share in 0..=20 {
+                let color = p.ramp(f64::from(share) / 20.0);
+                let c = contrast(color, p.canvas);
+                assert!(c >= 3.0, "dark {}: ramp at {share}/20 {color:?} has {c:.2}", p.dark);
             }
             for fill in p.fills {
                 let c = contrast(on_fill(fill), fill);

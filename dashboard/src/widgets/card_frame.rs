@@ -1,6 +1,6 @@
 //! A card's ground and title row.
 
-use super::{named, text_elided, width_button};
+use super::{Icon, icon_button, named, text_elided, width_button};
 use crate::theme::{metrics, palette};
 use egui::{Align, Layout, Rect, Role, Sense, Stroke, StrokeKind, Ui, UiBuilder, vec2};
 
@@ -17,15 +17,19 @@ pub struct CardFrame<'a> {
     pub is_selected: bool,
     /// Whether the card takes the full width.
     pub is_wide: bool,
+    /// Whether the card is pinned to the top of the page; `None` where cards cannot be.
+    pub pin: Option<bool>,
 }
 
 /// What was clicked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct CardHeader {
     /// The title.
     pub is_clicked: bool,
     /// The button for the width.
     pub is_width_toggled: bool,
+    /// The pin.
+    pub is_pin_toggled: bool,
 }
 
 impl CardFrame<'_> {
@@ -38,10 +42,11 @@ impl CardFrame<'_> {
         ui.painter().rect(rect, radius, p.canvas, Stroke::new(width, color), StrokeKind::Inside);
         let header = Rect::from_min_size(rect.min, vec2(rect.width(), metrics::CARD_HEADER_H));
         let inner = header.shrink2(vec2(metrics::PAD, 0.0));
-        let mut is_width_toggled = false;
+        let (mut is_width_toggled, mut is_pin_toggled) = (false, false);
         let builder = UiBuilder::new().max_rect(inner).layout(Layout::right_to_left(Align::Center));
         let right = ui.scope_builder(builder, |ui| {
             is_width_toggled = width_button(ui, self.is_wide, self.tag);
+            is_pin_toggled = self.pin_button(ui);
             let room = ui.available_rect_before_wrap();
             let for_values = Rect::from_min_max(egui::pos2(room.center().x, room.top()), room.max);
             let builder = UiBuilder::new().max_rect(for_values).layout(Layout::right_to_left(Align::Center));
@@ -56,7 +61,14 @@ impl CardFrame<'_> {
         let is_clicked = self.title(ui, title);
         let mut chart = rect;
         chart.min.y = header.bottom();
-        (CardHeader { is_clicked, is_width_toggled }, chart.shrink2(vec2(1.0, 2.0)))
+        (CardHeader { is_clicked, is_width_toggled, is_pin_toggled }, chart.shrink2(vec2(1.0, 2.0)))
+    }
+
+    /// Whether the pin was clicked.
+    fn pin_button(&self, ui: &mut Ui) -> bool {
+        let Some(is_pinned) = self.pin else { return false };
+        let label = if is_pinned { format!("Unpin {}", self.tag) } else { format!("Pin {}", self.tag) };
+        icon_button(ui, Icon::Pin, &label, is_pinned).clicked()
     }
 
     fn title(&self, ui: &Ui, rect: Rect) -> bool {

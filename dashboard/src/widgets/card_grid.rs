@@ -52,7 +52,7 @@ impl CardGrid {
         let text = RichText::new(format!("{title}  ({n})")).color(palette(ui).text_strong);
         let is_revealed = self.reveal.as_ref().is_some_and(|tag| group.rows.iter().any(|row| row.key == *tag));
         let header = CollapsingHeader::new(text)
-            .id_salt(("group", &*group.name))
+            .id_salt(("group", group.is_pinned, &*group.name))
             .default_open(true)
             .open(is_revealed.then_some(true));
         header.show_unindented(ui, |ui| self.cards(ui, group, n_columns, card));

@@ -29,6 +29,12 @@ pub enum Icon {
     Settings,
     /// A magnifying glass.
     Search,
+    /// A pin: keep at the top.
+    Pin,
+    /// A triangle to the right: play.
+    Play,
+    /// Two bars: pause.
+    Pause,
 }
 
 /// A button of one row's height with a picture; `label` is its name and its tooltip. `is_on` lights it.
@@ -128,6 +134,20 @@ pub fn paint(painter: &Painter, icon: Icon, rect: Rect, color: Color32) {
         Icon::Search => {
             painter.circle_stroke(at(0.4, 0.4), 0.36 * rect.width(), stroke);
             line(&[at(0.67, 0.67), at(1.0, 1.0)]);
+        }
+        Icon::Pin => {
+            line(&[at(0.3, 0.0), at(0.7, 0.0)]);
+            line(&[at(0.37, 0.0), at(0.37, 0.35), at(0.15, 0.6), at(0.85, 0.6), at(0.63, 0.35), at(0.63, 0.0)]);
+            line(&[at(0.5, 0.6), at(0.5, 1.0)]);
+        }
+        Icon::Play => {
+            let points = vec![at(0.2, 0.0), at(1.0, 0.5), at(0.2, 1.0)];
+            painter.add(egui::Shape::convex_polygon(points, color, Stroke::NONE));
+        }
+        Icon::Pause => {
+            for x in [0.15, 0.6] {
+                painter.rect_filled(Rect::from_min_max(at(x, 0.0), at(x + 0.25, 1.0)), 0.0, color);
+            }
         }
         Icon::Close => {
             line(&[at(0.1, 0.1), at(0.9, 0.9)]);

@@ -7,6 +7,8 @@ mod filter_box;
 mod icon;
 mod name;
 mod run_list;
+mod sort_heading;
+mod swatch;
 mod text;
 mod toolbar;
 
@@ -17,5 +19,7 @@ pub use filter_box::filter_box;
 pub use icon::{Icon, icon_button, paint as paint_icon};
 pub use name::{describe, named};
 pub use run_list::run_list;
+pub use sort_heading::{Sorting, sort_heading};
+pub use swatch::swatch;
 pub use text::text_elided;
 pub use toolbar::toolbar;

@@ -7,9 +7,11 @@ use crate::{
     theme::{metrics, palette},
 };
 use egui::{Response, Role, ScrollArea, Sense, Ui, WidgetInfo, vec2};
+use std::sync::Arc;
 
-/// Shows the filter, the switches for all and one row a run: click to show or hide, double click to show it alone.
-pub fn run_list(ui: &mut Ui, runs: &mut RunList) {
+/// Shows the filter, the switches for all and one row a run: click to show or hide, double click to show it alone. The run
+/// that is `picked` stands out.
+pub fn run_list(ui: &mut Ui, runs: &mut RunList, picked: Option<&Arc<str>>) {
     ui.add_space(metrics::PAD);
     let width = ui.available_width() - 2.0 * metrics::PAD;
     filter_box(ui, &mut runs.filter, "Filter runs (regex)", width);
@@ -30,7 +32,7 @@ pub fn run_list(ui: &mut Ui, runs: &mut RunList) {
     ScrollArea::vertical().auto_shrink(false).show_rows(ui, metrics::ROW_H, listed.len(), |ui, rows| {
         for &i in &listed[rows] {
             let entry = &runs.entries()[i];
-            let response = row(ui, entry);
+            let response = row(ui, entry, picked == Some(&entry.label));
             if response.double_clicked() {
                 clicked = Some((entry.label.clone(), true));
             } else if response.clicked() {
@@ -49,10 +51,13 @@ pub fn run_list(ui: &mut Ui, runs: &mut RunList) {
     }
 }
 
-fn row(ui: &mut Ui, entry: &RunEntry) -> Response {
+fn row(ui: &mut Ui, entry: &RunEntry, is_picked: bool) -> Response {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), metrics::ROW_H), Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::CheckBox, true, entry.is_on, format!("Run {}", entry.label)));
     let p = palette(ui);
+    if is_picked {
+        ui.painter().rect_filled(rect, f32::from(metrics::RADIUS), p.selected);
+    }
     if response.hovered() || response.has_focus() {
         ui.painter().rect_filled(rect, f32::from(metrics::RADIUS), p.hovered);
     }

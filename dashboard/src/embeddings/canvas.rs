@@ -1,0 +1,180 @@
+//! The picture: a dot for each vector, the picked one with its neighbours.
+
+use super::{
+    EmbeddingsView,
+    model::{self, Coloring},
+};
+use crate::{
+    chart::dots,
+    format,
+    theme::{Palette, metrics, mix, palette},
+    widgets,
+};
+use egui::{Align2, Color32, FontId, Mesh, Pos2, Rect, Sense, Shape, Stroke, Ui, vec2};
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
+use summaries::{Embedding, projection::Place};
+
+/// Labels of vectors that stand out, at most.
+const MAX_LABELS: usize = 60;
+
+/// The dots, kept while nothing that they depend on changes.
+#[derive(Default)]
+pub(super) struct Picture {
+    of: Option<(u64, crate::chart::orbit::Orbit, [u32; 4], bool)>,
+    placed: Vec<(Pos2, f32)>,
+    mesh: Arc<Mesh>,
+}
+
+impl EmbeddingsView {
+    /// Shows the picture and answers the pointer; the vector that was picked.
+    pub(super) fn canvas_ui(&mut self, ui: &mut Ui, embedding: &Embedding) -> Option<usize> {
+        let p = palette(ui);
+        let rect = ui.available_rect_before_wrap();
+        let response = ui.allocate_rect(rect, Sense::click_and_drag());
+        widgets::describe(&response, || {
+            let n = format::counted(self.places.len() as u64, "vector");
+            let picked = self.picked.map_or_else(String::new, |i| format!(", picked {}", self.label(embedding, i)));
+            format!("Embedding by {}: {n}{picked}", self.choices.method.name())
+        });
+        let painter = ui.painter_at(rect);
+        painter.rect_filled(rect, 0.0, p.canvas);
+        let is_flat = self.choices.n_dims == 2;
+        self.orbit.input(ui, &response, is_flat);
+        let corners = [rect.min.x, rect.min.y, rect.max.x, rect.max.y].map(f32::to_bits);
+        let of = (self.revision, self.orbit, corners, p.dark);
+        if self.picture.of != Some(of) {
+            let placed: Vec<(Pos2, f32)> =
+                self.places.iter().map(|place| self.orbit.place(rect, *place, is_flat)).collect();
+            self.picture = Picture { of: Some(of), mesh: Arc::new(self.mesh(&placed, rect, p)), placed };
+        }
+        painter.add(Shape::Mesh(Arc::clone(&self.picture.mesh)));
+        self.marks(ui, embedding, rect);
+        self.legend(ui, rect);
+        let at = response.hover_pos().filter(|_| !response.dragged())?;
+        let distances = self.picture.placed.iter().enumerate().map(|(i, (pos, _))| (i, pos.distance_sq(at)));
+        let nearest = distances.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, d)| *d <= metrics::PICK_SLACK.powi(2));
+        let Some((i, _)) = nearest else {
+            if response.clicked() {
+                self.picked = None;
+            }
+            return None;
+        };
+        painter.circle_stroke(self.picture.placed[i].0, 2.0 * metrics::DOT, Stroke::new(metrics::LINE, p.highlight));
+        response.show_tooltip_ui(|ui| tooltip(ui, embedding, i));
+        response.clicked().then_some(i)
+    }
+
+    /// The dots, the farthest first. Where something is searched for, all else stands back.
+    fn mesh(&self, placed: &[(Pos2, f32)], rect: Rect, p: &Palette) -> Mesh {
+        let found: FxHashSet<usize> = self.found.iter().copied().collect();
+        let mut order: Vec<usize> = (0..placed.len()).filter(|i| rect.contains(placed[*i].0)).collect();
+        let rank = |i: &usize| (found.contains(i), -placed[*i].1);
+        order.sort_by(|a, b| rank(a).0.cmp(&rank(b).0).then(rank(a).1.total_cmp(&rank(b).1)));
+        let mut mesh = Mesh::default();
+        let radius = if placed.len() > 5_000 { 0.6 * metrics::DOT } else { metrics::DOT };
+        for i in order {
+            let (pos, depth) = placed[i];
+            let is_behind = !found.is_empty() && !found.contains(&i);
+            let color = if is_behind { mix(p.canvas, p.aggregate, 0.5) } else { self.color(i, p) };
+            let near = mix(p.canvas, color, 0.85 - 0.25 * depth.clamp(-0.6, 1.0));
+            dots::add(&mut mesh, pos, radius * (1.0 - 0.25 * depth.clamp(-1.0, 1.0)), near);
+        }
+        mesh
+    }
+
+    fn color(&self, i: usize, p: &Palette) -> Color32 {
+        match &self.coloring {
+            Coloring::Plain => p.series(0),
+            Coloring::Numbers { shares, .. } => p.ramp(shares.get(i).copied().unwrap_or(f64::NAN)),
+            Coloring::Words { groups, .. } => groups.get(i).map_or(p.aggregate, |group| group_color(*group, p)),
+        }
+    }
+
+    /// Lines from the picked vector to its neighbours, and names.
+    fn marks(&self, ui: &Ui, embedding: &Embedding, rect: Rect) {
+        let p = palette(ui);
+        let painter = ui.painter_at(rect);
+        let pos = |i: usize| self.picture.placed.get(i).map(|(pos, _)| *pos);
+        if let Some(from) = self.picked.and_then(pos) {
+            for to in self.neighbours.iter().filter_map(|(i, _)| pos(*i)) {
+                painter.line_segment([from, to], Stroke::new(metrics::HAIRLINE, p.accent));
+            }
+        }
+        let near = self.neighbours.iter().map(|(i, _)| *i);
+        let named = self.picked.into_iter().chain(near).chain(self.found.iter().copied());
+        for i in named.take(MAX_LABELS) {
+            let Some(pos) = pos(i).filter(|pos| rect.contains(*pos)) else { continue };
+            let is_picked = self.picked == Some(i);
+            let (color, width) =
+                if is_picked { (p.highlight, metrics::LINE_STRONG) } else { (p.accent, metrics::LINE) };
+            painter.circle_stroke(pos, 1.6 * metrics::DOT, Stroke::new(width, color));
+            let text: String = self.label(embedding, i).chars().take(40).collect();
+            let galley = painter.layout_no_wrap(text, FontId::proportional(metrics::TEXT_SMALL), p.text_strong);
+            let at = pos + vec2(2.0 * metrics::DOT, -galley.size().y / 2.0);
+            let ground = Rect::from_min_size(at, galley.size()).expand2(vec2(2.0, 0.0));
+            painter.rect_filled(ground, 2.0, p.canvas.gamma_multiply(0.75));
+            painter.galley(at, galley, p.text_strong);
+        }
+    }
+
+    /// What the colours stand for.
+    fn legend(&self, ui: &Ui, rect: Rect) {
+        let p = palette(ui);
+        let painter = ui.painter_at(rect);
+        let mut at = rect.left_top() + vec2(metrics::PAD, metrics::PAD);
+        let mut line = |color: Color32, text: &str| {
+            painter.circle_filled(at + vec2(metrics::SWATCH / 2.0, metrics::ROW_H / 2.0), metrics::SWATCH / 2.0, color);
+            let left = at + vec2(metrics::SWATCH + metrics::GAP, metrics::ROW_H / 2.0);
+            let text: String = text.chars().take(32).collect();
+            painter.text(left, Align2::LEFT_CENTER, text, FontId::proportional(metrics::TEXT_SMALL), p.text);
+            at.y += metrics::ROW_H - metrics::GAP;
+        };
+        match &self.coloring {
+            Coloring::Plain => {}
+            Coloring::Numbers { extent: [lo, hi], .. } => {
+                for share in [1.0, 0.75, 0.5, 0.25, 0.0] {
+                    line(p.ramp(share), &format::value(lo + share * (hi - lo)));
+                }
+            }
+            Coloring::Words { words, n_more, .. } => {
+                for (i, word) in words.iter().enumerate() {
+                    line(group_color(i, p), if word.is_empty() { "(empty)" } else { word });
+                }
+                if *n_more > 0 {
+                    line(p.aggregate, &format!("{n_more} more"));
+                }
+            }
+        }
+    }
+
+    /// What a vector is called.
+    pub(super) fn label(&self, embedding: &Embedding, i: usize) -> String {
+        model::label(embedding, self.choices.label, i)
+    }
+
+    /// Takes in a layout.
+    pub(super) fn take_places(&mut self, places: &[Place]) {
+        self.places = model::fitted(places);
+        self.revision += 1;
+    }
+}
+
+/// The colour of the `i`-th word.
+fn group_color(i: usize, p: &Palette) -> Color32 {
+    if i < model::MAX_GROUPS { p.fill(i) } else { p.aggregate }
+}
+
+fn tooltip(ui: &mut Ui, embedding: &Embedding, i: usize) {
+    let Some(row) = embedding.metadata.get(i) else {
+        ui.label(format!("vector {i}"));
+        return;
+    };
+    egui::Grid::new("metadata").num_columns(2).spacing(vec2(metrics::GAP_WIDE, metrics::GAP / 2.0)).show(ui, |ui| {
+        for (column, cell) in embedding.columns.iter().zip(row).take(metrics::TOOLTIP_ROWS) {
+            ui.weak(column);
+            ui.label(cell);
+            ui.end_row();
+        }
+    });
+}

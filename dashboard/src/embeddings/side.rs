@@ -1,0 +1,203 @@
+//! The controls at the left: what is laid out, how, what colours stand for, search, neighbours.
+
+use super::{Choices, EmbeddingsView, MethodName};
+use crate::{
+    format,
+    theme::{metrics, palette},
+    widgets::{filter_box, named},
+};
+use egui::{ComboBox, DragValue, ProgressBar, RichText, Role, ScrollArea, Sense, Ui};
+use summaries::{Embedding, projection::Metric};
+
+/// Found vectors that are listed, at most.
+const MAX_LISTED: usize = 200;
+
+impl EmbeddingsView {
+    /// Shows the controls.
+    pub(super) fn side_ui(&mut self, ui: &mut Ui, embedding: Option<&Embedding>) {
+        ui.add_space(metrics::PAD);
+        ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+            self.choice_ui(ui);
+            let Some(embedding) = embedding else { return };
+            let n = format::counted(embedding.vectors.len() as u64, "vector");
+            ui.weak(format!("{n} of {}", format::counted(embedding.vectors.n_dims() as u64, "number")));
+            for note in &embedding.notes {
+                ui.colored_label(palette(ui).warning, note);
+            }
+            self.method_ui(ui, embedding);
+            self.columns_ui(ui, embedding);
+            self.search_ui(ui, embedding);
+            self.neighbours_ui(ui, embedding);
+        });
+    }
+
+    fn choice_ui(&mut self, ui: &mut Ui) {
+        let text = self.choices.name.clone().unwrap_or_default();
+        let combo =
+            ComboBox::from_id_salt("embedding").selected_text(text.as_str()).width(ui.available_width()).truncate();
+        let response = combo.show_ui(ui, |ui| {
+            for listed in &self.listed {
+                let name = listed.name.to_string();
+                ui.selectable_value(&mut self.choices.name, Some(name.clone()), name);
+            }
+        });
+        named(&response.response, Role::ComboBox, &format!("Embedding: {text}"));
+    }
+
+    fn method_ui(&mut self, ui: &mut Ui, embedding: &Embedding) {
+        heading(ui, "Layout");
+        let choices = &mut self.choices;
+        ui.horizontal(|ui| {
+            for method in MethodName::ALL {
+                let response = ui.selectable_value(&mut choices.method, method, method.name());
+                named(&response, Role::RadioButton, &format!("Method: {}", method.name()));
+            }
+            ui.separator();
+            for n_dims in [2, 3] {
+                let response = ui.selectable_value(&mut choices.n_dims, n_dims, format!("{n_dims}-D"));
+                named(&response, Role::RadioButton, &format!("Dimensions: {n_dims}"));
+            }
+        });
+        let number = |ui: &mut Ui, name: &str, value: &mut usize, least: usize, most: usize| {
+            ui.horizontal(|ui| {
+                ui.weak(name);
+                let response = ui.add(DragValue::new(value).range(least..=most));
+                named(&response, Role::SpinButton, name);
+            });
+        };
+        match choices.method {
+            MethodName::Pca => {}
+            MethodName::Tsne => {
+                number(ui, "Perplexity", &mut choices.perplexity, 2, 100);
+                number(ui, "Steps", &mut choices.n_steps, 50, 10_000);
+            }
+            MethodName::Umap => number(ui, "Neighbours", &mut choices.n_neighbours, 2, 200),
+        }
+        metric_ui(ui, choices);
+        let Some(worker) = &self.worker else { return };
+        if worker.is_running() {
+            ui.horizontal(|ui| {
+                ui.add(ProgressBar::new(worker.share()).desired_width(metrics::PROGRESS_W).show_percentage());
+                if ui.button("Stop").on_hover_text("What there is stays").clicked() {
+                    worker.stop();
+                }
+            });
+        } else if !self.explained.is_empty() {
+            let shares: Vec<String> = self.explained.iter().map(|share| format::percent(*share)).collect();
+            ui.weak(format!("explain {} of the variance", shares.join(" + ")));
+        } else if self.places.len() < embedding.vectors.len() {
+            ui.weak("stopped before the first layout");
+        }
+    }
+
+    fn columns_ui(&mut self, ui: &mut Ui, embedding: &Embedding) {
+        if embedding.columns.is_empty() {
+            return;
+        }
+        heading(ui, "Metadata");
+        let column = |i: usize| embedding.columns.get(i).cloned().unwrap_or_default();
+        ui.horizontal(|ui| {
+            ui.weak("colour");
+            let text = self.choices.color.map_or_else(|| "none".to_owned(), column);
+            let combo = ComboBox::from_id_salt("colour").selected_text(&text).truncate().show_ui(ui, |ui| {
+                ui.selectable_value(&mut self.choices.color, None, "none");
+                for i in 0..embedding.columns.len() {
+                    ui.selectable_value(&mut self.choices.color, Some(i), column(i));
+                }
+            });
+            named(&combo.response, Role::ComboBox, &format!("Colour: {text}"));
+        });
+        if embedding.columns.len() > 1 {
+            ui.horizontal(|ui| {
+                ui.weak("label");
+                let text = column(self.choices.label);
+                let combo = ComboBox::from_id_salt("label").selected_text(&text).truncate().show_ui(ui, |ui| {
+                    for i in 0..embedding.columns.len() {
+                        ui.selectable_value(&mut self.choices.label, i, column(i));
+                    }
+                });
+                named(&combo.response, Role::ComboBox, &format!("Label: {text}"));
+            });
+        }
+    }
+
+    fn search_ui(&mut self, ui: &mut Ui, embedding: &Embedding) {
+        heading(ui, "Search");
+        filter_box(ui, &mut self.search, "Find vectors (regex)", ui.available_width() - metrics::PAD);
+        if self.search.text().is_empty() {
+            return;
+        }
+        let n = format::counted(self.found.len() as u64, "vector");
+        ui.weak(if self.found.len() > MAX_LISTED { format!("{n}, the first {MAX_LISTED}:") } else { n });
+        let found: Vec<usize> = self.found.iter().copied().take(MAX_LISTED).collect();
+        if let Some(i) = self.list_ui(ui, embedding, found.into_iter().map(|i| (i, String::new()))) {
+            self.picked = Some(i);
+        }
+    }
+
+    fn neighbours_ui(&mut self, ui: &mut Ui, embedding: &Embedding) {
+        let Some(picked) = self.picked else { return };
+        heading(ui, &format!("Nearest to {}", self.label(embedding, picked)));
+        let mut count = self.choices.n_nearest;
+        ui.horizontal(|ui| {
+            let response = ui.add(DragValue::new(&mut count).range(1..=100));
+            named(&response, Role::SpinButton, "Nearest neighbours");
+            ui.weak("by distance in all dimensions");
+        });
+        if count != self.choices.n_nearest {
+            self.choices.n_nearest = count;
+        }
+        let rows: Vec<(usize, String)> =
+            self.neighbours.iter().map(|(i, d)| (*i, format::value(f64::from(*d)))).collect();
+        if let Some(i) = self.list_ui(ui, embedding, rows.into_iter()) {
+            self.picked = Some(i);
+        }
+    }
+
+    /// A line for each vector; the one that was clicked.
+    fn list_ui(
+        &self,
+        ui: &mut Ui,
+        embedding: &Embedding,
+        rows: impl Iterator<Item = (usize, String)>,
+    ) -> Option<usize> {
+        let mut clicked = None;
+        for (i, value) in rows {
+            let label = self.label(embedding, i);
+            let (rect, response) =
+                ui.allocate_exact_size(egui::vec2(ui.available_width(), metrics::ROW_H), Sense::click());
+            named(&response, Role::Button, &format!("Vector {label} {value}"));
+            let p = palette(ui);
+            if response.hovered() || response.has_focus() {
+                ui.painter().rect_filled(rect, f32::from(metrics::RADIUS), p.hovered);
+            }
+            let value_w = if value.is_empty() { 0.0 } else { metrics::VALUE_W };
+            let mut left = rect;
+            left.max.x -= value_w;
+            crate::widgets::text_elided(ui, &label, left, p.text);
+            let mut right = rect;
+            right.min.x = left.max.x + metrics::GAP;
+            crate::widgets::text_elided(ui, &value, right, p.text_weak);
+            if response.clicked() {
+                clicked = Some(i);
+            }
+        }
+        clicked
+    }
+}
+
+fn heading(ui: &mut Ui, text: &str) {
+    ui.add_space(metrics::GAP_WIDE);
+    let response = ui.label(RichText::new(text).size(metrics::TEXT_TITLE).color(palette(ui).text_strong));
+    named(&response, Role::Heading, text);
+}
+
+fn metric_ui(ui: &mut Ui, choices: &mut Choices) {
+    ui.horizontal(|ui| {
+        ui.weak("distance");
+        for (metric, name) in [(Metric::Euclidean, "Euclidean"), (Metric::Cosine, "Cosine")] {
+            let response = ui.selectable_value(&mut choices.metric, metric, name);
+            named(&response, Role::RadioButton, &format!("Distance: {name}"));
+        }
+    });
+}

@@ -1,0 +1,227 @@
+//! A column as an axis: where each value stands from 0 to 1, its marks, and what a stretch of it holds. No egui here.
+
+use super::model::{Cell, Column, Filters, Key, Table};
+use crate::{
+    chart::ticks::{Unit, log_ticks, ticks},
+    format,
+};
+
+/// How numbers are spread along an axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spread {
+    /// As they are.
+    #[default]
+    Linear,
+    /// Their logarithm.
+    Log,
+    /// Their rank.
+    Quantile,
+}
+
+impl Spread {
+    /// Every choice, in order.
+    pub const ALL: [Self; 3] = [Self::Linear, Self::Log, Self::Quantile];
+
+    /// What to call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Linear => "linear",
+            Self::Log => "log",
+            Self::Quantile => "quantile",
+        }
+    }
+
+    /// What suits a column that nobody chose for: values over three decades are spread by their logarithm.
+    pub fn usual(column: &Column) -> Self {
+        match column.extent {
+            Some([lo, hi]) if lo > 0.0 && hi / lo >= 1e3 => Self::Log,
+            _ => Self::Linear,
+        }
+    }
+
+    /// The one after this one that a column can have.
+    pub fn next(self, column: &Column) -> Self {
+        let can_log = column.extent.is_some_and(|[lo, _]| lo > 0.0);
+        match self {
+            Self::Linear if can_log => Self::Log,
+            Self::Linear | Self::Log => Self::Quantile,
+            Self::Quantile => Self::Linear,
+        }
+    }
+}
+
+/// See the module's notes.
+#[derive(Clone, Debug)]
+pub struct Axis {
+    /// Which column.
+    pub key: Key,
+    /// How numbers are spread; words are evenly apart.
+    pub spread: Spread,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    /// Least and greatest, in the spread's own measure.
+    Numbers([f64; 2]),
+    /// All numbers, sorted.
+    Ranks(Vec<f64>),
+    Values(Vec<Cell>),
+}
+
+impl Axis {
+    /// Of a column of a table.
+    pub fn of(table: &Table, column: &Column, spread: Spread) -> Self {
+        let kind = match (column.extent, spread) {
+            (None, _) => Kind::Values(column.values.clone()),
+            (Some([lo, hi]), Spread::Log) if lo > 0.0 => Kind::Numbers(widened([lo.log10(), hi.log10()])),
+            (Some(_), Spread::Quantile) => {
+                let cells = table.sessions.iter().filter_map(|session| session.cells.get(&column.key));
+                let mut numbers: Vec<f64> = cells.filter_map(finite).collect();
+                numbers.sort_by(f64::total_cmp);
+                numbers.dedup();
+                Kind::Ranks(numbers)
+            }
+            (Some(extent), _) => {
+                let spread = Spread::Linear;
+                return Self { key: column.key.clone(), spread, kind: Kind::Numbers(widened(extent)) };
+            }
+        };
+        Self { key: column.key.clone(), spread, kind }
+    }
+
+    /// Where a value stands, 0 to 1; `None` for one without a place.
+    pub fn place(&self, cell: &Cell) -> Option<f64> {
+        match (&self.kind, cell) {
+            (Kind::Numbers([lo, hi]), Cell::Number(x)) => {
+                let x = if self.spread == Spread::Log { x.log10() } else { *x };
+                x.is_finite().then(|| (x - lo) / (hi - lo))
+            }
+            (Kind::Ranks(numbers), Cell::Number(x)) if x.is_finite() => {
+                let below = numbers.partition_point(|y| y < x);
+                Some(even(below, numbers.len()))
+            }
+            (Kind::Values(values), cell) => Some(even(values.iter().position(|v| v == cell)?, values.len())),
+            _ => None,
+        }
+    }
+
+    /// Marks: places with labels.
+    pub fn ticks(&self, n: usize) -> Vec<(f64, String)> {
+        match &self.kind {
+            Kind::Numbers([lo, hi]) => {
+                let marks =
+                    if self.spread == Spread::Log { log_ticks(*lo, *hi, n) } else { ticks(Unit::Number, *lo, *hi, n) };
+                marks.into_iter().map(|tick| ((tick.at - lo) / (hi - lo), tick.label)).collect()
+            }
+            Kind::Ranks(numbers) => {
+                thinned(numbers.len(), n).map(|i| (even(i, numbers.len()), format::value(numbers[i]))).collect()
+            }
+            Kind::Values(values) => {
+                thinned(values.len(), n).map(|i| (even(i, values.len()), values[i].text())).collect()
+            }
+        }
+    }
+
+    /// Filters what stands outside of `stretch` (0 to 1). A stretch that holds nothing filters nothing.
+    pub fn brush(&self, table: &Table, stretch: [f64; 2], filters: &mut Filters) {
+        let inside = |cell: &Cell| self.place(cell).is_some_and(|at| (stretch[0]..=stretch[1]).contains(&at));
+        filters.clear(&self.key);
+        let cells = || table.sessions.iter().filter_map(|session| session.cells.get(&self.key));
+        if let Kind::Values(values) = &self.kind {
+            let out: std::collections::BTreeSet<String> =
+                values.iter().filter(|v| !inside(v)).map(Cell::exact).collect();
+            if out.len() < values.len() {
+                filters.without.insert(self.key.clone(), out);
+            }
+            return;
+        }
+        let kept = cells().filter(|cell| inside(cell)).filter_map(finite);
+        let [lo, hi] = kept.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], x| [lo.min(x), hi.max(x)]);
+        if lo <= hi {
+            filters.ranges.insert(self.key.clone(), [lo, hi]);
+        }
+    }
+}
+
+fn finite(cell: &Cell) -> Option<f64> {
+    match cell {
+        Cell::Number(x) if x.is_finite() => Some(*x),
+        _ => None,
+    }
+}
+
+/// The place of the `i`-th of `n`; a lone one stands in the middle.
+fn even(i: usize, n: usize) -> f64 {
+    if n > 1 { i as f64 / (n - 1) as f64 } else { 0.5 }
+}
+
+/// Of `n` indices at most about `most`, both ends among them.
+fn thinned(n: usize, most: usize) -> impl Iterator<Item = usize> {
+    let most = most.clamp(2, n.max(2));
+    let count = n.min(most);
+    (0..count).map(move |i| if count > 1 { i * (n - 1) / (count - 1) } else { 0 })
+}
+
+/// An interval with a width.
+fn widened([lo, hi]: [f64; 2]) -> [f64; 2] {
+    if hi > lo {
+        return [lo, hi];
+    }
+    let half = if lo == 0.0 { 0.5 } else { 0.05 * lo.abs() };
+    [lo - half, hi + half]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::Session;
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn table(values: &[Cell]) -> Table {
+        let session = |(i, cell): (usize, &Cell)| Session {
+            label: i.to_string().into(),
+            cells: BTreeMap::from([(Key::HParam("x".into()), cell.clone())]),
+            status: "",
+        };
+        Table::of(values.iter().enumerate().map(session).collect())
+    }
+
+    fn places(table: &Table, spread: Spread) -> Vec<f64> {
+        let axis = Axis::of(table, &table.columns[0], spread);
+        let cells = table.sessions.iter().map(|s| &s.cells[&Key::HParam("x".into())]);
+        cells.map(|cell| axis.place(cell).unwrap_or(f64::NAN)).collect()
+    }
+
+    #[test]
+    fn numbers_by_value_logarithm_and_rank() {
+        let table = table(&[1.0, 10.0, 10.0, 10_000.0].map(Cell::Number));
+        assert_eq!(places(&table, Spread::Linear)[3], 1.0);
+        assert_eq!(places(&table, Spread::Log), [0.0, 0.25, 0.25, 1.0]);
+        assert_eq!(places(&table, Spread::Quantile), [0.0, 0.5, 0.5, 1.0]);
+        assert_eq!(Spread::usual(&table.columns[0]), Spread::Log);
+    }
+
+    #[test]
+    fn words_and_lone_values() {
+        let words = table(&[Cell::Text("b".into()), Cell::Text("a".into())]);
+        assert_eq!(places(&words, Spread::Linear), [1.0, 0.0]);
+        assert_eq!(places(&table(&[Cell::Number(0.0)]), Spread::Linear), [0.5]);
+        let negative = table(&[-1.0, 1.0].map(Cell::Number));
+        assert_eq!(places(&negative, Spread::Log), [0.0, 1.0], "no logarithm: as they are");
+    }
+
+    #[test]
+    fn a_brush_becomes_a_filter() {
+        let numbers = table(&[1.0, 2.0, 3.0, 5.0].map(Cell::Number));
+        let axis = Axis::of(&numbers, &numbers.columns[0], Spread::Linear);
+        let mut filters = Filters::default();
+        axis.brush(&numbers, [0.2, 0.6], &mut filters);
+        assert_eq!(filters.ranges.values().next(), Some(&[2.0, 3.0]));
+        axis.brush(&numbers, [0.55, 0.6], &mut filters);
+        assert_eq!(filters, Filters::default(), "nothing stands there");
+        let words = table(&[Cell::Text("b".into()), Cell::Text("a".into())]);
+        Axis::of(&words, &words.columns[0], Spread::Linear).brush(&words, [0.9, 1.0], &mut filters);
+        assert!(!filters.pass(&words.sessions[1]) && filters.pass(&words.sessions[0]));
+    }
+}

@@ -1,0 +1,245 @@
+//! Parallel coordinates: an upright axis for each column, a line for each session. A drag along an axis filters; a click on
+//! its name changes how its numbers are spread.
+
+use super::{
+    HParamsView,
+    axis::Axis,
+    model::{Key, Session},
+};
+use crate::{
+    Selection,
+    theme::{metrics, mix, palette},
+    widgets::{self, text_elided},
+};
+use egui::{
+    Align2, Color32, FontId, Mesh, Pos2, Rect, Response, Role, Sense, Shape, Stroke, Ui, emath::TSTransform,
+    epaint::ClippedShape, pos2, vec2,
+};
+use std::sync::Arc;
+
+/// The lines as triangles, kept while nothing that they depend on changes.
+#[derive(Default)]
+pub(super) struct Cache {
+    of: Option<(u64, [u32; 4], bool, usize)>,
+    meshes: Vec<Arc<Mesh>>,
+}
+
+/// Where things are.
+struct Places {
+    /// Where the lines are.
+    inner: Rect,
+    axes: Vec<(Axis, f32)>,
+}
+
+impl Places {
+    fn y(&self, share: f64) -> f32 {
+        self.inner.bottom() - share as f32 * self.inner.height()
+    }
+
+    fn share(&self, y: f32) -> f64 {
+        f64::from((self.inner.bottom() - y) / self.inner.height()).clamp(0.0, 1.0)
+    }
+
+    /// A session's line, in parts where it has no value.
+    fn parts(&self, session: &Session) -> Vec<Vec<Pos2>> {
+        let mut parts = vec![Vec::new()];
+        for (axis, x) in &self.axes {
+            match (session.cells.get(&axis.key).and_then(|cell| axis.place(cell)), parts.last_mut()) {
+                (Some(share), Some(part)) => part.push(pos2(*x, self.y(share))),
+                _ => parts.push(Vec::new()),
+            }
+        }
+        parts
+    }
+
+    /// How far a session's line is from a point, up and down.
+    fn distance(&self, session: &Session, at: Pos2) -> f32 {
+        let parts = self.parts(session);
+        let between = parts.iter().flat_map(|part| part.windows(2));
+        let crossing = between.filter(|pair| (pair[0].x..=pair[1].x).contains(&at.x)).map(|pair| {
+            let share = (at.x - pair[0].x) / (pair[1].x - pair[0].x).max(1.0);
+            (pair[0].y + share * (pair[1].y - pair[0].y) - at.y).abs()
+        });
+        crossing.fold(f32::INFINITY, f32::min)
+    }
+}
+
+impl HParamsView {
+    /// Shows the axes and lines; the run that was picked.
+    pub(super) fn parallel_ui(&mut self, ui: &mut Ui, selection: &Selection) -> Option<Arc<str>> {
+        let outer = ui.available_rect_before_wrap().shrink(metrics::PAD);
+        let keys: Vec<Key> = self.columns().map(|column| column.key.clone()).collect();
+        if keys.is_empty() {
+            widgets::empty_state(ui, "No column is shown", "Switch some on at the left.");
+            return None;
+        }
+        let mut inner = outer.shrink2(vec2(metrics::AXIS_LABEL_W, metrics::GAP_WIDE));
+        inner.min.y += metrics::ROW_H;
+        let step = if keys.len() > 1 { inner.width() / (keys.len() - 1) as f32 } else { 0.0 };
+        let axes = keys.iter().enumerate();
+        let axes = axes.filter_map(|(i, key)| Some((self.axis(key)?, inner.left() + i as f32 * step)));
+        let places = Places { inner, axes: axes.collect() };
+        let response = ui.allocate_rect(outer, Sense::click());
+        widgets::describe(&response, || {
+            let n = crate::format::counted(self.shown.rows.len() as u64, "session");
+            format!("Parallel coordinates: {n} on {} axes", places.axes.len())
+        });
+        self.paint_lines(ui, outer, &places);
+        let pointed = response.hover_pos().and_then(|at| self.nearest(&places, at));
+        let picked = self.shown.rows.iter().find(|i| selection.run.get() == Some(&self.table.sessions[**i].label));
+        for i in [picked.copied(), pointed].into_iter().flatten() {
+            let color = if Some(i) == pointed { palette(ui).highlight } else { self.color(ui, i) };
+            for part in places.parts(&self.table.sessions[i]).into_iter().filter(|part| part.len() > 1) {
+                ui.painter().add(Shape::line(part, Stroke::new(metrics::LINE_STRONG, color)));
+            }
+        }
+        for (axis, x) in &places.axes {
+            self.axis_ui(ui, &places, axis, (*x, step));
+        }
+        let session = &self.table.sessions[pointed?];
+        response.show_tooltip_ui(|ui| session_tooltip(ui, session));
+        response.clicked().then(|| session.label.clone())
+    }
+
+    fn nearest(&self, places: &Places, at: Pos2) -> Option<usize> {
+        let distances = self.shown.rows.iter().map(|i| (*i, places.distance(&self.table.sessions[*i], at)));
+        let (i, distance) = distances.min_by(|a, b| a.1.total_cmp(&b.1))?;
+        (distance <= metrics::PICK_SLACK).then_some(i)
+    }
+
+    /// Sessions that are filtered out lie faintly behind.
+    fn paint_lines(&mut self, ui: &Ui, outer: Rect, places: &Places) {
+        let p = palette(ui);
+        let of = (
+            self.shown.revision,
+            [places.inner.min.x, places.inner.min.y, places.inner.max.x, places.inner.max.y].map(f32::to_bits),
+            p.dark,
+            places.axes.len(),
+        );
+        if self.parallel.of != Some(of) {
+            let is_shown: rustc_hash::FxHashSet<usize> = self.shown.rows.iter().copied().collect();
+            let behind = (0..self.table.sessions.len()).filter(|i| !is_shown.contains(i));
+            let faint = mix(p.panel, p.aggregate, 0.35);
+            let behind = behind.map(|i| (i, faint, metrics::HAIRLINE));
+            let front = self.shown.rows.iter().map(|i| (*i, self.color(ui, *i), metrics::LINE));
+            let shapes: Vec<ClippedShape> = behind
+                .chain(front)
+                .flat_map(|(i, color, width)| {
+                    let parts = places.parts(&self.table.sessions[i]).into_iter().filter(|part| part.len() > 1);
+                    parts.map(move |part| Shape::line(part, Stroke::new(width, color)))
+                })
+                .map(|shape| ClippedShape {
+                    clip_rect: outer,
+                    shape,
+                    transform_after_tessellation: TSTransform::IDENTITY,
+                })
+                .collect();
+            self.parallel = Cache { of: Some(of), meshes: baked(ui, shapes) };
+        }
+        ui.painter().extend(self.parallel.meshes.iter().map(|mesh| Shape::Mesh(Arc::clone(mesh))));
+    }
+
+    /// An axis with its marks and name, and what is done on it.
+    fn axis_ui(&mut self, ui: &mut Ui, places: &Places, axis: &Axis, (x, step): (f32, f32)) {
+        let p = palette(ui);
+        let inner = places.inner;
+        ui.painter().vline(x, inner.y_range(), Stroke::new(metrics::HAIRLINE, p.text_weak));
+        let font = FontId::proportional(metrics::TEXT_TICK);
+        for (share, label) in axis.ticks((inner.height() / metrics::TICK_EVERY_Y).max(2.0) as usize) {
+            let at = pos2(x + metrics::GAP, places.y(share));
+            let galley = ui.painter().layout_no_wrap(label, font.clone(), p.text);
+            let rect = Align2::LEFT_CENTER.anchor_size(at, galley.size());
+            ui.painter().rect_filled(rect.expand(1.0), 2.0, p.panel.gamma_multiply(0.75));
+            ui.painter().galley(rect.min, galley, p.text);
+        }
+        let name_w = if step > 0.0 { step.min(metrics::NAME_W) } else { metrics::NAME_W };
+        let mut name_rect =
+            Rect::from_center_size(pos2(x, inner.top() - metrics::ROW_H), vec2(name_w - metrics::GAP, metrics::ROW_H));
+        let screen = ui.max_rect();
+        let shift = (screen.left() + metrics::GAP - name_rect.left()).max(0.0)
+            - (name_rect.right() - screen.right() + metrics::GAP).max(0.0);
+        name_rect = name_rect.translate(vec2(shift, 0.0));
+        self.name_ui(ui, axis, name_rect);
+        let grip = Rect::from_x_y_ranges(x - metrics::PAD..=x + metrics::PAD, inner.y_range());
+        let response = ui.interact(grip, ui.scope_id().with(("axis", axis.key.address())), Sense::click_and_drag());
+        widgets::named(&response, Role::Slider, &format!("Filter of {}", axis.key.title()));
+        self.brush(ui, places, axis, x, &response);
+    }
+
+    fn name_ui(&mut self, ui: &Ui, axis: &Axis, rect: Rect) {
+        let p = palette(ui);
+        let Some(column) = self.table.column(&axis.key) else { return };
+        let title = axis.key.title();
+        let response = ui.interact(rect, ui.scope_id().with(("name", axis.key.address())), Sense::click());
+        let color = if response.hovered() { p.accent } else { p.text_strong };
+        let font = FontId::proportional(metrics::TEXT);
+        let width = ui.painter().layout_no_wrap(title.clone(), font, color).size().x.min(rect.width());
+        text_elided(ui, &title, Rect::from_center_size(rect.center(), vec2(width, rect.height())), color);
+        if column.extent.is_none() {
+            widgets::named(&response, Role::Label, &title);
+            return;
+        }
+        widgets::named(&response, Role::Button, &format!("Spread of {title}: {}", axis.spread.name()));
+        let next = axis.spread.next(column);
+        let hint = format!("{title}, {}\nclick: {}", axis.spread.name(), next.name());
+        if response.on_hover_text(hint).clicked() {
+            self.choices.spread.insert(axis.key.clone(), next);
+        }
+    }
+
+    /// Marks what passes, and takes in a drag or a click.
+    fn brush(&mut self, ui: &Ui, places: &Places, axis: &Axis, x: f32, response: &Response) {
+        let p = palette(ui);
+        let id = response.id.with("from");
+        if response.drag_started()
+            && let Some(origin) = ui.input(|i| i.pointer.press_origin())
+        {
+            ui.data_mut(|d| d.insert_temp(id, origin.y));
+        }
+        let from: Option<f32> = ui.data(|d| d.get_temp(id));
+        if let (Some(from), Some(at)) = (from, response.interact_pointer_pos()) {
+            let ends = [places.share(from.max(at.y)), places.share(from.min(at.y))];
+            axis.brush(&self.table, ends, &mut self.choices.filters);
+            let rect =
+                Rect::from_x_y_ranges(x - metrics::GAP..=x + metrics::GAP, places.y(ends[1])..=places.y(ends[0]));
+            ui.painter().rect_filled(rect, 2.0, p.accent.gamma_multiply(0.5));
+        } else if self.choices.filters.is_set(&axis.key) {
+            let passing =
+                self.shown.rows.iter().filter_map(|i| axis.place(self.table.sessions[*i].cells.get(&axis.key)?));
+            let [lo, hi] = passing.fold([1.0_f64, 0.0_f64], |[lo, hi], share| [lo.min(share), hi.max(share)]);
+            let y = [places.y(hi) - metrics::GAP, places.y(lo) + metrics::GAP];
+            let rect = Rect::from_x_y_ranges(x - metrics::GAP..=x + metrics::GAP, y[0]..=y[1]);
+            ui.painter().rect_filled(rect, 2.0, p.accent.gamma_multiply(0.5));
+        }
+        if response.drag_stopped() {
+            ui.data_mut(|d| d.remove::<f32>(id));
+        }
+        if response.clicked() {
+            self.choices.filters.clear(&axis.key);
+        }
+        response.clone().on_hover_text(format!("{}\ndrag: filter · click: all", axis.key.title()));
+    }
+}
+
+/// Shapes as triangles, to be drawn many times.
+fn baked(ui: &Ui, shapes: Vec<ClippedShape>) -> Vec<Arc<Mesh>> {
+    let primitives = ui.ctx().tessellate(shapes, ui.pixels_per_point());
+    let mesh = |primitive: egui::ClippedPrimitive| match primitive.primitive {
+        egui::epaint::Primitive::Mesh(mesh) => Some(Arc::new(mesh)),
+        egui::epaint::Primitive::Callback(_) => None,
+    };
+    primitives.into_iter().filter_map(mesh).collect()
+}
+
+/// A session's values.
+pub(super) fn session_tooltip(ui: &mut Ui, session: &Session) {
+    let strong: Color32 = palette(ui).text_strong;
+    ui.label(egui::RichText::new(&*session.label).color(strong));
+    egui::Grid::new("session").num_columns(2).spacing(vec2(metrics::GAP_WIDE, metrics::GAP / 2.0)).show(ui, |ui| {
+        for (key, cell) in session.cells.iter().take(3 * metrics::TOOLTIP_ROWS) {
+            ui.weak(key.title());
+            ui.label(cell.text());
+            ui.end_row();
+        }
+    });
+}

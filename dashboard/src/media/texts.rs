@@ -1,0 +1,73 @@
+//! Texts: Markdown as it is meant to look, in a table where there are several.
+
+use crate::theme::{metrics, palette};
+use egui::{Frame, Grid, Label, ScrollArea, Stroke, Ui, vec2};
+use egui_commonmark::{CommonMarkCache, CommonMarkViewer};
+
+/// Bytes of a card that are laid out as Markdown; what is longer is shown as it was written.
+const MAX_MARKDOWN: usize = 64 << 10;
+/// Bytes of plain text that are laid out at once.
+const MAX_PLAIN: usize = 1 << 20;
+/// Rows of a table.
+const MAX_ROWS: usize = 200;
+
+/// What a card keeps from frame to frame.
+#[derive(Default)]
+pub struct TextCard {
+    cache: CommonMarkCache,
+}
+
+impl TextCard {
+    /// Shows a text as it is.
+    pub fn plain(&mut self, ui: &mut Ui, text: &str) {
+        let end = text.floor_char_boundary(MAX_PLAIN);
+        ScrollArea::both().auto_shrink(false).show(ui, |ui| {
+            ui.add(Label::new(&text[..end]));
+            if end < text.len() {
+                ui.weak(format!("and {} more", crate::format::bytes((text.len() - end) as u64)));
+            }
+        });
+    }
+
+    /// Shows Markdown, or a table of it.
+    pub fn markdown(&mut self, ui: &mut Ui, n_columns: usize, cells: &[String]) {
+        let n_bytes: usize = cells.iter().map(String::len).sum();
+        if n_bytes > MAX_MARKDOWN {
+            let rows: Vec<String> = cells.chunks(n_columns).map(|row| row.join("\t")).collect();
+            return self.plain(ui, &rows.join("\n"));
+        }
+        match cells {
+            [] => _ = ui.weak("A text without contents."),
+            [only] => {
+                ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+                    CommonMarkViewer::new().show(ui, &mut self.cache, only);
+                });
+            }
+            _ => self.table(ui, n_columns, cells),
+        }
+    }
+
+    fn table(&mut self, ui: &mut Ui, n_columns: usize, cells: &[String]) {
+        let width = (ui.available_width() / n_columns as f32 - metrics::GAP_WIDE).max(metrics::VALUE_W);
+        ScrollArea::both().auto_shrink(false).show(ui, |ui| {
+            let grid = Grid::new("cells").num_columns(n_columns).striped(true).spacing(vec2(1.0, 1.0));
+            grid.show(ui, |ui| {
+                for (nth, row) in cells.chunks(n_columns).take(MAX_ROWS).enumerate() {
+                    for (column, cell) in row.iter().enumerate() {
+                        let stroke = Stroke::new(metrics::HAIRLINE, palette(ui).border);
+                        Frame::new().stroke(stroke).inner_margin(metrics::GAP).show(ui, |ui| {
+                            ui.set_max_width(width);
+                            ui.set_min_width(width.min(metrics::VALUE_W));
+                            ui.push_id((nth, column), |ui| CommonMarkViewer::new().show(ui, &mut self.cache, cell));
+                        });
+                    }
+                    ui.end_row();
+                }
+            });
+            let n_rows = cells.len().div_ceil(n_columns);
+            if n_rows > MAX_ROWS {
+                ui.weak(format!("and {} more rows", n_rows - MAX_ROWS));
+            }
+        });
+    }
+}

@@ -1,0 +1,109 @@
+//! What a card's chart is made of: lines, bands, marks.
+
+use super::{band::Band, curve::CurveSettings};
+use crate::{
+    chart::{Polylines, decimate::MarkKind, frame::Frame},
+    theme::{metrics, mix, palette},
+};
+use egui::{Color32, Mesh, Painter, Pos2, Shape, Stroke, Ui, pos2};
+
+/// How a line stands to what the user picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// Nothing is picked.
+    Usual,
+    /// This one is.
+    Picked,
+    /// Another one is.
+    Dimmed,
+}
+
+/// Raw values faintly behind, the smoothed line in front; marks at the edges.
+pub fn curve(
+    ui: &Ui,
+    frame: &Frame,
+    lines: (&Polylines, &Polylines),
+    settings: CurveSettings,
+    color: Color32,
+    weight: Weight,
+) {
+    let p = palette(ui);
+    let painter = ui.painter_at(frame.inner);
+    let (color, width) = match weight {
+        Weight::Usual => (color, metrics::LINE),
+        Weight::Picked => (color, metrics::LINE_STRONG),
+        Weight::Dimmed => (mix(p.canvas, color, 0.3), metrics::HAIRLINE),
+    };
+    let (raw, smooth) = lines;
+    if settings.smoothing > 0.0 {
+        painter.extend(shapes(raw, frame, mix(p.canvas, color, 0.35), metrics::HAIRLINE));
+        painter.extend(shapes(smooth, frame, color, width));
+    } else {
+        painter.extend(shapes(raw, frame, color, width));
+    }
+    painter.extend(raw.marks().iter().map(|mark| mark_shape(frame, mark.x, mark.kind, color)));
+}
+
+/// What a group's runs span, and their mean.
+pub fn band(painter: &Painter, frame: &Frame, band: &Band, settings: CurveSettings, color: Color32) {
+    let y = |value: f64| frame.y(settings.scale.forward(value));
+    let has_place = |values: &[f64; 3]| values.iter().all(|v| settings.scale.forward(*v).is_finite());
+    let mut mesh = Mesh::default();
+    let ground = color.gamma_multiply(0.22);
+    for pair in band.places.windows(2).filter(|pair| pair.iter().all(|(_, values)| has_place(values))) {
+        let first = mesh.vertices.len() as u32;
+        for (x, [lo, _, hi]) in pair {
+            mesh.colored_vertex(pos2(frame.x(*x), y(*lo)), ground);
+            mesh.colored_vertex(pos2(frame.x(*x), y(*hi)), ground);
+        }
+        mesh.add_triangle(first, first + 1, first + 2);
+        mesh.add_triangle(first + 1, first + 2, first + 3);
+    }
+    painter.add(mesh);
+    let mut line: Vec<Pos2> = Vec::new();
+    let flush = |line: &mut Vec<Pos2>| match line[..] {
+        [] => {}
+        [only] => {
+            painter.circle_filled(only, metrics::DOT, color);
+            line.clear();
+        }
+        _ => {
+            painter.add(Shape::line(std::mem::take(line), Stroke::new(metrics::LINE_STRONG, color)));
+        }
+    };
+    for (x, values) in &band.places {
+        if has_place(values) {
+            line.push(pos2(frame.x(*x), y(values[1])));
+        } else {
+            flush(&mut line);
+        }
+    }
+    flush(&mut line);
+}
+
+fn shapes<'a>(
+    lines: &'a Polylines,
+    frame: &'a Frame,
+    color: Color32,
+    width: f32,
+) -> impl Iterator<Item = Shape> + use<'a> {
+    lines.lines().map(move |line| match line {
+        [point] => Shape::circle_filled(frame.pos(point[0], point[1]), metrics::DOT, color),
+        _ => {
+            let points: Vec<Pos2> = line.iter().map(|point| frame.pos(point[0], point[1])).collect();
+            Shape::line(points, Stroke::new(width, color))
+        }
+    })
+}
+
+/// A triangle at the edge: at the bottom for NaN (pointing up) and minus infinity (down), at the top for infinity.
+fn mark_shape(frame: &Frame, x: f64, kind: MarkKind, color: Color32) -> Shape {
+    let x = frame.x(x);
+    let size = metrics::MARK;
+    let (y, tip) = match kind {
+        MarkKind::PosInf => (frame.inner.top() + 2.0 * size, -2.0 * size),
+        MarkKind::NegInf => (frame.inner.bottom() - 2.0 * size, 2.0 * size),
+        MarkKind::Nan => (frame.inner.bottom(), -2.0 * size),
+    };
+    Shape::convex_polygon(vec![pos2(x - size, y), pos2(x, y + tip), pos2(x + size, y)], color, Stroke::NONE)
+}

@@ -1,0 +1,111 @@
+//! The window's contents driven through the accessibility tree.
+
+// Each test program uses a part.
+#![allow(dead_code)]
+
+use egui_kittest::{Harness, kittest::Queryable};
+use std::path::{Path, PathBuf};
+use stepscope_dashboard::{Options, Theme, app::App, pace::Pace};
+use summaries::{SummaryWriter, WriterOptions};
+
+/// Frames that something is waited for.
+const PATIENCE: usize = 400;
+
+/// The window without a screen.
+pub struct Window {
+    /// Its contents.
+    pub harness: Harness<'static, Option<App>>,
+}
+
+impl Window {
+    pub fn open(paths: &[PathBuf]) -> Self {
+        let paths = paths.to_vec();
+        Self::with(move || Options { paths: paths.clone(), theme: Some(Theme::Dark), ..Options::default() })
+    }
+
+    pub fn with(options: impl Fn() -> Options + 'static) -> Self {
+        let harness = Harness::builder().with_size([1280.0, 800.0]).build_ui_state(
+            move |ui, app: &mut Option<App>| {
+                app.get_or_insert_with(|| App::new(ui.ctx(), options(), Pace::default())).ui(ui);
+            },
+            None,
+        );
+        Self { harness }
+    }
+
+    /// Shows frames until something is named so.
+    pub fn wait_for(&mut self, what: &str) {
+        for _ in 0..PATIENCE {
+            self.harness.step();
+            if self.harness.query_all_by_label_contains(what).next().is_some() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        panic!("nothing is named {what:?}");
+    }
+
+    pub fn shows(&self, what: &str) -> bool {
+        self.harness.query_all_by_label_contains(what).next().is_some()
+    }
+
+    /// Shows a second of frames.
+    pub fn wait(&mut self) {
+        for _ in 0..8 {
+            self.harness.step();
+        }
+    }
+
+    pub fn ctrl(&mut self, modifiers: egui::Modifiers, key: egui::Key) {
+        self.harness.key_press_modifiers(modifiers | egui::Modifiers::COMMAND, key);
+        self.harness.run_ok();
+    }
+
+    pub fn type_text(&mut self, label: &str, text: &str) {
+        self.harness.get_by_label(label).focus();
+        self.harness.run_ok();
+        self.harness.get_by_label(label).type_text(text);
+        self.harness.run_ok();
+    }
+
+    /// Presses Ctrl+Shift and a key, and gives what that copied.
+    pub fn copied_by(&mut self, key: egui::Key) -> Option<String> {
+        // As one frame: what a frame copies is in its own output only.
+        self.harness.input_mut().events.push(egui::Event::Key {
+            key,
+            physical_key: None,
+            pressed: true,
+            repeat: false,
+            modifiers: egui::Modifiers::COMMAND | egui::Modifiers::SHIFT,
+        });
+        self.harness.step();
+        self.harness.output().platform_output.commands.iter().find_map(|command| match command {
+            egui::OutputCommand::CopyText(text) => Some(text.clone()),
+            _ => None,
+        })
+    }
+
+    pub fn key(&mut self, key: egui::Key) {
+        self.harness.key_press(key);
+        self.harness.run_ok();
+    }
+}
+
+/// A writer of an event file in `dir`.
+pub fn writer(dir: &Path) -> SummaryWriter {
+    SummaryWriter::create(dir, WriterOptions::default()).expect("an event file in a fresh folder")
+}
+
+/// Two runs, `train` and `eval`, with 100 points of loss each.
+pub fn two_runs() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    for (run, factor) in [("train", 1.0), ("eval", 2.0)] {
+        let writer = writer(&dir.path().join(run));
+        for step in 0..100_i64 {
+            writer.add_scalar("loss", factor / (1.0 + step as f32), step);
+            writer.add_scalar("metrics/accuracy", 0.5, step);
+        }
+        writer.close().expect("the points on disk");
+    }
+    dir
+}

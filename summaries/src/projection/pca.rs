@@ -1,0 +1,269 @@
+//! Principal components, by orthogonal iteration on the covariance with Rayleigh-Ritz steps (Golub and Van Loan 2013, 8.3):
+//! the few components that a picture needs cost little whatever the number of dimensions.
+
+use super::{Progress, Random, Vectors, in_parallel};
+
+/// Above this many dimensions the covariance is not formed, but applied vector by vector.
+const MAX_FORMED: usize = 1024;
+/// Directions that are iterated beside those wanted: they make the wanted ones converge.
+const N_BESIDE: usize = 8;
+/// Steps at most; with a clear gap between eigenvalues a dozen do.
+const MAX_STEPS: usize = 500;
+/// Eigenvalues that move less than this share in a step have converged.
+const TOLERANCE: f64 = 1e-13;
+
+/// Where the vectors lie along the directions in which they vary most.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pca {
+    /// How many directions: as many as were asked for, or as many dimensions as there are.
+    pub n_components: usize,
+    /// Of each vector, its place along each direction, row by row. The sign of a direction is such that its largest part
+    /// is positive.
+    pub coordinates: Vec<f32>,
+    /// The share of the whole variance that each direction explains.
+    pub explained: Vec<f64>,
+}
+
+/// The first `n_components` principal components; `None` when it was stopped.
+pub fn pca(vectors: &Vectors, n_components: usize, progress: &Progress) -> Option<Pca> {
+    let (n, d) = (vectors.len(), vectors.n_dims());
+    let k = n_components.min(d);
+    let mean = mean(vectors);
+    let centred = Centred { vectors, mean: &mean };
+    let formed = if d <= MAX_FORMED { Some(centred.covariance(progress)?) } else { None };
+    let apply = |directions: &[Vec<f64>]| match &formed {
+        Some(covariance) => directions.iter().map(|q| product(covariance, q)).collect(),
+        None => centred.apply(directions),
+    };
+    let mut random = Random::new(1);
+    let n_directions = (k + N_BESIDE).min(d);
+    let mut q: Vec<Vec<f64>> =
+        (0..n_directions).map(|_| (0..d).map(|_| f64::from(random.unit()) - 0.5).collect()).collect();
+    orthonormalize(&mut q);
+    let mut values = vec![0.0; n_directions];
+    for step in 0..MAX_STEPS {
+        if progress.is_cancelled() {
+            return None;
+        }
+        progress.set(step as f32 / MAX_STEPS as f32);
+        let mut z: Vec<Vec<f64>> = apply(&q);
+        // The eigenvectors within the span.
+        let small: Vec<Vec<f64>> = q.iter().map(|a| z.iter().map(|b| dot(a, b)).collect()).collect();
+        let (found, vectors) = symmetric_eigen(small);
+        z = vectors.iter().map(|weights| combined(&z, weights)).collect();
+        orthonormalize(&mut z);
+        q = z;
+        let moved = found.iter().zip(&values).take(k).map(|(a, b): (&f64, &f64)| (a - b).abs()).fold(0.0, f64::max);
+        let scale = found.first().copied().unwrap_or(0.0).abs().max(f64::MIN_POSITIVE);
+        values = found;
+        if moved <= TOLERANCE * scale {
+            break;
+        }
+    }
+    let total = centred.variance();
+    q.truncate(k);
+    q.iter_mut().for_each(|direction| turn_positive(direction));
+    let coordinates = (0..n).flat_map(|i| q.iter().map(move |direction| (i, direction)));
+    let coordinates = coordinates.map(|(i, direction)| centred.along(i, direction) as f32).collect();
+    let explained = values.iter().take(k).map(|v| if total > 0.0 { v / total } else { 0.0 }).collect();
+    Some(Pca { n_components: k, coordinates, explained })
+}
+
+fn mean(vectors: &Vectors) -> Vec<f64> {
+    let mut sums = vec![0.0; vectors.n_dims()];
+    for row in vectors.rows() {
+        sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += f64::from(*x));
+    }
+    let n = vectors.len().max(1) as f64;
+    sums.into_iter().map(|sum| sum / n).collect()
+}
+
+/// Vectors less their mean.
+struct Centred<'a> {
+    vectors: &'a Vectors,
+    mean: &'a [f64],
+}
+
+impl Centred<'_> {
+    fn row(&self, i: usize) -> impl Iterator<Item = f64> + '_ {
+        self.vectors.row(i).iter().zip(self.mean).map(|(x, mean)| f64::from(*x) - mean)
+    }
+
+    fn along(&self, i: usize, direction: &[f64]) -> f64 {
+        self.row(i).zip(direction).map(|(x, q)| x * q).sum()
+    }
+
+    /// The sum of the variances of all dimensions, divided by n - 1.
+    fn variance(&self) -> f64 {
+        let sum: f64 = (0..self.vectors.len()).map(|i| self.row(i).map(|x| x * x).sum::<f64>()).sum();
+        sum / self.degrees()
+    }
+
+    fn degrees(&self) -> f64 {
+        self.vectors.len().saturating_sub(1).max(1) as f64
+    }
+
+    /// The covariance matrix, row by row.
+    fn covariance(&self, progress: &Progress) -> Option<Vec<f64>> {
+        let d = self.vectors.n_dims();
+        let parts = in_parallel(self.vectors.len(), |rows| {
+            let mut sums = vec![0.0; d * d];
+            let mut row = Vec::with_capacity(d);
+            for i in rows.take_while(|_| !progress.is_cancelled()) {
+                row.clear();
+                row.extend(self.row(i));
+                for (a, sums) in row.iter().zip(sums.chunks_exact_mut(d)) {
+                    sums.iter_mut().zip(&row).for_each(|(sum, b)| *sum += a * b);
+                }
+            }
+            sums
+        });
+        if progress.is_cancelled() {
+            return None;
+        }
+        let mut out = vec![0.0; d * d];
+        for part in parts {
+            out.iter_mut().zip(part).for_each(|(sum, x)| *sum += x / self.degrees());
+        }
+        Some(out)
+    }
+
+    /// The covariance applied to directions, without the matrix.
+    fn apply(&self, directions: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let d = self.vectors.n_dims();
+        let parts = in_parallel(self.vectors.len(), |rows| {
+            let mut sums = vec![vec![0.0; d]; directions.len()];
+            for i in rows {
+                for (direction, sums) in directions.iter().zip(&mut sums) {
+                    let along = self.along(i, direction);
+                    sums.iter_mut().zip(self.row(i)).for_each(|(sum, x)| *sum += along * x);
+                }
+            }
+            sums
+        });
+        let mut out = vec![vec![0.0; d]; directions.len()];
+        for part in parts {
+            for (sums, part) in out.iter_mut().zip(part) {
+                sums.iter_mut().zip(part).for_each(|(sum, x)| *sum += x / self.degrees());
+            }
+        }
+        out
+    }
+}
+
+fn product(matrix: &[f64], q: &[f64]) -> Vec<f64> {
+    matrix.chunks_exact(q.len()).map(|row| dot(row, q)).collect()
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
+fn combined(vectors: &[Vec<f64>], weights: &[f64]) -> Vec<f64> {
+    let mut out = vec![0.0; vectors.first().map_or(0, Vec::len)];
+    for (vector, weight) in vectors.iter().zip(weights) {
+        out.iter_mut().zip(vector).for_each(|(sum, x)| *sum += weight * x);
+    }
+    out
+}
+
+/// Gram and Schmidt, twice, so that rounding leaves no trace; a vector within the others' span becomes zeros.
+fn orthonormalize(vectors: &mut [Vec<f64>]) {
+    for i in 0..vectors.len() {
+        let (before, rest) = vectors.split_at_mut(i);
+        let vector = &mut rest[0];
+        let was = dot(vector, vector).sqrt();
+        for _ in 0..2 {
+            for other in before.iter() {
+                let along = dot(vector, other);
+                vector.iter_mut().zip(other).for_each(|(x, y)| *x -= along * y);
+            }
+        }
+        let length = dot(vector, vector).sqrt();
+        let scale = if length > 1e-12 * was { 1.0 / length } else { 0.0 };
+        vector.iter_mut().for_each(|x| *x *= scale);
+    }
+}
+
+fn turn_positive(direction: &mut [f64]) {
+    let largest = direction.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or(0.0);
+    if largest < 0.0 {
+        direction.iter_mut().for_each(|x| *x = -*x);
+    }
+}
+
+/// Eigenvalues, the greatest first, and eigenvectors of a small symmetric matrix, by Jacobi's rotations.
+fn symmetric_eigen(mut a: Vec<Vec<f64>>) -> (Vec<f64>, Vec<Vec<f64>>) {
+    let n = a.len();
+    let mut v: Vec<Vec<f64>> = (0..n).map(|i| (0..n).map(|j| f64::from(u8::from(i == j))).collect()).collect();
+    for _sweep in 0..60 {
+        let off: f64 = (0..n).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| a[i][j] * a[i][j]).sum();
+        let diagonal: f64 = (0..n).map(|i| a[i][i] * a[i][i]).sum();
+        if off <= 1e-32 * diagonal {
+            break;
+        }
+        for p in 0..n {
+            for q in p + 1..n {
+                rotate(&mut a, &mut v, p, q);
+            }
+        }
+    }
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by(|i, j| a[*j][*j].total_cmp(&a[*i][*i]));
+    let vectors = order.iter().map(|&i| (0..n).map(|row| v[row][i]).collect()).collect();
+    (order.iter().map(|&i| a[i][i]).collect(), vectors)
+}
+
+/// Makes `a[p][q]` zero.
+fn rotate(a: &mut [Vec<f64>], v: &mut [Vec<f64>], p: usize, q: usize) {
+    if a[p][q] == 0.0 {
+        return;
+    }
+    let theta = (a[q][q] - a[p][p]) / (2.0 * a[p][q]);
+    let t = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
+    let c = 1.0 / (t * t + 1.0).sqrt();
+    let s = t * c;
+    for row in a.iter_mut().chain(v.iter_mut()) {
+        (row[p], row[q]) = (c * row[p] - s * row[q], s * row[p] + c * row[q]);
+    }
+    let (above, below) = a.split_at_mut(q);
+    for (x, y) in above[p].iter_mut().zip(below[0].iter_mut()) {
+        (*x, *y) = (c * *x - s * *y, s * *x + c * *y);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_hand() {
+        // Along (3, 4) / 5 with variance 2.5, and nothing across.
+        let along = [-2.0, -1.0, 0.0, 1.0, 2.0_f32];
+        let values = along.iter().flat_map(|t| [0.6 * t + 7.0, 0.8 * t - 1.0]).collect();
+        let found = pca(&Vectors::new(2, values), 3, &Progress::default()).unwrap();
+        assert_eq!(found.n_components, 2, "no more than there are dimensions");
+        for (i, t) in along.iter().enumerate() {
+            assert!((found.coordinates[2 * i] - t).abs() < 1e-5 && found.coordinates[2 * i + 1].abs() < 1e-5);
+        }
+        assert!((found.explained[0] - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn many_dimensions_need_no_matrix() {
+        let mut random = Random::new(5);
+        let d = MAX_FORMED + 1;
+        let direction: Vec<f32> = (0..d).map(|_| random.unit()).collect();
+        let values = (0..40).flat_map(|i| direction.iter().map(move |x| x * i as f32)).collect();
+        let found = pca(&Vectors::new(d, values), 2, &Progress::default()).unwrap();
+        assert!((found.explained[0] - 1.0).abs() < 1e-9 && found.explained[1].abs() < 1e-9);
+    }
+
+    #[test]
+    fn of_nothing_and_stopped() {
+        assert_eq!(pca(&Vectors::new(3, vec![]), 2, &Progress::default()).unwrap().coordinates, [] as [f32; 0]);
+        let progress = Progress::default();
+        progress.cancel();
+        assert_eq!(pca(&Vectors::new(1, vec![1.0, 2.0]), 1, &progress), None);
+    }
+}

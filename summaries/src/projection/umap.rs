@@ -1,0 +1,213 @@
+//! UMAP (McInnes, Healy and Melville 2018): a graph of neighbours with weights, laid out so that those with heavy edges are
+//! near and others are not.
+
+use super::{
+    Metric, Place, Progress, Random, Vectors,
+    neighbours::{Neighbours, nearest},
+    reduced, start,
+};
+use std::collections::BTreeMap;
+
+/// How a layout is made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UmapOptions {
+    /// 2 or 3.
+    pub n_dims: usize,
+    /// How many neighbours count for each vector: few show detail, many the whole.
+    pub n_neighbours: usize,
+    /// How often edges are gone through; `None` for 500, or 200 of many vectors.
+    pub n_epochs: Option<usize>,
+    /// What near means.
+    pub metric: Metric,
+}
+
+impl Default for UmapOptions {
+    fn default() -> Self {
+        Self { n_dims: 2, n_neighbours: 15, n_epochs: None, metric: Metric::Euclidean }
+    }
+}
+
+/// The curve `1 / (1 + a d^2b)` that says how near two places are, for the usual least distance of 0.1 and spread of 1.
+const A: f32 = 1.576_943;
+const B: f32 = 0.895_061;
+/// Others that push for each neighbour that pulls.
+const N_PUSHES: usize = 5;
+/// No coordinate moves farther in one step.
+const MOST: f32 = 4.0;
+/// Vectors above which fewer epochs do.
+const MANY: usize = 10_000;
+/// Epochs between two layouts that are handed over.
+const SHOWN_EVERY: usize = 5;
+
+/// Lays vectors out; `show` gets the layout as it takes shape. `None` when it was stopped.
+pub fn umap(
+    vectors: &Vectors,
+    options: UmapOptions,
+    progress: &Progress,
+    mut show: impl FnMut(&[Place]),
+) -> Option<Vec<Place>> {
+    let n = vectors.len();
+    let vectors = reduced(vectors, progress)?;
+    let found = nearest(&vectors, options.n_neighbours.max(2) - 1, options.metric, progress)?;
+    // Wide enough for points to pass each other, as the reference implementation begins.
+    let mut places = start(&vectors, options.n_dims, 4.0, progress)?;
+    let n_epochs = options.n_epochs.unwrap_or(if n > MANY { 200 } else { 500 });
+    let mut edges = schedule(&graph(&found), n_epochs);
+    let mut random = Random::new(11);
+    for epoch in 0..n_epochs {
+        if progress.is_cancelled() {
+            return None;
+        }
+        let rate = 1.0 - epoch as f32 / n_epochs as f32;
+        for edge in edges.iter_mut().filter(|edge| edge.next <= epoch as f32) {
+            edge.next += edge.every;
+            pull(&mut places, edge.i as usize, edge.j as usize, rate);
+            for _ in 0..N_PUSHES {
+                let other = random.below(n);
+                if other != edge.i as usize {
+                    push(&mut places, edge.i as usize, other, rate);
+                }
+            }
+        }
+        progress.set(epoch as f32 / n_epochs as f32);
+        if epoch % SHOWN_EVERY == 0 {
+            show(&places);
+        }
+    }
+    Some(places)
+}
+
+/// The weight of each pair: that either of the two is near as the other sees it. The smaller index first.
+fn graph(found: &Neighbours) -> BTreeMap<(u32, u32), f32> {
+    let mut directed: BTreeMap<(u32, u32), f32> = BTreeMap::new();
+    let k = found.k.max(1);
+    for (i, (distances, indices)) in found.distances.chunks(k).zip(found.indices.chunks(k)).enumerate() {
+        for (weight, j) in memberships(distances).into_iter().zip(indices) {
+            directed.insert((i as u32, *j), weight);
+        }
+    }
+    let mut out = BTreeMap::new();
+    for (&(i, j), &a) in &directed {
+        let b = directed.get(&(j, i)).copied().unwrap_or(0.0);
+        out.insert((i.min(j), i.max(j)), a + b - a * b);
+    }
+    out
+}
+
+/// How near each neighbour is: 1 for the nearest, and less such that they sum up to log2 of their number and the vector
+/// itself.
+fn memberships(distances: &[f32]) -> Vec<f32> {
+    let goal = ((distances.len() + 1) as f64).log2();
+    let nearest = f64::from(distances.iter().copied().find(|d| *d > 0.0).unwrap_or(0.0));
+    let beyond: Vec<f64> = distances.iter().map(|d| (f64::from(*d) - nearest).max(0.0)).collect();
+    let weight = |d: f64, sigma: f64| if d > 0.0 { (-d / sigma).exp() } else { 1.0 };
+    let (mut lo, mut hi, mut sigma) = (0.0_f64, f64::INFINITY, 1.0_f64);
+    for _ in 0..64 {
+        let sum: f64 = beyond.iter().map(|d| weight(*d, sigma)).sum();
+        if (sum - goal).abs() < 1e-5 {
+            break;
+        }
+        if sum > goal {
+            hi = sigma;
+            sigma = (lo + hi) / 2.0;
+        } else {
+            lo = sigma;
+            sigma = if hi.is_finite() { (lo + hi) / 2.0 } else { sigma * 2.0 };
+        }
+    }
+    // Of equal distances no scale is too small.
+    let mean = distances.iter().map(|d| f64::from(*d)).sum::<f64>() / distances.len().max(1) as f64;
+    let sigma = sigma.max(1e-3 * mean).max(f64::MIN_POSITIVE);
+    beyond.into_iter().map(|d| weight(d, sigma) as f32).collect()
+}
+
+/// An edge, one way.
+struct Edge {
+    i: u32,
+    j: u32,
+    /// Epochs between two turns: heavier edges have more.
+    every: f32,
+    next: f32,
+}
+
+/// Both ways of each pair; those too light to have a turn are left out.
+fn schedule(graph: &BTreeMap<(u32, u32), f32>, n_epochs: usize) -> Vec<Edge> {
+    let greatest = graph.values().copied().fold(0.0, f32::max);
+    let lasting = graph.iter().filter(|(_, weight)| **weight * n_epochs as f32 >= greatest);
+    let mut edges: Vec<Edge> = lasting
+        .flat_map(|(&(i, j), weight)| {
+            let every = greatest / weight;
+            [(i, j), (j, i)].map(|(i, j)| Edge { i, j, every, next: every })
+        })
+        .collect();
+    edges.sort_by_key(|edge| (edge.i, edge.j));
+    edges
+}
+
+fn difference(places: &[Place], i: usize, j: usize) -> ([f32; 3], f32) {
+    let (a, b) = (places[i], places[j]);
+    let d = [a[0] - b[0], a[1] - b[1], a[2] - b[2]];
+    (d, d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
+}
+
+/// Moves two neighbours together.
+fn pull(places: &mut [Place], i: usize, j: usize, rate: f32) {
+    let (d, distance2) = difference(places, i, j);
+    if distance2 <= 0.0 {
+        return;
+    }
+    let power = distance2.powf(B);
+    let factor = -2.0 * A * B * power / distance2 / (1.0 + A * power);
+    for k in 0..3 {
+        let by = (factor * d[k]).clamp(-MOST, MOST) * rate;
+        places[i][k] += by;
+        places[j][k] -= by;
+    }
+}
+
+/// Moves `i` away from another.
+fn push(places: &mut [Place], i: usize, other: usize, rate: f32) {
+    let (d, distance2) = difference(places, i, other);
+    if distance2 <= 0.0 {
+        return;
+    }
+    let factor = 2.0 * B / ((0.001 + distance2) * (1.0 + A * distance2.powf(B)));
+    (0..3).for_each(|k| places[i][k] += (factor * d[k]).clamp(-MOST, MOST) * rate);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{clusters, kept_together};
+    use super::*;
+
+    #[test]
+    fn the_nearest_is_a_member_and_all_sum_up() {
+        let got = memberships(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+        assert_eq!(got[0], 1.0);
+        assert!((got.iter().sum::<f32>() - 3.0).abs() < 1e-4, "{got:?}");
+        assert!(got.windows(2).all(|w| w[0] > w[1]));
+        assert_eq!(memberships(&[0.0, 0.0]), [1.0, 1.0]);
+    }
+
+    #[test]
+    fn clusters_stay_together_in_two_and_three_dimensions() {
+        for n_dims in [2, 3] {
+            let options = UmapOptions { n_dims, n_epochs: Some(100), ..UmapOptions::default() };
+            let places = umap(&clusters(40), options, &Progress::default(), |_| {}).unwrap();
+            assert_eq!(kept_together(&places), 1.0);
+            assert!(places.iter().flatten().all(|x| x.is_finite()));
+            assert_eq!(places.iter().any(|p| p[2] != 0.0), n_dims == 3);
+        }
+    }
+
+    #[test]
+    fn few_equal_and_stopped() {
+        for n in 0..6 {
+            let vectors = Vectors::new(3, vec![1.0; 3 * n]);
+            assert_eq!(umap(&vectors, UmapOptions::default(), &Progress::default(), |_| {}).unwrap().len(), n);
+        }
+        let progress = Progress::default();
+        progress.cancel();
+        assert_eq!(umap(&clusters(10), UmapOptions::default(), &progress, |_| {}), None);
+    }
+}
