@@ -55,11 +55,14 @@ impl TextCard {
                 for (nth, row) in cells.chunks(n_columns).take(MAX_ROWS).enumerate() {
                     for (column, cell) in row.iter().enumerate() {
                         let stroke = Stroke::new(metrics::HAIRLINE, palette(ui).border);
-                        Frame::new().stroke(stroke).inner_margin(metrics::GAP).show(ui, |ui| {
+                        let frame = Frame::new().stroke(stroke).inner_margin(metrics::GAP);
+                        let mut contents = |ui: &mut Ui| {
                             ui.set_max_width(width);
                             ui.set_min_width(width.min(metrics::VALUE_W));
-                            ui.push_id((nth, column), |ui| CommonMarkViewer::new().show(ui, &mut self.cache, cell));
-                        });
+                            CommonMarkViewer::new().show(ui, &mut self.cache, cell);
+                        };
+                        // Cells of a row begin at the same height.
+                        ui.push_id((nth, column), |ui| ui.vertical(|ui| frame.show(ui, &mut contents)));
                     }
                     ui.end_row();
                 }
