@@ -27,6 +27,7 @@ pub mod flame;
 pub mod follow;
 pub mod import;
 pub mod lod;
+mod radix;
 mod sample;
 mod sched;
 pub mod seal;

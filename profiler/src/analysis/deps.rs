@@ -13,11 +13,13 @@
 //! | waker -> thread that slept | `correlation` of `off cpu` slices |
 //! | peers of a collective | [`super::collectives`] |
 //!
-//! Building it sorts; each question is a look-up in a hash table or a binary search.
+//! Building it sorts, and finds what each slice names ([`super::linked`]); each other question is a look-up in a hash table or a
+//! binary search.
 
 use super::collectives::Exchanges;
 use super::doing::{Doing, Doings};
 use super::line::{At, LineKind, Lines};
+use super::linked::{Calls, Executions, Linked};
 use super::sync::{SyncRecord, Waited};
 use crate::batch::NO_NODE;
 use crate::store::{Category, SliceRef, Store, TrackKind, Transfer};
@@ -43,10 +45,9 @@ pub(crate) struct Deps<'a> {
     pub store: &'a Store,
     pub lines: Lines,
     pub exchanges: Exchanges,
-    /// By node, when its op slices end, in order, and the pieces at which they begin.
-    ops: Vec<Vec<(i64, At)>>,
+    ops: Executions,
     launches: Calls,
-    works: Calls,
+    linked: Linked,
     /// By receiver, when its consumers were unblocked.
     receivers: FxHashMap<u32, Vec<(i64, u32)>>,
     arrows: Vec<Arrow>,
@@ -62,42 +63,20 @@ pub(crate) struct Deps<'a> {
     devices: FxHashMap<u32, Vec<u32>>,
 }
 
-/// Pieces by correlation: in their process, or in the whole trace where only one process has it.
-#[derive(Default)]
-struct Calls {
-    by_key: FxHashMap<Key, At>,
-    /// `None` where several processes have it.
-    anywhere: FxHashMap<u32, Option<At>>,
-}
-
-impl Calls {
-    fn add(&mut self, process: u32, correlation: u32, at: At) {
-        if correlation == 0 || correlation == NO_NODE {
-            return;
-        }
-        if self.by_key.insert((process, correlation), at).is_none() {
-            self.anywhere.entry(correlation).and_modify(|found| *found = None).or_insert(Some(at));
-        }
-    }
-
-    fn find(&self, process: u32, correlation: u32) -> Option<At> {
-        let here = self.by_key.get(&(process, correlation)).copied();
-        here.or_else(|| self.anywhere.get(&correlation).copied().flatten())
-    }
-}
-
 impl<'a> Deps<'a> {
     /// The index of what touches the range.
     pub(crate) fn new(store: &'a Store, range: &Range<i64>) -> Deps<'a> {
         let doings = Doings::new(store);
         let lines = Lines::new(store, &doings, range);
         let exchanges = Exchanges::new(&lines);
+        let (ops, launches, works) = by_number(store, &lines);
+        let linked = Linked::new(&lines, &doings, &ops, &launches, &works);
         let mut deps = Deps {
             store,
             exchanges,
-            ops: vec![Vec::new(); store.nodes().len()],
-            launches: Calls::default(),
-            works: Calls::default(),
+            ops,
+            launches,
+            linked,
             receivers: FxHashMap::default(),
             arrows: Vec::new(),
             parked: Vec::new(),
@@ -108,7 +87,7 @@ impl<'a> Deps<'a> {
             devices: FxHashMap::default(),
             lines,
         };
-        deps.index_pieces();
+        deps.index_lines();
         deps.index_syncs();
         deps.index_transfers(range);
         deps.index_arrows(range);
@@ -129,10 +108,10 @@ impl<'a> Deps<'a> {
     }
 
     /// The wait of a node that began at or after `from` and ended last, by `time`.
-    pub(crate) fn parked(&self, node: u32, from: i64, time: i64) -> Option<SliceRef> {
+    pub(crate) fn parked(&self, node: u32, from: i64, time: i64) -> Option<&SliceRef> {
         let after = self.parked.partition_point(|wait| (wait.node, wait.end) <= (node, time));
         let wait = self.parked.get(after.checked_sub(1)?)?;
-        (wait.node == node && wait.start >= from).then_some(*wait)
+        (wait.node == node && wait.start >= from).then_some(wait)
     }
 
     /// The waits of a process that held no thread, by end.
@@ -140,35 +119,14 @@ impl<'a> Deps<'a> {
         self.parked_in.get(&process).map_or(&[], Vec::as_slice)
     }
 
-    fn index_pieces(&mut self) {
-        for (row, line) in self.lines.lines.iter().enumerate().filter(|(_, l)| !l.pieces.is_empty()) {
-            let line_idx = row as u32;
+    fn index_lines(&mut self) {
+        for (row, line) in (0..).zip(&self.lines.lines).filter(|(_, l)| !l.pieces.is_empty()) {
             if line.kind == LineKind::Device {
-                self.devices.entry(line.process).or_default().push(line_idx);
+                self.devices.entry(line.process).or_default().push(row);
             }
             if let Some(tid) = self.store.track(line.track).map(|t| t.tid).filter(|tid| *tid != 0) {
-                self.threads.entry(tid).or_insert(line_idx);
+                self.threads.entry(tid).or_insert(row);
             }
-            let mut before = u32::MAX;
-            for (piece, p) in line.pieces.iter().enumerate() {
-                let slice = line.slice(p);
-                if p.slice == before || p.start != slice.start {
-                    continue;
-                }
-                before = p.slice;
-                let at = At { line: line_idx, piece: piece as u32 };
-                match p.doing {
-                    Doing::Op => self.ops[slice.node as usize].push((slice.end, at)),
-                    Doing::Launch | Doing::Memory | Doing::Call => {
-                        self.launches.add(line.process, slice.correlation, at);
-                    }
-                    doing if doing.is_device() => self.works.add(line.process, slice.correlation, at),
-                    _ => {}
-                }
-            }
-        }
-        for ops in &mut self.ops {
-            ops.sort_by_key(|(end, _)| *end);
         }
     }
 
@@ -209,33 +167,24 @@ impl<'a> Deps<'a> {
         self.arrows.sort_unstable_by_key(|a| (a.line, a.to, a.from));
     }
 
-    /// The last execution of a node that ended by `time`.
-    pub(crate) fn ended_by(&self, node: u32, time: i64) -> Option<At> {
-        let ops = self.ops.get(node as usize)?;
-        let after = ops.partition_point(|(end, _)| *end <= time);
-        ops.get(after.checked_sub(1)?).map(|(_, at)| *at)
+    /// The execution that made an op ready.
+    pub(crate) fn made_ready_by(&self, at: At) -> Option<At> {
+        self.linked.of(&self.lines, at)
     }
 
     /// The last execution of a node that had started by `time`.
     pub(crate) fn started_by(&self, node: u32, time: i64) -> Option<At> {
-        // Executions of one node rarely overlap: the one that ends after `time`, or the last that ended.
-        let ops = self.ops.get(node as usize)?;
-        let after = ops.partition_point(|(end, _)| *end <= time);
-        let running = ops[after..].iter().take(64).filter(|(_, at)| self.lines.slice(*at).start <= time);
-        let running = running.max_by_key(|(_, at)| self.lines.slice(*at).start);
-        running.or_else(|| ops.get(after.checked_sub(1)?)).map(|(_, at)| *at)
+        self.ops.started_by(&self.lines, node, time)
     }
 
     /// The call that gave a device this work.
     pub(crate) fn launch_of(&self, at: At) -> Option<At> {
-        let line = &self.lines.lines[at.line as usize];
-        self.launches.find(line.process, self.lines.slice(at).correlation)
+        self.linked.of(&self.lines, at)
     }
 
     /// The device's work that a call gave it.
     pub(crate) fn work_of(&self, at: At) -> Option<At> {
-        let line = &self.lines.lines[at.line as usize];
-        self.works.find(line.process, self.lines.slice(at).correlation)
+        self.linked.of(&self.lines, at)
     }
 
     /// The transfer whose value unblocked the consumers of a `_Recv` last, by `time`.
@@ -327,4 +276,29 @@ impl<'a> Deps<'a> {
         let after = self.lines.lines[line as usize].pieces.partition_point(|p| p.end <= time);
         Some(At { line, piece: (after as u32).checked_sub(1)? })
     }
+}
+
+/// The executions of nodes, the calls and the works, at the pieces at which they begin.
+fn by_number(store: &Store, lines: &Lines) -> (Executions, Calls, Calls) {
+    let (mut ops, mut launches, mut works) = (Vec::new(), Calls::default(), Calls::default());
+    for (line_idx, line) in (0..).zip(&lines.lines) {
+        let mut before = u32::MAX;
+        for (piece, p) in (0..).zip(&line.pieces) {
+            let slice = line.slice(p);
+            if p.slice == before || p.start != slice.start {
+                continue;
+            }
+            before = p.slice;
+            let at = At { line: line_idx, piece };
+            match p.doing {
+                Doing::Op => ops.push((slice.node, slice.end, at)),
+                Doing::Launch | Doing::Memory | Doing::Call => launches.add(line.process, slice.correlation, at),
+                doing if doing.is_device() => works.add(line.process, slice.correlation, at),
+                _ => {}
+            }
+        }
+    }
+    launches.sort();
+    works.sort();
+    (Executions::new(store.nodes().len(), &ops), launches, works)
 }

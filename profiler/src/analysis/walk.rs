@@ -110,7 +110,7 @@ enum Next<'a> {
     /// How this value came.
     Transfer(&'a Transfer, i64),
     /// An op's wait that held no thread, and the op.
-    Parked(SliceRef, At),
+    Parked(&'a SliceRef, At),
     /// It was ready at this time, and needed nothing.
     Root(i64),
     /// The trace lacks it.
@@ -149,7 +149,7 @@ impl<'d, 'a> Walk<'d, 'a> {
         walk.go(Next::Run(at, range.end, Via::Order), at)
     }
 
-    fn go(mut self, first: Next<'a>, at: At) -> i64 {
+    fn go(mut self, first: Next<'d>, at: At) -> i64 {
         let (mut next, mut blocked, mut standstill) = (first, at, 0);
         while self.cursor > self.limit && self.out.len() < self.most {
             let before = self.cursor;
@@ -163,7 +163,7 @@ impl<'d, 'a> Walk<'d, 'a> {
                 Next::Run(at, until, via) => self.ran(at, until, via, &mut blocked),
                 Next::Transfer(transfer, unblocked) => self.transferred(transfer, unblocked, blocked),
                 Next::Parked(wait, op) => {
-                    self.part(wait.start, What::Late(Late::parked(&wait), Some(wait.id)), blocked.line, blocked);
+                    self.part(wait.start, What::Late(Late::parked(wait), Some(wait.id)), blocked.line, blocked);
                     self.end_of(op, Via::Ready).next
                 }
                 Next::Root(ready) => {
@@ -198,13 +198,13 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 
     /// What ran on a line just before `time`.
-    fn running(&self, line: u32, time: i64, via: Via) -> Option<Next<'a>> {
+    fn running(&self, line: u32, time: i64, via: Via) -> Option<Next<'d>> {
         let piece = self.deps.lines.lines[line as usize].before(time)?;
         Some(Next::Run(At { line, piece }, time, via))
     }
 
     /// The end of a slice, as something that was waited for.
-    fn end_of(&self, at: At, via: Via) -> Link<'a> {
+    fn end_of(&self, at: At, via: Via) -> Link<'d> {
         let end = self.deps.lines.slice(at).end;
         let last =
             self.deps.lines.lines[at.line as usize].before_near(at.piece, end).map_or(at, |piece| At { piece, ..at });
@@ -214,7 +214,7 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 
     /// The last-arriving predecessor of a piece.
-    fn last_arrival(&self, at: At) -> Link<'a> {
+    fn last_arrival(&self, at: At) -> Link<'d> {
         let line = &self.deps.lines.lines[at.line as usize];
         let start = self.piece(at).start;
         let order = line.work_before(at.piece);
@@ -234,14 +234,16 @@ impl<'d, 'a> Walk<'d, 'a> {
         } else {
             None
         };
-        // Of equals the later in this list.
-        let all = [ordered, arrived, waited, needed].into_iter().flatten().filter(|l| l.arrival <= start);
-        let unknown = Link { arrival: start, via: Via::Order, next: Next::Unknown };
-        all.max_by_key(|l| l.arrival).unwrap_or(unknown)
+        // Of equals the later of these.
+        let last = [arrived, waited, needed].into_iter().fold(ordered.filter(|l| l.arrival <= start), |last, link| {
+            let is_later = |l: &Link<'_>| l.arrival <= start && last.is_none_or(|last| last.arrival <= l.arrival);
+            link.filter(is_later).or(last)
+        });
+        last.unwrap_or(Link { arrival: start, via: Via::Order, next: Next::Unknown })
     }
 
     /// What a piece's slice itself needed, beside its line.
-    fn needed(&self, at: At) -> Option<Link<'a>> {
+    fn needed(&self, at: At) -> Option<Link<'d>> {
         let (piece, slice) = (self.piece(at), self.deps.lines.slice(at));
         match piece.doing {
             Doing::Op if slice.correlation == NO_NODE => {
@@ -249,7 +251,7 @@ impl<'d, 'a> Walk<'d, 'a> {
                 Some(Link { arrival: ready, via: Via::Ready, next: Next::Root(ready) })
             }
             Doing::Op => {
-                let op = self.deps.ended_by(slice.correlation, slice.start).filter(|by| *by != at);
+                let op = self.deps.made_ready_by(at).filter(|by| *by != at);
                 let parked = op.and_then(|by| {
                     let wait = self.deps.parked(slice.correlation, self.deps.lines.slice(by).start, slice.start)?;
                     Some(Link { arrival: wait.end, via: Via::Ready, next: Next::Parked(wait, by) })
@@ -280,7 +282,7 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 
     /// What a thread waited for between its last work and a piece.
-    fn waited(&self, at: At, order: Option<u32>) -> Option<Link<'a>> {
+    fn waited(&self, at: At, order: Option<u32>) -> Option<Link<'d>> {
         let line = &self.deps.lines.lines[at.line as usize];
         (order.map_or(0, |o| o + 1)..at.piece).rev().find_map(|piece| {
             let wait = At { piece, ..at };
@@ -301,7 +303,7 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 
     /// Explains from the arrival of what a piece needed to its start; the line's waits before `upto` tell why it was late.
-    fn late(&mut self, at: At, upto: u32, link: &Link<'a>) {
+    fn late(&mut self, at: At, upto: u32, link: &Link<'d>) {
         let deps = self.deps;
         let line = &deps.lines.lines[at.line as usize];
         let is_known = !matches!(link.next, Next::Unknown);
@@ -358,7 +360,7 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 
     /// A piece ran until a time: explains back to its start.
-    fn ran(&mut self, at: At, until: i64, via: Via, blocked: &mut At) -> Next<'a> {
+    fn ran(&mut self, at: At, until: i64, via: Via, blocked: &mut At) -> Next<'d> {
         let piece = self.piece(at);
         if piece.doing.is_wait() {
             return self.waits(at, until);
@@ -375,7 +377,7 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 
     /// What a piece of work waited for while it ran: a peer, a copy, a value.
-    fn waited_inside(&self, at: At, until: i64) -> Option<Link<'a>> {
+    fn waited_inside(&self, at: At, until: i64) -> Option<Link<'d>> {
         let (piece, slice) = (self.piece(at), self.deps.lines.slice(at));
         let inside = |time: i64| time > piece.start && time <= until.min(piece.end);
         match piece.doing {
@@ -400,7 +402,7 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 
     /// A thread waited until a time: what for.
-    fn waits(&mut self, at: At, until: i64) -> Next<'a> {
+    fn waits(&mut self, at: At, until: i64) -> Next<'d> {
         let after = At { piece: at.piece + 1, ..at };
         let line = &self.deps.lines.lines[at.line as usize];
         // As if what comes next on the line had been waited for: it waited for the same.
@@ -422,7 +424,7 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 
     /// A value came to its receiver: explains back to where it left.
-    fn transferred(&mut self, transfer: &'a Transfer, unblocked: i64, blocked: At) -> Next<'a> {
+    fn transferred(&mut self, transfer: &'d Transfer, unblocked: i64, blocked: At) -> Next<'d> {
         let deps = self.deps;
         let line_of = |track: Option<crate::store::TrackId>| track.map_or(blocked.line, |t| t.0);
         let process_of = |line: u32| deps.lines.lines.get(line as usize).map(|l| l.process);

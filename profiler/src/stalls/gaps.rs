@@ -96,21 +96,20 @@ impl Windows {
         self.by_process.get(&process)?.get(row as usize)
     }
 
-    /// The gaps of a line that touch the range.
-    pub(super) fn gaps(&self, deps: &Deps<'_>, line_idx: u32, range: &Range<i64>) -> Vec<Gap> {
+    /// The gaps of a line that touch the range, in place of what `gaps` has.
+    pub(super) fn gaps(&self, deps: &Deps<'_>, line_idx: u32, range: &Range<i64>, gaps: &mut Vec<Gap>) {
         let line = &deps.lines.lines[line_idx as usize];
-        let mut gaps = Vec::new();
+        gaps.clear();
         match (line.kind, self.by_process.get(&line.process)) {
-            (LineKind::Worker, Some(windows)) => self.gaps_in_steps(deps, line_idx, windows, &mut gaps),
+            (LineKind::Worker, Some(windows)) => self.gaps_in_steps(deps, line_idx, windows, gaps),
             (LineKind::Host, _) if self.workers.contains(&line.process) => {}
             _ => {
                 if let Some(extent) = line.extent() {
-                    gaps_within(line, line_idx, &extent, None, &mut 0, &mut gaps);
+                    gaps_within(line, line_idx, &extent, None, &mut 0, gaps);
                 }
             }
         }
         gaps.retain(|g| g.range.start < range.end && g.range.end > range.start);
-        gaps
     }
 
     fn gaps_in_steps(&self, deps: &Deps<'_>, line_idx: u32, windows: &[Window], gaps: &mut Vec<Gap>) {

@@ -13,6 +13,7 @@ mod queue;
 mod text;
 
 use crate::analysis::deps::Deps;
+use crate::radix::{self, Keyed};
 use crate::store::{SliceId, SliceRef, Store, TrackId};
 pub use queue::{QueueWait, queue_waits};
 use std::cmp::Reverse;
@@ -174,8 +175,10 @@ pub fn stalls(store: &Store, range: Range<i64>) -> Vec<Stall> {
 pub(crate) fn stalls_of(deps: &Deps<'_>, range: Range<i64>) -> Vec<Stall> {
     let windows = gaps::Windows::new(deps, &range);
     let mut blame = blame::Blame::new(deps, &windows);
+    let mut gaps = Vec::new();
     for line in 0..deps.lines.lines.len() as u32 {
-        for gap in windows.gaps(deps, line, &range) {
+        windows.gaps(deps, line, &range, &mut gaps);
+        for gap in gaps.drain(..) {
             blame.gap(&gap);
         }
         blame.peers(line, &range);
@@ -185,9 +188,9 @@ pub(crate) fn stalls_of(deps: &Deps<'_>, range: Range<i64>) -> Vec<Stall> {
 
 /// Of equal ones the first stays first. A stall is a hundred bytes: lengths are sorted, and each stall is moved once.
 fn longest_first(stalls: &[Stall]) -> Vec<Stall> {
-    let mut order: Vec<(Reverse<i64>, usize)> = stalls.iter().enumerate().map(|(i, s)| (Reverse(s.dur()), i)).collect();
-    order.sort_unstable();
-    order.into_iter().map(|(_, i)| stalls[i].clone()).collect()
+    let mut order: Vec<Keyed> = stalls.iter().map(|stall| radix::key(!stall.dur())).zip(0..).collect();
+    radix::sort(&mut order, &mut Vec::new());
+    order.into_iter().map(|(_, i)| stalls[i as usize].clone()).collect()
 }
 
 /// The range with its steps, and as much again on each side.
