@@ -2,12 +2,12 @@
 
 use super::checksums::{Checksums, FILE_NAME, read_part};
 use super::names::Names;
+use super::part::Part;
 use super::schema::{COUNTERS, FLOWS, FORMAT, INSTANTS, MEMORY, META, RINGS, SLICES, TRANSFERS, Table, VERSION};
-use super::slices::{Placed, columns as slice_columns};
 use super::tables::{self, WHOLE};
 use super::{FOLDER, SealError, columns, open, writer};
 use crate::follow;
-use crate::store::{InstantEvent, PlacedInstant, SliceRef, Store, Track};
+use crate::store::{InstantEvent, PlacedInstant, Row, SliceRef, Store, Track};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 use std::fs::File;
@@ -92,15 +92,17 @@ fn slices(store: &Store, names: &Names, take: Take<'_>) -> Result<(), SealError>
             store.tracks().iter().flat_map(|track| track.lanes.iter().enumerate().map(move |l| (track.id.0, l)));
         lanes.flat_map(move |(track, (lane, slices))| {
             let begun = slices.slices(part).filter(move |slice| begins_in(part, slice));
-            begun.map(move |slice| Placed {
-                track,
-                lane: lane as u32,
-                row: slice.row(),
-                args: store.args().get(slice.args).map(Into::into),
-            })
+            begun.map(move |slice| (track, lane as u32, slice.row()))
         })
     });
-    give(SLICES, rows, |rows| slice_columns(rows, store.sites(), names), take)
+    let columns = |rows: &[(u32, u32, Row)]| {
+        let mut part = Part::with_capacity(rows.len());
+        for (track, lane, row) in rows {
+            part.push(*track, *lane, row, store.args().get(row.args).as_deref());
+        }
+        part.arrays(store.sites(), names)
+    };
+    give(SLICES, rows, columns, take)
 }
 
 /// The folder with the files of a sealed trace, where it has all that the trace at `path` has: nothing was collected after

@@ -100,6 +100,22 @@ impl Ints {
         self.get(row).unwrap_or(0)
     }
 
+    /// The numbers of all rows, 0 for null.
+    pub(super) fn or_zero(self) -> Vec<i64> {
+        match &self.valid {
+            Some(_) => (0..self.values.len()).map(|row| self.at(row)).collect(),
+            None => self.values,
+        }
+    }
+
+    /// The numbers of all rows as ones of 32 bits; `u32::MAX` for null.
+    pub(super) fn ids(&self) -> Vec<u32> {
+        match &self.valid {
+            Some(_) => (0..self.values.len()).map(|row| self.id(row)).collect(),
+            None => self.values.iter().map(|v| *v as u32).collect(),
+        }
+    }
+
     /// The number of a row as one of 32 bits; `u32::MAX` for null.
     #[inline]
     pub(super) fn id(&self, row: usize) -> u32 {
@@ -154,9 +170,14 @@ impl Texts {
     /// The row in the dictionary of each row of the column, and the dictionary: for names that are looked up once each.
     pub(super) fn keys(&self) -> Option<(Vec<u32>, &ArrayRef)> {
         let by_dictionary = self.column.as_dictionary_opt::<Int32Type>()?;
-        let keys = by_dictionary.keys();
-        let keys = (0..keys.len()).map(|i| if keys.is_null(i) { u32::MAX } else { keys.value(i) as u32 });
-        Some((keys.collect(), by_dictionary.values()))
+        let (keys, values) = (by_dictionary.keys(), by_dictionary.keys().values());
+        let keys = match keys.nulls() {
+            Some(nulls) => {
+                values.iter().zip(nulls).map(|(key, is_valid)| if is_valid { *key as u32 } else { u32::MAX }).collect()
+            }
+            None => values.iter().map(|key| *key as u32).collect(),
+        };
+        Some((keys, by_dictionary.values()))
     }
 }
 

@@ -5,7 +5,8 @@ use super::checksums::{Part, Summed};
 use super::schema::Table;
 use arrow_array::{ArrayRef, RecordBatch};
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, ArrowWriterOptions};
+use parquet::file::writer::SerializedFileWriter;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,9 @@ pub(super) struct TableFile {
     path: PathBuf,
     writer: ArrowWriter<Summed>,
 }
+
+/// What puts row groups into a file, and what makes writers of their columns.
+pub(super) type Writers = (SerializedFileWriter<Summed>, ArrowRowGroupWriterFactory);
 
 impl TableFile {
     pub(super) fn create(folder: &Path, table: Table) -> Result<TableFile, SealError> {
@@ -32,12 +36,9 @@ impl TableFile {
         Ok(self.writer.write(&RecordBatch::try_new(self.table.schema(), columns)?)?)
     }
 
-    /// What was written since the last call is a row group, and a part of its own in the list of checksums.
-    pub(super) fn end_group(&mut self) -> Result<(), SealError> {
-        self.writer.flush()?;
-        self.writer.sync().map_err(|e| SealError::Io(self.path.clone(), e))?;
-        self.writer.inner_mut().cut();
-        Ok(())
+    /// The parts to write row groups column by column.
+    pub(super) fn into_parts(self) -> Result<(PathBuf, Writers), SealError> {
+        Ok((self.path, self.writer.into_serialized_writer()?))
     }
 
     /// Writes the footer and waits until the file is on disk.

@@ -3,8 +3,8 @@
 
 use super::columns::{self, Ints, TableError, Texts};
 use super::pager::SlicesFile;
+use super::part::whole_arg;
 use super::schema::TRACKS;
-use super::slices::whole_arg;
 use crate::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
 use crate::store::{Category, Store, StoreOptions, TrackKind};
 use arrow_array::RecordBatch;

@@ -1,12 +1,13 @@
 //! A row group in memory: its slices lane by lane.
 
 use super::columns::{Ints, TableError, Texts, text};
+use super::part::{digest, whole_arg};
 use super::resolver::Resolver;
 use super::sidecar::Sidecar;
-use super::slices::whole_arg;
 use crate::batch::NO_ARGS;
-use crate::lod::Columns;
+use crate::lod::{Brief, Columns};
 use crate::store::Row;
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use std::ops::Range;
 
@@ -35,47 +36,52 @@ struct Details {
 pub(super) struct Decoded {
     pub(super) track: Vec<u32>,
     pub(super) lane: Vec<u32>,
-    pub(super) rows: Vec<Row>,
+    pub(super) start: Vec<i64>,
+    pub(super) end: Vec<i64>,
+    site: Vec<u32>,
+    node: Vec<u32>,
+    correlation: Vec<u32>,
+    arg: Vec<u64>,
     args: Option<ArrayRef>,
 }
 
 impl Decoded {
-    /// Reads the columns; arguments are numbered from `first_args` on.
-    pub(super) fn of(batch: &RecordBatch, names: &Resolver, first_args: u32) -> Result<Decoded, TableError> {
+    /// Reads the columns.
+    pub(super) fn of(batch: &RecordBatch, names: &Resolver) -> Result<Decoded, TableError> {
         let n = batch.num_rows();
-        let (start, dur) = (Ints::of(batch, "ts_ns")?, Ints::of(batch, "dur_ns")?);
-        let (track, lane) = (Ints::of(batch, "track_id")?, Ints::of(batch, "lane")?);
-        let (step, correlation) = (Ints::of(batch, "step")?, Ints::of(batch, "correlation")?);
-        let arg = Ints::of(batch, "arg")?;
+        let (start, dur) = (Ints::of(batch, "ts_ns")?.or_zero(), Ints::of(batch, "dur_ns")?.or_zero());
+        let (step, numbers) = (Ints::of(batch, "step")?, Ints::of(batch, "arg")?.or_zero());
         let sites = names.sites(&Texts::of(batch, "category")?, &Texts::of(batch, "name")?, n);
         let (op, node) = (Texts::of(batch, "op")?, Texts::of(batch, "node")?);
-        let nodes = names.nodes(&op, &node, &Texts::of(batch, "device")?, n);
-        let args = batch.column_by_name("args").filter(|args| args.null_count() < n).cloned();
-        let mut next_args = first_args;
-        let row = |i: usize| {
-            let (site, category) = sites[i];
-            let has_args = args.as_ref().is_some_and(|args| args.is_valid(i));
-            let args = if has_args { next_args } else { NO_ARGS };
-            next_args = next_args.saturating_add(u32::from(has_args));
-            let (start, step) = (start.at(i), step.get(i).map(|step| step as u32));
-            Row {
-                start,
-                end: start.saturating_add(dur.at(i).max(0)),
-                site,
-                node: nodes[i],
-                correlation: correlation.at(i) as u32,
-                arg: whole_arg(category, step, arg.at(i) as u64),
-                args,
-            }
-        };
-        let rows = (0..n).map(row).collect();
-        let ids = |ints: &Ints| (0..n).map(|i| ints.id(i)).collect();
-        Ok(Decoded { track: ids(&track), lane: ids(&lane), rows, args })
+        let whole_arg = |i: usize, arg: i64| whole_arg(sites[i].1, step.get(i).map(|step| step as u32), arg as u64);
+        Ok(Decoded {
+            track: Ints::of(batch, "track_id")?.ids(),
+            lane: Ints::of(batch, "lane")?.ids(),
+            end: start.iter().zip(dur).map(|(start, dur)| start.saturating_add(dur.max(0))).collect(),
+            start,
+            node: names.nodes(&op, &node, &Texts::of(batch, "device")?, n),
+            correlation: Ints::of(batch, "correlation")?.or_zero().into_iter().map(|v| v as u32).collect(),
+            arg: numbers.into_iter().enumerate().map(|(i, arg)| whole_arg(i, arg)).collect(),
+            site: sites.into_iter().map(|(site, _)| site).collect(),
+            args: batch.column_by_name("args").filter(|args| args.null_count() < n).cloned(),
+        })
     }
 
-    /// The text of the arguments of a row.
-    pub(super) fn args(&self, i: usize) -> Option<&str> {
-        text(self.args.as_ref()?, i)
+    /// A checksum over the rows.
+    pub(super) fn digest(&self) -> u32 {
+        let Decoded { track, lane, start, end, site, node, correlation, arg, args } = self;
+        let args = args.as_ref().and_then(|args| args.as_string_opt());
+        digest([start, end], [track, lane, site, node, correlation], arg, args)
+    }
+
+    /// What drawing needs of a row.
+    pub(super) fn brief(&self, i: usize) -> Brief {
+        Brief { start: self.start[i], end: self.end[i], site: self.site[i], node: self.node[i] }
+    }
+
+    /// Whether a row has arguments.
+    pub(super) fn has_args(&self, i: usize) -> bool {
+        self.args.as_ref().is_some_and(|args| args.is_valid(i))
     }
 }
 
@@ -83,10 +89,10 @@ impl Group {
     /// Orders by lane; refuses what the sidecar does not expect.
     pub(super) fn of(decoded: Decoded, sidecar: &Sidecar, lanes: &LaneRows, group: u32) -> Result<Group, TableError> {
         let wrong = TableError::Rows("they are not those that the sidecar was made from");
-        let Decoded { track, lane, rows, args } = decoded;
+        let n = decoded.start.len();
         let mut counts = vec![0u32; sidecar.lanes().len()];
-        let mut lane_rows = Vec::with_capacity(rows.len());
-        for key in track.into_iter().zip(lane) {
+        let mut lane_rows = Vec::with_capacity(n);
+        for key in decoded.track.iter().copied().zip(decoded.lane.iter().copied()) {
             let Some(row) = lanes.get(&key) else { return Err(wrong) };
             counts[*row as usize] += 1;
             lane_rows.push(*row);
@@ -99,20 +105,24 @@ impl Group {
             }
             offset += n;
         }
-        let n = rows.len();
+        let first_args = sidecar.groups().get(group as usize).map_or(NO_ARGS, |g| g.first_args);
         let (mut start, mut end, mut site, mut node) = (vec![0; n], vec![0; n], vec![0; n], vec![0; n]);
         let mut details = vec![Details::default(); n];
-        for (row, lane_row) in rows.iter().zip(&lane_rows) {
+        let mut next_args = first_args;
+        for (i, lane_row) in lane_rows.iter().enumerate() {
             let count = &mut counts[*lane_row as usize];
             let at = *count as usize;
-            (start[at], end[at], site[at], node[at]) = (row.start, row.end, row.site, row.node);
-            details[at] = Details { arg: row.arg, correlation: row.correlation, args: row.args };
+            (start[at], end[at], site[at], node[at]) =
+                (decoded.start[i], decoded.end[i], decoded.site[i], decoded.node[i]);
+            let has_args = decoded.has_args(i);
+            let args = if has_args { next_args } else { NO_ARGS };
+            next_args = next_args.saturating_add(u32::from(has_args));
+            details[at] = Details { arg: decoded.arg[i], correlation: decoded.correlation[i], args };
             *count += 1;
         }
-        let first_args = sidecar.groups().get(group as usize).map_or(NO_ARGS, |g| g.first_args);
         let with_args =
             |args: ArrayRef| ((0..args.len() as u32).filter(|i| args.is_valid(*i as usize)).collect(), args);
-        Ok(Group { start, end, site, node, details, args: args.map(with_args), first_args })
+        Ok(Group { start, end, site, node, details, args: decoded.args.map(with_args), first_args })
     }
 
     /// The slice at an offset.

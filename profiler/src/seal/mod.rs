@@ -11,8 +11,9 @@
 //! ```
 //!
 //! In reading order:
-//! 1. [`schema`]: the tables. [`names`], [`mod@tables`], [`slices`]: the store's rows as columns.
-//! 2. [`mod@file`], [`pyramids`], [`writer`]: the files as they are written, from a store or from batches.
+//! 1. [`schema`]: the tables. [`names`], [`mod@tables`], [`part`]: the store's rows as columns.
+//! 2. [`mod@file`], [`runs`], [`dictionary`], [`group_file`], [`slices`], [`pyramids`], [`writer`]: the files as they are
+//!    written, from a store or from batches.
 //! 3. [`verify`], [`place`]: what was written is read back and compared, then put in place in one step.
 //! 4. [`folder`]: seals the trace that a collector left, and removes what it was made from.
 //! 5. [`mod@open`], [`columns`], [`rows`], [`resolver`], [`foreign`]: a folder becomes a store.
@@ -23,18 +24,22 @@
 mod batches;
 mod checksums;
 mod columns;
+mod dictionary;
 mod file;
 mod folder;
 mod foreign;
 mod group;
+mod group_file;
 mod names;
 mod open;
 mod paged;
 mod pager;
+mod part;
 mod place;
 mod pyramids;
 mod resolver;
 mod rows;
+mod runs;
 mod schema;
 mod sidecar;
 mod slices;

@@ -1,63 +1,88 @@
 //! The store's names as columns by dictionary.
 
-use crate::batch::NO_NODE;
+use super::dictionary::NULL;
 use crate::store::Store;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
+
+/// A text of each row of a table; equal ones are kept once.
+pub(super) struct Named {
+    /// By row of the table, the row of `texts`.
+    numbers: Vec<u32>,
+    texts: Arc<StringArray>,
+}
+
+impl Named {
+    fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Named {
+        let (mut unique, mut known): (Vec<&str>, FxHashMap<&str, u32>) = (Vec::new(), FxHashMap::default());
+        let number = |text: &'a str| {
+            *known.entry(text).or_insert_with(|| {
+                unique.push(text);
+                unique.len() as u32 - 1
+            })
+        };
+        let numbers = texts.map(number).collect();
+        Named { numbers, texts: Arc::new(StringArray::from_iter_values(unique)) }
+    }
+
+    /// The row of the texts that a row of the table has; [`NULL`] for none.
+    #[inline]
+    pub(super) fn number(&self, row: u32) -> u32 {
+        self.numbers.get(row as usize).copied().unwrap_or(NULL)
+    }
+
+    pub(super) fn texts(&self) -> &StringArray {
+        &self.texts
+    }
+
+    /// The texts of rows of the table; null where there is none.
+    pub(super) fn column(&self, rows: impl Iterator<Item = u32>) -> ArrayRef {
+        let keys: Int32Array = rows.map(|row| self.numbers.get(row as usize).map(|number| *number as i32)).collect();
+        // The numbers are the texts' own.
+        Arc::new(DictionaryArray::<Int32Type>::new(keys, Arc::clone(&self.texts) as ArrayRef))
+    }
+}
 
 /// The names of sites and nodes, by row.
 pub(super) struct Names {
-    n_sites: usize,
-    n_nodes: usize,
-    site_names: ArrayRef,
-    site_categories: ArrayRef,
-    node_names: ArrayRef,
-    node_ops: ArrayRef,
-    node_devices: ArrayRef,
-}
-
-fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> ArrayRef {
-    Arc::new(StringArray::from_iter_values(texts))
+    pub(super) site_names: Named,
+    pub(super) site_categories: Named,
+    pub(super) node_names: Named,
+    pub(super) node_ops: Named,
+    pub(super) node_devices: Named,
 }
 
 impl Names {
     pub(super) fn of(store: &Store) -> Names {
         let (sites, nodes) = (store.sites(), store.nodes());
         Names {
-            n_sites: sites.len(),
-            n_nodes: nodes.len(),
-            site_names: texts(sites.iter().map(|s| s.name.as_str())),
-            site_categories: texts(sites.iter().map(|s| s.category_name.as_str())),
-            node_names: texts(nodes.iter().map(|n| n.name.as_str())),
-            node_ops: texts(nodes.iter().map(|n| n.op.as_str())),
-            node_devices: texts(nodes.iter().map(|n| n.device.as_str())),
+            site_names: Named::of(sites.iter().map(|s| s.name.as_str())),
+            site_categories: Named::of(sites.iter().map(|s| s.category_name.as_str())),
+            node_names: Named::of(nodes.iter().map(|n| n.name.as_str())),
+            node_ops: Named::of(nodes.iter().map(|n| n.op.as_str())),
+            node_devices: Named::of(nodes.iter().map(|n| n.device.as_str())),
         }
     }
 
     /// Follows a store that got more names.
     pub(super) fn refresh(&mut self, store: &Store) {
-        if (self.n_sites, self.n_nodes) != (store.sites().len(), store.nodes().len()) {
+        if (self.site_names.numbers.len(), self.node_names.numbers.len()) != (store.sites().len(), store.nodes().len())
+        {
             *self = Names::of(store);
         }
     }
 
     /// Categories and names of sites.
-    pub(super) fn sites(&self, rows: impl Iterator<Item = u32>) -> [ArrayRef; 2] {
-        let keys = Int32Array::from_iter_values(rows.map(|row| row as i32));
-        [by_dictionary(&keys, &self.site_categories), by_dictionary(&keys, &self.site_names)]
+    pub(super) fn sites(&self, rows: impl Iterator<Item = u32> + Clone) -> [ArrayRef; 2] {
+        [self.site_categories.column(rows.clone()), self.site_names.column(rows)]
     }
 
-    /// Ops, names and devices of nodes; null where there is none.
-    pub(super) fn nodes(&self, rows: impl Iterator<Item = u32>) -> [ArrayRef; 3] {
-        let keys: Int32Array = rows.map(|row| (row != NO_NODE).then_some(row as i32)).collect();
-        [&self.node_ops, &self.node_names, &self.node_devices].map(|values| by_dictionary(&keys, values))
+    /// Names of nodes; null where there is none.
+    pub(super) fn nodes(&self, rows: impl Iterator<Item = u32>) -> ArrayRef {
+        self.node_names.column(rows)
     }
-}
-
-fn by_dictionary(keys: &Int32Array, values: &ArrayRef) -> ArrayRef {
-    // The rows are the store's own, so they are in its tables.
-    Arc::new(DictionaryArray::<Int32Type>::new(keys.clone(), Arc::clone(values)))
 }
 
 /// A column of texts by dictionary.

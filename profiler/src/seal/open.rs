@@ -299,16 +299,16 @@ fn build(
     let mut pyramids = Pyramids::new(Vec::new(), Layout::default().min_briefs).map_err(failed)?;
     let mut until: FxHashMap<(u32, u32), i64> = FxHashMap::default();
     for group in 0..file.parts.len() {
-        match file.read(group).and_then(|batch| Decoded::of(&batch, names, 0)) {
+        match file.read(group).and_then(|batch| Decoded::of(&batch, names)) {
             Ok(decoded) => {
                 let keys = decoded.track.iter().copied().zip(decoded.lane.iter().copied());
-                for (i, (key, row)) in keys.zip(&decoded.rows).enumerate() {
-                    let free_from = until.insert(key, row.end).unwrap_or(i64::MIN);
-                    if row.start < free_from {
+                for (i, key) in keys.enumerate() {
+                    let slice = decoded.brief(i);
+                    let free_from = until.insert(key, slice.end).unwrap_or(i64::MIN);
+                    if slice.start < free_from {
                         return Err(TableError::Rows("the slices of a lane overlap"));
                     }
-                    let has_args = decoded.args(i).is_some();
-                    pyramids.push(key.0, key.1, row.brief(), has_args).map_err(failed)?;
+                    pyramids.push(key.0, key.1, slice, decoded.has_args(i)).map_err(failed)?;
                 }
             }
             // Its slices are missing; all others are there.

@@ -3,7 +3,7 @@
 use super::group::Group;
 use super::pager::Pager;
 use super::sidecar::{LaneEntry, Piece, SegmentEntry};
-use crate::lod::{Brief, Columns, LEAF, LEVELS, Leaf, Node, Slices};
+use crate::lod::{Brief, Columns, LEAF, LEVELS, Leaf, Node, Nodes, Slices};
 use crate::store::{Row, SEGMENT};
 use std::ops::Range;
 use std::sync::Arc;
@@ -187,7 +187,7 @@ impl<'a> PagedSlices<'a> {
         (self.lane.entry.n as usize - segment * SEGMENT).min(SEGMENT)
     }
 
-    fn levels(&self, idx: usize, segment: &SegmentEntry) -> [&'a [Node]; LEVELS] {
+    fn levels(&self, idx: usize, segment: &SegmentEntry) -> [Nodes<'a>; LEVELS] {
         self.lane.pager.sidecar().levels(segment, self.n_in(idx))
     }
 
@@ -202,7 +202,7 @@ impl<'a> PagedSlices<'a> {
 pub(crate) struct PagedSegment<'s, 'a> {
     first: u64,
     n: usize,
-    levels: [&'a [Node]; LEVELS],
+    levels: [Nodes<'a>; LEVELS],
     slices: &'s mut PagedSlices<'a>,
 }
 
@@ -211,8 +211,9 @@ impl Slices for PagedSegment<'_, '_> {
         self.n
     }
 
-    fn level(&self, level: usize) -> &[Node] {
-        self.levels[level]
+    #[inline]
+    fn node(&self, level: usize, i: usize) -> Option<Node> {
+        self.levels[level].get(i)
     }
 
     fn side_by_side(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool {

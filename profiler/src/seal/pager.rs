@@ -192,8 +192,7 @@ impl Pager {
     }
 
     fn read(&self, group: u32) -> Result<Group, TableError> {
-        let first_args = self.sidecar.groups().get(group as usize).map_or(0, |g| g.first_args);
-        let decoded = Decoded::of(&self.file.read(group as usize)?, &self.names, first_args)?;
+        let decoded = Decoded::of(&self.file.read(group as usize)?, &self.names)?;
         Group::of(decoded, &self.sidecar, &self.lanes, group)
     }
 

@@ -1,10 +1,10 @@
 //! Builds the sidecar while the slices pass by, in the order of `slices.parquet`.
 //!
-//! Complete segments are written at once. What stays in memory is the open segment of each lane, the directory, and the
-//! slices of the lanes that are sparse so far.
+//! Complete segments are written at once. What stays in memory is the open segment of each lane, the upper nodes (2.4 KB for
+//! 16,384 slices), the directory, and the slices of the lanes that are sparse so far.
 
-use super::sidecar::{GroupEntry, LaneEntry, MAGIC, Piece, SegmentEntry, Trailer, VERSION};
-use crate::lod::{Brief, LEVELS, Pyramid};
+use super::sidecar::{GroupEntry, LaneEntry, MAGIC, Piece, SegmentEntry, Trailer, UPPER, VERSION};
+use crate::lod::{Brief, LEVELS, Leaf, Narrow, Node, Pyramid};
 use crate::store::SEGMENT;
 use bytemuck::Zeroable;
 use rustc_hash::FxHashMap;
@@ -18,8 +18,11 @@ const MAX_BRIEFS: usize = 2 << 20;
 struct Building {
     entry: LaneEntry,
     pyramid: Pyramid,
+    leaf: Leaf,
     segment_start: i64,
+    /// Complete segments, and their upper nodes; the offsets of these are from the first one's.
     segments: Vec<SegmentEntry>,
+    upper: Vec<u8>,
     pieces: Vec<Piece>,
     /// All its slices, as long as it is sparse.
     briefs: Option<Vec<Brief>>,
@@ -44,6 +47,19 @@ pub(super) struct Pyramids<W> {
     n: usize,
     n_briefs: usize,
     min_briefs: usize,
+    /// Room for a segment's lower nodes.
+    lower: Vec<u8>,
+}
+
+/// Appends nodes in one of their two forms.
+fn append(nodes: &[Node], start: i64, is_narrow: bool, out: &mut Vec<u8>) {
+    if is_narrow {
+        for narrow in nodes.iter().filter_map(|node| Narrow::of(node, start)) {
+            out.extend_from_slice(bytemuck::bytes_of(&narrow));
+        }
+    } else {
+        out.extend_from_slice(bytemuck::cast_slice(nodes));
+    }
 }
 
 const NO_GROUP: GroupEntry = GroupEntry { start: i64::MAX, end: i64::MIN, first_args: 0, rows: 0 };
@@ -64,6 +80,7 @@ impl<W: Write> Pyramids<W> {
             n: 0,
             n_briefs: 0,
             min_briefs,
+            lower: Vec::new(),
         };
         pyramids.write(&MAGIC)?;
         Ok(pyramids)
@@ -85,8 +102,10 @@ impl<W: Write> Pyramids<W> {
             self.lanes.push(Building {
                 entry,
                 pyramid: Pyramid::default(),
+                leaf: Leaf::default(),
                 segment_start: 0,
                 segments: Vec::new(),
+                upper: Vec::new(),
                 pieces: Vec::new(),
                 briefs: Some(Vec::new()),
                 in_group: 0,
@@ -100,10 +119,12 @@ impl<W: Write> Pyramids<W> {
         lane.entry.n += 1;
         lane.entry.end = slice.end;
         lane.entry.longest = lane.entry.longest.max(slice.end - slice.start);
-        if lane.pyramid.len() == 0 {
+        if lane.entry.n % SEGMENT as u64 == 1 {
             lane.segment_start = slice.start;
         }
-        lane.pyramid.push(slice);
+        if lane.leaf.push(slice) {
+            lane.leaf.end(&mut lane.pyramid);
+        }
         if let Some(briefs) = &mut lane.briefs {
             briefs.push(slice);
             self.n_briefs += 1;
@@ -113,7 +134,7 @@ impl<W: Write> Pyramids<W> {
         self.group.rows += 1;
         self.group_args += u32::from(has_args);
         self.n += 1;
-        if lane.pyramid.len() == SEGMENT {
+        if lane.entry.n.is_multiple_of(SEGMENT as u64) {
             self.end_segment(row)?;
         }
         if self.n_briefs > self.max_briefs() {
@@ -147,11 +168,23 @@ impl<W: Write> Pyramids<W> {
     fn end_segment(&mut self, row: u32) -> io::Result<()> {
         let lane = &mut self.lanes[row as usize];
         let mut pyramid = std::mem::take(&mut lane.pyramid);
+        lane.leaf.end(&mut pyramid);
         pyramid.close();
-        lane.segments.push(SegmentEntry { nodes: self.at, start: lane.segment_start, end: lane.entry.end });
-        for level in 0..LEVELS {
-            self.write(bytemuck::cast_slice(pyramid.level(level)))?;
-        }
+        let (start, end, upper) = (lane.segment_start, lane.entry.end, lane.upper.len() as u64);
+        // Slices of a lane do not overlap: no node is longer than the one above it.
+        let is_narrow = pyramid.level(LEVELS - 1).iter().all(|node| Narrow::of(node, start).is_some());
+        let node_bytes = if is_narrow { size_of::<Narrow>() } else { size_of::<Node>() } as u32;
+        lane.segments.push(SegmentEntry { lower: self.at, upper, start, end, node_bytes, zero: 0 });
+        let mut bytes = std::mem::take(&mut lane.upper);
+        (UPPER..LEVELS).for_each(|level| append(pyramid.level(level), start, is_narrow, &mut bytes));
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        lane.upper = bytes;
+        let mut bytes = std::mem::take(&mut self.lower);
+        bytes.clear();
+        (0..UPPER).for_each(|level| append(pyramid.level(level), start, is_narrow, &mut bytes));
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        self.write(&bytes)?;
+        self.lower = bytes;
         Ok(())
     }
 
@@ -174,9 +207,14 @@ impl<W: Write> Pyramids<W> {
     /// Writes the rest; gives back the file.
     pub(super) fn finish(mut self, slices_len: u64, slices_crc: u32) -> io::Result<W> {
         for row in 0..self.lanes.len() as u32 {
-            if self.lanes[row as usize].pyramid.len() > 0 {
+            if !self.lanes[row as usize].entry.n.is_multiple_of(SEGMENT as u64) {
                 self.end_segment(row)?;
             }
+        }
+        for row in 0..self.lanes.len() {
+            let (at, upper) = (self.at, std::mem::take(&mut self.lanes[row].upper));
+            self.lanes[row].segments.iter_mut().for_each(|segment| segment.upper += at);
+            self.write(&upper)?;
         }
         for row in 0..self.lanes.len() {
             if let Some(briefs) = self.lanes[row].briefs.take() {

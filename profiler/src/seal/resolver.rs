@@ -3,6 +3,7 @@
 use super::columns::Texts;
 use crate::batch::NO_NODE;
 use crate::store::{Category, NodeInfo, SiteInfo};
+use arrow_array::Array;
 use rustc_hash::FxHashMap;
 
 /// A name that the tables do not have.
@@ -47,23 +48,28 @@ impl Resolver {
 
 /// `find` for each row, called once for rows whose texts have the same places in the dictionaries.
 fn by_keys<T: Copy, const N: usize>(columns: [&Texts; N], n: usize, find: impl Fn(usize) -> T) -> Vec<T> {
-    let keys = columns.map(Texts::keys);
-    if keys.iter().any(Option::is_none) {
+    let dictionaries = columns.map(Texts::keys);
+    if dictionaries.iter().any(Option::is_none) {
         return (0..n).map(find).collect();
     }
-    let keys = keys.map(|k| k.map(|(keys, _)| keys).unwrap_or_default());
+    let n_values = dictionaries.each_ref().map(|d| d.as_ref().map_or(0, |(_, values)| values.len()));
+    let keys = dictionaries.map(|d| d.map(|(keys, _)| keys).unwrap_or_default());
+    // What a text of the largest dictionary was found with last: nearly always what it is found with.
+    let widest = (0..N).max_by_key(|c| n_values[*c]).unwrap_or(0);
+    let mut last: Vec<Option<([u32; N], T)>> = vec![None; n_values[widest] + 1];
     let mut found: FxHashMap<[u32; N], T> = FxHashMap::default();
-    let mut last: Option<([u32; N], T)> = None;
     let of_row = |i: usize| {
-        let key = std::array::from_fn(|c| keys[c][i]);
-        if let Some((known, value)) = last
-            && known == key
-        {
-            return value;
+        let key: [u32; N] = std::array::from_fn(|c| keys[c][i]);
+        // Null has the place after the last text's.
+        let slot = &mut last[(key[widest] as usize).min(n_values[widest])];
+        match slot {
+            Some((known, value)) if *known == key => *value,
+            _ => {
+                let value = *found.entry(key).or_insert_with(|| find(i));
+                *slot = Some((key, value));
+                value
+            }
         }
-        let value = *found.entry(key).or_insert_with(|| find(i));
-        last = Some((key, value));
-        value
     };
     (0..n).map(of_row).collect()
 }

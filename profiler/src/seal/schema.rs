@@ -232,7 +232,7 @@ impl Table {
             .set_created_by("stepscope".to_owned());
         for (name, kind) in self.columns {
             let path = ColumnPath::from(*name);
-            let is_delta = name.ends_with("_ns") || ["correlation", "arg", "number", "ordinal"].contains(name);
+            let is_delta = name.ends_with("_ns") || ["step", "correlation", "arg", "number", "ordinal"].contains(name);
             if is_delta {
                 properties = properties
                     .set_column_dictionary_enabled(path.clone(), false)

@@ -4,14 +4,18 @@
 //!
 //! ```text
 //! byte 0    magic "STPLOD01"
-//!      8    nodes: of each complete segment, when it was complete, the levels from the lowest to the highest.
-//!           A node is 48 bytes:  start i64 | end i64 | busy i64 | longest i64 | top u32 | site u32 | node u32 | 0 u32
+//!      8    lower nodes: of each complete segment, when it was complete, the lowest two levels
+//!           upper nodes: of each lane, segment by segment, the other levels from the lowest to the highest
+//!           A node of a segment shorter than 2^32 ns is 28 bytes, its times from the segment's start:
+//!             start u32 | end u32 | busy u32 | longest u32 | top u32 | site u32 | node u32
+//!           else 48:  start i64 | end i64 | busy i64 | longest i64 | top u32 | site u32 | node u32 | 0 u32
 //!           briefs: of each sparse lane all slices, 24 bytes:  start i64 | end i64 | site u32 | node u32
 //!           the directory:
 //!             groups    24 bytes per row group:  first ts i64 | last end i64 | first args row u32 | rows u32
 //!             lanes     72 bytes per lane:       slices u64 | longest i64 | start i64 | end i64 | first segment u64 |
 //!                                                first piece u64 | pieces u64 | briefs u64 (offset, 0: none) | track u32 | lane u32
-//!             segments  24 bytes:                offset of its nodes u64 | start i64 | end i64
+//!             segments  40 bytes:                offsets of its lower and upper nodes u64 | u64 | start i64 | end i64 |
+//!                                                bytes of a node u32 | 0 u32
 //!             pieces    16 bytes:                first ordinal u64 | row group u32 | offset u32
 //!      -64  trailer: offset of the directory u64 | groups u64 | lanes u64 | segments u64 | pieces u64 |
 //!           length of slices.parquet u64 | CRC-32C of its footer u32 | version u32 | 0 u32 | CRC-32C of all before u32
@@ -21,9 +25,12 @@
 //! the lanes with the fewest slices, as many as together have a sixteenth of all (65,536 at least, two million at most): a
 //! lane of steps has one slice in each row group, and a picture of all steps must not read the whole file.
 //!
+//! Upper nodes lie together because a picture of all of a long trace needs nothing else of it. Version 1 has all levels of a segment
+//! together, all nodes 48 bytes long, and its segments 24 bytes in the directory: offset of its nodes u64 | start i64 | end i64.
+//!
 //! The file can be made again from `slices.parquet`: it holds nothing else.
 
-use crate::lod::{Brief, LEVELS, Node, level_lens};
+use crate::lod::{Brief, LEVELS, Narrow, Node, Nodes, level_lens};
 use crate::store::SEGMENT;
 use bytemuck::{Pod, Zeroable};
 use memmap2::Mmap;
@@ -33,7 +40,9 @@ use std::ops::Range;
 use std::path::Path;
 
 pub(super) const MAGIC: [u8; 8] = *b"STPLOD01";
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
+/// Levels from this one on are upper ones.
+pub(super) const UPPER: usize = 2;
 
 /// A row group.
 #[repr(C)]
@@ -65,9 +74,21 @@ pub(super) struct LaneEntry {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub(super) struct SegmentEntry {
-    pub(super) nodes: u64,
+    pub(super) lower: u64,
+    pub(super) upper: u64,
     pub(super) start: i64,
     pub(super) end: i64,
+    pub(super) node_bytes: u32,
+    pub(super) zero: u32,
+}
+
+/// The same in version 1.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct FirstSegment {
+    nodes: u64,
+    start: i64,
+    end: i64,
 }
 
 /// What a row group has of a lane.
@@ -114,6 +135,8 @@ pub(crate) struct Sidecar {
     n_lanes: usize,
     n_segments: usize,
     n_pieces: usize,
+    /// The segments of version 1, as they would be in this one.
+    first: Option<Vec<SegmentEntry>>,
 }
 
 /// Why a sidecar is of no use.
@@ -154,7 +177,7 @@ impl Sidecar {
     fn check(bytes: Bytes, crc: u32, slices_len: u64, slices_crc: u32) -> Result<Sidecar, SidecarError> {
         let all = bytes.get();
         let trailer: Trailer = bytemuck::pod_read_unaligned(&all[all.len() - TRAILER..]);
-        if all[..8] != MAGIC || trailer.version != VERSION {
+        if all[..8] != MAGIC || !(1..=VERSION).contains(&trailer.version) {
             return Err(SidecarError::Damaged("it is no sidecar of this version"));
         }
         if trailer.crc != crc {
@@ -169,7 +192,11 @@ impl Sidecar {
         else {
             return Err(SidecarError::Damaged("its directory is longer than the file"));
         };
-        let sidecar = Sidecar { directory, n_groups, n_lanes, n_segments, n_pieces, bytes };
+        let first = (trailer.version == 1).then(Vec::new);
+        let mut sidecar = Sidecar { directory, n_groups, n_lanes, n_segments, n_pieces, bytes, first };
+        if sidecar.first.is_some() {
+            sidecar.first = Some(sidecar.translated());
+        }
         if sidecar.is_consistent() { Ok(sidecar) } else { Err(SidecarError::Damaged("its directory makes no sense")) }
     }
 
@@ -194,7 +221,12 @@ impl Sidecar {
         self.directory.is_multiple_of(8)
             && end == self.bytes.get().len() - TRAILER
             && self.lanes().iter().all(lane_is_good)
-            && self.all_segments().iter().all(|s| s.nodes.is_multiple_of(8) && s.nodes <= self.directory as u64)
+            && self.all_segments().len() == self.n_segments
+            && self.all_segments().iter().all(|s| {
+                let offsets = [s.lower, s.upper];
+                [size_of::<Node>(), size_of::<Narrow>()].contains(&(s.node_bytes as usize))
+                    && offsets.iter().all(|at| at.is_multiple_of(8) && *at <= self.directory as u64)
+            })
             && self.all_pieces().iter().all(|p| (p.group as usize) < self.n_groups)
     }
 
@@ -204,7 +236,7 @@ impl Sidecar {
         [
             (self.n_groups, size_of::<GroupEntry>()),
             (self.n_lanes, size_of::<LaneEntry>()),
-            (self.n_segments, size_of::<SegmentEntry>()),
+            (self.n_segments, if self.first.is_some() { size_of::<FirstSegment>() } else { size_of::<SegmentEntry>() }),
             (self.n_pieces, size_of::<Piece>()),
         ]
         .map(|(n, size)| {
@@ -227,7 +259,31 @@ impl Sidecar {
     }
 
     fn all_segments(&self) -> &[SegmentEntry] {
-        self.part(self.parts()[2].clone())
+        self.first.as_deref().unwrap_or_else(|| self.part(self.parts()[2].clone()))
+    }
+
+    /// The segments of version 1.
+    fn translated(&self) -> Vec<SegmentEntry> {
+        let found: &[FirstSegment] = self.part(self.parts()[2].clone());
+        let node_bytes = size_of::<Node>() as u32;
+        let entry = |s: &FirstSegment| SegmentEntry {
+            lower: s.nodes,
+            upper: s.nodes,
+            start: s.start,
+            end: s.end,
+            node_bytes,
+            zero: 0,
+        };
+        let mut all: Vec<SegmentEntry> = found.iter().map(entry).collect();
+        for lane in self.lanes() {
+            let of_lane = all.iter_mut().skip(usize::try_from(lane.first_segment).unwrap_or(usize::MAX));
+            let n_slices = (0..lane.n).step_by(SEGMENT).map(|before| (lane.n - before).min(SEGMENT as u64) as usize);
+            for (segment, n) in of_lane.zip(n_slices) {
+                let n_lower: usize = level_lens(n)[..UPPER].iter().sum();
+                segment.upper = segment.lower.saturating_add(n_lower as u64 * u64::from(node_bytes));
+            }
+        }
+        all
     }
 
     fn all_pieces(&self) -> &[Piece] {
@@ -251,20 +307,28 @@ impl Sidecar {
     }
 
     /// The nodes of a segment of `n` slices.
-    pub(super) fn levels(&self, segment: &SegmentEntry, n: usize) -> [&[Node]; LEVELS] {
-        let mut at = segment.nodes as usize;
-        level_lens(n).map(|len| {
-            let part = at..at + len * size_of::<Node>();
+    pub(super) fn levels(&self, segment: &SegmentEntry, n: usize) -> [Nodes<'_>; LEVELS] {
+        let (lens, mut at) = (level_lens(n), segment.lower as usize);
+        std::array::from_fn(|level| {
+            if level == UPPER {
+                at = segment.upper as usize;
+            }
+            let part = at..at + lens[level] * segment.node_bytes as usize;
             at = part.end;
-            self.part(part)
+            if segment.node_bytes as usize == size_of::<Node>() {
+                Nodes::Wide(self.part(part))
+            } else {
+                Nodes::Narrow(self.part(part), segment.start)
+            }
         })
     }
 
     /// Bytes that it has in memory, beside what is mapped.
     pub(super) fn memory_bytes(&self) -> usize {
+        let first = self.first.as_ref().map_or(0, |segments| segments.len() * size_of::<SegmentEntry>());
         match &self.bytes {
-            Bytes::Mapped(_) => 0,
-            Bytes::Owned(words) => words.len() * 8,
+            Bytes::Mapped(_) => first,
+            Bytes::Owned(words) => first + words.len() * 8,
         }
     }
 }

@@ -108,7 +108,7 @@ pub(super) fn flows(rows: &[Flow], names: &Names) -> Vec<ArrayRef> {
 
 pub(super) fn memory(rows: &[MemoryEvent], names: &Names) -> Vec<ArrayRef> {
     let [category, name] = names.sites(rows.iter().map(|m| m.site));
-    let [_, node, _] = names.nodes(rows.iter().map(|m| m.node));
+    let node = names.nodes(rows.iter().map(|m| m.node));
     vec![
         i64s(rows.iter().map(|m| m.time)),
         u32s(rows.iter().map(|m| m.track.0)),
@@ -230,7 +230,7 @@ fn steps(store: &Store, names: &Names) -> Vec<ArrayRef> {
 fn open_slices(store: &Store, names: &Names) -> Vec<ArrayRef> {
     let rows: Vec<_> = store.tracks().iter().flat_map(|t| t.open.iter().map(|o| (t.id.0, *o))).collect();
     let [category, name] = names.sites(rows.iter().map(|(_, o)| o.site));
-    let [_, node, _] = names.nodes(rows.iter().map(|(_, o)| o.node));
+    let node = names.nodes(rows.iter().map(|(_, o)| o.node));
     vec![
         u32s(rows.iter().map(|(track, _)| *track)),
         i64s(rows.iter().map(|(_, o)| o.start)),

@@ -1,8 +1,9 @@
 //! Reads back what was written, before anything that it replaces is removed.
 
 use super::SealError;
+use super::group::Decoded;
 use super::open::Opened;
-use super::slices::{Written, digest};
+use super::slices::Written;
 use std::path::Path;
 
 /// Reads every file of a folder and compares each row group with what it was written from.
@@ -17,10 +18,8 @@ pub(super) fn verify(folder: &Path, written: &Written) -> Result<(), SealError> 
         return Err(failed(format!("{} row groups instead of {}", file.parts.len(), written.digests.len())));
     }
     for (group, expected) in written.digests.iter().enumerate() {
-        let decoded = file.read(group).and_then(|batch| super::group::Decoded::of(&batch, &opened.names, 0));
-        let decoded = decoded.map_err(|e| failed(format!("row group {group}: {e}")))?;
-        let keys = decoded.track.iter().zip(&decoded.lane).zip(&decoded.rows).enumerate();
-        let found = digest(keys.map(|(i, ((track, lane), row))| (*track, *lane, row, decoded.args(i))));
+        let decoded = file.read(group).and_then(|batch| Decoded::of(&batch, &opened.names));
+        let found = decoded.map_err(|e| failed(format!("row group {group}: {e}")))?.digest();
         if found != *expected {
             return Err(failed(format!("row group {group} has other rows")));
         }

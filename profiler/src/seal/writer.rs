@@ -179,17 +179,22 @@ pub(super) fn write_all(store: &Store, mut writer: SealedWriter) -> Result<Seale
     let lanes = store.tracks().iter().flat_map(|t| t.lanes.iter().enumerate().map(move |(i, l)| (t.id.0, i as u32, l)));
     let lanes: Vec<_> = lanes.collect();
     // What cannot be read any more is left out; the store's warnings say so.
-    let readable = |i: usize, from: u32| {
+    let readable = |i: usize, from: usize| {
         let lane: &Lane = lanes[i].2;
-        (from..lane.len() as u32).find_map(|index| Some(Reverse((lane.slice(index)?.start, i, index))))
+        (from..lane.len()).find_map(|index| Some(Reverse((lane.slice(index as u32)?.start, i, index))))
     };
+    // A lane's slices some at a time, as many as the window orders again.
+    let n_at_once = (writer.slices.slack() / lanes.len().max(1)).clamp(1, 256);
+    let mut args = store.args().reader();
     next.extend((0..lanes.len()).filter_map(|i| readable(i, 0)));
-    while let Some(Reverse((_, i, index))) = next.pop() {
+    while let Some(Reverse((_, i, from))) = next.pop() {
         let (track, lane_idx, lane) = lanes[i];
-        let Some(slice) = lane.slice(index) else { continue };
-        writer.slices.push(track, lane_idx, slice.row(), store.args().get(slice.args).as_deref());
+        let to = (from + n_at_once).min(lane.len());
+        for slice in (from..to).filter_map(|index| lane.slice(index as u32)) {
+            writer.slices.push(track, lane_idx, slice.row(), args.get(slice.args));
+        }
         writer.slices.write_ready(store, &writer.names)?;
-        next.extend(readable(i, index + 1));
+        next.extend(readable(i, to));
     }
     let names = &writer.names;
     let placed = |track: &Track, event: &InstantEvent| {

@@ -71,6 +71,28 @@ impl Args {
         }
     }
 
+    /// Who asks for many texts.
+    pub(crate) fn reader(&self) -> ArgsReader<'_> {
+        ArgsReader { args: self, blocks: vec![Block::default(); BLOCKS], text: String::new() }
+    }
+
+    /// Where a text is that no sealed trace has, and its length.
+    fn place(&self, row: u32) -> Option<(u64, usize)> {
+        let row = row.checked_sub(self.first())? as usize;
+        Some((*self.places.get(row)?, self.lengths[row] as usize))
+    }
+
+    /// The block that begins at a place; shorter at the file's end.
+    fn block(&self, place: u64) -> Option<Vec<u8>> {
+        let file = self.files.get((place >> OFFSET_BITS) as usize - 1)?;
+        let (mut bytes, mut n) = (vec![0; BLOCK as usize], 0);
+        while let read @ 1.. = file.read_at(&mut bytes[n..], (place & ((1 << OFFSET_BITS) - 1)) + n as u64).ok()? {
+            n += read;
+        }
+        bytes.truncate(n);
+        Some(bytes)
+    }
+
     /// Takes in all of another; gives the row of its first.
     pub(crate) fn append(&mut self, other: &Args) -> u32 {
         let first = self.places.len();
@@ -135,6 +157,58 @@ impl Args {
     }
 }
 
+/// A block of a file, and which.
+#[derive(Clone, Debug, Default)]
+struct Block {
+    /// As [`Args::places`]; the first byte's.
+    place: Option<u64>,
+    /// Empty as long as it was asked for once only.
+    bytes: Vec<u8>,
+}
+
+/// Bytes of a block, and how many blocks are kept.
+const BLOCK: u64 = 1 << 16;
+const BLOCKS: usize = 64;
+
+/// Reads many texts one after the other: a block of a file from which a second text is asked for is read as a whole.
+pub(crate) struct ArgsReader<'a> {
+    args: &'a Args,
+    blocks: Vec<Block>,
+    text: String,
+}
+
+impl ArgsReader<'_> {
+    /// As [`Args::get`].
+    pub(crate) fn get(&mut self, row: u32) -> Option<&str> {
+        if let Some((place, length)) = self.args.place(row)
+            && place >> OFFSET_BITS != 0
+            && place % BLOCK + length as u64 <= BLOCK
+        {
+            let block = &mut self.blocks[(place / BLOCK) as usize % BLOCKS];
+            let begin = place - place % BLOCK;
+            if block.place != Some(begin) {
+                block.bytes.clear();
+                block.place = Some(begin);
+            } else {
+                if block.bytes.is_empty() {
+                    block.bytes = self.args.block(begin)?;
+                }
+                let from = (place % BLOCK) as usize;
+                let bytes = block.bytes.get(from..from + length)?;
+                return match std::str::from_utf8(bytes) {
+                    Ok(text) => Some(text),
+                    Err(_) => {
+                        self.text = String::from_utf8_lossy(bytes).into_owned();
+                        Some(&self.text)
+                    }
+                };
+            }
+        }
+        self.text = self.args.get(row)?.into_owned();
+        Some(&self.text)
+    }
+}
+
 fn read_at(file: &File, offset: u64, length: usize) -> Option<String> {
     let mut bytes = vec![0; length];
     file.read_exact_at(&mut bytes, offset).ok()?;
@@ -175,5 +249,23 @@ mod tests {
         let expected = [Some("{}"), Some("{\"b\":2}"), Some("}\u{fffd}"), None, None];
         assert_eq!(texts(&all), expected.map(|t| t.map(str::to_owned)));
         assert_eq!(all.files.len(), 1);
+    }
+
+    #[test]
+    fn a_reader_gives_what_the_rows_give_in_any_order() {
+        let mut file = tempfile::tempfile().unwrap();
+        let bytes: Vec<u8> = (0..300_000u32).map(|i| b"abcdefg\xff"[(i * 7_919 >> 5) as usize % 8]).collect();
+        file.write_all(&bytes).unwrap();
+        let file = Arc::new(file);
+        let mut args = Args::default();
+        args.push("{}");
+        for i in 0..4_000u64 {
+            // Of all lengths, across blocks, and beyond the end.
+            args.push_at(&file, i * 7_919 % 300_100, (i * i % 700) as usize);
+        }
+        let mut reader = args.reader();
+        for row in (0..4_002).chain((0..4_002).rev().step_by(3)) {
+            assert_eq!(reader.get(row), args.get(row).as_deref(), "{row}");
+        }
     }
 }

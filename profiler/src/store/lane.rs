@@ -12,7 +12,7 @@
 //!   from the first slice ever and is for keeping ([`SliceId`]).
 
 use super::SliceId;
-use crate::lod::{Brief, Columns, Merge, Node, Pyramid, Slices};
+use crate::lod::{Brief, Columns, LEAF, Merge, Node, Pyramid, Slices};
 use crate::seal::{PagedLane, PagedSlices};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -112,7 +112,21 @@ impl Segment {
         self.correlation.push(row.correlation);
         self.arg.push(row.arg);
         self.args.push(row.args);
-        self.pyramid.push(row.brief());
+        let n = self.len();
+        if n.is_multiple_of(LEAF) {
+            let leaf = n - LEAF..n;
+            let (start, end) = (&self.start[leaf.clone()], &self.end[leaf.clone()]);
+            self.pyramid.push(&Columns { start, end, site: &self.site[leaf.clone()], node: &self.node[leaf] });
+        }
+    }
+
+    /// Forgets its slices, but not the room.
+    fn clear(&mut self) {
+        let Segment { start, end, site, node, correlation, arg, args, pyramid } = self;
+        [start, end].into_iter().for_each(Vec::clear);
+        [site, node, correlation, args].into_iter().for_each(Vec::clear);
+        arg.clear();
+        *pyramid = Pyramid::default();
     }
 
     fn row(&self, i: usize) -> Option<Row> {
@@ -144,8 +158,9 @@ impl Slices for &Segment {
         self.start.len()
     }
 
-    fn level(&self, level: usize) -> &[Node] {
-        self.pyramid.level(level)
+    #[inline]
+    fn node(&self, level: usize, i: usize) -> Option<Node> {
+        self.pyramid.level(level).get(i).copied()
     }
 
     fn leaf(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool {
@@ -386,10 +401,13 @@ impl Lane {
 
     /// Gives up all resident slices, each to `take`.
     pub(crate) fn drain(&mut self, mut take: impl FnMut(Row)) {
-        for segment in self.segments.drain(..) {
+        for segment in &self.segments {
             (0..segment.len()).filter_map(|i| segment.row(i)).for_each(&mut take);
             self.evicted += segment.len() as u64;
         }
+        // More will come: the room stays.
+        self.segments.truncate(1);
+        self.segments.iter_mut().for_each(Segment::clear);
     }
 
     pub(crate) fn bytes(&self) -> usize {

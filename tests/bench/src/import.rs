@@ -53,12 +53,12 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
         let theirs = least(n_times, || peer.open(&file))?;
         check(&theirs, written.slices)?;
         tell(report, &format!("{label}: trace_processor"), &theirs, n_events);
-        report.add(format!("{label}: view, CPU of trace_processor's"), ours[0].cpu_s / theirs.cpu_s, "times");
-        report.add(
-            format!("{label}: view, memory of trace_processor's"),
-            ours[0].anonymous / theirs.anonymous,
-            "times",
-        );
+        for (how, opened) in ["view", "import"].into_iter().zip(&ours) {
+            let of = [(opened.cpu_s / theirs.cpu_s, "CPU"), (opened.anonymous / theirs.anonymous, "memory")];
+            for (part, what) in of {
+                report.add(format!("{label}: {how}, {what} of trace_processor's"), part, "times");
+            }
+        }
     }
     Ok(())
 }
