@@ -91,12 +91,17 @@ pub fn begin_chunk(batch: &mut Vec<Record>) -> usize {
 
 /// Writes the header of the chunk whose records begin at `at`; they tell `header.count`.
 pub fn end_chunk(header: ChunkHeader, at: usize, batch: &mut [Record]) {
+    end_summed_chunk(header, crc32c::crc32c(bytemuck::cast_slice(&batch[at..])), at, batch);
+}
+
+/// As [`end_chunk`], where the checksum of the records is known.
+pub(crate) fn end_summed_chunk(header: ChunkHeader, crc: u32, at: usize, batch: &mut [Record]) {
     let (before, records) = batch.split_at_mut(at);
     debug_assert!(records.len() <= MAX_RECORDS);
     let h: &mut [u8] = bytemuck::cast_slice_mut(&mut before[at - HEADER_RECORDS..]);
     h.fill(0);
     h[..4].copy_from_slice(&SYNC);
-    h[8..12].copy_from_slice(&crc32c::crc32c(bytemuck::cast_slice(records)).to_le_bytes());
+    h[8..12].copy_from_slice(&crc.to_le_bytes());
     h[12..16].copy_from_slice(&(records.len() as u32).to_le_bytes());
     h[16..20].copy_from_slice(&header.pid.to_le_bytes());
     h[20..24].copy_from_slice(&header.ring.to_le_bytes());
