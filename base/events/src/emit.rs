@@ -135,12 +135,11 @@ impl Local {
 
     #[inline]
     pub(crate) fn push_slice(&self, depth: u32, end: u64, slice: Slice) {
-        // An end before the begin looks as long as the longest here: one comparison for both.
-        let ticks = end.wrapping_sub(slice.begin);
+        let ticks = end.saturating_sub(slice.begin);
         if ticks < u64::from(u32::MAX) {
             self.push(slice.record(Kind::Slice, depth, ticks as u32, slice.arg).words());
         } else {
-            self.push_odd(depth, end, slice);
+            self.push_long(depth, ticks, slice);
         }
     }
 
@@ -156,13 +155,10 @@ impl Local {
         }
     }
 
-    /// A slice that ends before it begins and counts as of no length; or one too long for a record: two, published at once.
+    /// Two records, published at once.
     #[cold]
     #[inline(never)]
-    fn push_odd(&self, depth: u32, end: u64, slice: Slice) {
-        let Some(ticks) = end.checked_sub(slice.begin) else {
-            return self.push(slice.record(Kind::Slice, depth, 0, slice.arg).words());
-        };
+    fn push_long(&self, depth: u32, ticks: u64, slice: Slice) {
         if !self.refill(2) {
             return;
         }

@@ -13,7 +13,7 @@ use super::pyramids::Pyramids;
 use super::schema::GROUP_ROWS;
 use crate::batch::NO_ARGS;
 use crate::radix::{self, Keyed};
-use crate::store::{Row, Store};
+use crate::store::{ArgsReader, Row, Store};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
@@ -37,7 +37,7 @@ impl Default for Layout {
     }
 }
 
-/// A slice that waits for its place; the row's `args` is a row of the window's texts.
+/// A slice that waits for its place; the row's `args` is a row of the window's texts, or of the store that is written.
 #[derive(Clone, Copy)]
 struct Placed {
     track: u32,
@@ -76,6 +76,9 @@ impl Window {
         self.ends.clear();
     }
 }
+
+/// The texts of a store that is written as a whole; a stream's are in the window.
+pub(super) type MaybeReader<'r, 'a> = Option<&'r mut ArgsReader<'a>>;
 
 /// What the two files became.
 pub(super) struct Written {
@@ -121,33 +124,52 @@ impl SliceFile {
         (WINDOW - KEPT) * self.group_rows / 2
     }
 
-    /// The next slice of a lane.
+    /// The next slice of a lane, with the text of its arguments.
     pub(super) fn push(&mut self, track: u32, lane: u32, row: Row, args: Option<&str>) {
         self.window.push(Placed { track, lane, row }, args);
     }
 
-    /// Writes what need not wait any more.
-    pub(super) fn write_ready(&mut self, store: &Store, names: &Names) -> Result<(), SealError> {
+    /// The next slice of a lane of a store, whose arguments are read when it is written.
+    pub(super) fn push_row(&mut self, track: u32, lane: u32, row: Row) {
+        self.window.slices.push(Placed { track, lane, row });
+    }
+
+    /// Writes what need not wait any more; `args` has the texts of a store's slices.
+    pub(super) fn write_ready(
+        &mut self,
+        store: &Store,
+        names: &Names,
+        args: MaybeReader<'_, '_>,
+    ) -> Result<(), SealError> {
         let n = self.window.slices.len();
         if n < WINDOW * self.group_rows {
             return Ok(());
         }
-        self.write_first((n / self.group_rows - KEPT) * self.group_rows, store, names)
+        self.write_first((n / self.group_rows - KEPT) * self.group_rows, store, names, args)
     }
 
     /// Writes the first `n` slices of the window, by start, as row groups; the others stay, in that order.
-    fn write_first(&mut self, n: usize, store: &Store, names: &Names) -> Result<(), SealError> {
+    fn write_first(
+        &mut self,
+        n: usize,
+        store: &Store,
+        names: &Names,
+        mut args: MaybeReader<'_, '_>,
+    ) -> Result<(), SealError> {
         self.order.clear();
         self.order.extend(self.window.slices.iter().map(|slice| radix::key(slice.row.start)).zip(0..));
         radix::sort(&mut self.order, &mut self.spare.0);
         let order = std::mem::take(&mut self.order);
         for group in order[..n].chunks(self.group_rows) {
-            self.write_group(group, store, names)?;
+            self.write_group(group, store, names, args.as_deref_mut())?;
         }
         let mut rest = std::mem::take(&mut self.spare.1);
         for (_, row) in &order[n..] {
             let placed = self.window.slices[*row as usize];
-            rest.push(placed, self.window.args(placed.row.args));
+            match args {
+                Some(_) => rest.slices.push(placed),
+                None => rest.push(placed, self.window.args(placed.row.args)),
+            }
         }
         self.window.clear();
         self.spare.1 = std::mem::replace(&mut self.window, rest);
@@ -155,11 +177,20 @@ impl SliceFile {
         Ok(())
     }
 
-    fn write_group(&mut self, rows: &[Keyed], store: &Store, names: &Names) -> Result<(), SealError> {
+    fn write_group(
+        &mut self,
+        rows: &[Keyed],
+        store: &Store,
+        names: &Names,
+        mut args: MaybeReader<'_, '_>,
+    ) -> Result<(), SealError> {
         let mut part = Part::with_capacity(rows.len());
         for (_, row) in rows {
             let Placed { track, lane, row } = self.window.slices[*row as usize];
-            let args = self.window.args(row.args);
+            let args = match &mut args {
+                Some(args) => args.get(row.args),
+                None => self.window.args(row.args),
+            };
             let pushed = self.pyramids.push(track, lane, row.brief(), args.is_some());
             pushed.map_err(|e| SealError::Io(super::SIDECAR.into(), e))?;
             part.push(track, lane, &row, args);
@@ -173,8 +204,13 @@ impl SliceFile {
     }
 
     /// Writes the rest and waits until both files are on disk.
-    pub(super) fn finish(mut self, store: &Store, names: &Names) -> Result<Written, SealError> {
-        self.write_first(self.window.slices.len(), store, names)?;
+    pub(super) fn finish(
+        mut self,
+        store: &Store,
+        names: &Names,
+        args: MaybeReader<'_, '_>,
+    ) -> Result<Written, SealError> {
+        self.write_first(self.window.slices.len(), store, names, args)?;
         let slices = self.file.finish()?;
         let (len, crc) = slices.last().map_or((0, 0), |footer| (footer.from + footer.len, footer.crc));
         let failed = |e| SealError::Io(super::SIDECAR.into(), e);

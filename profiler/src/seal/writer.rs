@@ -7,7 +7,7 @@ use super::folder::step;
 use super::names::Names;
 use super::place::{replace, scratch_beside, sync_folder, write_synced};
 use super::schema::{COUNTERS, FLOWS, FORMAT, INSTANTS, MEMORY, META, RINGS, TRANSFERS, Table, VERSION};
-use super::slices::{Layout, SliceFile};
+use super::slices::{Layout, MaybeReader, SliceFile};
 use super::tables::{self, RingPosition, WHOLE};
 use crate::batch::Batch;
 use crate::store::{InstantEvent, Lane, PlacedInstant, SideRows, Store, StoreOptions, Track};
@@ -119,7 +119,7 @@ impl SealedWriter {
         let side = store.drain_side(pending);
         store.drain_slices(|track, lane, row, args| slices.push(track, lane, row, args));
         self.names.refresh(store);
-        slices.write_ready(store, &self.names)?;
+        slices.write_ready(store, &self.names, None)?;
         self.sides.write(side, &self.names)
     }
 
@@ -136,14 +136,14 @@ impl SealedWriter {
     pub fn finish(mut self) -> Result<Sealed, SealError> {
         self.write_ready(0)?;
         let store = std::mem::take(&mut self.store);
-        self.commit(&store)
+        self.commit(&store, None)
     }
 
     /// Ends all files, verifies them, puts the folder in place.
-    fn commit(self, store: &Store) -> Result<Sealed, SealError> {
+    fn commit(self, store: &Store, args: MaybeReader<'_, '_>) -> Result<Sealed, SealError> {
         let SealedWriter { folder, scratch, names, slices, sides, rings, .. } = self;
         let path = scratch.0.clone();
-        let written = slices.finish(store, &names)?;
+        let written = slices.finish(store, &names, args)?;
         let mut sums = Checksums::default();
         sums.add(&super::schema::SLICES.file_name(), written.slices.clone());
         sides.finish(&mut sums)?;
@@ -191,9 +191,9 @@ pub(super) fn write_all(store: &Store, mut writer: SealedWriter) -> Result<Seale
         let (track, lane_idx, lane) = lanes[i];
         let to = (from + n_at_once).min(lane.len());
         for slice in (from..to).filter_map(|index| lane.slice(index as u32)) {
-            writer.slices.push(track, lane_idx, slice.row(), args.get(slice.args));
+            writer.slices.push_row(track, lane_idx, slice.row());
         }
-        writer.slices.write_ready(store, &writer.names)?;
+        writer.slices.write_ready(store, &writer.names, Some(&mut args))?;
         next.extend(readable(i, to));
     }
     let names = &writer.names;
@@ -209,7 +209,7 @@ pub(super) fn write_all(store: &Store, mut writer: SealedWriter) -> Result<Seale
     let memory = store.memory().iter().copied();
     tables::append(&mut writer.sides.memory, memory, |rows| tables::memory(rows, names))?;
     tables::append(&mut writer.sides.transfers, store.transfers().iter().copied(), tables::transfers)?;
-    writer.commit(store)
+    writer.commit(store, Some(&mut args))
 }
 
 impl Sides {

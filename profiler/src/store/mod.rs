@@ -18,6 +18,7 @@ mod track;
 mod transfers;
 
 pub use args::Args;
+pub(crate) use args::ArgsReader;
 pub(crate) use lane::Row;
 pub use lane::{Lane, SEGMENT, SliceRef};
 pub use names::{Category, ClockOffset, NodeInfo, Process, SiteInfo};
