@@ -91,13 +91,16 @@ struct Choices {
     y: Option<Key>,
 }
 
+/// Reads what the runs say; a question and its answer carry how many runs and values there were.
+type Reader = Background<((usize, usize), Vec<Source>), ((usize, usize), Found)>;
+
 /// The panel's state.
 #[derive(Default)]
 pub struct HParamsView {
     choices: Choices,
     /// An address whose columns are not known yet.
     wanted: Option<Params>,
-    reader: Option<Background<((usize, usize), Vec<Source>), ((usize, usize), Found)>>,
+    reader: Option<Reader>,
     asked: Option<(usize, usize)>,
     table: Table,
     /// What `table` was made from, and when.

@@ -116,7 +116,7 @@ impl Card {
             Shown::Text(text) => self.text.plain(ui, text),
             Shown::Markdown { n_columns, cells } => self.text.markdown(ui, *n_columns, cells),
             Shown::Sounds(sounds) => {
-                self.sound.ui(ui, &row.tag, &first.shown, sounds, first.member.color_idx, view.save)
+                self.sound.ui(ui, &row.tag, &first.shown, sounds, first.member.color_idx, view.save);
             }
             Shown::PrCurve(_) => pr::ui(ui, &row.tag, values),
             Shown::Mesh(_) => {

@@ -93,7 +93,7 @@ fn threshold(curve: &PrCurve, i: usize) -> f64 {
 /// `pr_curves_plugin`).
 fn n_defined(curve: &PrCurve) -> usize {
     let positives = curve.true_positives.iter().zip(&curve.false_positives).map(|(tp, fp)| tp + fp);
-    let last = positives.enumerate().filter(|(_, n)| *n > 0.0).map(|(i, _)| i).last();
+    let last = positives.enumerate().filter(|(_, n)| *n > 0.0).map(|(i, _)| i).max();
     last.map_or(usize::from(!curve.recall.is_empty()), |i| i + 1)
 }
 

@@ -99,7 +99,7 @@ impl SoundCard {
                 if icon_button(ui, icon, &format!("{name} {tag}"), is_playing).clicked() {
                     self.playing = None;
                     if !is_playing {
-                        self.play(ui, i, program, &wav.from_second(&sound.bytes, self.at[i]));
+                        self.play(ui, i, program, &wav.rest_from(&sound.bytes, self.at[i]));
                     }
                 }
             }
@@ -150,7 +150,7 @@ impl SoundCard {
         if self.playing.take().is_some_and(|(nth, ..)| nth == i)
             && let Some(program) = program()
         {
-            self.play(ui, i, program, &wav.from_second(bytes, self.at[i]));
+            self.play(ui, i, program, &wav.rest_from(bytes, self.at[i]));
         }
     }
 }

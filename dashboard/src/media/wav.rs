@@ -64,7 +64,7 @@ impl Wav {
     }
 
     /// The file `bytes`, which this was read from, from `second` on.
-    pub fn from_second(&self, bytes: &[u8], second: f64) -> Vec<u8> {
+    pub fn rest_from(&self, bytes: &[u8], second: f64) -> Vec<u8> {
         let frame_size = (self.data.len() as u64).checked_div(self.n_frames).unwrap_or(0);
         let skipped = (second.max(0.0) * f64::from(self.sample_rate)) as u64;
         let start = self.data.start + (skipped.min(self.n_frames) * frame_size) as usize;
@@ -123,10 +123,10 @@ mod tests {
         let wav = Wav::read(&bytes).unwrap();
         assert_eq!((wav.n_frames, wav.seconds(), wav.n_channels), (4, 1.0, 2));
         assert_eq!(wav.peaks, [[0.0, 0.5], [-1.0, 0.0], [0.25, 0.25], [0.0, 0.0]]);
-        assert_eq!(wav.from_second(&bytes, 0.0), bytes);
-        let rest = wav.from_second(&bytes, 0.5);
+        assert_eq!(wav.rest_from(&bytes, 0.0), bytes);
+        let rest = wav.rest_from(&bytes, 0.5);
         assert_eq!(Wav::read(&rest).unwrap().peaks, [[0.25, 0.25], [0.0, 0.0]]);
-        assert_eq!(Wav::read(&wav.from_second(&bytes, 9.0)).unwrap().n_frames, 0);
+        assert_eq!(Wav::read(&wav.rest_from(&bytes, 9.0)).unwrap().n_frames, 0);
     }
 
     proptest! {
@@ -137,7 +137,7 @@ mod tests {
             bytes[at % n_bytes] = byte;
             bytes.truncate(n.min(n_bytes));
             if let Ok(wav) = Wav::read(&bytes) {
-                let _ = wav.from_second(&bytes, 0.3);
+                let _ = wav.rest_from(&bytes, 0.3);
             }
         }
     }

@@ -71,7 +71,8 @@ fn at(points: Points<'_>, axis: XAxis, x: f64, value: impl Fn(usize) -> f64) -> 
     pieces.reverse();
     // A tag's values are sorted, whatever their steps.
     if points.has_own_x() {
-        pieces = vec![0..points.len()];
+        pieces.clear();
+        pieces.push(0..points.len());
     }
     // Rounding puts the last place a hair outside.
     let slack = 1e-9 * x.abs().max(1.0);

@@ -67,10 +67,13 @@ pub struct ScalarsView {
     tag_seen: u64,
 }
 
+/// Reads layouts; a question and its answer carry how many there were.
+type LayoutReader = Background<(usize, Vec<layouts::Source>), (usize, Layouts)>;
+
 /// The runs' layouts, and the page of their charts.
 #[derive(Default)]
 struct Custom {
-    reader: Option<Background<(usize, Vec<layouts::Source>), (usize, Layouts)>>,
+    reader: Option<LayoutReader>,
     asked: usize,
     page: Catalogue,
     /// What the page was made from: layouts and the catalogue's revision.

@@ -105,7 +105,9 @@ pub struct Figures {
 impl Figures {
     /// Of the points whose steps are in the range, in time logarithmic in their count; `None` without any.
     pub fn of(series: &ScalarSeries, [lo, hi]: Steps) -> Option<Self> {
-        let (mut first, mut last): (Option<(i64, usize)>, Option<(i64, usize)>) = (None, None);
+        // Step and row.
+        let mut first: Option<(i64, usize)> = None;
+        let mut last = first;
         let (mut n, mut n_finite, mut sum, mut min, mut max) = (0, 0, 0.0, f64::INFINITY, f64::NEG_INFINITY);
         for piece in series.pieces() {
             let from = piece.start + lower_bound(piece.len(), |i| series.step(piece.start + i) < lo);

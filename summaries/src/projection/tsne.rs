@@ -45,7 +45,7 @@ pub fn tsne(
 ) -> Option<Vec<Place>> {
     let n = vectors.len();
     if n < 3 {
-        return Some(start(vectors, options.n_dims, 1.0, progress)?);
+        return start(vectors, options.n_dims, 1.0, progress);
     }
     let vectors = reduced(vectors, progress)?;
     let perplexity = options.perplexity.clamp(1.0, (n - 1) as f32 / 3.0 + 0.5);
