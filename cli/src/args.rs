@@ -65,6 +65,8 @@ pub enum Command {
     Record(Record),
     /// Gather the traces of many processes and hosts into one folder
     Collect(Collect),
+    /// Let a window on another machine look at runs, logdirs and traces here
+    Serve(Serve),
     /// Run a graph that TensorFlow made: feed arrays, fetch arrays
     Run(Run),
     /// Count a graph's parameters, scope by scope
@@ -500,16 +502,50 @@ Examples:
   stepscope view runs/demo-20261121-101500 other/logdir
   stepscope view graph.pbtxt.gz
   stepscope view pytorch-trace.json.gz
-  stepscope view trace.json.gz --at 'timeline?view=0..5000000&colour=track'")]
+  stepscope view trace.json.gz --at 'timeline?view=0..5000000&colour=track'
+  stepscope view ssh://gpu7/data/runs/today      # what is shown comes through ssh; ssh://gpu7/~/runs is below home
+  stepscope view --connect 127.0.0.1:6470        # what a collector gathers, or stepscope serve serves
+
+STEPSCOPE_SSH names another ssh, with options: STEPSCOPE_SSH='ssh -i key'")]
 pub struct View {
-    /// Files and folders; none opens the start page
+    /// Files, folders, and folders of other machines (ssh://HOST/PATH); none opens the start page
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// A collector, or `stepscope serve`, to look at from here
+    #[arg(long, value_name = "HOST:PORT")]
+    pub connect: Vec<String>,
+    /// What stepscope is called on the other side of ssh
+    #[arg(long, value_name = "PATH", default_value = "stepscope")]
+    pub remote_bin: String,
     /// What to show, as the window's "Copy a command line that opens this view" says it
     #[arg(long, value_name = "ADDRESS")]
     pub at: Option<dashboard::Address>,
     #[command(flatten)]
     pub window: Window,
+}
+
+/// `stepscope serve PATH`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+A window elsewhere shows what is here, and fetches only what it shows. There is no authentication: listen on a loopback address, and let
+others come through ssh.
+
+Examples:
+  stepscope serve runs                            # then, here: stepscope view --connect 127.0.0.1:6471
+  ssh -L 6471:127.0.0.1:6471 gpu7 stepscope serve /data/runs
+  stepscope view ssh://gpu7/data/runs             # the same without a port: starts serve --stdio there")]
+pub struct Serve {
+    /// A run's folder, a logdir of many, a trace, or another tool's
+    pub path: PathBuf,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6471")]
+    pub listen: std::net::SocketAddr,
+    /// Serve who is at the other end of standard input and output
+    #[arg(long, conflicts_with_all = ["listen", "json"])]
+    pub stdio: bool,
+    /// Print where it listens as one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `stepscope analyze TRACE`

@@ -11,6 +11,7 @@ mod display;
 mod doctor;
 mod export;
 mod export_logdir;
+mod far;
 mod freeze;
 mod graph;
 mod human;
@@ -28,6 +29,7 @@ mod run;
 mod run_folder;
 mod runs;
 mod sending;
+mod serve;
 mod source;
 mod summary;
 mod table;
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::View(view) => view::run(view),
         Command::Record(record) => record::run(&record, verbosity),
         Command::Collect(collect) => collect::run(&collect, verbosity),
+        Command::Serve(serve) => serve::run(&serve, verbosity),
         Command::Run(run) => run::run(&run),
         Command::Params(params) => params::run(&params),
         Command::Compare(compare) => compare::run(&compare),

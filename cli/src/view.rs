@@ -6,20 +6,29 @@ use formats::FileKind;
 
 use crate::args;
 use crate::display;
+use crate::far::{self, Distant};
 use crate::outcome::{Failure, Outcome};
 use crate::source::{self, Source};
 
 /// Checks each path, then opens the window on all of them.
 pub fn run(args: args::View) -> Outcome {
-    for path in args.paths.iter().filter(|path| !source::is_url(path)) {
+    for path in args.paths.iter().filter(|path| !source::is_url(path) && !far::is_far(path)) {
         check(path)?;
     }
+    let mut distant = Distant::default();
+    for url in args.paths.iter().filter(|path| far::is_far(path)) {
+        distant.ssh(url, &args.remote_bin)?;
+    }
+    args.connect.iter().try_for_each(|address| distant.connect(address))?;
     if let Some(reason) = display::missing() {
         return Err(Failure::Work(anyhow::anyhow!("{reason}; the window needs one")));
     }
-    let sources: Vec<Source> = args.paths.iter().map(|path| Source::follow(path)).collect::<Result<_, _>>()?;
-    let paths = sources.iter().map(|source| source.path().to_owned()).collect();
-    show_at(paths, args.window, "stepscope", args.at, None).map_err(|error| Failure::Work(error.into()))
+    let near = args.paths.iter().filter(|path| !far::is_far(path));
+    let sources: Vec<Source> = near.map(|path| Source::follow(path)).collect::<Result<_, _>>()?;
+    let near = sources.iter().map(|source| source.path().to_owned());
+    let paths = near.chain(distant.paths.iter().cloned()).collect();
+    let shown = show_at(paths, args.window, "stepscope", args.at, None, Some(distant.opener()));
+    shown.map_err(|error| Failure::Work(error.into()))
 }
 
 /// What tells the window to close.
@@ -32,16 +41,17 @@ pub fn show(
     title: &str,
     close_when: CloseWhen,
 ) -> Result<(), dashboard::Error> {
-    show_at(paths, window, title, None, close_when)
+    show_at(paths, window, title, None, close_when, None)
 }
 
-/// The same, at an address that a window copied.
+/// The same, at an address that a window copied, and with traces of other machines.
 fn show_at(
     paths: Vec<PathBuf>,
     window: args::Window,
     title: &str,
     at: Option<dashboard::Address>,
     close_when: CloseWhen,
+    open_far: Option<dashboard::OpenFar>,
 ) -> Result<(), dashboard::Error> {
     let theme = match window.theme {
         args::Theme::System => None,
@@ -54,7 +64,8 @@ fn show_at(
         args::Renderer::Wgpu => dashboard::Renderer::Wgpu,
     };
     let config = dashboard::config::default_path();
-    dashboard::run(dashboard::Options { paths, theme, renderer, title: title.to_owned(), at, config, close_when })
+    let title = title.to_owned();
+    dashboard::run(dashboard::Options { paths, open_far, theme, renderer, title, at, config, close_when })
 }
 
 /// Whether the window can show what is at `path`. Damage inside is the window's to show; this is about files that hold

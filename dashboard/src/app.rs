@@ -11,7 +11,7 @@ use crate::{
     graph::GraphView,
     histograms::HistogramsView,
     hparams::HParamsView,
-    loader::Loader,
+    loader::{Loader, OpenFar},
     media::MediaView,
     ops::OpsView,
     pace::Pace,
@@ -44,6 +44,8 @@ pub enum Renderer {
 pub struct Options {
     /// Run folders, logdirs, traces, graph files.
     pub paths: Vec<PathBuf>,
+    /// Knows which paths stand for traces of other machines.
+    pub open_far: Option<OpenFar>,
     /// The theme of this window; `None` for the one in the settings.
     pub theme: Option<Theme>,
     /// Where to go when everything is read.
@@ -141,8 +143,9 @@ impl App {
         theme::install(ctx);
         ctx.options_mut(|o| o.zoom_with_keyboard = false);
         let (repaint, paced) = (ctx.clone(), pace.clone());
+        let open_far = options.open_far.unwrap_or_else(|| Arc::new(|_| None));
         // What is committed until then shares the frame.
-        let loader = Loader::new(Arc::new(move || repaint.request_repaint_after(paced.pause())));
+        let loader = Loader::new(Arc::new(move || repaint.request_repaint_after(paced.pause())), open_far);
         if let Some(when) = options.close_when {
             close_when(ctx.clone(), when);
         }
@@ -215,7 +218,7 @@ impl App {
 
     fn open_path(&mut self, path: PathBuf) {
         // Bookmarks and links hold from any folder.
-        let path = std::path::absolute(&path).unwrap_or(path);
+        let path = if self.loader.is_far(&path) { path } else { std::path::absolute(&path).unwrap_or(path) };
         if !self.opened.contains(&path) {
             self.opened.push(path.clone());
         }

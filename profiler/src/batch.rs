@@ -232,8 +232,8 @@ pub struct Notice {
 /// Everything that was read since the batch before. See the module's notes.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// A sealed trace: it takes the place of everything that the store has, before the rest applies.
-    pub(crate) sealed: Option<Box<crate::seal::SealedTrace>>,
+    /// A sealed or distant trace: it takes the place of everything that the store has, before the rest applies.
+    pub(crate) whole: Option<Box<crate::Store>>,
     pub(crate) names: Vec<Name>,
     pub(crate) args: Args,
     pub(crate) tracks: FxHashMap<TrackKey, TrackEvents>,
@@ -249,6 +249,11 @@ impl Batch {
     #[must_use]
     pub fn new() -> Batch {
         Batch::default()
+    }
+
+    /// One that gives a store these contents instead of those that it has.
+    pub(crate) fn of_whole(store: crate::Store) -> Batch {
+        Batch { whole: Some(Box::new(store)), ..Batch::default() }
     }
 
     /// Registers a name. Names apply before all events of the batch.

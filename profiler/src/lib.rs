@@ -10,8 +10,9 @@
 //! 6. [`store`]: the columns: tracks, lanes, slices, steps, counters, flows, names, warnings.
 //! 7. [`lod`]: the spans that a lane shows at a pixel width.
 //! 8. [`seal`]: a finished trace as Parquet files, with its pyramids beside; written, opened, paged.
-//! 9. [`mod@export`]: writes a store as other tools' traces.
-//! 10. [`stats`], [`mod@stalls`], [`mod@flame`] and [`analysis`]: pure functions over the store.
+//! 9. [`far`]: a trace that another process has; what is shown of it comes from there.
+//! 10. [`mod@export`]: writes a store as other tools' traces.
+//! 11. [`stats`], [`mod@stalls`], [`mod@flame`] and [`analysis`]: pure functions over the store.
 //!
 //! What the kernel tells of a command's threads comes from [`watch`], which puts together `sched` (context switches), `sample` (call
 //! stacks), `symbols` (the functions of sampled addresses) and [`count`] (what processor and kernel count of each thread).
@@ -23,6 +24,7 @@ pub mod clocks;
 pub mod collect;
 pub mod count;
 pub mod export;
+pub mod far;
 pub mod flame;
 pub mod follow;
 pub mod import;
@@ -45,11 +47,11 @@ pub use collect::{CollectError, Collector, CollectorOptions, CollectorReport};
 pub use flame::{FlameNode, flame};
 pub use follow::{OpenError, TraceReader};
 pub use lod::Span;
-pub use seal::{Pager, PagerStats, SealError, SealReport, Sealed, SealedWriter};
+pub use seal::{Pager, SealError, SealReport, Sealed, SealedWriter};
 pub use stalls::{Cause, CauseTotal, QueueWait, Stall, by_cause, queue_waits, stalls};
 pub use stats::{Figures, NodeStat, OpStat, TrackUse, node_stats, op_stats, track_use};
 pub use store::{
-    Args, Category, ClockOffset, Counter, Flow, FlowEnd, Frame, Function, InstantEvent, Lane, NodeInfo, OpenSlice,
-    Process, SiteInfo, SliceId, SliceRef, Stack, Step, Store, StoreOptions, StoreStats, Track, TrackId, TrackKind,
-    Transfer, Warning, WarningKind,
+    Args, AtHand, Category, ClockOffset, Counter, Flow, FlowEnd, Frame, Function, InstantEvent, Lane, NodeInfo,
+    OpenSlice, PagerStats, Pages, Process, SiteInfo, SliceId, SliceRef, Stack, Step, Store, StoreOptions, StoreStats,
+    Track, TrackId, TrackKind, Transfer, Warning, WarningKind,
 };

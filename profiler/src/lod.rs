@@ -39,6 +39,8 @@ pub struct Span {
     pub count: u32,
     /// Sum of their durations.
     pub busy_ns: i64,
+    /// Duration of the longest.
+    pub longest_ns: i64,
     /// Index of the longest.
     pub top: u32,
     /// The longest one's row of the sites.
@@ -84,6 +86,17 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// As a span of a lane has it; `first` is the index from which `top` counts.
+    pub(crate) fn of_span(span: &Span, first: u32) -> Node {
+        let Span { start, end, busy_ns: busy, longest_ns: longest, site, node, .. } = *span;
+        Node { start, end, busy, longest, top: span.top - first, site, node, zero: 0 }
+    }
+
+    /// Duration of the longest slice.
+    pub(crate) fn longest(&self) -> i64 {
+        self.longest
+    }
+
     /// Takes in what follows.
     fn join(&mut self, next: &Node) {
         self.end = next.end;
@@ -284,9 +297,7 @@ pub fn spans(lane: &Lane, view: &Range<i64>, px: usize, out: &mut Vec<Span>) {
     let px = i64::try_from(px.max(1)).unwrap_or(i64::MAX);
     let view_ns = view.end.saturating_sub(view.start);
     let pixel = (view_ns / px + i64::from(view_ns % px != 0)).max(1);
-    let mut merge = Merge { pixel, pending: None, longest: 0, out };
-    lane.walk(view, &mut merge);
-    merge.flush();
+    merged(pixel, out, |merge| lane.walk(view, merge));
 }
 
 /// Feeds the slices `range` of a segment to `merge`, in the largest pieces that fit into a pixel. `base` is the index in
@@ -329,6 +340,13 @@ pub(crate) fn walk(segment: &mut impl Slices, base: u32, range: Range<usize>, me
     }
 }
 
+/// Feeds what `walk` has of a lane to a merge with pixels of `pixel` ns; appends the spans to `out`.
+pub(crate) fn merged(pixel: i64, out: &mut Vec<Span>, walk: impl FnOnce(&mut Merge<'_>)) {
+    let mut merge = Merge { pixel: pixel.max(1), pending: None, longest: 0, out };
+    walk(&mut merge);
+    merge.flush();
+}
+
 /// Joins neighbours while they fit into a pixel.
 pub(crate) struct Merge<'a> {
     pixel: i64,
@@ -339,8 +357,14 @@ pub(crate) struct Merge<'a> {
 }
 
 impl Merge<'_> {
+    /// Of one pixel, ns.
+    pub(crate) fn pixel(&self) -> i64 {
+        self.pixel
+    }
+
+    /// `count` slices that follow each other, the first of which is the lane's `base + first`.
     #[inline]
-    fn push(&mut self, base: u32, first: usize, count: usize, node: &Node) {
+    pub(crate) fn push(&mut self, base: u32, first: usize, count: usize, node: &Node) {
         if let Some(pending) = &mut self.pending
             && node.end - pending.start <= self.pixel
         {
@@ -361,6 +385,7 @@ impl Merge<'_> {
             first: base + first as u32,
             count: count as u32,
             busy_ns: node.busy,
+            longest_ns: node.longest,
             top: base + node.top,
             site: node.site,
             node: node.node,
@@ -401,14 +426,15 @@ impl Merge<'_> {
             let (first, busy_ns) = (index + i as u32, end[i] - start[i]);
             self.longest = busy_ns;
             let (start, end, site, node) = (start[i], end[i], site[i], node[i]);
-            self.pending = Some(Span { start, end, first, count: 1, busy_ns, top: first, site, node });
+            self.pending =
+                Some(Span { start, end, first, count: 1, busy_ns, longest_ns: busy_ns, top: first, site, node });
             i += 1;
         }
     }
 
     fn flush(&mut self) {
         if let Some(span) = self.pending.take() {
-            self.out.push(span);
+            self.out.push(Span { longest_ns: self.longest, ..span });
         }
     }
 }

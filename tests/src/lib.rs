@@ -37,3 +37,12 @@ pub fn stepscope_binary(what_is_skipped: &str) -> Option<PathBuf> {
 pub fn times(sample: usize, soak: usize) -> usize {
     if std::env::var_os("STEPSCOPE_SOAK").is_some() { soak } else { sample }
 }
+
+/// A port of the loopback address that was free a moment ago.
+///
+/// # Panics
+/// When the machine has no port left.
+pub fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    listener.local_addr().expect("it is bound").port()
+}

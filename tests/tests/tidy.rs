@@ -14,7 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("base/formats", &[]),
     ("engine", &["events", "formats"]),
     ("profiler", &["events", "formats"]),
-    ("profiler/gather", &["events", "profiler"]),
+    ("profiler/gather", &["events", "formats", "profiler"]),
     // `profiler` in its tests only.
     ("profiler/cupti", &["events", "profiler"]),
     ("summaries", &["events", "formats"]),

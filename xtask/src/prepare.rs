@@ -13,6 +13,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("xdotool", "xdotool"),
     ("import", "imagemagick"),
     ("dbus-daemon", "dbus"),
+    // Of the tests of distant windows.
+    ("sshd", "openssh-server"),
 ];
 
 /// Files that the window needs at run time, any of the paths, and the packages that bring them.

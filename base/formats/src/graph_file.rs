@@ -30,7 +30,7 @@ const MAX_RATIO: u64 = 200;
 const MAX_TEXT_DEPTH: usize = 100;
 
 /// The graph of a SavedModel's folder.
-pub(crate) const SAVED_MODEL: &str = "saved_model.pb";
+pub const SAVED_MODEL: &str = "saved_model.pb";
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 

@@ -91,6 +91,9 @@ impl View for BottlenecksView {
             let text = format!("{} are looked at.", format::counted(slices, "slice"));
             return empty_state(ui, "Analysing …", &text);
         };
+        if let Some(note) = crate::far::note(report.hand) {
+            return empty_state(ui, "Not all is here", note);
+        }
         let frame = Frame::new().inner_margin(Margin::symmetric(2 * metrics::PAD as i8, 0));
         let lead = ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
             let page = frame.show(ui, |ui| {

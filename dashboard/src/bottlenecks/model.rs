@@ -2,7 +2,7 @@
 
 use crate::{data::Shared, format};
 use profiler::{
-    Stall, Store,
+    AtHand, Stall, Store,
     analysis::{
         breakdown::{Breakdown, breakdown},
         critical::{CriticalPath, PathKind, Segment},
@@ -121,6 +121,8 @@ pub struct Request {
 pub struct Report {
     /// What was asked.
     pub question: Question,
+    /// Whether the slices were here; else nothing was found.
+    pub hand: AtHand,
     /// What the analyses found.
     pub analysis: Analysis,
     /// A bar per step.
@@ -144,6 +146,10 @@ pub fn answer(request: Request) -> Report {
     if !question.all_steps && n_steps > MAX_STEPS {
         range.start = touching().nth(n_steps - MAX_STEPS).map_or(range.start, |s| s.start.max(range.start));
     }
+    let hand = store.at_hand(&range);
+    if hand != AtHand::All {
+        range.end = range.start;
+    }
     let bar = |s: &profiler::Step| {
         let label = store.sites().get(s.site as usize).map_or("step", |site| &site.name);
         let name = format::step_name(label, s.summary_step);
@@ -152,6 +158,7 @@ pub fn answer(request: Request) -> Report {
     let steps = store.steps().iter().filter(|s| s.start < range.end && s.end > range.start).map(bar).collect();
     let analysis = analyse(&store, range);
     Report {
+        hand,
         path: path_rows(&analysis.paths),
         causes: cause_rows(&analysis.stalls),
         question,

@@ -99,6 +99,9 @@ fn sum(Request { model, stores }: Request) -> Sums {
         // Recursive: a loader that waits to write must not hold up the window behind this read.
         let store = store.read_recursive();
         let span = range.clone().unwrap_or_else(|| store.range());
+        if store.at_hand(&span) != profiler::AtHand::All {
+            continue;
+        }
         for stat in profiler::node_stats(&store, span) {
             if let Some(item) = model.find(&stat.name) {
                 let time = &mut of[item.idx()];

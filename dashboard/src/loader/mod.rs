@@ -1,11 +1,12 @@
 //! Threads that follow files and commit what they read.
 //!
 //! [`Loader::open`] starts one thread a path. It looks at what the path holds and becomes its follower: [`logdir`] for
-//! folders with runs (it also opens the traces and graphs in them), [`trace`] for a trace folder or another tool's trace, [`graph`] for a graph
-//! file. A follower asks for a frame only when something changed, so that an idle window costs nothing.
+//! folders with runs (it also opens the traces and graphs in them), [`trace`] for a trace folder or another tool's trace, [`mod@far`] for
+//! one on another machine, [`graph`] for a graph file. A follower asks for a frame only when something changed, so that an idle window costs nothing.
 //!
 //! Lock order: the slots' lock is never held while waiting for the lock of a [`Shared`](crate::data::Shared) value.
 
+mod far;
 mod graph;
 mod logdir;
 mod slots;
@@ -27,6 +28,9 @@ use std::{
 /// Called by loader threads when something new is to be shown.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
+/// The distant trace that a path stands for, if it does.
+pub type OpenFar = Arc<dyn Fn(&Path) -> Option<Arc<dyn profiler::far::Ask>> + Send + Sync>;
+
 /// Paths that may be open at a time: each has its thread.
 const MAX_SOURCES: usize = 64;
 /// Between two looks at growing files: half of what a frame may lag behind a write.
@@ -42,6 +46,7 @@ pub struct Loader {
 struct Shared {
     slots: Slots,
     wake: Wake,
+    open_far: OpenFar,
     stop: AtomicBool,
 }
 
@@ -61,10 +66,15 @@ impl Shared {
 }
 
 impl Loader {
-    /// Nothing open. `wake` asks for a new frame.
-    pub fn new(wake: Wake) -> Self {
-        let shared = Shared { slots: Slots::default(), wake, stop: AtomicBool::new(false) };
+    /// Nothing open. `wake` asks for a new frame, `open_far` knows the paths that stand for distant traces.
+    pub fn new(wake: Wake, open_far: OpenFar) -> Self {
+        let shared = Shared { slots: Slots::default(), wake, open_far, stop: AtomicBool::new(false) };
         Self { shared: Arc::new(shared), threads: Vec::new() }
+    }
+
+    /// Whether a path stands for a distant trace.
+    pub fn is_far(&self, path: &Path) -> bool {
+        (self.shared.open_far)(path).is_some()
     }
 
     /// Opens a file or folder; what is wrong with it shows up as a failed source. A path that is open already stays as
@@ -111,6 +121,10 @@ impl Drop for Loader {
 
 /// A thread's life: finds out what the path is and follows it.
 fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
+    if let Some(ask) = (shared.open_far)(path) {
+        far::follow(shared, source, ask);
+        return (shared.wake)();
+    }
     match sniff(path) {
         Err(error) => shared.slots.fail(source, &error.to_string()),
         Ok(FileKind::Unknown(formats::Foreign::NothingInFolder) | FileKind::Logdir | FileKind::RunFolder) => {

@@ -3,7 +3,7 @@
 use super::{POLL, Shared, SourceId};
 use crate::data::{SourceKind, Status, Warning};
 use parking_lot::RwLock;
-use profiler::{Pager, Store, StoreOptions, TraceReader, WarningKind, import};
+use profiler::{Pages, Store, StoreOptions, TraceReader, WarningKind, import};
 use std::{path::Path, sync::Arc};
 
 /// Follows `path` until the window closes. Batches are staged without the store's lock and applied in about a
@@ -17,7 +17,7 @@ pub(super) fn follow(shared: &Shared, source: SourceId, path: &Path) {
     let store = Arc::new(RwLock::new(Store::new()));
     shared.slots.add_trace(source, store.clone());
     let mut is_read = false;
-    let mut pager: Option<Arc<Pager>> = None;
+    let mut pager: Option<Arc<dyn Pages>> = None;
     loop {
         // Of a sealed trace what the last picture lacked comes first.
         if pager.as_ref().is_some_and(|pager| pager.load_wished()) {
@@ -73,7 +73,7 @@ pub(super) fn import(shared: &Shared, source: SourceId, path: &Path) {
 }
 
 /// How the trace is doing, and what was lost.
-fn state(store: &Store, is_read: bool) -> (Status, Vec<Warning>) {
+pub(super) fn state(store: &Store, is_read: bool) -> (Status, Vec<Warning>) {
     let is_recovered = store.warnings().iter().any(|w| w.kind == WarningKind::Recovered);
     let status = match (is_read, store.is_live(), is_recovered) {
         (false, ..) => Status::Loading,

@@ -24,7 +24,7 @@ use crate::{
 };
 use egui::{Frame, Margin, RichText, TextEdit, Ui};
 use model::{Grouping, Order, Row};
-use profiler::{Store, TrackUse, node_stats, op_stats, track_use};
+use profiler::{AtHand, Store, TrackUse, node_stats, op_stats, track_use};
 use std::{ops::Range, sync::Arc};
 
 /// How often the figures of a growing trace are computed anew, seconds.
@@ -40,7 +40,7 @@ const ENTRIES: &[Entry] = &[
 ];
 
 /// Which figures.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Question {
     trace_idx: usize,
     version: u64,
@@ -49,8 +49,11 @@ struct Question {
 }
 
 /// The figures of a range.
+#[derive(Default)]
 pub struct Findings {
     question: Question,
+    /// Whether its slices were here; else there are no figures.
+    hand: AtHand,
     /// The range that they are about.
     pub range: Range<i64>,
     /// Rows per op type.
@@ -72,7 +75,12 @@ fn answer(request: Request) -> Findings {
     let store = request.store.read_recursive();
     let question = Question { version: store.version(), ..request.question };
     let range = question.range.clone().unwrap_or_else(|| store.range());
+    let hand = store.at_hand(&range);
+    if hand != AtHand::All {
+        return Findings { question, range, hand, ..Findings::default() };
+    }
     Findings {
+        hand,
         ops: op_stats(&store, range.clone()).iter().map(Row::from).collect(),
         nodes: node_stats(&store, range.clone()).iter().map(Row::from).collect(),
         track_use: track_use(&store, range.clone()),
@@ -150,6 +158,9 @@ impl View for OpsView {
             ui.label("counting");
             return;
         };
+        if let Some(note) = crate::far::note(findings.hand) {
+            return empty_state(ui, "Not all is here", note);
+        }
         if findings.ops.is_empty() {
             let text = "No op ran in this range. Programs that only emit spans of their own show in Timeline.";
             return empty_state(ui, "No ops", text);

@@ -11,7 +11,7 @@ use super::{
 use crate::data::{Held, Shared};
 use egui::Context;
 use profiler::{
-    CauseTotal, OpStat, Stall, Store, TrackUse,
+    AtHand, CauseTotal, OpStat, Stall, Store, TrackUse,
     analysis::{critical::CriticalPath, ops::critical_paths},
     by_cause, op_stats, stalls, track_use,
 };
@@ -58,10 +58,12 @@ pub struct Stalls {
 }
 
 /// Statistics of a range.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RangeFacts {
     /// Which range.
     pub range: Range<i64>,
+    /// Whether its slices were here; else what follows is empty.
+    pub hand: AtHand,
     /// Slices that touch it.
     pub n_slices: u64,
     /// Per op type, the one with most time first.
@@ -85,6 +87,8 @@ pub struct RangeFacts {
 pub struct Findings {
     /// What was asked.
     pub question: Question,
+    /// Whether the slices on the screen were here; else nothing is known of their stalls.
+    pub hand: AtHand,
     /// Stalls of the steps on the screen.
     pub stalls: Arc<Stalls>,
     /// How tracks spent the time on the screen.
@@ -164,8 +168,10 @@ pub fn answer(request: Request) -> Findings {
     let before = request.before.filter(|b| (b.question.trace_idx, b.question.version) == (q.trace_idx, q.version));
     let before = before.as_deref();
     let same_view = before.filter(|b| b.question.view == q.view);
+    let hand = store.at_hand(&q.view);
     let (on_screen, uses) = match same_view {
         Some(b) => (Arc::clone(&b.stalls), Arc::clone(&b.track_use)),
+        None if hand != AtHand::All => Default::default(),
         None => (Arc::new(stalls_of(&store, &q.view)), Arc::new(track_use(&store, q.view.clone()))),
     };
     let range = match (&q.range, before.and_then(|b| b.range.as_ref())) {
@@ -179,21 +185,26 @@ pub fn answer(request: Request) -> Findings {
     };
     let paths = match same_view.filter(|b| b.question.critical || !q.critical) {
         Some(b) => Arc::clone(&b.paths),
-        None if q.critical => Arc::new(paths_of(&store, &q.view)),
+        None if q.critical && hand == AtHand::All => Arc::new(paths_of(&store, &q.view)),
         None => Arc::default(),
     };
     let log = match before.and_then(|b| b.log.as_ref()) {
         Some(known) => Some(Arc::clone(known)),
         None => q.log.then(|| Arc::new(log::lines(&store))),
     };
-    Findings { stalls: on_screen, track_use: uses, range, matches, paths, log, question }
+    Findings { hand, stalls: on_screen, track_use: uses, range, matches, paths, log, question }
 }
 
 /// Statistics of a range; looks at every slice in it.
 pub fn range_facts(store: &Store, range: &Range<i64>) -> RangeFacts {
+    let hand = store.at_hand(range);
+    if hand != AtHand::All {
+        return RangeFacts { range: range.clone(), hand, ..RangeFacts::default() };
+    }
     let (flame, flame_is_cut) = flame::of_slices(store, range, |_| true);
     RangeFacts {
         range: range.clone(),
+        hand,
         n_slices: find::count_in(store, range),
         ops: op_stats(store, range.clone()),
         tracks: track_use(store, range.clone()),

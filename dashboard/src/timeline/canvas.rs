@@ -312,6 +312,9 @@ impl Canvas {
     ) {
         let p = Palette::of(body.ctx().theme() == egui::Theme::Dark);
         stalls::bands(body, shown.stalls(), marks, state.color_by, p);
+        if let Some(note) = shown.findings.and_then(|f| crate::far::note(f.hand)) {
+            paint::note(body, note, p);
+        }
         if state.critical {
             critical::paint(body, shown.store, shown.findings.map_or(&[][..], |f| &f.paths), marks, p);
         }

@@ -2,7 +2,7 @@
 //!
 //! Walks over lanes are bounded by [`SCAN_LIMIT`] slices, so that no key press takes longer than a few milliseconds.
 
-use profiler::{Category, SliceId, SliceRef, Store, TrackId};
+use profiler::{AtHand, Category, Lane, SliceId, SliceRef, Store, TrackId};
 use std::{ops::Range, sync::Arc};
 
 /// Slices that a search on the UI thread looks at, at most.
@@ -85,11 +85,13 @@ pub fn matches(store: &Store, query: &Query) -> Matches {
             None => query.node.is_none() && by_site,
         }
     };
+    // Of a long distant trace those that are here are found: the others are not fetched for it.
+    let look = if store.at_hand(&store.range()) == AtHand::TooMany { Lane::slice_now } else { Lane::slice };
     let mut kept = 0;
     for track in store.tracks() {
         for (lane_idx, lane) in (0_u32..).zip(&track.lanes) {
             let mut found = LaneMatches { track: track.id.0, lane: lane_idx, slices: Vec::new() };
-            for slice in (0..lane.len() as u32).filter_map(|i| lane.slice(i)).filter(&hit) {
+            for slice in (0..lane.len() as u32).filter_map(|i| look(lane, i)).filter(&hit) {
                 out.count += 1;
                 if kept < MATCH_LIMIT {
                     kept += 1;

@@ -320,3 +320,9 @@ pub fn density(store: &Store, trace: &Range<i64>, n: usize) -> Vec<f32> {
     }
     out
 }
+
+/// A sentence in the corner, about the whole picture.
+pub fn note(painter: &Painter, text: &str, p: &Palette) {
+    let pos = painter.clip_rect().left_bottom() + vec2(metrics::PAD, -metrics::PAD);
+    painter.text(pos, Align2::LEFT_BOTTOM, text, FontId::proportional(metrics::TEXT_SMALL), p.text_weak);
+}

@@ -234,6 +234,10 @@ pub fn range_ui(
         ui.label("counting");
         return out;
     };
+    if let Some(note) = crate::far::note(facts.hand) {
+        ui.label(note);
+        return out;
+    }
     let total: i64 = facts.ops.iter().map(|o| o.figures.total_ns).sum();
     let n_ops: u64 = facts.ops.iter().map(|o| o.figures.count).sum();
     let slices = format::counted(facts.n_slices, "slice");

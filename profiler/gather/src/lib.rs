@@ -6,23 +6,28 @@
 //! 2. `tail`, `exchange`, [`Sender`]: a folder's growing files and its clock's stamps, to a collector; [`Unsealed`]: those of a sealed one.
 //! 3. `mirror`, `hub`: the collector's copies, what of them is safe, the clocks' files.
 //! 4. `receive`, `limits`, [`Server`]: the collector's side of connections.
-//! 5. `far`, [`Viewer`]: pictures of the gathered trace for those who are far away, and how to ask for them.
+//! 5. `far`, `folder`, [`Host`]: what distant viewers may look at: a gathered trace, or a folder of traces and event files.
+//! 6. [`Connection`], [`LogdirCopy`]: the viewer's side, to an address or through a program's standard input and output.
 //!
 //! A member of its own, not a part of `profiler`: what it needs for gRPC (tonic, hyper, tokio: about 60 crates, a minute of CPU time) would
 //! else be compiled into the engine's tests and the dashboard too. docs/collection.md tells how to use it, docs/trace-format.md what it promises.
 
+mod connection;
+mod copy;
 mod exchange;
 mod far;
+mod folder;
 mod hub;
 mod identity;
 mod limits;
 mod mirror;
 mod receive;
 mod sender;
+mod serve;
 mod server;
+mod stdio;
 mod tail;
 mod unsealed;
-mod viewer;
 
 /// The messages, generated from `proto/gather.proto`.
 pub mod wire {
@@ -30,11 +35,13 @@ pub mod wire {
     tonic::include_proto!("stepscope.gather.v1");
 }
 
+pub use connection::{Connection, ViewError};
+pub use copy::{Copied, CopyError, LogdirCopy};
 pub use identity::Clock;
 pub use sender::{SendError, Sender, SenderOptions, SenderReport};
+pub use serve::{Host, HostError, serve_stdio};
 pub use server::{ServeError, Server, ServerOptions, ServerReport};
 pub use unsealed::Unsealed;
-pub use viewer::{FarSpan, ViewError, Viewer, spans};
 
 /// Of the protocol.
 pub(crate) const VERSION: u32 = 1;

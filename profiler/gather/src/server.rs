@@ -1,7 +1,7 @@
 //! The collector as a whole: listens, keeps what comes, follows it for distant viewers, and ends.
 
 use crate::MAX_MESSAGE;
-use crate::far::{Far, follow};
+use crate::far::{Far, Gathered, follow};
 use crate::hub::Hub;
 use crate::limits::Incoming;
 use crate::receive::Receiver;
@@ -140,7 +140,10 @@ impl Server {
                 .http2_keepalive_interval(Some(Duration::from_secs(2)))
                 .http2_keepalive_timeout(Some(Duration::from_secs(5)))
                 .add_service(GatherServer::new(Receiver(service)).max_decoding_message_size(MAX_MESSAGE))
-                .add_service(FarServer::new(Far(store)).max_decoding_message_size(MAX_MESSAGE));
+                .add_service(
+                    FarServer::new(Far(Arc::new(Gathered(profiler::far::Server::new(store)))))
+                        .max_decoding_message_size(MAX_MESSAGE),
+                );
             // It ends when it is told to; connections that are open then are cut with the runtime.
             let until = async { stopped.await.unwrap_or(()) };
             let _ = router.serve_with_incoming_shutdown(incoming, until).await;

@@ -4,11 +4,9 @@
 mod common;
 
 use common::{Folder, args, loopback, read, wait_until};
-use profiler::{Store, lod};
 use std::path::Path;
 use std::time::Duration;
-use stepscope_gather::wire::PictureRequest;
-use stepscope_gather::{Clock, Sender, SenderOptions, ServeError, Server, ServerOptions, Viewer, spans};
+use stepscope_gather::{Clock, Sender, SenderOptions, ServeError, Server, ServerOptions};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -171,98 +169,6 @@ fn planted_skew_and_drift_are_taken_out_within_the_bound() {
     assert_eq!(n, 300);
     let arrows = store.flows().filter(|f| f.from.is_some() && f.to.is_some()).count();
     assert_eq!(arrows, 150, "both ends of each message");
-}
-
-/// All that a picture has, in plain numbers.
-type Row = (u32, u32, i64, i64, u32, u64, String);
-
-fn near_rows(store: &Store, view: &std::ops::Range<i64>, px: usize) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for track in store.tracks() {
-        for (index, lane) in track.lanes.iter().enumerate() {
-            let mut spans = Vec::new();
-            lod::spans(lane, view, px, &mut spans);
-            rows.extend(spans.iter().map(|s| {
-                let name = store.slice_name(&lane.slice(s.top).unwrap()).to_owned();
-                (track.id.0, index as u32, s.start, s.end, s.count, s.busy_ns as u64, name)
-            }));
-        }
-    }
-    rows
-}
-
-fn far_rows(viewer: &mut Viewer, request: PictureRequest) -> Vec<Row> {
-    let start = request.start_ns;
-    let reply = viewer.picture(request).unwrap();
-    let rows = reply.lanes.iter().flat_map(|lane| {
-        let names = &reply.names;
-        spans(lane, start)
-            .map(move |s| (lane.track, lane.lane, s.start, s.end, s.count, s.busy_ns, names[s.name as usize].clone()))
-    });
-    rows.collect()
-}
-
-#[test]
-fn a_distant_viewer_sees_what_a_near_one_sees_and_fetches_only_that() {
-    let dir = tempfile::tempdir().unwrap();
-    let gathered = dir.path().join("gathered");
-    let server = server(&gathered);
-    let begin = events::clock::mono_now();
-    let mut folder = Folder::create(&dir.path().join("a"), 31, begin);
-    let n = 40_000i64;
-    for i in 0..n {
-        folder.slice(begin + i * 2_000, 300 + (i % 7) as u32 * 200, i as u64);
-        if i % 10 == 0 {
-            folder.counter(begin + i * 2_000, (i % 1_000) as f64);
-        }
-        if i % 4_000 == 3_999 {
-            folder.flush(0);
-        }
-    }
-    folder.end();
-    assert!(sender(&folder.dir, &server).finish(PATIENCE).finished);
-    let mut viewer = Viewer::connect(&server.address().to_string()).unwrap();
-    let total = || n as u64;
-    wait_until("the collector has read it", || {
-        viewer.describe().unwrap().tracks.iter().map(|t| t.slices).sum::<u64>() == total()
-    });
-    let seen = viewer.describe().unwrap();
-    let store = read(&gathered);
-    assert_eq!((seen.tracks.len(), seen.counters.len(), seen.processes.len()), (1, 1, 1));
-    assert_eq!((seen.tracks[0].name.as_str(), seen.processes[0].host.as_str()), ("thread of 31", "host31"));
-    assert_eq!(seen.origin_ns, store.origin_ns());
-    let all = store.range();
-    for (view, pixels) in
-        [(all.clone(), 1_000), (all.start + 1_000_000..all.start + 1_100_000, 640), (all.end..all.end + 5, 1)]
-    {
-        let request =
-            PictureRequest { start_ns: view.start, end_ns: view.end, pixels, tracks: vec![0], counters: vec![0] };
-        assert_eq!(far_rows(&mut viewer, request.clone()), near_rows(&store, &view, pixels as usize));
-        let reply = viewer.picture(request).unwrap();
-        let spans: usize = reply.lanes.iter().map(|l| l.count.len()).sum();
-        assert!(spans <= 2 * pixels as usize + 2);
-        let counter = &store.counters()[0];
-        let drawn = &reply.counters[0];
-        assert!(drawn.pixel.windows(2).all(|p| p[0] < p[1]) && drawn.pixel.len() <= pixels as usize);
-        for (at, pixel) in drawn.pixel.iter().enumerate() {
-            let of_pixel = counter.time.iter().zip(&counter.value).filter(|(time, _)| {
-                let away = i128::from(**time - view.start) * i128::from(pixels);
-                view.contains(time) && (away / i128::from(view.end - view.start)) as u32 == *pixel
-            });
-            let values: Vec<f64> = of_pixel.map(|(_, value)| *value).collect();
-            assert_eq!(drawn.least[at], values.iter().copied().fold(f64::INFINITY, f64::min));
-            assert_eq!(drawn.greatest[at], values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
-        }
-    }
-    for wrong in [
-        PictureRequest { start_ns: 5, end_ns: 5, pixels: 10, ..PictureRequest::default() },
-        PictureRequest { start_ns: 0, end_ns: 5, pixels: 0, ..PictureRequest::default() },
-        PictureRequest { start_ns: 0, end_ns: 5, pixels: 1 << 20, ..PictureRequest::default() },
-        PictureRequest { start_ns: 0, end_ns: 5, pixels: 10, tracks: vec![9], ..PictureRequest::default() },
-    ] {
-        assert!(viewer.picture(wrong).is_err());
-    }
-    server.stop();
 }
 
 #[test]

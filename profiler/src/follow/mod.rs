@@ -64,7 +64,7 @@ pub struct TraceReader {
     sealed: Option<(PathBuf, bool)>,
     sealed_bytes: u64,
     /// A sealed trace that the store has to take over first.
-    staged: Option<Box<SealedTrace>>,
+    staged: Option<Box<Store>>,
     /// The collector as it was when the trace was opened for good: nobody collects any more.
     ended: Option<Option<CollectorState>>,
     /// The folder holds those of many processes.
@@ -132,7 +132,7 @@ impl TraceReader {
         self.rings.set_positions(&sealed.rings);
         self.sealed_bytes = std::fs::read_dir(folder)?.filter_map(|e| Some(e.ok()?.metadata().ok()?.len())).sum();
         self.sealed = Some((folder.to_owned(), true));
-        self.staged = Some(Box::new(sealed));
+        self.staged = Some(Box::new(sealed.store));
         Ok(())
     }
 
@@ -203,7 +203,7 @@ impl TraceReader {
         }
         let mut batch = Batch::new();
         if let Some(sealed) = self.staged.take() {
-            (batch.sealed, batch.more) = (Some(sealed), true);
+            (batch.whole, batch.more) = (Some(sealed), true);
             return Ok(batch);
         }
         self.look(&mut batch)?;

@@ -10,6 +10,9 @@ use crate::follow;
 use crate::store::{InstantEvent, PlacedInstant, Row, SliceRef, Store, Track};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -30,6 +33,27 @@ fn all_tables() -> impl Iterator<Item = Table> {
 /// The names of the tables with their columns.
 pub fn tables() -> impl Iterator<Item = (&'static str, SchemaRef)> {
     all_tables().map(|table| (table.name, table.schema()))
+}
+
+/// The tables beside the slices, each as a Parquet file in memory, with its name.
+///
+/// # Errors
+/// That the columns cannot be coded.
+pub(crate) fn side_files(store: &Store) -> Result<Vec<(&'static str, Bytes)>, SealError> {
+    let sides = all_tables().filter(|table| table.name != SLICES.name);
+    sides.map(|table| Ok((table.name, table_file(store, table)?))).collect()
+}
+
+fn table_file(store: &Store, table: Table) -> Result<Bytes, SealError> {
+    let options = ArrowWriterOptions::new().with_properties(table.properties()?).with_skip_arrow_metadata(true);
+    let mut writer = ArrowWriter::try_new_with_options(Vec::new(), table.schema(), options)?;
+    let mut written = Ok(());
+    batches(store, table.name, &mut |batch| {
+        written = writer.write(&batch);
+        written.is_ok()
+    })?;
+    written?;
+    Ok(writer.into_inner()?.into())
 }
 
 /// Gives all rows of a table of [`mod@tables`], some at a time; none of another.

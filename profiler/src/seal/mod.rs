@@ -48,12 +48,13 @@ mod unseal;
 mod verify;
 mod writer;
 
+pub(crate) use batches::side_files;
 pub use batches::{Take, batches, check, tables, whole_folder};
 pub use folder::{SealReport, seal};
 pub use open::is_sealed;
-pub(crate) use open::{SealedTrace, find, positions};
+pub(crate) use open::{SealedTrace, find, parts_of, positions};
 pub(crate) use paged::{PagedLane, PagedSlices};
-pub use pager::{BUDGET, Pager, PagerStats};
+pub use pager::{BUDGET, Pager};
 pub(crate) use tables::{Point, RingPosition};
 pub use unseal::unseal;
 pub use writer::{Sealed, SealedWriter, write};

@@ -21,6 +21,7 @@ use super::tables::RingPosition;
 use super::{FOLDER, SIDECAR};
 use crate::store::{Lane, MAX_LANES, OpenSlice, Parts, Store, Warning, WarningKind};
 use arrow_array::RecordBatch;
+use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -55,10 +56,27 @@ pub(super) struct Opened {
     slices_key: (u64, u32),
 }
 
+/// Where the tables are.
+enum Files<'a> {
+    Folder(&'a Path, Option<Checksums>),
+    /// By name.
+    Memory(&'a FxHashMap<String, Bytes>),
+}
+
+impl Files<'_> {
+    fn read(&self, table: Table) -> Result<Bytes, PartError> {
+        let name = table.file_name();
+        match self {
+            Files::Folder(folder, Some(sums)) => sums.read(folder, &name),
+            Files::Folder(folder, None) => Ok(std::fs::read(folder.join(&name))?.into()),
+            Files::Memory(tables) => tables.get(table.name).cloned().ok_or(PartError::NotListed),
+        }
+    }
+}
+
 /// Reads tables and notes what is wrong with them.
 struct Reading<'a> {
-    folder: &'a Path,
-    sums: Option<Checksums>,
+    files: Files<'a>,
     problems: Vec<String>,
 }
 
@@ -66,11 +84,7 @@ impl Reading<'_> {
     /// Gives the rows of a table to `each`, some at a time. False where the table is of no use.
     fn table(&mut self, table: Table, mut each: impl FnMut(&RecordBatch) -> Result<(), TableError>) -> bool {
         let name = table.file_name();
-        let bytes = match &self.sums {
-            Some(sums) => sums.read(self.folder, &name),
-            None => std::fs::read(self.folder.join(&name)).map(Into::into).map_err(PartError::Io),
-        };
-        let result = bytes.map_err(TableError::from).and_then(columns::read);
+        let result = self.files.read(table).map_err(TableError::from).and_then(columns::read);
         let result = result.and_then(|batches| batches.iter().try_for_each(&mut each));
         if let Err(problem) = &result {
             self.problems.push(format!("{name}: {problem}"));
@@ -80,19 +94,20 @@ impl Reading<'_> {
 
     /// Opens `slices.parquet` and checks its footer.
     fn slices(&mut self) -> Option<(SlicesFile, (u64, u32))> {
+        let Files::Folder(folder, sums) = &self.files else { return None };
         let name = SLICES.file_name();
         let open = || -> Result<(SlicesFile, (u64, u32)), TableError> {
-            let file = File::open(self.folder.join(&name)).map_err(PartError::Io)?;
+            let file = File::open(folder.join(&name)).map_err(PartError::Io)?;
             let len = file.metadata().map_err(PartError::Io)?.len();
             let mut parts: Vec<Part> = Vec::new();
-            if let Some(sums) = &self.sums {
+            if let Some(sums) = sums {
                 sums.check_len(&file, &name)?;
                 parts = sums.parts(&name).unwrap_or_default().to_vec();
                 super::checksums::read_part(&file, *parts.last().ok_or(PartError::NotListed)?)?;
             }
             let metadata = columns::open(&file)?;
             let crc = parts.pop().map_or(0, |footer| footer.crc);
-            if self.sums.is_some() && parts.len() != metadata.metadata().num_row_groups() {
+            if sums.is_some() && parts.len() != metadata.metadata().num_row_groups() {
                 return Err(TableError::Rows("it has other row groups than the list of checksums"));
             }
             Ok((SlicesFile { file, metadata, parts }, (len, crc)))
@@ -118,7 +133,7 @@ impl Opened {
             Err(_) => None,
         };
         let is_ours = sums.is_some();
-        let mut reading = Reading { folder, sums, problems };
+        let mut reading = Reading { files: Files::Folder(folder, sums), problems };
         let mut parts = Parts::default();
         let mut rings = Vec::new();
         let version = if is_ours { read_names(&mut reading, &mut parts) } else { None };
@@ -195,10 +210,23 @@ fn read_sides(reading: &mut Reading<'_>, parts: &mut Parts, version: u32) {
     });
 }
 
+/// The contents of the tables beside the slices, each a Parquet file in memory, by name.
+///
+/// # Errors
+/// The first table that is of no use, and why.
+pub(crate) fn parts_of(tables: &FxHashMap<String, Bytes>) -> Result<Parts, String> {
+    let mut reading = Reading { files: Files::Memory(tables), problems: Vec::new() };
+    let mut parts = Parts::default();
+    if let Some(version) = read_names(&mut reading, &mut parts) {
+        read_sides(&mut reading, &mut parts, version);
+    }
+    reading.problems.pop().map_or(Ok(parts), Err)
+}
+
 /// How far the rings beside a sealed folder are in it.
 pub(crate) fn positions(folder: &Path) -> std::io::Result<Vec<RingPosition>> {
     let list = std::fs::read_to_string(folder.join(FILE_NAME))?;
-    let mut reading = Reading { folder, sums: Checksums::parse(&list), problems: Vec::new() };
+    let mut reading = Reading { files: Files::Folder(folder, Checksums::parse(&list)), problems: Vec::new() };
     let mut rings = Vec::new();
     reading.table(RINGS, |batch| ring_rows(batch, &mut rings));
     Ok(rings)

@@ -8,6 +8,10 @@ use crate::store::{Row, SEGMENT};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// The level whose nodes have as many slices as a block of [`far`](crate::far).
+const BLOCK_LEVEL: usize = 4;
+const _: () = assert!((LEAF << (2 * BLOCK_LEVEL)) as u64 == crate::far::BLOCK);
+
 /// See the module's notes.
 #[derive(Clone, Debug)]
 pub(crate) struct PagedLane {
@@ -129,6 +133,19 @@ impl<'a> PagedSlices<'a> {
         let held = self.held.as_ref().filter(|held| ordinals.end <= held.ordinals.end)?;
         let at = |ordinal: u64| (ordinal - held.ordinals.start) as usize + held.offset as usize;
         held.group.as_ref()?.columns(at(ordinals.start)..at(ordinals.end))
+    }
+
+    /// Start of the slice at `index`; from the pyramid where it is the first of a node with as many slices as a block has.
+    pub(crate) fn block_start(&mut self, index: usize) -> Option<i64> {
+        if self.briefs.is_none() && (index as u64).is_multiple_of(crate::far::BLOCK) {
+            let segment = self.segments.get(index / SEGMENT)?;
+            return Some(
+                self.levels(index / SEGMENT, segment)[BLOCK_LEVEL]
+                    .get(index % SEGMENT / crate::far::BLOCK as usize)?
+                    .start,
+            );
+        }
+        self.brief(index as u64).map(|slice| slice.start)
     }
 
     fn brief(&mut self, ordinal: u64) -> Option<Brief> {

@@ -5,7 +5,7 @@ use super::columns::TableError;
 use super::group::{Decoded, Group, LaneRows};
 use super::resolver::Resolver;
 use super::sidecar::Sidecar;
-use crate::store::Row;
+use crate::store::{PagerStats, Pages, Row, Warning, WarningKind};
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -67,17 +67,6 @@ struct Cached {
     used: u64,
 }
 
-/// What a pager holds and did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PagerStats {
-    /// Bytes of row groups in memory.
-    pub bytes: usize,
-    /// How many they may be; one row group is kept whatever its size.
-    pub budget: usize,
-    /// Row groups read from disk so far.
-    pub loads: u64,
-}
-
 impl Pager {
     pub(super) fn new(file: SlicesFile, names: Resolver, sidecar: Arc<Sidecar>) -> Pager {
         let lanes = sidecar.lanes().iter().enumerate().map(|(row, lane)| ((lane.track, lane.lane), row as u32));
@@ -92,61 +81,6 @@ impl Pager {
             wishes: Mutex::default(),
             version: AtomicU64::new(0),
             loads: AtomicU64::new(0),
-        }
-    }
-
-    /// Changes the budget, bytes.
-    pub fn set_budget(&self, budget: usize) {
-        let mut cache = self.cache.lock();
-        cache.budget = budget;
-        cache.keep_budget(None);
-    }
-
-    /// What it holds and did.
-    #[must_use]
-    pub fn stats(&self) -> PagerStats {
-        let cache = self.cache.lock();
-        PagerStats { bytes: cache.bytes, budget: cache.budget, loads: self.loads.load(Ordering::Relaxed) }
-    }
-
-    /// Grows when [`Pager::load_wished`] has read something.
-    #[must_use]
-    pub fn version(&self) -> u64 {
-        self.version.load(Ordering::Acquire)
-    }
-
-    /// Reads some of what the last pictures lacked. True if a picture would show more now. To be called by a thread that
-    /// may wait for the disk, without the store's lock.
-    pub fn load_wished(&self) -> bool {
-        // Wishes that are left out come again with the next picture, if they are still wanted.
-        let wishes = std::mem::take(&mut *self.wishes.lock());
-        let mut has_more = false;
-        for group in wishes.into_iter().take(WISHES_AT_A_TIME) {
-            has_more |= self.load(group).is_some();
-        }
-        self.version.fetch_add(u64::from(has_more), Ordering::Release);
-        has_more
-    }
-
-    /// Whether a picture lacked something.
-    #[must_use]
-    pub fn has_wishes(&self) -> bool {
-        !self.wishes.lock().is_empty()
-    }
-
-    /// How many row groups are damaged, as far as they were read, with what is wrong with the first.
-    pub(crate) fn damage(&self) -> Option<(u64, String)> {
-        let cache = self.cache.lock();
-        let (group, problem) = cache.damaged.iter().min_by_key(|(group, _)| **group)?;
-        Some((cache.damaged.len() as u64, format!("row group {group}: {problem}")))
-    }
-
-    /// Reads all row groups once and forgets them: to find damage now.
-    pub(crate) fn check_all(&self) {
-        for (group, part) in (0..).zip(&self.file.parts) {
-            if let Err(problem) = read_part(&self.file.file, *part) {
-                self.cache.lock().damaged.insert(group, problem.to_string());
-            }
         }
     }
 
@@ -196,23 +130,71 @@ impl Pager {
         Group::of(decoded, &self.sidecar, &self.lanes, group)
     }
 
-    /// The arguments with a number.
-    pub(crate) fn args(&self, number: u32) -> Option<String> {
+    pub(super) fn sidecar(&self) -> &Sidecar {
+        &self.sidecar
+    }
+}
+
+impl Pages for Pager {
+    fn set_budget(&self, budget: usize) {
+        let mut cache = self.cache.lock();
+        cache.budget = budget;
+        cache.keep_budget(None);
+    }
+
+    fn stats(&self) -> PagerStats {
+        let cache = self.cache.lock();
+        PagerStats { bytes: cache.bytes, budget: cache.budget, loads: self.loads.load(Ordering::Relaxed) }
+    }
+
+    fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    fn load_wished(&self) -> bool {
+        // Wishes that are left out come again with the next picture, if they are still wanted.
+        let wishes = std::mem::take(&mut *self.wishes.lock());
+        let mut has_more = false;
+        for group in wishes.into_iter().take(WISHES_AT_A_TIME) {
+            has_more |= self.load(group).is_some();
+        }
+        self.version.fetch_add(u64::from(has_more), Ordering::Release);
+        has_more
+    }
+
+    fn has_wishes(&self) -> bool {
+        !self.wishes.lock().is_empty()
+    }
+
+    fn damage(&self) -> Option<Warning> {
+        let cache = self.cache.lock();
+        let (group, problem) = cache.damaged.iter().min_by_key(|(group, _)| **group)?;
+        let (count, source) = (cache.damaged.len() as u64, "slices.parquet".to_owned());
+        let text = format!(
+            "slices.parquet: {count} row groups cannot be read, their slices are missing (row group {group}: {problem})"
+        );
+        Some(Warning { kind: WarningKind::Damage, source, count, text })
+    }
+
+    fn check_all(&self) {
+        for (group, part) in (0..).zip(&self.file.parts) {
+            if let Err(problem) = read_part(&self.file.file, *part) {
+                self.cache.lock().damaged.insert(group, problem.to_string());
+            }
+        }
+    }
+
+    fn args(&self, number: u32) -> Option<String> {
         let groups = self.sidecar.groups();
         let group = groups.partition_point(|g| g.first_args <= number).checked_sub(1)?;
         self.load(group as u32)?.args(number).map(ToOwned::to_owned)
     }
 
-    pub(super) fn sidecar(&self) -> &Sidecar {
-        &self.sidecar
-    }
-
-    pub(crate) fn memory_bytes(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         self.cache.lock().bytes + self.sidecar.memory_bytes()
     }
 
-    /// Where the parts of the trace begin that fit into memory together: starts of row groups, some at a time.
-    pub(crate) fn part_starts(&self) -> Vec<i64> {
+    fn part_starts(&self) -> Vec<i64> {
         let groups = self.sidecar.groups();
         let budget = self.cache.lock().budget;
         let at_a_time = (budget / 2 / (super::schema::GROUP_ROWS * 48)).max(1);

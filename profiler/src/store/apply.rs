@@ -13,9 +13,9 @@ const FAR: i64 = 1 << 61;
 
 impl Store {
     pub(super) fn take_in(&mut self, batch: Batch) -> bool {
-        let mut changed = !batch.names.is_empty() || batch.sealed.is_some();
-        if let Some(sealed) = batch.sealed {
-            self.replace_by(sealed.store);
+        let mut changed = !batch.names.is_empty() || batch.whole.is_some();
+        if let Some(whole) = batch.whole {
+            self.replace_by(*whole);
         }
         changed |= self.note_damage();
         for name in batch.names {
@@ -320,11 +320,10 @@ impl Store {
         }
     }
 
-    /// Tells what was found damaged in a sealed trace since the last time.
+    /// Tells what was found damaged since the last time.
     fn note_damage(&mut self) -> bool {
-        let Some((count, problem)) = self.pager.as_ref().and_then(|pager| pager.damage()) else { return false };
-        let text = format!("slices.parquet: {count} row groups cannot be read, their slices are missing ({problem})");
-        self.warnings.set(Warning { kind: WarningKind::Damage, source: "slices.parquet".to_owned(), count, text })
+        let damage = self.pager.as_ref().and_then(|pager| pager.damage());
+        damage.is_some_and(|damage| self.warnings.set(damage))
     }
 
     /// Gives up the oldest counters' points, flows, transfers and memory events of a trace that came as a whole.

@@ -3,8 +3,8 @@
 //! A text is either kept here or stays in the file it was read from, of which only the place is kept: twelve bytes per
 //! row instead of some hundred. Those of a sealed trace stay in its files.
 
+use super::Pages;
 use crate::batch::NO_ARGS;
-use crate::seal::Pager;
 use std::borrow::Cow;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -25,12 +25,12 @@ pub struct Args {
     files: Vec<Arc<File>>,
     places: Vec<u64>,
     lengths: Vec<u32>,
-    pager: Option<Arc<Pager>>,
+    pager: Option<Arc<dyn Pages>>,
 }
 
 impl Args {
     /// Those of a sealed trace; more may follow.
-    pub(crate) fn of_pager(pager: Option<Arc<Pager>>) -> Args {
+    pub(crate) fn of_pager(pager: Option<Arc<dyn Pages>>) -> Args {
         Args { pager, ..Args::default() }
     }
 

@@ -3,7 +3,7 @@
 //! Slices are kept in segments of [`SEGMENT`] slices, each with its own columns and its own level-of-detail
 //! pyramid. So an append never moves what is there, and the oldest can be given up a segment at a time.
 //! Of a sealed trace the slices are *paged*: the pyramid is mapped, the columns are on disk and come when somebody
-//! asks ([`PagedLane`]). A lane is its paged slices, then its resident ones.
+//! asks ([`PagedLane`]); of a distant trace both come then ([`FarLane`]). A lane is its paged slices, then its resident ones.
 //!
 //! Invariants, which the level of detail and the analyses build on:
 //! * `start[i] <= end[i] <= start[i + 1]`: in order, never overlapping;
@@ -12,8 +12,10 @@
 //!   from the first slice ever and is for keeping ([`SliceId`]).
 
 use super::SliceId;
-use crate::lod::{Brief, Columns, LEAF, Merge, Node, Pyramid, Slices};
-use crate::seal::{PagedLane, PagedSlices};
+use super::paged::{Look, Paged};
+use crate::far::{BLOCK, FarLane};
+use crate::lod::{Brief, Columns, LEAF, Merge, Node, Pyramid, Slices, Span};
+use crate::seal::PagedLane;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -179,8 +181,8 @@ impl Slices for &Segment {
 pub struct Lane {
     track: u32,
     lane: u32,
-    /// The first slices, where they are on disk.
-    paged: Option<PagedLane>,
+    /// The first slices, where they are not in memory.
+    paged: Option<Paged>,
     segments: VecDeque<Segment>,
     /// Ordinal of the slice at index 0.
     evicted: u64,
@@ -197,8 +199,16 @@ impl Lane {
 
     /// The lane of a sealed trace.
     pub(crate) fn of_paged(track: u32, lane: u32, paged: PagedLane) -> Lane {
-        let (longest, until) = (paged.longest(), Some(paged.range().end));
-        Lane { track, lane, paged: Some(paged), longest, until, ..Lane::default() }
+        Lane { track, lane, ..Lane::default() }.with(Paged::Disk(paged))
+    }
+
+    /// The lane of a distant trace.
+    pub(crate) fn of_far(track: u32, lane: u32, far: FarLane) -> Lane {
+        Lane { track, lane, evicted: far.evicted(), ..Lane::default() }.with(Paged::Far(far))
+    }
+
+    fn with(self, paged: Paged) -> Lane {
+        Lane { longest: paged.longest(), until: Some(paged.range().end), paged: Some(paged), ..self }
     }
 
     /// Number of retained slices.
@@ -208,7 +218,7 @@ impl Lane {
     }
 
     fn n_paged(&self) -> usize {
-        self.paged.as_ref().map_or(0, PagedLane::len)
+        self.paged.as_ref().map_or(0, Paged::len)
     }
 
     /// Whether it has no slice.
@@ -232,7 +242,7 @@ impl Lane {
     /// From the first slice's start to the last one's end; `None` without slices.
     #[must_use]
     pub fn range(&self) -> Option<Range<i64>> {
-        let paged = self.paged.as_ref().map(PagedLane::range);
+        let paged = self.paged.as_ref().map(Paged::range);
         let first = self.segments.front().and_then(|s| s.start.first().copied());
         let last = self.segments.back().and_then(|s| s.end.last().copied());
         Some(paged.as_ref().map(|p| p.start).or(first)?..last.or(paged.map(|p| p.end))?)
@@ -249,7 +259,7 @@ impl Lane {
         Some(self.slice_ref(index, row))
     }
 
-    /// As [`Lane::slice`], but `None` for one that is on disk only.
+    /// As [`Lane::slice`], but `None` for one that is not in memory.
     #[must_use]
     pub fn slice_now(&self, index: u32) -> Option<SliceRef> {
         match &self.paged {
@@ -283,7 +293,7 @@ impl Lane {
         self.touching_with(view, &mut self.paged.as_ref().map(|p| p.slices()))
     }
 
-    fn touching_with(&self, view: &Range<i64>, paged: &mut Option<PagedSlices<'_>>) -> Range<u32> {
+    fn touching_with(&self, view: &Range<i64>, paged: &mut Option<Look<'_>>) -> Range<u32> {
         if view.start >= view.end {
             return 0..0;
         }
@@ -320,11 +330,26 @@ impl Lane {
 
     /// The slices that touch the half-open `view`, in order. Slices on disk are read a row group at a time and forgotten
     /// again; who goes through several lanes of a long range does so in the parts that
-    /// [`Store::parts`](super::Store::parts) gives, so that each row group is read once.
+    /// [`Store::parts`](super::Store::parts) gives, so that each row group is read once. Slices that are far and not here are
+    /// left out, and wished for: ask [`Store::at_hand`](super::Store::at_hand) first.
     pub fn slices(&self, view: &Range<i64>) -> impl DoubleEndedIterator<Item = SliceRef> + '_ {
+        let mut paged = self.paged.as_ref().map(Paged::slices);
+        let touching = self.touching_with(view, &mut paged);
+        self.rows_of(touching, paged)
+    }
+
+    /// The slices with these indices.
+    pub(crate) fn slices_at(&self, indices: Range<u32>) -> impl DoubleEndedIterator<Item = SliceRef> + '_ {
+        self.rows_of(indices, self.paged.as_ref().map(Paged::slices))
+    }
+
+    fn rows_of<'a>(
+        &'a self,
+        indices: Range<u32>,
+        mut paged: Option<Look<'a>>,
+    ) -> impl DoubleEndedIterator<Item = SliceRef> + 'a {
         let n_paged = self.n_paged() as u32;
-        let mut paged = self.paged.as_ref().map(|p| p.slices());
-        self.touching_with(view, &mut paged).filter_map(move |index| {
+        indices.filter_map(move |index| {
             let row = match (&mut paged, index.checked_sub(n_paged)) {
                 (_, Some(i)) => self.segments.get(i as usize / SEGMENT)?.row(i as usize % SEGMENT),
                 (Some(paged), None) => paged.row(u64::from(index)),
@@ -341,16 +366,40 @@ impl Lane {
     }
 
     /// The spans to draw for the half-open `view` on `px` pixels: see [`crate::lod`].
-    pub fn spans(&self, view: Range<i64>, px: usize, out: &mut Vec<crate::Span>) {
+    pub fn spans(&self, view: Range<i64>, px: usize, out: &mut Vec<Span>) {
         crate::lod::spans(self, &view, px, out);
     }
 
     /// Feeds what touches the view to `merge`, without waiting for the disk.
     pub(crate) fn walk(&self, view: &Range<i64>, merge: &mut Merge<'_>) {
-        let mut paged = self.paged.as_ref().map(|p| p.slices_now(view));
-        let touching = self.touching_with(view, &mut paged);
+        let mut look = match &self.paged {
+            Some(Paged::Far(far)) => return far.walk(view, merge),
+            Some(Paged::Disk(disk)) => Some(Look::Disk(disk.slices_now(view))),
+            None => None,
+        };
+        let touching = self.touching_with(view, &mut look);
+        self.walk_in(touching, look, merge);
+    }
+
+    /// Appends the slices that begin in a range of time, as spans of at most `pixel` ns. Gives the index of the first of them, and the
+    /// slice before it where that reaches into the range. Waits for the disk; knows nothing of far slices.
+    pub(crate) fn begun_in(&self, range: &Range<i64>, pixel: i64, out: &mut Vec<Span>) -> (u32, Option<Brief>) {
+        let mut look = match &self.paged {
+            Some(Paged::Far(_)) => return (0, None),
+            Some(Paged::Disk(disk)) => Some(Look::Disk(disk.slices())),
+            None => None,
+        };
+        let touching = self.touching_with(range, &mut look);
+        let reaches_in = |slice: &SliceRef| slice.start < range.start;
+        let before: Option<SliceRef> = self.slices_at(touching.clone()).take_while(reaches_in).last();
+        let first = before.as_ref().and_then(|before| self.index_of(before.id)).map_or(touching.start, |i| i + 1);
+        crate::lod::merged(pixel, out, |merge| self.walk_in(first..touching.end, look, merge));
+        (first, before.map(|before| before.row().brief()))
+    }
+
+    fn walk_in(&self, touching: Range<u32>, look: Option<Look<'_>>, merge: &mut Merge<'_>) {
         let (from, to, n_paged) = (touching.start as usize, touching.end as usize, self.n_paged());
-        if let Some(paged) = &mut paged {
+        if let Some(Look::Disk(mut paged)) = look {
             for part in parts(from.min(n_paged)..to.min(n_paged)) {
                 let base = part.start / SEGMENT * SEGMENT;
                 if let Some(mut segment) = paged.segment(base / SEGMENT) {
@@ -362,6 +411,30 @@ impl Lane {
             let base = part.start / SEGMENT * SEGMENT;
             let mut segment = &self.segments[base / SEGMENT];
             crate::lod::walk(&mut segment, (n_paged + base) as u32, part.start - base..part.end - base, merge);
+        }
+    }
+
+    /// Starts of the first slice that is kept of each block of [`far::BLOCK`](crate::far::BLOCK) ordinals, from a block on.
+    pub(crate) fn block_starts(&self, from: u64) -> impl Iterator<Item = i64> + '_ {
+        let end = self.evicted + self.len() as u64;
+        let firsts = (from..end.div_ceil(BLOCK)).map(|block| (block * BLOCK).max(self.evicted) - self.evicted);
+        firsts.filter_map(|index| self.start_of(index as usize))
+    }
+
+    /// Start of the slice at `index`, without reading from the disk where it is the first of a block.
+    fn start_of(&self, index: usize) -> Option<i64> {
+        match (index.checked_sub(self.n_paged()), &self.paged) {
+            (Some(i), _) => self.segments.get(i / SEGMENT)?.start.get(i % SEGMENT).copied(),
+            (None, Some(Paged::Disk(disk))) => disk.slices().block_start(index),
+            (None, _) => None,
+        }
+    }
+
+    /// Of a distant trace: what brings the slices.
+    pub(crate) fn far(&self) -> Option<&FarLane> {
+        match &self.paged {
+            Some(Paged::Far(far)) => Some(far),
+            _ => None,
         }
     }
 

@@ -11,6 +11,8 @@ mod apply;
 mod args;
 mod lane;
 mod names;
+mod paged;
+mod pages;
 mod parts;
 mod side;
 mod stacks;
@@ -22,6 +24,7 @@ pub(crate) use args::ArgsReader;
 pub(crate) use lane::Row;
 pub use lane::{Lane, SEGMENT, SliceRef};
 pub use names::{Category, ClockOffset, NodeInfo, Process, SiteInfo};
+pub use pages::{PagerStats, Pages};
 pub(crate) use parts::{Parts, PlacedInstant, SideRows};
 pub use side::{Counter, Flow, FlowEnd, MemoryEvent, Step, Warning, WarningKind};
 pub use stacks::{Frame, Function, NO_STACK, Stack};
@@ -29,7 +32,6 @@ pub(crate) use track::MAX_LANES;
 pub use track::{InstantEvent, OpenSlice, Track, TrackKind};
 
 use crate::batch::{Batch, TrackKey};
-use crate::seal::Pager;
 use names::Table;
 use rustc_hash::FxHashMap;
 pub(crate) use side::CounterKey;
@@ -88,6 +90,21 @@ impl Default for StoreOptions {
     }
 }
 
+/// Slices of a distant trace that are fetched for an analysis, at most: about 30 MB.
+const MAX_FAR_SLICES: u64 = 2 << 20;
+
+/// Whether slices are here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AtHand {
+    /// All are in memory, or on this machine's disk.
+    #[default]
+    All,
+    /// They are far, and will be here.
+    Coming,
+    /// They are far, and too many to be fetched.
+    TooMany,
+}
+
 /// What the store holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
@@ -116,6 +133,7 @@ pub struct Store {
     origin: Option<i64>,
     range: Option<Range<i64>>,
     version: u64,
+    generation: u64,
     live: bool,
     processes: Vec<Process>,
     process_of: FxHashMap<u32, u32>,
@@ -131,7 +149,7 @@ pub struct Store {
     args: Args,
     stacks: Stacks,
     warnings: Warnings,
-    pager: Option<Arc<Pager>>,
+    pager: Option<Arc<dyn Pages>>,
     slices_total: u64,
     evicted: u64,
     disk_bytes: u64,
@@ -163,10 +181,16 @@ impl Store {
         self.version + self.pager.as_ref().map_or(0, |pager| pager.version())
     }
 
-    /// Of a sealed trace: what reads its slices from disk. Who shows the store lets a thread call
-    /// [`Pager::load_wished`] without the store's lock.
+    /// How often all contents were replaced: rows and identities are those of one generation.
     #[must_use]
-    pub fn pager(&self) -> Option<&Arc<Pager>> {
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Of a sealed or distant trace: what brings its slices. Who shows the store lets a thread call
+    /// [`Pages::load_wished`] without the store's lock.
+    #[must_use]
+    pub fn pager(&self) -> Option<&Arc<dyn Pages>> {
         self.pager.as_ref()
     }
 
@@ -180,6 +204,20 @@ impl Store {
         cuts.sort_unstable();
         cuts.dedup();
         cuts.windows(2).map(|cut| cut[0]..cut[1]).collect()
+    }
+
+    /// Whether the slices that touch a range are here, for who needs all of them. Of a distant trace those that are not are wished for,
+    /// unless they are too many.
+    #[must_use]
+    pub fn at_hand(&self, range: &Range<i64>) -> AtHand {
+        let lanes = || self.tracks.iter().flat_map(|track| &track.lanes).filter_map(Lane::far);
+        let n: u64 = lanes().map(|lane| lane.blocks(range)).map(|blocks| blocks.end - blocks.start).sum();
+        if n * crate::far::BLOCK > MAX_FAR_SLICES {
+            return AtHand::TooMany;
+        }
+        // Each is asked, so that all that are missing are wished for.
+        let missing = lanes().flat_map(|lane| lane.blocks(range).filter(|block| !lane.has_block(*block))).count();
+        if missing == 0 { AtHand::All } else { AtHand::Coming }
     }
 
     /// Zero of all times, ns of CLOCK_MONOTONIC_RAW on the trace's host. 0 until the first event.

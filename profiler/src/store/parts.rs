@@ -1,5 +1,6 @@
 //! What a sealed trace brings, made into a store; and what a store gives to one while it is written.
 
+use super::Pages;
 use super::args::Args;
 use super::lane::Row;
 use super::names::{NodeInfo, Process, SiteInfo, Table, node_key, site_key};
@@ -9,7 +10,7 @@ use super::track::{InstantEvent, Track};
 use super::transfers::{Transfer, Transfers};
 use super::{Store, StoreOptions, TrackId};
 use crate::batch::NO_ARGS;
-use crate::seal::{Pager, Point};
+use crate::seal::Point;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ pub(crate) struct Parts {
     pub(crate) warnings: Vec<Warning>,
     /// Of instants.
     pub(crate) args: Args,
-    pub(crate) pager: Option<Arc<Pager>>,
+    pub(crate) pager: Option<Arc<dyn Pages>>,
 }
 
 /// An instant with its track and the text of its arguments.
@@ -101,8 +102,8 @@ impl Store {
 
     /// Takes over the contents of another store, in the budget of this one.
     pub(super) fn replace_by(&mut self, other: Store) {
-        let (options, version) = (self.options, self.version);
-        *self = Store { options, version, ..other };
+        let (options, version, generation) = (self.options, self.version, self.generation + 1);
+        *self = Store { options, version, generation, ..other };
         self.keep_side_budget();
         (0..self.tracks.len() as u32).for_each(|track| self.keep_budget(track));
     }

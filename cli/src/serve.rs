@@ -1,0 +1,51 @@
+//! `stepscope serve`: lets a window on another machine look at what is here.
+
+use std::sync::mpsc;
+
+use anyhow::Context;
+use gather::{Host, HostError};
+use serde_json::json;
+
+use crate::args::{self, Verbosity};
+use crate::outcome::{Failure, Outcome};
+
+/// Serves until Ctrl-C, or until who reads standard output has ended.
+///
+/// # Errors
+/// `Failure::Use` when the path holds nothing that can be shown, or the address cannot be listened at.
+pub fn run(args: &args::Serve, verbosity: Verbosity) -> Outcome {
+    if args.stdio {
+        return gather::serve_stdio(&args.path).map_err(failure);
+    }
+    let (stop, stopped) = mpsc::channel();
+    ctrlc::set_handler(move || {
+        // Whoever waits for it may have gone.
+        let _ = stop.send(());
+    })
+    .context("taking over signals")?;
+    let host = Host::start(&args.path, args.listen).map_err(failure)?;
+    let address = host.address();
+    if args.json {
+        use std::io::Write;
+        let line = json!({ "address": address.to_string(), "path": args.path.display().to_string() });
+        // The reader may have gone: serving goes on without.
+        let _ = writeln!(std::io::stdout().lock(), "{line}");
+    }
+    if verbosity > Verbosity::Quiet {
+        eprintln!("stepscope: {} is served at {address}; Ctrl-C ends it", args.path.display());
+        eprintln!("stepscope: to look at it: stepscope view --connect {address}");
+    }
+    if !address.ip().is_loopback() {
+        eprintln!("warning: {address} is not a loopback address: whoever reaches it can look at what is served");
+    }
+    // An error says that the signal's handler has gone, which it never does before the program.
+    let _ = stopped.recv();
+    Ok(())
+}
+
+fn failure(error: HostError) -> Failure {
+    match error {
+        HostError::Path(..) | HostError::Listen(..) => Failure::wrong_use(error),
+        HostError::Threads(_) | HostError::Connection(_) => Failure::Work(error.into()),
+    }
+}

@@ -1,0 +1,158 @@
+//! The viewer's side: a connection to who has traces and logdirs.
+
+use crate::stdio::Pipes;
+use crate::wire::far_client::FarClient;
+use crate::wire::{ListRequest, Listing, LookRequest, ReadRequest};
+use bytes::Bytes;
+use hyper_util::rt::TokioIo;
+use profiler::far::{Ask, FarError};
+use std::future::Future;
+use std::io;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tonic::transport::{Channel, Endpoint};
+
+/// The longest answer that is taken.
+const MAX_ANSWER: usize = 64 << 20;
+/// How long an answer may take: large traces are read there first, and somebody may have to type a password.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Why there is no connection, or no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ViewError {
+    /// The address is none.
+    #[error("{0} is no address (HOST:PORT)")]
+    Address(String),
+    /// There was no answer.
+    #[error("{0}: {1}")]
+    Answer(String, String),
+    /// The system gives no threads.
+    #[error("cannot start a connection: {0}")]
+    Thread(#[source] io::Error),
+}
+
+/// A connection to a collector, or to `stepscope serve`. It is made with the first question, and again when it broke. Its functions wait
+/// for the answer: keep it in a loader's thread.
+pub struct Connection {
+    runtime: Runtime,
+    client: FarClient<Channel>,
+    place: String,
+}
+
+impl Connection {
+    /// To who listens at an address.
+    ///
+    /// # Errors
+    /// That the address is none.
+    pub fn to_address(address: &str) -> Result<Arc<Connection>, ViewError> {
+        let has_port =
+            address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).ok().filter(|_| has_port);
+        let endpoint = endpoint.ok_or_else(|| ViewError::Address(address.to_owned()))?;
+        Connection::made(address, |runtime| {
+            let _inside = runtime.enter();
+            patient(endpoint).tcp_nodelay(true).connect_lazy()
+        })
+    }
+
+    /// To what a program says on its standard output to what it reads on its standard input: `ssh host stepscope serve --stdio DIR`. It
+    /// is started with the first question, and again when it has ended.
+    ///
+    /// # Errors
+    /// That the system gives no threads.
+    pub fn to_program(place: &str, program: &[String]) -> Result<Arc<Connection>, ViewError> {
+        let program: Arc<[String]> = program.into();
+        let connector = tower::service_fn(move |_| {
+            let program = Arc::clone(&program);
+            async move { start(&program).map(TokioIo::new) }
+        });
+        Connection::made(place, |runtime| {
+            let _inside = runtime.enter();
+            // The name is nobody's: the connector does not look at it.
+            patient(Endpoint::from_static("http://stdio")).connect_with_connector_lazy(connector)
+        })
+    }
+
+    fn made(place: &str, channel: impl FnOnce(&Runtime) -> Channel) -> Result<Arc<Connection>, ViewError> {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        runtime.worker_threads(1).thread_name("far").enable_all();
+        let runtime = runtime.build().map_err(ViewError::Thread)?;
+        let client = FarClient::new(channel(&runtime)).max_decoding_message_size(MAX_ANSWER);
+        Ok(Arc::new(Connection { runtime, client, place: place.to_owned() }))
+    }
+
+    fn wait<T>(&self, answer: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>) -> Result<T, ViewError> {
+        let answer = self.runtime.block_on(answer).map(tonic::Response::into_inner);
+        answer.map_err(|status| ViewError::Answer(self.place.clone(), reason(&status)))
+    }
+
+    /// What there is to look at.
+    ///
+    /// # Errors
+    /// That nobody answers there.
+    pub fn list(&self) -> Result<Listing, ViewError> {
+        self.wait(self.client.clone().list(ListRequest { version: crate::VERSION }))
+    }
+
+    /// Up to a mebibyte of a file; less only at its end.
+    ///
+    /// # Errors
+    /// That there is no such file, or that nobody answers.
+    pub fn read(&self, path: &str, offset: u64, length: u32) -> Result<Bytes, ViewError> {
+        let request = ReadRequest { path: path.to_owned(), offset, length };
+        Ok(self.wait(self.client.clone().read(request))?.data)
+    }
+
+    /// One of the traces, to be viewed.
+    #[must_use]
+    pub fn trace(self: &Arc<Connection>, path: &str) -> Arc<dyn Ask> {
+        Arc::new(FarTrace { connection: Arc::clone(self), path: path.to_owned() })
+    }
+}
+
+fn patient(endpoint: Endpoint) -> Endpoint {
+    endpoint.connect_timeout(PATIENCE).timeout(PATIENCE).http2_adaptive_window(true)
+}
+
+/// Why there is no answer: the innermost reason, which says what happened.
+fn reason(status: &tonic::Status) -> String {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(status);
+    let mut innermost = None;
+    while let Some(error) = source {
+        innermost = Some(error.to_string());
+        source = error.source();
+    }
+    innermost.unwrap_or_else(|| status.message().to_owned())
+}
+
+/// Starts a program; what it says on its standard error goes to ours.
+fn start(program: &[String]) -> io::Result<Pipes> {
+    let (name, arguments) = program.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut command = tokio::process::Command::new(name);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    let child = command.spawn().map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
+    Pipes::of_child(child)
+}
+
+/// A trace on the other side of a connection.
+struct FarTrace {
+    connection: Arc<Connection>,
+    path: String,
+}
+
+impl Ask for FarTrace {
+    fn ask(&self, question: &[u8]) -> Result<Bytes, FarError> {
+        let request = LookRequest { trace: self.path.clone(), question: Bytes::copy_from_slice(question) };
+        let reply = self.connection.wait(self.connection.client.clone().look(request));
+        Ok(reply.map_err(|error| FarError::Connection(error.to_string()))?.answer)
+    }
+
+    fn place(&self) -> String {
+        match self.path.as_str() {
+            "" => self.connection.place.clone(),
+            path => format!("{}/{path}", self.connection.place),
+        }
+    }
+}

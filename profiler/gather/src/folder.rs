@@ -1,0 +1,201 @@
+//! A path that is served to distant viewers: a trace, a run's folder, or a logdir of many.
+
+use crate::far::{POLL, Served};
+use crate::wire::{FilePlace, Listing, TracePlace};
+use formats::graph_file::SAVED_MODEL;
+use formats::{FileKind, sniff};
+use parking_lot::{Mutex, RwLock};
+use profiler::{Batch, Store, StoreOptions, TraceReader, far, import};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+
+/// How deep a logdir is looked into, and how many entries of it.
+const MAX_DEPTH: usize = 32;
+const MAX_ENTRIES: usize = 100_000;
+/// Traces that are followed at a time.
+const MAX_TRACES: usize = 64;
+/// What belongs to a run beside its event files: the graph, what started it, embeddings with their labels.
+const BESIDE: [&str; 3] = ["graph.pb", "run.json", "projector_config.pbtxt"];
+
+/// See the module's notes. Traces are opened when somebody looks at them, and followed until this goes.
+pub(crate) struct Folder {
+    root: PathBuf,
+    traces: Mutex<BTreeMap<String, Arc<far::Server>>>,
+    stopping: Arc<AtomicBool>,
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+}
+
+impl Folder {
+    /// Serves what is at `path`.
+    ///
+    /// # Errors
+    /// That it cannot be read, or holds nothing that can be shown.
+    pub(crate) fn open(path: &Path) -> io::Result<Folder> {
+        match sniff(path)? {
+            FileKind::Unknown(what) => Err(io::Error::new(io::ErrorKind::InvalidInput, what.to_string())),
+            _ => Ok(Folder { root: fs::canonicalize(path)?, traces: Mutex::default(), stopping: Arc::default() }),
+        }
+    }
+
+    /// Where something is that a viewer names: below the root, and nowhere else.
+    fn path_of(&self, name: &str) -> io::Result<PathBuf> {
+        if Path::new(name).components().any(|part| !matches!(part, Component::Normal(_))) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        // What is served may be one file: then it has its own name.
+        let is_root = name.is_empty() || (self.root.is_file() && self.root.file_name() == Some(name.as_ref()));
+        let path = if is_root { self.root.clone() } else { self.root.join(name) };
+        // A symbolic link may lead out.
+        let path = fs::canonicalize(path)?;
+        if path.starts_with(&self.root) { Ok(path) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
+
+    fn server(&self, trace: &str) -> io::Result<Arc<far::Server>> {
+        let path = self.path_of(trace)?;
+        let mut traces = self.traces.lock();
+        if let Some(server) = traces.get(trace) {
+            return Ok(Arc::clone(server));
+        }
+        if traces.len() >= MAX_TRACES {
+            return Err(io::Error::other(format!("{MAX_TRACES} traces are open already")));
+        }
+        let store = Arc::new(RwLock::new(Store::with_options(StoreOptions::UNBOUNDED)));
+        let (theirs, stopping) = (Arc::clone(&store), Arc::clone(&self.stopping));
+        let (opened, has_opened) = mpsc::channel();
+        let work = move || {
+            // An error is told to the viewer who asked.
+            let source = Source::open(&path).map_err(|error| opened.send(Err(error)));
+            if let Ok(source) = source {
+                let _ = opened.send(Ok(()));
+                source.follow(&theirs, &stopping);
+            }
+        };
+        std::thread::Builder::new().name("follow".to_owned()).spawn(work)?;
+        has_opened.recv().map_err(io::Error::other)??;
+        let server = Arc::new(far::Server::new(store));
+        traces.insert(trace.to_owned(), Arc::clone(&server));
+        Ok(server)
+    }
+}
+
+/// What a trace is read from.
+enum Source {
+    Folder(TraceReader),
+    Foreign(import::Import),
+}
+
+impl Source {
+    fn open(path: &Path) -> io::Result<Source> {
+        match sniff(path)? {
+            FileKind::TraceFolder => TraceReader::open(path).map(Source::Folder).map_err(io::Error::other),
+            FileKind::Trace(_) => import::open(&[path.to_owned()]).map(Source::Foreign).map_err(io::Error::other),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Reads into the store until told to stop; a folder that is gone, or a file that is read, stays as it was read.
+    fn follow(mut self, store: &RwLock<Store>, stopping: &AtomicBool) {
+        while !stopping.load(Ordering::Acquire) {
+            let batch = match &mut self {
+                Source::Folder(reader) => reader.poll_staged().ok(),
+                Source::Foreign(import) => import.poll_staged().ok().map(live_until_read),
+            };
+            let Some(batch) = batch else { return };
+            let more = batch.more();
+            store.write().apply(batch);
+            match &self {
+                Source::Foreign(_) if !more => return,
+                _ if !more => std::thread::park_timeout(POLL),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A file that is being read is shown like a trace that grows.
+fn live_until_read(mut batch: Batch) -> Batch {
+    batch.set_live(batch.more());
+    batch
+}
+
+impl Served for Folder {
+    fn list(&self) -> io::Result<Listing> {
+        let mut listing = Listing { version: crate::VERSION, ..Listing::default() };
+        match sniff(&self.root)? {
+            FileKind::TraceFolder | FileKind::Trace(_) => {
+                listing.traces.push(TracePlace { path: String::new() });
+            }
+            FileKind::RunFolder | FileKind::Logdir => {
+                let mut left = MAX_ENTRIES;
+                walk(&self.root, "", MAX_DEPTH, &mut left, &mut listing);
+                listing.is_cut = left == 0;
+            }
+            _ => {
+                // An event file, a graph, or the folder of a SavedModel.
+                let file = if self.root.is_dir() { self.root.join(SAVED_MODEL) } else { self.root.clone() };
+                let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                listing.files.push(file_place(&file, name)?);
+            }
+        }
+        Ok(listing)
+    }
+
+    fn look(&self, trace: &str, question: &[u8]) -> io::Result<Vec<u8>> {
+        Ok(self.server(trace)?.answer(question))
+    }
+
+    fn read(&self, path: &str, offset: u64, length: u32) -> io::Result<Vec<u8>> {
+        let (file, mut bytes) = (File::open(self.path_of(path)?)?, vec![0; length as usize]);
+        let mut n = 0;
+        while n < bytes.len() {
+            match file.read_at(&mut bytes[n..], offset.saturating_add(n as u64))? {
+                0 => break,
+                more => n += more,
+            }
+        }
+        bytes.truncate(n);
+        Ok(bytes)
+    }
+}
+
+fn file_place(path: &Path, name: String) -> io::Result<FilePlace> {
+    let about = fs::metadata(path)?;
+    Ok(FilePlace { path: name, length: about.len(), identity: about.ino() ^ about.dev().rotate_left(32) })
+}
+
+/// Adds what is in a folder and below. What cannot be read is left out: it may be gone by now.
+fn walk(folder: &Path, name: &str, depth: usize, left: &mut usize, listing: &mut Listing) {
+    let Some(depth) = depth.checked_sub(1) else { return };
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(*left).collect();
+    *left -= entries.len();
+    entries.sort_unstable();
+    let has_embeddings = entries.iter().any(|path| path.ends_with("projector_config.pbtxt"));
+    for path in entries {
+        let Some(own) = path.file_name().and_then(|own| own.to_str()) else { continue };
+        let below = if name.is_empty() { own.to_owned() } else { format!("{name}/{own}") };
+        if path.is_dir() {
+            if matches!(sniff(&path), Ok(FileKind::TraceFolder)) {
+                listing.traces.push(TracePlace { path: below });
+            } else {
+                walk(&path, &below, depth, left, listing);
+            }
+            continue;
+        }
+        let belongs = formats::is_event_file_name(&path) || BESIDE.contains(&own);
+        let is_embedding = has_embeddings && [".tsv", ".bytes", ".png"].iter().any(|end| own.ends_with(end));
+        if belongs || is_embedding {
+            listing.files.extend(file_place(&path, below));
+        }
+    }
+}

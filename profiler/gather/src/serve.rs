@@ -1,0 +1,97 @@
+//! Serves a path to distant viewers: on an address, or through standard input and output.
+
+use crate::MAX_MESSAGE;
+use crate::far::Far;
+use crate::folder::Folder;
+use crate::limits::Incoming;
+use crate::stdio::Pipes;
+use crate::wire::far_server::FarServer;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use tokio::runtime::Runtime;
+use tonic::transport::Server;
+use tonic::transport::server::Router;
+
+/// Viewers at once.
+const MAX_VIEWERS: usize = 64;
+
+/// Why a path is not served.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The path cannot be read, or holds nothing that can be shown.
+    #[error("{0}: {1}")]
+    Path(PathBuf, #[source] io::Error),
+    /// The address cannot be listened at.
+    #[error("cannot listen at {0}: {1}")]
+    Listen(SocketAddr, #[source] io::Error),
+    /// The system gives no threads.
+    #[error("cannot start the server's threads: {0}")]
+    Threads(#[source] io::Error),
+    /// The connection failed.
+    #[error("the connection failed: {0}")]
+    Connection(#[source] tonic::transport::Error),
+}
+
+/// A path that is served at an address. Dropping it ends that.
+#[must_use = "serving stops when the host is dropped"]
+pub struct Host {
+    address: SocketAddr,
+    _runtime: Runtime,
+}
+
+impl Host {
+    /// Serves `path` at `listen`. There is no authentication: who reaches the address can look at what is there.
+    ///
+    /// # Errors
+    /// That the path holds nothing that can be shown, or that the address cannot be listened at.
+    pub fn start(path: &Path, listen: SocketAddr) -> Result<Host, HostError> {
+        let router = router(path)?;
+        let runtime = runtime()?;
+        let listener = runtime.block_on(tokio::net::TcpListener::bind(listen));
+        let listener = listener.map_err(|error| HostError::Listen(listen, error))?;
+        let address = listener.local_addr().map_err(|error| HostError::Listen(listen, error))?;
+        let incoming = Incoming::new(listener, MAX_VIEWERS, Arc::new(AtomicU64::new(0)));
+        runtime.spawn(async move {
+            // It ends with the runtime.
+            let _ = router.serve_with_incoming(incoming).await;
+        });
+        Ok(Host { address, _runtime: runtime })
+    }
+
+    /// Where it listens: tells the port where `listen` had 0.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// Serves `path` to who is at the other end of standard input and output, until they end.
+///
+/// # Errors
+/// That the path holds nothing that can be shown, or that the connection failed.
+pub fn serve_stdio(path: &Path) -> Result<(), HostError> {
+    let router = router(path)?;
+    let runtime = runtime()?;
+    let ended = runtime.block_on(async move {
+        let pipes = tokio_stream::once(Ok::<Pipes, io::Error>(Pipes::of_this_program()));
+        router.serve_with_incoming(pipes).await
+    });
+    // A read of standard input may still wait.
+    runtime.shutdown_background();
+    ended.map_err(HostError::Connection)
+}
+
+fn router(path: &Path) -> Result<Router, HostError> {
+    let folder = Folder::open(path).map_err(|error| HostError::Path(path.to_owned(), error))?;
+    let far = FarServer::new(Far(Arc::new(folder))).max_decoding_message_size(MAX_MESSAGE);
+    Ok(Server::builder().initial_stream_window_size(1 << 20).initial_connection_window_size(2 << 20).add_service(far))
+}
+
+fn runtime() -> Result<Runtime, HostError> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(2).max_blocking_threads(32).thread_name("serve").enable_all();
+    runtime.build().map_err(HostError::Threads)
+}

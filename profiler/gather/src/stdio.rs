@@ -1,0 +1,56 @@
+//! A connection through pipes: a program's standard input and output.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::process::Child;
+use tonic::transport::server::Connected;
+
+/// What is read from one pipe, and written to another.
+pub(crate) struct Pipes {
+    reads: Box<dyn AsyncRead + Send + Unpin>,
+    writes: Box<dyn AsyncWrite + Send + Unpin>,
+    /// It is ended with the connection.
+    _child: Option<Child>,
+}
+
+impl Pipes {
+    /// A child's, whose input and output are pipes.
+    pub(crate) fn of_child(mut child: Child) -> io::Result<Pipes> {
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (input, output) = input.zip(output).ok_or(io::ErrorKind::BrokenPipe)?;
+        Ok(Pipes { reads: Box::new(output), writes: Box::new(input), _child: Some(child) })
+    }
+
+    /// Our own.
+    pub(crate) fn of_this_program() -> Pipes {
+        Pipes { reads: Box::new(tokio::io::stdin()), writes: Box::new(tokio::io::stdout()), _child: None }
+    }
+}
+
+impl Connected for Pipes {
+    type ConnectInfo = ();
+
+    fn connect_info(&self) {}
+}
+
+impl AsyncRead for Pipes {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.reads).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Pipes {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.writes).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.writes).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.writes).poll_shutdown(cx)
+    }
+}
