@@ -235,13 +235,18 @@ const MAGICS: &[(&[u8], &str)] = &[
     (b"[", "JSON"),
 ];
 
-/// Text is a graph if its first word is a field of GraphDef.
+/// Text is a graph if it begins with a field of GraphDef and what follows the name of one.
 fn sniff_text(prefix: &[u8]) -> FileKind {
     let text = String::from_utf8_lossy(prefix);
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
-    let word = line.unwrap_or("").split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("");
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let line = lines.next().unwrap_or("");
+    let word = line.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("");
+    // The brace may stand on the next line.
+    let rest = line[word.len()..].trim_start();
+    let follows = if rest.is_empty() { lines.next().unwrap_or("{") } else { rest };
+    let is_field = follows.starts_with([':', '{', '<']);
     match word {
-        "node" | "versions" | "version" | "library" | "debug_info" => FileKind::GraphDefText,
+        "node" | "versions" | "version" | "library" | "debug_info" if is_field => FileKind::GraphDefText,
         _ => FileKind::Unknown(Foreign::LooksLike("text")),
     }
 }

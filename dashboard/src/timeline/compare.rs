@@ -287,7 +287,7 @@ impl Compare {
             ui.label(RichText::new(&moment.name).color(p.text_strong));
             ui.label(format::duration_ns(moment.range.end - moment.range.start));
         }
-        ui.colored_label(p.text_weak, "below").on_hover_text("How much longer the lower step is");
+        ui.colored_label(p.text_weak, "the lower step is").on_hover_text("Compared with the upper one");
         ui.label(difference(&above.range, &below.range));
     }
 

@@ -119,7 +119,10 @@ pub fn counters(painter: &Painter, scene: &Scene<'_>, visible: Range<usize>, top
         painter.add(mesh);
         let most = if bytes { crate::format::bytes(max as u64) } else { crate::format::value(max) };
         let at = pos2(frame.scale.left() + metrics::GAP, top + place.top + 1.0);
-        painter.text(at, Align2::LEFT_TOP, most, FontId::proportional(metrics::TEXT_TICK), p.text_weak);
+        let galley = painter.layout_no_wrap(most, FontId::proportional(metrics::TEXT_TICK), p.text);
+        // A ground of its own, so that the line does not strike it through.
+        painter.rect_filled(Rect::from_min_size(at, galley.size()).expand2(vec2(2.0, 0.0)), 2.0, p.panel);
+        painter.galley(at, galley, p.text);
     }
 }
 

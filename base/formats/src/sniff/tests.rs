@@ -69,6 +69,10 @@ fn foreign_files_say_what_they_are() {
     check("a.json", b"{\"answers\": []}", looks_like("JSON"));
     check("a.db", b"SQLite format 3\0\x04\0CREATE TABLE letters (id", looks_like("SQLite"));
     check("a.txt", b"hello", looks_like("text"));
+    check("Cargo.lock", b"# made\nversion = 4\n\n[[package]]\n", looks_like("text"));
+    check("a.pbtxt", b"# made\nnode {\n  name: \"a\"\n}\n", FileKind::GraphDefText);
+    check("b.pbtxt", b"versions\n{\n  producer: 9\n}\n", FileKind::GraphDefText);
+    check("c.pbtxt", b"version: 4\n", FileKind::GraphDefText);
     check("a.bin", &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13], FileKind::Unknown(Foreign::Unrecognised));
     check("a.gz", &[0x1f, 0x8b, 8, 0, 0], looks_like("gzip"));
     check("empty", b"", FileKind::Unknown(Foreign::Empty));
