@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use dashboard::Far;
 use gather::{Connection, Copied, LogdirCopy};
-use profiler::far::Ask;
+use parking_lot::Mutex;
 
 use crate::human;
 use crate::outcome::Failure;
@@ -19,79 +20,103 @@ const SSH: &str = "STEPSCOPE_SSH";
 const PAUSE: std::ops::Range<Duration> = Duration::from_millis(200)..Duration::from_secs(30);
 const PAUSE_FACTOR: u32 = 20;
 
-/// Whether a path is of another machine.
-pub fn is_far(path: &Path) -> bool {
-    path.to_str().is_some_and(|text| text.starts_with("ssh://"))
+/// How the window names what `--connect` looks at.
+const CONNECT: &str = "connect://";
+
+/// The URL of what another machine has.
+pub fn url(path: &Path) -> Option<&str> {
+    path.to_str().filter(|text| ["ssh://", CONNECT].iter().any(|scheme| text.starts_with(scheme)))
 }
 
-/// Everything that the window shows of other machines.
-#[derive(Default)]
+/// The URL of a collector, or of `stepscope serve`.
+pub fn url_of_address(address: &str) -> String {
+    format!("{CONNECT}{address}")
+}
+
+/// What the window shows of other machines. Dropping it removes the copies of logdirs.
 pub struct Distant {
-    /// What the window opens: traces by their names here, logdirs as copies.
-    pub paths: Vec<PathBuf>,
-    traces: HashMap<PathBuf, Arc<dyn Ask>>,
-    copies: Vec<PathBuf>,
+    remote_bin: String,
+    copies: Mutex<Vec<PathBuf>>,
+    /// What was looked at before the window opened, by URL.
+    found: Mutex<HashMap<String, Vec<(String, Far)>>>,
 }
 
 impl Drop for Distant {
     fn drop(&mut self) {
         // The threads that keep the copies end with the program.
-        for copy in &self.copies {
+        for copy in self.copies.get_mut() {
             let _ = std::fs::remove_dir_all(copy);
         }
     }
 }
 
 impl Distant {
-    /// Looks at what is served at `HOST:PORT`.
-    ///
-    /// # Errors
-    /// `Failure::Use` when the address is none or nobody answers there.
-    pub fn connect(&mut self, address: &str) -> Result<(), Failure> {
-        let connection = Connection::to_address(address).map_err(Failure::wrong_use)?;
-        self.add(connection, &format!("connect://{address}"))
+    /// Nothing yet. `remote_bin`: what stepscope is called on other machines.
+    pub fn new(remote_bin: &str) -> Arc<Distant> {
+        let (copies, found) = Default::default();
+        Arc::new(Distant { remote_bin: remote_bin.to_owned(), copies, found })
     }
 
-    /// Looks at `ssh://HOST/PATH`.
+    /// Looks at a URL before there is a window, so that what is wrong is told before it opens.
     ///
     /// # Errors
-    /// `Failure::Use` when the URL is none or `stepscope serve` does not answer there.
-    pub fn ssh(&mut self, url: &Path, remote_bin: &str) -> Result<(), Failure> {
-        let url = url.to_string_lossy();
-        let target = Target::parse(&url).map_err(|why| Failure::wrong_use(format_args!("{url}: {why}")))?;
-        let ssh = std::env::var(SSH).unwrap_or_else(|_| "ssh".to_owned());
-        let connection = Connection::to_program(&url, &target.command(&ssh, remote_bin)).map_err(Failure::wrong_use)?;
-        self.add(connection, url.trim_end_matches('/'))
-    }
-
-    fn add(&mut self, connection: Arc<Connection>, name: &str) -> Result<(), Failure> {
-        let mut copy =
-            LogdirCopy::new(Arc::clone(&connection)).context("a copy of a logdir needs a temporary folder")?;
-        let copied = copy.fetch().map_err(|error| {
-            let hint = if name.starts_with("ssh://") { "; is stepscope there? --remote-bin says where" } else { "" };
-            Failure::wrong_use(format_args!("{error}{hint}"))
-        })?;
-        if copied.is_cut {
-            eprintln!("warning: {name}: it has more files and folders than are looked at");
-        }
-        for trace in &copied.traces {
-            let path = PathBuf::from(if trace.is_empty() { name.to_owned() } else { format!("{name}/{trace}") });
-            self.traces.insert(path.clone(), connection.trace(trace));
-            self.paths.push(path);
-        }
-        if copied.n_files > 0 {
-            self.paths.push(copy.folder().to_owned());
-            self.copies.push(copy.folder().to_owned());
-            tell(name, &copied);
-            std::thread::spawn(move || keep(copy));
-        }
+    /// `Failure::Use` when it is none, or nobody answers there.
+    pub fn look(&self, url: &str) -> Result<(), Failure> {
+        let found = self.open(url)?;
+        self.found.lock().insert(url.to_owned(), found);
         Ok(())
     }
 
-    /// Finds the traces for the window.
-    pub fn opener(&self) -> dashboard::OpenFar {
-        let traces = self.traces.clone();
-        Arc::new(move |path| traces.get(path).map(Arc::clone))
+    /// What the window opens URLs with.
+    pub fn opener(self: &Arc<Distant>) -> dashboard::OpenFar {
+        let distant = Arc::clone(self);
+        Arc::new(move |url| {
+            let known = distant.found.lock().remove(url);
+            known.map_or_else(|| distant.open(url).map_err(told), Ok)
+        })
+    }
+
+    fn open(&self, url: &str) -> Result<Vec<(String, Far)>, Failure> {
+        let url = url.trim_end_matches('/');
+        if let Some(address) = url.strip_prefix(CONNECT) {
+            let connection = Connection::to_address(address).map_err(Failure::wrong_use)?;
+            return self.found_at(&connection, url, "");
+        }
+        let target = Target::parse(url).map_err(|why| Failure::wrong_use(format_args!("{url}: {why}")))?;
+        let ssh = std::env::var(SSH).unwrap_or_else(|_| "ssh".to_owned());
+        let program = target.command(&ssh, &self.remote_bin);
+        let connection = Connection::to_program(url, &program).map_err(Failure::wrong_use)?;
+        self.found_at(&connection, url, "; is stepscope there? --remote-bin says where")
+    }
+
+    fn found_at(&self, connection: &Arc<Connection>, url: &str, hint: &str) -> Result<Vec<(String, Far)>, Failure> {
+        let mut copy =
+            LogdirCopy::new(Arc::clone(connection)).context("a copy of a logdir needs a temporary folder")?;
+        let copied = copy.fetch().map_err(|error| Failure::wrong_use(format_args!("{error}{hint}")))?;
+        if copied.is_cut {
+            eprintln!("warning: {url}: it has more files and folders than are looked at");
+        }
+        let mut found = Vec::new();
+        if copied.n_files > 0 {
+            let folder = copy.folder().to_owned();
+            self.copies.lock().push(folder.clone());
+            tell(url, &copied);
+            std::thread::spawn(move || keep(copy));
+            found.push((url.to_owned(), Far::Logdir(folder)));
+        }
+        for trace in &copied.traces {
+            let name = if trace.is_empty() { url.to_owned() } else { format!("{url}/{trace}") };
+            found.push((name, Far::Trace(connection.trace(trace))));
+        }
+        Ok(found)
+    }
+}
+
+/// In the window's words.
+fn told(failure: Failure) -> String {
+    match failure {
+        Failure::Work(error) | Failure::Use(error) => format!("{error:#}"),
+        Failure::Command(code) => format!("a command ended with {code}"),
     }
 }
 

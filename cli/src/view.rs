@@ -12,21 +12,22 @@ use crate::source::{self, Source};
 
 /// Checks each path, then opens the window on all of them.
 pub fn run(args: args::View) -> Outcome {
-    for path in args.paths.iter().filter(|path| !source::is_url(path) && !far::is_far(path)) {
+    let is_near = |path: &&PathBuf| far::url(path).is_none();
+    for path in args.paths.iter().filter(is_near).filter(|path| !source::is_url(path)) {
         check(path)?;
     }
-    let mut distant = Distant::default();
-    for url in args.paths.iter().filter(|path| far::is_far(path)) {
-        distant.ssh(url, &args.remote_bin)?;
-    }
-    args.connect.iter().try_for_each(|address| distant.connect(address))?;
+    let distant = Distant::new(&args.remote_bin);
+    let urls: Vec<String> = args.connect.iter().map(|address| far::url_of_address(address)).collect();
+    let urls: Vec<&str> =
+        args.paths.iter().filter_map(|path| far::url(path)).chain(urls.iter().map(|u| &**u)).collect();
+    urls.iter().try_for_each(|url| distant.look(url))?;
     if let Some(reason) = display::missing() {
         return Err(Failure::Work(anyhow::anyhow!("{reason}; the window needs one")));
     }
-    let near = args.paths.iter().filter(|path| !far::is_far(path));
+    let near = args.paths.iter().filter(is_near);
     let sources: Vec<Source> = near.map(|path| Source::follow(path)).collect::<Result<_, _>>()?;
     let near = sources.iter().map(|source| source.path().to_owned());
-    let paths = near.chain(distant.paths.iter().cloned()).collect();
+    let paths = near.chain(urls.iter().map(PathBuf::from)).collect();
     let shown = show_at(paths, args.window, "stepscope", args.at, None, Some(distant.opener()));
     shown.map_err(|error| Failure::Work(error.into()))
 }
@@ -41,7 +42,8 @@ pub fn show(
     title: &str,
     close_when: CloseWhen,
 ) -> Result<(), dashboard::Error> {
-    show_at(paths, window, title, None, close_when, None)
+    let distant = Distant::new("stepscope");
+    show_at(paths, window, title, None, close_when, Some(distant.opener()))
 }
 
 /// The same, at an address that a window copied, and with traces of other machines.

@@ -11,7 +11,7 @@ use crate::{
     graph::GraphView,
     histograms::HistogramsView,
     hparams::HParamsView,
-    loader::{Loader, OpenFar},
+    loader::{Loader, OpenFar, is_url},
     media::MediaView,
     ops::OpsView,
     pace::Pace,
@@ -44,7 +44,7 @@ pub enum Renderer {
 pub struct Options {
     /// Run folders, logdirs, traces, graph files.
     pub paths: Vec<PathBuf>,
-    /// Knows which paths stand for traces of other machines.
+    /// Finds what URLs stand for; without it none is opened.
     pub open_far: Option<OpenFar>,
     /// The theme of this window; `None` for the one in the settings.
     pub theme: Option<Theme>,
@@ -137,13 +137,18 @@ fn close_when(ctx: egui::Context, when: Box<dyn Fn() -> bool + Send>) {
     drop(std::thread::Builder::new().name("close".into()).spawn(watch));
 }
 
+/// A path that holds from any folder. URLs do.
+fn absolute(path: PathBuf) -> PathBuf {
+    if is_url(&path) { path } else { std::path::absolute(&path).unwrap_or(path) }
+}
+
 impl App {
     /// Puts the settings into `ctx` and starts loading.
     pub fn new(ctx: &egui::Context, options: Options, pace: Pace) -> Self {
         theme::install(ctx);
         ctx.options_mut(|o| o.zoom_with_keyboard = false);
         let (repaint, paced) = (ctx.clone(), pace.clone());
-        let open_far = options.open_far.unwrap_or_else(|| Arc::new(|_| None));
+        let open_far = options.open_far.unwrap_or_else(|| Arc::new(|_| Err("this program opens no URLs".to_owned())));
         // What is committed until then shares the frame.
         let loader = Loader::new(Arc::new(move || repaint.request_repaint_after(paced.pause())), open_far);
         if let Some(when) = options.close_when {
@@ -218,7 +223,7 @@ impl App {
 
     fn open_path(&mut self, path: PathBuf) {
         // Bookmarks and links hold from any folder.
-        let path = if self.loader.is_far(&path) { path } else { std::path::absolute(&path).unwrap_or(path) };
+        let path = absolute(path);
         if !self.opened.contains(&path) {
             self.opened.push(path.clone());
         }
@@ -248,7 +253,7 @@ impl App {
         for source in &data.sources {
             let is_read = !matches!(source.status, Status::Loading | Status::Failed);
             if is_read && self.opened.iter().any(|path| **path == *source.path) {
-                let path = std::path::absolute(&source.path).unwrap_or_else(|_| source.path.to_path_buf());
+                let path = absolute(source.path.to_path_buf());
                 let known = self.memory.config.recent.first().is_some_and(|r| r.path == path);
                 let is_newest = self.opened.last().is_some_and(|last| **last == *source.path);
                 if !known && (is_newest || !self.memory.config.recent.iter().any(|r| r.path == path)) {

@@ -1,6 +1,6 @@
-//! Follows a trace that another machine has: what is shown of it comes from there.
+//! Opens URLs: what another machine has. Of its traces comes what is shown.
 
-use super::{Shared, SourceId, trace};
+use super::{Shared, SourceId, logdir, trace};
 use crate::data::{SourceKind, Warning};
 use events::clock;
 use parking_lot::RwLock;
@@ -8,7 +8,11 @@ use profiler::{
     Batch, Store, StoreOptions,
     far::{Ask, Viewer},
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 /// Between two looks for what the last picture lacked: less than a frame.
 const WISHES: Duration = Duration::from_millis(10);
@@ -17,8 +21,62 @@ const LIVE_NS: i64 = 150_000_000;
 const FINISHED_NS: i64 = 2_000_000_000;
 const REST: i64 = 10;
 
+/// What there is at a URL.
+pub enum Far {
+    /// A trace, of which what is shown is asked for.
+    Trace(Arc<dyn Ask>),
+    /// A copy of a logdir, which somebody keeps up to date.
+    Logdir(PathBuf),
+}
+
+/// Finds what there is at a URL, each with its own; waits for the other machine. An error is a sentence for the user.
+pub type OpenFar = Arc<dyn Fn(&str) -> Result<Vec<(String, Far)>, String> + Send + Sync>;
+
+/// Whether a path is a URL.
+pub fn is_url(path: &Path) -> bool {
+    path.to_str()
+        .and_then(|path| path.split_once("://"))
+        .is_some_and(|(scheme, _)| !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric()))
+}
+
+/// Follows all that there is at a URL until the window closes: the first here, the others in threads of their own.
+pub(super) fn open(shared: &Arc<Shared>, source: SourceId, url: &str) {
+    let found = match (shared.open_far)(url) {
+        Ok(found) => found,
+        Err(error) => return shared.slots.fail(source, &error),
+    };
+    let mut found = found.into_iter();
+    let Some((_, first)) = found.next() else {
+        return shared.slots.fail(source, "nothing there can be shown");
+    };
+    let mut threads = Vec::new();
+    for (url, far) in found {
+        let Some(source) = shared.slots.add_source(Path::new(&url)) else { continue };
+        let theirs = Arc::clone(shared);
+        let thread = std::thread::Builder::new().name("load".to_owned());
+        match thread.spawn(move || follow_any(&theirs, source, far)) {
+            Ok(thread) => threads.push(thread),
+            Err(error) => shared.slots.fail(source, &format!("cannot start a thread: {error}")),
+        }
+    }
+    follow_any(shared, source, first);
+    for thread in threads {
+        thread.thread().unpark();
+        // One that panicked has shown what it could.
+        let _ = thread.join();
+    }
+}
+
+fn follow_any(shared: &Arc<Shared>, source: SourceId, far: Far) {
+    match far {
+        Far::Trace(ask) => follow(shared, source, ask),
+        Far::Logdir(folder) => logdir::follow(shared, source, &folder),
+    }
+    (shared.wake)();
+}
+
 /// Follows a distant trace until the window closes. A connection that breaks is made again.
-pub(super) fn follow(shared: &Shared, source: SourceId, ask: Arc<dyn Ask>) {
+fn follow(shared: &Shared, source: SourceId, ask: Arc<dyn Ask>) {
     shared.slots.set_kind(source, SourceKind::Trace, Some(&ask.place()));
     let store = Arc::new(RwLock::new(Store::with_options(StoreOptions::UNBOUNDED)));
     shared.slots.add_trace(source, store.clone());

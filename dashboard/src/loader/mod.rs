@@ -2,7 +2,7 @@
 //!
 //! [`Loader::open`] starts one thread a path. It looks at what the path holds and becomes its follower: [`logdir`] for
 //! folders with runs (it also opens the traces and graphs in them), [`trace`] for a trace folder or another tool's trace, [`mod@far`] for
-//! one on another machine, [`graph`] for a graph file. A follower asks for a frame only when something changed, so that an idle window costs nothing.
+//! what another machine has, [`graph`] for a graph file. A follower asks for a frame only when something changed, so that an idle window costs nothing.
 //!
 //! Lock order: the slots' lock is never held while waiting for the lock of a [`Shared`](crate::data::Shared) value.
 
@@ -13,6 +13,7 @@ mod slots;
 mod trace;
 
 use crate::data::Data;
+pub use far::{Far, OpenFar, is_url};
 use formats::{FileKind, sniff};
 use slots::{Slots, SourceId};
 use std::{
@@ -27,9 +28,6 @@ use std::{
 
 /// Called by loader threads when something new is to be shown.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
-
-/// The distant trace that a path stands for, if it does.
-pub type OpenFar = Arc<dyn Fn(&Path) -> Option<Arc<dyn profiler::far::Ask>> + Send + Sync>;
 
 /// Paths that may be open at a time: each has its thread.
 const MAX_SOURCES: usize = 64;
@@ -66,15 +64,10 @@ impl Shared {
 }
 
 impl Loader {
-    /// Nothing open. `wake` asks for a new frame, `open_far` knows the paths that stand for distant traces.
+    /// Nothing open. `wake` asks for a new frame, `open_far` finds what URLs stand for.
     pub fn new(wake: Wake, open_far: OpenFar) -> Self {
         let shared = Shared { slots: Slots::default(), wake, open_far, stop: AtomicBool::new(false) };
         Self { shared: Arc::new(shared), threads: Vec::new() }
-    }
-
-    /// Whether a path stands for a distant trace.
-    pub fn is_far(&self, path: &Path) -> bool {
-        (self.shared.open_far)(path).is_some()
     }
 
     /// Opens a file or folder; what is wrong with it shows up as a failed source. A path that is open already stays as
@@ -121,8 +114,8 @@ impl Drop for Loader {
 
 /// A thread's life: finds out what the path is and follows it.
 fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
-    if let Some(ask) = (shared.open_far)(path) {
-        far::follow(shared, source, ask);
+    if let Some(url) = path.to_str().filter(|_| is_url(path)) {
+        far::open(shared, source, url);
         return (shared.wake)();
     }
     match sniff(path) {
