@@ -37,14 +37,16 @@ fn spans(store: &Store, view: &Range<i64>, px: usize) -> Vec<Span> {
     spans
 }
 
-/// Polls until the distant store has as many slices.
-fn follow(viewer: &mut Viewer, n: u64) -> Store {
+/// Polls until the distant store has as many slices, and what is beside them.
+fn follow(viewer: &mut Viewer, near: &Store) -> Store {
     let far = RwLock::new(Store::with_options(StoreOptions::UNBOUNDED));
     let viewer = RwLock::new(viewer);
+    let points = |store: &Store| store.counters().iter().map(|c| c.time.len()).sum::<usize>();
+    let all = |store: &Store| (store.stats().slices, points(store), store.range());
     wait_until("all is there", || {
         let batch = viewer.write().poll().unwrap();
         far.write().apply(batch);
-        far.read().stats().slices == n
+        all(&far.read()) == all(near)
     });
     far.into_inner()
 }
@@ -94,8 +96,9 @@ fn a_collector_shows_what_it_gathers() {
     let connection = Connection::to_address(&server.address().to_string()).unwrap();
     let listing = connection.list().unwrap();
     assert_eq!((listing.traces.len(), listing.files.len()), (1, 0));
-    let far = follow(&mut Viewer::new(connection.trace("")), 40_000);
-    assert_same(&far, &read(&gathered));
+    let near = read(&gathered);
+    assert_eq!(near.stats().slices, 40_000);
+    assert_same(&follow(&mut Viewer::new(connection.trace("")), &near), &near);
     assert!(connection.read("chunks-31.bin", 0, 10).is_err(), "a collector gives no files");
     server.stop();
 }
@@ -120,12 +123,15 @@ fn a_served_run_is_followed_while_it_grows() {
     std::fs::remove_file(run.join("events.out.tfevents.2.link")).unwrap();
 
     let mut viewer = Viewer::new(connection.trace("run/trace"));
-    let far = follow(&mut viewer, 8_000);
-    assert_same(&far, &read(&folder.dir));
+    let near = read(&folder.dir);
+    assert_eq!(near.stats().slices, 8_000);
+    assert_same(&follow(&mut viewer, &near), &near);
     let begin = events::clock::mono_now() + 1_000_000_000;
     (0..500).for_each(|n| folder.slice(begin + n as i64 * 1_000, 500, n));
     folder.end();
-    assert_same(&follow(&mut viewer, 8_500), &read(&folder.dir));
+    let near = read(&folder.dir);
+    assert_eq!(near.stats().slices, 8_500);
+    assert_same(&follow(&mut viewer, &near), &near);
 
     let mut copy = LogdirCopy::new(Arc::clone(&connection)).unwrap();
     let fetched = copy.fetch().unwrap();

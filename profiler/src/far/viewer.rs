@@ -129,6 +129,11 @@ impl Viewer {
             self.take_lane(&pages, lane, names).ok_or(FarError::Senseless("a lane makes no sense"))?;
         }
         pages.set_names(names);
+        // Tables of a trace that grows may be older than its lanes.
+        for lane in self.lanes.values() {
+            let range = lane.range();
+            parts.range = parts.range.start.min(range.start)..parts.range.end.max(range.end);
+        }
         self.place(&mut parts);
         parts.pager = Some(pages);
         self.live = Some(state.live);
