@@ -96,7 +96,7 @@ impl far_server::Far for Far {
             let text = format!("the viewer speaks version {version}, this program {}", crate::VERSION);
             return Err(Status::failed_precondition(text));
         }
-        self.off(|served| served.list()).await
+        self.off(Served::list).await
     }
 
     async fn look(&self, request: Request<LookRequest>) -> Result<Response<LookReply>, Status> {

@@ -90,15 +90,20 @@ impl Folder {
 
 /// What a trace is read from.
 enum Source {
-    Folder(TraceReader),
-    Foreign(import::Import),
+    Folder(Box<TraceReader>),
+    Foreign(Box<import::Import>),
 }
 
 impl Source {
     fn open(path: &Path) -> io::Result<Source> {
         match sniff(path)? {
-            FileKind::TraceFolder => TraceReader::open(path).map(Source::Folder).map_err(io::Error::other),
-            FileKind::Trace(_) => import::open(&[path.to_owned()]).map(Source::Foreign).map_err(io::Error::other),
+            FileKind::TraceFolder => {
+                TraceReader::open(path).map(|reader| Source::Folder(Box::new(reader))).map_err(io::Error::other)
+            }
+            FileKind::Trace(_) => {
+                let import = import::open(&[path.to_owned()]);
+                import.map(|import| Source::Foreign(Box::new(import))).map_err(io::Error::other)
+            }
             _ => Err(io::ErrorKind::NotFound.into()),
         }
     }

@@ -126,7 +126,7 @@ impl Viewer {
         let mut parts = seal::parts_of(&files).map_err(FarError::Table)?;
         let names = Names { sites: parts.sites.len() as u32, nodes: parts.nodes.len() as u32 };
         for lane in state.lanes {
-            self.take_lane(&pages, lane, names).ok_or(FarError::Senseless("a lane makes no sense"))?;
+            self.take_lane(&pages, &lane, names).ok_or(FarError::Senseless("a lane makes no sense"))?;
         }
         pages.set_names(names);
         // Tables of a trace that grows may be older than its lanes.
@@ -144,7 +144,7 @@ impl Viewer {
     }
 
     /// Checks the state of a lane and takes it over.
-    fn take_lane(&mut self, pages: &Arc<FarPages>, state: LaneState, names: Names) -> Option<()> {
+    fn take_lane(&mut self, pages: &Arc<FarPages>, state: &LaneState, names: Names) -> Option<()> {
         let key = (state.track, state.lane);
         let all = Tile::of_message(state.all.as_ref()?, u64::MAX, names)?;
         let (all, n) = all.only_span()?;
