@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_reader_gives_what_the_rows_give_in_any_order() {
         let mut file = tempfile::tempfile().unwrap();
-        let bytes: Vec<u8> = (0..300_000u32).map(|i| b"abcdefg\xff"[(i * 7_919 >> 5) as usize % 8]).collect();
+        let bytes: Vec<u8> = (0..300_000u32).map(|i| b"abcdefg\xff"[((i * 7_919) >> 5) as usize % 8]).collect();
         file.write_all(&bytes).unwrap();
         let file = Arc::new(file);
         let mut args = Args::default();
