@@ -20,7 +20,7 @@
 //! A query never waits for the disk. Where the slices themselves are on disk only ([`crate::seal`]) it shows the lowest
 //! nodes, of 16 slices, whole: such a span may be wider than a pixel, and at the view's edges it brings slices that only
 //! its neighbours touch. `count` and `busy_ns` are what the span's own slices add up to, as ever. What is missing is
-//! noted as a wish, [`crate::seal::Pager::load_wished`] reads it, and the next query is exact.
+//! noted as a wish, `load_wished` reads it, and the next query is exact.
 
 use crate::store::Lane;
 use bytemuck::{Pod, Zeroable};
