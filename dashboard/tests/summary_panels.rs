@@ -1,5 +1,6 @@
 //! Panels of summaries driven through the accessibility tree, on logdirs that the real writer wrote: what is pinned,
 //! compared, filtered, laid out.
+#![allow(clippy::unwrap_used)] // a test file
 
 mod support;
 
