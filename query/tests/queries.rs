@@ -61,7 +61,7 @@ fn counters_of_ops_add_up() {
     store.apply(batch);
     let dir = tempfile::tempdir().unwrap();
     profiler::seal::write(&store, &dir.path().join("sealed")).unwrap();
-    let database = open(&dir.path().join("sealed"));
+    let database = open(dir.path().join("sealed"));
     let sql = "select name, counter, value from op_counters order by value desc, name";
     let found: Vec<String> = rows(&database, sql).iter().map(ToString::to_string).collect();
     let row =

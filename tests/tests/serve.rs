@@ -5,8 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use events::clock::mono_now;
 use gather::{Connection, LogdirCopy};
 use profiler::far::Viewer;
 use profiler::{AtHand, Store, StoreOptions, TraceReader};
@@ -31,9 +32,9 @@ fn near(trace: &Path) -> Store {
 fn far(connection: &Arc<Connection>, trace: &str, n: u64) -> Store {
     let mut viewer = Viewer::new(connection.trace(trace));
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-    let begin = Instant::now();
+    let begin = mono_now();
     while store.stats().slices < n || store.at_hand(&store.range()) == AtHand::Coming {
-        assert!(begin.elapsed() < Duration::from_secs(60), "only {} of {n} slices came", store.stats().slices);
+        assert!(mono_now() - begin < 60_000_000_000, "only {} of {n} slices came", store.stats().slices);
         store.apply(viewer.poll().expect("an answer"));
         if let Some(pages) = store.pager() {
             pages.load_wished();
@@ -142,9 +143,9 @@ impl Sshd {
         let mut command = Command::new(sshd);
         command.args(["-D", "-e", "-f"]).arg(dir.join("sshd_config"));
         let child = command.stderr(Stdio::null()).spawn().expect("sshd starts");
-        let begin = Instant::now();
+        let begin = mono_now();
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(begin.elapsed() < Duration::from_secs(20), "sshd does not listen");
+            assert!(mono_now() - begin < 20_000_000_000, "sshd does not listen");
             std::thread::sleep(Duration::from_millis(20));
         }
         Some(Sshd { dir: dir.to_owned(), port, child })

@@ -7,7 +7,7 @@ use crate::BenchError;
 use crate::report::Report;
 use ::events::clock;
 use ::profiler::batch::{Event, EventKind, NO_ARGS, Name, TrackKey};
-use ::profiler::{Batch, Pages as _, SealedWriter, Span, Store, StoreOptions, TraceReader, op_stats};
+use ::profiler::{Batch, SealedWriter, Span, Store, StoreOptions, TraceReader, op_stats};
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;
