@@ -17,7 +17,7 @@ use stepscope_tests::{free_port, stepscope_binary};
 fn demo(binary: &Path, dir: &Path) -> PathBuf {
     let run = dir.join("it's a run");
     let mut demo = Command::new(binary);
-    demo.args(["demo", "--headless", "-q", "--steps", "60", "-o"]).arg(&run);
+    demo.args(["demo", "--headless", "-q", "--steps", "60", "--logdir"]).arg(&run);
     assert!(demo.status().expect("the binary starts").success());
     run
 }

@@ -4,7 +4,7 @@ use super::decode::Shown;
 use crate::{
     chart::orbit::Orbit,
     format,
-    theme::{Palette, metrics, mix, palette},
+    theme::{Palette, metrics, mix, palette, shaded},
     widgets,
 };
 use egui::{Color32, Mesh, Rect, Sense, Shape, Ui};
@@ -174,10 +174,6 @@ fn light([a, b, c]: [(f32, f32, f32); 3], height: f32) -> f32 {
     let normal = [ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx];
     let length = normal.iter().map(|x| x * x).sum::<f32>().sqrt();
     if length > 0.0 { (normal[2] / length).abs() } else { 1.0 }
-}
-
-fn shaded(color: Color32, light: f32) -> Color32 {
-    mix(Color32::BLACK, color, 0.35 + 0.65 * light)
 }
 
 #[cfg(test)]

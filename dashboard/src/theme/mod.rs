@@ -6,7 +6,7 @@ pub mod metrics;
 mod palette;
 mod style;
 
-pub use palette::{Palette, mix, on_fill};
+pub use palette::{Palette, mix, on_fill, shaded};
 pub use style::install;
 
 /// Which theme the window uses.

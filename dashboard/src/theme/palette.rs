@@ -201,6 +201,11 @@ pub fn mix(a: Color32, b: Color32, t: f32) -> Color32 {
     a.lerp_to_gamma(b, t.clamp(0.0, 1.0))
 }
 
+/// A surface of this colour in light of 0 (from the side) to 1 (from the front); none is black.
+pub fn shaded(color: Color32, light: f32) -> Color32 {
+    mix(Color32::BLACK, color, 0.35 + 0.65 * light)
+}
+
 /// WCAG contrast of two opaque colours, 1 to 21.
 fn contrast(a: Color32, b: Color32) -> f32 {
     let (a, b) = (luminance(a), luminance(b));

@@ -20,7 +20,10 @@ const MAX_ENTRIES: usize = 100_000;
 /// Traces that are followed at a time.
 const MAX_TRACES: usize = 64;
 /// What belongs to a run beside its event files: the graph, what started it, embeddings with their labels.
-const BESIDE: [&str; 3] = ["graph.pb", "run.json", "projector_config.pbtxt"];
+const BESIDE: [&str; 3] = ["graph.pb", "run.json", PROJECTOR];
+const PROJECTOR: &str = "projector_config.pbtxt";
+/// Files of embeddings: labels, vectors and pictures, beside their configuration.
+const EMBEDDINGS: [&str; 3] = ["tsv", "bytes", "png"];
 
 /// See the module's notes. Traces are opened when somebody looks at them, and followed until this goes.
 pub(crate) struct Folder {
@@ -160,7 +163,12 @@ impl Served for Folder {
     }
 
     fn read(&self, path: &str, offset: u64, length: u32) -> io::Result<Vec<u8>> {
-        let (file, mut bytes) = (File::open(self.path_of(path)?)?, vec![0; length as usize]);
+        let path = self.path_of(path)?;
+        let is_root = path == self.root || path == self.root.join(SAVED_MODEL);
+        if !is_root && !is_served(&path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let (file, mut bytes) = (File::open(path)?, vec![0; length as usize]);
         let mut n = 0;
         while n < bytes.len() {
             match file.read_at(&mut bytes[n..], offset.saturating_add(n as u64))? {
@@ -178,6 +186,15 @@ fn file_place(path: &Path, name: String) -> io::Result<FilePlace> {
     Ok(FilePlace { path: name, length: about.len(), identity: about.ino() ^ about.dev().rotate_left(32) })
 }
 
+/// Whether a file below a logdir belongs to a run: nothing else is given out.
+fn is_served(path: &Path) -> bool {
+    let is_beside = BESIDE.iter().any(|name| path.ends_with(name));
+    let is_embedding = EMBEDDINGS.iter().any(|end| path.extension() == Some(end.as_ref()));
+    formats::is_event_file_name(path)
+        || is_beside
+        || (is_embedding && path.parent().is_some_and(|folder| folder.join(PROJECTOR).is_file()))
+}
+
 /// Adds what is in a folder and below. What cannot be read is left out: it may be gone by now.
 fn walk(folder: &Path, name: &str, depth: usize, left: &mut usize, listing: &mut Listing) {
     let Some(depth) = depth.checked_sub(1) else { return };
@@ -185,7 +202,6 @@ fn walk(folder: &Path, name: &str, depth: usize, left: &mut usize, listing: &mut
     let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).take(*left).collect();
     *left -= entries.len();
     entries.sort_unstable();
-    let has_embeddings = entries.iter().any(|path| path.ends_with("projector_config.pbtxt"));
     for path in entries {
         let Some(own) = path.file_name().and_then(|own| own.to_str()) else { continue };
         let below = if name.is_empty() { own.to_owned() } else { format!("{name}/{own}") };
@@ -197,9 +213,7 @@ fn walk(folder: &Path, name: &str, depth: usize, left: &mut usize, listing: &mut
             }
             continue;
         }
-        let belongs = formats::is_event_file_name(&path) || BESIDE.contains(&own);
-        let is_embedding = has_embeddings && [".tsv", ".bytes", ".png"].iter().any(|end| own.ends_with(end));
-        if belongs || is_embedding {
+        if is_served(&path) {
             listing.files.extend(file_place(&path, below));
         }
     }

@@ -117,7 +117,9 @@ fn a_served_run_is_followed_while_it_grows() {
     let connection = Connection::to_address(&host.address().to_string()).unwrap();
     let listing = connection.list().unwrap();
     assert_eq!(listing.traces.iter().map(|t| t.path.as_str()).collect::<Vec<_>>(), ["run/trace"]);
-    for outside in ["../outside.txt", "/etc/hostname", "run/../../outside.txt", "run/events.out.tfevents.2.link"] {
+    for outside in
+        ["../outside.txt", "/etc/hostname", "run/../../outside.txt", "run/events.out.tfevents.2.link", "run/secret.txt"]
+    {
         assert!(connection.read(outside, 0, 10).is_err(), "{outside}");
     }
     std::fs::remove_file(run.join("events.out.tfevents.2.link")).unwrap();

@@ -169,13 +169,16 @@ impl FarPages {
         self.recovered.swap(false, Ordering::Relaxed)
     }
 
-    /// The slices of a lane outside of `kept` are not what they were.
-    pub(super) fn changed(&self, key: LaneKey, kept: &Range<i64>) {
+    /// The slices of these lanes outside of what is kept of each are not what they were.
+    pub(super) fn changed(&self, kept: &FxHashMap<LaneKey, Range<i64>>) {
         let mut cache = self.cache.lock();
         let Cache { tiles, stale, .. } = &mut *cache;
         stale.retain(|tile| tiles.entries.contains_key(tile));
-        let reaches_out = |tile: &TileKey| tile.range().start < kept.start || tile.range().end > kept.end;
-        stale.extend(tiles.entries.keys().filter(|tile| (tile.track, tile.lane) == key && reaches_out(tile)));
+        let reaches_out = |tile: &&TileKey| {
+            let kept = kept.get(&(tile.track, tile.lane));
+            kept.is_some_and(|kept| tile.range().start < kept.start || tile.range().end > kept.end)
+        };
+        stale.extend(tiles.entries.keys().filter(reaches_out));
     }
 
     pub(super) fn with_tiles(&self, look: impl FnOnce(&mut Tiles<'_>)) {

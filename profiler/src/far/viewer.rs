@@ -12,6 +12,7 @@ use bytes::Bytes;
 use prost::Message;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Brings a question to the process that has the trace.
@@ -125,9 +126,12 @@ impl Viewer {
         let files = self.tables.iter().map(|(name, (_, file))| (name.clone(), file.clone())).collect();
         let mut parts = seal::parts_of(&files).map_err(FarError::Table)?;
         let names = Names { sites: parts.sites.len() as u32, nodes: parts.nodes.len() as u32 };
+        let mut kept = FxHashMap::default();
         for lane in state.lanes {
-            self.take_lane(&pages, &lane, names).ok_or(FarError::Senseless("a lane makes no sense"))?;
+            let before = self.take_lane(&pages, &lane, names).ok_or(FarError::Senseless("a lane makes no sense"))?;
+            kept.extend(before.map(|range| ((lane.track, lane.lane), range)));
         }
+        pages.changed(&kept);
         pages.set_names(names);
         // Tables of a trace that grows may be older than its lanes.
         for lane in self.lanes.values() {
@@ -143,18 +147,19 @@ impl Viewer {
         Ok(batch)
     }
 
-    /// Checks the state of a lane and takes it over.
-    fn take_lane(&mut self, pages: &Arc<FarPages>, state: &LaneState, names: Names) -> Option<()> {
+    /// Checks the state of a lane and takes it over. Gives the times in which it is what it was, if it was known.
+    fn take_lane(&mut self, pages: &Arc<FarPages>, state: &LaneState, names: Names) -> Option<Option<Range<i64>>> {
         let key = (state.track, state.lane);
         let all = Tile::of_message(state.all.as_ref()?, u64::MAX, names)?;
         let (all, n) = all.only_span()?;
         let ordinals = state.first..state.first.checked_add(u64::from(n))?;
         let before = self.lanes.remove(&key);
         let (mut first_block, mut fences) = (state.first_block, Vec::new());
+        let mut kept = None;
         if let Some(before) = before {
             // What was given up at the begin, and what came at the end.
             let begin = if ordinals.start > before.ordinals.start { all.start } else { i64::MIN };
-            pages.changed(key, &(begin..before.all.end));
+            kept = Some(begin..before.all.end);
             if state.first_block == before.first_block + before.fences.len() as u64 {
                 first_block = before.first_block;
                 fences = Arc::unwrap_or_clone(before.fences);
@@ -174,7 +179,7 @@ impl Viewer {
         }
         let (pages, fences) = (Arc::clone(pages), Arc::new(fences));
         self.lanes.insert(key, FarLane { pages, key, ordinals, all, first_block, fences });
-        Some(())
+        Some(kept)
     }
 
     /// Gives the tracks their lanes. Of a track that is not told of yet they wait.

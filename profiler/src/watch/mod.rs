@@ -317,6 +317,12 @@ impl Watcher {
         if let Some(instance) = &self.instance {
             instance.stop();
         }
+        // A command may end before it was looked at even once.
+        let unseen = if command == 0 { shared.command.load(Ordering::Acquire) } else { 0 };
+        if unseen != 0 {
+            command = unseen;
+            self.begin(command, &mut shared.tracks.lock());
+        }
         if command != 0 {
             self.poll(command, shared, true);
             let mut tracks = shared.tracks.lock();
