@@ -46,6 +46,6 @@ pub fn run(args: &args::Serve, verbosity: Verbosity) -> Outcome {
 fn failure(error: HostError) -> Failure {
     match error {
         HostError::Path(..) | HostError::Listen(..) => Failure::wrong_use(error),
-        HostError::Threads(_) | HostError::Connection(_) => Failure::Work(error.into()),
+        HostError::Threads(_) => Failure::Work(error.into()),
     }
 }

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tokio_stream::StreamExt;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 
@@ -30,9 +32,6 @@ pub enum HostError {
     /// The system gives no threads.
     #[error("cannot start the server's threads: {0}")]
     Threads(#[source] io::Error),
-    /// The connection failed.
-    #[error("the connection failed: {0}")]
-    Connection(#[source] tonic::transport::Error),
 }
 
 /// A path that is served at an address. Dropping it ends that.
@@ -71,17 +70,21 @@ impl Host {
 /// Serves `path` to who is at the other end of standard input and output, until they end.
 ///
 /// # Errors
-/// That the path holds nothing that can be shown, or that the connection failed.
+/// That the path holds nothing that can be shown, or that the system gives no threads.
 pub fn serve_stdio(path: &Path) -> Result<(), HostError> {
     let router = router(path)?;
     let runtime = runtime()?;
-    let ended = runtime.block_on(async move {
-        let pipes = tokio_stream::once(Ok::<Pipes, io::Error>(Pipes::of_this_program()));
-        router.serve_with_incoming(pipes).await
+    let (alive, ended) = oneshot::channel();
+    runtime.block_on(async move {
+        // No other connection comes, and the server ends with this one.
+        let pipes = tokio_stream::once(Ok::<Pipes, io::Error>(Pipes::of_this_program(alive)));
+        tokio::spawn(router.serve_with_incoming(pipes.chain(tokio_stream::pending())));
+        // It is never sent, only dropped.
+        let _ = ended.await;
     });
     // A read of standard input may still wait.
     runtime.shutdown_background();
-    ended.map_err(HostError::Connection)
+    Ok(())
 }
 
 fn router(path: &Path) -> Result<Router, HostError> {

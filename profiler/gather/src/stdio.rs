@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::process::Child;
+use tokio::sync::oneshot;
 use tonic::transport::server::Connected;
 
 /// What is read from one pipe, and written to another.
@@ -13,6 +14,8 @@ pub(crate) struct Pipes {
     writes: Box<dyn AsyncWrite + Send + Unpin>,
     /// It is ended with the connection.
     _child: Option<Child>,
+    /// Goes with the connection.
+    _alive: Option<oneshot::Sender<()>>,
 }
 
 impl Pipes {
@@ -20,12 +23,13 @@ impl Pipes {
     pub(crate) fn of_child(mut child: Child) -> io::Result<Pipes> {
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (input, output) = input.zip(output).ok_or(io::ErrorKind::BrokenPipe)?;
-        Ok(Pipes { reads: Box::new(output), writes: Box::new(input), _child: Some(child) })
+        Ok(Pipes { reads: Box::new(output), writes: Box::new(input), _child: Some(child), _alive: None })
     }
 
-    /// Our own.
-    pub(crate) fn of_this_program() -> Pipes {
-        Pipes { reads: Box::new(tokio::io::stdin()), writes: Box::new(tokio::io::stdout()), _child: None }
+    /// Our own; `alive` is dropped when the connection has ended.
+    pub(crate) fn of_this_program(alive: oneshot::Sender<()>) -> Pipes {
+        let (reads, writes) = (Box::new(tokio::io::stdin()), Box::new(tokio::io::stdout()));
+        Pipes { reads, writes, _child: None, _alive: Some(alive) }
     }
 }
 
