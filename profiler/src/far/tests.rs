@@ -253,7 +253,8 @@ fn a_trace_that_grows_is_followed() {
         assert_eq!(times(&last), times(&lane.slices(&(at - 1000..at)).collect::<Vec<_>>()));
     }
     assert!(pair.near.read().tracks()[0].lanes[0].evicted() > BLOCK);
-    assert!(!pair.poll(), "nothing has changed");
+    // The tables may follow the last slices a moment later; then there is nothing more.
+    assert!((0..5).any(|_| !pair.poll()), "nothing changes any more");
     assert!(pair.far.is_live());
 }
 
