@@ -7,7 +7,7 @@ use crate::{
     theme::{Palette, metrics, mix, palette, shaded},
     widgets,
 };
-use egui::{Color32, Mesh, Rect, Sense, Shape, Ui};
+use egui::{Mesh, Rect, Sense, Shape, Ui};
 use std::sync::Arc;
 use summaries::MeshPart;
 
