@@ -391,7 +391,11 @@ impl App {
             ShellCommand::Shortcuts => self.shortcuts.is_open ^= true,
             ShellCommand::Settings => self.settings.is_open ^= true,
             ShellCommand::Problems => self.problems.is_open ^= true,
-            ShellCommand::Theme => settings.theme = self.own_theme.unwrap_or(settings.theme).next(),
+            // The one that comes next may be the remembered one: then too this window's own ends.
+            ShellCommand::Theme => {
+                settings.theme = self.own_theme.take().unwrap_or(settings.theme).next();
+                self.set(ctx, settings);
+            }
             ShellCommand::Undo => _ = self.navigation.step(true, &mut self.tabs, &mut self.selection),
             ShellCommand::Redo => _ = self.navigation.step(false, &mut self.tabs, &mut self.selection),
             ShellCommand::CopyLink => {
