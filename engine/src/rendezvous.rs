@@ -24,18 +24,37 @@ pub struct EdgeKey {
     /// `source device;incarnation of the source (hexadecimal);destination device;edge`.
     text: String,
     hash: u64,
+    to_at: usize,
     edge_at: usize,
 }
 
 impl EdgeKey {
     /// The key of edge `edge` (`node:port`) from one device to another, each by its full name.
     pub fn new(from: &str, incarnation: u64, to: &str, edge: &str) -> EdgeKey {
-        let prefix = format!("{from};{incarnation:016x};{to};");
-        let edge_at = prefix.len();
-        let text = prefix + edge;
+        let prefix = format!("{from};{incarnation:016x};");
+        let to_at = prefix.len();
+        let edge_at = to_at + to.len() + 1;
+        EdgeKey::of(format!("{prefix}{to};{edge}"), to_at, edge_at)
+    }
+
+    fn of(text: String, to_at: usize, edge_at: usize) -> EdgeKey {
         // The same in every process: the hash of the text alone, without a seed.
         let hash = FxBuildHasher.hash_one(text.as_str());
-        EdgeKey { text, hash, edge_at }
+        EdgeKey { text, hash, to_at, edge_at }
+    }
+
+    /// The key with this text, as another process wrote it; `None` where it is none.
+    pub fn parse(text: String) -> Option<EdgeKey> {
+        let mut ends = text.match_indices(';').map(|(at, _)| at + 1);
+        let (incarnation_at, to_at, edge_at) = (ends.next()?, ends.next()?, ends.next()?);
+        let incarnation = text.get(incarnation_at..to_at - 1)?;
+        let is_hex = incarnation.len() == 16 && incarnation.bytes().all(|b| b.is_ascii_hexdigit());
+        (is_hex && edge_at < text.len()).then(|| EdgeKey::of(text, to_at, edge_at))
+    }
+
+    /// The full name of the destination device.
+    pub fn to(&self) -> &str {
+        &self.text[self.to_at..self.edge_at - 1]
     }
 
     /// The edge: `node:port`, or `^node` for a control edge.
@@ -81,6 +100,8 @@ pub struct Message {
     pub value: Option<Tensor>,
     /// Joins the events of this transfer; unique in the process.
     pub transfer: u32,
+    /// Whether the value lies in the receiver's memory already, as one that came from another process does.
+    pub is_there: bool,
 }
 
 /// Why a value was not handed over.
@@ -272,7 +293,7 @@ mod tests {
     }
 
     fn message(value: f32) -> Message {
-        Message { value: Some(Tensor::scalar(value)), transfer: 0 }
+        Message { value: Some(Tensor::scalar(value)), transfer: 0, is_there: false }
     }
 
     type Got = Arc<Mutex<Vec<Result<Option<f32>, String>>>>;
@@ -290,6 +311,12 @@ mod tests {
         let text = key("x/y:1", 5).to_string();
         assert_eq!(text, "/job:a/device:CPU:0;0000000000000007;/job:a/device:CPU:1;x/y:1;3:5");
         assert_eq!(key("x/y:1", 5).edge.edge(), "x/y:1");
+        assert_eq!(key("x/y:1", 5).edge.to(), "/job:a/device:CPU:1");
+        let edge = key("x/y:1", 5).edge;
+        assert_eq!(EdgeKey::parse(edge.text().to_owned()).as_ref(), Some(&*edge));
+        for text in ["", "a;b", "a;0;b;c", "a;0000000000000007;b;", ";;;", "a;000000000000000g;b;c"] {
+            assert_eq!(EdgeKey::parse(text.to_owned()), None, "{text}");
+        }
         assert_ne!(key("x/y:1", 5).hash(), key("x/y:1", 6).hash());
     }
 
@@ -300,7 +327,7 @@ mod tests {
         r.recv(key("b:0", 0), receiver(&got));
         assert_eq!((r.n_waiting(), got.lock().len()), (2, 0));
         r.recv(key("a:0", 0), receiver(&got));
-        r.send(key("b:0", 0), Message { value: None, transfer: 0 }).unwrap();
+        r.send(key("b:0", 0), Message { value: None, transfer: 0, is_there: false }).unwrap();
         assert_eq!((r.n_waiting(), &got.lock()[..]), (0, &[Ok(Some(1.0)), Ok(None)][..]));
         // Another iteration is another value.
         r.recv(key("a:0", 1), receiver(&got));

@@ -196,6 +196,29 @@ impl Tensor {
         Ok(t)
     }
 
+    /// A tensor of a type that lives in a buffer, whose bytes `fill` writes as they lie in memory: what comes from another
+    /// process, without a copy in between.
+    ///
+    /// # Errors
+    /// `fill` fails; bytes of a `bool` are neither 0 nor 1; the shape or the memory does not allow it.
+    pub fn filled_by<E: From<TensorError>>(
+        dtype: DType,
+        shape: Shape,
+        allocator: &Allocator,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<Tensor, E> {
+        let mut t = Tensor::with_room(dtype, shape, allocator)?;
+        let bytes = t.bytes_mut().expect("just made, so unique");
+        let filled = fill(bytes);
+        if dtype == DType::Bool && (filled.is_err() || bytes.iter().any(|b| *b > 1)) {
+            // Whatever holds this memory next may take it for bools.
+            bytes.fill(0);
+            filled?;
+            return Err(TensorError::DType { expected: DType::U8, got: dtype }.into());
+        }
+        filled.map(|()| t)
+    }
+
     /// A tensor of zeros (empty strings).
     ///
     /// # Errors

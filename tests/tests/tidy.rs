@@ -12,7 +12,9 @@ use stepscope_tests::{root, stepscope_binary};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("base/events", &[]),
     ("base/formats", &[]),
+    ("base/net", &[]),
     ("engine", &["events", "formats"]),
+    ("engine/distributed", &["events", "formats", "net", "engine"]),
     ("profiler", &["events", "formats"]),
     ("profiler/gather", &["events", "formats", "profiler"]),
     // `profiler` in its tests only.
@@ -20,7 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("summaries", &["events", "formats"]),
     ("query", &["events", "formats", "profiler", "summaries"]),
     ("dashboard", &["events", "formats", "profiler", "summaries"]),
-    ("cli", &["events", "formats", "engine", "profiler", "gather", "cupti", "summaries", "query", "dashboard"]),
+    ("cli", &["events", "formats", "net", "engine", "distributed", "profiler", "gather", "cupti", "summaries", "query", "dashboard"]),
     ("xtask", &[]),
 ];
 
@@ -53,7 +55,7 @@ fn fail_with(rule: &str, broken: &[String]) {
 #[test]
 fn members_use_only_what_the_table_allows() {
     let in_house =
-        ["events", "formats", "engine", "profiler", "gather", "cupti", "summaries", "dashboard", "net", "query"];
+        ["events", "formats", "engine", "profiler", "gather", "cupti", "summaries", "dashboard", "net", "query", "distributed"];
     let mut broken = Vec::new();
     for (member, allowed) in MAY_USE {
         let manifest = fs::read_to_string(root().join(member).join("Cargo.toml")).expect("each member has a manifest");

@@ -116,7 +116,7 @@ impl Names {
         let node = |id| graph.node(id).map(|node| node.name.to_string());
         let output = |o: &Output| node(o.node).map(|name| format!("{name}:{}", o.port));
         let outputs = |list: &[Output]| list.iter().map(output).collect::<Result<Vec<_>, _>>();
-        let enqueue = match &built.enqueue {
+        let enqueue = match built.enqueues.first() {
             Some(e) => {
                 let (feeds, size) = (outputs(&e.feeds)?, output(&e.size)?);
                 Some(EnqueueNames { feeds, op: node(e.op)?, close: node(e.close)?, size })

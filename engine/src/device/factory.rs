@@ -41,6 +41,12 @@ pub enum DeviceError {
         /// The types that are registered.
         known: String,
     },
+    /// A name that leaves something open where a device is meant.
+    #[error("{name:?} is not the full name of a device")]
+    NotFull {
+        /// The name.
+        name: String,
+    },
     /// The device could not be made.
     #[error("device {kind}:{idx}: {reason}")]
     Unavailable {

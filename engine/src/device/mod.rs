@@ -43,6 +43,9 @@ impl Link {
     /// Between CPU devices of one process: a copy in memory and a hand-over.
     pub const MEMORY: Link = Link { bytes_per_ns: 8.0, latency_ns: 1_000.0 };
 
+    /// Between tasks: a network, or another process of the host.
+    pub const NETWORK: Link = Link { bytes_per_ns: 2.0, latency_ns: 30_000.0 };
+
     /// How long `bytes` take.
     pub fn transfer_ns(&self, bytes: f64) -> f64 {
         self.latency_ns + bytes / self.bytes_per_ns
@@ -88,6 +91,29 @@ impl Device {
             resources: ResourceManager::default(),
             name,
         }
+    }
+
+    /// The same device as one of a task of a cluster, `/job:worker/task:1/device:cpu:0`.
+    pub fn in_task(self, job: &str, task: u32) -> Device {
+        let full_name = DeviceName { job: Some(job.to_owned()), task: Some(task), ..self.full_name };
+        let idx = full_name.index.unwrap_or(0);
+        let name = format!("/job:{job}/task:{task}/device:{}:{idx}", self.kind.to_ascii_lowercase());
+        Device { allocator: Allocator::new(&name, self.memory_limit), full_name, name, ..self }
+    }
+
+    /// What is known here of a device of another process: graphs are placed on it and divided for it, steps run there.
+    ///
+    /// # Errors
+    /// The name is not full, or nobody here knows the device type, so that nothing can be placed on it.
+    pub fn elsewhere(name: &DeviceName, incarnation: u64, memory_limit: usize) -> Result<Device, DeviceError> {
+        let (Some(job), Some(task), Some(kind), Some(idx)) = (&name.job, name.task, &name.kind, name.index) else {
+            return Err(DeviceError::NotFull { name: name.to_string() });
+        };
+        let Some(known) = kinds().into_iter().find(|known| known == kind) else {
+            return Err(DeviceError::UnknownKind { kind: kind.clone(), known: kinds().join(", ") });
+        };
+        let device = Device::new(known, idx as usize, memory_limit).in_task(job, task);
+        Ok(Device { incarnation, ..device })
     }
 
     /// `n` CPU devices, each with its own `memory_limit`.
@@ -138,10 +164,12 @@ impl Device {
 
     /// How fast tensors get here from `other`.
     pub fn link_from(&self, other: &Device) -> Link {
-        Link {
-            bytes_per_ns: self.link.bytes_per_ns.min(other.link.bytes_per_ns),
-            latency_ns: self.link.latency_ns.max(other.link.latency_ns),
-        }
+        let slower = |a: Link, b: Link| Link {
+            bytes_per_ns: a.bytes_per_ns.min(b.bytes_per_ns),
+            latency_ns: a.latency_ns.max(b.latency_ns),
+        };
+        let link = slower(self.link, other.link);
+        if self.full_name.task_name() == other.full_name.task_name() { link } else { slower(link, Link::NETWORK) }
     }
 
     /// Its memory.

@@ -63,6 +63,11 @@ impl DeviceName {
         }
     }
 
+    /// The task that the device is of: job, replica and task.
+    pub fn task_name(&self) -> DeviceName {
+        DeviceName { kind: None, index: None, ..self.clone() }
+    }
+
     /// Whether nothing is left open.
     pub fn is_full(&self) -> bool {
         self.job.is_some()
@@ -117,7 +122,7 @@ impl DeviceName {
 
     /// This name without device type and index: what soft placement keeps where nothing fits.
     pub fn softened(&self) -> DeviceName {
-        DeviceName { kind: None, index: None, ..self.clone() }
+        self.task_name()
     }
 
     /// Takes the part `key:value` (or `key:value:more`), written without its slash.

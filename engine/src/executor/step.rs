@@ -16,7 +16,7 @@ use crate::device::Device;
 use crate::kernels::{Cancellation, Functions, KernelError, Registration, Slot, StepCancellation};
 use crate::plan::Plan;
 use crate::pool::{Job, Pool, Running, Scope, Sleep, Ticket};
-use crate::rendezvous::{Rendezvous, RendezvousError};
+use crate::rendezvous::{LocalRendezvous, Rendezvous, RendezvousError};
 use crate::tensor::Tensor;
 use crate::trace::{self, StepTag};
 
@@ -125,6 +125,8 @@ pub(crate) struct Environment<'a> {
     pub functions: &'a dyn Functions,
     /// Unique in the process.
     pub step_id: u64,
+    /// Where sends and receives meet, in a step of which other processes run parts; `None`: the step's own rendezvous.
+    pub rendezvous: Option<Arc<dyn Rendezvous>>,
 }
 
 /// A step while it runs.
@@ -279,8 +281,23 @@ impl Step<'_> {
 
     /// Has the receives that wait ended when the step fails or is cancelled.
     fn abort_when_cancelled(&self) -> Option<Registration> {
-        let rendezvous = self.plan.has_transfers.then(|| Arc::clone(&self.state.rendezvous))?;
+        if !self.plan.has_transfers {
+            return None;
+        }
+        let rendezvous: Arc<dyn Rendezvous> = match &self.env.rendezvous {
+            Some(shared) => Arc::clone(shared),
+            None => Arc::<LocalRendezvous>::clone(&self.state.rendezvous),
+        };
         Some(self.cancellation.get().register(move || rendezvous.abort(RendezvousError::Aborted)))
+    }
+
+    /// Where sends and receives meet.
+    #[inline]
+    pub fn rendezvous(&self) -> &dyn Rendezvous {
+        match &self.env.rendezvous {
+            Some(shared) => &**shared,
+            None => &*self.state.rendezvous,
+        }
     }
 
     /// Where the caller's thread waits.

@@ -167,7 +167,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
             allocator: device.allocator(),
             sharder: &OpSharder { step, node, worker: self.worker },
             frame: FrameTag::default(),
-            rendezvous: &*step.state.rendezvous,
+            rendezvous: step.rendezvous(),
         };
         let kernel = &plan.kernels[node as usize];
         match kernel {

@@ -68,7 +68,7 @@ impl Kernel for Send {
         let transfer = if trace.is_on() { NEXT_TRANSFER.fetch_add(1, Ordering::Relaxed) } else { 0 };
         trace.sent(transfer, ctx.step_id, value.as_ref().map_or(0, Tensor::n_bytes));
         let key = Key { edge: Arc::clone(&self.edge), frame: ctx.frame };
-        Ok(ctx.rendezvous.send(key, Message { value, transfer })?)
+        Ok(ctx.rendezvous.send(key, Message { value, transfer, is_there: false })?)
     }
 
     fn is_expensive(&self) -> bool {
@@ -95,7 +95,7 @@ impl AsyncKernel for Recv {
             let received = result.map_err(KernelError::from).and_then(|message| {
                 let bytes = message.value.as_ref().map_or(0, Tensor::n_bytes);
                 done.arrived(Arrival::now(event_node, message.transfer, step_id, bytes));
-                let value = message.value.map(|value| take_in(&value, is_lossy, &allocator));
+                let value = message.value.map(|value| take_in(value, message.is_there, is_lossy, &allocator));
                 Ok(smallvec![value.transpose()?])
             });
             done.finish(received);
@@ -105,8 +105,12 @@ impl AsyncKernel for Recv {
 }
 
 /// The value in the receiver's memory.
-fn take_in(value: &Tensor, is_lossy: bool, allocator: &Allocator) -> Result<Tensor, TensorError> {
-    if is_lossy && value.dtype() == DType::BF16 { lengthen(value, allocator) } else { value.copied_to(allocator) }
+fn take_in(value: Tensor, is_there: bool, is_lossy: bool, allocator: &Allocator) -> Result<Tensor, TensorError> {
+    match (is_lossy && value.dtype() == DType::BF16, is_there) {
+        (true, _) => lengthen(&value, allocator),
+        (false, true) => Ok(value),
+        (false, false) => value.copied_to(allocator),
+    }
 }
 
 /// The upper halves of f32 values.

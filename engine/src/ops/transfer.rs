@@ -2,7 +2,8 @@
 
 use super::shapes::{Inferred, none};
 use super::{OP_TABLES, OpSpec, stateful};
-use crate::graph::InferContext;
+use crate::graph::{Attr, InferContext};
+use crate::shape::PartialShape;
 
 const SEND: &str = "T: type; tensor_name: string; send_device: string; send_device_incarnation: int; \
                     recv_device: string; client_terminated: bool = false";
@@ -11,9 +12,14 @@ const RECV: &str = "tensor_type: type; tensor_name: string; send_device: string;
 
 #[linkme::distributed_slice(OP_TABLES)]
 static TRANSFER: &[OpSpec] =
-    &[stateful("_Send", "tensor: T ->", SEND, none), stateful("_Recv", "-> tensor: tensor_type", RECV, unknown)];
+    &[stateful("_Send", "tensor: T ->", SEND, none), stateful("_Recv", "-> tensor: tensor_type", RECV, received)];
 
-fn unknown(c: &mut InferContext<'_>) -> Inferred {
-    c.set(0, crate::shape::PartialShape::unknown());
+/// What was known of the value where the graph was divided.
+fn received(c: &mut InferContext<'_>) -> Inferred {
+    let shape = match c.attr("_output_shapes") {
+        Some(Attr::ListShape(shapes)) => shapes.first().cloned(),
+        _ => None,
+    };
+    c.set(0, shape.unwrap_or_else(PartialShape::unknown));
     Ok(())
 }

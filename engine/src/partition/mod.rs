@@ -12,12 +12,14 @@
 mod colocate;
 mod control_loops;
 mod frames;
+mod parts;
 pub mod schedule;
 mod transfers;
 
 use crate::passes::{PassContext, WorkGraph};
 use crate::plan::PlanError;
 use frames::Frames;
+pub use parts::Part;
 pub use transfers::Pair;
 
 /// What can be chosen for transfers between devices.
@@ -44,6 +46,12 @@ pub enum PartitionError {
     NoCondition {
         /// The loop's frame.
         frame: String,
+    },
+    /// An edge goes from task to task without a transfer.
+    #[error("node {node}: its inputs are in another task")]
+    NotDivided {
+        /// The node.
+        node: String,
     },
 }
 

@@ -7,7 +7,7 @@
 mod branches;
 mod constants;
 mod cse;
-mod dump;
+pub(crate) mod dump;
 pub mod fold;
 mod fuse;
 mod fuse_matmul;

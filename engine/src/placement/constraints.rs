@@ -231,8 +231,9 @@ impl<'a> Constraints<'a> {
         }
         for (id, node) in self.graph.iter() {
             let set = &mut groups.feasible[groups.of_node[id.index()] as usize];
+            // What is kept there does not move: where requests give way, they give way to it.
             if let Some(device) = pinned(node)
-                && *set >> device & 1 == 1
+                && (self.is_soft || *set >> device & 1 == 1)
             {
                 *set = 1 << device;
             }

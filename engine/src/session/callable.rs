@@ -30,7 +30,7 @@ impl<'s> Callable<'s> {
     /// # Errors
     /// See [`RunError`].
     pub fn run_step(&self, options: &RunOptions<'_>, feeds: &[Tensor]) -> Result<Vec<Tensor>, RunError> {
-        self.session.execute(&self.plan, options, feeds)
+        self.session.execute(&self.plan, options, feeds, None)
     }
 
     /// How many nodes one run executes.

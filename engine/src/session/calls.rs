@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::plans::Kernels;
+use super::plans::{Kernels, SharedKernels};
 use super::{RunError, Session};
 use crate::dtype::DType;
 use crate::executor::{self, CancelToken, Environment, ExecuteError, Limits};
@@ -75,6 +75,7 @@ impl Functions for Calls<'_> {
             limits: Limits { cancel: Some(&cancel), deadline: self.deadline },
             functions: &Calls { depth: self.depth + 1, ..*self },
             step_id: self.step_id,
+            rendezvous: None,
         };
         let run = || executor::run(&plan, &args, &environment, self.trace);
         stacker::maybe_grow(STACK_LEFT, STACK_PIECE, run).map_err(|error| match error {
@@ -116,7 +117,7 @@ impl Session {
         let mut work = WorkGraph::pruned(&graph.nodes(), &signature)?;
         let pins = Pins::default();
         passes::run(&mut work, &self.passes, &self.pass_context(&pins))?;
-        let mut kernels = Kernels::new(self.kernels.lock().check_numerics());
+        let mut kernels = Kernels::new(self.kernels.lock().check_numerics(), SharedKernels::default());
         crate::plan::compile::compile(&work, &mut |node| kernels.get(node, &self.devices))
     }
 }

@@ -9,6 +9,7 @@ mod callable;
 mod calls;
 mod error;
 mod options;
+mod parts;
 mod plans;
 
 use std::cell::RefCell;
@@ -24,6 +25,8 @@ pub use crate::executor::CancelToken;
 pub use callable::Callable;
 pub use error::{ExtendError, RunError};
 pub use options::{RunOptions, SessionOptions};
+pub use parts::{Division, Meeting, PartError, TaskSession};
+pub use plans::SharedKernels;
 
 use crate::checkpoint::{CheckpointError, Fields};
 use crate::device::Device;
@@ -110,7 +113,7 @@ impl Session {
             pins: Mutex::default(),
             unknown_dim: options.unknown_dim,
             began: events::clock::anchor(),
-            kernels: Mutex::new(Kernels::new(options.check_numerics)),
+            kernels: Mutex::new(Kernels::new(options.check_numerics, options.kernels)),
             plans: Mutex::default(),
             extending: Mutex::default(),
             lowered: Mutex::default(),
@@ -196,7 +199,7 @@ impl Session {
         let signature = self.signature(feeds.iter().map(|(name, _)| *name), fetches, targets)?;
         let plan = self.plan(signature)?;
         let values: smallvec::SmallVec<[Tensor; 4]> = feeds.iter().map(|(_, value)| value.clone()).collect();
-        self.execute(&plan, options, &values)
+        self.execute(&plan, options, &values, None)
     }
 
     /// Compiles a step for repeated runs: feeds are then given in this order, without names.
@@ -311,20 +314,29 @@ impl Session {
         Ok(Inspection { graph: graph.to_def(), passes, peaks })
     }
 
-    fn execute(&self, plan: &Plan, options: &RunOptions<'_>, feeds: &[Tensor]) -> Result<Vec<Tensor>, RunError> {
+    fn execute(
+        &self,
+        plan: &Plan,
+        options: &RunOptions<'_>,
+        feeds: &[Tensor],
+        meeting: Option<&Meeting>,
+    ) -> Result<Vec<Tensor>, RunError> {
         check_feeds(plan, feeds)?;
         let step_id = NEXT_STEP.fetch_add(1, Ordering::Relaxed);
         let deadline = options.timeout.map(|timeout| {
             let timeout = i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX);
             events::clock::mono_now().saturating_add(timeout)
         });
-        let trace = StepTrace::begin(step_id, options.label, options.summary_step.unwrap_or(-1));
+        // All tasks tell of the step under one number.
+        let told_id = meeting.map_or(step_id, |meeting| meeting.step_id);
+        let trace = StepTrace::begin(told_id, options.label, options.summary_step.unwrap_or(-1));
         let environment = Environment {
             pool: &self.pool,
             devices: &self.devices,
             limits: Limits { cancel: options.cancel, deadline },
             functions: &Calls { session: self, trace: trace.tag(), step_id, deadline, depth: 1 },
             step_id,
+            rendezvous: meeting.map(|meeting| Arc::clone(&meeting.rendezvous)),
         };
         let result = executor::run(plan, feeds, &environment, trace.tag());
         trace.end();

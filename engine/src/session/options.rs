@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::plans::SharedKernels;
 use crate::device::Device;
 use crate::executor::CancelToken;
 use crate::partition::TransferOptions;
@@ -32,6 +33,8 @@ pub struct SessionOptions {
     /// Looks at every result: the first op that makes a NaN or an infinity fails the step, by name. Element-wise ops are not
     /// fused then, so that each has its own name.
     pub check_numerics: bool,
+    /// The kernels with state, where other sessions run other parts of the same graph.
+    pub kernels: SharedKernels,
 }
 
 impl SessionOptions {
@@ -53,6 +56,7 @@ impl Default for SessionOptions {
             transfers: TransferOptions::default(),
             unknown_dim: 64,
             check_numerics: false,
+            kernels: SharedKernels::default(),
         }
     }
 }

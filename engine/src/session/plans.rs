@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::checkpoint::{CheckpointError, Fields};
@@ -17,7 +18,7 @@ use crate::plan::{Plan, PlanError, Signature};
 /// of the session's graph, and what passes make has its kernel made anew for each plan.
 #[derive(Default)]
 pub(super) struct Kernels {
-    stateful: FxHashMap<Arc<str>, Made>,
+    stateful: SharedKernels,
     stateless: FxHashMap<NodeId, Made>,
     /// Restored state of kernels that are yet to be made.
     pending: FxHashMap<Arc<str>, Fields>,
@@ -25,12 +26,17 @@ pub(super) struct Kernels {
     check_numerics: bool,
 }
 
+/// Kernels with state of the nodes of one graph, by name. Sessions that are given the same ones share the state: those of the
+/// parts that a task runs of one client's graph.
+#[derive(Clone, Default)]
+pub struct SharedKernels(Arc<Mutex<FxHashMap<Arc<str>, Made>>>);
+
 /// A kernel, its node, and the number of the device that it was made for.
 type Made = (AnyKernel, NodeInfo, u32);
 
 impl Kernels {
-    pub fn new(check_numerics: bool) -> Kernels {
-        Kernels { check_numerics, ..Kernels::default() }
+    pub fn new(check_numerics: bool, stateful: SharedKernels) -> Kernels {
+        Kernels { check_numerics, stateful, ..Kernels::default() }
     }
 
     pub fn check_numerics(&self) -> bool {
@@ -42,17 +48,17 @@ impl Kernels {
             let problem = format!("node {} is on device number {} of {}", node.name(), node.device, devices.len());
             return Err(PlanError::Pass { pass: "place", problem });
         };
-        let is_kept = |made: &&Made| devices.get(made.2 as usize).is_some_and(|d| d.kind() == device.kind());
+        let is_kept = |made: &Made| devices.get(made.2 as usize).is_some_and(|d| d.kind() == device.kind());
         let known = match node.origin {
             // A transfer's attributes are its plan's.
             _ if matches!(node.op(), "_Send" | "_Recv") => None,
-            _ if node.is_stateful() => self.stateful.get(node.name()),
-            Some(id) => self.stateless.get(&id),
+            _ if node.is_stateful() => self.stateful.0.lock().get(node.name()).cloned(),
+            Some(id) => self.stateless.get(&id).cloned(),
             None => None,
         };
         let (kernel, info) = match known.filter(is_kept) {
-            Some((kernel, info, on)) if *on == node.device => return Ok((kernel.clone(), info.clone())),
-            Some((kernel, ..)) => (kernel.clone(), info(node, device)),
+            Some((kernel, info, on)) if on == node.device => return Ok((kernel, info)),
+            Some((kernel, ..)) => (kernel, info(node, device)),
             None if self.check_numerics => (kernels::numerics::checked(build(node, device)?), info(node, device)),
             None => (build(node, device)?, info(node, device)),
         };
@@ -61,7 +67,7 @@ impl Kernels {
         }
         let made = (kernel.clone(), info.clone(), node.device);
         match node.origin {
-            _ if node.is_stateful() => drop(self.stateful.insert(Arc::clone(node.name()), made)),
+            _ if node.is_stateful() => drop(self.stateful.0.lock().insert(Arc::clone(node.name()), made)),
             Some(id) => drop(self.stateless.insert(id, made)),
             None => {}
         }
@@ -79,12 +85,12 @@ impl Kernels {
             AnyKernel::Sync(kernel) => Some((Arc::clone(name), kernel.state()?.save())),
             AnyKernel::Async(_) => None,
         };
-        self.stateful.iter().filter_map(state).collect()
+        self.stateful.0.lock().iter().filter_map(state).collect()
     }
 
     /// Gives kernels their state, those that are made later included.
     pub fn restore(&mut self, mut state: FxHashMap<Arc<str>, Fields>) -> Result<(), CheckpointError> {
-        for (name, made) in &self.stateful {
+        for (name, made) in &*self.stateful.0.lock() {
             if let Some(fields) = state.remove(name) {
                 restore(&made.0, &fields)?;
             }
@@ -94,7 +100,7 @@ impl Kernels {
     }
 
     pub fn clear(&mut self) {
-        self.stateful.clear();
+        self.stateful.0.lock().clear();
         self.stateless.clear();
     }
 }

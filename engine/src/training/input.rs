@@ -18,6 +18,11 @@ pub enum InputMode {
         /// How many batches it holds.
         capacity: usize,
     },
+    /// Each tower has a queue of its own, on its device, that whoever is there fills ([`tower_queue`]).
+    QueuePerTower {
+        /// How many batches each holds.
+        capacity: usize,
+    },
 }
 
 /// The side of a queue that is filled.
@@ -37,30 +42,67 @@ pub struct Enqueue {
 pub(super) enum Source {
     Fed,
     Queue { queue: Output, at: Graph, enqueue: Enqueue },
+    QueuePerTower { capacity: usize, enqueues: Vec<Enqueue> },
+}
+
+/// The queue of a tower, by its number, on the device of `g`, and the side that fills it. Graphs of other sessions on the same device
+/// mean the same queue by it.
+///
+/// # Errors
+/// The nodes do not fit.
+pub fn tower_queue(
+    g: &Graph,
+    network: &dyn Network,
+    tower: usize,
+    capacity: usize,
+) -> Result<(Output, Enqueue), GraphError> {
+    queue(&g.at_scope("").scope(&format!("input{tower}")), network, &format!("input{tower}/queue"), capacity)
+}
+
+fn queue(
+    scope: &Graph,
+    network: &dyn Network,
+    shared_name: &str,
+    capacity: usize,
+) -> Result<(Output, Enqueue), GraphError> {
+    let types: Vec<DType> = network.inputs().iter().map(|input| input.dtype).collect();
+    let queue = scope.add_node("FIFOQueueV2").name("queue").attr("component_types", Attr::ListType(types));
+    let queue = queue.attr("capacity", capacity as i64).attr("shared_name", shared_name).output()?;
+    let feeds = placeholders(scope, network)?;
+    let op = scope.add_node("QueueEnqueueV2").name("enqueue").input(queue).inputs(&feeds).build()?;
+    let close = scope.add_node("QueueCloseV2").name("close").input(queue).build()?;
+    let size = scope.add_node("QueueSizeV2").name("size").input(queue).output()?;
+    Ok((queue, Enqueue { feeds, op, close, size }))
 }
 
 impl Source {
     pub fn new(g: &Graph, network: &dyn Network, mode: InputMode) -> Result<Source, GraphError> {
-        let InputMode::Queue { capacity } = mode else { return Ok(Source::Fed) };
-        let scope = g.scope("input");
-        let types: Vec<DType> = network.inputs().iter().map(|input| input.dtype).collect();
-        let queue = scope.add_node("FIFOQueueV2").name("queue").attr("component_types", Attr::ListType(types));
-        let queue = queue.attr("capacity", capacity as i64).output()?;
-        let feeds = placeholders(&scope, network)?;
-        let op = scope.add_node("QueueEnqueueV2").name("enqueue").input(queue).inputs(&feeds).build()?;
-        let close = scope.add_node("QueueCloseV2").name("close").input(queue).build()?;
-        let size = scope.add_node("QueueSizeV2").name("size").input(queue).output()?;
-        Ok(Source::Queue { queue, at: g.clone(), enqueue: Enqueue { feeds, op, close, size } })
+        Ok(match mode {
+            InputMode::Fed => Source::Fed,
+            InputMode::Queue { capacity } => {
+                let (queue, enqueue) = queue(&g.scope("input"), network, "", capacity)?;
+                Source::Queue { queue, at: g.clone(), enqueue }
+            }
+            InputMode::QueuePerTower { capacity } => Source::QueuePerTower { capacity, enqueues: Vec::new() },
+        })
     }
 
-    /// A batch for a tower: placeholders, or what the queue gives.
-    pub fn batch(&self, g: &Graph, network: &dyn Network) -> Result<Vec<Output>, GraphError> {
-        let Source::Queue { queue, at, .. } = self else { return placeholders(g, network) };
+    /// A batch for the next tower: placeholders, or what the queue gives.
+    pub fn batch(&mut self, g: &Graph, network: &dyn Network) -> Result<Vec<Output>, GraphError> {
+        let (queue, at) = match self {
+            Source::Fed => return placeholders(g, network),
+            Source::Queue { queue, at, .. } => (*queue, at.clone()),
+            Source::QueuePerTower { capacity, enqueues } => {
+                let (queue, enqueue) = tower_queue(g, network, enqueues.len(), *capacity)?;
+                enqueues.push(enqueue);
+                (queue, g.clone())
+            }
+        };
         let inputs = network.inputs();
         let types: Vec<DType> = inputs.iter().map(|input| input.dtype).collect();
         // Named as the tower's own, on the device that has the queue.
         let dequeue = at.at_scope(g.scope_name());
-        let dequeue = dequeue.add_node("QueueDequeueV2").name("dequeue").input(*queue);
+        let dequeue = dequeue.add_node("QueueDequeueV2").name("dequeue").input(queue);
         let node = dequeue.attr("component_types", Attr::ListType(types)).build()?;
         let ports = inputs.iter().enumerate().map(|(port, input)| {
             let output = Output { node, port: port as u32 };
@@ -70,10 +112,11 @@ impl Source {
         ports.collect()
     }
 
-    pub fn into_enqueue(self) -> Option<Enqueue> {
+    pub fn into_enqueues(self) -> Vec<Enqueue> {
         match self {
-            Source::Fed => None,
-            Source::Queue { enqueue, .. } => Some(enqueue),
+            Source::Fed => Vec::new(),
+            Source::Queue { enqueue, .. } => vec![enqueue],
+            Source::QueuePerTower { enqueues, .. } => enqueues,
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::models::{Network, Phase, Tower, Variables};
 use crate::optimizer::Optimizer;
 use crate::slices::{clip_by_global_norm, mean_gradient};
 
-pub use input::{Enqueue, InputMode};
+pub use input::{Enqueue, InputMode, tower_queue};
 
 /// How several towers share their variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,6 +38,8 @@ pub struct TrainingOptions {
     pub seed: i64,
     /// Towers, one for each CPU device from the first on.
     pub towers: usize,
+    /// Where the towers are instead, by name, as `/job:worker/task:1/device:CPU:0`; the variables are with the first one.
+    pub devices: Vec<String>,
     /// How they work together.
     pub parallelism: Parallelism,
     /// Where batches come from.
@@ -53,6 +55,7 @@ impl Default for TrainingOptions {
             learning_rate: 0.02,
             seed: 1,
             towers: 1,
+            devices: Vec::new(),
             parallelism: Parallelism::Synchronous,
             input: InputMode::Fed,
             clip_norm: None,
@@ -68,8 +71,8 @@ pub struct TrainingGraph {
     /// What a batch is fed to, in the order of [`Network::inputs`], for each tower; with a queue, its enqueueing step takes
     /// the batches instead, and these are what it gives.
     pub feeds: Vec<Vec<Output>>,
-    /// The queue's side for the thread that fills it, where there is a queue.
-    pub enqueue: Option<Enqueue>,
+    /// The queue's side for the thread that fills it, where there is a queue; of queues per tower, one for each.
+    pub enqueues: Vec<Enqueue>,
     /// One step of training; asynchronous: one for each tower.
     pub train_ops: Vec<NodeId>,
     /// The training loss of each train op, a scalar.
@@ -111,17 +114,19 @@ struct Built {
 /// # Errors
 /// The network has an op without a gradient, or nodes do not fit.
 pub fn build(g: &Graph, network: &dyn Network, options: &TrainingOptions) -> Result<TrainingGraph, GradientError> {
-    let n_towers = options.towers.max(1);
+    let n_towers = if options.devices.is_empty() { options.towers.max(1) } else { options.devices.len() };
+    let device = |i: usize| options.devices.get(i).cloned().unwrap_or_else(|| device(i));
     // With several devices the variables' place is said; with one nothing needs to be.
-    let home = if n_towers > 1 { g.with_device(&device(0)) } else { g.clone() };
+    let is_placed = n_towers > 1 || !options.devices.is_empty();
+    let home = if is_placed { g.with_device(&device(0)) } else { g.clone() };
     let mut variables = Variables::new(&home, options.seed);
-    let source = input::Source::new(&home, network, options.input)?;
+    let mut source = input::Source::new(&home, network, options.input)?;
     let mut built = Vec::new();
     for i in 0..n_towers {
-        let at = if n_towers > 1 { g.with_device(&device(i)).scope(&format!("tower{i}")) } else { g.clone() };
-        built.push(tower(&at, network, &mut variables, &source)?);
+        let at = if is_placed { g.with_device(&device(i)).scope(&format!("tower{i}")) } else { g.clone() };
+        built.push(tower(&at, network, &mut variables, &mut source)?);
     }
-    let evaluation = evaluation(g, network, &mut variables, &built[0])?;
+    let evaluation = evaluation(&home, network, &mut variables, &built[0])?;
     let rate = home.named_constant("learning_rate", options.learning_rate)?;
     let (train_ops, losses, grads, mut init) = updates(&home, &variables, &built, rate, options)?;
     init.extend(variables.init());
@@ -133,7 +138,7 @@ pub fn build(g: &Graph, network: &dyn Network, options: &TrainingOptions) -> Res
     Ok(TrainingGraph {
         init: home.group("init", &init)?,
         feeds: built.into_iter().map(|built| built.feeds).collect(),
-        enqueue: source.into_enqueue(),
+        enqueues: source.into_enqueues(),
         train_ops,
         losses,
         evaluation,
@@ -152,7 +157,7 @@ fn tower(
     g: &Graph,
     network: &dyn Network,
     variables: &mut Variables,
-    source: &input::Source,
+    source: &mut input::Source,
 ) -> Result<Built, GradientError> {
     let feeds = source.batch(g, network)?;
     let tower = network.tower(g, variables, &feeds, Phase::Training)?;

@@ -192,7 +192,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
             allocator: device.allocator(),
             sharder: &OpSharder { step, node, worker: self.worker },
             frame,
-            rendezvous: &*step.state.rendezvous,
+            rendezvous: step.rendezvous(),
         };
         match &self.plan.kernels[node as usize] {
             AnyKernel::Sync(kernel) => match kernel.compute(&mut context) {

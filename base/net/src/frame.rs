@@ -1,0 +1,323 @@
+//! Frames: a head, which is a message, and a body, which is bulk data that goes from and to memory uncopied.
+//!
+//! ```text
+//! 0   u32  bytes of the head
+//! 4   u64  bytes of the body
+//! 12  u8   kind: what the head is; 255 is a heartbeat, empty
+//! 13  3 bytes, zero
+//! 16  head
+//!     body
+//! ```
+//!
+//! Numbers are little-endian.
+
+use std::io::{BufReader, IoSlice, Read, Write};
+use std::time::Duration;
+
+use crate::stream::Stream;
+use crate::{Limits, NetError};
+
+/// Bytes before a frame's head.
+pub const PREFIX: usize = 16;
+/// The kind of heartbeats.
+pub const HEARTBEAT: u8 = 255;
+
+/// Bytes that a frame's body consists of, held until they are sent.
+pub type Body = Box<dyn AsRef<[u8]> + Send>;
+
+/// A frame to be sent.
+pub struct Frame {
+    /// What the head is; below [`HEARTBEAT`].
+    pub kind: u8,
+    /// The message.
+    pub head: Vec<u8>,
+    /// Bulk data, piece after piece.
+    pub body: Vec<Body>,
+}
+
+impl Frame {
+    /// A frame without a body.
+    pub fn message(kind: u8, head: Vec<u8>) -> Frame {
+        Frame { kind, head, body: Vec::new() }
+    }
+
+    /// Bytes of the body.
+    pub fn body_len(&self) -> u64 {
+        self.body.iter().map(|piece| (**piece).as_ref().len() as u64).sum()
+    }
+
+    /// All bytes.
+    pub fn len(&self) -> u64 {
+        PREFIX as u64 + self.head.len() as u64 + self.body_len()
+    }
+
+    /// A frame is never empty.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Whether a receiver with the same limits takes it.
+    pub(crate) fn check(&self, limits: &Limits) -> Result<(), NetError> {
+        check(self.head.len() as u64, self.body_len(), limits)
+    }
+
+    fn prefix(&self) -> [u8; PREFIX] {
+        let mut prefix = [0; PREFIX];
+        // Checked against the limits before.
+        prefix[..4].copy_from_slice(&(self.head.len() as u32).to_le_bytes());
+        prefix[4..12].copy_from_slice(&self.body_len().to_le_bytes());
+        prefix[12] = self.kind;
+        prefix
+    }
+
+    /// Writes it with as few calls as the system allows, nothing copied.
+    pub(crate) fn write(&self, to: &mut impl Write, patience: Duration) -> Result<(), NetError> {
+        let prefix = self.prefix();
+        let pieces = self.body.iter().map(|piece| (**piece).as_ref());
+        let all = [&prefix[..], &self.head].into_iter().chain(pieces).filter(|piece| !piece.is_empty());
+        let mut slices: Vec<IoSlice<'_>> = all.map(IoSlice::new).collect();
+        let mut left = &mut slices[..];
+        while !left.is_empty() {
+            match to.write_vectored(left) {
+                Ok(0) => return Err(NetError::Closed),
+                Ok(n) => IoSlice::advance_slices(&mut left, n),
+                Err(error) => retried(error, patience)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Interrupted calls are made again; one that timed out tells of a silent end.
+fn retried(error: std::io::Error, patience: Duration) -> Result<(), NetError> {
+    match error.kind() {
+        std::io::ErrorKind::Interrupted => Ok(()),
+        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => Err(NetError::Silent(patience)),
+        _ => Err(error.into()),
+    }
+}
+
+fn check(head: u64, body: u64, limits: &Limits) -> Result<(), NetError> {
+    let head_limit = (limits.head as u64).min(u64::from(u32::MAX));
+    if head > head_limit {
+        return Err(NetError::TooLarge { what: "a message", bytes: head, limit: head_limit });
+    }
+    if body > limits.body {
+        return Err(NetError::TooLarge { what: "a tensor", bytes: body, limit: limits.body });
+    }
+    Ok(())
+}
+
+/// Takes frames from a connection.
+pub(crate) struct Reader<R = Stream> {
+    from: BufReader<R>,
+    limits: Limits,
+    head: Vec<u8>,
+    /// Bytes of the body that nobody took yet.
+    left: u64,
+}
+
+/// A frame that came: its head, and its body to be taken.
+pub struct Incoming<'a, R: Read = Stream> {
+    /// What the head is.
+    pub kind: u8,
+    reader: &'a mut Reader<R>,
+}
+
+/// Buffers between the system and the frames.
+const BUFFER: usize = 64 << 10;
+/// Bytes that a head may take before any of it came.
+const FIRST_ROOM: usize = 64 << 10;
+
+impl<R: Read> Reader<R> {
+    pub fn new(from: R, limits: Limits) -> Reader<R> {
+        Reader { from: BufReader::with_capacity(BUFFER, from), limits, head: Vec::new(), left: 0 }
+    }
+
+    /// The next frame that is no heartbeat.
+    pub fn next(&mut self) -> Result<Incoming<'_, R>, NetError> {
+        let kind = loop {
+            self.skip_body()?;
+            let mut prefix = [0; PREFIX];
+            self.fill(&mut prefix)?;
+            let (head_len, body_len, kind) = parse(&prefix);
+            if prefix[13..] != [0; 3] || (kind == HEARTBEAT && (head_len, body_len) != (0, 0)) {
+                return Err(NetError::Protocol("what came is no frame".into()));
+            }
+            check(u64::from(head_len), body_len, &self.limits)?;
+            self.read_head(head_len as usize)?;
+            self.left = body_len;
+            if kind != HEARTBEAT {
+                break kind;
+            }
+        };
+        Ok(Incoming { kind, reader: self })
+    }
+
+    /// Grows with what came, not with what was announced.
+    fn read_head(&mut self, len: usize) -> Result<(), NetError> {
+        self.head.clear();
+        while self.head.len() < len {
+            let have = self.head.len();
+            let room = (have * 2).max(FIRST_ROOM).min(len);
+            self.head.resize(room, 0);
+            let mut head = std::mem::take(&mut self.head);
+            let filled = self.fill(&mut head[have..]);
+            self.head = head;
+            filled?;
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self, to: &mut [u8]) -> Result<(), NetError> {
+        let mut done = 0;
+        while done < to.len() {
+            match self.from.read(&mut to[done..]) {
+                Ok(0) => return Err(NetError::Closed),
+                Ok(n) => done += n,
+                Err(error) => retried(error, self.limits.silence)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn skip_body(&mut self) -> Result<(), NetError> {
+        let mut scrap = [0; 8 << 10];
+        while self.left > 0 {
+            let n = self.left.min(scrap.len() as u64);
+            self.left -= n;
+            self.fill(&mut scrap[..n as usize])?;
+        }
+        Ok(())
+    }
+}
+
+/// The lengths of head and body, and the kind.
+fn parse(prefix: &[u8; PREFIX]) -> (u32, u64, u8) {
+    let (mut head, mut body) = ([0; 4], [0; 8]);
+    head.copy_from_slice(&prefix[..4]);
+    body.copy_from_slice(&prefix[4..12]);
+    (u32::from_le_bytes(head), u64::from_le_bytes(body), prefix[12])
+}
+
+impl<R: Read> Incoming<'_, R> {
+    /// The message.
+    pub fn head(&self) -> &[u8] {
+        &self.reader.head
+    }
+
+    /// Bytes of the body that are yet to be taken.
+    pub fn body_len(&self) -> u64 {
+        self.reader.left
+    }
+
+    /// Takes the body's next bytes.
+    ///
+    /// # Errors
+    /// There are fewer, or they do not come.
+    pub fn read_body(&mut self, to: &mut [u8]) -> Result<(), NetError> {
+        if to.len() as u64 > self.reader.left {
+            return Err(NetError::Protocol("a frame's body is shorter than its head says".into()));
+        }
+        self.reader.left -= to.len() as u64;
+        self.reader.fill(to)
+    }
+
+    /// Takes what is left of the body. Memory grows with what comes.
+    ///
+    /// # Errors
+    /// It does not come.
+    pub fn body_to_vec(&mut self) -> Result<Vec<u8>, NetError> {
+        let mut body = Vec::new();
+        while self.reader.left > 0 {
+            let have = body.len();
+            let next = self.reader.left.min((have as u64).max(1 << 20)) as usize;
+            body.resize(have + next, 0);
+            self.read_body(&mut body[have..])?;
+        }
+        Ok(body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn frame(kind: u8, head: &[u8], body: &[Vec<u8>]) -> Frame {
+        Frame { kind, head: head.to_vec(), body: body.iter().map(|piece| Box::new(piece.clone()) as Body).collect() }
+    }
+
+    fn written(frames: &[Frame]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        frames.iter().for_each(|frame| frame.write(&mut bytes, Duration::ZERO).unwrap());
+        bytes
+    }
+
+    fn small() -> Limits {
+        Limits { head: 1000, body: 100_000, ..Limits::default() }
+    }
+
+    /// Gives bytes in pieces of uneven sizes, as a network may.
+    struct Pieces<'a>(&'a [u8], usize);
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+            self.1 = self.1 * 7 % 1009 + 1;
+            let n = self.1.min(to.len()).min(self.0.len());
+            to[..n].copy_from_slice(&self.0[..n]);
+            self.0 = &self.0[n..];
+            Ok(n)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn frames_come_as_they_went(
+            frames in proptest::collection::vec((0u8..255, proptest::collection::vec(any::<u8>(), 0..900),
+                proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..3000), 0..4)), 0..6),
+            seed in 1usize..1000,
+        ) {
+            let bytes = written(&frames.iter().map(|(k, h, b)| frame(*k, h, b)).collect::<Vec<_>>());
+            let mut reader = Reader::new(Pieces(&bytes, seed), small());
+            for (i, (kind, head, body)) in frames.iter().enumerate() {
+                let mut incoming = reader.next().unwrap();
+                prop_assert_eq!((incoming.kind, incoming.head()), (*kind, &head[..]));
+                // Bodies that nobody takes are skipped.
+                if i % 2 == 0 {
+                    prop_assert_eq!(incoming.body_to_vec().unwrap(), body.concat());
+                }
+            }
+            prop_assert!(matches!(reader.next(), Err(NetError::Closed)));
+        }
+
+        #[test]
+        fn any_bytes_end_with_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..300), cut in 0usize..200) {
+            let mut mixed = written(&[frame(3, b"head", &[vec![1; 50]])]);
+            mixed.truncate(cut);
+            mixed.extend(&bytes);
+            let mut reader = Reader::new(&mixed[..], small());
+            while reader.next().is_ok() {}
+            prop_assert!(reader.head.capacity() <= 1000);
+        }
+    }
+
+    #[test]
+    fn a_frame_over_the_limits_is_refused_before_it_is_read() {
+        let head = written(&[frame(1, &[0; 1001], &[])]);
+        assert!(matches!(Reader::new(&head[..], small()).next(), Err(NetError::TooLarge { what: "a message", .. })));
+        let body = written(&[frame(1, &[], &[vec![0; 100_001]])]);
+        let error = Reader::new(&body[..], small()).next().err().unwrap().to_string();
+        assert_eq!(error, "a tensor of 100001 bytes is over the limit of 100000");
+        assert!(frame(1, &[], &[vec![0; 100_001]]).check(&small()).is_err());
+    }
+
+    #[test]
+    fn an_announced_head_takes_no_memory_before_it_comes() {
+        let mut bytes = written(&[frame(1, &[7; 100], &[])]);
+        bytes[..4].copy_from_slice(&(200u32 << 20).to_le_bytes());
+        let mut reader = Reader::new(&bytes[..], Limits::default());
+        assert!(matches!(reader.next(), Err(NetError::Closed)));
+        assert!(reader.head.capacity() <= FIRST_ROOM);
+    }
+}

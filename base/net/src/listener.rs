@@ -1,0 +1,147 @@
+//! Lets others in.
+
+use std::net::TcpListener;
+#[cfg(unix)]
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use crate::channel::Connection;
+use crate::hello::Identity;
+use crate::stream::Stream;
+use crate::{Address, Limits, NetError};
+
+enum Socket {
+    Tcp(TcpListener),
+    #[cfg(unix)]
+    Unix(UnixListener),
+}
+
+/// Listens at an address until it is dropped.
+pub struct Listener {
+    address: Address,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    is_over: AtomicBool,
+    n_opening: AtomicUsize,
+    n_refused: AtomicUsize,
+}
+
+impl Listener {
+    /// Listens at `address`; `accepted` gets every connection that may come in, in a thread of its own, which may work on. A socket
+    /// file of a process that ended is replaced.
+    ///
+    /// # Errors
+    /// The address is in use, or not of this host.
+    pub fn start(
+        address: &Address,
+        own: Identity,
+        limits: Limits,
+        accepted: impl Fn(Connection) + Send + Sync + 'static,
+    ) -> Result<Listener, NetError> {
+        let (socket, address) = listen(address)?;
+        let shared =
+            Arc::new(Shared { is_over: false.into(), n_opening: AtomicUsize::new(0), n_refused: AtomicUsize::new(0) });
+        let listener = Listener { address, shared: Arc::clone(&shared) };
+        let accepted = Arc::new(accepted);
+        thread::Builder::new().name("net-listen".into()).spawn(move || {
+            while let Some(stream) = accept(&socket, &shared) {
+                let (own, accepted, shared) = (own.clone(), Arc::clone(&accepted), Arc::clone(&shared));
+                if shared.n_opening.fetch_add(1, Ordering::AcqRel) >= limits.openings {
+                    shared.refuse();
+                    continue;
+                }
+                let opening = Arc::clone(&shared);
+                let spawned = thread::Builder::new().name("net-open".into()).spawn(move || {
+                    let connection = Connection::answer(stream, &own, &limits);
+                    match connection {
+                        Ok(connection) => {
+                            opening.n_opening.fetch_sub(1, Ordering::AcqRel);
+                            accepted(connection);
+                        }
+                        Err(_) => opening.refuse(),
+                    }
+                });
+                if spawned.is_err() {
+                    shared.refuse();
+                }
+            }
+        })?;
+        Ok(listener)
+    }
+
+    /// Where it listens, with the port that it got.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Connections that were not let in: strangers, other jobs, too many at once.
+    pub fn n_refused(&self) -> usize {
+        self.shared.n_refused.load(Ordering::Relaxed)
+    }
+}
+
+impl Shared {
+    fn refuse(&self) {
+        self.n_opening.fetch_sub(1, Ordering::AcqRel);
+        self.n_refused.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Release);
+        // Wakes the thread that accepts; it may be gone already.
+        let _ = Stream::connect(&self.address, std::time::Duration::from_millis(100));
+        if let Address::Unix(path) = &self.address {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn listen(address: &Address) -> Result<(Socket, Address), NetError> {
+    match address {
+        Address::Tcp { .. } => {
+            let addrs = address.resolve()?;
+            let socket = TcpListener::bind(&addrs[..])?;
+            let bound = socket.local_addr()?;
+            Ok((Socket::Tcp(socket), Address::Tcp { host: bound.ip().to_string(), port: bound.port() }))
+        }
+        #[cfg(unix)]
+        Address::Unix(path) => {
+            if Stream::connect(address, std::time::Duration::from_millis(100)).is_ok() {
+                return Err(std::io::Error::from(std::io::ErrorKind::AddrInUse).into());
+            }
+            // Left by a process that ended.
+            use std::os::unix::fs::FileTypeExt;
+            if std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket()) {
+                std::fs::remove_file(path)?;
+            }
+            Ok((Socket::Unix(UnixListener::bind(path)?), address.clone()))
+        }
+        #[cfg(not(unix))]
+        Address::Unix(_) => Err(crate::AddressError::NoUnix(address.to_string()).into()),
+    }
+}
+
+/// The next connection; `None` at the end.
+fn accept(socket: &Socket, shared: &Shared) -> Option<Stream> {
+    loop {
+        let stream: std::io::Result<Stream> = match socket {
+            Socket::Tcp(socket) => socket.accept().map(|(stream, _)| stream.into()),
+            #[cfg(unix)]
+            Socket::Unix(socket) => socket.accept().map(|(stream, _)| stream.into()),
+        };
+        if shared.is_over.load(Ordering::Acquire) {
+            return None;
+        }
+        match stream {
+            Ok(stream) => return Some(stream),
+            // Out of files for the moment, or a connection that ended before it was taken.
+            Err(_) => thread::sleep(std::time::Duration::from_millis(10)),
+        }
+    }
+}

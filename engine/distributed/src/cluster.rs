@@ -1,0 +1,276 @@
+//! Which tasks there are, and where (white paper section 3): from a file, or from a launcher's environment.
+//!
+//! ```toml
+//! id = "mnist-7"                  # only processes of one id talk to each other; without it "default"
+//! master = "127.0.0.1:4100"
+//!
+//! [jobs]
+//! ps = ["127.0.0.1:4000"]
+//! worker = ["127.0.0.1:4001", "unix:/tmp/worker-1"]   # /job:worker/task:0 and /job:worker/task:1
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use engine::device::DeviceName;
+use net::{Address, AddressError};
+use serde::Deserialize;
+
+/// A task of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskName {
+    /// The job: a letter, then letters, digits and `_`.
+    pub job: String,
+    /// Which of its tasks.
+    pub task: u32,
+}
+
+impl TaskName {
+    /// Task `task` of `job`.
+    pub fn new(job: &str, task: u32) -> TaskName {
+        TaskName { job: job.to_owned(), task }
+    }
+
+    /// The task of a device; `None` where the name leaves it open.
+    pub fn of_device(name: &DeviceName) -> Option<TaskName> {
+        Some(TaskName { job: name.job.clone()?, task: name.task? })
+    }
+}
+
+impl fmt::Display for TaskName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "/job:{}/task:{}", self.job, self.task)
+    }
+}
+
+/// The tasks of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cluster {
+    /// Only processes with the same id talk to each other.
+    pub id: String,
+    /// Where the master listens to clients.
+    pub master: Option<Address>,
+    /// Where each task listens.
+    pub tasks: BTreeMap<TaskName, Address>,
+}
+
+/// Why a cluster cannot be known.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterError {
+    /// The file cannot be read.
+    #[error("{file}: {source}")]
+    File {
+        /// The file.
+        file: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The text is no specification.
+    #[error("the cluster specification: {0}")]
+    Text(String),
+    /// An address cannot be used.
+    #[error("{task}: {source}")]
+    Address {
+        /// The task, or `master`.
+        task: String,
+        /// What is wrong with it.
+        source: AddressError,
+    },
+    /// A job's name is none.
+    #[error("{0:?} is no job: a job is a letter, then letters, digits and _")]
+    Job(String),
+    /// No tasks at all.
+    #[error("the cluster has no tasks: name some under [jobs]")]
+    Empty,
+    /// Two tasks at one place.
+    #[error("{first} and {second} are both at {address}")]
+    SameAddress {
+        /// The one.
+        first: String,
+        /// The other.
+        second: String,
+        /// The address.
+        address: Address,
+    },
+    /// A task that the cluster does not have.
+    #[error("the cluster has no {task} (it has {known})")]
+    NoSuchTask {
+        /// The task asked for.
+        task: TaskName,
+        /// Those that there are.
+        known: String,
+    },
+    /// A variable of the environment is missing, or says nothing.
+    #[error("{name}: {problem} (a launcher sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT)")]
+    Environment {
+        /// The variable.
+        name: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    id: Option<String>,
+    master: Option<String>,
+    #[serde(default)]
+    jobs: BTreeMap<String, Vec<String>>,
+}
+
+impl Cluster {
+    /// Reads a specification from a file.
+    ///
+    /// # Errors
+    /// See [`ClusterError`].
+    pub fn read(file: &Path) -> Result<Cluster, ClusterError> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|source| ClusterError::File { file: file.display().to_string(), source })?;
+        Cluster::parse(&text)
+    }
+
+    /// Reads a specification.
+    ///
+    /// # Errors
+    /// See [`ClusterError`].
+    pub fn parse(text: &str) -> Result<Cluster, ClusterError> {
+        let text: Text = toml::from_str(text).map_err(|e| ClusterError::Text(e.to_string().trim_end().to_owned()))?;
+        let address = |of: &dyn fmt::Display, text: &str| {
+            text.parse::<Address>().map_err(|source| ClusterError::Address { task: of.to_string(), source })
+        };
+        let mut tasks = BTreeMap::new();
+        for (job, addresses) in &text.jobs {
+            for (task, at) in addresses.iter().enumerate() {
+                let task = TaskName::new(job, task as u32);
+                tasks.insert(task.clone(), address(&task, at)?);
+            }
+        }
+        let master = text.master.as_deref().map(|at| address(&"master", at)).transpose()?;
+        Cluster { id: text.id.unwrap_or_else(|| "default".into()), master, tasks }.checked()
+    }
+
+    /// The cluster that a launcher's environment tells of (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, as torchrun sets them), and
+    /// which of its tasks this process is. Tasks listen at the ports after the master's.
+    ///
+    /// # Errors
+    /// A variable is missing or says nothing.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<(Cluster, TaskName), ClusterError> {
+        let text = |name: &'static str| {
+            variable(name).ok_or_else(|| ClusterError::Environment { name, problem: "it is not set".into() })
+        };
+        let number = |name: &'static str| {
+            let text = text(name)?;
+            let bad = || ClusterError::Environment { name, problem: format!("{text:?} is not a number below 65536") };
+            text.parse::<u16>().map_err(|_| bad())
+        };
+        let (rank, n, port) = (number("RANK")?, number("WORLD_SIZE")?, number("MASTER_PORT")?);
+        let host = text("MASTER_ADDR")?;
+        if rank >= n {
+            return Err(ClusterError::Environment { name: "RANK", problem: format!("{rank} of {n} tasks") });
+        }
+        let at = |offset: u16| match port.checked_add(offset) {
+            Some(port) => Ok(Address::Tcp { host: host.clone(), port }),
+            None => Err(ClusterError::Environment { name: "MASTER_PORT", problem: "no ports after it".into() }),
+        };
+        let tasks = (0..n).map(|task| Ok((TaskName::new("worker", task.into()), at(task + 1)?)));
+        let id = variable("TORCHELASTIC_RUN_ID").unwrap_or_else(|| "default".into());
+        let cluster = Cluster { id, master: Some(at(0)?), tasks: tasks.collect::<Result<_, ClusterError>>()? };
+        Ok((cluster.checked()?, TaskName::new("worker", rank.into())))
+    }
+
+    fn checked(self) -> Result<Cluster, ClusterError> {
+        if self.tasks.is_empty() {
+            return Err(ClusterError::Empty);
+        }
+        let mut at: BTreeMap<String, String> = BTreeMap::new();
+        let all = self.tasks.iter().map(|(task, address)| (task.to_string(), address));
+        for (name, address) in all.chain(self.master.iter().map(|address| ("master".to_owned(), address))) {
+            // Ports that the system chooses differ.
+            let is_chosen = matches!(address, Address::Tcp { port: 0, .. });
+            if let Some(first) = at.insert(address.to_string(), name.clone()).filter(|_| !is_chosen) {
+                return Err(ClusterError::SameAddress { first, second: name, address: address.clone() });
+            }
+        }
+        for task in self.tasks.keys() {
+            let is_word = task.job.starts_with(|c: char| c.is_ascii_alphabetic())
+                && task.job.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            if !is_word || task.job == "localhost" {
+                return Err(ClusterError::Job(task.job.clone()));
+            }
+        }
+        Ok(self)
+    }
+
+    /// Where a task listens.
+    ///
+    /// # Errors
+    /// There is no such task.
+    pub fn address(&self, task: &TaskName) -> Result<&Address, ClusterError> {
+        self.tasks.get(task).ok_or_else(|| {
+            let known: Vec<String> = self.tasks.keys().map(TaskName::to_string).collect();
+            ClusterError::NoSuchTask { task: task.clone(), known: known.join(", ") }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str) -> String {
+        Cluster::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_specification_names_tasks_and_addresses() {
+        let text = "id = \"m\"\nmaster = \"127.0.0.1:1\"\n[jobs]\nps = [\"127.0.0.1:2\"]\nworker = [\"localhost:3\", \"unix:/a\"]";
+        let cluster = Cluster::parse(text).unwrap();
+        let names: Vec<String> = cluster.tasks.keys().map(TaskName::to_string).collect();
+        assert_eq!(names, ["/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1"]);
+        assert_eq!(cluster.address(&TaskName::new("worker", 1)).unwrap().to_string(), "unix:/a");
+        assert_eq!((cluster.id.as_str(), cluster.master.unwrap().to_string().as_str()), ("m", "127.0.0.1:1"));
+    }
+
+    #[test]
+    fn what_is_no_specification_says_why() {
+        assert!(message("jobs = 3").contains("invalid type"), "{}", message("jobs = 3"));
+        assert!(message("[job]\nworker = []").contains("unknown field `job`"));
+        assert!(message("").contains("no tasks"));
+        assert!(message("[jobs]\nworker = [\"nowhere\"]").starts_with("/job:worker/task:0: \"nowhere\""));
+        assert!(message("[jobs]\n\"1a\" = [\"localhost:3\"]").contains("is no job"));
+        let same = message("master = \"localhost:3\"\n[jobs]\nworker = [\"localhost:3\"]");
+        assert_eq!(same, "/job:worker/task:0 and master are both at localhost:3");
+        let cluster = Cluster::parse("[jobs]\nworker = [\"localhost:3\"]").unwrap();
+        let error = cluster.address(&TaskName::new("ps", 0)).unwrap_err().to_string();
+        assert_eq!(error, "the cluster has no /job:ps/task:0 (it has /job:worker/task:0)");
+    }
+
+    #[test]
+    fn launchers_tell_by_the_environment() {
+        let env = |rank: &'static str| {
+            move |name: &str| {
+                let found = match name {
+                    "RANK" => rank,
+                    "WORLD_SIZE" => "3",
+                    "MASTER_ADDR" => "127.0.0.1",
+                    "MASTER_PORT" => "29500",
+                    _ => return None,
+                };
+                Some(found.to_owned())
+            }
+        };
+        let (cluster, own) = Cluster::from_environment(env("2")).unwrap();
+        assert_eq!(own.to_string(), "/job:worker/task:2");
+        assert_eq!(cluster.address(&own).unwrap().to_string(), "127.0.0.1:29503");
+        assert_eq!(cluster.master.unwrap().to_string(), "127.0.0.1:29500");
+        for rank in ["3", "x", "-1"] {
+            assert!(Cluster::from_environment(env(rank)).is_err(), "{rank}");
+        }
+        let error = Cluster::from_environment(|_| None).unwrap_err().to_string();
+        assert!(error.starts_with("RANK: it is not set"), "{error}");
+    }
+}

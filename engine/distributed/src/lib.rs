@@ -1,0 +1,36 @@
+//! The distributed implementation (white paper section 3, figure 3): a client asks a master, the master divides the graph among
+//! the tasks of a cluster, their workers run the parts.
+//!
+//! The map: the tasks and where they are ([`cluster`]); what they say to each other ([`protocol`], [`wire`]); a task's side
+//! ([`worker`]), the other one ([`master`]). Everything below a task (placement, partition, plans, executor, rendezvous) is the
+//! engine's, the same code as for the devices of one process.
+//!
+//! One step:
+//!
+//! 1. A [`master::Session`] looks the signature up. A new one is divided (`engine::Session::divide`) and each part registered with its
+//!    worker, once.
+//! 2. The master sends one message per worker, with the feeds. A worker runs its part; a `_Send` to another task pushes its
+//!    value there ([`worker`]'s rendezvous), where it meets the `_Recv`, whichever comes first. Dead values go as such.
+//! 3. The master takes the fetches, or the first error that does not only follow from another one, and then ends the step
+//!    everywhere.
+
+pub mod cluster;
+mod error;
+pub mod master;
+mod protocol;
+mod runners;
+mod wire;
+pub mod worker;
+
+pub use cluster::{Cluster, ClusterError, TaskName};
+pub use error::DistributedError;
+pub use master::{Master, MasterOptions, Session};
+pub use worker::{Worker, WorkerOptions};
+
+/// A number that no other start of a task has: the time, and the process.
+fn new_incarnation() -> u64 {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let time = events::clock::wall_now_ns() as u64;
+    time.rotate_left(20) ^ (u64::from(std::process::id()) << 32) ^ number
+}

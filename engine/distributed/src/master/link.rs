@@ -1,0 +1,198 @@
+//! The connection to a worker: calls and their answers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use engine::Tensor;
+use engine::buffer::Allocator;
+use engine::device::Device;
+use net::{Address, Channel, Connection, Frame, Handler, Identity, Incoming, Limits, NetError};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use crate::cluster::TaskName;
+use crate::error::DistributedError;
+use crate::protocol::{Describe, Described, Done, Failure, Head, Ran, Reset, Task};
+use crate::wire;
+
+/// What a worker answers.
+pub(super) enum Answer {
+    Described(Described),
+    Done(Option<Failure>),
+    Ran(Result<Vec<Tensor>, Failure>),
+    /// It does not any more.
+    Lost(String),
+}
+
+/// Called with the answer, once; not to wait in.
+pub(super) type Waiter = Box<dyn FnOnce(Answer) + Send>;
+
+/// Calls that wait for their answers.
+#[derive(Default)]
+struct Calls {
+    next: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: FxHashMap<u64, Waiter>,
+    /// Why no more answers come.
+    lost: Option<String>,
+}
+
+/// A worker in one of its lives.
+pub(super) struct Link {
+    pub task: TaskName,
+    address: Address,
+    channel: Channel,
+    calls: Arc<Calls>,
+    /// What is known of its devices.
+    pub devices: Vec<Arc<Device>>,
+}
+
+impl Link {
+    /// Connects to a worker, and asks for its devices.
+    pub fn open(task: &TaskName, address: &Address, own: &Identity, limits: &Limits) -> Result<Link, NetError> {
+        let connection = Connection::open(address, own, &task.to_string(), limits)?;
+        let calls = Arc::new(Calls::default());
+        let channel = connection.start(|_| Answers(Arc::clone(&calls)))?;
+        let mut link = Link { task: task.clone(), address: address.clone(), channel, calls, devices: Vec::new() };
+        let wait = link.wait_for(limits.silence, |call| Describe { call }.frame(Vec::new()));
+        let described = match wait {
+            Ok(Answer::Described(described)) => described,
+            Ok(_) | Err(_) => return Err(NetError::Protocol(format!("{task} does not tell its devices"))),
+        };
+        for device in described.devices {
+            let bad = |e: &dyn std::fmt::Display| NetError::Protocol(format!("a device of {task}: {e}"));
+            let name = device.name.parse().map_err(|e: engine::device::DeviceNameError| bad(&e))?;
+            let limit = usize::try_from(device.memory_limit).unwrap_or(usize::MAX);
+            let known = Device::elsewhere(&name, device.incarnation, limit).map_err(|e| bad(&e))?;
+            link.devices.push(Arc::new(known));
+        }
+        Ok(link)
+    }
+
+    /// Why it is lost; `None` while it is not.
+    pub fn lost(&self) -> Option<String> {
+        self.calls.state.lock().lost.clone()
+    }
+
+    /// The error where it is lost.
+    pub fn error(&self, why: String) -> DistributedError {
+        DistributedError::Lost { task: self.task.to_string(), why }
+    }
+
+    /// How other workers reach it.
+    pub fn as_task(&self) -> Task {
+        Task {
+            name: self.task.to_string(),
+            address: self.address.to_string(),
+            incarnation: self.channel.peer().incarnation,
+        }
+    }
+
+    /// Sends a call; `waiter` gets the answer, at once where there can be none.
+    pub fn call(&self, frame: impl FnOnce(u64) -> Frame, waiter: Waiter) {
+        let call = self.calls.next.fetch_add(1, Ordering::Relaxed);
+        {
+            let mut state = self.calls.state.lock();
+            match &state.lost {
+                Some(why) => {
+                    let why = why.clone();
+                    drop(state);
+                    return waiter(Answer::Lost(why));
+                }
+                None => state.waiting.insert(call, waiter),
+            };
+        }
+        if let Err(error) = self.channel.outbox().send(frame(call)) {
+            // Unless the connection's end told it already.
+            let waiter = self.calls.state.lock().waiting.remove(&call);
+            if let Some(waiter) = waiter {
+                waiter(match error {
+                    NetError::TooLarge { .. } => {
+                        let kind = crate::protocol::FailureKind::Invalid;
+                        Answer::Done(Some(Failure::new(kind, error.to_string())))
+                    }
+                    error => Answer::Lost(error.to_string()),
+                });
+            }
+        }
+    }
+
+    /// Sends a call and waits for its answer.
+    fn wait_for(&self, within: Duration, frame: impl FnOnce(u64) -> Frame) -> Result<Answer, DistributedError> {
+        let (tell, told) = mpsc::channel();
+        let waiter = move |answer| {
+            // The other side may have given up.
+            let _ = tell.send(answer);
+        };
+        self.call(frame, Box::new(waiter));
+        match told.recv_timeout(within) {
+            Ok(Answer::Lost(why)) => Err(self.error(why)),
+            Ok(answer) => Ok(answer),
+            Err(_) => Err(self.error(format!("no answer within {} s", within.as_secs_f64()))),
+        }
+    }
+
+    /// As [`Link::call`], for what is not answered. Where the worker is lost nobody needs it.
+    pub fn tell(&self, message: &impl Head) {
+        let _ = self.channel.outbox().send(message.frame(Vec::new()));
+    }
+
+    /// Drops the variables of containers.
+    pub fn reset(&self, containers: &[&str], within: Duration) -> Result<(), DistributedError> {
+        let containers: Vec<String> = containers.iter().map(|c| (*c).to_owned()).collect();
+        self.wait_for(within, |call| Reset { call, containers }.frame(Vec::new())).map(|_| ())
+    }
+}
+
+/// Takes a worker's answers.
+struct Answers(Arc<Calls>);
+
+impl Answers {
+    fn answer(&self, call: u64, answer: Answer) {
+        let waiter = self.0.state.lock().waiting.remove(&call);
+        // Outside the lock: it may call in turn.
+        if let Some(waiter) = waiter {
+            waiter(answer);
+        }
+    }
+}
+
+impl Handler for Answers {
+    fn frame(&mut self, mut frame: Incoming<'_>) -> Result<(), NetError> {
+        match frame.kind {
+            Described::KIND => {
+                let described = Described::of(&frame)?;
+                self.answer(described.call, Answer::Described(described));
+            }
+            Done::KIND => {
+                let done = Done::of(&frame)?;
+                self.answer(done.call, Answer::Done(done.failure));
+            }
+            Ran::KIND => {
+                let ran = Ran::of(&frame)?;
+                let take = |head| wire::take(head, &mut frame, Allocator::host());
+                let fetches = ran.fetches.iter().map(take).collect::<Result<Vec<_>, _>>()?;
+                self.answer(ran.call, Answer::Ran(ran.failure.map_or(Ok(fetches), Err)));
+            }
+            kind => return Err(NetError::Protocol(format!("the worker sent kind {kind}"))),
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, why: NetError) {
+        let waiting = {
+            let mut state = self.0.state.lock();
+            state.lost = Some(why.to_string());
+            std::mem::take(&mut state.waiting)
+        };
+        for waiter in waiting.into_values() {
+            waiter(Answer::Lost(why.to_string()));
+        }
+    }
+}

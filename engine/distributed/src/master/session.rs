@@ -1,0 +1,277 @@
+//! A client's session: a graph, and its signatures as they are divided among the workers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use engine::session::{Division, TaskSession};
+use engine::{Graph, RunOptions, SessionOptions, Tensor};
+use formats::proto::GraphDef;
+use parking_lot::{Condvar, Mutex};
+use prost::Message;
+use rustc_hash::FxHashMap;
+
+use super::link::{Answer, Link};
+use super::{Shared, step};
+use crate::error::DistributedError;
+use crate::protocol::{Forget, Head, Register};
+
+/// More signatures than this are registered again when their turn comes.
+const MAX_SIGNATURES: usize = 128;
+
+/// A signature whose parts the workers have.
+pub(super) struct Registered {
+    pub division: Division,
+    /// The worker of each part, and the part's number there.
+    pub parts: Vec<(Arc<Link>, u64)>,
+    n_resets: u64,
+}
+
+/// Runs parts of a graph on the devices of a cluster: what [`engine::Session`] does on those of a process. It may be used from
+/// several threads at once.
+///
+/// When a task is lost its variables are, too: all further steps fail, whatever they need, until a new session is opened.
+pub struct Session {
+    master: Arc<Shared>,
+    number: u64,
+    links: Vec<Arc<Link>>,
+    planner: engine::Session,
+    signatures: Mutex<Signatures>,
+    registering: Mutex<()>,
+    is_closed: AtomicBool,
+}
+
+#[derive(Default)]
+struct Signatures {
+    by_names: FxHashMap<String, (Arc<Registered>, u64)>,
+    clock: u64,
+}
+
+/// A step prepared for repeated runs.
+pub struct Callable<'s> {
+    session: &'s Session,
+    registered: Arc<Registered>,
+}
+
+impl Session {
+    pub(super) fn open(master: Arc<Shared>, graph: &Graph, links: Vec<Arc<Link>>) -> Result<Session, DistributedError> {
+        let options = SessionOptions {
+            devices: links.iter().flat_map(|link| link.devices.iter().cloned()).collect(),
+            passes: TaskSession::passes_of_master(),
+            placement: master.options.placement.clone(),
+            transfers: master.options.transfers.clone(),
+            ..SessionOptions::default()
+        };
+        let planner = engine::Session::new(graph, options)?;
+        Ok(Session {
+            number: master.number(),
+            master,
+            links,
+            planner,
+            signatures: Mutex::default(),
+            registering: Mutex::default(),
+            is_closed: false.into(),
+        })
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        self.planner.graph()
+    }
+
+    /// The full names of the devices.
+    pub fn devices(&self) -> Vec<String> {
+        self.planner.devices().iter().map(|device| device.full_name().to_string()).collect()
+    }
+
+    /// As [`engine::Session::extend`].
+    ///
+    /// # Errors
+    /// Another version, or a node that does not fit.
+    pub fn extend(&self, def: &GraphDef, expected_version: Option<usize>) -> Result<usize, DistributedError> {
+        Ok(self.planner.extend(def, expected_version)?)
+    }
+
+    /// Runs a step: computes `fetches` and runs `targets`, given `feeds`. Names are `node` or `node:port`. Gives the
+    /// fetches' values in order.
+    ///
+    /// # Errors
+    /// See [`DistributedError`].
+    pub fn run(
+        &self,
+        feeds: &[(&str, Tensor)],
+        fetches: &[&str],
+        targets: &[&str],
+    ) -> Result<Vec<Tensor>, DistributedError> {
+        self.run_step(&RunOptions::default(), feeds, fetches, targets)
+    }
+
+    /// As [`Session::run`], with options.
+    ///
+    /// # Errors
+    /// See [`DistributedError`].
+    pub fn run_step(
+        &self,
+        options: &RunOptions<'_>,
+        feeds: &[(&str, Tensor)],
+        fetches: &[&str],
+        targets: &[&str],
+    ) -> Result<Vec<Tensor>, DistributedError> {
+        let (names, values): (Vec<&str>, Vec<Tensor>) =
+            feeds.iter().map(|(name, value)| (*name, value.clone())).unzip();
+        let registered = self.registered(&names, fetches, targets)?;
+        step::run(&self.master, &registered, options, &values)
+    }
+
+    /// Prepares a step for repeated runs: feeds are then given in this order, without names.
+    ///
+    /// # Errors
+    /// A name is unknown, what is asked cannot be planned, or a worker cannot run its part.
+    pub fn prepare(
+        &self,
+        feeds: &[&str],
+        fetches: &[&str],
+        targets: &[&str],
+    ) -> Result<Callable<'_>, DistributedError> {
+        Ok(Callable { session: self, registered: self.registered(feeds, fetches, targets)? })
+    }
+
+    /// Closes the session: no further steps run, the workers forget its parts. Variables stay in their containers.
+    pub fn close(&self) {
+        if !self.is_closed.swap(true, Ordering::AcqRel) {
+            let forget = Forget { sessions: vec![self.number], parts: Vec::new() };
+            self.links.iter().for_each(|link| link.tell(&forget));
+        }
+    }
+
+    /// Whether the session can run steps.
+    fn check(&self) -> Result<(), DistributedError> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(DistributedError::Closed);
+        }
+        let lost = self.links.iter().find_map(|link| Some(link.error(link.lost()?)));
+        lost.map_or(Ok(()), Err)
+    }
+
+    fn registered(
+        &self,
+        feeds: &[&str],
+        fetches: &[&str],
+        targets: &[&str],
+    ) -> Result<Arc<Registered>, DistributedError> {
+        self.check()?;
+        let key = [feeds, fetches, targets].map(|names| names.join("\n")).join("\n\n");
+        if let Some(found) = self.find(&key) {
+            return Ok(found);
+        }
+        let _one_at_a_time = self.registering.lock();
+        if let Some(found) = self.find(&key) {
+            return Ok(found);
+        }
+        let division = self.planner.divide(feeds, fetches, targets)?;
+        let registered = Arc::new(self.register(division)?);
+        self.keep(key, &registered);
+        Ok(registered)
+    }
+
+    fn find(&self, key: &str) -> Option<Arc<Registered>> {
+        let mut signatures = self.signatures.lock();
+        signatures.clock += 1;
+        let now = signatures.clock;
+        let (found, used) = signatures.by_names.get_mut(key)?;
+        *used = now;
+        (found.n_resets == self.master.n_resets.load(Ordering::SeqCst)).then(|| Arc::clone(found))
+    }
+
+    /// Keeps a signature; the one that was not used longest makes room.
+    fn keep(&self, key: String, registered: &Arc<Registered>) {
+        let mut signatures = self.signatures.lock();
+        let now = signatures.clock;
+        if signatures.by_names.len() >= MAX_SIGNATURES {
+            let oldest = signatures.by_names.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
+            // Steps of it that run keep what they have.
+            if let Some((old, _)) = oldest.and_then(|key| signatures.by_names.remove(&key)) {
+                for (link, part) in &old.parts {
+                    link.tell(&Forget { sessions: Vec::new(), parts: vec![*part] });
+                }
+            }
+        }
+        signatures.by_names.insert(key, (Arc::clone(registered), now));
+    }
+
+    /// Gives the parts to their workers, which compile them side by side.
+    fn register(&self, division: Division) -> Result<Registered, DistributedError> {
+        let n_resets = self.master.n_resets.load(Ordering::SeqCst);
+        let mut parts = Vec::with_capacity(division.parts.len());
+        for part in &division.parts {
+            let task = crate::TaskName::of_device(&part.task);
+            let link = self.links.iter().find(|link| Some(&link.task) == task.as_ref());
+            let link = link.ok_or_else(|| DistributedError::Invalid(format!("no worker is {}", part.task)))?;
+            parts.push((Arc::clone(link), self.master.number()));
+        }
+        let tasks: Vec<_> = parts.iter().map(|(link, _)| link.as_task()).collect();
+        let done = Arc::new((Mutex::new((parts.len(), None)), Condvar::new()));
+        for ((link, number), part) in parts.iter().zip(&division.parts) {
+            let request = Register {
+                call: 0,
+                part: *number,
+                session: self.number,
+                graph: part.graph.encode_to_vec(),
+                feeds: part.feeds.iter().map(|(_, name)| name.clone()).collect(),
+                fetches: part.fetches.iter().map(|(_, name)| name.clone()).collect(),
+                targets: part.targets.clone(),
+                tasks: tasks.clone(),
+            };
+            let (told, of) = (Arc::clone(&done), Arc::clone(link));
+            let waiter = move |answer| {
+                let (state, changed) = &*told;
+                let mut state = state.lock();
+                state.0 -= 1;
+                let error = match answer {
+                    Answer::Lost(why) => Some(of.error(why)),
+                    Answer::Done(Some(failure)) => Some(step::error(&of, failure)),
+                    _ => None,
+                };
+                state.1 = state.1.take().or(error);
+                changed.notify_all();
+            };
+            link.call(|call| Register { call, ..request }.frame(Vec::new()), Box::new(waiter));
+        }
+        let (state, changed) = &*done;
+        let mut state = state.lock();
+        while state.0 > 0 && state.1.is_none() {
+            if changed.wait_for(&mut state, self.master.options.registration).timed_out() {
+                let text = "the workers did not compile their parts in time".to_owned();
+                return Err(DistributedError::Invalid(text));
+            }
+        }
+        match state.1.take() {
+            Some(error) => Err(error),
+            None => Ok(Registered { division, parts, n_resets }),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Callable<'_> {
+    /// Runs the step with the feeds' values in the order in which they were prepared.
+    ///
+    /// # Errors
+    /// See [`DistributedError`].
+    pub fn run(&self, feeds: &[Tensor]) -> Result<Vec<Tensor>, DistributedError> {
+        self.run_step(&RunOptions::default(), feeds)
+    }
+
+    /// As [`Callable::run`], with options.
+    ///
+    /// # Errors
+    /// See [`DistributedError`].
+    pub fn run_step(&self, options: &RunOptions<'_>, feeds: &[Tensor]) -> Result<Vec<Tensor>, DistributedError> {
+        self.session.check()?;
+        step::run(&self.session.master, &self.registered, options, feeds)
+    }
+}

@@ -1,0 +1,139 @@
+//! What masters registered: the parts of their graphs, and the steps that run them. A master that goes takes all of it along.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use engine::session::{SharedKernels, TaskSession};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use super::peers::{Routes, Task};
+use super::steps::{Step, Steps};
+use crate::protocol::{Failure, FailureKind};
+
+/// A part of a graph, ready to run.
+pub(super) struct Part {
+    /// What runs.
+    pub session: TaskSession,
+    /// The session of the master that it belongs to.
+    pub of: u64,
+    /// All tasks that take part.
+    pub tasks: Arc<[Task]>,
+    /// Where its sends go.
+    pub routes: Arc<Routes>,
+}
+
+#[derive(Default)]
+struct Master {
+    kernels: FxHashMap<u64, SharedKernels>,
+    parts: FxHashMap<u64, Arc<Part>>,
+    steps: Steps,
+}
+
+/// The masters by incarnation.
+#[derive(Default)]
+pub(super) struct Masters {
+    masters: Mutex<FxHashMap<u64, Master>>,
+    n_late: AtomicU64,
+}
+
+impl Masters {
+    /// A master connected.
+    pub fn add(&self, master: u64) {
+        self.masters.lock().entry(master).or_default();
+    }
+
+    /// A master is gone: its steps end, its parts are forgotten.
+    pub fn remove(&self, master: u64, why: &str) {
+        let gone = self.masters.lock().remove(&master);
+        for step in gone.map(|mut gone| gone.steps.take_all()).unwrap_or_default() {
+            step.fail(Failure::new(FailureKind::Lost, format!("the master was lost: {why}")));
+        }
+    }
+
+    /// The kernels with state of a master's session.
+    pub fn kernels(&self, master: u64, session: u64) -> Option<SharedKernels> {
+        let mut masters = self.masters.lock();
+        Some(masters.get_mut(&master)?.kernels.entry(session).or_default().clone())
+    }
+
+    /// Keeps a part; `false` where its master is gone.
+    pub fn register(&self, master: u64, number: u64, part: Part) -> bool {
+        let mut masters = self.masters.lock();
+        let Some(known) = masters.get_mut(&master) else { return false };
+        known.parts.insert(number, Arc::new(part));
+        true
+    }
+
+    /// A step begins: its part, and what is known of it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn begin(&self, master: u64, part: u64, step: u64, oldest: u64) -> Result<(Arc<Part>, Arc<Step>), Failure> {
+        let invalid = |what: String| Failure::new(FailureKind::Invalid, what);
+        let mut masters = self.masters.lock();
+        let known = masters.get_mut(&master).ok_or_else(|| invalid("the master is unknown".into()))?;
+        let found = known.parts.get(&part).cloned().ok_or_else(|| invalid(format!("part {part} is not registered")))?;
+        let begun = known.steps.begin(step, oldest, &found.tasks);
+        begun.map(|step| (found, step)).ok_or_else(|| invalid(format!("step {step} was run before")))
+    }
+
+    /// The step that a value came for; `None`, and counted, where it is over.
+    pub fn step(&self, master: u64, step: u64) -> Option<Arc<Step>> {
+        let found = self.masters.lock().get_mut(&master).and_then(|known| known.steps.find_or_create(step));
+        if found.is_none() {
+            self.n_late.fetch_add(1, Ordering::Relaxed);
+        }
+        found
+    }
+
+    /// A step ended well.
+    pub fn end(&self, master: u64, step: u64) {
+        if let Some(known) = self.masters.lock().get_mut(&master) {
+            known.steps.end(step);
+        }
+    }
+
+    /// A master ends a step.
+    pub fn cancel(&self, master: u64, step: u64) {
+        if let Some(known) = self.masters.lock().get_mut(&master) {
+            known.steps.cancel(step);
+        }
+    }
+
+    /// A task is gone: the steps that it takes part in end.
+    pub fn lose(&self, task: &str, incarnation: u64, why: &str) {
+        let steps: Vec<Arc<Step>> =
+            self.masters.lock().values().flat_map(|known| known.steps.with(task, incarnation)).collect();
+        for step in steps {
+            let failure = Failure::new(FailureKind::Lost, why);
+            step.fail(Failure { task: task.to_owned(), ..failure });
+        }
+    }
+
+    /// Sessions of a master are closed, or single parts are not needed any more.
+    pub fn forget(&self, master: u64, sessions: &[u64], parts: &[u64]) {
+        if let Some(known) = self.masters.lock().get_mut(&master) {
+            known.kernels.retain(|session, _| !sessions.contains(session));
+            known.parts.retain(|number, part| !sessions.contains(&part.of) && !parts.contains(number));
+        }
+    }
+
+    /// All parts and kernels are forgotten: they may hold variables that were dropped.
+    pub fn forget_all_parts(&self) {
+        for known in self.masters.lock().values_mut() {
+            known.kernels.clear();
+            known.parts.clear();
+        }
+    }
+
+    /// Values that came for steps which were over.
+    pub fn n_late(&self) -> u64 {
+        self.n_late.load(Ordering::Relaxed)
+    }
+
+    /// Steps that are known.
+    pub fn n_steps(&self) -> usize {
+        self.masters.lock().values().map(|known| known.steps.len()).sum()
+    }
+}

@@ -1,0 +1,143 @@
+//! A worker: runs the parts of steps that a master gives it, on the devices of its task.
+//!
+//! [`service`] takes what comes over connections, [`masters`] keeps what each master registered, [`steps`] the steps that run,
+//! [`rendezvous`] joins them with other tasks, to which [`peers`] has the connections.
+
+mod masters;
+mod peers;
+mod rendezvous;
+mod service;
+mod steps;
+
+use std::sync::Arc;
+
+use engine::SessionOptions;
+use engine::buffer::Allocator;
+use engine::device::Device;
+use net::{Address, Channel, Identity, Limits, Listener, NetError};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use crate::cluster::TaskName;
+use crate::runners::Runners;
+use masters::Masters;
+use peers::Peers;
+pub(crate) use service::MASTER;
+use service::Service;
+
+/// What can be chosen for a worker.
+#[derive(Debug, Clone)]
+pub struct WorkerOptions {
+    /// The job's id: who does not know it is not let in.
+    pub job_id: String,
+    /// Its CPU devices.
+    pub devices: usize,
+    /// Bytes that each of them hands out at most.
+    pub memory_limit: usize,
+    /// Threads that a step may use; `None`: the process's pool.
+    pub threads: Option<usize>,
+    /// What connections may take.
+    pub limits: Limits,
+}
+
+impl Default for WorkerOptions {
+    fn default() -> WorkerOptions {
+        WorkerOptions {
+            job_id: "default".into(),
+            devices: 1,
+            memory_limit: usize::MAX,
+            threads: None,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// A task of a cluster, at work until it is dropped.
+pub struct Worker {
+    task: TaskName,
+    listener: Listener,
+    shared: Arc<Shared>,
+}
+
+/// What the worker's connections share.
+struct Shared {
+    identity: Identity,
+    devices: Vec<Arc<Device>>,
+    options: SessionOptions,
+    runners: Runners,
+    peers: Peers,
+    masters: Masters,
+    /// Connections that others opened.
+    incoming: Mutex<FxHashMap<u64, Channel>>,
+}
+
+impl Worker {
+    /// Listens at `address` as a task of a cluster.
+    ///
+    /// # Errors
+    /// The address is in use, or not of this host.
+    pub fn start(task: &TaskName, address: &Address, options: &WorkerOptions) -> Result<Worker, NetError> {
+        let device = |idx| Arc::new(Device::cpu(idx, options.memory_limit).in_task(&task.job, task.task));
+        let devices: Vec<Arc<Device>> = (0..options.devices.max(1)).map(device).collect();
+        let identity =
+            Identity { job_id: options.job_id.clone(), name: task.to_string(), incarnation: crate::new_incarnation() };
+        let shared = Arc::new(Shared {
+            peers: Peers::new(identity.clone(), options.limits),
+            options: SessionOptions { threads: options.threads, devices: devices.clone(), ..SessionOptions::default() },
+            identity: identity.clone(),
+            devices,
+            runners: Runners::default(),
+            masters: Masters::default(),
+            incoming: Mutex::default(),
+        });
+        let accepting = Arc::clone(&shared);
+        let accepted = move |connection| Service::start(&accepting, connection);
+        let listener = Listener::start(address, identity, options.limits, accepted)?;
+        Ok(Worker { task: task.clone(), listener, shared })
+    }
+
+    /// Which task it is.
+    pub fn task(&self) -> &TaskName {
+        &self.task
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> &Address {
+        self.listener.address()
+    }
+
+    /// Its devices, with their variables.
+    pub fn devices(&self) -> &[Arc<Device>] {
+        &self.shared.devices
+    }
+
+    /// Values that came for steps which were over, as those of a task that was restarted.
+    pub fn n_late(&self) -> u64 {
+        self.shared.masters.n_late()
+    }
+
+    /// Steps that it knows of: those that run, and those that values came for.
+    pub fn n_steps(&self) -> usize {
+        self.shared.masters.n_steps()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let incoming = std::mem::take(&mut *self.shared.incoming.lock());
+        incoming.values().for_each(|channel| channel.outbox().close(NetError::Closed));
+        self.shared.peers.end();
+        self.shared.runners.end();
+    }
+}
+
+impl Shared {
+    /// The memory of the device with this full name.
+    fn allocator(&self, device: &str) -> &Allocator {
+        let found = self.devices.iter().find(|own| own.full_name().to_string() == device);
+        match found {
+            Some(device) => device.allocator(),
+            None => Allocator::host(),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Connections to other tasks, for values that go there.
+
+use std::sync::{Arc, Weak};
+
+use formats::proto::attr_value::Value;
+use net::{Address, Channel, Connection, Frame, Handler, Identity, Incoming, Limits, NetError, Outbox};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use super::Shared;
+
+/// A task that takes part in steps: in this life of it, and no other.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Task {
+    pub name: String,
+    pub address: Address,
+    pub incarnation: u64,
+}
+
+/// Where the values for devices of other tasks go: the task, by the device's full name.
+pub(super) type Routes = FxHashMap<String, Task>;
+
+/// The routes of a part's sends. Devices of the own task have none.
+pub(super) fn routes(graph: &formats::proto::GraphDef, tasks: &[Task], own: &str) -> Routes {
+    let mut routes = Routes::default();
+    for node in graph.node.iter().filter(|node| node.op == "_Send") {
+        let Some(Value::S(to)) = node.attr.get("recv_device").and_then(|attr| attr.value.as_ref()) else { continue };
+        let to = String::from_utf8_lossy(to).into_owned();
+        let task = to.parse().ok().and_then(|name| crate::TaskName::of_device(&name)).map(|task| task.to_string());
+        if let Some(task) = tasks.iter().find(|known| Some(&known.name) == task.as_ref() && known.name != own) {
+            routes.insert(to, task.clone());
+        }
+    }
+    routes
+}
+
+/// The connections.
+pub(super) struct Peers {
+    identity: Identity,
+    limits: Limits,
+    channels: Mutex<FxHashMap<Task, Slot>>,
+}
+
+/// A connection that is there, or that one thread opens while the others wait.
+type Slot = Arc<Mutex<Option<Channel>>>;
+
+impl Peers {
+    pub fn new(identity: Identity, limits: Limits) -> Peers {
+        Peers { identity, limits, channels: Mutex::default() }
+    }
+
+    /// The connection to a task, opened where there is none.
+    ///
+    /// # Errors
+    /// It cannot be reached, or was restarted.
+    pub fn outbox(&self, task: &Task, shared: &Arc<Shared>) -> Result<Outbox, NetError> {
+        let slot = match self.channels.lock() {
+            channels if channels.contains_key(task) => Arc::clone(&channels[task]),
+            mut channels => Arc::clone(channels.entry(task.clone()).or_default()),
+        };
+        let mut slot = slot.lock();
+        if let Some(channel) = slot.as_ref().filter(|channel| channel.outbox().ended().is_none()) {
+            return Ok(channel.outbox().clone());
+        }
+        let connection = Connection::open(&task.address, &self.identity, &task.name, &self.limits)?;
+        if connection.peer().incarnation != task.incarnation {
+            return Err(NetError::Refused(format!("{} was restarted", task.name)));
+        }
+        let handler = Outgoing { task: task.clone(), shared: Arc::downgrade(shared) };
+        let channel = connection.start(|_| handler)?;
+        let outbox = channel.outbox().clone();
+        *slot = Some(channel);
+        Ok(outbox)
+    }
+
+    /// Sends a frame to a task, in this thread where it is small.
+    pub fn send(&self, task: &Task, frame: Frame, shared: &Arc<Shared>) -> Result<(), NetError> {
+        self.outbox(task, shared)?.send(frame)
+    }
+
+    /// Ends all connections.
+    pub fn end(&self) {
+        let channels = std::mem::take(&mut *self.channels.lock());
+        for slot in channels.into_values() {
+            if let Some(channel) = slot.lock().take() {
+                channel.outbox().close(NetError::Closed);
+            }
+        }
+    }
+}
+
+/// The own end of a connection to another task, over which nothing comes.
+struct Outgoing {
+    task: Task,
+    shared: Weak<Shared>,
+}
+
+impl Handler for Outgoing {
+    fn frame(&mut self, frame: Incoming<'_>) -> Result<(), NetError> {
+        Err(NetError::Protocol(format!("{} answered with kind {}", self.task.name, frame.kind)))
+    }
+
+    fn ended(&mut self, why: NetError) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.peers.channels.lock().remove(&self.task);
+            shared.masters.lose(&self.task.name, self.task.incarnation, &lost(&self.task.name, &why));
+        }
+    }
+}
+
+/// What is said of a task that is gone.
+pub(super) fn lost(task: &str, why: &NetError) -> String {
+    format!("{task}: {why}")
+}

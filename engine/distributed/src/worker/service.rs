@@ -1,0 +1,266 @@
+//! What a worker does with what comes over a connection. Masters ask for things, other workers push values.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use engine::buffer::Allocator;
+use engine::executor::ExecuteError;
+use engine::kernels::{FrameTag, KernelError};
+use engine::rendezvous::{EdgeKey, Key, Message, Rendezvous, RendezvousError};
+use engine::session::{Meeting, RunError, TaskSession};
+use engine::{RunOptions, SessionOptions, Tensor};
+use formats::proto::GraphDef;
+use net::{Connection, Handler, Incoming, NetError, Outbox, Peer};
+use prost::Message as _;
+
+use super::Shared;
+use super::masters::Part;
+use super::peers::{Task, lost, routes};
+use super::rendezvous::TaskRendezvous;
+use super::steps::Step;
+use crate::protocol::{
+    Cancel, Describe, Described, Device, Done, Failure, FailureKind, Forget, Head, Push, Ran, Register, Reset, Run,
+};
+use crate::wire;
+
+/// The own end of a connection that somebody opened.
+pub(super) struct Service {
+    shared: Arc<Shared>,
+    peer: Peer,
+    outbox: Outbox,
+    number: u64,
+}
+
+/// How masters call themselves.
+pub(crate) const MASTER: &str = "master";
+
+impl Service {
+    /// Serves a connection.
+    pub fn start(shared: &Arc<Shared>, connection: Connection) {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let peer = connection.peer().clone();
+        if peer.name == MASTER {
+            shared.masters.add(peer.incarnation);
+        }
+        let service = |outbox: &Outbox| Service {
+            shared: Arc::clone(shared),
+            peer: peer.clone(),
+            outbox: outbox.clone(),
+            number,
+        };
+        match connection.start(service) {
+            Ok(channel) => {
+                let mut incoming = shared.incoming.lock();
+                incoming.insert(number, channel);
+                // It may have ended meanwhile.
+                incoming.retain(|_, channel| channel.outbox().ended().is_none());
+            }
+            // No threads: the other end sees the connection close.
+            Err(why) => shared.masters.remove(peer.incarnation, &why.to_string()),
+        }
+    }
+
+    fn is_master(&self) -> bool {
+        self.peer.name == MASTER
+    }
+}
+
+impl Handler for Service {
+    fn frame(&mut self, frame: Incoming<'_>) -> Result<(), NetError> {
+        let master = self.peer.incarnation;
+        match (frame.kind, self.is_master()) {
+            (Push::KIND, false) => self.push(frame),
+            (Run::KIND, true) => self.run(frame),
+            (Cancel::KIND, true) => {
+                self.shared.masters.cancel(master, Cancel::of(&frame)?.step);
+                Ok(())
+            }
+            (Register::KIND, true) => self.register(Register::of(&frame)?),
+            (Describe::KIND, true) => self.outbox.post(self.described(Describe::of(&frame)?.call).frame(Vec::new())),
+            (Forget::KIND, true) => {
+                let forget = Forget::of(&frame)?;
+                self.shared.masters.forget(master, &forget.sessions, &forget.parts);
+                Ok(())
+            }
+            (Reset::KIND, true) => {
+                let reset = Reset::of(&frame)?;
+                for (device, container) in
+                    self.shared.devices.iter().flat_map(|d| reset.containers.iter().map(move |c| (d, c)))
+                {
+                    device.resources().clear(container);
+                }
+                self.shared.masters.forget_all_parts();
+                self.outbox.post(Done { call: reset.call, failure: None }.frame(Vec::new()))
+            }
+            (kind, _) => Err(NetError::Protocol(format!("{} sent what it may not: kind {kind}", self.peer.name))),
+        }
+    }
+
+    fn ended(&mut self, why: NetError) {
+        self.shared.incoming.lock().remove(&self.number);
+        if self.is_master() {
+            self.shared.masters.remove(self.peer.incarnation, &why.to_string());
+        } else {
+            self.shared.masters.lose(&self.peer.name, self.peer.incarnation, &lost(&self.peer.name, &why));
+        }
+    }
+}
+
+impl Service {
+    fn described(&self, call: u64) -> Described {
+        let device = |device: &Arc<engine::device::Device>| Device {
+            name: device.full_name().to_string(),
+            incarnation: device.incarnation(),
+            memory_limit: device.memory_limit() as u64,
+        };
+        Described { call, devices: self.shared.devices.iter().map(device).collect() }
+    }
+
+    /// A value from another task.
+    fn push(&self, mut frame: Incoming<'_>) -> Result<(), NetError> {
+        let push = Push::of(&frame)?;
+        // What comes too late is skipped.
+        let Some(step) = self.shared.masters.step(push.master, push.step) else { return Ok(()) };
+        let edge = EdgeKey::parse(push.edge).ok_or_else(|| NetError::Protocol("a value without its edge".into()))?;
+        let allocator = self.shared.allocator(edge.to());
+        let value = push.value.as_ref().map(|head| wire::take(head, &mut frame, allocator)).transpose()?;
+        let key = Key { edge: Arc::new(edge), frame: FrameTag { frame: push.frame, iteration: push.iteration } };
+        let sent = step.rendezvous.send(key, Message { value, transfer: push.transfer, is_there: true });
+        // Where the step failed meanwhile nobody wants it.
+        if let Err(error @ RendezvousError::SentTwice(_)) = sent {
+            step.fail(Failure::new(FailureKind::Other, error.to_string()));
+        }
+        Ok(())
+    }
+
+    /// A part of a graph, compiled in another thread: it may take seconds.
+    fn register(&self, request: Register) -> Result<(), NetError> {
+        let (shared, outbox, master) = (Arc::clone(&self.shared), self.outbox.clone(), self.peer.incarnation);
+        let run = move || {
+            let call = request.call;
+            let failure = register(&shared, master, request).err();
+            // Where the master is gone nobody waits for the answer.
+            let _ = outbox.send(Done { call, failure }.frame(Vec::new()));
+        };
+        Ok(self.shared.runners.run(run)?)
+    }
+
+    /// A step, in a thread of its own.
+    fn run(&self, mut frame: Incoming<'_>) -> Result<(), NetError> {
+        let request = Run::of(&frame)?;
+        let take = |head| wire::take(head, &mut frame, Allocator::host());
+        let feeds = request.feeds.iter().map(take).collect::<Result<Vec<_>, _>>()?;
+        let master = self.peer.incarnation;
+        let begun = self.shared.masters.begin(master, request.part, request.step, request.oldest);
+        let (part, step) = match begun {
+            Ok(begun) => begun,
+            Err(failure) => {
+                let ran = Ran { call: request.call, failure: Some(failure), fetches: Vec::new() };
+                return self.outbox.post(ran.frame(Vec::new()));
+            }
+        };
+        let (shared, outbox) = (Arc::clone(&self.shared), self.outbox.clone());
+        let run = move || {
+            let result = run(&shared, master, &request, &part, &step, &feeds);
+            if result.is_ok() {
+                shared.masters.end(master, request.step);
+            }
+            answer(&outbox, request.call, result);
+        };
+        Ok(self.shared.runners.run(run)?)
+    }
+}
+
+fn register(shared: &Arc<Shared>, master: u64, request: Register) -> Result<(), Failure> {
+    let invalid = |text: String| Failure::new(FailureKind::Invalid, text);
+    let graph = GraphDef::decode(&request.graph[..]).map_err(|e| invalid(format!("the part's graph: {e}")))?;
+    let task = |task: crate::protocol::Task| {
+        let address = task.address.parse().map_err(|e: net::AddressError| invalid(e.to_string()))?;
+        Ok::<Task, Failure>(Task { name: task.name, address, incarnation: task.incarnation })
+    };
+    let tasks: Arc<[Task]> = request.tasks.into_iter().map(task).collect::<Result<_, _>>()?;
+    let routes = routes(&graph, &tasks, &shared.identity.name);
+    for task in routes.values() {
+        // Now rather than in the first step.
+        if let Err(error) = shared.peers.outbox(task, shared) {
+            let failure = Failure::new(FailureKind::Lost, format!("from {}: {error}", shared.identity.name));
+            return Err(Failure { task: task.name.clone(), ..failure });
+        }
+    }
+    let Some(kernels) = shared.masters.kernels(master, request.session) else { return Ok(()) };
+    let numbered = |names: Vec<String>| names.into_iter().enumerate().collect();
+    let part = engine::partition::Part {
+        task: shared.devices[0].full_name().task_name(),
+        graph,
+        feeds: numbered(request.feeds),
+        fetches: numbered(request.fetches),
+        targets: request.targets,
+    };
+    let options = SessionOptions { kernels, ..shared.options.clone() };
+    let session = TaskSession::new(&part, options).map_err(|e| invalid(e.to_string()))?;
+    // A master that is gone meanwhile wants no answer.
+    shared.masters.register(
+        master,
+        request.part,
+        Part { session, of: request.session, tasks, routes: Arc::new(routes) },
+    );
+    Ok(())
+}
+
+fn run(
+    shared: &Arc<Shared>,
+    master: u64,
+    request: &Run,
+    part: &Part,
+    step: &Arc<Step>,
+    feeds: &[Tensor],
+) -> Result<Vec<Tensor>, Failure> {
+    let rendezvous = TaskRendezvous {
+        shared: Arc::clone(shared),
+        routes: Arc::clone(&part.routes),
+        step: Arc::clone(step),
+        master,
+        number: request.step,
+    };
+    let meeting = Meeting { step_id: request.step, rendezvous: Arc::new(rendezvous) };
+    let options = RunOptions {
+        label: &request.label,
+        summary_step: request.summary_step,
+        cancel: Some(&step.cancel),
+        timeout: None,
+    };
+    let result = part.session.run(&options, &meeting, feeds);
+    result.map_err(|error| step.failure().unwrap_or_else(|| failure(&error)))
+}
+
+/// What the master learns of an error.
+fn failure(error: &RunError) -> Failure {
+    let kind = match (error, error.kernel()) {
+        _ if error.is_end_of_data() => FailureKind::OutOfRange,
+        (_, Some(KernelError::Rendezvous(RendezvousError::Aborted) | KernelError::Cancelled))
+        | (RunError::Execute(ExecuteError::Cancelled { .. }), _) => FailureKind::Derived,
+        (RunError::Execute(_), _) => FailureKind::Other,
+        _ => FailureKind::Invalid,
+    };
+    Failure::new(kind, error.to_string())
+}
+
+fn answer(outbox: &Outbox, call: u64, result: Result<Vec<Tensor>, Failure>) {
+    let mut body = Vec::new();
+    let heads = result.and_then(|fetches| {
+        let heads = fetches.iter().map(|value| wire::put(value, &mut body)).collect::<Result<Vec<_>, _>>();
+        heads.map_err(|stays| Failure::new(FailureKind::Invalid, format!("a fetch: {stays}")))
+    });
+    let ran = match heads {
+        Ok(fetches) => Ran { call, failure: None, fetches },
+        Err(failure) => {
+            body.clear();
+            Ran { call, failure: Some(failure), fetches: Vec::new() }
+        }
+    };
+    if let Err(error @ NetError::TooLarge { .. }) = outbox.send(ran.frame(body)) {
+        let failure = Some(Failure::new(FailureKind::Invalid, format!("the fetches: {error}")));
+        let _ = outbox.send(Ran { call, failure, fetches: Vec::new() }.frame(Vec::new()));
+    }
+}

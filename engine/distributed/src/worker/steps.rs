@@ -1,0 +1,131 @@
+//! The steps of one master that this task takes part in.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use engine::rendezvous::{LocalRendezvous, Rendezvous, RendezvousError};
+use engine::session::CancelToken;
+use parking_lot::Mutex;
+
+use super::peers::Task;
+use crate::protocol::{Failure, FailureKind};
+
+/// More steps at once than this are a mistake.
+const MAX_STEPS: usize = 1 << 16;
+
+/// A step, from the first that is heard of it: values may come before the master's message.
+#[derive(Default)]
+pub(super) struct Step {
+    /// Where values from other tasks meet their receives.
+    pub rendezvous: LocalRendezvous,
+    /// Cancelled when the step fails elsewhere.
+    pub cancel: CancelToken,
+    /// The tasks that take part, once it began.
+    tasks: OnceLock<Arc<[Task]>>,
+    /// Why it failed, where that is not what its own nodes say.
+    failure: Mutex<Option<Failure>>,
+}
+
+impl Step {
+    /// Ends it early. The first reason stays.
+    pub fn fail(&self, failure: Failure) {
+        let text: Arc<str> = failure.message.as_str().into();
+        self.failure.lock().get_or_insert(failure);
+        self.rendezvous.abort(RendezvousError::Remote(text));
+        self.cancel.cancel();
+    }
+
+    /// Why it was ended early.
+    pub fn failure(&self) -> Option<Failure> {
+        self.failure.lock().clone()
+    }
+
+    fn has(&self, task: &str, incarnation: u64) -> bool {
+        let is_it = |known: &Task| known.name == task && known.incarnation == incarnation;
+        self.tasks.get().is_some_and(|tasks| tasks.iter().any(is_it))
+    }
+}
+
+/// The steps by number.
+#[derive(Default)]
+pub(super) struct Steps {
+    /// All before are over.
+    oldest: u64,
+    steps: BTreeMap<u64, Arc<Step>>,
+}
+
+impl Steps {
+    /// The step, which may begin to exist; `None` where it is over.
+    pub fn find_or_create(&mut self, number: u64) -> Option<Arc<Step>> {
+        if number < self.oldest || (self.steps.len() >= MAX_STEPS && !self.steps.contains_key(&number)) {
+            return None;
+        }
+        Some(Arc::clone(self.steps.entry(number).or_default()))
+    }
+
+    /// The step begins here; those before `oldest` are over.
+    pub fn begin(&mut self, number: u64, oldest: u64, tasks: &Arc<[Task]>) -> Option<Arc<Step>> {
+        if oldest > self.oldest {
+            self.oldest = oldest;
+            self.steps = self.steps.split_off(&oldest);
+        }
+        let step = self.find_or_create(number)?;
+        // A number is used once.
+        step.tasks.set(Arc::clone(tasks)).ok().map(|()| step)
+    }
+
+    /// The step ended well here: nothing more comes for it. One that failed stays, for what still comes, until the master
+    /// says that it is over.
+    pub fn end(&mut self, number: u64) {
+        self.steps.remove(&number);
+    }
+
+    /// The master ends the step.
+    pub fn cancel(&mut self, number: u64) {
+        if let Some(step) = self.find_or_create(number) {
+            step.fail(Failure::new(FailureKind::Derived, "the step ended elsewhere"));
+        }
+    }
+
+    /// The steps that a task takes part in.
+    pub fn with(&self, task: &str, incarnation: u64) -> Vec<Arc<Step>> {
+        self.steps.values().filter(|step| step.has(task, incarnation)).cloned().collect()
+    }
+
+    /// All steps, which are over with this.
+    pub fn take_all(&mut self) -> Vec<Arc<Step>> {
+        self.oldest = u64::MAX;
+        std::mem::take(&mut self.steps).into_values().collect()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_known_until_all_before_a_later_one_are_over() {
+        let (mut steps, tasks) = (Steps::default(), Arc::from([]));
+        let early = steps.find_or_create(5).unwrap();
+        let begun = steps.begin(5, 3, &tasks).unwrap();
+        assert!(Arc::ptr_eq(&early, &begun));
+        assert!(steps.begin(5, 3, &tasks).is_none(), "a step begins once");
+        assert!(steps.find_or_create(2).is_none() && steps.find_or_create(3).is_some());
+        steps.begin(9, 9, &tasks).unwrap();
+        assert!(steps.find_or_create(5).is_none());
+        assert_eq!(steps.len(), 1);
+    }
+
+    #[test]
+    fn a_step_cancelled_before_it_begins_does_not_run() {
+        let (mut steps, tasks) = (Steps::default(), Arc::from([]));
+        steps.cancel(4);
+        let step = steps.begin(4, 1, &tasks).unwrap();
+        assert!(step.cancel.is_cancelled() && step.failure().is_some());
+    }
+}
