@@ -1,18 +1,19 @@
 //! What another machine has: `ssh://HOST/PATH` starts `stepscope serve --stdio` there, `--connect HOST:PORT` asks a collector or
-//! `stepscope serve`.
+//! `stepscope serve`; `s3://BUCKET/PATH` and the like are buckets.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use anyhow::Context;
-use dashboard::Far;
+use dashboard::{Far, Found};
 use gather::{Connection, Copied, LogdirCopy};
 use parking_lot::Mutex;
 
 use crate::human;
 use crate::outcome::Failure;
+use crate::source::{self, Source};
 
 /// What `ssh` is called, where it is not `ssh`.
 const SSH: &str = "STEPSCOPE_SSH";
@@ -23,9 +24,10 @@ const PAUSE_FACTOR: u32 = 20;
 /// How the window names what `--connect` looks at.
 const CONNECT: &str = "connect://";
 
-/// The URL of what another machine has.
+/// The URL of what is not in this machine's files.
 pub fn url(path: &Path) -> Option<&str> {
-    path.to_str().filter(|text| ["ssh://", CONNECT].iter().any(|scheme| text.starts_with(scheme)))
+    let is_url = |text: &str| ["ssh://", CONNECT].iter().any(|scheme| text.starts_with(scheme)) || source::is_url(path);
+    path.to_str().filter(|text| is_url(text))
 }
 
 /// The URL of a collector, or of `stepscope serve`.
@@ -37,8 +39,10 @@ pub fn url_of_address(address: &str) -> String {
 pub struct Distant {
     remote_bin: String,
     copies: Mutex<Vec<PathBuf>>,
+    /// Buckets, which are copied as long as this lives.
+    buckets: Mutex<Vec<Source>>,
     /// What was looked at before the window opened, by URL.
-    found: Mutex<HashMap<String, Vec<(String, Far)>>>,
+    found: Mutex<HashMap<String, Found>>,
 }
 
 impl Drop for Distant {
@@ -53,8 +57,8 @@ impl Drop for Distant {
 impl Distant {
     /// Nothing yet. `remote_bin`: what stepscope is called on other machines.
     pub fn new(remote_bin: &str) -> Arc<Distant> {
-        let (copies, found) = Default::default();
-        Arc::new(Distant { remote_bin: remote_bin.to_owned(), copies, found })
+        let (copies, buckets, found) = Default::default();
+        Arc::new(Distant { remote_bin: remote_bin.to_owned(), copies, buckets, found })
     }
 
     /// Looks at a URL before there is a window, so that what is wrong is told before it opens.
@@ -76,11 +80,14 @@ impl Distant {
         })
     }
 
-    fn open(&self, url: &str) -> Result<Vec<(String, Far)>, Failure> {
+    fn open(&self, url: &str) -> Result<Found, Failure> {
         let url = url.trim_end_matches('/');
         if let Some(address) = url.strip_prefix(CONNECT) {
             let connection = Connection::to_address(address).map_err(Failure::wrong_use)?;
             return self.found_at(&connection, url, "");
+        }
+        if source::is_url(Path::new(url)) {
+            return self.bucket(url);
         }
         let target = Target::parse(url).map_err(|why| Failure::wrong_use(format_args!("{url}: {why}")))?;
         let ssh = std::env::var(SSH).unwrap_or_else(|_| "ssh".to_owned());
@@ -89,26 +96,62 @@ impl Distant {
         self.found_at(&connection, url, "; is stepscope there? --remote-bin says where")
     }
 
-    fn found_at(&self, connection: &Arc<Connection>, url: &str, hint: &str) -> Result<Vec<(String, Far)>, Failure> {
+    /// A bucket holds a logdir.
+    fn bucket(&self, url: &str) -> Result<Found, Failure> {
+        let bucket = Source::follow(Path::new(url))?;
+        let (tell, found) = mpsc::channel();
+        // The other end is in this function.
+        let _ = tell.send((url.to_owned(), Far::Logdir(bucket.path().to_owned())));
+        self.buckets.lock().push(bucket);
+        Ok(found)
+    }
+
+    fn found_at(&self, connection: &Arc<Connection>, url: &str, hint: &str) -> Result<Found, Failure> {
         let mut copy =
             LogdirCopy::new(Arc::clone(connection)).context("a copy of a logdir needs a temporary folder")?;
         let copied = copy.fetch().map_err(|error| Failure::wrong_use(format_args!("{error}{hint}")))?;
         if copied.is_cut {
             eprintln!("warning: {url}: it has more files and folders than are looked at");
         }
-        let mut found = Vec::new();
+        let folder = copy.folder().to_owned();
+        self.copies.lock().push(folder.clone());
+        let (tell, found) = mpsc::channel();
+        let (connection, url) = (Arc::clone(connection), url.to_owned());
+        let mut news = News { url, folder, connection, tell, known: HashSet::new() };
         if copied.n_files > 0 {
-            let folder = copy.folder().to_owned();
-            self.copies.lock().push(folder.clone());
-            tell(url, &copied);
-            std::thread::spawn(move || keep(copy));
-            found.push((url.to_owned(), Far::Logdir(folder)));
+            tell_cost(&news.url, &copied);
+        }
+        // The other end is in this function.
+        let _ = news.tell(&copied);
+        std::thread::spawn(move || keep(copy, news));
+        Ok(found)
+    }
+}
+
+/// Tells the window of what appears at a URL, of each once.
+struct News {
+    url: String,
+    /// Of the logdir's copy.
+    folder: PathBuf,
+    connection: Arc<Connection>,
+    tell: mpsc::Sender<(String, Far)>,
+    /// URLs that were told.
+    known: HashSet<String>,
+}
+
+impl News {
+    /// What a look has brought; an error when nobody listens any more.
+    fn tell(&mut self, copied: &Copied) -> Result<(), mpsc::SendError<(String, Far)>> {
+        if copied.n_files > 0 && self.known.insert(format!("logdir of {}", self.url)) {
+            self.tell.send((self.url.clone(), Far::Logdir(self.folder.clone())))?;
         }
         for trace in &copied.traces {
-            let name = if trace.is_empty() { url.to_owned() } else { format!("{url}/{trace}") };
-            found.push((name, Far::Trace(connection.trace(trace))));
+            let url = if trace.is_empty() { self.url.clone() } else { format!("{}/{trace}", self.url) };
+            if self.known.insert(url.clone()) {
+                self.tell.send((url, Far::Trace(self.connection.trace(trace))))?;
+            }
         }
-        Ok(found)
+        Ok(())
     }
 }
 
@@ -120,22 +163,24 @@ fn told(failure: Failure) -> String {
     }
 }
 
-fn tell(name: &str, copied: &Copied) {
+fn tell_cost(name: &str, copied: &Copied) {
     let files = if copied.n_files == 1 { "file" } else { "files" };
     eprintln!("{name}: {} of {} {files}", human::bytes(copied.n_bytes), human::count(copied.n_files as u64));
 }
 
-/// Keeps a copy up to date until the program ends.
-fn keep(mut copy: LogdirCopy) {
+/// Keeps a copy up to date, and tells what appears, until the window closes.
+fn keep(mut copy: LogdirCopy, mut news: News) {
     let mut last_error = String::new();
     loop {
         let begin = events::clock::mono_now();
-        if let Err(error) = copy.fetch() {
-            let error = error.to_string();
-            if error != last_error {
-                eprintln!("warning: {error}");
-                last_error = error;
+        match copy.fetch() {
+            Ok(copied) if news.tell(&copied).is_err() => return,
+            Ok(_) => last_error.clear(),
+            Err(error) if error.to_string() != last_error => {
+                last_error = error.to_string();
+                eprintln!("warning: {last_error}");
             }
+            Err(_) => {}
         }
         let took = Duration::from_nanos((events::clock::mono_now() - begin).unsigned_abs());
         std::thread::sleep((took * PAUSE_FACTOR).clamp(PAUSE.start, PAUSE.end));

@@ -8,14 +8,11 @@ use crate::args;
 use crate::display;
 use crate::far::{self, Distant};
 use crate::outcome::{Failure, Outcome};
-use crate::source::{self, Source};
 
 /// Checks each path, then opens the window on all of them.
 pub fn run(args: args::View) -> Outcome {
     let is_near = |path: &&PathBuf| far::url(path).is_none();
-    for path in args.paths.iter().filter(is_near).filter(|path| !source::is_url(path)) {
-        check(path)?;
-    }
+    args.paths.iter().filter(is_near).try_for_each(|path| check(path))?;
     let distant = Distant::new(&args.remote_bin);
     let urls: Vec<String> = args.connect.iter().map(|address| far::url_of_address(address)).collect();
     let urls: Vec<&str> =
@@ -24,9 +21,7 @@ pub fn run(args: args::View) -> Outcome {
     if let Some(reason) = display::missing() {
         return Err(Failure::Work(anyhow::anyhow!("{reason}; the window needs one")));
     }
-    let near = args.paths.iter().filter(is_near);
-    let sources: Vec<Source> = near.map(|path| Source::follow(path)).collect::<Result<_, _>>()?;
-    let near = sources.iter().map(|source| source.path().to_owned());
+    let near = args.paths.iter().filter(is_near).cloned();
     let paths = near.chain(urls.iter().map(PathBuf::from)).collect();
     let shown = show_at(paths, args.window, "stepscope", args.at, None, Some(distant.opener()));
     shown.map_err(|error| Failure::Work(error.into()))

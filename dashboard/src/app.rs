@@ -403,7 +403,7 @@ impl App {
                 ctx.copy_text(shell::command_line(&self.opened, &address));
             }
             ShellCommand::SavePng => self.saving.png(ctx, &self.tabs),
-            ShellCommand::SaveSvg => self.saving.svg(&self.tabs),
+            ShellCommand::SaveSvg => self.saving.svg(ctx, &self.tabs),
             ShellCommand::SaveCsv => self.saving.csv(&self.tabs, data, &self.selection),
             ShellCommand::Larger => settings.scale = resized(1.0),
             ShellCommand::Smaller => settings.scale = resized(-1.0),

@@ -164,6 +164,7 @@ fn sessions_as_parallel_coordinates_and_points() {
     window.wait_for("Spread of rate: log");
     window.click("Show: Scatter");
     window.wait_for("accuracy against optimizer: 3 sessions");
+    window.wait_for("Colours of accuracy: 0.");
     window.click("Show: Scatter matrix");
     window.wait_for("rate against accuracy: 3 sessions");
     // A filter of an address is in force.
@@ -283,6 +284,61 @@ fn an_embedding_is_laid_out_searched_and_has_neighbours() {
     window.type_text("Find vectors (regex)", "owl5");
     window.wait_for("5 vectors");
     window.wait_for("Vector owl59");
+}
+
+#[test]
+fn embeddings_along_axes_between_words_and_as_images() {
+    let dir = tempfile::tempdir().unwrap();
+    let vectors: Vec<f32> = (0..8).flat_map(|i| [i as f32, (i % 2) as f32, 0.5]).collect();
+    let labels = ["low a", "low b", "low a", "low b", "high a", "high b", "high a", "high b"];
+    let writer = writer(dir.path());
+    writer.add_embedding("words", 3, &vectors, &labels).unwrap();
+    writer.close().unwrap();
+    // Four images of 2 x 2 pixels in a row, for eight vectors: half of them have none.
+    let mut sheet = Vec::new();
+    let mut encoder = png::Encoder::new(&mut sheet, 8, 2);
+    encoder.set_color(png::ColorType::Grayscale);
+    encoder.write_header().unwrap().write_image_data(&[128; 16]).unwrap();
+    std::fs::write(dir.path().join("words/sheet.png"), sheet).unwrap();
+    let config = dir.path().join("projector_config.pbtxt");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let sprite = " sprite { image_path: \"words/sheet.png\" single_image_dim: 2 single_image_dim: 2 }";
+    let (inside, end) = text.split_at(text.rfind('}').unwrap());
+    std::fs::write(&config, format!("{inside}{sprite}{end}")).unwrap();
+
+    let mut window = at(dir.path(), "embeddings");
+    window.wait_for("Embedding by PCA: 8 vectors, 4 of them as images");
+    window.click("Images");
+    window.wait();
+    assert!(!window.shows("as images"));
+    window.click("Method: Axes");
+    for (end, words) in [("left", "^low"), ("right", "^high"), ("below", "a$"), ("above", "b$")] {
+        window.type_text(&format!("Vectors {end}"), words);
+    }
+    window.wait_for("Embedding by Axes: 8 vectors");
+    window.wait();
+    let link = window.copied_by(egui::Key::L).expect("a link");
+    assert!(link.contains("method=axes") && link.matches("end=").count() == 4, "{link}");
+}
+
+#[test]
+fn images_are_brighter_and_closer() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = writer(dir.path());
+    let pixels = summaries::Pixels { width: 64, height: 32, data: &[9; 2048] };
+    writer.add_image("grey", pixels, 0).unwrap();
+    writer.close().unwrap();
+    let mut window = at(dir.path(), "media?brightness=250&contrast=50");
+    let label = "Image grey: 64 x 32 pixels";
+    window.wait_for(label);
+    let at = window.harness.get_by_label(label).rect().center();
+    window.harness.event(egui::Event::PointerMoved(at));
+    window.wait_for("x 32, y 16: 9");
+    window.harness.event(egui::Event::Zoom(2.0));
+    window.wait_for("times as large");
+    window.click("Reset");
+    let link = window.copied_by(egui::Key::L).expect("a link");
+    assert!(!link.contains("brightness"), "{link}");
 }
 
 #[test]

@@ -3,8 +3,16 @@
 mod support;
 
 use egui_kittest::kittest::Queryable;
-use std::path::PathBuf;
-use stepscope_dashboard::Options;
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+use stepscope_dashboard::{Far, OpenFar, Options};
 use summaries::{Bucket, Pixels};
 use support::{Window, two_runs, writer};
 
@@ -263,4 +271,37 @@ fn the_open_dialog_walks_folders() {
     window.wait_for("events.out.tfevents");
     window.harness.get_by_label("Open").click();
     window.wait_for("loss: 1 run");
+}
+
+#[test]
+fn what_appears_at_a_url_shows_without_opening_it_again() {
+    let (dir, later) = (two_runs(), tempfile::tempdir().unwrap());
+    let writer = writer(later.path());
+    writer.add_scalar("late", 1.0, 0);
+    writer.close().unwrap();
+    let (first, second) = (dir.path().to_owned(), later.path().to_owned());
+    let is_there = Arc::new(AtomicBool::new(false));
+    let appeared = is_there.clone();
+    let mut window = Window::with(move || {
+        let (first, second, appeared) = (first.clone(), second.clone(), appeared.clone());
+        let open_far = move |url: &str| {
+            let (tell, found) = mpsc::channel();
+            tell.send((url.to_owned(), Far::Logdir(first.clone()))).expect("the other end is here");
+            let (second, appeared, later) = (second.clone(), appeared.clone(), format!("{url}/later"));
+            std::thread::spawn(move || {
+                while !appeared.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                // The window may have closed.
+                let _ = tell.send((later, Far::Logdir(second)));
+            });
+            Ok(found)
+        };
+        let open_far: OpenFar = Arc::new(open_far);
+        Options { paths: vec!["ssh://there/runs".into()], open_far: Some(open_far), ..Options::default() }
+    });
+    window.wait_for("loss: 2 runs");
+    assert!(!window.shows("late: 1 run"));
+    is_there.store(true, Ordering::Relaxed);
+    window.wait_for("late: 1 run");
 }

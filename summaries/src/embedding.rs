@@ -19,8 +19,19 @@ pub struct Embedding {
     pub columns: Vec<String>,
     /// A row for each vector, with a text for each column; empty where nothing is known.
     pub metadata: Vec<Vec<String>>,
+    /// Images of the vectors.
+    pub sprites: Option<Sprites>,
     /// What could not be used of the files, for the user.
     pub notes: Vec<String>,
+}
+
+/// One file with a small image for each vector, row by row.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sprites {
+    /// The file as it is: PNG or JPEG.
+    pub file: Vec<u8>,
+    /// Width and height of an image, pixels.
+    pub size: [u32; 2],
 }
 
 /// Why there is no embedding.
@@ -51,8 +62,8 @@ pub enum EmbeddingError {
 }
 
 impl Embedding {
-    /// Reads the files that `info` names; their paths are relative to `run`, where the configuration lies. Metadata that
-    /// cannot be used is told in the notes.
+    /// Reads the files that `info` names; their paths are relative to `run`, where the configuration lies. Metadata and
+    /// images that cannot be used are told in the notes.
     ///
     /// # Errors
     /// When there are no vectors.
@@ -73,6 +84,16 @@ impl Embedding {
             match fs::read(&path) {
                 Ok(bytes) => out.add_metadata(&String::from_utf8_lossy(&bytes), &path),
                 Err(error) => out.notes.push(format!("{}: {error}", path.display())),
+            }
+        }
+        if let Some(sprite) = info.sprite.as_ref().filter(|sprite| !sprite.image_path.is_empty()) {
+            let path = run.join(&sprite.image_path);
+            match (fs::read(&path), &sprite.single_image_dim[..]) {
+                (Err(error), _) => out.notes.push(format!("{}: {error}", path.display())),
+                (Ok(file), [width, height]) => out.sprites = Some(Sprites { file, size: [*width, *height] }),
+                (Ok(_), dims) => {
+                    out.notes.push(format!("{}: an image's size has two numbers, not {}", path.display(), dims.len()));
+                }
             }
         }
         Ok(out)
@@ -171,6 +192,23 @@ mod tests {
         let two = read(b"1\t2\n3\t4\n", "e.tsv", "name\tlegs\ncat\t4\n").unwrap();
         assert_eq!((two.columns.len(), &two.metadata[1][..]), (2, &[String::new(), String::new()][..]));
         assert!(two.notes[0].ends_with("m.tsv: 1 rows for 2 vectors"), "{:?}", two.notes);
+    }
+
+    #[test]
+    fn sprites_and_what_is_wrong_with_them() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("e.tsv"), "1\t2\n").unwrap();
+        fs::write(dir.path().join("s.png"), "bytes").unwrap();
+        let read = |image_path: &str, single_image_dim: &[u32]| {
+            let (image_path, single_image_dim) = (image_path.to_owned(), single_image_dim.to_vec());
+            let sprite = Some(formats::plugins::SpriteMetadata { image_path, single_image_dim });
+            let info = EmbeddingInfo { tensor_path: "e.tsv".into(), sprite, ..EmbeddingInfo::default() };
+            Embedding::read(dir.path(), &info).unwrap()
+        };
+        assert_eq!(read("s.png", &[28, 30]).sprites, Some(Sprites { file: b"bytes".to_vec(), size: [28, 30] }));
+        for (wrong, why) in [(read("no.png", &[1, 1]), "no.png"), (read("s.png", &[1]), "has two numbers, not 1")] {
+            assert!(wrong.sprites.is_none() && wrong.notes[0].contains(why), "{:?}", wrong.notes);
+        }
     }
 
     #[test]

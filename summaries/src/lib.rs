@@ -59,7 +59,7 @@ mod writer;
 
 pub use column::Numbers;
 pub use damage::{Damage, DamageKind};
-pub use embedding::{Embedding, EmbeddingError};
+pub use embedding::{Embedding, EmbeddingError, Sprites};
 pub use histogram::{Bucket, Histogram};
 pub use histograms::HistogramSeries;
 pub use logdir::{Changes, Logdir, LogdirError};

@@ -3,12 +3,14 @@
 //! Every computation takes a [`Progress`] through which another thread sees how far it is and stops it; t-SNE and UMAP
 //! hand over their layout as it takes shape. Given the same vectors and options, results are the same on every run.
 
+mod along;
 mod neighbours;
 mod pca;
 mod tree;
 mod tsne;
 mod umap;
 
+pub use along::along;
 pub use neighbours::{Metric, Neighbours, nearest, nearest_of};
 pub use pca::{Pca, pca};
 pub use tsne::{TsneOptions, tsne};

@@ -123,6 +123,12 @@ pub fn cpu_now() -> i64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// CPU time that this thread has used, nanoseconds.
+#[must_use]
+pub fn thread_cpu_now() -> i64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// One instant on three clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Anchor {

@@ -1,9 +1,10 @@
-//! What all charts share: bounds and scales, ticks, pixel decimation, dots, the frame with its grid, and mouse gestures.
+//! What all charts share: bounds and scales, ticks, pixel decimation, lines as pixels, dots, the frame with its grid, and mouse gestures.
 
 pub mod bounds;
 pub mod decimate;
 pub mod dots;
 pub mod frame;
+pub mod ink;
 pub mod input;
 pub mod orbit;
 pub mod ticks;

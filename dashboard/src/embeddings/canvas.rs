@@ -3,14 +3,17 @@
 use super::{
     EmbeddingsView,
     model::{self, Coloring},
+    sprites::Sheet,
 };
 use crate::{
     chart::dots,
     format,
-    theme::{Palette, metrics, mix, palette},
+    theme::{self, Palette, metrics, mix, palette},
     widgets,
 };
-use egui::{Align2, Color32, FontId, Mesh, Pos2, Rect, Sense, Shape, Stroke, Ui, vec2};
+use egui::{
+    Align2, Color32, FontId, Mesh, Pos2, Rect, Sense, Shape, Stroke, TextureHandle, TextureOptions, Ui, pos2, vec2,
+};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use summaries::{Embedding, projection::Place};
@@ -21,9 +24,17 @@ const MAX_LABELS: usize = 60;
 /// The dots, kept while nothing that they depend on changes.
 #[derive(Default)]
 pub(super) struct Picture {
-    of: Option<(u64, crate::chart::orbit::Orbit, [u32; 4], bool)>,
+    of: Option<(u64, crate::chart::orbit::Orbit, [u32; 4], bool, bool)>,
     placed: Vec<(Pos2, f32)>,
-    mesh: Arc<Mesh>,
+    dots: Arc<Mesh>,
+    images: Arc<Mesh>,
+}
+
+/// The sheet of images as the graphics has it.
+#[derive(Default)]
+pub(super) struct Texture {
+    of: Option<Arc<Sheet>>,
+    handle: Option<TextureHandle>,
 }
 
 impl EmbeddingsView {
@@ -32,23 +43,31 @@ impl EmbeddingsView {
         let p = palette(ui);
         let rect = ui.available_rect_before_wrap();
         let response = ui.allocate_rect(rect, Sense::click_and_drag());
+        self.load_sprites(ui);
         widgets::describe(&response, || {
-            let n = format::counted(self.places.len() as u64, "vector");
+            let n_vectors = self.places.len();
+            let n = format::counted(n_vectors as u64, "vector");
             let picked = self.picked.map_or_else(String::new, |i| format!(", picked {}", self.label(embedding, i)));
-            format!("Embedding by {}: {n}{picked}", self.choices.method.name())
+            let of_sheet = self.texture.of.iter().filter(|_| self.choices.has_sprites && self.texture.handle.is_some());
+            let n_images: usize =
+                of_sheet.map(|sheet| (0..n_vectors).filter(|i| sheet.place(*i).is_some()).count()).sum();
+            let images = if n_images > 0 { format!(", {n_images} of them as images") } else { String::new() };
+            format!("Embedding by {}: {n}{images}{picked}", self.choices.method.name())
         });
         let painter = ui.painter_at(rect);
         painter.rect_filled(rect, 0.0, p.canvas);
-        let is_flat = self.choices.n_dims == 2;
+        let is_flat = self.choices.is_flat();
         self.orbit.input(ui, &response, is_flat);
         let corners = [rect.min.x, rect.min.y, rect.max.x, rect.max.y].map(f32::to_bits);
-        let of = (self.revision, self.orbit, corners, p.dark);
+        let of = (self.revision, self.orbit, corners, p.dark, self.choices.has_sprites);
         if self.picture.of != Some(of) {
             let placed: Vec<(Pos2, f32)> =
                 self.places.iter().map(|place| self.orbit.place(rect, *place, is_flat)).collect();
-            self.picture = Picture { of: Some(of), mesh: Arc::new(self.mesh(&placed, rect, p)), placed };
+            let (dots, images) = self.meshes(&placed, rect, p);
+            self.picture = Picture { of: Some(of), dots: Arc::new(dots), images: Arc::new(images), placed };
         }
-        painter.add(Shape::Mesh(Arc::clone(&self.picture.mesh)));
+        painter.add(Shape::Mesh(Arc::clone(&self.picture.dots)));
+        painter.add(Shape::Mesh(Arc::clone(&self.picture.images)));
         self.marks(ui, embedding, rect);
         self.legend(ui, rect);
         let at = response.hover_pos().filter(|_| !response.dragged())?;
@@ -65,8 +84,31 @@ impl EmbeddingsView {
         response.clicked().then_some(i)
     }
 
-    /// The dots, the farthest first. Where something is searched for, all else stands back.
-    fn mesh(&self, placed: &[(Pos2, f32)], rect: Rect, p: &Palette) -> Mesh {
+    /// Gives the sheet of images to the graphics, where it takes one so large.
+    fn load_sprites(&mut self, ui: &Ui) {
+        let loaded = self.read.as_ref().and_then(|(_, read)| read.as_ref().ok());
+        let sheet = loaded.and_then(|loaded| loaded.sheet.as_ref()?.as_ref().ok());
+        let is_known = match (&self.texture.of, sheet) {
+            (Some(known), Some(sheet)) => Arc::ptr_eq(known, sheet),
+            (None, None) => true,
+            _ => false,
+        };
+        if is_known {
+            return;
+        }
+        let most = ui.input(|i| i.max_texture_side);
+        let handle = sheet.filter(|sheet| sheet.picture.size.iter().all(|side| *side <= most)).map(|sheet| {
+            let image = theme::picture(sheet.picture.size, &sheet.picture.rgba);
+            ui.ctx().load_texture("sprites", image, TextureOptions::LINEAR)
+        });
+        self.texture = Texture { of: sheet.cloned(), handle };
+        self.revision += 1;
+    }
+
+    /// Dots and images, the farthest first. Where something is searched for, all else stands back.
+    fn meshes(&self, placed: &[(Pos2, f32)], rect: Rect, p: &Palette) -> (Mesh, Mesh) {
+        let sprites = self.texture.of.as_ref().zip(self.texture.handle.as_ref()).filter(|_| self.choices.has_sprites);
+        let mut images = sprites.map_or_else(Mesh::default, |(_, handle)| Mesh::with_texture(handle.id()));
         let found: FxHashSet<usize> = self.found.iter().copied().collect();
         let mut order: Vec<usize> = (0..placed.len()).filter(|i| rect.contains(placed[*i].0)).collect();
         let rank = |i: &usize| (found.contains(i), -placed[*i].1);
@@ -78,9 +120,23 @@ impl EmbeddingsView {
             let is_behind = !found.is_empty() && !found.contains(&i);
             let color = if is_behind { mix(p.canvas, p.aggregate, 0.5) } else { self.color(i, p) };
             let near = mix(p.canvas, color, 0.85 - 0.25 * depth.clamp(-0.6, 1.0));
-            dots::add(&mut mesh, pos, radius * (1.0 - 0.25 * depth.clamp(-1.0, 1.0)), near);
+            let size = 1.0 - 0.25 * depth.clamp(-1.0, 1.0);
+            match sprites.and_then(|(sheet, _)| Some((sheet.place(i)?, sheet.aspect()))) {
+                Some(([from, to], aspect)) => {
+                    let width = metrics::SPRITE * size * self.orbit.zoom.clamp(1.0, metrics::SPRITE_ZOOM);
+                    let uv = Rect::from_min_max(pos2(from[0], from[1]), pos2(to[0], to[1]));
+                    // Their colours say what dots' say, paler: the images stay what they are.
+                    let tint = if self.coloring == Coloring::Plain && !is_behind {
+                        theme::UNTINTED
+                    } else {
+                        mix(theme::UNTINTED, color, 0.4)
+                    };
+                    images.add_rect_with_uv(Rect::from_center_size(pos, vec2(width, width * aspect)), uv, tint);
+                }
+                None => dots::add(&mut mesh, pos, radius * size, near),
+            }
         }
-        mesh
+        (mesh, images)
     }
 
     fn color(&self, i: usize, p: &Palette) -> Color32 {

@@ -1,6 +1,7 @@
 //! Which embeddings there are: the projector's configurations beside the event files. A thread looks and reads. No egui
 //! here.
 
+use super::sprites::Sheet;
 use crate::Data;
 use formats::plugins::EmbeddingInfo;
 use std::{path::PathBuf, sync::Arc};
@@ -28,7 +29,16 @@ pub enum Answer {
     /// Embeddings, and configurations that cannot be read.
     List(Vec<Listed>, Vec<String>),
     /// An embedding, or why there is none.
-    Read(Listed, Result<Arc<Embedding>, String>),
+    Read(Listed, Result<Loaded, String>),
+}
+
+/// An embedding as it is shown.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// Vectors and what is known of them.
+    pub embedding: Arc<Embedding>,
+    /// Their images, or why there are none; `None` where none are named.
+    pub sheet: Option<Result<Arc<Sheet>, String>>,
 }
 
 /// The folders of a logdir and of its runs.
@@ -61,7 +71,12 @@ pub fn answer(request: Request) -> Answer {
             Answer::List(listed, trouble)
         }
         Request::Read(listed) => {
-            let read = Embedding::read(&listed.folder, &listed.info).map(Arc::new).map_err(|e| e.to_string());
+            let loaded = |mut embedding: Embedding| {
+                // The file is large, and no longer needed.
+                let sheet = embedding.sprites.take().map(|sprites| Sheet::read(&sprites).map(Arc::new));
+                Loaded { embedding: Arc::new(embedding), sheet }
+            };
+            let read = Embedding::read(&listed.folder, &listed.info).map(loaded).map_err(|e| e.to_string());
             Answer::Read(listed, read)
         }
     }

@@ -1,12 +1,13 @@
 //! Embeddings: vectors of many dimensions as points in two or three, by principal components, t-SNE or UMAP.
 //!
 //! [`files`]: which there are, [`worker`]: the thread that lays them out, [`model`]: colours, labels, search; all without
-//! egui. [`canvas`]: the picture; [`side`]: the controls.
+//! egui, and so is [`sprites`]: images of the vectors. [`canvas`]: the picture; [`side`]: the controls.
 
 mod canvas;
 mod files;
 mod model;
 mod side;
+mod sprites;
 mod worker;
 
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
 };
 use canvas::Picture;
 use egui::Ui;
-use files::{Answer, Listed, Request};
+use files::{Answer, Listed, Loaded, Request};
 use model::Coloring;
 use std::sync::Arc;
 use summaries::{
@@ -35,6 +36,7 @@ const ENTRIES: &[Entry] = &[
     Entry::command("pca", "", "Lay out by principal components"),
     Entry::command("tsne", "", "Lay out by t-SNE"),
     Entry::command("umap", "", "Lay out by UMAP"),
+    Entry::command("axes", "", "Lay out along axes of your own, between groups of vectors"),
     Entry::gesture("Click a point", "Its nearest neighbours"),
     orbit::GESTURES[0],
     orbit::GESTURES[1],
@@ -47,16 +49,18 @@ enum MethodName {
     Pca,
     Tsne,
     Umap,
+    Axes,
 }
 
 impl MethodName {
-    const ALL: [Self; 3] = [Self::Pca, Self::Tsne, Self::Umap];
+    const ALL: [Self; 4] = [Self::Pca, Self::Tsne, Self::Umap, Self::Axes];
 
     fn name(self) -> &'static str {
         match self {
             Self::Pca => "PCA",
             Self::Tsne => "t-SNE",
             Self::Umap => "UMAP",
+            Self::Axes => "Axes",
         }
     }
 
@@ -66,6 +70,7 @@ impl MethodName {
             Self::Pca => "pca",
             Self::Tsne => "tsne",
             Self::Umap => "umap",
+            Self::Axes => "axes",
         }
     }
 }
@@ -84,6 +89,10 @@ struct Choices {
     color: Option<usize>,
     label: usize,
     n_nearest: usize,
+    /// Regular expressions for the vectors at the left and right, below and above.
+    ends: [String; 4],
+    /// Images in the place of dots, where there are any.
+    has_sprites: bool,
 }
 
 impl Default for Choices {
@@ -100,12 +109,32 @@ impl Default for Choices {
             color: Some(0),
             label: 0,
             n_nearest: 10,
+            ends: Default::default(),
+            has_sprites: true,
         }
     }
 }
 
 impl Choices {
-    fn method(&self) -> Method {
+    /// The choices that a layout depends on.
+    fn of_layout(&self) -> Self {
+        let usual = Self::default();
+        Self {
+            name: None,
+            color: usual.color,
+            label: usual.label,
+            n_nearest: usual.n_nearest,
+            has_sprites: usual.has_sprites,
+            ..self.clone()
+        }
+    }
+
+    /// Whether the picture has two dimensions.
+    fn is_flat(&self) -> bool {
+        self.n_dims == 2 || self.method == MethodName::Axes
+    }
+
+    fn method(&self, embedding: &Embedding) -> Method {
         let (n_dims, metric) = (self.n_dims, self.metric);
         match self.method {
             MethodName::Pca => Method::Pca { n_dims },
@@ -115,6 +144,15 @@ impl Choices {
             }
             MethodName::Umap => {
                 Method::Umap(UmapOptions { n_dims, n_neighbours: self.n_neighbours, metric, ..UmapOptions::default() })
+            }
+            MethodName::Axes => {
+                let group = |end: &String| {
+                    let mut filter = Filter::default();
+                    filter.set(end);
+                    model::found(embedding, &filter)
+                };
+                let [left, right, below, above] = self.ends.each_ref().map(group);
+                Method::Along([[left, right], [below, above]])
             }
         }
     }
@@ -131,10 +169,10 @@ pub struct EmbeddingsView {
     trouble: Vec<String>,
     /// What was asked for, and what came.
     asked: Option<Listed>,
-    read: Option<(Listed, Result<Arc<Embedding>, String>)>,
+    read: Option<(Listed, Result<Loaded, String>)>,
     worker: Option<Worker>,
     /// What the worker lays out.
-    at_work: Option<Method>,
+    at_work: Option<Choices>,
     layout_seen: u64,
     places: Vec<Place>,
     explained: Vec<f64>,
@@ -150,6 +188,7 @@ pub struct EmbeddingsView {
     neighbours_of: Option<(usize, usize, Metric)>,
     orbit: Orbit,
     picture: Picture,
+    texture: canvas::Texture,
 }
 
 impl View for EmbeddingsView {
@@ -178,6 +217,8 @@ impl View for EmbeddingsView {
         out.set_some("color", (now.color != usual.color).then(|| now.color.map_or(-1, |c| c as i64)));
         out.set_some("label", (now.label != usual.label).then_some(now.label));
         out.set_some("nearest", (now.n_nearest != usual.n_nearest).then_some(now.n_nearest));
+        now.ends.iter().filter(|_| now.ends != usual.ends).for_each(|end| out.set("end", end));
+        out.set_some("dots", (!now.has_sprites).then_some(1));
         out.set_some("search", Some(self.search.text()).filter(|t| !t.is_empty()));
         out.set_some("picked", self.picked);
         out
@@ -198,7 +239,10 @@ impl View for EmbeddingsView {
             color: params.read("color").map_or(usual.color, |c: i64| usize::try_from(c).ok()),
             label: number("label", usual.label, 0, usize::MAX),
             n_nearest: number("nearest", usual.n_nearest, 1, 100),
+            ends: Default::default(),
+            has_sprites: params.get("dots").is_none(),
         };
+        self.choices.ends.iter_mut().zip(params.all("end")).for_each(|(end, text)| text.clone_into(end));
         self.search.set(params.get("search").unwrap_or_default());
         self.picked = params.read("picked");
     }
@@ -241,7 +285,7 @@ impl EmbeddingsView {
     fn embedding(&self) -> Option<Arc<Embedding>> {
         let (listed, read) = self.read.as_ref()?;
         let is_chosen = self.choices.name.as_deref() == Some(&*listed.name);
-        read.as_ref().ok().filter(|_| is_chosen).cloned()
+        read.as_ref().ok().filter(|_| is_chosen).map(|loaded| Arc::clone(&loaded.embedding))
     }
 
     /// Looks for embeddings where there are new folders, and reads the chosen one.
@@ -265,7 +309,7 @@ impl EmbeddingsView {
                 self.read = Some((listed.clone(), read.clone()));
                 (self.worker, self.at_work, self.coloring_of, self.searched) = (None, None, None, None);
                 self.places.clear();
-                if self.picked.is_some_and(|i| read.as_ref().is_ok_and(|e| i >= e.vectors.len())) {
+                if self.picked.is_some_and(|i| read.as_ref().is_ok_and(|l| i >= l.embedding.vectors.len())) {
                     self.picked = None;
                 }
                 self.neighbours_of = None;
@@ -288,11 +332,11 @@ impl EmbeddingsView {
 
     /// Starts what was chosen and takes in what is new.
     fn update(&mut self, ui: &Ui, embedding: &Arc<Embedding>) {
-        let method = self.choices.method();
-        if self.at_work != Some(method) {
-            let ctx = ui.ctx().clone();
+        let laid_out = self.choices.of_layout();
+        if self.at_work.as_ref() != Some(&laid_out) {
+            let (ctx, method) = (ui.ctx().clone(), self.choices.method(embedding));
             self.worker = Some(Worker::start(Arc::clone(embedding), method, move || ctx.request_repaint()));
-            (self.at_work, self.layout_seen) = (Some(method), 0);
+            (self.at_work, self.layout_seen) = (Some(laid_out), 0);
             self.explained.clear();
         }
         if let Some(layout) = self.worker.as_ref().map(Worker::layout).filter(|l| l.revision != self.layout_seen) {

@@ -98,7 +98,7 @@ mod tests {
             vectors: Vectors::new(1, vec![0.0; cells.len()]),
             columns: vec!["c".into()],
             metadata: cells.iter().map(|cell| vec![(*cell).to_owned()]).collect(),
-            notes: Vec::new(),
+            ..Embedding::default()
         }
     }
 

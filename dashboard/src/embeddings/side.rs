@@ -25,6 +25,7 @@ impl EmbeddingsView {
                 ui.colored_label(palette(ui).warning, note);
             }
             self.method_ui(ui, embedding);
+            self.sprites_ui(ui);
             self.columns_ui(ui, embedding);
             self.search_ui(ui, embedding);
             self.neighbours_ui(ui, embedding);
@@ -72,6 +73,7 @@ impl EmbeddingsView {
                 number(ui, "Steps", &mut choices.n_steps, 50, 10_000);
             }
             MethodName::Umap => number(ui, "Neighbours", &mut choices.n_neighbours, 2, 200),
+            MethodName::Axes => ends_ui(ui, choices),
         }
         metric_ui(ui, choices);
         let Some(worker) = &self.worker else { return };
@@ -87,6 +89,21 @@ impl EmbeddingsView {
             ui.weak(format!("explain {} of the variance", shares.join(" + ")));
         } else if self.places.len() < embedding.vectors.len() {
             ui.weak("stopped before the first layout");
+        }
+    }
+
+    /// Images in the place of dots, and why there are none.
+    fn sprites_ui(&mut self, ui: &mut Ui) {
+        let loaded = self.read.as_ref().and_then(|(_, read)| read.as_ref().ok());
+        match loaded.and_then(|loaded| loaded.sheet.as_ref()) {
+            None => {}
+            Some(Err(why)) => _ = ui.colored_label(palette(ui).warning, format!("no images: {why}")),
+            Some(Ok(sheet)) if sheet.picture.size.iter().any(|side| *side > ui.input(|i| i.max_texture_side)) => {
+                let [width, height] = sheet.picture.size;
+                let text = format!("no images: a sheet of {width} x {height} pixels is larger than the graphics takes");
+                ui.colored_label(palette(ui).warning, text);
+            }
+            Some(Ok(_)) => _ = ui.checkbox(&mut self.choices.has_sprites, "Images"),
         }
     }
 
@@ -190,6 +207,21 @@ fn heading(ui: &mut Ui, text: &str) {
     ui.add_space(metrics::GAP_WIDE);
     let response = ui.label(RichText::new(text).size(metrics::TEXT_TITLE).color(palette(ui).text_strong));
     named(&response, Role::Heading, text);
+}
+
+/// What stands at the ends of the axes.
+fn ends_ui(ui: &mut Ui, choices: &mut Choices) {
+    let names = ["left", "right", "below", "above"];
+    egui::Grid::new("ends").num_columns(2).show(ui, |ui| {
+        for (name, end) in names.into_iter().zip(&mut choices.ends) {
+            ui.weak(name);
+            let edit = egui::TextEdit::singleline(end).hint_text("vectors (regex)").desired_width(f32::INFINITY);
+            ui.add(edit)
+                .on_hover_text("The axis goes between the means of these; empty: the mean of all")
+                .accessible_name(&format!("Vectors {name}"));
+            ui.end_row();
+        }
+    });
 }
 
 fn metric_ui(ui: &mut Ui, choices: &mut Choices) {

@@ -4,11 +4,11 @@ use parking_lot::Mutex;
 use std::{sync::Arc, thread::JoinHandle};
 use summaries::{
     Embedding,
-    projection::{Place, Progress, TsneOptions, UmapOptions, pca, tsne, umap},
+    projection::{Place, Progress, TsneOptions, UmapOptions, along, pca, tsne, umap},
 };
 
 /// How to lay out.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Method {
     /// Principal components.
     Pca {
@@ -19,6 +19,8 @@ pub enum Method {
     Tsne(TsneOptions),
     /// UMAP.
     Umap(UmapOptions),
+    /// Along two directions, each from a group of vectors to another.
+    Along([[Vec<usize>; 2]; 2]),
 }
 
 /// A layout, finished or not.
@@ -69,6 +71,10 @@ impl Worker {
                 }),
                 Method::Tsne(options) => tsne(&embedding.vectors, options, &theirs, show).map(|p| (p, Vec::new())),
                 Method::Umap(options) => umap(&embedding.vectors, options, &theirs, show).map(|p| (p, Vec::new())),
+                Method::Along(axes) => {
+                    let groups = axes.each_ref().map(|axis| axis.each_ref().map(Vec::as_slice));
+                    Some((along(&embedding.vectors, groups), Vec::new()))
+                }
             };
             if let Some((places, explained)) = found {
                 put(&places, true, explained);

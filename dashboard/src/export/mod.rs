@@ -3,6 +3,21 @@
 pub mod png;
 pub mod svg;
 
+/// Where the context keeps whether this frame's shapes are taken.
+fn shapes_id() -> egui::Id {
+    egui::Id::NULL.with("shapes are taken")
+}
+
+/// Asks the panels to paint shapes, also where they show pictures of them; until it is taken back.
+pub fn want_shapes(ctx: &egui::Context, wanted: bool) {
+    ctx.data_mut(|data| data.insert_temp(shapes_id(), wanted));
+}
+
+/// Whether shapes are asked for.
+pub fn wants_shapes(ctx: &egui::Context) -> bool {
+    ctx.data(|data| data.get_temp(shapes_id())).unwrap_or(false)
+}
+
 /// A field of a CSV file: in quotes where it has to be (RFC 4180).
 pub fn csv_field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }

@@ -2,7 +2,7 @@
 
 use super::{
     model::{ItemId, Kind, Model},
-    times::Times,
+    times::{Figure, Times},
 };
 use crate::theme::{Palette, mix};
 use egui::Color32;
@@ -20,11 +20,15 @@ pub enum ColourBy {
     Device,
     /// Share of the traced time.
     Time,
+    /// Share of what the steps' critical paths ran.
+    Path,
+    /// Share of the memory at its peak.
+    Memory,
 }
 
 impl ColourBy {
     /// All, in the order of the menu.
-    pub const ALL: [Self; 4] = [Self::Structure, Self::Op, Self::Device, Self::Time];
+    pub const ALL: [Self; 6] = [Self::Structure, Self::Op, Self::Device, Self::Time, Self::Path, Self::Memory];
 
     /// What to call it.
     pub fn name(self) -> &'static str {
@@ -33,6 +37,22 @@ impl ColourBy {
             Self::Op => "Op",
             Self::Device => "Device",
             Self::Time => "Time",
+            Self::Path => "Critical path",
+            Self::Memory => "Memory",
+        }
+    }
+
+    /// The figure that a heat stands for, what all of it is called, and what is said where there is none.
+    fn heat(self) -> Option<(Figure, &'static str, &'static str)> {
+        match self {
+            Self::Structure | Self::Op | Self::Device => None,
+            Self::Time => Some((|time| time.total_ns, "all op time", "no trace of these nodes is open")),
+            Self::Path => {
+                Some((|time| time.path_ns, "the critical paths' ops", "no trace of these nodes with steps is open"))
+            }
+            Self::Memory => {
+                Some((|time| time.peak_bytes, "the peak of memory", "no trace of these nodes with memory is open"))
+            }
         }
     }
 }
@@ -43,8 +63,8 @@ pub(super) struct Colours<'a> {
     pub palette: &'static Palette,
     pub model: &'a Model,
     pub times: &'a Times,
-    /// Greatest share of time of a top-level item.
-    pub time_max: f32,
+    /// Greatest share of a top-level item, of the figure that colours tell.
+    pub heat_max: f32,
     classes: &'a FxHashMap<u32, usize>,
 }
 
@@ -66,8 +86,9 @@ impl<'a> Colours<'a> {
                 classes.entry(model.structure(item).class).or_insert(next);
             }
         }
-        let top = model.children(ItemId::ROOT).iter().map(|&i| times.share(i));
-        Self { by, palette, model, times, time_max: top.fold(0.0, f32::max), classes }
+        let share = |&i: &ItemId| by.heat().map_or(0.0, |(figure, ..)| times.share_of(i, figure));
+        let heat_max = model.children(ItemId::ROOT).iter().map(share).fold(0.0, f32::max);
+        Self { by, palette, model, times, heat_max, classes }
     }
 
     /// The fill of a box that is not open.
@@ -83,7 +104,10 @@ impl<'a> Colours<'a> {
             ColourBy::Op if is_op => p.fill_of_name(self.model.op(item)),
             ColourBy::Device if is_op => self.device_fill(self.model.device(item)),
             ColourBy::Op | ColourBy::Device => mix(p.raised, p.aggregate, 0.25),
-            ColourBy::Time => self.heat(self.times.share(item) / self.time_max.max(1e-9)),
+            by => {
+                let share = by.heat().map_or(0.0, |(figure, ..)| self.times.share_of(item, figure));
+                self.heat(share / self.heat_max.max(1e-9))
+            }
         }
     }
 
@@ -143,14 +167,16 @@ impl<'a> Colours<'a> {
                 let name = |d: &str| if d.is_empty() { "no device given".to_owned() } else { d.to_owned() };
                 devices.map(|(d, n)| (self.device_fill(d), format!("{} ({n})", name(d)))).collect()
             }
-            ColourBy::Time if !self.times.is_known() => {
-                vec![(self.palette.raised, "no trace of these nodes is open".to_owned())]
-            }
-            ColourBy::Time => [0.0, 0.25, 0.5, 1.0]
-                .map(|s| {
-                    (self.heat(s), format!("{} of all op time", crate::format::percent(f64::from(s * self.time_max))))
-                })
-                .to_vec(),
+            by => by.heat().map_or_else(Vec::new, |(_, all, missing)| {
+                if self.heat_max <= 0.0 {
+                    return vec![(self.palette.raised, missing.to_owned())];
+                }
+                let line = |share: f32| {
+                    let percent = crate::format::percent(f64::from(share * self.heat_max));
+                    (self.heat(share), format!("{percent} of {all}"))
+                };
+                [0.0, 0.25, 0.5, 1.0].map(line).to_vec()
+            }),
         }
     }
 }

@@ -20,6 +20,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::command("colour op", "", "Colour nodes by op"),
     Entry::command("colour device", "", "Colour nodes by device"),
     Entry::command("colour time", "", "Colour nodes by time"),
+    Entry::command("colour path", "", "Colour nodes by their part of the critical paths"),
+    Entry::command("colour memory", "", "Colour nodes by memory at its peak"),
     Entry::command("svg", "", "Copy the whole graph as SVG"),
     Entry::command("dot", "", "Copy the visible graph as DOT"),
     Entry::gesture("Esc", "Deselect"),
@@ -40,6 +42,8 @@ pub(super) fn run(view: &mut GraphView, model: &Arc<Model>, id: &str) {
         "colour op" => view.colour(ColourBy::Op),
         "colour device" => view.colour(ColourBy::Device),
         "colour time" => view.colour(ColourBy::Time),
+        "colour path" => view.colour(ColourBy::Path),
+        "colour memory" => view.colour(ColourBy::Memory),
         "svg" => view.export = Some(Export::Svg),
         "dot" => view.export = Some(Export::Dot),
         _ => {}

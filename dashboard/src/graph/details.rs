@@ -256,6 +256,13 @@ fn time(ui: &mut Ui, times: &Times, item: ItemId) {
         row(ui, "total", &format::duration_ns(time.total_ns));
         row(ui, "mean", &format::duration_ns(time.total_ns / time.count.min(i64::MAX as u64) as i64));
         row(ui, "share", &format::percent(f64::from(times.share(item))));
+        if time.path_ns > 0 {
+            let share = format::percent(f64::from(times.share_of(item, |time| time.path_ns)));
+            row(ui, "on critical paths", &format!("{} ({share})", format::duration_ns(time.path_ns)));
+        }
+        if time.peak_bytes > 0 {
+            row(ui, "memory at the peak", &format::bytes(time.peak_bytes as u64));
+        }
     });
 }
 

@@ -1,8 +1,13 @@
-//! What the open traces say about each node: how often it ran and for how long, summed over scopes.
+//! What the open traces say about each node: how often it ran and for how long, its part of the steps' critical paths, what
+//! of the memory was its at the peak; summed over scopes.
 
 use super::model::{ItemId, Model};
 use crate::{Data, data::Shared, timeline::background::Background};
 use egui::Context;
+use profiler::analysis::{
+    critical::{PathKind, critical_path},
+    memory::memory_timelines,
+};
 use std::{ops::Range, sync::Arc};
 
 /// Least time between two readings of growing traces, in seconds of the window's clock.
@@ -20,12 +25,31 @@ struct Sums {
     of: Vec<Time>,
 }
 
+/// Steps, the newest ones, whose critical paths are looked for.
+const MAX_STEPS: usize = 20;
+
 /// Executions of a node or of everything below a scope.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Time {
     pub count: u64,
     pub total_ns: i64,
+    /// Time of it on the critical paths.
+    pub path_ns: i64,
+    /// Bytes that it held when its device held the most.
+    pub peak_bytes: i64,
 }
+
+impl Time {
+    fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.total_ns += other.total_ns;
+        self.path_ns += other.path_ns;
+        self.peak_bytes += other.peak_bytes;
+    }
+}
+
+/// One of the figures.
+pub(super) type Figure = fn(&Time) -> i64;
 
 /// Times of a model's items, summed up in a thread of its own.
 #[derive(Default)]
@@ -80,15 +104,15 @@ impl Times {
         self.sums.as_ref().and_then(|sums| sums.of.get(item.idx())).copied().unwrap_or_default()
     }
 
-    /// Whether any trace knows any node.
-    pub fn is_known(&self) -> bool {
-        self.of(ItemId::ROOT).count > 0
-    }
-
     /// Share of all time, 0..=1.
     pub fn share(&self, item: ItemId) -> f32 {
-        let all = self.of(ItemId::ROOT).total_ns;
-        if all > 0 { self.of(item).total_ns as f32 / all as f32 } else { 0.0 }
+        self.share_of(item, |time| time.total_ns)
+    }
+
+    /// Share of a figure, 0..=1.
+    pub fn share_of(&self, item: ItemId, figure: Figure) -> f32 {
+        let all = figure(&self.of(ItemId::ROOT));
+        if all > 0 { figure(&self.of(item)).max(0) as f32 / all as f32 } else { 0.0 }
     }
 }
 
@@ -102,19 +126,57 @@ fn sum(Request { model, stores }: Request) -> Sums {
         if store.at_hand(&span) != profiler::AtHand::All {
             continue;
         }
-        for stat in profiler::node_stats(&store, span) {
-            if let Some(item) = model.find(&stat.name) {
-                let time = &mut of[item.idx()];
-                time.count += stat.figures.count;
-                time.total_ns += stat.figures.total_ns;
+        let mut add = |node: &str, time: Time| {
+            if let Some(item) = model.find(node) {
+                of[item.idx()].add(time);
             }
+        };
+        for stat in profiler::node_stats(&store, span.clone()) {
+            let (count, total_ns) = (stat.figures.count, stat.figures.total_ns);
+            add(&stat.name, Time { count, total_ns, ..Time::default() });
+        }
+        let is_inside = |step: &&profiler::Step| span.start <= step.start && step.end <= span.end;
+        for step in store.steps().iter().rev().filter(is_inside).take(MAX_STEPS) {
+            for segment in critical_path(&store, step).segments {
+                let ran = segment.slice.filter(|_| !matches!(segment.kind, PathKind::Stall(_)));
+                if let Some(node) = ran.and_then(|id| store.slice(id)).and_then(|slice| store.node_of(&slice)) {
+                    add(&node.name, Time { path_ns: segment.dur(), ..Time::default() });
+                }
+            }
+        }
+        for (node, peak_bytes) in memory_timelines(&store).into_iter().flat_map(|device| device.live_at_peak) {
+            add(&node, Time { peak_bytes, ..Time::default() });
         }
     }
     for item in (1..model.n_items() as u32).rev().map(ItemId) {
         let own = of[item.idx()];
-        let above = &mut of[model.parent(item).idx()];
-        above.count += own.count;
-        above.total_ns += own.total_ns;
+        of[model.parent(item).idx()].add(own);
     }
     Sums { model, of }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::testing::demo;
+    use formats::proto::{GraphDef, NodeDef};
+    use parking_lot::RwLock;
+
+    #[test]
+    fn times_and_parts_of_critical_paths_of_nodes_and_scopes() {
+        let node = |name: &str| NodeDef { name: name.into(), op: "MatMul".into(), ..NodeDef::default() };
+        let names = ["layer1/MatMul", "layer1/Add", "layer2/MatMul", "layer2/never"];
+        let def = GraphDef { node: names.map(node).to_vec(), ..GraphDef::default() };
+        let model = Arc::new(Model::build(Arc::new(def)));
+        let store = Arc::new(RwLock::new(demo(3)));
+        let sums = sum(Request { model: Arc::clone(&model), stores: vec![(store, None)] });
+        let of = |name: &str| {
+            let time = sums.of[model.find(name).unwrap().idx()];
+            (time.count, time.total_ns / 3, time.path_ns / 3)
+        };
+        assert_eq!(of("layer1/MatMul"), (3, 50_000, 50_000));
+        assert_eq!(of("layer1/Add"), (3, 8_000, 8_000));
+        assert_eq!(of("layer1"), (6, 58_000, 58_000), "a scope has what is in it");
+        assert_eq!((of("layer2/MatMul"), of("layer2/never")), ((3, 13_000, 13_000), (0, 0, 0)));
+    }
 }

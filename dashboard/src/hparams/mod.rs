@@ -5,6 +5,7 @@
 
 mod axis;
 mod columns;
+mod legend;
 mod model;
 mod parallel;
 mod scatter;
@@ -195,6 +196,7 @@ impl View for HParamsView {
                 "Change the filters at the left, or of runs in Scalars.",
             );
         }
+        self.legend_ui(ui);
         let picked = match self.choices.mode {
             Mode::Table => self.table_ui(ui, selection),
             Mode::Parallel => self.parallel_ui(ui, selection),

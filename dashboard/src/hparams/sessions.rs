@@ -130,8 +130,22 @@ fn status_name(status: SessionStatus) -> &'static str {
 
 /// A `run.json` is a few hundred bytes; what is larger is none.
 const MAX_RUN_JSON: u64 = 1 << 20;
-/// Options that say where something goes, or how it is shown: no parameters of the model.
-const NO_PARAMETERS: [&str; 6] = ["logdir", "trace", "headless", "json", "checkpoint-dir", "cluster"];
+/// Options that say where something goes, or how it is told and shown: no parameters of the model.
+const NO_PARAMETERS: [&str; 13] = [
+    "logdir",
+    "trace",
+    "headless",
+    "json",
+    "checkpoint-dir",
+    "checkpoint-every",
+    "summary-every",
+    "cluster",
+    "theme",
+    "renderer",
+    "quiet",
+    "verbose",
+    "collector",
+];
 
 /// The options of the command that `run.json` tells: `--learning-rate 0.1`, `--sync`; and what was trained.
 fn command_parameters(folder: &Path) -> BTreeMap<Arc<str>, Cell> {
@@ -217,7 +231,8 @@ mod tests {
     #[test]
     fn parameters_of_a_command() {
         let dir = tempfile::tempdir().unwrap();
-        let text = r#"{"name":"mnist","command":["stepscope","train","mnist","--learning-rate","0.1","--sync","--data=x","--logdir","y"]}"#;
+        let text = r#"{"name":"mnist","command":["stepscope","train","mnist","--learning-rate","0.1","--sync","--data=x","--logdir","y",
+            "--theme","dark","--renderer=wgpu","--summary-every","10","--quiet"]}"#;
         std::fs::write(dir.path().join("run.json"), text).unwrap();
         let got: Vec<(String, String)> =
             command_parameters(dir.path()).into_iter().map(|(name, cell)| (name.to_string(), cell.exact())).collect();

@@ -10,12 +10,17 @@ use profiler::{
 };
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError},
+    },
     time::Duration,
 };
 
 /// Between two looks for what the last picture lacked: less than a frame.
 const WISHES: Duration = Duration::from_millis(10);
+/// Between two looks whether something appeared, or the window closes.
+const APPEARS: Duration = Duration::from_millis(100);
 /// Between two questions what has changed, at least; of a trace that is finished; and how many times what the last took.
 const LIVE_NS: i64 = 150_000_000;
 const FINISHED_NS: i64 = 2_000_000_000;
@@ -29,8 +34,11 @@ pub enum Far {
     Logdir(PathBuf),
 }
 
-/// Finds what there is at a URL, each with its own; waits for the other machine. An error is a sentence for the user.
-pub type OpenFar = Arc<dyn Fn(&str) -> Result<Vec<(String, Far)>, String> + Send + Sync>;
+/// What there is at a URL, each with its own, as it appears there. It ends where no more is looked for.
+pub type Found = mpsc::Receiver<(String, Far)>;
+
+/// Looks at a URL; waits for the other machine. An error is a sentence for the user.
+pub type OpenFar = Arc<dyn Fn(&str) -> Result<Found, String> + Send + Sync>;
 
 /// Whether a path is a URL.
 pub fn is_url(path: &Path) -> bool {
@@ -39,29 +47,32 @@ pub fn is_url(path: &Path) -> bool {
         .is_some_and(|(scheme, _)| !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric()))
 }
 
-/// Follows all that there is at a URL until the window closes: the first here, the others in threads of their own.
+/// Follows all that there is and comes to be at a URL until the window closes, each in a thread of its own. The first
+/// one has the URL's own place.
 pub(super) fn open(shared: &Arc<Shared>, source: SourceId, url: &str) {
     let found = match (shared.open_far)(url) {
         Ok(found) => found,
         Err(error) => return shared.slots.fail(source, &error),
     };
-    let mut found = found.into_iter();
-    let Some((_, first)) = found.next() else {
-        return shared.slots.fail(source, "nothing there can be shown");
-    };
-    let mut threads = Vec::new();
-    for (url, far) in found {
-        let Some(source) = shared.slots.add_source(Path::new(&url)) else { continue };
+    let (mut place, mut threads) = (Some(source), Vec::new());
+    while !shared.is_stopping(source) {
+        let (url, far) = match found.recv_timeout(APPEARS) {
+            Ok(appeared) => appeared,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        let Some(id) = place.take().or_else(|| shared.slots.add_source(Path::new(&url))) else { continue };
         let theirs = Arc::clone(shared);
         let thread = std::thread::Builder::new().name("load".to_owned());
-        match thread.spawn(move || follow_any(&theirs, source, far)) {
+        match thread.spawn(move || follow_any(&theirs, id, far)) {
             Ok(thread) => threads.push(thread),
-            Err(error) => shared.slots.fail(source, &format!("cannot start a thread: {error}")),
+            Err(error) => shared.slots.fail(id, &format!("cannot start a thread: {error}")),
         }
     }
-    follow_any(shared, source, first);
+    if place.is_some() && !shared.is_stopping(source) {
+        shared.slots.fail(source, "nothing there can be shown");
+    }
     for thread in threads {
-        thread.thread().unpark();
         // One that panicked has shown what it could.
         let _ = thread.join();
     }

@@ -13,7 +13,7 @@ mod slots;
 mod trace;
 
 use crate::data::Data;
-pub use far::{Far, OpenFar, is_url};
+pub use far::{Far, Found, OpenFar, is_url};
 use formats::{FileKind, sniff};
 use slots::{Slots, SourceId};
 use std::{

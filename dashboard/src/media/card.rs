@@ -1,7 +1,8 @@
 //! One card: what its tag holds at a step, and a slider over the steps.
 
 use super::{
-    decode::{Picture, Shown},
+    decode::Shown,
+    images::{ImageCard, Tone},
     mesh::MeshCard,
     pr,
     rows::{mesh_tags, shelf_key},
@@ -14,10 +15,10 @@ use crate::{
     Data, Selection, ViewKind,
     catalogue::{Member, TagRow},
     format,
-    theme::{self, metrics},
+    theme::metrics,
     widgets::{self, CardFrame, CardHeader},
 };
-use egui::{Image, Rect, Slider, TextureHandle, TextureOptions, Ui, UiBuilder, vec2};
+use egui::{Rect, Slider, Ui, UiBuilder};
 use std::sync::Arc;
 use summaries::MediaSeries;
 
@@ -27,7 +28,7 @@ pub struct Card {
     stops: Stops,
     /// `None` follows the newest.
     stop: Option<usize>,
-    pictures: Pictures,
+    images: ImageCard,
     text: TextCard,
     sound: SoundCard,
     mesh: MeshCard,
@@ -41,6 +42,8 @@ pub struct CardView<'a> {
     pub shelf: &'a mut Shelf,
     /// Whether one step is chosen for all cards.
     pub is_linked: bool,
+    /// How images are shown.
+    pub tone: Tone,
     /// A file to save, with the name to offer.
     pub save: &'a mut Option<(String, Vec<u8>)>,
 }
@@ -112,7 +115,7 @@ impl Card {
     fn value(&mut self, ui: &mut Ui, row: &TagRow, values: &[Value<'_>], stop: usize, view: &mut CardView<'_>) {
         let Some(first) = values.first() else { return };
         match &*first.shown {
-            Shown::Pictures(pictures) => self.pictures.ui(ui, &row.tag, &first.shown, pictures),
+            Shown::Pictures(pictures) => self.images.ui(ui, &row.tag, &first.shown, pictures, view.tone),
             Shown::Text(text) => self.text.plain(ui, text),
             Shown::Markdown { n_columns, cells } => self.text.markdown(ui, *n_columns, cells),
             Shown::Sounds(sounds) => {
@@ -140,36 +143,4 @@ fn slider(ui: &mut Ui, bar: Rect, n: usize, at: usize, tag: &str) -> Option<usiz
         widgets::named(&response, egui::Role::Slider, &format!("Step of {tag}"));
     });
     (chosen != at).then_some(chosen)
-}
-
-/// Pictures side by side.
-#[derive(Default)]
-struct Pictures {
-    /// What the textures were made from.
-    of: Option<Arc<Shown>>,
-    textures: Vec<TextureHandle>,
-}
-
-impl Pictures {
-    fn ui(&mut self, ui: &mut Ui, tag: &str, shown: &Arc<Shown>, pictures: &[Picture]) {
-        if !self.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, shown)) {
-            let texture = |picture: &Picture| {
-                let image = theme::picture(picture.size, &picture.rgba);
-                ui.ctx().load_texture(tag, image, TextureOptions::NEAREST)
-            };
-            self.textures = pictures.iter().map(texture).collect();
-            self.of = Some(Arc::clone(shown));
-        }
-        let inner = ui.max_rect();
-        let width = inner.width() / self.textures.len().max(1) as f32;
-        ui.horizontal(|ui| {
-            for texture in &self.textures {
-                let size = texture.size_vec2();
-                let scale = (width / size.x).min(inner.height() / size.y);
-                let shown = vec2(size.x * scale, size.y * scale);
-                let response = ui.add(Image::new((texture.id(), size)).fit_to_exact_size(shown));
-                widgets::describe(&response, || format!("Image {tag}: {} x {} pixels", size.x, size.y));
-            }
-        });
-    }
 }

@@ -144,9 +144,14 @@ fn hparams(data: HParamsPluginData) -> String {
 }
 
 fn picture(image: &EncodedImage) -> Result<Picture, String> {
-    match &image.bytes[..] {
-        [0x89, b'P', b'N', b'G', ..] => png(&image.bytes),
-        [0xff, 0xd8, ..] => jpeg(&image.bytes),
+    decoded(&image.bytes)
+}
+
+/// The pixels of a PNG or JPEG; else why there are none.
+pub fn decoded(bytes: &[u8]) -> Result<Picture, String> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => png(bytes),
+        [0xff, 0xd8, ..] => jpeg(bytes),
         bytes => Err(format!("{} bytes that are no PNG or JPEG", format::count(bytes.len() as u64))),
     }
 }

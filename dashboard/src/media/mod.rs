@@ -2,11 +2,12 @@
 //! its steps.
 //!
 //! [`decode`], [`wav`]: what to show; [`rows`], [`steps`]: which cards and stops there are; [`shelf`]: the thread that
-//! fetches; all without egui. [`card`]: one card; [`texts`], [`sounds`], [`pr`], [`mesh`]: what is on it; [`player`]: sounds
+//! fetches; all without egui. [`card`]: one card; [`images`], [`texts`], [`sounds`], [`pr`], [`mesh`]: what is on it; [`player`]: sounds
 //! aloud.
 
 mod card;
-mod decode;
+pub(crate) mod decode;
+mod images;
 mod mesh;
 mod player;
 mod pr;
@@ -30,6 +31,7 @@ use crate::{
 };
 use card::{Card, CardView};
 use egui::Ui;
+use images::Tone;
 use rustc_hash::FxHashMap;
 use shelf::Shelf;
 use std::sync::Arc;
@@ -39,6 +41,7 @@ use summaries::MediaSeries;
 const ENTRIES: &[Entry] = &[
     Entry::command("link", "", "One step for all cards, or for each its own"),
     Entry::gesture("Drag a slider, arrows", "Another step"),
+    Entry::gesture("Ctrl + wheel, drag, double click (image)", "Come closer; move; all of it"),
     Entry::gesture("Click a sound's curve", "Go there"),
     orbit::GESTURES[0],
     orbit::GESTURES[1],
@@ -50,6 +53,7 @@ const ENTRIES: &[Entry] = &[
 pub struct MediaView {
     filter: Filter,
     is_linked: bool,
+    tone: Tone,
     catalogue: Catalogue,
     cards: FxHashMap<Arc<str>, Card>,
     grid: CardGrid,
@@ -76,12 +80,17 @@ impl View for MediaView {
         let mut out = Params::default();
         out.set_some("filter", Some(self.filter.text()).filter(|t| !t.is_empty()));
         out.set_some("linked", self.is_linked.then_some(1));
+        let (tone, usual) = (self.tone, Tone::default());
+        out.set_some("brightness", (tone.brightness != usual.brightness).then_some(tone.brightness));
+        out.set_some("contrast", (tone.contrast != usual.contrast).then_some(tone.contrast));
         out
     }
 
     fn go_to(&mut self, params: &Params) {
         self.filter.set(params.get("filter").unwrap_or_default());
         self.is_linked = params.get("linked") == Some("1");
+        let percent = |name: &str| params.read::<u32>(name).unwrap_or(100).min(400);
+        self.tone = Tone { brightness: percent("brightness"), contrast: percent("contrast") };
     }
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
@@ -94,12 +103,20 @@ impl View for MediaView {
             return empty_state(ui, "No images or texts yet", text);
         }
         side_panel(ui, "media runs", |ui| run_list(ui, &mut selection.runs, selection.run.get()));
+        let mut rows = self.catalogue.groups.iter().flat_map(|group| &group.rows);
+        let has_images = rows.any(|row| {
+            row.members.iter().any(|m| m.series::<MediaSeries>(data, &row.tag).is_some_and(|s| s.kind() == "images"))
+        });
         toolbar(ui, |ui| {
             ui.horizontal_wrapped(|ui| {
                 filter_box(ui, &mut self.filter, "Filter tags (regex)", metrics::FILTER_W);
                 ui.separator();
                 let hint = "One slider moves all; a step picked in Scalars or Histograms is shown here";
                 ui.checkbox(&mut self.is_linked, "Link steps").on_hover_text(hint);
+                if has_images {
+                    ui.separator();
+                    self.tone.ui(ui);
+                }
             });
         });
         if self.catalogue.groups.is_empty() {
@@ -115,7 +132,7 @@ impl View for MediaView {
         let shelf = self.shelf.get_or_insert_with(|| Shelf::new(move || context.request_repaint()));
         shelf.update();
         let mut save = None;
-        let mut view = CardView { data, shelf, is_linked: self.is_linked, save: &mut save };
+        let mut view = CardView { data, shelf, is_linked: self.is_linked, tone: self.tone, save: &mut save };
         let cards = &mut self.cards;
         self.grid.ui(ui, &self.catalogue, |ui, row, is_wide| {
             let card = cards.entry(row.key.clone()).or_default();

@@ -5,6 +5,7 @@ use super::{
     band::{self, Band},
     curve::{Curve, CurveSettings},
     paint::{self, Weight},
+    picture::{Key, Picture, Turn},
     points::{Points, XAxis},
     range::Steps,
     range_band, tooltip,
@@ -25,8 +26,11 @@ use crate::{
 };
 use egui::{Pos2, Response, Sense, Stroke, Ui};
 use regex::Regex;
-use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::{
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 use summaries::{ScalarSeries, derive::align};
 
 /// The bands of growing runs are looked up anew at most this often, seconds.
@@ -38,6 +42,7 @@ pub struct Card {
     curves: FxHashMap<Arc<str>, Curve>,
     against: FxHashMap<Arc<str>, Against>,
     bands: Bands,
+    picture: Picture,
     /// `None` shows everything and follows growth.
     zoom: Option<Bounds>,
     zoom_of: Option<(CurveSettings, String)>,
@@ -55,6 +60,8 @@ pub struct CardView<'a> {
     pub pointed: Option<i64>,
     /// The range of steps that is compared.
     pub range: Option<Steps>,
+    /// Whose lines may be drawn into pictures in this frame.
+    pub turn: Turn,
 }
 
 /// One line of the card in this frame.
@@ -115,7 +122,7 @@ impl Card {
         let has_steps = settings.axis == XAxis::Step && !settings.by_tag;
         let is_busy =
             has_steps && view.range.as_mut().is_some_and(|steps| range_band::ui(ui, &response, &frame, steps));
-        self.paint_lines(ui, &frame, &lines, settings, selection);
+        self.paint_lines(ui, &frame, &lines, view, selection);
         if !is_busy {
             match input::gestures(ui, &response, &frame) {
                 Some(Command::Show(bounds)) => self.zoom = Some(bounds),
@@ -203,34 +210,63 @@ impl Card {
         ui: &Ui,
         frame: &Frame,
         lines: &[Line<'_>],
-        settings: CurveSettings,
+        view: &mut CardView<'_>,
         selection: &Selection,
     ) {
-        let p = palette(ui);
+        let (p, settings) = (palette(ui), view.curve);
         for (band, nth) in &self.bands.all {
             paint::band(&ui.painter_at(frame.inner), frame, band, settings, p.series(*nth));
         }
-        let [lo, hi] = frame.bounds.x;
-        let n_columns = (frame.inner.width() * ui.pixels_per_point()).round().max(1.0) as u32;
-        let window = XWindow { lo, hi, n_columns };
         // A picked run covers the runs below its folder.
         let covers =
             |line: &Line<'_>| selection.run.get().is_some_and(|run| is_at_or_below(run, &line.member.run_label));
         let is_picked = lines.iter().any(covers);
-        let in_front = |line: &&Line<'_>| covers(line);
-        for line in lines.iter().filter(|l| !in_front(l)).chain(lines.iter().filter(in_front)) {
-            let weight = match (is_picked, covers(line)) {
-                (false, _) => Weight::Usual,
-                (true, true) => Weight::Picked,
-                (true, false) => Weight::Dimmed,
-            };
-            // Bands stand for their runs.
-            let is_banded = !self.bands.all.is_empty() && weight != Weight::Picked;
-            if let Some(curve) = self.curves.get_mut(&line.member.label).filter(|_| !is_banded) {
-                let color = p.series(line.member.color_idx);
-                paint::curve(ui, frame, curve.lines(line.points, settings, window), settings, color, weight);
-            }
+        let weight = |line: &Line<'_>| match (is_picked, covers(line)) {
+            (false, _) => Weight::Usual,
+            (true, true) => Weight::Picked,
+            (true, false) => Weight::Dimmed,
+        };
+        // Bands stand for their runs.
+        let is_shown = |line: &Line<'_>| self.bands.all.is_empty() || weight(line) == Weight::Picked;
+        let behind = lines.iter().filter(|l| is_shown(l) && weight(l) != Weight::Picked);
+        let front = lines.iter().filter(|l| is_shown(l) && weight(l) == Weight::Picked);
+        let ordered: Vec<(&Line<'_>, Weight)> = behind.chain(front).map(|line| (line, weight(line))).collect();
+        let mut hasher = FxHasher::default();
+        for (line, weight) in &ordered {
+            (line.points.len(), line.generation, line.member.color_idx, *weight as u8).hash(&mut hasher);
+            line.member.label.hash(&mut hasher);
         }
+        let size = (frame.inner.size() * ui.pixels_per_point()).round();
+        let size = [size.x, size.y].map(|side| side.max(1.0) as usize);
+        let key = Key { settings, bounds: frame.bounds, size, dark: p.dark, lines: hasher.finish() };
+        let [lo, hi] = frame.bounds.x;
+        let window = XWindow { lo, hi, n_columns: size[0] as u32 };
+        let wants_shapes = crate::export::wants_shapes(ui.ctx());
+        let is_old = self.picture.is_old(&key);
+        if wants_shapes || is_old && view.turn.take(ordered.len(), self.picture.drawn) {
+            for (line, _) in &ordered {
+                if let Some(curve) = self.curves.get_mut(&line.member.label) {
+                    curve.cut(line.points, settings, window);
+                }
+            }
+            let stroked = ordered.iter().filter_map(|(line, weight)| {
+                let lines = self.curves.get(&line.member.label)?.lines();
+                Some(paint::stroked(lines, settings, p, p.series(line.member.color_idx), *weight))
+            });
+            if wants_shapes {
+                let painter = ui.painter_at(frame.inner);
+                return stroked.flatten().for_each(|stroked| paint::curve(&painter, frame, stroked));
+            }
+            self.picture.draw(ui, frame, key, stroked.flatten());
+        } else if is_old {
+            ui.ctx().request_repaint();
+        }
+        self.picture.show(ui, frame);
+    }
+
+    /// Frees what a card that is not on the screen does not need.
+    pub fn forget_unseen(&mut self, frame_nr: u64) {
+        self.picture.forget_unseen(frame_nr);
     }
 
     /// Crosshair and tooltip under the pointer, and the crosshair of the other cards' pointer.

@@ -68,8 +68,8 @@ impl Curve {
         }
     }
 
-    /// The raw and the smoothed line in the window, in plot space; the smoothed one is empty without smoothing.
-    pub fn lines(&mut self, points: Points<'_>, settings: CurveSettings, window: XWindow) -> (&Polylines, &Polylines) {
+    /// Makes the lines of a window.
+    pub fn cut(&mut self, points: Points<'_>, settings: CurveSettings, window: XWindow) {
         let key = (points.len(), settings, window);
         if self.drawn != Some(key) {
             self.drawn = Some(key);
@@ -85,6 +85,11 @@ impl Curve {
                 }
             }
         }
+    }
+
+    /// The raw and the smoothed line in the window that was cut last, in plot space; the smoothed one is empty without
+    /// smoothing.
+    pub fn lines(&self) -> (&Polylines, &Polylines) {
         (&self.raw, &self.smooth)
     }
 
@@ -175,9 +180,11 @@ mod tests {
         let mut curve = Curve::default();
         let settings = CurveSettings { smoothing: 0.6, ..SETTINGS };
         curve.update(points, 0, settings);
-        let (raw, smooth) = curve.lines(points, settings, window);
+        curve.cut(points, settings, window);
+        let (raw, smooth) = curve.lines();
         assert_eq!((raw.n_points(), smooth.n_points()), (3, 3));
-        let (raw, smooth) = curve.lines(points, SETTINGS, window);
+        curve.cut(points, SETTINGS, window);
+        let (raw, smooth) = curve.lines();
         assert_eq!((raw.n_points(), smooth.n_points()), (3, 0));
     }
 }

@@ -1,7 +1,7 @@
 //! Curves of scalar summaries: a card for each tag, a line for each run, live.
 //!
 //! [`points`], [`against`], [`smooth`], [`curve`], [`band`], [`range`], [`layouts`]: what to draw, without egui. [`settings`]: the
-//! controls. [`card`]: one card; [`paint`], [`tooltip`], [`range_band`]: what is on it; [`range_table`]: what is below the cards.
+//! controls. [`card`]: one card; [`paint`], [`picture`], [`tooltip`], [`range_band`]: what is on it; [`range_table`]: what is below the cards.
 
 mod against;
 mod band;
@@ -10,6 +10,7 @@ mod curve;
 mod export;
 mod layouts;
 mod paint;
+mod picture;
 mod points;
 mod range;
 mod range_band;
@@ -32,6 +33,7 @@ use crate::{
 };
 use card::{Card, CardView};
 use layouts::Layouts;
+use picture::Turn;
 use range_table::RangeTable;
 use rustc_hash::FxHashMap;
 use settings::Settings;
@@ -65,6 +67,7 @@ pub struct ScalarsView {
     layouts: Custom,
     node_seen: u64,
     tag_seen: u64,
+    turn: Turn,
 }
 
 /// Reads layouts; a question and its answer carry how many there were.
@@ -185,6 +188,7 @@ impl ScalarsView {
             group: self.settings.group.regex(),
             pointed,
             range: self.settings.range,
+            turn: self.turn.next(),
         };
         let (cards, pins) = (&mut self.cards, &self.catalogue.pins);
         let mut toggled = None;
@@ -199,7 +203,9 @@ impl ScalarsView {
             }
             header.is_width_toggled
         });
-        self.settings.range = view.range;
+        (self.settings.range, self.turn) = (view.range, view.turn);
+        let frame_nr = ui.ctx().cumulative_frame_nr();
+        self.cards.values_mut().for_each(|card| card.forget_unseen(frame_nr));
         if let Some(tag) = toggled {
             self.toggle_pin(&tag, data, selection);
         }

@@ -2,10 +2,14 @@
 
 use super::{band::Band, curve::CurveSettings};
 use crate::{
-    chart::{Polylines, decimate::MarkKind, frame::Frame},
-    theme::{metrics, mix, palette},
+    chart::{
+        Polylines,
+        decimate::{Mark, MarkKind},
+        frame::Frame,
+    },
+    theme::{Palette, metrics, mix},
 };
-use egui::{Color32, Mesh, Painter, Pos2, Shape, Stroke, Ui, pos2};
+use egui::{Color32, Mesh, Painter, Pos2, Shape, Stroke, pos2};
 
 /// How a line stands to what the user picked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,30 +22,50 @@ pub enum Weight {
     Dimmed,
 }
 
-/// Raw values faintly behind, the smoothed line in front; marks at the edges.
-pub fn curve(
-    ui: &Ui,
-    frame: &Frame,
-    lines: (&Polylines, &Polylines),
+/// A line and how it is drawn.
+#[derive(Clone, Copy)]
+pub struct Stroked<'a> {
+    /// The line.
+    pub lines: &'a Polylines,
+    /// Its colour.
+    pub color: Color32,
+    /// Its width, points.
+    pub width: f32,
+    /// Whether its values without a place are marked.
+    pub has_marks: bool,
+}
+
+/// Raw values faintly behind, the smoothed line in front.
+pub fn stroked<'a>(
+    (raw, smooth): (&'a Polylines, &'a Polylines),
     settings: CurveSettings,
+    p: &Palette,
     color: Color32,
     weight: Weight,
-) {
-    let p = palette(ui);
-    let painter = ui.painter_at(frame.inner);
+) -> impl Iterator<Item = Stroked<'a>> {
     let (color, width) = match weight {
         Weight::Usual => (color, metrics::LINE),
         Weight::Picked => (color, metrics::LINE_STRONG),
         Weight::Dimmed => (mix(p.canvas, color, 0.3), metrics::HAIRLINE),
     };
-    let (raw, smooth) = lines;
+    let front = Stroked { lines: raw, color, width, has_marks: true };
     if settings.smoothing > 0.0 {
-        painter.extend(shapes(raw, frame, mix(p.canvas, color, 0.35), metrics::HAIRLINE));
-        painter.extend(shapes(smooth, frame, color, width));
+        let behind = Stroked { color: mix(p.canvas, color, 0.35), width: metrics::HAIRLINE, ..front };
+        [Some(behind), Some(Stroked { lines: smooth, has_marks: false, ..front })]
     } else {
-        painter.extend(shapes(raw, frame, color, width));
+        [Some(front), None]
     }
-    painter.extend(raw.marks().iter().map(|mark| mark_shape(frame, mark.x, mark.kind, color)));
+    .into_iter()
+    .flatten()
+}
+
+/// Draws a line as shapes, with its marks.
+pub fn curve(painter: &Painter, frame: &Frame, stroked: Stroked<'_>) {
+    let Stroked { lines, color, width, has_marks } = stroked;
+    painter.extend(shapes(lines, frame, color, width));
+    if has_marks {
+        painter.extend(lines.marks().iter().map(|mark| mark_shape(frame, mark, color)));
+    }
 }
 
 /// What a group's runs span, and their mean.
@@ -97,10 +121,10 @@ fn shapes<'a>(
 }
 
 /// A triangle at the edge: at the bottom for NaN (pointing up) and minus infinity (down), at the top for infinity.
-fn mark_shape(frame: &Frame, x: f64, kind: MarkKind, color: Color32) -> Shape {
-    let x = frame.x(x);
+pub fn mark_shape(frame: &Frame, mark: &Mark, color: Color32) -> Shape {
+    let x = frame.x(mark.x);
     let size = metrics::MARK;
-    let (y, tip) = match kind {
+    let (y, tip) = match mark.kind {
         MarkKind::PosInf => (frame.inner.top() + 2.0 * size, -2.0 * size),
         MarkKind::NegInf => (frame.inner.bottom() - 2.0 * size, 2.0 * size),
         MarkKind::Nan => (frame.inner.bottom(), -2.0 * size),

@@ -15,8 +15,8 @@ pub struct Saving {
     dialog: SaveDialog,
     /// The panel whose picture is on its way, with where it is.
     picture: Option<(ViewKind, Rect, Picture)>,
-    /// The panel whose shapes are taken at the end of the frame.
-    vectors: Option<ViewKind>,
+    /// The panel whose shapes are taken at the end of the frame after this one.
+    vectors: Option<(ViewKind, u64)>,
     /// Why nothing was saved, for the user.
     pub notice: Option<String>,
 }
@@ -37,8 +37,10 @@ impl Saving {
     }
 
     /// Asks for a panel's shapes; they are taken at the end of the frame.
-    pub fn svg(&mut self, tabs: &Tabs) {
-        self.vectors = Some(tabs.front());
+    pub fn svg(&mut self, ctx: &egui::Context, tabs: &Tabs) {
+        export::want_shapes(ctx, true);
+        self.vectors = Some((tabs.front(), ctx.cumulative_frame_nr()));
+        ctx.request_repaint();
     }
 
     /// Saves what a panel shows as a table.
@@ -52,9 +54,11 @@ impl Saving {
 
     /// Shows the dialogs. Call when the panels are painted.
     pub fn ui(&mut self, ui: &Ui, tabs: &Tabs) {
-        if let Some(kind) = self.vectors.take()
+        let is_painted = |(_, asked): &mut (ViewKind, u64)| ui.ctx().cumulative_frame_nr() > *asked;
+        if let Some((kind, _)) = self.vectors.take_if(is_painted)
             && let Some(rect) = tabs.rect(kind)
         {
+            export::want_shapes(ui.ctx(), false);
             let ground = palette(ui).panel;
             let text = ui.ctx().graphics(|graphics| {
                 let shapes = graphics.get(ui.layer_id()).into_iter().flat_map(egui::layers::PaintList::all_entries);

@@ -49,6 +49,10 @@ pub const HAIRLINE: f32 = 1.0;
 pub const DOT: f32 = 3.5;
 /// Side of a point of a cloud.
 pub const CLOUD_DOT: f32 = 2.5;
+/// Width of an embedding's image in the place of a dot,
+pub const SPRITE: f32 = 20.0;
+/// and how many times as wide it gets when one comes closer.
+pub const SPRITE_ZOOM: f32 = 4.0;
 /// Diameter of a colour swatch.
 pub const SWATCH: f32 = 10.0;
 
@@ -144,6 +148,8 @@ pub const SLIDER_W: f32 = 120.0;
 pub const CARD_HEADER_H: f32 = 26.0;
 /// Rows of a tooltip.
 pub const TOOLTIP_ROWS: usize = 12;
+/// Width of the column that tells what colours stand for.
+pub const LEGEND_W: f32 = 84.0;
 /// Half the width of a mark for a value without a place.
 pub const MARK: f32 = 4.0;
 /// Room that a value in a card's title takes at least.

@@ -103,6 +103,9 @@ pub fn rgb(red: u8, green: u8, blue: u8) -> egui::Color32 {
     egui::Color32::from_rgb(red, green, blue)
 }
 
+/// What leaves a picture's own colours as they are.
+pub const UNTINTED: egui::Color32 = egui::Color32::WHITE;
+
 /// A picture's own colours, which are no theme's: red, green, blue and alpha of each pixel, row by row.
 pub fn picture(size: [usize; 2], rgba: &[u8]) -> egui::ColorImage {
     egui::ColorImage::from_rgba_unmultiplied(size, rgba)

@@ -1,6 +1,6 @@
 //! What there is to say about one slice, in words. No egui.
 
-use super::{find, flows::Arrow};
+use super::{cores, find, flows::Arrow};
 use crate::format;
 use profiler::{Category, SliceRef, Store, TrackId, TrackKind};
 use std::{borrow::Cow, sync::Arc};
@@ -32,6 +32,8 @@ const MADE_READY: &str = "Made ready by";
 const MAX_ARGS: usize = 64;
 /// Bytes of an argument that are shown, at most.
 const MAX_ARG_LEN: usize = 400;
+/// CPUs of a slice that are named, at most.
+const MAX_CPUS: usize = 4;
 
 fn fact(name: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Fact {
     Fact { name: name.into(), value: value.into(), link: None }
@@ -83,6 +85,7 @@ pub fn facts(store: &Store, slice: &SliceRef, arrows: &[Arrow]) -> Vec<Fact> {
         out.push(step_fact(store, slice, step));
     }
     out.extend(place(store, slice));
+    out.extend(ran_on(store, slice));
     if let (Category::Other, Some(site)) = (category, site) {
         out.push(fact("Category", &site.category_name));
     }
@@ -106,11 +109,30 @@ fn what_it_is(category: Category) -> &'static str {
     }
 }
 
+/// The CPUs that its thread ran on meanwhile, where scheduling was recorded.
+fn ran_on(store: &Store, slice: &SliceRef) -> Option<Fact> {
+    let cpus = cores::shares(store, slice)?;
+    let share = |ns: i64| format::percent(ns as f64 / slice.dur().max(1) as f64);
+    let mut parts: Vec<String> =
+        cpus.iter().take(MAX_CPUS).map(|(cpu, ns)| format!("CPU {cpu} ({})", share(*ns))).collect();
+    if cpus.len() > MAX_CPUS {
+        parts.push(format!("{} more", cpus.len() - MAX_CPUS));
+    }
+    let off = slice.dur() - cpus.iter().map(|(_, ns)| ns).sum::<i64>();
+    if off > 0 {
+        parts.push(format!("no CPU ({})", share(off)));
+    }
+    Some(fact("Ran on", parts.join(", ")))
+}
+
 /// `Led to`: the slice at the other end and how long after.
 fn arrow_fact(store: &Store, arrow: &Arrow) -> Fact {
     let apart = arrow.other.time - arrow.here.time;
     let order = if apart < 0 { "before" } else { "after" };
-    let apart = format::duration_ns(apart.abs());
+    let apart = match arrow.error_ns {
+        0 => format::duration_ns(apart.abs()),
+        error => format!("{} ± {}", format::duration_ns(apart.abs()), format::duration_ns(error)),
+    };
     let whose = arrow.slice.map_or_else(
         || store.track(arrow.other.track).map_or_else(String::new, |t| t.name.clone()),
         |s| store.slice_name(&s).to_owned(),
@@ -209,6 +231,14 @@ mod tests {
             writeln!(out, "{}: {}{link}", f.name, f.value).unwrap();
             out
         })
+    }
+
+    #[test]
+    fn a_slice_tells_its_cpus() {
+        let store = cores::tests::two_cpus();
+        let op = store.tracks().iter().find(|t| t.name == "worker").unwrap().lanes[0].slice(0).unwrap();
+        let fact = ran_on(&store, &op).unwrap();
+        assert_eq!((&*fact.name, &*fact.value), ("Ran on", "CPU 0 (40.0 %), CPU 1 (40.0 %), no CPU (20.0 %)"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::theme::Palette;
 use egui::Painter;
-use profiler::{Category, Flow, FlowEnd, SliceRef, Store, Transfer};
+use profiler::{Category, Flow, FlowEnd, SliceRef, Store, TrackId, Transfer};
 
 /// Arrows of a slice that are shown, at most, in each direction.
 pub const MAX_SHOWN: usize = 32;
@@ -24,6 +24,8 @@ pub struct Arrow {
     pub here: FlowEnd,
     /// The slice at the other end.
     pub slice: Option<SliceRef>,
+    /// By how much at most the ends' clocks may be apart, ns; 0 on one host.
+    pub error_ns: i64,
 }
 
 impl Arrow {
@@ -31,6 +33,17 @@ impl Arrow {
     pub fn link(&self) -> Option<Link> {
         self.slice.map(Link::Slice)
     }
+}
+
+/// By how much at most the times of two tracks may be shifted against each other, ns: the bounds of their hosts' clocks.
+fn clock_error_ns(store: &Store, a: TrackId, b: TrackId) -> i64 {
+    let process = |track: TrackId| store.processes().get(store.track(track)?.process as usize);
+    let (Some(a), Some(b)) = (process(a), process(b)) else { return 0 };
+    if a.host == b.host {
+        return 0;
+    }
+    let bound = |process: &profiler::Process| process.clock.map_or(0, |clock| clock.bound_ns);
+    i64::try_from(bound(a).saturating_add(bound(b))).unwrap_or(i64::MAX)
 }
 
 /// The innermost slice of a track that covers a time. Arrows come and go at the edges of slices: an end counts as inside.
@@ -59,7 +72,15 @@ pub fn arrows_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
             if shown[usize::from(leaves)] < MAX_SHOWN && is_here(here) {
                 shown[usize::from(leaves)] += 1;
                 let name = store.sites().get(*site as usize).map_or_else(String::new, |s| s.name.clone());
-                out.push(Arrow { name, leaves, other: *other, here: *here, slice: slice_around(store, *other) });
+                let error_ns = clock_error_ns(store, here.track, other.track);
+                out.push(Arrow {
+                    name,
+                    leaves,
+                    other: *other,
+                    here: *here,
+                    slice: slice_around(store, *other),
+                    error_ns,
+                });
             }
         }
     }
@@ -92,7 +113,8 @@ fn transfers_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
         let to = FlowEnd { track: t.to?, time: t.unblocked? };
         let (here, other) = if leaves { (from, to) } else { (to, from) };
         let name = crate::format::bytes(u64::from(t.bytes));
-        Some(Arrow { name, leaves, other, here, slice: slice_around(store, other) })
+        let error_ns = clock_error_ns(store, here.track, other.track);
+        Some(Arrow { name, leaves, other, here, slice: slice_around(store, other), error_ns })
     };
     of_step.filter(|t| t.sender == slice.node || t.receiver == slice.node).filter_map(arrow).take(MAX_SHOWN).collect()
 }
@@ -110,6 +132,12 @@ pub fn paint(painter: &Painter, slice: &SliceRef, arrows: &[Arrow], marks: &Mark
         };
         let (from, to) = if arrow.leaves { (here, other) } else { (other, here) };
         paint::arrow(painter, from, to, p.accent);
+        let time = arrow.other.time;
+        let reach = time.saturating_sub(arrow.error_ns)..time.saturating_add(arrow.error_ns);
+        if arrow.error_ns > 0 {
+            let (x0, x1) = marks.frame.edges(reach.start, reach.end);
+            paint::error_bar(painter, x0..=x1, other.y, p.accent);
+        }
     }
 }
 
@@ -146,6 +174,36 @@ mod tests {
         let back = arrows_of(&store, &at(1, 0));
         assert_eq!(back.len(), 1, "an arrow without its tail is none");
         assert_eq!((back[0].leaves, back[0].slice), (false, Some(at(0, 1))));
+    }
+
+    #[test]
+    fn an_arrow_between_hosts_tells_how_far_their_clocks_may_be_apart() {
+        let mut batch = Batch::new();
+        batch.set_origin(0);
+        for (pid, host, bound_ns) in [(1, "a", 300), (2, "b", 1_200), (3, "a", 300)] {
+            batch.name(Name::Process { pid, host: host.into(), name: "p".into(), ns_per_tick: 1.0 });
+            let clock = Some(profiler::ClockOffset { bound_ns, ..profiler::ClockOffset::default() });
+            batch.name(Name::Clock { pid, clock });
+            batch.name(Name::Site { pid, id: 0, category: "op".into(), name: "Send".into() });
+            batch.name(Name::Site { pid, id: 1, category: "edge".into(), name: "grpc".into() });
+            let end = |kind, at, correlation| Event { kind, correlation, ..slice(at, at, 1, NO_NODE, 0) };
+            let events = &mut batch.track(TrackKey { pid, ring: 0 }).events;
+            events.push(slice(0, 9_000, 0, NO_NODE, 0));
+            match pid {
+                1 => events.extend([end(EventKind::FlowOut, 10, 7), end(EventKind::FlowOut, 20, 8)]),
+                2 => events.push(end(EventKind::FlowIn, 5_000, 7)),
+                _ => events.push(end(EventKind::FlowIn, 6_000, 8)),
+            }
+        }
+        let mut store = Store::new();
+        store.apply(batch);
+        let send = store.tracks()[0].lanes[0].slice(0).unwrap();
+        let mut errors: Vec<(i64, i64)> =
+            arrows_of(&store, &send).iter().map(|arrow| (arrow.other.time, arrow.error_ns)).collect();
+        errors.sort_unstable();
+        assert_eq!(errors, [(5_000, 1_500), (6_000, 0)], "one host has one clock");
+        let facts = crate::timeline::facts::facts(&store, &send, &arrows_of(&store, &send));
+        assert!(facts.iter().any(|f| f.value == "Send, 4.99 µs ± 1.50 µs after (grpc)"), "{facts:?}");
     }
 
     #[test]

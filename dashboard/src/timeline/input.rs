@@ -99,6 +99,7 @@ const BINDINGS: &[Binding] = &[
     bound(&[], "", "Colour slices by track", "colour track", |_| Command::ColorBy(ColorBy::Track)),
     bound(&[], "", "Colour slices by thread pool", "colour pool", |_| Command::ColorBy(ColorBy::Pool)),
     bound(&[], "", "Colour slices by process", "colour process", |_| Command::ColorBy(ColorBy::Process)),
+    bound(&[], "", "Colour slices by the CPU that ran them", "colour cpu", |_| Command::ColorBy(ColorBy::Cpu)),
     bound(&[], "", "Colour slices by step", "colour step", |_| Command::ColorBy(ColorBy::Step)),
     bound(&[], "", "Colour stalls by cause", "colour cause", |_| Command::ColorBy(ColorBy::Cause)),
     bound(&[], "", "Show all hidden tracks", "show hidden", |_| Command::ShowHidden),

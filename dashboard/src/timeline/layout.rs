@@ -8,7 +8,7 @@ use super::{
     model::{Row, Rows},
     viewport::{Scale, Viewport},
 };
-use profiler::{Category, Lane, SliceRef, Span, Store, TrackId};
+use profiler::{Category, SliceRef, Span, Store, TrackId};
 
 /// Sizes of rows; the theme gives them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,14 +89,24 @@ pub struct Bar {
     pub site: u32,
     /// Row of its node, or `u32::MAX`.
     pub node: u32,
-    /// What colours it by step: the step's id, 0 where it has none.
-    pub step: u32,
     /// Which track.
     pub track: u32,
+    /// Which lane of it.
+    pub lane: u32,
+    /// Index in the lane of the slice that dominates.
+    pub top: u32,
     /// How many slices.
     pub count: u32,
     /// Share of its width in which slices ran, 0..=1.
     pub density: f32,
+}
+
+impl Bar {
+    /// The step of the slice that dominates, as far as it is in memory.
+    pub fn step(&self, store: &Store) -> Option<u32> {
+        let lane = store.track(TrackId(self.track))?.lanes.get(self.lane as usize)?;
+        store.step_id_of(&lane.slice_now(self.top)?)
+    }
 }
 
 /// What the bars of a picture depend on beside the store and its rows.
@@ -113,7 +123,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    fn width_px(&self) -> usize {
+    /// How many physical pixels the view has.
+    pub fn width_px(&self) -> usize {
         (self.scale.width() * self.pixels_per_point).ceil().max(1.0) as usize
     }
 
@@ -145,12 +156,12 @@ pub fn bars(
             spans.clear();
             lane.spans(frame.view.range(), frame.width_px(), &mut spans);
             let at = (place.top + nth as f32 * place.lane_h, place.lane_h);
-            out.extend(spans.iter().map(|span| bar(store, lane, span, *track, at, frame)));
+            out.extend(spans.iter().map(|span| bar(span, *track, *lane_idx, at, frame)));
         }
     }
 }
 
-fn bar(store: &Store, lane: &Lane, span: &Span, track: TrackId, (y, h): (f32, f32), frame: &Frame) -> Bar {
+fn bar(span: &Span, track: TrackId, lane: u32, (y, h): (f32, f32), frame: &Frame) -> Bar {
     let (x0, x1) = frame.edges(span.start, span.end);
     // Over the time that the bar covers on the screen, which for a short slice is a whole pixel.
     let covered_ns = (span.end - span.start) as f64;
@@ -162,8 +173,9 @@ fn bar(store: &Store, lane: &Lane, span: &Span, track: TrackId, (y, h): (f32, f3
         h,
         site: span.site,
         node: span.node,
-        step: lane.slice_now(span.top).and_then(|top| store.step_id_of(&top)).unwrap_or(0),
         track: track.0,
+        lane,
+        top: span.top,
         count: span.count,
         density: (span.busy_ns as f64 / drawn_ns).clamp(0.0, 1.0) as f32,
     }
@@ -197,6 +209,7 @@ fn lane_match_bars(
     out: &mut Vec<Bar>,
 ) {
     let pixel_ns = frame.scale.ns_of_px(1.0 / frame.pixels_per_point);
+    let lane = slices.first().and_then(|s| store.track(track)?.lanes.get(s.id.lane as usize));
     let mut i = slices.partition_point(|s| s.end <= frame.view.start);
     while let Some(first) = slices.get(i).filter(|s| s.start < frame.view.end) {
         // What starts within this pixel is one bar.
@@ -211,8 +224,9 @@ fn lane_match_bars(
             h,
             site: first.site,
             node: first.node,
-            step: store.step_id_of(first).unwrap_or(0),
             track: track.0,
+            lane: first.id.lane,
+            top: lane.and_then(|lane| lane.index_of(first.id)).unwrap_or(u32::MAX),
             count: n as u32,
             density: 1.0,
         });

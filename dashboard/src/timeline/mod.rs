@@ -10,6 +10,7 @@ pub mod analysis;
 pub mod background;
 pub mod canvas;
 mod compare;
+mod cores;
 mod critical;
 pub mod facts;
 pub mod find;
@@ -344,7 +345,8 @@ impl TimelineView {
             count: known.map(|f| f.matches.count),
         };
         let notes = data.traces.get(self.trace_idx).map_or(&[][..], |t| selection.notes.of(&t.path));
-        let mut answer = panels::bar_ui(ui, state, search, store.is_live(), self.canvas.rows(), notes, now);
+        let bar = panels::Bar { state, is_live: store.is_live(), rows: self.canvas.rows(), notes, now };
+        let mut answer = panels::bar_ui(ui, &bar, search);
         // Asked for before the matches are known, it is done when they are.
         self.go_to_match = answer.go_to_match.or(self.go_to_match);
         if let Some(f) = known

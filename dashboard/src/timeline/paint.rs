@@ -241,6 +241,19 @@ pub fn arrow(painter: &Painter, from: Pos2, to: Pos2, color: Color32) {
     painter.add(Shape::convex_polygon(triangle, color, Stroke::NONE));
 }
 
+/// How wrong a time may be: a bar through it with an upright at each end.
+pub fn error_bar(painter: &Painter, x: std::ops::RangeInclusive<f32>, y: f32, color: Color32) {
+    let stroke = Stroke::new(metrics::HAIRLINE, color);
+    let (half, ends) = (metrics::ARROW_HEAD / 2.0, [*x.start(), *x.end()]);
+    // Narrower than the arrow's head it tells nothing.
+    if ends[1] - ends[0] > metrics::ARROW_HEAD {
+        painter.hline(x, y, stroke);
+        for end in ends {
+            painter.vline(end, y - half..=y + half, stroke);
+        }
+    }
+}
+
 /// The selected range: a band through ruler and rows with its length.
 pub fn range_band(painter: &Painter, areas: &Areas, range: &Range<i64>, frame: &Frame, p: &Palette) {
     if range.end <= frame.view.start || range.start >= frame.view.end {

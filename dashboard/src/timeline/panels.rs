@@ -40,85 +40,113 @@ pub struct BarAnswer {
     pub go_to_match: Option<bool>,
 }
 
+/// What the bar shows.
+pub struct Bar<'a> {
+    /// The panel's state.
+    pub state: &'a State,
+    /// Whether the trace grows.
+    pub is_live: bool,
+    /// What is below.
+    pub rows: &'a Rows,
+    /// The trace's bookmarks.
+    pub notes: &'a [Note],
+    /// Of the frame, seconds.
+    pub now: f64,
+}
+
 /// The bar over the timeline.
-pub fn bar_ui(
-    ui: &mut Ui,
-    state: &State,
-    mut search: SearchState<'_>,
-    is_live: bool,
-    rows: &Rows,
-    notes: &[Note],
-    now: f64,
-) -> BarAnswer {
+pub fn bar_ui(ui: &mut Ui, bar: &Bar<'_>, mut search: SearchState<'_>) -> BarAnswer {
     let mut answer = BarAnswer::default();
-    let p = palette(ui);
     ui.horizontal(|ui| {
         let out = &mut answer.commands;
-        if ui.button("Whole").on_hover_text("Show the whole trace (0)").clicked() {
-            out.push(Command::Whole);
-        }
-        if ui.button("Fit").on_hover_text("Show the selected slice or range (F)").clicked() {
-            out.push(Command::Fit);
-        }
-        let follow = ui.add_enabled(is_live || state.follow, egui::Button::selectable(state.follow, "Follow"));
-        if follow.on_hover_text("Keep up with the live trace (L)").clicked() {
-            out.push(Command::ToggleFollow);
-        }
+        view_ui(ui, bar, out);
         ui.separator();
-        let label = ui.label(RichText::new("Colour").color(p.text_weak));
-        let choice = egui::ComboBox::from_id_salt("colour").selected_text(state.color_by.name()).width(64.0);
-        let choice = choice.show_ui(ui, |ui| {
-            for by in ColorBy::ALL {
-                if ui.selectable_label(state.color_by == by, by.name()).clicked() {
-                    out.push(Command::ColorBy(by));
-                }
-            }
-        });
-        choice.response.labelled_by(label.id);
-        let critical = egui::Button::selectable(state.critical, "Critical path");
-        if ui.add(critical).on_hover_text("Mark what delays the end of each step (C)").clicked() {
-            out.push(Command::ToggleCritical);
-        }
-        if ui.add(egui::Button::selectable(state.log, "Log")).on_hover_text("List the log messages (G)").clicked() {
-            out.push(Command::ToggleLog);
-        }
-        super::notes::list_ui(ui, notes, out);
-        let mut filter = state.folding.filter.text().to_owned();
-        let edit = TextEdit::singleline(&mut filter).hint_text("filter tracks").desired_width(100.0);
-        let response = ui.add(edit).accessible_name("Filter tracks");
-        if let Some(error) = state.folding.filter.error() {
-            response.on_hover_text(format!("Not a regular expression, taken literally: {error}"));
-        }
-        if filter != state.folding.filter.text() {
-            out.push(Command::FilterTracks(filter));
-        }
+        marks_ui(ui, bar, out);
+        filter_ui(ui, bar.state, out);
         search_ui(ui, &mut search, &mut answer);
-        let out = &mut answer.commands;
-        if let Some(name) = search.picked {
-            let chip = egui::Button::new(RichText::new(format!("{name}  ×")).color(p.accent));
-            if ui.add(chip).on_hover_text("Only its slices stand out: click to end that (Esc)").clicked() {
-                out.push(Command::SelectNode(None));
-            }
-        }
-        if rows.n_filtered > 0 {
-            ui.colored_label(p.text_weak, format!("{} filtered out", format::counted(rows.n_filtered as u64, "track")));
-        }
-        if !rows.hidden.is_empty() {
-            let text = format!("{} hidden: show", format::counted(rows.hidden.len() as u64, "track"));
-            if ui.button(text).clicked() {
-                out.push(Command::ShowHidden);
-            }
-        }
-        if let Some(notice) = state.notice {
-            ui.colored_label(p.warning, notice);
-        }
+        state_ui(ui, bar, search.picked, &mut answer.commands);
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-            let view = state.eased.view(now);
+            let view = bar.state.eased.view(bar.now);
             let text = format!("{} ({})", ticks::view_text(view), format::duration_ns(view.ns()));
-            ui.add(egui::Label::new(RichText::new(text).color(p.text_weak)).truncate());
+            ui.add(egui::Label::new(RichText::new(text).color(palette(ui).text_weak)).truncate());
         });
     });
     answer
+}
+
+/// Which part of the trace is shown.
+fn view_ui(ui: &mut Ui, bar: &Bar<'_>, out: &mut Vec<Command>) {
+    if ui.button("Whole").on_hover_text("Show the whole trace (0)").clicked() {
+        out.push(Command::Whole);
+    }
+    if ui.button("Fit").on_hover_text("Show the selected slice or range (F)").clicked() {
+        out.push(Command::Fit);
+    }
+    let is_following = bar.state.follow;
+    let follow = ui.add_enabled(bar.is_live || is_following, egui::Button::selectable(is_following, "Follow"));
+    if follow.on_hover_text("Keep up with the live trace (L)").clicked() {
+        out.push(Command::ToggleFollow);
+    }
+}
+
+/// Colours, and what is marked and listed beside the slices.
+fn marks_ui(ui: &mut Ui, bar: &Bar<'_>, out: &mut Vec<Command>) {
+    let state = bar.state;
+    let label = ui.label(RichText::new("Colour").color(palette(ui).text_weak));
+    let choice = egui::ComboBox::from_id_salt("colour").selected_text(state.color_by.name()).width(64.0);
+    let choice = choice.show_ui(ui, |ui| {
+        for by in ColorBy::ALL {
+            if ui.selectable_label(state.color_by == by, by.name()).clicked() {
+                out.push(Command::ColorBy(by));
+            }
+        }
+    });
+    choice.response.labelled_by(label.id);
+    let critical = egui::Button::selectable(state.critical, "Critical path");
+    if ui.add(critical).on_hover_text("Mark what delays the end of each step (C)").clicked() {
+        out.push(Command::ToggleCritical);
+    }
+    if ui.add(egui::Button::selectable(state.log, "Log")).on_hover_text("List the log messages (G)").clicked() {
+        out.push(Command::ToggleLog);
+    }
+    super::notes::list_ui(ui, bar.notes, out);
+}
+
+/// The filter of tracks.
+fn filter_ui(ui: &mut Ui, state: &State, out: &mut Vec<Command>) {
+    let mut filter = state.folding.filter.text().to_owned();
+    let edit = TextEdit::singleline(&mut filter).hint_text("filter tracks").desired_width(100.0);
+    let response = ui.add(edit).accessible_name("Filter tracks");
+    if let Some(error) = state.folding.filter.error() {
+        response.on_hover_text(format!("Not a regular expression, taken literally: {error}"));
+    }
+    if filter != state.folding.filter.text() {
+        out.push(Command::FilterTracks(filter));
+    }
+}
+
+/// What stands out, what does not show, and what there is to say.
+fn state_ui(ui: &mut Ui, bar: &Bar<'_>, picked: Option<&str>, out: &mut Vec<Command>) {
+    let p = palette(ui);
+    if let Some(name) = picked {
+        let chip = egui::Button::new(RichText::new(format!("{name}  ×")).color(p.accent));
+        if ui.add(chip).on_hover_text("Only its slices stand out: click to end that (Esc)").clicked() {
+            out.push(Command::SelectNode(None));
+        }
+    }
+    let rows = bar.rows;
+    if rows.n_filtered > 0 {
+        ui.colored_label(p.text_weak, format!("{} filtered out", format::counted(rows.n_filtered as u64, "track")));
+    }
+    if !rows.hidden.is_empty() {
+        let text = format!("{} hidden: show", format::counted(rows.hidden.len() as u64, "track"));
+        if ui.button(text).clicked() {
+            out.push(Command::ShowHidden);
+        }
+    }
+    if let Some(notice) = bar.state.notice {
+        ui.colored_label(p.warning, notice);
+    }
 }
 
 fn search_ui(ui: &mut Ui, search: &mut SearchState<'_>, answer: &mut BarAnswer) {

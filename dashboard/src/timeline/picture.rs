@@ -1,6 +1,7 @@
 //! The slices of all visible rows as one mesh with their labels, kept until something that they depend on changes.
 
 use super::{
+    cores::{self, Cores},
     find::Matches,
     layout::{self, Bar, Frame, Place},
     model::{Row, Rows},
@@ -8,11 +9,14 @@ use super::{
 };
 use crate::theme::{Palette, metrics, mix, on_fill};
 use egui::{Color32, FontId, Mesh, Painter, Pos2, Rect, Shape, pos2, vec2};
-use profiler::{Category, Store};
+use profiler::{Category, Store, TrackKind};
+use rustc_hash::FxHashMap;
 use std::{ops::Range, sync::Arc};
 
 /// Labels of a picture, at most.
 const MAX_LABELS: usize = 1_000;
+/// Labels cut to fit that are kept, at most.
+const MAX_FITS: usize = 20_000;
 
 /// Everything that the mesh depends on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,10 +42,14 @@ pub struct Key {
 }
 
 struct Label {
+    track: u32,
     pos: Pos2,
-    text: String,
+    text: Arc<str>,
     color: Color32,
 }
+
+/// What fits of a name: its node and site, and the room in whole points.
+type Fit = (u32, u32, u16);
 
 /// The kept mesh with its labels.
 #[derive(Default)]
@@ -51,6 +59,9 @@ pub struct Picture {
     labels: Vec<Label>,
     n_bars: usize,
     bars: Vec<Bar>,
+    /// What was cut to fit before; names come again and again. For one trace and scale.
+    fits: FxHashMap<Fit, Option<Arc<str>>>,
+    fits_of: Option<(usize, u32)>,
 }
 
 /// What a picture is made from.
@@ -77,7 +88,7 @@ impl Picture {
         }
         painter.add(Shape::Mesh(Arc::clone(&self.mesh)));
         for label in &self.labels {
-            let galley = painter.layout_no_wrap(label.text.clone(), label_font(), label.color);
+            let galley = painter.layout_no_wrap(label.text.to_string(), label_font(), label.color);
             painter.galley(label.pos, galley, label.color);
         }
     }
@@ -92,13 +103,22 @@ impl Picture {
         let visible = layout::visible(scene.places, key.scroll, key.scroll + key.body.height());
         let mut mesh = Mesh::default();
         self.labels.clear();
+        let fits_of = Some((key.trace_idx, key.frame.pixels_per_point.to_bits()));
+        if self.fits_of != fits_of || self.fits.len() > MAX_FITS {
+            self.fits.clear();
+            self.fits_of = fits_of;
+        }
         lane_grounds(&mut mesh, scene, visible.clone(), key);
         self.bars.clear();
         layout::bars(scene.store, scene.rows, scene.places, visible.clone(), &key.frame, &mut self.bars);
         mesh.reserve_vertices(self.bars.len() * 4);
         mesh.reserve_triangles(self.bars.len() * 2);
         let dim = scene.matches.is_some();
+        let cores = (key.color_by == ColorBy::Cpu).then(|| Cores::of(scene.store, &key.frame));
         self.add(painter, &mut mesh, key, scene, &colors, dim);
+        if let Some(cores) = &cores {
+            self.add_cores(&mut mesh, key, cores, &colors, dim);
+        }
         self.n_bars = self.bars.len();
         if let Some(matches) = scene.matches {
             self.bars.clear();
@@ -109,7 +129,15 @@ impl Picture {
     }
 
     /// Adds the bars to the mesh, and labels where there is room. Dimmed bars have none.
-    fn add(&mut self, painter: &Painter, mesh: &mut Mesh, key: &Key, scene: &Scene<'_>, colors: &Colors, dim: bool) {
+    fn add(
+        &mut self,
+        painter: &Painter,
+        mesh: &mut Mesh,
+        key: &Key,
+        scene: &Scene<'_>,
+        colors: &Colors<'_>,
+        dim: bool,
+    ) {
         let top = key.body.top() - key.scroll;
         let pixel = 1.0 / key.frame.pixels_per_point;
         for bar in &self.bars {
@@ -127,10 +155,30 @@ impl Picture {
                 bar.count == 1 && bar.h >= metrics::TEXT_SMALL && !quiet && !dim && self.labels.len() < MAX_LABELS;
             if labelled && bar.x1 - bar.x0 >= metrics::LABEL_MIN_W {
                 let full = bar_name(scene.store, bar);
-                if let Some(text) = fitted(painter, full, room) {
+                let known = self.fits.entry((bar.node, bar.site, room as u16));
+                let fit = known.or_insert_with(|| fitted(painter, full, room.floor()).map(Into::into));
+                if let Some(text) = fit.clone() {
                     let pos = pos2(bar.x0 + metrics::GAP, y + (bar.h - metrics::TEXT_SMALL) / 2.0 - 1.5);
-                    self.labels.push(Label { pos, text, color: on_fill(fill) });
+                    self.labels.push(Label { track: bar.track, pos, text, color: on_fill(fill) });
                 }
+            }
+        }
+    }
+
+    /// Adds where each slice ran over the slices, and gives the labels the ground that they have now.
+    fn add_cores(&mut self, mesh: &mut Mesh, key: &Key, cores: &Cores<'_>, colors: &Colors<'_>, dim: bool) {
+        let top = key.body.top() - key.scroll;
+        let pixel = 1.0 / key.frame.pixels_per_point;
+        for bar in self.bars.iter().filter(|bar| !colors.is_quiet(bar)) {
+            for stay in cores.stays(bar.track, bar.x0, bar.x1) {
+                let (left, right) = (pos2(stay.x0, top + bar.y), pos2(stay.x1, top + bar.y + bar.h - pixel));
+                let fill = colors.faded(colors.fills[stay.cpu % colors.fills.len()], bar.density, dim);
+                mesh.add_colored_rect(Rect::from_min_max(left, right), fill);
+            }
+        }
+        for label in &mut self.labels {
+            if let Some(stay) = cores.stays(label.track, label.pos.x, label.pos.x + 1.0).next() {
+                label.color = on_fill(colors.fills[stay.cpu % colors.fills.len()]);
             }
         }
     }
@@ -179,7 +227,8 @@ fn lane_grounds(mesh: &mut Mesh, scene: &Scene<'_>, visible: Range<usize>, key: 
 }
 
 /// The colours of slices, worked out once per picture.
-struct Colors {
+struct Colors<'a> {
+    store: &'a Store,
     by: ColorBy,
     /// By row of the sites: its colour, and whether nothing ran.
     sites: Vec<(Color32, bool)>,
@@ -193,8 +242,8 @@ struct Colors {
     muted: Color32,
 }
 
-impl Colors {
-    fn new(store: &Store, palette: &Palette, by: ColorBy) -> Self {
+impl<'a> Colors<'a> {
+    fn new(store: &'a Store, palette: &Palette, by: ColorBy) -> Self {
         let of_site = |s: &profiler::SiteInfo| {
             let quiet = layout::is_quiet(s.category);
             // A step covers everything below it: it stays in the background.
@@ -210,6 +259,8 @@ impl Colors {
             ColorBy::Device => palette.fill_of_name(&t.device),
             ColorBy::Pool => palette.fill_of_name(pool_of(&t.name)),
             ColorBy::Process => palette.fill(t.process as usize),
+            ColorBy::Cpu if t.kind == TrackKind::Cpu => palette.fill(cores::number_of(t)),
+            ColorBy::Cpu => mix(palette.stripe, palette.aggregate, 0.6),
             _ => palette.fill(t.id.0 as usize),
         };
         let of_node = |n: &profiler::NodeInfo| match by {
@@ -217,6 +268,7 @@ impl Colors {
             _ => palette.aggregate,
         };
         Self {
+            store,
             by,
             sites: store.sites().iter().map(of_site).collect(),
             nodes: store.nodes().iter().map(of_node).collect(),
@@ -238,14 +290,17 @@ impl Colors {
             _ if self.is_quiet(bar) => self.quiet,
             ColorBy::Op | ColorBy::Category => self.sites.get(bar.site as usize).map_or(self.quiet, |s| s.0),
             ColorBy::Device => self.nodes.get(bar.node as usize).copied().unwrap_or_else(track),
-            ColorBy::Track | ColorBy::Pool | ColorBy::Process => track(),
-            ColorBy::Step => self.fills[bar.step as usize % self.fills.len()],
+            ColorBy::Track | ColorBy::Pool | ColorBy::Process | ColorBy::Cpu => track(),
+            ColorBy::Step => self.fills[bar.step(self.store).unwrap_or(0) as usize % self.fills.len()],
             // The stalls have the colours.
             ColorBy::Cause => self.muted,
         };
-        // Several slices, or one that is less than a pixel: as full as the time was busy, but never invisible.
-        let strength = 0.3 + 0.7 * bar.density;
-        let color = if bar.density < 1.0 { mix(self.ground, full, strength) } else { full };
+        self.faded(full, bar.density, dim)
+    }
+
+    /// Several slices, or one that is less than a pixel: as full as the time was busy, but never invisible.
+    fn faded(&self, full: Color32, density: f32, dim: bool) -> Color32 {
+        let color = if density < 1.0 { mix(self.ground, full, 0.3 + 0.7 * density) } else { full };
         if dim { mix(self.ground, color, 0.22) } else { color }
     }
 }

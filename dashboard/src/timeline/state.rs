@@ -24,6 +24,8 @@ pub enum ColorBy {
     Pool,
     /// Its process.
     Process,
+    /// The CPU that its thread ran on, where scheduling was recorded.
+    Cpu,
     /// Its step.
     Step,
     /// Slices stand back; stalls have a colour for each cause.
@@ -32,8 +34,17 @@ pub enum ColorBy {
 
 impl ColorBy {
     /// Every choice, in order.
-    pub const ALL: [Self; 8] =
-        [Self::Op, Self::Category, Self::Device, Self::Track, Self::Pool, Self::Process, Self::Step, Self::Cause];
+    pub const ALL: [Self; 9] = [
+        Self::Op,
+        Self::Category,
+        Self::Device,
+        Self::Track,
+        Self::Pool,
+        Self::Process,
+        Self::Cpu,
+        Self::Step,
+        Self::Cause,
+    ];
 
     /// What to call it.
     pub fn name(self) -> &'static str {
@@ -44,6 +55,7 @@ impl ColorBy {
             Self::Track => "track",
             Self::Pool => "thread pool",
             Self::Process => "process",
+            Self::Cpu => "CPU",
             Self::Step => "step",
             Self::Cause => "stall cause",
         }

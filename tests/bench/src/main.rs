@@ -6,6 +6,8 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program whose output is its result")]
 
+#[cfg(feature = "window")]
+mod dashboard;
 #[cfg(feature = "engine")]
 mod demo;
 #[cfg(feature = "engine")]
@@ -22,8 +24,6 @@ mod sealed;
 #[cfg(feature = "query")]
 mod sql;
 mod summaries;
-#[cfg(feature = "window")]
-mod timeline;
 #[cfg(feature = "engine")]
 mod tracing_cost;
 mod watched;
@@ -84,7 +84,11 @@ const BENCHES: &[Bench] = &[
     #[cfg(feature = "query")]
     Bench { name: "sql", about: "SQL over a sealed trace, beside DuckDB on the same files", run: sql::run },
     #[cfg(feature = "window")]
-    Bench { name: "timeline", about: "CPU ms per frame of the timeline, UI and tessellation", run: timeline::run },
+    Bench {
+        name: "dashboard",
+        about: "CPU ms per frame of each panel, time to pictures; STEPSCOPE_BENCH_SLICES sets the trace's size",
+        run: dashboard::run,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -92,6 +96,8 @@ fn main() -> ExitCode {
     match &names[..] {
         [option, way, logdir] if option == summaries::load::LOAD => return load_logdir(way, logdir),
         [option, file, how] if option == import::OPEN => return import::open(file, how),
+        #[cfg(feature = "window")]
+        [option, path] if option == dashboard::window::WINDOW => return dashboard::window::show(path),
         #[cfg(feature = "peers")]
         [option, tracer, folder] if option == events::beside::EMIT => return events::beside::emit_with(tracer, folder),
         _ => {}

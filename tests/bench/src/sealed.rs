@@ -47,11 +47,11 @@ fn size() -> (usize, String) {
 }
 
 /// The trace alone, in `trace` of a folder that goes away, and how figures name its size.
-#[cfg(feature = "query")]
+#[cfg(any(feature = "query", feature = "window"))]
 pub fn made() -> Result<(tempfile::TempDir, String), BenchError> {
     let (n, label) = size();
     let dir = tempfile::tempdir()?;
-    write(&mut Report::new("sql", ""), &label, n, &dir.path().join("trace"))?;
+    write(&mut Report::new("sealed", ""), &label, n, &dir.path().join("trace"))?;
     Ok((dir, label))
 }
 

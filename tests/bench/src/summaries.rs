@@ -12,7 +12,7 @@ mod cost;
 #[cfg(feature = "window")]
 mod draw;
 pub mod load;
-mod logs;
+pub mod logs;
 mod minimal;
 mod rustboard;
 

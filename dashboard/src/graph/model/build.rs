@@ -278,9 +278,15 @@ impl Model {
     fn histogram(&self, column: &[u32], n_values: usize) -> Csr<(u32, u32)> {
         let mut rows = Csr::with_capacity(column.len(), column.len());
         let (mut counts, mut seen) = (vec![0_u32; n_values], Vec::new());
+        // Scopes in scopes hold no values: only nodes are looked at, or a name of many components takes its square.
+        let nodes: Vec<usize> = (0..column.len()).filter(|&idx| self.kind[idx].kind == Kind::Op).collect();
+        let mut first = 0;
         for idx in 0..column.len() {
+            first += usize::from(nodes.get(first).is_some_and(|&node| node < idx));
             if self.kind[idx].kind != Kind::Op {
-                for &value in &column[idx..self.end[idx].idx()] {
+                let end = self.end[idx].idx();
+                for &node in nodes[first..].iter().take_while(|&&node| node < end) {
+                    let value = column[node];
                     let Some(count) = counts.get_mut(value as usize) else { continue };
                     if *count == 0 {
                         seen.push(value);

@@ -1,0 +1,169 @@
+//! Which CPU each thread ran on, where the kernel's scheduling was recorded: from the CPUs' tracks, whose slices name the
+//! threads.
+//!
+//! [`Cores`] knows it as far as the pixels of a picture tell: where several threads share a pixel of a CPU, the one that ran
+//! longest has it. [`shares`] knows it exactly, for one slice.
+
+use super::layout::Frame;
+use profiler::{Category, SliceRef, Store, Track, TrackKind};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Slices of CPUs that are looked at for one slice, at most.
+const MAX_LOOKED_AT: usize = 100_000;
+
+/// A stay of a thread on a CPU, on the screen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stay {
+    /// Left edge.
+    pub x0: f32,
+    /// Right edge.
+    pub x1: f32,
+    /// The CPU's number.
+    pub cpu: usize,
+}
+
+/// A thread of the kernel: thread ids are told apart by host.
+type Thread<'a> = (&'a str, u32);
+
+/// The stays of the threads in a view.
+pub struct Cores<'a> {
+    store: &'a Store,
+    stays: FxHashMap<Thread<'a>, Vec<Stay>>,
+}
+
+impl<'a> Cores<'a> {
+    /// What is known of a view.
+    pub fn of(store: &'a Store, frame: &Frame) -> Self {
+        let mut stays: FxHashMap<Thread<'a>, Vec<Stay>> = FxHashMap::default();
+        let mut spans = Vec::new();
+        for track in cpu_tracks(store) {
+            let cpu = number_of(track);
+            for lane in &track.lanes {
+                spans.clear();
+                lane.spans(frame.view.range(), frame.width_px(), &mut spans);
+                for span in &spans {
+                    let Some(top) = lane.slice_now(span.top) else { continue };
+                    let (x0, x1) = frame.edges(span.start, span.end);
+                    stays.entry((host_of(store, track), top.correlation)).or_default().push(Stay { x0, x1, cpu });
+                }
+            }
+        }
+        stays.values_mut().for_each(|list| list.sort_by(|a, b| a.x0.total_cmp(&b.x0)));
+        Self { store, stays }
+    }
+
+    /// The stays of a track's thread that touch a part of the screen, clipped to it.
+    pub fn stays(&self, track: u32, x0: f32, x1: f32) -> impl Iterator<Item = Stay> + '_ {
+        let thread = self.store.tracks().get(track as usize).filter(|t| t.tid > 0);
+        let list = thread.and_then(|t| self.stays.get(&(host_of(self.store, t), t.tid))).map_or(&[][..], Vec::as_slice);
+        // A thread is on one CPU at a time: what begins later ends later, but for a pixel.
+        let first = list.partition_point(|stay| stay.x1 <= x0).saturating_sub(1);
+        let touching = list[first..].iter().take_while(move |stay| stay.x0 < x1).filter(move |stay| stay.x1 > x0);
+        touching.map(move |stay| Stay { x0: stay.x0.max(x0), x1: stay.x1.min(x1), cpu: stay.cpu })
+    }
+}
+
+/// The number of a CPU by its track.
+pub fn number_of(track: &Track) -> usize {
+    let digits = track.name.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let digits = digits.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+    digits.parse().unwrap_or(track.id.0 as usize)
+}
+
+/// The CPUs that a slice's thread ran on, each with its time, longest first. `None` where that is not known, or too much
+/// to look through.
+pub fn shares(store: &Store, slice: &SliceRef) -> Option<Vec<(usize, i64)>> {
+    let thread = store.tracks().get(slice.id.track as usize).filter(|t| t.tid > 0 && t.kind != TrackKind::Cpu)?;
+    let range: Range<i64> = slice.start..slice.end;
+    let (mut of_cpu, mut n, mut n_cpus): (FxHashMap<usize, i64>, usize, usize) = (FxHashMap::default(), 0, 0);
+    for cpu in cpu_tracks(store).filter(|cpu| host_of(store, cpu) == host_of(store, thread)) {
+        n_cpus += 1;
+        for lane in &cpu.lanes {
+            let touching = lane.touching(&range);
+            n += touching.len();
+            if n > MAX_LOOKED_AT {
+                return None;
+            }
+            let runs = lane.slices(&range).filter(|s| store.category(s) == Category::Running);
+            for run in runs.filter(|s| s.correlation == thread.tid) {
+                *of_cpu.entry(number_of(cpu)).or_default() += run.end.min(range.end) - run.start.max(range.start);
+            }
+        }
+    }
+    let mut all: Vec<(usize, i64)> = of_cpu.into_iter().filter(|(_, ns)| *ns > 0).collect();
+    all.sort_by_key(|(cpu, ns)| (std::cmp::Reverse(*ns), *cpu));
+    (n_cpus > 0).then_some(all)
+}
+
+fn cpu_tracks(store: &Store) -> impl Iterator<Item = &Track> {
+    store.tracks().iter().filter(|track| track.kind == TrackKind::Cpu)
+}
+
+fn host_of<'a>(store: &'a Store, track: &Track) -> &'a str {
+    store.processes().get(track.process as usize).map_or("", |process| &process.host)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::timeline::{
+        testing::{NO, slice},
+        viewport::{Scale, Viewport},
+    };
+    use profiler::{
+        Batch,
+        batch::{Event, Name, TrackKey},
+    };
+
+    /// Thread 41 runs an op from 0 to 100 µs: on CPU 0 to 40, then on CPU 1 from 60; another thread has CPU 0 from 40 on.
+    pub fn two_cpus() -> Store {
+        let mut batch = Batch::new();
+        batch.set_origin(0);
+        let key = |ring| TrackKey { pid: 1, ring };
+        for (id, (category, name)) in (0..).zip([("op", "MatMul"), ("running", "demo"), ("running", "other")]) {
+            batch.name(Name::Site { pid: 1, id, category: category.into(), name: name.into() });
+        }
+        batch.name(Name::Thread { key: key(0), name: "worker".into(), tid: 41 });
+        for (ring, cpu) in [(1, 0), (2, 1)] {
+            let (kind, device) = (TrackKind::Cpu, String::new());
+            let name = format!("CPU {cpu}");
+            batch.name(Name::Track { key: key(ring), kind, name, tid: 0, device, stream: None, order: 0 });
+        }
+        let run = |from: i64, to: i64, site, thread| Event {
+            correlation: thread,
+            ..slice(from * 1_000, to * 1_000, site, NO, 0)
+        };
+        batch.track(key(0)).events.push(slice(0, 100_000, 0, NO, 0));
+        batch.track(key(1)).events.extend([run(0, 40, 1, 41), run(40, 100, 2, 99)]);
+        batch.track(key(2)).events.push(run(60, 100, 1, 41));
+        let mut store = Store::new();
+        store.apply(batch);
+        store
+    }
+
+    #[test]
+    fn a_thread_moves_from_one_cpu_to_another() {
+        let store = two_cpus();
+        let view = Viewport { start: 0, end: 100_000 };
+        let sizes = crate::timeline::layout::Sizes {
+            lane_h: 10.0,
+            heading_h: 10.0,
+            counter_h: 10.0,
+            gap: 0.0,
+            label_min_w: 30.0,
+        };
+        let frame = Frame { view, scale: Scale::new(view, 0.0, 100.0), pixels_per_point: 1.0, sizes };
+        let cores = Cores::of(&store, &frame);
+        let thread = store.tracks().iter().find(|t| t.name == "worker").unwrap().id.0;
+        let got: Vec<Stay> = cores.stays(thread, 10.0, 80.0).collect();
+        let want = [Stay { x0: 10.0, x1: 40.0, cpu: 0 }, Stay { x0: 60.0, x1: 80.0, cpu: 1 }];
+        assert_eq!(got, want);
+        assert_eq!(cores.stays(thread, 41.0, 59.0).count(), 0, "it ran nowhere");
+        let op = store.tracks()[thread as usize].lanes[0].slice(0).unwrap();
+        assert_eq!(shares(&store, &op), Some(vec![(0, 40_000), (1, 40_000)]));
+        let run = store.tracks().iter().find(|t| t.name == "CPU 0").unwrap().lanes[0].slice(0).unwrap();
+        assert_eq!(shares(&store, &run), None, "a CPU runs on none");
+        assert_eq!(shares(&crate::timeline::testing::demo(1), &op), None, "nothing tells of CPUs");
+    }
+}

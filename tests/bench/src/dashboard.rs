@@ -1,0 +1,47 @@
+//! The window's frames and waits, headless: the panels' code and egui's tessellation, no GL. [`window`] has the real one.
+//!
+//! `dashboard=graph` runs one part: `timeline`, `live`, `graph`, `flat`, `scalars`, `window`. Frames are CPU ms of the UI
+//! thread; waits are ms by the clock, from the act to the end of the frame that shows its outcome.
+
+mod flat;
+mod graph;
+mod live;
+mod scalars;
+mod screen;
+mod timeline;
+pub mod window;
+
+use crate::{BenchError, report::Report};
+
+/// Runs the parts that are asked for.
+pub fn run(report: &mut Report) -> Result<(), BenchError> {
+    type Part = fn(&mut Report) -> Result<(), BenchError>;
+    let parts: [(&str, Part); 6] = [
+        ("timeline", timeline::run),
+        ("live", live::run),
+        ("graph", graph::run),
+        ("flat", flat::run),
+        ("scalars", scalars::run),
+        ("window", window::run),
+    ];
+    for (name, part) in parts {
+        if report.wants(name) {
+            part(report)?;
+        }
+    }
+    Ok(())
+}
+
+/// Nanoseconds as milliseconds.
+fn ms(ns: i64) -> f64 {
+    ns as f64 / 1e6
+}
+
+/// Adds the median and the worst of some frames.
+fn add_frames(report: &mut Report, case: &str, mut frames: Vec<f64>) {
+    frames.sort_by(f64::total_cmp);
+    if let (Some(median), Some(worst)) = (frames.get(frames.len() / 2), frames.last()) {
+        report.add(format!("{case}: median"), *median, "ms");
+        report.add(format!("{case}: worst"), *worst, "ms");
+    }
+}

@@ -1,0 +1,104 @@
+//! Something that draws, in a context without a window.
+
+use super::ms;
+use crate::BenchError;
+use ::dashboard::{Options, app::App, pace::Pace, theme};
+use ::events::clock;
+use std::{path::Path, time::Duration};
+
+/// What is waited for, at most.
+const PATIENCE_NS: i64 = 120_000_000_000;
+/// Between two frames while something is waited for: what a screen of 240 Hz gives.
+const BETWEEN: Duration = Duration::from_millis(4);
+/// Frames in which whatever eases comes to rest.
+const REST: usize = 30;
+
+/// 1920 x 1200 points at 60 frames a second.
+pub struct Screen<S> {
+    ctx: egui::Context,
+    /// What the panels are drawn from.
+    pub state: S,
+    draw: fn(&mut egui::Ui, &mut S),
+    time: f64,
+}
+
+/// What a frame came to.
+pub struct Frame {
+    /// Of the UI thread: UI and tessellation.
+    pub cpu_ms: f64,
+    /// What is shown, by its accessible names; only of frames in which something is waited for.
+    pub says: Vec<String>,
+}
+
+impl Screen<App> {
+    /// The whole window on a path, led to an address.
+    pub fn window(path: &Path, at: &str) -> Result<Self, BenchError> {
+        let ctx = egui::Context::default();
+        let (paths, at) = (vec![path.to_owned()], Some(at.parse()?));
+        let app = App::new(&ctx, Options { paths, at, ..Options::default() }, Pace::default());
+        Ok(Self { ctx, state: app, draw: |ui, app| app.ui(ui), time: 0.0 })
+    }
+}
+
+impl<S> Screen<S> {
+    /// One panel.
+    pub fn new(make: impl FnOnce(&egui::Context) -> S, draw: fn(&mut egui::Ui, &mut S)) -> Self {
+        let ctx = egui::Context::default();
+        theme::install(&ctx);
+        let state = make(&ctx);
+        Self { ctx, state, draw, time: 0.0 }
+    }
+
+    /// One frame.
+    pub fn frame(&mut self, events: Vec<egui::Event>) -> Frame {
+        self.time += 1.0 / 60.0;
+        let screen_rect = Some(egui::Rect::from_min_size(egui::Pos2::ZERO, egui::vec2(1920.0, 1200.0)));
+        let raw = egui::RawInput { screen_rect, time: Some(self.time), events, ..egui::RawInput::default() };
+        let begin = clock::thread_cpu_now();
+        let (state, draw) = (&mut self.state, self.draw);
+        let output = self.ctx.run_ui(raw, |ui| draw(ui, state));
+        std::hint::black_box(self.ctx.tessellate(output.shapes, output.pixels_per_point));
+        let cpu_ms = ms(clock::thread_cpu_now() - begin);
+        let nodes = output.platform_output.accesskit_update.map(|update| update.nodes).unwrap_or_default();
+        let says = nodes.iter().filter_map(|(_, node)| node.label().map(str::to_owned)).collect();
+        Frame { cpu_ms, says }
+    }
+
+    /// Frames without input.
+    pub fn frames(&mut self, n: usize) -> Vec<f64> {
+        (0..n).map(|_| self.frame(Vec::new()).cpu_ms).collect()
+    }
+
+    /// Lets whatever eases come to rest.
+    pub fn rest(&mut self) {
+        self.frames(REST);
+    }
+
+    /// A frame with a key pressed; its CPU ms.
+    pub fn key(&mut self, key: egui::Key) -> f64 {
+        let (physical_key, repeat, modifiers) = (None, false, egui::Modifiers::NONE);
+        let event = |pressed| egui::Event::Key { key, physical_key, pressed, repeat, modifiers };
+        self.frame(vec![event(true), event(false)]).cpu_ms
+    }
+
+    /// Frames until `is_there`, which gets the state and what is shown; how long that took, in ms by the clock.
+    ///
+    /// # Errors
+    /// That it does not come.
+    pub fn until(&mut self, what: &str, is_there: impl Fn(&S, &[String]) -> bool) -> Result<f64, BenchError> {
+        let begin = clock::mono_now();
+        self.ctx.enable_accesskit();
+        loop {
+            let says = self.frame(Vec::new()).says;
+            let took = clock::mono_now() - begin;
+            if is_there(&self.state, &says) {
+                self.ctx.disable_accesskit();
+                return Ok(ms(took));
+            }
+            if took > PATIENCE_NS {
+                return Err(format!("no {what} within two minutes").into());
+            }
+            std::thread::sleep(BETWEEN);
+        }
+    }
+}

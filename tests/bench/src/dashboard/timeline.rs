@@ -1,0 +1,64 @@
+//! The timeline of a sealed trace, in the whole window: ten million slices, or `STEPSCOPE_BENCH_SLICES`.
+
+use super::{add_frames, screen::Screen};
+use crate::{BenchError, report::Report, sealed};
+use ::dashboard::app::App;
+use std::path::Path;
+
+const FRAMES: usize = 40;
+/// Each is 16 times as close as the one before.
+const ZOOMS: [u32; 6] = [0, 4, 8, 12, 16, 20];
+
+pub fn run(report: &mut Report) -> Result<(), BenchError> {
+    let (dir, label) = sealed::made()?;
+    let folder = dir.path().join("trace");
+    let rss = sealed::rss_bytes();
+    let first = Screen::window(&folder, "timeline").and_then(|mut screen| first_picture(&mut screen))?;
+    report.add(format!("timeline {label}: first picture, file cache warm"), first, "ms");
+    let mut screen = Screen::window(&folder, "timeline")?;
+    let again = first_picture(&mut screen)?;
+    report.add(format!("timeline {label}: first picture, again"), again, "ms");
+    report.add(format!("timeline {label}: memory after the first picture"), mb(sealed::rss_bytes() - rss), "MB");
+    zooms(report, &label, &mut screen);
+    every_panel(report, &label, &folder)?;
+    report.add(format!("timeline {label}: memory at the end"), mb(sealed::rss_bytes() - rss), "MB");
+    Ok(())
+}
+
+fn mb(bytes: i64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+fn first_picture(screen: &mut Screen<App>) -> Result<f64, BenchError> {
+    screen.until("timeline", |_, says| says.iter().any(|s| s.starts_with("Timeline: 50 tracks")))
+}
+
+/// A pan of a fifth of the view, to and fro: easing gives each frame a view of its own, so every picture is built anew.
+fn zooms(report: &mut Report, label: &str, screen: &mut Screen<App>) {
+    for zoom in ZOOMS {
+        screen.key(egui::Key::Num0);
+        screen.rest();
+        for _ in 0..zoom {
+            screen.key(egui::Key::W);
+        }
+        screen.rest();
+        let pan = |i: usize| if i.is_multiple_of(2) { egui::Key::D } else { egui::Key::A };
+        let moving = (0..FRAMES).map(|i| screen.key(pan(i))).collect();
+        screen.rest();
+        let still = screen.frames(FRAMES);
+        let case = format!("timeline {label}: frame at 1/{}", 1_u64 << zoom);
+        add_frames(report, &format!("{case}, moving"), moving);
+        add_frames(report, &format!("{case}, still"), still);
+    }
+}
+
+/// A still frame of each panel that shows traces.
+fn every_panel(report: &mut Report, label: &str, folder: &Path) -> Result<(), BenchError> {
+    for (panel, sign) in [("ops", "Op"), ("bottlenecks", "Bottlenecks")] {
+        let mut screen = Screen::window(folder, panel)?;
+        screen.until(panel, |_, says| says.iter().any(|s| s.contains(sign)))?;
+        screen.rest();
+        add_frames(report, &format!("{panel} {label}: frame, still"), screen.frames(FRAMES));
+    }
+    Ok(())
+}
