@@ -22,7 +22,22 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("summaries", &["events", "formats"]),
     ("query", &["events", "formats", "profiler", "summaries"]),
     ("dashboard", &["events", "formats", "profiler", "summaries"]),
-    ("cli", &["events", "formats", "net", "engine", "distributed", "profiler", "gather", "cupti", "summaries", "query", "dashboard"]),
+    (
+        "cli",
+        &[
+            "events",
+            "formats",
+            "net",
+            "engine",
+            "distributed",
+            "profiler",
+            "gather",
+            "cupti",
+            "summaries",
+            "query",
+            "dashboard",
+        ],
+    ),
     ("xtask", &[]),
 ];
 
@@ -54,8 +69,19 @@ fn fail_with(rule: &str, broken: &[String]) {
 
 #[test]
 fn members_use_only_what_the_table_allows() {
-    let in_house =
-        ["events", "formats", "engine", "profiler", "gather", "cupti", "summaries", "dashboard", "net", "query", "distributed"];
+    let in_house = [
+        "events",
+        "formats",
+        "engine",
+        "profiler",
+        "gather",
+        "cupti",
+        "summaries",
+        "dashboard",
+        "net",
+        "query",
+        "distributed",
+    ];
     let mut broken = Vec::new();
     for (member, allowed) in MAY_USE {
         let manifest = fs::read_to_string(root().join(member).join("Cargo.toml")).expect("each member has a manifest");

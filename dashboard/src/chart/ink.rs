@@ -3,6 +3,7 @@
 //! A line is what a round pen covers that follows it. Each column of pixels is cut into [`PARTS`] upright parts; in each
 //! the pen covers a stretch, known exactly; a pixel is covered by the mean of its parts' shares.
 
+use crate::theme::laid_over;
 use egui::{Color32, ColorImage};
 
 /// Parts of a column of pixels.
@@ -121,15 +122,6 @@ impl Ink {
     }
 }
 
-/// `share` of 256 parts of a colour over another one; both hold their alpha in them.
-fn laid_over(below: Color32, above: Color32, share: u32) -> Color32 {
-    let share = share.min(256);
-    let rest = 256 - (u32::from(above.a()) * share + 127) / 255;
-    let [r, g, b, a] = below.to_array();
-    let over = |below: u8, above: u8| ((u32::from(below) * rest + u32::from(above) * share) >> 8).min(255) as u8;
-    Color32::from_rgba_premultiplied(over(r, above.r()), over(g, above.g()), over(b, above.b()), over(a, above.a()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,7 +167,7 @@ mod tests {
     #[test]
     fn later_lines_lie_over_earlier_ones() {
         let mut ink = Ink::new([2, 1]);
-        let [below, above] = [Color32::from_gray(50), Color32::from_gray(200)];
+        let [below, above] = [0, 1].map(|nth| crate::theme::Palette::of(true).series(nth));
         for color in [below, above] {
             ink.line([[0.0, 0.5], [2.0, 0.5]].into_iter(), 2.0, color);
         }

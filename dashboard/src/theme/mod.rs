@@ -103,6 +103,20 @@ pub fn rgb(red: u8, green: u8, blue: u8) -> egui::Color32 {
     egui::Color32::from_rgb(red, green, blue)
 }
 
+/// `share` of 256 parts of a colour over another one; both hold their alpha in them.
+pub fn laid_over(below: egui::Color32, above: egui::Color32, share: u32) -> egui::Color32 {
+    let share = share.min(256);
+    let rest = 256 - (u32::from(above.a()) * share + 127) / 255;
+    let [r, g, b, a] = below.to_array();
+    let over = |below: u8, above: u8| ((u32::from(below) * rest + u32::from(above) * share) >> 8).min(255) as u8;
+    egui::Color32::from_rgba_premultiplied(
+        over(r, above.r()),
+        over(g, above.g()),
+        over(b, above.b()),
+        over(a, above.a()),
+    )
+}
+
 /// What leaves a picture's own colours as they are.
 pub const UNTINTED: egui::Color32 = egui::Color32::WHITE;
 
