@@ -59,6 +59,8 @@ pub enum Command {
     Demo(Demo),
     /// Train a model by name
     Train(Train),
+    /// Be a task of a cluster: run what its master gives this task
+    Worker(Worker),
     /// Open logdirs, traces and graphs in the window
     View(View),
     /// Run any command and record what it emits, its scheduling and its call stacks
@@ -119,6 +121,7 @@ Examples:
   stepscope train convnet
   stepscope train lstm --steps 3000
   stepscope train mlp --devices 2 --async
+  stepscope train convnet --workers 2
   stepscope train convnet --checkpoint-dir checkpoints --checkpoint-every 50
   stepscope train mlp --data my-digits.csv.gz --steps 5000
   stepscope train mlp --trace off --logdir runs/baseline")]
@@ -132,8 +135,61 @@ pub struct Train {
     /// Run without a window (training opens none; accepted so that scripts can say it)
     #[arg(long)]
     pub headless: bool,
+    /// Train in this many worker processes, each with a copy of the model and its own share of the input
+    #[arg(long, value_name = "N", conflicts_with_all = ["devices", "checkpoint_dir"], value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub workers: Option<u16>,
+    /// Train in the workers of a cluster that runs ('stepscope worker --input NAME', with the same --seed and --data)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workers", "devices", "checkpoint_dir"])]
+    pub cluster: Option<PathBuf>,
     #[command(flatten)]
     pub training: Training,
+}
+
+/// `stepscope worker`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+The cluster's file names the tasks and where they listen; without --cluster the environment does, as torchrun sets it (RANK, WORLD_SIZE,
+MASTER_ADDR, MASTER_PORT). Connections are not encrypted yet: addresses must be of this host.
+
+  id = \"mnist-7\"
+  [jobs]
+  worker = [\"127.0.0.1:4001\", \"127.0.0.1:4002\"]
+
+Examples:
+  stepscope worker --job worker --task 0 --cluster cluster.toml
+  stepscope worker --job worker --task 1 --cluster cluster.toml --input mlp
+  torchrun --no-python --nproc-per-node 2 stepscope worker --input mlp")]
+pub struct Worker {
+    /// The job that the task is of
+    #[arg(long, value_name = "NAME", requires_all = ["task", "cluster"])]
+    pub job: Option<String>,
+    /// Which of the job's tasks it is
+    #[arg(long, value_name = "N", requires_all = ["job", "cluster"])]
+    pub task: Option<u32>,
+    /// The tasks of the cluster and where they listen
+    #[arg(long, value_name = "FILE", requires_all = ["job", "task"])]
+    pub cluster: Option<PathBuf>,
+    /// Fill the queue from which this task's copy of a model takes its batches, with the task's share of them
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub input: Option<Model>,
+    /// The data of --input, as for 'train'
+    #[arg(long, value_name = "PATH", requires = "input")]
+    pub data: Option<PathBuf>,
+    /// The seed of --input, as for 'train'
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Worker threads [default: the number of cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// CPU devices of the task
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub devices: u16,
+    /// End when standard input ends: with the process that started this one
+    #[arg(long)]
+    pub until_stdin_ends: bool,
+    /// Print where the task listens as one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// The models of `train`.

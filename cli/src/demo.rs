@@ -5,13 +5,14 @@ use std::sync::Arc;
 use crate::args::{self, Verbosity};
 use crate::display;
 use crate::outcome::{Failure, Outcome};
-use crate::train::{self, Meter, Shared, Trained, Trainer};
+use crate::train::{self, Meter, Place, Shared, Trained, Trainer};
 use crate::view;
 
 /// Trains with the window open on the run; without a display, or on request, without it.
 pub fn run(args: &args::Demo, verbosity: Verbosity) -> Outcome {
     let task = engine::tasks::mlp(engine::data::digits(), args.training.seed);
-    let trainer = Trainer::new("demo", task.map_err(|error| Failure::Work(error.into()))?, &args.training)?;
+    let trainer =
+        Trainer::new("demo", task.map_err(|error| Failure::Work(error.into()))?, &args.training, &Place::Here)?;
     let headless = args.headless || args.training.json;
     let missing = display::missing().filter(|_| !headless);
     if let Some(reason) = missing {

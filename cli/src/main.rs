@@ -54,6 +54,7 @@ fn main() -> ExitCode {
     let outcome: Outcome = match args.command {
         Command::Demo(demo) => demo::run(&demo, verbosity),
         Command::Train(train) => train::run(&train, verbosity),
+        Command::Worker(worker) => train::worker::run(&worker, verbosity),
         Command::View(view) => view::run(view),
         Command::Record(record) => record::run(&record, verbosity),
         Command::Collect(collect) => collect::run(&collect, verbosity),

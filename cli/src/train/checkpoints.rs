@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 use anyhow::Context;
 use engine::checkpoint::{Saver, SaverOptions};
 
+use super::cluster::Runner;
 use super::progress::Shared;
 use super::trainer::Trainer;
 use crate::outcome::Failure;
@@ -43,12 +44,12 @@ impl Trainer {
     /// Continues from the newest whole checkpoint, if there is one: variables, queue, random state, and the input's
     /// position.
     pub(super) fn restore(&mut self, shared: &Shared) -> Result<(), Failure> {
-        let Some(saver) = &mut self.saver else { return Ok(()) };
+        let (Some(saver), Runner::Here(session)) = (&mut self.saver, &self.runner) else { return Ok(()) };
         let saver = saver.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let restored = saver.restore(&self.session).map_err(Failure::wrong_use)?;
+        let restored = saver.restore(session).map_err(Failure::wrong_use)?;
         let Some(restored) = restored else {
             // The first interval begins here.
-            saver.after_step(&self.session, 0).context("saving a checkpoint")?;
+            saver.after_step(session, 0).context("saving a checkpoint")?;
             return Ok(());
         };
         for warning in &restored.warnings {
@@ -64,7 +65,7 @@ impl Trainer {
         shared.step_done(restored.step);
         self.restored = Some(restored.step);
         let queued = match &self.names.enqueue {
-            Some(names) => self.session.run(&[], &[&names.size], &[]).context("looking at the input queue")?[0]
+            Some(names) => session.run(&[], &[&names.size], &[]).context("looking at the input queue")?[0]
                 .item::<i32>()
                 .context("looking at the input queue")?,
             None => 0,
@@ -80,18 +81,18 @@ impl Trainer {
 
     /// Saves when it is time.
     pub(super) fn save(&self, step: u64) -> anyhow::Result<()> {
-        if let Some(saver) = &self.saver {
+        if let (Some(saver), Runner::Here(session)) = (&self.saver, &self.runner) {
             let mut saver = saver.lock().unwrap_or_else(PoisonError::into_inner);
-            saver.after_step(&self.session, step).context("saving a checkpoint")?;
+            saver.after_step(session, step).context("saving a checkpoint")?;
         }
         Ok(())
     }
 
     /// Saves the end of the run.
     pub(super) fn save_last(&self, step: u64) -> anyhow::Result<()> {
-        if let Some(saver) = &self.saver {
+        if let (Some(saver), Runner::Here(session)) = (&self.saver, &self.runner) {
             let mut saver = saver.lock().unwrap_or_else(PoisonError::into_inner);
-            saver.save(&self.session, step).context("saving a checkpoint")?;
+            saver.save(session, step).context("saving a checkpoint")?;
         }
         Ok(())
     }

@@ -1,12 +1,15 @@
 //! `stepscope train NAME`, and the training that `demo` shares: data, run folder, loop, summary.
 
 mod checkpoints;
+mod cluster;
 mod feeder;
 mod progress;
 mod steps;
 mod tracing;
 mod trainer;
+pub mod worker;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use engine::models::Unrolling;
@@ -16,27 +19,33 @@ use crate::args::{self, Model, Verbosity};
 use crate::outcome::{Failure, Outcome};
 use crate::summary;
 
+pub use cluster::Place;
 pub use progress::{Meter, Shared};
 pub use tracing::Tracing;
 pub use trainer::{Trained, Trainer};
 
 /// Trains a model by name and prints the summary.
 pub fn run(args: &args::Train, verbosity: Verbosity) -> Outcome {
-    let trainer = Trainer::new(args.name.name(), task(args)?, &args.training)?;
+    let place = match (args.workers, &args.cluster) {
+        (Some(n), _) => Place::Workers { n, input: cluster::Input::of(args) },
+        (None, Some(file)) => Place::Cluster(file.clone()),
+        (None, None) => Place::Here,
+    };
+    let task = task(args.name, args.data.as_deref(), args.training.seed)?;
+    let trainer = Trainer::new(args.name.name(), task, &args.training, &place)?;
     finish(train_here(trainer, verbosity, &args.training)?, args.training.json)
 }
 
 /// The task of a name, on the user's data where given.
-fn task(args: &args::Train) -> Result<Task, Failure> {
-    let seed = args.training.seed;
-    let digits = || match &args.data {
+fn task(name: Model, data: Option<&Path>, seed: u64) -> Result<Task, Failure> {
+    let digits = || match data {
         Some(path) => engine::data::digits_from(path).map_err(Failure::wrong_use),
         None => Ok(engine::data::digits()),
     };
-    if args.data.is_some() && !args.name.learns_digits() {
-        return Err(Failure::wrong_use(format_args!("{} makes its own text; --data is for digits", args.name.name())));
+    if data.is_some() && !name.learns_digits() {
+        return Err(Failure::wrong_use(format_args!("{} makes its own text; --data is for digits", name.name())));
     }
-    let task = match args.name {
+    let task = match name {
         Model::Mlp => tasks::mlp(digits()?, seed),
         Model::Convnet => tasks::convnet(&digits()?, seed),
         Model::Inception => tasks::inception(&digits()?, seed),

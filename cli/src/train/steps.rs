@@ -130,7 +130,7 @@ impl Trainer {
             fetches.push(&names.histograms);
             fetches.extend(names.images.as_deref());
         }
-        let fetched = self.session.run_step(&options, &feeds, &fetches, &[&names.train_ops[replica]])?;
+        let fetched = self.runner.run_step(&options, &feeds, &fetches, &[&names.train_ops[replica]])?;
         let mut loss = None;
         for (name, value) in fetches.iter().zip(&fetched) {
             if *name == names.losses[replica] {

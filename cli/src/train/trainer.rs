@@ -7,12 +7,13 @@ use anyhow::Context;
 use engine::checkpoint::Saver;
 use engine::graph::GraphError;
 use engine::tasks::{Judge, NextBatch, Quality, Task};
-use engine::training::{InputMode, Parallelism, TrainingGraph, build};
+use engine::training::{Enqueue, InputMode, Parallelism, TrainingGraph, build};
 use engine::{Graph, Output, RunOptions, Session, SessionOptions, Tensor};
 use events::clock;
 use summaries::{SummaryWriter, WriterOptions};
 
 use super::checkpoints;
+use super::cluster::{Launched, Place, Runner};
 use super::feeder::Feeder;
 use super::progress::Shared;
 use super::tracing::{self, Tracing};
@@ -21,14 +22,14 @@ use crate::outcome::Failure;
 use crate::run_folder::RunFolder;
 
 /// Batches that a queue holds.
-const QUEUED: usize = 8;
+pub(super) const QUEUED: usize = 8;
 
 /// A run that is ready to train: folder made, graph built.
 pub struct Trainer {
     pub(super) folder: RunFolder,
     pub(super) tracing: Option<Tracing>,
     pub(super) ns_per_slice: Option<f64>,
-    pub(super) session: Arc<Session>,
+    pub(super) runner: Runner,
     pub(super) names: Names,
     pub(super) next_batch: Mutex<NextBatch>,
     test: Vec<Vec<Tensor>>,
@@ -111,18 +112,27 @@ pub(super) struct EnqueueNames {
     pub size: String,
 }
 
+impl EnqueueNames {
+    pub fn of(graph: &Graph, enqueue: &Enqueue) -> Result<EnqueueNames, GraphError> {
+        Ok(EnqueueNames {
+            feeds: enqueue.feeds.iter().map(|feed| output_name(graph, *feed)).collect::<Result<_, _>>()?,
+            op: graph.node(enqueue.op)?.name.to_string(),
+            close: graph.node(enqueue.close)?.name.to_string(),
+            size: output_name(graph, enqueue.size)?,
+        })
+    }
+}
+
+fn output_name(graph: &Graph, output: Output) -> Result<String, GraphError> {
+    Ok(format!("{}:{}", graph.node(output.node)?.name, output.port))
+}
+
 impl Names {
     fn of(graph: &Graph, built: &TrainingGraph, wanted: Option<&str>) -> Result<Names, GraphError> {
         let node = |id| graph.node(id).map(|node| node.name.to_string());
-        let output = |o: &Output| node(o.node).map(|name| format!("{name}:{}", o.port));
+        let output = |o: &Output| output_name(graph, *o);
         let outputs = |list: &[Output]| list.iter().map(output).collect::<Result<Vec<_>, _>>();
-        let enqueue = match built.enqueues.first() {
-            Some(e) => {
-                let (feeds, size) = (outputs(&e.feeds)?, output(&e.size)?);
-                Some(EnqueueNames { feeds, op: node(e.op)?, close: node(e.close)?, size })
-            }
-            None => None,
-        };
+        let enqueue = built.enqueues.first().map(|enqueue| EnqueueNames::of(graph, enqueue)).transpose()?;
         let judged = built.variables.iter().find(|(name, _)| Some(name.as_str()) == wanted);
         Ok(Names {
             init: node(built.init)?,
@@ -147,7 +157,7 @@ impl Trainer {
     ///
     /// # Errors
     /// `Failure::Use` when the folder is somebody's, `Failure::Work` for everything else.
-    pub fn new(name: &str, task: Task, training: &Training) -> Result<Trainer, Failure> {
+    pub fn new(name: &str, task: Task, training: &Training, place: &Place) -> Result<Trainer, Failure> {
         let saver = training.checkpoint_dir.as_deref().map(|dir| checkpoints::saver(dir, training.checkpoint_every));
         let saver = saver.transpose()?;
         // A run that continues may write beside what it wrote before.
@@ -155,6 +165,7 @@ impl Trainer {
         let folder = RunFolder::create(name, training.logdir.as_deref(), training.trace.as_deref(), continues)?;
         let ns_per_slice = folder.trace().and_then(|_| tracing::ns_per_slice());
         let tracing = folder.trace().map(Tracing::start).transpose()?;
+        let launched = Launched::at(place, folder.trace())?;
         let graph = Graph::new();
         let mut options = task.training.clone();
         options.learning_rate = training.learning_rate.unwrap_or(options.learning_rate);
@@ -168,6 +179,10 @@ impl Trainer {
                 options.input = InputMode::Queue { capacity: QUEUED };
             }
         }
+        if let Some(launched) = &launched {
+            options.devices = launched.devices()?;
+            options.input = InputMode::QueuePerTower { capacity: QUEUED };
+        }
         let built = build(&graph, task.network.as_ref(), &options).context("building the model")?;
         let names = Names::of(&graph, &built, task.judge.wants()).context("naming the model's nodes")?;
         let graph_def = graph.to_def();
@@ -175,15 +190,20 @@ impl Trainer {
         let writer = SummaryWriter::create(folder.path(), WriterOptions::default()).context("writing summaries")?;
         writer.add_graph(&graph_def);
         let threads = training.threads.map(usize::from);
-        let session_options = SessionOptions { threads, ..SessionOptions::devices(options.towers.max(1)) };
-        let session = Session::new(&graph, session_options).context("starting a session")?;
+        let runner = match launched {
+            Some(launched) => launched.session(&graph)?,
+            None => {
+                let session_options = SessionOptions { threads, ..SessionOptions::devices(options.towers.max(1)) };
+                Runner::Here(Arc::new(Session::new(&graph, session_options).context("starting a session")?))
+            }
+        };
         let steps = training.steps.unwrap_or(task.steps);
         let training = training.clone();
         Ok(Trainer {
             folder,
             tracing,
             ns_per_slice,
-            session: Arc::new(session),
+            runner,
             names,
             next_batch: Mutex::new(task.next_batch),
             test: task.test,
@@ -213,7 +233,7 @@ impl Trainer {
     /// When a step fails.
     pub fn train(mut self, shared: &Shared) -> Result<Trained, Failure> {
         let init = RunOptions { label: "init", ..RunOptions::default() };
-        let init = self.session.run_step(&init, &[], &[], &[&self.names.init]);
+        let init = self.runner.run_step(&init, &[], &[], &[&self.names.init]);
         init.context("initialising the variables")?;
         self.restore(shared)?;
         let feeder = self.start_feeder()?;
@@ -227,6 +247,8 @@ impl Trainer {
         let tested = self.test(steps, shared)?;
         self.save_last(steps)?;
         let mut warnings = Vec::new();
+        // Before the trace is sealed: the tasks write into it, too.
+        self.runner.end(&mut warnings);
         if let Err(error) = self.writer.close() {
             warnings.push(format!("summaries: {error}"));
         }
@@ -255,10 +277,11 @@ impl Trainer {
 
     /// Starts to fill the queue, where there is one.
     fn start_feeder(&mut self) -> anyhow::Result<Option<Feeder>> {
-        let Some(names) = self.names.enqueue.clone() else { return Ok(None) };
+        // The tasks of a cluster fill their queues themselves.
+        let (Some(names), Runner::Here(session)) = (self.names.enqueue.clone(), &self.runner) else { return Ok(None) };
         let unused: NextBatch = Box::new(Vec::new);
         let next_batch = std::mem::replace(self.next_batch.get_mut().unwrap_or_else(PoisonError::into_inner), unused);
-        Feeder::start(Arc::clone(&self.session), names, next_batch).map(Some)
+        Feeder::start(Arc::clone(session), names, next_batch).map(Some)
     }
 
     /// Loss and quality on the test batches, as the scalars `test/loss` and `test/...`.
@@ -271,7 +294,7 @@ impl Trainer {
         let (mut loss, mut accuracy, mut rows) = (0.0, 0.0, 0.0);
         for batch in &self.test {
             let feeds: Vec<(&str, Tensor)> = names.test_feeds.iter().map(String::as_str).zip(batch.clone()).collect();
-            let fetched = self.session.run_step(&options, &feeds, &fetches, &targets).context("testing")?;
+            let fetched = self.runner.run_step(&options, &feeds, &fetches, &targets).context("testing")?;
             let n = batch.first().and_then(|x| x.dims().first()).copied().unwrap_or(1) as f64;
             loss += n * f64::from(fetched[0].item::<f32>()?);
             accuracy += fetched.get(1).map(Tensor::item::<f32>).transpose()?.map_or(0.0, |a| n * f64::from(a));
@@ -279,7 +302,7 @@ impl Trainer {
         }
         let (loss, accuracy) = (loss / rows, names.test_accuracy.as_ref().map(|_| accuracy / rows));
         let judged = match &names.judged {
-            Some(name) => self.session.run_step(&options, &[], &[name], &[]).context("testing")?.pop(),
+            Some(name) => self.runner.run_step(&options, &[], &[name], &[]).context("testing")?.pop(),
             None => None,
         };
         let quality = self.judge.quality(loss, accuracy, judged.as_ref());
