@@ -61,6 +61,8 @@ pub enum Command {
     Train(Train),
     /// Be a task of a cluster: run what its master gives this task
     Worker(Worker),
+    /// Be the master of a cluster: run the graphs of clients on its tasks
+    Master(Master),
     /// Open logdirs, traces and graphs in the window
     View(View),
     /// Run any command and record what it emits, its scheduling and its call stacks
@@ -188,6 +190,27 @@ pub struct Worker {
     #[arg(long)]
     pub until_stdin_ends: bool,
     /// Print where the task listens as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stepscope master`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Clients speak gRPC: distributed::ClientSession, or TensorFlow 1's sessions. Who reaches the address can run graphs: it must be of this host.
+
+Examples:
+  stepscope master --cluster cluster.toml
+  stepscope master --cluster cluster.toml --listen 127.0.0.1:4100
+  python3 -c 'import tensorflow.compat.v1 as tf; print(tf.Session(\"grpc://127.0.0.1:4100\").list_devices())'")]
+pub struct Master {
+    /// The tasks of the cluster and where they listen
+    #[arg(long, value_name = "FILE")]
+    pub cluster: PathBuf,
+    /// Where clients are listened to [default: the file's 'master']
+    #[arg(long, value_name = "HOST:PORT")]
+    pub listen: Option<String>,
+    /// Print where it listens as one JSON object
     #[arg(long)]
     pub json: bool,
 }

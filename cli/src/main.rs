@@ -17,6 +17,7 @@ mod graph;
 mod human;
 mod import;
 mod logdir;
+mod master;
 mod ops;
 mod out;
 mod outcome;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo::run(&demo, verbosity),
         Command::Train(train) => train::run(&train, verbosity),
         Command::Worker(worker) => train::worker::run(&worker, verbosity),
+        Command::Master(master) => master::run(&master, verbosity),
         Command::View(view) => view::run(view),
         Command::Record(record) => record::run(&record, verbosity),
         Command::Collect(collect) => collect::run(&collect, verbosity),

@@ -1,8 +1,10 @@
-//! Compiles the protocol between master and workers without protoc.
+//! Compiles the protocols between clients, master and workers without protoc.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
-    let files = protox::compile(["control.proto"], ["proto"])?;
-    prost_build::Config::new().compile_fds(files)?;
+    let control = protox::compile(["control.proto"], ["proto"])?;
+    prost_build::Config::new().compile_fds(control)?;
+    let service = protox::compile(["master_service.proto"], ["proto"])?;
+    tonic_prost_build::configure().compile_fds(service)?;
     Ok(())
 }

@@ -58,17 +58,53 @@ pub enum DistributedError {
     /// The session was closed.
     #[error("the session is closed")]
     Closed,
+    /// A master in another process says so, or is not there.
+    #[error("{message}")]
+    Master {
+        /// What kind of error it is, as gRPC counts.
+        code: tonic::Code,
+        /// What it says.
+        message: String,
+    },
 }
 
 impl DistributedError {
     /// Whether it is the end of the data: a pipeline's normal end.
     pub fn is_end_of_data(&self) -> bool {
-        matches!(self, DistributedError::Failed { is_end_of_data: true, .. })
+        matches!(
+            self,
+            DistributedError::Failed { is_end_of_data: true, .. }
+                | DistributedError::Master { code: tonic::Code::OutOfRange, .. }
+        )
     }
 
     /// Whether a task was lost: a new session may do better.
     pub fn is_lost(&self) -> bool {
-        matches!(self, DistributedError::Lost { .. } | DistributedError::Unreachable { .. })
+        use DistributedError::{Lost, Master, Unreachable};
+        matches!(self, Lost { .. } | Unreachable { .. } | Master { code: tonic::Code::Aborted, .. })
+    }
+
+    /// The kind of error that TensorFlow's clients, and gRPC's, know.
+    pub(crate) fn code(&self) -> tonic::Code {
+        use tonic::Code;
+        match self {
+            DistributedError::Unreachable { .. } => Code::Unavailable,
+            // What a session that must be made anew is told.
+            DistributedError::Lost { .. } => Code::Aborted,
+            DistributedError::Failed { is_end_of_data: true, .. } => Code::OutOfRange,
+            DistributedError::Failed { message, .. } if message.contains("is not initialised") => {
+                Code::FailedPrecondition
+            }
+            DistributedError::Failed { .. }
+            | DistributedError::Cluster(_)
+            | DistributedError::Plan(_)
+            | DistributedError::Invalid(_) => Code::InvalidArgument,
+            DistributedError::Extend(error) if matches!(**error, ExtendError::Version { .. }) => Code::Aborted,
+            DistributedError::Extend(_) => Code::InvalidArgument,
+            DistributedError::Cancelled | DistributedError::Closed => Code::Cancelled,
+            DistributedError::DeadlineExceeded(_) => Code::DeadlineExceeded,
+            DistributedError::Master { code, .. } => *code,
+        }
     }
 }
 

@@ -83,6 +83,11 @@ impl Session {
         self.planner.devices().iter().map(|device| device.full_name().to_string()).collect()
     }
 
+    /// The devices, as they are known here.
+    pub(crate) fn known_devices(&self) -> &[Arc<engine::device::Device>] {
+        self.planner.devices()
+    }
+
     /// As [`engine::Session::extend`].
     ///
     /// # Errors

@@ -25,6 +25,8 @@ pub(super) struct Part {
 
 #[derive(Default)]
 struct Master {
+    /// Two for a moment, where it came again before its first connection was seen to end.
+    n_connections: usize,
     kernels: FxHashMap<u64, SharedKernels>,
     parts: FxHashMap<u64, Arc<Part>>,
     steps: Steps,
@@ -40,12 +42,17 @@ pub(super) struct Masters {
 impl Masters {
     /// A master connected.
     pub fn add(&self, master: u64) {
-        self.masters.lock().entry(master).or_default();
+        self.masters.lock().entry(master).or_default().n_connections += 1;
     }
 
-    /// A master is gone: its steps end, its parts are forgotten.
+    /// A connection to a master ended. With the last one it is gone: its steps end, its parts are forgotten.
     pub fn remove(&self, master: u64, why: &str) {
-        let gone = self.masters.lock().remove(&master);
+        let gone = {
+            let mut masters = self.masters.lock();
+            let Some(known) = masters.get_mut(&master) else { return };
+            known.n_connections -= 1;
+            if known.n_connections > 0 { None } else { masters.remove(&master) }
+        };
         for step in gone.map(|mut gone| gone.steps.take_all()).unwrap_or_default() {
             step.fail(Failure::new(FailureKind::Lost, format!("the master was lost: {why}")));
         }
@@ -71,11 +78,17 @@ impl Masters {
     /// What is wrong with it.
     pub fn begin(&self, master: u64, part: u64, step: u64, oldest: u64) -> Result<(Arc<Part>, Arc<Step>), Failure> {
         let invalid = |what: String| Failure::new(FailureKind::Invalid, what);
-        let mut masters = self.masters.lock();
-        let known = masters.get_mut(&master).ok_or_else(|| invalid("the master is unknown".into()))?;
-        let found = known.parts.get(&part).cloned().ok_or_else(|| invalid(format!("part {part} is not registered")))?;
-        let begun = known.steps.begin(step, oldest, &found.tasks);
-        begun.map(|step| (found, step)).ok_or_else(|| invalid(format!("step {step} was run before")))
+        let (over, begun) = {
+            let mut masters = self.masters.lock();
+            let known = masters.get_mut(&master).ok_or_else(|| invalid("the master is unknown".into()))?;
+            let found = known.parts.get(&part).cloned();
+            let found = found.ok_or_else(|| invalid(format!("part {part} is not registered")))?;
+            let over = known.steps.forget_before(oldest);
+            (over, known.steps.begin(step, &found.tasks).map(|step| (found, step)))
+        };
+        // Outside the lock, as everything that calls others.
+        over.iter().for_each(|step| step.end_elsewhere());
+        begun.ok_or_else(|| invalid(format!("step {step} was run before")))
     }
 
     /// The step that a value came for; `None`, and counted, where it is over.
@@ -96,8 +109,9 @@ impl Masters {
 
     /// A master ends a step.
     pub fn cancel(&self, master: u64, step: u64) {
-        if let Some(known) = self.masters.lock().get_mut(&master) {
-            known.steps.cancel(step);
+        let found = self.masters.lock().get_mut(&master).and_then(|known| known.steps.find_or_create(step));
+        if let Some(step) = found {
+            step.end_elsewhere();
         }
     }
 

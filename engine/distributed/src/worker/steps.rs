@@ -35,6 +35,11 @@ impl Step {
         self.cancel.cancel();
     }
 
+    /// Ends it because the master did.
+    pub fn end_elsewhere(&self) {
+        self.fail(Failure::new(FailureKind::Derived, "the step ended elsewhere"));
+    }
+
     /// Why it was ended early.
     pub fn failure(&self) -> Option<Failure> {
         self.failure.lock().clone()
@@ -63,28 +68,26 @@ impl Steps {
         Some(Arc::clone(self.steps.entry(number).or_default()))
     }
 
-    /// The step begins here; those before `oldest` are over.
-    pub fn begin(&mut self, number: u64, oldest: u64, tasks: &Arc<[Task]>) -> Option<Arc<Step>> {
-        if oldest > self.oldest {
-            self.oldest = oldest;
-            self.steps = self.steps.split_off(&oldest);
-        }
+    /// The step begins here; `None` where it did before.
+    pub fn begin(&mut self, number: u64, tasks: &Arc<[Task]>) -> Option<Arc<Step>> {
         let step = self.find_or_create(number)?;
-        // A number is used once.
         step.tasks.set(Arc::clone(tasks)).ok().map(|()| step)
+    }
+
+    /// All before `oldest` are over: gives those that were not ended here.
+    pub fn forget_before(&mut self, oldest: u64) -> Vec<Arc<Step>> {
+        if oldest <= self.oldest {
+            return Vec::new();
+        }
+        self.oldest = oldest;
+        let later = self.steps.split_off(&oldest);
+        std::mem::replace(&mut self.steps, later).into_values().collect()
     }
 
     /// The step ended well here: nothing more comes for it. One that failed stays, for what still comes, until the master
     /// says that it is over.
     pub fn end(&mut self, number: u64) {
         self.steps.remove(&number);
-    }
-
-    /// The master ends the step.
-    pub fn cancel(&mut self, number: u64) {
-        if let Some(step) = self.find_or_create(number) {
-            step.fail(Failure::new(FailureKind::Derived, "the step ended elsewhere"));
-        }
     }
 
     /// The steps that a task takes part in.
@@ -112,20 +115,21 @@ mod tests {
     fn a_step_is_known_until_all_before_a_later_one_are_over() {
         let (mut steps, tasks) = (Steps::default(), Arc::from([]));
         let early = steps.find_or_create(5).unwrap();
-        let begun = steps.begin(5, 3, &tasks).unwrap();
+        let begun = steps.begin(5, &tasks).unwrap();
         assert!(Arc::ptr_eq(&early, &begun));
-        assert!(steps.begin(5, 3, &tasks).is_none(), "a step begins once");
+        assert!(steps.begin(5, &tasks).is_none(), "a step begins once");
+        assert!(steps.forget_before(3).is_empty());
         assert!(steps.find_or_create(2).is_none() && steps.find_or_create(3).is_some());
-        steps.begin(9, 9, &tasks).unwrap();
-        assert!(steps.find_or_create(5).is_none());
+        assert_eq!(steps.forget_before(9).len(), 2, "whoever still runs is told");
+        assert!(steps.find_or_create(5).is_none() && steps.begin(9, &tasks).is_some());
         assert_eq!(steps.len(), 1);
     }
 
     #[test]
     fn a_step_cancelled_before_it_begins_does_not_run() {
         let (mut steps, tasks) = (Steps::default(), Arc::from([]));
-        steps.cancel(4);
-        let step = steps.begin(4, 1, &tasks).unwrap();
+        steps.find_or_create(4).unwrap().end_elsewhere();
+        let step = steps.begin(4, &tasks).unwrap();
         assert!(step.cancel.is_cancelled() && step.failure().is_some());
     }
 }

@@ -1,0 +1,53 @@
+//! `stepscope master`: runs the graphs of clients on the tasks of a cluster, until it is told to end.
+
+use std::io::Write;
+use std::sync::mpsc;
+
+use anyhow::Context;
+use distributed::grpc::ServeError;
+use distributed::{Cluster, Master, MasterOptions, Server};
+
+use crate::args::{self, Verbosity};
+use crate::outcome::{Failure, Outcome};
+
+/// Serves clients until Ctrl-C or SIGTERM.
+///
+/// # Errors
+/// `Failure::Use` when the cluster's file or the address is wrong.
+pub fn run(args: &args::Master, verbosity: Verbosity) -> Outcome {
+    let cluster = Cluster::read(&args.cluster).map_err(Failure::wrong_use)?;
+    let address = match &args.listen {
+        Some(text) => Some(text.parse().map_err(Failure::wrong_use)?),
+        None => cluster.master.clone(),
+    };
+    let Some(address) = address else {
+        let file = args.cluster.display();
+        return Err(Failure::wrong_use(format_args!(
+            "{file} has no `master = \"HOST:PORT\"`: add it, or give --listen"
+        )));
+    };
+    let n_tasks = cluster.tasks.len();
+    let (stop, stopped) = mpsc::channel();
+    ctrlc::set_handler(move || {
+        // It may be ending already.
+        let _ = stop.send(());
+    })
+    .context("taking over signals")?;
+    let server =
+        Server::start(Master::new(cluster, MasterOptions::default()), &address).map_err(|error| match error {
+            ServeError::Listen(..) => Failure::Work(error.into()),
+            _ => Failure::wrong_use(error),
+        })?;
+    let address = server.address();
+    if args.json {
+        let line = serde_json::json!({ "address": address.to_string(), "tasks": n_tasks });
+        // Whoever waits for it may have gone.
+        let _ = writeln!(std::io::stdout().lock(), "{line}");
+    }
+    if verbosity > Verbosity::Quiet {
+        eprintln!("stepscope: master of {n_tasks} tasks at grpc://{address}; Ctrl-C ends it");
+    }
+    // Fails only where nobody is left who could tell.
+    let _ = stopped.recv();
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! Training in several processes, a master with workers of its own, and what happens when one of them is killed.
+
+#![allow(clippy::print_stderr, reason = "a test that tells what it skips")]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// The binary under test, which `cargo xtask test` names.
+fn stepscope_binary(what_is_skipped: &str) -> Option<PathBuf> {
+    let binary = std::env::var_os("STEPSCOPE_BIN").map(PathBuf::from);
+    if binary.is_none() {
+        eprintln!("SKIPPED {what_is_skipped}: STEPSCOPE_BIN is not set (cargo xtask test sets it)");
+    }
+    binary
+}
+
+fn train(binary: &Path, logdir: &Path, more: &[&str]) -> Value {
+    let mut command = Command::new(binary);
+    command
+        .args(["train", "mlp", "--steps", "20", "--seed", "3", "--json", "--quiet", "--logdir"])
+        .arg(logdir)
+        .args(more);
+    let out = command.output().expect("the binary starts");
+    let problems = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{more:?}: {problems}");
+    serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {problems}"))
+}
+
+#[test]
+fn workers_train_as_one_process_does() {
+    let Some(binary) = stepscope_binary("training in several processes") else { return };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let at = |name: &str| folder.path().join(name);
+    let loss = |result: &Value| result["final_loss"].as_f64().expect("a loss");
+    for n in ["1", "2", "3"] {
+        let here = train(&binary, &at(&format!("here-{n}")), &["--devices", n, "--trace", "off"]);
+        let there = train(&binary, &at(&format!("there-{n}")), &["--workers", n, "--trace", "off"]);
+        let (a, b) = (loss(&here), loss(&there));
+        assert!((a - b).abs() <= 1e-4 * a.abs(), "{n} workers: {b}, one process: {a}");
+    }
+}
+
+#[test]
+fn one_trace_has_all_tasks() {
+    let Some(binary) = stepscope_binary("the trace of several processes") else { return };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let logdir = folder.path().join("run");
+    let result = train(&binary, &logdir, &["--workers", "2", "--async"]);
+    assert_eq!(result["steps"], 20);
+    let mut command = Command::new(&binary);
+    command.args(["analyze", "--json"]).arg(logdir.join("trace"));
+    let out = command.output().expect("the binary starts");
+    let told: Value = serde_json::from_slice(&out.stdout).expect("one JSON object");
+    // The steps of the launcher's process are run by the tasks, each under the number that it has there.
+    let n_steps = told["steps"].as_array().map(Vec::len).or_else(|| told["steps"].as_u64().map(|n| n as usize));
+    assert!(told["slices"].as_u64() > Some(500) && n_steps >= Some(20), "{} slices, {n_steps:?} steps", told["slices"]);
+}
+
+/// A run with two workers that goes on until it is ended, and its workers' process ids.
+fn endless(binary: &Path, logdir: &Path) -> (Child, Vec<u32>) {
+    let mut command = Command::new(binary);
+    command.args(["train", "mlp", "--steps", "1000000", "--workers", "2", "--trace", "off", "--logdir"]).arg(logdir);
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
+    assert!(lines.by_ref().map_while(Result::ok).any(|line| line.contains("step")), "it ended before its first step");
+    let tell = logdir.with_extension("stderr");
+    std::thread::spawn(move || {
+        let rest: Vec<String> = lines.map_while(Result::ok).collect();
+        std::fs::write(tell, rest.join("\n")).expect("the scratch folder is ours");
+    });
+    let children = format!("/proc/{0}/task/{0}/children", child.id());
+    let text = std::fs::read_to_string(children).expect("Linux tells a process's children");
+    let workers: Vec<u32> = text.split_whitespace().map(|id| id.parse().expect("a process id")).collect();
+    assert_eq!(workers.len(), 2, "{text}");
+    (child, workers)
+}
+
+fn is_running(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
+    stat.is_ok_and(|stat| !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let so = (0..2000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        is_so()
+    });
+    assert!(so, "not within 20 s: {what}");
+}
+
+/// One that is killed closes its connections; one that is stopped falls silent.
+#[test]
+fn a_lost_worker_ends_the_run_by_name_and_leaves_no_process() {
+    let Some(binary) = stepscope_binary("kill -9 and kill -STOP of a worker") else { return };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    for (signal, lost) in [("-KILL", 1), ("-STOP", 0)] {
+        let logdir = folder.path().join(format!("run{signal}"));
+        let (mut child, workers) = endless(&binary, &logdir);
+        let sent = Command::new("kill").args([signal, &workers[lost].to_string()]).status().expect("kill is there");
+        assert!(sent.success());
+        let status = child.wait().expect("it ends");
+        assert_eq!(status.code(), Some(1), "{signal}");
+        let words = logdir.with_extension("stderr");
+        until("its last words", || words.exists());
+        let told = std::fs::read_to_string(words).expect("they were written");
+        assert!(told.contains(&format!("/job:worker/task:{lost} was lost")), "{signal}: {told}");
+        until("no worker is left", || !workers.iter().any(|worker| is_running(*worker)));
+    }
+}
+
+#[test]
+fn workers_end_with_a_killed_launcher() {
+    let Some(binary) = stepscope_binary("kill -9 of a launcher") else { return };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let (mut child, workers) = endless(&binary, &folder.path().join("run"));
+    child.kill().expect("kill -9");
+    child.wait().expect("it ends");
+    until("no worker is left", || !workers.iter().any(|worker| is_running(*worker)));
+}
+
+/// What a command says first on its standard output.
+fn first_line(mut command: Command) -> (Child, Value) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("stdout is piped")).read_line(&mut line).expect("it says where it is");
+    (child, serde_json::from_str(&line).expect("one JSON object"))
+}
+
+#[test]
+fn a_cluster_of_processes_trains_what_it_is_told() {
+    let Some(binary) = stepscope_binary("worker and master as processes") else { return };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let file = folder.path().join("cluster.toml");
+    let socket = |n: usize| format!("\"unix:{}\"", folder.path().join(n.to_string()).display());
+    let text = format!("id = \"t\"\nmaster = \"127.0.0.1:0\"\n[jobs]\nworker = [{}, {}]\n", socket(0), socket(1));
+    std::fs::write(&file, text).expect("the scratch folder is ours");
+    let mut processes = Vec::new();
+    for task in ["0", "1"] {
+        let mut command = Command::new(&binary);
+        command.args([
+            "worker",
+            "--job",
+            "worker",
+            "--task",
+            task,
+            "--input",
+            "mlp",
+            "--seed",
+            "3",
+            "--json",
+            "--cluster",
+        ]);
+        command.arg(&file);
+        let (child, told) = first_line(command);
+        assert_eq!(told["task"], format!("/job:worker/task:{task}"));
+        processes.push(child);
+    }
+    let mut command = Command::new(&binary);
+    command.args(["master", "--json", "--cluster"]).arg(&file);
+    let (master, told) = first_line(command);
+    assert_eq!(told["tasks"], 2);
+    processes.push(master);
+    let cluster = file.to_str().expect("a path in UTF-8");
+    let there = train(&binary, &folder.path().join("there"), &["--cluster", cluster, "--trace", "off"]);
+    let here = train(&binary, &folder.path().join("here"), &["--devices", "2", "--trace", "off"]);
+    let (a, b) = (here["final_loss"].as_f64().expect("a loss"), there["final_loss"].as_f64().expect("a loss"));
+    assert!((a - b).abs() <= 1e-4 * a.abs(), "{a} {b}");
+    for mut process in processes {
+        process.kill().expect("it runs");
+        process.wait().expect("it ends");
+    }
+    // Addresses of other hosts are refused, with what to do instead.
+    std::fs::write(&file, "[jobs]\nworker = [\"0.0.0.0:4001\"]\n").expect("the scratch folder is ours");
+    let mut command = Command::new(&binary);
+    command.args(["worker", "--job", "worker", "--task", "0", "--cluster"]).arg(&file);
+    let out = command.output().expect("the binary starts");
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("forward the ports through ssh"));
+}
