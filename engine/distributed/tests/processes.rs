@@ -71,7 +71,8 @@ fn endless(binary: &Path, logdir: &Path) -> (Child, Vec<u32>) {
     let tell = logdir.with_extension("stderr");
     std::thread::spawn(move || {
         let rest: Vec<String> = lines.map_while(Result::ok).collect();
-        std::fs::write(tell, rest.join("\n")).expect("the scratch folder is ours");
+        // Where the test is over its folder is gone, and nobody reads it.
+        let _ = std::fs::write(tell, rest.join("\n"));
     });
     let children = format!("/proc/{0}/task/{0}/children", child.id());
     let text = std::fs::read_to_string(children).expect("Linux tells a process's children");
