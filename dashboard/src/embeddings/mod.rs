@@ -23,7 +23,7 @@ use crate::{
 use canvas::Picture;
 use egui::Ui;
 use files::{Answer, Listed, Loaded, Request};
-use model::Coloring;
+use model::{ColorBy, Coloring};
 use std::sync::Arc;
 use summaries::{
     Embedding,
@@ -86,7 +86,7 @@ struct Choices {
     n_steps: usize,
     n_neighbours: usize,
     metric: Metric,
-    color: Option<usize>,
+    color: ColorBy,
     label: usize,
     n_nearest: usize,
     /// Regular expressions for the vectors at the left and right, below and above.
@@ -106,7 +106,7 @@ impl Default for Choices {
             n_steps: tsne.n_steps,
             n_neighbours: umap.n_neighbours,
             metric: Metric::Euclidean,
-            color: Some(0),
+            color: ColorBy::Usual,
             label: 0,
             n_nearest: 10,
             ends: Default::default(),
@@ -178,8 +178,9 @@ pub struct EmbeddingsView {
     explained: Vec<f64>,
     /// Grows whenever the picture changes.
     revision: u64,
-    coloring_of: Option<Option<usize>>,
+    coloring_of: Option<ColorBy>,
     coloring: Coloring,
+    color_column: Option<usize>,
     search: Filter,
     searched: Option<String>,
     found: Vec<usize>,
@@ -214,7 +215,11 @@ impl View for EmbeddingsView {
         out.set_some("steps", (now.n_steps != usual.n_steps).then_some(now.n_steps));
         out.set_some("neighbours", (now.n_neighbours != usual.n_neighbours).then_some(now.n_neighbours));
         out.set_some("cosine", (now.metric == Metric::Cosine).then_some(1));
-        out.set_some("color", (now.color != usual.color).then(|| now.color.map_or(-1, |c| c as i64)));
+        match now.color {
+            ColorBy::Usual => {}
+            ColorBy::Nothing => out.set("color", -1),
+            ColorBy::Column(column) => out.set("color", column),
+        }
         out.set_some("label", (now.label != usual.label).then_some(now.label));
         out.set_some("nearest", (now.n_nearest != usual.n_nearest).then_some(now.n_nearest));
         now.ends.iter().filter(|_| now.ends != usual.ends).for_each(|end| out.set("end", end));
@@ -236,7 +241,9 @@ impl View for EmbeddingsView {
             n_steps: number("steps", usual.n_steps, 50, 10_000),
             n_neighbours: number("neighbours", usual.n_neighbours, 2, 200),
             metric: if params.get("cosine") == Some("1") { Metric::Cosine } else { Metric::Euclidean },
-            color: params.read("color").map_or(usual.color, |c: i64| usize::try_from(c).ok()),
+            color: params
+                .read("color")
+                .map_or(usual.color, |column: i64| usize::try_from(column).map_or(ColorBy::Nothing, ColorBy::Column)),
             label: number("label", usual.label, 0, usize::MAX),
             n_nearest: number("nearest", usual.n_nearest, 1, 100),
             ends: Default::default(),
@@ -346,7 +353,8 @@ impl EmbeddingsView {
         }
         if self.coloring_of != Some(self.choices.color) {
             self.coloring_of = Some(self.choices.color);
-            self.coloring = Coloring::of(embedding, self.choices.color);
+            self.color_column = self.choices.color.column(embedding);
+            self.coloring = Coloring::of(embedding, self.color_column);
             self.revision += 1;
         }
         if self.searched.as_deref() != Some(self.search.text()) {

@@ -57,6 +57,34 @@ impl Coloring {
     }
 }
 
+/// What the user chose to give colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ColorBy {
+    /// The first column that tells groups of vectors apart, or nothing.
+    #[default]
+    Usual,
+    /// Nothing.
+    Nothing,
+    /// A column of the metadata.
+    Column(usize),
+}
+
+impl ColorBy {
+    /// The column of an embedding.
+    pub fn column(self, embedding: &Embedding) -> Option<usize> {
+        let tells = |column: &usize| match Coloring::of(embedding, Some(*column)) {
+            Coloring::Plain => false,
+            Coloring::Numbers { .. } => true,
+            Coloring::Words { words, n_more, .. } => n_more == 0 && words.len() < embedding.metadata.len(),
+        };
+        match self {
+            Self::Usual => (0..embedding.columns.len()).find(tells),
+            Self::Nothing => None,
+            Self::Column(column) => Some(column),
+        }
+    }
+}
+
 /// What a vector is called.
 pub fn label(embedding: &Embedding, column: usize, i: usize) -> String {
     let text = embedding.metadata.get(i).and_then(|row| row.get(column)).filter(|text| !text.is_empty());
@@ -118,6 +146,10 @@ mod tests {
         assert_eq!((shares[19], extent), (1.0, [0.0, 19.0]));
         assert_eq!(Coloring::of(&embedding(&["a"]), None), Coloring::Plain);
         assert_eq!(Coloring::of(&embedding(&["a"]), Some(7)), Coloring::Plain);
+        assert_eq!(ColorBy::Usual.column(&embedding(&["b", "a", "b"])), Some(0));
+        assert_eq!(ColorBy::Usual.column(&embedding(&many)), None, "as many words as vectors tell no groups apart");
+        assert_eq!(ColorBy::Usual.column(&embedding(&numbers)), Some(0));
+        assert_eq!(ColorBy::Column(0).column(&embedding(&many)), Some(0));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The controls at the left: what is laid out, how, what colours stand for, search, neighbours.
 
-use super::{Choices, EmbeddingsView, MethodName};
+use super::{Choices, ColorBy, EmbeddingsView, MethodName};
 use crate::{
     format,
     theme::{metrics, palette},
@@ -115,11 +115,15 @@ impl EmbeddingsView {
         let column = |i: usize| embedding.columns.get(i).cloned().unwrap_or_default();
         ui.horizontal(|ui| {
             ui.weak("colour");
-            let text = self.choices.color.map_or_else(|| "none".to_owned(), column);
+            let text = self.color_column.map_or_else(|| "none".to_owned(), column);
             let combo = ComboBox::from_id_salt("colour").selected_text(&text).truncate().show_ui(ui, |ui| {
-                ui.selectable_value(&mut self.choices.color, None, "none");
+                if ui.selectable_label(self.color_column.is_none(), "none").clicked() {
+                    self.choices.color = ColorBy::Nothing;
+                }
                 for i in 0..embedding.columns.len() {
-                    ui.selectable_value(&mut self.choices.color, Some(i), column(i));
+                    if ui.selectable_label(self.color_column == Some(i), column(i)).clicked() {
+                        self.choices.color = ColorBy::Column(i);
+                    }
                 }
             });
             named(&combo.response, Role::ComboBox, &format!("Colour: {text}"));
@@ -218,7 +222,7 @@ fn ends_ui(ui: &mut Ui, choices: &mut Choices) {
             let edit = egui::TextEdit::singleline(end).hint_text("vectors (regex)").desired_width(f32::INFINITY);
             ui.add(edit)
                 .on_hover_text("The axis goes between the means of these; empty: the mean of all")
-                .accessible_name(&format!("Vectors {name}"));
+                .accessible_name(format!("Vectors {name}"));
             ui.end_row();
         }
     });

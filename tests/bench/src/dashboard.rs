@@ -1,6 +1,6 @@
 //! The window's frames and waits, headless: the panels' code and egui's tessellation, no GL. [`window`] has the real one.
 //!
-//! `dashboard=graph` runs one part: `timeline`, `live`, `graph`, `flat`, `scalars`, `window`. Frames are CPU ms of the UI
+//! `dashboard=graph` runs one part: `timeline`, `panels`, `live`, `graph`, `flat`, `scalars`, `window`. Frames are CPU ms of the UI
 //! thread; waits are ms by the clock, from the act to the end of the frame that shows its outcome.
 
 mod flat;
@@ -16,8 +16,9 @@ use crate::{BenchError, report::Report};
 /// Runs the parts that are asked for.
 pub fn run(report: &mut Report) -> Result<(), BenchError> {
     type Part = fn(&mut Report) -> Result<(), BenchError>;
-    let parts: [(&str, Part); 6] = [
+    let parts: [(&str, Part); 7] = [
         ("timeline", timeline::run),
+        ("panels", timeline::panels),
         ("live", live::run),
         ("graph", graph::run),
         ("flat", flat::run),

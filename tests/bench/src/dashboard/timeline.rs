@@ -3,7 +3,6 @@
 use super::{add_frames, screen::Screen};
 use crate::{BenchError, report::Report, sealed};
 use ::dashboard::app::App;
-use std::path::Path;
 
 const FRAMES: usize = 40;
 /// Each is 16 times as close as the one before.
@@ -20,7 +19,6 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
     report.add(format!("timeline {label}: first picture, again"), again, "ms");
     report.add(format!("timeline {label}: memory after the first picture"), mb(sealed::rss_bytes() - rss), "MB");
     zooms(report, &label, &mut screen);
-    every_panel(report, &label, &folder)?;
     report.add(format!("timeline {label}: memory at the end"), mb(sealed::rss_bytes() - rss), "MB");
     Ok(())
 }
@@ -52,10 +50,12 @@ fn zooms(report: &mut Report, label: &str, screen: &mut Screen<App>) {
     }
 }
 
-/// A still frame of each panel that shows traces.
-fn every_panel(report: &mut Report, label: &str, folder: &Path) -> Result<(), BenchError> {
+/// A still frame of the other panels that show traces.
+pub fn panels(report: &mut Report) -> Result<(), BenchError> {
+    let (dir, label) = sealed::made()?;
+    let folder = dir.path().join("trace");
     for (panel, sign) in [("ops", "Op"), ("bottlenecks", "Bottlenecks")] {
-        let mut screen = Screen::window(folder, panel)?;
+        let mut screen = Screen::window(&folder, panel)?;
         screen.until(panel, |_, says| says.iter().any(|s| s.contains(sign)))?;
         screen.rest();
         add_frames(report, &format!("{panel} {label}: frame, still"), screen.frames(FRAMES));
