@@ -58,7 +58,7 @@ pub(super) enum Runner {
     /// In this process.
     Here(Arc<Session>),
     /// On the tasks of a cluster.
-    Cluster { session: distributed::Session, workers: Option<Workers> },
+    Cluster { session: Box<distributed::Session>, workers: Option<Workers> },
 }
 
 impl Runner {
@@ -121,7 +121,7 @@ impl Launched {
     /// A session on the cluster.
     pub fn session(self, graph: &Graph) -> Result<Runner, Failure> {
         let session = self.master.session(graph).context("reaching the workers")?;
-        Ok(Runner::Cluster { session, workers: self.workers })
+        Ok(Runner::Cluster { session: Box::new(session), workers: self.workers })
     }
 }
 
