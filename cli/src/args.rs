@@ -786,14 +786,15 @@ pub enum ExportAs {
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
 Without SQL: lists the tables, with their columns and units. Every row says its trace, so that a folder of many traces is asked
-at once. docs/query.md has more. From source: cargo build --release --features query
+at once. docs/query.md has more. From source: cargo build --release --features query (cluster for --cluster)
 
 Examples:
   stepscope query runs/demo-20261121-101500
   stepscope query runs/demo-20261121-101500 'select name, count(*), sum(dur_ns) / 1e6 ms from slices group by name order by ms desc'
   stepscope query trace.json.gz 'select * from slices where dur_ns > 1000000 order by ts_ns' --limit 20
   stepscope query runs 'select trace, cause, sum(dur_ns) ns from stalls group by 1, 2' --format csv
-  stepscope query s3://bucket/runs -f question.sql -o answer.parquet")]
+  stepscope query s3://bucket/runs -f question.sql -o answer.parquet
+  stepscope query /shared/runs -f question.sql --cluster df://scheduler:50050 --scratch /shared/tmp")]
 pub struct Query {
     /// A trace, a logdir, a folder of many, or the URL of a bucket
     #[arg(value_name = "PATH|URL")]
@@ -814,11 +815,17 @@ pub struct Query {
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
     /// Memory that sorting, grouping and joining may take before they use temporary files: 500M, 8G
-    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size)]
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size, conflicts_with = "cluster")]
     pub memory: usize,
-    /// Threads [default: one per CPU]
+    /// Threads [default: one per CPU]; with --cluster parts into which the work is cut [default: 16]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
+    /// Run the query on the Ballista cluster of this scheduler, whose executors see PATH too
+    #[arg(long, value_name = "df://HOST:PORT")]
+    pub cluster: Option<String>,
+    /// With --cluster: a folder that the executors see too, for rows that are in no Parquet file and too many to be sent
+    #[arg(long, value_name = "DIR", requires = "cluster")]
+    pub scratch: Option<PathBuf>,
     /// Write over a file that exists
     #[arg(long)]
     pub force: bool,

@@ -2,6 +2,12 @@
 
 pub use dashboard::format::count;
 
+/// How many there are of what `one` names: `1 trace`, `0 traces`, `1,234 traces`.
+#[cfg(any(feature = "query", test))]
+pub fn count_of(n: u64, one: &str) -> String {
+    format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
 /// A time span in its fitting unit: `870 ns`, `12.3 us`, `4.56 ms`, `1.20 s`, `3 m 20 s`.
 pub fn duration(ns: i64) -> String {
     let magnitude = ns.unsigned_abs() as f64;
@@ -43,5 +49,6 @@ mod tests {
     #[test]
     fn counts_are_grouped() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0, 1, 1_000].map(|n| count_of(n, "row")), ["0 rows", "1 row", "1,000 rows"]);
     }
 }

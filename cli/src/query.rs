@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read};
 use std::path::Path;
+use std::sync::Arc;
 
-use query::{Database, Format, Options, QueryError};
+use query::{Cluster, Database, Format, Options, QueryError};
 use serde_json::json;
 
 use crate::args::{Query, QueryAs, Verbosity};
@@ -24,7 +25,8 @@ pub fn run(args: &Query, verbosity: Verbosity) -> Outcome {
         return Err(Failure::wrong_use(format_args!("{} exists; --force writes over it", path.display())));
     }
     let options = Options { memory_bytes: args.memory, threads: args.threads };
-    let database = Database::open(&args.path, options).map_err(failure)?;
+    let cluster = args.cluster.as_deref().map(|address| cluster_at(address, args)).transpose()?;
+    let database = Database::open_on(&args.path, options, cluster).map_err(failure)?;
     let canceller = database.canceller();
     ctrlc::set_handler(move || canceller.cancel()).map_err(|error| Failure::Work(error.into()))?;
     let done = match &sql {
@@ -35,6 +37,19 @@ pub fn run(args: &Query, verbosity: Verbosity) -> Outcome {
         eprintln!("warning: {warning}");
     }
     done
+}
+
+/// Where the query runs.
+#[cfg(feature = "cluster")]
+fn cluster_at(address: &str, args: &Query) -> Result<Arc<dyn Cluster>, Failure> {
+    Ok(Arc::new(cluster::Ballista::new(address, args.scratch.clone()).map_err(Failure::wrong_use)?))
+}
+
+#[cfg(not(feature = "cluster"))]
+fn cluster_at(_: &str, _: &Query) -> Result<Arc<dyn Cluster>, Failure> {
+    Err(Failure::wrong_use(
+        "this program was built without --cluster; build it with: cargo build --release --features cluster",
+    ))
 }
 
 /// The query: as given, from a file, or from standard input.
@@ -94,7 +109,7 @@ fn rows(database: &Database, sql: &str, format: Format, args: &Query, verbosity:
         }
     };
     if verbosity > Verbosity::Quiet && (io::stdout().is_terminal() || args.out.is_some()) {
-        eprintln!("{} rows", human::count(n_rows));
+        eprintln!("{}", human::count_of(n_rows, "row"));
     }
     Ok(())
 }
@@ -102,7 +117,7 @@ fn rows(database: &Database, sql: &str, format: Format, args: &Query, verbosity:
 /// Tables with their columns.
 fn list(database: &Database, as_json: bool) -> Outcome {
     if !as_json {
-        out::line(format!("{} traces; a type with ? may be null", human::count(database.traces().len() as u64)));
+        out::line(format!("{}; a type with ? may be null", human::count_of(database.traces().len() as u64, "trace")));
     }
     for table in database.tables() {
         if as_json {

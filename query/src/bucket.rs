@@ -5,12 +5,14 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use futures_util::TryStreamExt;
 use object_store::path::Path as Key;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use profiler::seal::RemoteChecksums;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
 use url::Url;
 
 /// A bucket, and where in it to look.
@@ -27,12 +29,16 @@ pub(crate) struct Trace {
     pub(crate) label: String,
     /// The files of a trace that is sealed and nothing else, by name.
     pub(crate) sealed: Option<BTreeMap<String, ObjectMeta>>,
+    checksums: OnceCell<Result<RemoteChecksums, String>>,
     /// All objects, with their places below the trace's folder.
     objects: Vec<(String, ObjectMeta)>,
     store: Arc<dyn ObjectStore>,
     handle: Handle,
     copy: OnceLock<tempfile::TempDir>,
 }
+
+/// Ends of files up to this many bytes are read to be checked: most tables as a whole, and the footers of slices.
+const CHECKED: u64 = 1 << 20;
 
 /// Whether a path is the URL of a bucket.
 pub(crate) fn is_url(path: &str) -> bool {
@@ -96,7 +102,7 @@ fn is_collected(name: &str) -> bool {
 fn traces(objects: &[(String, ObjectMeta)], store: &Arc<dyn ObjectStore>, handle: &Handle) -> Vec<Trace> {
     let trace = |label: String, sealed, objects| {
         let (store, handle) = (Arc::clone(store), handle.clone());
-        Trace { label, sealed, objects, store, handle, copy: OnceLock::new() }
+        Trace { label, sealed, checksums: OnceCell::new(), objects, store, handle, copy: OnceLock::new() }
     };
     if let [(path, object)] = objects
         && path.is_empty()
@@ -147,6 +153,36 @@ fn sealed(objects: &[(String, ObjectMeta)]) -> Option<BTreeMap<String, ObjectMet
 }
 
 impl Trace {
+    /// Checks what costs little of a file of a sealed trace: its length, and its end where that is small.
+    ///
+    /// # Errors
+    /// What is not as it was written, or cannot be read.
+    pub(crate) async fn check(&self, name: &str) -> Result<(), String> {
+        let Some(files) = &self.sealed else { return Ok(()) };
+        let Some(object) = files.get(name) else { return Ok(()) };
+        let sums = self.checksums.get_or_init(|| self.read_checksums(files)).await.as_ref().map_err(String::clone)?;
+        let end = sums.end_of(name).ok_or_else(|| format!("{name}: the list of checksums lacks it"))?;
+        if end.end != object.size {
+            return Err(format!("{name}: it has {} bytes instead of {}", object.size, end.end));
+        }
+        if end.end - end.start <= CHECKED {
+            let bytes = self.store.get_range(&object.location, end).await.map_err(|e| format!("{name}: {e}"))?;
+            if !sums.is_end_of(name, &bytes) {
+                return Err(format!("{name}: its checksum is wrong"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_checksums(&self, files: &BTreeMap<String, ObjectMeta>) -> Result<RemoteChecksums, String> {
+        let name = RemoteChecksums::FILE;
+        let object = files.get(name).ok_or_else(|| format!("{name}: it is missing"))?;
+        let failed = |e: object_store::Error| format!("{name}: {e}");
+        let bytes = self.store.get(&object.location).await.map_err(failed)?.bytes().await.map_err(failed)?;
+        let text = std::str::from_utf8(&bytes).ok().and_then(RemoteChecksums::parse);
+        text.ok_or_else(|| format!("{name}: it is damaged"))
+    }
+
     /// Copies all objects to a folder that is deleted with this; gives the folder, or the file where there is but one.
     pub(crate) fn copy(&self) -> Result<PathBuf, String> {
         let made = tempfile::Builder::new().prefix("stepscope-").tempdir().map_err(|e| e.to_string())?;

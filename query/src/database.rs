@@ -1,14 +1,19 @@
 //! The tables of a path or URL, and queries on them.
 
+use crate::cluster::Cluster;
 use crate::error::QueryError;
 use crate::output::{Format, Writer};
 use crate::schema::{self, TableInfo};
 use crate::source::Sources;
 use crate::table::{Rows, SourceTable};
 use crate::{derived, logdir};
+use datafusion::arrow::error::ArrowError;
+use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{DataFrame, SQLOptions, SessionConfig, SessionContext};
 use futures_util::StreamExt;
@@ -29,7 +34,7 @@ pub struct Options {
     /// Memory that sorting, grouping and joining may take, in bytes; what is over it goes to temporary files. Traces that are no
     /// sealed ones, which have to be in memory as a whole, come on top.
     pub memory_bytes: usize,
-    /// Threads; `None` for one per CPU.
+    /// Threads, and parts into which work is cut. `None` for one per CPU; on a cluster for what it cuts into by itself.
     pub threads: Option<NonZeroUsize>,
 }
 
@@ -44,6 +49,7 @@ pub struct Database {
     context: SessionContext,
     sources: Arc<Sources>,
     tables: Vec<TableInfo>,
+    cluster: Option<Arc<dyn Cluster>>,
     /// There until this is dropped.
     runtime: Option<Runtime>,
     cancelled: Arc<Notify>,
@@ -75,27 +81,33 @@ impl Database {
     /// # Errors
     /// [`QueryError::Open`] where there is nothing.
     pub fn open(root: &str, options: Options) -> Result<Database, QueryError> {
+        Self::open_on(root, options, None)
+    }
+
+    /// The same, for queries that run on a cluster.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub fn open_on(root: &str, options: Options, cluster: Option<Arc<dyn Cluster>>) -> Result<Database, QueryError> {
         let mut threads = tokio::runtime::Builder::new_multi_thread();
         options.threads.map(|n| threads.worker_threads(n.get()));
         let runtime = threads.enable_all().build()?;
         let sources = Arc::new(Sources::find(root, &runtime)?);
-        let context = context(options).map_err(|e| QueryError::of_run(&e))?;
+        let context = context(options, cluster.as_deref()).map_err(|e| QueryError::of_run(&e))?;
         if let Some(bucket) = &sources.bucket {
             context.register_object_store(&bucket.address, Arc::clone(&bucket.store));
         }
-        let mut tables: Vec<(TableInfo, Rows)> =
-            schema::stored().into_iter().map(|info| (info, Rows::Stored)).collect();
-        let of_arrow = |e| QueryError::of_run(&DataFusionError::from(e));
-        let derived = derived::tables().map_err(of_arrow)?;
-        tables.extend(derived.into_iter().map(|table| (table.info.clone(), Rows::Derived(table))));
-        tables.extend(logdir::tables().into_iter().map(|table| (table.info.clone(), Rows::Logdir(table))));
-        for (info, rows) in &mut tables {
-            let rows = Arc::new(std::mem::replace(rows, Rows::Stored));
-            let table = SourceTable { info: info.clone(), rows, sources: Arc::clone(&sources) };
-            context.register_table(info.name, Arc::new(table)).map_err(|e| QueryError::of_run(&e))?;
+        let tables = tables().map_err(|e| QueryError::of_run(&DataFusionError::from(e)))?;
+        let mut infos = Vec::new();
+        for (mut info, rows) in tables {
+            if cluster.is_some() {
+                info.schema = schema::without_views(&info.schema);
+            }
+            infos.push(info.clone());
+            let table = SourceTable { info, rows: Arc::new(rows), sources: Arc::clone(&sources) };
+            context.register_table(table.info.name, Arc::new(table)).map_err(|e| QueryError::of_run(&e))?;
         }
-        let tables = tables.into_iter().map(|(info, _)| info).collect();
-        Ok(Database { context, sources, tables, runtime: Some(runtime), cancelled: Arc::default() })
+        Ok(Database { context, sources, tables: infos, cluster, runtime: Some(runtime), cancelled: Arc::default() })
     }
 
     /// The tables.
@@ -136,37 +148,37 @@ impl Database {
         // There until drop.
         let Some(runtime) = &self.runtime else { return Err(QueryError::Cancelled) };
         runtime.block_on(async {
-            let work = pin!(self.run(sql, limit, format, out));
-            match select(pin!(self.cancelled.notified()), work).await {
-                Either::Left(_) => Err(QueryError::Cancelled),
-                Either::Right((done, _)) => done,
+            let done = {
+                let work = pin!(async { write(self.rows(sql, limit).await?, format, out).await });
+                match select(pin!(self.cancelled.notified()), work).await {
+                    Either::Left(_) => Err(QueryError::Cancelled),
+                    Either::Right((done, _)) => done,
+                }
+            };
+            if let Some(cluster) = &self.cluster {
+                cluster.release().await;
             }
+            done
         })
     }
 
-    async fn run(
-        &self,
-        sql: &str,
-        limit: Option<usize>,
-        format: Format,
-        out: &mut (dyn Write + Send),
-    ) -> Result<u64, QueryError> {
+    async fn rows(&self, sql: &str, limit: Option<usize>) -> Result<SendableRecordBatchStream, QueryError> {
         let plan = self.plan(sql).await?;
         let rows = DataFrame::new(self.context.state(), plan);
         let rows = match limit {
             Some(limit) => rows.limit(0, Some(limit)).map_err(|e| QueryError::of_plan(&e))?,
             None => rows,
         };
-        let mut stream = rows.execute_stream().await.map_err(|e| QueryError::of_run(&e))?;
-        let mut writer = Writer::new(format, stream.schema(), out)?;
-        let mut n_rows = 0;
-        while let Some(batch) = stream.next().await {
-            let batch = batch.map_err(|e| QueryError::of_run(&e))?;
-            n_rows += batch.num_rows() as u64;
-            writer.write(&batch)?;
-        }
-        writer.finish()?;
-        Ok(n_rows)
+        self.execute(rows).await.map_err(|e| QueryError::of_run(&e))
+    }
+
+    /// Runs here what only describes, and what computes without a table; all else on the cluster, where there is one.
+    async fn execute(&self, rows: DataFrame) -> Result<SendableRecordBatchStream, DataFusionError> {
+        let (Some(cluster), true) = (&self.cluster, reads_tables(rows.logical_plan())?) else {
+            return rows.execute_stream().await;
+        };
+        let context = Arc::new(rows.task_ctx());
+        cluster.run(rows.create_physical_plan().await?, context).await
     }
 
     async fn plan(&self, sql: &str) -> Result<LogicalPlan, QueryError> {
@@ -190,18 +202,68 @@ impl Database {
             ))
         };
         only_queries.verify_plan(&plan).map_err(refused)?;
+        if self.cluster.is_some() && matches!(plan, LogicalPlan::Analyze(_)) {
+            let text =
+                "explain analyze measures what runs in this process, and not a cluster; explain alone shows the plan";
+            return Err(QueryError::Sql(text.to_owned()));
+        }
         Ok(plan)
     }
 }
 
-fn context(options: Options) -> Result<SessionContext, DataFusionError> {
-    let mut config = SessionConfig::new().with_information_schema(true);
-    if let Some(threads) = options.threads {
-        config = config.with_target_partitions(threads.get());
+/// Writes rows as they come; gives how many.
+async fn write(
+    mut rows: SendableRecordBatchStream,
+    format: Format,
+    out: &mut (dyn Write + Send),
+) -> Result<u64, QueryError> {
+    let mut writer = Writer::new(format, rows.schema(), out)?;
+    let mut n_rows = 0;
+    while let Some(batch) = rows.next().await {
+        let batch = batch.map_err(|e| QueryError::of_run(&e))?;
+        n_rows += batch.num_rows() as u64;
+        writer.write(&batch)?;
     }
+    writer.finish()?;
+    Ok(n_rows)
+}
+
+/// All tables, and what their rows are made of.
+fn tables() -> Result<Vec<(TableInfo, Rows)>, ArrowError> {
+    let stored = schema::stored().into_iter().map(|info| (info, Rows::Stored));
+    let derived = derived::tables()?.into_iter().map(|table| (table.info.clone(), Rows::Derived(table)));
+    let of_logdir = logdir::tables().into_iter().map(|table| (table.info.clone(), Rows::Logdir(table)));
+    Ok(stored.chain(derived).chain(of_logdir).collect())
+}
+
+/// Whether a plan asks for rows of a table, and not only for what tables there are.
+fn reads_tables(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
+    let mut reads = false;
+    if !matches!(plan, LogicalPlan::Explain(_)) {
+        plan.apply_with_subqueries(|node| {
+            reads |= match node {
+                LogicalPlan::TableScan(scan) => scan.table_name.schema() != Some(INFORMATION_SCHEMA),
+                _ => false,
+            };
+            Ok(if reads { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+    }
+    Ok(reads)
+}
+
+fn context(options: Options, cluster: Option<&dyn Cluster>) -> Result<SessionContext, DataFusionError> {
+    let mut config = SessionConfig::new().with_information_schema(true);
     // Rows that a filter refuses are not decoded in the other columns.
     config.options_mut().execution.parquet.pushdown_filters = true;
     let pool = TrackConsumersPool::new(FairSpillPool::new(options.memory_bytes), NAMED);
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool)).build_arc()?;
-    Ok(SessionContext::new_with_config_rt(config, runtime))
+    let state = SessionStateBuilder::new_with_default_features().with_config(config).with_runtime_env(runtime).build();
+    let mut state = match cluster {
+        Some(cluster) => cluster.prepare(state)?,
+        None => state,
+    };
+    if let Some(threads) = options.threads {
+        state.config_mut().options_mut().execution.target_partitions = threads.get();
+    }
+    Ok(SessionContext::new_with_state(state))
 }

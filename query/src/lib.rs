@@ -8,10 +8,11 @@
 //! 3. `derived`, `logdir`: rows that are computed only when a query names their table.
 //! 4. `table`: a table as DataFusion scans it. Sealed traces are read from their Parquet files, all others through
 //!    [`profiler::Store`] as record batches.
-//! 5. [`database`]: runs queries, with a budget of memory.
+//! 5. [`database`]: runs queries, with a budget of memory; or has a [`Cluster`] run them.
 //! 6. [`mod@output`]: rows as an aligned table, CSV, JSON or Parquet.
 
 mod bucket;
+mod cluster;
 mod database;
 mod derived;
 mod error;
@@ -21,6 +22,7 @@ pub mod schema;
 mod source;
 mod table;
 
+pub use cluster::Cluster;
 pub use database::{Canceller, Database, Options};
 pub use error::QueryError;
 pub use output::Format;

@@ -72,6 +72,15 @@ pub(crate) fn with_views(columns: &Fields) -> Fields {
     columns.iter().map(view).collect()
 }
 
+/// The same with texts as such: a batch of views takes the whole of its buffers along wherever it is sent.
+pub(crate) fn without_views(schema: &Schema) -> SchemaRef {
+    let plain = |field: &Arc<Field>| match field.data_type() {
+        DataType::Utf8View => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),
+        _ => Arc::clone(field),
+    };
+    Arc::new(Schema::new(schema.fields().iter().map(plain).collect::<Vec<_>>()))
+}
+
 pub(crate) fn trace_column() -> Field {
     Field::new(TRACE, DataType::Utf8View, false)
 }
@@ -83,7 +92,7 @@ fn type_name(field: &Field) -> String {
         DataType::UInt32 => "int unsigned",
         DataType::UInt64 => "bigint unsigned",
         DataType::Float64 => "double",
-        DataType::Utf8View => "text",
+        DataType::Utf8View | DataType::Utf8 => "text",
         other => return other.to_string(),
     };
     format!("{name}{}", if field.is_nullable() { "?" } else { "" })

@@ -165,6 +165,18 @@ impl Sources {
         Ok(store)
     }
 
+    /// Whether what is checked of a table's file in a bucket is as it was written; where it is not, that is told.
+    pub(crate) async fn is_good(&self, source: &Source, table: &str) -> bool {
+        let Place::Objects(trace) = &source.place else { return true };
+        match trace.check(&format!("{table}.parquet")).await {
+            Ok(()) => true,
+            Err(problem) => {
+                self.warn(format!("{}: {problem}; what is damaged is left out", self.at(source)));
+                false
+            }
+        }
+    }
+
     /// The name of a trace for messages.
     fn at(&self, source: &Source) -> String {
         if self.traces.len() == 1 { self.root.clone() } else { format!("{}: {}", self.root, source.label) }

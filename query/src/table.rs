@@ -2,12 +2,12 @@
 
 use crate::derived::Derived;
 use crate::logdir::{self, OfRuns};
-use crate::schema::{TRACE, TableInfo, trace_column};
+use crate::schema::{TRACE, TableInfo};
 use crate::source::{Parquet, Source, Sources};
 use async_trait::async_trait;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringViewArray};
 use datafusion::arrow::compute::{and, cast};
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::DFSchema;
 use datafusion::config::TableParquetOptions;
@@ -28,12 +28,15 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::scalar::ScalarValue;
+use futures_util::{StreamExt, stream};
 use std::fmt;
 use std::sync::Arc;
 
 /// Takes a batch; false where no more are wanted.
 pub(crate) type Take<'a> = &'a mut dyn FnMut(RecordBatch) -> bool;
 
+/// Files of a bucket that are checked at once.
+const PARALLEL: usize = 16;
 /// Batches that wait for who reads them.
 const WAITING: usize = 2;
 /// Bytes of a file's end that are read first: footers of some hundred row groups, so that remote files take one request less.
@@ -101,8 +104,17 @@ impl TableProvider for SourceTable {
             Rows::Derived(_) => streamed = self.chosen(state, filters)?,
             Rows::Stored => {
                 let mut files = Vec::new();
-                for source in self.chosen(state, filters)? {
-                    match source.file(self.info.name) {
+                let name = self.info.name;
+                let checks = stream::iter(self.chosen(state, filters)?).map(|source| {
+                    let sources = Arc::clone(&self.sources);
+                    async move {
+                        let is_good = sources.is_good(&source, name).await;
+                        (source, is_good)
+                    }
+                });
+                let chosen: Vec<_> = checks.buffered(PARALLEL).collect().await;
+                for (source, is_good) in chosen {
+                    match source.file(name).filter(|_| is_good) {
                         Some(file) => files.extend(file.map(|file| (source, file))),
                         None => streamed.push(source),
                     }
@@ -125,11 +137,18 @@ impl TableProvider for SourceTable {
 }
 
 impl SourceTable {
+    /// The column that has a source's label.
+    fn trace_column(&self) -> Result<&Field> {
+        Ok(self.info.schema.field_with_name(TRACE)?)
+    }
+
     /// The sources whose labels pass the filters.
     fn chosen(&self, state: &dyn Session, filters: &[Expr]) -> Result<Vec<Arc<Source>>> {
         let all = &self.sources.traces;
-        let labels: ArrayRef = Arc::new(StringViewArray::from_iter_values(all.iter().map(|s| s.label.as_str())));
-        let schema = Arc::new(Schema::new(vec![trace_column()]));
+        let column = self.trace_column()?;
+        let labels = StringViewArray::from_iter_values(all.iter().map(|s| s.label.as_str()));
+        let labels: ArrayRef = cast(&labels, column.data_type())?;
+        let schema = Arc::new(Schema::new(vec![column.clone()]));
         let batch = RecordBatch::try_new(Arc::clone(&schema), vec![labels])?;
         let schema = DFSchema::try_from(schema)?;
         let mut pass = BooleanArray::from(vec![true; all.len()]);
@@ -151,19 +170,19 @@ impl SourceTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let url = &self.sources.url;
         let store = state.runtime_env().object_store(url)?;
+        let trace = Arc::new(self.trace_column()?.clone());
         let mut scanned = Vec::new();
         for (source, file) in files {
             let meta = match file {
                 Parquet::Object(meta) => meta,
                 Parquet::Local(path) => store.head(&Key::from_absolute_path(path)?).await?,
             };
-            let label = ScalarValue::Utf8View(Some(source.label.clone()));
+            let label = ScalarValue::Utf8View(Some(source.label.clone())).cast_to(trace.data_type())?;
             scanned.push(PartitionedFile::new_from_meta(meta).with_partition_values(vec![label]));
         }
         let columns = self.info.schema.fields();
         let of_file = Schema::new(columns.iter().filter(|c| c.name() != TRACE).cloned().collect::<Vec<_>>());
-        let schema =
-            TableSchema::builder(Arc::new(of_file)).with_table_partition_cols(vec![Arc::new(trace_column())]).build();
+        let schema = TableSchema::builder(Arc::new(of_file)).with_table_partition_cols(vec![trace]).build();
         let options = TableParquetOptions {
             global: state.config_options().execution.parquet.clone(),
             ..TableParquetOptions::default()
@@ -267,7 +286,8 @@ fn fit(batch: &RecordBatch, label: Option<&str>, schema: &SchemaRef) -> Result<R
     let columns = batch.columns().iter().zip(schema.fields());
     let mut columns = columns.map(|(column, field)| cast(column, field.data_type())).collect::<Result<Vec<_>, _>>()?;
     if let Some(label) = label {
-        columns.push(ScalarValue::Utf8View(Some(label.to_owned())).to_array_of_size(batch.num_rows())?);
+        let label = ScalarValue::Utf8View(Some(label.to_owned())).to_array_of_size(batch.num_rows())?;
+        columns.extend(schema.fields().last().map(|trace| cast(&label, trace.data_type())).transpose()?);
     }
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }

@@ -1,96 +1,15 @@
-//! Traces and logdirs in a real S3 server on the loopback interface (moto's, from PyPI).
-//!
-//! `STEPSCOPE_MOTO` names a python that has `moto[server]`; unset skips.
+//! Traces and logdirs in a real S3 server on the loopback interface.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod common;
+#[path = "common/moto.rs"]
+mod moto;
 
 use common::{chrome, open, rows, sealed, try_rows, value};
-use object_store::aws::AmazonS3Builder;
-use object_store::path::Path as Key;
-use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
+use moto::Moto;
 use serde_json::json;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::time::Duration;
 use stepscope_query::{Database, Options, QueryError};
 use summaries::{SummaryWriter, WriterOptions};
-
-struct Moto {
-    server: Child,
-    store: Arc<dyn ObjectStore>,
-    runtime: tokio::runtime::Runtime,
-}
-
-impl Drop for Moto {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-    }
-}
-
-impl Moto {
-    /// A server with an empty bucket `runs`, which the environment of this process names from now on.
-    fn start() -> Option<Self> {
-        let Some(python) = std::env::var_os("STEPSCOPE_MOTO") else {
-            eprintln!("SKIPPED SQL on buckets: set STEPSCOPE_MOTO to a python with `pip install moto[server]`");
-            return None;
-        };
-        // The port is free now; moto has no way to choose one and tell it.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = Command::new(python);
-        command.args(["-m", "moto.server", "-H", "127.0.0.1", "-p", &port.to_string()]);
-        let server = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let endpoint = format!("http://127.0.0.1:{port}");
-        // SAFETY: only this test reads these variables, and no other thread of it runs yet.
-        unsafe {
-            for (name, value) in [
-                ("AWS_ACCESS_KEY_ID", "test"),
-                ("AWS_SECRET_ACCESS_KEY", "test"),
-                ("AWS_REGION", "us-east-1"),
-                ("AWS_ENDPOINT_URL", &endpoint),
-                ("AWS_ALLOW_HTTP", "true"),
-            ] {
-                std::env::set_var(name, value);
-            }
-        }
-        let store = Arc::new(AmazonS3Builder::from_env().with_bucket_name("runs").build().unwrap());
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let moto = Self { server, store, runtime };
-        // 60 s: python takes long to start on a busy machine.
-        for _ in 0..300 {
-            if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) {
-                let request = "PUT /runs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-                stream.write_all(request.as_bytes()).unwrap();
-                let mut answer = String::new();
-                stream.read_to_string(&mut answer).unwrap();
-                assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-                return Some(moto);
-            }
-            std::thread::sleep(Duration::from_millis(200));
-        }
-        panic!("moto does not answer on port {port}");
-    }
-
-    fn put(&self, key: &str, bytes: Vec<u8>) {
-        self.runtime.block_on(self.store.put(&Key::parse(key).unwrap(), PutPayload::from(bytes))).unwrap();
-    }
-
-    /// Puts all files of a folder.
-    fn put_folder(&self, folder: &Path, prefix: &str) {
-        for entry in std::fs::read_dir(folder).unwrap().flatten() {
-            let key = format!("{prefix}/{}", entry.file_name().to_string_lossy());
-            if entry.path().is_dir() {
-                self.put_folder(&entry.path(), &key);
-            } else {
-                self.put(&key, std::fs::read(entry.path()).unwrap());
-            }
-        }
-    }
-}
 
 #[test]
 fn buckets_are_asked_as_folders_are() {
@@ -126,6 +45,20 @@ fn buckets_are_asked_as_folders_are() {
     assert_eq!(value(&open("s3://runs/single/t.json"), "select count(*) from slices"), json!(200));
     assert_eq!(value(&open("s3://runs/team/runs/a/trace/sealed"), "select count(*) from slices"), json!(6_000));
     assert_eq!(value(&open("s3://runs/team/runs/a/"), "select max(trace) from slices"), json!("."));
+
+    // Damage in what is checked is found, told, and the rest is read.
+    let damaged = "damaged/a/trace/sealed";
+    moto.put_folder(&dir.path().join("b c/trace/sealed"), damaged);
+    let mut bytes = std::fs::read(dir.path().join("b c/trace/sealed/tracks.parquet")).unwrap();
+    bytes[20] ^= 0x10;
+    moto.put(&format!("{damaged}/tracks.parquet"), bytes);
+    let database = open("s3://runs/damaged");
+    assert_eq!(value(&database, "select count(*) from slices"), json!(400));
+    assert!(database.take_warnings().is_empty());
+    let error = try_rows(&database, "select count(*) from tracks").err().map(|e| e.to_string()).unwrap_or_default();
+    let warnings = database.take_warnings();
+    let told = warnings.iter().chain([&error]).any(|text| text.contains("tracks.parquet") && text.contains("checksum"));
+    assert!(told, "{warnings:?} {error}");
 
     for (url, says) in [("s3://runs/missing", "nothing"), ("s3://nobucket/x", "")] {
         let error = Database::open(url, Options::default()).err().unwrap();

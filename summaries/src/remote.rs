@@ -17,7 +17,7 @@ use std::{
 };
 
 use events::clock;
-use formats::is_event_file_name;
+use formats::{all_causes, is_event_file_name};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::{
     ClientOptions, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, ObjectStoreScheme, RetryConfig,
@@ -396,32 +396,66 @@ pub fn open_bucket(url: &str) -> Result<(Arc<dyn ObjectStore>, Key), RemoteError
     Ok((store(&parsed, &scheme).map_err(refused)?, path))
 }
 
+/// Where a cloud's credentials come from, and what to say where they do not.
+struct Credentials {
+    /// Variables, of which one is enough.
+    variables: &'static [&'static str],
+    missing: &'static str,
+}
+
+const AWS: Credentials = Credentials {
+    variables: &[
+        "AWS_ACCESS_KEY_ID",
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+        "AWS_METADATA_ENDPOINT",
+        "AWS_SKIP_SIGNATURE",
+    ],
+    missing: "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for a public bucket",
+};
+
+const GOOGLE: Credentials = Credentials {
+    variables: &[
+        "GOOGLE_SERVICE_ACCOUNT",
+        "GOOGLE_SERVICE_ACCOUNT_PATH",
+        "GOOGLE_SERVICE_ACCOUNT_KEY",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "GOOGLE_SKIP_SIGNATURE",
+        "GCE_METADATA_HOST",
+    ],
+    missing: "no credentials: set GOOGLE_APPLICATION_CREDENTIALS to a key file, or GOOGLE_SKIP_SIGNATURE=true for a public bucket, or \
+              GCE_METADATA_HOST=metadata.google.internal on a machine of Google's cloud",
+};
+
+/// Where gcloud keeps a user's credentials, below the home folder.
+const GCLOUD_FILE: &str = if cfg!(windows) {
+    "gcloud/application_default_credentials.json"
+} else {
+    ".config/gcloud/application_default_credentials.json"
+};
+
+/// Without credentials a store would ask the network for a role that only some clouds' machines have, and wait for an answer.
+fn has_credentials(of: &Credentials, has_file: bool) -> Result<(), String> {
+    let has_variable = of.variables.iter().any(|name| std::env::var_os(name).is_some());
+    if has_variable || has_file { Ok(()) } else { Err(of.missing.to_owned()) }
+}
+
 /// The store of a URL, with what the environment says of it.
 fn store(url: &Url, scheme: &ObjectStoreScheme) -> Result<Arc<dyn ObjectStore>, String> {
     let retry = RetryConfig { retry_timeout: RETRY, max_retries: 5, ..RetryConfig::default() };
     let text = |e: object_store::Error| all_causes(&e);
     Ok(match scheme {
         ObjectStoreScheme::AmazonS3 => {
-            // Without any of these the store would ask the network for a role that only some clouds' machines have.
-            let sources = [
-                "AWS_ACCESS_KEY_ID",
-                "AWS_WEB_IDENTITY_TOKEN_FILE",
-                "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-                "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-                "AWS_METADATA_ENDPOINT",
-                "AWS_SKIP_SIGNATURE",
-            ];
-            if sources.iter().all(|name| std::env::var_os(name).is_none()) {
-                return Err(
-                    "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true \
-                            for a public bucket"
-                        .into(),
-                );
-            }
+            has_credentials(&AWS, false)?;
             let builder = AmazonS3Builder::from_env().with_url(url.as_str()).with_retry(retry);
             Arc::new(builder.build().map_err(text)?)
         }
         ObjectStoreScheme::GoogleCloudStorage => {
+            // `gcloud auth application-default login` leaves it.
+            let home = std::env::var_os(if cfg!(windows) { "APPDATA" } else { "HOME" }).map(PathBuf::from);
+            let file = home.map(|home| home.join(GCLOUD_FILE));
+            has_credentials(&GOOGLE, file.is_some_and(|file| file.is_file()))?;
             let builder = GoogleCloudStorageBuilder::from_env().with_url(url.as_str()).with_retry(retry);
             Arc::new(builder.build().map_err(text)?)
         }
@@ -439,16 +473,18 @@ fn store(url: &Url, scheme: &ObjectStoreScheme) -> Result<Arc<dyn ObjectStore>, 
     })
 }
 
-/// An error with all that is behind it.
-fn all_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(behind) = cause {
-        let more = behind.to_string();
-        if !text.contains(&more) {
-            text.extend([": ", &more]);
-        }
-        cause = behind.source();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_missed_before_anything_is_asked() {
+        let here = Credentials { variables: &["STEPSCOPE_TEST_NOBODY_SETS_THIS", "PATH"], missing: "none" };
+        let nowhere = Credentials { variables: &["STEPSCOPE_TEST_NOBODY_SETS_THIS"], missing: "set it" };
+        assert_eq!(has_credentials(&here, false), Ok(()));
+        assert_eq!(has_credentials(&nowhere, true), Ok(()));
+        assert_eq!(has_credentials(&nowhere, false), Err("set it".to_owned()));
+        assert!(GOOGLE.variables.iter().any(|name| GOOGLE.missing.contains(name)));
+        assert!(AWS.variables.iter().any(|name| AWS.missing.contains(name)));
     }
-    text
 }

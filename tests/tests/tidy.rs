@@ -21,6 +21,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("profiler/cupti", &["events", "profiler"]),
     ("summaries", &["events", "formats"]),
     ("query", &["events", "formats", "profiler", "summaries"]),
+    // `profiler` and `summaries` in its tests only.
+    ("query/cluster", &["events", "formats", "profiler", "summaries", "query"]),
     ("dashboard", &["events", "formats", "profiler", "summaries"]),
     (
         "cli",
@@ -35,6 +37,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "cupti",
             "summaries",
             "query",
+            "cluster",
             "dashboard",
         ],
     ),
@@ -80,6 +83,7 @@ fn members_use_only_what_the_table_allows() {
         "dashboard",
         "net",
         "query",
+        "cluster",
         "distributed",
     ];
     let mut broken = Vec::new();

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
 }
 
 /// What is checked and tested beyond what is built by default.
-const FEATURES: &str = "--features=stepscope/s3,stepscope-engine/s3,stepscope/buckets,stepscope-summaries/buckets,stepscope/query,stepscope-bench/query";
+const FEATURES: &str = "--features=stepscope/s3,stepscope-engine/s3,stepscope/buckets,stepscope-summaries/buckets,stepscope/cluster,stepscope-bench/query";
 
 fn check(steps: &mut Steps) -> Result<(), Failed> {
     steps.cargo("fmt", &["fmt", "--all", "--check"], &[])?;

@@ -10,7 +10,9 @@
 //! - [`npy`]: NumPy's arrays and archives.
 //! - [`wire`]: protobuf fields without messages, for the readers of millions of records.
 //! - [`mod@sniff`]: what a file or folder is, from its content.
+//! - [`all_causes`]: an error's text with those behind it, for readers of what is far away.
 
+mod causes;
 pub mod graph_file;
 pub mod histogram;
 pub mod npy;
@@ -24,4 +26,5 @@ mod sniff;
 pub mod tfrecord;
 pub mod wire;
 
+pub use causes::all_causes;
 pub use sniff::{FileKind, Foreign, TraceFormat, is_event_file_name, is_trace_folder, sniff};

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -159,6 +160,36 @@ impl Checksums {
     }
 }
 
+/// The list of a sealed trace whose files are elsewhere: what comes of them by ranges can be checked.
+#[derive(Clone, Debug)]
+pub struct RemoteChecksums(Checksums);
+
+impl RemoteChecksums {
+    /// The list's file, beside the others.
+    pub const FILE: &str = FILE_NAME;
+
+    /// Reads the list; `None` where it is damaged.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Checksums::parse(text).map(Self)
+    }
+
+    /// The end of a file, with its footer: the page index too of `slices.parquet`, all of other files. It ends where the file
+    /// should. `None` where the list lacks the file.
+    #[must_use]
+    pub fn end_of(&self, file: &str) -> Option<Range<u64>> {
+        let part = self.0.parts(file)?.last()?;
+        Some(part.from..part.from.checked_add(part.len)?)
+    }
+
+    /// Whether these are the bytes of [`end_of`](Self::end_of) a file.
+    #[must_use]
+    pub fn is_end_of(&self, file: &str, bytes: &[u8]) -> bool {
+        let part = self.0.parts(file).and_then(|parts| parts.last());
+        part.is_some_and(|part| part.len == bytes.len() as u64 && part.crc == crc32c::crc32c(bytes))
+    }
+}
+
 /// Reads a part and checks it. Its length is checked against the file before memory is taken.
 pub(super) fn read_part(file: &File, part: Part) -> Result<Bytes, PartError> {
     let is = file.metadata()?.len();
@@ -182,6 +213,9 @@ mod tests {
         sums.add("lod.bin", vec![Part { from: 0, len: 0, crc: 0 }]);
         let text = sums.text();
         assert_eq!(Checksums::parse(&text).unwrap().files, sums.files);
+        let remote = RemoteChecksums::parse(&text).unwrap();
+        assert_eq!((remote.end_of("a b.parquet"), remote.end_of("c")), (Some(5..14), None));
+        assert!(remote.is_end_of("lod.bin", b"") && !remote.is_end_of("lod.bin", b"x") && !remote.is_end_of("c", b""));
         for i in 0..text.len() {
             assert!(Checksums::parse(&text[..i]).is_none());
             let mut bytes = text.clone().into_bytes();

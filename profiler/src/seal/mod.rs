@@ -50,6 +50,7 @@ mod writer;
 
 pub(crate) use batches::side_files;
 pub use batches::{Take, batches, check, tables, whole_folder};
+pub use checksums::RemoteChecksums;
 pub use folder::{SealReport, seal};
 pub use open::is_sealed;
 pub(crate) use open::{SealedTrace, find, parts_of, positions};

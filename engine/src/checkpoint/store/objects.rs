@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use formats::all_causes;
 use futures_util::TryStreamExt;
 use object_store::aws::AmazonS3Builder;
 use object_store::path::Path as Key;
@@ -99,20 +100,6 @@ impl ObjectStoreFiles {
             upload.write(&part[..read]);
         }
     }
-}
-
-/// An error with all that is behind it.
-fn all_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(behind) = cause {
-        let more = behind.to_string();
-        if !text.contains(&more) {
-            text.extend([": ", &more]);
-        }
-        cause = behind.source();
-    }
-    text
 }
 
 impl FileStore for ObjectStoreFiles {

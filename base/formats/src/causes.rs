@@ -1,0 +1,47 @@
+//! The text of an error that has others behind it.
+
+use std::error::Error;
+
+/// What an error says, with what those behind it say that it does not: `transport error: tcp connect error: Connection refused`.
+#[must_use]
+pub fn all_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(behind) = cause {
+        let more = behind.to_string();
+        if !text.contains(&more) {
+            text.extend([": ", &more]);
+        }
+        cause = behind.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt;
+
+    #[derive(Debug)]
+    struct Told(&'static str, Option<Box<Told>>);
+
+    impl fmt::Display for Told {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl Error for Told {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            self.1.as_deref().map(|told| told as &(dyn Error + 'static))
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_twice() {
+        let last = Told("refused", None);
+        let same = Told("connect", Some(Box::new(last)));
+        let first = Told("transport: connect", Some(Box::new(same)));
+        assert_eq!(all_causes(&first), "transport: connect: refused");
+    }
+}

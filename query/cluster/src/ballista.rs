@@ -1,0 +1,150 @@
+//! A Ballista cluster as a place where queries run.
+
+use crate::error::ClusterError;
+use crate::job::{Job, Scheduler};
+use crate::ship::{Shipping, rows_in_plan};
+use async_trait::async_trait;
+use ballista_core::extension::SessionConfigExt;
+use ballista_core::optimizer::with_ballista_optimizer_rules;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder, TaskContext};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures_util::TryStreamExt;
+use parking_lot::Mutex;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
+
+/// A scheduler's port where an address names none.
+const PORT: u16 = 50050;
+/// Parts into which the work is cut where nobody says how many: as Ballista's own clients do.
+const PARTS: usize = 16;
+/// Time for a scheduler to be told that a job is over.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// See the [module](self).
+pub struct Ballista {
+    scheduler: Scheduler,
+    scratch: Option<PathBuf>,
+    running: Mutex<Running>,
+}
+
+/// What the last query left.
+#[derive(Default)]
+struct Running {
+    job: Option<Job>,
+    /// Deleted with this.
+    written: Option<tempfile::TempDir>,
+}
+
+impl Ballista {
+    /// The cluster of the scheduler at `df://HOST:PORT`, `http://HOST:PORT` or `HOST:PORT` (port 50050 where it is left out). Nothing
+    /// is asked of it yet. `scratch` is a folder that the executors see at the same path: rows that are in no Parquet file and too
+    /// many for a plan go there while a query runs.
+    ///
+    /// # Errors
+    /// [`ClusterError::Address`] for what is no such address, [`ClusterError::Scratch`] where there is no such folder.
+    pub fn new(address: &str, scratch: Option<PathBuf>) -> Result<Ballista, ClusterError> {
+        let scratch = scratch.map(|path| match std::fs::canonicalize(&path) {
+            Ok(folder) if folder.is_dir() => Ok(folder),
+            Ok(_) => Err(ClusterError::Scratch { path, reason: "it is no folder".to_owned() }),
+            Err(error) => Err(ClusterError::Scratch { path, reason: error.to_string() }),
+        });
+        Ok(Ballista {
+            scheduler: Scheduler::new(parse(address)?),
+            scratch: scratch.transpose()?,
+            running: Mutex::default(),
+        })
+    }
+}
+
+/// The HTTP address of a scheduler.
+fn parse(address: &str) -> Result<Url, ClusterError> {
+    let refused = |reason: &str| ClusterError::Address { address: address.to_owned(), reason: reason.to_owned() };
+    let (scheme, rest) = address.split_once("://").unwrap_or(("df", address));
+    match scheme {
+        "df" | "http" => {}
+        "https" => return Err(refused("there is no TLS here; tunnel to it: ssh -L 50050:HOST:50050")),
+        _ => return Err(refused("it begins with neither df:// nor http://")),
+    }
+    let mut url = Url::parse(&format!("http://{rest}")).map_err(|e| refused(&e.to_string()))?;
+    let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    if !is_bare || !url.username().is_empty() || url.password().is_some() {
+        return Err(refused("it has more than a host and a port"));
+    }
+    // `http` has a port of its own, which a URL does not tell from none.
+    let says_port = rest.trim_end_matches('/').ends_with(":80");
+    if url.port().is_none() && !says_port {
+        url.set_port(Some(PORT)).map_err(|()| refused("it has no host"))?;
+    }
+    Ok(url)
+}
+
+#[async_trait]
+impl query::Cluster for Ballista {
+    fn prepare(&self, state: SessionState) -> Result<SessionState> {
+        let config = state.config().clone().upgrade_for_ballista().with_target_partitions(PARTS);
+        let rules = with_ballista_optimizer_rules(state.optimizers());
+        Ok(SessionStateBuilder::new_from_existing(state).with_config(config).with_optimizer_rules(rules).build())
+    }
+
+    async fn run(&self, plan: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let client = self.scheduler.connect().await?;
+        let mut shipping = Shipping::new(Arc::clone(&context), self.scratch.clone());
+        let plan = shipping.plan(plan).await?;
+        self.running.lock().written = shipping.written;
+        let schema = plan.schema();
+        let job = self.scheduler.submit(client, &plan, &context).await?;
+        self.running.lock().job = Some(job.clone());
+        let parts = self.scheduler.result(job).await?;
+        let to = Arc::clone(&schema);
+        let rows = parts.and_then(move |batch| {
+            let to = Arc::clone(&to);
+            async move { rows_in_plan(&batch, to) }
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+    }
+
+    async fn release(&self) {
+        let Running { job, written } = std::mem::take(&mut *self.running.lock());
+        if let Some(job) = job {
+            // A scheduler that is gone has nothing to be told.
+            let _ = tokio::time::timeout(FAREWELL, job.end()).await;
+        }
+        drop(written);
+    }
+}
+
+impl From<ClusterError> for DataFusionError {
+    fn from(error: ClusterError) -> Self {
+        DataFusionError::External(Box::new(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_as_ballistas_users_write_them() {
+        let good = [
+            ("df://localhost:50050", "http://localhost:50050/"),
+            ("df://10.0.0.7", "http://10.0.0.7:50050/"),
+            ("http://host:1234/", "http://host:1234/"),
+            ("http://host:80", "http://host/"),
+            ("host", "http://host:50050/"),
+            ("host:9", "http://host:9/"),
+            ("df://[::1]:7", "http://[::1]:7/"),
+        ];
+        for (address, url) in good {
+            assert_eq!(parse(address).unwrap().as_str(), url, "{address}");
+        }
+        for bad in
+            ["", "https://host", "s3://host", "df://", "host:port", "df://host/path", "df://me@host", "host:99999"]
+        {
+            assert!(matches!(parse(bad), Err(ClusterError::Address { .. })), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Why a cluster gave no rows, and what to do next.
+
+use std::path::PathBuf;
+
+/// See the variants.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// Not how a scheduler is named.
+    #[error("{address:?} is no address of a Ballista scheduler: {reason}; say df://HOST:PORT")]
+    Address {
+        /// What was given.
+        address: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The folder for rows that are too many for a plan cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Scratch {
+        /// The folder, or a file in it.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Nobody there, or nobody who speaks Ballista's protocol.
+    #[error("no Ballista scheduler answers at {at} ({reason})")]
+    NoScheduler {
+        /// Its address.
+        at: String,
+        /// What came instead of an answer.
+        reason: String,
+    },
+    /// Client and scheduler are of different major versions, whose plans differ.
+    #[error("{0}: without --cluster the query runs here")]
+    Version(String),
+    /// The scheduler answers, and does not take the query, or lost it.
+    #[error("the scheduler at {at} {what}: {reason}")]
+    Refused {
+        /// Its address.
+        at: String,
+        /// What it did.
+        what: &'static str,
+        /// What it says.
+        reason: String,
+    },
+    /// More rows than a plan takes along.
+    #[error(
+        "the rows of {table} are in no Parquet file, and too many to be sent with the query: name a folder that the executors see at \
+         the same path (--scratch DIR), or import the trace first"
+    )]
+    TooMany {
+        /// What has them.
+        table: String,
+    },
+    /// A plan that is too large for a message.
+    #[error("the query's plan has {bytes} bytes, more than schedulers take: ask for fewer traces (where trace = ...)")]
+    Large {
+        /// Its size.
+        bytes: usize,
+    },
+    /// A limit that Ballista's messages have no room for.
+    #[error("a limit of more than 4294967295 rows cannot be sent to a cluster; leave it away")]
+    Limit,
+    /// A file that an executor does not have.
+    #[error(
+        "an executor of the cluster does not see {file}: a trace has to be at the same path on all executors, or in a bucket that they \
+         can read"
+    )]
+    Unseen {
+        /// The file, as the executor says it.
+        file: String,
+    },
+    /// A bucket that the executors are not made for.
+    #[error(
+        "the executors of the cluster cannot read {scheme}:// (as they are released they read file://, s3:// and http://): {reason}"
+    )]
+    Bucket {
+        /// The beginning of its URL.
+        scheme: String,
+        /// What an executor says.
+        reason: String,
+    },
+    /// An executor's memory is too small.
+    #[error(
+        "an executor has too little memory for the query ({0}); give it more, or cut the work into more parts with --threads"
+    )]
+    Memory(String),
+    /// The query failed on the cluster.
+    #[error("the query failed on the cluster: {0}")]
+    Failed(String),
+    /// The result is there and cannot be fetched.
+    #[error(
+        "the executor at {at} has rows of the result and does not give them ({reason}); run the query again if it died, and if it \
+         cannot be reached from here, start the scheduler with --enable-embedded-flight-proxy"
+    )]
+    Fetch {
+        /// The executor's address, or that of who answers for it.
+        at: String,
+        /// What came instead of rows.
+        reason: String,
+    },
+}
+
+impl ClusterError {
+    /// What a failed job's text tells. Ballista sends no kinds of errors, only their texts.
+    pub(crate) fn of_job(text: &str) -> ClusterError {
+        let between = |text: &str, from: &str, to: &str| -> Option<String> {
+            let rest = &text[text.find(from)? + from.len()..];
+            Some(rest[..rest.find(to)?].to_owned())
+        };
+        if let Some(file) = between(text, "Object at location ", " not found") {
+            return ClusterError::Unseen { file };
+        }
+        if text.contains("No such file or directory") {
+            let file = between(text, "path: \"", "\"").unwrap_or_else(|| "a file".to_owned());
+            return ClusterError::Unseen { file };
+        }
+        let no_store = ["No suitable object store found for ", "store not supported, url "];
+        if let Some(scheme) = no_store.iter().find_map(|words| between(text, words, "://")) {
+            return ClusterError::Bucket { scheme, reason: one_line(text) };
+        }
+        if let Some((_, what)) = text.split_once("Resources exhausted: ") {
+            return ClusterError::Memory(one_line(what));
+        }
+        ClusterError::Failed(one_line(text))
+    }
+}
+
+/// A text without its line ends, and not longer than a screen is wide some times.
+pub(crate) fn one_line(text: &str) -> String {
+    const LONGEST: usize = 600;
+    let line = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
+    }
+}

@@ -1,0 +1,229 @@
+//! Talks to a scheduler, and to the executors that have the rows of a result.
+
+use crate::error::{ClusterError, one_line};
+use ballista_core::BALLISTA_VERSION;
+use ballista_core::client::BallistaClient;
+use ballista_core::error::BallistaError;
+use ballista_core::extension::SessionConfigExt;
+use ballista_core::serde::protobuf::execute_query_params::Query;
+use ballista_core::serde::protobuf::get_job_status_result::FlightProxy;
+use ballista_core::serde::protobuf::job_status::Status as JobStatus;
+use ballista_core::serde::protobuf::scheduler_grpc_client::SchedulerGrpcClient;
+use ballista_core::serde::protobuf::{
+    CancelJobParams, CleanJobDataParams, ExecuteQueryParams, ExecutorMetadata, GetJobStatusParams, KeyValuePair,
+    PartitionLocation, RemoveSessionParams, execute_query_result,
+};
+use ballista_core::version;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion_proto::physical_plan::AsExecutionPlan;
+use datafusion_proto::protobuf::PhysicalPlanNode;
+use formats::all_causes;
+use futures_util::{Stream, StreamExt, TryStreamExt};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status};
+use url::Url;
+
+type Client = SchedulerGrpcClient<Channel>;
+
+/// How long a scheduler or an executor may take to accept a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long a scheduler may take to answer; it plans a query's stages after it has answered.
+const ANSWER: Duration = Duration::from_secs(60);
+/// Bytes of a message that schedulers and executors take unless they are told otherwise.
+const MESSAGE: usize = 16 << 20;
+/// Bytes of it that are left for the settings.
+const SETTINGS: usize = 1 << 20;
+/// Time between two looks at a job: doubled from the first to the last.
+const FIRST_LOOK: Duration = Duration::from_millis(5);
+const LAST_LOOK: Duration = Duration::from_millis(200);
+/// How often, and with which pause in ms, an executor is asked for rows that it does not give.
+const FETCHES: u8 = 3;
+const PAUSE_MS: u64 = 500;
+
+/// Where queries are sent.
+pub(crate) struct Scheduler {
+    url: Url,
+}
+
+/// A query that a scheduler took.
+#[derive(Clone)]
+pub(crate) struct Job {
+    client: Client,
+    id: String,
+    session: String,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Scheduler {
+    pub(crate) fn new(url: Url) -> Self {
+        Scheduler { url }
+    }
+
+    /// Host and port.
+    fn at(&self) -> String {
+        self.url.authority().to_owned()
+    }
+
+    pub(crate) async fn connect(&self) -> Result<Client, ClusterError> {
+        let failed =
+            |error: tonic::transport::Error| ClusterError::NoScheduler { at: self.at(), reason: all_causes(&error) };
+        let endpoint = Endpoint::from_shared(self.url.to_string()).map_err(failed)?;
+        let endpoint = endpoint.connect_timeout(CONNECT).timeout(ANSWER).tcp_nodelay(true);
+        // The endpoint's own limit does not cover a peer that accepts and says nothing.
+        let connected = tokio::time::timeout(2 * CONNECT, endpoint.connect()).await;
+        let silent = || ClusterError::NoScheduler { at: self.at(), reason: "it says nothing".to_owned() };
+        let channel = connected.map_err(|_| silent())?.map_err(failed)?;
+        Ok(Client::new(channel).max_encoding_message_size(MESSAGE).max_decoding_message_size(MESSAGE))
+    }
+
+    fn refused(&self, what: &'static str, status: &Status) -> ClusterError {
+        match status.code() {
+            // Schedulers say so when they are of another version.
+            Code::FailedPrecondition => ClusterError::Version(status.message().to_owned()),
+            Code::Unimplemented => ClusterError::NoScheduler { at: self.at(), reason: status.message().to_owned() },
+            _ => ClusterError::Refused { at: self.at(), what, reason: one_line(&all_causes(status)) },
+        }
+    }
+
+    /// Sends a plan.
+    pub(crate) async fn submit(
+        &self,
+        mut client: Client,
+        plan: &Arc<dyn ExecutionPlan>,
+        context: &TaskContext,
+    ) -> Result<Job> {
+        let codec = context.session_config().ballista_physical_extension_codec();
+        let mut encoded = Vec::new();
+        PhysicalPlanNode::try_from_physical_plan(Arc::clone(plan), codec.as_ref())?.try_encode(&mut encoded)?;
+        if encoded.len() > MESSAGE - SETTINGS {
+            return Err(ClusterError::Large { bytes: encoded.len() }.into());
+        }
+        let settings = context.session_config().options().entries().into_iter();
+        let session = context.session_id();
+        let mut request = Request::new(ExecuteQueryParams {
+            query: Some(Query::PhysicalPlan(encoded)),
+            settings: settings.map(|entry| KeyValuePair { key: entry.key, value: entry.value }).collect(),
+            session_id: session.clone(),
+            operation_id: session.clone(),
+        });
+        version::insert_version_header(request.metadata_mut());
+        let answer = client.execute_query(request).await.map_err(|s| self.refused("refused the query", &s))?;
+        let theirs = version::version_from_metadata(answer.metadata());
+        let same = version::check_compatibility(Some(BALLISTA_VERSION), theirs).map_err(ClusterError::Version);
+        let job = |id| Job { client, id, session, is_over: Arc::default() };
+        match answer.into_inner().result {
+            Some(execute_query_result::Result::Success(taken)) => {
+                let job = job(taken.job_id);
+                if let Err(error) = same {
+                    // One from before versions were checked has begun already.
+                    job.end().await;
+                    return Err(error.into());
+                }
+                Ok(job)
+            }
+            Some(execute_query_result::Result::Failure(failure)) => {
+                same?;
+                Err(ClusterError::of_job(&format!("{:?}", failure.failure)).into())
+            }
+            None => Err(self.refused("gave an empty answer", &Status::unknown("no job, no error")).into()),
+        }
+    }
+
+    /// Waits until the job is done, and gives its rows as they come.
+    pub(crate) async fn result(&self, mut job: Job) -> Result<impl Stream<Item = Result<RecordBatch>> + Send + use<>> {
+        let mut pause = FIRST_LOOK;
+        loop {
+            let request = GetJobStatusParams { job_id: job.id.clone() };
+            let answer = job.client.get_job_status(request).await.map_err(|s| self.refused("lost the query", &s))?;
+            let answer = answer.into_inner();
+            match answer.status.and_then(|job| job.status) {
+                Some(JobStatus::Failed(failed)) => {
+                    job.is_over.store(true, Ordering::Relaxed);
+                    return Err(ClusterError::of_job(&failed.error).into());
+                }
+                Some(JobStatus::Successful(done)) => {
+                    job.is_over.store(true, Ordering::Relaxed);
+                    let (scheduler, proxy) = (self.url.clone(), answer.flight_proxy);
+                    let parts = futures_util::stream::iter(done.partition_location);
+                    let rows = parts.then(move |part| fetch(part, scheduler.clone(), proxy.clone()));
+                    return Ok(rows.try_flatten());
+                }
+                // Queued, running, or so new that there is nothing to say.
+                _ => tokio::time::sleep(pause).await,
+            }
+            pause = (2 * pause).min(LAST_LOOK);
+        }
+    }
+}
+
+impl Job {
+    /// Ends it where it runs; executors delete its rows.
+    pub(crate) async fn end(mut self) {
+        let job_id = self.id;
+        // What cannot be told is found by the cluster itself some minutes later.
+        if self.is_over.load(Ordering::Relaxed) {
+            let _ = self.client.clean_job_data(CleanJobDataParams { job_id, ..Default::default() }).await;
+        } else {
+            let _ = self.client.cancel_job(CancelJobParams { job_id }).await;
+        }
+        let _ = self.client.remove_session(RemoveSessionParams { session_id: self.session }).await;
+    }
+}
+
+/// Who gives the rows of an executor: itself, or one that passes them on.
+fn giver(executor: &ExecutorMetadata, scheduler: &Url, proxy: Option<&FlightProxy>) -> Option<(String, u16)> {
+    let of_url = |url: &Url| Some((url.host_str()?.to_owned(), url.port_or_known_default()?));
+    match proxy {
+        Some(FlightProxy::External(address)) => of_url(&Url::parse(&format!("http://{address}")).ok()?),
+        Some(FlightProxy::Local(true)) => of_url(scheduler),
+        Some(FlightProxy::Local(false)) | None => Some((executor.host.clone(), u16::try_from(executor.port).ok()?)),
+    }
+}
+
+/// The rows of a part of the result.
+async fn fetch(
+    part: PartitionLocation,
+    scheduler: Url,
+    proxy: Option<FlightProxy>,
+) -> Result<SendableRecordBatchStream> {
+    let layout = part.layout();
+    let missing = || ClusterError::Failed("the scheduler does not say who has the result".to_owned());
+    let (Some(executor), Some(partition)) = (part.executor_meta, part.partition_id) else {
+        return Err(missing().into());
+    };
+    let (host, port) = giver(&executor, &scheduler, proxy.as_ref()).ok_or_else(missing)?;
+    let at = format!("{host}:{port}");
+    let failed =
+        |reason: String| DataFusionError::from(ClusterError::Fetch { at: at.clone(), reason: one_line(&reason) });
+    let client = BallistaClient::try_new(&host, port, MESSAGE, false, None, FETCHES, PAUSE_MS, 0, 0);
+    let client = tokio::time::timeout(CONNECT, client).await;
+    let mut client = client.map_err(|_| failed("no connection".to_owned()))?.map_err(|e| failed(text(&e)))?;
+    let own = u16::try_from(executor.port).map_err(|_| missing())?;
+    let rows = client
+        .fetch_partition_proxied(&executor.id, &partition.into(), part.file_id, layout, &executor.host, own, true)
+        .await
+        .map_err(|e| failed(text(&e)))?;
+    let at = at.clone();
+    let rows_failed = move |e: DataFusionError| {
+        DataFusionError::from(ClusterError::Fetch { at: at.clone(), reason: one_line(&e.strip_backtrace()) })
+    };
+    let schema = rows.schema();
+    let rows = rows.map_err(rows_failed);
+    Ok(Box::pin(datafusion::physical_plan::stream::RecordBatchStreamAdapter::new(schema, rows)))
+}
+
+/// What Ballista says, without the name of its error's variant.
+fn text(error: &BallistaError) -> String {
+    match error {
+        BallistaError::GrpcConnectionError(text)
+        | BallistaError::GrpcActionError(text)
+        | BallistaError::FetchFailed(_, _, _, text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,141 @@
+//! Makes of a plan one that executors can run: rows that can only be read in this process go along.
+
+use crate::error::ClusterError;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::RecordBatchOptions;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::physical_plan::{FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::Result;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::object_store::ObjectStoreExt;
+use datafusion::object_store::path::Path as Key;
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::file::properties::WriterProperties;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::streaming::StreamingTableExec;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes of a table's rows that a plan takes along. A scheduler takes messages of 16 MiB, and each task gets its part of the plan.
+const IN_PLAN: usize = 2 << 20;
+
+/// Makes a plan one that can be sent.
+pub(crate) struct Shipping {
+    context: Arc<TaskContext>,
+    scratch: Option<PathBuf>,
+    /// What was written for this plan.
+    pub(crate) written: Option<tempfile::TempDir>,
+    n_files: usize,
+}
+
+impl Shipping {
+    pub(crate) fn new(context: Arc<TaskContext>, scratch: Option<PathBuf>) -> Self {
+        Shipping { context, scratch, written: None, n_files: 0 }
+    }
+
+    /// The same plan, with each table that is a stream of this process as rows or as a file.
+    pub(crate) fn plan(&mut self, plan: Arc<dyn ExecutionPlan>) -> BoxFuture<'_, Result<Arc<dyn ExecutionPlan>>> {
+        async move {
+            // A scan's limit is sent as 32 bits.
+            if plan.fetch().is_some_and(|rows| u32::try_from(rows).is_err()) {
+                return Err(ClusterError::Limit.into());
+            }
+            if let Some(table) = plan.downcast_ref::<StreamingTableExec>() {
+                let name = table.partitions().iter().map(|rows| format!("{rows:?}")).collect::<Vec<_>>().join(", ");
+                return self.table(&name, Arc::clone(&plan)).await;
+            }
+            let old: Vec<Arc<dyn ExecutionPlan>> = plan.children().into_iter().map(Arc::clone).collect();
+            let mut children = Vec::new();
+            for child in old {
+                children.push(self.plan(child).await?);
+            }
+            replace_children_if_necessary(plan, children)
+        }
+        .boxed()
+    }
+
+    /// Reads a table's rows: into the plan, or where they are too many into a file.
+    async fn table(&mut self, name: &str, table: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = table.schema();
+        let mut rows = execute_stream(table, Arc::clone(&self.context))?;
+        let mut read = Vec::new();
+        let mut n_bytes = 0;
+        while let Some(batch) = rows.next().await {
+            let batch = batch?;
+            n_bytes += batch.get_array_memory_size();
+            read.push(batch);
+            if n_bytes > IN_PLAN {
+                let file = self.write(name, &read, rows).await?;
+                return self.scan(&file, schema).await;
+            }
+        }
+        Ok(MemorySourceConfig::try_new_exec(&[read], schema, None)?)
+    }
+
+    async fn write(
+        &mut self,
+        name: &str,
+        read: &[RecordBatch],
+        mut rows: SendableRecordBatchStream,
+    ) -> Result<PathBuf> {
+        let Some(scratch) = &self.scratch else { return Err(ClusterError::TooMany { table: name.to_owned() }.into()) };
+        let failed = |at: &Path, reason: String| ClusterError::Scratch { path: at.to_owned(), reason };
+        if self.written.is_none() {
+            self.written = Some(new_folder(scratch).map_err(|e| failed(scratch, e.to_string()))?);
+        }
+        let folder = self.written.as_ref().map_or(scratch.as_path(), tempfile::TempDir::path);
+        let path = folder.join(format!("{}.parquet", self.n_files));
+        self.n_files += 1;
+        let failed = |reason: String| failed(&path, reason);
+        let file = File::create(&path).map_err(|e| failed(e.to_string()))?;
+        let zstd = Compression::ZSTD(ZstdLevel::try_new(1).map_err(|e| failed(e.to_string()))?);
+        let properties = WriterProperties::builder().set_compression(zstd).build();
+        let mut writer =
+            ArrowWriter::try_new(file, rows.schema(), Some(properties)).map_err(|e| failed(e.to_string()))?;
+        for batch in read {
+            writer.write(batch).map_err(|e| failed(e.to_string()))?;
+        }
+        while let Some(batch) = rows.next().await {
+            writer.write(&batch?).map_err(|e| failed(e.to_string()))?;
+        }
+        writer.close().map_err(|e| failed(e.to_string()))?;
+        Ok(path)
+    }
+
+    /// A scan of such a file, in one part as the stream was: what is above it in the plan counts on that.
+    async fn scan(&self, file: &Path, schema: SchemaRef) -> Result<Arc<dyn ExecutionPlan>> {
+        let url = ObjectStoreUrl::local_filesystem();
+        let store = self.context.runtime_env().object_store(&url)?;
+        let meta = store.head(&Key::from_absolute_path(file)?).await?;
+        let source = Arc::new(ParquetSource::new(schema));
+        let config = FileScanConfigBuilder::new(url, source).with_file(PartitionedFile::new_from_meta(meta)).build();
+        Ok(DataSourceExec::from_data_source(config))
+    }
+}
+
+/// A folder that executors can read though they are other users.
+fn new_folder(scratch: &Path) -> std::io::Result<tempfile::TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("stepscope-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o755));
+    }
+    builder.tempdir_in(scratch)
+}
+
+/// A batch of the result in the plan's schema: executors may say otherwise what can be null.
+pub(crate) fn rows_in_plan(batch: &RecordBatch, schema: SchemaRef) -> Result<RecordBatch> {
+    let n_rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(schema, batch.columns().to_vec(), &n_rows)?)
+}
