@@ -1,6 +1,7 @@
 //! `stepscope analyze`: where a trace's time went, what held it up, what to change first.
 
 pub mod counters;
+pub mod roofline;
 
 use profiler::analysis::breakdown::Breakdown;
 use profiler::analysis::critical::{CriticalPath, PathKind};
@@ -35,6 +36,10 @@ pub fn run(args: &args::Analyze) -> Outcome {
     let mut analysis = analyse(&store, range.clone());
     if args.step.is_some() {
         analysis.paths.retain(|path| path.range.start == range.start);
+    }
+    for line in &mut analysis.rooflines {
+        line.roof.flops_per_s = args.peak_tflops.map(|t| t * 1e12).or(line.roof.flops_per_s);
+        line.roof.bytes_per_s = args.peak_gbs.map(|g| g * 1e9).or(line.roof.bytes_per_s);
     }
     if args.json {
         out::line(to_json(&store, &analysis));
@@ -166,7 +171,7 @@ fn to_json(store: &Store, analysis: &Analysis) -> Value {
         "critical_path_ns": path_ns(&analysis.paths), "critical_path": kinds.collect::<Vec<_>>(),
         "breakdown": breakdown_json(&analysis.breakdown), "devices": devices_json(store, analysis),
         "ops": ops.collect::<Vec<_>>(), "counters": counters::totals_json(&analysis.counted), "scopes": scopes.collect::<Vec<_>>(),
-        "memory": memory_json(analysis), "utilisation": utilisation_json(store, analysis),
+        "rooflines": roofline::to_json(&analysis.rooflines), "memory": memory_json(analysis), "utilisation": utilisation_json(store, analysis),
         "clocks": clocks_json(store), "threads": threads_json(store, analysis), "stragglers": stragglers_json(store, analysis),
         "findings": findings.collect::<Vec<_>>(),
         "warnings": store.warnings().iter().map(|w| &w.text).collect::<Vec<_>>(),
@@ -241,6 +246,7 @@ fn print(store: &Store, analysis: &Analysis) {
     print_times(analysis);
     print_ops(analysis);
     counters::print(analysis);
+    roofline::print(&analysis.rooflines);
     print_stalls(store, analysis);
     print_rest(store, analysis);
 }

@@ -332,7 +332,7 @@ pub struct Record {
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub sample: Option<u32>,
     /// Count what processor and kernel do for each thread and op: names as 'perf stat' has them, with commas between them [without a
-    /// list: task-clock,page-faults,cycles,instructions,cache-misses,branch-misses]
+    /// list: task-clock,page-faults,cycles,instructions,cache-misses,branch-misses]. With flops,cache-misses 'analyze' has a roofline (Intel)
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = profiler::count::USUAL)]
     pub counters: Option<profiler::count::CounterSet>,
     /// Record the next N steps that begin, in all processes together, and no events else
@@ -635,13 +635,20 @@ docs/analysis.md defines every figure.
 Examples:
   stepscope analyze runs/demo-20261121-101500
   stepscope analyze runs/demo-20261121-101500 --step 500
-  stepscope analyze trace --json | jq '.findings[].text'")]
+  stepscope analyze trace --json | jq '.findings[].text'
+  stepscope analyze tpu.xplane.pb --peak-tflops 197 --peak-gbs 819   # limits for the roofline, where the trace tells none")]
 pub struct Analyze {
     /// A run's folder, a trace, or another tool's
     pub trace: PathBuf,
     /// Only the step with this number
     #[arg(long, value_name = "N")]
     pub step: Option<i64>,
+    /// The roofline's upper limit: 10^12 floating-point operations a second that a device reaches at most [default: what the trace tells]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub peak_tflops: Option<f64>,
+    /// The roofline's slope: GB a second that a device's memory gives at most [default: what the trace tells]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub peak_gbs: Option<f64>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -857,6 +864,12 @@ fn size(text: &str) -> Result<usize, String> {
     };
     let bytes = digits.parse::<usize>().ok().and_then(|n| n.checked_mul(1 << shift)).filter(|n| *n > 0);
     bytes.ok_or_else(|| format!("'{text}' is no size; say 500M or 8G"))
+}
+
+/// A number above zero.
+fn positive(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|n| n.is_finite() && *n > 0.0);
+    number.ok_or_else(|| format!("'{text}' is no number above zero"))
 }
 
 /// `stepscope ops`

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 /// w1 idle 0..13
 /// w0 parked B 12..28 empty                the node `B` waited without a thread for a row of the queue `q`; `full`, for room
 /// gpu7 kernel: gemm 20..30 c 5            a slice of any category, with its correlation, on stream 7
+/// gpu7 kernel: dot 20..30 says {"flops":8}   the same with arguments: a JSON object without spaces
 /// gpu7 wait 3..4 for 20 record 11         a record: stream 7 waits for the event that call 11 recorded on stream 20
 /// main synced 40..50 for 20 c 9           the host's call 9 that waits for stream 20, with its record
 /// flow 1 main 10 -> w0 12                 an arrow
@@ -78,6 +79,11 @@ impl Kit {
             [track, "shard", node, range] => {
                 let (site, node) = (self.site(track, "shard", &op_of(node)), self.node(track, node));
                 self.push(track, Event { depth, node, arg: step | 1, ..slice(range, site) });
+            }
+            [track, category, name, range, "says", args] => {
+                let site = self.site(track, category.trim_end_matches(':'), name);
+                let args = self.batch.args(args);
+                self.push(track, Event { depth, args, ..slice(range, site) });
             }
             [track, category, name, range, ref rest @ ..] if category.ends_with(':') => {
                 let site = self.site(track, &category.trim_end_matches(':').replace('-', " "), name);

@@ -12,7 +12,7 @@ use profiler::analysis::ops::OpRow;
 use profiler::analysis::report::{Analysis, analyse};
 use summaries::charts::{Bar, Chart, Curve, Shape};
 
-use crate::analyze;
+use crate::analyze::{self, counters::Cells};
 use crate::args;
 use crate::human;
 use crate::out;
@@ -125,16 +125,24 @@ fn trace_section(path: &Path) -> Result<Option<Section>, Failure> {
     let findings = analysis.findings.iter().take(TOP).map(|f| vec![human::duration(f.saves_ns), f.text.clone()]);
     let mut tables = vec![("What to change first, with what it would save at most".to_owned(), findings.collect())];
     if let Some(cells) = analyze::counters::cells(&analysis) {
-        // Names come last on the page.
-        let titles = cells.titles.iter().map(|title| title.trim_start_matches('<').to_owned()).collect();
-        let rows = std::iter::once(titles).chain(cells.rows).map(|mut row: Vec<String>| {
-            row.rotate_left(1);
-            row
-        });
-        tables.push(("What processor and kernel counted".to_owned(), rows.collect()));
+        tables.push(("What processor and kernel counted".to_owned(), names_last(cells)));
+    }
+    for line in &analysis.rooflines {
+        let title = format!("Roofline of {}", analyze::roofline::limits(line));
+        tables.push((title, names_last(analyze::roofline::cells(line))));
     }
     let warnings = store.warnings().iter().map(|w| w.text.clone()).collect();
     Ok(Some(Section { title: format!("Trace {}", path.display()), facts, warnings, tables, figures }))
+}
+
+/// Titles and rows, as the page has them: names come last.
+fn names_last(cells: Cells) -> Vec<Vec<String>> {
+    let titles = cells.titles.iter().map(|title| title.trim_start_matches('<').to_owned()).collect();
+    let rows = std::iter::once(titles).chain(cells.rows).map(|mut row: Vec<String>| {
+        row.rotate_left(1);
+        row
+    });
+    rows.collect()
 }
 
 /// What is no op of the graph itself, such as a part of one, says so.

@@ -1,10 +1,11 @@
 //! The Bottlenecks panel: what a run spends its time on and what to change first, each line with its evidence.
 //!
-//! [`model`] is what is said, [`page`] and [`chart`] show it. A background thread analyses.
+//! [`model`] is what is said, [`page`], [`chart`] and [`roofline`] show it. A background thread analyses.
 
 mod chart;
 pub mod model;
 mod page;
+mod roofline;
 #[cfg(test)]
 mod tests;
 

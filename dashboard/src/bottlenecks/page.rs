@@ -1,8 +1,9 @@
-//! The page's sections: findings, steps, critical path, stalls, memory, stragglers, ops. Each line leads to its evidence.
+//! The page's sections: findings, steps, critical path, stalls, memory, stragglers, rooflines, ops. Each line leads to its evidence.
 
 use super::{
     chart,
     model::{self, MAX_STEPS, Report},
+    roofline::rooflines_ui,
 };
 use crate::{
     format,
@@ -41,11 +42,12 @@ pub(super) fn page_ui(ui: &mut Ui, store: &Store, report: &Report) -> Option<Lea
     });
     memory_ui(ui, store, report, &mut lead);
     stragglers_ui(ui, store, report, &mut lead);
+    rooflines_ui(ui, &report.analysis.rooflines, &mut lead);
     ops_ui(ui, report, &mut lead);
     lead
 }
 
-fn heading(ui: &mut Ui, text: &str) {
+pub(super) fn heading(ui: &mut Ui, text: &str) {
     ui.add_space(metrics::GAP_WIDE);
     let response = ui.label(RichText::new(text).size(metrics::TEXT_TITLE).color(palette(ui).text_strong));
     crate::widgets::named(&response, egui::Role::Heading, text);
@@ -116,7 +118,7 @@ fn steps_ui(ui: &mut Ui, report: &Report, lead: &mut Option<Lead>) {
 }
 
 /// A row of figures that leads somewhere: name, time, share, count.
-fn row_ui(ui: &mut Ui, name: &str, figures: &[String], hint: &str) -> bool {
+pub(super) fn row_ui(ui: &mut Ui, name: &str, figures: &[String], hint: &str) -> bool {
     let is_clicked = ui.link(name).on_hover_text(hint).clicked();
     for figure in figures {
         ui.label(figure);
@@ -125,7 +127,7 @@ fn row_ui(ui: &mut Ui, name: &str, figures: &[String], hint: &str) -> bool {
     is_clicked
 }
 
-fn headings_ui(ui: &mut Ui, titles: &[&str]) {
+pub(super) fn headings_ui(ui: &mut Ui, titles: &[&str]) {
     for title in titles {
         ui.label(RichText::new(*title).color(palette(ui).text_weak));
     }

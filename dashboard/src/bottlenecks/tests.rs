@@ -62,6 +62,21 @@ fn every_line_leads_to_its_evidence() {
 }
 
 #[test]
+fn ops_lie_below_their_devices_limits() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../profiler/tests/fixtures/roofline.xplane.pb");
+    let mut store = profiler::Store::with_options(profiler::StoreOptions::UNBOUNDED);
+    profiler::import::open(&[path.into()]).unwrap().read_all(&mut store).unwrap();
+    let mut harness = harness(Data::default().with_trace("tpu", store));
+    wait_for(&mut harness, "Roofline of TPU:0");
+    assert!(harness.query_by_label_contains("At most 197.00 TFLOP/s and 819.00 GB/s.").is_some());
+    assert!(harness.query_by_label_contains("Roofline: 3 ops, operations a second by operations per byte").is_some());
+    assert!(harness.query_by_label("133.32 TFLOP/s").is_some() && harness.query_by_label("bound by compute").is_some());
+    harness.get_all_by_label("dot.1").next().unwrap().click();
+    harness.run_steps(2);
+    assert_eq!(harness.state().selection.op.get().map(|o| &**o), Some("dot.1"));
+}
+
+#[test]
 fn a_selected_range_is_a_question_and_no_trace_says_so() {
     let mut harness_of_demo = harness(Data::default().with_trace("demo", demo(4)));
     wait_for(&mut harness_of_demo, "Step times: 4 steps");

@@ -7,7 +7,7 @@
 //! 3. `sync`, `collectives`, `linked`, `deps`: what had to happen before what, as recorded.
 //! 4. `walk`: the backward walk through last-arriving predecessors; [`crate::stalls`](mod@crate::stalls) walks gaps,
 //! 5. [`critical`] walks steps.
-//! 6. [`breakdown`], [`ops`], [`counters`], [`memory`], [`stragglers`], [`threads`]: tables.
+//! 6. [`breakdown`], [`ops`], [`counters`], [`roofline`], [`memory`], [`stragglers`], [`threads`]: tables.
 //! 7. [`findings`]: what to change first; [`report`] has it all.
 //! 8. [`diff`]: what changed between two traces.
 
@@ -24,6 +24,7 @@ mod linked;
 pub mod memory;
 pub mod ops;
 pub mod report;
+pub mod roofline;
 pub mod stragglers;
 pub(crate) mod sync;
 pub mod threads;

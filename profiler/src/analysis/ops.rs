@@ -98,7 +98,7 @@ pub fn op_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> (Co
 }
 
 /// The node's device, or the track's; empty on a host.
-fn device_of<'a>(store: &'a Store, slice: &SliceRef) -> &'a str {
+pub(super) fn device_of<'a>(store: &'a Store, slice: &SliceRef) -> &'a str {
     let of_track = || store.tracks().get(slice.id.track as usize).map_or("", |t| t.device.as_str());
     store.node_of(slice).map_or_else(of_track, |n| n.device.as_str())
 }

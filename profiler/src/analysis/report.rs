@@ -7,6 +7,7 @@ use super::deps::Deps;
 use super::findings::{Facts, Finding, findings};
 use super::memory::{DeviceMemory, memory_timelines};
 use super::ops::{self, OpRow, ScopeRow};
+use super::roofline::{Roofline, rooflines};
 use super::stragglers::{self, Stragglers};
 use super::threads::{ThreadTimes, thread_times};
 use crate::stalls::{CauseTotal, Stall, around, by_cause, stalls_of};
@@ -33,6 +34,8 @@ pub struct Analysis {
     pub ops: Vec<OpRow>,
     /// What was counted of threads; of each op [`OpRow::counts`].
     pub counted: Counted,
+    /// Of each device of which it is told what its ops did.
+    pub rooflines: Vec<Roofline>,
     /// By name scope.
     pub scopes: Vec<ScopeRow>,
     /// Memory by device, of the whole trace.
@@ -64,6 +67,7 @@ pub fn analyse(store: &Store, range: Range<i64>) -> Analysis {
         memory: memory_timelines(store),
         track_use: track_use(store, range.clone()),
         threads: thread_times(store, &range),
+        rooflines: rooflines(store, &range, &counted, &ops),
         paths,
         stalls,
         ops,

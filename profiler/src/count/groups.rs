@@ -85,6 +85,9 @@ fn open_all(wanted: CounterSet, whose: Whose<'_>, has_kernel: bool) -> io::Resul
 
 /// Whether this machine counts it at all.
 fn probe(kind: Kind, has_kernel: bool) -> io::Result<()> {
+    if !kind.is_of_here() {
+        return Err(io::Error::from_raw_os_error(libc::ENOENT));
+    }
     kind.builder().observe_self().enabled(false).exclude_kernel(!has_kernel).exclude_hv(true).build().map(drop)
 }
 

@@ -1,20 +1,24 @@
 //! What can be counted, by the names that `perf stat` has.
 
 use perf_event::Builder;
-use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware, Software};
+use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware, Raw, Software};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 #[derive(Clone, Copy)]
 enum Event {
     Software(Software),
     Hardware(Hardware),
     Cache(CacheId, CacheResult),
+    /// Intel's `FP_ARITH_INST_RETIRED` with this unit mask: since Broadwell the same code on all that have it.
+    FpArith(u8),
 }
 
 /// A row of the table of what can be counted.
 struct Known {
     name: &'static str,
+    /// Those with the same one are counted together.
     alias: &'static str,
     event: Event,
 }
@@ -31,7 +35,11 @@ const fn cache(name: &'static str, id: CacheId, result: CacheResult) -> Known {
     Known { name, alias: "", event: Event::Cache(id, result) }
 }
 
-const KNOWN: [Known; 25] = [
+const fn fp_arith(name: &'static str, alias: &'static str, unit_mask: u8) -> Known {
+    Known { name, alias, event: Event::FpArith(unit_mask) }
+}
+
+const KNOWN: [Known; 33] = [
     software("task-clock", "", Software::TASK_CLOCK),
     software("cpu-clock", "", Software::CPU_CLOCK),
     software("page-faults", "faults", Software::PAGE_FAULTS),
@@ -57,7 +65,28 @@ const KNOWN: [Known; 25] = [
     cache("LLC-load-misses", CacheId::LL, CacheResult::MISS),
     cache("dTLB-load-misses", CacheId::DTLB, CacheResult::MISS),
     cache("iTLB-load-misses", CacheId::ITLB, CacheResult::MISS),
+    fp_arith("fp_arith_inst_retired.scalar_single", "flops", 0x02),
+    fp_arith("fp_arith_inst_retired.128b_packed_single", "flops", 0x08),
+    fp_arith("fp_arith_inst_retired.256b_packed_single", "flops", 0x20),
+    fp_arith("fp_arith_inst_retired.512b_packed_single", "flops", 0x80),
+    fp_arith("fp_arith_inst_retired.scalar_double", "flops-double", 0x01),
+    fp_arith("fp_arith_inst_retired.128b_packed_double", "flops-double", 0x04),
+    fp_arith("fp_arith_inst_retired.256b_packed_double", "flops-double", 0x10),
+    fp_arith("fp_arith_inst_retired.512b_packed_double", "flops-double", 0x40),
 ];
+
+/// The code of [`Event::FpArith`] in Intel's tables.
+const FP_ARITH: u64 = 0xc7;
+
+/// Whether the processor knows [`FP_ARITH`]; on others the code may mean something else. `adx` came with Broadwell, too.
+static HAS_FP_ARITH: LazyLock<bool> = LazyLock::new(|| {
+    let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let has = |key: &str, word: &str| {
+        let line = about.lines().find(|line| line.split(':').next().is_some_and(|k| k.trim() == key));
+        line.is_some_and(|line| line.split_whitespace().any(|w| w == word))
+    };
+    has("vendor_id", "GenuineIntel") && has("flags", "adx")
+});
 
 /// What tells most of a program.
 pub const USUAL: &str = "task-clock,page-faults,cycles,instructions,cache-misses,branch-misses";
@@ -84,22 +113,28 @@ impl Kind {
         !matches!(self.known().event, Event::Software(_))
     }
 
+    /// Whether this processor may be asked for it.
+    pub(crate) fn is_of_here(self) -> bool {
+        !matches!(self.known().event, Event::FpArith(_)) || *HAS_FP_ARITH
+    }
+
     pub(crate) fn builder(self) -> Builder<'static> {
         match self.known().event {
             Event::Software(event) => Builder::new(event),
             Event::Hardware(event) => Builder::new(event),
             Event::Cache(which, result) => Builder::new(Cache { which, operation: CacheOp::READ, result }),
+            Event::FpArith(unit_mask) => Builder::new(Raw::new(u64::from(unit_mask) << 8 | FP_ARITH)),
         }
     }
 }
 
 /// What to count: a set of names, in the order of [`CounterSet::known`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CounterSet(u32);
+pub struct CounterSet(u64);
 
 /// A name that is none of a counter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no counter is called {0:?}; there are {names}", names = CounterSet::known().collect::<Vec<_>>().join(", "))]
+#[error("no counter is called {0:?}; there are {names}; flops and flops-double are four of them each", names = CounterSet::known().collect::<Vec<_>>().join(", "))]
 pub struct UnknownCounter(pub String);
 
 impl CounterSet {
@@ -150,9 +185,12 @@ impl FromStr for CounterSet {
     fn from_str(text: &str) -> Result<CounterSet, UnknownCounter> {
         let mut set = CounterSet::default();
         for name in text.split(',').map(str::trim) {
-            let is_it = |known: &&Known| known.name == name || (!name.is_empty() && known.alias == name);
-            let at = KNOWN.iter().position(|known| is_it(&known)).ok_or_else(|| UnknownCounter(name.to_owned()))?;
-            set.0 |= 1 << at;
+            let is_it = |known: &Known| known.name == name || (!name.is_empty() && known.alias == name);
+            let named = (0..KNOWN.len()).filter(|at| is_it(&KNOWN[*at])).fold(0, |set, at| set | 1 << at);
+            if named == 0 {
+                return Err(UnknownCounter(name.to_owned()));
+            }
+            set.0 |= named;
         }
         Ok(set)
     }
@@ -174,6 +212,9 @@ mod tests {
         assert_eq!(set.to_string(), "page-faults,cycles,instructions");
         assert_eq!((Kind::CPU_CLOCK.name(), Kind::CONTEXT_SWITCHES.name()), ("cpu-clock", "context-switches"));
         assert_eq!(CounterSet::usual().to_string(), USUAL);
+        let flops: CounterSet = "flops".parse().unwrap();
+        assert_eq!(flops.names().count(), 4);
+        assert!(flops.has_hardware() && flops.names().all(|name| name.ends_with("_single")), "{flops}");
         for wrong in ["", "cycles,", "cycels", "cycles instructions"] {
             let error = wrong.parse::<CounterSet>().unwrap_err().to_string();
             assert!(error.contains("cache-misses"), "{error}");

@@ -8,6 +8,7 @@ use super::flows::{FlowKey, Part};
 use super::input::{Input, MAX_EVENT, Window};
 use super::problems::Problem;
 use super::stage::{ProcessIdx, Stage, TrackIdx, TrackOf, What};
+use crate::analysis::roofline::is_peak;
 use crate::store::TrackKind;
 use formats::profile::{XEvent, XEventMetadata, XLine, XPlane as Plane, XStat, x_event, x_stat};
 use formats::wire::{Fields, Value as Wire};
@@ -129,6 +130,28 @@ fn take(plane: &Plane, number: i64, stage: &mut Stage) {
         for event in &line.events {
             one(plane, line, event, &owner, track, stage);
         }
+    }
+    if let Owner::Device(device) = &owner {
+        limits(plane, device, process, stage);
+    }
+}
+
+/// What the device reaches at most, as counters that never change.
+fn limits(plane: &Plane, device: &str, process: ProcessIdx, stage: &mut Stage) {
+    let Some(time) = plane.lines.iter().filter(|line| !line.events.is_empty()).map(|line| line.timestamp_ns).min()
+    else {
+        return;
+    };
+    let stats = Stats { plane, of_event: &plane.stats, metadata: None };
+    for (name, stat) in stats.all().filter(|(name, _)| is_peak(name)) {
+        let value = match stat.value {
+            Some(x_stat::Value::DoubleValue(n)) => n,
+            Some(x_stat::Value::Uint64Value(n)) => n as f64,
+            Some(x_stat::Value::Int64Value(n)) => n as f64,
+            _ => continue,
+        };
+        let site = stage.site("device", &format!("{device} {name}"));
+        stage.counter(process, time, site, value);
     }
 }
 

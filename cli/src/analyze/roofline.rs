@@ -1,0 +1,105 @@
+//! Rooflines, as `analyze` tells them.
+
+use profiler::analysis::roofline::{Roof, Roofline, Work};
+use serde_json::{Value, json};
+
+use super::counters::Cells;
+use crate::human;
+use crate::table::{Table, cut};
+
+/// Rows for a person, of each device.
+const TOP: usize = 10;
+
+fn work_json(work: &Work, roof: &Roof) -> Value {
+    json!({
+        "flops": work.flops, "bytes": work.bytes, "ns": work.ns, "flops_per_second": work.flops_per_s(),
+        "bytes_per_second": work.bytes_per_s(), "flops_per_byte": work.intensity(),
+        "bound": roof.bound(work).map(|bound| bound.name()), "share_of_limit": roof.share(work),
+    })
+}
+
+/// All of them.
+pub fn to_json(lines: &[Roofline]) -> Vec<Value> {
+    let merged = |mut object: Value, with: Value| {
+        if let (Some(object), Value::Object(with)) = (object.as_object_mut(), with) {
+            object.extend(with);
+        }
+        object
+    };
+    let device = |line: &Roofline| {
+        let rows = line.rows.iter().map(|row| {
+            let about = json!({ "name": row.name, "category": row.category, "count": row.count });
+            merged(about, work_json(&row.work, &line.roof))
+        });
+        json!({
+            "device": line.device, "peak_flops_per_second": line.roof.flops_per_s,
+            "peak_bytes_per_second": line.roof.bytes_per_s, "ridge_flops_per_byte": line.roof.ridge(),
+            "total": work_json(&line.total, &line.roof), "ops": rows.collect::<Vec<_>>(),
+        })
+    };
+    lines.iter().map(device).collect()
+}
+
+/// What a device reaches at most, in words.
+pub fn limits(line: &Roofline) -> String {
+    let told = |value: Option<f64>, unit: &str| value.map_or_else(|| format!("? {unit}"), |v| rate(v, unit));
+    let device = if line.device.is_empty() { "host" } else { &line.device };
+    format!("{device}: at most {}, {}", told(line.roof.flops_per_s, "FLOP/s"), told(line.roof.bytes_per_s, "B/s"))
+}
+
+/// The ops with the most time, and all together.
+pub fn cells(line: &Roofline) -> Cells {
+    let titles = ["roofline", "time", "operations", "memory", "FLOP/B", "<bound by", "of its limit"];
+    let titles = titles.map(str::to_owned).to_vec();
+    let row = |name: String, work: &Work| {
+        vec![
+            name,
+            human::duration(work.ns),
+            rate(work.flops_per_s(), "FLOP/s"),
+            rate(work.bytes_per_s(), "B/s"),
+            work.intensity().map_or_else(String::new, |i| format!("{i:.2}")),
+            line.roof.bound(work).map_or_else(String::new, |bound| bound.name().to_owned()),
+            line.roof.share(work).map_or_else(String::new, |share| format!("{:.1} %", share * 100.0)),
+        ]
+    };
+    let rows = line.rows.iter().take(TOP).map(|r| row(cut(&r.name, 48), &r.work));
+    Cells { titles, rows: rows.chain([row("all".to_owned(), &line.total)]).collect() }
+}
+
+/// Prints a table for each device.
+pub fn print(lines: &[Roofline]) {
+    for line in lines {
+        let mut cells = cells(line);
+        cells.titles[0] = limits(line);
+        let mut table = Table::new(&cells.titles.iter().map(String::as_str).collect::<Vec<_>>());
+        cells.rows.into_iter().for_each(|row| table.row(row));
+        table.print();
+    }
+}
+
+/// `1.23 TFLOP/s`.
+fn rate(value: f64, unit: &str) -> String {
+    let (scale, prefix) = match value {
+        v if v < 1e3 => (1.0, ""),
+        v if v < 1e6 => (1e3, "k"),
+        v if v < 1e9 => (1e6, "M"),
+        v if v < 1e12 => (1e9, "G"),
+        v if v < 1e15 => (1e12, "T"),
+        _ => (1e15, "P"),
+    };
+    format!("{:.2} {prefix}{unit}", value / scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rate;
+
+    #[test]
+    fn rates_take_their_unit() {
+        let shown: Vec<String> = [0.0, 999.0, 2.5e3, 1e9, 1.97e14, 3e15].map(|v| rate(v, "FLOP/s")).to_vec();
+        assert_eq!(
+            shown,
+            ["0.00 FLOP/s", "999.00 FLOP/s", "2.50 kFLOP/s", "1.00 GFLOP/s", "197.00 TFLOP/s", "3.00 PFLOP/s"]
+        );
+    }
+}
