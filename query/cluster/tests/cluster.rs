@@ -67,7 +67,7 @@ const QUERIES: &[&str] = &[
     "select a.trace, b.trace, a.n - b.n d from (select trace, count(*) n from slices group by 1) a cross join \
      (select trace, count(*) n from instants group by 1) b order by 1, 2",
     "select run, tag, count(*) n, max(value) most from scalars group by 1, 2 order by 1, 2",
-    "select trace, min(value) lo, max(value) hi, count(*) n from slices join scalars on trace = run and step is null group by 1 order by 1",
+    "select trace, min(value) lo, max(value) hi, count(*) n from slices join scalars on trace = run and slices.step is null group by 1 order by 1",
     "select trace, cause, count(*) n, sum(dur_ns) ns from stalls group by 1, 2 order by 1, 2",
     "select trace, name, count, self_ns, p99_ns from ops order by 1, 2",
     "select t.trace, t.track_id, o.name from tracks t left join ops o on o.trace = t.trace and o.count > 100000 order by 1, 2",
