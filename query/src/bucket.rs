@@ -153,34 +153,40 @@ fn sealed(objects: &[(String, ObjectMeta)]) -> Option<BTreeMap<String, ObjectMet
 }
 
 impl Trace {
-    /// Checks what costs little of a file of a sealed trace: its length, and its end where that is small.
+    /// What is not as it was written of a file of a sealed trace, as far as that costs little: its length, and its end where that is small.
     ///
     /// # Errors
-    /// What is not as it was written, or cannot be read.
-    pub(crate) async fn check(&self, name: &str) -> Result<(), String> {
-        let Some(files) = &self.sealed else { return Ok(()) };
-        let Some(object) = files.get(name) else { return Ok(()) };
-        let sums = self.checksums.get_or_init(|| self.read_checksums(files)).await.as_ref().map_err(String::clone)?;
-        let end = sums.end_of(name).ok_or_else(|| format!("{name}: the list of checksums lacks it"))?;
+    /// The bucket does not give it.
+    pub(crate) async fn damage(&self, name: &str) -> object_store::Result<Option<String>> {
+        let Some(files) = &self.sealed else { return Ok(None) };
+        let Some(object) = files.get(name) else { return Ok(None) };
+        let sums = match self.checksums.get_or_try_init(|| self.read_checksums(files)).await? {
+            Ok(sums) => sums,
+            Err(problem) => return Ok(Some(problem.clone())),
+        };
+        let Some(end) = sums.end_of(name) else {
+            return Ok(Some(format!("{name}: the list of checksums lacks it")));
+        };
         if end.end != object.size {
-            return Err(format!("{name}: it has {} bytes instead of {}", object.size, end.end));
+            return Ok(Some(format!("{name}: it has {} bytes instead of {}", object.size, end.end)));
         }
-        if end.end - end.start <= CHECKED {
-            let bytes = self.store.get_range(&object.location, end).await.map_err(|e| format!("{name}: {e}"))?;
-            if !sums.is_end_of(name, &bytes) {
-                return Err(format!("{name}: its checksum is wrong"));
-            }
+        if end.end - end.start > CHECKED {
+            return Ok(None);
         }
-        Ok(())
+        let bytes = self.store.get_range(&object.location, end).await?;
+        Ok((!sums.is_end_of(name, &bytes)).then(|| format!("{name}: its checksum is wrong")))
     }
 
-    async fn read_checksums(&self, files: &BTreeMap<String, ObjectMeta>) -> Result<RemoteChecksums, String> {
+    /// The list of checksums, or what is wrong with it.
+    async fn read_checksums(
+        &self,
+        files: &BTreeMap<String, ObjectMeta>,
+    ) -> object_store::Result<Result<RemoteChecksums, String>> {
         let name = RemoteChecksums::FILE;
-        let object = files.get(name).ok_or_else(|| format!("{name}: it is missing"))?;
-        let failed = |e: object_store::Error| format!("{name}: {e}");
-        let bytes = self.store.get(&object.location).await.map_err(failed)?.bytes().await.map_err(failed)?;
+        let Some(object) = files.get(name) else { return Ok(Err(format!("{name}: it is missing"))) };
+        let bytes = self.store.get(&object.location).await?.bytes().await?;
         let text = std::str::from_utf8(&bytes).ok().and_then(RemoteChecksums::parse);
-        text.ok_or_else(|| format!("{name}: it is damaged"))
+        Ok(text.ok_or_else(|| format!("{name}: it is damaged")))
     }
 
     /// Copies all objects to a folder that is deleted with this; gives the folder, or the file where there is but one.

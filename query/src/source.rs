@@ -166,15 +166,16 @@ impl Sources {
     }
 
     /// Whether what is checked of a table's file in a bucket is as it was written; where it is not, that is told.
-    pub(crate) async fn is_good(&self, source: &Source, table: &str) -> bool {
-        let Place::Objects(trace) = &source.place else { return true };
-        match trace.check(&format!("{table}.parquet")).await {
-            Ok(()) => true,
-            Err(problem) => {
-                self.warn(format!("{}: {problem}; what is damaged is left out", self.at(source)));
-                false
-            }
+    ///
+    /// # Errors
+    /// The bucket does not give it.
+    pub(crate) async fn is_good(&self, source: &Source, table: &str) -> object_store::Result<bool> {
+        let Place::Objects(trace) = &source.place else { return Ok(true) };
+        let damage = trace.damage(&format!("{table}.parquet")).await?;
+        if let Some(problem) = &damage {
+            self.warn(format!("{}: {problem}; what is damaged is left out", self.at(source)));
         }
+        Ok(damage.is_none())
     }
 
     /// The name of a trace for messages.

@@ -28,7 +28,7 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::scalar::ScalarValue;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use std::fmt;
 use std::sync::Arc;
 
@@ -108,11 +108,11 @@ impl TableProvider for SourceTable {
                 let checks = stream::iter(self.chosen(state, filters)?).map(|source| {
                     let sources = Arc::clone(&self.sources);
                     async move {
-                        let is_good = sources.is_good(&source, name).await;
-                        (source, is_good)
+                        let is_good = sources.is_good(&source, name).await?;
+                        Ok::<_, DataFusionError>((source, is_good))
                     }
                 });
-                let chosen: Vec<_> = checks.buffered(PARALLEL).collect().await;
+                let chosen: Vec<_> = checks.buffered(PARALLEL).try_collect().await?;
                 for (source, is_good) in chosen {
                     match source.file(name).filter(|_| is_good) {
                         Some(file) => files.extend(file.map(|file| (source, file))),
