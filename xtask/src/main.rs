@@ -19,6 +19,7 @@ cargo xtask COMMAND
                    end-to-end and window tests
   bench [NAME...]  benchmarks: a table here, JSON lines appended to docs/bench.jsonl; no name: lists them
   soak             the long versions of the fault tests (kill -9, damaged files); about 30 minutes
+  release          the program as it is released, with SQL, clusters and buckets: target folder/released/stepscope-VERSION-MACHINE.tar.gz
   shots [DIR]      screenshots of every tab in both themes of a real run (default target folder/shots)
 
 Examples:
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Some("bench") => bench(&mut steps, &rest),
         Some("soak") => soak(&mut steps),
         Some("shots") => shots(&mut steps, &rest),
+        Some("release") => release(&mut steps),
         Some("--help" | "-h" | "help") | None => {
             print!("{HELP}");
             return ExitCode::SUCCESS;
@@ -58,6 +60,30 @@ fn main() -> ExitCode {
 
 /// What is checked and tested beyond what is built by default.
 const FEATURES: &str = "--features=stepscope/s3,stepscope-engine/s3,stepscope/buckets,stepscope-summaries/buckets,stepscope/cluster,stepscope-bench/query";
+
+/// What the released program has that a build from source leaves out, to be quick.
+const RELEASED: &str = "--features=cluster,s3";
+
+/// Builds the released program, tries it, and packs it with README and licences.
+fn release(steps: &mut Steps) -> Result<(), Failed> {
+    steps.cargo("release build", &["build", "--release", RELEASED], &[])?;
+    let built = prepare::target_folder().join("release/stepscope").display().to_string();
+    steps.run(
+        "it has SQL",
+        &built,
+        &["query", "profiler/tests/fixtures/packets.pftrace", "select count(*) from slices"],
+        &[],
+    )?;
+    let name = format!("stepscope-{}-{}-{}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH, std::env::consts::OS);
+    let released = prepare::target_folder().join("released");
+    let folder = released.join(&name).display().to_string();
+    let archive = released.join(format!("{name}.tar.gz")).display().to_string();
+    steps.run("folder", "mkdir", &["-p", &folder], &[])?;
+    steps.run("copy", "cp", &[&built, "README.md", "LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md", &folder], &[])?;
+    steps.run("archive", "tar", &["-czf", &archive, "-C", &released.display().to_string(), &name], &[])?;
+    println!("{archive}");
+    Ok(())
+}
 
 fn check(steps: &mut Steps) -> Result<(), Failed> {
     steps.cargo("fmt", &["fmt", "--all", "--check"], &[])?;
