@@ -1,6 +1,6 @@
 //! Rooflines, as `analyze` tells them.
 
-use profiler::analysis::roofline::{Roof, Roofline, Work};
+use profiler::analysis::roofline::{Bound, Roof, Roofline, Work};
 use serde_json::{Value, json};
 
 use super::counters::Cells;
@@ -14,7 +14,7 @@ fn work_json(work: &Work, roof: &Roof) -> Value {
     json!({
         "flops": work.flops, "bytes": work.bytes, "ns": work.ns, "flops_per_second": work.flops_per_s(),
         "bytes_per_second": work.bytes_per_s(), "flops_per_byte": work.intensity(),
-        "bound": roof.bound(work).map(|bound| bound.name()), "share_of_limit": roof.share(work),
+        "bound": roof.bound(work).map(Bound::name), "share_of_limit": roof.share(work),
     })
 }
 
