@@ -1,0 +1,343 @@
+//! Commands of the engine: train, run, and what works on graphs.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+use super::Window;
+
+/// `stepscope demo`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope demo
+  stepscope demo --headless --steps 2000
+  stepscope demo --headless --json | jq .test_accuracy")]
+pub struct Demo {
+    /// Run without a window, print progress and a summary
+    #[arg(long)]
+    pub headless: bool,
+    #[command(flatten)]
+    pub training: Training,
+    #[command(flatten)]
+    pub window: Window,
+}
+
+/// `stepscope train NAME`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope train convnet
+  stepscope train lstm --steps 3000
+  stepscope train mlp --devices 2 --async
+  stepscope train convnet --workers 2
+  stepscope train convnet --checkpoint-dir checkpoints --checkpoint-every 50
+  stepscope train mlp --data my-digits.csv.gz --steps 5000
+  stepscope train mlp --trace off --logdir runs/baseline")]
+pub struct Train {
+    /// The model
+    #[arg(value_enum)]
+    pub name: Model,
+    /// CSV of 64 pixels (0..16) and a label (0..9) per line, may be gzipped; without it the bundled digits
+    #[arg(long, value_name = "PATH")]
+    pub data: Option<PathBuf>,
+    /// Run without a window (training opens none; accepted so that scripts can say it)
+    #[arg(long)]
+    pub headless: bool,
+    /// Train in this many worker processes, each with a copy of the model and its own share of the input
+    #[arg(long, value_name = "N", conflicts_with_all = ["devices", "checkpoint_dir"], value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub workers: Option<u16>,
+    /// Train in the workers of a cluster that runs ('stepscope worker --input NAME', with the same --seed and --data)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workers", "devices", "checkpoint_dir"])]
+    pub cluster: Option<PathBuf>,
+    #[command(flatten)]
+    pub training: Training,
+}
+
+/// `stepscope worker`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+The cluster's file names the tasks and where they listen; without --cluster the environment does, as torchrun sets it (RANK, WORLD_SIZE,
+MASTER_ADDR, MASTER_PORT). Connections are not encrypted yet: addresses must be of this host.
+
+  id = \"mnist-7\"
+  [jobs]
+  worker = [\"127.0.0.1:4001\", \"127.0.0.1:4002\"]
+
+Examples:
+  stepscope worker --job worker --task 0 --cluster cluster.toml
+  stepscope worker --job worker --task 1 --cluster cluster.toml --input mlp
+  torchrun --no-python --nproc-per-node 2 stepscope worker --input mlp")]
+pub struct Worker {
+    /// The job that the task is of
+    #[arg(long, value_name = "NAME", requires_all = ["task", "cluster"])]
+    pub job: Option<String>,
+    /// Which of the job's tasks it is
+    #[arg(long, value_name = "N", requires_all = ["job", "cluster"])]
+    pub task: Option<u32>,
+    /// The tasks of the cluster and where they listen
+    #[arg(long, value_name = "FILE", requires_all = ["job", "task"])]
+    pub cluster: Option<PathBuf>,
+    /// Fill the queue from which this task's copy of a model takes its batches, with the task's share of them
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub input: Option<Model>,
+    /// The data of --input, as for 'train'
+    #[arg(long, value_name = "PATH", requires = "input")]
+    pub data: Option<PathBuf>,
+    /// The seed of --input, as for 'train'
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Worker threads [default: the number of cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// CPU devices of the task
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub devices: u16,
+    /// End when standard input ends: with the process that started this one
+    #[arg(long)]
+    pub until_stdin_ends: bool,
+    /// Print where the task listens as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stepscope master`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Clients speak gRPC: distributed::ClientSession, or TensorFlow 1's sessions. Who reaches the address can run graphs: it must be of this host.
+
+Examples:
+  stepscope master --cluster cluster.toml
+  stepscope master --cluster cluster.toml --listen 127.0.0.1:4100
+  python3 -c 'import tensorflow.compat.v1 as tf; print(tf.Session(\"grpc://127.0.0.1:4100\").list_devices())'")]
+pub struct Master {
+    /// The tasks of the cluster and where they listen
+    #[arg(long, value_name = "FILE")]
+    pub cluster: PathBuf,
+    /// Where clients are listened to [default: the file's 'master']
+    #[arg(long, value_name = "HOST:PORT")]
+    pub listen: Option<String>,
+    /// Print where it listens as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The models of `train`.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// Multi-layer perceptron 64-512-512-10 on 8x8 digits; goal: 95 % of the test images
+    Mlp,
+    /// LeNet-style convolutional net on digits enlarged to 28x28; goal: 97.5 %
+    Convnet,
+    /// Inception-style net of 44,000 nodes on digits enlarged to 75x75, on four devices; goal: 90 %
+    Inception,
+    /// Language model of two LSTM layers, unrolled; goal: a loss of at most 1.06 times the text's entropy
+    Lstm,
+    /// The same, as a loop
+    LstmWhile,
+    /// Word vectors; goal: of 90 % of the words, the nearest neighbour is of their kind
+    Embeddings,
+}
+
+impl Model {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Model::Mlp => "mlp",
+            Model::Convnet => "convnet",
+            Model::Inception => "inception",
+            Model::Lstm => "lstm",
+            Model::LstmWhile => "lstm-while",
+            Model::Embeddings => "embeddings",
+        }
+    }
+
+    /// Whether its data are images of digits.
+    pub fn learns_digits(self) -> bool {
+        matches!(self, Model::Mlp | Model::Convnet | Model::Inception)
+    }
+}
+
+/// Options of every training run.
+#[derive(ClapArgs, Clone, Debug)]
+pub struct Training {
+    /// Training steps [default: what the model's quality needs; demo and mlp: 10000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub steps: Option<u64>,
+    /// Seed of the initial weights and of the batches
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Learning rate, instead of the model's own; with 0 nothing is learned, and the same batch gives the same loss
+    #[arg(long, value_name = "RATE", value_parser = learning_rate)]
+    pub learning_rate: Option<f32>,
+    /// Worker threads [default: the number of cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// CPU devices to train on, each with a copy of the model [default: 1; inception: 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub devices: Option<u16>,
+    /// Average the devices' gradients before they are applied (the default)
+    #[arg(long = "sync", conflicts_with = "asynchronous")]
+    pub synchronous: bool,
+    /// Let each device apply its gradients as soon as it has them
+    #[arg(long = "async")]
+    pub asynchronous: bool,
+    /// Checkpoints go here, a folder or (built with the feature `s3`) s3://BUCKET/PREFIX; if there are any, the run continues
+    /// from the newest
+    #[arg(long, value_name = "DIR")]
+    pub checkpoint_dir: Option<PathBuf>,
+    /// Steps between checkpoints [default: 100]
+    #[arg(long, value_name = "STEPS", requires = "checkpoint_dir", value_parser = clap::value_parser!(u64).range(1..))]
+    pub checkpoint_every: Option<u64>,
+    /// Steps between histograms, images and tests [default: 100]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub summary_every: Option<u64>,
+    /// The run's folder, made if missing [default: runs/NAME-DATE]
+    #[arg(long, value_name = "DIR")]
+    pub logdir: Option<PathBuf>,
+    /// Where the trace goes, or 'off' [default: the run's folder/trace]
+    #[arg(long, value_name = "DIR|off")]
+    pub trace: Option<PathBuf>,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn learning_rate(text: &str) -> Result<f32, String> {
+    let rate = text.parse::<f32>().map_err(|e| e.to_string())?;
+    if rate.is_finite() && rate >= 0.0 { Ok(rate) } else { Err("must be a number from 0 on".to_owned()) }
+}
+
+/// `stepscope run GRAPH`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope run graph.pb --feed x=x.npy --fetch logits
+  stepscope run graph.pbtxt --feed x:0=x.npy --fetch loss --fetch gradients/w:0 --out answers.npz
+  stepscope run graph.pb --init init --fetch loss --trace trace --device-count 2
+  stepscope run graph.pb --checkpoint checkpoints --feed x=x.npy --fetch probabilities")]
+pub struct Run {
+    /// GraphDef: .pb, .pbtxt, either gzipped, or an event file with a graph
+    pub graph: PathBuf,
+    #[command(flatten)]
+    pub step: Step,
+    /// Output to compute (repeat for more)
+    #[arg(long, value_name = "NAME[:PORT]")]
+    pub fetch: Vec<String>,
+    /// Node to run without fetching anything from it (repeat for more)
+    #[arg(long, value_name = "NAME")]
+    pub target: Vec<String>,
+    /// Where the fetches go, as a NumPy archive; it must not exist yet
+    #[arg(long, value_name = "FILE.npz")]
+    pub out: Option<PathBuf>,
+    /// Steps to run; the last one's values are told
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub steps: u64,
+    /// Records the steps into this folder, to be opened with 'stepscope view'
+    #[arg(long, value_name = "DIR")]
+    pub trace: Option<PathBuf>,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How a graph's step is run.
+#[derive(ClapArgs, Debug)]
+pub struct Step {
+    /// Value of an output, from a NumPy file (repeat for more)
+    #[arg(long, value_name = "NAME[:PORT]=FILE.npy", value_parser = feed)]
+    pub feed: Vec<(String, PathBuf)>,
+    /// Node to run first, in a step of its own: variables' initialisers (repeat for more)
+    #[arg(long, value_name = "NAME")]
+    pub init: Vec<String>,
+    /// Values of the variables: a checkpoint, or a folder of them (the newest is taken)
+    #[arg(long, value_name = "PATH")]
+    pub checkpoint: Option<PathBuf>,
+    /// CPU devices to spread the nodes over
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub device_count: u16,
+    /// Worker threads [default: the number of cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Seed of the random ops that have none of their own
+    #[arg(long, value_name = "N")]
+    pub seed: Option<i64>,
+}
+
+/// `NAME[:PORT]=FILE`.
+fn feed(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.to_owned(), file.into())),
+        _ => Err("expected NAME[:PORT]=FILE.npy".to_owned()),
+    }
+}
+
+/// `stepscope params GRAPH`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope params runs/demo-20261121-101500/graph.pb
+  stepscope params graph.pb --depth 2
+  stepscope params graph.pb --json | jq .trained")]
+pub struct Params {
+    /// GraphDef: .pb, .pbtxt, either gzipped, or an event file with a graph
+    pub graph: PathBuf,
+    /// Levels of scopes to tell apart; 0 tells the total only [default: all]
+    #[arg(long, value_name = "N")]
+    pub depth: Option<usize>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stepscope compare A B`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope compare mine.pb theirs.pb --feed x=x.npy --fetch logits
+  stepscope compare model.pb model.pb --device-count 4 --fetch loss --every-node
+  stepscope compare a.pb b.pb --fetch loss --tolerance 1e-5 --json")]
+pub struct Compare {
+    /// The first graph; it runs on one device
+    pub a: PathBuf,
+    /// The second graph; it runs on --device-count devices
+    pub b: PathBuf,
+    #[command(flatten)]
+    pub step: Step,
+    /// Output to compare (repeat for more)
+    #[arg(long, value_name = "NAME[:PORT]", required = true)]
+    pub fetch: Vec<String>,
+    /// Compare every node before the fetches that both graphs have, in the order of computation
+    #[arg(long)]
+    pub every_node: bool,
+    /// Largest difference, relative to the largest value, that counts as equal
+    #[arg(long, value_name = "X", default_value_t = 1e-5)]
+    pub tolerance: f64,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stepscope freeze GRAPH`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope freeze runs/convnet/graph.pb --checkpoint checkpoints -o convnet.pb
+  stepscope freeze graph.pb --checkpoint model.ckpt --fetch probabilities -o served.pb")]
+pub struct Freeze {
+    /// GraphDef: .pb, .pbtxt, either gzipped, or an event file with a graph
+    pub graph: PathBuf,
+    /// Values of the variables: a checkpoint, or a folder of them (the newest is taken)
+    #[arg(long, value_name = "PATH")]
+    pub checkpoint: PathBuf,
+    /// Output to keep, with what it needs (repeat for more) [default: all that neither trains nor saves]
+    #[arg(long, value_name = "NAME")]
+    pub fetch: Vec<String>,
+    /// The frozen graph; it must not exist yet
+    #[arg(short, long, value_name = "FILE.pb")]
+    pub out: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}

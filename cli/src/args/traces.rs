@@ -1,0 +1,355 @@
+//! Commands of traces and logdirs: gather, convert, ask and report.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+use crate::logdir::Grouping;
+
+/// `stepscope record -- COMMAND`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+The command runs as it would alone: its output, signals and exit code are its own. Programs that link stepscope-events, or use
+tracing with its layer, emit events where STEPSCOPE_TRACE is set, which 'record' does; of others scheduling and samples are recorded.
+With --sample it also sets PYTHONPERFSUPPORT=1, so that Python tells the names of its functions.
+
+Examples:
+  stepscope record -- ./my-program --with its arguments
+  stepscope record --sched --sample 1000 -- python3 train.py
+  stepscope record -o trace --sched -- make -j4
+  stepscope record --counters cycles,instructions,cache-misses,page-faults -- ./my-training
+  stepscope record --steps 20 -- ./my-training
+  stepscope record -o trace --flight 10 --slow-step 50 -- ./my-training
+  stepscope record --attach trace --dump
+  stepscope record -o trace --attach 4711 --sched --sample 1000
+  stepscope record --attach runs/demo-20261121-101500/trace --steps 5
+  stepscope record --collector 127.0.0.1:6470 -- ./my-training
+  stepscope record --attach trace --collector 127.0.0.1:6470
+  stepscope view trace")]
+pub struct Record {
+    /// The trace folder, made if missing; it must be empty [default: runs/record-DATE/trace]
+    #[arg(short, long, value_name = "TRACE")]
+    pub out: Option<PathBuf>,
+    /// Record who runs on each CPU, and what the command's threads wait for
+    #[arg(long)]
+    pub sched: bool,
+    /// Take call stacks of running threads, HZ times a second on each CPU
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub sample: Option<u32>,
+    /// Count what processor and kernel do for each thread and op: names as 'perf stat' has them, with commas between them [without a
+    /// list: task-clock,page-faults,cycles,instructions,cache-misses,branch-misses]. With flops,cache-misses 'analyze' has a roofline (Intel)
+    #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = profiler::count::USUAL)]
+    pub counters: Option<profiler::count::CounterSet>,
+    /// Record the next N steps that begin, in all processes together, and no events else
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub steps: Option<u32>,
+    /// Keep the events of the last SECONDS only; they are written at the end, and when a dump is asked for (--dump, SIGUSR2 to 'record', a
+    /// panic, a slow step)
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400), conflicts_with = "steps")]
+    pub flight: Option<u32>,
+    /// A step that takes longer asks for a dump
+    #[arg(long, value_name = "MS", requires = "flight", value_parser = clap::value_parser!(u64).range(1..))]
+    pub slow_step: Option<u64>,
+    /// Run nothing: say to the programs that record into this trace folder what to do, or to the process with this id
+    ///
+    /// With a process's id and --sched, --sample or --counters: watch it from outside until it ends or Ctrl-C.
+    #[arg(long, value_name = "DIR|PID", conflicts_with_all = ["flight", "command"])]
+    pub attach: Option<PathBuf>,
+    /// Write what the flight recorder holds now
+    #[arg(long, requires = "attach", conflicts_with_all = ["steps", "switch"])]
+    pub dump: bool,
+    /// Switch recording on or off
+    #[arg(long, value_enum, value_name = "on|off", requires = "attach", conflicts_with = "steps")]
+    pub switch: Option<Switch>,
+    /// Send the trace to 'stepscope collect' there while it is recorded [default: the variable STEPSCOPE_COLLECTOR]
+    ///
+    /// With --attach: send what is in that folder and not there yet, and what comes while somebody records into it.
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["dump", "switch"])]
+    pub collector: Option<String>,
+    /// The command and its arguments
+    #[arg(required_unless_present = "attach", last = true, value_name = "COMMAND")]
+    pub command: Vec<std::ffi::OsString>,
+}
+
+/// `stepscope collect`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Takes the traces that 'stepscope record --collector ADDR', or training with STEPSCOPE_COLLECTOR=ADDR, sends, lays them on one clock and
+keeps them until Ctrl-C. Whoever reaches ADDR can add traces and look at them: for other hosts let them come through
+ssh (ssh -R 6470:127.0.0.1:6470 HOST), unless the network is trusted. A collector that was killed is started again with the same -o.
+
+Examples:
+  stepscope collect
+  stepscope collect -o gathered --listen 127.0.0.1:6470
+  stepscope record --collector 127.0.0.1:6470 -- ./my-training
+  stepscope view gathered
+  stepscope analyze gathered")]
+pub struct Collect {
+    /// The gathered folder: new, empty, or gathered into before [default: runs/collect-DATE/trace]
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6470")]
+    pub listen: std::net::SocketAddr,
+    /// Acknowledge before the disk has it: faster on slow disks, and what the machine's stop loses then is lost
+    #[arg(long)]
+    pub no_sync: bool,
+    /// Print where it listens and, at the end, what came, as one JSON object each
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Recording, on or off.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// Record
+    On,
+    /// Do not
+    Off,
+}
+
+/// `stepscope analyze TRACE`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+docs/analysis.md defines every figure.
+
+Examples:
+  stepscope analyze runs/demo-20261121-101500
+  stepscope analyze runs/demo-20261121-101500 --step 500
+  stepscope analyze trace --json | jq '.findings[].text'
+  stepscope analyze tpu.xplane.pb --peak-tflops 197 --peak-gbs 819   # limits for the roofline, where the trace tells none")]
+pub struct Analyze {
+    /// A run's folder, a trace, or another tool's
+    pub trace: PathBuf,
+    /// Only the step with this number
+    #[arg(long, value_name = "N")]
+    pub step: Option<i64>,
+    /// The roofline's upper limit: 10^12 floating-point operations a second that a device reaches at most [default: what the trace tells]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub peak_tflops: Option<f64>,
+    /// The roofline's slope: GB a second that a device's memory gives at most [default: what the trace tells]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub peak_gbs: Option<f64>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stepscope diff A B`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+A change is certain where the 95 % interval of Welch's t-test over the steps does not hold zero.
+
+Examples:
+  stepscope diff runs/before runs/after
+  stepscope diff runs/before runs/after --json | jq '.ops[] | select(.certain)'")]
+pub struct Diff {
+    /// The first trace or run's folder
+    pub a: PathBuf,
+    /// The second
+    pub b: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stepscope report PATH...`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Writes index.html, which holds everything, and each chart as SVG and PNG files on a light and a dark ground. Files that it did not
+write are not replaced. Grouped runs are one curve, their mean, in a band from the least to the greatest.
+
+Examples:
+  stepscope report runs/demo-20261121-101500 -o report
+  stepscope report runs/a runs/b logs -o report
+  stepscope report logs --group '^(.*)/seed' -o report")]
+pub struct Report {
+    /// Runs' folders, traces, logdirs
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// The folder to write, made if missing
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    #[command(flatten)]
+    pub grouping: Grouping,
+}
+
+/// `stepscope runs`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope runs runs
+  stepscope runs runs --json | jq -r 'select(.damaged > 0) | .run'
+  stepscope runs runs --group-hparam rate              # last values by learning rate
+  stepscope runs runs --group '^(.*)/seed'             # the seeds of a model together")]
+pub struct RunsArgs {
+    /// A folder with event files in or below it, or one event file
+    #[arg(value_name = "LOGDIR")]
+    pub logdir: PathBuf,
+    #[command(flatten)]
+    pub grouping: Grouping,
+    /// Print one JSON object per run, or per group
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stepscope import FILE...`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Reads every trace that 'stepscope view' opens and writes a sealed trace: a folder of Parquet files that opens at once, whatever
+its size. Several files are the ranks of one job, put on one clock.
+
+Examples:
+  stepscope import trace.json.gz -o trace
+  stepscope import rank0.json.gz rank1.json.gz -o job
+  stepscope import trace.pftrace -o trace --json | jq .slices")]
+pub struct Import {
+    /// Files of other tools, or one trace
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The trace to write: a folder
+    #[arg(short, long, value_name = "TRACE")]
+    pub out: PathBuf,
+    /// Write over a sealed trace that exists
+    #[arg(long)]
+    pub force: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stepscope export TRACE|LOGDIR`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Reads run folders and traces of stepscope, and every trace that 'stepscope view' opens; several files are the ranks of one
+job, written on one clock.
+
+Examples:
+  stepscope export runs/demo-20261121-101500 -o demo.json.gz
+  stepscope export rank0.json.gz rank1.json.gz -o job.json
+  stepscope export runs/demo-20261121-101500 -o demo.pftrace
+  stepscope export trace.json --format chrome > mended.json
+  stepscope export trace.json --format parquet -o tables
+  stepscope export runs/record-20261121-101500 --format firefox -o record.firefox.json
+  stepscope export logs --run 'seed[0-9]' --tag '^loss$' -o loss.csv")]
+pub struct Export {
+    /// Traces, or one logdir
+    #[arg(value_name = "TRACE|LOGDIR", required = true)]
+    pub paths: Vec<PathBuf>,
+    /// The file to write, compressed where its name ends in .gz [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// What to write [default: what the file's name says, else chrome of traces and csv of a logdir]
+    #[arg(long, value_enum)]
+    pub format: Option<ExportAs>,
+    /// Of a logdir: only runs whose name this regular expression matches
+    #[arg(long, value_name = "RE")]
+    pub run: Option<String>,
+    /// Of a logdir: only tags that this regular expression matches
+    #[arg(long, value_name = "RE")]
+    pub tag: Option<String>,
+    /// Write over a file that exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Formats to export.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportAs {
+    /// Chrome's trace events (JSON): opens in chrome://tracing, Perfetto and here
+    Chrome,
+    /// Perfetto's protobuf: opens in ui.perfetto.dev and here
+    Perfetto,
+    /// The Firefox profiler's JSON: opens in profiler.firefox.com
+    Firefox,
+    /// A logdir's scalars as run,tag,step,wall_time,value, a line per point, every point
+    Csv,
+    /// The same as one JSON object per line; NaN and infinities are strings
+    Json,
+    /// The same as columns of a Parquet file, which pandas, polars and DuckDB read; a trace as a folder of such
+    Parquet,
+}
+
+/// `stepscope query PATH SQL`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Without SQL: lists the tables, with their columns and units. Every row says its trace, so that a folder of many traces is asked
+at once. docs/query.md has more. From source: cargo build --release --features query (cluster for --cluster)
+
+Examples:
+  stepscope query runs/demo-20261121-101500
+  stepscope query runs/demo-20261121-101500 'select name, count(*), sum(dur_ns) / 1e6 ms from slices group by name order by ms desc'
+  stepscope query trace.json.gz 'select * from slices where dur_ns > 1000000 order by ts_ns' --limit 20
+  stepscope query runs 'select trace, cause, sum(dur_ns) ns from stalls group by 1, 2' --format csv
+  stepscope query s3://bucket/runs -f question.sql -o answer.parquet
+  stepscope query /shared/runs -f question.sql --cluster df://scheduler:50050 --scratch /shared/tmp")]
+pub struct Query {
+    /// A trace, a logdir, a folder of many, or the URL of a bucket
+    #[arg(value_name = "PATH|URL")]
+    pub path: String,
+    /// The query; - reads it from standard input
+    #[arg(value_name = "SQL")]
+    pub sql: Option<String>,
+    /// Read the query from a file
+    #[arg(short, long, value_name = "FILE", conflicts_with = "sql")]
+    pub file: Option<PathBuf>,
+    /// Write to a file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// How to write rows [default: what the file's name says, else table]
+    #[arg(long, value_enum)]
+    pub format: Option<QueryAs>,
+    /// At most this many rows
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Memory that sorting, grouping and joining may take before they use temporary files: 500M, 8G
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size, conflicts_with = "cluster")]
+    pub memory: usize,
+    /// Threads [default: one per CPU]; with --cluster parts into which the work is cut [default: 16]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+    /// Run the query on the Ballista cluster of this scheduler, whose executors see PATH too
+    #[arg(long, value_name = "df://HOST:PORT")]
+    pub cluster: Option<String>,
+    /// With --cluster: a folder that the executors see too, for rows that are in no Parquet file and too many to be sent
+    #[arg(long, value_name = "DIR", requires = "cluster")]
+    pub scratch: Option<PathBuf>,
+    /// Write over a file that exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// How rows are written.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueryAs {
+    /// Columns side by side, long texts cut
+    Table,
+    /// A header line, then a line per row
+    Csv,
+    /// One object per line; NaN and infinities are strings
+    Json,
+    /// A Parquet file
+    Parquet,
+}
+
+/// Bytes, as `500M` or `8G`.
+fn size(text: &str) -> Result<usize, String> {
+    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let shift = match unit.trim_end_matches(['i', 'B']) {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err(format!("'{unit}' is no unit; say 500M or 8G")),
+    };
+    let bytes = digits.parse::<usize>().ok().and_then(|n| n.checked_mul(1 << shift)).filter(|n| *n > 0);
+    bytes.ok_or_else(|| format!("'{text}' is no size; say 500M or 8G"))
+}
+
+/// A number above zero.
+fn positive(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|n| n.is_finite() && *n > 0.0);
+    number.ok_or_else(|| format!("'{text}' is no number above zero"))
+}
