@@ -3,7 +3,6 @@
 mod engine;
 mod traces;
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};

@@ -1,6 +1,5 @@
 //! Commands of the engine: train, run, and what works on graphs.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
