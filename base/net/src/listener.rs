@@ -22,6 +22,8 @@ enum Socket {
 pub struct Listener {
     address: Address,
     shared: Arc<Shared>,
+    /// Has the socket.
+    accepting: Option<thread::JoinHandle<()>>,
 }
 
 struct Shared {
@@ -45,9 +47,8 @@ impl Listener {
         let (socket, address) = listen(address)?;
         let shared =
             Arc::new(Shared { is_over: false.into(), n_opening: AtomicUsize::new(0), n_refused: AtomicUsize::new(0) });
-        let listener = Listener { address, shared: Arc::clone(&shared) };
-        let accepted = Arc::new(accepted);
-        thread::Builder::new().name("net-listen".into()).spawn(move || {
+        let (accepted, of_listener) = (Arc::new(accepted), Arc::clone(&shared));
+        let accepting = thread::Builder::new().name("net-listen".into()).spawn(move || {
             while let Some(stream) = accept(&socket, &shared) {
                 let (own, accepted, shared) = (own.clone(), Arc::clone(&accepted), Arc::clone(&shared));
                 if shared.n_opening.fetch_add(1, Ordering::AcqRel) >= limits.openings {
@@ -70,7 +71,7 @@ impl Listener {
                 }
             }
         })?;
-        Ok(listener)
+        Ok(Listener { address, shared: of_listener, accepting: Some(accepting) })
     }
 
     /// Where it listens, with the port that it got.
@@ -94,8 +95,11 @@ impl Shared {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Release);
-        // Wakes the thread that accepts; it may be gone already.
-        let _ = Stream::connect(&self.address, std::time::Duration::from_millis(100));
+        // Wakes the thread that accepts. Once it has ended the address is free for others.
+        let is_awake = Stream::connect(&self.address, std::time::Duration::from_millis(100)).is_ok();
+        if let Some(accepting) = self.accepting.take().filter(|_| is_awake) {
+            let _ = accepting.join();
+        }
         if let Address::Unix(path) = &self.address {
             let _ = std::fs::remove_file(path);
         }
