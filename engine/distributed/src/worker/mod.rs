@@ -125,7 +125,9 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         let incoming = std::mem::take(&mut *self.shared.incoming.lock());
-        incoming.values().for_each(|channel| channel.outbox().close(NetError::Closed));
+        // Masters first: they shall not hear from this task that the others, whose connections it closes, are lost.
+        let (masters, others): (Vec<_>, Vec<_>) = incoming.values().partition(|channel| channel.peer().name == MASTER);
+        masters.into_iter().chain(others).for_each(|channel| channel.outbox().close(NetError::Closed));
         self.shared.peers.end();
         self.shared.runners.end();
     }
