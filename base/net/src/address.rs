@@ -35,8 +35,8 @@ pub enum AddressError {
     },
     /// It is on another host, or open to other hosts.
     #[error(
-        "{0} is not of this host alone: connections are neither encrypted nor authenticated yet, so only loopback addresses \
-         (127.0.0.1, ::1, localhost) and unix:/PATH are allowed; for other hosts forward the ports through ssh"
+        "{0} is not of this host alone: without certificates only loopback addresses (127.0.0.1, ::1, localhost) and unix:/PATH \
+         are allowed; name the job's certificates, or forward the ports through ssh"
     )]
     NotLoopback(String),
     /// Sockets in the file system are a Unix system's.
@@ -45,11 +45,11 @@ pub enum AddressError {
 }
 
 impl Address {
-    /// The numbers that a TCP address stands for, all of them this host's.
+    /// The numbers that a TCP address stands for; where connections are not encrypted, all of them this host's.
     ///
     /// # Errors
-    /// The host is unknown, or one of its numbers is another host's.
-    pub fn resolve(&self) -> Result<Vec<SocketAddr>, AddressError> {
+    /// The host is unknown, or one of its numbers is another host's and nothing is encrypted.
+    pub fn resolve(&self, is_encrypted: bool) -> Result<Vec<SocketAddr>, AddressError> {
         let Address::Tcp { host, port } = self else { return Ok(Vec::new()) };
         let unknown = |reason: String| AddressError::Unknown { host: host.clone(), reason };
         let found = match host.parse::<IpAddr>() {
@@ -59,7 +59,7 @@ impl Address {
         if found.is_empty() {
             return Err(unknown("it has no address".into()));
         }
-        match found.iter().find(|addr| !addr.ip().is_loopback()) {
+        match found.iter().find(|addr| !is_encrypted && !addr.ip().is_loopback()) {
             Some(addr) => Err(AddressError::NotLoopback(format!("{self} ({})", addr.ip()))),
             None => Ok(found),
         }
@@ -108,12 +108,13 @@ mod tests {
 
     #[test]
     fn only_this_host_is_reached() {
-        let resolve = |text: &str| text.parse::<Address>().unwrap().resolve();
+        let resolve = |text: &str| text.parse::<Address>().unwrap().resolve(false);
         assert_eq!(resolve("127.0.0.1:7").unwrap()[0].port(), 7);
         assert!(resolve("[::1]:7").is_ok());
         for text in ["0.0.0.0:7", "10.0.0.1:7", "[::]:7", "8.8.8.8:7"] {
             let error = resolve(text).unwrap_err().to_string();
             assert!(error.contains("not of this host") && error.contains("ssh"), "{error}");
+            assert!(text.parse::<Address>().unwrap().resolve(true).is_ok(), "{text}");
         }
     }
 }

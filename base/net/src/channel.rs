@@ -7,7 +7,7 @@ use crate::frame::{Incoming, Reader};
 use crate::hello::{self, Identity, Peer};
 use crate::outbox::Outbox;
 use crate::stream::Stream;
-use crate::{Address, Limits, NetError};
+use crate::{Address, Limits, NetError, Security};
 
 /// A connection whose ends know each other.
 pub struct Connection {
@@ -17,18 +17,30 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to who listens at an address and is called `meant` (empty: whoever it is).
+    /// Connects to who listens at an address and is called `meant` (empty: whoever it is). With `security` a TCP connection is
+    /// encrypted, and the host's name or number has to be in the certificate of who answers.
     ///
     /// # Errors
     /// Nobody listens there, or it is not who was meant, or it does not let this one in.
-    pub fn open(to: &Address, own: &Identity, meant: &str, limits: &Limits) -> Result<Connection, NetError> {
-        let mut stream = Stream::connect(to, limits.hello)?;
+    pub fn open(
+        to: &Address,
+        own: &Identity,
+        meant: &str,
+        limits: &Limits,
+        security: Option<&Security>,
+    ) -> Result<Connection, NetError> {
+        let mut stream = Stream::connect(to, security, limits.hello)?;
         let peer = hello::open(&mut stream, own, meant, limits)?;
         Connection::new(stream, peer, limits)
     }
 
-    pub(crate) fn answer(mut stream: Stream, own: &Identity, limits: &Limits) -> Result<Connection, NetError> {
-        stream.prepare()?;
+    pub(crate) fn answer(
+        stream: Stream,
+        own: &Identity,
+        limits: &Limits,
+        security: Option<&Security>,
+    ) -> Result<Connection, NetError> {
+        let mut stream = stream.accepted(security, limits.hello)?;
         let peer = hello::answer(&mut stream, own, limits)?;
         Connection::new(stream, peer, limits)
     }

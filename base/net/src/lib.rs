@@ -5,25 +5,30 @@
 //!
 //! Every wait ends: an opening that takes longer than [`Limits::hello`] is closed, a connection on which nothing came for
 //! [`Limits::silence`] counts as lost, heartbeats fill pauses. Before it introduced itself, a connection gets no memory but
-//! for a hello. Nothing here is encrypted yet, so addresses beyond the host are refused.
+//! for a hello. Between hosts every connection is encrypted, and both ends show a certificate of the job's authority ([`Security`]);
+//! without that, addresses beyond the host are refused.
 
 mod address;
+mod authority;
 mod channel;
 pub mod frame;
 pub mod hello;
 mod listener;
 mod outbox;
 mod stream;
+mod tls;
 
 use std::time::Duration;
 
 pub use address::{Address, AddressError};
+pub use authority::{Authority, Issued, certify};
 pub use channel::{Channel, Connection, Handler};
 pub use frame::{Body, Frame, Incoming};
 pub use hello::{Identity, Peer};
 pub use listener::Listener;
 pub use outbox::Outbox;
 pub use stream::Stream;
+pub use tls::{Security, SecurityError};
 
 /// What a connection may take.
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +99,9 @@ pub enum NetError {
 
 impl From<std::io::Error> for NetError {
     fn from(error: std::io::Error) -> NetError {
+        if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            return NetError::Refused(format!("TLS: {tls}"));
+        }
         use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
         match error.kind() {
             UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe => NetError::Closed,

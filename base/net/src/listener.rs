@@ -1,6 +1,6 @@
 //! Lets others in.
 
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 #[cfg(unix)]
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
@@ -10,7 +10,10 @@ use std::thread;
 use crate::channel::Connection;
 use crate::hello::Identity;
 use crate::stream::Stream;
-use crate::{Address, Limits, NetError};
+use crate::{Address, Limits, NetError, Security};
+
+/// How long a process of this host may take to accept a connection.
+const WAKING: std::time::Duration = std::time::Duration::from_millis(100);
 
 enum Socket {
     Tcp(TcpListener),
@@ -34,7 +37,8 @@ struct Shared {
 
 impl Listener {
     /// Listens at `address`; `accepted` gets every connection that may come in, in a thread of its own, which may work on. A socket
-    /// file of a process that ended is replaced.
+    /// file of a process that ended is replaced. With `security` TCP connections are encrypted, and those without a certificate of the
+    /// job's authority refused.
     ///
     /// # Errors
     /// The address is in use, or not of this host.
@@ -42,22 +46,24 @@ impl Listener {
         address: &Address,
         own: Identity,
         limits: Limits,
+        security: Option<Security>,
         accepted: impl Fn(Connection) + Send + Sync + 'static,
     ) -> Result<Listener, NetError> {
-        let (socket, address) = listen(address)?;
+        let (socket, address) = listen(address, security.is_some())?;
         let shared =
             Arc::new(Shared { is_over: false.into(), n_opening: AtomicUsize::new(0), n_refused: AtomicUsize::new(0) });
         let (accepted, of_listener) = (Arc::new(accepted), Arc::clone(&shared));
         let accepting = thread::Builder::new().name("net-listen".into()).spawn(move || {
             while let Some(stream) = accept(&socket, &shared) {
-                let (own, accepted, shared) = (own.clone(), Arc::clone(&accepted), Arc::clone(&shared));
+                let (own, security) = (own.clone(), security.clone());
+                let (accepted, shared) = (Arc::clone(&accepted), Arc::clone(&shared));
                 if shared.n_opening.fetch_add(1, Ordering::AcqRel) >= limits.openings {
                     shared.refuse();
                     continue;
                 }
                 let opening = Arc::clone(&shared);
                 let spawned = thread::Builder::new().name("net-open".into()).spawn(move || {
-                    let connection = Connection::answer(stream, &own, &limits);
+                    let connection = Connection::answer(stream, &own, &limits, security.as_ref());
                     match connection {
                         Ok(connection) => {
                             opening.n_opening.fetch_sub(1, Ordering::AcqRel);
@@ -96,7 +102,7 @@ impl Drop for Listener {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Release);
         // Wakes the thread that accepts. Once it has ended the address is free for others.
-        let is_awake = Stream::connect(&self.address, std::time::Duration::from_millis(100)).is_ok();
+        let is_awake = wake(&self.address);
         if let Some(accepting) = self.accepting.take().filter(|_| is_awake) {
             let _ = accepting.join();
         }
@@ -106,17 +112,31 @@ impl Drop for Listener {
     }
 }
 
-fn listen(address: &Address) -> Result<(Socket, Address), NetError> {
+/// Connects and goes; whether somebody listened.
+fn wake(address: &Address) -> bool {
+    match address {
+        Address::Tcp { .. } => address.resolve(true).unwrap_or_default().into_iter().any(|mut addr| {
+            // One that listens at all of a host's numbers is reached at its own, too.
+            if addr.ip().is_unspecified() {
+                addr.set_ip(if addr.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+            }
+            TcpStream::connect_timeout(&addr, WAKING).is_ok()
+        }),
+        Address::Unix(_) => Stream::connect(address, None, WAKING).is_ok(),
+    }
+}
+
+fn listen(address: &Address, is_encrypted: bool) -> Result<(Socket, Address), NetError> {
     match address {
         Address::Tcp { .. } => {
-            let addrs = address.resolve()?;
+            let addrs = address.resolve(is_encrypted)?;
             let socket = TcpListener::bind(&addrs[..])?;
             let bound = socket.local_addr()?;
             Ok((Socket::Tcp(socket), Address::Tcp { host: bound.ip().to_string(), port: bound.port() }))
         }
         #[cfg(unix)]
         Address::Unix(path) => {
-            if Stream::connect(address, std::time::Duration::from_millis(100)).is_ok() {
+            if Stream::connect(address, None, WAKING).is_ok() {
                 return Err(std::io::Error::from(std::io::ErrorKind::AddrInUse).into());
             }
             // Left by a process that ended.

@@ -1,4 +1,4 @@
-//! A TCP or Unix connection.
+//! A TCP connection, plain on one host and encrypted between hosts, or a Unix one.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -6,7 +6,8 @@ use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use crate::{Address, NetError};
+use crate::tls::TlsStream;
+use crate::{Address, NetError, Security};
 
 /// A connection; clones are the same one.
 #[derive(Debug)]
@@ -15,6 +16,7 @@ pub struct Stream(Kind);
 #[derive(Debug)]
 enum Kind {
     Tcp(TcpStream),
+    Tls(TlsStream),
     #[cfg(unix)]
     Unix(UnixStream),
 }
@@ -32,11 +34,15 @@ impl From<UnixStream> for Stream {
     }
 }
 
-/// Does the same with either kind.
+/// Does the same with the socket of either kind.
 macro_rules! either {
     ($self:expr, $s:ident => $do:expr) => {
         match &$self.0 {
             Kind::Tcp($s) => $do,
+            Kind::Tls(tls) => {
+                let $s = tls.raw();
+                $do
+            }
             #[cfg(unix)]
             Kind::Unix($s) => $do,
         }
@@ -44,42 +50,38 @@ macro_rules! either {
 }
 
 impl Stream {
-    /// Connects, within `within`.
-    pub(crate) fn connect(to: &Address, within: Duration) -> Result<Stream, NetError> {
-        let stream: Stream = match to {
+    /// Connects; every step takes at most `within`.
+    pub(crate) fn connect(to: &Address, security: Option<&Security>, within: Duration) -> Result<Stream, NetError> {
+        match to {
             Address::Tcp { .. } => {
-                let mut last = None;
-                let mut connected = None;
-                for addr in to.resolve()? {
-                    match TcpStream::connect_timeout(&addr, within) {
-                        Ok(stream) => {
-                            connected = Some(stream);
-                            break;
-                        }
-                        Err(error) => last = Some(error),
-                    }
-                }
-                match (connected, last) {
-                    (Some(stream), _) => stream.into(),
-                    (None, Some(error)) => return Err(error.into()),
-                    (None, None) => return Err(NetError::Closed),
-                }
+                let raw = connect_any(to, security.is_some(), within)?;
+                raw.set_nodelay(true)?;
+                let Some(security) = security else { return Ok(raw.into()) };
+                let stream = Stream::from(raw);
+                stream.set_timeouts(within, within)?;
+                let Kind::Tcp(raw) = stream.0 else { return Ok(stream) };
+                Ok(Stream(Kind::Tls(security.connect(raw, to)?)))
             }
             #[cfg(unix)]
-            Address::Unix(path) => UnixStream::connect(path)?.into(),
+            Address::Unix(path) => Ok(UnixStream::connect(path)?.into()),
             #[cfg(not(unix))]
-            Address::Unix(_) => return Err(crate::AddressError::NoUnix(to.to_string()).into()),
-        };
-        stream.prepare()?;
-        Ok(stream)
+            Address::Unix(_) => Err(crate::AddressError::NoUnix(to.to_string()).into()),
+        }
     }
 
-    /// Small frames go at once.
-    pub(crate) fn prepare(&self) -> Result<(), NetError> {
-        if let Kind::Tcp(stream) = &self.0 {
-            stream.set_nodelay(true)?;
+    /// Takes a connection that came; every step takes at most `within`. What comes within the host by a file's socket is as it is.
+    pub(crate) fn accepted(self, security: Option<&Security>, within: Duration) -> Result<Stream, NetError> {
+        self.set_timeouts(within, within)?;
+        match (self.0, security) {
+            (Kind::Tcp(raw), security) => {
+                raw.set_nodelay(true)?;
+                Ok(Stream(match security {
+                    Some(security) => Kind::Tls(security.accept(raw)?),
+                    None => Kind::Tcp(raw),
+                }))
+            }
+            (kind, _) => Ok(Stream(kind)),
         }
-        Ok(())
     }
 
     pub(crate) fn set_timeouts(&self, read: Duration, write: Duration) -> Result<(), NetError> {
@@ -89,7 +91,12 @@ impl Stream {
     }
 
     pub(crate) fn try_clone(&self) -> Result<Stream, NetError> {
-        Ok(either!(self, s => s.try_clone()?.into()))
+        Ok(Stream(match &self.0 {
+            Kind::Tcp(stream) => Kind::Tcp(stream.try_clone()?),
+            Kind::Tls(stream) => Kind::Tls(stream.clone()),
+            #[cfg(unix)]
+            Kind::Unix(stream) => Kind::Unix(stream.try_clone()?),
+        }))
     }
 
     /// Ends both directions: whoever waits on it gets an end.
@@ -99,19 +106,41 @@ impl Stream {
     }
 }
 
+/// A connection to the first of an address's numbers that takes one.
+fn connect_any(to: &Address, is_encrypted: bool, within: Duration) -> Result<TcpStream, NetError> {
+    let mut last = None;
+    for addr in to.resolve(is_encrypted)? {
+        match TcpStream::connect_timeout(&addr, within) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.map_or(NetError::Closed, NetError::from))
+}
+
 impl Read for Stream {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        either!(self, s => (&*s).read(to))
+        match &self.0 {
+            Kind::Tcp(stream) => (&mut &*stream).read(to),
+            Kind::Tls(stream) => stream.read(to),
+            #[cfg(unix)]
+            Kind::Unix(stream) => (&mut &*stream).read(to),
+        }
     }
 }
 
 impl Write for Stream {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
-        either!(self, s => (&*s).write(from))
+        self.write_vectored(&[IoSlice::new(from)])
     }
 
     fn write_vectored(&mut self, from: &[IoSlice<'_>]) -> io::Result<usize> {
-        either!(self, s => (&*s).write_vectored(from))
+        match &self.0 {
+            Kind::Tcp(stream) => (&mut &*stream).write_vectored(from),
+            Kind::Tls(stream) => stream.write_vectored(from),
+            #[cfg(unix)]
+            Kind::Unix(stream) => (&mut &*stream).write_vectored(from),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -52,12 +52,12 @@ fn echo(address: &str, limits: Limits) -> Listener {
         // As long as the other end wants.
         std::mem::forget(channel);
     };
-    Listener::start(&address.parse().unwrap(), identity("job", "echo"), limits, accepted).unwrap()
+    Listener::start(&address.parse().unwrap(), identity("job", "echo"), limits, None, accepted).unwrap()
 }
 
 fn talk(to: &Address, limits: Limits) -> (Channel, Receiver<Event>) {
     let (tell, told) = channel();
-    let connection = Connection::open(to, &identity("job", "client"), "echo", &limits).unwrap();
+    let connection = Connection::open(to, &identity("job", "client"), "echo", &limits, None).unwrap();
     assert_eq!((connection.peer().name.as_str(), connection.peer().incarnation), ("echo", 7));
     (connection.start(|_| Tell(tell)).unwrap(), told)
 }
@@ -96,12 +96,12 @@ fn frames_go_and_come_over_unix_sockets() {
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     let listener = echo(&text, Limits::default());
     check_echo(listener.address());
-    let in_use = Listener::start(&text.parse().unwrap(), identity("job", "x"), Limits::default(), |_| ());
+    let in_use = Listener::start(&text.parse().unwrap(), identity("job", "x"), Limits::default(), None, |_| ());
     assert!(in_use.is_err());
     let file = folder.path().join("file");
     std::fs::write(&file, "kept").unwrap();
     let address = format!("unix:{}", file.display()).parse().unwrap();
-    assert!(Listener::start(&address, identity("job", "x"), Limits::default(), |_| ()).is_err());
+    assert!(Listener::start(&address, identity("job", "x"), Limits::default(), None, |_| ()).is_err());
     assert_eq!(std::fs::read(&file).unwrap(), b"kept");
 }
 
@@ -109,7 +109,7 @@ fn frames_go_and_come_over_unix_sockets() {
 fn other_jobs_and_wrong_names_are_refused() {
     let listener = echo("127.0.0.1:0", Limits::default());
     let open = |job: &str, meant: &str| {
-        Connection::open(listener.address(), &identity(job, "client"), meant, &Limits::default())
+        Connection::open(listener.address(), &identity(job, "client"), meant, &Limits::default(), None)
             .map(|_| ())
             .map_err(|e| e.to_string())
     };

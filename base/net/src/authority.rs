@@ -1,0 +1,119 @@
+//! Certificates for the processes of a job that has none: an authority of its own, and one certificate for each host.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+
+use crate::SecurityError;
+
+/// Signs certificates of one job.
+pub struct Authority {
+    certificate: Certificate,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// A certificate with its key, as PEM.
+pub struct Issued {
+    /// What others see.
+    pub certificate: String,
+    /// What nobody else may have.
+    pub key: String,
+}
+
+impl Authority {
+    /// A new one. Its key is never written: who wants another host's certificate later makes all anew.
+    ///
+    /// # Errors
+    /// The system gives no random numbers.
+    pub fn new(job: &str) -> Result<Authority, SecurityError> {
+        let key = KeyPair::generate().map_err(unfit)?;
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, format!("stepscope job {job}"));
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let certificate = params.self_signed(&key).map_err(unfit)?;
+        Ok(Authority { certificate, issuer: Issuer::new(params, key) })
+    }
+
+    /// What all processes of the job have to have, as PEM.
+    #[must_use]
+    pub fn certificate(&self) -> String {
+        self.certificate.pem()
+    }
+
+    /// A certificate for a process that is reached by any of these names and numbers.
+    ///
+    /// # Errors
+    /// A name that is none.
+    pub fn issue(&self, hosts: &[String]) -> Result<Issued, SecurityError> {
+        let params = CertificateParams::new(hosts.to_vec()).map_err(unfit)?;
+        self.sign(params)
+    }
+
+    fn sign(&self, mut params: CertificateParams) -> Result<Issued, SecurityError> {
+        let key = KeyPair::generate().map_err(unfit)?;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        let certificate = params.signed_by(&key, &self.issuer).map_err(unfit)?;
+        Ok(Issued { certificate: certificate.pem(), key: key.serialize_pem() })
+    }
+
+    /// As [`issue`](Self::issue), valid until some day of the past: for tests of who refuses it.
+    ///
+    /// # Errors
+    /// As [`issue`](Self::issue).
+    pub fn issue_expired(&self, hosts: &[String]) -> Result<Issued, SecurityError> {
+        let mut params = CertificateParams::new(hosts.to_vec()).map_err(unfit)?;
+        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2021, 1, 1);
+        self.sign(params)
+    }
+}
+
+fn unfit(error: rcgen::Error) -> SecurityError {
+    SecurityError::Unfit(error.to_string())
+}
+
+/// Makes a folder with `ca.pem`, and for each host `HOST.pem` and `HOST.key`, which only its owner may read. Writes over nothing.
+/// Gives the files.
+///
+/// # Errors
+/// A host's name is none; a file exists, or cannot be written.
+pub fn certify(folder: &Path, job: &str, hosts: &[String]) -> Result<Vec<PathBuf>, SecurityError> {
+    let authority = Authority::new(job)?;
+    let mut files = vec![(folder.join("ca.pem"), authority.certificate(), 0o644)];
+    for host in hosts {
+        // Each is also reached by itself.
+        let mut names = vec![host.clone()];
+        names.extend(["localhost", "127.0.0.1", "::1"].iter().filter(|own| *own != host).map(|own| (*own).to_owned()));
+        let Issued { certificate, key } = authority.issue(&names)?;
+        let name = host.replace([':', '/'], "_");
+        files.push((folder.join(format!("{name}.pem")), certificate, 0o644));
+        files.push((folder.join(format!("{name}.key")), key, 0o600));
+    }
+    let failed =
+        |path: &Path, error: io::Error| SecurityError::File { path: path.to_owned(), reason: error.to_string() };
+    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    if let Some((path, ..)) = files.iter().find(|(path, ..)| path.exists()) {
+        return Err(failed(path, io::ErrorKind::AlreadyExists.into()));
+    }
+    for (path, text, mode) in &files {
+        write_new(path, text, *mode).map_err(|error| failed(path, error))?;
+    }
+    Ok(files.into_iter().map(|(path, ..)| path).collect())
+}
+
+fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
+    options.open(path)?.write_all(text.as_bytes())
+}

@@ -1,0 +1,242 @@
+//! Connections between hosts: TLS 1.3, in which both ends show a certificate of the job's authority.
+//!
+//! One thread takes from a connection while another sends over it, so that the state of the TLS session is locked for as long as
+//! bytes are encrypted or decrypted, and never while the socket is waited for: two ends that send much at once would wait for
+//! each other.
+
+use std::fmt;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
+
+use crate::{Address, NetError};
+
+/// Bytes that are encrypted, or taken from the socket, at a time.
+const PIECE: usize = 64 << 10;
+/// A handshake that comes in more pieces than this is refused: each may take [`Limits::hello`](crate::Limits::hello).
+const MAX_PIECES: usize = 32;
+
+/// The certificates by which the processes of a job know each other.
+#[derive(Clone)]
+pub struct Security {
+    server: Arc<ServerConfig>,
+    client: Arc<ClientConfig>,
+}
+
+/// Why certificates cannot be used.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum SecurityError {
+    /// A file cannot be read, or has not what it should.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Certificate, key and authority do not go together.
+    #[error("{0}")]
+    Unfit(String),
+}
+
+impl fmt::Debug for Security {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Security")
+    }
+}
+
+impl Security {
+    /// Reads PEM files: the authority that signed the certificates of all processes of the job, the certificate of this one (with
+    /// what leads to the authority), and its key. A certificate names its host, by name or number, for servers and clients.
+    ///
+    /// # Errors
+    /// A file cannot be read, is no such file, or key and certificate do not go together.
+    pub fn from_files(authority: &Path, certificate: &Path, key: &Path) -> Result<Security, SecurityError> {
+        let failed = |path: &Path, reason: String| SecurityError::File { path: path.to_owned(), reason };
+        let read = |path: &Path| std::fs::read(path).map_err(|error| failed(path, error.to_string()));
+        let (roots, chain, private) = (read(authority)?, read(certificate)?, read(key)?);
+        let authorities = certificates(&roots).map_err(|reason| failed(authority, reason))?;
+        let chain = certificates(&chain).map_err(|reason| failed(certificate, reason))?;
+        let private = PrivateKeyDer::from_pem_slice(&private)
+            .map_err(|error| failed(key, format!("it has no private key ({error})")))?;
+        Security::new(authorities, chain, private)
+    }
+
+    fn new(
+        authorities: Vec<CertificateDer<'static>>,
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Security, SecurityError> {
+        let unfit = |error: &dyn fmt::Display| SecurityError::Unfit(error.to_string());
+        let mut roots = RootCertStore::empty();
+        for authority in authorities {
+            roots.add(authority).map_err(|e| unfit(&e))?;
+        }
+        let (roots, provider) = (Arc::new(roots), Arc::new(rustls::crypto::ring::default_provider()));
+        let versions = [&rustls::version::TLS13];
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider));
+        let verifier = verifier.build().map_err(|e| unfit(&e))?;
+        let server = ServerConfig::builder_with_provider(Arc::clone(&provider));
+        let server = server.with_protocol_versions(&versions).map_err(|e| unfit(&e))?;
+        let mut server = server
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain.clone(), key.clone_key())
+            .map_err(|e| unfit(&e))?;
+        // Connections last; nobody comes back with a ticket.
+        server.send_tls13_tickets = 0;
+        let client = ClientConfig::builder_with_provider(provider);
+        let client = client.with_protocol_versions(&versions).map_err(|e| unfit(&e))?;
+        let client = client.with_root_certificates(roots).with_client_auth_cert(chain, key).map_err(|e| unfit(&e))?;
+        Ok(Security { server: Arc::new(server), client: Arc::new(client) })
+    }
+
+    /// The connecting end's handshake.
+    pub(crate) fn connect(&self, raw: TcpStream, to: &Address) -> Result<TlsStream, NetError> {
+        let Address::Tcp { host, .. } = to else {
+            return Err(NetError::Protocol("no TLS over a file's socket".into()));
+        };
+        let name = ServerName::try_from(host.clone()).map_err(|error| NetError::Protocol(error.to_string()))?;
+        let session = ClientConnection::new(Arc::clone(&self.client), name).map_err(refused)?;
+        TlsStream::new(raw, session.into())
+    }
+
+    /// The listening end's handshake.
+    pub(crate) fn accept(&self, raw: TcpStream) -> Result<TlsStream, NetError> {
+        let session = ServerConnection::new(Arc::clone(&self.server)).map_err(refused)?;
+        TlsStream::new(raw, session.into())
+    }
+}
+
+/// All certificates of a PEM text, at least one.
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let found = found.map_err(|error| error.to_string())?;
+    if found.is_empty() { Err("it has no certificate".to_owned()) } else { Ok(found) }
+}
+
+fn refused(error: rustls::Error) -> NetError {
+    NetError::Refused(format!("TLS: {error}"))
+}
+
+/// An encrypted connection; clones are the same one.
+#[derive(Clone)]
+pub(crate) struct TlsStream(Arc<Shared>);
+
+struct Shared {
+    raw: TcpStream,
+    session: Mutex<rustls::Connection>,
+    /// Encrypted bytes that came and are not in the session yet.
+    came: Mutex<Came>,
+    /// Held while bytes go out, so that they go in the order in which they were encrypted.
+    going: Mutex<Vec<u8>>,
+}
+
+#[derive(Default)]
+struct Came {
+    bytes: Vec<u8>,
+    taken: usize,
+}
+
+impl fmt::Debug for TlsStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TlsStream").field(&self.0.raw).finish()
+    }
+}
+
+impl TlsStream {
+    /// Makes the handshake; the socket's time limits hold for each of its pieces.
+    fn new(raw: TcpStream, mut session: rustls::Connection) -> Result<TlsStream, NetError> {
+        let mut pieces = MAX_PIECES;
+        while session.is_handshaking() || session.wants_write() {
+            pieces =
+                pieces.checked_sub(1).ok_or_else(|| NetError::Protocol("the handshake comes too slowly".into()))?;
+            while session.wants_write() {
+                session.write_tls(&mut &raw)?;
+            }
+            if session.is_handshaking() {
+                if session.read_tls(&mut &raw)? == 0 {
+                    return Err(NetError::Closed);
+                }
+                if let Err(error) = session.process_new_packets() {
+                    // Tells the other end why.
+                    let _ = session.write_tls(&mut &raw);
+                    return Err(refused(error));
+                }
+            }
+        }
+        // No more than a piece is in it at a time.
+        session.set_buffer_limit(None);
+        let (session, came, going) = (Mutex::new(session), Mutex::default(), Mutex::default());
+        Ok(TlsStream(Arc::new(Shared { raw, session, came, going })))
+    }
+
+    /// The connection below.
+    pub(crate) fn raw(&self) -> &TcpStream {
+        &self.0.raw
+    }
+
+    pub(crate) fn read(&self, to: &mut [u8]) -> io::Result<usize> {
+        if to.is_empty() {
+            return Ok(0);
+        }
+        let mut came = self.0.came.lock();
+        loop {
+            if let Some(n) = self.take(&mut came, to)? {
+                return Ok(n);
+            }
+            came.bytes.resize(PIECE, 0);
+            let n = (&self.0.raw).read(&mut came.bytes);
+            came.taken = 0;
+            came.bytes.truncate(n.as_ref().copied().unwrap_or(0));
+            if n? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    /// What can be had without waiting; `None` for nothing.
+    fn take(&self, came: &mut Came, to: &mut [u8]) -> io::Result<Option<usize>> {
+        let mut session = self.0.session.lock();
+        loop {
+            match session.reader().read(to) {
+                Ok(n) => return Ok(Some(n)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+            let mut left = came.bytes.get(came.taken..).unwrap_or_default();
+            if left.is_empty() {
+                return Ok(None);
+            }
+            let before = left.len();
+            session.read_tls(&mut left)?;
+            came.taken += before - left.len();
+            session.process_new_packets().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        }
+    }
+
+    pub(crate) fn write_vectored(&self, from: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut going = self.0.going.lock();
+        let mut room = PIECE;
+        {
+            let mut session = self.0.session.lock();
+            for piece in from {
+                let part = &piece[..piece.len().min(room)];
+                session.writer().write_all(part)?;
+                room -= part.len();
+            }
+            going.clear();
+            while session.wants_write() {
+                session.write_tls(&mut *going)?;
+            }
+        }
+        (&self.0.raw).write_all(&going)?;
+        Ok(PIECE - room)
+    }
+}
