@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
-pub use engine::{Compare, Demo, Freeze, Master, Model, Params, Run, Step, Train, Training, Worker};
+pub use engine::{Certify, Compare, Demo, Freeze, Master, Model, Params, Run, Step, Train, Training, Worker};
 pub use traces::{Analyze, Collect, Diff, Export, ExportAs, Import, Query, QueryAs, Record, Report, RunsArgs, Switch};
 
 /// Train, trace and watch: a dataflow engine, its profiler and one native window.
@@ -66,6 +66,8 @@ pub enum Command {
     Worker(Worker),
     /// Be the master of a cluster: run the graphs of clients on its tasks
     Master(Master),
+    /// Make certificates for a cluster's hosts, by which its processes know each other
+    Certify(Certify),
     /// Open logdirs, traces and graphs in the window
     View(View),
     /// Run any command and record what it emits, its scheduling and its call stacks

@@ -3,6 +3,7 @@
 
 mod analyze;
 mod args;
+mod certify;
 mod collect;
 mod compare;
 mod demo;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         Command::Train(train) => train::run(&train, verbosity),
         Command::Worker(worker) => train::worker::run(&worker, verbosity),
         Command::Master(master) => master::run(&master, verbosity),
+        Command::Certify(certify) => certify::run(&certify),
         Command::View(view) => view::run(view),
         Command::Record(record) => record::run(&record, verbosity),
         Command::Collect(collect) => collect::run(&collect, verbosity),

@@ -27,17 +27,18 @@ pub fn run(args: &args::Master, verbosity: Verbosity) -> Outcome {
         )));
     };
     let n_tasks = cluster.tasks.len();
+    let security = cluster.security(cluster.master.as_ref()).map_err(Failure::wrong_use)?;
+    let options = MasterOptions { security, ..MasterOptions::default() };
     let (stop, stopped) = mpsc::channel();
     ctrlc::set_handler(move || {
         // It may be ending already.
         let _ = stop.send(());
     })
     .context("taking over signals")?;
-    let server =
-        Server::start(Master::new(cluster, MasterOptions::default()), &address).map_err(|error| match error {
-            ServeError::Listen(..) => Failure::Work(error.into()),
-            _ => Failure::wrong_use(error),
-        })?;
+    let server = Server::start(Master::new(cluster, options), &address).map_err(|error| match error {
+        ServeError::Listen(..) => Failure::Work(error.into()),
+        _ => Failure::wrong_use(error),
+    })?;
     let address = server.address();
     if args.json {
         let line = serde_json::json!({ "address": address.to_string(), "tasks": n_tasks });

@@ -122,6 +122,29 @@ pub struct Master {
     pub json: bool,
 }
 
+/// `stepscope certify HOST...`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+The authority signs these certificates and is forgotten: to add a host, make all of them anew in another folder.
+
+Examples:
+  stepscope certify -o certificates 10.0.0.1 10.0.0.2
+  stepscope certify -o certificates --job mnist-7 node-1 node-2 node-3")]
+pub struct Certify {
+    /// The hosts, by the names or numbers that the cluster's file has
+    #[arg(value_name = "HOST", required = true)]
+    pub hosts: Vec<String>,
+    /// The folder; nothing in it is written over
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// The job that the authority is named for
+    #[arg(long, value_name = "ID", default_value = "default")]
+    pub job: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// The models of `train`.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {

@@ -104,7 +104,8 @@ impl Launched {
                 (cluster, Some(workers))
             }
         };
-        let master = Master::new(cluster, MasterOptions::default());
+        let security = cluster.security(cluster.master.as_ref()).map_err(Failure::wrong_use)?;
+        let master = Master::new(cluster, MasterOptions { security, ..MasterOptions::default() });
         Ok(Some(Launched { master, workers }))
     }
 
@@ -136,7 +137,10 @@ impl Workers {
         let (process, now) = (std::process::id(), events::clock::wall_now_ns());
         // Short: a socket's path has at most about 100 bytes.
         let folder = std::env::temp_dir().join(format!("stepscope-{process}-{now}"));
-        std::fs::create_dir(&folder).with_context(|| format!("making {}", folder.display()))?;
+        // Nobody else reaches the sockets.
+        std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700)
+            .create(&folder)
+            .with_context(|| format!("making {}", folder.display()))?;
         let mut workers = Workers { children: Vec::new(), folder };
         let sockets: Vec<String> =
             (0..n).map(|task| format!("{:?}", format!("unix:{}/{task}", workers.folder.display()))).collect();

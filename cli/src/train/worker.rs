@@ -25,6 +25,7 @@ pub fn run(args: &args::Worker, verbosity: Verbosity) -> Outcome {
         job_id: cluster.id.clone(),
         devices: args.devices.into(),
         threads: args.threads.map(usize::from),
+        security: cluster.security(Some(address)).map_err(Failure::wrong_use)?,
         ..WorkerOptions::default()
     };
     let worker = Worker::start(&task, address, &options).map_err(|error| match error {

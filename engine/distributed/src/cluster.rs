@@ -7,14 +7,19 @@
 //! [jobs]
 //! ps = ["127.0.0.1:4000"]
 //! worker = ["127.0.0.1:4001", "unix:/tmp/worker-1"]   # /job:worker/task:0 and /job:worker/task:1
+//!
+//! [tls]                           # between hosts; `stepscope certify` makes such files
+//! authority = "certificates/ca.pem"
+//! certificate = "certificates/{host}.pem"     # of each process its own: {host} is what it is reached by
+//! key = "certificates/{host}.key"
 //! ```
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use engine::device::DeviceName;
-use net::{Address, AddressError};
+use net::{Address, AddressError, Security, SecurityError};
 use serde::Deserialize;
 
 /// A task of a job.
@@ -53,6 +58,37 @@ pub struct Cluster {
     pub master: Option<Address>,
     /// Where each task listens.
     pub tasks: BTreeMap<TaskName, Address>,
+    /// By what its processes know each other on different hosts.
+    pub certificates: Option<Certificates>,
+}
+
+/// Files of certificates. In names `{host}` stands for what a process is reached by, so that one specification is for all hosts.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Certificates {
+    /// Of the authority that signed those of all processes.
+    pub authority: PathBuf,
+    /// The process's own.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// What stands for a host in the names of files.
+const HOST: &str = "{host}";
+
+impl Certificates {
+    /// Those of a process that is reached by this name or number.
+    fn of_host(&self, host: &str) -> Result<Security, SecurityError> {
+        let file = |path: &Path| PathBuf::from(path.to_string_lossy().replace(HOST, &host.replace(':', "_")));
+        Security::from_files(&self.authority, &file(&self.certificate), &file(&self.key))
+    }
+
+    /// With names from the folder of the specification.
+    fn in_folder(self, folder: &Path) -> Certificates {
+        let Certificates { authority, certificate, key } = self;
+        Certificates { authority: folder.join(authority), certificate: folder.join(certificate), key: folder.join(key) }
+    }
 }
 
 /// Why a cluster cannot be known.
@@ -102,6 +138,9 @@ pub enum ClusterError {
         /// Those that there are.
         known: String,
     },
+    /// Certificates cannot be used.
+    #[error("the cluster's certificates: {0}")]
+    Security(#[from] SecurityError),
     /// A variable of the environment is missing, or says nothing.
     #[error("{name}: {problem} (a launcher sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT)")]
     Environment {
@@ -120,6 +159,7 @@ struct Text {
     master: Option<String>,
     #[serde(default)]
     jobs: BTreeMap<String, Vec<String>>,
+    tls: Option<Certificates>,
 }
 
 impl Cluster {
@@ -130,7 +170,9 @@ impl Cluster {
     pub fn read(file: &Path) -> Result<Cluster, ClusterError> {
         let text = std::fs::read_to_string(file)
             .map_err(|source| ClusterError::File { file: file.display().to_string(), source })?;
-        Cluster::parse(&text)
+        let cluster = Cluster::parse(&text)?;
+        let folder = file.parent().unwrap_or(Path::new(""));
+        Ok(Cluster { certificates: cluster.certificates.map(|files| files.in_folder(folder)), ..cluster })
     }
 
     /// Reads a specification.
@@ -150,11 +192,12 @@ impl Cluster {
             }
         }
         let master = text.master.as_deref().map(|at| address(&"master", at)).transpose()?;
-        Cluster { id: text.id.unwrap_or_else(|| "default".into()), master, tasks }.checked()
+        Cluster { id: text.id.unwrap_or_else(|| "default".into()), master, tasks, certificates: text.tls }.checked()
     }
 
     /// The cluster that a launcher's environment tells of (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, as torchrun sets them), and
-    /// which of its tasks this process is. Tasks listen at the ports after the master's.
+    /// which of its tasks this process is. Tasks listen at the ports after the master's. Certificates are named by
+    /// STEPSCOPE_TLS_AUTHORITY, STEPSCOPE_TLS_CERTIFICATE and STEPSCOPE_TLS_KEY.
     ///
     /// # Errors
     /// A variable is missing or says nothing.
@@ -178,7 +221,13 @@ impl Cluster {
         };
         let tasks = (0..n).map(|task| Ok((TaskName::new("worker", task.into()), at(task + 1)?)));
         let id = variable("TORCHELASTIC_RUN_ID").unwrap_or_else(|| "default".into());
-        let cluster = Cluster { id, master: Some(at(0)?), tasks: tasks.collect::<Result<_, ClusterError>>()? };
+        let file = |name| variable(name).map(PathBuf::from);
+        let certificates = file("STEPSCOPE_TLS_AUTHORITY")
+            .zip(file("STEPSCOPE_TLS_CERTIFICATE"))
+            .zip(file("STEPSCOPE_TLS_KEY"))
+            .map(|((authority, certificate), key)| Certificates { authority, certificate, key });
+        let (master, tasks) = (Some(at(0)?), tasks.collect::<Result<_, ClusterError>>()?);
+        let cluster = Cluster { id, master, tasks, certificates };
         Ok((cluster.checked()?, TaskName::new("worker", rank.into())))
     }
 
@@ -203,6 +252,18 @@ impl Cluster {
             }
         }
         Ok(self)
+    }
+
+    /// By what a process of the cluster that is reached at `own` shows who it is; `None` where nothing is encrypted.
+    ///
+    /// # Errors
+    /// The files cannot be read, or do not go together.
+    pub fn security(&self, own: Option<&Address>) -> Result<Option<Security>, ClusterError> {
+        let host = match own {
+            Some(Address::Tcp { host, .. }) => host,
+            Some(Address::Unix(_)) | None => "localhost",
+        };
+        Ok(self.certificates.as_ref().map(|files| files.of_host(host)).transpose()?)
     }
 
     /// Where a task listens.
@@ -233,6 +294,24 @@ mod tests {
         assert_eq!(names, ["/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1"]);
         assert_eq!(cluster.address(&TaskName::new("worker", 1)).unwrap().to_string(), "unix:/a");
         assert_eq!((cluster.id.as_str(), cluster.master.unwrap().to_string().as_str()), ("m", "127.0.0.1:1"));
+    }
+
+    #[test]
+    fn certificates_are_found_by_host() {
+        let dir = tempfile::tempdir().unwrap();
+        net::certify(&dir.path().join("c"), "m", &["127.0.0.1".into(), "::1".into()]).unwrap();
+        let file = dir.path().join("cluster.toml");
+        let tls = "[tls]\nauthority = \"c/ca.pem\"\ncertificate = \"c/{host}.pem\"\nkey = \"c/{host}.key\"";
+        std::fs::write(&file, format!("[jobs]\nw = [\"127.0.0.1:1\", \"[::1]:2\", \"localhost:3\"]\n{tls}")).unwrap();
+        let cluster = Cluster::read(&file).unwrap();
+        for (task, is_there) in [(0, true), (1, true), (2, false)] {
+            let found = cluster.security(Some(cluster.address(&TaskName::new("w", task)).unwrap()));
+            assert_eq!(matches!(found, Ok(Some(_))), is_there, "{task}");
+        }
+        let missing = cluster.security(None).unwrap_err().to_string();
+        assert!(missing.contains("localhost.pem"), "{missing}");
+        let plain = Cluster::parse("[jobs]\nw = [\"localhost:3\"]").unwrap();
+        assert!(plain.security(None).unwrap().is_none());
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl Server {
     /// See [`ServeError`].
     pub fn start(master: Master, address: &Address) -> Result<Server, ServeError> {
         let listen = |error| ServeError::Listen(address.clone(), error);
-        let Some(at) = address.resolve()?.first().copied() else { return Err(ServeError::NoTcp(address.clone())) };
+        let Some(at) = address.resolve(false)?.first().copied() else { return Err(ServeError::NoTcp(address.clone())) };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .max_blocking_threads(256)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use engine::Tensor;
 use engine::buffer::Allocator;
 use engine::device::Device;
-use net::{Address, Channel, Connection, Frame, Handler, Identity, Incoming, Limits, NetError};
+use net::{Address, Channel, Connection, Frame, Handler, Identity, Incoming, Limits, NetError, Security};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -55,8 +55,14 @@ pub(super) struct Link {
 
 impl Link {
     /// Connects to a worker, and asks for its devices.
-    pub fn open(task: &TaskName, address: &Address, own: &Identity, limits: &Limits) -> Result<Link, NetError> {
-        let connection = Connection::open(address, own, &task.to_string(), limits)?;
+    pub fn open(
+        task: &TaskName,
+        address: &Address,
+        own: &Identity,
+        limits: &Limits,
+        security: Option<&Security>,
+    ) -> Result<Link, NetError> {
+        let connection = Connection::open(address, own, &task.to_string(), limits, security)?;
         let calls = Arc::new(Calls::default());
         let channel = connection.start(|_| Answers(Arc::clone(&calls)))?;
         let mut link = Link { task: task.clone(), address: address.clone(), channel, calls, devices: Vec::new() };

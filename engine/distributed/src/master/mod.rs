@@ -14,7 +14,7 @@ use std::time::Duration;
 use engine::Graph;
 use engine::partition::TransferOptions;
 use engine::placement::PlacementOptions;
-use net::{Identity, Limits};
+use net::{Identity, Limits, Security};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -32,6 +32,8 @@ pub struct MasterOptions {
     pub registration: Duration,
     /// What connections may take.
     pub limits: Limits,
+    /// Encrypts connections over TCP; without it they stay within the host.
+    pub security: Option<Security>,
     /// How nodes are placed.
     pub placement: PlacementOptions,
     /// How values get from device to device: 16-bit compression, late receives.
@@ -44,6 +46,7 @@ impl Default for MasterOptions {
             patience: Duration::from_secs(10),
             registration: Duration::from_secs(300),
             limits: Limits::default(),
+            security: None,
             placement: PlacementOptions::default(),
             transfers: TransferOptions::default(),
         }
@@ -137,7 +140,13 @@ impl Shared {
                 continue;
             }
             let link = loop {
-                let error = match Link::open(task, address, &self.identity, &self.options.limits) {
+                let error = match Link::open(
+                    task,
+                    address,
+                    &self.identity,
+                    &self.options.limits,
+                    self.options.security.as_ref(),
+                ) {
                     Ok(link) => break Arc::new(link),
                     Err(error) => error,
                 };

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use engine::SessionOptions;
 use engine::buffer::Allocator;
 use engine::device::Device;
-use net::{Address, Channel, Identity, Limits, Listener, NetError};
+use net::{Address, Channel, Identity, Limits, Listener, NetError, Security};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -38,6 +38,8 @@ pub struct WorkerOptions {
     pub threads: Option<usize>,
     /// What connections may take.
     pub limits: Limits,
+    /// Encrypts connections over TCP; without it they stay within the host.
+    pub security: Option<Security>,
 }
 
 impl Default for WorkerOptions {
@@ -48,6 +50,7 @@ impl Default for WorkerOptions {
             memory_limit: usize::MAX,
             threads: None,
             limits: Limits::default(),
+            security: None,
         }
     }
 }
@@ -82,7 +85,7 @@ impl Worker {
         let identity =
             Identity { job_id: options.job_id.clone(), name: task.to_string(), incarnation: crate::new_incarnation() };
         let shared = Arc::new(Shared {
-            peers: Peers::new(identity.clone(), options.limits),
+            peers: Peers::new(identity.clone(), options.limits, options.security.clone()),
             options: SessionOptions { threads: options.threads, devices: devices.clone(), ..SessionOptions::default() },
             identity: identity.clone(),
             devices,
@@ -92,7 +95,7 @@ impl Worker {
         });
         let accepting = Arc::clone(&shared);
         let accepted = move |connection| Service::start(&accepting, connection);
-        let listener = Listener::start(address, identity, options.limits, accepted)?;
+        let listener = Listener::start(address, identity, options.limits, options.security.clone(), accepted)?;
         Ok(Worker { task: task.clone(), listener, shared })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use formats::proto::attr_value::Value;
-use net::{Address, Channel, Connection, Frame, Handler, Identity, Incoming, Limits, NetError, Outbox};
+use net::{Address, Channel, Connection, Frame, Handler, Identity, Incoming, Limits, NetError, Outbox, Security};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -38,6 +38,7 @@ pub(super) fn routes(graph: &formats::proto::GraphDef, tasks: &[Task], own: &str
 pub(super) struct Peers {
     identity: Identity,
     limits: Limits,
+    security: Option<Security>,
     channels: Mutex<FxHashMap<Task, Slot>>,
 }
 
@@ -45,8 +46,8 @@ pub(super) struct Peers {
 type Slot = Arc<Mutex<Option<Channel>>>;
 
 impl Peers {
-    pub fn new(identity: Identity, limits: Limits) -> Peers {
-        Peers { identity, limits, channels: Mutex::default() }
+    pub fn new(identity: Identity, limits: Limits, security: Option<Security>) -> Peers {
+        Peers { identity, limits, security, channels: Mutex::default() }
     }
 
     /// The connection to a task, opened where there is none.
@@ -62,7 +63,8 @@ impl Peers {
         if let Some(channel) = slot.as_ref().filter(|channel| channel.outbox().ended().is_none()) {
             return Ok(channel.outbox().clone());
         }
-        let connection = Connection::open(&task.address, &self.identity, &task.name, &self.limits)?;
+        let security = self.security.as_ref();
+        let connection = Connection::open(&task.address, &self.identity, &task.name, &self.limits, security)?;
         if connection.peer().incarnation != task.incarnation {
             return Err(NetError::Refused(format!("{} was restarted", task.name)));
         }

@@ -28,7 +28,7 @@ pub fn worker_options() -> WorkerOptions {
 
 pub fn cluster_of(workers: &[Worker]) -> Cluster {
     let tasks: BTreeMap<_, _> = workers.iter().map(|w| (w.task().clone(), w.address().clone())).collect();
-    Cluster { id: "test".into(), master: None, tasks }
+    Cluster { id: "test".into(), master: None, tasks, certificates: None }
 }
 
 /// `n` workers with a device each, and a master with these options.
