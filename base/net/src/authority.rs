@@ -31,12 +31,12 @@ impl Authority {
     /// # Errors
     /// The system gives no random numbers.
     pub fn new(job: &str) -> Result<Authority, SecurityError> {
-        let key = KeyPair::generate().map_err(unfit)?;
+        let key = KeyPair::generate().map_err(|e| unfit(&e))?;
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, format!("stepscope job {job}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let certificate = params.self_signed(&key).map_err(unfit)?;
+        let certificate = params.self_signed(&key).map_err(|e| unfit(&e))?;
         Ok(Authority { certificate, issuer: Issuer::new(params, key) })
     }
 
@@ -51,15 +51,15 @@ impl Authority {
     /// # Errors
     /// A name that is none.
     pub fn issue(&self, hosts: &[String]) -> Result<Issued, SecurityError> {
-        let params = CertificateParams::new(hosts.to_vec()).map_err(unfit)?;
+        let params = CertificateParams::new(hosts.to_vec()).map_err(|e| unfit(&e))?;
         self.sign(params)
     }
 
     fn sign(&self, mut params: CertificateParams) -> Result<Issued, SecurityError> {
-        let key = KeyPair::generate().map_err(unfit)?;
+        let key = KeyPair::generate().map_err(|e| unfit(&e))?;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        let certificate = params.signed_by(&key, &self.issuer).map_err(unfit)?;
+        let certificate = params.signed_by(&key, &self.issuer).map_err(|e| unfit(&e))?;
         Ok(Issued { certificate: certificate.pem(), key: key.serialize_pem() })
     }
 
@@ -68,14 +68,14 @@ impl Authority {
     /// # Errors
     /// As [`issue`](Self::issue).
     pub fn issue_expired(&self, hosts: &[String]) -> Result<Issued, SecurityError> {
-        let mut params = CertificateParams::new(hosts.to_vec()).map_err(unfit)?;
+        let mut params = CertificateParams::new(hosts.to_vec()).map_err(|e| unfit(&e))?;
         params.not_before = rcgen::date_time_ymd(2020, 1, 1);
         params.not_after = rcgen::date_time_ymd(2021, 1, 1);
         self.sign(params)
     }
 }
 
-fn unfit(error: rcgen::Error) -> SecurityError {
+fn unfit(error: &rcgen::Error) -> SecurityError {
     SecurityError::Unfit(error.to_string())
 }
 

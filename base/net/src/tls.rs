@@ -103,13 +103,13 @@ impl Security {
             return Err(NetError::Protocol("no TLS over a file's socket".into()));
         };
         let name = ServerName::try_from(host.clone()).map_err(|error| NetError::Protocol(error.to_string()))?;
-        let session = ClientConnection::new(Arc::clone(&self.client), name).map_err(refused)?;
+        let session = ClientConnection::new(Arc::clone(&self.client), name).map_err(|e| refused(&e))?;
         TlsStream::new(raw, session.into())
     }
 
     /// The listening end's handshake.
     pub(crate) fn accept(&self, raw: TcpStream) -> Result<TlsStream, NetError> {
-        let session = ServerConnection::new(Arc::clone(&self.server)).map_err(refused)?;
+        let session = ServerConnection::new(Arc::clone(&self.server)).map_err(|e| refused(&e))?;
         TlsStream::new(raw, session.into())
     }
 }
@@ -121,7 +121,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     if found.is_empty() { Err("it has no certificate".to_owned()) } else { Ok(found) }
 }
 
-fn refused(error: rustls::Error) -> NetError {
+fn refused(error: &rustls::Error) -> NetError {
     NetError::Refused(format!("TLS: {error}"))
 }
 
@@ -167,7 +167,7 @@ impl TlsStream {
                 if let Err(error) = session.process_new_packets() {
                     // Tells the other end why.
                     let _ = session.write_tls(&mut &raw);
-                    return Err(refused(error));
+                    return Err(refused(&error));
                 }
             }
         }
