@@ -122,7 +122,7 @@ fn what_may_not_be_sent_ends_the_connection() {
     for (sender, n) in [("/job:worker/task:1", 0u8), ("master", 1), ("somebody", 2)] {
         let own = Identity { job_id: "test".into(), name: sender.into(), incarnation: u64::from(n) };
         for kind in 0..255u8 {
-            let channel = Connection::open(to, &own, "", &Limits::default()).unwrap().start(|_| Quiet).unwrap();
+            let channel = Connection::open(to, &own, "", &Limits::default(), None).unwrap().start(|_| Quiet).unwrap();
             let head = vec![kind.wrapping_mul(37); usize::from(kind) % 50];
             let body: net::Body = Box::new(vec![kind; 77]);
             channel.outbox().send(net::Frame { kind, head, body: vec![body] }).unwrap();
