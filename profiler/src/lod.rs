@@ -24,7 +24,6 @@
 
 use crate::store::Lane;
 use bytemuck::{Pod, Zeroable};
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use std::ops::Range;
 
 /// What a lane shows in one place.
@@ -50,8 +49,6 @@ pub struct Span {
     pub node: u32,
 }
 
-/// Fewer lanes are found one after the other.
-const FEW: usize = 4;
 /// Slices per node of the lowest level.
 pub(crate) const LEAF: usize = 16;
 /// Nodes per node of the level above.
@@ -303,21 +300,6 @@ pub fn spans(lane: &Lane, view: &Range<i64>, px: usize, out: &mut Vec<Span>) {
     merged(pixel, out, |merge| lane.walk(view, merge));
 }
 
-/// The [`spans`] of many lanes, on all processors: a picture of a window. `out` gets a row for each lane; its rows' memory is used again.
-pub fn picture(lanes: &[&Lane], view: &Range<i64>, px: usize, out: &mut Vec<Vec<Span>>) {
-    out.resize_with(lanes.len(), Vec::new);
-    let fill = |(lane, row): (&&Lane, &mut Vec<Span>)| {
-        row.clear();
-        spans(lane, view, px, row);
-    };
-    // One lane is found in less time than another thread takes to wake.
-    if lanes.len() < FEW {
-        lanes.iter().zip(out).for_each(fill);
-    } else {
-        lanes.par_iter().zip(out).for_each(fill);
-    }
-}
-
 /// Feeds the slices `range` of a segment to `merge`, in the largest pieces that fit into a pixel. `base` is the index in
 /// the lane of the segment's first slice.
 pub(crate) fn walk(segment: &mut impl Slices, base: u32, range: Range<usize>, merge: &mut Merge<'_>) {
@@ -555,24 +537,6 @@ pub(crate) mod tests {
                 check(lane, a..a + 1 + b % 50, px);
             }
             check(lane, i64::MIN / 4..i64::MAX / 4, 100);
-        }
-    }
-
-    #[test]
-    fn a_picture_is_the_spans_of_its_lanes() {
-        let stores: Vec<Store> = (1..9i64)
-            .map(|seed| {
-                let parts: Vec<(i64, i64)> = (0..3_000 * seed).map(|i| (i * seed % 7, 1 + i * i % 13)).collect();
-                store(&parts, StoreOptions::UNBOUNDED)
-            })
-            .collect();
-        let lanes: Vec<&Lane> = stores.iter().map(|store| &store.tracks()[0].lanes[0]).collect();
-        let mut rows = Vec::new();
-        for (n, view, px) in [(8, 0..100_000, 300), (2, 500..9_000, 40), (5, 0..70_000, 1_000), (0, 0..1, 1)] {
-            picture(&lanes[..n], &view, px, &mut rows);
-            let mut expected = vec![Vec::new(); n];
-            lanes.iter().zip(&mut expected).for_each(|(lane, row)| lane.spans(view.clone(), px, row));
-            assert_eq!(rows, expected, "{n}");
         }
     }
 

@@ -8,7 +8,7 @@ use super::{
     model::{Row, Rows},
     viewport::{Scale, Viewport},
 };
-use profiler::{Category, SliceRef, Span, Store, TrackId, lod};
+use profiler::{Category, SliceRef, Span, Store, TrackId};
 
 /// Sizes of rows; the theme gives them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -138,29 +138,26 @@ impl Frame {
     }
 }
 
-/// Fills `out` with the bars of the rows in `range`, lane by lane, from left to right. The memory of `spans` is used again.
+/// Fills `out` with the bars of the rows in `range`, lane by lane, from left to right.
 pub fn bars(
     store: &Store,
     rows: &Rows,
     places: &[Place],
     range: std::ops::Range<usize>,
     frame: &Frame,
-    spans: &mut Vec<Vec<Span>>,
     out: &mut Vec<Bar>,
 ) {
-    let (mut lanes, mut shown) = (Vec::new(), Vec::new());
+    let mut spans = Vec::new();
     for (row, place) in rows.rows[range.clone()].iter().zip(&places[range]) {
-        let Row::Track { track, lanes: of_row, .. } = row else { continue };
+        let Row::Track { track, lanes, .. } = row else { continue };
         let Some(t) = store.track(*track) else { continue };
-        for (nth, lane_idx) in of_row.iter().enumerate() {
+        for (nth, lane_idx) in lanes.iter().enumerate() {
             let Some(lane) = t.lanes.get(*lane_idx as usize) else { continue };
-            lanes.push(lane);
-            shown.push((*track, *lane_idx, (place.top + nth as f32 * place.lane_h, place.lane_h)));
+            spans.clear();
+            lane.spans(frame.view.range(), frame.width_px(), &mut spans);
+            let at = (place.top + nth as f32 * place.lane_h, place.lane_h);
+            out.extend(spans.iter().map(|span| bar(span, *track, *lane_idx, at, frame)));
         }
-    }
-    lod::picture(&lanes, &frame.view.range(), frame.width_px(), spans);
-    for ((track, lane_idx, at), spans) in shown.into_iter().zip(spans) {
-        out.extend(spans.iter().map(|span| bar(span, track, lane_idx, at, frame)));
     }
 }
 

@@ -19,7 +19,7 @@ fn all_bars(store: &Store, frame: &Frame) -> Vec<Bar> {
     let rows = rows(store, &Folding::default());
     let places = places(&rows, &SIZES);
     let mut out = Vec::new();
-    bars(store, &rows, &places, 0..places.len(), frame, &mut Vec::new(), &mut out);
+    bars(store, &rows, &places, 0..places.len(), frame, &mut out);
     out
 }
 

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::theme::{Palette, metrics, mix, on_fill};
 use egui::{Color32, FontId, Mesh, Painter, Pos2, Rect, Shape, pos2, vec2};
-use profiler::{Category, Span, Store, TrackKind};
+use profiler::{Category, Store, TrackKind};
 use rustc_hash::FxHashMap;
 use std::{ops::Range, sync::Arc};
 
@@ -59,7 +59,6 @@ pub struct Picture {
     labels: Vec<Label>,
     n_bars: usize,
     bars: Vec<Bar>,
-    spans: Vec<Vec<Span>>,
     /// What was cut to fit before; names come again and again. For one trace and scale.
     fits: FxHashMap<Fit, Option<Arc<str>>>,
     fits_of: Option<(usize, u32)>,
@@ -111,8 +110,7 @@ impl Picture {
         }
         lane_grounds(&mut mesh, scene, visible.clone(), key);
         self.bars.clear();
-        let (spans, bars) = (&mut self.spans, &mut self.bars);
-        layout::bars(scene.store, scene.rows, scene.places, visible.clone(), &key.frame, spans, bars);
+        layout::bars(scene.store, scene.rows, scene.places, visible.clone(), &key.frame, &mut self.bars);
         mesh.reserve_vertices(self.bars.len() * 4);
         mesh.reserve_triangles(self.bars.len() * 2);
         let dim = scene.matches.is_some();

@@ -7,7 +7,7 @@ use crate::BenchError;
 use crate::report::Report;
 use ::events::clock;
 use ::profiler::batch::{Event, EventKind, NO_ARGS, Name, TrackKey};
-use ::profiler::{Batch, Lane, SealedWriter, Span, Store, StoreOptions, TraceReader, lod, op_stats};
+use ::profiler::{Batch, SealedWriter, Span, Store, StoreOptions, TraceReader, op_stats};
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;
@@ -158,16 +158,7 @@ fn limits(report: &mut Report, label: &str, folder: &Path) -> Result<(), BenchEr
     Ok(())
 }
 
-/// All lanes in a range, as the window asks for them: by the clock, on all processors.
-fn window(store: &Store, range: &std::ops::Range<i64>, rows: &mut Vec<Vec<Span>>) -> i64 {
-    let lanes: Vec<&Lane> = store.tracks().iter().flat_map(|t| &t.lanes).collect();
-    let begun = clock::mono_now();
-    lod::picture(&lanes, range, PX, rows);
-    black_box(&rows);
-    clock::mono_now() - begun
-}
-
-/// All lanes in a range, one after the other into the same buffer.
+/// All lanes in a range, one after the other into the same buffer, as the window asks for them.
 /// CPU time: how busy the machine is otherwise must not show, and nothing here waits.
 fn picture(store: &Store, range: std::ops::Range<i64>, spans: &mut Vec<Span>) -> i64 {
     let begun = clock::cpu_now();
@@ -183,10 +174,10 @@ fn picture(store: &Store, range: std::ops::Range<i64>, spans: &mut Vec<Span>) ->
 fn frames(report: &mut Report, label: &str, store: &Store) {
     let range = store.range();
     let length = range.end - range.start;
-    let (mut spans, mut rows) = (Vec::new(), Vec::new());
+    let mut spans = Vec::new();
     for (zoom, shown) in [(1, "all"), (10, "10 %"), (100, "1 %"), (1_000, "0.1 %"), (10_000, "0.01 %")] {
         let width = (length / zoom).max(1);
-        let (mut first, mut exact, mut loading, mut shared) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut first, mut exact, mut loading) = (Vec::new(), Vec::new(), Vec::new());
         for i in 0..41 {
             let from = range.start + (length - width) / 41 * i;
             first.push(picture(store, from..from + width, &mut spans));
@@ -196,17 +187,10 @@ fn frames(report: &mut Report, label: &str, store: &Store) {
             }
             loading.push(clock::mono_now() - begun);
             exact.push(picture(store, from..from + width, &mut spans));
-            shared.push(window(store, &(from..from + width), &mut rows));
         }
-        let times = [
-            ("at once (CPU)", first),
-            ("exact (CPU)", exact),
-            ("exact, on all processors", shared),
-            ("loading for it", loading),
-        ];
-        for (what, mut times) in times {
+        for (what, mut times) in [("at once", first), ("exact", exact), ("loading for it", loading)] {
             times.sort_unstable();
-            let case = format!("{label}: frame of {LANES} lanes x {PX} px, {shown}, {what}");
+            let case = format!("{label}: frame of {LANES} lanes x {PX} px, {shown}, {what} (CPU)");
             report.add(format!("{case}: median"), ms(times[20]), "ms");
             report.add(format!("{case}: worst"), ms(times[40]), "ms");
         }
