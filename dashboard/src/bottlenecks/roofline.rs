@@ -88,6 +88,7 @@ fn plot_ui(ui: &mut Ui, line: &Roofline, scale: &Scale, lead: &mut Option<Lead>)
     let (outer, response) = ui.allocate_exact_size(size, Sense::click());
     let mut inner = outer;
     inner.min.x += 1.5 * metrics::AXIS_LABEL_W;
+    inner.min.y += metrics::AXIS_LABEL_H / 2.0;
     inner.max.y -= 2.0 * metrics::AXIS_LABEL_H;
     let at = |point: (f64, f64)| {
         let (x, y) = scale.parts(point);
@@ -142,7 +143,7 @@ fn axes(ui: &Ui, inner: Rect, scale: &Scale, at: &impl Fn((f64, f64)) -> Pos2) {
         let x = at((10f64.powi(power), y0)).x;
         painter.vline(x, inner.y_range(), grid);
         let text = format::value(10f64.powi(power));
-        painter.text(pos2(x, inner.bottom() + metrics::GAP), Align2::CENTER_TOP, text, font.clone(), p.text_weak);
+        painter.text(pos2(x, inner.bottom() + 2.0 * metrics::GAP), Align2::CENTER_TOP, text, font.clone(), p.text_weak);
     }
     let step = every(scale.y[0], scale.y[1], inner.height(), metrics::TICK_EVERY_Y);
     for power in (scale.y[0]..=scale.y[1]).step_by(step) {
@@ -151,7 +152,7 @@ fn axes(ui: &Ui, inner: Rect, scale: &Scale, at: &impl Fn((f64, f64)) -> Pos2) {
         let text = rate(10f64.powi(power), "FLOP/s").replace(".00", "");
         painter.text(pos2(inner.left() - metrics::GAP, y), Align2::RIGHT_CENTER, text, font.clone(), p.text_weak);
     }
-    let below = pos2(inner.center().x, inner.bottom() + metrics::AXIS_LABEL_H);
+    let below = pos2(inner.center().x, inner.bottom() + metrics::AXIS_LABEL_H + metrics::GAP);
     painter.text(below, Align2::CENTER_TOP, "operations per byte", font, p.text_weak);
 }
 
