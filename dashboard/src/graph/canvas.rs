@@ -54,8 +54,7 @@ pub(super) fn show(graph: &mut GraphView, ui: &mut Ui, model: &Arc<Model>) {
     }
     let transition = graph.transition.as_ref();
     let rect_of = |b: &PicBox| transition.map_or(b.rect, |t| t.rect_of(model, &picture, b, progress));
-    let items = picture.boxes.iter().map(|b| b.item);
-    let colours = Colours::new(graph.colour_by, p, model, &graph.times, items, &mut graph.structure_colours);
+    let colours = Colours::new(graph.colour_by, p, model, &graph.times, &graph.structure_colours);
     let scene = Scene {
         model,
         picture: &picture,

@@ -57,6 +57,19 @@ impl ColourBy {
     }
 }
 
+/// Gives the structures of scopes that are not the only ones of their kind a colour each, in the order in which they are
+/// seen, so that what is opened later changes none.
+pub(super) fn see_structures(
+    model: &Model,
+    visible: impl Iterator<Item = ItemId>,
+    classes: &mut FxHashMap<u32, usize>,
+) {
+    for item in visible.filter(|&i| model.kind(i) == Kind::Scope && model.structure(i).n_members > 1) {
+        let next = classes.len();
+        classes.entry(model.structure(item).class).or_insert(next);
+    }
+}
+
 /// Colours of a model's items in one mode, and their meaning.
 pub(super) struct Colours<'a> {
     pub by: ColourBy,
@@ -69,23 +82,14 @@ pub(super) struct Colours<'a> {
 }
 
 impl<'a> Colours<'a> {
-    /// Prepares a mode. `visible` gives the items whose structures are told apart; `classes` remembers their colours,
-    /// so that what is opened later changes none.
+    /// Prepares a mode. `classes` has the colours of structures: see [`see_structures`].
     pub fn new(
         by: ColourBy,
         palette: &'static Palette,
         model: &'a Model,
         times: &'a Times,
-        visible: impl Iterator<Item = ItemId>,
-        classes: &'a mut FxHashMap<u32, usize>,
+        classes: &'a FxHashMap<u32, usize>,
     ) -> Self {
-        if by == ColourBy::Structure {
-            let shared = |&i: &ItemId| model.kind(i) == Kind::Scope && model.structure(i).n_members > 1;
-            for item in visible.filter(shared) {
-                let next = classes.len();
-                classes.entry(model.structure(item).class).or_insert(next);
-            }
-        }
         let share = |&i: &ItemId| by.heat().map_or(0.0, |(figure, ..)| times.share_of(i, figure));
         let heat_max = model.children(ItemId::ROOT).iter().map(share).fold(0.0, f32::max);
         Self { by, palette, model, times, heat_max, classes }

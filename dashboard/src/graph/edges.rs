@@ -10,8 +10,8 @@ use super::{
 use crate::theme::{metrics, metrics::graph as m, mix};
 use egui::{Color32, Mesh, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
-/// Elements of a tensor at which an edge is thickest.
-const SIZE_MAX: f32 = 5e6;
+/// How much wider marked edges are.
+const MARKED_W: f32 = 0.8;
 /// Where along a stretch a label is tried.
 const LABEL_AT: [f32; 3] = [0.5, 0.3, 0.7];
 /// Edges in view above which none is labelled.
@@ -20,18 +20,19 @@ const LABELS_MAX: usize = 300;
 /// Paints the edges in view.
 pub(super) fn paint(painter: &Painter, scene: &Scene<'_>, seen: &[f32; 4]) {
     let in_view: Vec<&PicEdge> = scene.picture.edges.iter().filter(|e| meets(&e.bounds, seen)).collect();
+    let inks = Inks::new(scene);
     if in_view.len() > DETAIL_MAX {
-        painter.add(Shape::mesh(lines(scene, &in_view)));
+        painter.add(Shape::mesh(lines(scene, &inks, &in_view)));
         return;
     }
     let mut marked = Vec::new();
     for edge in &in_view {
         let touches =
             [scene.selected, scene.hovered].iter().flatten().any(|&i| edge.edge.src == i || edge.edge.dst == i);
-        if touches { marked.push(*edge) } else { curve(painter, scene, edge, false) }
+        if touches { marked.push(*edge) } else { curve(painter, scene, edge, inks.of(scene, &edge.edge), 0.0) }
     }
     for edge in &marked {
-        curve(painter, scene, edge, true);
+        curve(painter, scene, edge, marked_ink(scene, &edge.edge), MARKED_W);
     }
     let labelled = if in_view.len() <= LABELS_MAX { &in_view } else { &marked };
     if labelled.is_empty() {
@@ -47,40 +48,40 @@ pub(super) fn paint(painter: &Painter, scene: &Scene<'_>, seen: &[f32; 4]) {
     }
 }
 
-/// Width at zoom 1: the 0.3th power of the size, as TensorBoard has it, or of the count where no size is known.
-pub(super) fn width(edge: &MetaEdge) -> f32 {
-    let [least, most] = m::EDGE_W;
-    if edge.is_control() {
-        return least;
+/// Colours of edges that are not marked, for all edges of a picture.
+struct Inks([[Color32; 2]; 3]);
+
+impl Inks {
+    fn new(scene: &Scene<'_>) -> Self {
+        let p = scene.palette();
+        let inks =
+            [mix(p.warning, p.canvas, 0.25), mix(p.aggregate, p.canvas, 0.25), mix(p.aggregate, p.text_weak, 0.35)];
+        let faded = |ink: Color32| ink.gamma_multiply(0.85 * scene.fade);
+        Self(inks.map(|ink| [faded(ink), faded(mix(ink, p.canvas, 0.8))]))
     }
-    let size = (edge.size.max(1) as f32).min(SIZE_MAX);
-    let power = |x: f32| x.powf(0.3);
-    least + (most - least) * (power(size) - 1.0) / (power(SIZE_MAX) - 1.0)
+
+    /// Writes to variables, order only, data.
+    fn of(&self, scene: &Scene<'_>, edge: &MetaEdge) -> Color32 {
+        let kind = match edge {
+            _ if edge.n_reference > 0 => 0,
+            _ if edge.is_control() => 1,
+            _ => 2,
+        };
+        self.0[kind][usize::from(scene.is_dimmed(edge.src) || scene.is_dimmed(edge.dst))]
+    }
 }
 
-fn color(scene: &Scene<'_>, edge: &MetaEdge, marked: bool) -> Color32 {
-    let p = scene.palette();
-    let plain = if marked {
-        p.accent
-    } else if edge.n_reference > 0 {
-        mix(p.warning, p.canvas, 0.25)
-    } else if edge.is_control() {
-        mix(p.aggregate, p.canvas, 0.25)
-    } else {
-        mix(p.aggregate, p.text_weak, 0.35)
-    };
-    let dimmed = scene.is_dimmed(edge.src) || scene.is_dimmed(edge.dst);
-    let plain = if dimmed { mix(plain, p.canvas, 0.8) } else { plain };
-    plain.gamma_multiply(if marked { 1.0 } else { 0.85 } * scene.fade)
-}
-
-/// All edges as straight lines in one mesh.
-fn lines(scene: &Scene<'_>, edges: &[&PicEdge]) -> Mesh {
+/// Edges in view as straight lines in one mesh.
+fn lines(scene: &Scene<'_>, inks: &Inks, edges: &[&PicEdge]) -> Mesh {
     let mut mesh = Mesh::default();
-    for edge in edges {
-        let color = color(scene, &edge.edge, false);
-        let half = (width(&edge.edge) * scene.camera.zoom / 2.0).clamp(0.35, 3.0);
-        for ends in edge.points.windows(2) {
+    let zoom = scene.camera.zoom;
+    // What is shorter than this on the screen is not drawn, be it an edge or a stretch of one.
+    let least = 0.5 / zoom;
+    let seen = edges.iter().filter(|e| e.bounds[2] - e.bounds[0] + e.bounds[3] - e.bounds[1] >= least);
+    for edge in seen {
+        let color = inks.of(scene, &edge.edge);
+        let half = (edge.width * zoom / 2.0).clamp(0.35, 3.0);
+        for ends in scene.picture.points(edge).windows(2) {
             let (a, b) = (scene.camera.to_screen(scene.view, ends[0]), scene.camera.to_screen(scene.view, ends[1]));
             if (b - a).length_sq() < 0.25 {
                 continue;
@@ -97,11 +98,17 @@ fn lines(scene: &Scene<'_>, edges: &[&PicEdge]) -> Mesh {
     mesh
 }
 
-fn curve(painter: &Painter, scene: &Scene<'_>, edge: &PicEdge, marked: bool) {
-    let screen: Vec<Pos2> = edge.points.iter().map(|&p| scene.camera.to_screen(scene.view, p)).collect();
-    let color = color(scene, &edge.edge, marked);
+fn marked_ink(scene: &Scene<'_>, edge: &MetaEdge) -> Color32 {
+    let p = scene.palette();
+    let dimmed = scene.is_dimmed(edge.src) || scene.is_dimmed(edge.dst);
+    let ink = if dimmed { mix(p.accent, p.canvas, 0.8) } else { p.accent };
+    ink.gamma_multiply(scene.fade)
+}
+
+fn curve(painter: &Painter, scene: &Scene<'_>, edge: &PicEdge, color: Color32, extra_w: f32) {
+    let screen: Vec<Pos2> = scene.picture.points(edge).iter().map(|&p| scene.camera.to_screen(scene.view, p)).collect();
     let zoom = scene.camera.zoom;
-    let thick = (width(&edge.edge) * zoom.min(1.5)).clamp(0.6, 12.0) + if marked { 0.8 } else { 0.0 };
+    let thick = (edge.width * zoom.min(1.5)).clamp(0.6, 12.0) + extra_w;
     let arrow = (m::ARROW * zoom + thick * 1.3).min(18.0);
     let draws_head = edge.has_head && zoom > 0.25;
     let mut points = smooth(&screen);
@@ -182,7 +189,7 @@ fn label(painter: &Painter, scene: &Scene<'_>, edge: &PicEdge, taken: &mut Vec<R
     let p = scene.palette();
     let color = if scene.is_dimmed(edge.edge.src) { mix(p.text_weak, p.canvas, 0.7) } else { p.text_weak };
     let galley = painter.layout_no_wrap(text, font, color);
-    let mut stretches: Vec<&[[f32; 2]]> = edge.points.windows(2).collect();
+    let mut stretches: Vec<&[[f32; 2]]> = scene.picture.points(edge).windows(2).collect();
     let length = |w: &[[f32; 2]]| (w[0][1] - w[1][1]).abs();
     stretches.sort_by(|a, b| length(b).total_cmp(&length(a)));
     let places =

@@ -14,6 +14,8 @@ use rustc_hash::FxHashSet;
 
 /// Boxes or edges in view above which there are neither labels nor curves.
 pub(super) const DETAIL_MAX: usize = 1_000;
+/// Points of height below which a box is a plain rectangle.
+const SMALL: f32 = 5.0;
 
 /// What a frame shows.
 pub(super) struct Scene<'a> {
@@ -77,16 +79,24 @@ pub(super) fn paint(painter: &Painter, scene: &Scene<'_>) -> Vec<(usize, Rect)> 
         scene.picture.side_x,
     );
     let mut mesh = Mesh::default();
+    let mut small = Mesh::default();
     for &(idx, rect) in visible.iter().filter(|&&(idx, _)| scene.picture.boxes[idx].open) {
-        open_box(painter, scene, &scene.picture.boxes[idx], rect);
+        let b = &scene.picture.boxes[idx];
+        // What holds a small box is drawn before it, if it is not small itself.
+        if rect.height() < SMALL {
+            small.add_colored_rect(rect, ground(scene, b))
+        } else {
+            open_box(painter, scene, b, rect)
+        }
     }
+    painter.add(Shape::mesh(small));
     edges::paint(painter, scene, &seen);
     for &(idx, rect) in visible.iter().filter(|&&(idx, _)| !scene.picture.boxes[idx].open) {
         let b = &scene.picture.boxes[idx];
-        if detailed && rect.height() >= 5.0 {
+        if detailed && rect.height() >= SMALL {
             closed_box(painter, scene, b, rect);
         } else {
-            mesh.add_colored_rect(rect.expand2(vec2(0.0, 0.0)), fill(scene, b.item));
+            mesh.add_colored_rect(rect, fill(scene, b.item));
         }
     }
     painter.add(Shape::mesh(mesh));
@@ -118,9 +128,15 @@ fn radius(scene: &Scene<'_>, points: f32) -> CornerRadius {
     CornerRadius::same((points * scene.camera.zoom).clamp(0.0, 60.0) as u8)
 }
 
+/// What an open box is filled with: stronger the deeper it lies.
+fn ground(scene: &Scene<'_>, b: &PicBox) -> Color32 {
+    let p = scene.palette();
+    mix(p.canvas, p.aggregate, 0.07 + 0.05 * (b.depth.min(4) as f32))
+}
+
 fn open_box(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect) {
     let p = scene.palette();
-    let ground = mix(p.canvas, p.aggregate, 0.07 + 0.05 * (b.depth.min(4) as f32));
+    let ground = ground(scene, b);
     let tint = scene.colours.fill(b.item);
     let border = mix(p.border, tint, 0.55);
     painter.rect(rect, radius(scene, 8.0), ground, outline(scene, b.item, border), StrokeKind::Inside);
@@ -292,7 +308,7 @@ fn notes(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect) {
     for (list, left) in [(&b.notes_in, true), (&b.notes_out, false)] {
         let height = m::NOTE_H * scene.camera.zoom;
         let mut y = rect.center().y - height * (list.len() as f32 - 1.0) / 2.0;
-        for note in list {
+        for note in list.iter() {
             note_mark(painter, scene, note, &font, pos2(if left { rect.left() } else { rect.right() }, y), rect, left);
             y += height;
         }

@@ -2,7 +2,7 @@
 
 use super::{
     camera::Camera,
-    colour::ColourBy,
+    colour::{ColourBy, see_structures},
     export::Export,
     layout::{CHILDREN_MAX, Expansion, Picture},
     model::{ItemId, Kind, Model},
@@ -98,6 +98,8 @@ impl GraphView {
                 Done::Model(model) => self.take_model(&model),
                 Done::Picture(model, picture) => {
                     if self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, &model)) {
+                        let visible = picture.boxes.iter().map(|b| b.item);
+                        see_structures(&model, visible, &mut self.structure_colours);
                         self.take_picture(picture, now);
                     }
                 }

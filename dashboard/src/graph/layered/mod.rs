@@ -8,12 +8,15 @@
 //! Deterministic: the same request gives the same drawing. Cost: O(V + E) per sweep, a fixed number of sweeps, fewer
 //! for large graphs.
 
+mod kept;
 mod order;
 mod place;
 mod rank;
 
 #[cfg(test)]
 mod tests;
+
+pub use kept::Drawings;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,6 +1,6 @@
 //! Geometry of what is expanded: each open scope is laid out by itself, innermost first, and kept with the expansion
 //! state below it, so that a click lays out one scope and those around it, and closing and opening again lays out
-//! nothing. The result is flattened into a [`Picture`] in absolute coordinates, y downwards, flow upwards.
+//! nothing; what is wired like something that was drawn takes its drawing. The result is flattened into a [`Picture`] in absolute coordinates, y downwards, flow upwards.
 
 mod bridge;
 mod pack;
@@ -13,9 +13,10 @@ mod tests;
 pub use picture::{PicBox, PicEdge, Picture};
 
 use super::{
-    layered::Cancelled,
+    layered::{Cancelled, Drawings},
     model::{ItemId, MetaEdge, Model},
 };
+use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{
     hash::{Hash, Hasher},
@@ -62,6 +63,24 @@ pub struct Note {
     pub kind: NoteKind,
 }
 
+/// A stretch of a list of points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Span {
+    /// The stretch of `points` since `start`.
+    pub fn since(start: usize, points: &[[f32; 2]]) -> Self {
+        Self { start: start as u32, end: points.len() as u32 }
+    }
+
+    pub fn of(self, points: &[[f32; 2]]) -> &[[f32; 2]] {
+        &points[self.start as usize..self.end as usize]
+    }
+}
+
 /// A child in its scope's layout.
 #[derive(Clone, Debug)]
 pub(crate) struct BoxLayout {
@@ -71,15 +90,16 @@ pub(crate) struct BoxLayout {
     pub size: [f32; 2],
     pub inner: Option<Arc<ScopeLayout>>,
     pub side: bool,
-    pub notes_in: Vec<Note>,
-    pub notes_out: Vec<Note>,
+    pub notes_in: Arc<[Note]>,
+    pub notes_out: Arc<[Note]>,
 }
 
 /// An edge in its scope's layout: between two children, or a bridge from the border to a child.
 #[derive(Clone, Debug)]
 pub(crate) struct EdgeLayout {
     pub edge: MetaEdge,
-    pub points: Vec<[f32; 2]>,
+    /// Among the scope's points.
+    pub span: Span,
     /// Whether it has its head in this scope (a bridge outwards has not).
     pub has_head: bool,
 }
@@ -90,6 +110,7 @@ pub(crate) struct ScopeLayout {
     pub size: [f32; 2],
     pub boxes: Vec<BoxLayout>,
     pub edges: Vec<EdgeLayout>,
+    pub points: Vec<[f32; 2]>,
     /// Where edges from an outside item enter: offset from the middle of the lower border.
     pub in_ports: FxHashMap<ItemId, f32>,
     /// Where edges to an outside item leave: offset from the middle of the upper border.
@@ -100,38 +121,53 @@ pub(crate) struct ScopeLayout {
     pub n_more: u32,
 }
 
+/// Layouts of a picture's open scopes with their signatures.
+type Ready = FxHashMap<ItemId, (u64, Arc<ScopeLayout>)>;
+
 /// Layouts of open scopes, kept.
 #[derive(Default)]
 pub struct Layouts {
     kept: FxHashMap<(ItemId, u64), Arc<ScopeLayout>>,
     n_kept_boxes: usize,
+    drawings: Drawings,
 }
 
 impl Layouts {
     /// Lays out what is open and not kept. Give one `Layouts` one model only.
     pub fn picture(&mut self, model: &Model, open: &Expansion, cancel: &AtomicBool) -> Result<Picture, Cancelled> {
-        let scopes = visible_scopes(model, open);
-        let mut ready: FxHashMap<ItemId, (u64, Arc<ScopeLayout>)> = FxHashMap::default();
+        let mut scopes = visible_scopes(model, open);
+        // A scope needs the layouts of those in it; scopes of one depth need nothing of each other.
+        scopes.sort_by_key(|&scope| std::cmp::Reverse(model.depth(scope)));
+        let mut ready: Ready = FxHashMap::default();
         let mut inner: FxHashMap<ItemId, Vec<ItemId>> = FxHashMap::default();
-        // Pre-order numbers: a scope comes after what holds it, so that backwards is innermost first.
-        for &scope in scopes.iter().rev() {
-            let mut opened = inner.remove(&scope).unwrap_or_default();
-            opened.sort_unstable();
-            let key = signature(scope, open, &opened, &ready);
-            let layout = match self.kept.get(&(scope, key)) {
-                Some(kept) => Arc::clone(kept),
-                None => {
-                    let inner = opened.iter().map(|o| (*o, Arc::clone(&ready[o].1))).collect();
-                    let unlimited = open.unlimited.contains(&scope);
-                    let made = Arc::new(scope::lay_out(model, scope, unlimited, &inner, cancel)?);
-                    self.n_kept_boxes += made.boxes.len();
-                    self.kept.insert((scope, key), Arc::clone(&made));
-                    made
+        for level in scopes.chunk_by(|&a, &b| model.depth(a) == model.depth(b)) {
+            let mut missing: Vec<(ItemId, u64, Vec<ItemId>)> = Vec::new();
+            for &scope in level {
+                let mut opened = inner.remove(&scope).unwrap_or_default();
+                opened.sort_unstable();
+                let key = signature(scope, open, &opened, &ready);
+                match self.kept.get(&(scope, key)) {
+                    Some(kept) => {
+                        ready.insert(scope, (key, Arc::clone(kept)));
+                    }
+                    None => missing.push((scope, key, opened)),
                 }
+                if scope != ItemId::ROOT {
+                    inner.entry(model.parent(scope)).or_default().push(scope);
+                }
+            }
+            let drawings = &self.drawings;
+            let make = |(scope, key, opened): (ItemId, u64, Vec<ItemId>)| {
+                let inner = opened.iter().map(|o| (*o, Arc::clone(&ready[o].1))).collect();
+                let unlimited = open.unlimited.contains(&scope);
+                let made = scope::lay_out(model, scope, unlimited, &inner, drawings, cancel)?;
+                Ok((scope, key, Arc::new(made)))
             };
-            ready.insert(scope, (key, layout));
-            if scope != ItemId::ROOT {
-                inner.entry(model.parent(scope)).or_default().push(scope);
+            let made = missing.into_par_iter().map(make).collect::<Result<Vec<_>, Cancelled>>()?;
+            for (scope, key, layout) in made {
+                self.n_kept_boxes += layout.boxes.len();
+                self.kept.insert((scope, key), Arc::clone(&layout));
+                ready.insert(scope, (key, layout));
             }
         }
         self.forget(&ready);
@@ -140,7 +176,7 @@ impl Layouts {
     }
 
     /// Drops what is not in use once too much is kept.
-    fn forget(&mut self, used: &FxHashMap<ItemId, (u64, Arc<ScopeLayout>)>) {
+    fn forget(&mut self, used: &Ready) {
         if self.n_kept_boxes > KEPT_BOXES_MAX {
             self.kept.retain(|(scope, key), _| used.get(scope).is_some_and(|(k, _)| k == key));
             self.n_kept_boxes = self.kept.values().map(|layout| layout.boxes.len()).sum();
@@ -166,12 +202,7 @@ fn visible_scopes(model: &Model, open: &Expansion) -> Vec<ItemId> {
 }
 
 /// Equal for equal expansion states of a scope.
-fn signature(
-    scope: ItemId,
-    open: &Expansion,
-    opened: &[ItemId],
-    ready: &FxHashMap<ItemId, (u64, Arc<ScopeLayout>)>,
-) -> u64 {
+fn signature(scope: ItemId, open: &Expansion, opened: &[ItemId], ready: &Ready) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
     (scope, open.unlimited.contains(&scope)).hash(&mut hasher);
     for item in opened {

@@ -1,8 +1,15 @@
 //! What is visible, flat and in absolute coordinates.
 
-use super::{Note, ScopeLayout};
-use crate::graph::model::{ItemId, MetaEdge, Model};
+use super::{Note, ScopeLayout, Span};
+use crate::{
+    graph::model::{ItemId, MetaEdge, Model},
+    theme::metrics::graph as m,
+};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Elements of a tensor at which an edge is thickest.
+const SIZE_MAX: f32 = 5e6;
 
 /// A box of the picture.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,9 +25,9 @@ pub struct PicBox {
     /// How many boxes are around it.
     pub depth: u32,
     /// Annotations at the left: what comes in.
-    pub notes_in: Vec<Note>,
+    pub notes_in: Arc<[Note]>,
     /// Annotations at the right: what goes out.
-    pub notes_out: Vec<Note>,
+    pub notes_out: Arc<[Note]>,
     /// Where the side area of an open scope begins (x), if it has one.
     pub side_x: Option<f32>,
     /// Children of an open scope that are not drawn.
@@ -39,10 +46,11 @@ impl PicBox {
 pub struct PicEdge {
     /// What it stands for. Its ends are the boxes as the lowest common scope draws them.
     pub edge: MetaEdge,
-    /// The points it passes, producer to consumer.
-    pub points: Vec<[f32; 2]>,
+    span: Span,
     /// Left, top, right, bottom of the points.
     pub bounds: [f32; 4],
+    /// Its width at zoom 1.
+    pub width: f32,
     /// Whether it ends at its consumer, rather than going on inside another border.
     pub has_head: bool,
 }
@@ -54,6 +62,7 @@ pub struct Picture {
     pub boxes: Vec<PicBox>,
     /// Edges.
     pub edges: Vec<PicEdge>,
+    points: Vec<[f32; 2]>,
     /// Width and height.
     pub size: [f32; 2],
     /// Where the root's side area begins (x), if it has one.
@@ -64,6 +73,11 @@ pub struct Picture {
 }
 
 impl Picture {
+    /// The points that an edge of this picture passes, producer to consumer.
+    pub fn points(&self, edge: &PicEdge) -> &[[f32; 2]] {
+        edge.span.of(&self.points)
+    }
+
     /// The box of an item, if it is visible.
     pub fn find(&self, item: ItemId) -> Option<&PicBox> {
         self.place.get(&item).map(|&place| &self.boxes[place as usize])
@@ -89,12 +103,21 @@ impl Picture {
 
     pub(super) fn flatten(model: &Model, root: &ScopeLayout) -> Self {
         let mut picture = Self { size: root.size, side_x: root.side_x, n_more: root.n_more, ..Self::default() };
+        picture.reserve(root);
         let mut stack = vec![(root, [0.0_f32; 2], 0_u32)];
         while let Some((layout, [dx, dy], depth)) = stack.pop() {
             for edge in &layout.edges {
-                let points: Vec<[f32; 2]> = edge.points.iter().map(|[x, y]| [x + dx, y + dy]).collect();
-                let bounds = bounds(&points);
-                picture.edges.push(PicEdge { edge: edge.edge, points, bounds, has_head: edge.has_head });
+                let start = picture.points.len();
+                picture.points.extend(edge.span.of(&layout.points).iter().map(|[x, y]| [x + dx, y + dy]));
+                let bounds = bounds(&picture.points[start..]);
+                let span = Span::since(start, &picture.points);
+                picture.edges.push(PicEdge {
+                    edge: edge.edge,
+                    span,
+                    bounds,
+                    width: width(&edge.edge),
+                    has_head: edge.has_head,
+                });
             }
             for child in &layout.boxes {
                 let ([w, h], center) = (child.size, [child.center[0] + dx, child.center[1] + dy]);
@@ -107,8 +130,8 @@ impl Picture {
                     open: child.inner.is_some(),
                     side: child.side,
                     depth,
-                    notes_in: child.notes_in.clone(),
-                    notes_out: child.notes_out.clone(),
+                    notes_in: Arc::clone(&child.notes_in),
+                    notes_out: Arc::clone(&child.notes_out),
                     side_x: child.inner.as_ref().and_then(|i| i.side_x).map(|x| x + rect[0]),
                     n_more: child.inner.as_ref().map_or(0, |i| i.n_more),
                 });
@@ -119,10 +142,36 @@ impl Picture {
         }
         picture
     }
+
+    /// Room for all that is in a layout.
+    fn reserve(&mut self, root: &ScopeLayout) {
+        let (mut n_boxes, mut n_edges, mut n_points) = (0, 0, 0);
+        let mut stack = vec![root];
+        while let Some(layout) = stack.pop() {
+            n_boxes += layout.boxes.len();
+            n_edges += layout.edges.len();
+            n_points += layout.points.len();
+            stack.extend(layout.boxes.iter().filter_map(|child| child.inner.as_deref()));
+        }
+        self.boxes.reserve(n_boxes);
+        self.place.reserve(n_boxes);
+        self.edges.reserve(n_edges);
+        self.points.reserve(n_points);
+    }
 }
 
 fn bounds(points: &[[f32; 2]]) -> [f32; 4] {
     points.iter().fold([f32::INFINITY, f32::INFINITY, f32::NEG_INFINITY, f32::NEG_INFINITY], |b, p| {
         [b[0].min(p[0]), b[1].min(p[1]), b[2].max(p[0]), b[3].max(p[1])]
     })
+}
+
+/// Width at zoom 1: the 0.3th power of the size, as TensorBoard has it, or of the count where no size is known.
+fn width(edge: &MetaEdge) -> f32 {
+    let [least, most] = m::EDGE_W;
+    if edge.is_control() || edge.size <= 1 {
+        return least;
+    }
+    let power = |x: f32| x.powf(0.3);
+    least + (most - least) * (power((edge.size as f32).min(SIZE_MAX)) - 1.0) / (power(SIZE_MAX) - 1.0)
 }

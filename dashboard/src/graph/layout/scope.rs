@@ -1,12 +1,12 @@
 //! One open scope: its children chosen, side area and notes decided, the connected parts drawn in layers and packed.
 
 use super::{
-    BoxLayout, CHILDREN_MAX, EdgeLayout, NOTES_MAX, Note, NoteKind, ScopeLayout,
+    BoxLayout, CHILDREN_MAX, EdgeLayout, NOTES_MAX, Note, NoteKind, ScopeLayout, Span,
     bridge::{self, Bridges},
     pack::shelves,
 };
 use crate::graph::{
-    layered::{self, Cancelled, End, Spacing, Vertex},
+    layered::{self, Cancelled, Drawing, Drawings, End, Spacing, Vertex},
     model::{
         ItemId, Kind, MetaEdge, Model,
         extract::{CONTROL_MAX, Place, places},
@@ -26,13 +26,14 @@ pub(super) fn lay_out(
     scope: ItemId,
     unlimited: bool,
     inner: &Inner,
+    drawings: &Drawings,
     cancel: &AtomicBool,
 ) -> Result<ScopeLayout, Cancelled> {
     let mut draft = Draft::new(model, scope, unlimited, inner);
     draft.sort_edges(model, scope);
     draft.annotate(model);
     let parts = draft.parts();
-    let blocks = parts.iter().map(|part| draft.draw(part, cancel)).collect::<Result<Vec<_>, _>>()?;
+    let blocks = parts.iter().map(|part| draft.draw(part, drawings, cancel)).collect::<Result<Vec<_>, _>>()?;
     Ok(draft.assemble(scope, &parts, blocks))
 }
 
@@ -74,21 +75,30 @@ struct Draft {
     ins: Bridges,
     outs: Bridges,
     place_of: FxHashMap<ItemId, usize>,
+    /// Each child's place in its part.
+    vertex_of: Vec<u32>,
 }
 
-/// What is drawn together: children by place, and whether the ports belong to it.
+/// What is drawn together: children by place, edges between them, and whether the ports belong to it.
+#[derive(Default)]
 struct Part {
     children: Vec<usize>,
+    core: Vec<(usize, usize, MetaEdge)>,
     ports: bool,
 }
 
-/// A part drawn, its top left corner the origin, flow upwards.
+/// A part drawn. Its vertices are the children, then the ports; the flow goes downwards.
 struct Block {
-    size: [f32; 2],
-    centers: Vec<[f32; 2]>,
-    edges: Vec<EdgeLayout>,
-    in_ports: Vec<f32>,
-    out_ports: Vec<f32>,
+    drawing: Arc<Drawing>,
+    /// Per path of the drawing what it stands for, and whether it has its head here.
+    edges: Vec<(MetaEdge, bool)>,
+}
+
+impl Block {
+    /// A place in the drawing with the flow turned upwards.
+    fn flip(&self, [x, y]: [f32; 2]) -> [f32; 2] {
+        [x, self.drawing.size[1] - y]
+    }
 }
 
 impl Draft {
@@ -108,12 +118,13 @@ impl Draft {
         };
         let n_more = (all.len() - kept.len()) as u32;
         let place_of = kept.iter().enumerate().map(|(idx, &c)| (c, idx)).collect();
+        let vertex_of = vec![0; kept.len()];
         let children = kept.iter().zip(places).map(child).collect();
         let (ins, outs) = match scope {
             ItemId::ROOT => (Bridges::default(), Bridges::default()),
             _ => (bridge::inwards(model, scope), bridge::outwards(model, scope)),
         };
-        Self { children, n_more, core: vec![], ins, outs, place_of }
+        Self { children, n_more, core: vec![], ins, outs, place_of, vertex_of }
     }
 
     /// Decides which edges are drawn and which become notes at both ends.
@@ -183,7 +194,7 @@ impl Draft {
     }
 
     /// Connected parts of the core, the one with the ports first, in the order of their first children.
-    fn parts(&self) -> Vec<Part> {
+    fn parts(&mut self) -> Vec<Part> {
         let n = self.children.len();
         let mut sets = Sets::new(n + 1);
         for &(src, dst, _) in &self.core {
@@ -196,29 +207,31 @@ impl Draft {
         let mut parts: Vec<Part> = Vec::new();
         if !self.ins.drawn.is_empty() || !self.outs.drawn.is_empty() {
             part_of.insert(sets.find(n), 0);
-            parts.push(Part { children: vec![], ports: true });
+            parts.push(Part { ports: true, ..Part::default() });
         }
         for place in (0..n).filter(|&place| !self.children[place].side) {
             let part = *part_of.entry(sets.find(place)).or_insert_with(|| {
-                parts.push(Part { children: vec![], ports: false });
+                parts.push(Part::default());
                 parts.len() - 1
             });
+            self.vertex_of[place] = parts[part].children.len() as u32;
             parts[part].children.push(place);
+        }
+        for edge in std::mem::take(&mut self.core) {
+            if let Some(&part) = part_of.get(&sets.find(edge.0)) {
+                parts[part].core.push(edge);
+            }
         }
         parts
     }
 
-    fn draw(&self, part: &Part, cancel: &AtomicBool) -> Result<Block, Cancelled> {
+    fn draw(&self, part: &Part, drawings: &Drawings, cancel: &AtomicBool) -> Result<Block, Cancelled> {
         let n = part.children.len();
-        let vertex_of: FxHashMap<usize, u32> = part.children.iter().zip(0..).map(|(&c, v)| (c, v)).collect();
-        let mut vertices: Vec<Vertex> = part
-            .children
-            .iter()
-            .map(|&c| {
-                let [w, h] = self.children[c].outer();
-                Vertex { w, h, end: End::Free }
-            })
-            .collect();
+        let child = |&c: &usize| {
+            let [w, h] = self.children[c].outer();
+            Vertex { w, h, end: End::Free }
+        };
+        let mut vertices: Vec<Vertex> = part.children.iter().map(child).collect();
         let (n_in, n_out) = if part.ports { (self.ins.ports.len(), self.outs.ports.len()) } else { (0, 0) };
         let port = |end| Vertex { w: m::PORT_W, h: 0.0, end };
         vertices.extend((0..n_in).map(|_| port(End::First)).chain((0..n_out).map(|_| port(End::Last))));
@@ -226,26 +239,25 @@ impl Draft {
         let mut push = |src: u32, dst: u32, src_dx: f32, dst_dx: f32, edge: MetaEdge, has_head: bool| {
             let weight = 1.0 + (edge.n_data + edge.n_control).min(64).ilog2() as f32 * 0.5;
             arcs.push(layered::Arc { src, dst, src_dx, dst_dx, weight });
-            edges.push(EdgeLayout { edge, points: vec![], has_head });
+            edges.push((edge, has_head));
         };
-        for (src, dst, edge) in &self.core {
-            let (Some(&a), Some(&b)) = (vertex_of.get(src), vertex_of.get(dst)) else { continue };
+        for (src, dst, edge) in &part.core {
+            let (a, b) = (self.vertex_of[*src], self.vertex_of[*dst]);
             push(a, b, self.out_dx(*src, edge.dst), self.in_dx(*dst, edge.src), *edge, !self.enters(*dst, edge.src));
         }
         if part.ports {
             for &(port, near, edge) in &self.ins.drawn {
                 let place = self.place_of[&near];
                 let has_head = !self.enters(place, edge.src);
-                push((n + port) as u32, vertex_of[&place], 0.0, self.in_dx(place, edge.src), edge, has_head);
+                push((n + port) as u32, self.vertex_of[place], 0.0, self.in_dx(place, edge.src), edge, has_head);
             }
             for &(port, near, edge) in &self.outs.drawn {
                 let place = self.place_of[&near];
                 let edge = MetaEdge { src: edge.dst, dst: edge.src, ..edge };
-                push(vertex_of[&place], (n + n_in + port) as u32, self.out_dx(place, edge.dst), 0.0, edge, false);
+                push(self.vertex_of[place], (n + n_in + port) as u32, self.out_dx(place, edge.dst), 0.0, edge, false);
             }
         }
-        let drawing = layered::draw(&vertices, &arcs, SPACING, cancel)?;
-        Ok(block(drawing, edges, n, n_in))
+        Ok(Block { drawing: drawings.draw(&vertices, &arcs, SPACING, cancel)?, edges })
     }
 
     /// Where on the lower border of a child edges from `far` enter, from the middle of its room.
@@ -265,7 +277,7 @@ impl Draft {
     }
 
     fn assemble(mut self, scope: ItemId, parts: &[Part], blocks: Vec<Block>) -> ScopeLayout {
-        let sizes: Vec<[f32; 2]> = blocks.iter().map(|b| b.size).collect();
+        let sizes: Vec<[f32; 2]> = blocks.iter().map(|b| b.drawing.size).collect();
         let (corners, core) = arrange(parts, &sizes);
         let side: Vec<usize> = (0..self.children.len()).filter(|&c| self.children[c].side).collect();
         let side_sizes: Vec<[f32; 2]> = side.iter().map(|&c| self.children[c].outer()).collect();
@@ -285,7 +297,9 @@ impl Draft {
             layout.size[1] += m::MORE_H;
         }
         let spread = (height - core[1]) / 2.0;
-        for ((part, block), corner) in parts.iter().zip(blocks).zip(corners) {
+        layout.boxes.reserve_exact(self.children.len());
+        layout.edges.reserve_exact(blocks.iter().map(|block| block.edges.len()).sum());
+        for ((part, block), corner) in parts.iter().zip(&blocks).zip(corners) {
             let at = [m::SCOPE_PAD + corner[0], top + spread + corner[1]];
             self.put(&mut layout, part, block, at);
         }
@@ -298,35 +312,36 @@ impl Draft {
     }
 
     /// Adds a part's boxes and edges with its corner at `at`; its ports go to the scope's borders.
-    fn put(&mut self, layout: &mut ScopeLayout, part: &Part, block: Block, at: [f32; 2]) {
-        for (&place, center) in part.children.iter().zip(&block.centers) {
-            let made = self.finish_box(place, [center[0] + at[0], center[1] + at[1]]);
+    fn put(&mut self, layout: &mut ScopeLayout, part: &Part, block: &Block, at: [f32; 2]) {
+        let shift = |point: [f32; 2]| {
+            let [x, y] = block.flip(point);
+            [x + at[0], y + at[1]]
+        };
+        for (&place, &center) in part.children.iter().zip(&block.drawing.centers) {
+            let made = self.finish_box(place, shift(center));
             layout.boxes.push(made);
         }
         let bottom = layout.size[1];
         let (in_ports, out_ports) =
             if part.ports { (&self.ins.ports[..], &self.outs.ports[..]) } else { (&[][..], &[][..]) };
-        for mut edge in block.edges {
-            for point in &mut edge.points {
-                *point = [point[0] + at[0], point[1] + at[1]];
+        for (&(edge, has_head), path) in block.edges.iter().zip(&block.drawing.paths) {
+            let (Some(&first), Some(&last)) = (path.first(), path.last()) else { continue };
+            let start = layout.points.len();
+            if in_ports.contains(&edge.src) {
+                layout.points.push([shift(first)[0], bottom]);
             }
-            if out_ports.contains(&edge.edge.dst)
-                && let Some(&last) = edge.points.last()
-            {
-                edge.points.push([last[0], 0.0]);
+            layout.points.extend(path.iter().map(|&point| shift(point)));
+            if out_ports.contains(&edge.dst) {
+                layout.points.push([shift(last)[0], 0.0]);
             }
-            if in_ports.contains(&edge.edge.src)
-                && let Some(&first) = edge.points.first()
-            {
-                edge.points.insert(0, [first[0], bottom]);
-            }
-            layout.edges.push(edge);
+            layout.edges.push(EdgeLayout { edge, span: Span::since(start, &layout.points), has_head });
         }
         if part.ports {
             let middle = layout.size[0] / 2.0;
-            let dx = |x: &f32| x + at[0] - middle;
-            layout.in_ports = self.ins.ports.iter().copied().zip(block.in_ports.iter().map(dx)).collect();
-            layout.out_ports = self.outs.ports.iter().copied().zip(block.out_ports.iter().map(dx)).collect();
+            let (ins, outs) = block.drawing.centers[part.children.len()..].split_at(in_ports.len());
+            let dx = |center: &[f32; 2]| center[0] + at[0] - middle;
+            layout.in_ports = in_ports.iter().copied().zip(ins.iter().map(dx)).collect();
+            layout.out_ports = out_ports.iter().copied().zip(outs.iter().map(dx)).collect();
         }
     }
 
@@ -338,29 +353,15 @@ impl Draft {
             size: child.size,
             inner: child.inner.take(),
             side: child.side,
-            notes_in: std::mem::take(&mut child.notes_in),
-            notes_out: std::mem::take(&mut child.notes_out),
+            notes_in: shared(std::mem::take(&mut child.notes_in)),
+            notes_out: shared(std::mem::take(&mut child.notes_out)),
         }
     }
 }
 
-/// Turns a drawing upside down: flow upwards.
-fn block(drawing: layered::Drawing, mut edges: Vec<EdgeLayout>, n: usize, n_in: usize) -> Block {
-    let height = drawing.size[1];
-    let flip = |[x, y]: [f32; 2]| [x, height - y];
-    for (edge, path) in edges.iter_mut().zip(drawing.paths) {
-        edge.points = path.into_iter().map(flip).collect();
-    }
-    edges.retain(|edge| !edge.points.is_empty());
-    let centers: Vec<[f32; 2]> = drawing.centers.iter().copied().map(flip).collect();
-    let xs = |range: &[[f32; 2]]| range.iter().map(|c| c[0]).collect();
-    Block {
-        size: drawing.size,
-        in_ports: xs(&centers[n..n + n_in]),
-        out_ports: xs(&centers[n + n_in..]),
-        centers: centers[..n].to_vec(),
-        edges,
-    }
+/// Most boxes have no notes: those share one empty list.
+fn shared(notes: Vec<Note>) -> Arc<[Note]> {
+    if notes.is_empty() { Arc::default() } else { notes.into() }
 }
 
 /// Corners of the parts: the one with ports to the left over the whole height, the others on shelves beside it.
