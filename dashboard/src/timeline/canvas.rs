@@ -278,6 +278,7 @@ impl Canvas {
             color_by: state.color_by,
             matches: scene.matches.map(|m| std::ptr::from_ref(m) as usize),
             dark: p.dark,
+            shapes: crate::export::wants_shapes(ui.ctx()),
         };
         let body = painter.with_clip_rect(areas.body);
         let mut picture = std::mem::take(&mut self.picture);

@@ -4,6 +4,7 @@
 //! pixels, so a lane gives at most about two bars per physical pixel, however many slices it holds.
 
 use super::{
+    buffer::LaneSpans,
     find::Matches,
     model::{Row, Rows},
     viewport::{Scale, Viewport},
@@ -138,26 +139,12 @@ impl Frame {
     }
 }
 
-/// Fills `out` with the bars of the rows in `range`, lane by lane, from left to right.
-pub fn bars(
-    store: &Store,
-    rows: &Rows,
-    places: &[Place],
-    range: std::ops::Range<usize>,
-    frame: &Frame,
-    out: &mut Vec<Bar>,
-) {
-    let mut spans = Vec::new();
-    for (row, place) in rows.rows[range.clone()].iter().zip(&places[range]) {
-        let Row::Track { track, lanes, .. } = row else { continue };
-        let Some(t) = store.track(*track) else { continue };
-        for (nth, lane_idx) in lanes.iter().enumerate() {
-            let Some(lane) = t.lanes.get(*lane_idx as usize) else { continue };
-            spans.clear();
-            lane.spans(frame.view.range(), frame.width_px(), &mut spans);
-            let at = (place.top + nth as f32 * place.lane_h, place.lane_h);
-            out.extend(spans.iter().map(|span| bar(span, *track, *lane_idx, at, frame)));
-        }
+/// Fills `out` with the bars of lanes, one after the other, from left to right.
+pub fn bars<'a>(lanes: impl Iterator<Item = LaneSpans<'a>>, places: &[Place], frame: &Frame, out: &mut Vec<Bar>) {
+    for LaneSpans { row, nth, track, lane, spans } in lanes {
+        let place = &places[row];
+        let at = (place.top + nth as f32 * place.lane_h, place.lane_h);
+        out.extend(spans.iter().map(|span| bar(span, track, lane, at, frame)));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::timeline::{
+    buffer::SpanBuffer,
     find::{Query, matches},
     model::{Folding, rows},
     testing::{NO, demo, one_track, slice},
@@ -19,7 +20,8 @@ fn all_bars(store: &Store, frame: &Frame) -> Vec<Bar> {
     let rows = rows(store, &Folding::default());
     let places = places(&rows, &SIZES);
     let mut out = Vec::new();
-    bars(store, &rows, &places, 0..places.len(), frame, &mut out);
+    let mut buffer = SpanBuffer::default();
+    bars(buffer.of((0, 0, 0), store, &rows, 0..places.len(), frame), &places, frame, &mut out);
     out
 }
 

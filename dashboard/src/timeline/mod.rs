@@ -8,6 +8,7 @@
 mod address;
 pub mod analysis;
 pub mod background;
+mod buffer;
 pub mod canvas;
 mod compare;
 mod cores;
@@ -30,6 +31,7 @@ pub mod picture;
 pub mod spread;
 pub mod stalls;
 pub mod state;
+mod strips;
 mod table;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -1,13 +1,16 @@
-//! The slices of all visible rows as one mesh with their labels, kept until something that they depend on changes.
+//! The slices of all visible rows with their labels: wide ones as one mesh, narrow ones as pixels; kept until something that
+//! they depend on changes.
 
 use super::{
+    buffer::SpanBuffer,
     cores::{self, Cores},
     find::Matches,
     layout::{self, Bar, Frame, Place},
     model::{Row, Rows},
     state::ColorBy,
+    strips::{self, Strips},
 };
-use crate::theme::{Palette, metrics, mix, on_fill};
+use crate::theme::{Palette, laid_over, metrics, mix, on_fill};
 use egui::{Color32, FontId, Mesh, Painter, Pos2, Rect, Shape, pos2, vec2};
 use profiler::{Category, Store, TrackKind};
 use rustc_hash::FxHashMap;
@@ -39,6 +42,8 @@ pub struct Key {
     pub matches: Option<usize>,
     /// Theme.
     pub dark: bool,
+    /// Whether everything is to be a shape, for a picture in vectors.
+    pub shapes: bool,
 }
 
 struct Label {
@@ -56,9 +61,11 @@ type Fit = (u32, u32, u16);
 pub struct Picture {
     key: Option<Key>,
     mesh: Arc<Mesh>,
+    strips: strips::Shown,
     labels: Vec<Label>,
     n_bars: usize,
     bars: Vec<Bar>,
+    spans: SpanBuffer,
     /// What was cut to fit before; names come again and again. For one trace and scale.
     fits: FxHashMap<Fit, Option<Arc<str>>>,
     fits_of: Option<(usize, u32)>,
@@ -87,6 +94,7 @@ impl Picture {
             self.key = Some(key);
         }
         painter.add(Shape::Mesh(Arc::clone(&self.mesh)));
+        self.strips.paint(painter);
         for label in &self.labels {
             let galley = painter.layout_no_wrap(label.text.to_string(), label_font(), label.color);
             painter.galley(label.pos, galley, label.color);
@@ -101,38 +109,40 @@ impl Picture {
     fn build(&mut self, painter: &Painter, key: &Key, scene: &Scene<'_>) {
         let colors = Colors::new(scene.store, scene.palette, key.color_by);
         let visible = layout::visible(scene.places, key.scroll, key.scroll + key.body.height());
-        let mut mesh = Mesh::default();
+        let max_side = if key.shapes { 0 } else { painter.ctx().input(|i| i.max_texture_side) };
+        let mut ground = Ground { mesh: Mesh::default(), strips: Strips::new(&key.frame, max_side) };
         self.labels.clear();
         let fits_of = Some((key.trace_idx, key.frame.pixels_per_point.to_bits()));
         if self.fits_of != fits_of || self.fits.len() > MAX_FITS {
             self.fits.clear();
             self.fits_of = fits_of;
         }
-        lane_grounds(&mut mesh, scene, visible.clone(), key);
+        lane_grounds(&mut ground.mesh, scene, visible.clone(), key);
         self.bars.clear();
-        layout::bars(scene.store, scene.rows, scene.places, visible.clone(), &key.frame, &mut self.bars);
-        mesh.reserve_vertices(self.bars.len() * 4);
-        mesh.reserve_triangles(self.bars.len() * 2);
+        let source = (key.trace_idx, key.version, key.folding);
+        let lanes = self.spans.of(source, scene.store, scene.rows, visible.clone(), &key.frame);
+        layout::bars(lanes, scene.places, &key.frame, &mut self.bars);
         let dim = scene.matches.is_some();
         let cores = (key.color_by == ColorBy::Cpu).then(|| Cores::of(scene.store, &key.frame));
-        self.add(painter, &mut mesh, key, scene, &colors, dim);
+        self.add(painter, &mut ground, key, scene, &colors, dim);
         if let Some(cores) = &cores {
-            self.add_cores(&mut mesh, key, cores, &colors, dim);
+            self.add_cores(&mut ground, key, cores, &colors, dim);
         }
         self.n_bars = self.bars.len();
         if let Some(matches) = scene.matches {
             self.bars.clear();
             layout::match_bars(scene.store, matches, scene.rows, scene.places, visible, &key.frame, &mut self.bars);
-            self.add(painter, &mut mesh, key, scene, &colors, false);
+            self.add(painter, &mut ground, key, scene, &colors, false);
         }
-        self.mesh = Arc::new(mesh);
+        self.mesh = Arc::new(ground.mesh);
+        self.strips.set(painter.ctx(), ground.strips);
     }
 
-    /// Adds the bars to the mesh, and labels where there is room. Dimmed bars have none.
+    /// Adds the bars, and labels where there is room. Dimmed bars have none.
     fn add(
         &mut self,
         painter: &Painter,
-        mesh: &mut Mesh,
+        ground: &mut Ground,
         key: &Key,
         scene: &Scene<'_>,
         colors: &Colors<'_>,
@@ -149,7 +159,7 @@ impl Picture {
             let gap = if bar.x1 - bar.x0 > 3.0 { pixel } else { 0.0 };
             let rect = Rect::from_min_max(pos2(bar.x0, y + inset), pos2(bar.x1 - gap, y + inset + height));
             let fill = colors.of(bar, dim);
-            mesh.add_colored_rect(rect, fill);
+            ground.add(rect, fill);
             let room = bar.x1 - bar.x0 - 2.0 * metrics::GAP;
             let labelled =
                 bar.count == 1 && bar.h >= metrics::TEXT_SMALL && !quiet && !dim && self.labels.len() < MAX_LABELS;
@@ -166,20 +176,34 @@ impl Picture {
     }
 
     /// Adds where each slice ran over the slices, and gives the labels the ground that they have now.
-    fn add_cores(&mut self, mesh: &mut Mesh, key: &Key, cores: &Cores<'_>, colors: &Colors<'_>, dim: bool) {
+    fn add_cores(&mut self, ground: &mut Ground, key: &Key, cores: &Cores<'_>, colors: &Colors<'_>, dim: bool) {
         let top = key.body.top() - key.scroll;
         let pixel = 1.0 / key.frame.pixels_per_point;
         for bar in self.bars.iter().filter(|bar| !colors.is_quiet(bar)) {
             for stay in cores.stays(bar.track, bar.x0, bar.x1) {
                 let (left, right) = (pos2(stay.x0, top + bar.y), pos2(stay.x1, top + bar.y + bar.h - pixel));
                 let fill = colors.faded(colors.fills[stay.cpu % colors.fills.len()], bar.density, dim);
-                mesh.add_colored_rect(Rect::from_min_max(left, right), fill);
+                ground.add(Rect::from_min_max(left, right), fill);
             }
         }
         for label in &mut self.labels {
             if let Some(stay) = cores.stays(label.track, label.pos.x, label.pos.x + 1.0).next() {
                 label.color = on_fill(colors.fills[stay.cpu % colors.fills.len()]);
             }
+        }
+    }
+}
+
+/// What bars are drawn on.
+struct Ground {
+    mesh: Mesh,
+    strips: Strips,
+}
+
+impl Ground {
+    fn add(&mut self, rect: Rect, fill: Color32) {
+        if !self.strips.fill(rect, fill) {
+            self.mesh.add_colored_rect(rect, fill);
         }
     }
 }
@@ -300,7 +324,7 @@ impl<'a> Colors<'a> {
 
     /// Several slices, or one that is less than a pixel: as full as the time was busy, but never invisible.
     fn faded(&self, full: Color32, density: f32, dim: bool) -> Color32 {
-        let color = if density < 1.0 { mix(self.ground, full, 0.3 + 0.7 * density) } else { full };
+        let color = if density < 1.0 { laid_over(self.ground, full, (77.0 + 179.0 * density) as u32) } else { full };
         if dim { mix(self.ground, color, 0.22) } else { color }
     }
 }
