@@ -242,23 +242,19 @@ impl Card {
         let [lo, hi] = frame.bounds.x;
         let window = XWindow { lo, hi, n_columns: size[0] as u32 };
         let wants_shapes = crate::export::wants_shapes(ui.ctx());
-        let is_old = self.picture.is_old(&key);
-        if wants_shapes || is_old && view.turn.take(ordered.len(), self.picture.drawn) {
-            for (line, _) in &ordered {
-                if let Some(curve) = self.curves.get_mut(&line.member.label) {
-                    curve.cut(line.points, settings, window);
-                }
-            }
+        self.picture.receive(ui);
+        let wants_new = self.picture.wants(&key);
+        if wants_shapes || wants_new && view.turn.take(ordered.len(), self.picture.drawn) {
             let stroked = ordered.iter().filter_map(|(line, weight)| {
-                let lines = self.curves.get(&line.member.label)?.lines();
+                let lines = self.curves.get(&line.member.label)?.cut(line.points, settings, window);
                 Some(paint::stroked(lines, settings, p, p.series(line.member.color_idx), *weight))
             });
             if wants_shapes {
                 let painter = ui.painter_at(frame.inner);
-                return stroked.flatten().for_each(|stroked| paint::curve(&painter, frame, stroked));
+                return stroked.flatten().for_each(|stroked| paint::curve(&painter, frame, &stroked));
             }
-            self.picture.draw(ui, frame, key, stroked.flatten());
-        } else if is_old {
+            self.picture.draw(ui, frame, key, stroked.flatten().collect());
+        } else if wants_new {
             ui.ctx().request_repaint();
         }
         self.picture.show(ui, frame);

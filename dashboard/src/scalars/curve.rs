@@ -1,5 +1,5 @@
-//! One series made ready to draw: smoothed, cut to the window, with its extents. Everything is kept until what it was
-//! made from changes, so that an unchanged frame costs nothing and a new point costs O(new) plus one pass over the window.
+//! One series made ready to draw: smoothed, with its extents, cut to a window on demand. What it keeps holds until what it was
+//! made from changes, so that an unchanged frame costs nothing and a new point costs O(new).
 
 use super::points::{Pieces, Points, XAxis};
 use super::smooth::Smoother;
@@ -21,15 +21,12 @@ pub struct CurveSettings {
     pub ignore_outliers: bool,
 }
 
-/// The cached picture of one series.
+/// What is kept of one series.
 #[derive(Debug, Default)]
 pub struct Curve {
     of: (XAxis, u64),
     pieces: Pieces,
     smoother: Smoother,
-    raw: Polylines,
-    smooth: Polylines,
-    drawn: Option<(usize, CurveSettings, XWindow)>,
     extent: Option<(usize, CurveSettings, [f64; 2])>,
 }
 
@@ -68,29 +65,19 @@ impl Curve {
         }
     }
 
-    /// Makes the lines of a window.
-    pub fn cut(&mut self, points: Points<'_>, settings: CurveSettings, window: XWindow) {
-        let key = (points.len(), settings, window);
-        if self.drawn != Some(key) {
-            self.drawn = Some(key);
-            self.raw.clear();
-            self.smooth.clear();
-            let smoothed = (settings.smoothing > 0.0).then(|| self.smoother.values());
-            for range in self.pieces.ranges() {
-                let x = |i: usize| points.x(settings.axis, i);
-                let place = |y: f64| if y.is_finite() { settings.scale.forward(y) } else { y };
-                self.raw.add_numbers(range.clone(), window, x, points.values(), place);
-                if let Some(smoothed) = smoothed {
-                    self.smooth.add_numbers(range, window, x, smoothed, place);
-                }
+    /// The raw and the smoothed line in a window, in plot space; the smoothed one is empty without smoothing.
+    pub fn cut(&self, points: Points<'_>, settings: CurveSettings, window: XWindow) -> (Polylines, Polylines) {
+        let (mut raw, mut smooth) = (Polylines::default(), Polylines::default());
+        let smoothed = (settings.smoothing > 0.0).then(|| self.smoother.values());
+        for range in self.pieces.ranges() {
+            let x = |i: usize| points.x(settings.axis, i);
+            let place = |y: f64| if y.is_finite() { settings.scale.forward(y) } else { y };
+            raw.add_numbers(range.clone(), window, x, points.values(), place);
+            if let Some(smoothed) = smoothed {
+                smooth.add_numbers(range, window, x, smoothed, place);
             }
         }
-    }
-
-    /// The raw and the smoothed line in the window that was cut last, in plot space; the smoothed one is empty without
-    /// smoothing.
-    pub fn lines(&self) -> (&Polylines, &Polylines) {
-        (&self.raw, &self.smooth)
+        (raw, smooth)
     }
 
     /// The smoothed value at a point, where smoothing is on.
@@ -172,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_made_anew_only_when_something_changed() {
+    fn lines_of_a_window() {
         let values = [1.0, 2.0, 3.0];
         let series = series(&values);
         let points = Points::of(&series);
@@ -180,11 +167,9 @@ mod tests {
         let mut curve = Curve::default();
         let settings = CurveSettings { smoothing: 0.6, ..SETTINGS };
         curve.update(points, 0, settings);
-        curve.cut(points, settings, window);
-        let (raw, smooth) = curve.lines();
+        let (raw, smooth) = curve.cut(points, settings, window);
         assert_eq!((raw.n_points(), smooth.n_points()), (3, 3));
-        curve.cut(points, SETTINGS, window);
-        let (raw, smooth) = curve.lines();
+        let (raw, smooth) = curve.cut(points, SETTINGS, window);
         assert_eq!((raw.n_points(), smooth.n_points()), (3, 0));
     }
 }

@@ -23,10 +23,10 @@ pub enum Weight {
 }
 
 /// A line and how it is drawn.
-#[derive(Clone, Copy)]
-pub struct Stroked<'a> {
+#[derive(Clone)]
+pub struct Stroked {
     /// The line.
-    pub lines: &'a Polylines,
+    pub lines: Polylines,
     /// Its colour.
     pub color: Color32,
     /// Its width, points.
@@ -36,35 +36,35 @@ pub struct Stroked<'a> {
 }
 
 /// Raw values faintly behind, the smoothed line in front.
-pub fn stroked<'a>(
-    (raw, smooth): (&'a Polylines, &'a Polylines),
+pub fn stroked(
+    (raw, smooth): (Polylines, Polylines),
     settings: CurveSettings,
     p: &Palette,
     color: Color32,
     weight: Weight,
-) -> impl Iterator<Item = Stroked<'a>> {
+) -> impl Iterator<Item = Stroked> {
     let (color, width) = match weight {
         Weight::Usual => (color, metrics::LINE),
         Weight::Picked => (color, metrics::LINE_STRONG),
         Weight::Dimmed => (mix(p.canvas, color, 0.3), metrics::HAIRLINE),
     };
-    let front = Stroked { lines: raw, color, width, has_marks: true };
     if settings.smoothing > 0.0 {
-        let behind = Stroked { color: mix(p.canvas, color, 0.35), width: metrics::HAIRLINE, ..front };
-        [Some(behind), Some(Stroked { lines: smooth, has_marks: false, ..front })]
+        let faint = mix(p.canvas, color, 0.35);
+        let behind = Stroked { lines: raw, color: faint, width: metrics::HAIRLINE, has_marks: true };
+        [Some(behind), Some(Stroked { lines: smooth, color, width, has_marks: false })]
     } else {
-        [Some(front), None]
+        [Some(Stroked { lines: raw, color, width, has_marks: true }), None]
     }
     .into_iter()
     .flatten()
 }
 
 /// Draws a line as shapes, with its marks.
-pub fn curve(painter: &Painter, frame: &Frame, stroked: Stroked<'_>) {
+pub fn curve(painter: &Painter, frame: &Frame, stroked: &Stroked) {
     let Stroked { lines, color, width, has_marks } = stroked;
-    painter.extend(shapes(lines, frame, color, width));
-    if has_marks {
-        painter.extend(lines.marks().iter().map(|mark| mark_shape(frame, mark, color)));
+    painter.extend(shapes(lines, frame, *color, *width));
+    if *has_marks {
+        painter.extend(lines.marks().iter().map(|mark| mark_shape(frame, mark, *color)));
     }
 }
 

@@ -1,14 +1,16 @@
-//! A card's lines as a picture, made anew when something that they depend on changes. A frame makes few pictures: the others
-//! show what they had, at the place that it has now.
+//! A card's lines as a picture, made anew, by another thread, when something that they depend on changes. Until it is there the
+//! card shows what it had, at the place that it has now. A frame asks for few pictures: their lines are looked up in it.
 
 use super::{curve::CurveSettings, paint::Stroked};
 use crate::{
     chart::{Bounds, Polylines, decimate::Mark, frame::Frame, ink::Ink},
     theme::{self, metrics},
 };
-use egui::{Rect, TextureHandle, TextureOptions, Ui, emath::GuiRounding, pos2};
+use egui::{ColorImage, Rect, TextureHandle, TextureOptions, Ui, emath::GuiRounding, pos2};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
-/// Lines that one frame draws into pictures, about: a few ms. The picture that exceeds it is still drawn.
+/// Lines that one frame looks up for pictures, about: a few ms. The picture that exceeds it is still drawn.
 const MAX_DRAWN: usize = 100;
 
 /// Who may draw a picture in a frame: at most so many lines, and those first who waited longest, so that cards whose runs
@@ -56,13 +58,21 @@ pub struct Key {
     pub lines: u64,
 }
 
+/// What another thread draws: the marks that belong to it, and the image once it is there.
+struct Pending {
+    key: Key,
+    marks: Vec<(Mark, egui::Color32)>,
+    image: Arc<Mutex<Option<ColorImage>>>,
+}
+
 /// See the module's notes.
 #[derive(Default)]
 pub struct Picture {
     of: Option<Key>,
     texture: Option<TextureHandle>,
     marks: Vec<(Mark, egui::Color32)>,
-    /// The frame in which it was drawn last; 0 before the first one.
+    pending: Option<Pending>,
+    /// The frame in which it was asked for last; 0 before the first one.
     pub drawn: u64,
     /// The frame in which it was last shown.
     seen: u64,
@@ -75,28 +85,45 @@ impl std::fmt::Debug for Picture {
 }
 
 impl Picture {
-    /// Whether it shows something else than `key`.
-    pub fn is_old(&self, key: &Key) -> bool {
-        self.of.as_ref() != Some(key)
+    /// Whether `key` is to be drawn: it shows something else, and nothing is being drawn. What is under way is never given up,
+    /// so that a card whose runs grow all the time shows something.
+    pub fn wants(&self, key: &Key) -> bool {
+        self.pending.is_none() && self.of.as_ref() != Some(key)
     }
 
-    /// Makes it anew.
-    pub fn draw<'a>(&mut self, ui: &Ui, frame: &Frame, key: Key, lines: impl Iterator<Item = Stroked<'a>>) {
-        let scale = ui.pixels_per_point();
-        let mut ink = Ink::new(key.size);
-        self.marks.clear();
-        for Stroked { lines, color, width, has_marks } in lines {
-            draw(&mut ink, lines, frame, scale, (width, color));
-            if has_marks {
-                self.marks.extend(lines.marks().iter().map(|mark| (*mark, color)));
-            }
-        }
-        let image = ink.into_image();
+    /// Takes over what another thread has drawn.
+    pub fn receive(&mut self, ui: &Ui) {
+        let Some(image) = self.pending.as_ref().and_then(|pending| pending.image.lock().take()) else { return };
+        let Some(Pending { key, marks, .. }) = self.pending.take() else { return };
         match &mut self.texture {
             Some(texture) => texture.set(image, TextureOptions::LINEAR),
             none => *none = Some(ui.ctx().load_texture("curves", image, TextureOptions::LINEAR)),
         }
-        (self.of, self.drawn) = (Some(key), ui.ctx().cumulative_frame_nr());
+        (self.of, self.marks) = (Some(key), marks);
+    }
+
+    /// Has it made anew.
+    pub fn draw(&mut self, ui: &Ui, frame: &Frame, key: Key, lines: Vec<Stroked>) {
+        let marked = lines.iter().filter(|line| line.has_marks);
+        let marks = marked.flat_map(|line| line.lines.marks().iter().map(|mark| (*mark, line.color))).collect();
+        let image = Arc::default();
+        let (theirs, frame, scale, ctx) = (Arc::downgrade(&image), *frame, ui.pixels_per_point(), ui.ctx().clone());
+        self.pending = Some(Pending { key, marks, image });
+        self.drawn = ctx.cumulative_frame_nr();
+        rayon::spawn_fifo(move || {
+            // A card that left the screen meanwhile dropped its end.
+            if theirs.strong_count() == 0 {
+                return;
+            }
+            let mut ink = Ink::new(key.size);
+            for Stroked { lines, color, width, .. } in &lines {
+                draw(&mut ink, lines, &frame, scale, (*width, *color));
+            }
+            if let Some(slot) = theirs.upgrade() {
+                *slot.lock() = Some(ink.into_image());
+            }
+            ctx.request_repaint();
+        });
     }
 
     /// Shows it: where what it shows is now.
@@ -120,7 +147,7 @@ impl Picture {
 
     /// Frees the memory of one that was not shown in this frame or the one before.
     pub fn forget_unseen(&mut self, frame_nr: u64) {
-        if self.texture.is_some() && self.seen + 1 < frame_nr {
+        if (self.texture.is_some() || self.pending.is_some()) && self.seen + 1 < frame_nr {
             *self = Self::default();
         }
     }

@@ -10,6 +10,8 @@ use std::{path::Path, time::Duration};
 const PATIENCE_NS: i64 = 120_000_000_000;
 /// Between two frames while something is waited for: what a screen of 240 Hz gives.
 const BETWEEN: Duration = Duration::from_millis(4);
+/// Between two frames of a screen of 60 Hz.
+const FRAME: Duration = Duration::from_micros(16_667);
 /// Frames in which whatever eases comes to rest.
 const REST: usize = 30;
 
@@ -67,6 +69,15 @@ impl<S> Screen<S> {
     /// Frames without input.
     pub fn frames(&mut self, n: usize) -> Vec<f64> {
         (0..n).map(|_| self.frame(Vec::new()).cpu_ms).collect()
+    }
+
+    /// A frame, and what is left of its sixtieth of a second, in which other threads work; its CPU ms.
+    pub fn paced(&mut self, events: Vec<egui::Event>) -> f64 {
+        let begin = clock::mono_now();
+        let cpu_ms = self.frame(events).cpu_ms;
+        let spent = Duration::from_nanos((clock::mono_now() - begin).max(0) as u64);
+        std::thread::sleep(FRAME.saturating_sub(spent));
+        cpu_ms
     }
 
     /// Lets whatever eases come to rest.
