@@ -1,6 +1,6 @@
 //! What the page says: the analysis of a range, the breakdown of each step, sums over critical paths. No egui.
 
-use crate::{data::Shared, format};
+use crate::{data::Shared, format, timeline::find};
 use profiler::{
     AtHand, Stall, Store,
     analysis::{
@@ -14,6 +14,9 @@ use std::ops::Range;
 
 /// Steps that are analysed, unless all are asked for: the last ones.
 pub const MAX_STEPS: usize = 200;
+/// Slices that are analysed, unless all are asked for: those of the last steps, at least of one. What is analysed takes
+/// about 170 bytes a slice meanwhile.
+pub const MAX_SLICES: u64 = 1_000_000;
 
 /// What a step's time went to, in the order of the bars from the ground up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,11 +126,13 @@ pub struct Report {
     pub question: Question,
     /// Whether the slices were here; else nothing was found.
     pub hand: AtHand,
+    /// The range that was asked about; what is analysed begins later where that is too much.
+    pub whole: Range<i64>,
     /// What the analyses found.
     pub analysis: Analysis,
     /// A bar per step.
     pub steps: Vec<StepBar>,
-    /// How many steps the range has; more than `steps` where only the last ones are analysed.
+    /// How many steps the whole range has; more than `steps` where only the last ones are analysed.
     pub n_steps: usize,
     /// What the critical paths consist of, the longest first.
     pub path: Vec<PathRow>,
@@ -140,12 +145,12 @@ pub fn answer(request: Request) -> Report {
     // Recursive: a loader that waits to write must not hold up the window behind this read.
     let store = request.store.read_recursive();
     let question = Question { version: store.version(), ..request.question };
-    let mut range = question.range.clone().unwrap_or_else(|| store.range());
-    let touching = || store.steps().iter().filter(|s| s.start < range.end && s.end > range.start);
-    let n_steps = touching().count();
-    if !question.all_steps && n_steps > MAX_STEPS {
-        range.start = touching().nth(n_steps - MAX_STEPS).map_or(range.start, |s| s.start.max(range.start));
-    }
+    let whole = question.range.clone().unwrap_or_else(|| store.range());
+    let starts: Vec<i64> = touching(&store, &whole).map(|s| s.start).collect();
+    let mut range = match question.all_steps {
+        true => whole.clone(),
+        false => latest(&starts, &whole, |range| find::count_in(&store, range) <= MAX_SLICES),
+    };
     let hand = store.at_hand(&range);
     if hand != AtHand::All {
         range.end = range.start;
@@ -155,7 +160,7 @@ pub fn answer(request: Request) -> Report {
         let name = format::step_name(label, s.summary_step);
         StepBar { name, times: breakdown(&store, s.start..s.end, None) }
     };
-    let steps = store.steps().iter().filter(|s| s.start < range.end && s.end > range.start).map(bar).collect();
+    let steps = touching(&store, &range).map(bar).collect();
     let analysis = analyse(&store, range);
     Report {
         hand,
@@ -164,8 +169,35 @@ pub fn answer(request: Request) -> Report {
         question,
         analysis,
         steps,
-        n_steps,
+        n_steps: starts.len(),
+        whole,
     }
+}
+
+/// The steps that touch a range.
+fn touching<'a>(store: &'a Store, range: &Range<i64>) -> impl Iterator<Item = &'a profiler::Step> + use<'a> {
+    let Range { start, end } = *range;
+    store.steps().iter().filter(move |s| s.start < end && s.end > start)
+}
+
+/// The end of `whole` that `fits`: the last steps, no more than [`MAX_STEPS`] and at least one; without steps the last part
+/// of the time. `starts` has where the steps begin.
+fn latest(starts: &[i64], whole: &Range<i64>, fits: impl Fn(&Range<i64>) -> bool) -> Range<i64> {
+    let from = |start: i64| start.max(whole.start)..whole.end;
+    if starts.len() <= MAX_STEPS && fits(whole) {
+        return whole.clone();
+    }
+    let last = &starts[starts.len().saturating_sub(MAX_STEPS)..];
+    if let Some(&newest) = last.last() {
+        let first = last.partition_point(|&start| !fits(&from(start)));
+        return from(last.get(first).copied().unwrap_or(newest));
+    }
+    let (mut too_early, mut fitting) = (whole.start, whole.end);
+    while fitting - too_early > 1 {
+        let middle = too_early + (fitting - too_early) / 2;
+        if fits(&from(middle)) { fitting = middle } else { too_early = middle }
+    }
+    from(fitting)
 }
 
 /// The segments of all paths by kind.
@@ -291,5 +323,17 @@ mod tests {
         assert_eq!((few.steps.len(), few.n_steps), (MAX_STEPS, MAX_STEPS + 50));
         assert_eq!(few.analysis.range.start, 50 * STEP_NS + 10_000);
         assert_eq!(report(MAX_STEPS as u32 + 50, true).steps.len(), MAX_STEPS + 50);
+    }
+
+    #[test]
+    fn of_many_slices_those_of_the_last_steps() {
+        let starts = [0, 100, 200, 300];
+        let at_most = |n: i64| move |range: &Range<i64>| range.end - range.start <= n;
+        assert_eq!(latest(&starts, &(0..400), at_most(400)), 0..400);
+        assert_eq!(latest(&starts, &(0..400), at_most(250)), 200..400);
+        assert_eq!(latest(&starts, &(0..400), at_most(10)), 300..400, "one step, however large");
+        assert_eq!(latest(&[], &(0..400), at_most(150)), 250..400, "no steps: the last part");
+        assert_eq!(latest(&[], &(0..400), |_| false), 400..400);
+        assert_eq!(latest(&[], &(7..7), |_| true), 7..7);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     chart,
-    model::{self, MAX_STEPS, Report},
+    model::{self, Report},
     roofline::rooflines_ui,
 };
 use crate::{
@@ -250,6 +250,10 @@ fn ops_ui(ui: &mut Ui, report: &Report, lead: &mut Option<Lead>) {
 
 /// What the page is about, for its bar.
 pub(super) fn limit_text(report: &Report) -> Option<String> {
-    let is_cut = report.n_steps > report.steps.len();
-    is_cut.then(|| format!("the last {MAX_STEPS} of {} steps", format::count(report.n_steps as u64)))
+    let (range, whole) = (&report.analysis.range, &report.whole);
+    if report.n_steps > report.steps.len() {
+        return Some(format!("the last {} of {} steps", report.steps.len(), format::count(report.n_steps as u64)));
+    }
+    let [seen, all] = [range, whole].map(|r| format::duration_ns(r.end - r.start));
+    (range.start > whole.start).then(|| format!("the last {seen} of {all}"))
 }
