@@ -305,3 +305,28 @@ fn what_appears_at_a_url_shows_without_opening_it_again() {
     is_there.store(true, Ordering::Relaxed);
     window.wait_for("late: 1 run");
 }
+
+/// A folder with a graph before and after a pass, and one that is cut off: two to compare, and a warning.
+#[test]
+fn graphs_of_a_folder_are_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = |name: &str, op: &str, input: &[&str]| formats::proto::NodeDef {
+        name: name.into(),
+        op: op.into(),
+        input: input.iter().map(|i| (*i).to_owned()).collect(),
+        ..formats::proto::NodeDef::default()
+    };
+    let before = vec![node("x", "Placeholder", &[]), node("mul", "Mul", &["x", "x"]), node("out", "Neg", &["mul"])];
+    let after = vec![node("x", "Placeholder", &[]), node("mul", "Square", &["x"]), node("out", "Neg", &["mul"])];
+    for (name, node) in [("step-00-built.pb", before), ("step-01-rewrite.pb", after)] {
+        let def = formats::proto::GraphDef { node, ..formats::proto::GraphDef::default() };
+        let bytes = prost::Message::encode_to_vec(&def);
+        std::fs::write(dir.path().join(name), &bytes).unwrap();
+        std::fs::write(dir.path().join("step-02-cut.pb"), &bytes[..bytes.len() - 3]).unwrap();
+    }
+    let (paths, at) = (vec![dir.path().to_owned()], "graph?graph=step-01-rewrite.pb&colour=Change;window?node=mul");
+    let mut window = Window::with(move || Options { paths: paths.clone(), at: at.parse().ok(), ..Options::default() });
+    window.wait_for("there: Mul");
+    assert!(window.shows("here: Square") && window.shows("here: x") && window.shows("there: x, x"));
+    assert!(window.shows("1 warning"), "the one that is cut off");
+}

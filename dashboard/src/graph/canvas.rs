@@ -54,7 +54,7 @@ pub(super) fn show(graph: &mut GraphView, ui: &mut Ui, model: &Arc<Model>) {
     }
     let transition = graph.transition.as_ref();
     let rect_of = |b: &PicBox| transition.map_or(b.rect, |t| t.rect_of(model, &picture, b, progress));
-    let colours = Colours::new(graph.colour_by, p, model, &graph.times, &graph.structure_colours);
+    let colours = Colours::new(graph.colour_by, p, model, &graph.times, &graph.changes, &graph.structure_colours);
     let scene = Scene {
         model,
         picture: &picture,
@@ -237,7 +237,8 @@ fn spoken(model: &Model, b: &PicBox) -> String {
         _ => "scope",
     };
     let nodes = format::counted(u64::from(model.n_nodes(b.item)), "node");
-    format!("{what} {name}, {nodes}, {}", if b.open { "expanded" } else { "collapsed" })
+    let control = model.control(b.item).map_or_else(String::new, |control| format!(", {}", control.name()));
+    format!("{what} {name}{control}, {nodes}, {}", if b.open { "expanded" } else { "collapsed" })
 }
 
 fn tooltip(response: &Response, scene: &Scene<'_>, b: &PicBox) {

@@ -1,6 +1,7 @@
 //! What the colours of boxes say.
 
 use super::{
+    changes::{Changes, Counts},
     model::{ItemId, Kind, Model},
     times::{Figure, Times},
 };
@@ -24,11 +25,14 @@ pub enum ColourBy {
     Path,
     /// Share of the memory at its peak.
     Memory,
+    /// What another open graph has not, or otherwise: before and after a pass.
+    Change,
 }
 
 impl ColourBy {
     /// All, in the order of the menu.
-    pub const ALL: [Self; 6] = [Self::Structure, Self::Op, Self::Device, Self::Time, Self::Path, Self::Memory];
+    pub const ALL: [Self; 7] =
+        [Self::Structure, Self::Op, Self::Device, Self::Time, Self::Path, Self::Memory, Self::Change];
 
     /// What to call it.
     pub fn name(self) -> &'static str {
@@ -39,13 +43,14 @@ impl ColourBy {
             Self::Time => "Time",
             Self::Path => "Critical path",
             Self::Memory => "Memory",
+            Self::Change => "Change",
         }
     }
 
     /// The figure that a heat stands for, what all of it is called, and what is said where there is none.
     fn heat(self) -> Option<(Figure, &'static str, &'static str)> {
         match self {
-            Self::Structure | Self::Op | Self::Device => None,
+            Self::Structure | Self::Op | Self::Device | Self::Change => None,
             Self::Time => Some((|time| time.total_ns, "all op time", "no trace of these nodes is open")),
             Self::Path => {
                 Some((|time| time.path_ns, "the critical paths' ops", "no trace of these nodes with steps is open"))
@@ -76,6 +81,8 @@ pub(super) struct Colours<'a> {
     pub palette: &'static Palette,
     pub model: &'a Model,
     pub times: &'a Times,
+    /// What another graph has otherwise.
+    pub changes: &'a Changes,
     /// Greatest share of a top-level item, of the figure that colours tell.
     pub heat_max: f32,
     classes: &'a FxHashMap<u32, usize>,
@@ -88,11 +95,12 @@ impl<'a> Colours<'a> {
         palette: &'static Palette,
         model: &'a Model,
         times: &'a Times,
+        changes: &'a Changes,
         classes: &'a FxHashMap<u32, usize>,
     ) -> Self {
         let share = |&i: &ItemId| by.heat().map_or(0.0, |(figure, ..)| times.share_of(i, figure));
         let heat_max = model.children(ItemId::ROOT).iter().map(share).fold(0.0, f32::max);
-        Self { by, palette, model, times, heat_max, classes }
+        Self { by, palette, model, times, changes, heat_max, classes }
     }
 
     /// The fill of a box that is not open.
@@ -108,6 +116,15 @@ impl<'a> Colours<'a> {
             ColourBy::Op if is_op => p.fill_of_name(self.model.op(item)),
             ColourBy::Device if is_op => self.device_fill(self.model.device(item)),
             ColourBy::Op | ColourBy::Device => mix(p.raised, p.aggregate, 0.25),
+            ColourBy::Change => {
+                let counts = self.changes.found().map(|changes| changes.of(item)).unwrap_or_default();
+                match counts {
+                    Counts { only_here: 1.., .. } if is_op => self.only_here(),
+                    Counts { differ: 1.., .. } if is_op => self.differs(),
+                    _ if is_op => p.raised,
+                    _ => mix(p.raised, p.aggregate, if counts.changed() > 0 { 0.5 } else { 0.25 }),
+                }
+            }
             by => {
                 let share = by.heat().map_or(0.0, |(figure, ..)| self.times.share_of(item, figure));
                 self.heat(share / self.heat_max.max(1e-9))
@@ -117,6 +134,16 @@ impl<'a> Colours<'a> {
 
     fn device_fill(&self, device: &str) -> Color32 {
         if device.is_empty() { self.palette.raised } else { self.palette.fill_of_name(device) }
+    }
+
+    /// What the other graph has not.
+    fn only_here(&self) -> Color32 {
+        self.palette.fill(2)
+    }
+
+    /// What the other graph has otherwise.
+    fn differs(&self) -> Color32 {
+        self.palette.fill(1)
     }
 
     /// White over orange to red, in the theme's terms.
@@ -138,6 +165,11 @@ impl<'a> Colours<'a> {
             ColourBy::Device => {
                 let parts = self.model.device_counts(scope).take(8);
                 parts.map(|(device, count)| (self.device_fill(device), count as f32 / n)).collect()
+            }
+            ColourBy::Change => {
+                let Counts { differ, only_here } = self.changes.found().map(|c| c.of(scope)).unwrap_or_default();
+                let parts = [(self.only_here(), only_here), (self.differs(), differ)];
+                parts.into_iter().filter(|part| part.1 > 0).map(|(fill, count)| (fill, count as f32 / n)).collect()
             }
             _ => Vec::new(),
         }
@@ -170,6 +202,24 @@ impl<'a> Colours<'a> {
                 let devices = self.model.device_counts(ItemId::ROOT).take(max);
                 let name = |d: &str| if d.is_empty() { "no device given".to_owned() } else { d.to_owned() };
                 devices.map(|(d, n)| (self.device_fill(d), format!("{} ({n})", name(d)))).collect()
+            }
+            ColourBy::Change => {
+                let Some(changes) = self.changes.found() else {
+                    let why = if self.changes.is_asked() { "comparing …" } else { "no other graph is open" };
+                    return vec![(self.palette.raised, why.to_owned())];
+                };
+                let Counts { differ, only_here } = changes.of(ItemId::ROOT);
+                let same = self.model.n_nodes(ItemId::ROOT).saturating_sub(differ + only_here);
+                let mut list = vec![
+                    (self.only_here(), format!("only in this graph ({only_here})")),
+                    (self.differs(), format!("other op, device, inputs or attributes ({differ})")),
+                    (self.palette.raised, format!("the same in both ({same})")),
+                ];
+                let n_missing = changes.missing("").len();
+                if n_missing > 0 {
+                    list.push((self.palette.canvas, format!("only in the other graph ({n_missing})")));
+                }
+                list
             }
             by => by.heat().map_or_else(Vec::new, |(_, all, missing)| {
                 if self.heat_max <= 0.0 {

@@ -22,6 +22,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::command("colour time", "", "Colour nodes by time"),
     Entry::command("colour path", "", "Colour nodes by their part of the critical paths"),
     Entry::command("colour memory", "", "Colour nodes by memory at its peak"),
+    Entry::command("colour change", "", "Colour nodes by what another open graph has otherwise"),
     Entry::command("svg", "", "Copy the whole graph as SVG"),
     Entry::command("dot", "", "Copy the visible graph as DOT"),
     Entry::gesture("Esc", "Deselect"),
@@ -44,17 +45,20 @@ pub(super) fn run(view: &mut GraphView, model: &Arc<Model>, id: &str) {
         "colour time" => view.colour(ColourBy::Time),
         "colour path" => view.colour(ColourBy::Path),
         "colour memory" => view.colour(ColourBy::Memory),
+        "colour change" => view.colour(ColourBy::Change),
         "svg" => view.export = Some(Export::Svg),
         "dot" => view.export = Some(Export::Dot),
         _ => {}
     }
 }
 
-/// What an address tells: which of several graphs, and its colours. The selected node is the window's.
+/// What an address tells: which of several graphs, its colours, and what it is compared with. The selected node is the window's.
 pub(super) fn address(view: &GraphView, data: &Data) -> Params {
     let mut out = Params::default();
     let graph = data.graphs.get(view.graph_idx).filter(|_| data.graphs.len() > 1);
     out.set_some("graph", graph.map(|g| &g.name));
     out.set_some("colour", (view.colour_by != ColourBy::default()).then(|| view.colour_by.name()));
+    let against = view.against(data).filter(|_| view.colour_by == ColourBy::Change);
+    out.set_some("against", against.and_then(|idx| data.graphs.get(idx)).map(|g| &g.name));
     out
 }

@@ -2,6 +2,7 @@
 
 use super::{
     attrs,
+    changes::{Compared, Counts},
     model::{Edge, ItemId, Kind, Model, output_shape},
     summaries::Tag,
     times::Times,
@@ -44,15 +45,18 @@ pub(super) struct Marks {
     pub notice: Option<&'static str>,
 }
 
+/// What others know of the items.
+pub(super) struct Known<'a> {
+    /// The traces.
+    pub times: &'a Times,
+    /// The tags that record the selected item.
+    pub tags: &'a [Tag],
+    /// Another graph, if one is compared with.
+    pub changes: Option<&'a Compared>,
+}
+
 /// Shows the panel's contents.
-pub(super) fn show(
-    ui: &mut Ui,
-    model: &Model,
-    times: &Times,
-    tags: &[Tag],
-    item: ItemId,
-    marks: &Marks,
-) -> Option<Asked> {
+pub(super) fn show(ui: &mut Ui, model: &Model, known: &Known<'_>, item: ItemId, marks: &Marks) -> Option<Asked> {
     let mut asked = None;
     ui.horizontal(|ui| {
         ui.heading(model.label(item).as_ref());
@@ -81,7 +85,7 @@ pub(super) fn show(
         if ui.button(way).on_hover_text("Mark what lies between two items (p)").clicked() {
             asked = Some(Asked::Way);
         }
-        if times.of(item).count > 0 && ui.button("Show in timeline").clicked() {
+        if known.times.of(item).count > 0 && ui.button("Show in timeline").clicked() {
             asked = Some(Asked::Timeline);
         }
     });
@@ -93,12 +97,46 @@ pub(super) fn show(
     }
     ui.separator();
     ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+        if let Some(changes) = known.changes {
+            changed(ui, model, changes, item);
+        }
         let inner = if model.is_op(item) { node(ui, model, item) } else { scope(ui, model, item) };
         asked = asked.take().or(inner);
-        asked = asked.take().or(summaries(ui, tags));
-        time(ui, times, item);
+        asked = asked.take().or(summaries(ui, known.tags));
+        time(ui, known.times, item);
     });
     asked
+}
+
+/// What the other graph has otherwise: of a node, what; of a scope, how many nodes.
+fn changed(ui: &mut Ui, model: &Model, changes: &Compared, item: ItemId) {
+    let Counts { differ, only_here } = changes.of(item);
+    section(ui, "Beside the other graph");
+    if model.is_op(item) {
+        if only_here > 0 {
+            ui.label("only in this graph");
+        } else if differ == 0 {
+            ui.label("the same in both");
+        }
+        for (what, here, there) in changes.differences(model, item) {
+            ui.label(RichText::new(what).color(palette(ui).text_weak));
+            ui.add(egui::Label::new(format!("here: {here}")).wrap());
+            ui.add(egui::Label::new(format!("there: {there}")).wrap());
+        }
+        return;
+    }
+    let nodes = |n: usize| format::counted(n as u64, "node");
+    ui.label(format!("{} only in this graph, {} differ", nodes(only_here as usize), nodes(differ as usize)));
+    let missing = changes.missing(model.name(item));
+    if !missing.is_empty() {
+        ui.label(format!("{} only in the other graph:", nodes(missing.len())));
+        for name in missing.iter().take(ROWS_MAX) {
+            ui.add(egui::Label::new(RichText::new(name).color(palette(ui).text_weak)).wrap());
+        }
+        if missing.len() > ROWS_MAX {
+            ui.label(format!("and {} more", missing.len() - ROWS_MAX));
+        }
+    }
 }
 
 /// The tags that record the item; a click leads to the curve or the histogram.
@@ -201,7 +239,7 @@ fn links<'e>(
 
 fn scope(ui: &mut Ui, model: &Model, item: ItemId) -> Option<Asked> {
     Grid::new("scope").num_columns(2).show(ui, |ui| {
-        row(ui, "kind", model.kind(item).name());
+        row(ui, "kind", model.control(item).map_or(model.kind(item).name(), super::model::Control::name));
         row(ui, "nodes", &format::count(u64::from(model.n_nodes(item))));
         row(ui, "children", &format::count(model.children(item).len() as u64));
         let structure = model.structure(item);

@@ -2,11 +2,12 @@
 //!
 //! `model` (GraphDef to columns) -> `layered` and `layout` (geometry) -> `paint`, `edges`, `minimap` (shapes) ->
 //! `canvas` (events to commands). Models and layouts are made in `worker`'s thread. `state` holds what the panel shows;
-//! `search`, `details`, `trace`, `times` and `colour` are what the user asks of it.
+//! `search`, `details`, `trace`, `times`, `changes` and `colour` are what the user asks of it.
 
 mod attrs;
 mod camera;
 mod canvas;
+mod changes;
 mod colour;
 mod command;
 mod details;
@@ -83,7 +84,9 @@ impl View for GraphView {
             Panel::right("graph details").default_size(metrics::graph::DETAILS_W).show(ui, |ui| {
                 let marks =
                     details::Marks { traced: self.traced.is_some(), way_from: self.way_from, notice: self.notice };
-                match details::show(ui, &model, &self.times, self.summaries.tags(), item, &marks) {
+                let known =
+                    details::Known { times: &self.times, tags: self.summaries.tags(), changes: self.changes.found() };
+                match details::show(ui, &model, &known, item, &marks) {
                     Some(Asked::Reveal(other)) => self.reveal(&model, other),
                     Some(Asked::Trace { forward }) => self.toggle_trace(&model, forward),
                     Some(Asked::Way) => self.way(&model),
@@ -119,6 +122,7 @@ impl View for GraphView {
 
     fn go_to(&mut self, params: &Params) {
         self.wanted_graph = params.get("graph").map(Into::into);
+        self.compare_with = params.get("against").map(Into::into);
         let by = params.get("colour");
         self.colour(ColourBy::ALL.into_iter().find(|c| Some(c.name()) == by).unwrap_or_default());
     }
@@ -141,6 +145,17 @@ impl GraphView {
             }
         });
         choice.response.labelled_by(label.id);
+        if let Some(other) = self.against(data).filter(|_| self.colour_by == ColourBy::Change) {
+            let label = ui.label(RichText::new("Against").color(palette(ui).text_weak));
+            let choice = ComboBox::from_id_salt("against").selected_text(&*data.graphs[other].name).show_ui(ui, |ui| {
+                for (_, graph) in data.graphs.iter().enumerate().filter(|(idx, _)| *idx != self.graph_idx) {
+                    if ui.selectable_label(*graph.name == *data.graphs[other].name, &*graph.name).clicked() {
+                        self.compare_with = Some((*graph.name).into());
+                    }
+                }
+            });
+            choice.response.labelled_by(label.id);
+        }
         if ui.button("Fit").on_hover_text("Show the whole graph (F)").clicked() {
             self.fit = true;
         }

@@ -140,18 +140,29 @@ fn open_box(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect) {
     let tint = scene.colours.fill(b.item);
     let border = mix(p.border, tint, 0.55);
     painter.rect(rect, radius(scene, 8.0), ground, outline(scene, b.item, border), StrokeKind::Inside);
+    let control = scene.model.control(b.item);
+    if control.is_some() {
+        frame(painter, scene, rect);
+    }
     let title = Rect::from_min_size(rect.min, vec2(rect.width(), m::TITLE_H * scene.camera.zoom));
     side_area(painter, scene, Some(b.item), rect, b.side_x);
     let Some(font) = scene.font(m::LABEL) else { return };
     button(painter, scene, b, rect);
-    let text = format!(
-        "{}  ·  {}",
-        scene.model.label(b.item),
-        crate::format::counted(u64::from(scene.model.n_nodes(b.item)), "node")
-    );
+    let nodes = crate::format::counted(u64::from(scene.model.n_nodes(b.item)), "node");
+    let what = control.map_or_else(String::new, |control| format!("  ·  {}", control.name()));
+    let text = format!("{}{what}  ·  {nodes}", scene.model.label(b.item));
     let left = title.left() + (m::BUTTON + 12.0) * scene.camera.zoom;
     text_in(painter, &text, font, p.text, Rect::from_min_max(pos2(left, title.top()), title.max), Align2::LEFT_CENTER);
     more(painter, scene, rect, b.n_more);
+}
+
+/// Marks a loop or a conditional: a dashed frame within its border.
+fn frame(painter: &Painter, scene: &Scene<'_>, rect: Rect) {
+    let p = scene.palette();
+    let inner = rect.shrink(m::CONTROL_FRAME * scene.camera.zoom);
+    let corners = [inner.left_top(), inner.right_top(), inner.right_bottom(), inner.left_bottom(), inner.left_top()];
+    let dash = 6.0 * scene.camera.zoom.max(0.5);
+    painter.extend(Shape::dashed_line(&corners, Stroke::new(metrics::LINE, p.accent), dash, dash * 0.6));
 }
 
 /// The line beside bookkeeping and hubs.
@@ -213,6 +224,9 @@ fn closed_box(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect) {
                 }
             }
             painter.rect(rect, corner, fill, stroke, StrokeKind::Inside);
+            if scene.model.control(b.item).is_some() {
+                frame(painter, scene, rect);
+            }
             mix_bar(painter, scene, b.item, rect);
             closed_scope_label(painter, scene, b, rect, text);
         }

@@ -2,6 +2,7 @@
 
 use super::{
     camera::Camera,
+    changes::Changes,
     colour::{ColourBy, see_structures},
     export::Export,
     layout::{CHILDREN_MAX, Expansion, Picture},
@@ -42,6 +43,9 @@ pub struct GraphView {
     /// What the next frame copies.
     pub(super) export: Option<Export>,
     pub(super) times: Times,
+    pub(super) changes: Changes,
+    /// The graph to compare with; `None` for the one before it in the list, or after the first.
+    pub(super) compare_with: Option<Box<str>>,
     pub(super) summaries: Summaries,
     /// Colour by class of structure, in the order in which they were seen.
     pub(super) structure_colours: FxHashMap<u32, usize>,
@@ -79,6 +83,14 @@ impl GraphView {
         self.colour_by = by;
     }
 
+    /// The graph that changes are told against, if another one is open.
+    pub(super) fn against(&self, data: &Data) -> Option<usize> {
+        let wanted = self.compare_with.as_deref();
+        let named = data.graphs.iter().position(|g| Some(&*g.name) == wanted).filter(|&idx| idx != self.graph_idx);
+        let beside = if self.graph_idx == 0 { 1 } else { self.graph_idx - 1 };
+        named.or((beside < data.graphs.len()).then_some(beside))
+    }
+
     /// Takes in new data, finished work and what other views picked.
     pub(super) fn update(&mut self, ctx: &Context, data: &Data, selection: &mut Selection) {
         let now = ctx.input(|i| i.time);
@@ -113,6 +125,10 @@ impl GraphView {
             self.reveal(&model, item);
             self.seen_selection = self.selected;
         }
+        match self.against(data).filter(|_| self.colour_by == ColourBy::Change) {
+            Some(other) => self.changes.update(ctx, &model, &data.graphs[other].def),
+            None => self.changes.clear(),
+        }
         let range = selection.time.get().map(|range| (range.trace_idx, range.ns.clone()));
         self.times.update(ctx, &model, data, range.as_ref(), now);
     }
@@ -126,8 +142,11 @@ impl GraphView {
         self.selected = self.selected.and_then(carry);
         self.seen_selection = self.selected;
         (self.traced, self.way_from, self.notice) = (None, None, None);
-        self.anchor = None;
+        (self.anchor, self.hovered, self.center_on) = (None, None, None);
+        // The old picture's items mean something else in this model, or nothing.
+        self.picture = Arc::default();
         self.structure_colours.clear();
+        self.fit |= self.fitted;
         if old.is_none() {
             open = first_open(model);
             self.fit = true;

@@ -127,3 +127,37 @@ fn every_colour_and_an_empty_graph_are_painted() {
         }
     }
 }
+
+#[test]
+fn a_graph_is_compared_with_the_one_before_it() {
+    let mut harness = panel(TEXT);
+    let after = TEXT.replace("layer1/mul = MatMul(x, layer1/w)", "layer1/mul = _Fused(x, layer1/w)");
+    let after = after.replace("layer1/act/relu = Relu(layer1/mul)", "layer1/bias = Const()");
+    let data = std::mem::take(&mut harness.state_mut().data);
+    harness.state_mut().data = data.with_graph("after", Arc::unwrap_or_clone(graph(&after)));
+    harness.state_mut().view.graph_idx = 1;
+    harness.state_mut().view.colour(ColourBy::Change);
+    harness.state_mut().selection.node.set(ViewKind::Timeline, Some("layer1/mul".into()));
+    settle(&mut harness);
+    assert!(has(&harness, "here: _Fused") && has(&harness, "there: MatMul"));
+    harness.state_mut().selection.node.set(ViewKind::Timeline, Some("layer1".into()));
+    settle(&mut harness);
+    assert!(has(&harness, "1 node only in this graph, 1 node differ"));
+    assert!(has(&harness, "1 node only in the other graph:") && has(&harness, "layer1/act/relu"));
+    let state = harness.state();
+    assert_eq!(state.view.address(&state.data).get("against"), Some("test"));
+}
+
+#[test]
+fn loops_are_said_to_be_loops() {
+    let text = "x = Placeholder()
+        while/Merge = Merge(x, while/Next)
+        while/LoopCond = LoopCond(while/Merge)
+        while/Switch = Switch(while/Merge, while/LoopCond)
+        while/Next = NextIteration(while/Switch:1)";
+    let mut harness = panel(text);
+    assert!(has(&harness, "scope while, loop, 4 nodes, collapsed"));
+    harness.get_by_role_and_label(Role::Button, "Open while").click();
+    settle(&mut harness);
+    assert!(has(&harness, "scope while, loop, 4 nodes, expanded"));
+}

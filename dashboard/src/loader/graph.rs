@@ -1,8 +1,17 @@
-//! Reads a graph file once, and the graph of a run.
+//! Reads a graph file once, a folder of them, and the graph of a run.
 
 use super::{Shared, SourceId, short_name};
-use crate::data::{GraphData, SourceKind, Status};
-use std::{path::Path, sync::Arc};
+use crate::data::{GraphData, SourceKind, Status, Warning};
+use formats::{FileKind, sniff};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// Graphs of a folder that are opened, in the order of their names.
+const MAX_GRAPHS: usize = 64;
+/// Entries of a folder that are looked at.
+const MAX_ENTRIES: usize = 10_000;
 
 /// Reads a graph file into the window.
 pub(super) fn load(shared: &Shared, source: SourceId, path: &Path) {
@@ -14,6 +23,52 @@ pub(super) fn load(shared: &Shared, source: SourceId, path: &Path) {
         }
         Err(error) => shared.slots.fail(source, &error.to_string()),
     }
+}
+
+/// Graph files that lie in a folder itself, by name.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().take(MAX_ENTRIES).flatten();
+    let named = |path: &PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        [".pb", ".pbtxt", ".onnx"].iter().any(|end| name.ends_with(end))
+    };
+    let is_graph =
+        |path: &PathBuf| path.is_file() && matches!(sniff(path), Ok(FileKind::GraphDef | FileKind::GraphDefText));
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(named).filter(is_graph).collect();
+    files.sort_unstable();
+    files
+}
+
+/// Whether graphs lie in a folder: a graph before and after each pass, versions of a model.
+pub(super) fn is_folder_of(folder: &Path) -> bool {
+    !files(folder).is_empty()
+}
+
+/// Reads all graphs of a folder into the window; what cannot be read is told.
+pub(super) fn load_folder(shared: &Shared, source: SourceId, folder: &Path) {
+    shared.slots.set_kind(source, SourceKind::Graph, None);
+    let files = files(folder);
+    let mut warnings = Vec::new();
+    for path in files.iter().take(MAX_GRAPHS) {
+        if shared.is_stopping(source) {
+            break;
+        }
+        match formats::graph_file::read(path) {
+            Ok(def) => {
+                let path: Arc<Path> = path.as_path().into();
+                shared.slots.put_graph(GraphData { name: short_name(&path), path, def: Arc::new(def) });
+                (shared.wake)();
+            }
+            Err(error) => warnings.push(Warning { count: 1, text: format!("{}: {error}", path.display()) }),
+        }
+    }
+    if files.len() > MAX_GRAPHS {
+        let text = format!("graphs beyond the first {MAX_GRAPHS} are not opened: open them one by one");
+        warnings.push(Warning { count: (files.len() - MAX_GRAPHS) as u64, text });
+    }
+    shared.slots.set_warnings(source, warnings);
+    shared.slots.set_status(source, Status::Finished);
 }
 
 /// The graph of a run that its event files hold, or else its `graph.pb`. `None` where there is neither, or what is

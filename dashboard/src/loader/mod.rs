@@ -120,6 +120,9 @@ fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
     }
     match sniff(path) {
         Err(error) => shared.slots.fail(source, &error.to_string()),
+        Ok(FileKind::Unknown(formats::Foreign::NothingInFolder)) if graph::is_folder_of(path) => {
+            graph::load_folder(shared, source, path);
+        }
         Ok(FileKind::Unknown(formats::Foreign::NothingInFolder) | FileKind::Logdir | FileKind::RunFolder) => {
             logdir::follow(shared, source, path);
         }

@@ -1,7 +1,8 @@
 //! GraphDef to [`Model`]. Linear in the file, except for sorting the metaedges.
 
 use super::{
-    Csr, Edge, ItemId, Kind, KindColumn, Model, Names, Role, Structure, Warning, edges, parse_input, shapes, structure,
+    Csr, Edge, ItemId, Kind, KindColumn, Model, Names, Role, Structure, Warning, control, edges, parse_input, shapes,
+    structure,
     tree::{self, LIBRARY, RawNode, TreeItem},
 };
 use crate::selection::is_at_or_below;
@@ -12,6 +13,12 @@ use std::sync::Arc;
 /// Longest part of a function's name that is kept in the paths of its nodes, so that a long name times many nodes
 /// does not take memory that the file's size does not justify.
 const FUNCTION_NAME_MAX: usize = 200;
+
+/// What the full names of a function's nodes begin with.
+pub(crate) fn function_prefix(function: &str) -> String {
+    let name: String = function.chars().filter(|&c| c != '/').take(FUNCTION_NAME_MAX).collect();
+    format!("{LIBRARY}/{name}/")
+}
 
 impl Model {
     /// Builds the model of a graph. Whatever the file holds, this ends with a model; what could not be placed is in
@@ -26,6 +33,7 @@ impl Model {
         model.count();
         edges::connect(&mut model);
         structure::find(&mut model);
+        model.control = control::find(&model);
         model
     }
 }
@@ -89,8 +97,7 @@ impl Draft {
 
     fn read_function(&mut self, idx: u32, function: &FunctionDef) {
         let Some(signature) = &function.signature else { return };
-        let name: String = signature.name.chars().filter(|&c| c != '/').take(FUNCTION_NAME_MAX).collect();
-        let prefix = format!("{LIBRARY}/{name}/");
+        let prefix = function_prefix(&signature.name);
         let mut place: FxHashMap<&str, u32> = FxHashMap::default();
         for arg in &signature.input_arg {
             let made = self.add(&arg.name, &prefix, "_Arg", "", (idx + 1, u32::MAX));

@@ -8,6 +8,7 @@
 //! in `series`, identical structure in `structure`, side areas in `extract`.
 
 mod build;
+mod control;
 mod csr;
 mod edges;
 pub(crate) mod extract;
@@ -20,6 +21,8 @@ mod tree;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use build::function_prefix;
+pub use control::Control;
 pub use csr::Csr;
 pub use input_ref::{InputRef, parse_input};
 pub use shapes::{Shape, output_shape};
@@ -163,6 +166,7 @@ pub struct Model {
     constants: Csr<ItemId>,
     summaries: Csr<ItemId>,
     structure: Vec<Structure>,
+    control: FxHashMap<ItemId, Control>,
     by_name: FxHashMap<Box<str>, ItemId>,
     warnings: Vec<Warning>,
 }
@@ -373,6 +377,11 @@ impl Model {
     /// The structure of a scope, or of a node (its op).
     pub fn structure(&self, item: ItemId) -> Structure {
         self.structure[item.idx()]
+    }
+
+    /// Whether a scope is a loop or a conditional.
+    pub fn control(&self, scope: ItemId) -> Option<Control> {
+        self.control.get(&scope).copied()
     }
 
     /// What could not be shown as written.

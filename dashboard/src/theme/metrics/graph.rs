@@ -60,3 +60,5 @@ pub const MINIMAP_H: f32 = 140.0;
 pub const DETAILS_W: f32 = 300.0;
 /// Button that opens and closes a scope.
 pub const BUTTON: f32 = 14.0;
+/// From a scope's border to the frame that marks a loop or a conditional.
+pub const CONTROL_FRAME: f32 = 3.0;
