@@ -23,12 +23,12 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
     let settled = screen.until("end of loading", |_, all| !says(all, "oading"))?;
     report.add(format!("scalars, {LOG}: all read"), first + all + settled, "ms");
     // Sixty frames a second, as a screen has it: other threads draw the curves meanwhile.
-    let settle = |screen: &mut Screen<_>| (0..SETTLE).for_each(|_| drop(screen.paced(Vec::new())));
-    settle(&mut screen);
-    let still = (0..FRAMES).map(|_| screen.paced(Vec::new())).collect();
-    add_frames(report, &format!("scalars, {LOG}: frame, still"), still);
+    for _ in 0..SETTLE {
+        screen.paced(Vec::new());
+    }
+    add_frames(report, &format!("scalars, {LOG}: frame, still"), screen.frames(FRAMES));
     let hover = |i: usize| vec![Event::PointerMoved(pos2(900.0 + 5.0 * i as f32, 300.0))];
-    let pointed = (0..FRAMES).map(|i| screen.paced(hover(i))).collect();
+    let pointed = (0..FRAMES).map(|i| screen.frame(hover(i)).cpu_ms).collect();
     add_frames(report, &format!("scalars, {LOG}: frame, pointer over a chart"), pointed);
     let wheel = |i: usize| {
         let delta = vec2(0.0, if i < FRAMES / 2 { -60.0 } else { 60.0 });

@@ -50,13 +50,16 @@ fn zooms(report: &mut Report, label: &str, screen: &mut Screen<App>) {
     }
 }
 
-/// A still frame of the other panels that show traces.
+/// The other panels that show traces: how long until they say something, and a still frame of that.
 pub fn panels(report: &mut Report) -> Result<(), BenchError> {
     let (dir, label) = sealed::made()?;
     let folder = dir.path().join("trace");
-    for (panel, sign) in [("ops", "Op"), ("bottlenecks", "Bottlenecks")] {
+    for (panel, sign) in [("ops", "MatMul"), ("bottlenecks", "Step times: ")] {
+        let rss = sealed::rss_bytes();
         let mut screen = Screen::window(&folder, panel)?;
-        screen.until(panel, |_, says| says.iter().any(|s| s.contains(sign)))?;
+        let took = screen.until(panel, |_, says| says.iter().any(|s| s.contains(sign)))?;
+        report.add(format!("{panel} {label}: first answer"), took, "ms");
+        report.add(format!("{panel} {label}: memory"), mb(sealed::rss_bytes() - rss), "MB");
         screen.rest();
         add_frames(report, &format!("{panel} {label}: frame, still"), screen.frames(FRAMES));
     }
