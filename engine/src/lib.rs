@@ -42,7 +42,7 @@ pub mod tensor_list;
 pub mod tensor_proto;
 mod trace;
 pub mod training;
-mod window;
+pub mod window;
 
 pub use dtype::DType;
 pub use graph::{Graph, NodeId, Output};

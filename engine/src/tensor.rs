@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::buffer::{AllocError, Allocator, Buffer};
+use crate::device::DeviceMemory;
 use crate::dtype::{DType, Element};
 use crate::shape::Shape;
 use crate::tensor_list::TensorList;
@@ -29,6 +30,8 @@ enum Data {
     /// Behind a pointer, so that it does not make every tensor larger.
     Resource(Arc<ResourceHandle>),
     List(Arc<TensorList>),
+    /// In memory that the host cannot read.
+    Device(Arc<dyn DeviceMemory>),
 }
 
 /// A handle to an object of a resource manager: what a `DT_RESOURCE` tensor holds.
@@ -69,6 +72,20 @@ pub enum TensorError {
     /// There is no memory for it.
     #[error(transparent)]
     Alloc(#[from] AllocError),
+    /// The host is to read what lies in the memory of a device.
+    #[error("the elements are in the memory of {device}, which the host cannot read")]
+    Elsewhere {
+        /// The device.
+        device: Box<str>,
+    },
+    /// A device could not copy elements.
+    #[error("{device}: {reason}")]
+    Device {
+        /// The device.
+        device: Box<str>,
+        /// What its driver says.
+        reason: Box<str>,
+    },
 }
 
 impl Tensor {
@@ -285,7 +302,7 @@ impl Tensor {
         let (data, n) = match &self.data {
             Data::Inline(bits) => (bits.as_ptr().cast::<T>(), 1),
             Data::Heap(buffer) => (buffer.as_ptr().cast::<T>(), self.len()),
-            _ => return Err(TensorError::DType { expected: T::DTYPE, got: self.dtype }),
+            _ => return Err(self.no_elements(T::DTYPE)),
         };
         // SAFETY: the constructors made the data as large as the shape says, aligned for the dtype, initialised with
         // values of it; the dtype was checked.
@@ -302,7 +319,7 @@ impl Tensor {
         let (data, n) = match &self.data {
             Data::Inline(bits) => (bits.as_ptr().cast::<T>(), 1),
             Data::Heap(buffer) => (buffer.as_ptr().cast::<T>(), self.len()),
-            _ => return Err(TensorError::DType { expected: T::DTYPE, got: self.dtype }),
+            _ => return Err(self.no_elements(T::DTYPE)),
         };
         // SAFETY: as in `slice`: the sizes are equal, so there are as many, and an element's alignment is at most 8
         // (adopted memory is checked); any bits are a `T`, which is no bool unless the elements are bools.
@@ -323,11 +340,20 @@ impl Tensor {
                 Some(data) => data.cast::<T>(),
                 None => return Ok(None),
             },
-            _ => return Err(TensorError::DType { expected: T::DTYPE, got: self.dtype }),
+            _ => return Err(self.no_elements(T::DTYPE)),
         };
         // SAFETY: as in `words`; nobody else holds the buffer, `self` is borrowed for writing, and any bits of a `T` are
         // an element of this tensor, bools being written as bools only.
         Ok(Some(unsafe { std::slice::from_raw_parts_mut(data, n) }))
+    }
+
+    /// Why the host finds no elements here.
+    #[cold]
+    fn no_elements(&self, expected: DType) -> TensorError {
+        match &self.data {
+            Data::Device(memory) => TensorError::Elsewhere { device: memory.device().into() },
+            _ => TensorError::DType { expected, got: self.dtype },
+        }
     }
 
     fn check_words<T: Element>(&self) -> Result<(), TensorError> {
@@ -366,7 +392,7 @@ impl Tensor {
                 Some(data) => data.cast::<T>(),
                 None => return Ok(None),
             },
-            _ => return Err(TensorError::DType { expected: T::DTYPE, got: self.dtype }),
+            _ => return Err(self.no_elements(T::DTYPE)),
         };
         // SAFETY: as in `slice`; nobody else holds the buffer, and `self` is borrowed for writing.
         Ok(Some(unsafe { std::slice::from_raw_parts_mut(data, n) }))
@@ -383,7 +409,7 @@ impl Tensor {
         }
     }
 
-    /// The bytes of the elements (empty for strings and resources).
+    /// The bytes of the elements (empty for strings, resources and what lies on a device).
     pub fn bytes(&self) -> &[u8] {
         let n = self.len() * self.dtype.size();
         match &self.data {
@@ -467,6 +493,7 @@ impl Tensor {
         match &self.data {
             Data::Inline(_) => true,
             Data::Heap(buffer) => buffer.is_unique(),
+            Data::Device(memory) => Arc::strong_count(memory) == 1,
             Data::Strings(_) | Data::Resource(_) | Data::List(_) => false,
         }
     }
@@ -487,17 +514,65 @@ impl Tensor {
         Ok(Tensor { dtype: self.dtype, shape: self.shape.clone(), data: Data::Heap(buffer) })
     }
 
+    /// A tensor of elements that lie in the memory of a device, from its beginning.
+    ///
+    /// # Errors
+    /// The memory is too small for the shape; elements of this type live in no memory.
+    pub fn on_device(dtype: DType, shape: Shape, memory: Arc<dyn DeviceMemory>) -> Result<Tensor, TensorError> {
+        if dtype.size() == 0 {
+            return Err(TensorError::DType { expected: DType::F32, got: dtype });
+        }
+        let expected = shape.checked_n_elements().ok_or_else(|| TensorError::TooLarge(Box::new(shape.clone())))?;
+        let got = memory.n_bytes() / dtype.size();
+        if got < expected {
+            return Err(TensorError::Count { shape: Box::new(shape), expected, got });
+        }
+        Ok(Tensor { dtype, shape, data: Data::Device(memory) })
+    }
+
+    /// The memory of a device that the elements lie in, where they do.
+    #[inline]
+    pub fn device_memory(&self) -> Option<&Arc<dyn DeviceMemory>> {
+        match &self.data {
+            Data::Device(memory) => Some(memory),
+            _ => None,
+        }
+    }
+
+    /// Calls `done` with the same elements where the host can read them: at once, or from another thread when a device copied
+    /// them into memory of `allocator`.
+    pub fn to_host_then(self, allocator: &Allocator, done: impl FnOnce(Result<Tensor, TensorError>) + Send + 'static) {
+        match self.data {
+            Data::Device(memory) => memory.read(self.dtype, self.shape, allocator.clone(), Box::new(done)),
+            _ => done(Ok(self)),
+        }
+    }
+
+    /// The same elements where the host can read them. Waits for the device that has them.
+    ///
+    /// # Errors
+    /// The device failed, or there is no memory.
+    pub fn to_host(&self) -> Result<Tensor, TensorError> {
+        let Data::Device(memory) = &self.data else { return Ok(self.clone()) };
+        let device: Box<str> = memory.device().into();
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        self.clone().to_host_then(Allocator::host(), move |result| drop(sender.send(result)));
+        let lost = || TensorError::Device { device, reason: "the copy to the host never ended".into() };
+        receiver.recv().unwrap_or_else(|_| Err(lost()))
+    }
+
     /// Whether both hold the same memory.
     pub fn shares_memory_with(&self, other: &Tensor) -> bool {
         match (&self.data, &other.data) {
             (Data::Heap(a), Data::Heap(b)) => a.as_ptr() == b.as_ptr(),
             (Data::Strings(a), Data::Strings(b)) => Arc::ptr_eq(a, b),
+            (Data::Device(a), Data::Device(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }
     }
 }
 
-/// Equal dtype, shape and elements (bit by bit; resources: the same object).
+/// Equal dtype, shape and elements (bit by bit; resources: the same object; on a device: the same memory).
 impl PartialEq for Tensor {
     fn eq(&self, other: &Tensor) -> bool {
         self.dtype == other.dtype
@@ -506,6 +581,8 @@ impl PartialEq for Tensor {
                 (Data::Strings(a), Data::Strings(b)) => a == b,
                 (Data::Resource(a), Data::Resource(b)) => Arc::ptr_eq(&a.object, &b.object),
                 (Data::List(a), Data::List(b)) => a == b,
+                (Data::Device(a), Data::Device(b)) => Arc::ptr_eq(a, b),
+                (Data::Device(_), _) | (_, Data::Device(_)) => false,
                 _ => self.bytes() == other.bytes(),
             }
     }
@@ -521,6 +598,9 @@ impl fmt::Debug for Tensor {
             f.write_str(if values.len() > SHOWN { ", ..." } else { "" })
         }
         write!(f, "{}{} ", self.dtype, self.shape)?;
+        if let Data::Device(memory) = &self.data {
+            return write!(f, "{{in the memory of {}}}", memory.device());
+        }
         f.write_str("{")?;
         fn numbers<T: Element>(f: &mut fmt::Formatter<'_>, t: &Tensor) -> fmt::Result {
             list(f, t.slice::<T>().unwrap_or_default())

@@ -7,7 +7,7 @@ use crate::graph::{Attr, ShapeError};
 
 /// What a node's attributes say of its windows.
 #[derive(Debug, Clone)]
-pub(crate) struct Windows {
+pub struct Windows {
     /// Whether channels come before the spatial dimensions (`NCHW`, `NCDHW`).
     pub channels_first: bool,
     /// The window's size in each spatial dimension, for pools; empty for convolutions.
@@ -29,7 +29,7 @@ enum Padding {
 
 /// One spatial dimension of a window over data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Axis {
+pub struct Axis {
     /// Length of the data.
     pub input: usize,
     /// Elements of the window.

@@ -15,6 +15,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("base/net", &[]),
     ("engine", &["events", "formats"]),
     ("engine/distributed", &["events", "formats", "net", "engine"]),
+    // `events` in its check of a GPU only.
+    ("engine/cuda", &["events", "engine"]),
     ("profiler", &["events", "formats"]),
     ("profiler/gather", &["events", "formats", "profiler"]),
     // `profiler` in its tests only.
@@ -32,6 +34,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "net",
             "engine",
             "distributed",
+            "cuda",
             "profiler",
             "gather",
             "cupti",
@@ -85,6 +88,7 @@ fn members_use_only_what_the_table_allows() {
         "query",
         "cluster",
         "distributed",
+        "cuda",
     ];
     let mut broken = Vec::new();
     for (member, allowed) in MAY_USE {

@@ -250,6 +250,7 @@ fn write(
 ) -> Result<PathBuf, CheckpointError> {
     let prefix = folder.join(format!("{}-{step}", options.name));
     let metadata = BTreeMap::from([("step".to_owned(), step.to_string())]);
+    let snapshot = snapshot.on_host(&prefix)?;
     if let [only] = snapshot.shards.as_slice() {
         write_shard(&prefix, only, &metadata)?;
     } else {

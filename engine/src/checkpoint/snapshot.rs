@@ -4,6 +4,7 @@
 //! of the default container, are tensors named `_state|KIND|CONTAINER|NAME|FIELD` (no node has a `|` in its name).
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::{Checkpoint, CheckpointError, Fields, Saved};
@@ -46,6 +47,19 @@ impl Snapshot {
             shards.push(Vec::new());
         }
         Snapshot { shards }
+    }
+
+    /// The same with all elements where the host can read them: devices with their own memory copy theirs.
+    ///
+    /// # Errors
+    /// A device fails.
+    pub fn on_host(&self, prefix: &Path) -> Result<Snapshot, CheckpointError> {
+        let here = |(name, slice, value): &Saved| match value.to_host() {
+            Ok(value) => Ok((name.clone(), slice.clone(), value)),
+            Err(source) => Err(CheckpointError::Tensor { path: prefix.to_owned(), name: name.as_str().into(), source }),
+        };
+        let shards = self.shards.iter().map(|shard| shard.iter().map(here).collect::<Result<_, _>>());
+        Ok(Snapshot { shards: shards.collect::<Result<_, _>>()? })
     }
 }
 

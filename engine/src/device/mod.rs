@@ -4,14 +4,17 @@
 //! containers of variables and other objects. What moves from one to another moves through a `_Send` and a `_Recv`.
 
 mod factory;
+mod memory;
 mod name;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::buffer::Allocator;
 use crate::resources::ResourceManager;
 pub use factory::{DEVICE_FACTORIES, DeviceError, DeviceFactory, DeviceOptions, all, kinds, make, register};
+pub use memory::{DeviceMemory, Read};
 pub use name::{DeviceName, DeviceNameConflict, DeviceNameError};
 
 /// How fast a device is, for the static cost model.
@@ -63,6 +66,7 @@ pub struct Device {
     link: Link,
     allocator: Allocator,
     resources: ResourceManager,
+    driver: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// Numbers the devices of this process; see [`Device::incarnation`].
@@ -89,6 +93,7 @@ impl Device {
             link: Link::MEMORY,
             allocator: Allocator::new(&name, memory_limit),
             resources: ResourceManager::default(),
+            driver: None,
             name,
         }
     }
@@ -129,6 +134,21 @@ impl Device {
     /// The same device, said to be reached so fast.
     pub fn with_link(self, link: Link) -> Device {
         Device { link, ..self }
+    }
+
+    /// The same device with what its kernels need besides: memory and streams of a GPU.
+    pub fn with_driver(self, driver: Arc<dyn Any + Send + Sync>) -> Device {
+        Device { driver: Some(driver), ..self }
+    }
+
+    /// What its kernels need besides, see [`Device::with_driver`].
+    pub fn driver(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.driver.as_deref()
+    }
+
+    /// Whether its kernels read the memory that the host reads.
+    pub fn is_host(&self) -> bool {
+        self.kind == "CPU"
     }
 
     /// The name as the white paper writes it: `/job:localhost/device:cpu:0`.

@@ -215,7 +215,7 @@ fn slice(c: &mut KernelContext<'_>) -> Computed {
 }
 
 /// The masks of a strided slice.
-pub(super) struct Masks {
+pub struct Masks {
     begin: i64,
     end: i64,
     ellipsis: i64,
@@ -224,7 +224,11 @@ pub(super) struct Masks {
 }
 
 impl Masks {
-    pub(super) fn of(node: &Node) -> Result<Masks, KernelError> {
+    /// Those of a node.
+    ///
+    /// # Errors
+    /// One is missing.
+    pub fn of(node: &Node) -> Result<Masks, KernelError> {
         Ok(Masks {
             begin: *node.int("begin_mask")?,
             end: *node.int("end_mask")?,
@@ -236,23 +240,22 @@ impl Masks {
 }
 
 /// A strided slice of a shape, resolved.
-pub(super) struct Sliced {
+pub struct Sliced {
     /// The output's dimensions, those that are dropped included as 1, and the input's strides along them.
-    pub(super) dims: Vec<usize>,
-    pub(super) strides: Vec<isize>,
-    pub(super) first: isize,
+    pub dims: Vec<usize>,
+    /// See [`Sliced::dims`].
+    pub strides: Vec<isize>,
+    /// The input's element that is the output's first.
+    pub first: isize,
     /// The output's dimensions.
-    pub(super) shape: Shape,
+    pub shape: Shape,
 }
 
 /// numpy's slicing as TensorFlow's masks write it: bit `i` speaks of entry `i` of begin, end and strides.
-pub(super) fn resolve(
-    of: &Shape,
-    masks: &Masks,
-    begin: &[i64],
-    end: &[i64],
-    step: &[i64],
-) -> Result<Sliced, KernelError> {
+///
+/// # Errors
+/// They do not fit the shape.
+pub fn resolve(of: &Shape, masks: &Masks, begin: &[i64], end: &[i64], step: &[i64]) -> Result<Sliced, KernelError> {
     let n = begin.len();
     if end.len() != n || step.len() != n || n > 32 {
         return Err(KernelError::invalid("begin, end and strides must have one length, at most 32"));

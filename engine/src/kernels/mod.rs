@@ -37,7 +37,7 @@ mod images;
 mod index;
 mod integer;
 mod lanes;
-mod layout;
+pub mod layout;
 mod linalg;
 mod lookup;
 mod media_summary;
@@ -47,7 +47,7 @@ mod nn;
 mod norm;
 pub(crate) mod numerics;
 mod optional;
-pub(crate) mod philox;
+pub mod philox;
 mod pick;
 mod pool;
 mod products;
@@ -55,7 +55,7 @@ mod quantize;
 mod quantized;
 mod quantized_pool;
 mod queue;
-mod random;
+pub mod random;
 mod readers;
 mod reduce;
 mod resize;
@@ -191,8 +191,10 @@ pub struct KernelContext<'a> {
     pub resources: &'a ResourceManager,
     /// The step's own objects, gone when it ends: stacks, arrays.
     pub step_resources: &'a ResourceManager,
-    /// The device's memory.
+    /// The device's memory, as far as the host reads it.
     pub allocator: &'a Allocator,
+    /// What a device that is no CPU gives its kernels: see [`crate::device::Device::with_driver`].
+    pub driver: Option<&'a (dyn std::any::Any + Send + Sync)>,
     /// Splits work over the workers.
     pub sharder: &'a dyn Sharder,
     /// Which iteration this execution belongs to.

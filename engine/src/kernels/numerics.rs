@@ -24,6 +24,10 @@ pub(crate) struct NonFinite {
 impl NonFinite {
     /// Those of a tensor; none of types that have none.
     pub fn of(t: &Tensor) -> NonFinite {
+        if t.device_memory().is_some() {
+            // What a device cannot give is told by whoever uses it.
+            return t.to_host().map(|here| NonFinite::of(&here)).unwrap_or_default();
+        }
         match t.dtype() {
             DType::F32 => count(t.slice::<f32>().unwrap_or_default(), |v| f64::from(*v)),
             DType::F64 => count(t.slice::<f64>().unwrap_or_default(), |v| *v),

@@ -10,7 +10,7 @@ use crate::dtype::{bf16, f16};
 
 /// A generator: 128 bits of counter, 64 of key. Each call gives four words and counts on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Philox {
+pub struct Philox {
     counter: [u32; 4],
     key: [u32; 2],
 }

@@ -21,12 +21,12 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 /// Calls of the generator set aside for each output.
-pub(super) const RESERVED: u64 = 256;
+pub const RESERVED: u64 = 256;
 /// Normal numbers further out are drawn again.
 const TRUNCATE: f64 = 2.0;
 
 /// Where an execution's numbers begin.
-pub(super) enum Origin {
+pub enum Origin {
     /// A generator of the node's own, which goes on.
     Own(Arc<Mutex<Philox>>),
     /// The pair of seeds in an input, mixed.
@@ -37,6 +37,9 @@ pub(super) enum Origin {
 
 impl Origin {
     /// Of the node's two seeds; both 0: of the system's.
+    ///
+    /// # Errors
+    /// One is missing.
     pub fn of_seeds(node: &Node) -> Result<Origin, KernelError> {
         let (seed, seed2) = (*node.int("seed")? as u64, *node.int("seed2")? as u64);
         Ok(Origin::Own(Arc::new(Mutex::new(match (seed, seed2) {
@@ -54,6 +57,9 @@ impl Origin {
     }
 
     /// The generator for this execution; one's own moves on by `n_calls`.
+    ///
+    /// # Errors
+    /// The inputs are no seeds.
     pub fn begin(&self, c: &KernelContext<'_>, n_calls: u64) -> Result<Philox, KernelError> {
         match self {
             Origin::Own(generator) => {

@@ -29,7 +29,11 @@ use crate::trace::{Arrival, Awaits, TransferTrace};
 pub const LOSSY: &str = "_lossy";
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
-static SEND: &[KernelDef] = &[super::support::cpu_any("_Send", send)];
+static SEND: &[KernelDef] = &[
+    super::support::cpu_any("_Send", send),
+    super::support::cpu_any("_ToDevice", |_| super::support::cheap(hand_on)),
+    super::support::cpu_any("_ToHost", |_| super::support::cheap(hand_on)),
+];
 
 #[linkme::distributed_slice(ASYNC_KERNEL_TABLES)]
 static RECV: &[AsyncKernelDef] = &[AsyncKernelDef { op: "_Recv", device: "CPU", dtypes: ("", &[]), build: recv }];
@@ -37,14 +41,26 @@ static RECV: &[AsyncKernelDef] = &[AsyncKernelDef { op: "_Recv", device: "CPU", 
 /// Numbers transfers, for events. Wraps around: it only has to differ among those of a moment.
 static NEXT_TRANSFER: AtomicU32 = AtomicU32::new(1);
 
-fn edge(node: &Node) -> Result<Arc<EdgeKey>, AttrError> {
+/// The host's memory is a CPU's.
+fn hand_on(ctx: &mut KernelContext<'_>) -> Computed {
+    let value = ctx.take(0)?;
+    ctx.set(0, value);
+    Ok(())
+}
+
+/// The edge that a `_Send` or a `_Recv` is an end of.
+///
+/// # Errors
+/// An attribute is missing.
+pub fn edge(node: &Node) -> Result<Arc<EdgeKey>, AttrError> {
     let (from, to, edge) = (node.text("send_device")?, node.text("recv_device")?, node.text("tensor_name")?);
     // An incarnation is 64 bits; the attribute holds them as an integer with a sign.
     let incarnation = *node.int("send_device_incarnation")? as u64;
     Ok(Arc::new(EdgeKey::new(&from, incarnation, &to, &edge)))
 }
 
-fn is_lossy(node: &Node) -> bool {
+/// Whether values travel as their upper halves.
+pub fn is_lossy(node: &Node) -> bool {
     matches!(node.attrs.get(LOSSY), Some(Attr::Bool(true)))
 }
 
@@ -92,13 +108,23 @@ impl AsyncKernel for Recv {
         let (event_node, step_id) = (ctx.node.event_id, ctx.step_id);
         done.waits(events::site!("parked", "receive"), Awaits::Value);
         let receiver = move |result: Result<Message, RendezvousError>| {
-            let received = result.map_err(KernelError::from).and_then(|message| {
-                let bytes = message.value.as_ref().map_or(0, Tensor::n_bytes);
-                done.arrived(Arrival::now(event_node, message.transfer, step_id, bytes));
-                let value = message.value.map(|value| take_in(value, message.is_there, is_lossy, &allocator));
-                Ok(smallvec![value.transpose()?])
-            });
-            done.finish(received);
+            let message = match result {
+                Ok(message) => message,
+                Err(error) => return done.finish(Err(error.into())),
+            };
+            let bytes = message.value.as_ref().map_or(0, Tensor::n_bytes);
+            done.arrived(Arrival::now(event_node, message.transfer, step_id, bytes));
+            let Some(value) = message.value else { return done.finish(Ok(smallvec![None])) };
+            if value.device_memory().is_some() {
+                // The copy is made here, by the sender's device.
+                let room = allocator.clone();
+                return value.to_host_then(&room, move |value| {
+                    let value = value.and_then(|value| take_in(value, true, is_lossy, &allocator));
+                    done.finish(value.map(|value| smallvec![Some(value)]).map_err(KernelError::from));
+                });
+            }
+            let value = take_in(value, message.is_there, is_lossy, &allocator);
+            done.finish(value.map(|value| smallvec![Some(value)]).map_err(KernelError::from));
         };
         ctx.rendezvous.recv(key, Box::new(receiver));
     }

@@ -6,9 +6,12 @@
 //!    as empty tensors. Dead values travel too.
 //! 4. Receives outside of loops are delayed until their values are needed ([`schedule`], section 5.2).
 //!
+//! Feeds and fetches of devices with their own memory are copied ([`boundary`]).
+//!
 //! The parts stay one graph, with a device number at each node: a process runs one plan, whatever the number of its
 //! devices. Nothing but the rendezvous joins the parts, so that they could as well be in different processes.
 
+mod boundary;
 mod colocate;
 mod control_loops;
 mod frames;
@@ -60,7 +63,8 @@ pub enum PartitionError {
 /// # Errors
 /// A loop on several devices has no condition.
 pub fn partition(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usize, PlanError> {
-    Ok(divide(graph, context)?.len())
+    let n_copies = boundary::insert(graph, context)?;
+    Ok(divide(graph, context)?.len() + n_copies)
 }
 
 /// As [`partition`]; gives the transfers.

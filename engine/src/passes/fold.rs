@@ -185,6 +185,7 @@ pub(crate) fn evaluate(def: &Node, inputs: Vec<Tensor>) -> Option<Vec<Tensor>> {
         cancellation: &StepCancellation::default(),
         functions: &NoFunctions,
         allocator: &MEMORY,
+        driver: None,
         sharder: &Serial,
     };
     // A kernel that panics does so again in the step, where it is told.

@@ -12,10 +12,13 @@ use crate::ops;
 use crate::plan::PlanError;
 
 /// The pass.
-pub(super) fn run(graph: &mut WorkGraph, _: &PassContext<'_>) -> Result<usize, PlanError> {
+pub(super) fn run(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usize, PlanError> {
     let uses = graph.uses();
     let mut n_gone = 0;
     for bias in graph.ids() {
+        if graph.get(bias).is_none_or(|node| !context.has_kernel(node, "_FusedMatMul")) {
+            continue;
+        }
         let Some((product, relu)) = chain(graph, &uses, bias) else { continue };
         let members: SmallVec<[WorkId; 3]> = [product, bias].into_iter().chain(relu).collect();
         n_gone += members.len() - 1;

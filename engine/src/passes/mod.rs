@@ -57,6 +57,14 @@ pub struct PassContext<'a> {
     pub peaks: std::cell::RefCell<Vec<memory::PeakEstimate>>,
 }
 
+impl PassContext<'_> {
+    /// Whether the device of a node has kernels of an op that a pass makes.
+    fn has_kernel(&self, node: &WorkNode, op: &str) -> bool {
+        let device = self.devices.get(node.device as usize);
+        device.is_none_or(|device| device.is_host() || crate::kernels::has_kernel(op, device.kind()))
+    }
+}
+
 /// All passes, in the order in which they run.
 pub const PIPELINE: &[Pass] = &[
     Pass { name: "references", is_optional: false, run: references::run },

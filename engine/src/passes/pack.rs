@@ -27,9 +27,11 @@ const MIN_COLUMNS: usize = 16;
 type Key = (Source, bool);
 
 /// The pass.
-pub(super) fn run(graph: &mut WorkGraph, _: &PassContext<'_>) -> Result<usize, PlanError> {
+pub(super) fn run(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usize, PlanError> {
     let mut groups: BTreeMap<Key, Vec<WorkId>> = BTreeMap::new();
-    for (id, node) in graph.iter().filter(|(_, node)| may_be_packed(graph, node)) {
+    for (id, node) in
+        graph.iter().filter(|(_, node)| may_be_packed(graph, node) && context.has_kernel(node, "_PackedMatMul"))
+    {
         let key = (outside(graph, node.inputs[1]).0, flag(node, "transpose_b"));
         groups.entry(key).or_default().push(id);
     }

@@ -190,6 +190,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
             cancellation: &step.cancellation,
             functions: step.env.functions,
             allocator: device.allocator(),
+            driver: device.driver(),
             sharder: &OpSharder { step, node, worker: self.worker },
             frame,
             rendezvous: step.rendezvous(),

@@ -12,7 +12,7 @@ use super::liveness::Liveness;
 use super::{MAX_OUTPUTS, MAX_STEPS, is_exposed, is_fusable, is_same_place, n_steps};
 use crate::kernels::fused::fused_op;
 use crate::passes::region::is_control_flow;
-use crate::passes::{Source, Uses, WorkGraph, WorkId};
+use crate::passes::{PassContext, Source, Uses, WorkGraph, WorkId, WorkNode};
 use crate::plan::PlanError;
 
 /// Nodes that a search for a way around looks at, at most; then the clusters stay two.
@@ -40,11 +40,12 @@ impl Clusters {
     ///
     /// # Errors
     /// The graph has a cycle.
-    pub fn of(graph: &WorkGraph, uses: &Uses) -> Result<Clusters, PlanError> {
+    pub fn of(graph: &WorkGraph, uses: &Uses, context: &PassContext<'_>) -> Result<Clusters, PlanError> {
         let order = graph.order()?;
         let mut growth = Growth {
             graph,
             uses,
+            context,
             liveness: Liveness::of(graph, &order)?,
             depth: depths(graph, &order),
             receivers: graph.senders.iter().map(|(recv, send)| (*send, *recv)).collect(),
@@ -103,6 +104,7 @@ fn is_heavy(op: &str) -> bool {
 struct Growth<'a> {
     graph: &'a WorkGraph,
     uses: &'a Uses,
+    context: &'a PassContext<'a>,
     liveness: Liveness,
     depth: Vec<u32>,
     /// The `_Recv` of each `_Send`, which waits for it without an edge.
@@ -114,10 +116,12 @@ struct Growth<'a> {
 impl Growth<'_> {
     /// Adds a node to the clusters that it takes values from.
     fn grow(&mut self, id: WorkId) {
-        let Some(node) = self.graph.get(id).filter(|node| is_fusable(self.graph, node) && n_steps(node) <= MAX_STEPS)
-        else {
-            return;
+        let fits = |node: &&WorkNode| {
+            is_fusable(self.graph, node)
+                && n_steps(node) <= MAX_STEPS
+                && self.context.has_kernel(node, "_FusedElementwise")
         };
+        let Some(node) = self.graph.get(id).filter(fits) else { return };
         let (number, position) = (self.clusters.all.len() as u32, self.position[id.index()]);
         let members = SmallVec::from_slice(&[id]);
         self.clusters.all.push(Cluster { members, n_steps: n_steps(node), first: position, last: position });

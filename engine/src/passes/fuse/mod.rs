@@ -26,9 +26,9 @@ const MAX_STEPS: usize = 48;
 const MAX_OUTPUTS: usize = 16;
 
 /// The pass.
-pub(super) fn run(graph: &mut WorkGraph, _: &PassContext<'_>) -> Result<usize, PlanError> {
+pub(super) fn run(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usize, PlanError> {
     let uses = graph.uses();
-    let clusters = Clusters::of(graph, &uses)?;
+    let clusters = Clusters::of(graph, &uses, context)?;
     let parts = Parts::of(graph, &uses, &clusters);
     let n_before = graph.len();
     let mut redirects = Redirects::default();

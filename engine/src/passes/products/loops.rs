@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
-use super::super::{NewNode, Redirects, Source, Uses, WorkGraph, WorkId};
+use super::super::{NewNode, PassContext, Redirects, Source, Uses, WorkGraph, WorkId};
 use super::{Transposed, attrs, is_addition, is_same_place, is_sole_use, originals, product};
 use crate::dtype::DType;
 use crate::graph::{Attr, Node, Port};
@@ -21,11 +21,14 @@ use crate::plan::PlanError;
 use crate::shape::PartialShape;
 
 /// Rewrites all such variables; gives their number.
-pub(super) fn run(graph: &mut WorkGraph) -> Result<usize, PlanError> {
+pub(super) fn run(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usize, PlanError> {
     let uses = graph.uses();
     let mut redirects = Redirects::default();
     let mut n_changed = 0;
     for id in graph.ids() {
+        if graph.get(id).is_none_or(|node| !context.has_kernel(node, "_AddProduct")) {
+            continue;
+        }
         if let Some(sum) = Sum::find(graph, &uses, id) {
             sum.rewrite(graph, &mut redirects)?;
             n_changed += 1;

@@ -16,8 +16,8 @@ use crate::graph::Attr;
 use crate::plan::PlanError;
 
 /// The pass.
-pub(super) fn run(graph: &mut WorkGraph, _: &PassContext<'_>) -> Result<usize, PlanError> {
-    Ok(loops::run(graph)? + sums::run(graph)?)
+pub(super) fn run(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usize, PlanError> {
+    Ok(loops::run(graph, context)? + sums::run(graph, context)?)
 }
 
 /// Which operands of a product are transposed.

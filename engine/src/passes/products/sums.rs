@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
-use super::super::{Source, Uses, WorkGraph, WorkId};
+use super::super::{PassContext, Source, Uses, WorkGraph, WorkId};
 use super::{Transposed, attrs, is_addition, is_same_place, is_sole_use, originals, product};
 use crate::graph::Attr;
 use crate::plan::PlanError;
 
 /// Adds up all sums of the graph; gives how many nodes went.
-pub(super) fn run(graph: &mut WorkGraph) -> Result<usize, PlanError> {
+pub(super) fn run(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usize, PlanError> {
     let uses = graph.uses();
     let mut n_gone = 0;
     // The last addition of a tree first: the others go with it.
     for root in graph.order()?.into_iter().rev() {
-        if graph.get(root).is_some_and(|node| is_addition(graph, node)) {
+        if graph.get(root).is_some_and(|node| is_addition(graph, node) && context.has_kernel(node, "_SumOfProducts")) {
             n_gone += rewrite(graph, &uses, root)?;
         }
     }

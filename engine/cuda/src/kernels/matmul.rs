@@ -1,0 +1,219 @@
+//! Matrix products, row by row as the engine has them, by products column by column as libraries have them.
+//!
+//! A matrix that lies row by row is its transpose column by column: `c = a b` is `c' = b' a'`, so the operands change places
+//! and nothing is moved.
+
+use engine::graph::{Attr, Node};
+use engine::kernels::support::Built;
+use engine::kernels::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
+use engine::{DType, Shape};
+
+use super::elementwise::compute;
+use super::support::{FLOATS, Unit, device, gpu, kernel, operand};
+use crate::backend::{Address, Gemm, Grid, MatrixType};
+use crate::gpu::Gpu;
+
+/// The products of this crate.
+pub const UNIT: Unit =
+    Unit { name: "matmul.cu", text: include_str!("../cu/matmul.cu"), kernels: &["gemm"], dtypes: FLOATS };
+/// Rows and columns of a block's part of the result.
+const TILE: usize = 64;
+/// Blocks side by side, at most, in the second and third dimension.
+const MAX_SIDE: usize = 65_535;
+
+#[linkme::distributed_slice(KERNEL_TABLES)]
+static MATMUL: &[KernelDef] = &[
+    gpu("MatMul", ("T", FLOATS), |node| matmul(node, "transpose_a", "transpose_b")),
+    gpu("BatchMatMul", ("T", FLOATS), |node| matmul(node, "adj_x", "adj_y")),
+    gpu("BatchMatMulV2", ("T", FLOATS), |node| matmul(node, "adj_x", "adj_y")),
+    gpu("_FusedMatMul", ("T", FLOATS), fused),
+];
+
+/// A product of matrices that lie row by row: `[m, k]` and `[k, n]`, or transposed in memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Product {
+    pub dtype: DType,
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub transpose_a: bool,
+    pub transpose_b: bool,
+    pub n_batches: usize,
+    /// Elements from one `a` to the next, then of `b`; 0: all are the same.
+    pub strides: [usize; 2],
+    pub adds: bool,
+}
+
+impl Product {
+    fn gemm(&self) -> Gemm {
+        let of = match self.dtype {
+            DType::F64 => MatrixType::F64,
+            DType::F16 => MatrixType::F16,
+            DType::BF16 => MatrixType::Bf16,
+            _ if allows_tf32() => MatrixType::Tf32,
+            _ => MatrixType::F32,
+        };
+        Gemm {
+            of,
+            m: self.n,
+            n: self.m,
+            k: self.k,
+            transpose_a: self.transpose_b,
+            transpose_b: self.transpose_a,
+            lda: if self.transpose_b { self.k } else { self.n },
+            ldb: if self.transpose_a { self.m } else { self.k },
+            ldc: self.n,
+            n_batches: self.n_batches,
+            strides: [self.strides[1], self.strides[0], self.m * self.n],
+            adds: self.adds,
+        }
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn run(&self, gpu: &Gpu, a: Address, b: Address, c: Address) -> Result<(), KernelError> {
+        if self.m * self.n * self.n_batches == 0 {
+            return Ok(());
+        }
+        if self.k == 0 {
+            return if self.adds { Ok(()) } else { gpu.zero(c, self.m * self.n * self.n_batches * self.dtype.size()) };
+        }
+        let gemm = self.gemm();
+        if gpu.gemm(&gemm, b, a, c)? {
+            return Ok(());
+        }
+        own(gpu, self.dtype, &gemm, b, a, c)
+    }
+}
+
+/// Whether f32 products may cut their factors to 10 bits of mantissa: variable STEPSCOPE_TF32, off unless it is 1.
+fn allows_tf32() -> bool {
+    static ALLOWS: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *ALLOWS.get_or_init(|| std::env::var_os("STEPSCOPE_TF32").is_some_and(|value| value == "1"))
+}
+
+/// The product on this crate's kernel.
+fn own(gpu: &Gpu, dtype: DType, gemm: &Gemm, a: Address, b: Address, c: Address) -> Result<(), KernelError> {
+    let (rows, columns) = (gemm.m.div_ceil(TILE), gemm.n.div_ceil(TILE));
+    if columns > MAX_SIDE || gemm.n_batches > MAX_SIDE {
+        return Err(KernelError::invalid(format!("a product of {gemm:?} is too large without cuBLASLt")));
+    }
+    let function = UNIT.kernel(gpu, "gemm", dtype)?;
+    let grid = Grid { blocks: [rows as u32, columns as u32, gemm.n_batches as u32], threads: 256 };
+    let flag = usize::from;
+    let arguments = [
+        gemm.m,
+        gemm.n,
+        gemm.k,
+        gemm.lda,
+        gemm.ldb,
+        gemm.ldc,
+        flag(gemm.transpose_a),
+        flag(gemm.transpose_b),
+        gemm.strides[0],
+        gemm.strides[1],
+        gemm.strides[2],
+        flag(gemm.adds),
+    ];
+    let mut all: Vec<_> = arguments.into_iter().map(crate::gpu::Argument::from).collect();
+    all.extend([a, b, c].map(crate::gpu::Argument::from));
+    // SAFETY: the kernel takes these; it touches what the sizes say.
+    unsafe { gpu.launch(function, grid, &all) }
+}
+
+fn flag(node: &Node, name: &str) -> bool {
+    matches!(node.attrs.get(name), Some(Attr::Bool(true)))
+}
+
+/// Rows and columns of the last two dimensions, as multiplied.
+fn matrix(shape: &Shape, is_transposed: bool) -> Result<(usize, usize), KernelError> {
+    let [.., rows, columns] = shape.dims() else {
+        return Err(KernelError::invalid(format!("a value of shape {shape} is no matrix")));
+    };
+    Ok(if is_transposed { (*columns, *rows) } else { (*rows, *columns) })
+}
+
+fn matmul(node: &Node, first: &str, second: &str) -> Built {
+    let transposed = (flag(node, first), flag(node, second));
+    kernel(node, move |ctx| product(ctx, transposed))
+}
+
+/// The product of inputs 0 and 1 as output 0. Dimensions before the last two are batches, broadcast.
+fn product(ctx: &mut KernelContext<'_>, (transpose_a, transpose_b): (bool, bool)) -> Result<(), KernelError> {
+    let gpu = device(ctx)?;
+    let ((a, at_a), (b, at_b)) = (operand(ctx, 0)?, operand(ctx, 1)?);
+    let ((m, k), (inner, n)) = (matrix(a.shape(), transpose_a)?, matrix(b.shape(), transpose_b)?);
+    if k != inner {
+        let (a, b) = (a.shape(), b.shape());
+        return Err(KernelError::invalid(format!("inner dimensions differ: {k} and {inner} (inputs {a}, {b})")));
+    }
+    let batches = |shape: &Shape| Shape::new(&shape.dims()[..shape.rank() - 2]);
+    let (batch_a, batch_b) = (batches(a.shape()), batches(b.shape()));
+    let batch = super::elementwise::broadcast(&[&batch_a, &batch_b])?;
+    let dims: Vec<usize> = batch.dims().iter().copied().chain([m, n]).collect();
+    let (out, at) = gpu.room(a.dtype(), Shape::new(&dims))?;
+    let of = |strides: [usize; 2], n_batches: usize| Product {
+        dtype: a.dtype(),
+        m,
+        n,
+        k,
+        transpose_a,
+        transpose_b,
+        n_batches,
+        strides,
+        adds: false,
+    };
+    let (n_a, n_b, n_all) = (batch_a.n_elements(), batch_b.n_elements(), batch.n_elements());
+    let step = |n_own: usize, size: usize| if n_own == 1 { 0 } else { size };
+    if (n_a == n_all || n_a == 1) && (n_b == n_all || n_b == 1) {
+        of([step(n_a, m * k), step(n_b, k * n)], n_all).run(gpu, at_a, at_b, at)?;
+    } else {
+        let walk = |own: &Shape| super::elementwise::broadcast_strides(own, &batch);
+        let (steps_a, steps_b) = (walk(&batch_a), walk(&batch_b));
+        let size = a.dtype().size();
+        for i in 0..n_all {
+            let (mut rest, mut which) = (i, [0i64; 2]);
+            for (d, dim) in batch.dims().iter().enumerate().rev() {
+                let position = (rest % dim) as i64;
+                rest /= dim;
+                which[0] += position * steps_a[d];
+                which[1] += position * steps_b[d];
+            }
+            let from = |at: Address, which: i64, each: usize| at + (which as usize * each * size) as u64;
+            let to = at + (i * m * n * size) as u64;
+            of([0, 0], 1).run(gpu, from(at_a, which[0], m * k), from(at_b, which[1], k * n), to)?;
+        }
+    }
+    ctx.set(0, out);
+    Ok(())
+}
+
+/// A product, its bias, and a relu where the node says so.
+fn fused(node: &Node) -> Built {
+    let transposed = (flag(node, "transpose_a"), flag(node, "transpose_b"));
+    let Some(Attr::ListStr(ops)) = node.attrs.get("fused_ops") else {
+        return Err(KernelError::invalid("attribute fused_ops is missing"));
+    };
+    let names: Vec<&[u8]> = ops.iter().map(Vec::as_slice).collect();
+    let text = match names[..] {
+        [] => None,
+        [b"BiasAdd"] => Some("a + b"),
+        [b"BiasAdd", b"Relu"] => Some("(a + b < (C)0 ? (C)0 : a + b)"),
+        _ => return Err(KernelError::invalid(format!("{ops:?} cannot follow a product on a GPU"))),
+    };
+    kernel(node, move |ctx| {
+        product(ctx, transposed)?;
+        let Some(text) = text else { return Ok(()) };
+        let bias = ctx.input(2)?.clone();
+        let Some(value) = ctx.outputs[0].take() else { return Ok(()) };
+        if bias.shape().rank() != 1 || value.dims().last() != Some(&bias.len()) {
+            let (x, b) = (value.shape(), bias.shape());
+            return Err(KernelError::invalid(format!("a bias of shape {b} does not fit a value of shape {x}")));
+        }
+        ctx.inputs[0] = Some(value);
+        let to = ctx.input(0)?.dtype();
+        compute(ctx, text, to, &[0, 2])
+    })
+}

@@ -1,0 +1,101 @@
+//! Pieces of a device's memory that tensors share.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use engine::buffer::Allocator;
+use engine::device::{DeviceMemory, Read};
+use engine::shape::Shape;
+use engine::{DType, Tensor};
+
+use crate::backend::{Address, Failed, Lane};
+use crate::gpu::Gpu;
+use crate::staging::Piece;
+
+/// A piece. It goes back to its device when the last tensor drops it: kernels that were begun on it are in the compute lane,
+/// and so is whoever gets it next; copies of other lanes hold it until they are done.
+pub struct Block {
+    gpu: Arc<Gpu>,
+    address: Address,
+    n_bytes: usize,
+}
+
+impl Block {
+    pub(crate) fn new(gpu: Arc<Gpu>, address: Address, n_bytes: usize) -> Block {
+        Block { gpu, address, n_bytes }
+    }
+
+    /// The block that a tensor lies in, where it is one.
+    pub fn of(tensor: &Tensor) -> Option<Arc<Block>> {
+        let memory = Arc::clone(tensor.device_memory()?);
+        memory.into_any().downcast::<Block>().ok()
+    }
+
+    /// Where it begins.
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    /// Whose memory it is.
+    pub fn gpu(&self) -> &Arc<Gpu> {
+        &self.gpu
+    }
+
+    /// Whether it is memory of this device.
+    pub fn is_of(&self, gpu: &Gpu) -> bool {
+        std::ptr::eq(&raw const *self.gpu, gpu)
+    }
+
+    /// Begins a copy of the first bytes to the host.
+    fn copy_out(&self, n_bytes: usize) -> Result<Piece, Failed> {
+        let gpu = &self.gpu;
+        let piece = gpu.staging.piece(n_bytes)?;
+        gpu.events.order(Lane::Compute, Lane::ToHost)?;
+        // SAFETY: the piece is the callback's until the lane is past; the block holds as many bytes.
+        unsafe { gpu.backend().copy_to_host(Lane::ToHost, piece.at(), self.address, n_bytes)? };
+        Ok(piece)
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        self.gpu.give_back(self.address);
+    }
+}
+
+impl DeviceMemory for Block {
+    fn device(&self) -> &str {
+        self.gpu.name()
+    }
+
+    fn n_bytes(&self) -> usize {
+        self.n_bytes
+    }
+
+    fn read(self: Arc<Self>, dtype: DType, shape: Shape, allocator: Allocator, done: Read) {
+        let n_bytes = shape.n_elements() * dtype.size();
+        let piece = match self.copy_out(n_bytes) {
+            Ok(piece) => piece,
+            Err(error) => return done(Err(self.gpu.failed(error))),
+        };
+        let gpu = Arc::clone(&self.gpu);
+        gpu.events.after(Lane::ToHost, move |result| {
+            let value = result.map_err(|e| self.gpu.failed(e)).and_then(|()| {
+                // SAFETY: the copy is done, and nobody else has the piece.
+                let bytes = unsafe { piece.bytes(n_bytes) };
+                Tensor::filled_by(dtype, shape, &allocator, |to| {
+                    to.copy_from_slice(bytes);
+                    Ok(())
+                })
+            });
+            drop(piece);
+            // The block first: whoever waits may ask for memory.
+            drop(self);
+            done(value);
+        });
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
