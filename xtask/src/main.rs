@@ -20,6 +20,8 @@ cargo xtask COMMAND
   bench [NAME...]  benchmarks: a table here, JSON lines appended to docs/bench.jsonl; no name: lists them
   soak             the long versions of the fault tests (kill -9, damaged files); about 30 minutes
   release          the program as it is released, with SQL, clusters and buckets: target folder/released/stepscope-VERSION-MACHINE.tar.gz
+  gpu [--pack]     checks and measures the GPUs of this machine; --pack: makes target folder/gpu-check, which does it without
+                   Rust and without a network
   shots [DIR]      screenshots of every tab in both themes of a real run (default target folder/shots)
 
 Examples:
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         Some("soak") => soak(&mut steps),
         Some("shots") => shots(&mut steps, &rest),
         Some("release") => release(&mut steps),
+        Some("gpu") => gpu(&mut steps, &rest),
         Some("--help" | "-h" | "help") | None => {
             print!("{HELP}");
             return ExitCode::SUCCESS;
@@ -85,6 +88,28 @@ fn release(steps: &mut Steps) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Builds the check of a GPU, and runs it or packs it.
+fn gpu(steps: &mut Steps, rest: &[String]) -> Result<(), Failed> {
+    const BUILD: &[&str] = &["build", "--release", "--package", "stepscope-cuda", "--example", "gpu_check"];
+    let is_packed = match rest {
+        [] => false,
+        [flag] if flag == "--pack" => true,
+        _ => return Err(Failed(format!("gpu takes --pack, not {}", rest.join(" ")))),
+    };
+    steps.cargo("gpu check", BUILD, &[])?;
+    let built = prepare::target_folder().join("release/examples/gpu_check").display().to_string();
+    if !is_packed {
+        let out = prepare::target_folder().join("gpu_check.json").display().to_string();
+        return steps.run("gpu", &built, &[&out], &[]);
+    }
+    let folder = prepare::target_folder().join("gpu-check");
+    let at = folder.display().to_string();
+    steps.run("folder", "mkdir", &["-p", &at], &[])?;
+    steps.run("copy", "cp", &[&built, "engine/cuda/examples/run.sh", &at], &[])?;
+    steps.run("strip", "strip", &[&folder.join("gpu_check").display().to_string()], &[])?;
+    steps.run("size", "du", &["-sh", &at], &[])
+}
+
 fn check(steps: &mut Steps) -> Result<(), Failed> {
     steps.cargo("fmt", &["fmt", "--all", "--check"], &[])?;
     steps.cargo("clippy", &["clippy", "--workspace", "--all-targets", FEATURES, "--", "-D", "warnings"], &[])?;
@@ -104,6 +129,12 @@ fn test(steps: &mut Steps) -> Result<(), Failed> {
         vec![("STEPSCOPE_BIN", binary.as_str()), ("STEPSCOPE_PYTHON", python.as_str()), ("STEPSCOPE_WINDOW", "1")];
     let vectors = prepare::onnx_vectors(&python);
     env.extend(vectors.as_deref().map(|folder| ("STEPSCOPE_ONNX", folder)));
+    // Only NVIDIA's platforms have it: elsewhere the test says what it skips.
+    let nvrtc = prepare::nvrtc(steps);
+    match &nvrtc {
+        Ok(folder) => env.push(("STEPSCOPE_CUDA_LIBRARIES", folder.as_str())),
+        Err(Failed(why)) => eprintln!("kernels are not compiled for GPUs: {why}"),
+    }
     let moto = prepare::moto(steps)?;
     env.push(("STEPSCOPE_MOTO", moto.as_str()));
     // From npm, where all else is from PyPI: a machine that reaches one may not reach the other. The test says what it skips.

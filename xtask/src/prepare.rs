@@ -60,6 +60,9 @@ const FIREFOX_PACKAGE: &str = "@firefox-devtools/profiler-cli@0.10.0";
 /// What the engine is measured beside.
 const TENSORFLOW_PACKAGES: &[&str] = &["tensorflow-cpu==2.21.0"];
 
+/// The compiler of a GPU's kernels, which needs no GPU.
+const NVRTC_PACKAGES: &[&str] = &["nvidia-cuda-nvrtc==13.5.37"];
+
 /// The folder cargo builds into.
 pub fn target_folder() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_path_buf();
@@ -115,6 +118,21 @@ pub fn moto(steps: &mut Steps) -> Result<String, Failed> {
         Ok(python) => Ok(python),
         Err(_) => environment(steps, "moto", S3_PACKAGES),
     }
+}
+
+/// The folder with the compiler of a GPU's kernels: what `STEPSCOPE_CUDA_LIBRARIES` names, or one of a virtual environment.
+pub fn nvrtc(steps: &mut Steps) -> Result<String, Failed> {
+    if let Ok(folders) = std::env::var("STEPSCOPE_CUDA_LIBRARIES") {
+        return Ok(folders);
+    }
+    let python = environment(steps, "nvrtc", NVRTC_PACKAGES)?;
+    const ASK: &str =
+        "import glob, sysconfig; print(glob.glob(sysconfig.get_paths()['purelib'] + '/nvidia/*/lib/libnvrtc.so.*')[0])";
+    let failed = |why: &dyn std::fmt::Display| Failed(format!("the folder of libnvrtc: {why}"));
+    let answer = Command::new(&python).args(["-c", ASK]).output().map_err(|error| failed(&error))?;
+    let library = String::from_utf8(answer.stdout).map_err(|error| failed(&error))?;
+    let folder = Path::new(library.trim()).parent().filter(|folder| folder.is_dir());
+    folder.map(|folder| folder.display().to_string()).ok_or_else(|| failed(&"it is not where pip puts it"))
 }
 
 /// A folder with Azurite and the node that runs it: what `STEPSCOPE_AZURITE` and `STEPSCOPE_NODE` name, or a folder beside the

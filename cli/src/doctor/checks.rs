@@ -8,7 +8,7 @@ use super::{Check, State};
 
 /// Every check, in the order of the report.
 pub fn all() -> Vec<Check> {
-    vec![cores(), clock(), tracefs(), perf_events(), samples(), counters(), window(), gl(), cuda(), cupti()]
+    vec![cores(), clock(), tracefs(), perf_events(), samples(), counters(), window(), gl(), cuda(), gpus(), cupti()]
 }
 
 fn cores() -> Check {
@@ -140,6 +140,18 @@ fn cuda() -> Check {
         "GPU devices",
         "install NVIDIA's driver; without a GPU nothing is lost but GPU devices",
     )
+}
+
+/// Whether the engine can compute on a GPU, and why not.
+fn gpus() -> Check {
+    let problem = cuda::device::problem();
+    Check {
+        name: "GPU",
+        state: if problem.is_some() { State::Missing } else { State::Ok },
+        seen: problem.as_ref().map_or_else(|| format!("{} devices", cuda::device::count()), |_| "none".to_owned()),
+        used_for: "devices of type GPU",
+        remedy: problem,
+    }
 }
 
 fn cupti() -> Check {

@@ -91,6 +91,13 @@ impl From<[i64; 8]> for Argument {
     }
 }
 
+impl Drop for Gpu {
+    /// Blocks hold their device: none is left.
+    fn drop(&mut self) {
+        self.memory.get_mut().trim();
+    }
+}
+
 impl Gpu {
     /// The device behind a driver, under the engine's name, which reserves at most `limit` bytes.
     ///

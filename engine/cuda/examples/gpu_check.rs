@@ -1,0 +1,270 @@
+//! Checks and measures the GPUs of this machine: every kernel and model against the CPU, then products, copies and steps, beside
+//! PyTorch where `python3` has it. Prints one table and writes `gpu_check.json` (or the file that is named). Without a GPU it
+//! says what it skipped, and ends well.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a program that talks to the terminal"
+)]
+
+#[path = "../tests/cases/mod.rs"]
+mod cases;
+#[path = "../tests/networks/mod.rs"]
+mod networks;
+
+use std::fmt::Write as _;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+
+use cuda::backend::{Gemm, Lane, MatrixType};
+use cuda::device::{count, gpu_of, problem};
+use cuda::gpu::Gpu;
+use engine::device::{Device, DeviceOptions};
+use engine::models::{Convnet, LanguageModel, Network, Unrolling};
+use engine::{DType, Session, SessionOptions, Shape, Tensor};
+
+/// A line of the table.
+struct Line {
+    what: String,
+    value: f64,
+    unit: &'static str,
+    note: String,
+}
+
+#[derive(Default)]
+struct Report {
+    lines: Vec<Line>,
+    n_wrong: usize,
+}
+
+impl Report {
+    fn add(&mut self, what: impl Into<String>, value: f64, unit: &'static str, note: impl Into<String>) {
+        let line = Line { what: what.into(), value, unit, note: note.into() };
+        println!("{:44} {:>12.3} {:10} {}", line.what, line.value, line.unit, line.note);
+        self.lines.push(line);
+    }
+
+    fn wrong(&mut self, what: &str, why: &str) {
+        let short: String = why.chars().take(400).collect();
+        println!("WRONG {what}: {short}");
+        self.n_wrong += 1;
+    }
+
+    /// One object, a list of lines in it.
+    fn json(&self, device: &str) -> String {
+        let mut text = format!("{{\"device\":{device:?},\"wrong\":{},\"lines\":[", self.n_wrong);
+        for (i, line) in self.lines.iter().enumerate() {
+            let (comma, value) = (if i > 0 { "," } else { "" }, if line.value.is_finite() { line.value } else { -1.0 });
+            let Line { what, unit, note, .. } = line;
+            let _ = write!(text, "{comma}{{\"what\":{what:?},\"value\":{value},\"unit\":{unit:?},\"note\":{note:?}}}");
+        }
+        text + "]}\n"
+    }
+}
+
+fn main() -> ExitCode {
+    let out = std::env::args().nth(1).unwrap_or_else(|| "gpu_check.json".to_owned());
+    if let Some(problem) = problem() {
+        println!("no GPU to check: {problem}");
+        println!(
+            "skipped: {} groups of kernels, {} models, products, copies, steps",
+            cases::all().len(),
+            networks::all().len()
+        );
+        return ExitCode::SUCCESS;
+    }
+    let mut report = Report::default();
+    let device = match engine::device::make("GPU", 0, &DeviceOptions::default()) {
+        Ok(device) => device,
+        Err(error) => {
+            println!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let Some(gpu) = gpu_of(&device).cloned() else { return ExitCode::FAILURE };
+    let name = gpu.backend().name();
+    println!("{name}, {} devices\n", count());
+    check_kernels(&mut report, &device);
+    check_models(&mut report, &device);
+    measure_products(&mut report, &gpu);
+    measure_copies(&mut report, &gpu);
+    measure_steps(&mut report, &device);
+    peer(&mut report);
+    let stats = gpu.stats();
+    report.add("memory, peak in use", stats.peak as f64 / 1e6, "MB", format!("{} pieces", stats.n_allocs));
+    report.add("memory, peak reserved", stats.peak_reserved as f64 / 1e6, "MB", format!("{} regions", stats.n_regions));
+    if let Err(error) = std::fs::write(&out, report.json(&name)) {
+        eprintln!("{out}: {error}");
+        return ExitCode::FAILURE;
+    }
+    println!("\n{} lines in {out}, {} wrong", report.lines.len(), report.n_wrong);
+    if report.n_wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Seconds since some moment.
+fn now() -> f64 {
+    events::clock::mono_now() as f64 / 1e9
+}
+
+fn check_kernels(report: &mut Report, device: &Arc<Device>) {
+    for (group, cases) in cases::all() {
+        let wrong: Vec<String> = cases.iter().filter_map(|case| case.check(device).err()).collect();
+        wrong.iter().for_each(|why| report.wrong(group, why));
+        report.add(
+            format!("kernels: {group}"),
+            (cases.len() - wrong.len()) as f64,
+            "cases",
+            format!("of {}", cases.len()),
+        );
+    }
+}
+
+fn check_models(report: &mut Report, device: &Arc<Device>) {
+    for (name, network, size) in networks::all() {
+        let n = networks::n_steps(name, 20);
+        let (expected, _) = networks::losses(&*network, size, n, &[], SessionOptions::default());
+        let (got, _) = networks::losses(&*network, size, n, &["/device:GPU:0"], networks::options(Arc::clone(device)));
+        match networks::differs(name, &expected, &got) {
+            Some(why) => report.wrong(name, &why),
+            None => report.add(format!("model: {name}"), n as f64, "steps", "losses as on the CPU"),
+        }
+    }
+}
+
+fn matrix(gpu: &Gpu, dtype: DType, n: usize) -> (Tensor, u64) {
+    let (t, at) = gpu.room(dtype, Shape::new(&[n, n])).unwrap();
+    gpu.zero(at, t.n_bytes()).unwrap();
+    (t, at)
+}
+
+/// The best of some rounds, each of so many products, so that the host's part is hidden.
+fn measure_products(report: &mut Report, gpu: &Gpu) {
+    let types = [
+        (MatrixType::F32, DType::F32, "f32"),
+        (MatrixType::Tf32, DType::F32, "tf32"),
+        (MatrixType::F16, DType::F16, "f16"),
+        (MatrixType::Bf16, DType::BF16, "bf16"),
+    ];
+    for (of, dtype, name) in types {
+        for n in [1024usize, 4096, 8192] {
+            let [(_a, a), (_b, b), (_c, c)] = [0; 3].map(|_| matrix(gpu, dtype, n));
+            let gemm = Gemm {
+                of,
+                m: n,
+                n,
+                k: n,
+                transpose_a: false,
+                transpose_b: false,
+                lda: n,
+                ldb: n,
+                ldc: n,
+                n_batches: 1,
+                strides: [0; 3],
+                adds: false,
+            };
+            let repeats = (200usize << 30) / (n * n * n) + 3;
+            let mut best = f64::MAX;
+            for _ in 0..5 {
+                let begin = now();
+                for _ in 0..repeats {
+                    match gpu.gemm(&gemm, a, b, c) {
+                        Ok(true) => {}
+                        Ok(false) => return report.add("products", 0.0, "TFLOP/s", "no cuBLASLt: not measured"),
+                        Err(error) => return report.wrong(name, &error.to_string()),
+                    }
+                }
+                if let Err(error) = gpu.backend().synchronize(Lane::Compute) {
+                    return report.wrong(name, &error.to_string());
+                }
+                best = best.min((now() - begin) / repeats as f64);
+            }
+            report.add(format!("product {name} {n}"), 2.0 * (n as f64).powi(3) / best / 1e12, "TFLOP/s", "cuBLASLt");
+        }
+    }
+}
+
+fn measure_copies(report: &mut Report, gpu: &Gpu) {
+    let n_bytes = 256usize << 20;
+    let backend = gpu.backend();
+    let (Ok(pinned), Ok(block)) = (backend.alloc_pinned(n_bytes), gpu.block(n_bytes)) else {
+        return report.wrong("copies", "no memory");
+    };
+    let (there, mut best) = (block.address(), [f64::MAX; 3]);
+    for _ in 0..5 {
+        for (i, lane) in [Lane::ToDevice, Lane::ToHost, Lane::Compute].into_iter().enumerate() {
+            let begin = now();
+            // SAFETY: both have as many bytes, and nobody else uses them until the lane is past, which is waited for.
+            let done = unsafe {
+                match lane {
+                    Lane::ToDevice => backend.copy_to_device(lane, there, pinned, n_bytes),
+                    Lane::ToHost => backend.copy_to_host(lane, pinned, there, n_bytes),
+                    _ => backend.copy(lane, there + (n_bytes / 2) as u64, there, n_bytes / 2),
+                }
+            };
+            if let Err(error) = done.and_then(|()| backend.synchronize(lane)) {
+                return report.wrong("copies", &error.to_string());
+            }
+            best[i] = best[i].min(now() - begin);
+        }
+    }
+    // SAFETY: it came from there, and all copies are done.
+    unsafe { backend.free_pinned(pinned) };
+    let rate = |seconds: f64| n_bytes as f64 / seconds / 1e9;
+    report.add("copy to the device, pinned", rate(best[0]), "GB/s", "256 MiB");
+    report.add("copy to the host, pinned", rate(best[1]), "GB/s", "256 MiB");
+    report.add("copy within the device", rate(best[2]), "GB/s", "read and written");
+}
+
+fn measure_steps(report: &mut Report, device: &Arc<Device>) {
+    let lstm =
+        LanguageModel { n_words: 10_000, units: 650, layers: 2, time: 20, batch: 64, unrolling: Unrolling::Unrolled };
+    let all: Vec<(&str, Box<dyn Network>, usize)> = vec![
+        ("convnet, batch 256", Box::new(Convnet { dropout: 0.0, ..Convnet::default() }), 256),
+        ("lstm 2 x 650, 20 words, batch 64", Box::new(lstm), 64),
+    ];
+    for (name, network, size) in all {
+        let (g, t) = networks::trained(&*network, &["/device:GPU:0"]);
+        let session = Session::new(&g, networks::options(Arc::clone(device))).unwrap();
+        let init = g.node(t.init).unwrap().name.to_string();
+        let feeds: Vec<String> = t.feeds[0].iter().map(|feed| networks::name(&g, *feed)).collect();
+        let values: Vec<(&str, Tensor)> =
+            feeds.iter().map(String::as_str).zip(networks::batch(&*network, size, 0)).collect();
+        let (loss, target) = (networks::name(&g, t.losses[0]), g.node(t.train_ops[0]).unwrap().name.to_string());
+        let step = || session.run(&values, &[&loss], &[&target]).map_err(|e| e.to_string());
+        let run = || -> Result<f64, String> {
+            session.run(&[], &[], &[&init]).map_err(|e| e.to_string())?;
+            for _ in 0..5 {
+                step()?;
+            }
+            let begin = now();
+            for _ in 0..50 {
+                step()?;
+            }
+            Ok((now() - begin) / 50.0 * 1e3)
+        };
+        match run() {
+            Ok(ms) => report.add(format!("step of {name}"), ms, "ms", "fed from the host, loss fetched"),
+            Err(why) => report.wrong(name, &why),
+        }
+    }
+}
+
+/// The same by PyTorch: lines of `what value unit`.
+fn peer(report: &mut Report) {
+    let script = include_str!("torch_peer.py");
+    let python = std::env::var("STEPSCOPE_TORCH").unwrap_or_else(|_| "python3".to_owned());
+    let Ok(done) = Command::new(&python).args(["-c", script]).output() else {
+        return println!("skipped: no {python} to run PyTorch");
+    };
+    if !done.status.success() {
+        let last = String::from_utf8_lossy(&done.stderr).lines().last().unwrap_or_default().to_owned();
+        return println!("skipped: PyTorch beside it ({last})");
+    }
+    for line in String::from_utf8_lossy(&done.stdout).lines() {
+        let [what, value, unit] = line.split('|').collect::<Vec<_>>()[..] else { continue };
+        let unit = if unit == "ms" { "ms" } else { "TFLOP/s" };
+        report.add(format!("PyTorch: {what}"), value.parse().unwrap_or(f64::NAN), unit, "");
+    }
+}
