@@ -84,9 +84,9 @@ pub(super) fn paint(painter: &Painter, scene: &Scene<'_>) -> Vec<(usize, Rect)> 
         let b = &scene.picture.boxes[idx];
         // What holds a small box is drawn before it, if it is not small itself.
         if rect.height() < SMALL {
-            small.add_colored_rect(rect, ground(scene, b))
+            small.add_colored_rect(rect, ground(scene, b));
         } else {
-            open_box(painter, scene, b, rect)
+            open_box(painter, scene, b, rect);
         }
     }
     painter.add(Shape::mesh(small));
@@ -162,7 +162,9 @@ fn frame(painter: &Painter, scene: &Scene<'_>, rect: Rect) {
     let inner = rect.shrink(m::CONTROL_FRAME * scene.camera.zoom);
     let corners = [inner.left_top(), inner.right_top(), inner.right_bottom(), inner.left_bottom(), inner.left_top()];
     let dash = 6.0 * scene.camera.zoom.max(0.5);
-    painter.extend(Shape::dashed_line(&corners, Stroke::new(metrics::LINE, p.accent), dash, dash * 0.6));
+    // Not the accent: that is what is selected.
+    let stroke = Stroke::new(metrics::LINE, mix(p.text_weak, p.canvas, 0.25));
+    painter.extend(Shape::dashed_line(&corners, stroke, dash, dash * 0.6));
 }
 
 /// The line beside bookkeeping and hubs.

@@ -430,3 +430,22 @@ fn without_steps_and_another_trace_there_is_nothing_to_compare() {
     press(&mut one, Key::V);
     assert!(one.query_by_label_contains("open another one to compare it with").is_some());
 }
+
+#[test]
+fn narrow_slices_are_pixels_on_the_screen_and_rectangles_in_a_picture_of_vectors() {
+    // Four hundred steps: every slice is narrower than a pixel.
+    let mut harness = harness(demo(400));
+    let corners = |harness: &Harness<'_, State>, is_pixels: bool| {
+        let meshes = harness.output().shapes.iter().filter_map(|clipped| match &clipped.shape {
+            egui::Shape::Mesh(mesh) if (mesh.texture_id != egui::TextureId::default()) == is_pixels => Some(mesh),
+            _ => None,
+        });
+        meshes.map(|mesh| mesh.vertices.len()).sum::<usize>()
+    };
+    let (pixels, rects) = (corners(&harness, true), corners(&harness, false));
+    assert!((4..100).contains(&pixels), "a quad for each strip: {pixels} corners");
+    crate::export::want_shapes(&harness.ctx, true);
+    harness.run_steps(1);
+    assert_eq!(corners(&harness, true), 0);
+    assert!(corners(&harness, false) > rects + 1_000, "{} corners after {rects}", corners(&harness, false));
+}

@@ -34,7 +34,7 @@ pub(super) fn lay_out(
     draft.annotate(model);
     let parts = draft.parts();
     let blocks = parts.iter().map(|part| draft.draw(part, drawings, cancel)).collect::<Result<Vec<_>, _>>()?;
-    Ok(draft.assemble(scope, &parts, blocks))
+    Ok(draft.assemble(scope, &parts, &blocks))
 }
 
 /// A child on its way to a box.
@@ -276,7 +276,7 @@ impl Draft {
         child.shift() + child.inner.as_ref().and_then(|i| i.out_ports.get(&far)).copied().unwrap_or(0.0)
     }
 
-    fn assemble(mut self, scope: ItemId, parts: &[Part], blocks: Vec<Block>) -> ScopeLayout {
+    fn assemble(mut self, scope: ItemId, parts: &[Part], blocks: &[Block]) -> ScopeLayout {
         let sizes: Vec<[f32; 2]> = blocks.iter().map(|b| b.drawing.size).collect();
         let (corners, core) = arrange(parts, &sizes);
         let side: Vec<usize> = (0..self.children.len()).filter(|&c| self.children[c].side).collect();
@@ -299,7 +299,7 @@ impl Draft {
         let spread = (height - core[1]) / 2.0;
         layout.boxes.reserve_exact(self.children.len());
         layout.edges.reserve_exact(blocks.iter().map(|block| block.edges.len()).sum());
-        for ((part, block), corner) in parts.iter().zip(&blocks).zip(corners) {
+        for ((part, block), corner) in parts.iter().zip(blocks).zip(corners) {
             let at = [m::SCOPE_PAD + corner[0], top + spread + corner[1]];
             self.put(&mut layout, part, block, at);
         }
