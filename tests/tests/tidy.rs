@@ -15,8 +15,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("base/net", &[]),
     ("engine", &["events", "formats"]),
     ("engine/distributed", &["events", "formats", "net", "engine"]),
-    // `events` in its check of a GPU only.
-    ("engine/cuda", &["events", "engine"]),
+    // `events` and `cupti` in its check of a GPU only.
+    ("engine/cuda", &["events", "engine", "cupti"]),
     ("profiler", &["events", "formats"]),
     ("profiler/gather", &["events", "formats", "profiler"]),
     // `profiler` in its tests only.

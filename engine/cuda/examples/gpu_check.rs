@@ -1,6 +1,6 @@
 //! Checks and measures the GPUs of this machine: every kernel and model against the CPU, then products, copies and steps, beside
-//! PyTorch where `python3` has it. Prints one table and writes `gpu_check.json` (or the file that is named). Without a GPU it
-//! says what it skipped, and ends well.
+//! PyTorch where `python3` has it, and records a trace. Prints one table and writes `gpu_check.json` (or the file that is named)
+//! and, beside it, `gpu_check.trace`. Without a GPU it says what it skipped, and ends well.
 
 #![allow(
     clippy::print_stdout,
@@ -15,6 +15,7 @@ mod cases;
 mod networks;
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
@@ -91,6 +92,7 @@ fn main() -> ExitCode {
     measure_products(&mut report, &gpu);
     measure_copies(&mut report, &gpu);
     measure_steps(&mut report, &device);
+    trace(&mut report, &device, &Path::new(&out).with_extension("trace"));
     peer(&mut report);
     let stats = gpu.stats();
     report.add("memory, peak in use", stats.peak as f64 / 1e6, "MB", format!("{} pieces", stats.n_allocs));
@@ -217,6 +219,37 @@ fn measure_copies(report: &mut Report, gpu: &Gpu) {
     report.add("copy within the device", rate(best[2]), "GB/s", "read and written");
 }
 
+/// A network that learns on a device, fed with one batch from the host again and again.
+struct Learning {
+    session: Session,
+    feeds: Vec<(String, Tensor)>,
+    loss: String,
+    target: String,
+}
+
+impl Learning {
+    fn begin(device: &Arc<Device>, network: &dyn Network, size: usize) -> Result<Learning, String> {
+        let (g, t) = networks::trained(network, &["/device:GPU:0"]);
+        let session = Session::new(&g, networks::options(Arc::clone(device))).map_err(|e| e.to_string())?;
+        let node = |id| g.node(id).map(|node| node.name.to_string()).map_err(|e| e.to_string());
+        session.run(&[], &[], &[&node(t.init)?]).map_err(|e| e.to_string())?;
+        let names = t.feeds[0].iter().map(|feed| networks::name(&g, *feed));
+        let feeds = names.zip(networks::batch(network, size, 0)).collect();
+        Ok(Learning { session, feeds, loss: networks::name(&g, t.losses[0]), target: node(t.train_ops[0])? })
+    }
+
+    /// Milliseconds of a step, over so many, each of which fetches its loss.
+    fn step_ms(&self, n: usize) -> Result<f64, String> {
+        let feeds: Vec<(&str, Tensor)> =
+            self.feeds.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        let begin = now();
+        for _ in 0..n {
+            self.session.run(&feeds, &[&self.loss], &[&self.target]).map_err(|e| e.to_string())?;
+        }
+        Ok((now() - begin) / n as f64 * 1e3)
+    }
+}
+
 fn measure_steps(report: &mut Report, device: &Arc<Device>) {
     let lstm =
         LanguageModel { n_words: 10_000, units: 650, layers: 2, time: 20, batch: 64, unrolling: Unrolling::Unrolled };
@@ -225,29 +258,37 @@ fn measure_steps(report: &mut Report, device: &Arc<Device>) {
         ("lstm 2 x 650, 20 words, batch 64", Box::new(lstm), 64),
     ];
     for (name, network, size) in all {
-        let (g, t) = networks::trained(&*network, &["/device:GPU:0"]);
-        let session = Session::new(&g, networks::options(Arc::clone(device))).unwrap();
-        let init = g.node(t.init).unwrap().name.to_string();
-        let feeds: Vec<String> = t.feeds[0].iter().map(|feed| networks::name(&g, *feed)).collect();
-        let values: Vec<(&str, Tensor)> =
-            feeds.iter().map(String::as_str).zip(networks::batch(&*network, size, 0)).collect();
-        let (loss, target) = (networks::name(&g, t.losses[0]), g.node(t.train_ops[0]).unwrap().name.to_string());
-        let step = || session.run(&values, &[&loss], &[&target]).map_err(|e| e.to_string());
-        let run = || -> Result<f64, String> {
-            session.run(&[], &[], &[&init]).map_err(|e| e.to_string())?;
-            for _ in 0..5 {
-                step()?;
-            }
-            let begin = now();
-            for _ in 0..50 {
-                step()?;
-            }
-            Ok((now() - begin) / 50.0 * 1e3)
-        };
-        match run() {
+        let learning = Learning::begin(device, &*network, size);
+        let ms = learning.and_then(|learning| learning.step_ms(5).and_then(|_| learning.step_ms(50)));
+        match ms {
             Ok(ms) => report.add(format!("step of {name}"), ms, "ms", "fed from the host, loss fetched"),
             Err(why) => report.wrong(name, &why),
         }
+    }
+}
+
+/// Steps with their trace, CUDA's activity in it, in a folder for `stepscope view`.
+fn trace(report: &mut Report, device: &Arc<Device>, folder: &Path) {
+    let traced = || -> Result<(f64, f64, String), String> {
+        let learning = Learning::begin(device, &Convnet { dropout: 0.0, ..Convnet::default() }, 256)?;
+        learning.step_ms(5)?;
+        let without = learning.step_ms(20)?;
+        let session = events::start(folder, events::Options::default()).map_err(|e| e.to_string())?;
+        let library = cupti::Loaded::find().map_err(|e| e.to_string());
+        let recorder = library.and_then(|library| cupti::Recorder::start(Arc::new(library)).map_err(|e| e.to_string()));
+        let with = learning.step_ms(20);
+        let note = match recorder {
+            Ok(recorder) => format!("{:?}", recorder.stop()),
+            Err(why) => format!("without CUDA's activity: {why}"),
+        };
+        drop(session);
+        Ok((without, with?, note))
+    };
+    match traced() {
+        Ok((without, with, note)) => {
+            report.add("tracing a step of the convnet", (with / without - 1.0) * 100.0, "% more", note);
+        }
+        Err(why) => report.wrong("trace", &why),
     }
 }
 

@@ -49,6 +49,7 @@ impl Driver {
         let counted = unsafe { (driver.table.cuDeviceGetCount)(&raw mut n) };
         driver.check("cuDeviceGetCount", counted).map_err(|e| e.to_string())?;
         driver.n_devices = usize::try_from(n).unwrap_or(0);
+        super::libraries::prefer(driver.version().0);
         Ok(driver)
     }
 

@@ -3,6 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use libloading::Library;
 
@@ -31,9 +32,21 @@ fn folders() -> impl Iterator<Item = PathBuf> {
     listed.chain(usual.map(|toolkit| toolkit.join("lib64")))
 }
 
+/// The driver's version of CUDA, its major number; 0 while it is not known.
+static MAJOR: AtomicI32 = AtomicI32::new(0);
+
+/// Lets libraries of this version come first: a driver runs no code of a compiler that is newer.
+pub(super) fn prefer(major: i32) {
+    MAJOR.store(major, Ordering::Relaxed);
+}
+
 /// Opens the first of `names` that there is.
 fn open(library: &'static str, names: &[&str]) -> Result<Library, LibraryError> {
-    let in_folders = folders().flat_map(|folder| names.iter().map(move |name| folder.join(name)).collect::<Vec<_>>());
+    let version = format!(".so.{}", MAJOR.load(Ordering::Relaxed));
+    let mut names = names.to_vec();
+    names.sort_by_key(|name| !name.ends_with(&version));
+    let folders: Vec<PathBuf> = folders().collect();
+    let in_folders = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
     let candidates = in_folders.filter(|path| path.is_file()).chain(names.iter().map(PathBuf::from));
     for candidate in candidates {
         // SAFETY: loading runs the library's initialisers, which NVIDIA means to be run in any process.

@@ -7,9 +7,10 @@ use std::ffi::{CString, c_void};
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use cuda::backend::{Address, Backend, Event, Failed, Function, Gemm, Grid, Lane};
+use cuda::driver::{Compiler, Target};
 use engine::device::{Device, DeviceOptions};
 
 type Entry = unsafe extern "C" fn(*mut *mut c_void, *const u32, u32);
@@ -137,6 +138,11 @@ unsafe impl Backend for Emulator {
     }
 
     fn compile(&self, source: &str, macros: &[String], names: &[&str]) -> Result<Vec<Function>, Failed> {
+        // What is made as it comes is compiled for a GPU too, where NVRTC is found.
+        static NVRTC: LazyLock<Option<Compiler>> = LazyLock::new(|| Compiler::load().ok());
+        if let Some(nvrtc) = &*NVRTC {
+            nvrtc.compile(source, macros, Target::Virtual(90))?;
+        }
         let mut text = include_str!("host.cpp").to_owned();
         for name in macros {
             let (name, value) = name.split_once('=').unwrap();
