@@ -1,6 +1,6 @@
 //! What the page says: the analysis of a range, the breakdown of each step, sums over critical paths. No egui.
 
-use crate::{data::Shared, format, timeline::find};
+use crate::{data::Shared, format, timeline::analysis::recent};
 use profiler::{
     AtHand, Stall, Store,
     analysis::{
@@ -14,9 +14,6 @@ use std::ops::Range;
 
 /// Steps that are analysed, unless all are asked for: the last ones.
 pub const MAX_STEPS: usize = 200;
-/// Slices that are analysed, unless all are asked for: those of the last steps, at least of one. What is analysed takes
-/// about 170 bytes a slice meanwhile.
-pub const MAX_SLICES: u64 = 1_000_000;
 
 /// What a step's time went to, in the order of the bars from the ground up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,11 +143,8 @@ pub fn answer(request: Request) -> Report {
     let store = request.store.read_recursive();
     let question = Question { version: store.version(), ..request.question };
     let whole = question.range.clone().unwrap_or_else(|| store.range());
-    let starts: Vec<i64> = touching(&store, &whole).map(|s| s.start).collect();
-    let mut range = match question.all_steps {
-        true => whole.clone(),
-        false => latest(&starts, &whole, |range| find::count_in(&store, range) <= MAX_SLICES),
-    };
+    let n_steps = touching(&store, &whole).count();
+    let mut range = if question.all_steps { whole.clone() } else { recent(&store, &whole, MAX_STEPS) };
     let hand = store.at_hand(&range);
     if hand != AtHand::All {
         range.end = range.start;
@@ -169,7 +163,7 @@ pub fn answer(request: Request) -> Report {
         question,
         analysis,
         steps,
-        n_steps: starts.len(),
+        n_steps,
         whole,
     }
 }
@@ -178,26 +172,6 @@ pub fn answer(request: Request) -> Report {
 fn touching<'a>(store: &'a Store, range: &Range<i64>) -> impl Iterator<Item = &'a profiler::Step> + use<'a> {
     let Range { start, end } = *range;
     store.steps().iter().filter(move |s| s.start < end && s.end > start)
-}
-
-/// The end of `whole` that `fits`: the last steps, no more than [`MAX_STEPS`] and at least one; without steps the last part
-/// of the time. `starts` has where the steps begin.
-fn latest(starts: &[i64], whole: &Range<i64>, fits: impl Fn(&Range<i64>) -> bool) -> Range<i64> {
-    let from = |start: i64| start.max(whole.start)..whole.end;
-    if starts.len() <= MAX_STEPS && fits(whole) {
-        return whole.clone();
-    }
-    let last = &starts[starts.len().saturating_sub(MAX_STEPS)..];
-    if let Some(&newest) = last.last() {
-        let first = last.partition_point(|&start| !fits(&from(start)));
-        return from(last.get(first).copied().unwrap_or(newest));
-    }
-    let (mut too_early, mut fitting) = (whole.start, whole.end);
-    while fitting - too_early > 1 {
-        let middle = too_early + (fitting - too_early) / 2;
-        if fits(&from(middle)) { fitting = middle } else { too_early = middle }
-    }
-    from(fitting)
 }
 
 /// The segments of all paths by kind.
@@ -323,17 +297,5 @@ mod tests {
         assert_eq!((few.steps.len(), few.n_steps), (MAX_STEPS, MAX_STEPS + 50));
         assert_eq!(few.analysis.range.start, 50 * STEP_NS + 10_000);
         assert_eq!(report(MAX_STEPS as u32 + 50, true).steps.len(), MAX_STEPS + 50);
-    }
-
-    #[test]
-    fn of_many_slices_those_of_the_last_steps() {
-        let starts = [0, 100, 200, 300];
-        let at_most = |n: i64| move |range: &Range<i64>| range.end - range.start <= n;
-        assert_eq!(latest(&starts, &(0..400), at_most(400)), 0..400);
-        assert_eq!(latest(&starts, &(0..400), at_most(250)), 200..400);
-        assert_eq!(latest(&starts, &(0..400), at_most(10)), 300..400, "one step, however large");
-        assert_eq!(latest(&[], &(0..400), at_most(150)), 250..400, "no steps: the last part");
-        assert_eq!(latest(&[], &(0..400), |_| false), 400..400);
-        assert_eq!(latest(&[], &(7..7), |_| true), 7..7);
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     Selection, ViewKind, format,
     selection::{SlicePick, TimeRange},
     theme::{metrics, palette},
-    timeline::{analysis::MAX_STEPS, stalls},
+    timeline::stalls,
 };
 use egui::{Rect, RichText, Sense, Ui, vec2};
 use profiler::Store;
@@ -42,8 +42,8 @@ fn stalls_ui(ui: &mut Ui, store: &Store, trace_idx: usize, findings: &Findings, 
     let found = &findings.stalls;
     ui.add_space(metrics::GAP_WIDE);
     ui.label(RichText::new("Stalls by cause").size(metrics::TEXT_TITLE).color(p.text_strong));
-    if found.last_steps_only {
-        ui.label(format!("of the last {} in the range", format::counted(MAX_STEPS as u64, "step")));
+    if let Some(ns) = found.only_last_ns {
+        ui.label(format!("of the last {} of the range", format::duration_ns(ns)));
     }
     if found.by_cause.is_empty() {
         ui.label("No stalls: no worker waited inside a step.");

@@ -23,6 +23,9 @@ const REFRESH_S: f64 = 0.25;
 pub const TOP_STALLS: usize = 200;
 /// Steps whose stalls are looked for, at most: the last ones of a range. In a view with more, each is far below a pixel.
 pub const MAX_STEPS: usize = 2_000;
+/// Slices that are analysed at once, at most: those of the last steps, at least of one. Stalls take about 170 bytes a slice
+/// while they are looked for, and 8 s for ten million.
+pub const MAX_SLICES: u64 = 1_000_000;
 
 /// Steps whose critical paths are marked, at most.
 pub const MAX_PATHS: usize = 50;
@@ -53,8 +56,8 @@ pub struct Stalls {
     pub top: Vec<Stall>,
     /// Sums of all by cause, the largest first.
     pub by_cause: Vec<CauseTotal>,
-    /// Whether only the last [`MAX_STEPS`] steps were looked at.
-    pub last_steps_only: bool,
+    /// The last part of the range that was looked at, ns, where that is not all of it.
+    pub only_last_ns: Option<i64>,
 }
 
 /// Statistics of a range.
@@ -223,13 +226,57 @@ fn paths_of(store: &Store, range: &Range<i64>) -> Vec<CriticalPath> {
     critical_paths(store, first..range.end)
 }
 
-/// The stalls of the steps that touch a range, or of the last [`MAX_STEPS`] of them.
+/// The last part of a range that is analysed at once: no more than `max_steps` steps or [`MAX_SLICES`], but at least one step.
+pub fn recent(store: &Store, whole: &Range<i64>, max_steps: usize) -> Range<i64> {
+    let touching = store.steps().iter().filter(|s| s.start < whole.end && s.end > whole.start);
+    let starts: Vec<i64> = touching.map(|s| s.start).collect();
+    latest(&starts, whole, max_steps, |range| find::count_in(store, range) <= MAX_SLICES)
+}
+
+/// The end of `whole` that `fits`: the last steps, no more than `max_steps` and at least one; without steps the last part
+/// of the time. `starts` has where the steps begin.
+fn latest(starts: &[i64], whole: &Range<i64>, max_steps: usize, fits: impl Fn(&Range<i64>) -> bool) -> Range<i64> {
+    let from = |start: i64| start.max(whole.start)..whole.end;
+    if starts.len() <= max_steps && fits(whole) {
+        return whole.clone();
+    }
+    let last = &starts[starts.len().saturating_sub(max_steps)..];
+    if let Some(&newest) = last.last() {
+        let first = last.partition_point(|&start| !fits(&from(start)));
+        return from(last.get(first).copied().unwrap_or(newest));
+    }
+    let (mut too_early, mut fitting) = (whole.start, whole.end);
+    while fitting - too_early > 1 {
+        let middle = too_early + (fitting - too_early) / 2;
+        if fits(&from(middle)) { fitting = middle } else { too_early = middle }
+    }
+    from(fitting)
+}
+
+/// The stalls of the [`recent`] steps of a range.
 pub fn stalls_of(store: &Store, range: &Range<i64>) -> Stalls {
-    let touching = || store.steps().iter().rev().filter(|s| s.start < range.end && s.end > range.start);
-    let earliest = touching().nth(MAX_STEPS - 1).map_or(range.start, |s| s.start.max(range.start));
-    let last_steps_only = touching().nth(MAX_STEPS).is_some();
-    let mut top = stalls(store, earliest..range.end);
+    let recent = recent(store, range, MAX_STEPS);
+    let only_last_ns = (recent.start > range.start).then(|| recent.end - recent.start);
+    let mut top = stalls(store, recent);
     let by_cause = by_cause(&top);
     top.truncate(TOP_STALLS);
-    Stalls { top, by_cause, last_steps_only }
+    Stalls { top, by_cause, only_last_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_slices_those_of_the_last_steps() {
+        let starts = [0, 100, 200, 300];
+        let at_most = |n: i64| move |range: &Range<i64>| range.end - range.start <= n;
+        assert_eq!(latest(&starts, &(0..400), 9, at_most(400)), 0..400);
+        assert_eq!(latest(&starts, &(0..400), 9, at_most(250)), 200..400);
+        assert_eq!(latest(&starts, &(0..400), 9, at_most(10)), 300..400, "one step, however large");
+        assert_eq!(latest(&[], &(0..400), 9, at_most(150)), 250..400, "no steps: the last part");
+        assert_eq!(latest(&[], &(0..400), 9, |_| false), 400..400);
+        assert_eq!(latest(&starts, &(0..400), 2, at_most(400)), 200..400);
+        assert_eq!(latest(&[], &(7..7), 9, |_| true), 7..7);
+    }
 }

@@ -315,6 +315,9 @@ impl Canvas {
         stalls::bands(body, shown.stalls(), marks, state.color_by, p);
         if let Some(note) = shown.findings.and_then(|f| crate::far::note(f.hand)) {
             paint::note(body, note, p);
+        } else if let Some(ns) = shown.findings.and_then(|f| f.stalls.only_last_ns) {
+            let last = format::duration_ns(ns);
+            paint::note(body, &format!("Stalls are marked in the last {last} only: come closer for others"), p);
         }
         if state.critical {
             critical::paint(body, shown.store, shown.findings.map_or(&[][..], |f| &f.paths), marks, p);
