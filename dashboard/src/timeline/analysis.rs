@@ -24,7 +24,7 @@ pub const TOP_STALLS: usize = 200;
 /// Steps whose stalls are looked for, at most: the last ones of a range. In a view with more, each is far below a pixel.
 pub const MAX_STEPS: usize = 2_000;
 /// Slices that are analysed at once, at most: those of the last steps, at least of one. Stalls take about 170 bytes a slice
-/// while they are looked for, and 8 s for ten million.
+/// while they are looked for.
 pub const MAX_SLICES: u64 = 1_000_000;
 
 /// Steps whose critical paths are marked, at most.
