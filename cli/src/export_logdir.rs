@@ -75,7 +75,7 @@ impl Chosen<'_> {
         let runs = self.runs.by_name.iter().filter(move |(name, _)| matches(&self.run, name));
         let tags = runs.flat_map(|(run, data)| data.series.iter().map(move |(tag, series)| (run, tag, series)));
         tags.filter_map(move |(run, tag, series)| match series {
-            Series::Scalar(scalars) if matches(&self.tag, tag) => Some((run.as_str(), tag.as_str(), scalars)),
+            Series::Scalar(scalars) if matches(&self.tag, tag) => Some((run.as_str(), tag.as_str(), &**scalars)),
             _ => None,
         })
     }

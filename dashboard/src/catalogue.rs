@@ -252,7 +252,7 @@ mod tests {
     fn data(runs: &[(&str, &[&str])]) -> Data {
         let mut all = Runs::default();
         for (name, tags) in runs {
-            let series = |tag: &&str| ((*tag).to_owned(), Series::Scalar(ScalarSeries::default()));
+            let series = |tag: &&str| ((*tag).to_owned(), Series::Scalar(Box::default()));
             let run = Run { name: (*name).to_owned(), series: tags.iter().map(series).collect(), ..Run::default() };
             all.by_name.insert((*name).to_owned(), run);
         }

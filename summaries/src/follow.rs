@@ -140,17 +140,22 @@ impl FileFollower {
         if matches!(self.packed, Packed::Unknown) && self.detect_packed(&mut file)? {
             return self.read_packed(allowance, stage);
         }
-        file.seek(SeekFrom::Start(self.stream.read_offset()))?;
-        self.drain(&mut file, allowance, stage)
+        let begin = self.stream.read_offset();
+        if begin > 0 {
+            file.seek(SeekFrom::Start(begin))?;
+        }
+        // What comes while this is read is there for the next look.
+        self.drain(&mut file.take(size - begin), size, allowance, stage)
     }
 
     /// Looks at the first two bytes, as soon as there are two.
     fn detect_packed(&mut self, file: &mut File) -> io::Result<bool> {
         let mut magic = [0; 2];
-        if let Err(e) = file.read_exact(&mut magic) {
+        let found = file.read_exact(&mut magic);
+        file.seek(SeekFrom::Start(0))?;
+        if let Err(e) = found {
             return if e.kind() == io::ErrorKind::UnexpectedEof { Ok(false) } else { Err(e) };
         }
-        file.seek(SeekFrom::Start(0))?;
         let is_packed = magic == [0x1f, 0x8b];
         self.packed = if is_packed {
             Packed::Reading(Box::new(MultiGzDecoder::new(BufReader::new(file.try_clone()?))))
@@ -162,19 +167,28 @@ impl FileFollower {
 
     fn read_packed(&mut self, allowance: u64, stage: &mut RunStage) -> io::Result<bool> {
         let Packed::Reading(mut decoder) = std::mem::replace(&mut self.packed, Packed::Done) else { return Ok(false) };
-        let has_more = self.drain(&mut decoder, allowance, stage)?;
+        let has_more = self.drain(&mut decoder, u64::MAX, allowance, stage)?;
         if has_more {
             self.packed = Packed::Reading(decoder);
         }
         Ok(has_more)
     }
 
-    /// Takes records until the allowance or the source is used up; whether there may be more. Blocks are decoded by all
-    /// processors while this thread reads.
-    fn drain(&mut self, source: &mut (impl Read + Send), allowance: u64, stage: &mut RunStage) -> io::Result<bool> {
+    /// Takes records until the allowance or the source, which is known to end at `size`, is used up; whether there may be
+    /// more. Blocks are decoded by all processors while this thread reads.
+    fn drain(
+        &mut self,
+        source: &mut (impl Read + Send),
+        size: u64,
+        allowance: u64,
+        stage: &mut RunStage,
+    ) -> io::Result<bool> {
         let end = self.stream.offset().saturating_add(allowance);
         while self.stream.offset() < end {
-            self.drain_blocks(source, end, stage)?;
+            self.drain_blocks(source, size, end, stage)?;
+            if self.stream.offset() == size {
+                return Ok(false);
+            }
             if self.stream.offset() >= end {
                 break;
             }
@@ -190,8 +204,16 @@ impl FileFollower {
     }
 
     /// Takes the blocks that come next, up to `end`. The first says what most tags are, so it is decoded before the others.
-    fn drain_blocks(&mut self, source: &mut (impl Read + Send), end: u64, stage: &mut RunStage) -> io::Result<()> {
-        let Some(first) = self.stream.next_block(source, FIRST_BLOCK)? else { return Ok(()) };
+    fn drain_blocks(
+        &mut self,
+        source: &mut (impl Read + Send),
+        size: u64,
+        end: u64,
+        stage: &mut RunStage,
+    ) -> io::Result<()> {
+        // A block of what there is at most.
+        let up_to = |block: usize, stream: &RecordStream| (size - stream.offset()).min(block as u64) as usize;
+        let Some(first) = self.stream.next_block(source, up_to(FIRST_BLOCK, &self.stream))? else { return Ok(()) };
         let segment = Segment::of_block(self.path.clone(), first, stage.known());
         stage.absorb(segment, |kind, bytes| self.log.add(kind, bytes));
         let (known, stream, path) = (stage.known(), &mut self.stream, &self.path);
@@ -203,10 +225,10 @@ impl FileFollower {
         let (decode, n_waiting) = (&decode, &n_waiting);
         let result = rayon::in_place_scope(|scope| {
             for i in 0.. {
-                if stream.offset() >= end {
+                if stream.offset() >= end.min(size) {
                     break;
                 }
-                let Some(block) = stream.next_block(source, BLOCK)? else { break };
+                let Some(block) = stream.next_block(source, up_to(BLOCK, stream))? else { break };
                 // Reading far ahead of the decoding would only take memory.
                 if n_waiting.load(Ordering::Relaxed) > rayon::current_num_threads() {
                     decode(i, block);

@@ -1,7 +1,5 @@
 //! A histogram as it is shown, whichever form the file has.
 
-use formats::proto::HistogramProto;
-
 /// Values counted between two edges.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bucket {
@@ -30,36 +28,58 @@ pub struct Histogram {
     pub buckets: Vec<Bucket>,
 }
 
+/// What TensorFlow 1's form has beside the buckets.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Totals {
+    pub min: f64,
+    pub max: f64,
+    pub num: f64,
+    pub sum: f64,
+    pub sum_squares: f64,
+}
+
+impl Default for Histogram {
+    /// Of no value.
+    fn default() -> Self {
+        Self::from_buckets(Vec::new())
+    }
+}
+
 impl Histogram {
-    /// From TensorFlow 1's form. The outer limits there are ±DBL_MAX: as TensorBoard does, empty buckets at both ends are
-    /// dropped and the outer edges become the smallest and the largest value (tensorboard/data_compat.py).
-    ///
-    /// `None` when limits and counts do not pair up.
-    pub(crate) fn from_proto(proto: &HistogramProto) -> Option<Self> {
-        if proto.bucket.len() != proto.bucket_limit.len() {
-            return None;
-        }
+    /// Becomes the histogram of TensorFlow 1's form: the upper limit and the count of each bucket. The outer limits there
+    /// are ±DBL_MAX: as TensorBoard does, empty buckets at both ends are dropped and the outer edges become the smallest
+    /// and the largest value (tensorboard/data_compat.py).
+    pub(crate) fn set_limits(&mut self, totals: Totals, limits: impl Iterator<Item = (f64, f64)>) {
+        let Totals { min, max, num, sum, sum_squares } = totals;
         let mut left = f64::MIN;
-        let all = proto.bucket_limit.iter().zip(&proto.bucket).map(|(&right, &count)| {
+        self.buckets.clear();
+        self.buckets.extend(limits.map(|(right, count)| {
             let bucket = Bucket { left, right, count };
             left = right;
             bucket
-        });
-        let mut buckets = without_empty_ends(all.collect());
-        if let Some(first) = buckets.first_mut() {
-            first.left = proto.min;
+        }));
+        drop_empty_ends(&mut self.buckets);
+        if let Some(first) = self.buckets.first_mut() {
+            first.left = min;
         }
-        if let Some(last) = buckets.last_mut() {
-            last.right = proto.max;
+        if let Some(last) = self.buckets.last_mut() {
+            last.right = max;
         }
-        let (min, max) = if buckets.is_empty() { (f64::NAN, f64::NAN) } else { (proto.min, proto.max) };
-        Some(Self { min, max, num: proto.num, sum: proto.sum, sum_squares: proto.sum_squares, buckets })
+        (self.min, self.max) = if self.buckets.is_empty() { (f64::NAN, f64::NAN) } else { (min, max) };
+        (self.num, self.sum, self.sum_squares) = (num, sum, sum_squares);
     }
 
-    /// From TensorFlow 2's form: rows of left edge, right edge, count.
-    pub(crate) fn from_rows(rows: &[f64]) -> Self {
-        let bucket = |row: &[f64]| Bucket { left: row[0], right: row[1], count: row[2] };
-        Self::from_buckets(rows.chunks_exact(3).map(bucket).collect())
+    /// Becomes the histogram of TensorFlow 2's form: rows of left edge, right edge, count.
+    pub(crate) fn set_rows(&mut self, rows: impl Iterator<Item = [f64; 3]>) {
+        self.buckets.clear();
+        self.buckets.extend(rows.map(|[left, right, count]| Bucket { left, right, count }));
+        [self.min, self.max, self.num] = totals_of(&self.buckets);
+        (self.sum, self.sum_squares) = (f64::NAN, f64::NAN);
+    }
+
+    /// Least, greatest, and how many.
+    pub(crate) fn totals(&self) -> [f64; 3] {
+        [self.min, self.max, self.num]
     }
 
     /// What a distribution is drawn by, as TensorBoard has it: least, greatest, and the quantiles of a normal distribution
@@ -68,14 +88,8 @@ impl Histogram {
 
     /// From ascending buckets.
     pub fn from_buckets(buckets: Vec<Bucket>) -> Self {
-        Self {
-            min: buckets.iter().find(is_full).map_or(f64::NAN, |b| b.left),
-            max: buckets.iter().rfind(is_full).map_or(f64::NAN, |b| b.right),
-            num: buckets.iter().map(|b| b.count).sum(),
-            sum: f64::NAN,
-            sum_squares: f64::NAN,
-            buckets,
-        }
+        let [min, max, num] = totals_of(&buckets);
+        Self { min, max, num, sum: f64::NAN, sum_squares: f64::NAN, buckets }
     }
 
     /// The value below which the share `q` (0 to 1) of the values lies, by the line through a bucket; NaN when there is no
@@ -94,10 +108,18 @@ impl Histogram {
     }
 }
 
-fn without_empty_ends(mut buckets: Vec<Bucket>) -> Vec<Bucket> {
+/// What the buckets alone say: where the first and the last full one begin and end, and the sum of their counts.
+pub(crate) fn totals_of(buckets: &[Bucket]) -> [f64; 3] {
+    [
+        buckets.iter().find(is_full).map_or(f64::NAN, |b| b.left),
+        buckets.iter().rfind(is_full).map_or(f64::NAN, |b| b.right),
+        buckets.iter().map(|b| b.count).sum(),
+    ]
+}
+
+fn drop_empty_ends(buckets: &mut Vec<Bucket>) {
     buckets.truncate(buckets.iter().rposition(|b| is_full(&b)).map_or(0, |last| last + 1));
     buckets.drain(..buckets.iter().position(|b| is_full(&b)).unwrap_or(0));
-    buckets
 }
 
 fn is_full(bucket: &&Bucket) -> bool {

@@ -4,7 +4,7 @@ use std::{io, ops::Range};
 
 use crate::{
     histogram::Histogram,
-    packed::{pack, unpack},
+    packed::{Packer, unpack},
     series::pieces,
     spill::SpillingBytes,
 };
@@ -65,17 +65,16 @@ impl HistogramSeries {
     }
 
     pub(crate) fn append(&mut self, rows: &PackedRows) {
-        let mut begin = 0;
+        let begin = self.bytes.len();
         for &(step, wall, end) in &rows.rows {
             if self.step.last().is_some_and(|last| step < *last) {
                 self.restarts.push(self.step.len());
             }
             self.step.push(step);
             self.wall.push(wall);
-            self.bytes.append(&rows.bytes[begin..end]);
-            self.ends.push(self.bytes.len());
-            begin = end;
+            self.ends.push(begin + end as u64);
         }
+        self.bytes.append(&rows.bytes);
     }
 }
 
@@ -85,11 +84,25 @@ pub(crate) struct PackedRows {
     /// Step, wall time, and where its bytes end.
     rows: Vec<(i64, f64, usize)>,
     bytes: Vec<u8>,
+    /// Memory for the one that is being packed.
+    last: Histogram,
+    packer: Packer,
 }
 
 impl PackedRows {
-    pub fn push(&mut self, step: i64, wall: f64, histogram: &Histogram) {
-        pack(histogram, &mut self.bytes);
+    /// Appends the histogram that `fill` makes.
+    ///
+    /// # Errors
+    /// Those of `fill`; nothing is appended then.
+    pub fn push<E>(
+        &mut self,
+        step: i64,
+        wall: f64,
+        fill: impl FnOnce(&mut Histogram) -> Result<(), E>,
+    ) -> Result<(), E> {
+        fill(&mut self.last)?;
+        self.packer.pack(&self.last, &mut self.bytes);
         self.rows.push((step, wall, self.bytes.len()));
+        Ok(())
     }
 }

@@ -9,7 +9,10 @@ use std::{
     collections::BTreeMap,
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use events::clock;
@@ -21,8 +24,8 @@ use rustc_hash::FxHashSet;
 use crate::{
     run::{Problem, Runs},
     stage::spare,
-    walk::{Found, run_name, walk},
-    watch::Watch,
+    walk::{Found, Identity, identity, run_name, walk},
+    watch::{Place, Watch},
 };
 use follow_run::{RunFollower, Turn};
 
@@ -37,6 +40,8 @@ const TURN_BYTES: u64 = 1 << 20;
 const WALK_PAUSE: i64 = 20;
 /// The same where the system tells of new files: a walk only makes sure.
 const WATCHED_WALK_PAUSE: i64 = 200;
+/// For how long a folder that appeared is looked into at every poll.
+const FRESH_NS: i64 = 100_000_000;
 /// Up to this many idle files are looked at in one poll; more take turns.
 const IDLE_LOOKS: usize = 256;
 
@@ -90,6 +95,11 @@ pub struct Logdir {
     cursor: usize,
     n_polls: usize,
     watch: Watch,
+    /// What the roots were when they began to be watched: a root that is made anew must be watched anew.
+    watched: Option<Vec<Option<Identity>>>,
+    /// Folders that have just appeared, until when they are looked into again: the system tells of what is in them only
+    /// once it watches them, which is a little later.
+    fresh: Vec<(PathBuf, i64)>,
 }
 
 #[derive(Debug)]
@@ -97,6 +107,16 @@ struct Root {
     path: PathBuf,
     /// What run names begin with when there are several roots.
     prefix: Option<String>,
+}
+
+impl Root {
+    /// What is watched for it.
+    fn place(&self) -> Place {
+        match self.path.parent() {
+            Some(folder) if self.path.is_file() => Place { folder: folder.to_owned(), is_recursive: false },
+            _ => Place { folder: self.path.clone(), is_recursive: true },
+        }
+    }
 }
 
 impl Logdir {
@@ -121,20 +141,23 @@ impl Logdir {
             problems: Vec::new(),
             cursor: 0,
             n_polls: 0,
-            watch: Watch::new(),
+            watch: Watch::default(),
+            watched: None,
+            fresh: Vec::new(),
         })
     }
 
     /// Calls `wake` from a thread of its own whenever the system tells that something below the logdir may be new: time
-    /// for a [`poll`](Self::poll). Where the system cannot tell (see [`is_watching`](Self::is_watching)), it is never
-    /// called.
+    /// for a [`poll`](Self::poll). The system is asked once all that is there was read, and only by those who call this:
+    /// a reader that does not follow does not pay for it. Where the system cannot tell (see
+    /// [`is_watching`](Self::is_watching)), `wake` is never called.
     pub fn on_activity(&mut self, wake: impl Fn() + Send + Sync + 'static) {
         self.watch.on_activity(Box::new(wake));
     }
 
     /// Whether the system tells of changes in all folders that were found; else frequent polls are the way to see them.
     pub fn is_watching(&self) -> bool {
-        self.watch.is_complete()
+        self.watch.is_complete() && self.problems.is_empty()
     }
 
     /// What was read so far. Hold the guard briefly: the next poll's commit waits for it.
@@ -151,7 +174,7 @@ impl Logdir {
     pub fn poll(&mut self) -> Changes {
         let now_ns = clock::mono_now();
         let touched = self.watch.take();
-        self.take_created(&touched.created, now_ns);
+        self.take_created(touched.created, now_ns);
         if touched.is_lost {
             self.next_walk_ns = self.next_walk_ns.min(self.last_walk.0 + self.last_walk.1 * WALK_PAUSE);
         }
@@ -161,6 +184,7 @@ impl Logdir {
         self.commit(problems_changed, &mut changes);
         if !changes.has_more {
             spare::clear();
+            self.keep_watching();
         }
         self.n_polls += 1;
         changes
@@ -171,27 +195,34 @@ impl Logdir {
         while self.poll().has_more {}
     }
 
+    /// Watches the roots, if somebody wants to be told and they are not watched already.
+    fn keep_watching(&mut self) {
+        if !self.watch.is_wanted() {
+            return;
+        }
+        let places: Vec<Place> = self.roots.iter().map(Root::place).collect();
+        let identities = places.iter().map(|place| identity(&place.folder).ok()).collect();
+        if self.watched.as_ref() != Some(&identities) {
+            self.watch.start(places);
+            self.watched = Some(identities);
+        }
+    }
+
     /// Finds new files; whether the problems are other ones than before.
     fn walk(&mut self, now_ns: i64) -> bool {
-        let (mut problems, mut folders) = (Vec::new(), Vec::new());
+        let mut problems = Vec::new();
         for idx in 0..self.roots.len() {
             let root = &self.roots[idx];
-            let found = if root.path.is_file() {
-                folders.extend(root.path.parent().map(Path::to_owned));
-                vec![single_file(root)]
-            } else {
-                walk(&root.path, &root.path, &mut problems, &mut folders)
-            };
+            let found =
+                if root.path.is_file() { vec![single_file(root)] } else { walk(&root.path, &root.path, &mut problems) };
             let prefix = root.prefix.clone();
             for found in found {
                 self.add(found, prefix.as_deref(), now_ns);
             }
         }
-        self.watch.retain(&folders);
-        self.watch.add(folders);
         let took_ns = clock::mono_now() - now_ns;
         self.last_walk = (now_ns, took_ns);
-        let pause = if self.watch.is_complete() { WATCHED_WALK_PAUSE } else { WALK_PAUSE };
+        let pause = if self.is_watching() { WATCHED_WALK_PAUSE } else { WALK_PAUSE };
         self.next_walk_ns = now_ns + took_ns * pause;
         let is_changed = problems != self.problems;
         self.problems = problems;
@@ -199,16 +230,17 @@ impl Logdir {
     }
 
     /// Takes in what the system told to be new, without a walk over everything.
-    fn take_created(&mut self, created: &FxHashSet<PathBuf>, now_ns: i64) {
-        for path in created {
+    fn take_created(&mut self, created: FxHashSet<PathBuf>, now_ns: i64) {
+        self.fresh.retain(|(folder, until_ns)| now_ns < *until_ns && !created.contains(folder));
+        let again = self.fresh.clone();
+        for path in created.into_iter().chain(again.into_iter().map(|(folder, _)| folder)) {
             let Some(root) = self.roots.iter().find(|root| path.starts_with(&root.path) && root.path != *path) else {
                 continue;
             };
-            let mut folders = Vec::new();
             let found = if path.is_dir() {
                 // A problem in it is found by the next walk, which tells it.
-                walk(&root.path, path, &mut Vec::new(), &mut folders)
-            } else if let (true, Some(folder)) = (is_event_file_name(path), path.parent()) {
+                walk(&root.path, &path, &mut Vec::new())
+            } else if let (true, Some(folder)) = (is_event_file_name(&path), path.parent()) {
                 vec![Found { run: run_name(&root.path, folder), folder: folder.to_owned(), file: path.clone() }]
             } else {
                 continue;
@@ -217,7 +249,9 @@ impl Logdir {
             for found in found {
                 self.add(found, prefix.as_deref(), now_ns);
             }
-            self.watch.add(folders);
+            if path.is_dir() && !self.fresh.iter().any(|(folder, _)| *folder == path) {
+                self.fresh.push((path, now_ns + FRESH_NS));
+            }
         }
     }
 
@@ -239,36 +273,21 @@ impl Logdir {
         let n_files: usize = self.runs.iter().map(|run| run.files.len()).sum();
         let n_turns = n_files.div_ceil(IDLE_LOOKS).max(1);
         let turn = Turn { now_ns, n_polls: self.n_polls, n_turns, touched };
-        let n_runs = self.runs.len();
-        let mut waiting: Vec<usize> = (0..n_runs).map(|i| (self.cursor + i) % n_runs).collect();
-        waiting.retain(|idx| self.runs[*idx].is_due(&turn, *idx));
+        let cursor = self.cursor.min(self.runs.len());
+        let (before, behind) = self.runs.split_at_mut(cursor);
+        let in_turn = behind.iter_mut().zip(cursor..).chain(before.iter_mut().zip(0..));
+        let mut waiting: Vec<(&mut RunFollower, usize)> =
+            in_turn.filter(|(run, idx)| run.is_due(&turn, *idx)).collect();
         let poll_bytes = poll_bytes();
         while !waiting.is_empty() && changes.n_bytes < poll_bytes {
-            let allowance = ((poll_bytes - changes.n_bytes) / waiting.len() as u64).max(TURN_BYTES);
-            let n_now = ((poll_bytes / allowance) as usize).clamp(1, waiting.len());
-            let later = waiting.split_off(n_now);
-            let looks = self.look_at_runs(&waiting, allowance, &turn);
-            changes.n_bytes += looks.iter().map(|(_, n_bytes, _)| n_bytes).sum::<u64>();
-            let again = looks.into_iter().filter(|(_, _, has_more)| *has_more).map(|(idx, ..)| idx);
-            waiting = later.into_iter().chain(again).collect();
+            let left = poll_bytes - changes.n_bytes;
+            let allowance = (left / waiting.len() as u64).max(TURN_BYTES);
+            let (n_bytes, still) = look_at_runs(waiting, left, allowance, &turn);
+            changes.n_bytes += n_bytes;
+            waiting = still;
         }
         changes.has_more = !waiting.is_empty();
-        self.cursor = waiting.first().copied().unwrap_or(0);
-    }
-
-    /// One turn of each of these runs, side by side: its index, how much was read, and whether it has more.
-    fn look_at_runs(&mut self, indices: &[usize], allowance: u64, turn: &Turn<'_>) -> Vec<(usize, u64, bool)> {
-        let chosen: FxHashSet<usize> = indices.iter().copied().collect();
-        let runs: Vec<(usize, &mut RunFollower)> =
-            self.runs.iter_mut().enumerate().filter(|(idx, _)| chosen.contains(idx)).collect();
-        let look = |(idx, run): (usize, &mut RunFollower)| {
-            let (n_bytes, has_more) = run.look(turn, idx, allowance);
-            (idx, n_bytes, has_more)
-        };
-        match runs.len() {
-            0 | 1 => runs.into_iter().map(look).collect(),
-            _ => runs.into_par_iter().map(look).collect(),
-        }
+        self.cursor = waiting.first().map_or(0, |(_, idx)| *idx);
     }
 
     fn commit(&mut self, problems_changed: bool, changes: &mut Changes) {
@@ -288,6 +307,33 @@ impl Logdir {
             changes.runs.push(follower.name.clone());
         }
     }
+}
+
+/// One turn of each of these runs, side by side, until `left` bytes were read in all: how many were, and the runs that may
+/// have more, in the order of their next turns.
+fn look_at_runs<'a>(
+    runs: Vec<(&'a mut RunFollower, usize)>,
+    left: u64,
+    allowance: u64,
+    turn: &Turn<'_>,
+) -> (u64, Vec<(&'a mut RunFollower, usize)>) {
+    let n_read = AtomicU64::new(0);
+    let look = |(place, (run, idx)): (usize, (&'a mut RunFollower, usize))| {
+        if n_read.load(Ordering::Relaxed) >= left {
+            return Some((false, place, run, idx));
+        }
+        let (n_bytes, has_more) = run.look(turn, idx, allowance);
+        n_read.fetch_add(n_bytes, Ordering::Relaxed);
+        has_more.then_some((true, place, run, idx))
+    };
+    let mut still: Vec<_> = match runs.len() {
+        // This thread takes part in the decoding of its blocks.
+        1 => runs.into_iter().enumerate().filter_map(look).collect(),
+        // Handed out one by one, so those whose turn is next come first.
+        _ => runs.into_iter().enumerate().par_bridge().filter_map(look).collect(),
+    };
+    still.sort_unstable_by_key(|(had_turn, place, ..)| (*had_turn, *place));
+    (n_read.into_inner(), still.into_iter().map(|(_, _, run, idx)| (run, idx)).collect())
 }
 
 /// How much one poll reads at most.

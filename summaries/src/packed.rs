@@ -8,7 +8,7 @@
 //! totals     min, max and num as f64, unless they follow from the buckets; sum and sum of squares as f64, if known
 //! ```
 
-use crate::histogram::{Bucket, Histogram};
+use crate::histogram::{Bucket, Histogram, totals_of};
 
 const JOINED: u8 = 1;
 const SINGLE_EDGES: u8 = 2;
@@ -16,40 +16,51 @@ const SINGLE_COUNTS: u8 = 4;
 const TOTALS: u8 = 8;
 const SUMS: u8 = 16;
 
-/// Appends a histogram, exactly as it is.
-pub(crate) fn pack(histogram: &Histogram, out: &mut Vec<u8>) {
-    let buckets = &histogram.buckets;
-    let is_joined = buckets.windows(2).all(|pair| pair[0].right.to_bits() == pair[1].left.to_bits());
-    let edges: Vec<f64> = if is_joined {
-        buckets.first().map(|b| b.left).into_iter().chain(buckets.iter().map(|b| b.right)).collect()
-    } else {
-        buckets.iter().flat_map(|b| [b.left, b.right]).collect()
-    };
-    let counts: Vec<f64> = buckets.iter().map(|b| b.count).collect();
-    let derived = totals(&Histogram::from_buckets(buckets.clone()));
-    let has_sums = !(is_unknown(histogram.sum) && is_unknown(histogram.sum_squares));
-    let flags = [
-        (is_joined, JOINED),
-        (are_single(&edges), SINGLE_EDGES),
-        (are_single(&counts), SINGLE_COUNTS),
-        (totals(histogram).map(f64::to_bits) != derived.map(f64::to_bits), TOTALS),
-        (has_sums, SUMS),
-    ];
-    let flags = flags.iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag);
-    out.push(flags);
-    // A record has at most 2 GiB, so its buckets can be counted in 32 bits.
-    out.extend((buckets.len() as u32).to_le_bytes());
-    put(&edges, flags & SINGLE_EDGES != 0, out);
-    put(&counts, flags & SINGLE_COUNTS != 0, out);
-    if flags & TOTALS != 0 {
-        put(&totals(histogram), false, out);
-    }
-    if has_sums {
-        put(&[histogram.sum, histogram.sum_squares], false, out);
+/// Packs one histogram after the other; holds memory for one.
+#[derive(Debug, Default)]
+pub(crate) struct Packer {
+    edges: Vec<f64>,
+    counts: Vec<f64>,
+}
+
+impl Packer {
+    /// Appends a histogram, exactly as it is.
+    pub fn pack(&mut self, histogram: &Histogram, out: &mut Vec<u8>) {
+        let buckets = &histogram.buckets;
+        let is_joined = buckets.windows(2).all(|pair| pair[0].right.to_bits() == pair[1].left.to_bits());
+        self.edges.clear();
+        if is_joined {
+            self.edges.extend(buckets.first().map(|b| b.left));
+            self.edges.extend(buckets.iter().map(|b| b.right));
+        } else {
+            self.edges.extend(buckets.iter().flat_map(|b| [b.left, b.right]));
+        }
+        self.counts.clear();
+        self.counts.extend(buckets.iter().map(|b| b.count));
+        let has_sums = !(is_unknown(histogram.sum) && is_unknown(histogram.sum_squares));
+        let flags = [
+            (is_joined, JOINED),
+            (are_single(&self.edges), SINGLE_EDGES),
+            (are_single(&self.counts), SINGLE_COUNTS),
+            (histogram.totals().map(f64::to_bits) != totals_of(buckets).map(f64::to_bits), TOTALS),
+            (has_sums, SUMS),
+        ];
+        let flags = flags.iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag);
+        out.push(flags);
+        // A record has at most 2 GiB, so its buckets can be counted in 32 bits.
+        out.extend((buckets.len() as u32).to_le_bytes());
+        put(&self.edges, flags & SINGLE_EDGES != 0, out);
+        put(&self.counts, flags & SINGLE_COUNTS != 0, out);
+        if flags & TOTALS != 0 {
+            put(&histogram.totals(), false, out);
+        }
+        if has_sums {
+            put(&[histogram.sum, histogram.sum_squares], false, out);
+        }
     }
 }
 
-/// The histogram that these bytes begin with; `None` of bytes that [`pack`] did not write.
+/// The histogram that these bytes begin with; `None` of bytes that [`Packer::pack`] did not write.
 pub(crate) fn unpack(bytes: &[u8]) -> Option<Histogram> {
     let (&flags, mut rest) = bytes.split_first()?;
     let n = u32::from_le_bytes(take(&mut rest, 4)?.try_into().ok()?) as usize;
@@ -81,25 +92,27 @@ pub(crate) fn unpack(bytes: &[u8]) -> Option<Histogram> {
     Some(histogram)
 }
 
-fn totals(histogram: &Histogram) -> [f64; 3] {
-    [histogram.min, histogram.max, histogram.num]
-}
-
 /// The NaN that says that a file does not tell.
 fn is_unknown(value: f64) -> bool {
     value.to_bits() == f64::NAN.to_bits()
 }
 
+/// Whether all fit into an `f32`. Without a way out in between: such loops take several values at once.
 fn are_single(values: &[f64]) -> bool {
-    values.iter().all(|value| f64::from(*value as f32).to_bits() == value.to_bits())
+    values.iter().fold(0, |all, value| all | f64::from(*value as f32).to_bits() ^ value.to_bits()) == 0
 }
 
 fn put(values: &[f64], is_single: bool, out: &mut Vec<u8>) {
-    for value in values {
-        if is_single {
-            out.extend((*value as f32).to_le_bytes());
-        } else {
-            out.extend(value.to_le_bytes());
+    let begin = out.len();
+    if is_single {
+        out.resize(begin + 4 * values.len(), 0);
+        for (place, value) in out[begin..].as_chunks_mut().0.iter_mut().zip(values) {
+            *place = (*value as f32).to_le_bytes();
+        }
+    } else {
+        out.resize(begin + 8 * values.len(), 0);
+        for (place, value) in out[begin..].as_chunks_mut().0.iter_mut().zip(values) {
+            *place = value.to_le_bytes();
         }
     }
 }
@@ -151,7 +164,7 @@ mod tests {
                 histogram = Histogram { min, max, num, sum, sum_squares, ..histogram };
             }
             let mut bytes = Vec::new();
-            pack(&histogram, &mut bytes);
+            Packer::default().pack(&histogram, &mut bytes);
             prop_assert_eq!(bits(&unpack(&bytes).unwrap()), bits(&histogram));
             for n in 0..bytes.len() {
                 prop_assert!(unpack(&bytes[..n]).is_none());
@@ -163,7 +176,7 @@ mod tests {
     fn thirty_buckets_of_floats_take_as_much_as_their_numbers() {
         let bucket = |i: i32| Bucket { left: f64::from(i), right: f64::from(i + 1), count: 3.0 };
         let mut bytes = Vec::new();
-        pack(&Histogram::from_buckets((0..30).map(bucket).collect()), &mut bytes);
+        Packer::default().pack(&Histogram::from_buckets((0..30).map(bucket).collect()), &mut bytes);
         assert_eq!(bytes.len(), 5 + 4 * (31 + 30));
     }
 }

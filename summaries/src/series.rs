@@ -10,15 +10,16 @@ use crate::{
     media::MediaSeries,
 };
 
-/// A tag's points, by the kind of its first value.
+/// A tag's points, by the kind of its first value. Boxed, since maps of a few tags have room for many: that would be most
+/// of what thousands of small runs take.
 #[derive(Debug, Clone)]
 pub enum Series {
     /// Numbers.
-    Scalar(ScalarSeries),
+    Scalar(Box<ScalarSeries>),
     /// Distributions.
-    Histogram(HistogramSeries),
+    Histogram(Box<HistogramSeries>),
     /// Everything else: images, audio, text, tensors, hyperparameters, ...
-    Media(MediaSeries),
+    Media(Box<MediaSeries>),
 }
 
 impl Series {

@@ -4,10 +4,10 @@
 //! them in the order of the file. What a tag is, its first value says. A segment that is decoded before that value was
 //! absorbed may have guessed wrong: then it is decoded once more, now that the tag is known.
 
-use std::{ops::Range, path::Path, sync::Arc};
+use std::{mem, ops::Range, path::Path, sync::Arc};
 
 use formats::{
-    proto::{HistogramProto, SummaryMetadata, TaggedRunMetadata, TensorProto},
+    proto::{SummaryMetadata, TaggedRunMetadata, TensorProto},
     tfrecord::{Block, Record, Scan},
 };
 use prost::Message;
@@ -16,7 +16,6 @@ use rustc_hash::FxHashMap;
 use crate::{
     damage::DamageKind,
     event::{Data, EventView, ValueView, What, plugin_name, values},
-    histogram::Histogram,
     histograms::{HistogramSeries, PackedRows},
     media::{MediaRow, MediaSeries, Place, parse_metadata},
     run::{GraphBlob, Run, TaggedRecord},
@@ -25,6 +24,7 @@ use crate::{
 };
 use form::Form;
 
+mod distribution;
 mod form;
 pub(crate) mod spare;
 
@@ -207,8 +207,12 @@ impl Segment {
         match (&mut tag.rows, value.data) {
             (Rows::Scalar(rows), Data::Simple(v)) => rows.push(Point { step, wall, value: f64::from(v) }),
             (Rows::Scalar(rows), Data::Tensor(bytes)) => rows.push(Point { step, wall, value: decode_scalar(bytes)? }),
-            (Rows::Histogram(rows), Data::Histogram(bytes)) => rows.push(step, wall, &decode_histogram(bytes)?),
-            (Rows::Histogram(rows), Data::Tensor(bytes)) => rows.push(step, wall, &decode_rows(bytes)?),
+            (Rows::Histogram(rows), Data::Histogram(bytes)) => {
+                rows.push(step, wall, |histogram| distribution::of_proto(bytes, histogram))?;
+            }
+            (Rows::Histogram(rows), Data::Tensor(bytes)) => {
+                rows.push(step, wall, |histogram| distribution::of_tensor(bytes, histogram))?;
+            }
             (Rows::Media(rows), data) if takes(tag.kind.as_ref(), data) => {
                 rows.push(MediaRow { step, wall, place: Place { file: self.file.clone(), offset, value_idx } });
             }
@@ -346,7 +350,8 @@ impl RunStage {
     /// Moves everything new into `run`; the number of new points.
     pub fn commit(&mut self, run: &mut Run) -> u64 {
         let mut n_points = 0;
-        for segment in self.segments.drain(..) {
+        // Most runs have nothing new for a while: their stage holds no memory.
+        for segment in mem::take(&mut self.segments) {
             n_points += segment.n_points;
             for tag in segment.tags {
                 match run.series.get_mut(&*tag.name) {
@@ -373,13 +378,13 @@ impl RunStage {
 impl SegmentTag {
     fn new_series(&self) -> Series {
         let node_name = self.node_name.clone();
+        let media =
+            |kind: &str, metadata| Series::Media(Box::new(MediaSeries::new(kind.into(), node_name.clone(), metadata)));
         match &self.kind {
-            Some(Kind::Scalar) => Series::Scalar(ScalarSeries::of_node(node_name)),
-            Some(Kind::Histogram) => Series::Histogram(HistogramSeries::of_node(node_name)),
-            Some(Kind::Media(kind)) => {
-                Series::Media(MediaSeries::new(kind.to_string(), node_name, self.metadata.clone().unwrap_or_default()))
-            }
-            None => Series::Media(MediaSeries::new(PLAIN_TENSOR.into(), node_name, Arc::default())),
+            Some(Kind::Scalar) => Series::Scalar(Box::new(ScalarSeries::of_node(node_name))),
+            Some(Kind::Histogram) => Series::Histogram(Box::new(HistogramSeries::of_node(node_name))),
+            Some(Kind::Media(kind)) => media(kind, self.metadata.clone().unwrap_or_default()),
+            None => media(PLAIN_TENSOR, Arc::default()),
         }
     }
 
@@ -415,18 +420,4 @@ fn decode_scalar(bytes: &[u8]) -> Result<f64, DamageKind> {
         [value] => Ok(value),
         _ => Err(DamageKind::Undecodable),
     }
-}
-
-/// A TensorFlow 2 histogram: a tensor of shape [k, 3].
-fn decode_rows(bytes: &[u8]) -> Result<Histogram, DamageKind> {
-    let (tensor, numbers) = decode_tensor(bytes)?;
-    match tensor::shape(&tensor).as_deref() {
-        Some([_, 3]) => Ok(Histogram::from_rows(&numbers)),
-        _ => Err(DamageKind::Undecodable),
-    }
-}
-
-fn decode_histogram(bytes: &[u8]) -> Result<Histogram, DamageKind> {
-    let proto = HistogramProto::decode(bytes).map_err(|_| DamageKind::Undecodable)?;
-    Histogram::from_proto(&proto).ok_or(DamageKind::Undecodable)
 }

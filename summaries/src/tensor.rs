@@ -78,6 +78,45 @@ pub(crate) fn scalar_bytes(tensor: &[u8]) -> Option<&[u8]> {
     content.or(typed)
 }
 
+/// Type and bytes of a serialised tensor of shape `[k, n_columns]` that holds its numbers as bytes and nothing else, `k` rows
+/// of them; `None` for the rarer forms.
+pub(crate) fn content_of_rows(tensor: &[u8], n_columns: u64) -> Option<(DataType, &[u8])> {
+    let (mut dtype, mut shape, mut content) = (DataType::DtInvalid, None, None);
+    for field in Fields::new(tensor) {
+        match field.ok()? {
+            (1, Value::Varint(v)) => dtype = DataType::try_from(i32::try_from(v).ok()?).ok()?,
+            (2, Value::Bytes(bytes)) if shape.is_none() => shape = Some(two_dims(bytes)?),
+            (4, Value::Bytes(bytes)) => content = Some(bytes),
+            _ => return None,
+        }
+    }
+    let ([n_rows, n], content) = (shape?, content?);
+    let size = match dtype {
+        DataType::DtFloat => 4,
+        DataType::DtDouble => 8,
+        _ => return None,
+    };
+    let n_bytes = n_rows.checked_mul(n)?.checked_mul(size)?;
+    (n == n_columns && n_rows > 0 && n_bytes == content.len() as u64).then_some((dtype, content))
+}
+
+/// The sizes of a serialised shape's dimensions, if there are two of known size.
+fn two_dims(shape: &[u8]) -> Option<[u64; 2]> {
+    let mut dims = Fields::new(shape);
+    let mut next = || match dims.next()?.ok()? {
+        (2, Value::Bytes(dim)) => {
+            let mut fields = Fields::new(dim);
+            match (fields.next()?.ok()?, fields.next()) {
+                ((1, Value::Varint(size)), None) if size <= i64::MAX as u64 => Some(size),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    let sizes = [next()?, next()?];
+    dims.next().is_none().then_some(sizes)
+}
+
 /// The number of elements by the shape; `None` for unknown sizes and products that overflow.
 fn n_elements(tensor: &TensorProto) -> Option<usize> {
     let dims = tensor.tensor_shape.as_ref().map_or(&[][..], |shape| &shape.dim);

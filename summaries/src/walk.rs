@@ -24,9 +24,9 @@ pub(crate) struct Found {
 
 /// The event files at and below `folder`, which is `root` or below it: each folder's in name order, which is the order of
 /// their beginning, since the names hold the time. Symbolic links are followed, but not in circles. What cannot be looked
-/// at goes to `problems`, the folders that were looked into go to `folders`.
-pub(crate) fn walk(root: &Path, folder: &Path, problems: &mut Vec<Problem>, folders: &mut Vec<PathBuf>) -> Vec<Found> {
-    let mut walk = Walk { root, problems, folders, found: Vec::new(), above: Vec::new() };
+/// at goes to `problems`.
+pub(crate) fn walk(root: &Path, folder: &Path, problems: &mut Vec<Problem>) -> Vec<Found> {
+    let mut walk = Walk { root, problems, found: Vec::new(), above: Vec::new() };
     walk.folder(folder);
     walk.found
 }
@@ -34,10 +34,9 @@ pub(crate) fn walk(root: &Path, folder: &Path, problems: &mut Vec<Problem>, fold
 struct Walk<'a> {
     root: &'a Path,
     problems: &'a mut Vec<Problem>,
-    folders: &'a mut Vec<PathBuf>,
     found: Vec<Found>,
-    /// The real paths of the folders that the walk is in.
-    above: Vec<PathBuf>,
+    /// The folders that the walk is in.
+    above: Vec<Identity>,
 }
 
 impl Walk<'_> {
@@ -48,11 +47,10 @@ impl Walk<'_> {
     }
 
     fn try_folder(&mut self, folder: &Path) -> io::Result<()> {
-        let real = fs::canonicalize(folder)?;
-        if self.above.len() >= MAX_DEPTH || self.above.contains(&real) {
+        let identity = identity(folder)?;
+        if self.above.len() >= MAX_DEPTH || self.above.contains(&identity) {
             return Ok(());
         }
-        self.folders.push(folder.to_owned());
         let mut folders = Vec::new();
         let mut files = Vec::new();
         for entry in fs::read_dir(folder)? {
@@ -71,13 +69,34 @@ impl Walk<'_> {
         folders.sort_unstable();
         let run = run_name(self.root, folder);
         self.found.extend(files.into_iter().map(|file| Found { run: run.clone(), folder: folder.to_owned(), file }));
-        self.above.push(real);
+        self.above.push(identity);
         for folder in folders {
             self.folder(&folder);
         }
         self.above.pop();
         Ok(())
     }
+}
+
+/// What is the same for two paths of one folder.
+#[cfg(unix)]
+pub(crate) type Identity = (u64, u64);
+/// What is the same for two paths of one folder.
+#[cfg(not(unix))]
+pub(crate) type Identity = PathBuf;
+
+/// The folder's disk and its number there.
+#[cfg(unix)]
+pub(crate) fn identity(folder: &Path) -> io::Result<Identity> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = fs::metadata(folder)?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+/// The folder's path without links.
+#[cfg(not(unix))]
+pub(crate) fn identity(folder: &Path) -> io::Result<Identity> {
+    fs::canonicalize(folder)
 }
 
 /// The folder's name below the root, with `/` on every system.
@@ -103,7 +122,7 @@ mod tests {
         #[cfg(unix)]
         std::os::unix::fs::symlink(dir.path(), dir.path().join("a/circle")).unwrap();
         let mut problems = Vec::new();
-        let found = walk(dir.path(), dir.path(), &mut problems, &mut Vec::new());
+        let found = walk(dir.path(), dir.path(), &mut problems);
         let names: Vec<_> =
             found.iter().map(|f| (f.run.as_str(), f.file.file_name().unwrap().to_str().unwrap())).collect();
         assert_eq!(names, [(".", "x.tfevents.1"), (".", "x.tfevents.2"), ("a/b", "events.out.tfevents.9")]);
@@ -113,7 +132,7 @@ mod tests {
     #[test]
     fn a_missing_folder_is_a_problem() {
         let mut problems = Vec::new();
-        assert_eq!(walk(Path::new("/nowhere"), Path::new("/nowhere/at/all"), &mut problems, &mut Vec::new()), []);
+        assert_eq!(walk(Path::new("/nowhere"), Path::new("/nowhere/at/all"), &mut problems), []);
         assert_eq!(problems.len(), 1);
     }
 }

@@ -2,11 +2,17 @@
 //!
 //! It is a help, not the truth: events may be dropped, network disks send none, and the number of folders is limited
 //! (`fs.inotify.max_user_watches`). So polls still look at every file in turn, and walk the folders now and then.
+//!
+//! Thousands of folders take a while to watch, so that is done by a thread of its own, and only for those who follow.
 
 use std::{
     fmt, mem,
-    path::{self, PathBuf},
-    sync::Arc,
+    path::{self, Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
 };
 
 use notify::{
@@ -14,7 +20,7 @@ use notify::{
     event::{AccessKind, ModifyKind},
 };
 use parking_lot::Mutex;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 /// More paths than this between two polls are not told apart: a walk finds them.
 const MAX_TOUCHED: usize = 1 << 16;
@@ -26,69 +32,81 @@ pub(crate) struct Touched {
     pub files: FxHashSet<PathBuf>,
     /// Paths that appeared, or have gone.
     pub created: FxHashSet<PathBuf>,
-    /// Events were lost: time for a walk.
+    /// Events were lost, or watching has just begun: time for a walk.
     pub is_lost: bool,
 }
 
-/// The folders that the system watches.
-#[derive(Debug)]
+/// A folder that is watched.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub folder: PathBuf,
+    /// With all that is below it.
+    pub is_recursive: bool,
+}
+
+/// What the system is asked to tell.
+#[derive(Debug, Default)]
 pub(crate) struct Watch {
-    watcher: Option<RecommendedWatcher>,
-    folders: FxHashSet<PathBuf>,
-    /// A folder could not be watched.
-    is_incomplete: bool,
     shared: Arc<Shared>,
+    /// Ends the watching when it is dropped; not there before everything is watched.
+    watcher: Arc<Mutex<Option<RecommendedWatcher>>>,
 }
 
 #[derive(Default)]
 struct Shared {
     touched: Mutex<Touched>,
-    /// Watched folders that were given in a relative form, by the form in which events name them.
-    relative: Mutex<FxHashMap<PathBuf, PathBuf>>,
+    is_complete: AtomicBool,
     wake: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
 }
 
-impl Watch {
-    pub fn new() -> Self {
-        let shared = Arc::<Shared>::default();
-        let of_thread = shared.clone();
-        let watcher = notify::recommended_watcher(move |event| of_thread.take(event)).ok();
-        Self { is_incomplete: watcher.is_none(), watcher, folders: FxHashSet::default(), shared }
-    }
+/// What one watcher knows.
+struct Listener {
+    shared: Arc<Shared>,
+    /// Watched folders that were given in a relative form, with the form in which events name them.
+    relative: Vec<(PathBuf, PathBuf)>,
+}
 
+impl Watch {
     pub fn on_activity(&mut self, wake: Box<dyn Fn() + Send + Sync>) {
         *self.shared.wake.lock() = Some(wake);
     }
 
+    /// Whether somebody wants to be told.
+    pub fn is_wanted(&self) -> bool {
+        self.shared.wake.lock().is_some()
+    }
+
     /// Whether every folder is watched.
     pub fn is_complete(&self) -> bool {
-        !self.is_incomplete && !self.folders.is_empty()
+        self.shared.is_complete.load(Ordering::Acquire)
     }
 
-    /// Forgets the folders that are not among these: one that is made anew must be watched anew.
-    pub fn retain(&mut self, folders: &[PathBuf]) {
-        let folders: FxHashSet<&PathBuf> = folders.iter().collect();
-        self.folders.retain(|old| folders.contains(old));
-        self.is_incomplete = self.watcher.is_none();
-    }
-
-    /// Watches these folders as well.
-    pub fn add(&mut self, folders: Vec<PathBuf>) {
-        let Some(watcher) = &mut self.watcher else { return };
-        for folder in folders {
-            if self.folders.contains(&folder) {
-                continue;
-            }
-            let absolute = path::absolute(&folder).unwrap_or_else(|_| folder.clone());
-            if watcher.watch(&absolute, RecursiveMode::NonRecursive).is_err() {
-                self.is_incomplete = true;
-                continue;
-            }
-            if absolute != folder {
-                self.shared.relative.lock().insert(absolute, folder.clone());
-            }
-            self.folders.insert(folder);
-        }
+    /// Begins to watch these places, instead of those before; returns at once. Where the system refuses, polls go on
+    /// without its help.
+    pub fn start(&mut self, places: Vec<Place>) {
+        self.shared.is_complete.store(false, Ordering::Release);
+        // A thread that still prepares the watcher before this one keeps its own place for it.
+        self.watcher = Arc::default();
+        let (shared, place) = (self.shared.clone(), self.watcher.clone());
+        let watch = move || {
+            let forms = places.iter().map(|place| (absolute(&place.folder), place.folder.clone()));
+            let relative = forms.filter(|(absolute, given)| absolute != given).collect();
+            let listener = Listener { shared: shared.clone(), relative };
+            let Ok(mut watcher) = notify::recommended_watcher(move |event| listener.take(event)) else { return };
+            let mut watches = |place: &Place| {
+                let mode = if place.is_recursive { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
+                watcher.watch(&absolute(&place.folder), mode).is_ok()
+            };
+            // Every one of them, even after one that is refused.
+            let n_watched = places.iter().filter(|place| watches(place)).count();
+            *place.lock() = Some(watcher);
+            shared.is_complete.store(n_watched == places.len(), Ordering::Release);
+            // What came before a folder was watched, nobody told.
+            shared.touched.lock().is_lost = true;
+            shared.wake();
+        };
+        // Without a thread to spare, polls do it alone.
+        let _ = thread::Builder::new().name("watch logdir".to_owned()).spawn(watch);
     }
 
     /// What changed since the last call.
@@ -98,6 +116,14 @@ impl Watch {
 }
 
 impl Shared {
+    fn wake(&self) {
+        if let Some(wake) = &*self.wake.lock() {
+            wake();
+        }
+    }
+}
+
+impl Listener {
     fn take(&self, event: notify::Result<Event>) {
         let event = match event {
             Ok(event) if matches!(event.kind, EventKind::Access(kind) if !matches!(kind, AccessKind::Close(_))) => {
@@ -105,7 +131,7 @@ impl Shared {
             }
             event => event,
         };
-        let mut touched = self.touched.lock();
+        let mut touched = self.shared.touched.lock();
         match event {
             Ok(event) if !event.need_rescan() && touched.files.len() + touched.created.len() < MAX_TOUCHED => {
                 let is_write = is_write(&event.kind);
@@ -121,17 +147,20 @@ impl Shared {
             Ok(_) | Err(_) => touched.is_lost = true,
         }
         drop(touched);
-        if let Some(wake) = &*self.wake.lock() {
-            wake();
-        }
+        self.shared.wake();
     }
 
     /// The path in the form in which its folder was given.
     fn as_given(&self, path: PathBuf) -> PathBuf {
-        let relative = self.relative.lock();
-        let folder = path.parent().and_then(|folder| relative.get(folder));
-        folder.zip(path.file_name()).map(|(folder, name)| folder.join(name)).unwrap_or(path)
+        let below = |(absolute, given): &(PathBuf, PathBuf)| Some(given.join(path.strip_prefix(absolute).ok()?));
+        self.relative.iter().find_map(below).unwrap_or(path)
     }
+}
+
+/// As events name a folder; the empty path is the current one.
+fn absolute(given: &Path) -> PathBuf {
+    let path = if given.as_os_str().is_empty() { Path::new(".") } else { given };
+    path::absolute(path).unwrap_or_else(|_| given.to_owned())
 }
 
 fn is_write(kind: &EventKind) -> bool {

@@ -396,16 +396,9 @@ impl RecordStream {
     fn fill(&mut self, source: &mut impl Read) -> io::Result<usize> {
         self.buf.drain(..self.start);
         self.start = 0;
-        let len = self.buf.len();
-        let chunk = len.clamp(CHUNK, MAX_CHUNK);
-        self.buf.resize(len + chunk, 0);
-        let n = loop {
-            match source.read(&mut self.buf[len..]) {
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                result => break result,
-            }
-        };
-        self.buf.truncate(len + *n.as_ref().unwrap_or(&0));
+        let chunk = self.buf.len().clamp(CHUNK, MAX_CHUNK);
+        // What was read before an error stays.
+        let n = source.take(chunk as u64).read_to_end(&mut self.buf);
         if self.buf.is_empty() {
             self.buf = Vec::new();
         }

@@ -208,7 +208,7 @@ pub fn sessions(found: &Found, data: &Data, statistic: Statistic) -> Vec<Session
 
 fn scalars(run: &Run) -> impl Iterator<Item = (&str, &ScalarSeries)> {
     run.series.iter().filter_map(|(tag, series)| match series {
-        Series::Scalar(series) => Some((tag.as_str(), series)),
+        Series::Scalar(series) => Some((tag.as_str(), &**series)),
         _ => None,
     })
 }

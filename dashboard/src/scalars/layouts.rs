@@ -152,13 +152,13 @@ fn members(chart: &Chart, data: &Data, runs: &RunList) -> Vec<Member> {
 mod tests {
     use super::*;
     use formats::plugins::{MarginChartContent, MultilineChartContent, margin_chart_content};
-    use summaries::{Run, Runs, ScalarSeries};
+    use summaries::{Run, Runs};
 
     fn data() -> Data {
         let mut runs = Runs::default();
         for name in ["a", "b"] {
             let tags = ["loss/train", "loss/test", "x/loss", "lo", "hi"];
-            let series = tags.map(|tag| (tag.to_owned(), Series::Scalar(ScalarSeries::default())));
+            let series = tags.map(|tag| (tag.to_owned(), Series::Scalar(Box::default())));
             runs.by_name.insert(name.into(), Run { name: name.into(), series: series.into(), ..Run::default() });
         }
         Data::default().with_runs("logs", runs)

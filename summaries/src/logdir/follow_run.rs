@@ -34,6 +34,8 @@ impl RunFollower {
 
     pub fn add(&mut self, file: PathBuf, now_ns: i64) {
         if let Err(idx) = self.files.binary_search_by(|known| (**known.path()).cmp(&file)) {
+            // Most runs have one.
+            self.files.reserve_exact(1);
             self.files.insert(idx, FileFollower::new(file, now_ns));
             self.is_changed = true;
         }
@@ -76,6 +78,7 @@ impl RunFollower {
             changes.n_damaged += n_new;
         }
         run.files.clear();
+        run.files.reserve_exact(self.files.len());
         run.files.extend(self.files.iter().map(FileFollower::status));
         self.is_changed = false;
     }

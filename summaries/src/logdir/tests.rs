@@ -318,10 +318,12 @@ fn the_system_tells_of_what_is_new() {
     let dir = tempfile::tempdir().unwrap();
     append(&dir.path().join("a/x.tfevents"), &scalar("x", 1.0, 1));
     let mut logdir = Logdir::open(&[dir.path().to_owned()]).unwrap();
-    logdir.read_all();
-    assert!(logdir.is_watching());
     let (sender, woken) = std::sync::mpsc::channel();
     logdir.on_activity(move || sender.send(()).unwrap_or_default());
+    logdir.read_all();
+    while !logdir.is_watching() {
+        woken.recv_timeout(std::time::Duration::from_secs(10)).expect("watching begins");
+    }
     for (file, n) in [("a/x.tfevents", 2), ("a/y.tfevents", 3), ("b/c/x.tfevents", 4)] {
         append(&dir.path().join(file), &scalar("x", 1.0, 1));
         let n_points = |logdir: &Logdir| -> usize {
@@ -332,4 +334,50 @@ fn the_system_tells_of_what_is_new() {
             logdir.poll();
         }
     }
+}
+
+/// A logdir that is deleted and made anew is watched anew.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_root_that_comes_back_is_watched_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("runs");
+    append(&root.join("a/x.tfevents"), &scalar("x", 1.0, 1));
+    let mut logdir = Logdir::open(std::slice::from_ref(&root)).unwrap();
+    let (sender, woken) = std::sync::mpsc::channel();
+    logdir.on_activity(move || sender.send(()).unwrap_or_default());
+    let until = |logdir: &mut Logdir, is_done: &dyn Fn(&Logdir) -> bool| {
+        for _ in 0..1_000 {
+            logdir.poll();
+            if is_done(logdir) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("never came: {}", dump(&logdir.runs()));
+    };
+    until(&mut logdir, &Logdir::is_watching);
+    fs::remove_dir_all(&root).unwrap();
+    until(&mut logdir, &|logdir| !logdir.is_watching());
+    append(&root.join("b/x.tfevents"), &scalar("x", 1.0, 1));
+    until(&mut logdir, &|logdir| logdir.is_watching() && logdir.runs().by_name.contains_key("b"));
+    woken.try_iter().for_each(drop);
+    append(&root.join("c/x.tfevents"), &scalar("x", 1.0, 1));
+    woken.recv_timeout(std::time::Duration::from_secs(10)).expect("the system tells");
+    until(&mut logdir, &|logdir| logdir.runs().by_name.contains_key("c"));
+}
+
+/// Runs are served in turn also where there are more of them than one poll reads.
+#[test]
+fn many_small_runs_are_all_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let record = scalar("x", 1.0, 1);
+    for i in 0..300 {
+        append(&dir.path().join(format!("{i}/x.tfevents")), &record.repeat(1 + i));
+    }
+    let mut logdir = Logdir::open(&[dir.path().to_owned()]).unwrap();
+    logdir.read_all();
+    let runs = logdir.runs();
+    assert_eq!(runs.by_name.len(), 300);
+    assert!((0..300).all(|i| runs.by_name[&i.to_string()].series["x"].n_points() == 1 + i));
 }
