@@ -195,7 +195,8 @@ fn memory_json(analysis: &Analysis) -> Vec<Value> {
     let device = |m: &profiler::analysis::memory::DeviceMemory| {
         let live: Vec<Value> =
             m.live_at_peak.iter().take(100).map(|(node, bytes)| json!({ "node": node, "bytes": bytes })).collect();
-        json!({ "device": m.device, "peak_bytes": m.peak_bytes, "peak_time_ns": m.peak_time, "live_at_peak": live })
+        json!({ "device": m.device, "peak_bytes": m.peak_bytes, "peak_time_ns": m.peak_time, "live_at_peak": live,
+            "rest_at_peak_bytes": m.rest_at_peak })
     };
     analysis.memory.iter().map(device).collect()
 }
@@ -370,8 +371,12 @@ fn print_rest(store: &Store, analysis: &Analysis) {
     let mut table = Table::new(&["memory", "peak", "<most of it at the peak"]);
     for memory in &analysis.memory {
         let live = memory.live_at_peak.iter().take(3);
-        let live: Vec<String> =
-            live.map(|(node, bytes)| format!("{node} {}", human::bytes(bytes.unsigned_abs()))).collect();
+        let named = |node: &String| if node.is_empty() { "no node".to_owned() } else { node.clone() };
+        let mut live: Vec<String> =
+            live.map(|(node, bytes)| format!("{} {}", named(node), human::bytes(bytes.unsigned_abs()))).collect();
+        if memory.rest_at_peak > 0 {
+            live.push(format!("before the recording, or small {}", human::bytes(memory.rest_at_peak.unsigned_abs())));
+        }
         table.row([memory.device.clone(), human::bytes(memory.peak_bytes.unsigned_abs()), live.join(", ")]);
     }
     table.print();

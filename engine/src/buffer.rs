@@ -3,10 +3,12 @@
 //! A buffer is one block: a header of 64 bytes, then the data, so 64-byte aligned and without a second allocation:
 //!
 //! ```text
-//! 0        8        16       24       32                48       64
-//! | refs   | data   | bytes  | class  | owner           | (free) | data ...
+//! 0        8        16       24       32                48     52       64
+//! | refs   | data   | bytes  | class  | owner           | node | (free) | data ...
 //! ```
 //!
+//! `node` is the event node whose kernel took the block in a traced step: whoever gives it back, that node is told to
+//! have it no more.
 //! `owner` says where the block goes when the last reference is dropped: back to its allocator's cache of that size
 //! class, or to a foreign owner (a `Vec` that a tensor adopted without copying; then `data` points into it).
 //! Memory handed out is always initialised: zero when fresh, old contents when reused.
@@ -17,6 +19,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
+use events::NodeId;
 use parking_lot::Mutex;
 
 const HEADER: usize = 64;
@@ -33,6 +36,7 @@ struct Header {
     bytes: usize,
     class: usize,
     owner: Owner,
+    node: NodeId,
 }
 
 const _: () = assert!(size_of::<Header>() == HEADER);
@@ -63,7 +67,14 @@ impl Buffer {
         // SAFETY: the layout is not empty.
         let header = unsafe { alloc_zeroed(layout) }.cast::<Header>();
         let Some(header) = NonNull::new(header) else { handle_alloc_error(layout) };
-        let fields = Header { refs: AtomicUsize::new(1), data, bytes, class: 0, owner: Owner::Foreign(Box::new(vec)) };
+        let fields = Header {
+            refs: AtomicUsize::new(1),
+            data,
+            bytes,
+            class: 0,
+            owner: Owner::Foreign(Box::new(vec)),
+            node: NodeId::NONE,
+        };
         // SAFETY: fresh memory of the header's layout. The vector's data does not move with the vector.
         unsafe { header.write(fields) };
         Buffer { header }
@@ -284,7 +295,7 @@ impl Allocator {
         fields.bytes = bytes;
         fields.owner = Owner::Allocator(self.clone());
         if bytes >= TRACED_BYTES {
-            crate::trace::alloc(pool.site, charged, in_use);
+            fields.node = crate::trace::alloc(pool.site, charged, in_use);
         }
         Ok(Buffer { header })
     }
@@ -323,7 +334,8 @@ impl Allocator {
         let header = NonNull::new(unsafe { alloc_zeroed(block_layout(class)) })?.cast::<Header>();
         // SAFETY: the header is followed by the data in the same block.
         let data = unsafe { header.as_ptr().cast::<u8>().add(HEADER) };
-        let fields = Header { refs: AtomicUsize::new(0), data, bytes: 0, class, owner: Owner::Cache };
+        let fields =
+            Header { refs: AtomicUsize::new(0), data, bytes: 0, class, owner: Owner::Cache, node: NodeId::NONE };
         // SAFETY: fresh memory, large and aligned enough.
         unsafe { header.write(fields) };
         Some(header)
@@ -333,11 +345,11 @@ impl Allocator {
     fn take_back(&self, header: NonNull<Header>) {
         let pool = &*self.0;
         // SAFETY: nobody else references the block.
-        let (class, bytes) = unsafe { (header.as_ref().class, header.as_ref().bytes) };
+        let (class, bytes, node) = unsafe { (header.as_ref().class, header.as_ref().bytes, header.as_ref().node) };
         let charged = class_bytes(class);
         let in_use = pool.in_use.fetch_sub(charged, Ordering::Relaxed) - charged;
         if bytes >= TRACED_BYTES {
-            crate::trace::free(pool.site, charged, in_use);
+            crate::trace::free(pool.site, node, charged, in_use);
         }
         if pool.cached.fetch_add(charged, Ordering::Relaxed) + charged > pool.cache_limit {
             pool.cached.fetch_sub(charged, Ordering::Relaxed);

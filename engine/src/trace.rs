@@ -16,19 +16,23 @@ thread_local! {
     static READY_AT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Notes that `bytes` were taken from the allocator with this `alloc` site, which now has `in_use` bytes handed out.
+/// Notes that `bytes` were taken from the allocator with this `alloc` site, which now has `in_use` bytes handed out; the
+/// node that has them, for [`free`].
 #[inline]
-pub(crate) fn alloc(site: SiteId, bytes: usize, in_use: usize) {
-    if events::is_on() {
-        events::alloc(site, CURRENT.get(), bytes as u64, in_use as u64);
+pub(crate) fn alloc(site: SiteId, bytes: usize, in_use: usize) -> NodeId {
+    if !events::is_on() {
+        return NodeId::NONE;
     }
+    let node = CURRENT.get();
+    events::alloc(site, node, bytes as u64, in_use as u64);
+    node
 }
 
-/// Notes that `bytes` went back to the allocator with this `alloc` site, which now has `in_use` bytes handed out.
+/// Notes that `node`'s `bytes` went back to the allocator with this `alloc` site, which now has `in_use` bytes handed out.
 #[inline]
-pub(crate) fn free(site: SiteId, bytes: usize, in_use: usize) {
+pub(crate) fn free(site: SiteId, node: NodeId, bytes: usize, in_use: usize) {
     if events::is_on() {
-        events::free(site, CURRENT.get(), bytes as u64, in_use as u64);
+        events::free(site, node, bytes as u64, in_use as u64);
     }
 }
 

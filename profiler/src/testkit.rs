@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 /// transfer 3 a/_Send w0 1 2 3 -> b/_Recv 2.w0 8 9     enqueued, sent, left; arrived, unblocked
 /// w0 count page-faults 12 40                          a counter of the thread: its value
 /// w0 alloc cpu:0 A 12 1024                memory taken by the node `A`; negative: given back
+/// w0 alloc cpu:0 A 12 1024 of 4096        the same, and how much is taken then in all, in steps of 64
 /// ```
 ///
 /// A track `2.w0` is of process 2, else of 1; its tid is 100 times the process and the track's number in it. A node's op type is
@@ -115,7 +116,7 @@ impl Kit {
             }
             ["transfer", ref words @ ..] => self.transfer(words),
             [track, "count", name, time, value] => self.counter(track, name, time, value),
-            [track, "alloc", device, node, time, bytes] => self.memory(track, device, node, time, bytes),
+            [track, "alloc", ref words @ ..] => self.memory(track, words),
             [track, node, range, ref rest @ ..] => {
                 let (site, node) = (self.site(track, "op", &op_of(node)), self.node(track, node));
                 let mut event = Event { depth, node, correlation: NO_NODE, arg: step, ..slice(range, site) };
@@ -138,12 +139,19 @@ impl Kit {
         self.push(track, Event { kind: EventKind::Counter, arg, ..slice(&format!("{time}..{time}"), site) });
     }
 
-    fn memory(&mut self, track: &str, device: &str, node: &str, time: &str, bytes: &str) {
+    fn memory(&mut self, track: &str, words: &[&str]) {
+        let (device, node, time, bytes, in_use) = match *words {
+            [device, node, time, bytes] => (device, node, time, bytes, None),
+            [device, node, time, bytes, "of", in_use] => (device, node, time, bytes, Some(in_use)),
+            _ => panic!("{words:?}"),
+        };
         let bytes: i64 = bytes.parse().unwrap();
+        // As `events::alloc` packs it.
+        let correlation = in_use.map_or(0, |in_use| in_use.parse::<u32>().unwrap() / 64 + 1);
         let kind = if bytes < 0 { EventKind::Free } else { EventKind::Alloc };
         let (site, node) = (self.site(track, "alloc", device), self.node(track, node));
         let event = slice(&format!("{time}..{time}"), site);
-        self.push(track, Event { kind, node, arg: bytes.unsigned_abs(), ..event });
+        self.push(track, Event { kind, node, correlation, arg: bytes.unsigned_abs(), ..event });
     }
 
     fn transfer(&mut self, words: &[&str]) {

@@ -196,6 +196,12 @@ fn memory_ui(ui: &mut Ui, store: &Store, report: &Report, lead: &mut Option<Lead
             if more > 0 {
                 ui.weak(format!("and {} more", format::count(more as u64)));
             }
+            if device.rest_at_peak > 0 {
+                ui.horizontal(|ui| {
+                    ui.label(format::bytes(device.rest_at_peak as u64));
+                    ui.weak("taken before the recording, or in small pieces");
+                });
+            }
         });
     }
 }

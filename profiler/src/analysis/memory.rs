@@ -1,15 +1,14 @@
 //! Memory over time, by device, and what was live at the peak.
 
-use crate::batch::NO_NODE;
-use crate::store::Store;
+use crate::store::{MemoryEvent, Store};
 use rustc_hash::FxHashMap;
 
 /// The memory of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceMemory {
-    /// The device, as the events name it.
+    /// The device, as the events name it; behind it its process, where several name theirs alike.
     pub device: String,
-    /// When it changed, ns from the origin, and how many bytes were taken from then on.
+    /// When it changed, ns from the origin, and how many bytes were taken from then on: as the events tell it, or their sum.
     pub points: Vec<(i64, i64)>,
     /// The most bytes.
     pub peak_bytes: i64,
@@ -17,52 +16,92 @@ pub struct DeviceMemory {
     pub peak_time: i64,
     /// What was live then by node: full name (empty where the events name none) and bytes, the most first.
     pub live_at_peak: Vec<(String, i64)>,
+    /// What was taken then beside that: before the recording began, or in pieces too small for events of their own.
+    pub rest_at_peak: i64,
 }
 
 /// One per device that took or gave back memory.
 #[must_use]
 pub fn memory_timelines(store: &Store) -> Vec<DeviceMemory> {
-    let mut by_site: FxHashMap<u32, Vec<(i64, u32, i64)>> = FxHashMap::default();
+    let mut by_device: FxHashMap<(u32, u32), Vec<&MemoryEvent>> = FxHashMap::default();
     for event in store.memory() {
-        by_site.entry(event.site).or_default().push((event.time, event.node, event.bytes));
+        let process = store.track(event.track).map_or(u32::MAX, |track| track.process);
+        by_device.entry((process, event.site)).or_default().push(event);
     }
-    let mut devices: Vec<DeviceMemory> = by_site
-        .into_iter()
-        .map(|(site, mut events)| {
+    let name = |site: u32| store.sites().get(site as usize).map_or("", |site| &site.name);
+    let n_alike = |site: u32| by_device.keys().filter(|(_, other)| name(*other) == name(site)).count();
+    let mut devices: Vec<DeviceMemory> = by_device
+        .iter()
+        .map(|(&(process, site), events)| {
+            let device = match store.processes().get(process as usize) {
+                Some(process) if n_alike(site) > 1 => format!("{} of {}", name(site), process.name),
+                _ => name(site).to_owned(),
+            };
             // Threads are read one after the other.
-            events.sort_by_key(|(time, ..)| *time);
-            let device = store.sites().get(site as usize).map_or_else(String::new, |s| s.name.clone());
-            timeline(store, device, &events)
+            let mut events = events.clone();
+            events.sort_by_key(|event| event.time);
+            timeline(store, device, (process, site), &events)
         })
         .collect();
     devices.sort_by(|a, b| b.peak_bytes.cmp(&a.peak_bytes).then_with(|| a.device.cmp(&b.device)));
     devices
 }
 
-fn timeline(store: &Store, device: String, events: &[(i64, u32, i64)]) -> DeviceMemory {
-    let mut points: Vec<(i64, i64)> = Vec::new();
-    let (mut bytes, mut peak_bytes, mut peak_time, mut peak_events) = (0i64, 0, 0, 0);
-    for (i, (time, _, change)) in events.iter().enumerate() {
-        bytes = bytes.saturating_add(*change);
-        match points.last_mut() {
-            Some(last) if last.0 == *time => last.1 = bytes,
-            _ => points.push((*time, bytes)),
+fn timeline(store: &Store, device: String, key: (u32, u32), events: &[&MemoryEvent]) -> DeviceMemory {
+    let sums: Vec<i64> = events
+        .iter()
+        .scan(0i64, |sum, event| {
+            *sum = sum.saturating_add(event.bytes);
+            Some(*sum)
+        })
+        .collect();
+    let told = store.counters().iter().find(|c| (c.process, c.site) == key && c.track.is_none() && !c.time.is_empty());
+    let (points, (peak_time, peak_bytes)) = match told {
+        Some(counter) => {
+            let all = counter.time.iter().copied().zip(counter.value.iter().map(|value| *value as i64));
+            (last_of_each_time(all.clone()), first_peak(all))
         }
-        if bytes > peak_bytes {
-            (peak_bytes, peak_time, peak_events) = (bytes, *time, i + 1);
+        None => {
+            let all = events.iter().map(|event| event.time).zip(sums.iter().copied());
+            (last_of_each_time(all.clone()), first_peak(all))
         }
-    }
-    let mut live: FxHashMap<u32, i64> = FxHashMap::default();
-    for (_, node, change) in &events[..peak_events] {
-        *live.entry(*node).or_default() += change;
-    }
-    let name = |node: u32| match store.nodes().get(node as usize) {
-        Some(node) => node.name.clone(),
-        None => String::new(),
     };
-    let mut live_at_peak: Vec<(String, i64)> =
-        live.into_iter().filter(|(node, bytes)| *bytes != 0 || *node == NO_NODE).map(|(n, b)| (name(n), b)).collect();
-    live_at_peak.retain(|(_, bytes)| *bytes != 0);
-    live_at_peak.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    DeviceMemory { device, points, peak_bytes, peak_time, live_at_peak }
+    // Of several events at that time, the one after which the most is taken.
+    let n_before = events.partition_point(|event| event.time < peak_time);
+    let n_until = events.partition_point(|event| event.time <= peak_time);
+    let n_live = (n_before..=n_until).rev().max_by_key(|n| n.checked_sub(1).map_or(0, |last| sums[last])).unwrap_or(0);
+    let live_at_peak = live(store, &events[..n_live]);
+    let rest_at_peak = (peak_bytes - live_at_peak.iter().map(|(_, bytes)| bytes).sum::<i64>()).max(0);
+    DeviceMemory { device, points, peak_bytes, peak_time, live_at_peak, rest_at_peak }
+}
+
+/// What these events leave taken, by node.
+fn live(store: &Store, events: &[&MemoryEvent]) -> Vec<(String, i64)> {
+    let mut live: FxHashMap<u32, i64> = FxHashMap::default();
+    for event in events {
+        *live.entry(event.node).or_default() += event.bytes;
+    }
+    let name = |node: u32| store.nodes().get(node as usize).map_or_else(String::new, |node| node.name.clone());
+    let mut live: Vec<(String, i64)> = live.iter().map(|(node, bytes)| (name(*node), *bytes)).collect();
+    // What was taken before the recording and given back in it is none of this.
+    live.retain(|(_, bytes)| *bytes > 0);
+    live.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    live
+}
+
+/// The last value of each time.
+fn last_of_each_time(all: impl Iterator<Item = (i64, i64)>) -> Vec<(i64, i64)> {
+    let mut points: Vec<(i64, i64)> = Vec::new();
+    for (time, bytes) in all {
+        match points.last_mut() {
+            Some(last) if last.0 == time => last.1 = bytes,
+            _ => points.push((time, bytes)),
+        }
+    }
+    points
+}
+
+/// When the most was first reached, and how much it is; nothing is taken before.
+fn first_peak(all: impl Iterator<Item = (i64, i64)>) -> (i64, i64) {
+    all.fold((0, 0), |peak, point| if point.1 > peak.1 { point } else { peak })
 }

@@ -169,6 +169,28 @@ fn memory_at_the_peak() {
     assert_eq!((found[0].peak_bytes, found[0].peak_time), (130, 30));
     assert_eq!(found[0].live_at_peak, [("C".to_owned(), 80), ("B".to_owned(), 50)]);
     assert_eq!(found[0].points, [(10, 100), (15, 0), (20, 50), (30, 80)]);
+    assert!(found.iter().all(|device| device.rest_at_peak == 0));
+}
+
+/// Where events tell how much is taken in all, that counts: it has what was taken before the recording, and small pieces.
+#[test]
+fn memory_that_was_taken_before_the_recording() {
+    let store = testkit::store(
+        "w0 alloc cpu:0 A 10 128 of 1152
+         w0 alloc cpu:0 Old 20 -512 of 640
+         w0 alloc cpu:0 B 30 1024 of 1728
+         w0 alloc cpu:0 A 40 -128 of 1600
+         2.w0 alloc cpu:0 B 30 64 of 64",
+    );
+    let found = memory_timelines(&store);
+    assert_eq!(found.len(), 2);
+    let first = &found[0];
+    assert!(first.device.starts_with("cpu:0 of "), "{}", first.device);
+    assert_eq!(first.points, [(10, 1152), (20, 640), (30, 1728), (40, 1600)]);
+    assert_eq!((first.peak_bytes, first.peak_time), (1728, 30));
+    assert_eq!(first.live_at_peak, [("B".to_owned(), 1024), ("A".to_owned(), 128)]);
+    assert_eq!(first.rest_at_peak, 1728 - 1024 - 128);
+    assert_eq!((found[1].peak_bytes, found[1].rest_at_peak), (64, 0));
 }
 
 #[test]
