@@ -38,8 +38,8 @@ impl Difference {
 /// Runs both graphs and prints a line per output; exit code 1 when any differs.
 pub fn run(args: &args::Compare) -> Outcome {
     let feeds = graph::feeds(&args.step)?;
-    let a = Runnable::open(&args.a, &args.step, 1)?;
-    let b = Runnable::open(&args.b, &args.step, args.step.device_count)?;
+    let a = Runnable::open(&args.a, &args.step, 1, None)?;
+    let b = Runnable::open(&args.b, &args.step, args.step.device_count, None)?;
     let names = if args.every_node { common(&a, &b, &args.fetch)? } else { args.fetch.clone() };
     let fetches: Vec<&str> = names.iter().map(String::as_str).collect();
     let (in_a, in_b) = (a.run(&feeds, &fetches, &[])?, b.run(&feeds, &fetches, &[])?);

@@ -1,8 +1,8 @@
 //! Graphs and feeds from files, as `run`, `params` and `compare` want them; every fault is one line that names the file.
 
-use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use engine::checkpoint::Checkpoint;
 use engine::session::RunError;
@@ -36,14 +36,25 @@ pub fn checkpoint(path: &Path) -> Result<Checkpoint, Failure> {
     Ok(checkpoint)
 }
 
+/// A folder for dumped graphs, which must be new or empty: files of another run would lie among them.
+pub fn empty_folder(path: &Path) -> Result<PathBuf, Failure> {
+    match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => Ok(path.to_owned()),
+        Ok(false) => Err(fault(path, "is not empty; graphs are dumped into a folder of their own")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
+        Err(error) => Err(fault(path, error)),
+    }
+}
+
 /// A graph that can be run, and its session.
 pub struct Runnable {
     session: Session,
 }
 
 impl Runnable {
-    /// The graph of a file on `devices` devices, its variables initialised or restored as the step says.
-    pub fn open(path: &Path, step: &Step, devices: u16) -> Result<Runnable, Failure> {
+    /// The graph of a file on `devices` devices, its variables initialised or restored as the step says. What the passes make
+    /// of it goes to `dump_graphs`.
+    pub fn open(path: &Path, step: &Step, devices: u16, dump_graphs: Option<&Path>) -> Result<Runnable, Failure> {
         let mut def = read(path)?;
         if let Some(seed) = step.seed {
             seed_random_ops(&mut def, seed);
@@ -51,7 +62,8 @@ impl Runnable {
         let graph = Graph::new();
         graph.import(&def, "").map_err(|error| fault(path, error))?;
         let threads = step.threads.map(usize::from);
-        let options = SessionOptions { threads, ..SessionOptions::devices(usize::from(devices)) };
+        let dump_graphs = dump_graphs.map(empty_folder).transpose()?;
+        let options = SessionOptions { threads, dump_graphs, ..SessionOptions::devices(usize::from(devices)) };
         let session = Session::new(&graph, options).map_err(|error| Failure::Work(error.into()))?;
         let runnable = Runnable { session };
         if let Some(path) = &step.checkpoint {

@@ -22,7 +22,7 @@ pub fn run(args: &args::Run) -> Outcome {
         return Err(Failure::wrong_use("nothing to do: give --fetch NAME[:PORT] or --target NAME"));
     }
     let feeds = graph::feeds(&args.step)?;
-    let runnable = Runnable::open(&args.graph, &args.step, args.step.device_count)?;
+    let runnable = Runnable::open(&args.graph, &args.step, args.step.device_count, args.dump_graphs.as_deref())?;
     let tracing = args.trace.as_deref().map(start_trace).transpose()?;
     let values = steps(&runnable, args, &feeds);
     let mut warnings = Vec::new();

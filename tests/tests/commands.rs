@@ -273,3 +273,28 @@ fn devices_train_together() {
         assert!(trained["test_accuracy"].as_f64().is_some_and(|a| a > 0.9), "{mode}: {trained}");
     }
 }
+
+/// What each pass made of the graph, in a folder of its own.
+#[test]
+fn graphs_are_dumped_into_an_empty_folder() {
+    let Some(binary) = stepscope_binary("dumped graphs") else { return };
+    let dir = tempfile::tempdir().expect("a scratch folder");
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let train = |logdir: &str| {
+        let args = ["train", "mlp", "--steps", "2", "--logdir", &path(logdir), "--dump-graphs", &path("passes")];
+        stepscope(&binary, &args)
+    };
+    let output = train("first");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let files: Vec<_> =
+        fs::read_dir(path("passes")).expect("the folder").map(|entry| entry.expect("a file").path()).collect();
+    // Of all plans together.
+    let n_nodes = |pass: &str| -> usize {
+        let of_pass = files.iter().filter(|file| file.to_string_lossy().ends_with(pass));
+        of_pass.map(|file| formats::graph_file::read(file).expect("a graph").node.len()).sum()
+    };
+    let (before, after) = (n_nodes("-00-prune.pb"), n_nodes("-fuse.pb"));
+    assert!(0 < after && after < before, "{after} of {before}: {files:?}");
+    check_refused(&train("second"), &["passes", "not empty"]);
+    assert!(!Path::new(&path("second")).exists(), "nothing is begun");
+}

@@ -33,7 +33,8 @@ Examples:
   stepscope train convnet --workers 2
   stepscope train convnet --checkpoint-dir checkpoints --checkpoint-every 50
   stepscope train mlp --data my-digits.csv.gz --steps 5000
-  stepscope train mlp --trace off --logdir runs/baseline")]
+  stepscope train mlp --trace off --logdir runs/baseline
+  stepscope train convnet --steps 10 --dump-graphs passes        # what each pass makes of the graph: stepscope view passes")]
 pub struct Train {
     /// The model
     #[arg(value_enum)]
@@ -45,10 +46,10 @@ pub struct Train {
     #[arg(long)]
     pub headless: bool,
     /// Train in this many worker processes, each with a copy of the model and its own share of the input
-    #[arg(long, value_name = "N", conflicts_with_all = ["devices", "checkpoint_dir"], value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", conflicts_with_all = ["devices", "checkpoint_dir", "dump_graphs"], value_parser = clap::value_parser!(u16).range(1..=64))]
     pub workers: Option<u16>,
     /// Train in the workers of a cluster that runs ('stepscope worker --input NAME', with the same --seed and --data)
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["workers", "devices", "checkpoint_dir"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workers", "devices", "checkpoint_dir", "dump_graphs"])]
     pub cluster: Option<PathBuf>,
     #[command(flatten)]
     pub training: Training,
@@ -58,7 +59,8 @@ pub struct Train {
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
 The cluster's file names the tasks and where they listen; without --cluster the environment does, as torchrun sets it (RANK, WORLD_SIZE,
-MASTER_ADDR, MASTER_PORT). Connections are not encrypted yet: addresses must be of this host.
+MASTER_ADDR, MASTER_PORT). Between hosts the file needs a [tls] section ('stepscope certify' makes the certificates); without it addresses
+must be of this host.
 
   id = \"mnist-7\"
   [jobs]
@@ -221,6 +223,9 @@ pub struct Training {
     /// Where the trace goes, or 'off' [default: the run's folder/trace]
     #[arg(long, value_name = "DIR|off")]
     pub trace: Option<PathBuf>,
+    /// Every graph that is run goes into this empty folder, before the first pass and after each: 'stepscope view DIR' shows them
+    #[arg(long, value_name = "DIR")]
+    pub dump_graphs: Option<PathBuf>,
     /// Print the result as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -259,6 +264,9 @@ pub struct Run {
     /// Records the steps into this folder, to be opened with 'stepscope view'
     #[arg(long, value_name = "DIR")]
     pub trace: Option<PathBuf>,
+    /// The graph goes into this empty folder, before the first pass and after each: 'stepscope view DIR' shows them
+    #[arg(long, value_name = "DIR")]
+    pub dump_graphs: Option<PathBuf>,
     /// Print the result as one JSON object
     #[arg(long)]
     pub json: bool,

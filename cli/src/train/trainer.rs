@@ -18,6 +18,7 @@ use super::feeder::Feeder;
 use super::progress::Shared;
 use super::tracing::{self, Tracing};
 use crate::args::Training;
+use crate::graph::empty_folder;
 use crate::outcome::Failure;
 use crate::run_folder::RunFolder;
 
@@ -158,6 +159,7 @@ impl Trainer {
     /// # Errors
     /// `Failure::Use` when the folder is somebody's, `Failure::Work` for everything else.
     pub fn new(name: &str, task: Task, training: &Training, place: &Place) -> Result<Trainer, Failure> {
+        let dump_graphs = training.dump_graphs.as_deref().map(empty_folder).transpose()?;
         let saver = training.checkpoint_dir.as_deref().map(|dir| checkpoints::saver(dir, training.checkpoint_every));
         let saver = saver.transpose()?;
         // A run that continues may write beside what it wrote before.
@@ -193,7 +195,8 @@ impl Trainer {
         let runner = match launched {
             Some(launched) => launched.session(&graph)?,
             None => {
-                let session_options = SessionOptions { threads, ..SessionOptions::devices(options.towers.max(1)) };
+                let devices = SessionOptions::devices(options.towers.max(1));
+                let session_options = SessionOptions { threads, dump_graphs, ..devices };
                 Runner::Here(Arc::new(Session::new(&graph, session_options).context("starting a session")?))
             }
         };

@@ -60,6 +60,11 @@ impl Problem {
         }
     }
 
+    /// Whether it is said of the file once, and not counted.
+    fn is_of_the_file(self) -> bool {
+        matches!(self, Problem::Truncated | Problem::Bomb | Problem::TicksAsNs | Problem::NoCommonClock)
+    }
+
     fn text(self) -> &'static str {
         match self {
             Problem::Damaged => "damaged places skipped",
@@ -121,8 +126,11 @@ impl Problems {
     pub(crate) fn notices(&self, source: &str) -> Vec<Notice> {
         let mut notices: Vec<Notice> = Vec::new();
         for (problem, (n, first)) in &self.met {
-            let place = first.map_or(String::new(), |offset| format!(", the first at byte {offset}"));
-            let text = format!("{n} {}{place}", problem.text());
+            let at = |before: &str| first.map_or(String::new(), |offset| format!(", {before}at byte {offset}"));
+            let text = match problem.is_of_the_file() {
+                true => format!("{}{}", problem.text(), at("")),
+                false => format!("{n} {}{}", problem.text(), at("the first ")),
+            };
             match notices.iter_mut().find(|notice| notice.kind == problem.kind()) {
                 Some(notice) => {
                     notice.count += n;
