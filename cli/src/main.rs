@@ -33,6 +33,8 @@ mod runs;
 mod sending;
 mod serve;
 mod source;
+#[cfg(feature = "query")]
+mod sql;
 mod summary;
 mod table;
 mod told;

@@ -1,6 +1,7 @@
 //! `stepscope view`: opens the window on files and folders; what cannot be opened is told before it opens.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use formats::FileKind;
 
@@ -62,7 +63,16 @@ fn show_at(
     };
     let config = dashboard::config::default_path();
     let title = title.to_owned();
-    dashboard::run(dashboard::Options { paths, open_far, theme, renderer, title, at, config, close_when })
+    let sql = sql_engine();
+    dashboard::run(dashboard::Options { paths, open_far, sql, theme, renderer, title, at, config, close_when })
+}
+
+/// What the SQL panel asks, where this program has it.
+fn sql_engine() -> Option<Arc<dyn dashboard::sql::engine::Engine>> {
+    #[cfg(feature = "query")]
+    return Some(Arc::new(crate::sql::DataFusion));
+    #[cfg(not(feature = "query"))]
+    None
 }
 
 /// Whether the window can show what is at `path`. Damage inside is the window's to show; this is about files that hold

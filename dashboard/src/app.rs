@@ -20,6 +20,7 @@ use crate::{
         self, Choice, CommandPalette, Layout, Memory, Navigation, OpenDialog, ProblemsWindow, Saving, SettingsWindow,
         ShortcutsWindow, SourceAct, StartAct, Tabs, TopBar, TopBarAction,
     },
+    sql::{SqlView, engine::Engine},
     theme::{self, metrics},
     timeline::TimelineView,
 };
@@ -46,6 +47,8 @@ pub struct Options {
     pub paths: Vec<PathBuf>,
     /// Finds what URLs stand for; without it none is opened.
     pub open_far: Option<OpenFar>,
+    /// Answers SQL; without it the panel says how to get it.
+    pub sql: Option<Arc<dyn Engine>>,
     /// The theme of this window; `None` for the one in the settings.
     pub theme: Option<Theme>,
     /// Where to go when everything is read.
@@ -164,6 +167,7 @@ impl App {
             Box::new(BottlenecksView::default()),
             Box::new(HParamsView::default()),
             Box::new(EmbeddingsView::default()),
+            Box::new(SqlView::new(options.sql)),
         ];
         let mut app = Self {
             tabs: Tabs::new(views),

@@ -35,6 +35,7 @@ pub mod runs;
 pub mod scalars;
 pub mod selection;
 pub mod shell;
+pub mod sql;
 pub mod theme;
 pub mod timeline;
 pub mod view;

@@ -3,7 +3,7 @@
 use crate::{Data, Selection, address::Params, command::Entry};
 use summaries::Series;
 
-/// The panels of the window, in the order of their tabs and of the keys 1 to 9.
+/// The panels of the window, in the order of their tabs and of the keys 1 to 9 and 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ViewKind {
     /// Curves of scalar summaries over steps.
@@ -24,11 +24,13 @@ pub enum ViewKind {
     HParams,
     /// Vectors of many dimensions as points.
     Embeddings,
+    /// Questions in SQL, and the rows that answer them.
+    Sql,
 }
 
 impl ViewKind {
     /// Every panel, in tab order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Scalars,
         Self::Histograms,
         Self::Graph,
@@ -38,6 +40,7 @@ impl ViewKind {
         Self::Bottlenecks,
         Self::HParams,
         Self::Embeddings,
+        Self::Sql,
     ];
 
     /// The panel that shows a series.
@@ -63,6 +66,7 @@ impl ViewKind {
             Self::Bottlenecks => "Bottlenecks",
             Self::HParams => "Hyperparameters",
             Self::Embeddings => "Embeddings",
+            Self::Sql => "SQL",
         }
     }
 
@@ -78,6 +82,7 @@ impl ViewKind {
             Self::Bottlenecks => "bottlenecks",
             Self::HParams => "hparams",
             Self::Embeddings => "embeddings",
+            Self::Sql => "sql",
         }
     }
 }

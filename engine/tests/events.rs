@@ -269,7 +269,9 @@ fn waits_at_a_queue_are_slices_that_name_it() {
     drop(recording);
     let trace = read(dir.path());
     let steps = trace.of("step");
-    let waits = trace.of("parked");
+    // Both waited for tens of milliseconds. Who loses the processor while it takes a row that is there seems to wait too.
+    let long = 10_000_000;
+    let waits: Vec<_> = trace.of("parked").into_iter().filter(|(_, _, e)| e.dur > long).collect();
     let mut told: Vec<_> = waits.iter().map(|(_, name, e)| (*name, trace.node(e.node.get()), e.arg)).collect();
     told.sort_unstable();
     assert_eq!(told, [("queue input empty", "take", 1), ("queue input full", "put", 2)]);

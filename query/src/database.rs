@@ -2,7 +2,7 @@
 
 use crate::cluster::Cluster;
 use crate::error::QueryError;
-use crate::output::{Format, Writer};
+use crate::output::{Answer, Format, Writer, cells};
 use crate::schema::{self, TableInfo};
 use crate::source::Sources;
 use crate::table::{Rows, SourceTable};
@@ -145,11 +145,24 @@ impl Database {
         format: Format,
         out: &mut (dyn Write + Send),
     ) -> Result<u64, QueryError> {
+        self.until_cancelled(async { write(self.rows(sql, limit).await?, format, out).await })
+    }
+
+    /// Runs a query as [`query`](Self::query) does; gives its rows as text, at most `max_rows`.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query).
+    pub fn answer(&self, sql: &str, max_rows: usize) -> Result<Answer, QueryError> {
+        // One more, to know whether there are more.
+        self.until_cancelled(async { collect(self.rows(sql, Some(max_rows.saturating_add(1))).await?, max_rows).await })
+    }
+
+    fn until_cancelled<T>(&self, work: impl Future<Output = Result<T, QueryError>>) -> Result<T, QueryError> {
         // There until drop.
         let Some(runtime) = &self.runtime else { return Err(QueryError::Cancelled) };
         runtime.block_on(async {
             let done = {
-                let work = pin!(async { write(self.rows(sql, limit).await?, format, out).await });
+                let work = pin!(work);
                 match select(pin!(self.cancelled.notified()), work).await {
                     Either::Left(_) => Err(QueryError::Cancelled),
                     Either::Right((done, _)) => done,
@@ -226,6 +239,18 @@ async fn write(
     }
     writer.finish()?;
     Ok(n_rows)
+}
+
+/// The rows as text.
+async fn collect(mut rows: SendableRecordBatchStream, max_rows: usize) -> Result<Answer, QueryError> {
+    let mut answer = Answer::of(&rows.schema());
+    while let Some(batch) = rows.next().await {
+        let batch = batch.map_err(|e| QueryError::of_run(&e))?;
+        answer.rows.extend(cells(&batch)?);
+    }
+    answer.has_more = answer.rows.len() > max_rows;
+    answer.rows.truncate(max_rows);
+    Ok(answer)
 }
 
 /// All tables, and what their rows are made of.

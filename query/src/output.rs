@@ -34,6 +34,40 @@ pub enum Format {
     Parquet,
 }
 
+/// Rows as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The columns' names.
+    pub columns: Vec<String>,
+    /// Of each column, whether it holds numbers.
+    pub are_numbers: Vec<bool>,
+    /// As many cells each as there are columns; null is empty.
+    pub rows: Vec<Vec<String>>,
+    /// There are more rows than were asked for.
+    pub has_more: bool,
+}
+
+impl Answer {
+    /// Without rows.
+    pub(crate) fn of(schema: &Schema) -> Answer {
+        let fields = schema.fields();
+        Answer {
+            columns: fields.iter().map(|field| field.name().clone()).collect(),
+            are_numbers: fields.iter().map(|field| field.data_type().is_numeric()).collect(),
+            ..Answer::default()
+        }
+    }
+}
+
+/// The cells of each row as text; null as nothing.
+pub(crate) fn cells(batch: &RecordBatch) -> Result<Vec<Vec<String>>, QueryError> {
+    let options = FormatOptions::default();
+    let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
+    let columns = columns.collect::<Result<Vec<_>, _>>().map_err(of_arrow)?;
+    let row = |row| columns.iter().map(|column| column.value(row).try_to_string()).collect::<Result<_, _>>();
+    (0..batch.num_rows()).map(row).collect::<Result<_, _>>().map_err(of_arrow)
+}
+
 /// Writes batches of one schema.
 pub(crate) enum Writer<'a> {
     Table(Aligned<'a>),
@@ -157,12 +191,8 @@ impl<'a> Aligned<'a> {
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<(), QueryError> {
-        let options = FormatOptions::default();
-        let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
-        let columns = columns.collect::<Result<Vec<_>, _>>().map_err(of_arrow)?;
-        for row in 0..batch.num_rows() {
-            let cells = columns.iter().map(|column| column.value(row).try_to_string().map(|text| shown(&text)));
-            let cells = cells.collect::<Result<Vec<_>, _>>().map_err(of_arrow)?;
+        for cells in cells(batch)? {
+            let cells: Vec<String> = cells.iter().map(|text| shown(text)).collect();
             match &mut self.waiting {
                 None => self.line(&cells)?,
                 Some(waiting) => {

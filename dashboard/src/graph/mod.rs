@@ -39,7 +39,7 @@ use crate::{
     command::Entry,
     format,
     theme::{metrics, palette},
-    widgets::{empty_state, toolbar},
+    widgets::{empty_state, named, toolbar},
 };
 use details::Asked;
 use egui::{ComboBox, Panel, RichText, Ui};
@@ -132,11 +132,12 @@ impl GraphView {
     fn tools(&mut self, ui: &mut Ui, data: &Data, model: &Arc<Model>) {
         if data.graphs.len() > 1 {
             let name = data.graphs.get(self.graph_idx).map_or("", |graph| &*graph.name);
-            ComboBox::from_id_salt("graph").selected_text(name).show_ui(ui, |ui| {
+            let choice = ComboBox::from_id_salt("graph").selected_text(name).show_ui(ui, |ui| {
                 for (idx, graph) in data.graphs.iter().enumerate() {
                     ui.selectable_value(&mut self.graph_idx, idx, &*graph.name);
                 }
             });
+            named(&choice.response, egui::Role::ComboBox, &format!("Graph: {name}"));
         }
         let label = ui.label(RichText::new("Colour").color(palette(ui).text_weak));
         let choice = ComboBox::from_id_salt("colour").selected_text(self.colour_by.name()).show_ui(ui, |ui| {

@@ -109,6 +109,7 @@ pub fn has_something(data: &Data, kind: ViewKind) -> bool {
         ViewKind::HParams => has(|s| s.kind() == "hparams"),
         ViewKind::Graph => !data.graphs.is_empty(),
         ViewKind::Timeline | ViewKind::Ops | ViewKind::Bottlenecks => !data.traces.is_empty(),
+        ViewKind::Sql => !(data.traces.is_empty() && data.logdirs.is_empty()),
     }
 }
 

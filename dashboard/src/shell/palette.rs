@@ -180,7 +180,7 @@ fn offers(
         offer(0, Line { choice: Choice::Shell(entry.command), text: entry.what.into(), kind: "Window", keys });
     }
     for (nth, kind) in ViewKind::ALL.into_iter().enumerate() {
-        let (text, keys) = (format!("Go to {}", kind.title()), (nth + 1).to_string());
+        let (text, keys) = (format!("Go to {}", kind.title()), ((nth + 1) % 10).to_string());
         offer(0, Line { choice: Choice::Shell(ShellCommand::Panel(kind)), text, kind: "Window", keys });
     }
     if !text.trim().is_empty() {

@@ -1,0 +1,269 @@
+//! The SQL panel: questions in SQL about what is open, rows that lead to their place in the timeline.
+//!
+//! [`engine`] is what the program gives (or not), [`worker`] the thread that asks it, [`model`] questions and answers, [`table`]
+//! and [`side`] show rows and what tables there are.
+
+pub mod engine;
+pub mod model;
+pub mod side;
+pub mod table;
+#[cfg(test)]
+mod tests;
+pub mod worker;
+
+use crate::{
+    Data, Selection, View, ViewKind,
+    address::Params,
+    command::Entry,
+    format,
+    selection::TimeRange,
+    theme::{metrics, palette},
+    widgets::{Sorting, empty_state, named, toolbar},
+};
+use egui::{Frame, Key, KeyboardShortcut, Margin, Modifiers, RichText, TextEdit, Ui};
+use engine::Engine;
+use model::{Outcome, Subject};
+use std::{path::Path, sync::Arc};
+use worker::{Question, Worker};
+
+/// Runs what the editor says.
+const RUN: KeyboardShortcut = KeyboardShortcut::new(Modifiers::COMMAND, Key::Enter);
+/// Lines of the editor.
+const EDITOR_ROWS: usize = 6;
+
+/// What can be done in the panel.
+const ENTRIES: &[Entry] = &[
+    Entry::command("run", "Ctrl+Enter", "Run the query"),
+    Entry::command("stop", "", "Stop the query that runs"),
+    Entry::gesture("Click a heading", "Sort the rows; again: the other way around"),
+    Entry::gesture("Click a row", "Its op and node stand out in the other panels; with ts_ns, its time is selected"),
+    Entry::gesture("Double click a row", "Show it in Timeline"),
+    Entry::gesture("Click a table or column at the side", "Put its name into the query"),
+];
+
+/// The panel's state.
+pub struct SqlView {
+    engine: Option<Arc<dyn Engine>>,
+    worker: Option<Worker>,
+    /// What is asked about; the first that is open where none was chosen.
+    chosen: Option<Arc<Path>>,
+    text: String,
+    history: Vec<String>,
+    /// Of which path the tables were asked for.
+    listed: Option<Arc<Path>>,
+    sorting: Option<Sorting<usize>>,
+    /// The rows in their order, for the outcome and sorting that they were ordered for.
+    order: (usize, Option<Sorting<usize>>, Vec<usize>),
+    is_run_wanted: bool,
+}
+
+impl SqlView {
+    /// A panel on this engine; without one it says how to get it.
+    pub fn new(engine: Option<Arc<dyn Engine>>) -> Self {
+        Self {
+            engine,
+            worker: None,
+            chosen: None,
+            text: model::FIRST.to_owned(),
+            history: Vec::new(),
+            listed: None,
+            sorting: None,
+            order: (0, None, Vec::new()),
+            is_run_wanted: false,
+        }
+    }
+}
+
+impl View for SqlView {
+    fn kind(&self) -> ViewKind {
+        ViewKind::Sql
+    }
+
+    fn entries(&self) -> &'static [Entry] {
+        ENTRIES
+    }
+
+    fn run(&mut self, id: &'static str) {
+        match id {
+            "run" => self.is_run_wanted = true,
+            _ => self.worker.iter().for_each(Worker::cancel),
+        }
+    }
+
+    fn address(&self, _data: &Data) -> Params {
+        let mut out = Params::default();
+        out.set_some("query", Some(&self.text).filter(|text| *text != model::FIRST));
+        out
+    }
+
+    fn go_to(&mut self, params: &Params) {
+        params.get("query").unwrap_or(model::FIRST).clone_into(&mut self.text);
+    }
+
+    fn table(&self, _data: &Data, _selection: &Selection) -> Option<String> {
+        let outcome = self.worker.as_ref()?.outcome()?;
+        let answer = outcome.answer.as_ref().ok().filter(|answer| !answer.columns.is_empty())?;
+        let all: Vec<usize> = (0..answer.rows.len()).collect();
+        let order = if self.order.0 == Arc::as_ptr(&outcome) as usize { &self.order.2 } else { &all };
+        Some(model::csv(answer, order))
+    }
+
+    fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
+        let Some(engine) = &self.engine else {
+            let how = "This program was built without SQL. Build it with: cargo build --release --features query";
+            return empty_state(ui, "No SQL", how);
+        };
+        let subjects = model::subjects(data);
+        let chosen = subjects.iter().find(|s| Some(&s.path) == self.chosen.as_ref()).or(subjects.first()).cloned();
+        let Some(subject) = chosen else {
+            return empty_state(ui, "Nothing to ask about", "Open a trace or a logdir: each is tables here.");
+        };
+        if self.worker.is_none() {
+            let ctx = ui.ctx().clone();
+            self.worker = Some(Worker::start(engine.clone(), move || ctx.request_repaint()));
+        }
+        let is_run = ui.input_mut(|i| i.consume_shortcut(&RUN)) | std::mem::take(&mut self.is_run_wanted);
+        let is_run = toolbar(ui, |ui| self.bar_ui(ui, &subjects, &subject)) | is_run;
+        let Some(worker) = &self.worker else { return };
+        if is_run && !self.text.trim().is_empty() {
+            model::remember(&mut self.history, &self.text);
+            self.listed = Some(subject.path.clone());
+            self.sorting = None;
+            worker.ask(Question { subject, sql: self.text.clone() });
+        } else if self.listed.as_ref() != Some(&subject.path) && !worker.is_busy() {
+            self.listed = Some(subject.path.clone());
+            worker.ask(Question { subject, sql: String::new() });
+        }
+        let outcome = worker.outcome();
+        self.contents_ui(ui, outcome.as_ref(), data, selection);
+    }
+}
+
+impl SqlView {
+    /// What is asked about, the question, and what to do with it; whether to run it.
+    fn bar_ui(&mut self, ui: &mut Ui, subjects: &[Subject], subject: &Subject) -> bool {
+        let is_busy = self.worker.as_ref().is_some_and(Worker::is_busy);
+        let mut is_run = false;
+        ui.horizontal(|ui| {
+            if subjects.len() > 1 {
+                egui::ComboBox::from_label("of").selected_text(&*subject.name).show_ui(ui, |ui| {
+                    for other in subjects {
+                        let is_this = other.path == subject.path;
+                        if ui
+                            .selectable_label(is_this, &*other.name)
+                            .on_hover_text(other.path.display().to_string())
+                            .clicked()
+                        {
+                            self.chosen = Some(other.path.clone());
+                        }
+                    }
+                });
+            }
+            is_run = ui.button("Run").on_hover_text(ui.ctx().format_shortcut(&RUN)).clicked();
+            if ui.add_enabled(is_busy, egui::Button::new("Stop")).clicked() {
+                self.worker.iter().for_each(Worker::cancel);
+            }
+            ui.add_enabled_ui(!self.history.is_empty(), |ui| self.history_ui(ui));
+            if is_busy {
+                ui.spinner();
+            }
+        });
+        let editor = TextEdit::multiline(&mut self.text).code_editor().desired_rows(EDITOR_ROWS);
+        ui.add(editor.desired_width(f32::INFINITY).hint_text("select ... from slices")).accessible_name("SQL query");
+        is_run
+    }
+
+    fn history_ui(&mut self, ui: &mut Ui) {
+        let combo = egui::ComboBox::from_id_salt("sql history").selected_text("Earlier queries");
+        let shown = combo.show_ui(ui, |ui| {
+            for sql in self.history.iter().rev() {
+                let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+                if ui.selectable_label(*sql == self.text, line.chars().take(80).collect::<String>()).clicked() {
+                    self.text.clone_from(sql);
+                }
+            }
+        });
+        named(&shown.response, egui::Role::ComboBox, "Earlier queries");
+    }
+
+    fn contents_ui(&mut self, ui: &mut Ui, outcome: Option<&Arc<Outcome>>, data: &Data, selection: &mut Selection) {
+        let Some(outcome) = outcome else {
+            ui.label("opening the tables");
+            return;
+        };
+        let side = egui::Panel::right("sql tables").resizable(true).default_size(1.3 * metrics::SIDE_W);
+        let side = side.max_size(ui.available_width() * 0.5);
+        if let Some(name) = side.show(ui, |ui| side::side_ui(ui, &outcome.tables)).inner {
+            if !self.text.ends_with([' ', '\n', '(', '.']) && !self.text.is_empty() {
+                self.text.push(' ');
+            }
+            self.text += &name;
+        }
+        let frame = Frame::new().inner_margin(Margin::symmetric(metrics::PAD as i8, metrics::GAP as i8));
+        frame.show(ui, |ui| self.outcome_ui(ui, outcome, data, selection));
+    }
+
+    fn outcome_ui(&mut self, ui: &mut Ui, outcome: &Arc<Outcome>, data: &Data, selection: &mut Selection) {
+        let p = palette(ui);
+        for warning in &outcome.warnings {
+            ui.label(RichText::new(warning).color(p.warning));
+        }
+        let answer = match &outcome.answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                ui.add(egui::Label::new(RichText::new(error).color(p.error)).wrap());
+                return;
+            }
+        };
+        if answer.columns.is_empty() {
+            return empty_state(ui, "Ask", "Ctrl+Enter runs the query above; the tables are listed at the side.");
+        }
+        let n = format::counted(answer.rows.len() as u64, "row");
+        let more = if answer.has_more { "the first " } else { "" };
+        ui.label(RichText::new(format!("{more}{n} in {}", format::duration_ns(outcome.took_ns))).color(p.text_weak));
+        let key = Arc::as_ptr(outcome) as usize;
+        if (self.order.0, self.order.1) != (key, self.sorting) {
+            let order = match self.sorting {
+                Some(sorting) => model::order(answer, sorting.column, sorting.descending),
+                None => (0..answer.rows.len()).collect(),
+            };
+            self.order = (key, self.sorting, order);
+        }
+        let acts = table::table_ui(ui, answer, &self.order.2, self.sorting);
+        if let Some(column) = acts.order_by {
+            let begins_descending = answer.are_numbers[column];
+            match &mut self.sorting {
+                Some(sorting) => sorting.click(column, begins_descending),
+                None => self.sorting = Some(Sorting { column, descending: begins_descending }),
+            }
+        }
+        if let Some(row) = acts.picked {
+            pick(outcome, row, acts.is_shown, data, selection);
+        }
+    }
+}
+
+/// Tells the other panels what a row is about.
+fn pick(outcome: &Outcome, row: usize, is_shown: bool, data: &Data, selection: &mut Selection) {
+    let Ok(answer) = &outcome.answer else { return };
+    let me = ViewKind::Sql;
+    if let Some(op) = model::named(answer, row, "name") {
+        selection.op.set(me, Some(op.into()));
+    }
+    if let Some(node) = model::named(answer, row, "node") {
+        selection.node.set(me, Some(node.into()));
+    }
+    // Of several traces below one path the row says which; a trace that is open by itself is the one.
+    let label = model::named(answer, row, "trace");
+    let fits = |trace: &crate::data::TraceData| {
+        let is_named = label.is_none_or(|label| trace.path.ends_with(label));
+        trace.path == outcome.path || trace.path.starts_with(&outcome.path) && is_named
+    };
+    let trace_idx = data.traces.iter().position(fits);
+    if let (Some(ns), Some(trace_idx)) = (model::time_of(answer, row), trace_idx) {
+        selection.time.set(me, Some(TimeRange { trace_idx, ns }));
+    }
+    if is_shown {
+        selection.show(ViewKind::Timeline);
+    }
+}

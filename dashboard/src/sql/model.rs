@@ -1,0 +1,151 @@
+//! What is asked, what came back, and where a row lies in time.
+
+use super::engine::{Answer, Table};
+use crate::{Data, data::SourceKind, data::Status};
+use std::{cmp::Ordering, ops::Range, path::Path, sync::Arc};
+
+/// More rows than this are not kept: an aggregate, or `limit`, says more than a longer list.
+pub const MAX_ROWS: usize = 10_000;
+/// Questions that are remembered.
+const MAX_HISTORY: usize = 50;
+
+/// The question that an empty editor begins with.
+pub const FIRST: &str =
+    "select name, count(*) as n, sum(dur_ns) / 1e6 as total_ms\nfrom slices\ngroup by name\norder by total_ms desc";
+
+/// Something that is open and can be asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// The path that was opened.
+    pub path: Arc<Path>,
+    /// What to call it.
+    pub name: Arc<str>,
+    /// It grows: what was opened before is out of date.
+    pub is_live: bool,
+}
+
+/// What can be asked about: logdirs with the traces in them, and traces.
+pub fn subjects(data: &Data) -> Vec<Subject> {
+    let asked = |kind| matches!(kind, SourceKind::Logdir | SourceKind::Trace);
+    let sources = data.sources.iter().filter(|source| asked(source.kind));
+    let subject = |source: &crate::data::SourceInfo| Subject {
+        path: source.path.clone(),
+        name: source.name.clone(),
+        is_live: matches!(source.status, Status::Live | Status::Loading),
+    };
+    sources.map(subject).collect()
+}
+
+/// What came of a question.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The question, and what it was about.
+    pub sql: String,
+    /// Its subject's path.
+    pub path: Arc<Path>,
+    /// The tables there.
+    pub tables: Vec<Table>,
+    /// The rows, or what was wrong.
+    pub answer: Result<Answer, String>,
+    /// What was lost or damaged.
+    pub warnings: Vec<String>,
+    /// How long it took.
+    pub took_ns: i64,
+}
+
+/// The questions so far, the newest last, each once.
+pub fn remember(history: &mut Vec<String>, sql: &str) {
+    history.retain(|known| known != sql);
+    history.push(sql.to_owned());
+    if history.len() > MAX_HISTORY {
+        history.remove(0);
+    }
+}
+
+/// The order of rows by a column: numbers by their value, texts as such, null last; equal ones stay as they came.
+pub fn order(answer: &Answer, column: usize, descending: bool) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..answer.rows.len()).collect();
+    let cell = |row: usize| answer.rows[row].get(column).map_or("", String::as_str);
+    let is_number = answer.are_numbers.get(column).copied().unwrap_or(false);
+    let compare = |a: &str, b: &str| match is_number {
+        true => a.parse::<f64>().unwrap_or(f64::NAN).total_cmp(&b.parse::<f64>().unwrap_or(f64::NAN)),
+        false => a.cmp(b),
+    };
+    order.sort_by(|a, b| match (cell(*a), cell(*b)) {
+        ("", "") => Ordering::Equal,
+        ("", _) => Ordering::Greater,
+        (_, "") => Ordering::Less,
+        (a, b) if descending => compare(b, a),
+        (a, b) => compare(a, b),
+    });
+    order
+}
+
+/// The time that a row tells: `ts_ns`, and `dur_ns` where it is there.
+pub fn time_of(answer: &Answer, row: usize) -> Option<Range<i64>> {
+    let cell = |name: &str| {
+        let column = answer.columns.iter().position(|column| column == name)?;
+        answer.rows.get(row)?.get(column)?.parse::<i64>().ok()
+    };
+    let start = cell("ts_ns")?;
+    Some(start..start.saturating_add(cell("dur_ns").unwrap_or(1).max(1)))
+}
+
+/// What a row names: the value of its column `name` or `node`.
+pub fn named<'a>(answer: &'a Answer, row: usize, what: &str) -> Option<&'a str> {
+    let column = answer.columns.iter().position(|column| column == what)?;
+    answer.rows.get(row)?.get(column).map(String::as_str).filter(|name| !name.is_empty())
+}
+
+/// The rows as CSV.
+pub fn csv(answer: &Answer, order: &[usize]) -> String {
+    let headings: Vec<String> = answer.columns.iter().map(|name| crate::export::csv_field(name)).collect();
+    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+    crate::export::csv(&headings, order.iter().map(|row| &answer.rows[*row]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(columns: &[&str], are_numbers: &[bool], rows: &[&[&str]]) -> Answer {
+        let text = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
+        Answer {
+            columns: text(columns),
+            are_numbers: are_numbers.to_vec(),
+            rows: rows.iter().map(|row| text(row)).collect(),
+            has_more: false,
+        }
+    }
+
+    #[test]
+    fn rows_are_ordered_by_value_and_nulls_come_last() {
+        let answer = answer(&["name", "n"], &[false, true], &[&["b", "10"], &["a", "9"], &["c", ""], &["a", "-1e3"]]);
+        assert_eq!(order(&answer, 1, false), [3, 1, 0, 2]);
+        assert_eq!(order(&answer, 1, true), [0, 1, 3, 2]);
+        assert_eq!(order(&answer, 0, false), [1, 3, 0, 2]);
+        assert_eq!(csv(&answer, &[1, 2]), "name,n\na,9\nc,\n");
+    }
+
+    #[test]
+    fn a_row_lies_where_its_columns_say() {
+        let slices =
+            answer(&["ts_ns", "dur_ns", "name"], &[true, true, false], &[&["5", "20", "MatMul"], &["7", "", ""]]);
+        assert_eq!((time_of(&slices, 0), time_of(&slices, 1), time_of(&slices, 2)), (Some(5..25), Some(7..8), None));
+        assert_eq!(
+            (named(&slices, 0, "name"), named(&slices, 1, "name"), named(&slices, 0, "node")),
+            (Some("MatMul"), None, None)
+        );
+    }
+
+    #[test]
+    fn each_question_is_remembered_once() {
+        let mut history = Vec::new();
+        for sql in ["a", "b", "a"] {
+            remember(&mut history, sql);
+        }
+        assert_eq!(history, ["b", "a"]);
+        (0..100).for_each(|i| remember(&mut history, &i.to_string()));
+        assert_eq!((history.len(), history.last().map(String::as_str)), (MAX_HISTORY, Some("99")));
+    }
+}
