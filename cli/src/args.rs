@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 pub use engine::{Certify, Compare, Demo, Freeze, Master, Model, Params, Run, Step, Train, Training, Worker};
-pub use traces::{Analyze, Collect, Diff, Export, ExportAs, Import, Query, QueryAs, Record, Report, RunsArgs, Switch};
+#[cfg(feature = "query")]
+pub use traces::QueryAs;
+pub use traces::{Analyze, Collect, Diff, Export, ExportAs, Import, Query, Record, Report, RunsArgs, Switch};
 
 /// Train, trace and watch: a dataflow engine, its profiler and one native window.
 #[derive(Parser, Debug)]
