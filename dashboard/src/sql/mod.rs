@@ -146,7 +146,8 @@ impl SqlView {
         let mut is_run = false;
         ui.horizontal(|ui| {
             if subjects.len() > 1 {
-                egui::ComboBox::from_label("of").selected_text(&*subject.name).show_ui(ui, |ui| {
+                let combo = egui::ComboBox::from_id_salt("sql subject").selected_text(&*subject.name);
+                let choice = combo.show_ui(ui, |ui| {
                     for other in subjects {
                         let is_this = other.path == subject.path;
                         if ui
@@ -158,6 +159,7 @@ impl SqlView {
                         }
                     }
                 });
+                named(&choice.response, egui::Role::ComboBox, &format!("Asked about: {}", subject.name));
             }
             is_run = ui.button("Run").on_hover_text(ui.ctx().format_shortcut(&RUN)).clicked();
             if ui.add_enabled(is_busy, egui::Button::new("Stop")).clicked() {
