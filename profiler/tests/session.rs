@@ -34,7 +34,7 @@ fn emit(thread: &str, n: u64) {
         let site = events::site("test", "work");
         for i in 0..n {
             let begin = now();
-            emit_slice(begin, begin + 30, site, events::NodeId::NONE, 0, i);
+            emit_slice(begin, now(), site, events::NodeId::NONE, 0, i);
         }
     };
     thread.spawn(run).unwrap().join().unwrap();

@@ -54,7 +54,7 @@ fn produce(dir: &Path, address: &str) {
     let stop = dir.join("stop");
     for n in 0u64.. {
         let begin = now();
-        emit_slice(begin, begin + 30, site, NodeId::NONE, 0, n);
+        emit_slice(begin, now(), site, NodeId::NONE, 0, n);
         if n % 16 == 15 {
             if stop.exists() {
                 break;
