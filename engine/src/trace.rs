@@ -161,18 +161,26 @@ fn ready_at() -> u64 {
     READY_AT.get()
 }
 
+/// The call site of a transfer's stamp. Those of values that go to another process are joined in the whole trace.
+macro_rules! stamp {
+    ($is_remote:expr, $name:literal) => {
+        if $is_remote { site!("remote transfer", $name) } else { site!("transfer", $name) }
+    };
+}
+
 /// What a `_Send` tells of a transfer: when its value was enqueued, when it began to send, when the value left.
 pub(crate) struct TransferTrace {
     node: NodeId,
+    is_remote: bool,
     /// When the send began; 0 where it is not traced.
     begin: u64,
 }
 
 impl TransferTrace {
-    /// The `_Send` with this event node begins.
-    pub fn sending(node: u32) -> TransferTrace {
+    /// The `_Send` with this event node begins; `is_remote`: to another task.
+    pub fn sending(node: u32, is_remote: bool) -> TransferTrace {
         let is_traced = events::is_on() && CURRENT.get() == NodeId::new(node);
-        TransferTrace { node: NodeId::new(node), begin: if is_traced { events::clock::now() } else { 0 } }
+        TransferTrace { node: NodeId::new(node), is_remote, begin: if is_traced { events::clock::now() } else { 0 } }
     }
 
     pub fn is_on(&self) -> bool {
@@ -184,9 +192,9 @@ impl TransferTrace {
         if self.is_on() {
             let arg = transfer_arg(step_id, bytes);
             let point = |kind, at, site| events::emit_point(kind, at, site, self.node, transfer, arg);
-            point(Kind::Instant, ready_at(), site!("transfer", "enqueue"));
-            point(Kind::Instant, self.begin, site!("transfer", "send"));
-            point(Kind::FlowOut, events::clock::now(), site!("transfer", "edge"));
+            point(Kind::Instant, ready_at(), stamp!(self.is_remote, "enqueue"));
+            point(Kind::Instant, self.begin, stamp!(self.is_remote, "send"));
+            point(Kind::FlowOut, events::clock::now(), stamp!(self.is_remote, "edge"));
         }
     }
 }
@@ -202,22 +210,24 @@ pub(crate) struct Arrival {
     node: NodeId,
     transfer: u32,
     arg: u64,
+    is_remote: bool,
 }
 
 impl Arrival {
-    /// The value of a transfer came to the `_Recv` with this event node. `None` where it is not traced.
-    pub fn now(node: u32, transfer: u32, step_id: u64, bytes: usize) -> Option<Arrival> {
+    /// The value of a transfer came to the `_Recv` with this event node, `is_remote`: from another task. `None` where it is
+    /// not traced.
+    pub fn now(node: u32, transfer: u32, step_id: u64, bytes: usize, is_remote: bool) -> Option<Arrival> {
         if transfer == 0 || !events::is_on() {
             return None;
         }
-        let arrival = Arrival { node: NodeId::new(node), transfer, arg: transfer_arg(step_id, bytes) };
-        arrival.point(Kind::Instant, events::clock::now(), site!("transfer", "arrive"));
+        let arrival = Arrival { node: NodeId::new(node), transfer, arg: transfer_arg(step_id, bytes), is_remote };
+        arrival.point(Kind::Instant, events::clock::now(), stamp!(is_remote, "arrive"));
         Some(arrival)
     }
 
     /// The value goes to its consumers.
     pub fn unblocked(self, at: u64) {
-        self.point(Kind::FlowIn, at, site!("transfer", "edge"));
+        self.point(Kind::FlowIn, at, stamp!(self.is_remote, "edge"));
     }
 
     fn point(self, kind: Kind, at: u64, site: SiteId) {

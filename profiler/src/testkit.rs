@@ -167,8 +167,9 @@ impl Kit {
             (to, receive, "edge", unblocked, FlowIn),
         ];
         let (correlation, arg) = (id.parse().unwrap(), u64::from(self.step) << 32 | 64);
+        let category = if self.track(from).pid == self.track(to).pid { "transfer" } else { "remote transfer" };
         for (track, node, name, time, kind) in stamps {
-            let (site, node) = (self.site(track, "transfer", name), self.node(track, node));
+            let (site, node) = (self.site(track, category, name), self.node(track, node));
             let event = slice(&format!("{time}..{time}"), site);
             self.push(track, Event { kind, node, correlation, arg, ..event });
         }

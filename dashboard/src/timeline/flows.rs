@@ -65,7 +65,7 @@ pub fn arrows_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
     let mut shown = [0, 0];
     for Flow { site, from, to, .. } in store.flows() {
         let (Some(from), Some(to)) = (from, to) else { continue };
-        if store.sites().get(*site as usize).is_some_and(|s| s.category == Category::Transfer) {
+        if store.sites().get(*site as usize).is_some_and(|s| s.category.is_transfer()) {
             continue;
         }
         for (leaves, here, other) in [(true, from, to), (false, to, from)] {

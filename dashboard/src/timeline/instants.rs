@@ -3,7 +3,7 @@
 use super::{model::Row, paint::Marks, picture::Scene};
 use crate::theme::metrics;
 use egui::{Mesh, Painter, Pos2, pos2};
-use profiler::{Category, InstantEvent, Store, Track, TrackId};
+use profiler::{InstantEvent, Store, Track, TrackId};
 use std::ops::Range;
 
 /// The instants of a track in a range of time.
@@ -15,7 +15,7 @@ fn in_range<'a>(track: &'a Track, range: &Range<i64>) -> &'a [InstantEvent] {
 
 /// Stamps of transfers are arrows, not marks.
 fn is_shown(store: &Store, instant: &InstantEvent) -> bool {
-    store.sites().get(instant.site as usize).is_none_or(|s| s.category != Category::Transfer)
+    store.sites().get(instant.site as usize).is_none_or(|s| !s.category.is_transfer())
 }
 
 /// Draws the instants of the visible rows, one mark per physical pixel at most.

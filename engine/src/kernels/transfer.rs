@@ -7,9 +7,11 @@
 //! of the mantissa, and arrives with zeros in place of the others. The relative error is below 2^-7; infinities stay
 //! infinities, NaNs NaNs.
 
-use std::sync::Arc;
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use rustc_hash::FxBuildHasher;
 use smallvec::smallvec;
 
 use super::support::{Built, Computed};
@@ -18,6 +20,7 @@ use super::{
     KernelError,
 };
 use crate::buffer::Allocator;
+use crate::device::DeviceName;
 use crate::dtype::{DType, bf16};
 use crate::graph::{Attr, Node};
 use crate::ops::AttrError;
@@ -38,8 +41,17 @@ static SEND: &[KernelDef] = &[
 #[linkme::distributed_slice(ASYNC_KERNEL_TABLES)]
 static RECV: &[AsyncKernelDef] = &[AsyncKernelDef { op: "_Recv", device: "CPU", dtypes: ("", &[]), build: recv }];
 
-/// Numbers transfers, for events. Wraps around: it only has to differ among those of a moment.
-static NEXT_TRANSFER: AtomicU32 = AtomicU32::new(1);
+/// The number of a transfer in events, never 0. It only has to differ among those of a moment, so it wraps around; processes
+/// begin at different places, since a trace joins the stamps of several by step and number.
+fn next_transfer() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    static FIRST: OnceLock<u32> = OnceLock::new();
+    let first = FIRST.get_or_init(|| {
+        let own = (std::process::id(), events::clock::wall_now_ns());
+        (FxBuildHasher.hash_one(own) >> 32) as u32
+    });
+    first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)).max(1)
+}
 
 /// The host's memory is a CPU's.
 fn hand_on(ctx: &mut KernelContext<'_>) -> Computed {
@@ -64,24 +76,32 @@ pub fn is_lossy(node: &Node) -> bool {
     matches!(node.attrs.get(LOSSY), Some(Attr::Bool(true)))
 }
 
+/// Whether the ends are in different tasks, so in different processes.
+fn is_remote(node: &Node) -> Result<bool, AttrError> {
+    let task =
+        |name: &str| Ok::<_, AttrError>(node.text(name)?.parse::<DeviceName>().ok().map(|name| name.task_name()));
+    Ok(task("send_device")? != task("recv_device")?)
+}
+
 struct Send {
     edge: Arc<EdgeKey>,
     is_lossy: bool,
+    is_remote: bool,
 }
 
 fn send(node: &Node) -> Built {
-    Ok(Box::new(Send { edge: edge(node)?, is_lossy: is_lossy(node) }))
+    Ok(Box::new(Send { edge: edge(node)?, is_lossy: is_lossy(node), is_remote: is_remote(node)? }))
 }
 
 impl Kernel for Send {
     fn compute(&self, ctx: &mut KernelContext<'_>) -> Computed {
-        let trace = TransferTrace::sending(ctx.node.event_id);
+        let trace = TransferTrace::sending(ctx.node.event_id, self.is_remote);
         let value = ctx.inputs.first_mut().and_then(Option::take);
         let value = match value {
             Some(value) if self.is_lossy && value.dtype() == DType::F32 => Some(shorten(ctx, &value)?),
             other => other,
         };
-        let transfer = if trace.is_on() { NEXT_TRANSFER.fetch_add(1, Ordering::Relaxed) } else { 0 };
+        let transfer = if trace.is_on() { next_transfer() } else { 0 };
         trace.sent(transfer, ctx.step_id, value.as_ref().map_or(0, Tensor::n_bytes));
         let key = Key { edge: Arc::clone(&self.edge), frame: ctx.frame };
         Ok(ctx.rendezvous.send(key, Message { value, transfer, is_there: false })?)
@@ -95,16 +115,17 @@ impl Kernel for Send {
 struct Recv {
     edge: Arc<EdgeKey>,
     is_lossy: bool,
+    is_remote: bool,
 }
 
 fn recv(node: &Node) -> Result<Box<dyn AsyncKernel>, KernelError> {
-    Ok(Box::new(Recv { edge: edge(node)?, is_lossy: is_lossy(node) }))
+    Ok(Box::new(Recv { edge: edge(node)?, is_lossy: is_lossy(node), is_remote: is_remote(node)? }))
 }
 
 impl AsyncKernel for Recv {
     fn start(&self, ctx: &mut KernelContext<'_>, mut done: Completion) {
         let key = Key { edge: Arc::clone(&self.edge), frame: ctx.frame };
-        let (allocator, is_lossy) = (ctx.allocator.clone(), self.is_lossy);
+        let (allocator, is_lossy, is_remote) = (ctx.allocator.clone(), self.is_lossy, self.is_remote);
         let (event_node, step_id) = (ctx.node.event_id, ctx.step_id);
         done.waits(events::site!("parked", "receive"), Awaits::Value);
         let receiver = move |result: Result<Message, RendezvousError>| {
@@ -113,7 +134,7 @@ impl AsyncKernel for Recv {
                 Err(error) => return done.finish(Err(error.into())),
             };
             let bytes = message.value.as_ref().map_or(0, Tensor::n_bytes);
-            done.arrived(Arrival::now(event_node, message.transfer, step_id, bytes));
+            done.arrived(Arrival::now(event_node, message.transfer, step_id, bytes, is_remote));
             let Some(value) = message.value else { return done.finish(Ok(smallvec![None])) };
             if value.device_memory().is_some() {
                 // The copy is made here, by the sender's device.

@@ -88,9 +88,12 @@ pub(crate) fn of_range(deps: &Deps<'_>, range: Range<i64>, process: Option<u32>)
     for (line, _) in lines {
         sweep.line(deps, line, |_| true);
     }
+    let is_of = |track: Option<TrackId>, process: u32| {
+        track.and_then(|track| deps.store.track(track)).is_some_and(|track| track.process == process)
+    };
     for transfer in deps.store.transfers() {
         if let (Some(sent), Some(arrived)) = (transfer.sent.or(transfer.left), transfer.arrived)
-            && process.is_none_or(|p| transfer.process == p)
+            && process.is_none_or(|p| is_of(transfer.from, p) || is_of(transfer.to, p))
         {
             sweep.add(COMMUNICATION, sent..arrived);
         }

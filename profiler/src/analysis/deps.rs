@@ -156,7 +156,7 @@ impl<'a> Deps<'a> {
         for flow in self.store.flows() {
             let category = self.store.sites().get(flow.site as usize).map(|s| s.category);
             if let (Some(from), Some(to)) = (flow.from, flow.to)
-                && category != Some(Category::Transfer)
+                && !category.is_some_and(Category::is_transfer)
                 && from.time <= to.time
                 && range.contains(&to.time)
             {

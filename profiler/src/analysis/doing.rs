@@ -81,6 +81,7 @@ impl Doing {
             Category::Step
             | Category::Parked
             | Category::Transfer
+            | Category::RemoteTransfer
             | Category::Running
             | Category::Sample
             | Category::ThreadCounter

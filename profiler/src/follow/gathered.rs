@@ -14,7 +14,7 @@ use super::clock::SteadyClock;
 use super::notice;
 use crate::batch::{Batch, EventKind, Name, TrackKey};
 use crate::clocks::{self, ClockFile, Fact, HostClock, KNOT_NS};
-use crate::store::{ClockOffset, WarningKind};
+use crate::store::{Category, ClockOffset, WarningKind};
 use events::Anchor;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -180,8 +180,15 @@ struct MessageEnd {
     is_tail: bool,
 }
 
-/// What identifies a message: its site's name, its number.
-type MessageKey = (String, u32);
+/// A site of arrows that are unique in the whole trace.
+struct Edge {
+    name: String,
+    /// Whether both ends have the same `arg`.
+    has_arg: bool,
+}
+
+/// What identifies a message: its site's name, its number, and of a value on its way between processes the step and the bytes.
+type MessageKey = (String, u32, u64);
 
 /// Reads a gathered folder. See the module's notes.
 pub(crate) struct Gathered {
@@ -196,7 +203,7 @@ pub(crate) struct Gathered {
     /// A source of this round had more than it could give.
     has_more: bool,
     /// Sites of arrows that are unique in the whole trace.
-    edges: FxHashMap<(u32, u32), String>,
+    edges: FxHashMap<(u32, u32), Edge>,
     waiting: FxHashMap<MessageKey, MessageEnd>,
     order: VecDeque<MessageKey>,
     facts: Vec<(String, Fact)>,
@@ -354,9 +361,10 @@ impl Gathered {
     fn messages(&mut self, path: &Path, batch: &Batch) {
         for name in &batch.names {
             if let Name::Site { pid, id, category, name } = name
-                && category == "edge"
+                && Category::from_name(category).joins_processes()
             {
-                self.edges.insert((*pid, *id), name.clone());
+                let has_arg = Category::from_name(category) == Category::RemoteTransfer;
+                self.edges.insert((*pid, *id), Edge { name: name.clone(), has_arg });
             }
         }
         let Some(clock) = self.sources.get(path).map(|s| s.clock.clone()) else { return };
@@ -367,9 +375,10 @@ impl Gathered {
                     EventKind::FlowIn => false,
                     _ => continue,
                 };
-                if let Some(name) = self.edges.get(&(key.pid, event.site)) {
+                if let Some(edge) = self.edges.get(&(key.pid, event.site)) {
                     let end = MessageEnd { clock: clock.clone(), at: event.start, is_tail };
-                    let key = (name.clone(), event.correlation);
+                    let arg = if edge.has_arg { event.arg } else { 0 };
+                    let key = (edge.name.clone(), event.correlation, arg);
                     self.message(key, end);
                 }
             }

@@ -204,7 +204,7 @@ pub(super) fn transfer_rows(batch: &RecordBatch, out: &mut Vec<Transfer>) -> Res
     let [arrived, unblocked] = ints(batch, ["arrived_ns", "unblocked_ns"])?;
     let track = |column: &Ints, i| column.get(i).map(|id| TrackId(id as u32));
     out.extend((0..batch.num_rows()).map(|i| Transfer {
-        process: process.id(i),
+        scope: process.id(i),
         number: number.id(i),
         step_id: step.id(i),
         bytes: bytes.id(i),

@@ -148,7 +148,7 @@ pub(super) const MEMORY: Table = Table {
 pub(super) const TRANSFERS: Table = Table {
     name: "transfers",
     columns: &[
-        ("process_id", "u32"),
+        ("process_id", "u32?"),
         ("number", "u32"),
         ("step", "u32"),
         ("bytes", "u32"),

@@ -124,7 +124,7 @@ pub(super) fn memory(rows: &[MemoryEvent], names: &Names) -> Vec<ArrayRef> {
 pub(super) fn transfers(rows: &[Transfer]) -> Vec<ArrayRef> {
     let times = |f: fn(&Transfer) -> Option<i64>| -> ArrayRef { Arc::new(rows.iter().map(f).collect::<Int64Array>()) };
     vec![
-        u32s(rows.iter().map(|t| t.process)),
+        ids(rows.iter().map(|t| t.scope)),
         u32s(rows.iter().map(|t| t.number)),
         u32s(rows.iter().map(|t| t.step_id)),
         u32s(rows.iter().map(|t| t.bytes)),

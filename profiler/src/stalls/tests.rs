@@ -317,6 +317,21 @@ fn a_value_from_another_device() {
 }
 
 #[test]
+fn a_value_from_another_process() {
+    check(
+        "step 1: 0..100
+         step 1: on 2.w0 0..100
+         2.w0 grad 0..40
+         2.w0 a/_Send 42..46 by grad
+         transfer 3 a/_Send 2.w0 40 43 46 -> b/_Recv w0 70 74
+         w0 first 0..10
+         w0 b/_Recv 10..11
+         w0 apply 80..100 by b/_Recv",
+        "",
+    );
+}
+
+#[test]
 fn the_scheduler_and_wakers() {
     // w1 runs `B` but is preempted in it; the host thread sleeps until w1 wakes it.
     check(

@@ -205,7 +205,7 @@ impl Store {
         range.end = range.end.max(end);
         let site = self.site_row(pid, event.site);
         let keep = self.options.events_per_kind;
-        if self.sites.rows()[site as usize].category == Category::Transfer {
+        if self.sites.rows()[site as usize].category.is_transfer() {
             self.take_transfer(track, pid, site, event, start);
         }
         let given_up = match event.kind {
@@ -227,7 +227,7 @@ impl Store {
             }
             EventKind::FlowOut | EventKind::FlowIn => {
                 let end = FlowEnd { track: TrackId(track), time: start };
-                let across = self.sites.rows()[site as usize].category == Category::Edge;
+                let across = self.sites.rows()[site as usize].category.joins_processes();
                 let scope = if across { u32::MAX } else { self.tracks[track as usize].process };
                 let key = (scope, site, event.correlation);
                 self.flows.push(key, end, event.kind == EventKind::FlowOut, keep)
@@ -251,8 +251,9 @@ impl Store {
 
     fn take_transfer(&mut self, track: u32, pid: u32, site: u32, event: &Event, time: i64) {
         let node = self.node_row(pid, event.node);
+        let is_remote = self.sites.rows()[site as usize].category.joins_processes();
         let stamp = Stamp {
-            process: self.tracks[track as usize].process,
+            scope: if is_remote { u32::MAX } else { self.tracks[track as usize].process },
             track: TrackId(track),
             kind: event.kind,
             name: &self.sites.rows()[site as usize].name,

@@ -46,6 +46,8 @@ pub enum Category {
     ThreadCounter,
     /// `python`: a function of an interpreter.
     Python,
+    /// `remote transfer`: the same between processes, joined in the whole trace.
+    RemoteTransfer,
     /// `edge`: arrows whose `correlation` is unique in the whole trace, not only in a process.
     Edge,
     /// Anything else: spans and events of `tracing`, imports.
@@ -53,6 +55,18 @@ pub enum Category {
 }
 
 impl Category {
+    /// Whether it is a stamp of a value on its way between devices.
+    #[must_use]
+    pub fn is_transfer(self) -> bool {
+        matches!(self, Category::Transfer | Category::RemoteTransfer)
+    }
+
+    /// Whether its `correlation` joins what several processes wrote.
+    #[must_use]
+    pub fn joins_processes(self) -> bool {
+        matches!(self, Category::Edge | Category::RemoteTransfer)
+    }
+
     /// From the text in the trace.
     #[must_use]
     pub fn from_name(name: &str) -> Category {
@@ -75,6 +89,7 @@ impl Category {
             "sample" => Category::Sample,
             "thread counter" => Category::ThreadCounter,
             "python" => Category::Python,
+            "remote transfer" => Category::RemoteTransfer,
             "edge" => Category::Edge,
             _ => Category::Other,
         }

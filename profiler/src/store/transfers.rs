@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 /// A value's way from one device to another. Stamps are ns from the origin; what did not come (yet) is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// Row of the processes.
-    pub process: u32,
-    /// What joins its events; unique among the process's transfers of a moment.
+    /// Row of the processes in which `number` joins its events; `u32::MAX` where it went from one process to another.
+    pub scope: u32,
+    /// What joins its events: unique in the process, and in the step where it went to another one.
     pub number: u32,
     /// The step's id.
     pub step_id: u32,
@@ -38,7 +38,7 @@ pub struct Transfer {
 
 /// One stamp, as it is emitted.
 pub(crate) struct Stamp<'a> {
-    pub process: u32,
+    pub scope: u32,
     pub track: TrackId,
     pub kind: EventKind,
     pub name: &'a str,
@@ -53,9 +53,12 @@ pub(crate) struct Stamp<'a> {
 pub(crate) struct Transfers {
     rows: VecDeque<Transfer>,
     evicted: u64,
-    /// By process and number, the ordinal of the latest.
-    by_number: FxHashMap<(u32, u32), u64>,
+    /// The ordinal of the latest of each key.
+    by_number: FxHashMap<Key, u64>,
 }
+
+/// Scope, number and step. Numbers of several processes may be the same, but hardly in one step.
+type Key = (u32, u32, u32);
 
 impl Transfers {
     pub(crate) fn rows(&self) -> &VecDeque<Transfer> {
@@ -68,7 +71,7 @@ impl Transfers {
 
     /// Adds a stamp; gives how many old transfers were given up to keep at most `keep`.
     pub(crate) fn push(&mut self, stamp: &Stamp<'_>, keep: usize) -> u64 {
-        let key = (stamp.process, stamp.number);
+        let key = (stamp.scope, stamp.number, (stamp.arg >> 32) as u32);
         let known = self.by_number.get(&key).and_then(|ordinal| ordinal.checked_sub(self.evicted));
         if let Some(transfer) = known.and_then(|row| self.rows.get_mut(row as usize))
             && transfer.stamp(stamp)
@@ -86,7 +89,7 @@ impl Transfers {
     }
 
     pub(crate) fn of_rows(rows: Vec<Transfer>) -> Transfers {
-        let by_number = rows.iter().enumerate().map(|(row, t)| ((t.process, t.number), row as u64)).collect();
+        let by_number = rows.iter().enumerate().map(|(row, t)| (t.key(), row as u64)).collect();
         Transfers { rows: rows.into(), evicted: 0, by_number }
     }
 
@@ -104,8 +107,8 @@ impl Transfers {
 
     fn pop(&mut self) -> Option<Transfer> {
         let old = self.rows.pop_front()?;
-        if self.by_number.get(&(old.process, old.number)) == Some(&self.evicted) {
-            self.by_number.remove(&(old.process, old.number));
+        if self.by_number.get(&old.key()) == Some(&self.evicted) {
+            self.by_number.remove(&old.key());
         }
         self.evicted += 1;
         Some(old)
@@ -115,7 +118,7 @@ impl Transfers {
 impl Transfer {
     fn new(stamp: &Stamp<'_>) -> Transfer {
         Transfer {
-            process: stamp.process,
+            scope: stamp.scope,
             number: stamp.number,
             step_id: (stamp.arg >> 32) as u32,
             bytes: stamp.arg as u32,
@@ -129,6 +132,10 @@ impl Transfer {
             arrived: None,
             unblocked: None,
         }
+    }
+
+    fn key(&self) -> Key {
+        (self.scope, self.number, self.step_id)
     }
 
     /// Takes a stamp; false where it has that one, or it is none of a transfer's.
@@ -161,7 +168,22 @@ mod tests {
 
     fn stamp(name: &str, kind: EventKind, number: u32, time: i64) -> Stamp<'_> {
         let node = if matches!(name, "arrive") || kind == EventKind::FlowIn { 8 } else { 7 };
-        Stamp { process: 0, track: TrackId(0), kind, name, node, number, arg: 5 << 32 | 64, time }
+        Stamp { scope: 0, track: TrackId(0), kind, name, node, number, arg: 5 << 32 | 64, time }
+    }
+
+    #[test]
+    fn stamps_of_two_processes_are_joined_by_number_and_step() {
+        let mut transfers = Transfers::default();
+        let of = |name, kind, step: u64, time| Stamp { scope: u32::MAX, arg: step << 32, ..stamp(name, kind, 1, time) };
+        // Another process has the same number in another step; one process's stamps all come before the other's.
+        for step in [5, 6] {
+            transfers.push(&of("send", EventKind::Instant, step, 10 * step as i64), 10);
+        }
+        for step in [6, 5] {
+            transfers.push(&of("arrive", EventKind::Instant, step, 10 * step as i64 + 3), 10);
+        }
+        let found = transfers.rows().iter().map(|t| (t.step_id, t.sent, t.arrived));
+        assert_eq!(found.collect::<Vec<_>>(), [(5, Some(50), Some(53)), (6, Some(60), Some(63))]);
     }
 
     #[test]

@@ -261,8 +261,7 @@ impl<'a> Writer<'a> {
     fn sides(&mut self) -> io::Result<()> {
         let store = self.store;
         // The stamps of transfers are written from these: they have the nodes.
-        let is_transfer =
-            |site: u32| store.sites().get(site as usize).is_some_and(|s| s.category == Category::Transfer);
+        let is_transfer = |site: u32| store.sites().get(site as usize).is_some_and(|s| s.category.is_transfer());
         let none = Record { node: NO_NODE, ..Record::default() };
         for track in store.tracks() {
             for instant in track.instants.iter().filter(|i| !is_transfer(i.site)) {
@@ -340,9 +339,9 @@ impl<'a> Writer<'a> {
 
     fn transfers(&mut self) -> io::Result<()> {
         let store = self.store;
-        let mut rows: FxHashMap<&str, u32> = FxHashMap::default();
-        for (row, site) in (0..).zip(store.sites()).filter(|(_, s)| s.category == Category::Transfer) {
-            rows.insert(&site.name, row);
+        let mut rows: FxHashMap<(bool, &str), u32> = FxHashMap::default();
+        for (row, site) in (0..).zip(store.sites()).filter(|(_, s)| s.category.is_transfer()) {
+            rows.insert((site.category == Category::RemoteTransfer, &site.name), row);
         }
         for transfer in store.transfers() {
             let arg = u64::from(transfer.step_id) << 32 | u64::from(transfer.bytes);
@@ -353,8 +352,10 @@ impl<'a> Writer<'a> {
                 ("arrive", Kind::Instant, transfer.arrived, transfer.to, transfer.receiver),
                 ("edge", Kind::FlowIn, transfer.unblocked, transfer.to, transfer.receiver),
             ];
+            let is_remote = transfer.scope == u32::MAX;
             for (name, kind, time, track, node) in stamps {
-                let (Some(time), Some(track), Some(site)) = (time, track, rows.get(name)) else { continue };
+                let site = rows.get(&(is_remote, name));
+                let (Some(time), Some(track), Some(site)) = (time, track, site) else { continue };
                 let rest =
                     Record { node: self.node(track, node), correlation: transfer.number, arg, ..Record::default() };
                 let record = self.point(track, kind, *site, time, rest);

@@ -53,7 +53,14 @@ fn meant(store: &Store) -> Vec<(&'static str, Vec<String>)> {
     let memory = memory.map(|m| format!("{} {} {} {} {}", m.time, track(m.track), site(m.site), node(m.node), m.bytes));
     let transfers = store.transfers().iter().map(|t| {
         let ends = (t.from.map(&track), t.to.map(&track), node(t.sender), node(t.receiver));
-        let plain = crate::Transfer { process: 0, sender: 0, receiver: 0, from: None, to: None, ..*t };
+        let plain = crate::Transfer {
+            scope: if t.scope == u32::MAX { t.scope } else { 0 },
+            sender: 0,
+            receiver: 0,
+            from: None,
+            to: None,
+            ..*t
+        };
         format!("{plain:?} {ends:?}")
     });
     let steps =
