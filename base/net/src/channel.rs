@@ -63,10 +63,14 @@ impl Connection {
         let Connection { stream, peer, limits } = self;
         let outbox = Outbox::new(stream.try_clone()?, limits)?;
         let handler = handler(&outbox);
+        if limits.lends && stream.is_within_host() {
+            outbox.offer()?;
+        }
         let (sending, taking) = (outbox.clone(), outbox.clone());
         let name = |what: &str| thread::Builder::new().name(format!("net-{what}"));
         name("send").spawn(move || sending.run())?;
-        let taken = name("take").spawn(move || take(Reader::new(stream, limits), handler, &taking));
+        let taken =
+            name("take").spawn(move || take(Reader::answering(stream, limits, taking.clone()), handler, &taking));
         if let Err(error) = taken {
             outbox.close(NetError::Closed);
             return Err(error.into());

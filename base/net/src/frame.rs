@@ -4,7 +4,8 @@
 //! 0   u32  bytes of the head
 //! 4   u64  bytes of the body
 //! 12  u8   kind: what the head is; 255 is a heartbeat, empty
-//! 13  3 bytes, zero
+//! 13  u8   flags: 1, the body lies in the sender's memory ([`crate::near`]) and a list of its pieces follows in its place
+//! 14  2 bytes, zero
 //! 16  head
 //!     body
 //! ```
@@ -14,6 +15,8 @@
 use std::io::{BufReader, IoSlice, Read, Write};
 use std::time::Duration;
 
+use crate::near::{self, Pieces, Sight};
+use crate::outbox::Outbox;
 use crate::stream::Stream;
 use crate::{Limits, NetError};
 
@@ -21,13 +24,17 @@ use crate::{Limits, NetError};
 pub const PREFIX: usize = 16;
 /// The kind of heartbeats.
 pub const HEARTBEAT: u8 = 255;
+/// Kinds from here on are the connection's own.
+pub const FIRST_OWN_KIND: u8 = near::RELEASE;
+
+const FLAG_NEAR: u8 = 1;
 
 /// Bytes that a frame's body consists of, held until they are sent.
 pub type Body = Box<dyn AsRef<[u8]> + Send>;
 
 /// A frame to be sent.
 pub struct Frame {
-    /// What the head is; below [`HEARTBEAT`].
+    /// What the head is; below [`FIRST_OWN_KIND`].
     pub kind: u8,
     /// The message.
     pub head: Vec<u8>,
@@ -60,21 +67,47 @@ impl Frame {
     pub(crate) fn check(&self, limits: &Limits) -> Result<(), NetError> {
         check(self.head.len() as u64, self.body_len(), limits)
     }
+}
+
+/// A frame as it is written: with its body, or with a list of where that lies.
+pub(crate) struct Outgoing {
+    frame: Frame,
+    flags: u8,
+}
+
+impl From<Frame> for Outgoing {
+    fn from(frame: Frame) -> Outgoing {
+        Outgoing { frame, flags: 0 }
+    }
+}
+
+impl Outgoing {
+    /// In place of a body, the list of its pieces.
+    pub fn near(kind: u8, head: Vec<u8>, list: Vec<u8>) -> Outgoing {
+        Outgoing { frame: Frame { kind, head, body: vec![Box::new(list)] }, flags: FLAG_NEAR }
+    }
+
+    /// All bytes that are written.
+    pub fn len(&self) -> u64 {
+        self.frame.len()
+    }
 
     fn prefix(&self) -> [u8; PREFIX] {
         let mut prefix = [0; PREFIX];
         // Checked against the limits before.
-        prefix[..4].copy_from_slice(&(self.head.len() as u32).to_le_bytes());
-        prefix[4..12].copy_from_slice(&self.body_len().to_le_bytes());
-        prefix[12] = self.kind;
+        prefix[..4].copy_from_slice(&(self.frame.head.len() as u32).to_le_bytes());
+        prefix[4..12].copy_from_slice(&self.frame.body_len().to_le_bytes());
+        prefix[12] = self.frame.kind;
+        prefix[13] = self.flags;
         prefix
     }
 
     /// Writes it with as few calls as the system allows, nothing copied.
-    pub(crate) fn write(&self, to: &mut impl Write, patience: Duration) -> Result<(), NetError> {
+    pub fn write(&self, to: &mut impl Write, patience: Duration) -> Result<(), NetError> {
         let prefix = self.prefix();
-        let pieces = self.body.iter().map(|piece| (**piece).as_ref());
-        let all = [&prefix[..], &self.head].into_iter().chain(pieces).filter(|piece| !piece.is_empty());
+        let Frame { head, body, .. } = &self.frame;
+        let pieces = body.iter().map(|piece| (**piece).as_ref());
+        let all = [&prefix[..], head].into_iter().chain(pieces).filter(|piece| !piece.is_empty());
         let mut slices: Vec<IoSlice<'_>> = all.map(IoSlice::new).collect();
         let mut left = &mut slices[..];
         while !left.is_empty() {
@@ -115,6 +148,16 @@ pub(crate) struct Reader<R = Stream> {
     head: Vec<u8>,
     /// Bytes of the body that nobody took yet.
     left: u64,
+    /// Where they lie, if not in the connection.
+    pieces: Option<Pieces>,
+    near: Option<NearEnd>,
+}
+
+/// What the connection's own frames are for.
+struct NearEnd {
+    outbox: Outbox,
+    /// The other end's memory, where it can be read.
+    sight: Option<Sight>,
 }
 
 /// A frame that came: its head, and its body to be taken.
@@ -131,27 +174,97 @@ const FIRST_ROOM: usize = 64 << 10;
 
 impl<R: Read> Reader<R> {
     pub fn new(from: R, limits: Limits) -> Reader<R> {
-        Reader { from: BufReader::with_capacity(BUFFER, from), limits, head: Vec::new(), left: 0 }
+        let from = BufReader::with_capacity(BUFFER, from);
+        Reader { from, limits, head: Vec::new(), left: 0, pieces: None, near: None }
     }
 
-    /// The next frame that is no heartbeat.
+    /// One that takes bodies from the other end's memory where it may, and answers over `outbox`.
+    pub fn answering(from: R, limits: Limits, outbox: Outbox) -> Reader<R> {
+        Reader { near: Some(NearEnd { outbox, sight: None }), ..Reader::new(from, limits) }
+    }
+
+    /// The next frame that is not the connection's own.
     pub fn next(&mut self) -> Result<Incoming<'_, R>, NetError> {
         let kind = loop {
             self.skip_body()?;
             let mut prefix = [0; PREFIX];
             self.fill(&mut prefix)?;
             let (head_len, body_len, kind) = parse(&prefix);
-            if prefix[13..] != [0; 3] || (kind == HEARTBEAT && (head_len, body_len) != (0, 0)) {
+            let is_own = kind >= FIRST_OWN_KIND;
+            if prefix[13] > FLAG_NEAR || prefix[14..] != [0; 2] || (is_own && (head_len > 32 || body_len > 0)) {
                 return Err(NetError::Protocol("what came is no frame".into()));
             }
             check(u64::from(head_len), body_len, &self.limits)?;
             self.read_head(head_len as usize)?;
             self.left = body_len;
-            if kind != HEARTBEAT {
-                break kind;
+            if prefix[13] == FLAG_NEAR {
+                self.read_list()?;
+            }
+            match kind {
+                HEARTBEAT => {}
+                _ if is_own => self.own(kind)?,
+                _ => break kind,
             }
         };
         Ok(Incoming { kind, reader: self })
+    }
+
+    /// What is between the two ends of the connection.
+    fn own(&mut self, kind: u8) -> Result<(), NetError> {
+        let unexpected = || NetError::Protocol("what came is no frame".into());
+        let near = self.near.as_mut().ok_or_else(unexpected)?;
+        match kind {
+            near::OFFER => {
+                near.sight = Sight::of(&self.head);
+                if near.sight.is_some() {
+                    near.outbox.post(Frame::message(near::READS, Vec::new()))?;
+                }
+            }
+            near::READS => near.outbox.is_read(),
+            _ => {
+                let ticket = self.head.as_slice().try_into().map_err(|_| unexpected())?;
+                near.outbox.release(u64::from_le_bytes(ticket));
+            }
+        }
+        Ok(())
+    }
+
+    /// The list of a body's pieces, which came in its place.
+    fn read_list(&mut self) -> Result<(), NetError> {
+        let bad = |what: &str| NetError::Protocol(format!("a body in another process's memory: {what}"));
+        if self.left > near::MAX_LIST || self.near.as_ref().is_none_or(|near| near.sight.is_none()) {
+            return Err(bad("nobody asked for it"));
+        }
+        let mut list = vec![0; self.left as usize];
+        self.fill(&mut list)?;
+        self.left = 0;
+        let (pieces, bytes) = Pieces::parse(&list).ok_or_else(|| bad("its pieces"))?;
+        check(0, bytes, &self.limits)?;
+        self.left = bytes;
+        self.pieces = Some(pieces);
+        self.release_if_done();
+        Ok(())
+    }
+
+    /// Gives the pieces back once they are read.
+    fn release_if_done(&mut self) {
+        if self.left == 0
+            && let (Some(pieces), Some(near)) = (self.pieces.take(), &self.near)
+        {
+            // Where the connection ended nobody waits for it.
+            let _ = near.outbox.post(Frame::message(near::RELEASE, pieces.ticket.to_le_bytes().to_vec()));
+        }
+    }
+
+    /// The body's next bytes; there are so many.
+    fn fill_body(&mut self, to: &mut [u8]) -> Result<(), NetError> {
+        self.left -= to.len() as u64;
+        match (&mut self.pieces, self.near.as_ref().and_then(|near| near.sight.as_ref())) {
+            (Some(pieces), Some(sight)) => sight.read(pieces, to)?,
+            _ => self.fill(to)?,
+        }
+        self.release_if_done();
+        Ok(())
     }
 
     /// Grows with what came, not with what was announced.
@@ -182,6 +295,10 @@ impl<R: Read> Reader<R> {
     }
 
     fn skip_body(&mut self) -> Result<(), NetError> {
+        if self.pieces.is_some() {
+            self.left = 0;
+            self.release_if_done();
+        }
         let mut scrap = [0; 8 << 10];
         while self.left > 0 {
             let n = self.left.min(scrap.len() as u64);
@@ -219,8 +336,7 @@ impl<R: Read> Incoming<'_, R> {
         if to.len() as u64 > self.reader.left {
             return Err(NetError::Protocol("a frame's body is shorter than its head says".into()));
         }
-        self.reader.left -= to.len() as u64;
-        self.reader.fill(to)
+        self.reader.fill_body(to)
     }
 
     /// Takes what is left of the body. Memory grows with what comes.
@@ -248,9 +364,9 @@ mod tests {
         Frame { kind, head: head.to_vec(), body: body.iter().map(|piece| Box::new(piece.clone()) as Body).collect() }
     }
 
-    fn written(frames: &[Frame]) -> Vec<u8> {
+    fn written(frames: impl IntoIterator<Item = Frame>) -> Vec<u8> {
         let mut bytes = Vec::new();
-        frames.iter().for_each(|frame| frame.write(&mut bytes, Duration::ZERO).unwrap());
+        frames.into_iter().for_each(|frame| Outgoing::from(frame).write(&mut bytes, Duration::ZERO).unwrap());
         bytes
     }
 
@@ -274,11 +390,11 @@ mod tests {
     proptest! {
         #[test]
         fn frames_come_as_they_went(
-            frames in proptest::collection::vec((0u8..255, proptest::collection::vec(any::<u8>(), 0..900),
+            frames in proptest::collection::vec((0u8..FIRST_OWN_KIND, proptest::collection::vec(any::<u8>(), 0..900),
                 proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..3000), 0..4)), 0..6),
             seed in 1usize..1000,
         ) {
-            let bytes = written(&frames.iter().map(|(k, h, b)| frame(*k, h, b)).collect::<Vec<_>>());
+            let bytes = written(frames.iter().map(|(k, h, b)| frame(*k, h, b)));
             let mut reader = Reader::new(Pieces(&bytes, seed), small());
             for (i, (kind, head, body)) in frames.iter().enumerate() {
                 let mut incoming = reader.next().unwrap();
@@ -293,7 +409,7 @@ mod tests {
 
         #[test]
         fn any_bytes_end_with_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..300), cut in 0usize..200) {
-            let mut mixed = written(&[frame(3, b"head", &[vec![1; 50]])]);
+            let mut mixed = written([frame(3, b"head", &[vec![1; 50]])]);
             mixed.truncate(cut);
             mixed.extend(&bytes);
             let mut reader = Reader::new(&mixed[..], small());
@@ -304,9 +420,9 @@ mod tests {
 
     #[test]
     fn a_frame_over_the_limits_is_refused_before_it_is_read() {
-        let head = written(&[frame(1, &[0; 1001], &[])]);
+        let head = written([frame(1, &[0; 1001], &[])]);
         assert!(matches!(Reader::new(&head[..], small()).next(), Err(NetError::TooLarge { what: "a message", .. })));
-        let body = written(&[frame(1, &[], &[vec![0; 100_001]])]);
+        let body = written([frame(1, &[], &[vec![0; 100_001]])]);
         let error = Reader::new(&body[..], small()).next().err().unwrap().to_string();
         assert_eq!(error, "a tensor of 100001 bytes is over the limit of 100000");
         assert!(frame(1, &[], &[vec![0; 100_001]]).check(&small()).is_err());
@@ -314,7 +430,7 @@ mod tests {
 
     #[test]
     fn an_announced_head_takes_no_memory_before_it_comes() {
-        let mut bytes = written(&[frame(1, &[7; 100], &[])]);
+        let mut bytes = written([frame(1, &[7; 100], &[])]);
         bytes[..4].copy_from_slice(&(200u32 << 20).to_le_bytes());
         let mut reader = Reader::new(&bytes[..], Limits::default());
         assert!(matches!(reader.next(), Err(NetError::Closed)));

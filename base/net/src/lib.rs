@@ -1,7 +1,7 @@
 //! Framed channels between the processes of a job.
 //!
 //! In the order in which a channel comes to be: where a process listens ([`Address`]), who it lets in ([`Identity`], [`hello`]), what
-//! goes over a connection ([`frame`]), who sends it ([`Outbox`]) and who takes it ([`Channel`], [`Handler`]).
+//! goes over a connection ([`frame`]) and what beside it, within a host ([`near`]), who sends it ([`Outbox`]) and who takes it ([`Channel`], [`Handler`]).
 //!
 //! Every wait ends: an opening that takes longer than [`Limits::hello`] is closed, a connection on which nothing came for
 //! [`Limits::silence`] counts as lost, heartbeats fill pauses. Before it introduced itself, a connection gets no memory but
@@ -14,6 +14,7 @@ mod channel;
 pub mod frame;
 pub mod hello;
 mod listener;
+mod near;
 mod outbox;
 mod stream;
 mod tls;
@@ -47,6 +48,8 @@ pub struct Limits {
     pub silence: Duration,
     /// Connections that may be opening at once.
     pub openings: usize,
+    /// Whether processes of the same host and user may take large bodies from this process's memory, rather than through the socket.
+    pub lends: bool,
 }
 
 impl Default for Limits {
@@ -59,6 +62,7 @@ impl Default for Limits {
             heartbeat: Duration::from_millis(500),
             silence: Duration::from_millis(2500),
             openings: 64,
+            lends: true,
         }
     }
 }

@@ -5,10 +5,12 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::frame::{Frame, HEARTBEAT};
+use crate::frame::{Frame, HEARTBEAT, Outgoing};
+use crate::near::{self, Lent, Window};
 use crate::stream::Stream;
 use crate::{Limits, NetError};
 
@@ -26,11 +28,15 @@ struct Shared {
     /// To end the connection while the writer is at work.
     stream: Stream,
     limits: Limits,
+    window: Window,
+    lent: Mutex<Lent>,
+    /// Whether the other end reads this process's memory.
+    is_read: AtomicBool,
 }
 
 #[derive(Default)]
 struct Queue {
-    frames: VecDeque<Frame>,
+    frames: VecDeque<Outgoing>,
     bytes: u64,
     /// Why nothing is sent any more.
     ended: Option<NetError>,
@@ -39,7 +45,50 @@ struct Queue {
 impl Outbox {
     pub(crate) fn new(stream: Stream, limits: Limits) -> Result<Outbox, NetError> {
         let writer = Mutex::new(stream.try_clone()?);
-        Ok(Outbox(Arc::new(Shared { queue: Mutex::default(), changed: Condvar::new(), writer, stream, limits })))
+        let shared = Shared {
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            writer,
+            stream,
+            limits,
+            window: Window::new(),
+            lent: Mutex::default(),
+            is_read: false.into(),
+        };
+        Ok(Outbox(Arc::new(shared)))
+    }
+
+    /// Lets the other end read bodies from this process's memory, if it can.
+    pub(crate) fn offer(&self) -> Result<(), NetError> {
+        self.post(Frame::message(near::OFFER, self.0.window.offer()))
+    }
+
+    /// The other end reads this process's memory.
+    pub(crate) fn is_read(&self) {
+        self.0.is_read.store(true, Ordering::Release);
+    }
+
+    /// The other end has what was lent.
+    pub(crate) fn release(&self, ticket: u64) {
+        let released = self.0.lent.lock().release(ticket);
+        drop(released);
+    }
+
+    /// Bodies that the other end took from this process's memory, or will.
+    pub fn n_lent(&self) -> u64 {
+        self.0.lent.lock().n_lent()
+    }
+
+    /// The frame as it goes over the connection.
+    fn outgoing(&self, frame: Frame) -> Result<Outgoing, NetError> {
+        frame.check(&self.0.limits)?;
+        if !self.0.is_read.load(Ordering::Acquire) || !Lent::takes(&frame) {
+            return Ok(frame.into());
+        }
+        self.check_ended()?;
+        let bytes = frame.body_len();
+        let Frame { kind, head, body } = frame;
+        Ok(Outgoing::near(kind, head, self.0.lent.lock().lend(body, bytes, &self.0.limits)?))
     }
 
     /// Sends a frame, in this thread if it is small and nothing waits: this may take as long as the other end needs to make
@@ -48,12 +97,12 @@ impl Outbox {
     /// # Errors
     /// The connection ended; the frame, or what waits, is over a limit.
     pub fn send(&self, frame: Frame) -> Result<(), NetError> {
+        let frame = self.outgoing(frame)?;
         if frame.len() > SMALL || !self.0.queue.lock().frames.is_empty() {
-            return self.post(frame);
+            return self.queue(frame);
         }
-        let Some(mut writer) = self.0.writer.try_lock() else { return self.post(frame) };
+        let Some(mut writer) = self.0.writer.try_lock() else { return self.queue(frame) };
         self.check_ended()?;
-        frame.check(&self.0.limits)?;
         let written = frame.write(&mut *writer, self.0.limits.silence);
         drop(writer);
         written.inspect_err(|error| self.close(error.clone()))
@@ -64,7 +113,10 @@ impl Outbox {
     /// # Errors
     /// As [`Outbox::send`].
     pub fn post(&self, frame: Frame) -> Result<(), NetError> {
-        frame.check(&self.0.limits)?;
+        self.queue(self.outgoing(frame)?)
+    }
+
+    fn queue(&self, frame: Outgoing) -> Result<(), NetError> {
         let len = frame.len();
         let mut queue = self.0.queue.lock();
         if let Some(error) = &queue.ended {
@@ -90,6 +142,10 @@ impl Outbox {
         };
         drop(dropped);
         self.0.stream.shutdown();
+        // In this order: who still reads what was lent sees that it is not to be trusted.
+        self.0.window.close();
+        let lent = self.0.lent.lock().take_all();
+        drop(lent);
         self.0.changed.notify_all();
     }
 
@@ -115,7 +171,7 @@ impl Outbox {
                 }
                 queue.frames.pop_front()
             };
-            let frame = next.unwrap_or_else(|| Frame::message(HEARTBEAT, Vec::new()));
+            let frame = next.unwrap_or_else(|| Frame::message(HEARTBEAT, Vec::new()).into());
             let written = frame.write(&mut *self.0.writer.lock(), self.0.limits.silence);
             let mut queue = self.0.queue.lock();
             queue.bytes = if queue.frames.is_empty() { 0 } else { queue.bytes.saturating_sub(frame.len()) };

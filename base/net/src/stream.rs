@@ -84,6 +84,11 @@ impl Stream {
         }
     }
 
+    /// Whether the other end is a process of this host for sure: without encryption nobody else is reached.
+    pub(crate) fn is_within_host(&self) -> bool {
+        !matches!(self.0, Kind::Tls(_))
+    }
+
     pub(crate) fn set_timeouts(&self, read: Duration, write: Duration) -> Result<(), NetError> {
         either!(self, s => s.set_read_timeout(Some(read)))?;
         either!(self, s => s.set_write_timeout(Some(write)))?;

@@ -105,6 +105,104 @@ fn frames_go_and_come_over_unix_sockets() {
     assert_eq!(std::fs::read(&file).unwrap(), b"kept");
 }
 
+/// A body that tells when it is dropped.
+struct Counted {
+    bytes: Vec<u8>,
+    _counter: std::sync::Arc<()>,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Sends large bodies until `is_enough`, and checks each that comes back; whether all of them were given back in the end.
+fn large_bodies(limits: Limits, mut is_enough: impl FnMut(&Outbox, usize) -> bool) -> bool {
+    let listener = echo("127.0.0.1:0", Limits::default());
+    let (channel, told) = talk(listener.address(), limits);
+    let counter = std::sync::Arc::new(());
+    for i in 0.. {
+        let piece =
+            |n: usize| Counted { bytes: (0..n).map(|b| (b * 31 + i) as u8).collect(), _counter: counter.clone() };
+        let pieces = [piece(200_000), piece(0), piece(3), piece(100_000)];
+        let expected = pieces.iter().flat_map(|piece| piece.bytes.clone()).collect::<Vec<u8>>();
+        let body = pieces.into_iter().map(|piece| Box::new(piece) as Body).collect();
+        channel.outbox().send(Frame { kind: 1, head: vec![], body }).unwrap();
+        match told.recv_timeout(Duration::from_secs(20)).unwrap() {
+            Event::Frame(.., got) => assert!(got == expected, "body {i}"),
+            Event::Ended(why) => panic!("{why}"),
+        }
+        if is_enough(channel.outbox(), i) {
+            break;
+        }
+    }
+    is_dropped(&counter)
+}
+
+/// Whether nobody has a body any more, after a while at most.
+fn is_dropped(counter: &std::sync::Arc<()>) -> bool {
+    for _ in 0..2000 {
+        if std::sync::Arc::strong_count(counter) == 1 {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn large_bodies_within_a_host_are_taken_from_the_senders_memory() {
+    // The first may go before the ends know that they can.
+    assert!(large_bodies(Limits::default(), |outbox, i| {
+        assert!(i < 1000, "nothing was lent");
+        outbox.n_lent() > 20
+    }));
+}
+
+#[test]
+fn a_process_that_does_not_lend_sends() {
+    assert!(large_bodies(Limits { lends: false, ..Limits::default() }, |outbox, i| {
+        assert_eq!(outbox.n_lent(), 0);
+        i > 20
+    }));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_was_lent_is_dropped_when_the_connection_ends() {
+    /// Takes nothing.
+    struct Deaf(Receiver<()>);
+    impl Handler for Deaf {
+        fn frame(&mut self, _: Incoming<'_>) -> Result<(), NetError> {
+            let _ = self.0.recv();
+            Ok(())
+        }
+        fn ended(&mut self, _: NetError) {}
+    }
+    let (_wake, waits) = channel();
+    let waits = std::sync::Mutex::new(Some(waits));
+    let accepted = move |connection: Connection| {
+        let waits = waits.lock().unwrap().take().unwrap();
+        std::mem::forget(connection.start(|_| Deaf(waits)).unwrap());
+    };
+    let address = "127.0.0.1:0".parse().unwrap();
+    let listener = Listener::start(&address, identity("job", "echo"), Limits::default(), None, accepted).unwrap();
+    let (channel, _told) = talk(listener.address(), Limits::default());
+    let counter = std::sync::Arc::new(());
+    let mut sent = 0;
+    while channel.outbox().n_lent() < 2 {
+        let body: Vec<Body> = vec![Box::new(Counted { bytes: vec![1; 100_000], _counter: counter.clone() })];
+        channel.outbox().send(Frame { kind: 1, head: vec![], body }).unwrap();
+        sent += 1;
+        assert!(sent < 1000, "nothing was lent");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    channel.outbox().close(NetError::Closed);
+    assert!(is_dropped(&counter));
+}
+
 #[test]
 fn other_jobs_and_wrong_names_are_refused() {
     let listener = echo("127.0.0.1:0", Limits::default());
