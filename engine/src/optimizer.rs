@@ -70,6 +70,14 @@ pub struct Training {
 #[derive(Default)]
 pub struct Slots {
     by_name: BTreeMap<String, Var>,
+    all: Vec<Var>,
+}
+
+impl Slots {
+    /// All of them, in the order in which they were made.
+    pub fn all(&self) -> impl Iterator<Item = Var> + '_ {
+        self.all.iter().copied()
+    }
 }
 
 /// The nodes of one training step while they are added.
@@ -91,6 +99,7 @@ impl Step<'_> {
         let slot = self.train.variable_from(name, dtype, known.as_slice(), fill)?;
         self.init.push(slot.init);
         self.slots.by_name.insert(name.to_owned(), slot);
+        self.slots.all.push(slot);
         Ok(slot)
     }
 

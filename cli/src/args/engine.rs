@@ -31,6 +31,7 @@ Examples:
   stepscope train lstm --steps 3000
   stepscope train mlp --devices 2 --async
   stepscope train convnet --workers 2
+  stepscope train convnet --workers 4 --all-reduce
   stepscope train convnet --checkpoint-dir checkpoints --checkpoint-every 50
   stepscope train mlp --data my-digits.csv.gz --steps 5000
   stepscope train mlp --trace off --logdir runs/baseline
@@ -207,6 +208,9 @@ pub struct Training {
     /// Let each device apply its gradients as soon as it has them
     #[arg(long = "async")]
     pub asynchronous: bool,
+    /// Give each device variables of its own, and average the gradients among all of them at once (ring all-reduce)
+    #[arg(long, conflicts_with = "asynchronous")]
+    pub all_reduce: bool,
     /// Checkpoints go here, a folder or (built with the feature `s3`) s3://BUCKET/PREFIX; if there are any, the run continues
     /// from the newest
     #[arg(long, value_name = "DIR")]

@@ -174,6 +174,9 @@ impl Trainer {
         if let Some(devices) = training.devices {
             options.towers = usize::from(devices);
         }
+        if training.all_reduce {
+            options.parallelism = Parallelism::AllReduce;
+        }
         if training.asynchronous {
             options.parallelism = Parallelism::Asynchronous;
             // Threads that each run steps take their batches from one queue.

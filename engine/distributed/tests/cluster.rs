@@ -15,7 +15,7 @@ use engine::optimizer::Optimizer;
 use engine::partition::TransferOptions;
 use engine::placement::PlacementOptions;
 use engine::session::CancelToken;
-use engine::training::{InputMode, TrainingOptions, build, tower_queue};
+use engine::training::{InputMode, Parallelism, TrainingOptions, build, tower_queue};
 use engine::{DType, RunOptions, Session, SessionOptions, Tensor};
 use proptest::prelude::*;
 
@@ -410,31 +410,36 @@ fn synchronous_data_parallel_training_is_that_of_one_process() {
     }
     let expected = train(&|fetches, targets| near.run(&[], fetches, targets).unwrap(), &built, &g);
 
-    let cluster = loopback(n, MasterOptions::default());
-    let mut other = task();
-    let g = Graph::new();
-    let devices = (0..n).map(|i| format!("/job:worker/task:{i}/device:CPU:0")).collect();
-    let options =
-        TrainingOptions { devices, input: InputMode::QueuePerTower { capacity: 64 }, ..other.training.clone() };
-    let built = build(&g, other.network.as_ref(), &options).unwrap();
-    let far = cluster.master.session(&g).unwrap();
-    // Each worker's own session on its own device: no batch goes through the master.
-    for (i, worker) in cluster.workers.iter().enumerate() {
-        let own = Graph::new();
-        let (_, enqueue) = tower_queue(&own, other.network.as_ref(), i, 64).unwrap();
-        let options = SessionOptions { devices: worker.devices().to_vec(), ..SessionOptions::default() };
-        let session = Session::new(&own, options).unwrap();
-        let mut shard = task();
-        for k in 0..5 * n {
-            let batch = (shard.next_batch)();
-            if k % n == i {
-                fill(&session, &own, &enqueue, batch);
+    for parallelism in [Parallelism::Synchronous, Parallelism::AllReduce] {
+        let cluster = loopback(n, MasterOptions::default());
+        let other = task();
+        let g = Graph::new();
+        let devices = (0..n).map(|i| format!("/job:worker/task:{i}/device:CPU:0")).collect();
+        let options = TrainingOptions {
+            devices,
+            parallelism,
+            input: InputMode::QueuePerTower { capacity: 64 },
+            ..other.training.clone()
+        };
+        let built = build(&g, other.network.as_ref(), &options).unwrap();
+        let far = cluster.master.session(&g).unwrap();
+        // Each worker's own session on its own device: no batch goes through the master.
+        for (i, worker) in cluster.workers.iter().enumerate() {
+            let own = Graph::new();
+            let (_, enqueue) = tower_queue(&own, other.network.as_ref(), i, 64).unwrap();
+            let options = SessionOptions { devices: worker.devices().to_vec(), ..SessionOptions::default() };
+            let session = Session::new(&own, options).unwrap();
+            let mut shard = task();
+            for k in 0..5 * n {
+                let batch = (shard.next_batch)();
+                if k % n == i {
+                    fill(&session, &own, &enqueue, batch);
+                }
             }
         }
+        let got = train(&|fetches, targets| far.run(&[], fetches, targets).unwrap(), &built, &g);
+        for (got, expected) in got.iter().zip(&expected) {
+            assert!((got - expected).abs() <= 2e-5 * expected.abs(), "{parallelism:?}: {got} {expected}");
+        }
     }
-    let got = train(&|fetches, targets| far.run(&[], fetches, targets).unwrap(), &built, &g);
-    for (got, expected) in got.iter().zip(&expected) {
-        assert!((got - expected).abs() <= 2e-5 * expected.abs(), "{got} {expected}");
-    }
-    let _ = &mut other.next_batch;
 }

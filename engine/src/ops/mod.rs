@@ -10,6 +10,7 @@ mod array;
 mod arrays;
 mod candidates;
 mod checkpoint;
+mod collective;
 pub(crate) mod control_flow;
 mod conv;
 mod ctc;

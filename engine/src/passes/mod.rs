@@ -5,6 +5,7 @@
 //! a node that survives keeps its name. After each pass the [`verify`] table of rules is checked in debug builds.
 
 mod branches;
+pub mod collectives;
 mod constants;
 mod cse;
 pub(crate) mod dump;
@@ -72,6 +73,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "branches", is_optional: true, run: branches::run },
     Pass { name: "simplify", is_optional: true, run: simplify::run },
     Pass { name: "cse", is_optional: true, run: cse::run },
+    Pass { name: "collectives", is_optional: false, run: collectives::run },
     Pass { name: "place", is_optional: false, run: crate::placement::place },
     Pass { name: "partition", is_optional: false, run: crate::partition::partition },
     Pass { name: "products", is_optional: true, run: products::run },

@@ -9,23 +9,24 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::PlacementError;
+use super::device_set::DeviceSet;
 use crate::device::{Device, DeviceName};
 use crate::dtype::DType;
 use crate::graph::Attr;
 use crate::kernels;
 use crate::passes::{Source, WorkGraph, WorkId, WorkNode};
 
-/// A set of at most 64 things: device types, or devices.
-pub(super) type Set = u64;
-/// A session has at most as many devices as a [`Set`] holds.
-pub const MAX_DEVICES: usize = 64;
+/// A set of device types, at most 64.
+type Kinds = u64;
+/// As many devices as a session may have: what placement looks at grows with the square.
+pub const MAX_DEVICES: usize = 1024;
 
 /// The groups of a graph.
 pub(super) struct Groups {
     /// The group of each node, by [`WorkId`]; `u32::MAX` where there is none.
     pub of_node: Vec<u32>,
     /// The devices that each group can be on.
-    pub feasible: Vec<Set>,
+    pub feasible: Vec<DeviceSet>,
 }
 
 /// What is known of a group while it grows, at its root.
@@ -34,7 +35,7 @@ struct Class {
     /// What its members ask for together, and one that asks for something.
     request: Option<(Arc<DeviceName>, WorkId)>,
     /// Device types that have kernels for all members.
-    kinds: Set,
+    kinds: Kinds,
     /// The member that restricted the types last.
     narrowed_by: WorkId,
 }
@@ -96,9 +97,9 @@ impl<'a> Constraints<'a> {
         let request = request.filter(|name| !name.is_any()).map(|name| (name, id));
         let has_kernel = |kind: &&str| kernels::supports(&node.def, kind);
         let kinds = self.kinds.iter().enumerate().filter(|(_, kind)| has_kernel(kind)).map(|(i, _)| 1 << i);
-        let kinds = kinds.fold(0, |set: Set, kind: Set| set | kind);
+        let kinds = kinds.fold(0, |set: Kinds, kind: Kinds| set | kind);
         // What no type can run fails where its kernel is made, with a better message; here it fits anywhere.
-        Ok(Class { request, kinds: if kinds == 0 { Set::MAX } else { kinds }, narrowed_by: id })
+        Ok(Class { request, kinds: if kinds == 0 { Kinds::MAX } else { kinds }, narrowed_by: id })
     }
 
     fn parsed(&mut self, node: &WorkNode, text: &Arc<str>) -> Result<Arc<DeviceName>, PlacementError> {
@@ -211,7 +212,7 @@ impl<'a> Constraints<'a> {
         self.graph.get(id).map(|node| node.name().to_string()).unwrap_or_default()
     }
 
-    fn kind_names(&self, kinds: Set) -> String {
+    fn kind_names(&self, kinds: Kinds) -> String {
         let names: Vec<&str> =
             self.kinds.iter().enumerate().filter(|(i, _)| kinds >> i & 1 == 1).map(|(_, kind)| *kind).collect();
         names.join(", ")
@@ -233,30 +234,30 @@ impl<'a> Constraints<'a> {
             let set = &mut groups.feasible[groups.of_node[id.index()] as usize];
             // What is kept there does not move: where requests give way, they give way to it.
             if let Some(device) = pinned(node)
-                && (self.is_soft || *set >> device & 1 == 1)
+                && (self.is_soft || set.has(device))
             {
-                *set = 1 << device;
+                *set = DeviceSet::one(device);
             }
         }
         Ok(groups)
     }
 
     /// The devices that a group can be on.
-    fn feasible(&self, class: &Class) -> Result<Set, PlacementError> {
+    fn feasible(&self, class: &Class) -> Result<DeviceSet, PlacementError> {
         let kind = |device: &Device| self.kinds.iter().position(|kind| *kind == device.kind()).unwrap_or(0);
         let admitted = |name: Option<&DeviceName>| {
             let fits = |device: &Device| {
                 class.kinds >> kind(device) & 1 == 1 && name.is_none_or(|name| name.admits(device.full_name()))
             };
             let devices = self.devices.iter().enumerate().filter(|(_, device)| fits(device));
-            devices.fold(0, |set: Set, (i, _)| set | 1 << i)
+            devices.map(|(i, _)| i as u32).collect::<DeviceSet>()
         };
         let Some((name, node)) = &class.request else { return Ok(admitted(None)) };
         let mut set = admitted(Some(name));
-        if set == 0 && self.is_soft {
+        if set.is_empty() && self.is_soft {
             set = admitted(Some(&name.softened()));
         }
-        if set == 0 {
+        if set.is_empty() {
             let known: Vec<&str> = self.devices.iter().map(|device| device.name()).collect();
             return Err(PlacementError::NoDevice {
                 node: self.name(*node),

@@ -9,6 +9,7 @@
 
 mod constraints;
 pub mod cost_model;
+pub mod device_set;
 pub mod estimate;
 pub mod simulate;
 
@@ -24,6 +25,7 @@ use crate::plan::PlanError;
 pub use constraints::MAX_DEVICES;
 use constraints::{Constraints, Groups};
 pub use cost_model::CostModel;
+use device_set::DeviceSet;
 use simulate::{SimDevice, SimEdge, SimNode, Simulation};
 
 /// What can be chosen for placement.
@@ -281,7 +283,7 @@ pub(crate) fn fixed_simulation(
         let bytes = nodes[recv].bytes;
         nodes[recv].inputs.push(SimEdge { from: send, bytes });
     }
-    let feasible = vec![constraints::Set::MAX; nodes.len()];
+    let feasible = vec![DeviceSet::all(devices.len()); nodes.len()];
     (Simulation { nodes, devices: sim_devices(devices, costs), links: links(devices), feasible }, number)
 }
 

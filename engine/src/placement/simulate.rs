@@ -12,7 +12,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::constraints::Set;
+use super::device_set::DeviceSet;
 use crate::device::Link;
 
 /// A value or an order between two nodes.
@@ -53,12 +53,12 @@ pub struct SimDevice {
 pub struct Simulation {
     /// In an order in which each comes after its inputs.
     pub nodes: Vec<SimNode>,
-    /// At most 64.
+    /// What they can be on.
     pub devices: Vec<SimDevice>,
     /// `links[from][to]`.
     pub links: Vec<Vec<Link>>,
-    /// The devices of each group, bit by bit; never empty.
-    pub feasible: Vec<Set>,
+    /// The devices of each group; never empty.
+    pub feasible: Vec<DeviceSet>,
 }
 
 /// A simulated execution.
@@ -88,8 +88,11 @@ impl Simulation {
     /// devices' memory, then the one that ends first.
     pub fn place(&self) -> Outcome {
         let mut best = self.greedy();
-        for device in 0..self.devices.len() as u32 {
-            let on = |set: &Set| if set >> device & 1 == 1 { device } else { set.trailing_zeros() };
+        // Where some group may be and need not be.
+        let open: DeviceSet =
+            self.feasible.iter().filter(|set| set.only().is_none()).flat_map(DeviceSet::iter).collect();
+        for device in open.iter() {
+            let on = |set: &DeviceSet| if set.has(device) { device } else { set.first() };
             let fixed: Vec<u32> = self.feasible.iter().map(on).collect();
             let other = self.run(&fixed);
             let key = |outcome: &Outcome| (outcome.exceeds(&self.devices), outcome.makespan_ns);
@@ -103,7 +106,7 @@ impl Simulation {
 
     /// The greedy placement. What it comes to is simulated again: its decisions are made before all places are known.
     pub fn greedy(&self) -> Outcome {
-        let decided = Run::new(self, self.feasible.iter().map(|set| only(*set)).collect()).run();
+        let decided = Run::new(self, self.feasible.iter().map(|set| set.only().unwrap_or(OPEN)).collect()).run();
         self.run(&decided.device_of_group)
     }
 
@@ -125,11 +128,6 @@ impl Simulation {
 
 /// Not decided yet.
 const OPEN: u32 = u32::MAX;
-
-/// The only member of a set, [`OPEN`] where there are several.
-fn only(set: Set) -> u32 {
-    if set.count_ones() == 1 { set.trailing_zeros() } else { OPEN }
-}
 
 /// A time that can be a key: all are finite and not negative.
 #[derive(PartialEq)]
@@ -157,7 +155,7 @@ struct Run<'a> {
     /// Consumers that were not reached yet.
     uses_left: Vec<u32>,
     /// The devices that hold each node's outputs.
-    holders: Vec<Set>,
+    holders: Vec<DeviceSet>,
     in_use: Vec<f64>,
     peak: Vec<f64>,
     resident_of_group: Vec<f64>,
@@ -182,7 +180,7 @@ impl<'a> Run<'a> {
             is_settled: vec![false; n],
             free_at: vec![0.0; n_devices],
             uses_left: consumers.iter().map(|c: &Vec<u32>| c.len() as u32).collect(),
-            holders: vec![0; n],
+            holders: vec![DeviceSet::default(); n],
             in_use: vec![0.0; n_devices],
             peak: vec![0.0; n_devices],
             resident_of_group,
@@ -250,9 +248,8 @@ impl<'a> Run<'a> {
     /// The device where the node ends soonest among those with room; then the one free soonest, then the first.
     fn choose(&self, id: u32) -> u32 {
         let node = self.node(id);
-        let set = self.sim.feasible[node.group as usize];
         let mut best: Option<(f64, f64, f64, u32)> = None;
-        for device in (0..self.sim.devices.len() as u32).filter(|d| set >> d & 1 == 1) {
+        for device in self.sim.feasible[node.group as usize].iter() {
             let d = device as usize;
             let begin = self.free_at[d].max(self.inputs_at(id, device));
             let finish = begin + node.time_ns[self.sim.devices[d].kind];
@@ -268,7 +265,7 @@ impl<'a> Run<'a> {
     /// Bytes that a device must have for a node of an open group.
     fn need(&self, id: u32, device: u32) -> f64 {
         let node = self.node(id);
-        let copies = node.inputs.iter().filter(|edge| self.holders[edge.from as usize] >> device & 1 == 0);
+        let copies = node.inputs.iter().filter(|edge| !self.holders[edge.from as usize].has(device));
         let resident = |edge: &SimEdge| {
             let group = self.node(edge.from).group as usize;
             if self.device_of_group[group] == OPEN { self.resident_of_group[group] } else { 0.0 }
@@ -282,7 +279,7 @@ impl<'a> Run<'a> {
         let arrival = |edge: &SimEdge| {
             let (from, finish) = (self.device(edge.from), self.finish[edge.from as usize]);
             match from {
-                OPEN if self.sim.feasible[self.node(edge.from).group as usize] >> device & 1 == 1 => {
+                OPEN if self.sim.feasible[self.node(edge.from).group as usize].has(device) => {
                     self.open_at(edge.from, device, 0)
                 }
                 OPEN => finish + self.sim.links[0][device as usize].transfer_ns(edge.bytes),
@@ -318,7 +315,7 @@ impl<'a> Run<'a> {
 
     /// Runs a node on its group's device, after the open nodes that it needs.
     fn execute(&mut self, id: u32) {
-        let mut stack = vec![id];
+        let (sim, mut stack) = (self.sim, vec![id]);
         while let Some(&id) = stack.last() {
             let inputs = &self.node(id).inputs;
             let before = stack.len();
@@ -328,8 +325,8 @@ impl<'a> Run<'a> {
                 for &open in &stack[before..] {
                     let group = self.node(open).group;
                     if self.device_of_group[group as usize] == OPEN {
-                        let set = self.sim.feasible[group as usize];
-                        self.decide(group, if set >> device & 1 == 1 { device } else { set.trailing_zeros() });
+                        let set = &sim.feasible[group as usize];
+                        self.decide(group, if set.has(device) { device } else { set.first() });
                     }
                 }
                 continue;
@@ -347,8 +344,8 @@ impl<'a> Run<'a> {
         let d = device as usize;
         for edge in &node.inputs {
             let from = edge.from as usize;
-            if edge.bytes > 0.0 && self.holders[from] >> device & 1 == 0 {
-                self.holders[from] |= 1 << device;
+            if edge.bytes > 0.0 && !self.holders[from].has(device) {
+                self.holders[from].insert(device);
                 self.take(device, edge.bytes);
             }
         }
@@ -358,7 +355,7 @@ impl<'a> Run<'a> {
         let begin = if time > 0.0 { arrived.max(self.free_at[d]) } else { arrived };
         self.finish[id as usize] = begin + time;
         self.free_at[d] = if time > 0.0 { begin + time } else { self.free_at[d] };
-        self.holders[id as usize] |= 1 << device;
+        self.holders[id as usize].insert(device);
         self.take(device, node.bytes);
         self.is_settled[id as usize] = true;
         self.order.push(id);
@@ -373,10 +370,11 @@ impl<'a> Run<'a> {
         if self.uses_left[id as usize] > 0 {
             return;
         }
-        let (holders, own, all) = (self.holders[id as usize], self.device(id), self.node(id).bytes);
-        for device in (0..self.sim.devices.len()).filter(|d| holders >> d & 1 == 1) {
-            let held = if device as u32 == own { all } else { bytes };
-            self.in_use[device] = (self.in_use[device] - held).max(0.0);
+        let (own, all) = (self.device(id), self.node(id).bytes);
+        for device in self.holders[id as usize].iter() {
+            let held = if device == own { all } else { bytes };
+            let in_use = &mut self.in_use[device as usize];
+            *in_use = (*in_use - held).max(0.0);
         }
     }
 
@@ -388,13 +386,13 @@ impl<'a> Run<'a> {
             }
             let group = self.node(id).group;
             if self.device_of_group[group as usize] == OPEN {
-                let set = self.sim.feasible[group as usize];
+                let sim = self.sim;
+                let set = &sim.feasible[group as usize];
                 let near = self.node(id).inputs.iter().map(|edge| self.device(edge.from));
-                let near = { near }.find(|device| *device != OPEN && set >> device & 1 == 1);
+                let near = { near }.find(|device| *device != OPEN && set.has(*device));
                 let least = || {
-                    let devices = (0..self.sim.devices.len() as u32).filter(|d| set >> d & 1 == 1);
                     let held = |d: &u32| Time(self.in_use[*d as usize]);
-                    devices.min_by_key(held).unwrap_or(0)
+                    set.iter().min_by_key(held).unwrap_or(0)
                 };
                 let device = near.unwrap_or_else(least);
                 self.decide(group, device);
@@ -412,7 +410,7 @@ mod tests {
     const LINK: Link = Link { bytes_per_ns: 1.0, latency_ns: 10.0 };
 
     fn simulation(n_devices: usize, memory: f64, nodes: Vec<SimNode>) -> Simulation {
-        let feasible = vec![(1 << n_devices) - 1; nodes.iter().map(|n| n.group + 1).max().unwrap_or(0) as usize];
+        let feasible = vec![DeviceSet::all(n_devices); nodes.iter().map(|n| n.group + 1).max().unwrap_or(0) as usize];
         let devices = vec![SimDevice { kind: 0, memory }; n_devices];
         Simulation { nodes, devices, links: vec![vec![LINK; n_devices]; n_devices], feasible }
     }

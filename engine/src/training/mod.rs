@@ -2,15 +2,17 @@
 //!
 //! Data-parallel training (white paper section 7, figure 7): every device has a tower on the same variables, which lie on
 //! the first one. Synchronous: one step computes all towers' gradients, averages and applies them, so that N devices
-//! train as one with a batch N times as large. Asynchronous: every tower has a training step of its own, run by a
+//! train as one with a batch N times as large. All-reduce: the same, but each tower has variables of its own, and collectives
+//! average the gradients ([`replicas`]), so that no device sends or takes more than the others. Asynchronous: every tower has a training step of its own, run by a
 //! client thread of its own, and applies its gradients to variables that the others move meanwhile.
 
 mod input;
+mod replicas;
 mod summaries;
 
 use crate::dtype::DType;
 use crate::gradients::{GradientError, gradients};
-use crate::graph::{Graph, GraphError, NodeId, Output};
+use crate::graph::{Graph, GraphError, NodeId, Output, Var};
 use crate::models::{Network, Phase, Tower, Variables};
 use crate::optimizer::Optimizer;
 use crate::slices::{clip_by_global_norm, mean_gradient};
@@ -23,6 +25,8 @@ pub enum Parallelism {
     /// Gradients are averaged over all towers.
     #[default]
     Synchronous,
+    /// The same, with variables at each tower.
+    AllReduce,
     /// Each tower applies its own.
     Asynchronous,
 }
@@ -85,8 +89,10 @@ pub struct TrainingGraph {
     pub histograms: Output,
     /// A string with images, where the network has any.
     pub images: Option<Output>,
-    /// Its variables.
+    /// Its variables; of the first tower, where each has its own.
     pub variables: Vec<(String, Output)>,
+    /// Gives all towers the first one's variables, where each has its own: after they were restored, say.
+    pub alike: Option<NodeId>,
 }
 
 /// What judges a network.
@@ -119,21 +125,29 @@ pub fn build(g: &Graph, network: &dyn Network, options: &TrainingOptions) -> Res
     // With several devices the variables' place is said; with one nothing needs to be.
     let is_placed = n_towers > 1 || !options.devices.is_empty();
     let home = if is_placed { g.with_device(&device(0)) } else { g.clone() };
-    let mut variables = Variables::new(&home, options.seed);
+    // Towers with variables of their own have them in scopes of their own, but for the first: its names are those of one tower.
+    let n_replicas = if options.parallelism == Parallelism::AllReduce { n_towers } else { 1 };
+    let at = |i: usize| if i == 0 { home.clone() } else { g.with_device(&device(i)).scope(&format!("replica{i}")) };
+    let replicas: Vec<Graph> = (0..n_replicas).map(at).collect();
+    let mut variables: Vec<Variables> = replicas.iter().map(|at| Variables::new(at, options.seed)).collect();
     let mut source = input::Source::new(&home, network, options.input)?;
     let mut built = Vec::new();
     for i in 0..n_towers {
         let at = if is_placed { g.with_device(&device(i)).scope(&format!("tower{i}")) } else { g.clone() };
-        built.push(tower(&at, network, &mut variables, &mut source)?);
+        built.push(tower(&at, network, &mut variables[i % n_replicas], &mut source)?);
     }
-    let evaluation = evaluation(&home, network, &mut variables, &built[0])?;
+    let evaluation = evaluation(&home, network, &mut variables[0], &built[0])?;
     let rate = home.named_constant("learning_rate", options.learning_rate)?;
-    let (train_ops, losses, grads, mut init) = updates(&home, &variables, &built, rate, options)?;
-    init.extend(variables.init());
+    let Updates { train_ops, losses, gradients, mut init, alike } = match n_replicas {
+        1 => updates(&home, &variables[0], &built, rate, options)?,
+        _ => replicated(&replicas, &variables, &built, rate, options)?,
+    };
+    init.extend(variables.iter().flat_map(Variables::init));
+    let variables = variables.swap_remove(0);
     let summaries = home.scope("summaries");
     let accuracy = built[0].tower.accuracy;
     let scalars = summaries::scalars(&summaries, losses[0], accuracy, rate)?;
-    let histograms = summaries::histograms(&summaries, &variables, &grads)?;
+    let histograms = summaries::histograms(&summaries, &variables, &gradients)?;
     let images = summaries::images(&summaries, &built[0].tower.images)?;
     Ok(TrainingGraph {
         init: home.group("init", &init)?,
@@ -146,6 +160,7 @@ pub fn build(g: &Graph, network: &dyn Network, options: &TrainingOptions) -> Res
         histograms,
         images,
         variables: variables.all().iter().map(|v| (v.name.clone(), v.var.value)).collect(),
+        alike,
     })
 }
 
@@ -184,9 +199,74 @@ fn evaluation(
     Ok(Evaluation { feeds, loss: tower.loss, accuracy: tower.accuracy, updates: tower.updates })
 }
 
-type Updates = (Vec<NodeId>, Vec<Output>, Vec<Output>, Vec<NodeId>);
+/// What moves the variables.
+struct Updates {
+    train_ops: Vec<NodeId>,
+    /// The loss of each.
+    losses: Vec<Output>,
+    /// Those of the first one.
+    gradients: Vec<Output>,
+    /// What initialises the optimizer.
+    init: Vec<NodeId>,
+    alike: Option<NodeId>,
+}
 
-/// The training steps, their losses, the gradients of the first one, and what initialises the optimizer.
+/// The gradients, shortened where that is wanted.
+fn clipped(
+    g: &Graph,
+    options: &TrainingOptions,
+    trained: &[(Var, &[usize])],
+    grads: &[Output],
+) -> Result<Vec<Output>, GraphError> {
+    match options.clip_norm {
+        // Pascanu et al. 2013.
+        Some(norm) => {
+            let of: Vec<_> = grads.iter().zip(trained).map(|(grad, (_, shape))| (*grad, *shape)).collect();
+            Ok(clip_by_global_norm(g, &of, f64::from(norm))?.0)
+        }
+        None => Ok(grads.to_vec()),
+    }
+}
+
+/// The mean of values of several towers.
+fn mean(g: &Graph, values: &[Output]) -> Result<Output, GraphError> {
+    match values {
+        [one] => Ok(*one),
+        many => g.mul(g.add_n(many)?, g.number(DType::F32, 1.0 / many.len() as f64)?),
+    }
+}
+
+/// One training step: every replica moves its own variables by the mean of all gradients.
+fn replicated(
+    replicas: &[Graph],
+    variables: &[Variables],
+    built: &[Built],
+    rate: Output,
+    options: &TrainingOptions,
+) -> Result<Updates, GraphError> {
+    let home = &replicas[0];
+    let of_towers: Vec<&[Output]> = built.iter().map(|built| built.gradients.as_slice()).collect();
+    let shapes: Vec<&[usize]> = variables[0].trained().iter().map(|(_, shape)| *shape).collect();
+    let averages: Vec<Graph> = replicas.iter().map(|g| g.scope("average")).collect();
+    let means = replicas::average(&averages, &of_towers, &shapes)?;
+    let (mut all, mut init, mut first, mut alike) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (i, (g, means)) in replicas.iter().zip(&means).enumerate() {
+        let (trained, mut slots) = (variables[i].trained(), crate::optimizer::Slots::default());
+        let grads = clipped(g, options, &trained, means)?;
+        let training = options.optimizer.apply(g, &trained, &grads, rate, &mut slots)?;
+        all.extend(built[i].tower.updates.iter().copied().chain([training.op]));
+        init.extend(training.init);
+        alike.push(variables[i].all().iter().map(|v| v.var).chain(slots.all()).collect());
+        if i == 0 {
+            first = grads;
+        }
+    }
+    let loss = mean(&averages[0], &built.iter().map(|b| b.tower.loss).collect::<Vec<_>>())?;
+    let (op, alike) = (home.group("train_step", &all)?, Some(replicas::alike(replicas, &alike)?));
+    Ok(Updates { train_ops: vec![op], losses: vec![loss], gradients: first, init, alike })
+}
+
+/// The training steps of towers on the same variables.
 fn updates(
     home: &Graph,
     variables: &Variables,
@@ -197,14 +277,7 @@ fn updates(
     let trained = variables.trained();
     let mut slots = crate::optimizer::Slots::default();
     let mut apply = |grads: &[Output], updates: Vec<NodeId>| {
-        let grads = match options.clip_norm {
-            // Pascanu et al. 2013.
-            Some(norm) => {
-                let of: Vec<_> = grads.iter().zip(&trained).map(|(grad, (_, shape))| (*grad, *shape)).collect();
-                clip_by_global_norm(home, &of, f64::from(norm))?.0
-            }
-            None => grads.to_vec(),
-        };
+        let grads = clipped(home, options, &trained, grads)?;
         let training = options.optimizer.apply(home, &trained, &grads, rate, &mut slots)?;
         let mut all = updates;
         all.push(training.op);
@@ -221,18 +294,15 @@ fn updates(
                 first = grads;
             }
         }
-        return Ok((ops, built.iter().map(|b| b.tower.loss).collect(), first, init));
+        let losses = built.iter().map(|b| b.tower.loss).collect();
+        return Ok(Updates { train_ops: ops, losses, gradients: first, init, alike: None });
     }
     let average = home.scope("average");
-    let mean = |xs: &[Output]| match xs {
-        [one] => Ok(*one),
-        many => average.mul(average.add_n(many)?, average.number(DType::F32, 1.0 / many.len() as f64)?),
-    };
     let of_variable = |i: usize| built.iter().map(|b| b.gradients[i]).collect::<Vec<_>>();
     let means = trained.iter().enumerate().map(|(i, (_, shape))| mean_gradient(&average, &of_variable(i), shape));
     let grads: Vec<Output> = means.collect::<Result<_, _>>()?;
-    let loss = mean(&built.iter().map(|b| b.tower.loss).collect::<Vec<_>>())?;
+    let loss = mean(&average, &built.iter().map(|b| b.tower.loss).collect::<Vec<_>>())?;
     let all: Vec<NodeId> = built.iter().flat_map(|b| b.tower.updates.iter().copied()).collect();
-    let (op, grads, init) = apply(&grads, all)?;
-    Ok((vec![op], vec![loss], grads, init))
+    let (op, gradients, init) = apply(&grads, all)?;
+    Ok(Updates { train_ops: vec![op], losses: vec![loss], gradients, init, alike: None })
 }

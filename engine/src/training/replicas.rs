@@ -1,0 +1,166 @@
+//! Replicas that each have the variables: gradients are averaged by collectives, and every replica moves its own.
+
+use crate::dtype::DType;
+use crate::graph::{Attr, Graph, GraphError, NodeId, Output, Var};
+use crate::slices::IndexedSlices;
+use crate::tensor::Tensor;
+
+/// Gradients of more elements travel alone, as soon as they are there; smaller ones together, up to as many.
+const BUCKET: usize = 256 << 10;
+
+/// Numbers of collectives in a graph.
+struct Keys {
+    size: i64,
+    next: i64,
+}
+
+impl Keys {
+    fn next(&mut self) -> i64 {
+        self.next += 1;
+        self.next
+    }
+}
+
+/// A member of a group for each replica.
+fn members(
+    replicas: &[Graph],
+    keys: &mut Keys,
+    op: &str,
+    values: &[Output],
+    attrs: &[(&str, Attr)],
+) -> Result<Vec<Output>, GraphError> {
+    let instance = keys.next();
+    let member = |(g, value): (&Graph, &Output)| {
+        let scope = g.scope("collective");
+        let node = scope.add_node(op).input(*value).attr("T", g.dtype(*value)?);
+        let node = node.attr("group_size", keys.size).attr("group_key", 1i64).attr("instance_key", instance);
+        attrs.iter().fold(node, |node, (name, value)| node.attr(name, value.clone())).output()
+    };
+    replicas.iter().zip(values).map(member).collect()
+}
+
+/// The mean of each gradient at each replica, from `gradients` of each (in the order of `shapes`). Slices stay slices.
+///
+/// # Errors
+/// The gradients do not fit to each other.
+pub(super) fn average(
+    replicas: &[Graph],
+    gradients: &[&[Output]],
+    shapes: &[&[usize]],
+) -> Result<Vec<Vec<Output>>, GraphError> {
+    let mut keys = Keys { size: replicas.len() as i64, next: 0 };
+    let mut means: Vec<Vec<Option<Output>>> = vec![vec![None; shapes.len()]; replicas.len()];
+    let mut put = |i: usize, of_replicas: Vec<Output>| {
+        means.iter_mut().zip(of_replicas).for_each(|(means, mean)| means[i] = Some(mean));
+    };
+    let (mut bucket, mut filled) = (Vec::new(), 0);
+    // The last gradients are there first.
+    for i in (0..shapes.len()).rev() {
+        let of_variable: Vec<Output> = gradients.iter().map(|of_replica| of_replica[i]).collect();
+        if let Some(sliced) = sliced(replicas, &mut keys, &of_variable, shapes[i])? {
+            put(i, sliced);
+            continue;
+        }
+        let n = shapes[i].iter().product::<usize>();
+        if n > BUCKET {
+            put(i, reduced(replicas, &mut keys, &of_variable)?);
+            continue;
+        }
+        if filled + n > BUCKET {
+            together(replicas, &mut keys, gradients, shapes, &std::mem::take(&mut bucket), &mut put)?;
+            filled = 0;
+        }
+        bucket.push(i);
+        filled += n;
+    }
+    together(replicas, &mut keys, gradients, shapes, &bucket, &mut put)?;
+    Ok(means.into_iter().map(|means| means.into_iter().flatten().collect()).collect())
+}
+
+fn reduced(replicas: &[Graph], keys: &mut Keys, values: &[Output]) -> Result<Vec<Output>, GraphError> {
+    members(replicas, keys, "CollectiveReduce", values, &[("merge_op", "Add".into()), ("final_op", "Div".into())])
+}
+
+/// The gradients of these variables as one vector.
+fn together(
+    replicas: &[Graph],
+    keys: &mut Keys,
+    gradients: &[&[Output]],
+    shapes: &[&[usize]],
+    bucket: &[usize],
+    put: &mut impl FnMut(usize, Vec<Output>),
+) -> Result<(), GraphError> {
+    if let [one] = bucket {
+        put(*one, reduced(replicas, keys, &gradients.iter().map(|all| all[*one]).collect::<Vec<_>>())?);
+        return Ok(());
+    }
+    if bucket.is_empty() {
+        return Ok(());
+    }
+    let joined = |(g, gradients): (&Graph, &&[Output])| {
+        let g = g.scope("bucket");
+        let flat = g.int_vector(&[-1])?;
+        let parts = bucket.iter().map(|i| g.reshape(gradients[*i], flat)).collect::<Result<Vec<_>, _>>()?;
+        g.add_node("ConcatV2").inputs(&parts).input(g.constant(Tensor::scalar(0i32))?).output()
+    };
+    let joined: Vec<Output> = replicas.iter().zip(gradients).map(joined).collect::<Result<_, _>>()?;
+    let means = reduced(replicas, keys, &joined)?;
+    let int = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+    let lengths: Vec<i32> = bucket.iter().map(|i| int(shapes[*i].iter().product())).collect();
+    let mut parts: Vec<Vec<Output>> = vec![Vec::new(); bucket.len()];
+    for (g, mean) in replicas.iter().zip(means) {
+        let g = g.scope("bucket");
+        let (lengths, axis) = (g.int_vector(&lengths)?, g.constant(Tensor::scalar(0i32))?);
+        let split = g.add_node("SplitV").input(mean).input(lengths).input(axis);
+        let split = split.attr("num_split", bucket.len() as i64).attr("Tlen", DType::I32).build()?;
+        for (port, (i, part)) in bucket.iter().zip(&mut parts).enumerate() {
+            let dims: Vec<i32> = shapes[*i].iter().map(|dim| int(*dim)).collect();
+            part.push(g.reshape(Output { node: split, port: port as u32 }, g.int_vector(&dims)?)?);
+        }
+    }
+    bucket.iter().zip(parts).for_each(|(i, part)| put(*i, part));
+    Ok(())
+}
+
+/// The mean of gradients of some rows: all replicas' rows; `None` where one is dense.
+fn sliced(
+    replicas: &[Graph],
+    keys: &mut Keys,
+    gradients: &[Output],
+    shape: &[usize],
+) -> Result<Option<Vec<Output>>, GraphError> {
+    let [_, row @ ..] = shape else { return Ok(None) };
+    let slices = |(g, gradient): (&Graph, &Output)| IndexedSlices::of(g, *gradient, row);
+    let slices = replicas.iter().zip(gradients).map(slices).collect::<Result<Option<Vec<_>>, _>>()?;
+    let Some(slices) = slices else { return Ok(None) };
+    let any_shape = [("shape", Attr::Shape(crate::shape::PartialShape::unknown()))];
+    let mut gathered = |of: fn(&IndexedSlices) -> Output| {
+        let own: Vec<Output> = slices.iter().map(of).collect();
+        members(replicas, keys, "CollectiveGather", &own, &any_shape)
+    };
+    let (values, indices) = (gathered(|s| s.values)?, gathered(|s| s.indices)?);
+    let mut means = Vec::new();
+    for (replica, g) in replicas.iter().enumerate() {
+        let share = g.number(g.dtype(values[replica])?, 1.0 / replicas.len() as f64)?;
+        let values = g.mul(values[replica], share)?;
+        let slices = IndexedSlices { values, indices: indices[replica], n_rows: slices[replica].n_rows };
+        means.push(slices.to_dense(g)?);
+    }
+    Ok(Some(means))
+}
+
+/// Gives the variables of all replicas the values of the first one's: `variables` of each, in the same order.
+///
+/// # Errors
+/// They do not fit to each other.
+pub(super) fn alike(replicas: &[Graph], variables: &[Vec<Var>]) -> Result<NodeId, GraphError> {
+    let mut assigned = Vec::new();
+    let Some((first, others)) = variables.split_first() else { return replicas[0].group("alike", &[]) };
+    for (k, (g, own)) in replicas[1..].iter().zip(others).enumerate() {
+        let g = g.scope(&format!("alike{k}"));
+        for (from, to) in first.iter().zip(own) {
+            assigned.push(g.add_node("AssignVariableOp").input(to.handle).input(from.value).build()?);
+        }
+    }
+    replicas[0].group("alike", &assigned)
+}
