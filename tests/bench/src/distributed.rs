@@ -1,0 +1,306 @@
+//! Steps and values between processes: empty steps on other tasks, values from task to task over each transport, training with
+//! workers and what tracing it costs. TensorFlow's gRPC servers, Open MPI and bare sockets do the same in the same run, in turns,
+//! so that a slow moment of the machine hits all.
+//!
+//! Task 0 and the master are in this process, each other task in one of its own; TensorFlow's likewise. A value is a variable's of
+//! task 1, which each step sends to task 0, where its first element is looked at.
+
+mod processes;
+mod training;
+
+use std::process::ExitCode;
+
+use ::distributed::{Cluster, Master, MasterOptions, Session, TaskName, Worker};
+use ::engine::graph::{Graph, Output};
+use ::engine::{DType, Tensor};
+use ::events::clock;
+use processes::{Bare, JOB_ID, Process};
+
+use crate::BenchError;
+use crate::peer::{MPI, PYTHON, Peer};
+use crate::report::Report;
+
+/// The option that makes this program one of the other processes.
+pub const PROCESS: &str = "--process";
+
+/// Turns that each side has.
+const TURNS: usize = 5;
+/// Sizes of values, with how many a turn sends.
+const SIZES: [(usize, usize); 3] = [(4, 300), (1 << 20, 60), (100 << 20, 4)];
+/// Numbers of workers of a null step, in processes of their own; TensorFlow's client cannot start more in a reasonable time.
+const WORKERS: [usize; 4] = [1, 2, 4, 8];
+/// The same, of workers that are in this process: what a master does with many, the network and other processors aside.
+const SIMULATED: [usize; 4] = [16, 100, 300, 1000];
+
+/// Is one of the other processes.
+pub fn process(what: &str, address: &str) -> ExitCode {
+    processes::be(what, address)
+}
+
+/// Runs all.
+pub fn run(report: &mut Report) -> Result<(), BenchError> {
+    let mut peer = Peer::start_servers()?;
+    if peer.is_none() {
+        eprintln!("not compared with TensorFlow: {PYTHON} names no python that has it");
+    }
+    for n in WORKERS.into_iter().chain([16]) {
+        null_steps(report, peer.as_mut(), n)?;
+    }
+    values(report, peer.as_mut())?;
+    drop(peer);
+    for n in SIMULATED {
+        simulated(report, n)?;
+    }
+    training::run(report)
+}
+
+/// Workers in processes of their own, task 0 in this one, and the master.
+struct Tasks {
+    master: Master,
+    _own: Worker,
+    _others: Vec<Process>,
+    _folder: tempfile::TempDir,
+}
+
+/// How the tasks reach each other.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Tcp,
+    Unix,
+}
+
+impl Way {
+    fn name(self) -> &'static str {
+        match self {
+            Way::Tcp => "TCP",
+            Way::Unix => "Unix socket",
+        }
+    }
+
+    fn address(self, folder: &tempfile::TempDir, task: usize) -> String {
+        match self {
+            Way::Tcp => "127.0.0.1:0".to_owned(),
+            Way::Unix => format!("unix:{}/{task}", folder.path().display()),
+        }
+    }
+}
+
+impl Tasks {
+    fn start(n: usize, way: Way) -> Result<Tasks, BenchError> {
+        let folder = tempfile::tempdir()?;
+        let own = processes::worker(0, &way.address(&folder, 0))?;
+        let start = |task| Process::start(&format!("worker {task}"), &way.address(&folder, task));
+        let others: Vec<Process> = (1..=n).map(start).collect::<Result<_, _>>()?;
+        let mut tasks = std::collections::BTreeMap::from([(TaskName::new("worker", 0), own.address().clone())]);
+        for (task, other) in (1..).zip(&others) {
+            tasks.insert(TaskName::new("worker", task), other.address.parse()?);
+        }
+        let cluster = Cluster { id: JOB_ID.into(), master: None, tasks, certificates: None };
+        let master = Master::new(cluster, MasterOptions::default());
+        Ok(Tasks { master, _own: own, _others: others, _folder: folder })
+    }
+}
+
+fn on(g: &Graph, task: usize) -> Graph {
+    g.with_device(&format!("/job:worker/task:{task}"))
+}
+
+fn name(g: &Graph, output: Output) -> Result<String, BenchError> {
+    Ok(format!("{}:{}", g.node(output.node)?.name, output.port))
+}
+
+/// A step with one no-op on each of the other tasks.
+fn null_steps(report: &mut Report, mut peer: Option<&mut Peer>, n: usize) -> Result<(), BenchError> {
+    let case = format!("null step, {n} other tasks");
+    if !report.wants(&case) {
+        return Ok(());
+    }
+    let tasks = Tasks::start(n, Way::Tcp)?;
+    let g = Graph::new();
+    let targets: Vec<String> = (1..=n).map(|task| format!("null{task}")).collect();
+    for (task, target) in (1..).zip(&targets) {
+        on(&g, task).add_node("NoOp").name(target).build()?;
+    }
+    let session = tasks.master.session(&g)?;
+    let names: Vec<&str> = targets.iter().map(String::as_str).collect();
+    let step = session.prepare(&[], &[], &names)?;
+    let mut peer = peer.as_mut().filter(|_| WORKERS.contains(&n));
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        times(&mut ours, 300, || Ok(step.run(&[]).map(drop)?))?;
+        if let Some(peer) = &mut peer {
+            theirs.extend(peer.measure(&format!("null {n}"), 100, false)?.wall_ns);
+        }
+    }
+    told(report, &case, "", &ours, None);
+    if !theirs.is_empty() {
+        told(report, &case, ", TensorFlow", &theirs, None);
+        report.add(format!("{case}, of TensorFlow's time"), 100.0 * median(&ours) / median(&theirs), "%");
+    }
+    Ok(())
+}
+
+/// A step with one no-op on each of `n` tasks, all in this process.
+fn simulated(report: &mut Report, n: usize) -> Result<(), BenchError> {
+    let case = format!("null step, {n} tasks of one process");
+    if !report.wants(&case) {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let start = |task: usize| processes::worker(task as u32, &Way::Unix.address(&folder, task));
+    let workers: Vec<Worker> = (0..n).map(start).collect::<Result<_, _>>()?;
+    let tasks = workers.iter().map(|worker| (worker.task().clone(), worker.address().clone())).collect();
+    let cluster = Cluster { id: JOB_ID.into(), master: None, tasks, certificates: None };
+    let master = Master::new(cluster, MasterOptions::default());
+    let g = Graph::new();
+    let targets: Vec<String> = (0..n).map(|task| format!("null{task}")).collect();
+    for (task, target) in targets.iter().enumerate() {
+        on(&g, task).add_node("NoOp").name(target).build()?;
+    }
+    let session = master.session(&g)?;
+    let names: Vec<&str> = targets.iter().map(String::as_str).collect();
+    let step = session.prepare(&[], &[], &names)?;
+    let mut taken = Vec::new();
+    times(&mut taken, 50, || Ok(step.run(&[]).map(drop)?))?;
+    told(report, &case, "", &taken, None);
+    report.add(format!("{case}, a task"), median(&taken) / n as f64 / 1e3, "us");
+    Ok(())
+}
+
+/// Values from task to task.
+fn values(report: &mut Report, mut peer: Option<&mut Peer>) -> Result<(), BenchError> {
+    let mut mpi = Peer::start_mpi()?;
+    if mpi.is_none() {
+        eprintln!("not compared with Open MPI: {MPI} names no python that has it");
+    }
+    for (bytes, repeat) in SIZES {
+        let case = format!("value of {}", size(bytes));
+        if !report.wants(&case) {
+            continue;
+        }
+        let mut ways = Vec::new();
+        for way in [Way::Tcp, Way::Unix] {
+            ways.push((way, OneWay::new(way, bytes)?, Bytes::new(way, bytes)?, Vec::new(), Vec::new()));
+        }
+        let (mut theirs, mut mpis) = (Vec::new(), Vec::new());
+        for _ in 0..TURNS {
+            for (_, ours, bare, of_ours, of_bare) in &mut ways {
+                times(of_ours, repeat, || ours.step())?;
+                times(of_bare, repeat, || bare.send())?;
+            }
+            let asked = format!("tensor {bytes}");
+            if let Some(peer) = &mut peer {
+                theirs.extend(peer.measure(&asked, repeat, false)?.wall_ns);
+            }
+            if let Some(mpi) = &mut mpi {
+                mpis.extend(mpi.measure(&asked, repeat, false)?.wall_ns);
+            }
+        }
+        let bytes = (bytes > 4).then_some(bytes);
+        for (way, _, _, ours, bare) in &ways {
+            told(report, &case, &format!(", {}", way.name()), ours, bytes);
+            told(report, &case, &format!(", bare {}", way.name()), bare, bytes);
+            if !theirs.is_empty() {
+                let share = 100.0 * median(ours) / median(&theirs);
+                report.add(format!("{case}, {}, of TensorFlow's time", way.name()), share, "%");
+            }
+        }
+        for (peer, times) in [("TensorFlow", &theirs), ("Open MPI", &mpis)] {
+            if !times.is_empty() {
+                told(report, &case, &format!(", {peer}"), times, bytes);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A step that sends a value from task 1 to task 0.
+struct OneWay {
+    session: Session,
+    fetch: String,
+    _tasks: Tasks,
+}
+
+impl OneWay {
+    fn new(way: Way, bytes: usize) -> Result<OneWay, BenchError> {
+        let tasks = Tasks::start(1, way)?;
+        let g = Graph::new();
+        let there = on(&g, 1);
+        // Made there: a constant of this size would be a part of the graph.
+        let shape = there.constant(Tensor::vector(&[(bytes / 4) as i32]))?;
+        let one = there.constant(Tensor::scalar(1f32))?;
+        let ones = there.add_node("Fill").input(shape).input(one).output()?;
+        let handle = there.add_node("VarHandleOp").name("v").attr("dtype", DType::F32).output()?;
+        let assign = there.add_node("AssignVariableOp").name("init").input(handle).input(ones);
+        assign.attr("dtype", DType::F32).build()?;
+        let value = there.add_node("ReadVariableOp").input(handle).attr("dtype", DType::F32).output()?;
+        let here = on(&g, 0);
+        let (begin, len) = (here.constant(Tensor::vector(&[0i32]))?, here.constant(Tensor::vector(&[1i32]))?);
+        let first = here.add_node("Slice").name("first").input(value).input(begin).input(len).output()?;
+        let fetch = name(&g, first)?;
+        let session = tasks.master.session(&g)?;
+        session.run(&[], &[], &["init"])?;
+        Ok(OneWay { session, fetch, _tasks: tasks })
+    }
+
+    fn step(&mut self) -> Result<(), BenchError> {
+        let got = self.session.run(&[], &[&self.fetch], &[])?;
+        if got[0].slice::<f32>()? == [1.0] { Ok(()) } else { Err("another value came".into()) }
+    }
+}
+
+/// The same bytes over a bare socket.
+struct Bytes {
+    bare: Bare,
+    data: Vec<u8>,
+    _process: Process,
+    _folder: tempfile::TempDir,
+}
+
+impl Bytes {
+    fn new(way: Way, bytes: usize) -> Result<Bytes, BenchError> {
+        let folder = tempfile::tempdir()?;
+        let process = Process::start("echo", &way.address(&folder, 1))?;
+        let bare = Bare::connect(&process.address)?;
+        Ok(Bytes { bare, data: vec![1; bytes], _process: process, _folder: folder })
+    }
+
+    fn send(&mut self) -> Result<(), BenchError> {
+        self.bare.send(&self.data)
+    }
+}
+
+fn size(bytes: usize) -> String {
+    if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{bytes} B") }
+}
+
+/// Runs three times, then `n` times more, which are measured: nanoseconds.
+fn times(into: &mut Vec<f64>, n: usize, mut run: impl FnMut() -> Result<(), BenchError>) -> Result<(), BenchError> {
+    for k in 0..n + 3 {
+        let begin = clock::mono_now();
+        run()?;
+        if k >= 3 {
+            into.push((clock::mono_now() - begin) as f64);
+        }
+    }
+    Ok(())
+}
+
+fn median(times: &[f64]) -> f64 {
+    quantile(times, 0.5)
+}
+
+fn quantile(times: &[f64], share: f64) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted.get(((sorted.len().saturating_sub(1)) as f64 * share) as usize).copied().unwrap_or(f64::NAN)
+}
+
+/// The median and the least, and the rate where there are bytes.
+fn told(report: &mut Report, case: &str, who: &str, times: &[f64], bytes: Option<usize>) {
+    report.add(format!("{case}{who}"), median(times) / 1e3, "us");
+    report.add(format!("{case}{who}, least"), quantile(times, 0.0) / 1e3, "us");
+    if let Some(bytes) = bytes {
+        report.add(format!("{case}{who}"), bytes as f64 / median(times), "GB/s");
+    }
+}
