@@ -99,7 +99,7 @@ use rustc_hash::FxHashMap;
 pub use asynchronous::{AsyncKernel, Completion, CompletionSink, ExecutionTag, Outputs};
 pub(crate) use cancellation::StepCancellation;
 pub use cancellation::{Cancellation, Registration};
-pub(crate) use functional::{Functions, NoFunctions};
+pub(crate) use functional::{Functions, KernelStates, NoFunctions};
 pub(crate) use gemm::packed_elements;
 
 use crate::buffer::Allocator;

@@ -6,14 +6,16 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 
 use super::plans::{Kernels, SharedKernels};
 use super::{RunError, Session};
+use crate::checkpoint::{CheckpointError, Fields};
 use crate::dtype::DType;
 use crate::executor::{self, CancelToken, Environment, ExecuteError, Limits};
 use crate::functions::{self, FunctionError};
 use crate::graph::{Attr, FuncRef, GraphError};
-use crate::kernels::{Cancellation, Functions, KernelError};
+use crate::kernels::{Cancellation, Functions, KernelError, KernelStates};
 use crate::passes::{self, WorkGraph};
 use crate::placement::Pins;
 use crate::plan::{Plan, PlanError, Signature};
@@ -83,6 +85,20 @@ impl Functions for Calls<'_> {
             ExecuteError::Kernel { source, .. } if is_told(&source) => *source,
             other => failed(other.into()),
         })
+    }
+
+    fn kernels(&self) -> Option<&dyn KernelStates> {
+        Some(self.session)
+    }
+}
+
+impl KernelStates for Session {
+    fn save(&self) -> Vec<(Arc<str>, Fields)> {
+        self.save_kernels()
+    }
+
+    fn restore(&self, state: FxHashMap<Arc<str>, Fields>) -> Result<(), CheckpointError> {
+        self.restore_kernels(state)
     }
 }
 
