@@ -34,6 +34,7 @@ Examples:
   stepscope train convnet --checkpoint-dir checkpoints --checkpoint-every 50
   stepscope train mlp --data my-digits.csv.gz --steps 5000
   stepscope train mlp --trace off --logdir runs/baseline
+  stepscope train mlp --learning-rate 1000 --numerics trace      # where do the NaNs come from?
   stepscope train convnet --steps 10 --dump-graphs passes        # what each pass makes of the graph: stepscope view passes")]
 pub struct Train {
     /// The model
@@ -46,10 +47,10 @@ pub struct Train {
     #[arg(long)]
     pub headless: bool,
     /// Train in this many worker processes, each with a copy of the model and its own share of the input
-    #[arg(long, value_name = "N", conflicts_with_all = ["devices", "checkpoint_dir", "dump_graphs"], value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", conflicts_with_all = ["devices", "checkpoint_dir", "dump_graphs", "numerics"], value_parser = clap::value_parser!(u16).range(1..=64))]
     pub workers: Option<u16>,
     /// Train in the workers of a cluster that runs ('stepscope worker --input NAME', with the same --seed and --data)
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["workers", "devices", "checkpoint_dir", "dump_graphs"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workers", "devices", "checkpoint_dir", "dump_graphs", "numerics"])]
     pub cluster: Option<PathBuf>,
     #[command(flatten)]
     pub training: Training,
@@ -226,9 +227,32 @@ pub struct Training {
     /// Every graph that is run goes into this empty folder, before the first pass and after each: 'stepscope view DIR' shows them
     #[arg(long, value_name = "DIR")]
     pub dump_graphs: Option<PathBuf>,
+    /// Look at every result for NaNs and infinities: the trace tells where they come up (in the window Graph, Colour > Health), or the first ends the run
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub numerics: Option<Numerics>,
     /// Print the result as one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// What is done about results that are no finite numbers.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numerics {
+    /// The trace tells, once for each node and whenever it changes
+    Trace,
+    /// The first op that makes one ends the run, by name
+    Fail,
+}
+
+impl Numerics {
+    /// As a session takes it.
+    pub fn of(asked: Option<Numerics>) -> engine::Numerics {
+        match asked {
+            None => engine::Numerics::Ignore,
+            Some(Numerics::Trace) => engine::Numerics::Trace,
+            Some(Numerics::Fail) => engine::Numerics::Fail,
+        }
+    }
 }
 
 fn learning_rate(text: &str) -> Result<f32, String> {
@@ -287,6 +311,9 @@ pub struct Step {
     /// CPU devices to spread the nodes over
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub device_count: u16,
+    /// Look at every result for NaNs and infinities: the trace tells where they come up (in the window Graph, Colour > Health), or the first ends the run
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub numerics: Option<Numerics>,
     /// Worker threads [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,

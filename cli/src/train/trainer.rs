@@ -17,7 +17,7 @@ use super::cluster::{Launched, Place, Runner};
 use super::feeder::Feeder;
 use super::progress::Shared;
 use super::tracing::{self, Tracing};
-use crate::args::Training;
+use crate::args::{Numerics, Training};
 use crate::graph::empty_folder;
 use crate::outcome::Failure;
 use crate::run_folder::RunFolder;
@@ -196,7 +196,8 @@ impl Trainer {
             Some(launched) => launched.session(&graph)?,
             None => {
                 let devices = SessionOptions::devices(options.towers.max(1));
-                let session_options = SessionOptions { threads, dump_graphs, ..devices };
+                let numerics = Numerics::of(training.numerics);
+                let session_options = SessionOptions { threads, dump_graphs, numerics, ..devices };
                 Runner::Here(Arc::new(Session::new(&graph, session_options).context("starting a session")?))
             }
         };

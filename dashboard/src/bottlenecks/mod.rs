@@ -18,7 +18,7 @@ use crate::{
     selection::{SlicePick, TimeRange},
     theme::{metrics, palette},
     timeline::{background::Background, ticks},
-    widgets::{empty_state, toolbar},
+    widgets::{busy, empty_state, toolbar},
 };
 use egui::{Frame, Margin, RichText, ScrollArea, Ui};
 use model::{Question, Report, Request};
@@ -157,7 +157,7 @@ impl BottlenecksView {
                 }
             }
             if self.analysis.as_ref().is_some_and(Background::is_busy) {
-                ui.spinner();
+                busy(ui);
             }
         });
     }

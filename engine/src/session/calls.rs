@@ -117,7 +117,7 @@ impl Session {
         let mut work = WorkGraph::pruned(&graph.nodes(), &signature)?;
         let pins = Pins::default();
         passes::run(&mut work, &self.passes, &self.pass_context(&pins))?;
-        let mut kernels = Kernels::new(self.kernels.lock().check_numerics(), SharedKernels::default());
+        let mut kernels = Kernels::new(self.kernels.lock().numerics(), SharedKernels::default());
         crate::plan::compile::compile(&work, &mut |node| kernels.get(node, &self.devices))
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+use super::options::Numerics;
 use crate::checkpoint::{CheckpointError, Fields};
 use crate::device::Device;
 use crate::graph::NodeId;
@@ -22,8 +23,8 @@ pub(super) struct Kernels {
     stateless: FxHashMap<NodeId, Made>,
     /// Restored state of kernels that are yet to be made.
     pending: FxHashMap<Arc<str>, Fields>,
-    /// Whether results are looked at for what is no number.
-    check_numerics: bool,
+    /// What is done about results that are no finite numbers.
+    numerics: Numerics,
 }
 
 /// Kernels with state of the nodes of one graph, by name. Sessions that are given the same ones share the state: those of the
@@ -35,12 +36,12 @@ pub struct SharedKernels(Arc<Mutex<FxHashMap<Arc<str>, Made>>>);
 type Made = (AnyKernel, NodeInfo, u32);
 
 impl Kernels {
-    pub fn new(check_numerics: bool, stateful: SharedKernels) -> Kernels {
-        Kernels { check_numerics, stateful, ..Kernels::default() }
+    pub fn new(numerics: Numerics, stateful: SharedKernels) -> Kernels {
+        Kernels { numerics, stateful, ..Kernels::default() }
     }
 
-    pub fn check_numerics(&self) -> bool {
-        self.check_numerics
+    pub fn numerics(&self) -> Numerics {
+        self.numerics
     }
 
     pub fn get(&mut self, node: &WorkNode, devices: &[Arc<Device>]) -> Result<(AnyKernel, NodeInfo), PlanError> {
@@ -59,8 +60,7 @@ impl Kernels {
         let (kernel, info) = match known.filter(is_kept) {
             Some((kernel, info, on)) if on == node.device => return Ok((kernel, info)),
             Some((kernel, ..)) => (kernel, info(node, device)),
-            None if self.check_numerics => (kernels::numerics::checked(build(node, device)?), info(node, device)),
-            None => (build(node, device)?, info(node, device)),
+            None => (self.watched(build(node, device)?, node.name()), info(node, device)),
         };
         if let Some(fields) = self.pending.remove(node.name()) {
             restore(&kernel, &fields).map_err(|e| PlanError::Pass { pass: "restore", problem: e.to_string() })?;
@@ -72,6 +72,15 @@ impl Kernels {
             None => {}
         }
         Ok((kernel, info))
+    }
+
+    /// The kernel of the node of this name, its results looked at if they are to be.
+    fn watched(&self, kernel: AnyKernel, name: &str) -> AnyKernel {
+        match self.numerics {
+            Numerics::Ignore => kernel,
+            Numerics::Fail => kernels::numerics::checked(kernel),
+            Numerics::Trace => kernels::numerics::traced(kernel, name),
+        }
     }
 
     /// Forgets those that go by their node: the ids mean other nodes now.

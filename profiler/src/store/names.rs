@@ -48,6 +48,8 @@ pub enum Category {
     Python,
     /// `edge`: arrows whose `correlation` is unique in the whole trace, not only in a process.
     Edge,
+    /// `numerics`: an instant, whose name is a node's: whether its results are finite from now on; `arg` 1 NaN, 2 infinity, 4 minus infinity.
+    Numerics,
     /// Anything else: spans and events of `tracing`, imports.
     Other,
 }
@@ -76,6 +78,7 @@ impl Category {
             "thread counter" => Category::ThreadCounter,
             "python" => Category::Python,
             "edge" => Category::Edge,
+            "numerics" => Category::Numerics,
             _ => Category::Other,
         }
     }
