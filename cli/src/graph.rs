@@ -10,7 +10,7 @@ use engine::{Graph, Session, SessionOptions, Tensor};
 use formats::npy::Array;
 use formats::proto::{GraphDef, attr_value::Value};
 
-use crate::args::Step;
+use crate::args::{Numerics, Step};
 use crate::outcome::Failure;
 
 /// The graph in a file.
@@ -63,7 +63,9 @@ impl Runnable {
         graph.import(&def, "").map_err(|error| fault(path, error))?;
         let threads = step.threads.map(usize::from);
         let dump_graphs = dump_graphs.map(empty_folder).transpose()?;
-        let options = SessionOptions { threads, dump_graphs, ..SessionOptions::devices(usize::from(devices)) };
+        let numerics = Numerics::of(step.numerics);
+        let devices = SessionOptions::devices(usize::from(devices));
+        let options = SessionOptions { threads, dump_graphs, numerics, ..devices };
         let session = Session::new(&graph, options).map_err(|error| Failure::Work(error.into()))?;
         let runnable = Runnable { session };
         if let Some(path) = &step.checkpoint {

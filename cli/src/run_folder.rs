@@ -68,6 +68,11 @@ impl RunFolder {
         Ok(folder)
     }
 
+    /// The folder of a run that another process began and traces.
+    pub fn join(path: &Path) -> RunFolder {
+        RunFolder { path: path.to_path_buf(), trace: None }
+    }
+
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path

@@ -45,26 +45,28 @@ impl Summary {
         let collected = self.run.collected.as_ref();
         let emitting = collected.map_or(0.0, |c| c.records as f64 * self.run.ns_per_slice.unwrap_or(0.0));
         let collecting = collected.map_or(0, |c| c.cpu_ns) as f64;
-        (emitting + collecting) / self.run.cpu_ns.max(1) as f64
+        (emitting + collecting) / self.run.learned.cpu_ns.max(1) as f64
     }
 
     fn steps_per_second(&self) -> f64 {
-        self.run.steps as f64 / (self.run.wall_ns.max(1) as f64 / 1e9)
+        let learned = &self.run.learned;
+        learned.n_done as f64 / (learned.wall_ns.max(1) as f64 / 1e9)
     }
 
     fn examples_per_second(&self) -> f64 {
-        self.run.examples as f64 / (self.run.wall_ns.max(1) as f64 / 1e9)
+        let learned = &self.run.learned;
+        learned.examples as f64 / (learned.wall_ns.max(1) as f64 / 1e9)
     }
 
     /// One JSON object on stdout.
     pub fn print_json(&self) {
-        let run = &self.run;
-        let quality = &run.tested.quality;
+        let (run, learned) = (&self.run, &self.run.learned);
+        let quality = &learned.tested.quality;
         let object = json!({
-            "steps": run.steps,
-            "final_loss": run.final_loss,
-            "test_accuracy": run.tested.accuracy,
-            "test_loss": run.tested.loss,
+            "steps": learned.steps,
+            "final_loss": learned.final_loss,
+            "test_accuracy": learned.tested.accuracy,
+            "test_loss": learned.tested.loss,
             "quality": { "name": quality.name, "value": quality.value, "goal": quality.goal, "reached": quality.is_reached() },
             "examples_per_second": self.examples_per_second(),
             "steps_per_second": self.steps_per_second(),
@@ -81,12 +83,12 @@ impl Summary {
     }
 
     fn warnings(&self) -> Vec<&String> {
-        self.run.warnings.iter().chain(self.trace.iter().flat_map(|trace| &trace.warnings)).collect()
+        self.run.learned.warnings.iter().chain(self.trace.iter().flat_map(|trace| &trace.warnings)).collect()
     }
 
     /// The summary for a person on stdout, warnings on stderr.
     pub fn print(&self) {
-        let run = &self.run;
+        let run = &self.run.learned;
         let ended = if run.stopped { " (stopped)" } else { "" };
         println!("steps          {}{ended} in {}", human::count(run.steps), human::duration(run.wall_ns));
         let (steps, examples) = (self.steps_per_second(), self.examples_per_second());

@@ -209,7 +209,7 @@ impl App {
                 self.start(&data);
                 self.tabs.ui(ui, &data, &mut self.selection);
             }
-            self.saving.ui(ui, &self.tabs);
+            self.saving.ui(ui);
         });
         if let Some(kind) = self.selection.take_show() {
             self.tabs.activate(kind);
@@ -236,7 +236,8 @@ impl App {
 
     /// Puts the settings in force.
     fn put_in_force(&self, ctx: &egui::Context) {
-        let Settings { theme, density, time_unit, scale } = self.memory.config.settings;
+        let Settings { theme, colours, density, time_unit, scale } = self.memory.config.settings;
+        colours.apply();
         self.own_theme.unwrap_or(theme).apply(ctx);
         density.apply(ctx);
         format::set_time_unit(time_unit);

@@ -5,7 +5,7 @@ use crate::{
     Theme,
     format::TimeUnit,
     shell::Layout,
-    theme::{Density, metrics},
+    theme::{Colours, Density, metrics},
 };
 use serde_json::{Map, Value, json};
 use std::{
@@ -24,6 +24,8 @@ const MAX_NOTED: usize = 200;
 pub struct Settings {
     /// Colours.
     pub theme: Theme,
+    /// Colours of runs and categories.
+    pub colours: Colours,
     /// Room between and in controls and tracks.
     pub density: Density,
     /// Unit of durations.
@@ -34,7 +36,13 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { theme: Theme::System, density: Density::Normal, time_unit: TimeUnit::Auto, scale: 1.0 }
+        Self {
+            theme: Theme::System,
+            colours: Colours::OkabeIto,
+            density: Density::Normal,
+            time_unit: TimeUnit::Auto,
+            scale: 1.0,
+        }
     }
 }
 
@@ -161,7 +169,7 @@ impl Config {
     }
 
     fn to_json(&self) -> Value {
-        let Settings { theme, density, time_unit, scale } = self.settings;
+        let Settings { theme, colours, density, time_unit, scale } = self.settings;
         let recent: Vec<Value> = self.recent.iter().map(|r| json!({ "path": r.path, "kind": r.kind })).collect();
         let layouts: Map<String, Value> = self.layouts.iter().map(|(k, v)| (k.clone(), v.to_json())).collect();
         let note = |n: &Note| json!({ "time": n.time, "text": n.text });
@@ -173,6 +181,7 @@ impl Config {
         let pins = self.pins.0.iter().map(|(path, tags)| json!({ "logdir": path, "tags": tags }));
         json!({
             "theme": theme.name(),
+            "colours": colours.name(),
             "density": density.name(),
             "time_unit": time_unit.name(),
             "scale": scale,
@@ -188,6 +197,7 @@ impl Config {
         let scale = value["scale"].as_f64().map_or(1.0, |s| s as f32);
         let settings = Settings {
             theme: Theme::ALL.into_iter().find(|t| t.name() == word("theme")).unwrap_or_default(),
+            colours: Colours::ALL.into_iter().find(|c| c.name() == word("colours")).unwrap_or_default(),
             density: Density::ALL.into_iter().find(|d| d.name() == word("density")).unwrap_or_default(),
             time_unit: TimeUnit::ALL.into_iter().find(|u| u.name() == word("time_unit")).unwrap_or_default(),
             scale: scale.clamp(metrics::SCALE[0], metrics::SCALE[1]),
@@ -227,7 +237,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("stepscope/window.json");
         assert_eq!(Config::load(&path).unwrap(), Config::default());
-        let settings = Settings { theme: Theme::Light, density: Density::Compact, time_unit: TimeUnit::Us, scale: 1.5 };
+        let settings = Settings {
+            theme: Theme::Light,
+            colours: Colours::Tol,
+            density: Density::Compact,
+            time_unit: TimeUnit::Us,
+            scale: 1.5,
+        };
         let mut config = Config { settings, ..Config::default() };
         config.add_recent(Path::new("/a"), "trace");
         config.add_recent(Path::new("/b"), "logdir");

@@ -30,6 +30,8 @@ pub mod loader;
 pub mod media;
 pub mod ops;
 pub mod pace;
+#[cfg(test)]
+mod panel_test;
 pub mod recorded;
 pub mod runs;
 pub mod scalars;

@@ -106,6 +106,25 @@ fn media_of_a_logdir() {
     window.wait_for("said at 1");
 }
 
+/// 0 shows all of a graph: it is no panel's key.
+#[test]
+fn the_key_for_everything_leaves_the_panel() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = formats::proto::NodeDef { name: "x".into(), op: "Placeholder".into(), ..Default::default() };
+    let def = formats::proto::GraphDef { node: vec![node], ..Default::default() };
+    let path = dir.path().join("graph.pb");
+    std::fs::write(&path, prost::Message::encode_to_vec(&def)).unwrap();
+    let mut window = Window::open(&[path]);
+    window.wait_for("node x, Placeholder");
+    for key in [egui::Key::Num0, egui::Key::F] {
+        window.key(key);
+        window.wait();
+        assert!(window.shows("node x, Placeholder"), "{key:?}");
+    }
+    window.key(egui::Key::Num9);
+    assert!(window.shows("No embeddings yet"));
+}
+
 #[test]
 fn what_cannot_be_opened_is_one_line() {
     let dir = tempfile::tempdir().unwrap();

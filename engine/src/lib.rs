@@ -46,6 +46,6 @@ pub mod window;
 
 pub use dtype::DType;
 pub use graph::{Graph, NodeId, Output};
-pub use session::{Callable, RunOptions, Session, SessionOptions};
+pub use session::{Callable, Numerics, RunOptions, Session, SessionOptions};
 pub use shape::{PartialShape, Shape};
 pub use tensor::Tensor;

@@ -137,6 +137,11 @@ impl Tensor {
         Tensor { dtype: DType::String, shape: Shape::scalar(), data: Data::Strings(Arc::new([value.into()])) }
     }
 
+    /// A vector of strings.
+    pub fn string_vector(values: Vec<Vec<u8>>) -> Tensor {
+        Tensor { dtype: DType::String, shape: Shape::new(&[values.len()]), data: Data::Strings(values.into()) }
+    }
+
     /// A handle to a resource.
     pub fn resource(handle: ResourceHandle) -> Tensor {
         Tensor { dtype: DType::Resource, shape: Shape::scalar(), data: Data::Resource(Arc::new(handle)) }

@@ -188,9 +188,9 @@ impl TransferTrace {
     }
 
     /// The value leaves, as `bytes` bytes.
-    pub fn sent(&self, transfer: u32, step_id: u64, bytes: usize) {
+    pub fn sent(&self, transfer: u32, step: u32, bytes: usize) {
         if self.is_on() {
-            let arg = transfer_arg(step_id, bytes);
+            let arg = transfer_arg(step, bytes);
             let point = |kind, at, site| events::emit_point(kind, at, site, self.node, transfer, arg);
             point(Kind::Instant, ready_at(), stamp!(self.is_remote, "enqueue"));
             point(Kind::Instant, self.begin, stamp!(self.is_remote, "send"));
@@ -200,8 +200,8 @@ impl TransferTrace {
 }
 
 /// Step and bytes of a transfer.
-fn transfer_arg(step_id: u64, bytes: usize) -> u64 {
-    u64::from((step_id as u32).max(1)) << 32 | u64::from(u32::try_from(bytes).unwrap_or(u32::MAX))
+fn transfer_arg(step: u32, bytes: usize) -> u64 {
+    u64::from(step) << 32 | u64::from(u32::try_from(bytes).unwrap_or(u32::MAX))
 }
 
 /// A transfer whose value is there, but not yet with its consumers.
@@ -216,11 +216,11 @@ pub(crate) struct Arrival {
 impl Arrival {
     /// The value of a transfer came to the `_Recv` with this event node, `is_remote`: from another task. `None` where it is
     /// not traced.
-    pub fn now(node: u32, transfer: u32, step_id: u64, bytes: usize, is_remote: bool) -> Option<Arrival> {
+    pub fn now(node: u32, transfer: u32, step: u32, bytes: usize, is_remote: bool) -> Option<Arrival> {
         if transfer == 0 || !events::is_on() {
             return None;
         }
-        let arrival = Arrival { node: NodeId::new(node), transfer, arg: transfer_arg(step_id, bytes), is_remote };
+        let arrival = Arrival { node: NodeId::new(node), transfer, arg: transfer_arg(step, bytes), is_remote };
         arrival.point(Kind::Instant, events::clock::now(), stamp!(is_remote, "arrive"));
         Some(arrival)
     }

@@ -111,7 +111,10 @@ impl Case {
         for (name, value) in attrs {
             node = node.attr(name, value);
         }
-        let node = x.into_iter().fold(node, |node, x| node.input(x));
+        let node = match x {
+            Some(x) => node.input(x),
+            None => node,
+        };
         (node.output().unwrap(), is_source.then_some((name, value)))
     }
 
@@ -280,7 +283,8 @@ impl Training {
 /// Momentum, dense gradients large and small; gradients of rows; shortened gradients, in a loop.
 #[test]
 fn towers_with_variables_of_their_own_train_as_those_that_share_them() {
-    let models: [(&str, fn() -> Task, usize); 3] = [
+    type Model = (&'static str, fn() -> Task, usize);
+    let models: [Model; 3] = [
         ("mlp", || tasks::mlp(engine::data::digits(), 1).unwrap(), 5),
         ("embeddings", || tasks::embeddings(1).unwrap(), 5),
         ("lstm", || tasks::language_model(Unrolling::While, 1).unwrap(), 2),
@@ -309,7 +313,7 @@ fn towers_are_made_alike() {
     let (g, first) = (&training.g, &training.built.variables[0].0);
     let handle = g.output(&format!("replica1/{first}:0")).unwrap();
     let zeros =
-        Tensor::zeros(DType::F32, training.variables(1)[1][0].shape().clone(), &engine::buffer::Allocator::host());
+        Tensor::zeros(DType::F32, training.variables(1)[1][0].shape().clone(), engine::buffer::Allocator::host());
     let value = on(g, 1).constant(zeros.unwrap()).unwrap();
     on(g, 1).add_node("AssignVariableOp").name("spoil").input(handle).input(value).build().unwrap();
     training.session.run(&[], &[], &["spoil"]).unwrap();

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use common::{session, source};
-use engine::RunOptions;
 use engine::graph::{Graph, Output};
+use engine::{DType, Numerics, RunOptions, Session, SessionOptions, Tensor};
 use events::Kind;
 use events::meta::{Entry, MetaReader};
 use events::record::{Decoder, Event};
@@ -182,12 +182,9 @@ fn transfers_are_stamped_from_enqueue_to_unblocked() {
     let x = source(&g.with_device("/cpu:0"), "tx", 1.0);
     let y = common::sum(&g.with_device("/cpu:1"), "ty", &[x]);
     common::sum(&g.with_device("/cpu:0"), "tz", &[y]);
-    let options = engine::SessionOptions {
-        threads: Some(1),
-        passes: engine::passes::Passes::none(),
-        ..engine::SessionOptions::devices(2)
-    };
-    let s = engine::Session::new(&g, options).unwrap();
+    let options =
+        SessionOptions { threads: Some(1), passes: engine::passes::Passes::none(), ..SessionOptions::devices(2) };
+    let s = Session::new(&g, options).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let recording = events::start(dir.path(), events::Options::default()).unwrap();
     for _ in 0..N_STEPS {
@@ -223,10 +220,10 @@ fn transfers_are_stamped_from_enqueue_to_unblocked() {
 
 /// A queue for one row, with the ops of both sides.
 fn queue(g: &Graph) {
-    let f32s = engine::graph::Attr::ListType(vec![engine::DType::F32]);
+    let f32s = engine::graph::Attr::ListType(vec![DType::F32]);
     let queue = g.add_node("FIFOQueueV2").name("input").attr("component_types", f32s.clone()).attr("capacity", 1i64);
     let queue = queue.output().unwrap();
-    let row = g.named_constant("row", engine::Tensor::scalar(1f32)).unwrap();
+    let row = g.named_constant("row", Tensor::scalar(1f32)).unwrap();
     let put = g.add_node("QueueEnqueueV2").name("put").input(queue).inputs(&[row]);
     put.attr("Tcomponents", f32s.clone()).build().unwrap();
     let take = g.add_node("QueueDequeueV2").name("take").input(queue).attr("component_types", f32s);
@@ -282,4 +279,34 @@ fn waits_at_a_queue_are_slices_that_name_it() {
         assert!(step.begin <= wait.begin && end <= step_end, "within its step");
         assert!(wait.dur * 2 > step.dur, "most of the step: {} of {}", wait.dur, step.dur);
     }
+}
+
+/// Once for each node with numbers, and again whenever it changes.
+#[test]
+fn what_is_no_number_is_told_of_each_node_when_it_changes() {
+    let _alone = RECORDING.lock();
+    let g = Graph::new();
+    let x = g.placeholder("x", DType::F32, [2]).unwrap();
+    let log = g.add_node("Log").name("net/log").input(x).output().unwrap();
+    let twice = g.add_node("AddV2").name("net/twice").input(log).input(log).output().unwrap();
+    g.add_node("ArgMax").name("best").input(twice).input(g.constant(Tensor::scalar(0i32)).unwrap()).output().unwrap();
+    let options = SessionOptions { threads: Some(1), numerics: Numerics::Trace, ..SessionOptions::default() };
+    let s = Session::new(&g, options).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let recording = events::start(dir.path(), events::Options::default()).unwrap();
+    for values in [[1.0f32, 2.0], [2.0, 1.0], [0.0, -1.0], [0.0, -2.0], [0.0, 3.0], [1.0, 1.0]] {
+        s.run(&[("x", Tensor::vector(&values))], &["best"], &[]).unwrap();
+    }
+    drop(s);
+    drop(recording);
+    let trace = read(dir.path());
+    // ln 0 is minus infinity (4), that of a negative number NaN (1).
+    let of = |node: &str| {
+        let told = trace.of("numerics").into_iter().filter(|(_, name, _)| *name == node);
+        told.map(|(_, _, e)| (e.kind, e.arg)).collect::<Vec<_>>()
+    };
+    for node in ["net/log", "net/twice"] {
+        assert_eq!(of(node), [0, 5, 4, 0].map(|arg| (Kind::Instant, arg)), "{node}");
+    }
+    assert_eq!(of("best"), [], "whole numbers are always finite");
 }

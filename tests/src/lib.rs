@@ -6,6 +6,7 @@
 
 pub mod atspi;
 pub mod desktop;
+pub mod training;
 
 use std::path::{Path, PathBuf};
 

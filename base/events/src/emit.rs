@@ -444,9 +444,14 @@ pub fn instant(site: SiteId, arg: u64) {
 
 /// Something happened that has a text: a message of a log. Longer ones are cut to 1,024 bytes.
 pub fn log(site: SiteId, text: &str) {
+    log_value(site, 0, text);
+}
+
+/// As [`log`], with a value; the category of the site says which.
+pub fn log_value(site: SiteId, arg: u64, text: &str) {
     with_local(|local, _| {
         let site = site_word(Kind::Instant, local.depth.get(), site);
-        let event = Record { begin: clock::now(), site, node: NodeId::NONE.get(), ..Record::default() };
+        let event = Record { begin: clock::now(), site, node: NodeId::NONE.get(), arg, ..Record::default() };
         local.push_with_text(text, &[event]);
     });
 }

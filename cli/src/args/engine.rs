@@ -1,6 +1,7 @@
 //! Commands of the engine: train, run, and what works on graphs.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
@@ -32,9 +33,12 @@ Examples:
   stepscope train mlp --devices 2 --async
   stepscope train convnet --workers 2
   stepscope train convnet --workers 4 --all-reduce
+  stepscope train convnet --workers 2 --checkpoint-dir checkpoints     # goes on when a process of it is lost
+  stepscope train convnet --cluster cluster.toml --checkpoint-dir /shared/checkpoints --max-restarts 100
   stepscope train convnet --checkpoint-dir checkpoints --checkpoint-every 50
   stepscope train mlp --data my-digits.csv.gz --steps 5000
   stepscope train mlp --trace off --logdir runs/baseline
+  stepscope train mlp --learning-rate 1000 --numerics trace      # where do the NaNs come from?
   stepscope train convnet --steps 10 --dump-graphs passes        # what each pass makes of the graph: stepscope view passes")]
 pub struct Train {
     /// The model
@@ -47,13 +51,38 @@ pub struct Train {
     #[arg(long)]
     pub headless: bool,
     /// Train in this many worker processes, each with a copy of the model and its own share of the input
-    #[arg(long, value_name = "N", conflicts_with_all = ["devices", "checkpoint_dir", "dump_graphs"], value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", conflicts_with_all = ["devices", "dump_graphs", "numerics"], value_parser = clap::value_parser!(u16).range(1..=64))]
     pub workers: Option<u16>,
-    /// Train in the workers of a cluster that runs ('stepscope worker --input NAME', with the same --seed and --data)
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["workers", "devices", "checkpoint_dir", "dump_graphs"])]
+    /// Train in the workers of a cluster that runs ('stepscope worker --input NAME', with the same --seed and --data); 'env': the
+    /// cluster that Slurm's or torchrun's variables tell of
+    #[arg(long, value_name = "FILE|env", conflicts_with_all = ["workers", "devices", "dump_graphs", "numerics"])]
     pub cluster: Option<PathBuf>,
+    /// How often a run in several processes that loses one goes on from its newest checkpoint [default: 10]
+    #[arg(long, value_name = "N", requires = "checkpoint_dir")]
+    pub max_restarts: Option<u32>,
+    /// Seconds to wait for tasks of the cluster that are not there, or not there again [default: 60]
+    #[arg(long, value_name = "SECONDS", requires = "cluster", value_parser = clap::value_parser!(u32).range(1..))]
+    pub patience: Option<u32>,
+    /// A launcher's: begin its training client for the N-th time
+    #[arg(long, hide = true, value_name = "N", requires_all = ["cluster", "logdir"])]
+    pub attempt: Option<u32>,
+    /// A launcher's: the folder that goes with it
+    #[arg(long, hide = true, value_name = "DIR", requires = "attempt")]
+    pub scratch: Option<PathBuf>,
     #[command(flatten)]
     pub training: Training,
+}
+
+impl Train {
+    /// How often the run may go on after a loss.
+    pub fn max_restarts(&self) -> u32 {
+        self.max_restarts.unwrap_or(10)
+    }
+
+    /// How long tasks that are not there are waited for.
+    pub fn patience(&self) -> Duration {
+        Duration::from_secs(self.patience.unwrap_or(60).into())
+    }
 }
 
 /// `stepscope worker`
@@ -230,9 +259,32 @@ pub struct Training {
     /// Every graph that is run goes into this empty folder, before the first pass and after each: 'stepscope view DIR' shows them
     #[arg(long, value_name = "DIR")]
     pub dump_graphs: Option<PathBuf>,
+    /// Look at every result for NaNs and infinities: the trace tells where they come up (in the window Graph, Colour > Health), or the first ends the run
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub numerics: Option<Numerics>,
     /// Print the result as one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// What is done about results that are no finite numbers.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numerics {
+    /// The trace tells, once for each node and whenever it changes
+    Trace,
+    /// The first op that makes one ends the run, by name
+    Fail,
+}
+
+impl Numerics {
+    /// As a session takes it.
+    pub fn of(asked: Option<Numerics>) -> engine::Numerics {
+        match asked {
+            None => engine::Numerics::Ignore,
+            Some(Numerics::Trace) => engine::Numerics::Trace,
+            Some(Numerics::Fail) => engine::Numerics::Fail,
+        }
+    }
 }
 
 fn learning_rate(text: &str) -> Result<f32, String> {
@@ -291,6 +343,9 @@ pub struct Step {
     /// CPU devices to spread the nodes over
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub device_count: u16,
+    /// Look at every result for NaNs and infinities: the trace tells where they come up (in the window Graph, Colour > Health), or the first ends the run
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub numerics: Option<Numerics>,
     /// Worker threads [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,

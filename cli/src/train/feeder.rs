@@ -9,7 +9,7 @@ use engine::session::{CancelToken, RunError};
 use engine::tasks::NextBatch;
 use engine::{RunOptions, Session};
 
-use super::trainer::EnqueueNames;
+use super::names::EnqueueNames;
 
 /// A running feeder.
 pub(super) struct Feeder {
@@ -21,24 +21,33 @@ pub(super) struct Feeder {
 }
 
 impl Feeder {
-    /// Starts to fill the queue.
-    pub fn start(session: Arc<Session>, names: EnqueueNames, mut next_batch: NextBatch) -> anyhow::Result<Feeder> {
+    /// Starts to fill the queue with what `begin` gives, in the feeder's thread; nothing where it gives nothing.
+    pub fn start(
+        session: Arc<Session>,
+        names: EnqueueNames,
+        begin: impl FnOnce(&Session, &CancelToken) -> Result<Option<NextBatch>, RunError> + Send + 'static,
+    ) -> anyhow::Result<Feeder> {
         let (ending, cancel) = (Arc::new(AtomicBool::new(false)), CancelToken::new());
         let close = names.close.clone();
         let thread = {
             let (session, ending, cancel) = (Arc::clone(&session), Arc::clone(&ending), cancel.clone());
-            let mut fill = move || -> Result<(), RunError> {
+            let fill = move || -> Result<(), RunError> {
+                // What interrupts it at the end is no fault; any other fault must not leave steps waiting.
+                let over = |error: RunError| match ending.load(Ordering::Relaxed) {
+                    true => Ok(()),
+                    false => session.run(&[], &[], &[&names.close]).and(Err(error)),
+                };
+                let mut next_batch = match begin(&session, &cancel) {
+                    Ok(Some(next_batch)) => next_batch,
+                    Ok(None) => return Ok(()),
+                    Err(error) => return over(error),
+                };
                 let feeds: Vec<&str> = names.feeds.iter().map(String::as_str).collect();
                 let enqueue = session.prepare(&feeds, &[], &[&names.op])?;
                 let options = RunOptions { label: "input", cancel: Some(&cancel), ..RunOptions::default() };
                 while !ending.load(Ordering::Relaxed) {
-                    let enqueued = enqueue.run_step(&options, &next_batch());
-                    // What interrupts it at the end is no fault; any other fault must not leave steps waiting.
-                    if let Err(error) = enqueued
-                        && !ending.load(Ordering::Relaxed)
-                    {
-                        session.run(&[], &[], &[&names.close])?;
-                        return Err(error);
+                    if let Err(error) = enqueue.run_step(&options, &next_batch()) {
+                        return over(error);
                     }
                 }
                 Ok(())

@@ -1,13 +1,20 @@
 //! `stepscope train NAME`, and the training that `demo` shares: data, run folder, loop, summary.
 
 mod checkpoints;
+mod client;
 mod cluster;
 mod feeder;
+mod launcher;
+mod learned;
+mod names;
 mod progress;
+mod reports;
+mod run;
 mod steps;
 mod tracing;
 mod trainer;
 pub mod worker;
+mod workers;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,10 +33,17 @@ pub use trainer::{Trained, Trainer};
 
 /// Trains a model by name and prints the summary.
 pub fn run(args: &args::Train, verbosity: Verbosity) -> Outcome {
-    let place = match (args.workers, &args.cluster) {
-        (Some(n), _) => Place::Workers { n, input: cluster::Input::of(args) },
-        (None, Some(file)) => Place::Cluster(file.clone()),
-        (None, None) => Place::Here,
+    if args.max_restarts.is_some() && args.workers.is_none() && args.cluster.is_none() {
+        let text = "--max-restarts is for training in several processes: give --workers or --cluster too";
+        return Err(Failure::wrong_use(text));
+    }
+    if let Some(attempt) = args.attempt {
+        return client::run(args, attempt, verbosity);
+    }
+    let place = match (args.workers, &args.cluster, &args.training.checkpoint_dir) {
+        (Some(_), ..) | (None, Some(_), Some(_)) => return launcher::run(args, verbosity),
+        (None, Some(file), None) => Place::Cluster { file: file.clone(), patience: args.patience() },
+        (None, None, _) => Place::Here,
     };
     let task = task(args.name, args.data.as_deref(), args.training.seed)?;
     let trainer = Trainer::new(args.name.name(), task, &args.training, &place)?;

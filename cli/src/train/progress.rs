@@ -1,5 +1,6 @@
 //! What a run says while it trains: shared counters, and the line on stderr.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -14,11 +15,11 @@ use crate::human;
 
 /// What the training thread tells and is told.
 pub struct Shared {
-    steps: u64,
+    steps: AtomicU64,
     done: AtomicU64,
     loss: AtomicU32,
     quality: AtomicU32,
-    quality_name: OnceLock<&'static str>,
+    quality_name: OnceLock<Cow<'static, str>>,
     stop: AtomicBool,
 }
 
@@ -27,13 +28,18 @@ impl Shared {
     pub fn new(steps: u64) -> Shared {
         let nothing = || AtomicU32::new(f32::NAN.to_bits());
         Shared {
-            steps,
+            steps: AtomicU64::new(steps),
             done: AtomicU64::new(0),
             loss: nothing(),
             quality: nothing(),
             quality_name: OnceLock::new(),
             stop: AtomicBool::new(false),
         }
+    }
+
+    /// How many steps there are to be.
+    pub fn set_steps(&self, steps: u64) {
+        self.steps.store(steps, Relaxed);
     }
 
     /// Asks the run to end after its current step.
@@ -51,6 +57,11 @@ impl Shared {
         self.done.store(done, Relaxed);
     }
 
+    /// Steps done.
+    pub fn done(&self) -> u64 {
+        self.done.load(Relaxed)
+    }
+
     /// The newest training loss.
     pub fn set_loss(&self, loss: f32) {
         self.loss.store(loss.to_bits(), Relaxed);
@@ -58,7 +69,7 @@ impl Shared {
 
     /// The newest quality.
     pub fn set_quality(&self, quality: &Quality) {
-        self.quality_name.get_or_init(|| quality.name);
+        self.quality_name.get_or_init(|| quality.name.clone());
         self.quality.store((quality.value as f32).to_bits(), Relaxed);
     }
 }
@@ -110,7 +121,8 @@ impl Meter {
 fn line(shared: &Shared, elapsed_ns: i64) -> String {
     let done = shared.done.load(Relaxed);
     let rate = done as f64 / (elapsed_ns.max(1) as f64 / 1e9);
-    let mut line = format!("step {} of {}  {rate:.0} steps/s", human::count(done), human::count(shared.steps));
+    let steps = shared.steps.load(Relaxed);
+    let mut line = format!("step {} of {}  {rate:.0} steps/s", human::count(done), human::count(steps));
     let loss = f32::from_bits(shared.loss.load(Relaxed));
     if loss.is_finite() {
         line += &format!("  loss {loss:.4}");
@@ -119,7 +131,7 @@ fn line(shared: &Shared, elapsed_ns: i64) -> String {
     if let Some(name) = shared.quality_name.get().filter(|_| quality.is_finite()) {
         line += &format!("  {name} {}", human::quality(f64::from(quality)));
     }
-    let left = (shared.steps.saturating_sub(done)) as f64 / rate.max(1e-9);
+    let left = steps.saturating_sub(done) as f64 / rate.max(1e-9);
     if left > 0.0 && !shared.stopped() {
         line += &format!("  {} left", human::duration((left * 1e9) as i64));
     }
@@ -146,7 +158,7 @@ mod tests {
         let shared = Shared::new(1000);
         shared.step_done(250);
         shared.set_loss(0.5);
-        shared.set_quality(&Quality { name: "test accuracy", value: 0.9, goal: 0.95, is_limit: false });
+        shared.set_quality(&Quality { name: "test accuracy".into(), value: 0.9, goal: 0.95, is_limit: false });
         let shown = line(&shared, 1_000_000_000);
         assert_eq!(shown, "step 250 of 1,000  250 steps/s  loss 0.5000  test accuracy 0.9000  3.00 s left");
     }

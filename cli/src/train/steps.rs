@@ -64,12 +64,12 @@ impl Trainer {
                 last_summary = step;
             }
             shared.step_done(step);
-            if replica == 0 {
-                self.save(step)?;
-            }
             if replica == 0 && step - last_test >= self.histograms_every() && step < self.steps {
                 last_test = step;
                 self.test(step, shared)?;
+            }
+            if replica == 0 {
+                self.save(step)?;
             }
         }
     }
@@ -88,14 +88,15 @@ impl Trainer {
                 shared.set_loss(loss);
             }
             shared.step_done(step);
-            self.save(step)?;
+            // Who stops it saves the end and tests; and the last step is tested once, when all are done.
             if stop {
                 return Ok((step, loss));
             }
-            // The last step is tested once, when all are done.
             if step.is_multiple_of(self.histograms_every()) && step < last {
                 self.test(step, shared)?;
             }
+            // With the state that the test carries on, so that a run that goes on from here has it.
+            self.save(step)?;
         }
         Ok((last, loss))
     }

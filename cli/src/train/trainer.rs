@@ -1,35 +1,33 @@
-//! A training run: folder, trace, graph and session made; trained, tested and reported by the files beside this one.
+//! A training run: graph and session made; trained and tested by the files beside this one.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use engine::checkpoint::Saver;
-use engine::graph::GraphError;
-use engine::tasks::{Judge, NextBatch, Quality, Task};
-use engine::training::{Enqueue, InputMode, Parallelism, TrainingGraph, build};
-use engine::{Graph, Output, RunOptions, Session, SessionOptions, Tensor};
+use engine::tasks::{Judge, NextBatch, Task};
+use engine::training::{InputMode, Parallelism, TrainingOptions, build};
+use engine::{Graph, RunOptions, Session, SessionOptions, Tensor};
 use events::clock;
 use summaries::{SummaryWriter, WriterOptions};
 
 use super::checkpoints;
-use super::cluster::{Launched, Place, Runner};
+use super::cluster::{Connected, Place, Runner};
 use super::feeder::Feeder;
+use super::learned::{Learned, Tested};
+use super::names::Names;
 use super::progress::Shared;
-use super::tracing::{self, Tracing};
-use crate::args::Training;
+use super::run::Run;
+use crate::args::{Numerics, Training};
 use crate::graph::empty_folder;
 use crate::outcome::Failure;
-use crate::run_folder::RunFolder;
 
 /// Batches that a queue holds.
 pub(super) const QUEUED: usize = 8;
 
 /// A run that is ready to train: folder made, graph built.
 pub struct Trainer {
-    pub(super) folder: RunFolder,
-    pub(super) tracing: Option<Tracing>,
-    pub(super) ns_per_slice: Option<f64>,
+    run: Run,
     pub(super) runner: Runner,
     pub(super) names: Names,
     pub(super) next_batch: Mutex<NextBatch>,
@@ -43,113 +41,34 @@ pub struct Trainer {
     pub(super) saver: Option<Mutex<Saver>>,
     /// The step after which the checkpoint was saved that the run continued from.
     pub(super) restored: Option<u64>,
+    /// Whether it may find that all steps are done already.
+    pub(super) is_restart: bool,
 }
 
-/// What a finished run knows of itself; `report` adds what the trace says.
+/// A run that is over: what it learned, and where its files are.
 pub struct Trained {
+    /// What came of it.
+    pub learned: Learned,
     /// The run's folder.
     pub logdir: PathBuf,
     /// The trace's folder, unless tracing was off.
     pub trace: Option<PathBuf>,
-    /// Steps done, which is fewer than asked for when the run was stopped.
-    pub steps: u64,
-    /// Examples that these steps saw.
-    pub examples: u64,
-    /// Whether somebody stopped it.
-    pub stopped: bool,
-    /// Loss over the last batch.
-    pub final_loss: f32,
-    /// What the test batches say.
-    pub tested: Tested,
-    /// Wall time of the training loop, nanoseconds.
-    pub wall_ns: i64,
-    /// CPU time of the whole process meanwhile, nanoseconds.
-    pub cpu_ns: i64,
     /// What the collector says of the trace.
     pub collected: Option<profiler::CollectorReport>,
     /// What one traced slice costs here, nanoseconds, measured in this process.
     pub ns_per_slice: Option<f64>,
-    /// How often the run was continued from a checkpoint.
+    /// How often the run was continued from a checkpoint, or begun anew.
     pub restarts: u64,
-    /// What was lost on the way to disk, in words.
-    pub warnings: Vec<String>,
 }
 
-/// What the test batches say.
-#[derive(Debug, Clone)]
-pub struct Tested {
-    /// The mean loss.
-    pub loss: f64,
-    /// The share that is classified rightly, where the model classifies.
-    pub accuracy: Option<f64>,
-    /// The quality that the task is judged by.
-    pub quality: Quality,
-}
-
-/// The graph's nodes by name, as sessions want them.
-pub(super) struct Names {
-    pub init: String,
-    pub feeds: Vec<Vec<String>>,
-    pub enqueue: Option<EnqueueNames>,
-    pub train_ops: Vec<String>,
-    pub losses: Vec<String>,
-    pub scalars: String,
-    pub histograms: String,
-    pub images: Option<String>,
-    pub test_feeds: Vec<String>,
-    pub test_loss: String,
-    pub test_accuracy: Option<String>,
-    pub test_updates: Vec<String>,
-    /// The variable that the judgement needs.
-    pub judged: Option<String>,
-}
-
-/// The queue's nodes.
-#[derive(Clone)]
-pub(super) struct EnqueueNames {
-    pub feeds: Vec<String>,
-    pub op: String,
-    pub close: String,
-    pub size: String,
-}
-
-impl EnqueueNames {
-    pub fn of(graph: &Graph, enqueue: &Enqueue) -> Result<EnqueueNames, GraphError> {
-        Ok(EnqueueNames {
-            feeds: enqueue.feeds.iter().map(|feed| output_name(graph, *feed)).collect::<Result<_, _>>()?,
-            op: graph.node(enqueue.op)?.name.to_string(),
-            close: graph.node(enqueue.close)?.name.to_string(),
-            size: output_name(graph, enqueue.size)?,
-        })
-    }
-}
-
-fn output_name(graph: &Graph, output: Output) -> Result<String, GraphError> {
-    Ok(format!("{}:{}", graph.node(output.node)?.name, output.port))
-}
-
-impl Names {
-    fn of(graph: &Graph, built: &TrainingGraph, wanted: Option<&str>) -> Result<Names, GraphError> {
-        let node = |id| graph.node(id).map(|node| node.name.to_string());
-        let output = |o: &Output| output_name(graph, *o);
-        let outputs = |list: &[Output]| list.iter().map(output).collect::<Result<Vec<_>, _>>();
-        let enqueue = built.enqueues.first().map(|enqueue| EnqueueNames::of(graph, enqueue)).transpose()?;
-        let judged = built.variables.iter().find(|(name, _)| Some(name.as_str()) == wanted);
-        Ok(Names {
-            init: node(built.init)?,
-            feeds: built.feeds.iter().map(|feeds| outputs(feeds)).collect::<Result<_, _>>()?,
-            enqueue,
-            train_ops: built.train_ops.iter().map(|id| node(*id)).collect::<Result<_, _>>()?,
-            losses: outputs(&built.losses)?,
-            scalars: output(&built.scalars)?,
-            histograms: output(&built.histograms)?,
-            images: built.images.as_ref().map(output).transpose()?,
-            test_feeds: outputs(&built.evaluation.feeds)?,
-            test_loss: output(&built.evaluation.loss)?,
-            test_accuracy: built.evaluation.accuracy.as_ref().map(output).transpose()?,
-            test_updates: built.evaluation.updates.iter().map(|id| node(*id)).collect::<Result<_, _>>()?,
-            judged: judged.map(|(_, value)| output(value)).transpose()?,
-        })
+impl Trained {
+    /// Of a run whose processes have ended.
+    pub(super) fn of(mut learned: Learned, run: Run, restarts: u64) -> Trained {
+        let (logdir, ns_per_slice) = (run.folder().path().to_path_buf(), run.ns_per_slice());
+        let traced = run.end(&mut learned.warnings);
+        let restarts = restarts + u64::from(learned.continued && restarts == 0);
+        let (trace, collected) = traced.map(|traced| (traced.folder, traced.collected)).unzip();
+        Trained { learned, logdir, trace, collected, ns_per_slice, restarts }
     }
 }
 
@@ -159,56 +78,46 @@ impl Trainer {
     /// # Errors
     /// `Failure::Use` when the folder is somebody's, `Failure::Work` for everything else.
     pub fn new(name: &str, task: Task, training: &Training, place: &Place) -> Result<Trainer, Failure> {
-        let dump_graphs = training.dump_graphs.as_deref().map(empty_folder).transpose()?;
-        let saver = training.checkpoint_dir.as_deref().map(|dir| checkpoints::saver(dir, training.checkpoint_every));
-        let saver = saver.transpose()?;
         // A run that continues may write beside what it wrote before.
-        let continues = saver.as_ref().is_some_and(|saver| !saver.checkpoints().is_empty());
-        let folder = RunFolder::create(name, training.logdir.as_deref(), training.trace.as_deref(), continues)?;
-        let ns_per_slice = folder.trace().and_then(|_| tracing::ns_per_slice());
-        let tracing = folder.trace().map(Tracing::start).transpose()?;
-        let launched = Launched::at(place, folder.trace())?;
+        let continues = checkpoints::of(training)?.is_some_and(|saver| !saver.checkpoints().is_empty());
+        Trainer::in_run(Run::begin(name, training, continues)?, task, training, place)
+    }
+
+    /// Builds the graph of a run that began.
+    ///
+    /// # Errors
+    /// As [`Trainer::new`].
+    pub(super) fn in_run(run: Run, task: Task, training: &Training, place: &Place) -> Result<Trainer, Failure> {
+        let dump_graphs = training.dump_graphs.as_deref().map(empty_folder).transpose()?;
+        let saver = checkpoints::of(training)?;
+        let connected = Connected::at(place)?;
         let graph = Graph::new();
-        let mut options = task.training.clone();
-        options.learning_rate = training.learning_rate.unwrap_or(options.learning_rate);
-        if let Some(devices) = training.devices {
-            options.towers = usize::from(devices);
-        }
-        if training.all_reduce {
-            options.parallelism = Parallelism::AllReduce;
-        }
-        if training.asynchronous {
-            options.parallelism = Parallelism::Asynchronous;
-            // Threads that each run steps take their batches from one queue.
-            if options.input == InputMode::Fed {
-                options.input = InputMode::Queue { capacity: QUEUED };
-            }
-        }
-        if let Some(launched) = &launched {
-            options.devices = launched.devices()?;
+        let mut options = training_options(&task, training);
+        if let Some(connected) = &connected {
+            options.devices = connected.devices()?;
             options.input = InputMode::QueuePerTower { capacity: QUEUED };
         }
         let built = build(&graph, task.network.as_ref(), &options).context("building the model")?;
         let names = Names::of(&graph, &built, task.judge.wants()).context("naming the model's nodes")?;
         let graph_def = graph.to_def();
-        folder.write_graph(&graph_def)?;
-        let writer = SummaryWriter::create(folder.path(), WriterOptions::default()).context("writing summaries")?;
+        run.folder().write_graph(&graph_def)?;
+        let writer =
+            SummaryWriter::create(run.folder().path(), WriterOptions::default()).context("writing summaries")?;
         writer.add_graph(&graph_def);
         let threads = training.threads.map(usize::from);
-        let runner = match launched {
-            Some(launched) => launched.session(&graph)?,
+        let runner = match connected {
+            Some(connected) => connected.session(&graph)?,
             None => {
                 let devices = SessionOptions::devices(options.towers.max(1));
-                let session_options = SessionOptions { threads, dump_graphs, ..devices };
+                let numerics = Numerics::of(training.numerics);
+                let session_options = SessionOptions { threads, dump_graphs, numerics, ..devices };
                 Runner::Here(Arc::new(Session::new(&graph, session_options).context("starting a session")?))
             }
         };
         let steps = training.steps.unwrap_or(task.steps);
         let training = training.clone();
         Ok(Trainer {
-            folder,
-            tracing,
-            ns_per_slice,
+            run,
             runner,
             names,
             next_batch: Mutex::new(task.next_batch),
@@ -220,12 +129,18 @@ impl Trainer {
             steps,
             saver: saver.map(Mutex::new),
             restored: None,
+            is_restart: false,
         })
+    }
+
+    /// The same where the run was begun before: it may find that all steps are done.
+    pub(super) fn again(self) -> Trainer {
+        Trainer { is_restart: true, ..self }
     }
 
     /// The run's folder.
     pub fn logdir(&self) -> &std::path::Path {
-        self.folder.path()
+        self.run.folder().path()
     }
 
     /// Steps to train.
@@ -233,11 +148,20 @@ impl Trainer {
         self.steps
     }
 
-    /// Initialises the variables and trains to the last step, or until `shared` says stop.
+    /// Initialises the variables and trains to the last step, or until `shared` says stop; ends the run.
     ///
     /// # Errors
     /// When a step fails.
-    pub fn train(mut self, shared: &Shared) -> Result<Trained, Failure> {
+    pub fn train(self, shared: &Shared) -> Result<Trained, Failure> {
+        let (learned, run) = self.learn(shared)?;
+        Ok(Trained::of(learned, run, 0))
+    }
+
+    /// As [`Trainer::train`], of a run that goes on.
+    ///
+    /// # Errors
+    /// When a step fails.
+    pub(super) fn learn(mut self, shared: &Shared) -> Result<(Learned, Run), Failure> {
         let init = RunOptions { label: "init", ..RunOptions::default() };
         let init = self.runner.run_step(&init, &[], &[], &[&self.names.init]);
         init.context("initialising the variables")?;
@@ -250,35 +174,31 @@ impl Trainer {
         // Where both failed, the input is why.
         fed?;
         let (steps, final_loss) = trained?;
-        let tested = self.test(steps, shared)?;
+        // First of all: who told the run to end may not wait for the test.
         self.save_last(steps)?;
+        let tested = self.test(steps, shared)?;
         let mut warnings = Vec::new();
-        // Before the trace is sealed: the tasks write into it, too.
-        self.runner.end(&mut warnings);
+        if let Runner::Cluster(session) = &self.runner {
+            session.close();
+        }
         if let Err(error) = self.writer.close() {
             warnings.push(format!("summaries: {error}"));
         }
-        let trace = self.tracing.as_ref().map(|tracing| tracing.folder().to_path_buf());
-        let collected = self.tracing.map(|tracing| tracing.end(&mut warnings));
-        if let Some(report) = &collected {
-            warnings.extend(losses(report));
-        }
+        let n_done = steps - self.restored.unwrap_or(0).min(steps);
         let per_step = self.batch_size as u64 * (self.names.feeds.len() / self.names.train_ops.len()) as u64;
-        Ok(Trained {
-            logdir: self.folder.path().to_path_buf(),
-            trace,
+        let learned = Learned {
             steps,
-            examples: (steps - self.restored.unwrap_or(0)) * per_step,
+            n_done,
+            examples: n_done * per_step,
             stopped: steps < self.steps,
+            continued: self.restored.is_some(),
             final_loss,
             tested,
             wall_ns,
             cpu_ns,
-            collected,
-            ns_per_slice: self.ns_per_slice,
-            restarts: u64::from(self.restored.is_some()),
             warnings,
-        })
+        };
+        Ok((learned, self.run))
     }
 
     /// Starts to fill the queue, where there is one.
@@ -287,7 +207,7 @@ impl Trainer {
         let (Some(names), Runner::Here(session)) = (self.names.enqueue.clone(), &self.runner) else { return Ok(None) };
         let unused: NextBatch = Box::new(Vec::new);
         let next_batch = std::mem::replace(self.next_batch.get_mut().unwrap_or_else(PoisonError::into_inner), unused);
-        Feeder::start(Arc::clone(session), names, next_batch).map(Some)
+        Feeder::start(Arc::clone(session), names, |_, _| Ok(Some(next_batch))).map(Some)
     }
 
     /// Loss and quality on the test batches, as the scalars `test/loss` and `test/...`.
@@ -313,7 +233,7 @@ impl Trainer {
         };
         let quality = self.judge.quality(loss, accuracy, judged.as_ref());
         self.writer.add_scalar("test/loss", loss as f32, step as i64);
-        self.writer.add_scalar(&format!("test/{}", short(quality.name)), quality.value as f32, step as i64);
+        self.writer.add_scalar(&format!("test/{}", short(&quality.name)), quality.value as f32, step as i64);
         shared.set_quality(&quality);
         Ok(Tested { loss, accuracy, quality })
     }
@@ -324,17 +244,22 @@ fn short(name: &str) -> String {
     name.trim_start_matches("test ").replace(" / ", "_per_").replace(' ', "_")
 }
 
-/// What the collector could not keep.
-fn losses(report: &profiler::CollectorReport) -> Vec<String> {
-    let mut losses = Vec::new();
-    if report.dropped > 0 {
-        losses.push(format!("{} events were dropped: a thread's ring was full", report.dropped));
+/// How the task is trained, as the user wants it.
+fn training_options(task: &Task, training: &Training) -> TrainingOptions {
+    let mut options = task.training.clone();
+    options.learning_rate = training.learning_rate.unwrap_or(options.learning_rate);
+    if let Some(devices) = training.devices {
+        options.towers = usize::from(devices);
     }
-    if report.write_errors > 0 {
-        losses.push(format!("the trace could not be written {} times", report.write_errors));
+    if training.all_reduce {
+        options.parallelism = Parallelism::AllReduce;
     }
-    if report.limit_reached {
-        losses.push("the trace reached its size limit and ended before the run".to_owned());
+    if training.asynchronous {
+        options.parallelism = Parallelism::Asynchronous;
+        // Threads that each run steps take their batches from one queue.
+        if options.input == InputMode::Fed {
+            options.input = InputMode::Queue { capacity: QUEUED };
+        }
     }
-    losses
+    options
 }

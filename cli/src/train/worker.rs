@@ -1,19 +1,22 @@
 //! `stepscope worker`: a task of a cluster, until it is told to end.
 
 use std::io::{Read, Write};
-use std::path::Path;
 use std::sync::{Arc, mpsc};
 
 use anyhow::Context;
-use distributed::{Cluster, TaskName, Worker, WorkerOptions};
-use engine::tasks::NextBatch;
-use engine::training::tower_queue;
-use engine::{Graph, Session, SessionOptions};
+use distributed::{Cluster, ResetWatcher, TaskName, Worker, WorkerOptions};
+use engine::device::Device;
+use engine::session::CancelToken;
+use engine::tasks::{NextBatch, Task};
+use engine::training::{tower_position, tower_queue};
+use engine::{Graph, RunOptions, Session, SessionOptions};
 use net::NetError;
+use parking_lot::Mutex;
 
 use super::cluster::JOB;
 use super::feeder::Feeder;
-use super::trainer::{EnqueueNames, QUEUED};
+use super::names::{EnqueueNames, output_name};
+use super::trainer::QUEUED;
 use crate::args::{self, Verbosity};
 use crate::outcome::{Failure, Outcome};
 
@@ -32,7 +35,12 @@ pub fn run(args: &args::Worker, verbosity: Verbosity) -> Outcome {
         NetError::Address(_) => Failure::wrong_use(format_args!("{task}: {error}")),
         error => Failure::Work(anyhow::Error::new(error).context(format!("{task}: listening at {address}"))),
     })?;
-    let feeder = args.input.map(|model| feeder(args, model, &cluster, &worker)).transpose()?;
+    let input = args.input.map(|model| Input::of(args, model, &cluster, &worker)).transpose()?.map(Arc::new);
+    if let Some(input) = &input {
+        // A master may be there already, and resets what it finds.
+        worker.watch_resets(Arc::clone(input) as Arc<dyn ResetWatcher>);
+        input.start()?;
+    }
     let stopped = told_to_end(args.until_stdin_ends)?;
     if args.json {
         let line = serde_json::json!({ "task": task.to_string(), "address": worker.address().to_string() });
@@ -44,7 +52,7 @@ pub fn run(args: &args::Worker, verbosity: Verbosity) -> Outcome {
     }
     // Fails only where nobody is left who could tell.
     let _ = stopped.recv();
-    let fed = feeder.map_or(Ok(()), Feeder::end);
+    let fed = input.map_or(Ok(()), |input| input.end());
     drop(worker);
     Ok(fed?)
 }
@@ -59,23 +67,77 @@ fn cluster(args: &args::Worker) -> Result<(Cluster, TaskName), Failure> {
     }
 }
 
-/// Fills the queue of this task's tower with the task's share of the batches: of N tasks, each N-th.
-fn feeder(args: &args::Worker, model: args::Model, cluster: &Cluster, worker: &Worker) -> Result<Feeder, Failure> {
-    let towers: Vec<&TaskName> = cluster.tasks.keys().filter(|task| task.job == JOB).collect();
-    let Some(tower) = towers.iter().position(|task| *task == worker.task()) else {
-        return Err(Failure::wrong_use(format_args!(
-            "--input is for tasks of the job {JOB}, not for {}",
-            worker.task()
-        )));
-    };
-    let task = super::task(model, args.data.as_deref().map(Path::new), args.seed)?;
+/// The input of this task's tower: the task's share of the batches, of N tasks each N-th. It begins when a training client says
+/// where, and anew for the next client.
+struct Input {
+    make: Box<dyn Fn() -> Result<Feeder, Failure> + Send + Sync>,
+    feeder: Mutex<Option<Feeder>>,
+    task: String,
+}
+
+impl Input {
+    fn of(args: &args::Worker, model: args::Model, cluster: &Cluster, worker: &Worker) -> Result<Input, Failure> {
+        let towers: Vec<&TaskName> = cluster.tasks.keys().filter(|task| task.job == JOB).collect();
+        let Some(tower) = towers.iter().position(|task| *task == worker.task()) else {
+            let task = worker.task();
+            return Err(Failure::wrong_use(format_args!("--input is for tasks of the job {JOB}, not for {task}")));
+        };
+        let (n, device, task) = (towers.len(), Arc::clone(&worker.devices()[0]), worker.task().to_string());
+        let (data, seed) = (args.data.clone(), args.seed);
+        let make = move || feeder(super::task(model, data.as_deref(), seed)?, &device, tower, n);
+        Ok(Input { make: Box::new(make), feeder: Mutex::default(), task })
+    }
+
+    fn start(&self) -> Result<(), Failure> {
+        let mut feeder = self.feeder.lock();
+        if feeder.is_none() {
+            *feeder = Some((self.make)()?);
+        }
+        Ok(())
+    }
+
+    fn end(&self) -> anyhow::Result<()> {
+        self.feeder.lock().take().map_or(Ok(()), Feeder::end)
+    }
+}
+
+impl ResetWatcher for Input {
+    fn before_reset(&self) {
+        if let Err(error) = self.end() {
+            eprintln!("warning: {}: {error:#}", self.task);
+        }
+    }
+
+    fn after_reset(&self) {
+        if let Err(error) = self.start() {
+            eprintln!("stepscope: {}: filling the input queue: {error:?}", self.task);
+        }
+    }
+}
+
+/// Fills the queue of a tower, from the batch on that a training client says.
+fn feeder(task: Task, device: &Arc<Device>, tower: usize, n: usize) -> Result<Feeder, Failure> {
     let graph = Graph::new();
     let (_, enqueue) = tower_queue(&graph, task.network.as_ref(), tower, QUEUED).context("building the input")?;
+    let position = tower_position(&graph, tower).context("building the input")?;
     let names = EnqueueNames::of(&graph, &enqueue).context("naming the input's nodes")?;
-    let options =
-        SessionOptions { devices: worker.devices()[..1].to_vec(), threads: Some(1), ..SessionOptions::default() };
+    let told = output_name(&graph, position.told).context("naming the input's nodes")?;
+    let options = SessionOptions { devices: vec![Arc::clone(device)], threads: Some(1), ..SessionOptions::default() };
     let session = Session::new(&graph, options).context("starting the input's session")?;
-    Ok(Feeder::start(Arc::new(session), names, share(task.next_batch, tower, towers.len()))?)
+    let mut next_batch = share(task.next_batch, tower, n);
+    let begin = move |session: &Session, cancel: &CancelToken| {
+        let options = RunOptions { label: "input", cancel: Some(cancel), ..RunOptions::default() };
+        let first = session.run_step(&options, &[], &[&told], &[])?;
+        let first = first[0].item::<i64>().unwrap_or(0);
+        for _ in 0..first {
+            if cancel.is_cancelled() {
+                return Ok(None);
+            }
+            drop(next_batch());
+        }
+        Ok(Some(next_batch))
+    };
+    Ok(Feeder::start(Arc::new(session), names, begin)?)
 }
 
 /// Each `n`-th batch, from the `first` on.

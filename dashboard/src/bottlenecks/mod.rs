@@ -18,7 +18,7 @@ use crate::{
     selection::{SlicePick, TimeRange},
     theme::{metrics, palette},
     timeline::{background::Background, ticks},
-    widgets::{empty_state, toolbar},
+    widgets::{busy, empty_state, toolbar},
 };
 use egui::{Frame, Margin, RichText, ScrollArea, Ui};
 use model::{Question, Report, Request};
@@ -98,7 +98,7 @@ impl View for BottlenecksView {
         let frame = Frame::new().inner_margin(Margin::symmetric(2 * metrics::PAD as i8, 0));
         let lead = ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
             let page = frame.show(ui, |ui| {
-                ui.set_max_width(metrics::PAGE_W);
+                ui.set_max_width(ui.available_width().min(metrics::PAGE_W));
                 page::page_ui(ui, &trace.store, &report)
             });
             ui.add_space(metrics::GAP_WIDE);
@@ -157,7 +157,7 @@ impl BottlenecksView {
                 }
             }
             if self.analysis.as_ref().is_some_and(Background::is_busy) {
-                ui.spinner();
+                busy(ui);
             }
         });
     }

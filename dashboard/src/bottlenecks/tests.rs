@@ -1,40 +1,15 @@
 //! The page through the accessibility tree.
 
 use super::BottlenecksView;
-use crate::{Data, Selection, View, ViewKind, theme, timeline::testing::demo};
-use egui::vec2;
-use egui_kittest::{Harness, kittest::Queryable as _};
-use std::time::Duration;
+use crate::{
+    Data, ViewKind,
+    panel_test::{Panel, panel, wait_for},
+    timeline::testing::demo,
+};
+use egui_kittest::kittest::Queryable as _;
 
-struct State {
-    view: BottlenecksView,
-    data: Data,
-    selection: Selection,
-}
-
-fn harness(data: Data) -> Harness<'static, State> {
-    let state = State { view: BottlenecksView::default(), data, selection: Selection::default() };
-    let mut installed = false;
-    Harness::builder().with_size(vec2(1200.0, 1400.0)).with_step_dt(0.2).build_ui_state(
-        move |ui, state: &mut State| {
-            if !std::mem::replace(&mut installed, true) {
-                theme::install(ui.ctx());
-            }
-            state.view.ui(ui, &state.data, &mut state.selection);
-        },
-        state,
-    )
-}
-
-fn wait_for(harness: &mut Harness<'_, State>, what: &str) {
-    for _ in 0..500 {
-        harness.run_steps(1);
-        if harness.query_all_by_label_contains(what).next().is_some() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("never shown: {what}");
+fn harness(data: Data) -> Panel<BottlenecksView> {
+    panel(BottlenecksView::default(), data, [1200.0, 1400.0])
 }
 
 #[test]

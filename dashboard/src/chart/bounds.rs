@@ -1,9 +1,9 @@
 //! The part of the plane that a chart shows, and how values map to it.
 //!
-//! A y scale maps a value to *plot space* first (its logarithm, say); bounds, zoom and pan live in plot space, where
+//! A scale maps a value to *plot space* first (its logarithm, say); bounds, zoom and pan live in plot space, where
 //! they are linear.
 
-/// How y values map to plot space.
+/// How values map to plot space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
     /// As they are.

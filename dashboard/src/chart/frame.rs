@@ -16,6 +16,8 @@ pub struct Frame {
     pub bounds: Bounds,
     /// How y values map to plot space.
     pub scale: Scale,
+    /// How x values do.
+    pub x_scale: Scale,
 }
 
 impl Frame {
@@ -26,7 +28,13 @@ impl Frame {
         inner.max.y -= metrics::AXIS_LABEL_H;
         inner.min.y += metrics::GAP;
         inner.max.x -= metrics::PAD;
-        Self { inner, bounds, scale }
+        Self { inner, bounds, scale, x_scale: Scale::Linear }
+    }
+
+    /// The same with an x axis of this scale.
+    #[must_use]
+    pub fn with_x_scale(self, x_scale: Scale) -> Self {
+        Self { x_scale, ..self }
     }
 
     /// Screen place of a point in plot space.
@@ -56,7 +64,11 @@ impl Frame {
             Scale::Log10 => log_ticks(y_lo, y_hi, n_rows),
         };
         let n_columns = (self.inner.width() / metrics::TICK_EVERY_X).round().max(2.0) as usize;
-        let columns = ticks(x_unit, self.bounds.x[0], self.bounds.x[1], n_columns);
+        let [x_lo, x_hi] = self.bounds.x;
+        let columns = match self.x_scale {
+            Scale::Linear => ticks(x_unit, x_lo, x_hi, n_columns),
+            Scale::Log10 => log_ticks(x_lo, x_hi, n_columns),
+        };
         let line = Stroke::new(metrics::HAIRLINE, p.grid);
         let font = FontId::proportional(metrics::TEXT_TICK);
         for row in &rows {

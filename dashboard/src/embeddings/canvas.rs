@@ -24,7 +24,7 @@ const MAX_LABELS: usize = 60;
 /// The dots, kept while nothing that they depend on changes.
 #[derive(Default)]
 pub(super) struct Picture {
-    of: Option<(u64, crate::chart::orbit::Orbit, [u32; 4], bool, bool)>,
+    of: Option<(u64, crate::chart::orbit::Orbit, [u32; 4], usize, bool)>,
     placed: Vec<(Pos2, f32)>,
     dots: Arc<Mesh>,
     images: Arc<Mesh>,
@@ -59,7 +59,7 @@ impl EmbeddingsView {
         let is_flat = self.choices.is_flat();
         self.orbit.input(ui, &response, is_flat);
         let corners = [rect.min.x, rect.min.y, rect.max.x, rect.max.y].map(f32::to_bits);
-        let of = (self.revision, self.orbit, corners, p.dark, self.choices.has_sprites);
+        let of = (self.revision, self.orbit, corners, p.id(), self.choices.has_sprites);
         if self.picture.of != Some(of) {
             let placed: Vec<(Pos2, f32)> =
                 self.places.iter().map(|place| self.orbit.place(rect, *place, is_flat)).collect();

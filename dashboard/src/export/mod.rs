@@ -18,6 +18,32 @@ pub fn wants_shapes(ctx: &egui::Context) -> bool {
     ctx.data(|data| data.get_temp(shapes_id())).unwrap_or(false)
 }
 
+/// A card that is to be saved by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Card {
+    /// What it shows: a tag.
+    pub name: String,
+    /// Where it is.
+    pub rect: egui::Rect,
+    /// As shapes, not as pixels.
+    pub as_vectors: bool,
+}
+
+/// Where the context keeps which card was asked for.
+fn card_id() -> egui::Id {
+    egui::Id::NULL.with("card to be saved")
+}
+
+/// Has the window save a card, in this frame or the next.
+pub fn ask_for_card(ctx: &egui::Context, card: Card) {
+    ctx.data_mut(|data| data.insert_temp(card_id(), Some(card)));
+}
+
+/// The card that was asked for, once.
+pub fn take_card(ctx: &egui::Context) -> Option<Card> {
+    ctx.data_mut(|data| data.get_temp_mut_or_default::<Option<Card>>(card_id()).take())
+}
+
 /// A field of a CSV file: in quotes where it has to be (RFC 4180).
 pub fn csv_field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }

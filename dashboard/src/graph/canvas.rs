@@ -204,7 +204,13 @@ fn boxes(ui: &mut Ui, scene: &Scene<'_>, visible: &[(usize, Rect)], canvas: &Res
         let response = ui.interact(inside, ui.scope_id().with(("box", b.item.0)), Sense::click());
         let role = if scene.model.is_op(b.item) { Role::ListItem } else { Role::TreeItem };
         response.widget_info(|| {
-            egui::WidgetInfo::selected(role, true, scene.selected == Some(b.item), spoken(scene.model, b))
+            let health = scene.colours.times.of(b.item).health;
+            // What the colours say, to those who do not see them; that all is well only where it is asked for.
+            let is_told = scene.colours.by == super::ColourBy::Health || health.nan + health.inf > 0;
+            let health = health.text(scene.model.is_op(b.item)).filter(|_| is_told);
+            let health = health.map_or_else(String::new, |text| format!(", {text}"));
+            let text = format!("{}{health}", spoken(scene.model, b));
+            egui::WidgetInfo::selected(role, true, scene.selected == Some(b.item), text)
         });
         if response.double_clicked() && !scene.model.is_op(b.item) {
             command = Some(Command::Toggle(b.item));

@@ -2,6 +2,7 @@
 
 use super::{
     changes::{Changes, Counts},
+    health::Health,
     model::{ItemId, Kind, Model},
     times::{Figure, Times},
 };
@@ -25,14 +26,16 @@ pub enum ColourBy {
     Path,
     /// Share of the memory at its peak.
     Memory,
+    /// Whether the values are finite.
+    Health,
     /// What another open graph has not, or otherwise: before and after a pass.
     Change,
 }
 
 impl ColourBy {
     /// All, in the order of the menu.
-    pub const ALL: [Self; 7] =
-        [Self::Structure, Self::Op, Self::Device, Self::Time, Self::Path, Self::Memory, Self::Change];
+    pub const ALL: [Self; 8] =
+        [Self::Structure, Self::Op, Self::Device, Self::Time, Self::Path, Self::Memory, Self::Health, Self::Change];
 
     /// What to call it.
     pub fn name(self) -> &'static str {
@@ -43,6 +46,7 @@ impl ColourBy {
             Self::Time => "Time",
             Self::Path => "Critical path",
             Self::Memory => "Memory",
+            Self::Health => "Health",
             Self::Change => "Change",
         }
     }
@@ -50,7 +54,7 @@ impl ColourBy {
     /// The figure that a heat stands for, what all of it is called, and what is said where there is none.
     fn heat(self) -> Option<(Figure, &'static str, &'static str)> {
         match self {
-            Self::Structure | Self::Op | Self::Device | Self::Change => None,
+            Self::Structure | Self::Op | Self::Device | Self::Health | Self::Change => None,
             Self::Time => Some((|time| time.total_ns, "all op time", "no trace of these nodes is open")),
             Self::Path => {
                 Some((|time| time.path_ns, "the critical paths' ops", "no trace of these nodes with steps is open"))
@@ -125,6 +129,13 @@ impl<'a> Colours<'a> {
                     _ => mix(p.raised, p.aggregate, if counts.changed() > 0 { 0.5 } else { 0.25 }),
                 }
             }
+            ColourBy::Health => match self.times.of(item).health {
+                Health { nan: 1.., .. } if is_op => p.error,
+                Health { inf: 1.., .. } if is_op => p.warning,
+                Health { known: 1.., .. } if is_op => self.finite(),
+                _ if is_op => p.raised,
+                health => mix(p.raised, p.aggregate, if health.nan + health.inf > 0 { 0.5 } else { 0.25 }),
+            },
             by => {
                 let share = by.heat().map_or(0.0, |(figure, ..)| self.times.share_of(item, figure));
                 self.heat(share / self.heat_max.max(1e-9))
@@ -144,6 +155,11 @@ impl<'a> Colours<'a> {
     /// What the other graph has otherwise.
     fn differs(&self) -> Color32 {
         self.palette.fill(1)
+    }
+
+    /// Of nodes whose values are all finite: there are many, so it stands back.
+    fn finite(&self) -> Color32 {
+        mix(self.palette.raised, self.palette.good, 0.45)
     }
 
     /// White over orange to red, in the theme's terms.
@@ -171,8 +187,37 @@ impl<'a> Colours<'a> {
                 let parts = [(self.only_here(), only_here), (self.differs(), differ)];
                 parts.into_iter().filter(|part| part.1 > 0).map(|(fill, count)| (fill, count as f32 / n)).collect()
             }
+            ColourBy::Health => {
+                let health = self.times.of(scope).health;
+                let parts = [
+                    (self.palette.error, health.nan),
+                    (self.palette.warning, health.inf),
+                    (self.finite(), health.finite()),
+                ];
+                parts.into_iter().filter(|part| part.1 > 0).map(|(fill, count)| (fill, count as f32 / n)).collect()
+            }
             _ => Vec::new(),
         }
+    }
+
+    /// What the health of all nodes comes to.
+    fn legend_of_health(&self) -> Vec<(Color32, String)> {
+        let (p, health) = (self.palette, self.times.of(ItemId::ROOT).health);
+        if health == Health::default() {
+            let how = "no trace tells (stepscope train --numerics trace), and no scalar records a node";
+            return vec![(p.raised, how.to_owned())];
+        }
+        let unknown = self.model.n_nodes(ItemId::ROOT).saturating_sub(health.known);
+        let mut list = vec![
+            (p.error, format!("NaN ({})", health.nan)),
+            (p.warning, format!("infinite ({})", health.inf)),
+            (self.finite(), format!("finite ({})", health.finite())),
+            (p.raised, format!("not known ({unknown})")),
+        ];
+        if let Some(first) = self.times.first_sick() {
+            list.push((self.fill(first), format!("the first: {}", self.model.name(first))));
+        }
+        list
     }
 
     /// Colours and what they mean, most important first, at most `max`.
@@ -221,6 +266,7 @@ impl<'a> Colours<'a> {
                 }
                 list
             }
+            ColourBy::Health => self.legend_of_health(),
             by => by.heat().map_or_else(Vec::new, |(_, all, missing)| {
                 if self.heat_max <= 0.0 {
                     return vec![(self.palette.raised, missing.to_owned())];

@@ -22,6 +22,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::command("colour time", "", "Colour nodes by time"),
     Entry::command("colour path", "", "Colour nodes by their part of the critical paths"),
     Entry::command("colour memory", "", "Colour nodes by memory at its peak"),
+    Entry::command("colour health", "", "Colour nodes by whether their values are finite"),
+    Entry::command("first sick", "", "Show the node that was the first to have a NaN or an infinity"),
     Entry::command("colour change", "", "Colour nodes by what another open graph has otherwise"),
     Entry::command("svg", "", "Copy the whole graph as SVG"),
     Entry::command("dot", "", "Copy the visible graph as DOT"),
@@ -45,6 +47,14 @@ pub(super) fn run(view: &mut GraphView, model: &Arc<Model>, id: &str) {
         "colour time" => view.colour(ColourBy::Time),
         "colour path" => view.colour(ColourBy::Path),
         "colour memory" => view.colour(ColourBy::Memory),
+        "colour health" => view.colour(ColourBy::Health),
+        "first sick" => match view.times.first_sick() {
+            Some(item) => {
+                view.colour(ColourBy::Health);
+                view.reveal(model, item);
+            }
+            None => view.colour(ColourBy::Health),
+        },
         "colour change" => view.colour(ColourBy::Change),
         "svg" => view.export = Some(Export::Svg),
         "dot" => view.export = Some(Export::Dot),

@@ -4,6 +4,7 @@ use super::{
     attrs,
     changes::{Compared, Counts},
     model::{Edge, ItemId, Kind, Model, output_shape},
+    over_steps::{self, StepCost},
     summaries::Tag,
     times::Times,
 };
@@ -12,6 +13,7 @@ use crate::{
     theme::{metrics, palette},
 };
 use egui::{Grid, RichText, ScrollArea, Ui};
+use std::ops::Range;
 
 /// Rows of a list before the rest is counted.
 const ROWS_MAX: usize = 40;
@@ -29,6 +31,13 @@ pub(super) enum Asked {
     Way,
     /// Show the item's slices.
     Timeline,
+    /// Show a step.
+    Step {
+        /// Of which trace.
+        trace_idx: usize,
+        /// When it was.
+        ns: Range<i64>,
+    },
     /// Show a summary of the item.
     Summary(Tag),
     /// Nothing selected any more.
@@ -49,6 +58,8 @@ pub(super) struct Marks {
 pub(super) struct Known<'a> {
     /// The traces.
     pub times: &'a Times,
+    /// What the selected item took in each step.
+    pub steps: &'a [StepCost],
     /// The tags that record the selected item.
     pub tags: &'a [Tag],
     /// Another graph, if one is compared with.
@@ -103,7 +114,9 @@ pub(super) fn show(ui: &mut Ui, model: &Model, known: &Known<'_>, item: ItemId, 
         let inner = if model.is_op(item) { node(ui, model, item) } else { scope(ui, model, item) };
         asked = asked.take().or(inner);
         asked = asked.take().or(summaries(ui, known.tags));
+        health(ui, known.times, item, model.is_op(item));
         time(ui, known.times, item);
+        asked = asked.take().or(over_steps(ui, known.steps));
     });
     asked
 }
@@ -283,6 +296,20 @@ fn same_structure(ui: &mut Ui, model: &Model, item: ItemId) -> Option<ItemId> {
     clicked
 }
 
+/// Whether values are finite, where somebody looked.
+fn health(ui: &mut Ui, times: &Times, item: ItemId, is_op: bool) {
+    let health = times.of(item).health;
+    let Some(text) = health.text(is_op) else { return };
+    section(ui, "Values");
+    let p = palette(ui);
+    let color = match (health.nan, health.inf) {
+        (0, 0) => p.good,
+        (0, _) => p.warning,
+        _ => p.error,
+    };
+    ui.colored_label(color, text);
+}
+
 fn time(ui: &mut Ui, times: &Times, item: ItemId) {
     let time = times.of(item);
     if time.count == 0 {
@@ -302,6 +329,17 @@ fn time(ui: &mut Ui, times: &Times, item: ItemId) {
             row(ui, "memory at the peak", &format::bytes(time.peak_bytes as u64));
         }
     });
+}
+
+/// What the item took in each step; a click leads to the step.
+fn over_steps(ui: &mut Ui, steps: &[StepCost]) -> Option<Asked> {
+    if steps.is_empty() {
+        return None;
+    }
+    section(ui, "Over the steps");
+    let clicked = over_steps::chart_ui(ui, steps);
+    ui.add(egui::Label::new(RichText::new(over_steps::summary(steps)).color(palette(ui).text_weak)).wrap());
+    clicked.map(|step| Asked::Step { trace_idx: step.trace_idx, ns: step.range.clone() })
 }
 
 impl Kind {

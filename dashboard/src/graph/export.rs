@@ -1,10 +1,14 @@
-//! The picture as text for other programs: SVG as it is on the screen, DOT of what is visible.
+//! The graph as text for other programs: SVG as it is on the screen, DOT of what is visible, its nodes as CSV.
 
 use super::{
     layout::{PicBox, Picture},
-    model::{Kind, Model},
+    model::{Kind, Model, output_shape},
+    times::{Time, Times},
 };
-use crate::theme::{Palette, metrics, metrics::graph as m, on_fill};
+use crate::{
+    export,
+    theme::{Palette, metrics, metrics::graph as m, on_fill},
+};
 use egui::Color32;
 use std::fmt::Write as _;
 
@@ -43,6 +47,28 @@ pub(super) fn svg(model: &Model, picture: &Picture, p: &Palette, fill: impl Fn(&
         shape(&mut out, model, b, fill(b), p);
     }
     out + "</svg>\n"
+}
+
+/// Every node with what the open traces say of it: zero, and no word on its values, where they say nothing.
+pub(super) fn csv(model: &Model, times: &Times) -> String {
+    let headings =
+        ["node", "op", "device", "output_0", "executions", "total_ns", "critical_path_ns", "peak_bytes", "values"];
+    let row = |item| {
+        let Time { count, total_ns, path_ns, peak_bytes, health } = times.of(item);
+        let shape = model.node_def(item).and_then(|def| output_shape(def, 0)).map(|shape| shape.to_string());
+        [
+            model.name(item).to_owned(),
+            model.op(item).to_owned(),
+            model.device(item).to_owned(),
+            shape.unwrap_or_default(),
+            count.to_string(),
+            total_ns.to_string(),
+            path_ns.to_string(),
+            peak_bytes.to_string(),
+            health.text(true).unwrap_or_default(),
+        ]
+    };
+    export::csv(&headings, model.items().filter(|item| model.is_op(*item)).map(row))
 }
 
 fn shape(out: &mut String, model: &Model, b: &PicBox, fill: Color32, p: &Palette) {

@@ -2,7 +2,7 @@
 //!
 //! `model` (GraphDef to columns) -> `layered` and `layout` (geometry) -> `paint`, `edges`, `minimap` (shapes) ->
 //! `canvas` (events to commands). Models and layouts are made in `worker`'s thread. `state` holds what the panel shows;
-//! `search`, `details`, `trace`, `times`, `changes` and `colour` are what the user asks of it.
+//! `search`, `details`, `trace`, `times`, `over_steps`, `health`, `changes` and `colour` are what the user asks of it.
 
 mod attrs;
 mod camera;
@@ -13,10 +13,12 @@ mod command;
 mod details;
 mod edges;
 mod export;
+mod health;
 pub mod layered;
 pub mod layout;
 mod minimap;
 pub mod model;
+mod over_steps;
 mod paint;
 mod query;
 mod search;
@@ -38,8 +40,9 @@ use crate::{
     address::Params,
     command::Entry,
     format,
+    selection::TimeRange,
     theme::{metrics, palette},
-    widgets::{empty_state, named, toolbar},
+    widgets::{busy, empty_state, named, toolbar},
 };
 use details::Asked;
 use egui::{ComboBox, Panel, RichText, Ui};
@@ -81,17 +84,27 @@ impl View for GraphView {
         });
         if let Some(item) = self.selected.filter(|&i| i != ItemId::ROOT) {
             self.summaries.update(&model, self.selected, data);
+            self.over_steps.update(ui.ctx(), &model, item, data, ui.input(|i| i.time));
             Panel::right("graph details").default_size(metrics::graph::DETAILS_W).show(ui, |ui| {
                 let marks =
                     details::Marks { traced: self.traced.is_some(), way_from: self.way_from, notice: self.notice };
-                let known =
-                    details::Known { times: &self.times, tags: self.summaries.tags(), changes: self.changes.found() };
+                let known = details::Known {
+                    times: &self.times,
+                    steps: self.over_steps.steps(),
+                    tags: self.summaries.tags(),
+                    changes: self.changes.found(),
+                };
                 match details::show(ui, &model, &known, item, &marks) {
                     Some(Asked::Reveal(other)) => self.reveal(&model, other),
                     Some(Asked::Trace { forward }) => self.toggle_trace(&model, forward),
                     Some(Asked::Way) => self.way(&model),
                     Some(Asked::Timeline) => {
                         self.share_selection(&model, selection);
+                        selection.show(ViewKind::Timeline);
+                    }
+                    Some(Asked::Step { trace_idx, ns }) => {
+                        self.share_selection(&model, selection);
+                        selection.time.set(ViewKind::Graph, Some(TimeRange { trace_idx, ns }));
                         selection.show(ViewKind::Timeline);
                     }
                     Some(Asked::Summary(tag)) => {
@@ -114,6 +127,10 @@ impl View for GraphView {
 
     fn run(&mut self, id: &'static str) {
         self.asked = Some(id);
+    }
+
+    fn table(&self, _data: &Data, _selection: &Selection) -> Option<String> {
+        self.model.as_ref().map(|model| export::csv(model, &self.times))
     }
 
     fn address(&self, data: &Data) -> Params {
@@ -187,7 +204,7 @@ impl GraphView {
             ui.colored_label(palette(ui).warning, format::counted(n, "warning")).on_hover_text(list.join("\n"));
         }
         if self.is_busy() {
-            ui.spinner();
+            busy(ui);
         }
     }
 }

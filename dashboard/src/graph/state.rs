@@ -7,6 +7,7 @@ use super::{
     export::Export,
     layout::{CHILDREN_MAX, Expansion, Picture},
     model::{ItemId, Kind, Model},
+    over_steps::OverSteps,
     search::Search,
     summaries::Summaries,
     times::Times,
@@ -43,6 +44,8 @@ pub struct GraphView {
     /// What the next frame copies.
     pub(super) export: Option<Export>,
     pub(super) times: Times,
+    /// What the selection took in each step.
+    pub(super) over_steps: OverSteps,
     pub(super) changes: Changes,
     /// The graph to compare with; `None` for the one before it in the list, or after the first.
     pub(super) compare_with: Option<Box<str>>,

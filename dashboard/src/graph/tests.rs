@@ -1,32 +1,21 @@
 //! The panel driven through the accessibility tree, without a window.
 
 use super::{model::tests::graph, *};
+use crate::panel_test::Panel;
 use egui::{Key, Role};
-use egui_kittest::{Harness, kittest::Queryable};
+use egui_kittest::kittest::Queryable;
 use std::time::Duration;
 
-struct Panel {
-    view: GraphView,
-    data: Data,
-    selection: Selection,
-}
-
-fn panel(text: &str) -> Harness<'static, Panel> {
+fn panel(text: &str) -> Panel<GraphView> {
     let def = Arc::unwrap_or_clone(graph(text));
-    let panel = Panel {
-        view: GraphView::default(),
-        data: Data::default().with_graph("test", def),
-        selection: Selection::default(),
-    };
-    let show = |ui: &mut Ui, panel: &mut Panel| panel.view.ui(ui, &panel.data, &mut panel.selection);
-    let mut harness = Harness::builder().with_size([1100.0, 800.0]).build_ui_state(show, panel);
-    crate::theme::install(&harness.ctx);
+    let mut harness =
+        crate::panel_test::panel(GraphView::default(), Data::default().with_graph("test", def), [1100.0, 800.0]);
     settle(&mut harness);
     harness
 }
 
 /// Runs frames until the worker has answered and nothing moves.
-fn settle(harness: &mut Harness<'_, Panel>) {
+fn settle(harness: &mut Panel<GraphView>) {
     for _ in 0..400 {
         harness.run_steps(2);
         if !harness.state().view.is_busy() {
@@ -47,7 +36,7 @@ const TEXT: &str = "x = Placeholder()
     layer2/mul = MatMul(layer1/act/relu)
     loss = Mean(layer2/mul)";
 
-fn has(harness: &Harness<'_, Panel>, label: &str) -> bool {
+fn has(harness: &Panel<GraphView>, label: &str) -> bool {
     harness.query_by_label(label).is_some()
 }
 

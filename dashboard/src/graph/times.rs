@@ -1,8 +1,11 @@
 //! What the open traces say about each node: how often it ran and for how long, its part of the steps' critical paths, what
-//! of the memory was its at the peak; summed over scopes.
+//! of the memory was its at the peak, whether its values were finite; summed over scopes.
 
-use super::model::{ItemId, Model};
-use crate::{Data, data::Shared, timeline::background::Background};
+use super::{
+    health::{self, Health, Seen, Told},
+    model::{ItemId, Model},
+};
+use crate::{Data, data::Shared, recorded::Recorded, timeline::background::Background};
 use egui::Context;
 use profiler::analysis::{
     critical::{PathKind, critical_path},
@@ -17,12 +20,15 @@ const EVERY: f64 = 0.5;
 struct Request {
     model: Arc<Model>,
     stores: Vec<(Shared<profiler::Store>, Option<Range<i64>>)>,
+    told: Told,
 }
 
 /// Times by item of the model they were summed for.
 struct Sums {
     model: Arc<Model>,
     of: Vec<Time>,
+    /// The node that was the first to have a NaN or an infinity.
+    first_sick: Option<ItemId>,
 }
 
 /// Steps, the newest ones, whose critical paths are looked for.
@@ -37,6 +43,8 @@ pub(super) struct Time {
     pub path_ns: i64,
     /// Bytes that it held when its device held the most.
     pub peak_bytes: i64,
+    /// Whether its values were finite.
+    pub health: Health,
 }
 
 impl Time {
@@ -45,6 +53,7 @@ impl Time {
         self.total_ns += other.total_ns;
         self.path_ns += other.path_ns;
         self.peak_bytes += other.peak_bytes;
+        self.health.add(other.health);
     }
 }
 
@@ -56,6 +65,7 @@ pub(super) type Figure = fn(&Time) -> i64;
 pub(super) struct Times {
     sums: Option<Arc<Sums>>,
     thread: Option<Background<Request, Sums>>,
+    recorded: Recorded,
     seen: Vec<u64>,
     range: Option<Range<i64>>,
     model: Option<Arc<Model>>,
@@ -72,7 +82,7 @@ impl Times {
         range: Option<&(usize, Range<i64>)>,
         now: f64,
     ) {
-        if data.traces.is_empty() {
+        if data.traces.is_empty() && data.logdirs.is_empty() {
             return;
         }
         let ctx = ctx.clone();
@@ -81,7 +91,8 @@ impl Times {
             Background::start("graph times", sum, move || wake.request_repaint())
         });
         self.sums = thread.result().filter(|sums| Arc::ptr_eq(&sums.model, model));
-        let seen: Vec<u64> = data.traces.iter().map(|trace| trace.store.version()).collect();
+        let traces = data.traces.iter().map(|trace| trace.store.version());
+        let seen: Vec<u64> = traces.chain(data.logdirs.iter().map(|logdir| logdir.runs.version)).collect();
         let same_model = self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, model));
         let same_question = same_model && self.range.as_ref() == range.map(|r| &r.1);
         if same_question && seen == self.seen {
@@ -96,7 +107,13 @@ impl Times {
         (self.range, self.model) = (range.map(|r| r.1.clone()), Some(Arc::clone(model)));
         let traces = data.traces.iter().enumerate().filter(|(idx, _)| range.is_none_or(|(of, _)| of == idx));
         let stores = traces.map(|(_, trace)| (trace.store.shared(), range.map(|r| r.1.clone()))).collect();
-        thread.request(Request { model: Arc::clone(model), stores });
+        let told = health::of_summaries(&mut self.recorded, data);
+        thread.request(Request { model: Arc::clone(model), stores, told });
+    }
+
+    /// The node that was the first to have a NaN or an infinity, as traces tell.
+    pub fn first_sick(&self) -> Option<ItemId> {
+        self.sums.as_ref().and_then(|sums| sums.first_sick)
     }
 
     /// Executions of an item; zero where no trace knows it.
@@ -117,12 +134,15 @@ impl Times {
 }
 
 /// Sums up what each node took, and everything below each scope.
-fn sum(Request { model, stores }: Request) -> Sums {
+fn sum(Request { model, stores, told }: Request) -> Sums {
     let mut of = vec![Time::default(); model.n_items()];
+    let mut seen = Seen::new(&model, &told);
     for (store, range) in &stores {
         // Recursive: a loader that waits to write must not hold up the window behind this read.
         let store = store.read_recursive();
-        let span = range.clone().unwrap_or_else(|| store.range());
+        // Half-open: what is told at the very end is in it.
+        let span = range.clone().unwrap_or_else(|| store.range().start..store.range().end.saturating_add(1));
+        seen.add(&model, &store, &span);
         if store.at_hand(&span) != profiler::AtHand::All {
             continue;
         }
@@ -148,11 +168,14 @@ fn sum(Request { model, stores }: Request) -> Sums {
             add(&node, Time { peak_bytes, ..Time::default() });
         }
     }
+    for item in model.items() {
+        of[item.idx()].health = seen.of(item);
+    }
     for item in (1..model.n_items() as u32).rev().map(ItemId) {
         let own = of[item.idx()];
         of[model.parent(item).idx()].add(own);
     }
-    Sums { model, of }
+    Sums { model, of, first_sick: seen.first() }
 }
 
 #[cfg(test)]
@@ -169,7 +192,7 @@ mod tests {
         let def = GraphDef { node: names.map(node).to_vec(), ..GraphDef::default() };
         let model = Arc::new(Model::build(Arc::new(def)));
         let store = Arc::new(RwLock::new(demo(3)));
-        let sums = sum(Request { model: Arc::clone(&model), stores: vec![(store, None)] });
+        let sums = sum(Request { model: Arc::clone(&model), stores: vec![(store, None)], told: Told::new() });
         let of = |name: &str| {
             let time = sums.of[model.find(name).unwrap().idx()];
             (time.count, time.total_ns / 3, time.path_ns / 3)

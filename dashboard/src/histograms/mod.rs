@@ -6,6 +6,7 @@ mod bands;
 mod bins;
 mod card;
 mod distribution;
+mod export;
 
 use crate::{
     Data, Selection, View, ViewKind,
@@ -93,6 +94,10 @@ impl View for HistogramsView {
         self.filter.set(params.get("filter").unwrap_or_default());
         self.mode = Mode::ALL.into_iter().find(|m| Some(m.key()) == params.get("mode")).unwrap_or_default();
         self.axis = XAxis::ALL.into_iter().find(|a| Some(a.name()) == params.get("x")).unwrap_or_default();
+    }
+
+    fn table(&self, data: &Data, _selection: &Selection) -> Option<String> {
+        Some(export::csv(&self.catalogue, data))
     }
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {

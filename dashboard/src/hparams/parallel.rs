@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The lines as triangles, kept while nothing that they depend on changes.
 #[derive(Default)]
 pub(super) struct Cache {
-    of: Option<(u64, [u32; 4], bool, usize)>,
+    of: Option<(u64, [u32; 4], usize, usize)>,
     meshes: Vec<Arc<Mesh>>,
 }
 
@@ -113,7 +113,7 @@ impl HParamsView {
         let of = (
             self.shown.revision,
             [places.inner.min.x, places.inner.min.y, places.inner.max.x, places.inner.max.y].map(f32::to_bits),
-            p.dark,
+            p.id(),
             places.axes.len(),
         );
         if self.parallel.of != Some(of) {

@@ -20,7 +20,7 @@ pub struct MeshCard {
     orbit: Orbit,
     of: [Option<Arc<Shown>>; 3],
     model: Model,
-    drawn: Option<(Orbit, [u32; 4], bool, Arc<Mesh>)>,
+    drawn: Option<(Orbit, [u32; 4], usize, Arc<Mesh>)>,
 }
 
 /// A mesh within the unit ball.
@@ -110,9 +110,9 @@ impl MeshCard {
         });
         self.orbit.input(ui, &response, false);
         let p = palette(ui);
-        let of = (self.orbit, [rect.min.x, rect.min.y, rect.max.x, rect.max.y].map(f32::to_bits), p.dark);
+        let of = (self.orbit, [rect.min.x, rect.min.y, rect.max.x, rect.max.y].map(f32::to_bits), p.id());
         let mesh = match &self.drawn {
-            Some((orbit, at, dark, mesh)) if (*orbit, *at, *dark) == of => Arc::clone(mesh),
+            Some((orbit, at, palette, mesh)) if (*orbit, *at, *palette) == of => Arc::clone(mesh),
             _ => {
                 let mesh = Arc::new(draw(&self.model, &self.orbit, rect, p));
                 self.drawn = Some((of.0, of.1, of.2, Arc::clone(&mesh)));

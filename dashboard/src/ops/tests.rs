@@ -2,53 +2,20 @@
 
 use super::OpsView;
 use crate::{
-    Data, Selection, View, ViewKind,
+    Data, ViewKind,
+    panel_test::{Panel, panel, wait_for},
     selection::TimeRange,
-    theme,
     timeline::testing::{STEP_NS, demo},
 };
-use egui::vec2;
-use egui_kittest::{Harness, kittest::Queryable as _};
-use std::time::Duration;
+use egui_kittest::kittest::Queryable as _;
 
-struct State {
-    view: OpsView,
-    data: Data,
-    selection: Selection,
-}
-
-fn harness() -> Harness<'static, State> {
-    let state = State {
-        view: OpsView::default(),
-        data: Data::default().with_trace("demo", demo(3)),
-        selection: Selection::default(),
-    };
-    let mut installed = false;
-    let mut harness = Harness::builder().with_size(vec2(1300.0, 600.0)).with_step_dt(0.2).build_ui_state(
-        move |ui, state: &mut State| {
-            if !std::mem::replace(&mut installed, true) {
-                theme::install(ui.ctx());
-            }
-            state.view.ui(ui, &state.data, &mut state.selection);
-        },
-        state,
-    );
+fn harness() -> Panel<OpsView> {
+    let mut harness = panel(OpsView::default(), Data::default().with_trace("demo", demo(3)), [1300.0, 600.0]);
     wait_for(&mut harness, "Sort by Total, sorted, greatest first");
     harness
 }
 
-fn wait_for(harness: &mut Harness<'_, State>, what: &str) {
-    for _ in 0..500 {
-        harness.run_steps(1);
-        if harness.query_all_by_label_contains(what).next().is_some() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("never shown: {what}");
-}
-
-fn y(harness: &Harness<'_, State>, label: &str) -> f32 {
+fn y(harness: &Panel<OpsView>, label: &str) -> f32 {
     harness.get_by_label(label).rect().center().y
 }
 

@@ -60,6 +60,10 @@ pub struct CardView<'a> {
     pub pointed: Option<i64>,
     /// The range of steps that is compared.
     pub range: Option<Steps>,
+    /// What all cards show of x, where their zoom is linked: see [`Settings::linked_x`](super::settings::Settings::linked_x).
+    pub linked_x: Option<Option<[f64; 2]>>,
+    /// In which order runs stand beside the pointer.
+    pub order: tooltip::Order,
     /// Whose lines may be drawn into pictures in this frame.
     pub turn: Turn,
 }
@@ -98,7 +102,7 @@ impl Card {
     ) -> CardHeader {
         let settings = view.curve;
         let mut against = std::mem::take(&mut self.against);
-        let lines = lines(&mut against, row, data, view.x_tag, ui.input(|i| i.time));
+        let lines = lines(&mut against, row, data, view, ui.input(|i| i.time));
         let target = row.target();
         let node = target.map(|n| &**n);
         let frame =
@@ -109,24 +113,45 @@ impl Card {
             selection.tag.set(ViewKind::Scalars, Some(row.tag.clone()));
         }
         self.forget_old_zoom(settings, view.x_tag);
+        if !crate::export::wants_shapes(ui.ctx()) && !self.may_ready(&lines, view) {
+            // Until then it shows what it had.
+            if let Some(bounds) = self.picture.bounds() {
+                let frame = Frame::new(outer, bounds, settings.scale).with_x_scale(settings.x_scale());
+                frame.paint(ui, if settings.by_tag { Unit::Number } else { settings.axis.unit() });
+                self.picture.show(ui, &frame);
+            }
+            ui.ctx().request_repaint();
+            self.against = against;
+            return header;
+        }
         for line in &lines {
             let curve = self.curves.entry(line.member.label.clone()).or_default();
             curve.update(line.points, line.generation, settings);
         }
         self.update_bands(&lines, data, view, ui.input(|i| i.time));
-        let bounds = self.zoom.unwrap_or_else(|| self.fit(&lines, settings));
-        let frame = Frame::new(outer, bounds, settings.scale);
+        if view.linked_x == Some(None) {
+            self.zoom = None;
+        }
+        let mut bounds = self.zoom.unwrap_or_else(|| self.fit(&lines, settings));
+        bounds.x = view.linked_x.flatten().unwrap_or(bounds.x);
+        let frame = Frame::new(outer, bounds, settings.scale).with_x_scale(settings.x_scale());
         let response = ui.interact(frame.inner, ui.scope_id().with("chart"), Sense::click_and_drag());
         widgets::describe(&response, || summary(row, &lines, view, &self.bands.all));
         frame.paint(ui, if settings.by_tag { Unit::Number } else { settings.axis.unit() });
-        let has_steps = settings.axis == XAxis::Step && !settings.by_tag;
+        let has_steps = settings.axis == XAxis::Step && !settings.by_tag && !settings.log_x;
         let is_busy =
             has_steps && view.range.as_mut().is_some_and(|steps| range_band::ui(ui, &response, &frame, steps));
         self.paint_lines(ui, &frame, &lines, view, selection);
         if !is_busy {
             match input::gestures(ui, &response, &frame) {
-                Some(Command::Show(bounds)) => self.zoom = Some(bounds),
-                Some(Command::Fit) => self.zoom = None,
+                Some(Command::Show(bounds)) => {
+                    self.zoom = Some(bounds);
+                    view.linked_x = view.linked_x.map(|_| Some(bounds.x));
+                }
+                Some(Command::Fit) => {
+                    self.zoom = None;
+                    view.linked_x = view.linked_x.map(|_| None);
+                }
                 None => {}
             }
         }
@@ -135,11 +160,22 @@ impl Card {
         header
     }
 
+    /// Whether this frame has time for what the curves did not take in yet.
+    fn may_ready(&self, lines: &[Line<'_>], view: &mut CardView<'_>) -> bool {
+        let stale = |line: &Line<'_>| match self.curves.get(&line.member.label) {
+            Some(curve) => curve.n_stale(line.points, line.generation, view.curve),
+            None => line.points.len(),
+        };
+        let n_stale = lines.iter().map(stale).sum();
+        n_stale == 0 || view.turn.take_points(n_stale)
+    }
+
     /// A zoom belongs to the axes that it was made on.
     fn forget_old_zoom(&mut self, settings: CurveSettings, x_tag: Option<&str>) {
         let x_tag = x_tag.unwrap_or_default();
         let is_other = |(old, tag): &(CurveSettings, String)| {
-            (old.axis, old.scale, old.by_tag) != (settings.axis, settings.scale, settings.by_tag) || tag != x_tag
+            let axes = |of: &CurveSettings| (of.axis, of.x_scale(), of.scale, of.by_tag);
+            axes(old) != axes(&settings) || tag != x_tag
         };
         if self.zoom_of.as_ref().is_none_or(is_other) {
             self.zoom = None;
@@ -180,11 +216,14 @@ impl Card {
         if is_same && (!is_old || now - self.bands.at < REFRESH_S) {
             return;
         }
-        let all = match view.group {
+        let mut all = match view.group {
             _ if has_margins => lines.iter().filter_map(|line| margin(line, data, view.curve.axis)).collect(),
             Some(pattern) => self.group_bands(lines, view, pattern),
             None => Vec::new(),
         };
+        for (band, _) in &mut all {
+            band.places.retain(|(x, _)| x.is_finite());
+        }
         let values = all.iter().flat_map(|(band, _): &(Band, usize)| band.places.iter().flat_map(|(_, values)| values));
         let places = values.map(|y| view.curve.scale.forward(*y)).filter(|y| y.is_finite());
         let extent = places.fold([f64::INFINITY, f64::NEG_INFINITY], |[lo, hi], y| [lo.min(y), hi.max(y)]);
@@ -238,7 +277,7 @@ impl Card {
         }
         let size = (frame.inner.size() * ui.pixels_per_point()).round();
         let size = [size.x, size.y].map(|side| side.max(1.0) as usize);
-        let key = Key { settings, bounds: frame.bounds, size, dark: p.dark, lines: hasher.finish() };
+        let key = Key { settings, bounds: frame.bounds, size, palette: p.id(), lines: hasher.finish() };
         let [lo, hi] = frame.bounds.x;
         let window = XWindow { lo, hi, n_columns: size[0] as u32 };
         let wants_shapes = crate::export::wants_shapes(ui.ctx());
@@ -279,7 +318,7 @@ impl Card {
         let settings = view.curve;
         let hairline = Stroke::new(metrics::HAIRLINE, p.text_weak);
         let line_at = |step: i64, stroke: Stroke| {
-            let x = step as f64;
+            let x = settings.x_scale().forward(step as f64);
             let has_steps = settings.axis == XAxis::Step && !settings.by_tag;
             if has_steps && (frame.bounds.x[0]..=frame.bounds.x[1]).contains(&x) {
                 ui.painter().vline(frame.x(x), frame.inner.y_range(), stroke);
@@ -295,7 +334,9 @@ impl Card {
             return;
         };
         let x = frame.bounds.x_at(f64::from((at.x - frame.inner.left()) / frame.inner.width()));
-        let rows = tooltip::rows(&self.curves, lines, settings, x);
+        let mut rows = tooltip::rows(&self.curves, lines, settings, x);
+        let up = (frame.inner.bottom() - at.y) / frame.inner.height();
+        view.order.sort(&mut rows, settings, frame.bounds.y_at(f64::from(up)));
         if let Some(nearest) = rows.iter().min_by(|a, b| (a.x - x).abs().total_cmp(&(b.x - x).abs())) {
             ui.painter().vline(frame.x(nearest.x), frame.inner.y_range(), hairline);
             selection.pointed_step = Some(nearest.step);
@@ -330,15 +371,18 @@ fn lines<'a>(
     against: &'a mut FxHashMap<Arc<str>, Against>,
     row: &'a TagRow,
     data: &'a Data,
-    x_tag: Option<&str>,
+    view: &CardView<'_>,
     now: f64,
 ) -> Vec<Line<'a>> {
+    let x_scale = view.curve.x_scale();
     let of = |member: &'a Member, tag: &str| member.series::<ScalarSeries>(data, tag);
     let own_tag = |member: &'a Member| member.tag.as_deref().unwrap_or(&row.tag);
-    let Some(x_tag) = x_tag else {
+    let Some(x_tag) = view.x_tag else {
         against.clear();
-        let line =
-            |member: &'a Member| Some(Line { member, points: Points::of(of(member, own_tag(member))?), generation: 0 });
+        let line = |member: &'a Member| {
+            let points = Points::of(of(member, own_tag(member))?).on(x_scale);
+            Some(Line { member, points, generation: 0 })
+        };
         return row.members.iter().filter_map(line).filter(|line| !line.points.is_empty()).collect();
     };
     for member in &row.members {
@@ -350,7 +394,7 @@ fn lines<'a>(
     let line = |member: &'a Member| {
         of(member, x_tag)?;
         let found = against.get(&member.label)?;
-        Some(Line { member, points: found.points(), generation: found.generation() })
+        Some(Line { member, points: found.points().on(x_scale), generation: found.generation() })
     };
     row.members.iter().filter_map(line).filter(|line| !line.points.is_empty()).collect()
 }

@@ -3,7 +3,7 @@
 
 use super::points::{Pieces, Points, XAxis};
 use super::smooth::Smoother;
-use crate::chart::{Polylines, Scale, XWindow};
+use crate::chart::{Polylines, Scale, XWindow, decimate::lower_bound};
 use summaries::Numbers;
 
 /// How curves are to look; the same for all cards.
@@ -17,14 +17,24 @@ pub struct CurveSettings {
     pub smoothing: f64,
     /// How y maps to plot space.
     pub scale: Scale,
+    /// Whether x is to be logarithmic; wall time never is.
+    pub log_x: bool,
     /// Whether the y axis shows only the range from the 5 % to the 95 % quantile.
     pub ignore_outliers: bool,
+}
+
+impl CurveSettings {
+    /// How x maps to plot space.
+    pub fn x_scale(&self) -> Scale {
+        let has_log = self.by_tag || self.axis != XAxis::Wall;
+        if self.log_x && has_log { Scale::Log10 } else { Scale::Linear }
+    }
 }
 
 /// What is kept of one series.
 #[derive(Debug, Default)]
 pub struct Curve {
-    of: (XAxis, u64),
+    of: (XAxis, Scale, u64),
     pieces: Pieces,
     smoother: Smoother,
     extent: Option<(usize, CurveSettings, [f64; 2])>,
@@ -34,8 +44,8 @@ impl Curve {
     /// Takes in new points and a changed axis or weight. Call before the other methods, every frame. Points of another
     /// `generation` are others from the first one on.
     pub fn update(&mut self, points: Points<'_>, generation: u64, settings: CurveSettings) {
-        let of = (settings.axis, generation);
-        if of.1 != self.of.1 {
+        let of = (settings.axis, settings.x_scale(), generation);
+        if of.2 != self.of.2 {
             *self = Self::default();
         }
         if of != self.of {
@@ -46,6 +56,16 @@ impl Curve {
         if settings.smoothing > 0.0 {
             self.smoother.update(points.values(), settings.smoothing);
         }
+    }
+
+    /// How many points an update with these would look at.
+    pub fn n_stale(&self, points: Points<'_>, generation: u64, settings: CurveSettings) -> usize {
+        if self.of != (settings.axis, settings.x_scale(), generation) {
+            return points.len();
+        }
+        let known = self.pieces.len();
+        let known = if settings.smoothing > 0.0 { known.min(self.smoother.len_at(settings.smoothing)) } else { known };
+        points.len().checked_sub(known).unwrap_or(points.len())
     }
 
     /// Least and greatest x.
@@ -71,6 +91,9 @@ impl Curve {
         let smoothed = (settings.smoothing > 0.0).then(|| self.smoother.values());
         for range in self.pieces.ranges() {
             let x = |i: usize| points.x(settings.axis, i);
+            // Those without a place on the axis come first.
+            let from = range.start + lower_bound(range.len(), |i| x(range.start + i) == f64::NEG_INFINITY);
+            let range = from..range.end;
             let place = |y: f64| if y.is_finite() { settings.scale.forward(y) } else { y };
             raw.add_numbers(range.clone(), window, x, points.values(), place);
             if let Some(smoothed) = smoothed {
@@ -126,6 +149,7 @@ mod tests {
         by_tag: false,
         smoothing: 0.0,
         scale: Scale::Linear,
+        log_x: false,
         ignore_outliers: false,
     };
 
@@ -156,6 +180,23 @@ mod tests {
         values[50] = 1e9;
         let got = extent(&values, CurveSettings { ignore_outliers: true, ..SETTINGS });
         assert_eq!(got, [5.0, 96.0]);
+    }
+
+    #[test]
+    fn a_logarithmic_x_leaves_out_what_has_no_place() {
+        let values = [5.0, 6.0, 7.0, 8.0];
+        let series: ScalarSeries =
+            [-1, 0, 10, 1000].into_iter().zip(values).map(|(step, value)| Point { step, wall: 0.0, value }).collect();
+        let settings = CurveSettings { log_x: true, ..SETTINGS };
+        let points = Points::of(&series).on(settings.x_scale());
+        let mut curve = Curve::default();
+        assert_eq!(curve.n_stale(points, 0, settings), 4);
+        curve.update(points, 0, settings);
+        assert_eq!((curve.n_stale(points, 0, settings), curve.n_stale(points, 0, SETTINGS)), (0, 4));
+        assert_eq!(curve.x_extent(), [1.0, 3.0]);
+        let (raw, _) = curve.cut(points, settings, XWindow { lo: 0.0, hi: 4.0, n_columns: 10 });
+        assert_eq!(raw.lines().flatten().copied().collect::<Vec<_>>(), [[1.0, 7.0], [3.0, 8.0]]);
+        assert_eq!(CurveSettings { axis: XAxis::Wall, ..settings }.x_scale(), Scale::Linear);
     }
 
     #[test]

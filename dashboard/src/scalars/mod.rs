@@ -182,12 +182,15 @@ impl View for ScalarsView {
 impl ScalarsView {
     fn cards_ui(&mut self, ui: &mut egui::Ui, data: &Data, selection: &mut Selection) {
         let pointed = selection.pointed_step.take();
+        let linked_x = self.settings.linked_x;
         let mut view = CardView {
             curve: self.settings.curve,
             x_tag: self.settings.x_tag.as_deref(),
             group: self.settings.group.regex(),
             pointed,
             range: self.settings.range,
+            linked_x: self.settings.links_zoom.then_some(self.settings.linked_x),
+            order: self.settings.order,
             turn: self.turn.next(),
         };
         let (cards, pins) = (&mut self.cards, &self.catalogue.pins);
@@ -204,6 +207,11 @@ impl ScalarsView {
             header.is_width_toggled
         });
         (self.settings.range, self.turn) = (view.range, view.turn);
+        self.settings.linked_x = view.linked_x.flatten();
+        if self.settings.linked_x != linked_x {
+            // The cards above drew before it was known.
+            ui.ctx().request_repaint();
+        }
         let frame_nr = ui.ctx().cumulative_frame_nr();
         self.cards.values_mut().for_each(|card| card.forget_unseen(frame_nr));
         if let Some(tag) = toggled {

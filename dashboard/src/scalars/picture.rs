@@ -13,11 +13,15 @@ use std::sync::Arc;
 /// Lines that one frame looks up for pictures, about: a few ms. The picture that exceeds it is still drawn.
 const MAX_DRAWN: usize = 100;
 
+/// Points that one frame smooths and looks over, about: a few ms. The card that exceeds it is still made ready.
+const MAX_READIED: usize = 100_000;
+
 /// Who may draw a picture in a frame: at most so many lines, and those first who waited longest, so that cards whose runs
 /// grow all the time leave others theirs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Turn {
     n_drawable: usize,
+    n_readied: usize,
     /// The frame in which the one was drawn that waited longest in the frame before.
     longest: Option<u64>,
     /// The same of this frame.
@@ -28,7 +32,17 @@ impl Turn {
     /// Of the next frame.
     #[must_use]
     pub fn next(self) -> Self {
-        Self { n_drawable: MAX_DRAWN, longest: self.waiting, waiting: None }
+        Self { n_drawable: MAX_DRAWN, n_readied: 0, longest: self.waiting, waiting: None }
+    }
+
+    /// Whether a card's curves may take in `n` points now; else it waits. Cards on top come first: what they waited for they
+    /// have then, and the rest gets its turn.
+    pub fn take_points(&mut self, n: usize) -> bool {
+        let has_turn = self.n_readied < MAX_READIED;
+        if has_turn {
+            self.n_readied += n;
+        }
+        has_turn
     }
 
     /// Whether a picture of `n` lines, drawn in the frame `drawn` before, may be drawn now; else it waits.
@@ -52,8 +66,8 @@ pub struct Key {
     pub bounds: Bounds,
     /// Width and height in pixels.
     pub size: [usize; 2],
-    /// Theme.
-    pub dark: bool,
+    /// Theme and colours.
+    pub palette: usize,
     /// Of each line's points, colour and weight.
     pub lines: u64,
 }
@@ -145,6 +159,11 @@ impl Picture {
         painter.extend(self.marks.iter().map(|(mark, color)| super::paint::mark_shape(frame, mark, *color)));
     }
 
+    /// What it shows, once it shows something.
+    pub fn bounds(&self) -> Option<Bounds> {
+        self.of.map(|key| key.bounds)
+    }
+
     /// Frees the memory of one that was not shown in this frame or the one before.
     pub fn forget_unseen(&mut self, frame_nr: u64) {
         if (self.texture.is_some() || self.pending.is_some()) && self.seen + 1 < frame_nr {
@@ -181,6 +200,8 @@ mod tests {
             }
         }
         assert!(drawn.iter().all(|last| *last >= 7), "two in a frame, all five within three: {drawn:?}");
+        let mut ready = Turn::default().next();
+        assert!(ready.take_points(MAX_READIED - 1) && ready.take_points(MAX_READIED) && !ready.take_points(1));
         let mut alone = Turn::default().next();
         assert!(alone.take(10 * MAX_DRAWN, 0) && !alone.take(1, 0), "one that is too large for a frame is still drawn");
     }

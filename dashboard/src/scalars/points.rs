@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::chart::ticks::Unit;
+use crate::chart::{Scale, ticks::Unit};
 use summaries::{Numbers, ScalarSeries};
 
 /// What goes from left to right.
@@ -48,12 +48,13 @@ pub struct Points<'a> {
     series: &'a ScalarSeries,
     /// The x of each point, in place of the axis: another tag's values.
     x: Option<&'a [f64]>,
+    x_scale: Scale,
 }
 
 impl<'a> Points<'a> {
     /// Of a series as it was written.
     pub fn of(series: &'a ScalarSeries) -> Self {
-        Self { series, x: None }
+        Self { series, x: None, x_scale: Scale::Linear }
     }
 
     /// Of a series with an x for each point, which the axis does not matter to.
@@ -61,7 +62,13 @@ impl<'a> Points<'a> {
     /// # Panics
     /// Where there are fewer `x` than points, when such a point is looked at.
     pub fn at(series: &'a ScalarSeries, x: &'a [f64]) -> Self {
-        Self { series, x: Some(x) }
+        Self { series, x: Some(x), x_scale: Scale::Linear }
+    }
+
+    /// The same on an x axis of this scale.
+    #[must_use]
+    pub fn on(self, x_scale: Scale) -> Self {
+        Self { x_scale, ..self }
     }
 
     /// Whether x are another tag's values: ascending, whatever the steps.
@@ -89,15 +96,19 @@ impl<'a> Points<'a> {
         self.series.values()
     }
 
-    /// The x of a point. Exact for steps below 2^53.
+    /// The x of a point, in plot space: minus infinity where it has no place on the scale. Exact for steps below 2^53.
     pub fn x(&self, axis: XAxis, i: usize) -> f64 {
-        if let Some(x) = self.x {
-            return x[i];
-        }
-        match axis {
-            XAxis::Step => self.series.step(i) as f64,
-            XAxis::Relative => self.series.wall(i) - self.series.wall(0),
-            XAxis::Wall => self.series.wall(i),
+        let x = match (self.x, axis) {
+            (Some(x), _) => x[i],
+            (None, XAxis::Step) => self.series.step(i) as f64,
+            (None, XAxis::Relative) => self.series.wall(i) - self.series.wall(0),
+            (None, XAxis::Wall) => self.series.wall(i),
+        };
+        match self.x_scale {
+            Scale::Linear => x,
+            // Before all others, so that the order stays.
+            Scale::Log10 if x <= 0.0 => f64::NEG_INFINITY,
+            scale => scale.forward(x),
         }
     }
 }
@@ -132,6 +143,11 @@ impl Pieces {
             }
         }
         self.n = points.len();
+    }
+
+    /// Points taken in.
+    pub fn len(&self) -> usize {
+        self.n
     }
 
     /// The pieces, in the order they were written.

@@ -4,6 +4,7 @@ use super::{
     curve::CurveSettings,
     points::XAxis,
     range::{self, Steps},
+    tooltip::Order,
 };
 use crate::{
     address::Params,
@@ -30,6 +31,12 @@ pub struct Settings {
     pub range: Option<Steps>,
     /// Whether cards are those of the runs' layouts, not one for each tag.
     pub by_layout: bool,
+    /// In which order runs stand beside the pointer.
+    pub order: Order,
+    /// Whether a zoom along x is one of all cards.
+    pub links_zoom: bool,
+    /// What all cards show of x, in plot space, while their zoom is linked; `None` for everything.
+    pub linked_x: Option<[f64; 2]>,
 }
 
 impl Default for Settings {
@@ -40,9 +47,20 @@ impl Default for Settings {
             by_tag: false,
             smoothing: 0.6,
             scale: Scale::Linear,
+            log_x: false,
             ignore_outliers: false,
         };
-        Self { curve, filter: Filter::default(), x_tag: None, group: Filter::default(), range: None, by_layout: false }
+        Self {
+            curve,
+            filter: Filter::default(),
+            x_tag: None,
+            group: Filter::default(),
+            range: None,
+            by_layout: false,
+            order: Order::default(),
+            links_zoom: false,
+            linked_x: None,
+        }
     }
 }
 
@@ -57,9 +75,13 @@ impl Settings {
         out.set_some("xtag", self.x_tag.as_ref());
         out.set_some("smoothing", (now.smoothing != usual.smoothing).then_some(now.smoothing));
         out.set_some("log", (now.scale == Scale::Log10).then_some(1));
+        out.set_some("logx", now.log_x.then_some(1));
+        out.set_some("order", (self.order != Order::default()).then(|| self.order.name()));
         out.set_some("outliers", now.ignore_outliers.then_some(0));
         out.set_some("group", filled(&self.group));
         out.set_some("range", self.range.map(|[lo, hi]| format!("{lo}..{hi}")));
+        out.set_some("linkzoom", self.links_zoom.then_some(1));
+        out.set_some("zoom", self.linked_x.filter(|_| self.links_zoom).map(|[lo, hi]| format!("{lo}..{hi}")));
         out.set_some("layout", self.by_layout.then_some(1));
         out
     }
@@ -72,9 +94,15 @@ impl Settings {
         self.set_x_tag(params.get("xtag").map(Into::into));
         self.curve.smoothing = params.read("smoothing").unwrap_or(usual.smoothing).clamp(0.0, 0.99);
         self.curve.scale = if params.get("log") == Some("1") { Scale::Log10 } else { Scale::Linear };
+        self.curve.log_x = params.get("logx") == Some("1");
+        self.order = Order::ALL.into_iter().find(|o| Some(o.name()) == params.get("order")).unwrap_or_default();
         self.curve.ignore_outliers = params.get("outliers") == Some("0");
         self.by_layout = params.get("layout") == Some("1");
         self.group.set(params.get("group").unwrap_or_default());
+        self.links_zoom = params.get("linkzoom") == Some("1");
+        let ends = params.get("zoom").and_then(|text| text.split_once(".."));
+        let zoom = ends.and_then(|(lo, hi)| Some([lo.parse::<f64>().ok()?, hi.parse().ok()?]));
+        self.linked_x = zoom.filter(|[lo, hi]| self.links_zoom && lo.is_finite() && hi.is_finite() && lo < hi);
         let ends = params.get("range").and_then(|text| text.split_once(".."));
         let steps = ends.and_then(|(lo, hi)| Some([lo.parse().ok()?, hi.parse().ok()?]));
         self.range = steps.filter(|[lo, hi]: &Steps| lo <= hi);
@@ -101,14 +129,24 @@ impl Settings {
             let slider = Slider::new(&mut self.curve.smoothing, 0.0..=0.99).step_by(0.01).fixed_decimals(2);
             ui.add(slider).labelled_by(label.id);
             ui.separator();
+            let axes = |of: &Self| (of.curve.axis, of.curve.x_scale(), of.x_tag.clone());
+            let before = axes(self);
             axis_buttons(ui, &mut self.curve.axis);
             self.tag_axis(ui, tags);
             ui.separator();
+            ui.checkbox(&mut self.curve.log_x, "Log x")
+                .on_hover_text("Steps and times from 0 down have no place on it");
+            ui.checkbox(&mut self.links_zoom, "Link zoom").on_hover_text("A zoom along x is one of all cards");
+            if !self.links_zoom || axes(self) != before {
+                // A zoom belongs to the axis that it was made on.
+                self.linked_x = None;
+            }
             let mut is_log = self.curve.scale == Scale::Log10;
             ui.checkbox(&mut is_log, "Log y");
             self.curve.scale = if is_log { Scale::Log10 } else { Scale::Linear };
             ui.checkbox(&mut self.curve.ignore_outliers, "Ignore outliers")
                 .on_hover_text("The y axis spans the 5 % to 95 % quantile");
+            self.order_ui(ui);
             ui.separator();
             filter_box(ui, &mut self.group, "Group runs by (regex)", metrics::FILTER_W).on_hover_text(
                 "Runs whose names have the same match, or the same first group ( ), become one band with their mean",
@@ -138,6 +176,18 @@ impl Settings {
         if chosen != self.x_tag {
             self.set_x_tag(chosen);
         }
+    }
+
+    /// In which order runs stand beside the pointer.
+    fn order_ui(&mut self, ui: &mut Ui) {
+        let combo = ComboBox::from_id_salt("order").selected_text(self.order.name());
+        let response = combo.show_ui(ui, |ui| {
+            for order in Order::ALL {
+                ui.selectable_value(&mut self.order, order, order.name());
+            }
+        });
+        let response = response.response.on_hover_text("The order of the runs beside the pointer");
+        named(&response, Role::ComboBox, &format!("Order of runs beside the pointer: {}", self.order.name()));
     }
 
     fn range_ui(&mut self, ui: &mut Ui, steps: impl Fn() -> Steps) {

@@ -43,6 +43,11 @@ impl Smoother {
         &self.out
     }
 
+    /// How many values are smoothed at this weight.
+    pub fn len_at(&self, weight: f64) -> usize {
+        if weight == self.weight { self.out.len() } else { 0 }
+    }
+
     /// The values of the last update.
     pub fn values(&self) -> &Numbers {
         &self.out

@@ -1,8 +1,8 @@
-//! What the runs' values are at the pointer, greatest first.
+//! What the runs' values are at the pointer.
 
 use super::{card::Line, curve::Curve, curve::CurveSettings, points::XAxis};
 use crate::{
-    chart::ticks::Moment,
+    chart::{Scale, ticks::Moment},
     format,
     theme::{metrics, palette},
     widgets::swatch,
@@ -10,6 +10,50 @@ use crate::{
 use egui::{Grid, RichText, Ui, vec2};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+
+/// In which order runs stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The greatest value first.
+    #[default]
+    Greatest,
+    /// The least value first.
+    Least,
+    /// The curve nearest to the pointer first.
+    Nearest,
+    /// By name.
+    Name,
+}
+
+impl Order {
+    /// Every choice, in order.
+    pub const ALL: [Self; 4] = [Self::Greatest, Self::Least, Self::Nearest, Self::Name];
+
+    /// What to call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Greatest => "Greatest first",
+            Self::Least => "Least first",
+            Self::Nearest => "Nearest first",
+            Self::Name => "By name",
+        }
+    }
+
+    /// Sorts rows; `y` is the pointer's, in plot space. What is no number comes last.
+    pub fn sort(self, rows: &mut [Row], settings: CurveSettings, y: f64) {
+        let value = |row: &Row| row.smoothed.unwrap_or(row.value);
+        let or_last = |key: f64| if key.is_nan() { f64::INFINITY } else { key };
+        match self {
+            Self::Greatest => rows.sort_by(|a, b| or_last(-value(a)).total_cmp(&or_last(-value(b)))),
+            Self::Least => rows.sort_by(|a, b| or_last(value(a)).total_cmp(&or_last(value(b)))),
+            Self::Nearest => {
+                let far = |row: &Row| or_last((settings.scale.forward(value(row)) - y).abs());
+                rows.sort_by(|a, b| far(a).total_cmp(&far(b)));
+            }
+            Self::Name => rows.sort_by(|a, b| a.label.cmp(&b.label)),
+        }
+    }
+}
 
 /// One run's point that is nearest to the pointer.
 #[derive(Debug)]
@@ -31,9 +75,9 @@ pub struct Row {
     pub smoothed: Option<f64>,
 }
 
-/// The nearest points to `x`, greatest value first, NaN last.
+/// The nearest points to `x`, in no order.
 pub fn rows(curves: &FxHashMap<Arc<str>, Curve>, lines: &[Line<'_>], settings: CurveSettings, x: f64) -> Vec<Row> {
-    let mut rows: Vec<Row> = lines
+    lines
         .iter()
         .filter_map(|line| {
             let curve = curves.get(&line.member.label)?;
@@ -45,16 +89,12 @@ pub fn rows(curves: &FxHashMap<Arc<str>, Curve>, lines: &[Line<'_>], settings: C
                 x: line.points.x(settings.axis, i),
                 step: line.points.series().step(i),
                 wall: line.points.series().wall(i),
-                relative_s: line.points.x(XAxis::Relative, i),
+                relative_s: line.points.on(Scale::Linear).x(XAxis::Relative, i),
                 value: line.points.values().get(i),
                 smoothed: curve.smoothed(i, settings),
             })
         })
-        .collect();
-    let key = |row: &Row| row.smoothed.unwrap_or(row.value);
-    let order = |value: f64| if value.is_nan() { f64::NEG_INFINITY } else { value };
-    rows.sort_by(|a, b| order(key(b)).total_cmp(&order(key(a))));
-    rows
+        .collect()
 }
 
 /// The rows as a table.
@@ -84,5 +124,29 @@ pub fn show(ui: &mut Ui, rows: &[Row], settings: CurveSettings) {
     }
     if rows.len() > metrics::TOOLTIP_ROWS {
         ui.weak(format!("and {} more", rows.len() - metrics::TOOLTIP_ROWS));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_stand_in_the_order_of_choice() {
+        let row = |label: &str, value: f64| {
+            let label: Arc<str> = label.into();
+            let (run_label, color_idx, x, step) = (label.clone(), 0, 0.0, 0);
+            Row { label, run_label, color_idx, x, step, wall: 0.0, relative_s: 0.0, value, smoothed: None }
+        };
+        let check = |order: Order, expected: &str| {
+            let mut rows = [row("c", 1.0), row("a", f64::NAN), row("b", 10.0), row("d", 4.0)];
+            let settings = super::super::settings::Settings::default().curve;
+            order.sort(&mut rows, settings, 4.5);
+            assert_eq!(rows.map(|row| row.label.to_string()).join(""), expected, "{order:?}");
+        };
+        check(Order::Greatest, "bdca");
+        check(Order::Least, "cdba");
+        check(Order::Nearest, "dcba");
+        check(Order::Name, "abcd");
     }
 }

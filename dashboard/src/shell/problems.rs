@@ -6,7 +6,7 @@ use crate::{
     data::{SourceInfo, Status},
     format,
     theme::{metrics, palette},
-    widgets::named,
+    widgets::{busy, named},
 };
 use egui::{Align2, Context, FontId, Id, LayerId, Order, RichText, ScrollArea, Ui, Window};
 use std::{path::Path, sync::Arc};
@@ -133,7 +133,7 @@ pub fn loading_ui(ui: &mut Ui, source: &SourceInfo) -> Option<SourceAct> {
                 );
             }
             None => {
-                ui.spinner();
+                busy(ui);
             }
         }
         let name = ui.label(format!("loading {}", source.name));

@@ -4,7 +4,7 @@ use crate::{
     Theme,
     config::Settings,
     format::TimeUnit,
-    theme::{Density, metrics, palette},
+    theme::{Colours, Density, metrics, palette},
 };
 use egui::{Align2, Context, Grid, RichText, Slider, Ui, Window};
 
@@ -49,6 +49,9 @@ fn rows(ui: &mut Ui, settings: &mut Settings) {
     let name = |ui: &mut Ui, text: &str| ui.label(RichText::new(text).color(palette(ui).text_weak));
     name(ui, "Theme");
     choices(ui, "Theme", &mut settings.theme, Theme::ALL.map(|t| (t, t.name())));
+    ui.end_row();
+    name(ui, "Colours");
+    choices(ui, "Colours", &mut settings.colours, Colours::ALL.map(|c| (c, c.name())));
     ui.end_row();
     name(ui, "Density");
     choices(ui, "Density", &mut settings.density, Density::ALL.map(|d| (d, d.name())));

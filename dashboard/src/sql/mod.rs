@@ -18,7 +18,7 @@ use crate::{
     format,
     selection::TimeRange,
     theme::{metrics, palette},
-    widgets::{Sorting, empty_state, named, toolbar},
+    widgets::{Sorting, busy, empty_state, named, toolbar},
 };
 use egui::{Frame, Key, KeyboardShortcut, Margin, Modifiers, RichText, TextEdit, Ui};
 use engine::Engine;
@@ -167,7 +167,7 @@ impl SqlView {
             }
             ui.add_enabled_ui(!self.history.is_empty(), |ui| self.history_ui(ui));
             if is_busy {
-                ui.spinner();
+                busy(ui);
             }
         });
         let editor = TextEdit::multiline(&mut self.text).code_editor().desired_rows(EDITOR_ROWS);

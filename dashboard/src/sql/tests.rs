@@ -5,13 +5,12 @@ use super::{
     engine::{Answer, Engine, Table, Tables},
 };
 use crate::{
-    Data, Selection, View,
+    Data, View,
     data::{SourceInfo, SourceKind, Status},
-    theme,
+    panel_test::{Panel, panel, wait_for},
     timeline::testing::demo,
 };
-use egui::vec2;
-use egui_kittest::{Harness, kittest::Queryable as _};
+use egui_kittest::kittest::Queryable as _;
 use parking_lot::{Condvar, Mutex};
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -70,13 +69,7 @@ impl Tables for Small {
     }
 }
 
-struct State {
-    view: SqlView,
-    data: Data,
-    selection: Selection,
-}
-
-fn harness(engine: Option<Arc<dyn Engine>>, names: &[&str]) -> Harness<'static, State> {
+fn harness(engine: Option<Arc<dyn Engine>>, names: &[&str]) -> Panel<SqlView> {
     let mut data = Data::default().with_trace("demo", demo(3));
     for name in names {
         let (name, path) = (Arc::from(*name), Arc::from(Path::new(name)));
@@ -91,28 +84,7 @@ fn harness(engine: Option<Arc<dyn Engine>>, names: &[&str]) -> Harness<'static, 
             warnings: Arc::from([]),
         });
     }
-    let state = State { view: SqlView::new(engine), data, selection: Selection::default() };
-    let mut installed = false;
-    Harness::builder().with_size(vec2(1300.0, 700.0)).with_step_dt(0.2).build_ui_state(
-        move |ui, state: &mut State| {
-            if !std::mem::replace(&mut installed, true) {
-                theme::install(ui.ctx());
-            }
-            state.view.ui(ui, &state.data, &mut state.selection);
-        },
-        state,
-    )
-}
-
-fn wait_for(harness: &mut Harness<'_, State>, what: &str) {
-    for _ in 0..500 {
-        harness.run_steps(1);
-        if harness.query_all_by_label_contains(what).next().is_some() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("never shown: {what}");
+    panel(SqlView::new(engine), data, [1300.0, 700.0])
 }
 
 #[test]
@@ -122,7 +94,7 @@ fn a_query_is_asked_and_its_rows_lead_to_the_timeline() {
     harness.get_by_label("Run").click();
     wait_for(&mut harness, "2 rows in");
     wait_for(&mut harness, "3 records are damaged");
-    let y = |harness: &Harness<'_, State>, label: &str| harness.get_by_label(label).rect().center().y;
+    let y = |harness: &Panel<SqlView>, label: &str| harness.get_by_label(label).rect().center().y;
     assert!(y(&harness, "MatMul") < y(&harness, "Add"), "as they came");
     harness.get_by_label("Sort by name").click();
     harness.run_steps(4);

@@ -4,6 +4,7 @@
 
 pub mod metrics;
 mod palette;
+mod schemes;
 mod style;
 
 pub use palette::{Palette, mix, on_fill, shaded};
@@ -50,6 +51,37 @@ impl Theme {
             Self::Dark => egui::ThemePreference::Dark,
             Self::Light => egui::ThemePreference::Light,
         });
+    }
+}
+
+/// Colours of runs, curves, slices and nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Colours {
+    /// Okabe and Ito's, told apart by colour-blind readers.
+    #[default]
+    OkabeIto,
+    /// Paul Tol's, told apart by colour-blind readers too.
+    Tol,
+    /// As TensorBoard colours runs.
+    TensorBoard,
+}
+
+impl Colours {
+    /// Every choice, in order.
+    pub const ALL: [Self; 3] = [Self::OkabeIto, Self::Tol, Self::TensorBoard];
+
+    /// What to call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OkabeIto => "Okabe-Ito",
+            Self::Tol => "Tol",
+            Self::TensorBoard => "TensorBoard",
+        }
+    }
+
+    /// Puts the colours in force, in this thread.
+    pub fn apply(self) {
+        palette::set_colours(self);
     }
 }
 

@@ -3,9 +3,14 @@
 //! Series colours are Okabe and Ito's eight (told apart by colour-blind readers), made lighter or darker where the
 //! background asks for it. Tests hold the contrast: text 4.5:1, curves and marks 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
 
+use super::{
+    Colours,
+    schemes::{Scheme, TENSORBOARD_DARK, TENSORBOARD_LIGHT, TOL_DARK, TOL_LIGHT},
+};
 use egui::Color32;
+use std::cell::Cell;
 
-const fn rgb(hex: u32) -> Color32 {
+pub(super) const fn rgb(hex: u32) -> Color32 {
     Color32::from_rgb((hex >> 16) as u8, (hex >> 8) as u8, hex as u8)
 }
 
@@ -56,7 +61,7 @@ pub struct Palette {
     fills: [Color32; 12],
 }
 
-static DARK: Palette = Palette {
+const DARK: Palette = Palette {
     dark: true,
     canvas: rgb(0x14171c),
     panel: rgb(0x1b1f26),
@@ -102,7 +107,7 @@ static DARK: Palette = Palette {
     ],
 };
 
-static LIGHT: Palette = Palette {
+const LIGHT: Palette = Palette {
     dark: false,
     canvas: rgb(0xffffff),
     panel: rgb(0xf4f5f7),
@@ -148,10 +153,35 @@ static LIGHT: Palette = Palette {
     ],
 };
 
+/// By [`Colours`], the dark one first.
+static ALL: [[Palette; 2]; Colours::ALL.len()] = [
+    [DARK, LIGHT],
+    [in_scheme(&DARK, TOL_DARK), in_scheme(&LIGHT, TOL_LIGHT)],
+    [in_scheme(&DARK, TENSORBOARD_DARK), in_scheme(&LIGHT, TENSORBOARD_LIGHT)],
+];
+
+const fn in_scheme(of: &Palette, Scheme { series, fills }: Scheme) -> Palette {
+    Palette { series, fills, ..*of }
+}
+
+thread_local! {
+    static COLOURS: Cell<Colours> = const { Cell::new(Colours::OkabeIto) };
+}
+
+/// Chooses the colours of runs and categories in this thread.
+pub(super) fn set_colours(colours: Colours) {
+    COLOURS.set(colours);
+}
+
 impl Palette {
     /// The palette of the dark or the light theme.
     pub fn of(dark: bool) -> &'static Self {
-        if dark { &DARK } else { &LIGHT }
+        &ALL[COLOURS.get() as usize][usize::from(!dark)]
+    }
+
+    /// What tells it from all others: pictures that are kept hold while it is the same.
+    pub fn id(&'static self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// The colour of the `idx`-th run or curve; it repeats after eight.
@@ -223,7 +253,7 @@ mod tests {
 
     #[test]
     fn text_has_contrast_on_every_ground() {
-        for p in [&DARK, &LIGHT] {
+        for p in ALL.as_flattened() {
             for ground in [p.canvas, p.panel, p.raised, p.hovered, p.stripe] {
                 for text in [p.text, p.text_weak, p.text_strong, p.accent, p.good, p.warning, p.error] {
                     let c = contrast(text, ground);
@@ -235,7 +265,7 @@ mod tests {
 
     #[test]
     fn curves_stand_out_and_fills_carry_text() {
-        for p in [&DARK, &LIGHT] {
+        for p in ALL.as_flattened() {
             for color in p.series {
                 for ground in [p.canvas, p.raised] {
                     let c = contrast(color, ground);

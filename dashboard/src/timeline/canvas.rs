@@ -277,7 +277,7 @@ impl Canvas {
             folding: state.folding.revision(),
             color_by: state.color_by,
             matches: scene.matches.map(|m| std::ptr::from_ref(m) as usize),
-            dark: p.dark,
+            palette: p.id(),
             shapes: crate::export::wants_shapes(ui.ctx()),
         };
         let body = painter.with_clip_rect(areas.body);

@@ -3,7 +3,7 @@
 use super::{model::Row, paint::Marks, picture::Scene};
 use crate::theme::metrics;
 use egui::{Mesh, Painter, Pos2, pos2};
-use profiler::{InstantEvent, Store, Track, TrackId};
+use profiler::{Category, InstantEvent, Store, Track, TrackId};
 use std::ops::Range;
 
 /// The instants of a track in a range of time.
@@ -13,9 +13,13 @@ fn in_range<'a>(track: &'a Track, range: &Range<i64>) -> &'a [InstantEvent] {
     &track.instants[from..to.max(from)]
 }
 
-/// Stamps of transfers are arrows, not marks.
+/// Stamps of transfers are arrows, not marks; that a node's values are finite is no event.
 fn is_shown(store: &Store, instant: &InstantEvent) -> bool {
-    store.sites().get(instant.site as usize).is_none_or(|s| !s.category.is_transfer())
+    store.sites().get(instant.site as usize).is_none_or(|s| match s.category {
+        Category::Transfer | Category::RemoteTransfer => false,
+        Category::Numerics => instant.arg != 0,
+        _ => true,
+    })
 }
 
 /// Draws the instants of the visible rows, one mark per physical pixel at most.

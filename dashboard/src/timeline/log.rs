@@ -23,11 +23,17 @@ pub struct LogLine {
     pub args: u32,
 }
 
-/// All messages by time: instants that are no samples and no stamps of transfers.
+/// All messages by time: instants that are no samples and no stamps of transfers, nor tell that all is well.
 pub fn lines(store: &Store) -> Vec<LogLine> {
-    let is_message = |site: u32| store.sites().get(site as usize).is_some_and(|s| s.category == Category::Other);
+    let is_message = |i: &profiler::InstantEvent| {
+        store.sites().get(i.site as usize).is_some_and(|s| match s.category {
+            Category::Other => true,
+            Category::Numerics => i.arg != 0,
+            _ => false,
+        })
+    };
     let of_track = |t: &'_ profiler::Track| {
-        let messages = t.instants.iter().filter(|i| is_message(i.site));
+        let messages = t.instants.iter().filter(|i| is_message(i));
         messages.map(|i| LogLine { time: i.time, track: t.id, site: i.site, args: i.args }).collect::<Vec<_>>()
     };
     let mut all: Vec<LogLine> = store.tracks().iter().flat_map(of_track).collect();
@@ -44,7 +50,9 @@ pub fn text(store: &Store, line: &LogLine) -> String {
     let message = serde_json::from_str::<serde_json::Value>(&args)
         .ok()
         .and_then(|v| Some(v.get("message")?.as_str()?.to_owned()));
+    let is_numerics = store.sites().get(line.site as usize).is_some_and(|s| s.category == Category::Numerics);
     let text = match message {
+        Some(message) if is_numerics => format!("{name}: {message}"),
         Some(message) => message,
         None if args.is_empty() || args == "{}" => name.to_owned(),
         None => format!("{name} {args}"),
@@ -92,7 +100,7 @@ pub fn panel_ui(ui: &mut Ui, store: &Store, lines: Option<&[LogLine]>, cursor: O
                     ui.set_width(ui.available_width());
                     ui.label(RichText::new(ticks::position(line.time, 1)).monospace().color(p.text_weak));
                     let color = match site.map_or("", |s| s.category_name.as_str()) {
-                        level if level.contains("ERROR") => p.error,
+                        level if level.contains("ERROR") || level == "numerics" => p.error,
                         level if level.contains("WARN") => p.warning,
                         _ => p.text,
                     };

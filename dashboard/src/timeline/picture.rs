@@ -40,8 +40,8 @@ pub struct Key {
     pub color_by: ColorBy,
     /// Identity of the matches that stand out; `None` when nothing is dimmed.
     pub matches: Option<usize>,
-    /// Theme.
-    pub dark: bool,
+    /// Theme and colours.
+    pub palette: usize,
     /// Whether everything is to be a shape, for a picture in vectors.
     pub shapes: bool,
 }

@@ -281,14 +281,11 @@ impl State {
         }
     }
 
-    #[expect(clippy::too_many_lines, reason = "a table of commands")]
     /// Carries out a command. `trace` is all there is to show, `now` the frame's clock in seconds.
     pub fn apply(&mut self, command: Command, store: &Store, trace: &Range<i64>, now: f64) {
-        if let Command::Cursor(at) = command {
-            self.cursor = at;
-            return;
+        if !matches!(command, Command::Cursor(_)) {
+            self.notice = None;
         }
-        self.notice = None;
         let target = self.eased.target();
         match command {
             Command::Zoom { factor, at } => {
@@ -296,15 +293,12 @@ impl State {
                 self.eased.glide(target.zoomed(factor, at, trace), now);
             }
             Command::Pan(share) => self.go(target.panned(share, trace), now),
-            Command::Drag(ns) => {
-                self.follow = false;
-                self.eased.jump(target.moved(ns, trace));
-            }
+            Command::Drag(ns) => self.jump(target.moved(ns, trace)),
             Command::CentreOn(time) => {
-                self.follow = false;
                 let start = time.saturating_sub(target.ns() / 2);
-                self.eased.jump(Viewport { start, end: start.saturating_add(target.ns()) }.clamped(trace));
+                self.jump(Viewport { start, end: start.saturating_add(target.ns()) }.clamped(trace));
             }
+            Command::View(view) => self.jump(view.clamped(trace)),
             Command::Scroll(points) => self.scroll += points,
             Command::Fit => self.go(self.fit_target(store, trace), now),
             Command::Whole => self.go(Viewport::whole(trace), now),
@@ -317,25 +311,13 @@ impl State {
             Command::Reveal(id) => self.reveal(id, store, trace, now),
             Command::SelectRange(range) => self.range = range.filter(|r| r.start < r.end),
             Command::SameName { forward } => {
-                let current = self.slice(store);
-                match current.and_then(|s| find::same_name(store, &s, forward)) {
-                    Some(next) => self.reveal(next.id, store, trace, now),
-                    None if current.is_some() => self.notice = Some("no further slice with this name"),
-                    None => self.notice = Some("select a slice first"),
-                }
+                let next = self.slice(store).map(|s| find::same_name(store, &s, forward));
+                self.walk(next, "no further slice with this name", store, trace, now);
             }
             Command::AlongFlow { forward } => {
-                let current = self.slice(store);
-                match current.and_then(|s| flows::neighbour(store, &s, forward)) {
-                    Some(next) => self.reveal(next.id, store, trace, now),
-                    None if current.is_none() => self.notice = Some("select a slice first"),
-                    None if forward => self.notice = Some("no arrow leaves this slice"),
-                    None => self.notice = Some("no arrow comes to this slice"),
-                }
-            }
-            Command::View(view) => {
-                self.follow = false;
-                self.eased.jump(view.clamped(trace));
+                let next = self.slice(store).map(|s| flows::neighbour(store, &s, forward));
+                let none = if forward { "no arrow leaves this slice" } else { "no arrow comes to this slice" };
+                self.walk(next, none, store, trace, now);
             }
             Command::RevealTrack(track) => {
                 self.folding.reveal(store, track);
@@ -364,7 +346,24 @@ impl State {
             Command::ShowHidden => self.folding.show_all(),
             // These act on the panel's widgets and on the window's selection, not on this state.
             Command::ToggleCompare | Command::CompareStep { .. } => {}
-            Command::FocusSearch | Command::SelectNode(_) | Command::Cursor(_) => {}
+            Command::FocusSearch | Command::SelectNode(_) => {}
+            Command::Cursor(at) => self.cursor = at,
+        }
+    }
+
+    /// Goes to the next slice: `None` where none is selected, `Some(None)` where there is no further one.
+    fn walk(
+        &mut self,
+        next: Option<Option<SliceRef>>,
+        none: &'static str,
+        store: &Store,
+        trace: &Range<i64>,
+        now: f64,
+    ) {
+        match next {
+            Some(Some(next)) => self.reveal(next.id, store, trace, now),
+            Some(None) => self.notice = Some(none),
+            None => self.notice = Some("select a slice first"),
         }
     }
 
@@ -392,6 +391,11 @@ impl State {
         let selected = self.slice(store).map(|s| s.start).or_else(|| self.range.as_ref().map(|r| r.start));
         let view = self.eased.target();
         selected.unwrap_or_else(|| view.start.saturating_add((view.ns() as f64 * at).round() as i64))
+    }
+
+    fn jump(&mut self, to: Viewport) {
+        self.follow = false;
+        self.eased.jump(to);
     }
 
     fn go(&mut self, target: Viewport, now: f64) {

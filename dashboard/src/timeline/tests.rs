@@ -2,66 +2,31 @@
 
 use super::{TimelineView, testing::demo};
 use crate::{
-    Data, Selection, View, ViewKind,
-    theme::{self, metrics},
+    Data, View, ViewKind,
+    panel_test::{Panel, panel, wait_for},
+    theme::metrics,
 };
 use egui::{Key, Pos2, pos2, vec2};
-use egui_kittest::{
-    Harness,
-    kittest::{NodeT as _, Queryable as _},
-};
+use egui_kittest::kittest::{NodeT as _, Queryable as _};
 use std::time::Duration;
 
-struct State {
-    view: TimelineView,
-    data: Data,
-    selection: Selection,
-}
-
-fn harness(store: profiler::Store) -> Harness<'static, State> {
-    let state = State {
-        view: TimelineView::default(),
-        data: Data::default().with_trace("demo", store),
-        selection: Selection::default(),
-    };
-    let mut installed = false;
-    let mut harness = Harness::builder().with_size(vec2(1200.0, 700.0)).with_step_dt(0.2).build_ui_state(
-        move |ui, state: &mut State| {
-            if !std::mem::replace(&mut installed, true) {
-                theme::install(ui.ctx());
-            }
-            state.view.ui(ui, &state.data, &mut state.selection);
-        },
-        state,
-    );
+fn harness(store: profiler::Store) -> Panel<TimelineView> {
+    let mut harness = panel(TimelineView::default(), Data::default().with_trace("demo", store), [1200.0, 700.0]);
     harness.run_steps(3);
     harness
 }
 
-fn label(harness: &Harness<'_, State>) -> String {
+fn label(harness: &Panel<TimelineView>) -> String {
     harness.get_by_label_contains("Timeline: ").accesskit_node().label().unwrap_or_default()
 }
 
-fn press(harness: &mut Harness<'_, State>, key: Key) {
+fn press(harness: &mut Panel<TimelineView>, key: Key) {
     harness.key_press(key);
     harness.run_steps(3);
 }
 
-/// Waits until the analysis thread has said what the closure looks for.
-fn wait_for(harness: &mut Harness<'_, State>, what: &str) {
-    for _ in 0..500 {
-        if harness.query_all_by_label_contains(what).next().is_some() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-        harness.run_steps(1);
-    }
-    let labels = harness.query_all_by_label_contains("").filter_map(|n| n.accesskit_node().label()).collect::<Vec<_>>();
-    panic!("never shown: {what}, but {labels:?}");
-}
-
 /// The screen place of a time in a lane, from where the panel drew it.
-fn place(harness: &Harness<'_, State>, time: i64, track: u32, lane: u32) -> Pos2 {
+fn place(harness: &Panel<TimelineView>, time: i64, track: u32, lane: u32) -> Pos2 {
     let view = &harness.state().view;
     let area = harness.get_by_label_contains("Timeline: ").rect();
     let areas = super::canvas::areas(area);
@@ -71,7 +36,7 @@ fn place(harness: &Harness<'_, State>, time: i64, track: u32, lane: u32) -> Pos2
     pos2(x, areas.body.top() - state.scroll + view.canvas.lane_middle(track, lane).unwrap())
 }
 
-fn click(harness: &mut Harness<'_, State>, at: Pos2) {
+fn click(harness: &mut Panel<TimelineView>, at: Pos2) {
     harness.hover_at(at);
     harness.run_steps(1);
     harness.drag_at(at);
@@ -255,7 +220,7 @@ fn empty_and_tiny_traces_say_so() {
 #[test]
 fn tracks_are_pinned_and_filtered() {
     let mut harness = harness(demo(3));
-    let y = |harness: &Harness<'_, State>, name: &str| harness.get_by_label_contains(name).rect().top();
+    let y = |harness: &Panel<TimelineView>, name: &str| harness.get_by_label_contains(name).rect().top();
     assert!(y(&harness, "Track main") < y(&harness, "Track worker 10"));
     harness.get_by_label_contains("Track worker 10").click_secondary();
     harness.run_steps(2);
@@ -350,13 +315,13 @@ fn a_trace_without_messages_says_so() {
     wait_for(&mut harness, "The trace has no log messages");
 }
 
-fn views(harness: &Harness<'_, State>) -> Vec<String> {
+fn views(harness: &Panel<TimelineView>) -> Vec<String> {
     let all = harness.query_all_by_label_contains("Timeline: ");
     all.map(|n| n.accesskit_node().label().unwrap_or_default()).collect()
 }
 
 /// How much later the lower picture is, from what both say that they show.
-fn moments(harness: &Harness<'_, State>) -> Vec<(String, i64)> {
+fn moments(harness: &Panel<TimelineView>) -> Vec<(String, i64)> {
     let compare = harness.state().view.compare.as_ref().unwrap();
     compare.moments.iter().flatten().map(|m| (m.name.clone(), m.range.start)).collect()
 }
@@ -435,7 +400,7 @@ fn without_steps_and_another_trace_there_is_nothing_to_compare() {
 fn narrow_slices_are_pixels_on_the_screen_and_rectangles_in_a_picture_of_vectors() {
     // Four hundred steps: every slice is narrower than a pixel.
     let mut harness = harness(demo(400));
-    let corners = |harness: &Harness<'_, State>, is_pixels: bool| {
+    let corners = |harness: &Panel<TimelineView>, is_pixels: bool| {
         let meshes = harness.output().shapes.iter().filter_map(|clipped| match &clipped.shape {
             egui::Shape::Mesh(mesh) if (mesh.texture_id != egui::TextureId::default()) == is_pixels => Some(mesh),
             _ => None,

@@ -1,7 +1,10 @@
 //! A card's ground and title row.
 
 use super::{Icon, icon_button, named, text_elided, width_button};
-use crate::theme::{metrics, palette};
+use crate::{
+    export,
+    theme::{metrics, palette},
+};
 use egui::{Align, Layout, Rect, Role, Sense, Stroke, StrokeKind, Ui, UiBuilder, vec2};
 
 /// What a card is called and how it looks.
@@ -58,7 +61,7 @@ impl CardFrame<'_> {
         });
         let title =
             Rect::from_min_max(inner.min, egui::pos2(right.inner.min(right.response.rect.right()), inner.bottom()));
-        let is_clicked = self.title(ui, title);
+        let is_clicked = self.title(ui, title, rect);
         let mut chart = rect;
         chart.min.y = header.bottom();
         (CardHeader { is_clicked, is_width_toggled, is_pin_toggled }, chart.shrink2(vec2(1.0, 2.0)))
@@ -71,7 +74,7 @@ impl CardFrame<'_> {
         icon_button(ui, Icon::Pin, &label, is_pinned).clicked()
     }
 
-    fn title(&self, ui: &Ui, rect: Rect) -> bool {
+    fn title(&self, ui: &Ui, rect: Rect, card: Rect) -> bool {
         let p = palette(ui);
         let response = ui.interact(rect, ui.scope_id().with("title"), Sense::click());
         named(&response, Role::Link, self.tag);
@@ -81,6 +84,15 @@ impl CardFrame<'_> {
             Some(node) => format!("{}\nnode {node}: click to select it in every panel", self.tag),
             None => self.tag.to_owned(),
         };
-        response.on_hover_text(hint).clicked()
+        let response = response.on_hover_text(format!("{hint}\nright click: save this card"));
+        response.context_menu(|ui| {
+            for (text, as_vectors) in [("Save this card as PNG", false), ("Save this card as SVG", true)] {
+                if ui.button(text).clicked() {
+                    export::ask_for_card(ui.ctx(), export::Card { name: self.tag.to_owned(), rect: card, as_vectors });
+                    ui.close();
+                }
+            }
+        });
+        response.clicked()
     }
 }

@@ -1,5 +1,6 @@
 //! Small parts that several views use.
 
+mod busy;
 mod card_frame;
 mod card_grid;
 mod empty;
@@ -12,6 +13,7 @@ mod swatch;
 mod text;
 mod toolbar;
 
+pub use busy::busy;
 pub use card_frame::{CardFrame, CardHeader};
 pub use card_grid::{CardGrid, side_panel, width_button};
 pub use empty::empty_state;

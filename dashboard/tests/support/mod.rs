@@ -3,7 +3,11 @@
 // Each test program uses a part.
 #![allow(dead_code)]
 
+pub mod picture;
+pub mod raster;
+
 use egui_kittest::{Harness, kittest::Queryable};
+use raster::{Pixels, Textures};
 use std::path::{Path, PathBuf};
 use stepscope_dashboard::{Options, Theme, app::App, pace::Pace};
 use summaries::{SummaryWriter, WriterOptions};
@@ -15,6 +19,7 @@ const PATIENCE: usize = 400;
 pub struct Window {
     /// Its contents.
     pub harness: Harness<'static, Option<App>>,
+    textures: Textures,
 }
 
 impl Window {
@@ -24,13 +29,45 @@ impl Window {
     }
 
     pub fn with(options: impl Fn() -> Options + 'static) -> Self {
-        let harness = Harness::builder().with_size([1280.0, 800.0]).build_ui_state(
+        Self::sized([1280.0, 800.0], options)
+    }
+
+    pub fn sized(size: [f32; 2], options: impl Fn() -> Options + 'static) -> Self {
+        let textures = Textures::default();
+        let harness = Harness::builder().with_size(size).renderer(textures.clone()).build_ui_state(
             move |ui, app: &mut Option<App>| {
                 app.get_or_insert_with(|| App::new(ui.ctx(), options(), Pace::default())).ui(ui);
             },
             None,
         );
-        Self { harness }
+        Self { harness, textures }
+    }
+
+    /// What the last frame looks like.
+    pub fn picture(&self) -> Pixels {
+        let output = self.harness.output();
+        let size = self.harness.ctx.content_rect().size();
+        let mut pixels = Pixels::new(size.x as usize, size.y as usize);
+        let primitives = self.harness.ctx.tessellate(output.shapes.clone(), output.pixels_per_point);
+        pixels.draw(&primitives, &self.textures);
+        pixels
+    }
+
+    /// Shows frames until they look the same for a while, and gives what they look like.
+    pub fn settled(&mut self) -> Pixels {
+        let mut last = self.picture();
+        let mut n_same = 0;
+        for _ in 0..PATIENCE {
+            self.harness.run_steps(4);
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let now = self.picture();
+            n_same = if now == last { n_same + 1 } else { 0 };
+            if n_same == 3 {
+                return now;
+            }
+            last = now;
+        }
+        panic!("what is shown does not come to rest");
     }
 
     /// Shows frames until something is named so.

@@ -1,4 +1,4 @@
-//! Which tasks there are, and where (white paper section 3): from a file, or from a launcher's environment.
+//! Which tasks there are, and where (white paper section 3): from a file, or from a launcher's environment (`environment`).
 //!
 //! ```toml
 //! id = "mnist-7"                  # only processes of one id talk to each other; without it "default"
@@ -142,7 +142,10 @@ pub enum ClusterError {
     #[error("the cluster's certificates: {0}")]
     Security(#[from] SecurityError),
     /// A variable of the environment is missing, or says nothing.
-    #[error("{name}: {problem} (a launcher sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT)")]
+    #[error(
+        "{name}: {problem} (torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; Slurm SLURM_PROCID, SLURM_JOB_NODELIST and \
+         SLURM_TASKS_PER_NODE)"
+    )]
     Environment {
         /// The variable.
         name: &'static str,
@@ -195,43 +198,7 @@ impl Cluster {
         Cluster { id: text.id.unwrap_or_else(|| "default".into()), master, tasks, certificates: text.tls }.checked()
     }
 
-    /// The cluster that a launcher's environment tells of (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, as torchrun sets them), and
-    /// which of its tasks this process is. Tasks listen at the ports after the master's. Certificates are named by
-    /// STEPSCOPE_TLS_AUTHORITY, STEPSCOPE_TLS_CERTIFICATE and STEPSCOPE_TLS_KEY.
-    ///
-    /// # Errors
-    /// A variable is missing or says nothing.
-    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<(Cluster, TaskName), ClusterError> {
-        let text = |name: &'static str| {
-            variable(name).ok_or_else(|| ClusterError::Environment { name, problem: "it is not set".into() })
-        };
-        let number = |name: &'static str| {
-            let text = text(name)?;
-            let bad = || ClusterError::Environment { name, problem: format!("{text:?} is not a number below 65536") };
-            text.parse::<u16>().map_err(|_| bad())
-        };
-        let (rank, n, port) = (number("RANK")?, number("WORLD_SIZE")?, number("MASTER_PORT")?);
-        let host = text("MASTER_ADDR")?;
-        if rank >= n {
-            return Err(ClusterError::Environment { name: "RANK", problem: format!("{rank} of {n} tasks") });
-        }
-        let at = |offset: u16| match port.checked_add(offset) {
-            Some(port) => Ok(Address::Tcp { host: host.clone(), port }),
-            None => Err(ClusterError::Environment { name: "MASTER_PORT", problem: "no ports after it".into() }),
-        };
-        let tasks = (0..n).map(|task| Ok((TaskName::new("worker", task.into()), at(task + 1)?)));
-        let id = variable("TORCHELASTIC_RUN_ID").unwrap_or_else(|| "default".into());
-        let file = |name| variable(name).map(PathBuf::from);
-        let certificates = file("STEPSCOPE_TLS_AUTHORITY")
-            .zip(file("STEPSCOPE_TLS_CERTIFICATE"))
-            .zip(file("STEPSCOPE_TLS_KEY"))
-            .map(|((authority, certificate), key)| Certificates { authority, certificate, key });
-        let (master, tasks) = (Some(at(0)?), tasks.collect::<Result<_, ClusterError>>()?);
-        let cluster = Cluster { id, master, tasks, certificates };
-        Ok((cluster.checked()?, TaskName::new("worker", rank.into())))
-    }
-
-    fn checked(self) -> Result<Cluster, ClusterError> {
+    pub(crate) fn checked(self) -> Result<Cluster, ClusterError> {
         if self.tasks.is_empty() {
             return Err(ClusterError::Empty);
         }
@@ -326,30 +293,5 @@ mod tests {
         let cluster = Cluster::parse("[jobs]\nworker = [\"localhost:3\"]").unwrap();
         let error = cluster.address(&TaskName::new("ps", 0)).unwrap_err().to_string();
         assert_eq!(error, "the cluster has no /job:ps/task:0 (it has /job:worker/task:0)");
-    }
-
-    #[test]
-    fn launchers_tell_by_the_environment() {
-        let env = |rank: &'static str| {
-            move |name: &str| {
-                let found = match name {
-                    "RANK" => rank,
-                    "WORLD_SIZE" => "3",
-                    "MASTER_ADDR" => "127.0.0.1",
-                    "MASTER_PORT" => "29500",
-                    _ => return None,
-                };
-                Some(found.to_owned())
-            }
-        };
-        let (cluster, own) = Cluster::from_environment(env("2")).unwrap();
-        assert_eq!(own.to_string(), "/job:worker/task:2");
-        assert_eq!(cluster.address(&own).unwrap().to_string(), "127.0.0.1:29503");
-        assert_eq!(cluster.master.unwrap().to_string(), "127.0.0.1:29500");
-        for rank in ["3", "x", "-1"] {
-            assert!(Cluster::from_environment(env(rank)).is_err(), "{rank}");
-        }
-        let error = Cluster::from_environment(|_| None).unwrap_err().to_string();
-        assert!(error.starts_with("RANK: it is not set"), "{error}");
     }
 }

@@ -15,6 +15,7 @@
 //!    everywhere.
 
 pub mod cluster;
+mod environment;
 mod error;
 pub mod grpc;
 pub mod master;
@@ -27,7 +28,7 @@ pub use cluster::{Cluster, ClusterError, TaskName};
 pub use error::DistributedError;
 pub use grpc::{ClientSession, Server};
 pub use master::{Master, MasterOptions, Session};
-pub use worker::{Worker, WorkerOptions};
+pub use worker::{ResetWatcher, Worker, WorkerOptions};
 
 /// A number that no other start of a task has: the time, and the process.
 fn new_incarnation() -> u64 {

@@ -4,11 +4,14 @@
 
 mod common;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{cluster_of, loopback, on, worker, worker_options};
-use distributed::{DistributedError, Master, MasterOptions, TaskName, WorkerOptions};
+use distributed::{DistributedError, Master, MasterOptions, ResetWatcher, TaskName, WorkerOptions};
+use engine::device::Device;
 use engine::graph::Attr;
+use engine::resources::Variable;
 use engine::{DType, Graph, Tensor};
 use net::{Connection, Handler, Identity, Incoming, Limits, NetError};
 
@@ -71,6 +74,60 @@ fn a_master_that_goes_takes_its_steps_along() {
     // Others go on.
     let s = cluster.master.session(&g).unwrap();
     assert_eq!(s.run(&[], &["fine"], &[]).unwrap(), [Tensor::scalar(-1f32)]);
+}
+
+/// What happens around a reset, in order.
+struct Told(Arc<Mutex<Vec<(&'static str, usize)>>>, Arc<Device>);
+
+impl Told {
+    fn tell(&self, what: &'static str) {
+        let is_there = self.1.resources().find::<Variable>(&"localhost".into(), &"v".into()).unwrap().is_some();
+        self.0.lock().unwrap().push((what, usize::from(is_there)));
+    }
+}
+
+impl ResetWatcher for Told {
+    fn before_reset(&self) {
+        self.tell("before");
+    }
+
+    fn after_reset(&self) {
+        self.tell("after");
+    }
+}
+
+/// A master that was cut off holds steps open; the next one takes the tasks for itself, and nothing of the first one reaches what it makes.
+#[test]
+fn a_reset_ends_the_steps_of_other_masters_first() {
+    let cluster = loopback(3, MasterOptions::default());
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let watcher = Told(Arc::clone(&told), Arc::clone(&cluster.workers[0].devices()[0]));
+    cluster.workers[0].watch_resets(Arc::new(watcher));
+    let g = Graph::new();
+    waiting(&g);
+    let v = on(&g, 0).variable("v", Tensor::scalar(1f32)).unwrap();
+    let value = common::name(&g, v.value);
+    let read = |s: &distributed::Session| s.run(&[], &[&value], &[]);
+    let init = g.node(v.init).unwrap().name.to_string();
+    let old = cluster.master.session(&g).unwrap();
+    old.run(&[], &[], &[&init]).unwrap();
+    assert_eq!(read(&old).unwrap(), [Tensor::scalar(1f32)]);
+    let next = Master::new(cluster_of(&cluster.workers), MasterOptions::default());
+    let error = std::thread::scope(|scope| {
+        let run = scope.spawn(|| old.run(&[], &["farther"], &[]).unwrap_err());
+        common::until("the step runs", || cluster.workers.iter().all(|w| w.n_steps() == 1));
+        next.reset(&["localhost"]).unwrap();
+        run.join().unwrap()
+    });
+    assert!(error.to_string().contains("variables were dropped"), "{error}");
+    assert_eq!(*told.lock().unwrap(), [("before", 1), ("after", 0)]);
+    // What the old one prepared is void; it sees that it is.
+    let error = read(&old).unwrap_err().to_string();
+    assert!(error.contains("is not registered"), "{error}");
+    let new = next.session(&g).unwrap();
+    assert!(read(&new).unwrap_err().to_string().contains("is not initialised"));
+    new.run(&[], &[], &[&init]).unwrap();
+    assert_eq!(read(&new).unwrap(), [Tensor::scalar(1f32)]);
 }
 
 #[test]

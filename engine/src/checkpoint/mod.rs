@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 pub use error::CheckpointError;
 pub use saver::{Restored, Saver, SaverOptions};
 pub use slice::{Slice, SliceSpec};
+pub(crate) use snapshot::{saved_kernel, saved_kernels};
 pub(crate) use state::as_checkpointed;
 pub use state::{AsCheckpointed, CHECKPOINTED, Checkpointed, Fields};
 pub use store::FileStore;

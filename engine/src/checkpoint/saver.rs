@@ -12,6 +12,7 @@ use super::state_file::{self, StateFile};
 use super::store::FileStore;
 use super::write::{folder_of, merge, sync_folder, write_shard};
 use super::{Checkpoint, CheckpointError, INDEX, SHARD};
+use crate::graph::Graph;
 use crate::session::Session;
 
 /// What can be chosen for a [`Saver`].
@@ -130,21 +131,55 @@ impl Saver {
     /// # Errors
     /// It does not fit the session's graph.
     pub fn restore(&mut self, session: &Session) -> Result<Option<Restored>, CheckpointError> {
+        let found = self.newest(|checkpoint| snapshot::restore(checkpoint, session))?;
+        Ok(found.map(|(restored, (n_tensors, missing))| Restored { n_tensors, missing, ..restored }))
+    }
+
+    /// As [`Saver::restore`] for a graph whose own nodes restore it, on the tasks of a cluster: `restore` gets the prefix of the
+    /// newest checkpoint that is whole and has all variables of the graph.
+    ///
+    /// # Errors
+    /// It does not fit the graph, or what `restore` says.
+    pub fn restore_by<E: From<CheckpointError>>(
+        &mut self,
+        graph: &Graph,
+        mut restore: impl FnMut(&Path) -> Result<(), E>,
+    ) -> Result<Option<Restored>, E> {
+        let found = self.newest(|checkpoint| {
+            checkpoint.verify()?;
+            if let Some(name) = snapshot::check_variables(checkpoint, graph)?.into_iter().next() {
+                return Err(CheckpointError::NoTensor { path: checkpoint.prefix().to_owned(), name: name.into() });
+            }
+            Ok((checkpoint.tensors().len(), restore(checkpoint.prefix())))
+        })?;
+        let Some((restored, (n_tensors, done))) = found else { return Ok(None) };
+        done.map(|()| Some(Restored { n_tensors, ..restored }))
+    }
+
+    /// The newest checkpoint that `take` takes.
+    fn newest<T>(
+        &mut self,
+        mut take: impl FnMut(&Checkpoint) -> Result<T, CheckpointError>,
+    ) -> Result<Option<(Restored, T)>, CheckpointError> {
+        sweep(&self.folder, &self.options.name);
         let mut warnings = Vec::new();
         for (step, prefix) in self.checkpoints().into_iter().rev() {
             let fetched = self.fetch(&prefix);
-            let restored =
-                fetched.and_then(|()| Checkpoint::open(&prefix)).and_then(|c| snapshot::restore(&c, session));
+            let taken = fetched.and_then(|()| Checkpoint::open(&prefix)).and_then(|c| take(&c));
             if self.store.is_some() {
                 delete(&prefix);
             }
-            match restored {
-                Ok((n_tensors, missing)) => {
+            match taken {
+                Ok(taken) => {
                     self.last_step = Some(step);
-                    return Ok(Some(Restored { step, prefix, n_tensors, missing, warnings }));
+                    return Ok(Some((Restored { step, prefix, n_tensors: 0, missing: Vec::new(), warnings }, taken)));
                 }
                 // It is sound but another model's: an older one would be no better.
-                Err(e @ (CheckpointError::Mismatch { .. } | CheckpointError::State { .. })) => return Err(e),
+                Err(
+                    e @ (CheckpointError::Mismatch { .. }
+                    | CheckpointError::State { .. }
+                    | CheckpointError::NoTensor { .. }),
+                ) => return Err(e),
                 Err(e) => warnings.push(format!("checkpoint {} is not used: {e}", prefix.display())),
             }
         }
@@ -172,6 +207,30 @@ impl Saver {
         write(&self.folder, self.store.as_deref(), &self.options, step, &snapshot)
     }
 
+    /// As [`Saver::save`] for a graph whose own nodes save it, on the tasks of a cluster: `write` gets the prefix under which they
+    /// make the checkpoint, and makes it.
+    ///
+    /// # Errors
+    /// The system refuses, or what `write` says.
+    pub fn save_by<E: From<CheckpointError>>(
+        &mut self,
+        step: u64,
+        write: impl FnOnce(&Path) -> Result<(), E>,
+    ) -> Result<PathBuf, E> {
+        self.wait()?;
+        self.note(step);
+        let prefix = self.folder.join(format!("{}-{step}", self.options.name));
+        write(&prefix)?;
+        publish(&self.folder, self.store.as_deref(), &self.options, &prefix)?;
+        Ok(prefix)
+    }
+
+    /// What part `i` of the checkpoint `prefix` is called until all are there: no reader takes it for a checkpoint.
+    pub fn part(prefix: &Path, i: usize) -> PathBuf {
+        let name = prefix.file_name().unwrap_or_default().to_string_lossy();
+        prefix.with_file_name(format!(".{name}.part-{i}"))
+    }
+
     /// Saves what the session holds now, writing in the background. Whether it began: while the last one is still being
     /// written it does not, and is counted ([`Saver::n_skipped`]).
     ///
@@ -197,11 +256,21 @@ impl Saver {
     /// # Errors
     /// As [`Saver::save_in_background`].
     pub fn after_step(&mut self, session: &Session, step: u64) -> Result<bool, CheckpointError> {
+        if self.is_due(step) { self.save_in_background(session, step) } else { Ok(false) }
+    }
+
+    /// Whether it is time to save, after this step. The first interval begins with the first call.
+    pub fn is_due(&mut self, step: u64) -> bool {
         let steps = step.saturating_sub(*self.last_step.get_or_insert(step));
         let elapsed = events::clock::mono_now() - self.last_time;
         let by_steps = self.options.every_steps.is_some_and(|every| steps >= every.max(1));
         let by_time = self.options.every.is_some_and(|every| elapsed >= every.as_nanos() as i64);
-        if by_steps || by_time { self.save_in_background(session, step) } else { Ok(false) }
+        by_steps || by_time
+    }
+
+    /// The step of the last checkpoint that was saved or restored.
+    pub fn last_step(&self) -> Option<u64> {
+        self.last_step
     }
 
     /// How many saves came while the one before was still being written.
@@ -254,21 +323,30 @@ fn write(
     if let [only] = snapshot.shards.as_slice() {
         write_shard(&prefix, only, &metadata)?;
     } else {
-        // Under names that no reader takes for checkpoints, until all are there.
-        let part = |i: usize| folder.join(format!(".{}-{step}.part-{i}", options.name));
-        let parts: Vec<PathBuf> = (0..snapshot.shards.len()).map(part).collect();
+        let parts: Vec<PathBuf> = (0..snapshot.shards.len()).map(|i| Saver::part(&prefix, i)).collect();
         for (part, shard) in parts.iter().zip(&snapshot.shards) {
             write_shard(part, shard, &metadata)?;
         }
         merge(&parts, &prefix)?;
     }
+    publish(folder, store, options, &prefix)?;
+    Ok(prefix)
+}
+
+/// A checkpoint that is whole in its folder goes into the store and is listed; those that are too many go.
+fn publish(
+    folder: &Path,
+    store: Option<&dyn FileStore>,
+    options: &SaverOptions,
+    prefix: &Path,
+) -> Result<(), CheckpointError> {
     if let Some(store) = store {
         // What makes the checkpoint whole comes last.
-        for name in own_files(&prefix, files_in(folder)).iter().rev() {
+        for name in own_files(prefix, files_in(folder)).iter().rev() {
             store.put(name, &folder.join(name))?;
         }
     }
-    let gone = list_and_sweep(folder, options, &prefix)?;
+    let gone = list_and_sweep(folder, options, prefix)?;
     if let Some(store) = store {
         store.put(state_file::NAME, &folder.join(state_file::NAME))?;
         let names = if gone.is_empty() { Vec::new() } else { store.list()? };
@@ -276,9 +354,20 @@ fn write(
             store.delete(&name)?;
         }
         // They were on their way only.
-        delete(&prefix);
+        delete(prefix);
     }
-    Ok(prefix)
+    Ok(())
+}
+
+/// Deletes what runs that were killed while they saved have left behind. Whoever begins to restore has the folder to itself.
+fn sweep(folder: &Path, name: &str) {
+    let own = [format!("{name}-"), format!(".{name}-"), format!("{}.", state_file::NAME)];
+    let is_own = |file: &String| own.iter().any(|own| file.starts_with(own));
+    let is_left = |file: &String| file.ends_with(".tmp") || (file.starts_with('.') && file.contains(".part-"));
+    for file in files_in(folder).filter(|file| is_own(file) && is_left(file)) {
+        // What cannot be deleted does no harm but take room.
+        let _ = fs::remove_file(folder.join(file));
+    }
 }
 
 fn files_in(folder: &Path) -> impl Iterator<Item = String> {

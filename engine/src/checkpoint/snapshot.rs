@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::{Checkpoint, CheckpointError, Fields, Saved};
-use crate::graph::Attr;
+use crate::graph::{Attr, Graph};
 use crate::resources::{ResourceManager, StateKey};
 use crate::session::Session;
-use crate::tensor::Tensor;
 
 const PREFIX: &str = "_state";
 /// The kind of the state that kernels keep themselves.
@@ -35,10 +36,7 @@ impl Snapshot {
             }
             shards.push(shard);
         }
-        let kernels = session.save_kernels().into_iter().flat_map(|(name, fields)| {
-            let key = StateKey { kind: KERNEL.into(), container: "".into(), name };
-            fields.into_iter().map(move |(field, value)| (name_of(&key, &field), None, value))
-        });
+        let kernels = session.save_kernels().into_iter().flat_map(|(name, fields)| saved_kernel(&name, fields));
         if let Some(first) = shards.first_mut() {
             first.extend(kernels);
         }
@@ -61,6 +59,27 @@ impl Snapshot {
         let shards = self.shards.iter().map(|shard| shard.iter().map(here).collect::<Result<_, _>>());
         Ok(Snapshot { shards: shards.collect::<Result<_, _>>()? })
     }
+}
+
+/// What a checkpoint has of a kernel, by its node's name.
+pub(crate) fn saved_kernel(node: &Arc<str>, fields: Fields) -> impl Iterator<Item = Saved> + use<> {
+    let key = StateKey { kind: KERNEL.into(), container: "".into(), name: Arc::clone(node) };
+    fields.into_iter().map(move |(field, value)| (name_of(&key, &field), None, value))
+}
+
+/// The states of kernels in a checkpoint, by their nodes' names.
+///
+/// # Errors
+/// They are damaged.
+pub(crate) fn saved_kernels(checkpoint: &Checkpoint) -> Result<FxHashMap<Arc<str>, Fields>, CheckpointError> {
+    let mut states: FxHashMap<Arc<str>, Fields> = FxHashMap::default();
+    for name in checkpoint.tensors().keys() {
+        let (key, field) = key_of(name);
+        if &*key.kind == KERNEL {
+            states.entry(key.name).or_default().insert(field, checkpoint.read(name)?);
+        }
+    }
+    Ok(states)
 }
 
 fn name_of(key: &StateKey, field: &str) -> String {
@@ -89,7 +108,7 @@ pub(super) fn restore(checkpoint: &Checkpoint, session: &Session) -> Result<(usi
         let (key, field) = key_of(name);
         state.entry(key).or_default().insert(field, checkpoint.read(name)?);
     }
-    let missing = check_variables(checkpoint, session, &state)?;
+    let missing = check_variables(checkpoint, session.graph())?;
     let kernels: BTreeMap<StateKey, Fields> = state.iter().filter(|(k, _)| &*k.kind == KERNEL).map(own).collect();
     state.retain(|k, _| &*k.kind != KERNEL);
     let pending = Arc::default();
@@ -106,33 +125,28 @@ fn own((key, fields): (&StateKey, &Fields)) -> (StateKey, Fields) {
     (key.clone(), fields.clone())
 }
 
-/// Types and shapes of the saved variables against those of the session's graph.
-fn check_variables(
-    checkpoint: &Checkpoint,
-    session: &Session,
-    state: &BTreeMap<StateKey, Fields>,
-) -> Result<Vec<String>, CheckpointError> {
+/// Types and shapes of the saved variables against those of a graph; gives the graph's variables that are not there.
+pub(super) fn check_variables(checkpoint: &Checkpoint, graph: &Graph) -> Result<Vec<String>, CheckpointError> {
     let mut missing = Vec::new();
-    for node in session.graph().nodes().iter().filter(|node| node.op.name == "VarHandleOp") {
+    for node in graph.nodes().iter().filter(|node| node.op.name == "VarHandleOp") {
         let text = |attr: &str, default: &str| match node.text(attr) {
             Ok(t) if !t.is_empty() => Arc::from(t),
             _ => Arc::from(default),
         };
         let container = text("container", ResourceManager::DEFAULT_CONTAINER);
         let key = StateKey { kind: VARIABLE.0.into(), container, name: text("shared_name", &node.name) };
-        let saved: Option<&Tensor> = state.get(&key).and_then(|fields| fields.get(VARIABLE.1));
-        let Some(value) = saved else {
+        let Some(saved) = checkpoint.tensors().get(&name_of(&key, VARIABLE.1)) else {
             missing.push(key.name.to_string());
             continue;
         };
         if let (Some(Attr::Type(dtype)), Some(Attr::Shape(shape))) = (node.attrs.get("dtype"), node.attrs.get("shape"))
-            && (*dtype != value.dtype() || !shape.admits(value.shape()))
+            && (*dtype != saved.dtype || !shape.admits(&saved.shape))
         {
             return Err(CheckpointError::Mismatch {
                 path: checkpoint.prefix().to_owned(),
                 name: key.name.to_string().into(),
                 expected: format!("{dtype}{shape}").into(),
-                got: format!("{}{}", value.dtype(), value.shape()).into(),
+                got: format!("{}{}", saved.dtype, saved.shape).into(),
             });
         }
     }

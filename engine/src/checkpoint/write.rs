@@ -35,7 +35,7 @@ pub(super) fn write_whole(
         fs::rename(&temporary, path).map_err(io)
     })();
     if written.is_err() {
-        // The error is what counts; what is left behind is swept with the next checkpoint.
+        // The error is what counts; what is left behind is swept when a run restores.
         let _ = fs::remove_file(&temporary);
     }
     written?;

@@ -160,6 +160,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
             outputs,
             node: info,
             step_id: step.env.step_id,
+            traced_step: step.traced_step,
             resources: device.resources(),
             step_resources: &step.state.resources,
             cancellation: &step.cancellation,

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::support::{Built, Computed, cheap, cpu_any, kernel};
-use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
-use crate::checkpoint::{Checkpoint, CheckpointError, Saved, SliceSpec, merge, write_shard};
+use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError, KernelStates};
+use crate::checkpoint::{
+    Checkpoint, CheckpointError, Saved, SliceSpec, merge, saved_kernel, saved_kernels, write_shard,
+};
 use crate::dtype::DType;
 use crate::graph::{Attr, Node};
 use crate::tensor::Tensor;
@@ -18,6 +20,8 @@ static CHECKPOINT: &[KernelDef] = &[
     cpu_any("RestoreSlice", restore_one),
     cpu_any("RestoreV2", restore_many),
     cpu_any("MergeV2Checkpoints", merge_shards),
+    cpu_any("_SaveStates", save_states),
+    cpu_any("_RestoreStates", restore_states),
     cpu_any("ShardedFilename", |_| cheap(sharded_filename)),
     cpu_any("ShardedFilespec", |_| cheap(sharded_filespec)),
 ];
@@ -135,6 +139,37 @@ fn merge_shards(node: &Node) -> Built {
             }
         }
         Ok(())
+    })
+}
+
+/// The attribute `nodes`.
+fn nodes_of(node: &Node) -> Result<Vec<String>, KernelError> {
+    match node.attrs.get("nodes") {
+        Some(Attr::ListStr(names)) => Ok(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()),
+        _ => Err(KernelError::invalid("nodes must be a list of names")),
+    }
+}
+
+fn save_states(node: &Node) -> Built {
+    let nodes = nodes_of(node)?;
+    kernel(move |c| {
+        let prefix = text(c, 0)?;
+        let states = c.functions.kernels().map(KernelStates::save).unwrap_or_default();
+        let own = states.into_iter().filter(|(name, _)| nodes.iter().any(|node| **node == **name));
+        let saved: Vec<Saved> = own.flat_map(|(name, fields)| saved_kernel(&name, fields)).collect();
+        Ok(write_shard(prefix, &saved, &BTreeMap::new())?)
+    })
+}
+
+fn restore_states(node: &Node) -> Built {
+    let nodes = nodes_of(node)?;
+    kernel(move |c| {
+        let mut states = saved_kernels(&Checkpoint::open(text(c, 0)?)?)?;
+        states.retain(|name, _| nodes.iter().any(|node| **node == **name));
+        let Some(kernels) = c.functions.kernels() else {
+            return Err(KernelError::invalid("there are no kernels to restore outside of a session"));
+        };
+        Ok(kernels.restore(states)?)
     })
 }
 

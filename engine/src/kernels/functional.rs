@@ -1,7 +1,12 @@
 //! Kernels that lowered function nodes need, and calls of functions while a step runs.
 
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
 use super::support::{Built, Computed, cheap, cpu_any, kernel};
 use super::{Cancellation, KERNEL_TABLES, KernelContext, KernelDef, KernelError};
+use crate::checkpoint::{CheckpointError, Fields};
 use crate::dtype::DType;
 use crate::graph::{FuncRef, Node};
 use crate::tensor::Tensor;
@@ -23,6 +28,20 @@ pub(crate) trait Functions: Sync {
         types: &[DType],
         cancellation: Cancellation,
     ) -> Result<Vec<Tensor>, KernelError>;
+
+    /// The kernels of the session, whose own state checkpoints have; `None` outside of sessions.
+    fn kernels(&self) -> Option<&dyn KernelStates> {
+        None
+    }
+}
+
+/// The state that a session's kernels hold themselves (random generators), by the names of their nodes.
+pub(crate) trait KernelStates {
+    /// The state of those that were made.
+    fn save(&self) -> Vec<(Arc<str>, Fields)>;
+
+    /// Gives them their state, those that are made later included.
+    fn restore(&self, state: FxHashMap<Arc<str>, Fields>) -> Result<(), CheckpointError>;
 }
 
 /// There are none: outside of sessions.

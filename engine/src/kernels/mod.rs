@@ -99,7 +99,7 @@ use rustc_hash::FxHashMap;
 pub use asynchronous::{AsyncKernel, Completion, CompletionSink, ExecutionTag, Outputs};
 pub(crate) use cancellation::StepCancellation;
 pub use cancellation::{Cancellation, Registration};
-pub(crate) use functional::{Functions, NoFunctions};
+pub(crate) use functional::{Functions, KernelStates, NoFunctions};
 pub(crate) use gemm::packed_elements;
 
 use crate::buffer::Allocator;
@@ -187,6 +187,8 @@ pub struct KernelContext<'a> {
     pub node: &'a NodeInfo,
     /// The step.
     pub step_id: u64,
+    /// The step's number in events, the same in all tasks; 0 where it is not traced.
+    pub traced_step: u32,
     /// The device's state.
     pub resources: &'a ResourceManager,
     /// The step's own objects, gone when it ends: stacks, arrays.

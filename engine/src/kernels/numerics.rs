@@ -1,10 +1,13 @@
-//! Numbers that are none: the op that looks for them, and the session's option that looks at every op.
+//! Numbers that are none: the op that looks for them, and the session's option that looks at every op's results.
 
 use std::fmt::Write;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use events::SiteId;
 
 use super::support::{Built, cpu_any, kernel};
-use super::{AnyKernel, KERNEL_TABLES, Kernel, KernelContext, KernelDef, KernelError};
+use super::{AnyKernel, KERNEL_TABLES, Kernel, KernelContext, KernelDef, KernelError, Slot};
 use crate::checkpoint::Checkpointed;
 use crate::dtype::{DType, bf16, f16};
 use crate::graph::Node;
@@ -35,6 +38,16 @@ impl NonFinite {
             DType::BF16 => count(t.slice::<bf16>().unwrap_or_default(), |v| v.to_f64()),
             _ => NonFinite::default(),
         }
+    }
+
+    /// Of types that have values that are no finite numbers.
+    fn can_be_of(dtype: DType) -> bool {
+        matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16)
+    }
+
+    /// Which kinds there are, as events tell: 1 NaN, 2 infinity, 4 minus infinity.
+    fn kinds(self) -> u8 {
+        u8::from(self.nan > 0) | u8::from(self.positive > 0) << 1 | u8::from(self.negative > 0) << 2
     }
 
     /// Whether all are finite.
@@ -114,6 +127,70 @@ impl Kernel for Checked {
                     format!("output {port} has {found} of {} elements{origin}, from{inputs}", output_len(output));
                 return Err(KernelError::Numerics(text.into()));
             }
+        }
+        Ok(())
+    }
+
+    fn is_expensive(&self) -> bool {
+        self.kernel.is_expensive()
+    }
+
+    fn state(&self) -> Option<&dyn Checkpointed> {
+        self.kernel.state()
+    }
+}
+
+/// A kernel of which the trace tells whether its outputs are finite: once, and whenever that changes. So a run whose values
+/// are all lost costs no more events than one that is well.
+struct Traced {
+    kernel: Arc<dyn Kernel>,
+    /// Category `numerics`, the node's name.
+    site: SiteId,
+    /// [`NonFinite::kinds`] of what was told last; [`UNTOLD`] before.
+    told: AtomicU8,
+}
+
+const UNTOLD: u8 = u8::MAX;
+
+/// The kernel of the node of this name, what is no number in its outputs told in the trace.
+pub(crate) fn traced(kernel: AnyKernel, name: &str) -> AnyKernel {
+    match kernel {
+        AnyKernel::Sync(kernel) => {
+            let (site, told) = (events::site("numerics", name), AtomicU8::new(UNTOLD));
+            AnyKernel::Sync(Arc::new(Traced { kernel, site, told }))
+        }
+        // They hand on what others made.
+        other => other,
+    }
+}
+
+impl Traced {
+    fn tell(&self, outputs: &[Slot]) {
+        let (mut kinds, mut text) = (None, String::new());
+        for (port, output) in outputs.iter().enumerate() {
+            let Some(output) = output.as_ref().filter(|output| NonFinite::can_be_of(output.dtype())) else { continue };
+            let found = NonFinite::of(output);
+            kinds = Some(kinds.unwrap_or(0) | found.kinds());
+            if !found.is_none() {
+                let join = if text.is_empty() { "" } else { "; " };
+                // Writing to a string cannot fail.
+                let _ = write!(text, "{join}output {port} has {found} of {} elements", output.len());
+            }
+        }
+        let Some(kinds) = kinds else { return };
+        let before = self.told.swap(kinds, Ordering::Relaxed);
+        if before != kinds {
+            let text = if text.is_empty() { "finite".to_owned() } else { text };
+            events::log_value(self.site, u64::from(kinds), &text);
+        }
+    }
+}
+
+impl Kernel for Traced {
+    fn compute(&self, ctx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+        self.kernel.compute(ctx)?;
+        if events::is_on() {
+            self.tell(ctx.outputs);
         }
         Ok(())
     }

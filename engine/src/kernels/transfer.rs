@@ -102,7 +102,7 @@ impl Kernel for Send {
             other => other,
         };
         let transfer = if trace.is_on() { next_transfer() } else { 0 };
-        trace.sent(transfer, ctx.step_id, value.as_ref().map_or(0, Tensor::n_bytes));
+        trace.sent(transfer, ctx.traced_step, value.as_ref().map_or(0, Tensor::n_bytes));
         let key = Key { edge: Arc::clone(&self.edge), frame: ctx.frame };
         Ok(ctx.rendezvous.send(key, Message { value, transfer, is_there: false })?)
     }
@@ -126,7 +126,7 @@ impl AsyncKernel for Recv {
     fn start(&self, ctx: &mut KernelContext<'_>, mut done: Completion) {
         let key = Key { edge: Arc::clone(&self.edge), frame: ctx.frame };
         let (allocator, is_lossy, is_remote) = (ctx.allocator.clone(), self.is_lossy, self.is_remote);
-        let (event_node, step_id) = (ctx.node.event_id, ctx.step_id);
+        let (event_node, step) = (ctx.node.event_id, ctx.traced_step);
         done.waits(events::site!("parked", "receive"), Awaits::Value);
         let receiver = move |result: Result<Message, RendezvousError>| {
             let message = match result {
@@ -134,7 +134,7 @@ impl AsyncKernel for Recv {
                 Err(error) => return done.finish(Err(error.into())),
             };
             let bytes = message.value.as_ref().map_or(0, Tensor::n_bytes);
-            done.arrived(Arrival::now(event_node, message.transfer, step_id, bytes, is_remote));
+            done.arrived(Arrival::now(event_node, message.transfer, step, bytes, is_remote));
             let Some(value) = message.value else { return done.finish(Ok(smallvec![None])) };
             if value.device_memory().is_some() {
                 // The copy is made here, by the sender's device.

@@ -37,6 +37,9 @@ static CHECKPOINT: &[OpSpec] = &[
         "delete_old_dirs: bool = true; allow_missing_files: bool = false",
         none,
     ),
+    // What nodes' kernels hold themselves, of the task that runs this: as `Saver` has it in its checkpoints.
+    stateful("_SaveStates", "prefix: string ->", "nodes: list(string)", none),
+    stateful("_RestoreStates", "prefix: string ->", "nodes: list(string)", none),
     op("ShardedFilename", SHARDED, "", scalar),
     op("ShardedFilespec", "basename: string, num_shards: int32 -> filename: string", "", scalar),
 ];

@@ -8,12 +8,12 @@ use crate::shape::PartialShape;
 
 macro_rules! keys {
     () => {
-        "group_size: int; group_key: int; instance_key: int; communication_hint: string = \"auto\"; timeout_seconds: float = 0.0"
+        "group_size: int; group_key: int; instance_key: int; communication_hint: string = 'auto'; timeout_seconds: float = 0.0"
     };
 }
 macro_rules! hints {
     () => {
-        "communication_hint: string = \"auto\"; timeout_seconds: float = 0.0"
+        "communication_hint: string = 'auto'; timeout_seconds: float = 0.0"
     };
 }
 macro_rules! numbers {

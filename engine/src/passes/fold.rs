@@ -178,6 +178,7 @@ pub(crate) fn evaluate(def: &Node, inputs: Vec<Tensor>) -> Option<Vec<Tensor>> {
         outputs: &mut outputs,
         node: &info,
         step_id: 0,
+        traced_step: 0,
         resources: &resources,
         step_resources: &resources,
         frame: FrameTag::default(),

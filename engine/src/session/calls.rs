@@ -6,14 +6,16 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 
 use super::plans::{Kernels, SharedKernels};
 use super::{RunError, Session};
+use crate::checkpoint::{CheckpointError, Fields};
 use crate::dtype::DType;
 use crate::executor::{self, CancelToken, Environment, ExecuteError, Limits};
 use crate::functions::{self, FunctionError};
 use crate::graph::{Attr, FuncRef, GraphError};
-use crate::kernels::{Cancellation, Functions, KernelError};
+use crate::kernels::{Cancellation, Functions, KernelError, KernelStates};
 use crate::passes::{self, WorkGraph};
 use crate::placement::Pins;
 use crate::plan::{Plan, PlanError, Signature};
@@ -84,6 +86,20 @@ impl Functions for Calls<'_> {
             other => failed(other.into()),
         })
     }
+
+    fn kernels(&self) -> Option<&dyn KernelStates> {
+        Some(self.session)
+    }
+}
+
+impl KernelStates for Session {
+    fn save(&self) -> Vec<(Arc<str>, Fields)> {
+        self.save_kernels()
+    }
+
+    fn restore(&self, state: FxHashMap<Arc<str>, Fields>) -> Result<(), CheckpointError> {
+        self.restore_kernels(state)
+    }
 }
 
 fn is_told(error: &KernelError) -> bool {
@@ -117,7 +133,7 @@ impl Session {
         let mut work = WorkGraph::pruned(&graph.nodes(), &signature)?;
         let pins = Pins::default();
         passes::run(&mut work, &self.passes, &self.pass_context(&pins))?;
-        let mut kernels = Kernels::new(self.kernels.lock().check_numerics(), SharedKernels::default());
+        let mut kernels = Kernels::new(self.kernels.lock().numerics(), SharedKernels::default());
         crate::plan::compile::compile(&work, &mut |node| kernels.get(node, &self.devices))
     }
 }

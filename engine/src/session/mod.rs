@@ -24,7 +24,7 @@ use rustc_hash::FxHashMap;
 pub use crate::executor::CancelToken;
 pub use callable::Callable;
 pub use error::{ExtendError, RunError};
-pub use options::{RunOptions, SessionOptions};
+pub use options::{Numerics, RunOptions, SessionOptions};
 pub use parts::{Division, Meeting, PartError, TaskSession};
 pub use plans::SharedKernels;
 
@@ -103,9 +103,9 @@ impl Session {
             graph: graph.clone(),
             devices,
             pool: pool.map_err(RunError::Threads)?,
-            passes: match options.check_numerics {
-                true => options.passes.without("fuse").without("fuse_matmul"),
-                false => options.passes,
+            passes: match options.numerics {
+                Numerics::Ignore => options.passes,
+                Numerics::Fail | Numerics::Trace => options.passes.without("fuse").without("fuse_matmul"),
             },
             dump_graphs: options.dump_graphs,
             placement: options.placement,
@@ -113,7 +113,7 @@ impl Session {
             pins: Mutex::default(),
             unknown_dim: options.unknown_dim,
             began: events::clock::anchor(),
-            kernels: Mutex::new(Kernels::new(options.check_numerics, options.kernels)),
+            kernels: Mutex::new(Kernels::new(options.numerics, options.kernels)),
             plans: Mutex::default(),
             extending: Mutex::default(),
             lowered: Mutex::default(),

@@ -11,6 +11,19 @@ use crate::partition::TransferOptions;
 use crate::passes::Passes;
 use crate::placement::PlacementOptions;
 
+/// What is done about results that are no finite numbers. Element-wise ops are not fused where results are looked at, so that
+/// each has its own name; kernels that hand on what others made (queues, transfers) are left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Numerics {
+    /// Nothing: results are not looked at.
+    #[default]
+    Ignore,
+    /// The first op that makes a NaN or an infinity fails the step, by name.
+    Fail,
+    /// The trace tells of each node whether its results are finite, once and whenever that changes.
+    Trace,
+}
+
 /// What can be chosen for a session.
 #[derive(Clone)]
 pub struct SessionOptions {
@@ -30,9 +43,8 @@ pub struct SessionOptions {
     pub transfers: TransferOptions,
     /// What dimensions that shapes leave open (the examples of a batch) are taken for where sizes are estimated.
     pub unknown_dim: usize,
-    /// Looks at every result: the first op that makes a NaN or an infinity fails the step, by name. Element-wise ops are not
-    /// fused then, so that each has its own name.
-    pub check_numerics: bool,
+    /// What is done about results that are no finite numbers.
+    pub numerics: Numerics,
     /// The kernels with state, where other sessions run other parts of the same graph.
     pub kernels: SharedKernels,
 }
@@ -55,7 +67,7 @@ impl Default for SessionOptions {
             placement: PlacementOptions::default(),
             transfers: TransferOptions::default(),
             unknown_dim: 64,
-            check_numerics: false,
+            numerics: Numerics::Ignore,
             kernels: SharedKernels::default(),
         }
     }

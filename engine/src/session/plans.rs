@@ -5,6 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+use super::options::Numerics;
 use crate::checkpoint::{CheckpointError, Fields};
 use crate::device::Device;
 use crate::graph::NodeId;
@@ -20,27 +21,32 @@ use crate::plan::{Plan, PlanError, Signature};
 pub(super) struct Kernels {
     stateful: SharedKernels,
     stateless: FxHashMap<NodeId, Made>,
-    /// Restored state of kernels that are yet to be made.
-    pending: FxHashMap<Arc<str>, Fields>,
-    /// Whether results are looked at for what is no number.
-    check_numerics: bool,
+    /// What is done about results that are no finite numbers.
+    numerics: Numerics,
 }
 
 /// Kernels with state of the nodes of one graph, by name. Sessions that are given the same ones share the state: those of the
 /// parts that a task runs of one client's graph.
 #[derive(Clone, Default)]
-pub struct SharedKernels(Arc<Mutex<FxHashMap<Arc<str>, Made>>>);
+pub struct SharedKernels(Arc<Mutex<Stateful>>);
+
+#[derive(Default)]
+struct Stateful {
+    made: FxHashMap<Arc<str>, Made>,
+    /// Restored state of kernels that are yet to be made.
+    pending: FxHashMap<Arc<str>, Fields>,
+}
 
 /// A kernel, its node, and the number of the device that it was made for.
 type Made = (AnyKernel, NodeInfo, u32);
 
 impl Kernels {
-    pub fn new(check_numerics: bool, stateful: SharedKernels) -> Kernels {
-        Kernels { check_numerics, stateful, ..Kernels::default() }
+    pub fn new(numerics: Numerics, stateful: SharedKernels) -> Kernels {
+        Kernels { numerics, stateful, ..Kernels::default() }
     }
 
-    pub fn check_numerics(&self) -> bool {
-        self.check_numerics
+    pub fn numerics(&self) -> Numerics {
+        self.numerics
     }
 
     pub fn get(&mut self, node: &WorkNode, devices: &[Arc<Device>]) -> Result<(AnyKernel, NodeInfo), PlanError> {
@@ -52,26 +58,35 @@ impl Kernels {
         let known = match node.origin {
             // A transfer's attributes are its plan's.
             _ if matches!(node.op(), "_Send" | "_Recv") => None,
-            _ if node.is_stateful() => self.stateful.0.lock().get(node.name()).cloned(),
+            _ if node.is_stateful() => self.stateful.0.lock().made.get(node.name()).cloned(),
             Some(id) => self.stateless.get(&id).cloned(),
             None => None,
         };
         let (kernel, info) = match known.filter(is_kept) {
             Some((kernel, info, on)) if on == node.device => return Ok((kernel, info)),
             Some((kernel, ..)) => (kernel, info(node, device)),
-            None if self.check_numerics => (kernels::numerics::checked(build(node, device)?), info(node, device)),
-            None => (build(node, device)?, info(node, device)),
+            None => (self.watched(build(node, device)?, node.name()), info(node, device)),
         };
-        if let Some(fields) = self.pending.remove(node.name()) {
+        let pending = self.stateful.0.lock().pending.remove(node.name());
+        if let Some(fields) = pending {
             restore(&kernel, &fields).map_err(|e| PlanError::Pass { pass: "restore", problem: e.to_string() })?;
         }
         let made = (kernel.clone(), info.clone(), node.device);
         match node.origin {
-            _ if node.is_stateful() => drop(self.stateful.0.lock().insert(Arc::clone(node.name()), made)),
+            _ if node.is_stateful() => drop(self.stateful.0.lock().made.insert(Arc::clone(node.name()), made)),
             Some(id) => drop(self.stateless.insert(id, made)),
             None => {}
         }
         Ok((kernel, info))
+    }
+
+    /// The kernel of the node of this name, its results looked at if they are to be.
+    fn watched(&self, kernel: AnyKernel, name: &str) -> AnyKernel {
+        match self.numerics {
+            Numerics::Ignore => kernel,
+            Numerics::Fail => kernels::numerics::checked(kernel),
+            Numerics::Trace => kernels::numerics::traced(kernel, name),
+        }
     }
 
     /// Forgets those that go by their node: the ids mean other nodes now.
@@ -85,22 +100,23 @@ impl Kernels {
             AnyKernel::Sync(kernel) => Some((Arc::clone(name), kernel.state()?.save())),
             AnyKernel::Async(_) => None,
         };
-        self.stateful.0.lock().iter().filter_map(state).collect()
+        self.stateful.0.lock().made.iter().filter_map(state).collect()
     }
 
     /// Gives kernels their state, those that are made later included.
-    pub fn restore(&mut self, mut state: FxHashMap<Arc<str>, Fields>) -> Result<(), CheckpointError> {
-        for (name, made) in &*self.stateful.0.lock() {
+    pub fn restore(&self, mut state: FxHashMap<Arc<str>, Fields>) -> Result<(), CheckpointError> {
+        let mut stateful = self.stateful.0.lock();
+        for (name, made) in &stateful.made {
             if let Some(fields) = state.remove(name) {
                 restore(&made.0, &fields)?;
             }
         }
-        self.pending = state;
+        stateful.pending = state;
         Ok(())
     }
 
     pub fn clear(&mut self) {
-        self.stateful.0.lock().clear();
+        self.stateful.0.lock().made.clear();
         self.stateless.clear();
     }
 }

@@ -6,6 +6,8 @@
 mod images;
 mod words;
 
+use std::borrow::Cow;
+
 use crate::models::Network;
 use crate::tensor::Tensor;
 use crate::training::TrainingOptions;
@@ -64,7 +66,7 @@ pub enum Judge {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quality {
     /// What it is: `test accuracy`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Its value.
     pub value: f64,
     /// What was stated beforehand.
@@ -87,14 +89,14 @@ impl Judge {
         match self {
             Judge::Accuracy { goal } => {
                 let value = accuracy.unwrap_or(f64::NAN);
-                Quality { name: "test accuracy", value, goal: *goal, is_limit: false }
+                Quality { name: "test accuracy".into(), value, goal: *goal, is_limit: false }
             }
             Judge::Entropy { nats, goal } => {
-                Quality { name: "test loss / entropy", value: loss / nats, goal: *goal, is_limit: true }
+                Quality { name: "test loss / entropy".into(), value: loss / nats, goal: *goal, is_limit: true }
             }
             Judge::Neighbours { kinds, goal, .. } => {
                 let value = variable.map_or(f64::NAN, |vectors| words::neighbours_of_kind(vectors, kinds));
-                Quality { name: "neighbours of one kind", value, goal: *goal, is_limit: false }
+                Quality { name: "neighbours of one kind".into(), value, goal: *goal, is_limit: false }
             }
         }
     }

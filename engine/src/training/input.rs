@@ -5,7 +5,7 @@
 use crate::dtype::DType;
 use crate::graph::{Attr, Graph, GraphError, NodeId, Output};
 use crate::models::Network;
-use crate::shape::PartialShape;
+use crate::shape::{PartialShape, Shape};
 
 /// Where batches come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,11 +38,39 @@ pub struct Enqueue {
     pub size: Output,
 }
 
+/// Where a tower's input begins: the number of batches that the tower took before, which whoever fills its queue waits for.
+#[derive(Debug, Clone)]
+pub struct Position {
+    /// What the number is fed to, an int64 scalar.
+    pub feed: Output,
+    /// Tells it.
+    pub tell: NodeId,
+    /// Waits for it and takes it, an int64 scalar.
+    pub told: Output,
+}
+
+/// The position of a tower's input, by the tower's number, on the device of `g`. Graphs of other sessions on the same device mean
+/// the same one by it.
+///
+/// # Errors
+/// The nodes do not fit.
+pub fn tower_position(g: &Graph, tower: usize) -> Result<Position, GraphError> {
+    let scope = g.at_scope("").scope(&format!("input{tower}/position"));
+    let types = Attr::ListType(vec![DType::I64]);
+    let queue = scope.add_node("FIFOQueueV2").name("queue").attr("component_types", types.clone());
+    let shared_name = format!("input{tower}/position");
+    let queue = queue.attr("capacity", 1i64).attr("shared_name", shared_name.as_str()).output()?;
+    let feed = scope.placeholder("first", DType::I64, PartialShape::from(&Shape::scalar()))?;
+    let tell = scope.add_node("QueueEnqueueV2").name("tell").input(queue).input(feed).build()?;
+    let told = scope.add_node("QueueDequeueV2").name("told").input(queue).attr("component_types", types).output()?;
+    Ok(Position { feed, tell, told })
+}
+
 /// What towers take their batches from.
 pub(super) enum Source {
     Fed,
     Queue { queue: Output, at: Graph, enqueue: Enqueue },
-    QueuePerTower { capacity: usize, enqueues: Vec<Enqueue> },
+    QueuePerTower { capacity: usize, enqueues: Vec<Enqueue>, positions: Vec<Position> },
 }
 
 /// The queue of a tower, by its number, on the device of `g`, and the side that fills it. Graphs of other sessions on the same device
@@ -83,7 +111,9 @@ impl Source {
                 let (queue, enqueue) = queue(&g.scope("input"), network, "", capacity)?;
                 Source::Queue { queue, at: g.clone(), enqueue }
             }
-            InputMode::QueuePerTower { capacity } => Source::QueuePerTower { capacity, enqueues: Vec::new() },
+            InputMode::QueuePerTower { capacity } => {
+                Source::QueuePerTower { capacity, enqueues: Vec::new(), positions: Vec::new() }
+            }
         })
     }
 
@@ -92,8 +122,9 @@ impl Source {
         let (queue, at) = match self {
             Source::Fed => return placeholders(g, network),
             Source::Queue { queue, at, .. } => (*queue, at.clone()),
-            Source::QueuePerTower { capacity, enqueues } => {
+            Source::QueuePerTower { capacity, enqueues, positions } => {
                 let (queue, enqueue) = tower_queue(g, network, enqueues.len(), *capacity)?;
+                positions.push(tower_position(g, enqueues.len())?);
                 enqueues.push(enqueue);
                 (queue, g.clone())
             }
@@ -112,11 +143,11 @@ impl Source {
         ports.collect()
     }
 
-    pub fn into_enqueues(self) -> Vec<Enqueue> {
+    pub fn into_ends(self) -> (Vec<Enqueue>, Vec<Position>) {
         match self {
-            Source::Fed => Vec::new(),
-            Source::Queue { enqueue, .. } => vec![enqueue],
-            Source::QueuePerTower { enqueues, .. } => enqueues,
+            Source::Fed => (Vec::new(), Vec::new()),
+            Source::Queue { enqueue, .. } => (vec![enqueue], Vec::new()),
+            Source::QueuePerTower { enqueues, positions, .. } => (enqueues, positions),
         }
     }
 }

@@ -8,6 +8,7 @@
 
 mod input;
 mod replicas;
+mod saving;
 mod summaries;
 
 use crate::dtype::DType;
@@ -17,7 +18,8 @@ use crate::models::{Network, Phase, Tower, Variables};
 use crate::optimizer::Optimizer;
 use crate::slices::{clip_by_global_norm, mean_gradient};
 
-pub use input::{Enqueue, InputMode, tower_queue};
+pub use input::{Enqueue, InputMode, Position, tower_position, tower_queue};
+pub use saving::Saving;
 
 /// How several towers share their variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,6 +79,10 @@ pub struct TrainingGraph {
     pub feeds: Vec<Vec<Output>>,
     /// The queue's side for the thread that fills it, where there is a queue; of queues per tower, one for each.
     pub enqueues: Vec<Enqueue>,
+    /// Of queues per tower, where the input of each begins.
+    pub positions: Vec<Position>,
+    /// Where the towers' places are said ([`TrainingOptions::devices`]), what saves and restores everything there.
+    pub saving: Option<Saving>,
     /// One step of training; asynchronous: one for each tower.
     pub train_ops: Vec<NodeId>,
     /// The training loss of each train op, a scalar.
@@ -149,10 +155,15 @@ pub fn build(g: &Graph, network: &dyn Network, options: &TrainingOptions) -> Res
     let scalars = summaries::scalars(&summaries, losses[0], accuracy, rate)?;
     let histograms = summaries::histograms(&summaries, &variables, &gradients)?;
     let images = summaries::images(&summaries, &built[0].tower.images)?;
+    let steps: Vec<NodeId> = train_ops.iter().chain(&evaluation.updates).copied().collect();
+    let saving = (!options.devices.is_empty()).then(|| saving::saving(&home, &steps)).transpose()?;
+    let (enqueues, positions) = source.into_ends();
     Ok(TrainingGraph {
         init: home.group("init", &init)?,
         feeds: built.into_iter().map(|built| built.feeds).collect(),
-        enqueues: source.into_enqueues(),
+        enqueues,
+        positions,
+        saving,
         train_ops,
         losses,
         evaluation,

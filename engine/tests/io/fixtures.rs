@@ -3,7 +3,7 @@
 
 use engine::convert::convert;
 use engine::graph::Attr;
-use engine::{DType, Graph, Output, PartialShape, Session, SessionOptions, Tensor};
+use engine::{DType, Graph, Numerics, Output, PartialShape, Session, SessionOptions, Tensor};
 use serde_json::Value;
 
 fn fixture() -> Value {
@@ -195,7 +195,7 @@ fn the_first_op_that_makes_a_nan_is_named() {
     let twice = g.add_node("AddV2").name("net/twice").input(log).input(log).output().unwrap();
     let out = g.add_node("Neg").name("net/out").input(twice).output().unwrap();
     assert_eq!(out.port, 0);
-    let options = SessionOptions { threads: Some(1), check_numerics: true, ..SessionOptions::default() };
+    let options = SessionOptions { threads: Some(1), numerics: Numerics::Fail, ..SessionOptions::default() };
     let session = Session::new(&g, options).unwrap();
     session.run(&[("x", Tensor::vector(&[1.0f32, 2.0]))], &["net/out"], &[]).unwrap();
     let error = session.run(&[("x", Tensor::vector(&[0.0f32, -1.0]))], &["net/out"], &[]).unwrap_err().to_string();

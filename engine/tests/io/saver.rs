@@ -249,3 +249,26 @@ fn killed_runs_restart() {
     assert!(restored.step >= saved);
     assert!(values(&session).iter().all(|v| *v == restored.step as f32));
 }
+
+/// What a run that was killed while it saved has left goes when the next one restores; what is somebody else's stays.
+#[test]
+fn what_killed_runs_left_is_swept() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_g, session) = counters(1);
+    session.run(&[], &[], &["init"]).unwrap();
+    let mut saver = Saver::new(folder.path(), options(3)).unwrap();
+    saver.save(&session, 4).unwrap();
+    let left = [
+        ".model-5.part-0.safetensors",
+        ".model-5.part-1.safetensors.77-3.tmp",
+        "model-5.safetensors.1-0.tmp",
+        "checkpoint.9-1.tmp",
+    ];
+    let others = ["other-5.safetensors.1-0.tmp", ".hidden", "model-notes.txt"];
+    for name in left.iter().chain(&others) {
+        fs::write(folder.path().join(name), "x").unwrap();
+    }
+    assert_eq!(saver.restore(&session).unwrap().unwrap().step, 4);
+    assert!(left.iter().all(|name| !folder.path().join(name).exists()));
+    assert!(others.iter().all(|name| folder.path().join(name).exists()));
+}

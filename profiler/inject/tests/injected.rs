@@ -1,6 +1,6 @@
 //! The library in a program that knows nothing of it, with a stand-in for CUPTI, and without one.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -53,8 +53,8 @@ fn calls_of_a_program_that_knows_nothing_are_in_the_trace() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "1 1 1\n", "{output:?}");
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     let store = store(&trace);
-    let slices =
-        store.tracks().iter().flat_map(|track| track.lanes.iter().flat_map(|lane| lane.slices(&store.range())));
+    let range = store.range();
+    let slices = store.tracks().iter().flat_map(|track| track.lanes.iter().flat_map(|lane| lane.slices(&range)));
     let names: Vec<&str> = slices.map(|slice| store.sites()[slice.site as usize].name.as_str()).collect();
     assert_eq!(names, ["cudaLaunchKernel"]);
     assert!(store.tracks().iter().any(|track| track.name.starts_with("CUDA calls of")), "{:?}", store.tracks());

@@ -85,7 +85,8 @@ impl Doing {
             | Category::Running
             | Category::Sample
             | Category::ThreadCounter
-            | Category::Edge => Doing::Frame,
+            | Category::Edge
+            | Category::Numerics => Doing::Frame,
         }
     }
 }

@@ -50,6 +50,8 @@ pub enum Category {
     RemoteTransfer,
     /// `edge`: arrows whose `correlation` is unique in the whole trace, not only in a process.
     Edge,
+    /// `numerics`: an instant, whose name is a node's: whether its results are finite from now on; `arg` 1 NaN, 2 infinity, 4 minus infinity.
+    Numerics,
     /// Anything else: spans and events of `tracing`, imports.
     Other,
 }
@@ -91,6 +93,7 @@ impl Category {
             "python" => Category::Python,
             "remote transfer" => Category::RemoteTransfer,
             "edge" => Category::Edge,
+            "numerics" => Category::Numerics,
             _ => Category::Other,
         }
     }

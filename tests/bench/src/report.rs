@@ -33,6 +33,11 @@ impl Report {
         case.contains(&self.cases)
     }
 
+    /// Whether this case alone is asked for.
+    pub fn is_asked_for(&self, case: &str) -> bool {
+        self.cases == case
+    }
+
     /// Adds a figure.
     pub fn add(&mut self, case: impl Into<String>, value: f64, unit: &'static str) {
         self.figures.push(Figure { case: case.into(), value, unit });

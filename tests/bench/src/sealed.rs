@@ -50,9 +50,15 @@ fn size() -> (usize, String) {
 #[cfg(any(feature = "query", feature = "window"))]
 pub fn made() -> Result<(tempfile::TempDir, String), BenchError> {
     let (n, label) = size();
+    Ok((made_of(n)?, label))
+}
+
+/// As [`made`], of so many slices.
+#[cfg(any(feature = "query", feature = "window"))]
+pub fn made_of(n: usize) -> Result<tempfile::TempDir, BenchError> {
     let dir = tempfile::tempdir()?;
-    write(&mut Report::new("sealed", ""), &label, n, &dir.path().join("trace"))?;
-    Ok((dir, label))
+    write(&mut Report::new("sealed", ""), "", n, &dir.path().join("trace"))?;
+    Ok(dir)
 }
 
 fn ms(ns: i64) -> f64 {

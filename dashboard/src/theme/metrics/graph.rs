@@ -58,6 +58,8 @@ pub const MINIMAP_W: f32 = 180.0;
 pub const MINIMAP_H: f32 = 140.0;
 /// Width of the details panel.
 pub const DETAILS_W: f32 = 300.0;
+/// Height of the bars of the selected item's steps.
+pub const STEPS_H: f32 = 56.0;
 /// Button that opens and closes a scope.
 pub const BUTTON: f32 = 14.0;
 /// From a scope's border to the frame that marks a loop or a conditional.

@@ -152,7 +152,10 @@ impl Link {
     /// Drops the variables of containers.
     pub fn reset(&self, containers: &[&str], within: Duration) -> Result<(), DistributedError> {
         let containers: Vec<String> = containers.iter().map(|c| (*c).to_owned()).collect();
-        self.wait_for(within, |call| Reset { call, containers }.frame(Vec::new())).map(|_| ())
+        match self.wait_for(within, |call| Reset { call, containers }.frame(Vec::new()))? {
+            Answer::Done(Some(failure)) => Err(super::step::error(self, failure)),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -105,7 +105,8 @@ impl Master {
         Session::open(Arc::clone(&self.0), graph, links)
     }
 
-    /// Drops the variables of containers (of the default one: `localhost`) on all tasks.
+    /// Drops the variables of containers (of the default one: `localhost`) on all tasks. Steps that run, of any master, end first:
+    /// nothing that began before touches what is made after.
     ///
     /// # Errors
     /// A worker cannot be reached.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use engine::session::{SharedKernels, TaskSession};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
 
 use super::peers::{Routes, Task};
@@ -37,6 +38,18 @@ struct Master {
 pub(super) struct Masters {
     masters: Mutex<FxHashMap<u64, Master>>,
     n_late: AtomicU64,
+    /// Steps that run at this moment.
+    n_running: Arc<(Mutex<usize>, Condvar)>,
+}
+
+/// A step that runs, as long as this is there.
+pub(super) struct Running(Arc<(Mutex<usize>, Condvar)>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        *self.0.0.lock() -= 1;
+        self.0.1.notify_all();
+    }
 }
 
 impl Masters {
@@ -72,11 +85,17 @@ impl Masters {
         true
     }
 
-    /// A step begins: its part, and what is known of it.
+    /// A step begins: its part, what is known of it, and what says as long as it is kept that the step runs.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn begin(&self, master: u64, part: u64, step: u64, oldest: u64) -> Result<(Arc<Part>, Arc<Step>), Failure> {
+    pub fn begin(
+        &self,
+        master: u64,
+        part: u64,
+        step: u64,
+        oldest: u64,
+    ) -> Result<(Arc<Part>, Arc<Step>, Running), Failure> {
         let invalid = |what: String| Failure::new(FailureKind::Invalid, what);
         let (over, begun) = {
             let mut masters = self.masters.lock();
@@ -84,7 +103,9 @@ impl Masters {
             let found = known.parts.get(&part).cloned();
             let found = found.ok_or_else(|| invalid(format!("part {part} is not registered")))?;
             let over = known.steps.forget_before(oldest);
-            (over, known.steps.begin(step, &found.tasks).map(|step| (found, step)))
+            let begun = known.steps.begin(step, &found.tasks);
+            // Under the lock: who forgets all parts and then waits for what runs waits for this one.
+            (over, begun.map(|step| (found, step, self.running())))
         };
         // Outside the lock, as everything that calls others.
         over.iter().for_each(|step| step.end_elsewhere());
@@ -133,12 +154,28 @@ impl Masters {
         }
     }
 
-    /// All parts and kernels are forgotten: they may hold variables that were dropped.
-    pub fn forget_all_parts(&self) {
-        for known in self.masters.lock().values_mut() {
-            known.kernels.clear();
-            known.parts.clear();
+    fn running(&self) -> Running {
+        *self.n_running.0.lock() += 1;
+        Running(Arc::clone(&self.n_running))
+    }
+
+    /// All parts and kernels are forgotten, as they may hold variables that are to be dropped, and the steps of all masters end:
+    /// when this returns none runs, and none will that was begun before. `false` where one does not end in time.
+    pub fn end_everything(&self, within: Duration) -> bool {
+        let steps: Vec<Arc<Step>> = {
+            let mut masters = self.masters.lock();
+            for known in masters.values_mut() {
+                known.kernels.clear();
+                known.parts.clear();
+            }
+            masters.values().flat_map(|known| known.steps.all()).collect()
+        };
+        for step in steps {
+            step.fail(Failure::new(FailureKind::Other, "the task's variables were dropped meanwhile"));
         }
+        let (n, changed) = &*self.n_running;
+        let mut n = n.lock();
+        !changed.wait_while_for(&mut n, |n| *n > 0, within).timed_out()
     }
 
     /// Values that came for steps which were over.

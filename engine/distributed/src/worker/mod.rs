@@ -72,6 +72,16 @@ struct Shared {
     masters: Masters,
     /// Connections that others opened.
     incoming: Mutex<FxHashMap<u64, Channel>>,
+    reset_watchers: Mutex<Vec<Arc<dyn ResetWatcher>>>,
+}
+
+/// Who uses a task's containers besides masters, as a thread that fills a queue, and must let go of what is dropped.
+pub trait ResetWatcher: Send + Sync {
+    /// A master is about to drop containers.
+    fn before_reset(&self);
+
+    /// It did: what is made now is new.
+    fn after_reset(&self);
 }
 
 impl Worker {
@@ -92,6 +102,7 @@ impl Worker {
             runners: Runners::default(),
             masters: Masters::default(),
             incoming: Mutex::default(),
+            reset_watchers: Mutex::default(),
         });
         let accepting = Arc::clone(&shared);
         let accepted = move |connection| Service::start(&accepting, connection);
@@ -112,6 +123,11 @@ impl Worker {
     /// Its devices, with their variables.
     pub fn devices(&self) -> &[Arc<Device>] {
         &self.shared.devices
+    }
+
+    /// Has `watcher` told when masters drop containers.
+    pub fn watch_resets(&self, watcher: Arc<dyn ResetWatcher>) {
+        self.shared.reset_watchers.lock().push(watcher);
     }
 
     /// Values that came for steps which were over, as those of a task that was restarted.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use engine::buffer::Allocator;
 use engine::executor::ExecuteError;
@@ -30,6 +31,9 @@ pub(super) struct Service {
     outbox: Outbox,
     number: u64,
 }
+
+/// How long steps may take to end when containers are dropped: as long as one kernel may run.
+const TO_END: Duration = Duration::from_secs(30);
 
 /// How masters call themselves.
 pub(crate) const MASTER: &str = "master";
@@ -83,16 +87,7 @@ impl Handler for Service {
                 self.shared.masters.forget(master, &forget.sessions, &forget.parts);
                 Ok(())
             }
-            (Reset::KIND, true) => {
-                let reset = Reset::of(&frame)?;
-                for (device, container) in
-                    self.shared.devices.iter().flat_map(|d| reset.containers.iter().map(move |c| (d, c)))
-                {
-                    device.resources().clear(container);
-                }
-                self.shared.masters.forget_all_parts();
-                self.outbox.post(Done { call: reset.call, failure: None }.frame(Vec::new()))
-            }
+            (Reset::KIND, true) => self.reset(Reset::of(&frame)?),
             (kind, _) => Err(NetError::Protocol(format!("{} sent what it may not: kind {kind}", self.peer.name))),
         }
     }
@@ -134,6 +129,17 @@ impl Service {
         Ok(())
     }
 
+    /// Containers are dropped, in another thread: steps that run must end first.
+    fn reset(&self, request: Reset) -> Result<(), NetError> {
+        let (shared, outbox) = (Arc::clone(&self.shared), self.outbox.clone());
+        let run = move || {
+            let failure = reset(&shared, &request.containers).err();
+            // Where the master is gone nobody waits for the answer.
+            let _ = outbox.send(Done { call: request.call, failure }.frame(Vec::new()));
+        };
+        Ok(self.shared.runners.run(run)?)
+    }
+
     /// A part of a graph, compiled in another thread: it may take seconds.
     fn register(&self, request: Register) -> Result<(), NetError> {
         let (shared, outbox, master) = (Arc::clone(&self.shared), self.outbox.clone(), self.peer.incarnation);
@@ -153,7 +159,7 @@ impl Service {
         let feeds = request.feeds.iter().map(take).collect::<Result<Vec<_>, _>>()?;
         let master = self.peer.incarnation;
         let begun = self.shared.masters.begin(master, request.part, request.step, request.oldest);
-        let (part, step) = match begun {
+        let (part, step, running) = match begun {
             Ok(begun) => begun,
             Err(failure) => {
                 let ran = Ran { call: request.call, failure: Some(failure), fetches: Vec::new() };
@@ -163,6 +169,7 @@ impl Service {
         let (shared, outbox) = (Arc::clone(&self.shared), self.outbox.clone());
         let run = move || {
             let result = run(&shared, master, &request, &part, &step, &feeds);
+            drop(running);
             if result.is_ok() {
                 shared.masters.end(master, request.step);
             }
@@ -170,6 +177,23 @@ impl Service {
         };
         Ok(self.shared.runners.run(run)?)
     }
+}
+
+/// Drops containers. No step that began before touches what is made after: a master that is gone, or only cut off, changes
+/// nothing of what the next one makes.
+fn reset(shared: &Shared, containers: &[String]) -> Result<(), Failure> {
+    // One at a time: watchers are told in turn.
+    let watchers = shared.reset_watchers.lock();
+    if !shared.masters.end_everything(TO_END) {
+        let text = format!("a step does not end within {} s", TO_END.as_secs());
+        return Err(Failure::new(FailureKind::Other, text));
+    }
+    watchers.iter().for_each(|watcher| watcher.before_reset());
+    for (device, container) in shared.devices.iter().flat_map(|device| containers.iter().map(move |c| (device, c))) {
+        device.resources().clear(container);
+    }
+    watchers.iter().for_each(|watcher| watcher.after_reset());
+    Ok(())
 }
 
 fn register(shared: &Arc<Shared>, master: u64, request: Register) -> Result<(), Failure> {

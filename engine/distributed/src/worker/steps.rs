@@ -95,6 +95,11 @@ impl Steps {
         self.steps.values().filter(|step| step.has(task, incarnation)).cloned().collect()
     }
 
+    /// All steps.
+    pub fn all(&self) -> Vec<Arc<Step>> {
+        self.steps.values().cloned().collect()
+    }
+
     /// All steps, which are over with this.
     pub fn take_all(&mut self) -> Vec<Arc<Step>> {
         self.oldest = u64::MAX;

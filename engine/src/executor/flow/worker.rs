@@ -185,6 +185,7 @@ impl<const SHARED: bool, const STAMPED: bool> Worker<'_, SHARED, STAMPED> {
             outputs: &mut self.seat.outputs[..record.n_outputs as usize],
             node: &self.plan.infos[node as usize],
             step_id: step.env.step_id,
+            traced_step: step.traced_step,
             resources: device.resources(),
             step_resources: &step.state.resources,
             cancellation: &step.cancellation,

@@ -4,7 +4,11 @@ use super::ms;
 use crate::BenchError;
 use ::dashboard::{Options, app::App, pace::Pace, theme};
 use ::events::clock;
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    sync::mpsc::{self, Receiver},
+    time::Duration,
+};
 
 /// What is waited for, at most.
 const PATIENCE_NS: i64 = 120_000_000_000;
@@ -22,6 +26,8 @@ pub struct Screen<S> {
     pub state: S,
     draw: fn(&mut egui::Ui, &mut S),
     time: f64,
+    /// When frames were asked for, once somebody waits for that.
+    wishes: Option<Receiver<i64>>,
 }
 
 /// What a frame came to.
@@ -38,7 +44,7 @@ impl Screen<App> {
         let ctx = egui::Context::default();
         let (paths, at) = (vec![path.to_owned()], Some(at.parse()?));
         let app = App::new(&ctx, Options { paths, at, ..Options::default() }, Pace::default());
-        Ok(Self { ctx, state: app, draw: |ui, app| app.ui(ui), time: 0.0 })
+        Ok(Self { ctx, state: app, draw: |ui, app| app.ui(ui), time: 0.0, wishes: None })
     }
 }
 
@@ -48,7 +54,7 @@ impl<S> Screen<S> {
         let ctx = egui::Context::default();
         theme::install(&ctx);
         let state = make(&ctx);
-        Self { ctx, state, draw, time: 0.0 }
+        Self { ctx, state, draw, time: 0.0, wishes: None }
     }
 
     /// One frame.
@@ -110,6 +116,71 @@ impl<S> Screen<S> {
                 return Err(format!("no {what} within two minutes").into());
             }
             std::thread::sleep(BETWEEN);
+        }
+    }
+
+    /// From here on frames come when they are asked for, with [`Screen::shown_when_woken`] and its like, and time passes as
+    /// the clock says.
+    pub fn woken(&mut self) -> Result<(), BenchError> {
+        let (tell, told) = mpsc::channel();
+        self.ctx.set_request_repaint_callback(move |wish| {
+            let delay = i64::try_from(wish.delay.as_nanos()).unwrap_or(i64::MAX);
+            // The screen may be gone.
+            let _ = tell.send(clock::mono_now().saturating_add(delay));
+        });
+        self.wishes = Some(told);
+        self.ctx.enable_accesskit();
+        self.cpu_when_woken(Duration::from_secs(2)).map(drop)
+    }
+
+    /// Draws frames as they are asked for, until one shows it.
+    ///
+    /// # Errors
+    /// That it does not come.
+    pub fn shown_when_woken(&mut self, what: &str, is_there: impl Fn(&[String]) -> bool) -> Result<(), BenchError> {
+        let latest = clock::mono_now() + PATIENCE_NS;
+        while clock::mono_now() < latest {
+            if self.next_wish(latest).is_some_and(|frame| is_there(&frame.says)) {
+                return Ok(());
+            }
+        }
+        Err(format!("no {what} within two minutes").into())
+    }
+
+    /// What is shown once no frame is due.
+    pub fn says_when_woken(&mut self) -> Result<Vec<String>, BenchError> {
+        let soon = clock::mono_now();
+        while self.next_wish(soon).is_some() {}
+        Ok(self.frame(Vec::new()).says)
+    }
+
+    /// Percent of a core that the whole process takes while frames come as they are asked for.
+    pub fn cpu_when_woken(&mut self, time: Duration) -> Result<f64, BenchError> {
+        let (begin, cpu) = (clock::mono_now(), clock::cpu_now());
+        let latest = begin + i64::try_from(time.as_nanos())?;
+        while clock::mono_now() < latest {
+            self.next_wish(latest);
+        }
+        Ok((clock::cpu_now() - cpu) as f64 / (clock::mono_now() - begin) as f64 * 100.0)
+    }
+
+    /// The frame that is asked for next, if one is until then.
+    fn next_wish(&mut self, latest: i64) -> Option<Frame> {
+        let wishes = self.wishes.as_ref()?;
+        let mut due = i64::MAX;
+        loop {
+            let now = clock::mono_now();
+            if due <= now {
+                self.time = now as f64 / 1e9;
+                return Some(self.frame(Vec::new()));
+            }
+            if now >= latest {
+                return None;
+            }
+            let pause = Duration::from_nanos((due.min(latest) - now).unsigned_abs());
+            if let Ok(wish) = wishes.recv_timeout(pause) {
+                due = due.min(wish);
+            }
         }
     }
 }

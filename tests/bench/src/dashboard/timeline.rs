@@ -10,6 +10,15 @@ const ZOOMS: [u32; 6] = [0, 4, 8, 12, 16, 20];
 
 pub fn run(report: &mut Report) -> Result<(), BenchError> {
     let (dir, label) = sealed::made()?;
+    measure(report, &dir, &label)
+}
+
+/// A hundred million slices.
+pub fn huge(report: &mut Report) -> Result<(), BenchError> {
+    measure(report, &sealed::made_of(100_000_000)?, "100 M")
+}
+
+fn measure(report: &mut Report, dir: &tempfile::TempDir, label: &str) -> Result<(), BenchError> {
     let folder = dir.path().join("trace");
     let rss = sealed::rss_bytes();
     let first = Screen::window(&folder, "timeline").and_then(|mut screen| first_picture(&mut screen))?;
@@ -18,7 +27,7 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
     let again = first_picture(&mut screen)?;
     report.add(format!("timeline {label}: first picture, again"), again, "ms");
     report.add(format!("timeline {label}: memory after the first picture"), mb(sealed::rss_bytes() - rss), "MB");
-    zooms(report, &label, &mut screen);
+    zooms(report, label, &mut screen);
     report.add(format!("timeline {label}: memory at the end"), mb(sealed::rss_bytes() - rss), "MB");
     Ok(())
 }

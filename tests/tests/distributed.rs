@@ -1,22 +1,13 @@
 //! Training in several processes, a master with workers of its own, and what happens when one of them is killed.
 
-#![allow(clippy::print_stderr, reason = "a test that tells what it skips")]
-
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-
-/// The binary under test, which `cargo xtask test` names.
-fn stepscope_binary(what_is_skipped: &str) -> Option<PathBuf> {
-    let binary = std::env::var_os("STEPSCOPE_BIN").map(PathBuf::from);
-    if binary.is_none() {
-        eprintln!("SKIPPED {what_is_skipped}: STEPSCOPE_BIN is not set (cargo xtask test sets it)");
-    }
-    binary
-}
+use stepscope_tests::stepscope_binary;
+use stepscope_tests::training::{Running, is_running, signal, until};
 
 fn train(binary: &Path, logdir: &Path, more: &[&str]) -> Value {
     let mut command = Command::new(binary);
@@ -41,6 +32,8 @@ fn workers_train_as_one_process_does() {
         let there = train(&binary, &at(&format!("there-{n}")), &["--workers", n, "--trace", "off"]);
         let (a, b) = (loss(&here), loss(&there));
         assert!((a - b).abs() <= 1e-4 * a.abs(), "{n} workers: {b}, one process: {a}");
+        let ring = train(&binary, &at(&format!("ring-{n}")), &["--workers", n, "--all-reduce", "--trace", "off"]);
+        assert!((a - loss(&ring)).abs() <= 1e-4 * a.abs(), "{n} workers, each with the variables: {}", loss(&ring));
     }
 }
 
@@ -60,68 +53,41 @@ fn one_trace_has_all_tasks() {
     assert!(told["slices"].as_u64() > Some(500) && n_steps >= Some(20), "{} slices, {n_steps:?} steps", told["slices"]);
 }
 
-/// A run with two workers that goes on until it is ended, and its workers' process ids.
-fn endless(binary: &Path, logdir: &Path) -> (Child, Vec<u32>) {
+/// A run with two workers that goes on until it is ended, and its processes' ids: the training client's, and the workers'.
+fn endless(binary: &Path, logdir: &Path) -> (Running, Vec<u32>) {
     let mut command = Command::new(binary);
     command.args(["train", "mlp", "--steps", "1000000", "--workers", "2", "--trace", "off", "--logdir"]).arg(logdir);
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
-    let mut lines = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
-    assert!(lines.by_ref().map_while(Result::ok).any(|line| line.contains("step")), "it ended before its first step");
-    let tell = logdir.with_extension("stderr");
-    std::thread::spawn(move || {
-        let rest: Vec<String> = lines.map_while(Result::ok).collect();
-        // Where the test is over its folder is gone, and nobody reads it.
-        let _ = std::fs::write(tell, rest.join("\n"));
-    });
-    let children = format!("/proc/{0}/task/{0}/children", child.id());
-    let text = std::fs::read_to_string(children).expect("Linux tells a process's children");
-    let workers: Vec<u32> = text.split_whitespace().map(|id| id.parse().expect("a process id")).collect();
-    assert_eq!(workers.len(), 2, "{text}");
-    (child, workers)
+    let run = Running::start(command.stdout(Stdio::null()));
+    run.wait_for("step", 1, Duration::from_secs(20));
+    let processes = run.processes();
+    assert_eq!(processes.len(), 3, "{processes:?}");
+    (run, processes)
 }
 
-fn is_running(process: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
-    stat.is_ok_and(|stat| !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let so = (0..2000).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        is_so()
-    });
-    assert!(so, "not within 20 s: {what}");
-}
-
-/// One that is killed closes its connections; one that is stopped falls silent.
+/// One that is killed closes its connections; one that is stopped falls silent. Without a checkpoint there is nothing to go on from.
 #[test]
 fn a_lost_worker_ends_the_run_by_name_and_leaves_no_process() {
     let Some(binary) = stepscope_binary("kill -9 and kill -STOP of a worker") else { return };
     let folder = tempfile::tempdir().expect("a scratch folder");
-    for (signal, lost) in [("-KILL", 1), ("-STOP", 0)] {
-        let logdir = folder.path().join(format!("run{signal}"));
-        let (mut child, workers) = endless(&binary, &logdir);
-        let sent = Command::new("kill").args([signal, &workers[lost].to_string()]).status().expect("kill is there");
-        assert!(sent.success());
-        let status = child.wait().expect("it ends");
-        assert_eq!(status.code(), Some(1), "{signal}");
-        let words = logdir.with_extension("stderr");
-        until("its last words", || words.exists());
-        let told = std::fs::read_to_string(words).expect("they were written");
-        assert!(told.contains(&format!("/job:worker/task:{lost} was lost")), "{signal}: {told}");
-        until("no worker is left", || !workers.iter().any(|worker| is_running(*worker)));
+    for (how, lost) in [("-KILL", 1), ("-STOP", 0)] {
+        let (mut run, processes) = endless(&binary, &folder.path().join(format!("run{how}")));
+        assert!(signal(how, processes[1 + lost]));
+        assert_eq!(run.end(Duration::from_secs(20)).code(), Some(1), "{how}");
+        let told = run.text();
+        assert!(told.contains(&format!("/job:worker/task:{lost} was lost")), "{how}: {told}");
+        assert!(told.contains("with --checkpoint-dir DIR the run would go on"), "{how}: {told}");
+        until("no process is left", || !processes.iter().any(|process| is_running(*process)));
     }
 }
 
 #[test]
-fn workers_end_with_a_killed_launcher() {
+fn processes_end_with_a_killed_launcher() {
     let Some(binary) = stepscope_binary("kill -9 of a launcher") else { return };
     let folder = tempfile::tempdir().expect("a scratch folder");
-    let (mut child, workers) = endless(&binary, &folder.path().join("run"));
-    child.kill().expect("kill -9");
-    child.wait().expect("it ends");
-    until("no worker is left", || !workers.iter().any(|worker| is_running(*worker)));
+    let (mut run, processes) = endless(&binary, &folder.path().join("run"));
+    run.child.kill().expect("kill -9");
+    run.end(Duration::from_secs(5));
+    until("no process is left", || !processes.iter().any(|process| is_running(*process)));
 }
 
 /// What a command says first on its standard output.

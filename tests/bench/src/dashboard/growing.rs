@@ -17,7 +17,7 @@ const FRAMES: usize = 40;
 pub fn run(report: &mut Report) -> Result<(), BenchError> {
     let begin = clock::mono_now();
     let store = store(N_SLICES / TRACKS as usize);
-    report.add("live 10 M: build the store", ms(clock::mono_now() - begin), "ms");
+    report.add("growing, 10 M: build the store", ms(clock::mono_now() - begin), "ms");
     let data = Data::default().with_trace("bench", store);
     let mut screen = Screen::new(
         |_| (TimelineView::default(), data, Selection::default()),
@@ -32,7 +32,7 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
         screen.rest();
         let pan = |i: usize| if i.is_multiple_of(2) { egui::Key::D } else { egui::Key::A };
         let moving = (0..FRAMES).map(|i| screen.key(pan(i))).collect();
-        add_frames(report, &format!("live 10 M: frame at 1/{}, moving", 1_u64 << zoom), moving);
+        add_frames(report, &format!("growing, 10 M: frame at 1/{}, moving", 1_u64 << zoom), moving);
     }
     Ok(())
 }

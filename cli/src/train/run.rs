@@ -1,0 +1,70 @@
+//! What a run writes besides its summaries: its folder, and its trace.
+
+use std::path::{Path, PathBuf};
+
+use profiler::CollectorReport;
+
+use super::tracing::{self, Tracing};
+use crate::args::Training;
+use crate::outcome::Failure;
+use crate::run_folder::RunFolder;
+
+/// A run's folder, and the recording and collecting of its trace.
+pub(super) struct Run {
+    folder: RunFolder,
+    tracing: Option<Tracing>,
+    ns_per_slice: Option<f64>,
+}
+
+/// What is known of a trace that ended.
+pub(super) struct Traced {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// What the collector says of it.
+    pub collected: CollectorReport,
+}
+
+impl Run {
+    /// Makes the folder and begins the trace. A run that `continues` may write beside what it wrote before.
+    ///
+    /// # Errors
+    /// `Failure::Use` when the folder is somebody's, `Failure::Work` for everything else.
+    pub fn begin(name: &str, training: &Training, continues: bool) -> Result<Run, Failure> {
+        let folder = RunFolder::create(name, training.logdir.as_deref(), training.trace.as_deref(), continues)?;
+        let ns_per_slice = folder.trace().and_then(|_| tracing::ns_per_slice());
+        let tracing = folder.trace().map(Tracing::start).transpose()?;
+        Ok(Run { folder, tracing, ns_per_slice })
+    }
+
+    /// Takes part in a run whose folder and trace another process keeps.
+    pub fn join(folder: &Path) -> Run {
+        Run { folder: RunFolder::join(folder), tracing: None, ns_per_slice: None }
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &RunFolder {
+        &self.folder
+    }
+
+    /// What one traced slice costs here, nanoseconds.
+    pub fn ns_per_slice(&self) -> Option<f64> {
+        self.ns_per_slice
+    }
+
+    /// Ends the trace. Processes that write into it have ended before.
+    pub fn end(self, warnings: &mut Vec<String>) -> Option<Traced> {
+        let tracing = self.tracing?;
+        let folder = tracing.folder().to_path_buf();
+        let collected = tracing.end(warnings);
+        if collected.dropped > 0 {
+            warnings.push(format!("{} events were dropped: a thread's ring was full", collected.dropped));
+        }
+        if collected.write_errors > 0 {
+            warnings.push(format!("the trace could not be written {} times", collected.write_errors));
+        }
+        if collected.limit_reached {
+            warnings.push("the trace reached its size limit and ended before the run".to_owned());
+        }
+        Some(Traced { folder, collected })
+    }
+}

@@ -1,0 +1,410 @@
+//! Training in several processes that is disturbed: processes killed and stopped, while they train and while they save, full disks,
+//! signals. Every run that goes on ends with the variables of the undisturbed one, bit by bit.
+
+#![allow(clippy::print_stderr, reason = "a test that tells what it skips, and what it measured")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use stepscope_tests::stepscope_binary;
+use stepscope_tests::times;
+use stepscope_tests::training::{Dice, Running, checkpoint, is_running, signal, since, until};
+
+/// The longest that anything here may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A place for runs: folders of their own for logdirs, checkpoints, and the sockets of launchers.
+struct Place {
+    folder: tempfile::TempDir,
+    binary: PathBuf,
+}
+
+impl Place {
+    fn new(what_is_skipped: &str) -> Option<Place> {
+        let binary = stepscope_binary(what_is_skipped)?;
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        std::fs::create_dir(folder.path().join("tmp")).expect("the scratch folder is ours");
+        Some(Place { folder, binary })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `stepscope train` of a run `name`, whose checkpoints go into the folder `checkpoints-NAME`.
+    fn train(&self, name: &str, args: &str) -> Running {
+        Running::start(&mut self.command(name, args))
+    }
+
+    fn command(&self, name: &str, args: &str) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.arg("train").args(args.split_whitespace());
+        command.arg("--checkpoint-dir").arg(self.path(&format!("checkpoints-{name}")));
+        // New for each command: a launcher that was killed and is started again continues into another folder.
+        let logdir = tempfile::Builder::new().prefix(name).tempdir_in(self.folder.path()).expect("a folder").keep();
+        command.arg("--logdir").arg(logdir).env("TMPDIR", self.path("tmp")).stdout(Stdio::null());
+        command
+    }
+
+    /// A run that nothing disturbs.
+    fn undisturbed(&self, name: &str, args: &str) {
+        let mut run = self.train(name, args);
+        let status = run.end(PATIENCE);
+        assert!(status.success(), "{status}: {}", run.text());
+    }
+
+    fn checkpoint(&self, name: &str, step: u64) -> std::collections::BTreeMap<String, Vec<u8>> {
+        checkpoint(&self.path(&format!("checkpoints-{name}")), step)
+    }
+
+    /// That the two runs ended with the same variables.
+    fn assert_same(&self, a: &str, b: &str, step: u64) {
+        let (one, other) = (self.checkpoint(a, step), self.checkpoint(b, step));
+        assert!(!one.is_empty(), "{a} has no checkpoint of step {step}");
+        assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>());
+        assert!(one == other, "{a} and {b} differ");
+    }
+
+    /// That no launcher left anything where sockets are.
+    fn assert_clean(&self) {
+        let left = || std::fs::read_dir(self.path("tmp")).expect("our folder").flatten().count();
+        until("nothing is left in the folder of temporary files", || left() == 0);
+    }
+}
+
+fn seconds(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+/// Runs that are killed at random, launchers included, until `n_kills` of their processes are gone. Gives how long it took until
+/// each loss was told.
+fn kill_at_random(place: &Place, args: &str, steps: u64, n_kills: usize, dice: &mut Dice) -> Vec<Duration> {
+    let (mut n, mut told, mut round) = (0, Vec::new(), 0);
+    while n < n_kills {
+        round += 1;
+        let name = format!("killed-{round}");
+        let mut run = place.train(&name, args);
+        let mut restarts = 0;
+        loop {
+            std::thread::sleep(Duration::from_millis(50 + dice.below(900)));
+            if let Some(status) = run.child.try_wait().expect("our child") {
+                // Its last checkpoint may be the last thing that a launcher did which was killed.
+                let is_over = status.success() || run.text().contains("nothing is left to train");
+                assert!(is_over, "{status}: {}", run.text());
+                break;
+            }
+            if n == n_kills {
+                continue;
+            }
+            if dice.below(10) == 0 {
+                let processes = run.processes();
+                run.child.kill().expect("our child");
+                run.end(seconds(5));
+                until("nothing outlives its launcher", || !processes.iter().any(|process| is_running(*process)));
+                run = place.train(&name, args);
+                restarts = 0;
+                n += 1;
+                continue;
+            }
+            let processes = run.processes();
+            let Some(victim) = processes.get(dice.below(3) as usize) else { continue };
+            let before = run.lines_with("; restart ").len();
+            let at = events::clock::mono_now();
+            if before == restarts && signal("-KILL", *victim) {
+                // It may have been the end of the run, or of what was lost already.
+                n += 1;
+                while run.lines_with("; restart ").len() == before && since(at) < seconds(10) {
+                    if run.child.try_wait().expect("our child").is_some() {
+                        break;
+                    }
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                if let Some((when, _)) = run.lines_with("; restart ").get(before) {
+                    told.push(Duration::from_nanos((when - at).max(0) as u64));
+                }
+                restarts = run.lines_with("; restart ").len();
+            }
+        }
+        place.assert_same("undisturbed", &name, steps);
+    }
+    told
+}
+
+#[test]
+fn kills_change_nothing() {
+    let Some(place) = Place::new("kill -9 of processes that train together") else { return };
+    let steps = times(150, 400) as u64;
+    let args = format!(
+        "mlp --workers 2 --steps {steps} --seed 3 --checkpoint-every 7 --max-restarts 100000 --trace off --quiet"
+    );
+    place.undisturbed("undisturbed", &args);
+    let mut told = kill_at_random(&place, &args, steps, times(5, 200), &mut Dice(11));
+    told.sort();
+    eprintln!("told of {} losses: median {:?}, longest {:?}", told.len(), told[told.len() / 2], told[told.len() - 1]);
+    assert!(told[told.len() / 2] < Duration::from_millis(200), "{told:?}");
+    place.assert_clean();
+}
+
+/// A model with generators on all tasks: what dropout draws continues, too.
+#[test]
+fn generators_of_all_tasks_continue() {
+    let Some(place) = Place::new("kill -9 of processes that train a model with dropout") else { return };
+    let args = "convnet --workers 2 --steps 12 --seed 3 --checkpoint-every 2 --max-restarts 9 --trace off --quiet";
+    place.undisturbed("undisturbed", args);
+    let mut run = place.train("killed", args);
+    for (n, step) in [(1, 4), (2, 8)] {
+        let file = place.path("checkpoints-killed").join(format!("model-{step}.safetensors.index.json"));
+        until("a checkpoint", || file.exists());
+        assert!(signal("-KILL", run.processes()[n]));
+        run.wait_for("continuing after step", n, PATIENCE);
+    }
+    assert!(run.end(PATIENCE).success(), "{}", run.text());
+    place.assert_same("undisturbed", "killed", 12);
+    let files = place.checkpoint("killed", 12);
+    assert_eq!(files.len(), 4, "variables, two tasks' generators, and the index: {:?}", files.keys());
+}
+
+/// Whoever is killed while a checkpoint is written: there is always a whole one, and never an older one than before.
+#[test]
+fn kills_while_saving_leave_a_whole_checkpoint() {
+    let Some(place) = Place::new("kill -9 of processes that save") else { return };
+    let args =
+        "mlp --workers 2 --steps 1000000 --seed 3 --checkpoint-every 1 --max-restarts 100000 --trace off --quiet";
+    let mut run = place.train("saving", args);
+    until("the first checkpoint", || place.path("checkpoints-saving").join("checkpoint").exists());
+    let mut dice = Dice(7);
+    let n_kills = times(6, 500);
+    for kill in 1..=n_kills {
+        std::thread::sleep(Duration::from_millis(dice.below(60)));
+        // The one that writes, or the one that renames and lists.
+        let victim = run.processes()[dice.below(2) as usize];
+        assert!(signal("-KILL", victim), "{}", run.text());
+        run.wait_for("continuing after step", kill, PATIENCE);
+        let after = |line: &str| -> Option<u64> { line.split("after step ").nth(1)?.split(' ').next()?.parse().ok() };
+        let steps: Vec<u64> = run.said().iter().filter_map(|(_, line)| after(line)).collect();
+        assert!(steps.is_sorted(), "it went back: {steps:?}");
+        let _ = run.lines_with("is not used").first().map(|(_, line)| panic!("a torn checkpoint: {line}"));
+    }
+    assert!(signal("-TERM", run.child.id()));
+    assert!(run.end(PATIENCE).success(), "{}", run.text());
+    let left = std::fs::read_dir(place.path("checkpoints-saving")).expect("the checkpoints").flatten();
+    let left: Vec<_> =
+        left.map(|file| file.file_name()).filter(|name| name.to_string_lossy().ends_with(".tmp")).collect();
+    assert!(left.len() <= 2, "what killed processes left is swept when the next one begins: {left:?}");
+    place.assert_clean();
+}
+
+/// A process that is stopped holds its connections, and is silent.
+#[test]
+fn a_stopped_process_is_lost_within_three_seconds() {
+    let Some(place) = Place::new("kill -STOP of processes that train together") else { return };
+    let args = "mlp --workers 2 --steps 300 --seed 3 --checkpoint-every 20 --max-restarts 9 --trace off --quiet";
+    place.undisturbed("undisturbed", args);
+    let mut run = place.train("stopped", args);
+    for (n, who) in [(1, 0), (2, 1), (3, 2)].into_iter().take(times(2, 3)) {
+        let file = place.path("checkpoints-stopped").join(format!("model-{}.safetensors", 20 * n));
+        until("a checkpoint", || file.exists() || run.processes().is_empty());
+        let stopped = run.processes()[who];
+        let at = events::clock::mono_now();
+        assert!(signal("-STOP", stopped));
+        let told = run.wait_for("; restart ", n, seconds(10));
+        let took = Duration::from_nanos((told - at).max(0) as u64);
+        assert!(took < Duration::from_millis(3500), "told after {took:?}: {}", run.text());
+        eprintln!("process {who} of 3 stopped: told after {took:?}");
+        run.wait_for("continuing after step", n, PATIENCE);
+        assert!(!is_running(stopped), "what was stopped is gone");
+    }
+    assert!(run.end(PATIENCE).success(), "{}", run.text());
+    place.assert_same("undisturbed", "stopped", 300);
+}
+
+#[test]
+fn sigterm_saves_first_and_the_run_goes_on_later() {
+    let Some(place) = Place::new("SIGTERM of a launcher") else { return };
+    let args = "mlp --workers 2 --steps 120 --seed 3 --checkpoint-every 1000 --trace off --quiet";
+    place.undisturbed("undisturbed", args);
+    let mut run = place.train("ended", &args.replace("--steps 120", "--steps 100000"));
+    until("it trains", || !run.processes().is_empty());
+    std::thread::sleep(Duration::from_millis(700));
+    let processes = run.processes();
+    assert!(signal("-TERM", run.child.id()));
+    assert!(run.end(seconds(30)).success(), "{}", run.text());
+    until("no process is left", || !processes.iter().any(|process| is_running(*process)));
+    place.assert_clean();
+    let saved = std::fs::read_to_string(place.path("checkpoints-ended").join("checkpoint")).expect("it saved");
+    let step: u64 = saved.split('"').nth(1).and_then(|name| name.rsplit('-').next()?.parse().ok()).expect("a step");
+    eprintln!("ended after step {step}");
+    // From there to a step that the undisturbed run comes to as well.
+    let steps = step + 20;
+    place.undisturbed("longer", &args.replace("--steps 120", &format!("--steps {steps}")));
+    place.undisturbed("ended", &args.replace("--steps 120", &format!("--steps {steps}")));
+    place.assert_same("longer", "ended", steps);
+}
+
+#[test]
+fn the_budget_of_restarts_ends() {
+    let Some(place) = Place::new("more losses than a run may have") else { return };
+    let args = "mlp --workers 2 --steps 100000 --seed 3 --checkpoint-every 5 --max-restarts 1 --trace off --quiet";
+    let mut run = place.train("exhausted", args);
+    for n in 1..=2 {
+        until("a checkpoint", || place.path("checkpoints-exhausted").join("checkpoint").exists());
+        until("all are there", || run.processes().len() == 3);
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(signal("-KILL", run.processes()[n]));
+        if n == 1 {
+            run.wait_for("continuing after step", 1, PATIENCE);
+        }
+    }
+    assert_eq!(run.end(seconds(20)).code(), Some(1), "{}", run.text());
+    let text = run.text();
+    assert!(text.contains("/job:worker/task:1 was lost") && text.contains("--max-restarts 1 allows"), "{text}");
+    place.assert_clean();
+}
+
+/// A full disk is told, costs no checkpoint that was there, and the run goes on when there is room.
+#[test]
+fn a_full_disk_is_told_and_leaves_what_was_saved() {
+    let Some(place) = Place::new("a full disk") else { return };
+    let folder = place.path("checkpoints-full");
+    std::fs::create_dir(&folder).expect("our folder");
+    let mount = |options: &str| {
+        let mut command = Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", options, "none"]).arg(&folder).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    if !mount("size=6m") {
+        eprintln!("SKIPPED a full disk: mounting a small one takes root");
+        return;
+    }
+    let args = "mlp --workers 2 --steps 60 --seed 3 --checkpoint-every 10 --max-restarts 9 --trace off --quiet";
+    let mut run = place.train("full", args);
+    let status = run.end(PATIENCE);
+    let whole = std::fs::read_to_string(folder.join("checkpoint"));
+    let told = run.text();
+    let done = mount("remount,size=64m").then(|| {
+        place.undisturbed("full", args);
+        place.undisturbed("undisturbed", args);
+        (place.checkpoint("full", 60), place.checkpoint("undisturbed", 60))
+    });
+    assert!(Command::new("umount").arg(&folder).status().is_ok_and(|status| status.success()));
+    assert_eq!(status.code(), Some(1), "{told}");
+    assert!(told.contains("No space left on device"), "{told}");
+    assert!(!told.contains("; restart "), "a disk that is full now is full then: {told}");
+    assert!(whole.is_ok_and(|text| text.contains("model-10")), "the first checkpoint fitted");
+    let (full, undisturbed) = done.expect("a larger one");
+    assert!(full == undisturbed && !full.is_empty(), "it went on from what was saved");
+}
+
+/// The loss that a run ends with, of the test batches.
+fn test_loss(command: &mut Command) -> f64 {
+    let out = command.stdout(Stdio::piped()).output().expect("the binary starts");
+    let text = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success(), "{text}");
+    let told: serde_json::Value = serde_json::from_slice(&out.stdout).expect("one JSON object");
+    told["test_loss"].as_f64().expect("a loss")
+}
+
+/// One process goes on from what several saved, and several from what one did.
+#[test]
+fn one_process_and_several_read_each_others_checkpoints() {
+    let Some(place) = Place::new("checkpoints of one process and of several") else { return };
+    for model in ["mlp", "convnet"] {
+        let args = |steps: u64| format!("{model} --steps {steps} --seed 3 --trace off --quiet --json");
+        let loss = |name: &str, steps: u64, with: &str| {
+            test_loss(&mut place.command(&format!("{model}-{name}"), &format!("{} {with}", args(steps))))
+        };
+        let expected = loss("one", 20, "--devices 2");
+        for (first, then) in [("--devices 2", "--workers 2"), ("--workers 2", "--devices 2")] {
+            let name = format!("from{first}").replace([' ', '-'], "");
+            loss(&name, 10, first);
+            let got = loss(&name, 20, then);
+            assert!((got - expected).abs() <= 1e-3 * expected, "{model} {first}, {then}: {got}, not {expected}");
+        }
+        // Another model's checkpoints are refused, with the name of what does not fit.
+        let other = if model == "mlp" { "convnet" } else { "mlp" };
+        let mut run =
+            place.train(&format!("{model}-one"), &args(30).replace(model, other).replace("--json", "--workers 1"));
+        assert_eq!(run.end(PATIENCE).code(), Some(2), "{}", run.text());
+    }
+}
+
+/// Asynchronous steps have no order: the loss is what stays the same, within 20 % of what was learned.
+#[test]
+fn asynchronous_training_goes_on() {
+    let Some(place) = Place::new("kill -9 of processes that train asynchronously") else { return };
+    let args =
+        "mlp --workers 2 --async --steps 600 --seed 3 --checkpoint-every 30 --max-restarts 1000 --trace off --quiet";
+    let undisturbed = test_loss(place.command("undisturbed", args).arg("--json"));
+    let mut run = place.train("killed", args);
+    let mut dice = Dice(5);
+    for n in 1..=times(2, 10) {
+        std::thread::sleep(Duration::from_millis(300 + dice.below(500)));
+        let Some(victim) = run.processes().get(dice.below(3) as usize).copied() else { break };
+        if signal("-KILL", victim) && run.child.try_wait().expect("our child").is_none() {
+            eprintln!("kill {n}");
+        }
+    }
+    assert!(run.end(PATIENCE).success(), "{}", run.text());
+    let killed = test_loss(place.command("killed", &args.replace("--steps 600", "--steps 601")).arg("--json"));
+    let learned = std::f64::consts::LN_10 - undisturbed;
+    eprintln!("undisturbed {undisturbed:.4}, killed {killed:.4}");
+    assert!((killed - undisturbed).abs() <= 0.2 * learned, "{killed}, undisturbed {undisturbed}");
+}
+
+/// The run's files: the trace has all processes, and TensorBoard is told what is done again.
+#[test]
+fn trace_and_summaries_survive_a_loss() {
+    let Some(place) = Place::new("trace and summaries of a run that lost a process") else { return };
+    let args = "mlp --workers 2 --steps 150 --seed 3 --checkpoint-every 40 --max-restarts 9 --quiet";
+    let mut command = place.command("traced", args);
+    let logdir = logdir_of(&command);
+    let mut run = Running::start(&mut command);
+    until("a checkpoint", || place.path("checkpoints-traced").join("checkpoint").exists());
+    assert!(signal("-KILL", run.processes()[0]), "the training client");
+    assert!(run.end(PATIENCE).success(), "{}", run.text());
+    let step = run.lines_with("continuing after step ")[0].1.split("after step ").nth(1).expect("a step").to_owned();
+    let step: i64 = step.split(' ').next().and_then(|step| step.parse().ok()).expect("a number");
+    let out =
+        Command::new(&place.binary).args(["analyze", "--json"]).arg(logdir.join("trace")).output().expect("it runs");
+    let told: serde_json::Value = serde_json::from_slice(&out.stdout).expect("one JSON object");
+    assert!(told["slices"].as_u64() > Some(1000) && told["tracks"].as_u64() > Some(5), "{told}");
+    assert_eq!(purges(&logdir), [step + 1], "the second event file says from which step on the first one is void");
+    // All of the summarised steps are there, the last one from the process that came to it.
+    let mut runs = summaries::Logdir::open(&[logdir]).expect("the logdir opens");
+    runs.read_all();
+    let runs = runs.runs();
+    let run = runs.by_name.values().next().expect("one run");
+    assert!(run.damage.is_empty(), "{:?}", run.damage);
+    let summaries::Series::Scalar(loss) = &run.series["loss"] else { panic!("loss is a scalar") };
+    let mut steps: Vec<i64> = loss.points().map(|point| point.step).collect();
+    assert_eq!(steps.last(), Some(&150));
+    steps.sort_unstable();
+    steps.dedup();
+    assert!((1..=15).all(|i| steps.contains(&(10 * i))), "{steps:?}");
+}
+
+fn logdir_of(command: &Command) -> PathBuf {
+    let mut args = command.get_args().skip_while(|arg| *arg != "--logdir");
+    args.nth(1).map(PathBuf::from).expect("a logdir")
+}
+
+/// The steps at which sessions start, in all event files.
+fn purges(logdir: &Path) -> Vec<i64> {
+    use prost::Message;
+    let files = std::fs::read_dir(logdir).expect("the logdir").flatten().map(|file| file.path());
+    let mut found = Vec::new();
+    for file in files.filter(|file| file.to_string_lossy().contains("tfevents")) {
+        let bytes = std::fs::read(file).expect("an event file");
+        let mut at = 0;
+        while let Some(head) = bytes.get(at..at + 8) {
+            let len = u64::from_le_bytes(head.try_into().expect("8 bytes")) as usize;
+            let event = formats::proto::Event::decode(&bytes[at + 12..at + 12 + len]).expect("an event");
+            if let Some(formats::proto::event::What::SessionLog(_)) = event.what {
+                found.push(event.step);
+            }
+            at += len + 16;
+        }
+    }
+    found
+}
