@@ -281,6 +281,9 @@ fn an_embedding_is_laid_out_searched_and_has_neighbours() {
         window.wait_for(&format!("Embedding by {method}: 60 vectors"));
     }
     window.click("Method: PCA");
+    // What it says of itself moves the field below.
+    window.wait_for("Embedding by PCA: 60 vectors");
+    window.wait_for("explain ");
     window.type_text("Find vectors (regex)", "owl5");
     window.wait_for("5 vectors");
     window.wait_for("Vector owl59");

@@ -260,6 +260,8 @@ fn replicated(
     let shapes: Vec<&[usize]> = variables[0].trained().iter().map(|(_, shape)| *shape).collect();
     let averages: Vec<Graph> = replicas.iter().map(|g| g.scope("average")).collect();
     let means = replicas::average(&averages, &of_towers, &shapes)?;
+    // The first one has more: those of the tower that judges.
+    let n_variables = variables.iter().map(|variables| variables.all().len()).min().unwrap_or(0);
     let (mut all, mut init, mut first, mut alike) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (i, (g, means)) in replicas.iter().zip(&means).enumerate() {
         let (trained, mut slots) = (variables[i].trained(), crate::optimizer::Slots::default());
@@ -267,7 +269,7 @@ fn replicated(
         let training = options.optimizer.apply(g, &trained, &grads, rate, &mut slots)?;
         all.extend(built[i].tower.updates.iter().copied().chain([training.op]));
         init.extend(training.init);
-        alike.push(variables[i].all().iter().map(|v| v.var).chain(slots.all()).collect());
+        alike.push(variables[i].all()[..n_variables].iter().map(|v| v.var).chain(slots.all()).collect());
         if i == 0 {
             first = grads;
         }
