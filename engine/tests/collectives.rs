@@ -271,7 +271,8 @@ impl Training {
 
     /// The variables of the first tower and of another one.
     fn variables(&self, replica: usize) -> [Vec<Tensor>; 2] {
-        let own: Vec<String> = self.built.variables.iter().map(|(_, value)| self.name(*value)).collect();
+        let trained = self.built.variables.iter().filter(|(name, _)| !name.contains("state/"));
+        let own: Vec<String> = trained.map(|(_, value)| self.name(*value)).collect();
         let others: Vec<String> = own.iter().map(|name| format!("replica{replica}/{name}")).collect();
         [own, others].map(|names| {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();

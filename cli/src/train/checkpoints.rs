@@ -149,6 +149,10 @@ impl Trainer {
     pub(super) fn save(&self, step: u64) -> anyhow::Result<()> {
         let Some(saver) = &self.saver else { return Ok(()) };
         let mut saver = saver.lock().unwrap_or_else(PoisonError::into_inner);
+        if saver.is_due(step) {
+            // A run that goes on from here does not do again what these tell of. What is lost of them is told at the end.
+            let _ = self.writer.flush();
+        }
         match &self.runner {
             Runner::Here(session) => saver.after_step(session, step).map(drop).context("saving a checkpoint"),
             Runner::Cluster(_) if saver.is_due(step) => self.save_there(&mut saver, step),
