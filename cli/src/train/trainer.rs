@@ -78,6 +78,8 @@ impl Trainer {
     /// # Errors
     /// `Failure::Use` when the folder is somebody's, `Failure::Work` for everything else.
     pub fn new(name: &str, task: Task, training: &Training, place: &Place) -> Result<Trainer, Failure> {
+        // Before anything is begun: a folder that is somebody's is wrong use.
+        training.dump_graphs.as_deref().map(empty_folder).transpose()?;
         // A run that continues may write beside what it wrote before.
         let continues = checkpoints::of(training)?.is_some_and(|saver| !saver.checkpoints().is_empty());
         Trainer::in_run(Run::begin(name, training, continues)?, task, training, place)

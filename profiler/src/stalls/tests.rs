@@ -327,7 +327,13 @@ fn a_value_from_another_process() {
          w0 first 0..10
          w0 b/_Recv 10..11
          w0 apply 80..100 by b/_Recv",
-        "",
+        "w0 40..42 Dispatch grad
+         w0 46..100 StepEnd
+         w0 11..40 PeerLate grad
+         w0 40..43 PeerLate a/_Send
+         w0 43..70 Network a/_Send
+         w0 70..74 Dispatch a/_Send
+         w0 74..80 Dispatch a/_Send",
     );
 }
 
