@@ -8,20 +8,7 @@ use super::{Check, State};
 
 /// Every check, in the order of the report.
 pub fn all() -> Vec<Check> {
-    vec![
-        cores(),
-        clock(),
-        tracefs(),
-        perf_events(),
-        samples(),
-        counters(),
-        window(),
-        gl(),
-        cuda(),
-        gpus(),
-        cupti(),
-        injection(),
-    ]
+    vec![cores(), clock(), tracefs(), perf_events(), samples(), counters(), window(), gl(), cuda(), gpus(), cupti()]
 }
 
 fn cores() -> Check {
@@ -174,19 +161,6 @@ fn cupti() -> Check {
         Err(why) => (State::Missing, "not usable".to_owned(), Some(why.to_string())),
     };
     Check { name: "CUPTI", state, seen, used_for: "CUDA streams, calls and NVTX ranges in traces", remedy }
-}
-
-fn injection() -> Check {
-    let library = crate::record::cuda::library();
-    let remedy =
-        || format!("cargo build --release --package stepscope-inject makes it; {} names it", crate::record::cuda::ENV);
-    Check {
-        name: "CUDA injection",
-        state: if library.is_some() { State::Ok } else { State::Missing },
-        seen: library.as_ref().map_or_else(|| "not found".to_owned(), |path| path.display().to_string()),
-        used_for: "CUDA in the programs that 'record' starts",
-        remedy: library.is_none().then(remedy),
-    }
 }
 
 fn library_check(name: &'static str, found: Option<&str>, used_for: &'static str, remedy: &str) -> Check {

@@ -1,7 +1,6 @@
 //! `stepscope record`: runs any command and records it. The command's output, signals and exit code are its own.
 
 mod attach;
-pub mod cuda;
 mod signals;
 
 use std::os::unix::process::ExitStatusExt;
@@ -90,9 +89,6 @@ fn run_command(args: &args::Record, folder: &Path, watch: Option<&Watch>) -> Res
     command.args(arguments).env(events::control::ENV, folder);
     if args.sample.is_some() {
         command.env("PYTHONPERFSUPPORT", "1");
-    }
-    if let Some(library) = cuda::library().filter(|_| !args.no_cuda) {
-        cuda::inject(&mut command, &library);
     }
     let forwarding = signals::Forwarding::begin().context("taking over signals")?;
     let mut child = match command.spawn() {

@@ -97,21 +97,6 @@ impl Loaded {
         Ok(Loaded { library: unsafe { sys::culib() } })
     }
 
-    /// Lets CUPTI take NVTX's calls; gives what it answers to NVTX: 1 where it does.
-    ///
-    /// # Errors
-    /// This version has no such function.
-    ///
-    /// # Safety
-    /// `get_export_table` is the function that NVTX gives to what it is injected.
-    pub unsafe fn attach_nvtx(&self, get_export_table: *const c_void) -> Result<i32, Failed> {
-        // SAFETY: int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t), as NVTX calls it.
-        let attach =
-            unsafe { self.function::<unsafe extern "C" fn(*const c_void) -> i32>("InitializeInjectionNvtx2") }?;
-        // SAFETY: as the caller promises.
-        Ok(unsafe { attach(get_export_table) })
-    }
-
     /// A function by its name.
     ///
     /// # Safety
