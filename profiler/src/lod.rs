@@ -397,22 +397,25 @@ impl Merge<'_> {
     fn slices(&mut self, index: u32, slices: &Columns<'_>) {
         let Columns { start, end, site, node } = *slices;
         let n = start.len().min(end.len()).min(site.len()).min(node.len());
+        let (start, end, site, node) = (&start[..n], &end[..n], &site[..n], &node[..n]);
         let mut i = 0;
         while i < n {
             if let Some(pending) = &mut self.pending {
                 let (from, until) = (i, pending.start.saturating_add(self.pixel));
-                let (mut longest, mut top) = (self.longest, n);
+                let (mut busy, mut longest, mut top) = (0, self.longest, n);
                 while i < n && end[i] <= until {
                     let dur = end[i] - start[i];
-                    pending.busy_ns += dur;
-                    if dur > longest {
-                        (longest, top) = (dur, i);
-                    }
+                    busy += dur;
+                    // Chosen without a jump: which of a few slices is the longest cannot be guessed.
+                    let is_longer = dur > longest;
+                    longest = std::hint::select_unpredictable(is_longer, dur, longest);
+                    top = std::hint::select_unpredictable(is_longer, i, top);
                     i += 1;
                 }
                 if i > from {
                     pending.end = end[i - 1];
                     pending.count += (i - from) as u32;
+                    pending.busy_ns += busy;
                 }
                 if top < n {
                     (pending.top, pending.site, pending.node) = (index + top as u32, site[top], node[top]);

@@ -45,3 +45,27 @@ fn values_between_processes_are_arrows_and_stalls() {
     let of_others = causes.iter().filter(|cause| matches!(cause, Cause::PeerLate | Cause::Network)).count();
     assert!(of_others > STEPS, "{of_others} of {} stalls", causes.len());
 }
+
+#[test]
+fn between_its_steps_a_worker_waits_for_the_others_not_for_nobody() {
+    let Some(store) = trained() else { return };
+    let sites = store.sites();
+    let of = |name: &str| {
+        let is_it = |site: u32| sites.get(site as usize).is_some_and(|s| s.category_name == "edge" && s.name == name);
+        store.flows().iter().filter(|flow| is_it(flow.site)).collect::<Vec<_>>()
+    };
+    for name in ["run", "ran"] {
+        let arrows = of(name);
+        // A message to each of three workers in every step, and its answer.
+        assert!(arrows.len() >= STEPS * 3, "{} arrows '{name}'", arrows.len());
+        let whole = arrows.iter().filter(|flow| flow.from.is_some() && flow.to.is_some()).count();
+        assert_eq!(whole, arrows.len(), "'{name}' with both ends");
+    }
+    let first_step =
+        store.steps().iter().filter(|step| sites[step.site as usize].name == "train").map(|s| s.start).min();
+    let range = first_step.expect("steps that train")..store.range().end;
+    let totals = profiler::by_cause(&profiler::stalls(&store, range));
+    let all: i64 = totals.iter().map(|total| total.total_ns).sum();
+    let unexplained: i64 = totals.iter().filter(|t| t.cause == Cause::Unexplained).map(|t| t.total_ns).sum();
+    assert!(unexplained * 4 < all, "{unexplained} of {all} ns are unexplained: {totals:?}");
+}

@@ -1,5 +1,6 @@
 //! Steps: one command each, its line printed before it runs, its wall time after; the table at the end.
 
+use std::ffi::OsStr;
 use std::process::Command;
 use std::time::Duration;
 
@@ -30,7 +31,11 @@ impl Steps {
         // The one clock outside `events`: xtask links nothing of the workspace.
         #[expect(clippy::disallowed_methods)]
         let start = std::time::Instant::now();
-        let status = Command::new(program).args(args).envs(env.iter().copied()).status();
+        let mut command = Command::new(program);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_package(name)) {
+            command.env_remove(name);
+        }
+        let status = command.args(args).envs(env.iter().copied()).status();
         self.done.push((name.to_owned(), start.elapsed()));
         match status {
             Ok(status) if status.success() => Ok(()),
@@ -46,4 +51,10 @@ impl Steps {
             eprintln!("{:>8.1} s  {name}", took.as_secs_f64());
         }
     }
+}
+
+/// Whether `cargo run` set it to tell of xtask itself. Build scripts ask cargo to run them again when these change (ring's does, and half of what is
+/// built depends on it), so that without this each `cargo test` by hand after `cargo xtask test` built DataFusion anew.
+fn is_of_package(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
 }

@@ -12,7 +12,9 @@ use crate::names::{NodeId, SiteId};
 use crate::record::{Kind, MAX_TEXT, Record, TEXT_BYTES, site_word};
 use crate::ring::{Header, RingFile, Slot, protocol};
 use std::cell::Cell;
+use std::hash::{BuildHasher, RandomState};
 use std::marker::PhantomData;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// [`STATE`] while nothing is recorded.
@@ -478,6 +480,16 @@ pub fn flow_out(site: SiteId, correlation: u32) {
 #[inline]
 pub fn flow_in(site: SiteId, correlation: u32) {
     point(Kind::FlowIn, site, NodeId::NONE, correlation, 0);
+}
+
+/// A number for an arrow from one process to another (categories `edge`, `remote transfer`), never 0. It only has to differ from
+/// those of a moment, so it wraps around; each process begins at a place of its own, for a trace joins the ends of several.
+#[must_use]
+pub fn arrow_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    static FIRST: OnceLock<u32> = OnceLock::new();
+    let first = FIRST.get_or_init(|| RandomState::new().hash_one(std::process::id()) as u32);
+    first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)).max(1)
 }
 
 /// A node allocated memory; `in_use` bytes of the site's memory are handed out now.

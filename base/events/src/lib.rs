@@ -40,8 +40,8 @@ pub mod track;
 
 pub use clock::{Anchor, TicksToNs, now};
 pub use emit::{
-    SliceGuard, alloc, counter, counter_at, emit_close, emit_point, emit_slice, flow_in, flow_out, free, instant,
-    is_on, log, log_value, open, slice, slice_of,
+    SliceGuard, alloc, arrow_number, counter, counter_at, emit_close, emit_point, emit_slice, flow_in, flow_out, free,
+    instant, is_on, log, log_value, open, slice, slice_of,
 };
 pub use names::{NodeId, SiteId, node, site};
 pub use record::{Event, Kind, Record};

@@ -14,6 +14,7 @@
 //! 3. The master takes the fetches, or the first error that does not only follow from another one, and then ends the step
 //!    everywhere.
 
+mod arrows;
 pub mod cluster;
 mod environment;
 mod error;

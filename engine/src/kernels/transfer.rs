@@ -7,11 +7,8 @@
 //! of the mantissa, and arrives with zeros in place of the others. The relative error is below 2^-7; infinities stay
 //! infinities, NaNs NaNs.
 
-use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use rustc_hash::FxBuildHasher;
 use smallvec::smallvec;
 
 use super::support::{Built, Computed};
@@ -40,18 +37,6 @@ static SEND: &[KernelDef] = &[
 
 #[linkme::distributed_slice(ASYNC_KERNEL_TABLES)]
 static RECV: &[AsyncKernelDef] = &[AsyncKernelDef { op: "_Recv", device: "CPU", dtypes: ("", &[]), build: recv }];
-
-/// The number of a transfer in events, never 0. It only has to differ among those of a moment, so it wraps around; processes
-/// begin at different places, since a trace joins the stamps of several by step and number.
-fn next_transfer() -> u32 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    static FIRST: OnceLock<u32> = OnceLock::new();
-    let first = FIRST.get_or_init(|| {
-        let own = (std::process::id(), events::clock::wall_now_ns());
-        (FxBuildHasher.hash_one(own) >> 32) as u32
-    });
-    first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)).max(1)
-}
 
 /// The host's memory is a CPU's.
 fn hand_on(ctx: &mut KernelContext<'_>) -> Computed {
@@ -101,7 +86,7 @@ impl Kernel for Send {
             Some(value) if self.is_lossy && value.dtype() == DType::F32 => Some(shorten(ctx, &value)?),
             other => other,
         };
-        let transfer = if trace.is_on() { next_transfer() } else { 0 };
+        let transfer = if trace.is_on() { events::arrow_number() } else { 0 };
         trace.sent(transfer, ctx.traced_step, value.as_ref().map_or(0, Tensor::n_bytes));
         let key = Key { edge: Arc::clone(&self.edge), frame: ctx.frame };
         Ok(ctx.rendezvous.send(key, Message { value, transfer, is_there: false })?)

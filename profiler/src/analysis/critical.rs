@@ -4,6 +4,7 @@
 use super::deps::Deps;
 use super::doing::Doing;
 use super::line::{At, LineKind};
+use super::stepped::Last;
 use super::walk::{Late, Part, Walk, What};
 use crate::stalls::Cause;
 use crate::store::{SliceId, Step, Store, TrackId};
@@ -102,8 +103,26 @@ pub(crate) fn of_step(deps: &Deps<'_>, step: &Step) -> CriticalPath {
     if !own.iter().any(|l| lines[*l as usize].kind == LineKind::Worker) {
         range.end = range.end.max(launched_until(deps, &range, &own));
     }
-    let mut path = walk(deps, range, &own, Cause::StepEnd);
+    let worked = process.and_then(|process| deps.stepped.row(deps.store, process, step.id, step.start));
+    let worked = worked.and_then(|row| deps.stepped.last(row)).filter(|(end, _)| *end > range.start);
+    let mut path = match worked {
+        Some((end, last)) => walk_step(deps, range, end, last),
+        None => walk(deps, range, &own, Cause::StepEnd),
+    };
     path.step_id = Some(step.id);
+    path
+}
+
+/// Of a step whose ops say that they are its: others may run beside it, and what they do last is not its end.
+fn walk_step(deps: &Deps<'_>, range: Range<i64>, end: i64, last: Last) -> CriticalPath {
+    let end = end.min(range.end);
+    let mut path = CriticalPath { step_id: None, range: range.clone(), segments: Vec::new() };
+    let (Last::Ran(at) | Last::Waited(_, at)) = last;
+    path.push(end..range.end, deps.lines.lines[at.line as usize].track, PathKind::Stall(Cause::StepEnd), None);
+    let mut parts = Vec::new();
+    Walk::last(deps, last, &(range.start..end), &mut parts);
+    parts.iter().for_each(|part| path.part(deps, part));
+    path.segments.reverse();
     path
 }
 
@@ -213,8 +232,9 @@ fn cause(late: Late) -> Cause {
         Late::OtherStep => Cause::OtherStep,
         Late::Network => Cause::Network,
         Late::Transfer => Cause::Dma,
-        Late::Untraced => Cause::HostLate,
-        Late::Begin => Cause::StepBegin,
+        Late::Untraced | Late::Between => Cause::HostLate,
+        Late::End => Cause::StepEnd,
+        Late::Begin | Late::First => Cause::StepBegin,
         Late::Unknown => Cause::Unexplained,
     }
 }

@@ -9,7 +9,8 @@
 //! | event recorded -> stream or host that waits | synchronisation records ([`super::sync`]) |
 //! | queue -> op that waited for it without a thread | `parked` slices |
 //! | `_Send` -> `_Recv` | [`Store::transfers`] |
-//! | anything -> anything | [`Store::flows`] |
+//! | anything -> anything, messages between processes too | [`Store::flows`] |
+//! | a step -> the next on its thread | steps ([`super::stepped`]) |
 //! | waker -> thread that slept | `correlation` of `off cpu` slices |
 //! | peers of a collective | [`super::collectives`] |
 //!
@@ -20,6 +21,7 @@ use super::collectives::Exchanges;
 use super::doing::{Doing, Doings};
 use super::line::{At, LineKind, Lines};
 use super::linked::{Calls, Executions, Linked};
+use super::stepped::Stepped;
 use super::sync::{SyncRecord, Waited};
 use crate::batch::NO_NODE;
 use crate::store::{Category, SliceRef, Store, TrackKind, Transfer};
@@ -34,8 +36,8 @@ type Key = (u32, u32);
 
 /// An arrow from one line to another.
 pub(crate) struct Arrow {
-    line: u32,
-    to: i64,
+    pub line: u32,
+    pub to: i64,
     pub from_line: u32,
     pub from: i64,
 }
@@ -61,6 +63,7 @@ pub(crate) struct Deps<'a> {
     threads: FxHashMap<u32, u32>,
     /// By process, its devices' lines.
     devices: FxHashMap<u32, Vec<u32>>,
+    pub stepped: Stepped,
 }
 
 impl<'a> Deps<'a> {
@@ -85,6 +88,7 @@ impl<'a> Deps<'a> {
             waits: FxHashMap::default(),
             threads: FxHashMap::default(),
             devices: FxHashMap::default(),
+            stepped: Stepped::default(),
             lines,
         };
         deps.index_lines();
@@ -92,6 +96,7 @@ impl<'a> Deps<'a> {
         deps.index_transfers(range);
         deps.index_arrows(range);
         deps.index_parked(range);
+        deps.stepped = Stepped::new(store, &deps.lines, &deps.parked, &deps.ops);
         deps
     }
 
@@ -200,6 +205,13 @@ impl<'a> Deps<'a> {
         let end = self.arrows.partition_point(|a| (a.line, a.to) <= (line, by));
         let arrived = self.arrows[..end].iter().rev().take_while(|a| a.line == line && a.to > after);
         arrived.filter(|a| a.from_line != line && a.from > after).max_by_key(|a| (a.from, a.to))
+    }
+
+    /// The arrow from another line that arrived on a line last, by `time`.
+    pub(crate) fn arrived_on(&self, line: u32, time: i64) -> Option<&Arrow> {
+        let end = self.arrows.partition_point(|a| (a.line, a.to) <= (line, time));
+        let mut arrived = self.arrows[..end].iter().rev().take_while(|a| a.line == line);
+        arrived.find(|a| a.from_line != line)
     }
 
     /// The line of the thread with this id of the kernel.

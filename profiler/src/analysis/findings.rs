@@ -167,11 +167,6 @@ fn stall_words(cause: Cause) -> Option<(&'static str, &'static str, &'static str
             "Steps wait for a queue that is not filled in time",
             "More threads that fill it, or a larger queue, helps.",
         ),
-        Cause::QueueFull => (
-            "queue full",
-            "Steps wait for room in a queue that is not emptied in time",
-            "What takes from it is slower; fewer threads need to fill it.",
-        ),
         Cause::OtherStep => (
             "other steps",
             "Steps wait for what other steps hold or bring: locks, gradients",
@@ -203,7 +198,8 @@ fn stall_words(cause: Cause) -> Option<(&'static str, &'static str, &'static str
             "The trace does not tell what steps waited for",
             "Record more: scheduling (`record --sched`), device activity, or the host's functions.",
         ),
-        Cause::Memory | Cause::NothingReady => return None,
+        // A step that waits for room is ahead of who takes from the queue: nobody waits for it.
+        Cause::QueueFull | Cause::Memory | Cause::NothingReady => return None,
     })
 }
 

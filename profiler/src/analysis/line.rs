@@ -5,6 +5,7 @@
 
 use super::doing::{Doing, Doings};
 use crate::store::{SliceRef, Store, Track, TrackId, TrackKind};
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -93,10 +94,10 @@ pub(crate) struct Lines {
 impl Lines {
     /// The lines of what touches the range.
     pub(crate) fn new(store: &Store, doings: &Doings, range: &Range<i64>) -> Lines {
-        let mut syncs = Vec::new();
         let told = told(store, doings, range);
-        let lines = store.tracks().iter().map(|t| line(doings, t, range, &told, &mut syncs)).collect();
-        Lines { lines, syncs }
+        let made = store.tracks().par_iter().map(|track| line(doings, track, range, &told));
+        let (lines, syncs): (Vec<Line>, Vec<Vec<SliceRef>>) = made.unzip();
+        Lines { lines, syncs: syncs.concat() }
     }
 
     pub(crate) fn piece(&self, at: At) -> &Piece {
@@ -138,10 +139,11 @@ fn is_thread(kind: TrackKind) -> bool {
     matches!(kind, TrackKind::Thread | TrackKind::Worker)
 }
 
-fn line(doings: &Doings, track: &Track, range: &Range<i64>, told: &Told, syncs: &mut Vec<SliceRef>) -> Line {
+/// With the slices on a device's track that tell of waits.
+fn line(doings: &Doings, track: &Track, range: &Range<i64>, told: &Told) -> (Line, Vec<SliceRef>) {
     let (id, process) = (track.id, track.process);
     let mut kind = if is_device(track.kind) { LineKind::Device } else { LineKind::Host };
-    let mut slices: Vec<SliceRef> = Vec::new();
+    let (mut slices, mut syncs): (Vec<SliceRef>, Vec<SliceRef>) = (Vec::new(), Vec::new());
     // A thread of which several tracks tell has one line.
     let others = if is_thread(track.kind) { told.get(&(process, track.tid)) } else { None };
     let is_line = match others {
@@ -176,7 +178,7 @@ fn line(doings: &Doings, track: &Track, range: &Range<i64>, told: &Told, syncs: 
             .filter(|p| matches!(p.doing, Doing::Op | Doing::HostOp))
             .for_each(|p| p.doing = Doing::Kernel);
     }
-    Line { track: id, process, kind, slices, pieces }
+    (Line { track: id, process, kind, slices, pieces }, syncs)
 }
 
 /// A slice that is open while the others are swept.

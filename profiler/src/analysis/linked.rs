@@ -11,6 +11,7 @@
 use super::doing::{Doing, Doings};
 use super::line::{At, Line, LineKind, Lines};
 use crate::batch::NO_NODE;
+use rayon::prelude::*;
 
 /// No piece.
 const NOTHING: At = At { line: u32::MAX, piece: u32::MAX };
@@ -23,8 +24,7 @@ pub(super) struct Linked {
 
 impl Linked {
     pub(super) fn new(lines: &Lines, doings: &Doings, ops: &Executions, launches: &Calls, works: &Calls) -> Linked {
-        let mut cursors = vec![0; ops.n_nodes()];
-        let of_line = |line: &Line| {
+        let of_line = |cursors: &mut Vec<usize>, line: &Line| {
             if line.pieces.is_empty() {
                 return Vec::new();
             }
@@ -49,7 +49,7 @@ impl Linked {
             };
             line.slices.iter().map(of_slice).collect()
         };
-        Linked { by_slice: lines.lines.iter().map(of_line).collect() }
+        Linked { by_slice: lines.lines.par_iter().map_init(|| vec![0; ops.n_nodes()], of_line).collect() }
     }
 
     /// What the slice of a piece names.
@@ -132,7 +132,7 @@ impl Calls {
     }
 
     pub(super) fn sort(&mut self) {
-        self.rows.sort_by_key(|(key, _)| *key);
+        self.rows.par_sort_by_key(|(key, _)| *key);
     }
 
     pub(super) fn find(&self, process: u32, correlation: u32) -> Option<At> {

@@ -4,7 +4,7 @@
 //!
 //! 1. `doing`: what a slice means for the analyses.
 //! 2. `line`: each track's slices flattened into pieces that follow each other.
-//! 3. `sync`, `collectives`, `linked`, `deps`: what had to happen before what, as recorded.
+//! 3. `sync`, `collectives`, `linked`, `stepped`, `deps`: what had to happen before what, as recorded.
 //! 4. `walk`: the backward walk through last-arriving predecessors; [`crate::stalls`](mod@crate::stalls) walks gaps,
 //! 5. [`critical`] walks steps.
 //! 6. [`breakdown`], [`ops`], [`counters`], [`roofline`], [`memory`], [`stragglers`], [`threads`]: tables.
@@ -25,6 +25,7 @@ pub mod memory;
 pub mod ops;
 pub mod report;
 pub mod roofline;
+pub(crate) mod stepped;
 pub mod stragglers;
 pub(crate) mod sync;
 pub mod threads;

@@ -6,6 +6,7 @@ use super::deps::Deps;
 use super::doing::Doings;
 use crate::stats::{Figures, Group, self_times};
 use crate::store::{SliceId, SliceRef, Store};
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -147,7 +148,7 @@ pub fn critical_paths(store: &Store, range: Range<i64>) -> Vec<CriticalPath> {
 }
 
 pub(crate) fn of_steps(deps: &Deps<'_>, range: &Range<i64>) -> Vec<CriticalPath> {
-    let steps = deps.store.steps().iter().filter(|s| s.start < range.end && s.end > range.start);
+    let steps = deps.store.steps().par_iter().filter(|s| s.start < range.end && s.end > range.start);
     let paths: Vec<CriticalPath> = steps.map(|step| super::critical::of_step(deps, step)).collect();
     if !paths.is_empty() || range.is_empty() {
         return paths;

@@ -53,6 +53,24 @@ fn the_path_changes_threads_with_the_last_arrival() {
 }
 
 #[test]
+fn a_step_beside_others_has_a_path_of_its_own() {
+    // Step 2 fills a queue; what the training step runs meanwhile is none of its business, though it ends later.
+    let store = testkit::store(
+        "step 1: 0..100
+         w0 A 5..20
+         w0 B 20..79 by A
+         step 2: on w1 10..80
+         w1 q/Enqueue 12..14
+         w1 parked q/Enqueue 13..70 full",
+    );
+    let paths = critical_paths(&store, store.range());
+    let of = |id: u32| lines(&store, paths.iter().find(|path| path.step_id == Some(id)).unwrap());
+    assert_eq!(of(1), ["0..5 Stall(StepBegin)", "5..20 Op A", "20..79 Op B", "79..100 Stall(StepEnd)"]);
+    let own = ["10..12 Stall(StepBegin)", "12..13 Op q/Enqueue", "13..70 Stall(QueueFull) q/Enqueue"];
+    assert_eq!(of(2), [&own[..], &["70..80 Stall(StepEnd)"]].concat());
+}
+
+#[test]
 fn an_op_that_queued_was_held_up_by_what_its_worker_ran() {
     check(
         "step 1: 0..60

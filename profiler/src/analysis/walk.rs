@@ -4,9 +4,10 @@
 //! came last, goes there, and so on. The parts that it gives follow each other from the end to the beginning without
 //! holes. A gap's stalls and a step's critical path are both such walks.
 
-use super::deps::Deps;
+use super::deps::{Arrow, Deps};
 use super::doing::Doing;
 use super::line::{At, LineKind, Piece};
+use super::stepped::Last;
 use crate::batch::NO_NODE;
 use crate::store::{SliceId, SliceRef, Transfer};
 use std::ops::Range;
@@ -64,6 +65,12 @@ pub(crate) enum Late {
     Untraced,
     /// It needed nothing, and was not ready yet: before the step's first op.
     Begin,
+    /// Before the first op of a step that began while others ran.
+    First,
+    /// After a step's last op, before the next step or the answer.
+    End,
+    /// Between steps, or between messages: code of who runs the steps.
+    Between,
     /// The trace does not tell.
     Unknown,
 }
@@ -110,9 +117,11 @@ enum Next<'a> {
     /// How this value came.
     Transfer(&'a Transfer, i64),
     /// An op's wait that held no thread, and the op.
-    Parked(&'a SliceRef, At),
-    /// It was ready at this time, and needed nothing.
+    Parked(SliceRef, At),
+    /// It was ready at this time, and needed nothing but its step.
     Root(i64),
+    /// A message left this line at this time.
+    Sent(u32, i64),
     /// The trace lacks it.
     Unknown,
 }
@@ -149,6 +158,15 @@ impl<'d, 'a> Walk<'d, 'a> {
         walk.go(Next::Run(at, range.end, Via::Order), at)
     }
 
+    /// The same, where a step ended so.
+    pub(crate) fn last(deps: &'d Deps<'a>, last: Last, range: &Range<i64>, out: &'d mut Vec<Part>) {
+        let walk = Walk { deps, cursor: range.end, limit: range.start, most: usize::MAX, out };
+        match last {
+            Last::Ran(at) => walk.go(Next::Run(at, range.end, Via::Order), at),
+            Last::Waited(wait, op) => walk.go(Next::Parked(wait, op), op),
+        };
+    }
+
     fn go(mut self, first: Next<'d>, at: At) -> i64 {
         let (mut next, mut blocked, mut standstill) = (first, at, 0);
         while self.cursor > self.limit && self.out.len() < self.most {
@@ -163,14 +181,14 @@ impl<'d, 'a> Walk<'d, 'a> {
                 Next::Run(at, until, via) => self.ran(at, until, via, &mut blocked),
                 Next::Transfer(transfer, unblocked) => self.transferred(transfer, unblocked, blocked),
                 Next::Parked(wait, op) => {
-                    self.part(wait.start, What::Late(Late::parked(wait), Some(wait.id)), blocked.line, blocked);
+                    self.part(wait.start, What::Late(Late::parked(&wait), Some(wait.id)), blocked.line, blocked);
                     self.end_of(op, Via::Ready).next
                 }
                 Next::Root(ready) => {
                     self.part(ready, What::Late(Late::Dispatch, None), blocked.line, blocked);
-                    self.part(self.limit, What::Late(Late::Begin, None), blocked.line, blocked);
-                    break;
+                    self.began(blocked, ready)
                 }
+                Next::Sent(line, time) => self.sent(line, time, blocked),
                 Next::Unknown => {
                     self.part(self.limit, What::Late(Late::Unknown, None), blocked.line, blocked);
                     break;
@@ -254,7 +272,7 @@ impl<'d, 'a> Walk<'d, 'a> {
                 let op = self.deps.made_ready_by(at).filter(|by| *by != at);
                 let parked = op.and_then(|by| {
                     let wait = self.deps.parked(slice.correlation, self.deps.lines.slice(by).start, slice.start)?;
-                    Some(Link { arrival: wait.end, via: Via::Ready, next: Next::Parked(wait, by) })
+                    Some(Link { arrival: wait.end, via: Via::Ready, next: Next::Parked(*wait, by) })
                 });
                 let op = op.map(|by| self.end_of(by, Via::Ready));
                 let received = self.deps.received_by(slice.correlation, slice.start).map(|(arrival, transfer)| Link {
@@ -416,6 +434,51 @@ impl<'d, 'a> Walk<'d, 'a> {
         let link = waited.or(ordered).unwrap_or(unknown);
         self.late(at, after.piece, &link);
         link.next
+    }
+
+    /// The step of an op that needed nothing began: with a message of another process, else after the step before on the same thread.
+    fn began(&mut self, root: At, ready: i64) -> Next<'d> {
+        let deps = self.deps;
+        let (process, slice) = (deps.lines.lines[root.line as usize].process, deps.lines.slice(root));
+        let id = deps.store.step_id_of(slice);
+        let row = id.and_then(|id| deps.stepped.row(deps.store, process, id, ready));
+        let step = row.and_then(|row| deps.store.steps().get(row as usize));
+        let Some(step) = step.filter(|step| step.start > self.limit && step.start <= ready) else {
+            self.part(self.limit, What::Late(Late::Begin, None), root.line, root);
+            return Next::Unknown;
+        };
+        self.part(step.start, What::Late(Late::First, None), root.line, root);
+        self.sent(step.slice.track, step.start, root)
+    }
+
+    /// What a line did last before a time at which it began a step or sent a message: explains back to that.
+    fn sent(&mut self, line: u32, time: i64, blocked: At) -> Next<'d> {
+        let deps = self.deps;
+        let step = deps.stepped.ended_by(deps.store, line, time);
+        let arrow = deps.arrived_on(line, time);
+        let piece = deps.lines.lines[line as usize].before(time).map(|piece| At { line, piece });
+        let ended = |at: &At| self.piece(*at).end.min(time);
+        let work = piece.filter(|at| self.piece(*at).doing.is_work() && arrow.is_none_or(|a| a.to < ended(at)));
+        if let Some(arrow) = arrow.filter(|a| step.is_none_or(|(_, step)| step.end <= a.to) && work.is_none()) {
+            return self.came(arrow, blocked);
+        }
+        if let Some((row, step)) = step.filter(|(_, step)| work.as_ref().is_none_or(|at| ended(at) <= step.end)) {
+            self.part(step.end, What::Late(Late::Between, None), line, blocked);
+            let Some((end, last)) = deps.stepped.last(row) else { return Next::Unknown };
+            self.part(end, What::Late(Late::End, None), line, blocked);
+            return match last {
+                Last::Ran(at) => Next::Run(at, end, Via::Order),
+                Last::Waited(wait, op) => Next::Parked(wait, op),
+            };
+        }
+        work.map_or(Next::Unknown, |at| Next::Run(at, time, Via::Arrow))
+    }
+
+    /// A message came: explains back to where it left.
+    fn came(&mut self, arrow: &Arrow, blocked: At) -> Next<'d> {
+        self.part(arrow.to, What::Late(Late::Dispatch, None), arrow.line, blocked);
+        self.part(arrow.from, What::Late(Late::Network, None), arrow.from_line, blocked);
+        Next::Sent(arrow.from_line, arrow.from)
     }
 
     /// The `_Send` of a transfer.

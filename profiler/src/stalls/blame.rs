@@ -124,6 +124,9 @@ impl<'d, 'a> Blame<'d, 'a> {
             Late::Dispatch => Cause::Dispatch,
             Late::WakeUp => Cause::WakeUp,
             Late::Sync => Cause::Synchronisation,
+            Late::Between => Cause::HostLate,
+            Late::First => Cause::StepBegin,
+            Late::End => Cause::StepEnd,
             Late::Untraced if is_elsewhere && self.line(waiting).kind == LineKind::Device => Cause::HostLate,
             Late::Untraced | Late::Begin | Late::Unknown => Cause::Unexplained,
         }

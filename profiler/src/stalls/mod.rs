@@ -16,6 +16,7 @@ use crate::analysis::deps::Deps;
 use crate::radix::{self, Keyed};
 use crate::store::{SliceId, SliceRef, Store, TrackId};
 pub use queue::{QueueWait, queue_waits};
+use rayon::prelude::*;
 use std::cmp::Reverse;
 use std::ops::Range;
 pub(crate) use text::duration;
@@ -171,26 +172,28 @@ pub fn stalls(store: &Store, range: Range<i64>) -> Vec<Stall> {
     stalls_of(&deps, range)
 }
 
-/// As [`stalls`], from an index that is there already.
+/// As [`stalls`], from an index that is there already. Lines are looked at on all cores.
 pub(crate) fn stalls_of(deps: &Deps<'_>, range: Range<i64>) -> Vec<Stall> {
     let windows = gaps::Windows::new(deps, &range);
-    let mut blame = blame::Blame::new(deps, &windows);
-    let mut gaps = Vec::new();
-    for line in 0..deps.lines.lines.len() as u32 {
-        windows.gaps(deps, line, &range, &mut gaps);
+    let of_line = |(blame, gaps): &mut (blame::Blame<'_, '_>, Vec<gaps::Gap>), line: u32| {
+        windows.gaps(deps, line, &range, gaps);
         for gap in gaps.drain(..) {
             blame.gap(&gap);
         }
         blame.peers(line, &range);
-    }
-    longest_first(&blame.stalls)
+        std::mem::take(&mut blame.stalls)
+    };
+    let lines = (0..deps.lines.lines.len() as u32).into_par_iter();
+    let found: Vec<Vec<Stall>> = lines.map_init(|| (blame::Blame::new(deps, &windows), Vec::new()), of_line).collect();
+    longest_first(&found)
 }
 
 /// Of equal ones the first stays first. A stall is a hundred bytes: lengths are sorted, and each stall is moved once.
-fn longest_first(stalls: &[Stall]) -> Vec<Stall> {
+fn longest_first(of_lines: &[Vec<Stall>]) -> Vec<Stall> {
+    let stalls: Vec<&Stall> = of_lines.iter().flatten().collect();
     let mut order: Vec<Keyed> = stalls.iter().map(|stall| radix::key(!stall.dur())).zip(0..).collect();
     radix::sort(&mut order, &mut Vec::new());
-    order.into_iter().map(|(_, i)| stalls[i as usize].clone()).collect()
+    order.into_par_iter().map(|(_, i)| stalls[i as usize].clone()).collect()
 }
 
 /// The range with its steps, and as much again on each side.

@@ -44,6 +44,60 @@ fn a_call_that_lasts_longer_than_the_work_before_is_the_launchs() {
 }
 
 #[test]
+fn between_its_steps_a_worker_waits_for_its_master_and_so_for_the_slowest_peer() {
+    // The master (process 3) begins its second step when the last worker's answer is there. X is another step's, beside both.
+    let store = testkit::store(
+        "step 9: on w1 0..130
+         w1 X 0..130
+         step 1: on w0 10..40
+         flow 1 3.main 5 -> w0 8
+         w0 A 12..38
+         flow 2 w0 42 -> 3.main 45
+         step 1: on 2.w0 11..80
+         flow 3 3.main 6 -> 2.w0 9
+         2.w0 B 12..78
+         flow 4 2.w0 82 -> 3.main 86
+         step 2: on w0 95..120
+         flow 5 3.main 90 -> w0 93
+         w0 C 97..118",
+    );
+    let of = |name: &str| store.tracks().iter().find(|t| t.name == name).expect("a track").id;
+    let found = stalls(&store, store.range());
+    let mut gap: Vec<&Stall> = found.iter().filter(|s| s.track == of("w0") && s.gap == (38..97)).collect();
+    gap.sort_by_key(|s| s.start);
+    let culprit = |s: &Stall| s.culprit.map(|id| store.slice_name(&store.slice(id).unwrap()).to_owned());
+    let parts: Vec<_> = gap.iter().map(|s| (s.start..s.end, s.cause, culprit(s))).collect();
+    let want = [
+        (38..78, Cause::PeerLate, Some("B".to_owned())),
+        (78..80, Cause::PeerLate, None),
+        (80..82, Cause::PeerLate, None),
+        (82..86, Cause::Network, None),
+        (86..90, Cause::PeerLate, None),
+        (90..93, Cause::Network, None),
+        (93..95, Cause::Dispatch, None),
+        (95..97, Cause::StepBegin, None),
+    ];
+    assert_eq!(parts, want);
+    assert!(found.iter().all(|s| s.text(&store).len() > 10), "each has words");
+}
+
+#[test]
+fn between_two_steps_of_a_thread_was_the_end_of_the_first_and_its_callers_code() {
+    check(
+        "step 9: on w1 0..100
+         w1 X 0..100
+         step 1: on w0 5..40
+         w0 A 6..30
+         step 2: on w0 50..100
+         w0 B 52..100",
+        "w0 0..6 Unexplained
+         w0 30..40 StepEnd
+         w0 40..50 HostLate
+         w0 50..52 StepBegin",
+    );
+}
+
+#[test]
 fn an_input_on_another_worker_and_the_wake_up_after_it() {
     check(
         "step 1: 0..100

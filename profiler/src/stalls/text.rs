@@ -50,7 +50,8 @@ pub(super) fn stall(store: &Store, stall: &Stall) -> String {
         (Cause::HostLate, None) => {
             format!("{me} had no work: its host ran code without slices before it launched {next}")
         }
-        (Cause::PeerLate, _) => {
+        (Cause::PeerLate, None) => format!("{me} waited {time} for a peer, which left no slice of what it did"),
+        (Cause::PeerLate, Some(_)) => {
             let (what, who) = culprit.map_or_else(Default::default, |c| (op(store, &c), process(store, c.id.track)));
             format!("{me} waited for a peer: {who} was at {what}")
         }

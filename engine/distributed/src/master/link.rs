@@ -12,6 +12,7 @@ use net::{Address, Channel, Connection, Frame, Handler, Identity, Incoming, Limi
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+use crate::arrows::{Arrival, Way};
 use crate::cluster::TaskName;
 use crate::error::DistributedError;
 use crate::protocol::{Describe, Described, Done, Failure, Head, Ran, Reset, Task};
@@ -21,7 +22,7 @@ use crate::wire;
 pub(super) enum Answer {
     Described(Described),
     Done(Option<Failure>),
-    Ran(Result<Vec<Tensor>, Failure>),
+    Ran(Result<Vec<Tensor>, Failure>, Option<Arrival>),
     /// It does not any more.
     Lost(String),
 }
@@ -185,9 +186,10 @@ impl Handler for Answers {
             }
             Ran::KIND => {
                 let ran = Ran::of(&frame)?;
+                let arrival = Arrival::now(Way::Ran, ran.arrow);
                 let take = |head| wire::take(head, &mut frame, Allocator::host());
                 let fetches = ran.fetches.iter().map(take).collect::<Result<Vec<_>, _>>()?;
-                self.answer(ran.call, Answer::Ran(ran.failure.map_or(Ok(fetches), Err)));
+                self.answer(ran.call, Answer::Ran(ran.failure.map_or(Ok(fetches), Err), arrival));
             }
             kind => return Err(NetError::Protocol(format!("the worker sent kind {kind}"))),
         }

@@ -8,6 +8,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::link::{Answer, Link};
 use super::{Shared, session::Registered};
+use crate::arrows::{self, Arrival, Way};
 use crate::error::DistributedError;
 use crate::protocol::{Cancel, Failure, FailureKind, Head, Run};
 use crate::wire;
@@ -25,6 +26,8 @@ struct Answers {
 
 struct State {
     fetches: Vec<Option<Vec<Tensor>>>,
+    /// Of the answers, as they came.
+    arrivals: Vec<Arrival>,
     n_left: usize,
     /// The failure that tells most, and whose.
     failure: Option<(usize, Failure)>,
@@ -34,11 +37,12 @@ impl Answers {
     fn put(&self, part: usize, answer: Answer) {
         let mut state = self.state.lock();
         let failure = match answer {
-            Answer::Ran(Ok(fetches)) => {
+            Answer::Ran(Ok(fetches), arrival) => {
                 state.fetches[part] = Some(fetches);
+                state.arrivals.extend(arrival);
                 None
             }
-            Answer::Ran(Err(failure)) | Answer::Done(Some(failure)) => Some(failure),
+            Answer::Ran(Err(failure), _) | Answer::Done(Some(failure)) => Some(failure),
             Answer::Lost(why) => Some(Failure::new(FailureKind::Lost, why)),
             Answer::Described(_) | Answer::Done(None) => {
                 Some(Failure::new(FailureKind::Other, "an answer to another question"))
@@ -103,7 +107,7 @@ fn run_numbered(
     oldest: u64,
 ) -> Result<Vec<Vec<Tensor>>, DistributedError> {
     let n = registered.parts.len();
-    let state = State { fetches: vec![None; n], n_left: n, failure: None };
+    let state = State { fetches: vec![None; n], arrivals: Vec::new(), n_left: n, failure: None };
     let answers = Arc::new(Answers { state: Mutex::new(state), changed: Condvar::new() });
     let mut frames = Vec::with_capacity(n);
     for (part, (_, number)) in registered.division.parts.iter().zip(&registered.parts) {
@@ -119,12 +123,14 @@ fn run_numbered(
             oldest,
             label: options.label.to_owned(),
             summary_step: options.summary_step,
+            arrow: 0,
         };
         frames.push((run, body));
     }
     for (i, ((link, _), (run, body))) in registered.parts.iter().zip(frames).enumerate() {
         let answers = Arc::clone(&answers);
-        link.call(|call| Run { call, ..run }.frame(body), Box::new(move |answer| answers.put(i, answer)));
+        let arrow = arrows::leaves(Way::Run);
+        link.call(|call| Run { call, arrow, ..run }.frame(body), Box::new(move |answer| answers.put(i, answer)));
     }
     wait(registered, options, step, &answers)
 }
@@ -174,6 +180,7 @@ fn wait(
             answers.changed.wait_for(&mut state, period);
         }
     }
+    state.arrivals.drain(..).for_each(Arrival::emit);
     if let Some((_, Some(why))) = ended {
         return Err(why);
     }

@@ -19,6 +19,7 @@ use super::masters::Part;
 use super::peers::{Task, lost, routes};
 use super::rendezvous::TaskRendezvous;
 use super::steps::Step;
+use crate::arrows::{self, Arrival, Way};
 use crate::protocol::{
     Cancel, Describe, Described, Device, Done, Failure, FailureKind, Forget, Head, Push, Ran, Register, Reset, Run,
 };
@@ -158,16 +159,18 @@ impl Service {
         let take = |head| wire::take(head, &mut frame, Allocator::host());
         let feeds = request.feeds.iter().map(take).collect::<Result<Vec<_>, _>>()?;
         let master = self.peer.incarnation;
+        let arrival = Arrival::now(Way::Run, request.arrow);
         let begun = self.shared.masters.begin(master, request.part, request.step, request.oldest);
         let (part, step, running) = match begun {
             Ok(begun) => begun,
             Err(failure) => {
-                let ran = Ran { call: request.call, failure: Some(failure), fetches: Vec::new() };
+                let ran = Ran { call: request.call, failure: Some(failure), fetches: Vec::new(), arrow: 0 };
                 return self.outbox.post(ran.frame(Vec::new()));
             }
         };
         let (shared, outbox) = (Arc::clone(&self.shared), self.outbox.clone());
         let run = move || {
+            arrival.into_iter().for_each(Arrival::emit);
             let result = run(&shared, master, &request, &part, &step, &feeds);
             drop(running);
             if result.is_ok() {
@@ -277,14 +280,14 @@ fn answer(outbox: &Outbox, call: u64, result: Result<Vec<Tensor>, Failure>) {
         heads.map_err(|stays| Failure::new(FailureKind::Invalid, format!("a fetch: {stays}")))
     });
     let ran = match heads {
-        Ok(fetches) => Ran { call, failure: None, fetches },
+        Ok(fetches) => Ran { call, failure: None, fetches, arrow: arrows::leaves(Way::Ran) },
         Err(failure) => {
             body.clear();
-            Ran { call, failure: Some(failure), fetches: Vec::new() }
+            Ran { call, failure: Some(failure), fetches: Vec::new(), arrow: 0 }
         }
     };
     if let Err(error @ NetError::TooLarge { .. }) = outbox.send(ran.frame(body)) {
         let failure = Some(Failure::new(FailureKind::Invalid, format!("the fetches: {error}")));
-        let _ = outbox.send(Ran { call, failure, fetches: Vec::new() }.frame(Vec::new()));
+        let _ = outbox.send(Ran { call, failure, fetches: Vec::new(), arrow: 0 }.frame(Vec::new()));
     }
 }

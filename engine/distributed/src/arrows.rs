@@ -1,0 +1,53 @@
+//! The messages that run a step, as arrows of the trace (docs/trace-format.md): what a task waited for between its steps is what its
+//! master did, and through the answers what the other tasks did.
+
+use events::{Kind, NodeId, SiteId, site};
+
+/// Which message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Master to worker: run a part.
+    Run,
+    /// Worker to master: it ran.
+    Ran,
+}
+
+impl Way {
+    fn site(self) -> SiteId {
+        match self {
+            Way::Run => site!("edge", "run"),
+            Way::Ran => site!("edge", "ran"),
+        }
+    }
+}
+
+/// A message leaves this thread: its number, 0 where it is not traced.
+pub fn leaves(way: Way) -> u32 {
+    if !events::is_on() {
+        return 0;
+    }
+    let number = events::arrow_number();
+    events::flow_out(way.site(), number);
+    number
+}
+
+/// A message that came.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// In ticks.
+    at: u64,
+    way: Way,
+    number: u32,
+}
+
+impl Arrival {
+    /// A message with this number came; `None` where it is not traced.
+    pub fn now(way: Way, number: u32) -> Option<Arrival> {
+        (number != 0 && events::is_on()).then(|| Arrival { at: events::clock::now(), way, number })
+    }
+
+    /// Its arrow ends on this thread, which waited for it.
+    pub fn emit(self) {
+        events::emit_point(Kind::FlowIn, self.at, self.way.site(), NodeId::NONE, self.number, 0);
+    }
+}
