@@ -285,7 +285,7 @@ fn devices_are_chosen_by_name() {
     let files = Files::new();
     let train = |run: &str, options: &[&str]| {
         let logdir = files.path(run);
-        let mut args = vec!["train", "mlp", "--steps", "200", "--threads", "1", "--json", "--logdir", &logdir];
+        let mut args = vec!["train", "mlp", "--steps", "60", "--threads", "1", "--json", "--logdir", &logdir];
         args.extend(options);
         stepscope(&binary, &args)
     };

@@ -114,7 +114,7 @@ fn cuda_is_recorded_by_the_library_that_its_driver_loads() {
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "1 1 1\n"), "{}", text(&output.stderr));
     let store = read(&trace);
     let track = store.tracks().iter().find(|track| track.name.starts_with("CUDA calls of"));
-    assert_eq!(track.map(|track| track.n_slices()), Some(1), "{:?}", store.tracks());
+    assert_eq!(track.map(profiler::Track::n_slices), Some(1), "{:?}", store.tracks());
 }
 
 /// What is counted of threads is told by op; what is no counter's name is said.

@@ -25,9 +25,9 @@ pub(crate) fn library() -> Option<&'static Library> {
 fn open() -> Option<Library> {
     let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
     let in_folders = folders().into_iter().flat_map(|folder| NAMES.map(|name| folder.join(name)));
-    let candidates = loaded(&maps).chain(in_folders.filter(|path| path.is_file())).chain(NAMES.map(PathBuf::from));
+    let mut candidates = loaded(&maps).chain(in_folders.filter(|path| path.is_file())).chain(NAMES.map(PathBuf::from));
     // SAFETY: loading runs the library's initialisers, which NVIDIA means to be run in any process.
-    candidates.into_iter().find_map(|candidate| unsafe { Library::new(candidate) }.ok())
+    candidates.find_map(|candidate| unsafe { Library::new(candidate) }.ok())
 }
 
 /// What is called CUPTI among the files that a process has mapped, by `/proc/PID/maps`.
