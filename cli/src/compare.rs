@@ -6,7 +6,7 @@ use engine::graph::Nodes;
 use serde_json::json;
 
 use crate::args;
-use crate::graph::{self, Runnable};
+use crate::graph::{self, Runnable, Where};
 use crate::outcome::{Failure, Outcome};
 
 /// How two values of one output differ.
@@ -38,8 +38,8 @@ impl Difference {
 /// Runs both graphs and prints a line per output; exit code 1 when any differs.
 pub fn run(args: &args::Compare) -> Outcome {
     let feeds = graph::feeds(&args.step)?;
-    let a = Runnable::open(&args.a, &args.step, 1, None)?;
-    let b = Runnable::open(&args.b, &args.step, args.step.device_count, None)?;
+    let a = Runnable::open(&args.a, &args.step, Where::Alone, None)?;
+    let b = Runnable::open(&args.b, &args.step, Where::AsAsked, None)?;
     let names = if args.every_node { common(&a, &b, &args.fetch)? } else { args.fetch.clone() };
     let fetches: Vec<&str> = names.iter().map(String::as_str).collect();
     let (in_a, in_b) = (a.run(&feeds, &fetches, &[])?, b.run(&feeds, &fetches, &[])?);

@@ -11,6 +11,7 @@ use formats::npy::Array;
 use formats::proto::{GraphDef, attr_value::Value};
 
 use crate::args::{Numerics, Step};
+use crate::devices;
 use crate::outcome::Failure;
 
 /// The graph in a file.
@@ -46,16 +47,30 @@ pub fn empty_folder(path: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
+/// Where a graph runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Where {
+    /// On one device.
+    Alone,
+    /// On the devices that the step's options say.
+    AsAsked,
+}
+
 /// A graph that can be run, and its session.
 pub struct Runnable {
     session: Session,
 }
 
 impl Runnable {
-    /// The graph of a file on `devices` devices, its variables initialised or restored as the step says. What the passes make
-    /// of it goes to `dump_graphs`.
-    pub fn open(path: &Path, step: &Step, devices: u16, dump_graphs: Option<&Path>) -> Result<Runnable, Failure> {
+    /// The graph of a file, its variables initialised or restored as the step says. What the passes make of it goes to
+    /// `dump_graphs`.
+    pub fn open(path: &Path, step: &Step, on: Where, dump_graphs: Option<&Path>) -> Result<Runnable, Failure> {
+        devices::check(&step.device)?;
         let mut def = read(path)?;
+        // Of several, placement decides.
+        if let ([device], Where::AsAsked) = (&step.device[..], on) {
+            ask_for(&mut def, &device.name());
+        }
         if let Some(seed) = step.seed {
             seed_random_ops(&mut def, seed);
         }
@@ -64,7 +79,11 @@ impl Runnable {
         let threads = step.threads.map(usize::from);
         let dump_graphs = dump_graphs.map(empty_folder).transpose()?;
         let numerics = Numerics::of(step.numerics);
-        let devices = SessionOptions::devices(usize::from(devices));
+        let devices = match on {
+            Where::Alone => SessionOptions::devices(1),
+            Where::AsAsked if step.device.is_empty() => SessionOptions::devices(step.device_count.into()),
+            Where::AsAsked => devices::session_options(&step.device)?,
+        };
         let options = SessionOptions { threads, dump_graphs, numerics, ..devices };
         let session = Session::new(&graph, options).map_err(|error| Failure::Work(error.into()))?;
         let runnable = Runnable { session };
@@ -137,6 +156,13 @@ fn tensor(path: &PathBuf) -> Result<Tensor, Failure> {
     let bytes = fs::read(path).map_err(|error| fault(path, error))?;
     let array = Array::decode(&bytes).map_err(|error| fault(path, error))?;
     Tensor::from_npy(&array).map_err(|error| fault(path, error))
+}
+
+/// Lets the nodes that ask for no device ask for this one.
+fn ask_for(def: &mut GraphDef, device: &str) {
+    for node in def.node.iter_mut().filter(|node| node.device.is_empty()) {
+        node.device = device.to_owned();
+    }
 }
 
 /// Gives random ops that have no seed of their own one that follows from `seed` and their name, so that a run can be

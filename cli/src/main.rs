@@ -7,6 +7,7 @@ mod certify;
 mod collect;
 mod compare;
 mod demo;
+mod devices;
 mod diff;
 mod display;
 mod doctor;

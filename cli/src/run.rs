@@ -9,7 +9,8 @@ use formats::npy::{Array, write_npz};
 use serde_json::json;
 
 use crate::args;
-use crate::graph::{self, Runnable};
+use crate::devices;
+use crate::graph::{self, Runnable, Where};
 use crate::outcome::{Failure, Outcome};
 use crate::train::Tracing;
 
@@ -22,8 +23,11 @@ pub fn run(args: &args::Run) -> Outcome {
         return Err(Failure::wrong_use("nothing to do: give --fetch NAME[:PORT] or --target NAME"));
     }
     let feeds = graph::feeds(&args.step)?;
-    let runnable = Runnable::open(&args.graph, &args.step, args.step.device_count, args.dump_graphs.as_deref())?;
-    let tracing = args.trace.as_deref().map(start_trace).transpose()?;
+    let runnable = Runnable::open(&args.graph, &args.step, Where::AsAsked, args.dump_graphs.as_deref())?;
+    let mut tracing = args.trace.as_deref().map(start_trace).transpose()?;
+    if let Some(tracing) = tracing.as_mut().filter(|_| devices::has_gpu(&args.step.device)) {
+        tracing.record_cuda();
+    }
     let values = steps(&runnable, args, &feeds);
     let mut warnings = Vec::new();
     let collected = tracing.map(|tracing| tracing.end(&mut warnings));

@@ -213,6 +213,10 @@ fn differences_are_told() {
         &["compare", &a, &a, "--feed", &feed, "--fetch", "y", "--json", "--device-count", "2"],
     ));
     assert_eq!(same["outputs"][0]["equal"], true);
+    let named = ["compare", &a, &a, "--feed", &feed, "--fetch", "y", "--json", "--device", "cpu:1"];
+    assert_eq!(json(&stepscope(&binary, &named))["outputs"][0]["equal"], true);
+    let wanted = ["run", &a, "--feed", &feed, "--fetch", "y", "--device", "gpu:99"];
+    check_refused(&stepscope(&binary, &wanted), &["/device:GPU:99", "stepscope doctor"]);
     let output = stepscope(&binary, &["compare", &a, &b, "--feed", &feed, "--fetch", "y", "--every-node", "--json"]);
     assert_eq!(output.status.code(), Some(1));
     let told: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
@@ -271,6 +275,43 @@ fn devices_train_together() {
         let args = ["train", "mlp", "--devices", "2", mode, "--steps", "400", "--json", "--logdir", &logdir];
         let trained = json(&stepscope(&binary, &args));
         assert!(trained["test_accuracy"].as_f64().is_some_and(|a| a > 0.9), "{mode}: {trained}");
+    }
+}
+
+/// By name: the CPU is there; what is not is said before anything is begun.
+#[test]
+fn devices_are_chosen_by_name() {
+    let Some(binary) = stepscope_binary("devices by name") else { return };
+    let files = Files::new();
+    let train = |run: &str, options: &[&str]| {
+        let logdir = files.path(run);
+        let mut args = vec!["train", "mlp", "--steps", "60", "--threads", "1", "--json", "--logdir", &logdir];
+        args.extend(options);
+        stepscope(&binary, &args)
+    };
+    let losses = ["first", "alone", "two", "both"].map(|run| {
+        let options: &[&str] = match run {
+            "first" => &[],
+            "alone" => &["--device", "cpu:0"],
+            "two" => &["--devices", "2"],
+            _ => &["--device", "cpu:0,cpu:1"],
+        };
+        json(&train(run, options))["final_loss"].as_f64().expect("a loss")
+    });
+    assert_eq!((losses[0], losses[2]), (losses[1], losses[3]), "{losses:?}");
+    check_refused(&train("number", &["--device", "tpu:0"]), &["TPU", "types: CPU, GPU"]);
+    check_refused(&train("gpu", &["--device", "gpu:99"]), &["/device:GPU:99", "stepscope doctor"]);
+    let other = [
+        ("name", ["--device", "/job:w/cpu:0", "--async"], "cpu:0 or gpu:1"),
+        ("how", ["--device=cpu:0", "--devices", "2"], "--devices"),
+    ];
+    for (run, options, says) in other {
+        let output = train(run, &options);
+        assert_eq!(output.status.code(), Some(2), "{run}");
+        assert!(text(&output.stderr).contains(says), "{run}: {}", text(&output.stderr));
+    }
+    for refused in ["number", "name", "how", "gpu"] {
+        assert!(!Path::new(&files.path(refused)).exists(), "{refused}: nothing is begun");
     }
 }
 

@@ -76,6 +76,47 @@ fn what_children_emit_is_recorded() {
     assert!(has("ops") && has("doctor"), "{:?}", store.processes());
 }
 
+/// What plays CUDA (profiler/inject/tests), built with `options`; `None` without a C compiler.
+fn stand_in(out: &Path, options: &[&str]) -> Option<()> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiler/inject/tests/standin.c");
+    let done = Command::new("cc").arg(source).arg("-o").arg(out).args(options).arg("-ldl").output().ok()?;
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    Some(())
+}
+
+/// A program that uses CUDA and knows nothing of us.
+#[test]
+fn cuda_is_recorded_by_the_library_that_its_driver_loads() {
+    let Some(binary) = stepscope_binary("record: CUDA") else { return };
+    let dir = tempfile::tempdir().expect("a scratch folder");
+    let print = |trace: &str, options: &[&str], library: Option<&str>| {
+        let mut record = Command::new(&binary);
+        record.arg("record").arg("-o").arg(dir.path().join(trace)).args(options);
+        record.args(["--", "sh", "-c", "echo $CUDA_INJECTION64_PATH $NVTX_INJECTION64_PATH"]);
+        let output =
+            record.envs(library.map(|path| ("STEPSCOPE_INJECTION", path))).output().expect("the binary starts");
+        text(&output.stdout)
+    };
+    assert_eq!(print("a", &["--no-cuda"], None), "\n");
+    assert_eq!(print("b", &[], Some("/no/such")), "\n");
+    let both = print("c", &[], None);
+    let paths: Vec<&str> = both.split_whitespace().collect();
+    let [library, of_nvtx] = paths[..] else { return eprintln!("SKIPPED record: CUDA: the library is not built") };
+    assert!(library == of_nvtx && library.ends_with("/libstepscope_inject.so"), "{both}");
+
+    let (program, cupti) = (dir.path().join("program"), dir.path().join("libcupti.so"));
+    let built = stand_in(&program, &[]).and_then(|()| stand_in(&cupti, &["-DCUPTI", "-shared", "-fPIC"]));
+    let Some(()) = built else { return eprintln!("SKIPPED record: CUDA: there is no C compiler (cc)") };
+    let trace = dir.path().join("t");
+    let mut command = Command::new(&binary);
+    command.arg("record").arg("-o").arg(&trace).arg("--").arg(&program).env("LD_LIBRARY_PATH", dir.path());
+    let output = command.env("STEPSCOPE_CUDA_LIBRARIES", dir.path()).output().expect("the binary starts");
+    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "1 1 1\n"), "{}", text(&output.stderr));
+    let store = read(&trace);
+    let track = store.tracks().iter().find(|track| track.name.starts_with("CUDA calls of"));
+    assert_eq!(track.map(profiler::Track::n_slices), Some(1), "{:?}", store.tracks());
+}
+
 /// What is counted of threads is told by op; what is no counter's name is said.
 #[test]
 fn counters_are_told_of_threads() {

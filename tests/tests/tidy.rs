@@ -21,6 +21,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("profiler/gather", &["events", "formats", "profiler"]),
     // `profiler` in its tests only.
     ("profiler/cupti", &["events", "profiler"]),
+    // `profiler` in its tests only.
+    ("profiler/inject", &["events", "cupti", "profiler"]),
     ("summaries", &["events", "formats"]),
     ("query", &["events", "formats", "profiler", "summaries"]),
     // `profiler` and `summaries` in its tests only.

@@ -83,6 +83,8 @@ fn release(steps: &mut Steps) -> Result<(), Failed> {
     let archive = released.join(format!("{name}.tar.gz")).display().to_string();
     steps.run("folder", "mkdir", &["-p", &folder], &[])?;
     steps.run("copy", "cp", &[&built, "README.md", "LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md", &folder], &[])?;
+    let injected = prepare::target_folder().join("release/libstepscope_inject.so").display().to_string();
+    steps.run("library for programs with CUDA", "cp", &[&injected, &folder], &[])?;
     steps.run("archive", "tar", &["-czf", &archive, "-C", &released.display().to_string(), &name], &[])?;
     println!("{archive}");
     Ok(())

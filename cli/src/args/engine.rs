@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, ValueEnum};
 
 use super::Window;
+use crate::devices::Wanted;
 
 /// `stepscope demo`
 #[derive(ClapArgs, Debug)]
@@ -31,6 +32,8 @@ Examples:
   stepscope train convnet
   stepscope train lstm --steps 3000
   stepscope train mlp --devices 2 --async
+  stepscope train convnet --device gpu:0
+  stepscope train convnet --device gpu:0,gpu:1 --all-reduce
   stepscope train convnet --workers 2
   stepscope train convnet --workers 4 --all-reduce
   stepscope train convnet --workers 2 --checkpoint-dir checkpoints     # goes on when a process of it is lost
@@ -51,11 +54,11 @@ pub struct Train {
     #[arg(long)]
     pub headless: bool,
     /// Train in this many worker processes, each with a copy of the model and its own share of the input
-    #[arg(long, value_name = "N", conflicts_with_all = ["devices", "dump_graphs", "numerics"], value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", conflicts_with_all = ["devices", "device", "dump_graphs", "numerics"], value_parser = clap::value_parser!(u16).range(1..=64))]
     pub workers: Option<u16>,
     /// Train in the workers of a cluster that runs ('stepscope worker --input NAME', with the same --seed and --data); 'env': the
     /// cluster that Slurm's or torchrun's variables tell of
-    #[arg(long, value_name = "FILE|env", conflicts_with_all = ["workers", "devices", "dump_graphs", "numerics"])]
+    #[arg(long, value_name = "FILE|env", conflicts_with_all = ["workers", "devices", "device", "dump_graphs", "numerics"])]
     pub cluster: Option<PathBuf>,
     /// How often a run in several processes that loses one goes on from its newest checkpoint [default: 10]
     #[arg(long, value_name = "N", requires = "checkpoint_dir")]
@@ -231,6 +234,10 @@ pub struct Training {
     /// CPU devices to train on, each with a copy of the model [default: 1; inception: 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub devices: Option<u16>,
+    /// Devices to train on, by name, each with a copy of the model: cpu:0, gpu:0, with commas between them. What a GPU has no
+    /// kernel for runs on the first CPU
+    #[arg(long, value_name = "DEVICE", value_delimiter = ',', conflicts_with = "devices")]
+    pub device: Vec<Wanted>,
     /// Average the devices' gradients before they are applied (the default)
     #[arg(long = "sync", conflicts_with = "asynchronous")]
     pub synchronous: bool,
@@ -299,7 +306,8 @@ Examples:
   stepscope run graph.pb --feed x=x.npy --fetch logits
   stepscope run graph.pbtxt --feed x:0=x.npy --fetch loss --fetch gradients/w:0 --out answers.npz
   stepscope run graph.pb --init init --fetch loss --trace trace --device-count 2
-  stepscope run graph.pb --checkpoint checkpoints --feed x=x.npy --fetch probabilities")]
+  stepscope run graph.pb --checkpoint checkpoints --feed x=x.npy --fetch probabilities
+  stepscope run graph.pb --device gpu:0 --feed x=x.npy --fetch logits")]
 pub struct Run {
     /// GraphDef: .pb, .pbtxt, either gzipped, or an event file with a graph
     pub graph: PathBuf,
@@ -343,6 +351,10 @@ pub struct Step {
     /// CPU devices to spread the nodes over
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub device_count: u16,
+    /// Device to run on, by name: cpu:0, gpu:0; several, with commas between them, to spread the nodes over. What a GPU has no
+    /// kernel for runs on the first CPU
+    #[arg(long, value_name = "DEVICE", value_delimiter = ',', conflicts_with = "device_count")]
+    pub device: Vec<Wanted>,
     /// Look at every result for NaNs and infinities: the trace tells where they come up (in the window Graph, Colour > Health), or the first ends the run
     #[arg(long, value_enum, value_name = "WHAT")]
     pub numerics: Option<Numerics>,
@@ -386,11 +398,12 @@ pub struct Params {
 Examples:
   stepscope compare mine.pb theirs.pb --feed x=x.npy --fetch logits
   stepscope compare model.pb model.pb --device-count 4 --fetch loss --every-node
+  stepscope compare model.pb model.pb --device gpu:0 --feed x=x.npy --fetch loss --every-node
   stepscope compare a.pb b.pb --fetch loss --tolerance 1e-5 --json")]
 pub struct Compare {
     /// The first graph; it runs on one device
     pub a: PathBuf,
-    /// The second graph; it runs on --device-count devices
+    /// The second graph; it runs on --device-count devices, or on those of --device
     pub b: PathBuf,
     #[command(flatten)]
     pub step: Step,

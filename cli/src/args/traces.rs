@@ -12,7 +12,8 @@ use crate::logdir::Grouping;
 #[command(after_help = "\
 The command runs as it would alone: its output, signals and exit code are its own. Programs that link stepscope-events, or use
 tracing with its layer, emit events where STEPSCOPE_TRACE is set, which 'record' does; of others scheduling and samples are recorded.
-With --sample it also sets PYTHONPERFSUPPORT=1, so that Python tells the names of its functions.
+With --sample it also sets PYTHONPERFSUPPORT=1, so that Python tells the names of its functions. Of programs that use CUDA the driver
+loads libstepscope_inject.so, which lies beside this program: kernels, copies, calls and NVTX ranges are recorded, of PyTorch and JAX too.
 
 Examples:
   stepscope record -- ./my-program --with its arguments
@@ -67,6 +68,9 @@ pub struct Record {
     /// With --attach: send what is in that folder and not there yet, and what comes while somebody records into it.
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["dump", "switch"])]
     pub collector: Option<String>,
+    /// Do not record what CUDA does
+    #[arg(long, conflicts_with = "attach")]
+    pub no_cuda: bool,
     /// The command and its arguments
     #[arg(required_unless_present = "attach", last = true, value_name = "COMMAND")]
     pub command: Vec<std::ffi::OsString>,

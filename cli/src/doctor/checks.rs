@@ -8,7 +8,20 @@ use super::{Check, State};
 
 /// Every check, in the order of the report.
 pub fn all() -> Vec<Check> {
-    vec![cores(), clock(), tracefs(), perf_events(), samples(), counters(), window(), gl(), cuda(), gpus(), cupti()]
+    vec![
+        cores(),
+        clock(),
+        tracefs(),
+        perf_events(),
+        samples(),
+        counters(),
+        window(),
+        gl(),
+        cuda(),
+        gpus(),
+        cupti(),
+        injection(),
+    ]
 }
 
 fn cores() -> Check {
@@ -163,6 +176,17 @@ fn cupti() -> Check {
     Check { name: "CUPTI", state, seen, used_for: "CUDA streams, calls and NVTX ranges in traces", remedy }
 }
 
+fn injection() -> Check {
+    let library = crate::record::cuda::library();
+    Check {
+        name: "CUDA injection",
+        state: if library.is_some() { State::Ok } else { State::Missing },
+        seen: library.as_ref().map_or_else(|| "not found".to_owned(), |path| path.display().to_string()),
+        used_for: "CUDA in the programs that 'record' starts",
+        remedy: library.is_none().then(crate::record::cuda::remedy),
+    }
+}
+
 fn library_check(name: &'static str, found: Option<&str>, used_for: &'static str, remedy: &str) -> Check {
     Check {
         name,
@@ -173,7 +197,8 @@ fn library_check(name: &'static str, found: Option<&str>, used_for: &'static str
     }
 }
 
-fn loads(name: &str) -> bool {
+/// Whether the system finds the library.
+pub fn loads(name: &str) -> bool {
     // SAFETY: these are system libraries whose initialisers are safe to run in any process; the handle is
     // dropped at once and no symbol is taken from it.
     unsafe { libloading::Library::new(name) }.is_ok()

@@ -2,6 +2,8 @@
 
 mod checks;
 
+pub use checks::loads;
+
 use serde::Serialize;
 
 use crate::args;

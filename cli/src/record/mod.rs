@@ -1,6 +1,7 @@
 //! `stepscope record`: runs any command and records it. The command's output, signals and exit code are its own.
 
 mod attach;
+pub mod cuda;
 mod signals;
 
 use std::os::unix::process::ExitStatusExt;
@@ -41,6 +42,9 @@ pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
     let collected = collector.stop();
     if let Some(why) = sending::end_and_seal(sender, &folder) {
         eprintln!("warning: {}: {why}", folder.display());
+    }
+    if let Some(warning) = cuda::warning().filter(|_| !args.no_cuda) {
+        eprintln!("warning: {warning}");
     }
     if verbosity > Verbosity::Quiet {
         tell(&folder, wall_ns, &watched, &collected);
@@ -89,6 +93,9 @@ fn run_command(args: &args::Record, folder: &Path, watch: Option<&Watch>) -> Res
     command.args(arguments).env(events::control::ENV, folder);
     if args.sample.is_some() {
         command.env("PYTHONPERFSUPPORT", "1");
+    }
+    if let Some(library) = cuda::library().filter(|_| !args.no_cuda) {
+        cuda::inject(&mut command, &library);
     }
     let forwarding = signals::Forwarding::begin().context("taking over signals")?;
     let mut child = match command.spawn() {

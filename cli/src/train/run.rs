@@ -6,6 +6,7 @@ use profiler::CollectorReport;
 
 use super::tracing::{self, Tracing};
 use crate::args::Training;
+use crate::devices;
 use crate::outcome::Failure;
 use crate::run_folder::RunFolder;
 
@@ -32,7 +33,10 @@ impl Run {
     pub fn begin(name: &str, training: &Training, continues: bool) -> Result<Run, Failure> {
         let folder = RunFolder::create(name, training.logdir.as_deref(), training.trace.as_deref(), continues)?;
         let ns_per_slice = folder.trace().and_then(|_| tracing::ns_per_slice());
-        let tracing = folder.trace().map(Tracing::start).transpose()?;
+        let mut tracing = folder.trace().map(Tracing::start).transpose()?;
+        if let Some(tracing) = tracing.as_mut().filter(|_| devices::has_gpu(&training.device)) {
+            tracing.record_cuda();
+        }
         Ok(Run { folder, tracing, ns_per_slice })
     }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use cupti::Library;
 use profiler::{Collector, CollectorOptions, CollectorReport};
 
 use crate::sending;
@@ -11,6 +12,8 @@ use crate::sending;
 pub struct Tracing {
     recording: events::Session,
     collector: Collector,
+    /// What CUDA does, where there is a GPU.
+    cuda: Option<cupti::Recorder>,
     sender: Option<gather::Sender>,
     folder: PathBuf,
 }
@@ -24,7 +27,16 @@ impl Tracing {
         let recording = events::start(folder, events::Options::default()).context("starting the trace")?;
         let collector = Collector::start(folder, CollectorOptions::default()).context("collecting the trace")?;
         let sender = sending::start(folder, sending::wanted(None).as_deref()).context("sending the trace")?;
-        Ok(Tracing { recording, collector, sender, folder: folder.to_path_buf() })
+        Ok(Tracing { recording, collector, cuda: None, sender, folder: folder.to_path_buf() })
+    }
+
+    /// Records what CUDA does in this process too. Where it cannot, the trace tells why.
+    pub fn record_cuda(&mut self) {
+        self.cuda = cupti::Recorder::start_here().ok();
+        if let (Some(_), Ok(library)) = (&self.cuda, cupti::Loaded::find()) {
+            // Where an earlier trace of this process listens already, it is the same library.
+            cuda::attribution::listen(Box::new(Correlation(library)));
+        }
     }
 
     /// Where the trace goes.
@@ -35,10 +47,26 @@ impl Tracing {
     /// Stops recording, drains what is left, sends it where it is to be sent, and seals the trace. What keeps it unsealed is told in `warnings`: it is as
     /// readable then, only larger and slower.
     pub fn end(self, warnings: &mut Vec<String>) -> CollectorReport {
+        // Before the recording, which takes what it still has.
+        drop(self.cuda);
         drop(self.recording);
         let report = self.collector.stop();
         warnings.extend(sending::end_and_seal(self.sender, &self.folder));
         report
+    }
+}
+
+/// Tells CUPTI which node of the graph it is that gives work to a device.
+struct Correlation(cupti::Loaded);
+
+impl cuda::attribution::Listener for Correlation {
+    fn begins(&self, node: u32) {
+        // What it refuses has no node.
+        let _ = self.0.push(u64::from(node));
+    }
+
+    fn ends(&self) {
+        let _ = self.0.pop();
     }
 }
 

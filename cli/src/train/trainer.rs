@@ -19,6 +19,7 @@ use super::names::Names;
 use super::progress::Shared;
 use super::run::Run;
 use crate::args::{Numerics, Training};
+use crate::devices;
 use crate::graph::empty_folder;
 use crate::outcome::Failure;
 
@@ -80,6 +81,7 @@ impl Trainer {
     pub fn new(name: &str, task: Task, training: &Training, place: &Place) -> Result<Trainer, Failure> {
         // Before anything is begun: a folder that is somebody's is wrong use.
         training.dump_graphs.as_deref().map(empty_folder).transpose()?;
+        devices::check(&training.device)?;
         // A run that continues may write beside what it wrote before.
         let continues = checkpoints::of(training)?.is_some_and(|saver| !saver.checkpoints().is_empty());
         Trainer::in_run(Run::begin(name, training, continues)?, task, training, place)
@@ -110,7 +112,10 @@ impl Trainer {
         let runner = match connected {
             Some(connected) => connected.session(&graph)?,
             None => {
-                let devices = SessionOptions::devices(options.towers.max(1));
+                let devices = match training.device.is_empty() {
+                    true => SessionOptions::devices(options.towers.max(1)),
+                    false => devices::session_options(&training.device)?,
+                };
                 let numerics = Numerics::of(training.numerics);
                 let session_options = SessionOptions { threads, dump_graphs, numerics, ..devices };
                 Runner::Here(Arc::new(Session::new(&graph, session_options).context("starting a session")?))
@@ -253,6 +258,7 @@ fn training_options(task: &Task, training: &Training) -> TrainingOptions {
     if let Some(devices) = training.devices {
         options.towers = usize::from(devices);
     }
+    options.devices = training.device.iter().map(devices::Wanted::name).collect();
     if training.all_reduce {
         options.parallelism = Parallelism::AllReduce;
     }

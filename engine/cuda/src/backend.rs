@@ -220,9 +220,10 @@ pub unsafe trait Backend: Send + Sync {
     /// See [`Backend::memory`].
     unsafe fn launch(&self, function: Function, grid: Grid, arguments: &mut [*mut c_void]) -> Result<(), Failed>;
 
-    /// Multiplies on the compute lane; `false` where the device has no library for it.
+    /// Multiplies on the compute lane in the way that the library thinks of first (`way` 0), second, ...; `false` where the device
+    /// has no library for it, or the library does not know so many ways.
     ///
     /// # Errors
     /// See [`Backend::memory`].
-    fn gemm(&self, gemm: &Gemm, a: Address, b: Address, c: Address) -> Result<bool, Failed>;
+    fn gemm(&self, gemm: &Gemm, way: usize, a: Address, b: Address, c: Address) -> Result<bool, Failed>;
 }

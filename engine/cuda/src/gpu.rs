@@ -290,7 +290,7 @@ impl Gpu {
     /// # Errors
     /// The driver refuses.
     pub fn gemm(&self, gemm: &Gemm, a: Address, b: Address, c: Address) -> Result<bool, KernelError> {
-        self.backend.gemm(gemm, a, b, c).map_err(|e| self.failed(format!("{e} ({gemm:?})")).into())
+        self.backend.gemm(gemm, 0, a, b, c).map_err(|e| self.failed(format!("{e} ({gemm:?})")).into())
     }
 
     /// Sets memory to zero in the order of the kernels.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use engine::buffer::Allocator;
 use engine::device::{DeviceMemory, Read};
 use engine::shape::Shape;
+use engine::tensor::TensorError;
 use engine::{DType, Tensor};
 
 use crate::backend::{Address, Failed, Lane};
 use crate::gpu::Gpu;
+use crate::kernels;
 use crate::staging::Piece;
 
 /// A piece. It goes back to its device when the last tensor drops it: kernels that were begun on it are in the compute lane,
@@ -93,6 +95,37 @@ impl DeviceMemory for Block {
             drop(self);
             done(value);
         });
+    }
+
+    fn join(&self, values: &[Tensor], dtype: DType, shape: Shape) -> Result<Tensor, TensorError> {
+        let gpu = &self.gpu;
+        let (joined, mut to) = gpu.room(dtype, shape)?;
+        let end = to + joined.n_bytes() as u64;
+        for value in values {
+            let (value, from) = gpu.bring(value)?;
+            // What does not fit is not written.
+            let n_bytes = value.n_bytes().min((end - to) as usize);
+            gpu.copy(to, from, n_bytes).map_err(|e| gpu.failed(e))?;
+            to += n_bytes as u64;
+        }
+        Ok(joined)
+    }
+
+    fn piece(&self, first: usize, dtype: DType, shape: Shape) -> Result<Tensor, TensorError> {
+        let (piece, to) = self.gpu.room(dtype, shape)?;
+        let (begin, n_bytes) = (first.saturating_mul(dtype.size()), piece.n_bytes());
+        if begin.checked_add(n_bytes).is_none_or(|end| end > self.n_bytes) {
+            let (has, of) = (self.n_bytes, piece.shape());
+            return Err(self.gpu.failed(format!("{of} from element {first} on is not in {has} bytes")));
+        }
+        self.gpu.copy(to, self.address + begin as u64, n_bytes).map_err(|e| self.gpu.failed(e))?;
+        Ok(piece)
+    }
+
+    fn sum(&self, a: &Tensor, b: &Tensor) -> Result<Tensor, TensorError> {
+        let gpu = &self.gpu;
+        let both = [gpu.bring(a)?, gpu.bring(b)?];
+        kernels::sum(gpu, &both).map_err(|e| gpu.failed(e))
     }
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {

@@ -6,11 +6,14 @@
 mod cases;
 mod emulator;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use cases::{difference, numbers};
+use cuda::attribution::Listener;
 use engine::device::Device;
 use engine::graph::{Attr, Output};
+use engine::partition::TransferOptions;
 use engine::placement::PlacementOptions;
 use engine::{DType, Graph, Session, SessionOptions, Tensor};
 
@@ -57,6 +60,16 @@ fn convolutions_and_their_gradients() {
 }
 
 #[test]
+fn convolutions_by_channel_and_their_gradients() {
+    check("convolutions by channel and their gradients");
+}
+
+#[test]
+fn local_response_normalisation() {
+    check("local response normalisation");
+}
+
+#[test]
 fn pools_and_their_gradients() {
     check("pools and their gradients");
 }
@@ -69,6 +82,149 @@ fn batch_normalisation() {
 #[test]
 fn random_numbers() {
     check("random numbers");
+}
+
+/// An array that is scattered into, written, read and gathered; its gradients, added up where there are two; parts of rows.
+fn arrays(g: &Graph) -> Vec<Output> {
+    let [x, y] = ["x", "y"].map(|name| g.output(name).unwrap());
+    let (int, ints) =
+        (|v: i32| g.constant(Tensor::scalar(v)).unwrap(), |v: &[i32]| g.constant(Tensor::vector(v)).unwrap());
+    let output = |node: engine::NodeId, port: u32| Output { node, port };
+    let array = |size: i32| {
+        let array = g.add_node("TensorArrayV3").input(int(size)).attr("dtype", DType::F32);
+        let array = array.attr("clear_after_read", false).build().unwrap();
+        (output(array, 0), output(array, 1))
+    };
+    let write = |array: Output, i: i32, value: Output, flow: Output| {
+        let node = g.add_node("TensorArrayWriteV3").input(array).input(int(i)).input(value).input(flow);
+        node.output().unwrap()
+    };
+    let read = |array: Output, i: i32, flow: Output| {
+        let node = g.add_node("TensorArrayReadV3").input(array).input(int(i)).input(flow);
+        node.attr("dtype", DType::F32).output().unwrap()
+    };
+    let gather = |array: Output, which: &[i32], flow: Output| {
+        let node = g.add_node("TensorArrayGatherV3").input(array).input(ints(which)).input(flow);
+        node.attr("dtype", DType::F32).output().unwrap()
+    };
+    let (a, flow) = array(6);
+    let scattered = g.add_node("TensorArrayScatterV3").input(a).input(ints(&[3, 1, 0, 2])).input(x).input(flow);
+    let flow = write(a, 5, y, write(a, 4, y, scattered.output().unwrap()));
+    let mut outputs = vec![read(a, 2, flow), gather(a, &[5, 0, 3], flow)];
+
+    let gradient = g.add_node("TensorArrayGradV3").input(a).input(flow).attr("source", "test").build().unwrap();
+    let (b, flow) = (output(gradient, 0), output(gradient, 1));
+    let row = read(a, 1, flow);
+    let flow = write(b, 1, y, write(b, 1, row, write(b, 5, y, flow)));
+    outputs.push(gather(b, &[0, 1, 2, 5], flow));
+
+    let (c, flow) = array(3);
+    let lengths = g.constant(Tensor::vector(&[1i64, 0, 3])).unwrap();
+    let split = g.add_node("TensorArraySplitV3").input(c).input(x).input(lengths).input(flow).output().unwrap();
+    let size = g.add_node("TensorArraySizeV3").input(c).input(split).output().unwrap();
+    let concat = g.add_node("TensorArrayConcatV3").input(c).input(split).attr("dtype", DType::F32).build().unwrap();
+    outputs.extend([size, output(concat, 0), output(concat, 1)]);
+    outputs
+}
+
+#[test]
+fn arrays_of_tensors_keep_values_on_the_device() {
+    let Some(gpu) = emulator::device(1 << 30) else { return };
+    let run = |device: &str, options: SessionOptions| {
+        let g = Graph::new();
+        for (name, dims) in [("x", &[Some(4), Some(90)][..]), ("y", &[Some(90)])] {
+            let shape = Attr::Shape(engine::PartialShape::new(dims));
+            g.add_node("Placeholder").name(name).attr("dtype", DType::F32).attr("shape", shape).build().unwrap();
+        }
+        let fetches: Vec<String> = arrays(&g.with_device(device))
+            .into_iter()
+            .map(|output| format!("{}:{}", g.node(output.node).unwrap().name, output.port))
+            .collect();
+        let fetches: Vec<&str> = fetches.iter().map(String::as_str).collect();
+        let session = Session::new(&g, options).unwrap();
+        let feeds = [("x", numbers(&[4, 90], 1)), ("y", numbers(&[90], 2))];
+        session.run(&feeds, &fetches, &[]).unwrap()
+    };
+    let expected = run("", SessionOptions::default());
+    let before = cuda::device::gpu_of(&gpu).unwrap().stats().n_allocs;
+    let devices = vec![Arc::new(Device::cpu(0, usize::MAX)), Arc::clone(&gpu)];
+    // Not soft: an op without a kernel there is an error.
+    let got = run("/device:GPU:0", SessionOptions { devices, ..SessionOptions::default() });
+    for (i, (expected, got)) in expected.iter().zip(&got).enumerate() {
+        assert_eq!((expected.dtype(), expected.shape()), (got.dtype(), got.shape()), "output {i}");
+        assert_eq!(difference(expected, got, 1e-6), None, "output {i}: {expected:?} {got:?}");
+    }
+    let stats = cuda::device::gpu_of(&gpu).unwrap().stats();
+    // The rows that were scattered, the parts that were split, and what was joined of them.
+    assert!(stats.n_allocs >= before + 4 + 2 + 3, "{stats:?}");
+}
+
+/// To and from the host, as between CPUs: sign, exponent and 7 bits of the mantissa arrive; NaNs stay NaNs, infinities infinities.
+#[test]
+fn lossy_transfers_are_those_between_cpus() {
+    let Some(gpu) = emulator::device(1 << 30) else { return };
+    let odd = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::from_bits(0x7f80_0001), -0.0, f32::MIN_POSITIVE / 8.0];
+    let values: Vec<f32> = (1..2000).map(|i| (i as f32).sin() * 10f32.powi(i % 60 - 30)).chain(odd).collect();
+    let run = |there: &str, other: Arc<Device>| {
+        let g = Graph::new();
+        let (here, there) = (g.with_device("/device:CPU:0"), g.with_device(there));
+        let neg = |g: &Graph, x: Output| g.add_node("Neg").input(x).output().unwrap();
+        let x = g.placeholder("x", DType::F32, [None]).unwrap();
+        let back = neg(&there, neg(&there, neg(&here, x)));
+        here.add_node("Neg").name("out").input(back).output().unwrap();
+        let transfers = TransferOptions { is_lossy: true, ..TransferOptions::default() };
+        let devices = vec![Arc::new(Device::cpu(0, usize::MAX)), other];
+        let session = Session::new(&g, SessionOptions { devices, transfers, ..SessionOptions::default() }).unwrap();
+        let got = session.run(&[("x", Tensor::vector(&values))], &["out"], &[]).unwrap().remove(0);
+        got.slice::<f32>().unwrap().to_vec()
+    };
+    let expected = run("/device:CPU:1", Arc::new(Device::cpu(1, usize::MAX)));
+    let got = run("/device:GPU:0", gpu);
+    assert_eq!(expected.len(), values.len());
+    for ((value, expected), got) in values.iter().zip(&expected).zip(&got) {
+        let is_same = expected.to_bits() == got.to_bits() || expected.is_nan() && got.is_nan();
+        assert!(is_same, "{value}: {expected} between CPUs, {got} by the device");
+    }
+}
+
+/// Who records what the device does is told which node a thread works for, in traced steps, and that it does no more.
+#[test]
+fn launches_are_told_their_node() {
+    // Of this thread alone: other tests run beside this one.
+    thread_local! { static TOLD: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) }; }
+    struct Told;
+    impl Listener for Told {
+        fn begins(&self, node: u32) {
+            TOLD.with_borrow_mut(|told| told.push(node));
+        }
+        fn ends(&self) {
+            TOLD.with_borrow_mut(|told| told.push(0));
+        }
+    }
+    let Some(gpu) = emulator::device(1 << 30) else { return };
+    assert!(cuda::attribution::listen(Box::new(Told)) && !cuda::attribution::listen(Box::new(Told)));
+    let g = Graph::new();
+    let x = g.placeholder("x", DType::F32, [Some(20), Some(30)]).unwrap();
+    let there = g.with_device("/device:GPU:0");
+    let y = there
+        .matmul(x, there.add_node("Transpose").input(x).input(there.int_vector(&[1, 0]).unwrap()).output().unwrap());
+    there.add_node("Softmax").name("out").input(y.unwrap()).build().unwrap();
+    let devices = vec![Arc::new(Device::cpu(0, usize::MAX)), gpu];
+    let session = Session::new(&g, SessionOptions { devices, threads: Some(1), ..SessionOptions::default() }).unwrap();
+    let step = || session.run(&[("x", numbers(&[20, 30], 1))], &["out"], &[]).unwrap();
+    step();
+    assert_eq!(TOLD.take(), [0u32; 0], "nothing is traced");
+    let folder = tempfile::tempdir().unwrap();
+    let recording = events::start(folder.path(), events::Options::default()).unwrap();
+    step();
+    drop(recording);
+    let told = TOLD.take();
+    let nodes: Vec<u32> = told.iter().copied().filter(|node| *node != 0).collect();
+    let mut distinct = nodes.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    // What is fed is copied there; then kernels.
+    assert!(distinct.len() >= 3 && 2 * nodes.len() == told.len(), "{told:?}");
 }
 
 /// Chains that the fusion pass makes one node: parts of wider values, results side by side, rows and scalars.

@@ -139,7 +139,9 @@ pub fn build(g: &Graph, network: &dyn Network, options: &TrainingOptions) -> Res
     let mut source = input::Source::new(&home, network, options.input)?;
     let mut built = Vec::new();
     for i in 0..n_towers {
-        let at = if is_placed { g.with_device(&device(i)).scope(&format!("tower{i}")) } else { g.clone() };
+        // One tower has the names that it has without devices: a checkpoint of the one is one of the other.
+        let at = if is_placed { g.with_device(&device(i)) } else { g.clone() };
+        let at = if n_towers > 1 { at.scope(&format!("tower{i}")) } else { at };
         built.push(tower(&at, network, &mut variables[i % n_replicas], &mut source)?);
     }
     let evaluation = evaluation(&home, network, &mut variables[0], &built[0])?;

@@ -5,12 +5,13 @@
 //! is no CUDA nothing happens but a note in the trace that says why, and what to do.
 //!
 //! Reading order: [`layout`] (where fields are), [`record`] (bytes to meaning), [`buffer`] (a buffer of records), [`translate`]
-//! (tracks), [`library`] (CUPTI's functions), [`pool`], [`session`].
+//! (tracks), [`library`] (CUPTI's functions), [`find`] (where it is), [`pool`], [`session`].
 //!
 //! **Never run on hardware so far.** Decoder and translation are tested on buffers made after `cudarc`'s bindings, the live part
 //! against a stand-in for the library's functions.
 
 pub mod buffer;
+mod find;
 pub mod layout;
 pub mod library;
 pub mod pool;

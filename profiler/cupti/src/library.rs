@@ -1,10 +1,9 @@
 //! CUPTI's functions, as few as are used.
 //!
-//! [`Library`] stands for them so that tests can play CUPTI; [`Loaded`] is NVIDIA's, found at run time through `cudarc`. Its own
-//! wrappers are not used: they panic where a version lacks a function, and make an enum of whatever number comes back.
+//! [`Library`] stands for them so that tests can play CUPTI; [`Loaded`] is NVIDIA's, found at run time. Functions are looked up one
+//! by one: a version that lacks one gives an error that names it.
 
 use crate::layout::Kind;
-use cudarc::cupti::sys;
 use std::ffi::{CStr, c_char, c_void};
 
 /// Gives CUPTI a buffer.
@@ -51,11 +50,11 @@ pub trait Library: Send + Sync {
     /// # Errors
     /// See [`Library::version`].
     fn switch(&self, kind: Kind, on: bool) -> Result<(), Failed>;
-    /// Gives back all buffers, the unfinished ones too.
+    /// Gives back the buffers of which all records are complete, or all of them if `is_forced`.
     ///
     /// # Errors
     /// See [`Library::version`].
-    fn flush(&self) -> Result<(), Failed>;
+    fn flush(&self, is_forced: bool) -> Result<(), Failed>;
     /// Where the record behind this one begins in a buffer (the first for `None`); `None` where there is none.
     fn next(&self, buffer: &[u8], record: Option<usize>) -> Option<usize>;
     /// Records dropped since it was asked last.
@@ -89,12 +88,23 @@ impl Loaded {
     /// # Errors
     /// That there is none.
     pub fn find() -> Result<Loaded, Failed> {
-        // SAFETY: loading runs the library's initialisers, which NVIDIA means to be run in any process.
-        if !unsafe { sys::is_culib_present() } {
-            return Err(Failed { function: "dlopen", text: "no libcupti is found".to_owned() });
-        }
-        // SAFETY: as above; it is there, so that this does not panic.
-        Ok(Loaded { library: unsafe { sys::culib() } })
+        let missing = || Failed { function: "dlopen", text: "no libcupti is found".to_owned() };
+        Ok(Loaded { library: crate::find::library().ok_or_else(missing)? })
+    }
+
+    /// Lets CUPTI take NVTX's calls; gives what it answers to NVTX: 1 where it does.
+    ///
+    /// # Errors
+    /// This version has no such function.
+    ///
+    /// # Safety
+    /// `get_export_table` is the function that NVTX gives to what it is injected.
+    pub unsafe fn attach_nvtx(&self, get_export_table: *const c_void) -> Result<i32, Failed> {
+        // SAFETY: int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t), as NVTX calls it.
+        let attach =
+            unsafe { self.function::<unsafe extern "C" fn(*const c_void) -> i32>("InitializeInjectionNvtx2") }?;
+        // SAFETY: as the caller promises.
+        Ok(unsafe { attach(get_export_table) })
     }
 
     /// A function by its name.
@@ -161,9 +171,9 @@ impl Library for Loaded {
         }
     }
 
-    fn flush(&self) -> Result<(), Failed> {
-        // CUPTI_ACTIVITY_FLAG_FLUSH_FORCED.
-        call!(self, "cuptiActivityFlushAll", (u32), (1))
+    fn flush(&self, is_forced: bool) -> Result<(), Failed> {
+        // CUPTI_ACTIVITY_FLAG_FLUSH_FORCED is 1.
+        call!(self, "cuptiActivityFlushAll", (u32), (u32::from(is_forced)))
     }
 
     fn next(&self, buffer: &[u8], record: Option<usize>) -> Option<usize> {

@@ -2,7 +2,7 @@
 
 use crate::buffer::{Bounds, records};
 use crate::layout::{Kind, Layout, NEWEST, OLDEST};
-use crate::library::{Failed, Library};
+use crate::library::{Failed, Library, Loaded};
 use crate::pool::{BUFFER_BYTES, N_BUFFERS, Pool};
 use crate::record::Text;
 use crate::translate::{Names, Report, Translator};
@@ -17,6 +17,9 @@ use std::time::Duration;
 
 /// Between two looks for full buffers.
 const INTERVAL: Duration = Duration::from_millis(20);
+/// Looks between two times that CUPTI is asked for what it has complete (240 ms): so much is lost of a program that ends without a
+/// word, and so late its kernels come to a window.
+const ASKED_EVERY: u32 = 12;
 /// What trace, `doctor` and users know it by.
 const SOURCE: &str = "CUDA (CUPTI)";
 
@@ -109,6 +112,21 @@ impl Recorder {
         started
     }
 
+    /// Finds NVIDIA's library and begins, as [`Recorder::start`] does.
+    ///
+    /// # Errors
+    /// As there; also that there is no library.
+    pub fn start_here() -> Result<Recorder, Unavailable> {
+        match Loaded::find() {
+            Ok(library) => Recorder::start(Arc::new(library)),
+            Err(why) => {
+                let why = Unavailable::NoLibrary(why);
+                tell_unavailable(&why);
+                Err(why)
+            }
+        }
+    }
+
     fn begin(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
         if RUNNING.swap(true, Ordering::AcqRel) {
             return Err(Unavailable::Twice);
@@ -163,8 +181,15 @@ impl Recorder {
         }
         let stopping = Arc::clone(&self.stopping);
         let thread = std::thread::Builder::new().name("cuda-records".to_owned()).spawn(move || {
-            while !stopping.load(Ordering::Acquire) {
+            for look in (1..=ASKED_EVERY).cycle() {
+                if stopping.load(Ordering::Acquire) {
+                    break;
+                }
                 reader.pass();
+                if look == ASKED_EVERY {
+                    // Where it refuses, the last flush says so.
+                    let _ = reader.library.flush(false);
+                }
                 std::thread::park_timeout(INTERVAL);
             }
             reader.finish()
@@ -178,7 +203,7 @@ impl Recorder {
     /// # Errors
     /// As the library says.
     pub fn flush(&self) -> Result<(), Failed> {
-        self.library.flush()
+        self.library.flush(true)
     }
 
     /// Stops, with everything that was recorded until now.
@@ -192,7 +217,7 @@ impl Recorder {
             // What cannot be switched off records into a pool that nobody reads.
             let _ = self.library.switch(kind, false);
         }
-        let flushed = if self.reader.is_some() { self.library.flush() } else { Ok(()) };
+        let flushed = if self.reader.is_some() { self.library.flush(true) } else { Ok(()) };
         if let Err(why) = flushed {
             note(NoteKind::Lost, 1, SOURCE, &format!("the last records of CUDA are missing: {why}"));
         }

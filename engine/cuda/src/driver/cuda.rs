@@ -316,9 +316,9 @@ unsafe impl Backend for Cuda {
         })
     }
 
-    fn gemm(&self, gemm: &Gemm, a: Address, b: Address, c: Address) -> Result<bool, Failed> {
+    fn gemm(&self, gemm: &Gemm, way: usize, a: Address, b: Address, c: Address) -> Result<bool, Failed> {
         let Ok(lt) = &self.lt else { return Ok(false) };
         self.call("cuCtxSetCurrent", |_| 0)?;
-        lt.multiply(gemm, a, b, c, self.stream(Lane::Compute)).map(|()| true)
+        lt.multiply(gemm, way, [a, b, c], self.stream(Lane::Compute))
     }
 }

@@ -49,7 +49,8 @@ pub(super) struct Lt {
     table: CublasLtTable,
     handle: Handle,
     workspace: (Address, usize),
-    prepared: Mutex<FxHashMap<(Gemm, u32), Prepared>>,
+    /// By product, the addresses' alignment, and way; `None`: there are not so many ways.
+    prepared: Mutex<FxHashMap<(Gemm, u32, usize), Option<Prepared>>>,
 }
 
 // SAFETY: NVIDIA says that the handle may be used from several threads; descriptors are only made and used under the lock.
@@ -57,6 +58,8 @@ unsafe impl Send for Lt {}
 // SAFETY: as above.
 unsafe impl Sync for Lt {}
 
+/// Ways of multiplying that are asked for at most.
+const MAX_WAYS: usize = 32;
 /// Sizes that are kept; then all are looked up again.
 const MAX_PREPARED: usize = 4096;
 
@@ -86,19 +89,20 @@ impl Lt {
         Ok(check("cublasLtCreate", created).map(|()| Lt { table, handle, workspace, prepared: Mutex::default() }))
     }
 
-    /// Multiplies on a stream.
-    pub fn multiply(&self, gemm: &Gemm, a: Address, b: Address, c: Address, stream: Handle) -> Result<(), Failed> {
+    /// Multiplies on a stream, in one of the ways that the library knows, the best first by its own judgement. `false`: it does not
+    /// know so many.
+    pub fn multiply(&self, gemm: &Gemm, way: usize, [a, b, c]: [Address; 3], stream: Handle) -> Result<bool, Failed> {
         // What all addresses are multiples of: algorithms differ in what they need.
         let alignment = 1u32 << (a | b | c).trailing_zeros().min(8);
-        let key = (*gemm, alignment);
+        let key = (*gemm, alignment, way);
         let mut prepared = self.prepared.lock();
         if !prepared.contains_key(&key) {
             if prepared.len() >= MAX_PREPARED {
-                prepared.drain().for_each(|(_, old)| old.destroy(&self.table));
+                prepared.drain().filter_map(|(_, old)| old).for_each(|old| old.destroy(&self.table));
             }
-            prepared.insert(key, self.prepare(gemm, alignment)?);
+            prepared.insert(key, self.prepare(gemm, alignment, way)?);
         }
-        let Some(found) = prepared.get(&key) else { return Ok(()) };
+        let Some(Some(found)) = prepared.get(&key) else { return Ok(false) };
         let [layout_a, layout_b, layout_c] = found.layouts;
         // Factors are of the scale type: 64 bits for 64, else 32.
         let (wide, narrow) = ([1f64, f64::from(u8::from(gemm.adds))], [1f32, f32::from(u8::from(gemm.adds))]);
@@ -127,10 +131,10 @@ impl Lt {
                 stream,
             )
         };
-        check("cublasLtMatmul", status)
+        check("cublasLtMatmul", status).map(|()| true)
     }
 
-    fn prepare(&self, gemm: &Gemm, alignment: u32) -> Result<Prepared, Failed> {
+    fn prepare(&self, gemm: &Gemm, alignment: u32, way: usize) -> Result<Option<Prepared>, Failed> {
         let (compute, scale, of) = match gemm.of {
             MatrixType::F32 => (COMPUTE_32F, R_32F, R_32F),
             MatrixType::Tf32 => (COMPUTE_32F_FAST_TF32, R_32F, R_32F),
@@ -167,8 +171,13 @@ impl Lt {
         for (i, ((rows, columns), ld)) in sides.into_iter().enumerate() {
             made.layouts[i] = self.layout(of, rows, columns, ld, gemm.n_batches, gemm.strides[i])?;
         }
-        made.algorithm = self.algorithm(&made, alignment)?;
-        Ok(made)
+        match self.algorithm(&made, alignment, way)? {
+            Some(algorithm) => Ok(Some(Prepared { algorithm, ..made })),
+            None => {
+                made.destroy(table);
+                Ok(None)
+            }
+        }
     }
 
     fn layout(
@@ -197,14 +206,18 @@ impl Lt {
         Ok(layout)
     }
 
-    /// What the library would do.
-    fn algorithm(&self, of: &Prepared, alignment: u32) -> Result<[u64; 8], Failed> {
+    /// What the library would do, in its `way`-th way.
+    fn algorithm(&self, of: &Prepared, alignment: u32, way: usize) -> Result<Option<[u64; 8]>, Failed> {
+        if way >= MAX_WAYS {
+            return Ok(None);
+        }
         let table = &self.table;
         let mut preference = std::ptr::null_mut();
-        let mut found = Heuristic { algorithm: [0; 8], workspace: 0, state: 0, waves: 0.0, reserved: [0; 4] };
+        let none = Heuristic { algorithm: [0; 8], workspace: 0, state: 0, waves: 0.0, reserved: [0; 4] };
+        let mut found = [none; MAX_WAYS];
         let (mut n, workspace) = (0 as c_int, self.workspace.1 as u64);
         let [a, b, c] = of.layouts;
-        // SAFETY: writes a handle, then one result, whose layout is NVIDIA's.
+        // SAFETY: writes a handle, then at most so many results, whose layout is NVIDIA's.
         let status = unsafe {
             check("cublasLtMatmulPreferenceCreate", (table.cublasLtMatmulPreferenceCreate)(&raw mut preference))?;
             (table.cublasLtMatmulPreferenceSetAttribute)(
@@ -217,7 +230,7 @@ impl Lt {
                 let set = table.cublasLtMatmulPreferenceSetAttribute;
                 set(preference, attribute, (&raw const alignment).cast(), 4);
             }
-            let out = (&raw mut found).cast();
+            let out = found.as_mut_ptr().cast();
             let status = (table.cublasLtMatmulAlgoGetHeuristic)(
                 self.handle,
                 of.operation,
@@ -226,7 +239,7 @@ impl Lt {
                 c,
                 c,
                 preference,
-                1,
+                way as c_int + 1,
                 out,
                 &raw mut n,
             );
@@ -234,7 +247,11 @@ impl Lt {
             status
         };
         check("cublasLtMatmulAlgoGetHeuristic", status)?;
-        check("cublasLtMatmulAlgoGetHeuristic", if n == 0 { 15 } else { found.state })?;
-        Ok(found.algorithm)
+        // The first way must be there: 15 is "not supported".
+        let got = usize::try_from(n).unwrap_or(0).min(MAX_WAYS);
+        check("cublasLtMatmulAlgoGetHeuristic", if got == 0 && way == 0 { 15 } else { 0 })?;
+        let Some(found) = found[..got].get(way) else { return Ok(None) };
+        check("cublasLtMatmulAlgoGetHeuristic", found.state)?;
+        Ok(Some(found.algorithm))
     }
 }

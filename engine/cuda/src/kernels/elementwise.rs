@@ -187,6 +187,18 @@ pub(super) fn evaluate(gpu: &Gpu, text: &str, operands: &[Placed], to: DType) ->
     Ok((out, at))
 }
 
+/// The sum of two values of one shape.
+///
+/// # Errors
+/// Elements of their type are not added up on a GPU, or the driver refuses.
+pub(crate) fn sum(gpu: &Gpu, both: &[Placed; 2]) -> Result<Tensor, KernelError> {
+    let dtype = both[0].0.dtype();
+    if !NUMBERS.contains(&dtype) {
+        return Err(KernelError::invalid(format!("elements of {dtype} are not added up on a GPU")));
+    }
+    Ok(evaluate(gpu, "a + b", both, dtype)?.0)
+}
+
 /// The result of an expression of these inputs, as output 0.
 pub(super) fn compute(ctx: &mut KernelContext<'_>, text: &str, to: DType, which: &[usize]) -> Result<(), KernelError> {
     let operands = which.iter().map(|i| operand(ctx, *i)).collect::<Result<SmallVec<[Placed; 4]>, _>>()?;

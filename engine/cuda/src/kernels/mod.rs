@@ -1,9 +1,11 @@
 //! Kernels for GPUs, registered for the device type `GPU`.
 
+pub mod depthwise;
 mod elementwise;
 mod fused;
 pub mod index;
 mod layout;
+pub mod lrn;
 pub mod matmul;
 mod norm;
 mod plumbing;
@@ -16,6 +18,7 @@ pub mod training;
 mod transfer;
 pub mod windows;
 
+pub(crate) use elementwise::sum;
 use support::Unit;
 
 /// The sources that are compiled by element type; reductions and element-wise kernels are made as they come.
@@ -23,6 +26,8 @@ pub const UNITS: &[Unit] = &[
     matmul::UNIT,
     rows::UNIT,
     windows::UNIT,
+    depthwise::UNIT,
+    lrn::UNIT,
     index::UNIT,
     index::SEGMENTS,
     training::UNIT,

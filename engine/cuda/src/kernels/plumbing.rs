@@ -12,6 +12,8 @@ use engine::{DType, Tensor};
 use smallvec::smallvec;
 use std::sync::Arc;
 
+use crate::attribution::working_for;
+
 use super::support::{KIND, c_type, device, gpu, hands_on, is_small, on_the_host};
 
 macro_rules! lines {
@@ -33,6 +35,10 @@ lines! { ON_THE_HOST, on_the_host;
 "Switch" "RefSwitch" "LoopCond" "BroadcastGradientArgs" "BroadcastArgs" "ConcatOffset" "InvertPermutation" "Range"
 "Assert" "EnsureShape" "ListDiff" "Where" "Unique" }
 
+// Arrays of tensors, which keep values wherever they lie. (Lists are values themselves, which go from device to device: on the CPU.)
+lines! { KEPT, kept;
+"TensorArrayV3" "TensorArrayGradV3" "TensorArrayGradWithShape" "TensorArrayWriteV3" "TensorArrayReadV3" "TensorArrayGatherV3"
+"TensorArrayScatterV3" "TensorArrayConcatV3" "TensorArraySplitV3" "TensorArraySizeV3" "TensorArrayCloseV3" }
 lines! { RESHAPED, reshaped; "Reshape" "ExpandDims" "Squeeze" }
 lines! { COPIED, to_device; "_ToDevice" }
 
@@ -61,6 +67,20 @@ fn reshaped(node: &Node) -> Built {
     })
 }
 
+/// Positions, sizes and shapes come to the host; values are kept where they lie, and joined, cut and added up there
+/// ([`engine::device::DeviceMemory`]).
+fn kept(node: &Node) -> Built {
+    let cpu = hands_on(node)?;
+    cheap(move |ctx| {
+        let is_size = |t: &Tensor| t.dtype().is_integer() && t.shape().rank() <= 1;
+        for input in ctx.inputs.iter_mut().flatten().filter(|input| is_size(input)) {
+            *input = input.to_host()?;
+        }
+        let _working = working_for(ctx);
+        cpu.compute(ctx)
+    })
+}
+
 /// A value in the device's memory, if it belongs there.
 fn placed(ctx: &KernelContext<'_>, value: Tensor) -> Result<Tensor, KernelError> {
     if is_small(&value) || c_type(value.dtype()).is_none() {
@@ -71,6 +91,7 @@ fn placed(ctx: &KernelContext<'_>, value: Tensor) -> Result<Tensor, KernelError>
 
 fn to_device(_: &Node) -> Built {
     cheap(|ctx| {
+        let _working = working_for(ctx);
         let value = ctx.take(0)?;
         let there = placed(ctx, value)?;
         ctx.set(0, there);
@@ -114,6 +135,7 @@ impl AsyncKernel for ToHost {
 
 struct Send {
     edge: Arc<EdgeKey>,
+    is_lossy: bool,
     /// Whether the receiver is in another process, which cannot read the device's memory.
     is_remote: bool,
 }
@@ -122,12 +144,18 @@ struct Send {
 fn send(node: &Node) -> Built {
     let task = |name: String| name.split("/device:").next().map(str::to_owned);
     let is_remote = task(node.text("send_device")?.to_string()) != task(node.text("recv_device")?.to_string());
-    Ok(Box::new(Send { edge: edge(node)?, is_remote }))
+    Ok(Box::new(Send { edge: edge(node)?, is_lossy: is_lossy(node), is_remote }))
 }
 
 impl Kernel for Send {
     fn compute(&self, ctx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         let mut value = ctx.inputs.first_mut().and_then(Option::take);
+        // What is on the host is a number or two.
+        let is_there = |value: &Tensor| value.dtype() == DType::F32 && value.device_memory().is_some();
+        if self.is_lossy && value.as_ref().is_some_and(is_there) {
+            let gpu = device(ctx)?;
+            value = value.map(|value| super::transfer::shortened(gpu, &value)).transpose()?;
+        }
         if self.is_remote {
             value = value.map(|value| value.to_host()).transpose()?;
         }

@@ -8,6 +8,7 @@ use engine::kernels::{self, AnyKernel, Kernel, KernelContext, KernelDef, KernelE
 use engine::resources::Variable;
 use engine::{DType, Shape, Tensor};
 
+use crate::attribution::working_for;
 use crate::backend::{Address, Function, Grid};
 use crate::gpu::{Argument, Gpu};
 
@@ -196,7 +197,10 @@ impl<F: Fn(&mut KernelContext<'_>) -> Result<(), KernelError> + Send + Sync> Ker
     fn compute(&self, ctx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         match &self.cpu {
             Some(cpu) if ctx.inputs.iter().flatten().all(is_small) => cpu.compute(ctx),
-            _ => (self.gpu)(ctx),
+            _ => {
+                let _working = working_for(ctx);
+                (self.gpu)(ctx)
+            }
         }
     }
 

@@ -18,7 +18,7 @@ use crate::gpu::{Argument, Gpu};
 /// Its kernels.
 pub const UNIT: Unit = Unit {
     name: "windows.cu",
-    text: include_str!("../cu/windows.cu"),
+    text: concat!(include_str!("../cu/geometry.cu"), include_str!("../cu/windows.cu")),
     kernels: &["to_columns", "from_columns", "pool", "max_back", "average_back"],
     dtypes: FLOATS,
 };
@@ -38,16 +38,16 @@ static WINDOWS: &[KernelDef] = &[
 
 /// The sizes of a window over images.
 #[derive(Debug, Clone, Copy)]
-struct Sizes {
-    batch: usize,
-    channels: usize,
-    y: Axis,
-    x: Axis,
+pub(super) struct Sizes {
+    pub batch: usize,
+    pub channels: usize,
+    pub y: Axis,
+    pub x: Axis,
 }
 
 impl Sizes {
     /// As the kernels take them.
-    fn arguments(&self, batch: usize) -> [Argument; 2] {
+    pub fn arguments(&self, batch: usize) -> [Argument; 2] {
         let n = |v: usize| v as i64;
         let (y, x) = (self.y, self.x);
         let first =
@@ -56,11 +56,11 @@ impl Sizes {
         [first.into(), second.into()]
     }
 
-    fn in_pixels(&self) -> usize {
+    pub fn in_pixels(&self) -> usize {
         self.y.input * self.x.input
     }
 
-    fn out_pixels(&self) -> usize {
+    pub fn out_pixels(&self) -> usize {
         self.y.output * self.x.output
     }
 
@@ -93,7 +93,7 @@ fn turned(gpu: &Gpu, value: &Tensor, back: bool) -> Result<Tensor, KernelError> 
     Ok(out)
 }
 
-fn listed(ctx: &KernelContext<'_>, i: usize, is_first: bool) -> Result<Vec<usize>, KernelError> {
+pub(super) fn listed(ctx: &KernelContext<'_>, i: usize, is_first: bool) -> Result<Vec<usize>, KernelError> {
     let dims: Result<Vec<usize>, _> = ints(ctx, i)?.iter().map(|d| usize::try_from(*d)).collect();
     match dims.as_deref() {
         Ok([n, c, y, x]) if is_first => Ok(vec![*n, *y, *x, *c]),
@@ -102,7 +102,7 @@ fn listed(ctx: &KernelContext<'_>, i: usize, is_first: bool) -> Result<Vec<usize
     }
 }
 
-type Body = fn(&mut KernelContext<'_>, &Windows) -> Result<(), KernelError>;
+pub(super) type Body = fn(&mut KernelContext<'_>, &Windows) -> Result<(), KernelError>;
 
 /// A kernel whose inputs and outputs of these numbers are images, channels last to `body`.
 fn images(node: &Node, windows: Windows, inputs: &'static [usize], outputs: &'static [usize], body: Body) -> Built {
@@ -123,7 +123,7 @@ fn images(node: &Node, windows: Windows, inputs: &'static [usize], outputs: &'st
     })
 }
 
-fn convolution(node: &Node, body: Body, inputs: &'static [usize], outputs: &'static [usize]) -> Built {
+pub(super) fn convolution(node: &Node, body: Body, inputs: &'static [usize], outputs: &'static [usize]) -> Built {
     let windows = Windows::new(|name| node.attrs.get(name), 2).map_err(KernelError::from)?;
     images(node, windows, inputs, outputs, body)
 }
@@ -188,7 +188,7 @@ fn forward(ctx: &mut KernelContext<'_>, windows: &Windows) -> Result<(), KernelE
 }
 
 /// That a gradient has the shape of the convolution's output.
-fn check(s: &Sizes, channels: usize, gradient: &Tensor) -> Result<(), KernelError> {
+pub(super) fn check(s: &Sizes, channels: usize, gradient: &Tensor) -> Result<(), KernelError> {
     let expected = Shape::new(&[s.batch, s.y.output, s.x.output, channels]);
     if *gradient.shape() == expected {
         return Ok(());

@@ -367,6 +367,73 @@ fn convolutions_and_their_gradients() -> Vec<Case> {
     cases
 }
 
+fn convolutions_by_channel_and_their_gradients() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (edge, window, stride, dilation, each, padding) in [
+        (8, 3, 1, 1, 1, "SAME"),
+        (9, 3, 2, 1, 3, "SAME"),
+        (8, 5, 1, 1, 2, "VALID"),
+        (11, 3, 1, 2, 1, "VALID"),
+        (8, 2, 3, 1, 2, "SAME"),
+    ] {
+        let attrs = || {
+            vec![
+                ("strides", list(&[1, stride, stride, 1])),
+                ("padding", padding.into()),
+                ("dilations", list(&[1, dilation, dilation, 1])),
+            ]
+        };
+        let (x, w) = (numbers(&[3, edge, edge + 1, 5], 1), numbers(&[window, window, 5, each], 2));
+        let forward = case("DepthwiseConv2dNative", vec![x.clone(), w.clone()], attrs()).within(1e-4);
+        let y = forward.run("", SessionOptions::default()).unwrap().remove(0);
+        let dy = numbers(y.dims(), 3);
+        let dims = |t: &Tensor| ints(&t.dims().iter().map(|d| *d as i32).collect::<Vec<_>>());
+        cases.push(forward);
+        let to_input = vec![dims(&x), w.clone(), dy.clone()];
+        cases.push(case("DepthwiseConv2dNativeBackpropInput", to_input, attrs()).within(1e-4));
+        let to_filter = vec![x.clone(), dims(&w), dy];
+        cases.push(case("DepthwiseConv2dNativeBackpropFilter", to_filter, attrs()).within(1e-4));
+    }
+    let turned = vec![("strides", list(&[1, 1, 2, 2])), ("padding", "SAME".into()), ("data_format", "NCHW".into())];
+    let doubles =
+        [(&[2usize, 3, 8, 9][..], 1), (&[3, 3, 3, 4], 2)].map(|(dims, seed)| of(&numbers(dims, seed), DType::F64));
+    cases.push(case("DepthwiseConv2dNative", doubles.to_vec(), turned).within(1e-12));
+    let misfit = vec![numbers(&[2, 8, 8, 3], 1), numbers(&[3, 3, 4, 1], 2)];
+    let attrs = vec![("strides", list(&[1, 1, 1, 1])), ("padding", "SAME".into())];
+    cases.push(case("DepthwiseConv2dNative", misfit, attrs).fails());
+    cases
+}
+
+fn local_response_normalisation() -> Vec<Case> {
+    let mut cases = Vec::new();
+    // A radius of no neighbours, of some, and of more than there are channels.
+    for (radius, beta, dtype, tolerance) in [
+        (0, 0.5, DType::F32, 1e-5),
+        (2, 0.75, DType::F32, 1e-5),
+        (40, 1.0, DType::F32, 1e-5),
+        (3, 0.75, DType::F64, 1e-12),
+        (2, 0.5, DType::F16, 4e-3),
+        (2, 0.5, DType::BF16, 3e-2),
+    ] {
+        let attrs = || {
+            vec![
+                ("depth_radius", Attr::Int(radius)),
+                ("bias", Attr::Float(1.5)),
+                ("alpha", Attr::Float(0.3)),
+                ("beta", Attr::Float(beta)),
+            ]
+        };
+        let x = of(&numbers(&[2, 3, 4, 13], 1), dtype);
+        let forward = case("LRN", vec![x.clone()], attrs()).within(tolerance);
+        let y = forward.run("", SessionOptions::default()).unwrap().remove(0);
+        cases.push(forward);
+        let dy = of(&numbers(&[2, 3, 4, 13], 3), dtype);
+        cases.push(case("LRNGrad", vec![dy, x, y], attrs()).within(tolerance));
+    }
+    cases.push(case("LRN", vec![numbers(&[8, 13], 1)], vec![]).fails());
+    cases
+}
+
 fn pools_and_their_gradients() -> Vec<Case> {
     let mut cases = Vec::new();
     for (window, stride, padding) in [(2, 2, "VALID"), (3, 2, "SAME"), (3, 1, "SAME"), (2, 3, "VALID")] {
@@ -440,6 +507,8 @@ pub fn all() -> Vec<(&'static str, Vec<Case>)> {
         ("layouts", layouts()),
         ("rows and indices", rows_and_indices()),
         ("convolutions and their gradients", convolutions_and_their_gradients()),
+        ("convolutions by channel and their gradients", convolutions_by_channel_and_their_gradients()),
+        ("local response normalisation", local_response_normalisation()),
         ("pools and their gradients", pools_and_their_gradients()),
         ("batch normalisation", batch_normalisation()),
         ("random numbers", random_numbers()),

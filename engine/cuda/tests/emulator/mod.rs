@@ -193,7 +193,7 @@ unsafe impl Backend for Emulator {
         Ok(())
     }
 
-    fn gemm(&self, _: &Gemm, _: Address, _: Address, _: Address) -> Result<bool, Failed> {
+    fn gemm(&self, _: &Gemm, _: usize, _: Address, _: Address, _: Address) -> Result<bool, Failed> {
         Ok(false)
     }
 }

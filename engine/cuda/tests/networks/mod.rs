@@ -3,15 +3,69 @@
 use std::sync::Arc;
 
 use engine::device::Device;
-use engine::models::{Convnet, Inception, LanguageModel, Network, SkipGram, Unrolling};
+use engine::graph::{GraphError, Output, Padding};
+use engine::models::{
+    Convnet, Inception, Initial, Input, LanguageModel, MlpOptions, Network, Phase, SkipGram, Tower, Unrolling,
+    Variables,
+};
 use engine::placement::PlacementOptions;
 use engine::training::{TrainingGraph, TrainingOptions, build};
-use engine::{DType, Graph, Session, SessionOptions, Tensor};
+use engine::{DType, Graph, PartialShape, Session, SessionOptions, Tensor};
+
+/// Blocks of a residual net (He et al. 2016): two convolutions of 3x3 with batch normalisation, and what came in added; then the mean
+/// of all pixels and logits of ten classes.
+pub struct Residual {
+    pub edge: usize,
+    pub channels: usize,
+    pub n_blocks: usize,
+}
+
+impl Residual {
+    fn conv(&self, g: &Graph, variables: &mut Variables, name: &str, x: Output) -> Result<Output, GraphError> {
+        let n = self.channels;
+        let filters = variables.get(&format!("{name}/filters"), &[3, 3, n, n], Initial::he(9 * n))?;
+        let scale = variables.get(&format!("{name}/scale"), &[n], Initial::Constant(1.0))?;
+        let offset = variables.get(&format!("{name}/offset"), &[n], Initial::Constant(0.0))?;
+        let y = g.conv2d(x, filters.value, [1, 1], Padding::Same)?;
+        Ok(g.batch_norm(y, scale.value, offset.value, 1e-3)?.y)
+    }
+}
+
+impl Network for Residual {
+    fn name(&self) -> &'static str {
+        "residual"
+    }
+
+    fn inputs(&self) -> Vec<Input> {
+        let shape = PartialShape::from([None, Some(self.edge), Some(self.edge), Some(self.channels)]);
+        vec![
+            Input { name: "images", dtype: DType::F32, shape },
+            Input { name: "labels", dtype: DType::I64, shape: PartialShape::from([None]) },
+        ]
+    }
+
+    fn tower(&self, g: &Graph, variables: &mut Variables, inputs: &[Output], _: Phase) -> Result<Tower, GraphError> {
+        let mut x = inputs[0];
+        for i in 0..self.n_blocks {
+            let g = g.scope(&format!("block{i}"));
+            let y = self.conv(&g, variables, &format!("block{i}/a"), x)?;
+            let y = self.conv(&g, variables, &format!("block{i}/b"), g.relu(y)?)?;
+            x = g.relu(g.add(x, y)?)?;
+        }
+        let pooled = g.mean(x, g.int_vector(&[1, 2])?)?;
+        let w = variables.get("logits/weights", &[self.channels, 10], Initial::glorot(self.channels, 10))?;
+        let logits = g.matmul(pooled, w.value)?;
+        let loss = g.mean_all(g.sparse_cross_entropy(logits, inputs[1])?)?;
+        Ok(Tower { loss, accuracy: None, images: Vec::new(), updates: Vec::new() })
+    }
+}
 
 /// Networks by name, small, with the size of their batches.
 pub fn all() -> Vec<(&'static str, Box<dyn Network>, usize)> {
     let lstm = |unrolling| LanguageModel { n_words: 30, units: 12, layers: 2, time: 3, batch: 4, unrolling };
     vec![
+        ("mlp", Box::new(MlpOptions { hidden: vec![70, 50], ..MlpOptions::default() }), 12),
+        ("residual", Box::new(Residual { edge: 6, channels: 8, n_blocks: 2 }), 5),
         ("convnet", Box::new(Convnet { edge: 12, filters: [4, 6], hidden: 20, dropout: 0.3, ..Convnet::default() }), 8),
         ("embeddings", Box::new(SkipGram { n_words: 40, size: 8, negatives: 5 }), 16),
         ("inception", Box::new(Inception { divisor: 64, ..Inception::default() }), 6),
@@ -36,13 +90,13 @@ pub fn options(gpu: Arc<Device>) -> SessionOptions {
 }
 
 /// An output's name.
-pub fn name(g: &Graph, output: engine::graph::Output) -> String {
+pub fn name(g: &Graph, output: Output) -> String {
     format!("{}:{}", g.node(output.node).unwrap().name, output.port)
 }
 
 /// Batch `n` of a network's inputs.
 pub fn batch(network: &dyn Network, size: usize, n: usize) -> Vec<Tensor> {
-    let input = |(which, input): (usize, engine::models::Input)| {
+    let input = |(which, input): (usize, Input)| {
         let dims: Vec<usize> = input.shape.dims().unwrap().iter().map(|d| d.unwrap_or(size)).collect();
         let count: usize = dims.iter().product();
         let number = |i: usize| (i * 7 + n * 13 + which * 5 + i * i % 11) % 10;

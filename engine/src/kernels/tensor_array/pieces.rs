@@ -1,4 +1,4 @@
-//! Tensors from pieces, pieces of tensors, and sums, of any element type.
+//! Tensors from pieces, pieces of tensors, and sums, of any element type, on the device where the elements are.
 
 use crate::buffer::Allocator;
 use crate::convert::{convert, wide_of};
@@ -30,6 +30,9 @@ pub(super) fn join(
     dtype: DType,
     allocator: &Allocator,
 ) -> Result<Tensor, KernelError> {
+    if let Some(memory) = values.iter().find_map(Tensor::device_memory) {
+        return Ok(memory.join(values, dtype, shape)?);
+    }
     if dtype == DType::String {
         let mut all = Vec::with_capacity(shape.n_elements());
         for value in values {
@@ -55,6 +58,9 @@ fn join_words<T: Element>(values: &[Tensor], out: &mut Tensor) -> Result<(), Ker
 
 /// The elements of `value` from `first` on that fill this shape.
 pub(super) fn piece(value: &Tensor, first: usize, shape: Shape, allocator: &Allocator) -> Result<Tensor, KernelError> {
+    if let Some(memory) = value.device_memory() {
+        return Ok(memory.piece(first, value.dtype(), shape)?);
+    }
     let n = shape.n_elements();
     if value.dtype() == DType::String {
         return Ok(Tensor::from_strings(shape, value.strings()?[first..first + n].to_vec())?);
@@ -73,6 +79,9 @@ fn copy_words<T: Element>(value: &Tensor, first: usize, n: usize, out: &mut Tens
 
 /// The sum of two tensors of one shape, in the memory of one of them where nobody shares it.
 pub(super) fn sum(a: Tensor, b: Tensor, allocator: &Allocator) -> Result<Tensor, KernelError> {
+    if let Some(memory) = a.device_memory().or(b.device_memory()) {
+        return Ok(memory.sum(&a, &b)?);
+    }
     match a.dtype() {
         DType::F32 => add::<f32>(a, b, allocator, |a, b| a + b),
         DType::F64 => add::<f64>(a, b, allocator, |a, b| a + b),

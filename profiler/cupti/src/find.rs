@@ -1,0 +1,74 @@
+//! Where CUPTI is: the one that the process has already, else a toolkit's, else the system's.
+//!
+//! Two of them in one process exclude each other: what the program brought (PyTorch and JAX bring one) comes first.
+
+use libloading::Library;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Names that toolkits and wheels give it, the newest first.
+const NAMES: [&str; 5] = ["libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.7", "libcupti.so"];
+
+/// The library; once found it stays, for CUPTI keeps pointers into it.
+pub(crate) fn library() -> Option<&'static Library> {
+    static FOUND: OnceLock<Library> = OnceLock::new();
+    if let Some(found) = FOUND.get() {
+        return Some(found);
+    }
+    // A failure is not kept: the program may load one later.
+    let opened = open()?;
+    Some(FOUND.get_or_init(|| opened))
+}
+
+fn open() -> Option<Library> {
+    let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
+    let in_folders = folders().into_iter().flat_map(|folder| NAMES.map(|name| folder.join(name)));
+    let mut candidates = loaded(&maps).chain(in_folders.filter(|path| path.is_file())).chain(NAMES.map(PathBuf::from));
+    // SAFETY: loading runs the library's initialisers, which NVIDIA means to be run in any process.
+    candidates.find_map(|candidate| unsafe { Library::new(candidate) }.ok())
+}
+
+/// What is called CUPTI among the files that a process has mapped, by `/proc/PID/maps`.
+fn loaded(maps: &[u8]) -> impl Iterator<Item = PathBuf> {
+    let paths = maps.split(|byte| *byte == b'\n').filter_map(|line| {
+        let path = line.get(line.iter().position(|byte| *byte == b'/')?..)?;
+        Some(PathBuf::from(OsString::from_vec(path.to_vec())))
+    });
+    paths.filter(|path| is_cupti(path))
+}
+
+/// Wheels also name it `libcupti-HASH.so.12`.
+fn is_cupti(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let rest = name.strip_prefix("libcupti");
+    rest.is_some_and(|rest| rest.starts_with(['.', '-']) && rest.contains(".so"))
+}
+
+/// The folders that come before the system's: those that variables name, and where toolkits lie.
+fn folders() -> Vec<PathBuf> {
+    let listed = std::env::var_os("STEPSCOPE_CUDA_LIBRARIES").unwrap_or_default();
+    let toolkits = ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let toolkits = toolkits.chain([PathBuf::from("/usr/local/cuda")]);
+    let of_toolkits = toolkits.flat_map(|toolkit| ["extras/CUPTI/lib64", "lib64"].map(|folder| toolkit.join(folder)));
+    std::env::split_paths(&listed).filter(|folder| !folder.as_os_str().is_empty()).chain(of_toolkits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_program_has_loaded_is_found_among_its_mappings() {
+        let maps = b"7f00-7f01 r-xp 00000000 fe:00 12   /usr/lib/libc.so.6\n\
+            7f02-7f03 r-xp 00000000 fe:00 13   /opt/my env/nvidia/cuda_cupti/lib/libcupti.so.12\n\
+            7f04-7f05 r-xp 00000000 fe:00 14   /opt/torch/lib/libcupti-36f2cba2.so.12\n\
+            7f06-7f07 r-xp 00000000 fe:00 15   /opt/x/libcuptiutil.so\n\
+            7f08-7f09 rw-p 00000000 00:00 0    [heap]\n\
+            7f0a";
+        let found: Vec<PathBuf> = loaded(maps).collect();
+        let want = ["/opt/my env/nvidia/cuda_cupti/lib/libcupti.so.12", "/opt/torch/lib/libcupti-36f2cba2.so.12"];
+        assert_eq!(found, want.map(PathBuf::from));
+    }
+}
