@@ -52,7 +52,7 @@ fn between_its_steps_a_worker_waits_for_the_others_not_for_nobody() {
     let sites = store.sites();
     let of = |name: &str| {
         let is_it = |site: u32| sites.get(site as usize).is_some_and(|s| s.category_name == "edge" && s.name == name);
-        store.flows().iter().filter(|flow| is_it(flow.site)).collect::<Vec<_>>()
+        store.flows().filter(|flow| is_it(flow.site)).collect::<Vec<_>>()
     };
     for name in ["run", "ran"] {
         let arrows = of(name);
