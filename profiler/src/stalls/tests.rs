@@ -90,7 +90,8 @@ fn between_two_steps_of_a_thread_was_the_end_of_the_first_and_its_callers_code()
          w0 A 6..30
          step 2: on w0 50..100
          w0 B 52..100",
-        "w0 0..6 Unexplained
+        "w0 0..5 Unexplained
+         w0 5..6 StepBegin
          w0 30..40 StepEnd
          w0 40..50 HostLate
          w0 50..52 StepBegin",
