@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use ::distributed::{Cluster, Master, MasterOptions, Session, TaskName, Worker};
 use ::engine::graph::{Graph, Output};
-use ::engine::{DType, Tensor};
+use ::engine::{DType, PartialShape, Tensor};
 use ::events::clock;
 use processes::{Bare, JOB_ID, Process};
 
@@ -230,7 +230,8 @@ impl OneWay {
         let shape = there.constant(Tensor::vector(&[(bytes / 4) as i32]))?;
         let one = there.constant(Tensor::scalar(1f32))?;
         let ones = there.add_node("Fill").input(shape).input(one).output()?;
-        let handle = there.add_node("VarHandleOp").name("v").attr("dtype", DType::F32).output()?;
+        let dims = PartialShape::new(&[Some(bytes / 4)]);
+        let handle = there.add_node("VarHandleOp").name("v").attr("dtype", DType::F32).attr("shape", dims).output()?;
         let assign = there.add_node("AssignVariableOp").name("init").input(handle).input(ones);
         assign.attr("dtype", DType::F32).build()?;
         let value = there.add_node("ReadVariableOp").input(handle).attr("dtype", DType::F32).output()?;
