@@ -73,7 +73,6 @@ impl Stepped {
     pub(crate) fn row(&self, store: &Store, process: u32, id: u32, time: i64) -> Option<u32> {
         let rows = self.by_id.get(&(process, id))?;
         let begun = rows.partition_point(|row| store.steps()[*row as usize].start <= time);
-        // An op may have been ready before the clock was read for its step.
         Some(rows[begun.saturating_sub(1)])
     }
 

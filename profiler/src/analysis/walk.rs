@@ -186,7 +186,7 @@ impl<'d, 'a> Walk<'d, 'a> {
                 }
                 Next::Root(ready) => {
                     self.part(ready, What::Late(Late::Dispatch, None), blocked.line, blocked);
-                    self.began(blocked, ready)
+                    self.began(blocked)
                 }
                 Next::Sent(line, time) => self.sent(line, time, blocked),
                 Next::Unknown => {
@@ -437,13 +437,14 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 
     /// The step of an op that needed nothing began: with a message of another process, else after the step before on the same thread.
-    fn began(&mut self, root: At, ready: i64) -> Next<'d> {
+    fn began(&mut self, root: At) -> Next<'d> {
         let deps = self.deps;
         let (process, slice) = (deps.lines.lines[root.line as usize].process, deps.lines.slice(root));
         let id = deps.store.step_id_of(slice);
-        let row = id.and_then(|id| deps.stepped.row(deps.store, process, id, ready));
+        // Not when it was ready: that may be before the clock was read for its step.
+        let row = id.and_then(|id| deps.stepped.row(deps.store, process, id, slice.start));
         let step = row.and_then(|row| deps.store.steps().get(row as usize));
-        let Some(step) = step.filter(|step| step.start > self.limit && step.start <= ready) else {
+        let Some(step) = step.filter(|step| step.start > self.limit && step.start <= slice.start) else {
             self.part(self.limit, What::Late(Late::Begin, None), root.line, root);
             return Next::Unknown;
         };

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use url::Url;
 
 /// A scheduler's port where an address names none.
@@ -34,7 +35,8 @@ pub struct Ballista {
 /// What the last query left.
 #[derive(Default)]
 struct Running {
-    job: Option<Job>,
+    /// A task of its own: a query that is cancelled while its plan is on its way has a job too.
+    job: Option<JoinHandle<Option<Job>>>,
     /// Deleted with this.
     written: Option<tempfile::TempDir>,
 }
@@ -96,8 +98,16 @@ impl query::Cluster for Ballista {
         let plan = shipping.plan(plan).await?;
         self.running.lock().written = shipping.written;
         let schema = plan.schema();
-        let job = self.scheduler.submit(client, &plan, &context).await?;
-        self.running.lock().job = Some(job.clone());
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let scheduler = self.scheduler.clone();
+        self.running.lock().job = Some(tokio::spawn(async move {
+            let job = scheduler.submit(client, &plan, &context).await;
+            let kept = job.as_ref().ok().cloned();
+            // Who asked may have been cancelled.
+            let _ = tell.send(job);
+            kept
+        }));
+        let job = told.await.map_err(|e| DataFusionError::External(Box::new(e)))??;
         let parts = self.scheduler.result(job).await?;
         let to = Arc::clone(&schema);
         let rows = parts.and_then(move |batch| {
@@ -110,8 +120,13 @@ impl query::Cluster for Ballista {
     async fn release(&self) {
         let Running { job, written } = std::mem::take(&mut *self.running.lock());
         if let Some(job) = job {
+            let end = async {
+                if let Ok(Some(job)) = job.await {
+                    job.end().await;
+                }
+            };
             // A scheduler that is gone has nothing to be told.
-            let _ = tokio::time::timeout(FAREWELL, job.end()).await;
+            let _ = tokio::time::timeout(FAREWELL, end).await;
         }
         drop(written);
     }

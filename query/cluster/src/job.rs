@@ -47,6 +47,7 @@ const FETCHES: u8 = 3;
 const PAUSE_MS: u64 = 500;
 
 /// Where queries are sent.
+#[derive(Clone)]
 pub(crate) struct Scheduler {
     url: Url,
 }
@@ -165,14 +166,29 @@ impl Scheduler {
 impl Job {
     /// Ends it where it runs; executors delete its rows.
     pub(crate) async fn end(mut self) {
-        let job_id = self.id;
         // What cannot be told is found by the cluster itself some minutes later.
         if self.is_over.load(Ordering::Relaxed) {
-            let _ = self.client.clean_job_data(CleanJobDataParams { job_id, ..Default::default() }).await;
+            let request = CleanJobDataParams { job_id: self.id.clone(), ..Default::default() };
+            let _ = self.client.clean_job_data(request).await;
         } else {
-            let _ = self.client.cancel_job(CancelJobParams { job_id }).await;
+            let _ = self.cancel().await;
         }
         let _ = self.client.remove_session(RemoveSessionParams { session_id: self.session }).await;
+    }
+
+    /// Cancels it until the scheduler says that it is over: one that is still being planned is not cancelled, without a word.
+    async fn cancel(&mut self) -> Result<(), Status> {
+        let mut pause = FIRST_LOOK;
+        loop {
+            self.client.cancel_job(CancelJobParams { job_id: self.id.clone() }).await?;
+            tokio::time::sleep(pause).await;
+            pause = (2 * pause).min(LAST_LOOK);
+            let answer = self.client.get_job_status(GetJobStatusParams { job_id: self.id.clone() }).await?;
+            let status = answer.into_inner().status.and_then(|job| job.status);
+            if matches!(status, Some(JobStatus::Failed(_) | JobStatus::Successful(_))) {
+                return Ok(());
+            }
+        }
     }
 }
 

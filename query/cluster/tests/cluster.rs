@@ -119,7 +119,7 @@ fn a_cluster_gives_the_rows_that_this_machine_gives() {
     let error = try_rows(&there, "explain analyze select count(*) from slices").unwrap_err();
     assert!(matches!(&error, QueryError::Sql(text) if text.contains("explain")), "{error}");
     // Nothing stays: neither jobs nor files.
-    assert_eq!(nodes.n_running(), 0);
+    nodes.wait_until_idle();
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }
 
@@ -185,13 +185,7 @@ fn a_cancelled_query_ends_on_the_cluster() {
         query.join().unwrap()
     });
     assert!(matches!(answer, Err(QueryError::Cancelled)), "{answer:?}");
-    for _ in 0..1_000 {
-        if nodes.n_running() == 0 {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert_eq!(nodes.n_running(), 0);
+    nodes.wait_until_idle();
     // Its executors are free again.
     assert_eq!(value(&there, "select count(*) from slices where trace = 'a'"), json!(6_000));
 }

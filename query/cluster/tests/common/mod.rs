@@ -126,6 +126,11 @@ impl Nodes {
         wait_for("number of jobs", || std::fs::read_to_string(&file).ok()?.strip_suffix('\n')?.parse().ok())
     }
 
+    /// Waits until the scheduler has no job left.
+    pub fn wait_until_idle(&self) {
+        wait_for("end of the last job", || (self.n_running() == 0).then_some(()));
+    }
+
     /// Waits until an executor has begun to write what others read, and gives it.
     pub fn wait_for_work(&self) -> usize {
         wait_for("files of an executor", || (0..self.executors.len()).find(|i| self.work_of(*i) > 0))
