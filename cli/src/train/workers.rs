@@ -17,6 +17,8 @@ use crate::args;
 const TO_END: Duration = Duration::from_secs(5);
 /// How long a worker may take until it listens.
 const TO_LISTEN: Duration = Duration::from_secs(30);
+/// How often a folder of sockets is made that another launcher sweeps at once.
+const ATTEMPTS: usize = 10;
 /// What folders of sockets are called, in the folder of temporary files.
 const PREFIX: &str = "stepscope-train-";
 
@@ -45,14 +47,25 @@ impl Scratch {
     pub fn new() -> anyhow::Result<Scratch> {
         let all = std::env::temp_dir();
         sweep(&all);
+        for _ in 0..ATTEMPTS {
+            if let Some(scratch) = Self::make(&all)? {
+                return Ok(scratch);
+            }
+        }
+        Err(anyhow!("a folder in {} went as soon as it was made", all.display()))
+    }
+
+    /// `None` where another launcher swept it before it was locked.
+    fn make(all: &Path) -> anyhow::Result<Option<Scratch>> {
         // Short: a socket's path has at most about 100 bytes.
         let path = all.join(format!("{PREFIX}{}-{}", std::process::id(), events::clock::wall_now_ns()));
         let making = || format!("making {}", path.display());
         // Nobody else reaches the sockets.
         std::os::unix::fs::DirBuilderExt::mode(&mut fs::DirBuilder::new(), 0o700).create(&path).with_context(making)?;
-        let lock = File::create(path.join("lock")).with_context(making)?;
+        let file = path.join("lock");
+        let lock = File::create(&file).with_context(making)?;
         lock.lock().with_context(making)?;
-        Ok(Scratch { path, _lock: lock })
+        Ok(file.exists().then_some(Scratch { path, _lock: lock }))
     }
 
     pub fn path(&self) -> &Path {
@@ -72,7 +85,8 @@ fn sweep(all: &Path) {
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {
         let is_one = entry.file_name().to_string_lossy().starts_with(PREFIX);
         let lock = is_one.then(|| File::open(entry.path().join("lock")).ok()).flatten();
-        if lock.is_some_and(|lock| lock.try_lock().is_ok()) {
+        // Held until the folder is gone: whoever has just made it sees that.
+        if lock.as_ref().is_some_and(|lock| lock.try_lock().is_ok()) {
             // Another launcher may be faster.
             let _ = fs::remove_dir_all(entry.path());
         }
