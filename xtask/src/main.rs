@@ -204,6 +204,9 @@ fn soak(steps: &mut Steps) -> Result<(), Failed> {
     let env = [("STEPSCOPE_BIN", binary.as_str()), ("STEPSCOPE_PYTHON", python.as_str()), ("STEPSCOPE_SOAK", "1")];
     steps.cargo("soak", &["test", "--release", "--package", "stepscope-tests", "--no-fail-fast"], &env)?;
     steps.cargo("soak: gathering", &["test", "--release", "--package", "stepscope-gather", "--test", "kills"], &env)?;
+    let simulation =
+        ["test", "--release", "--package", "stepscope-distributed", "--test", "simulation", "--", "--nocapture"];
+    steps.cargo("soak: simulation", &simulation, &env)?;
     steps.cargo("soak: parking", &["test", "--package", "stepscope-engine", "--test", "sleep_model"], &env)
 }
 

@@ -1,7 +1,6 @@
 //! A connection at work: a thread takes what comes and gives it to a handler, another sends.
 
 use std::sync::Arc;
-use std::thread;
 
 use crate::frame::{Incoming, Reader};
 use crate::hello::{self, Identity, Peer};
@@ -67,10 +66,10 @@ impl Connection {
             outbox.offer()?;
         }
         let (sending, taking) = (outbox.clone(), outbox.clone());
-        let name = |what: &str| thread::Builder::new().name(format!("net-{what}"));
-        name("send").spawn(move || sending.run())?;
-        let taken =
-            name("take").spawn(move || take(Reader::answering(stream, limits, taking.clone()), handler, &taking));
+        threads::spawn("net-send", move || sending.run())?;
+        let taken = threads::spawn("net-take", move || {
+            take(Reader::answering(stream, limits, taking.clone()), handler, &taking)
+        });
         if let Err(error) = taken {
             outbox.close(NetError::Closed);
             return Err(error.into());

@@ -16,6 +16,7 @@ pub mod hello;
 mod listener;
 mod near;
 mod outbox;
+pub mod simulated;
 mod stream;
 mod tls;
 

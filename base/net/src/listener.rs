@@ -5,10 +5,10 @@ use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
 
 use crate::channel::Connection;
 use crate::hello::Identity;
+use crate::simulated;
 use crate::stream::Stream;
 use crate::{Address, Limits, NetError, Security};
 
@@ -19,6 +19,7 @@ enum Socket {
     Tcp(TcpListener),
     #[cfg(unix)]
     Unix(UnixListener),
+    Simulated(simulated::Listening),
 }
 
 /// Listens at an address until it is dropped.
@@ -26,7 +27,7 @@ pub struct Listener {
     address: Address,
     shared: Arc<Shared>,
     /// Has the socket.
-    accepting: Option<thread::JoinHandle<()>>,
+    accepting: Option<threads::JoinHandle>,
 }
 
 struct Shared {
@@ -53,7 +54,7 @@ impl Listener {
         let shared =
             Arc::new(Shared { is_over: false.into(), n_opening: AtomicUsize::new(0), n_refused: AtomicUsize::new(0) });
         let (accepted, of_listener) = (Arc::new(accepted), Arc::clone(&shared));
-        let accepting = thread::Builder::new().name("net-listen".into()).spawn(move || {
+        let accepting = threads::spawn("net-listen", move || {
             while let Some(stream) = accept(&socket, &shared) {
                 let (own, security) = (own.clone(), security.clone());
                 let (accepted, shared) = (Arc::clone(&accepted), Arc::clone(&shared));
@@ -62,7 +63,7 @@ impl Listener {
                     continue;
                 }
                 let opening = Arc::clone(&shared);
-                let spawned = thread::Builder::new().name("net-open".into()).spawn(move || {
+                let spawned = threads::spawn("net-open", move || {
                     let connection = Connection::answer(stream, &own, &limits, security.as_ref());
                     match connection {
                         Ok(connection) => {
@@ -115,18 +116,23 @@ impl Drop for Listener {
 /// Connects and goes; whether somebody listened.
 fn wake(address: &Address) -> bool {
     match address {
-        Address::Tcp { .. } => address.resolve(true).unwrap_or_default().into_iter().any(|mut addr| {
-            // One that listens at all of a host's numbers is reached at its own, too.
-            if addr.ip().is_unspecified() {
-                addr.set_ip(if addr.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
-            }
-            TcpStream::connect_timeout(&addr, WAKING).is_ok()
-        }),
-        Address::Unix(_) => Stream::connect(address, None, WAKING).is_ok(),
+        Address::Tcp { .. } if simulated::here().is_none() => {
+            address.resolve(true).unwrap_or_default().into_iter().any(|mut addr| {
+                // One that listens at all of a host's numbers is reached at its own, too.
+                if addr.ip().is_unspecified() {
+                    addr.set_ip(if addr.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+                }
+                TcpStream::connect_timeout(&addr, WAKING).is_ok()
+            })
+        }
+        _ => Stream::connect(address, None, WAKING).is_ok(),
     }
 }
 
 fn listen(address: &Address, is_encrypted: bool) -> Result<(Socket, Address), NetError> {
+    if let Some((seat, network)) = simulated::here() {
+        return Ok((Socket::Simulated(network.listen(&seat, address)?), address.clone()));
+    }
     match address {
         Address::Tcp { .. } => {
             let addrs = address.resolve(is_encrypted)?;
@@ -158,6 +164,7 @@ fn accept(socket: &Socket, shared: &Shared) -> Option<Stream> {
             Socket::Tcp(socket) => socket.accept().map(|(stream, _)| stream.into()),
             #[cfg(unix)]
             Socket::Unix(socket) => socket.accept().map(|(stream, _)| stream.into()),
+            Socket::Simulated(socket) => socket.accept().map(Stream::from),
         };
         if shared.is_over.load(Ordering::Acquire) {
             return None;
@@ -165,7 +172,7 @@ fn accept(socket: &Socket, shared: &Shared) -> Option<Stream> {
         match stream {
             Ok(stream) => return Some(stream),
             // Out of files for the moment, or a connection that ended before it was taken.
-            Err(_) => thread::sleep(std::time::Duration::from_millis(10)),
+            Err(_) => threads::sleep(std::time::Duration::from_millis(10)),
         }
     }
 }

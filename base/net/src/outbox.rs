@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
+use threads::Condvar;
 
 use crate::frame::{Frame, HEARTBEAT, Outgoing};
 use crate::near::{self, Lent, Window};
@@ -24,7 +25,8 @@ pub struct Outbox(Arc<Shared>);
 struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
-    writer: Mutex<Stream>,
+    /// Held while the other end makes room.
+    writer: threads::Mutex<Stream>,
     /// To end the connection while the writer is at work.
     stream: Stream,
     limits: Limits,
@@ -44,7 +46,7 @@ struct Queue {
 
 impl Outbox {
     pub(crate) fn new(stream: Stream, limits: Limits) -> Result<Outbox, NetError> {
-        let writer = Mutex::new(stream.try_clone()?);
+        let writer = threads::Mutex::new(stream.try_clone()?);
         let shared = Shared {
             queue: Mutex::default(),
             changed: Condvar::new(),

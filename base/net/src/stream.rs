@@ -6,6 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use crate::simulated;
 use crate::tls::TlsStream;
 use crate::{Address, NetError, Security};
 
@@ -19,6 +20,13 @@ enum Kind {
     Tls(TlsStream),
     #[cfg(unix)]
     Unix(UnixStream),
+    Simulated(simulated::Socket),
+}
+
+impl From<simulated::Socket> for Stream {
+    fn from(socket: simulated::Socket) -> Stream {
+        Stream(Kind::Simulated(socket))
+    }
 }
 
 impl From<TcpStream> for Stream {
@@ -45,6 +53,7 @@ macro_rules! either {
             }
             #[cfg(unix)]
             Kind::Unix($s) => $do,
+            Kind::Simulated($s) => $do,
         }
     };
 }
@@ -52,6 +61,9 @@ macro_rules! either {
 impl Stream {
     /// Connects; every step takes at most `within`.
     pub(crate) fn connect(to: &Address, security: Option<&Security>, within: Duration) -> Result<Stream, NetError> {
+        if let Some((seat, network)) = simulated::here() {
+            return Ok(network.connect(&seat, to, within)?.into());
+        }
         match to {
             Address::Tcp { .. } => {
                 let raw = connect_any(to, security.is_some(), within)?;
@@ -86,7 +98,7 @@ impl Stream {
 
     /// Whether the other end is a process of this host for sure: without encryption nobody else is reached.
     pub(crate) fn is_within_host(&self) -> bool {
-        !matches!(self.0, Kind::Tls(_))
+        !matches!(self.0, Kind::Tls(_) | Kind::Simulated(_))
     }
 
     pub(crate) fn set_timeouts(&self, read: Duration, write: Duration) -> Result<(), NetError> {
@@ -101,6 +113,7 @@ impl Stream {
             Kind::Tls(stream) => Kind::Tls(stream.clone()),
             #[cfg(unix)]
             Kind::Unix(stream) => Kind::Unix(stream.try_clone()?),
+            Kind::Simulated(socket) => Kind::Simulated(socket.clone()),
         }))
     }
 
@@ -130,6 +143,7 @@ impl Read for Stream {
             Kind::Tls(stream) => stream.read(to),
             #[cfg(unix)]
             Kind::Unix(stream) => (&mut &*stream).read(to),
+            Kind::Simulated(socket) => socket.read(to),
         }
     }
 }
@@ -145,6 +159,7 @@ impl Write for Stream {
             Kind::Tls(stream) => stream.write_vectored(from),
             #[cfg(unix)]
             Kind::Unix(stream) => (&mut &*stream).write_vectored(from),
+            Kind::Simulated(socket) => socket.write(from),
         }
     }
 

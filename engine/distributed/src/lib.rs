@@ -30,11 +30,3 @@ pub use error::DistributedError;
 pub use grpc::{ClientSession, Server};
 pub use master::{Master, MasterOptions, Session};
 pub use worker::{ResetWatcher, Worker, WorkerOptions};
-
-/// A number that no other start of a task has: the time, and the process.
-fn new_incarnation() -> u64 {
-    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
-    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let time = events::clock::wall_now_ns() as u64;
-    time.rotate_left(20) ^ (u64::from(std::process::id()) << 32) ^ number
-}

@@ -49,6 +49,7 @@ kinds!(
     Forget = 8,
     Reset = 9,
     Push = 10,
+    Broken = 11,
 );
 
 impl Failure {

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::thread;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
+use threads::Condvar;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -40,7 +40,7 @@ impl Runners {
         }
         drop(state);
         let shared = Arc::clone(&self.0);
-        thread::Builder::new().name("step".into()).spawn(move || {
+        threads::spawn("step", move || {
             job();
             shared.work();
         })?;

@@ -9,7 +9,6 @@ mod name;
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::buffer::Allocator;
 use crate::resources::ResourceManager;
@@ -69,9 +68,6 @@ pub struct Device {
     driver: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// Numbers the devices of this process; see [`Device::incarnation`].
-static NEXT_DEVICE: AtomicU64 = AtomicU64::new(1);
-
 impl Device {
     /// CPU device `idx` of this process, `/job:localhost/device:cpu:idx`, which hands out at most `memory_limit` bytes.
     pub fn cpu(idx: usize, memory_limit: usize) -> Device {
@@ -81,14 +77,11 @@ impl Device {
     /// Device `idx` of a type (`CPU`, in upper case), which hands out at most `memory_limit` bytes.
     pub fn new(kind: &'static str, idx: usize, memory_limit: usize) -> Device {
         let name = format!("/job:localhost/device:{}:{idx}", kind.to_ascii_lowercase());
-        // Distinct within the process by the number, between processes by the time.
-        let number = NEXT_DEVICE.fetch_add(1, Ordering::Relaxed);
-        let incarnation = (events::clock::wall_now_ns() as u64).rotate_left(20) ^ number;
         Device {
             full_name: DeviceName::local(kind, idx),
             kind,
             memory_limit,
-            incarnation,
+            incarnation: threads::unique(),
             speed: Speed::CPU,
             link: Link::MEMORY,
             allocator: Allocator::new(&name, memory_limit),

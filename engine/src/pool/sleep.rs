@@ -9,6 +9,8 @@
 
 use std::time::Duration;
 
+use threads::simulation::{self, Key};
+
 use super::sync::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering, PoisonError, SPINS, spin_loop};
 
 /// See the module's text.
@@ -69,6 +71,13 @@ impl Sleep {
 
     /// As [`Sleep::wait`], parked for `at_most` so long.
     pub(crate) fn wait_for(&self, ticket: Ticket, at_most: Option<Duration>) {
+        if let Some(seat) = simulation::seat() {
+            // Nobody else runs between this look and the wait.
+            if !self.is_stale(ticket) {
+                seat.wait_on(Key::of(self), at_most);
+            }
+            return;
+        }
         self.spinning.fetch_add(SPINNING, Ordering::Relaxed);
         let mut stale = false;
         for _ in 0..SPINS {
@@ -114,6 +123,7 @@ impl Sleep {
     /// Announces work for one thread: wakes one if none is polling.
     pub(crate) fn notify(&self) {
         self.signal.fetch_add(1, Ordering::AcqRel);
+        simulation::wake(Key::of(self));
         // Each polling thread stands for one notification; further ones wake further threads.
         let claim = |counts: u32| (counts / SPINNING > counts % SPINNING).then_some(counts + CLAIMED);
         if self.spinning.fetch_update(Ordering::AcqRel, Ordering::Acquire, claim).is_err() {
@@ -130,6 +140,7 @@ impl Sleep {
     /// Announces something that every waiting thread must look at.
     pub(crate) fn notify_all(&self) {
         self.signal.fetch_add(1, Ordering::AcqRel);
+        simulation::wake(Key::of(self));
         self.grant(u32::MAX);
     }
 

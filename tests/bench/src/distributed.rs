@@ -9,11 +9,14 @@ mod processes;
 mod training;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use ::distributed::{Cluster, Master, MasterOptions, Session, TaskName, Worker};
 use ::engine::graph::{Graph, Output};
 use ::engine::{DType, PartialShape, Tensor};
 use ::events::clock;
+use ::net::simulated::Network;
+use ::threads::simulation::Simulation;
 use processes::{Bare, JOB_ID, Process};
 
 use crate::BenchError;
@@ -29,8 +32,11 @@ const TURNS: usize = 5;
 const SIZES: [(usize, usize); 3] = [(4, 300), (1 << 20, 60), (100 << 20, 4)];
 /// Numbers of workers of a null step, in processes of their own; TensorFlow's client cannot start more in a reasonable time.
 const WORKERS: [usize; 4] = [1, 2, 4, 8];
-/// The same, of workers that are in this process: what a master does with many, the network and other processors aside.
-const SIMULATED: [usize; 4] = [16, 100, 300, 1000];
+/// The same, of workers that are in this process: what a master does with many, the network and other processors aside. Then in a
+/// simulation, where each has a processor and the network takes what is said: what is left are waits.
+const MANY: [usize; 4] = [16, 100, 300, 1000];
+/// What a message takes there.
+const DELAY: Duration = Duration::from_micros(25);
 
 /// Is one of the other processes.
 pub fn process(what: &str, address: &str) -> ExitCode {
@@ -48,7 +54,8 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
     }
     values(report, peer.as_mut())?;
     drop(peer);
-    for n in SIMULATED {
+    for n in MANY {
+        in_one_process(report, n)?;
         simulated(report, n)?;
     }
     training::run(report)
@@ -141,7 +148,7 @@ fn null_steps(report: &mut Report, mut peer: Option<&mut Peer>, n: usize) -> Res
 }
 
 /// A step with one no-op on each of `n` tasks, all in this process.
-fn simulated(report: &mut Report, n: usize) -> Result<(), BenchError> {
+fn in_one_process(report: &mut Report, n: usize) -> Result<(), BenchError> {
     let case = format!("null step, {n} tasks of one process");
     if !report.wants(&case) {
         return Ok(());
@@ -152,11 +159,7 @@ fn simulated(report: &mut Report, n: usize) -> Result<(), BenchError> {
     let tasks = workers.iter().map(|worker| (worker.task().clone(), worker.address().clone())).collect();
     let cluster = Cluster { id: JOB_ID.into(), master: None, tasks, certificates: None };
     let master = Master::new(cluster, MasterOptions::default());
-    let g = Graph::new();
-    let targets: Vec<String> = (0..n).map(|task| format!("null{task}")).collect();
-    for (task, target) in targets.iter().enumerate() {
-        on(&g, task).add_node("NoOp").name(target).build()?;
-    }
+    let (g, targets) = nulls(n)?;
     let session = master.session(&g)?;
     let names: Vec<&str> = targets.iter().map(String::as_str).collect();
     let step = session.prepare(&[], &[], &names)?;
@@ -165,6 +168,60 @@ fn simulated(report: &mut Report, n: usize) -> Result<(), BenchError> {
     told(report, &case, "", &taken, None);
     report.add(format!("{case}, a task"), median(&taken) / n as f64 / 1e3, "us");
     Ok(())
+}
+
+/// The null step in a simulation.
+fn simulated(report: &mut Report, n: usize) -> Result<(), BenchError> {
+    let case = format!("null step, {n} simulated tasks, {} us a message", DELAY.as_micros());
+    if !report.wants(&case) {
+        return Ok(());
+    }
+    let (messages, took) = Simulation::run(n as u64, |simulation| simulated_step(simulation, n))?;
+    report.add(case.clone(), took.as_secs_f64() * 1e6, "us");
+    report.add(format!("{case}, messages a task"), messages as f64 / n as f64, "");
+    Ok(())
+}
+
+/// The messages and the time of a step of no-ops.
+fn simulated_step(simulation: &Simulation, n: usize) -> Result<(u64, Duration), BenchError> {
+    simulation.set_turn(Duration::ZERO);
+    let network = Network::of(simulation);
+    network.set_delays(DELAY, Duration::ZERO);
+    let mut tasks = std::collections::BTreeMap::new();
+    for task in 0..n as u32 {
+        let (process, address) = (simulation.process(&format!("w{task}")), format!("w{task}:4000"));
+        tasks.insert(TaskName::new("worker", task), address.parse()?);
+        let body = move || {
+            // Where it cannot start, nobody answers, which the master tells.
+            let _worker = processes::worker(task, &address);
+            loop {
+                ::threads::sleep(Duration::from_secs(3600));
+            }
+        };
+        simulation.spawn(process, "worker", body)?;
+    }
+    // Until all listen.
+    ::threads::sleep(Duration::from_millis(1));
+    let cluster = Cluster { id: JOB_ID.into(), master: None, tasks, certificates: None };
+    let (g, targets) = nulls(n)?;
+    let session = Master::new(cluster, MasterOptions::default()).session(&g)?;
+    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+    let step = session.prepare(&[], &[], &targets)?;
+    // Between the connections' heartbeats.
+    ::threads::sleep(Duration::from_millis(100));
+    let (begin, before) = (::threads::now(), network.n_pieces());
+    step.run(&[])?;
+    Ok((network.n_pieces() - before, ::threads::since(begin)))
+}
+
+/// A no-op on each of `n` tasks.
+fn nulls(n: usize) -> Result<(Graph, Vec<String>), BenchError> {
+    let g = Graph::new();
+    let targets: Vec<String> = (0..n).map(|task| format!("null{task}")).collect();
+    for (task, target) in targets.iter().enumerate() {
+        on(&g, task).add_node("NoOp").name(target).build()?;
+    }
+    Ok((g, targets))
 }
 
 /// Values from task to task.

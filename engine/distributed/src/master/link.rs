@@ -1,21 +1,22 @@
 //! The connection to a worker: calls and their answers.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use engine::Tensor;
 use engine::buffer::Allocator;
 use engine::device::Device;
-use net::{Address, Channel, Connection, Frame, Handler, Identity, Incoming, Limits, NetError, Security};
+use net::{Address, Channel, Connection, Frame, Handler, Incoming, NetError, Peer};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+use threads::Condvar;
 
+use super::{MasterOptions, Shared};
 use crate::arrows::{Arrival, Way};
 use crate::cluster::TaskName;
 use crate::error::DistributedError;
-use crate::protocol::{Describe, Described, Done, Failure, Head, Ran, Reset, Task};
+use crate::protocol::{Broken, Describe, Described, Done, Failure, FailureKind, Head, Ran, Reset, Task};
 use crate::wire;
 
 /// What a worker answers.
@@ -56,16 +57,12 @@ pub(super) struct Link {
 
 impl Link {
     /// Connects to a worker, and asks for its devices.
-    pub fn open(
-        task: &TaskName,
-        address: &Address,
-        own: &Identity,
-        limits: &Limits,
-        security: Option<&Security>,
-    ) -> Result<Link, NetError> {
-        let connection = Connection::open(address, own, &task.to_string(), limits, security)?;
-        let calls = Arc::new(Calls::default());
-        let channel = connection.start(|_| Answers(Arc::clone(&calls)))?;
+    pub fn open(task: &TaskName, address: &Address, master: &Arc<Shared>) -> Result<Link, NetError> {
+        let MasterOptions { limits, security, .. } = &master.options;
+        let connection = Connection::open(address, &master.identity, &task.to_string(), limits, security.as_ref())?;
+        let (calls, worker) = (Arc::new(Calls::default()), connection.peer().clone());
+        let answers = Answers { calls: Arc::clone(&calls), worker, master: Arc::downgrade(master) };
+        let channel = connection.start(|_| answers)?;
         let mut link = Link { task: task.clone(), address: address.clone(), channel, calls, devices: Vec::new() };
         let wait = link.wait_for(limits.silence, |call| Describe { call }.frame(Vec::new()));
         let described = match wait {
@@ -121,8 +118,7 @@ impl Link {
             if let Some(waiter) = waiter {
                 waiter(match error {
                     NetError::TooLarge { .. } => {
-                        let kind = crate::protocol::FailureKind::Invalid;
-                        Answer::Done(Some(Failure::new(kind, error.to_string())))
+                        Answer::Done(Some(Failure::new(FailureKind::Invalid, error.to_string())))
                     }
                     error => Answer::Lost(error.to_string()),
                 });
@@ -132,16 +128,20 @@ impl Link {
 
     /// Sends a call and waits for its answer.
     fn wait_for(&self, within: Duration, frame: impl FnOnce(u64) -> Frame) -> Result<Answer, DistributedError> {
-        let (tell, told) = mpsc::channel();
+        let told = Arc::new((Mutex::new(None), Condvar::new()));
+        let tell = Arc::clone(&told);
         let waiter = move |answer| {
-            // The other side may have given up.
-            let _ = tell.send(answer);
+            *tell.0.lock() = Some(answer);
+            tell.1.notify_all();
         };
         self.call(frame, Box::new(waiter));
-        match told.recv_timeout(within) {
-            Ok(Answer::Lost(why)) => Err(self.error(why)),
-            Ok(answer) => Ok(answer),
-            Err(_) => Err(self.error(format!("no answer within {} s", within.as_secs_f64()))),
+        let (answer, changed) = &*told;
+        let mut answer = answer.lock();
+        changed.wait_while_for(&mut answer, |answer| answer.is_none(), within);
+        match answer.take() {
+            Some(Answer::Lost(why)) => Err(self.error(why)),
+            Some(answer) => Ok(answer),
+            None => Err(self.error(format!("no answer within {} s", within.as_secs_f64()))),
         }
     }
 
@@ -161,11 +161,15 @@ impl Link {
 }
 
 /// Takes a worker's answers.
-struct Answers(Arc<Calls>);
+struct Answers {
+    calls: Arc<Calls>,
+    worker: Peer,
+    master: Weak<Shared>,
+}
 
 impl Answers {
     fn answer(&self, call: u64, answer: Answer) {
-        let waiter = self.0.state.lock().waiting.remove(&call);
+        let waiter = self.calls.state.lock().waiting.remove(&call);
         // Outside the lock: it may call in turn.
         if let Some(waiter) = waiter {
             waiter(answer);
@@ -191,6 +195,13 @@ impl Handler for Answers {
                 let fetches = ran.fetches.iter().map(take).collect::<Result<Vec<_>, _>>()?;
                 self.answer(ran.call, Answer::Ran(ran.failure.map_or(Ok(fetches), Err), arrival));
             }
+            Broken::KIND => {
+                let broken = Broken::of(&frame)?;
+                // Where the master goes its steps do, too.
+                if let (Some(master), Some(other)) = (self.master.upgrade(), broken.task) {
+                    master.broken((&self.worker.name, self.worker.incarnation), &other, &broken.why);
+                }
+            }
             kind => return Err(NetError::Protocol(format!("the worker sent kind {kind}"))),
         }
         Ok(())
@@ -198,7 +209,7 @@ impl Handler for Answers {
 
     fn ended(&mut self, why: NetError) {
         let waiting = {
-            let mut state = self.0.state.lock();
+            let mut state = self.calls.state.lock();
             state.lost = Some(why.to_string());
             std::mem::take(&mut state.waiting)
         };

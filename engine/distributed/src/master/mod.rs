@@ -6,7 +6,7 @@ mod link;
 mod session;
 mod step;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,8 +20,10 @@ use rustc_hash::FxHashMap;
 
 use crate::cluster::{Cluster, TaskName};
 use crate::error::DistributedError;
+use crate::protocol::{Failure, FailureKind, Task};
 use link::Link;
 pub use session::{Callable, Session};
+use step::Answers;
 
 /// What can be chosen for a master.
 #[derive(Debug, Clone)]
@@ -62,9 +64,10 @@ struct Shared {
     cluster: Cluster,
     identity: Identity,
     options: MasterOptions,
-    links: Mutex<FxHashMap<TaskName, Arc<Link>>>,
+    /// Held while one is opened.
+    links: threads::Mutex<FxHashMap<TaskName, Arc<Link>>>,
     /// Steps that run.
-    running: Mutex<BTreeSet<u64>>,
+    running: Mutex<BTreeMap<u64, Arc<Answers>>>,
     next_step: AtomicU64,
     next_number: AtomicU64,
     /// Counts what makes the workers forget all parts.
@@ -77,13 +80,13 @@ impl Master {
         let identity = Identity {
             job_id: cluster.id.clone(),
             name: crate::worker::MASTER.to_owned(),
-            incarnation: crate::new_incarnation(),
+            incarnation: threads::unique(),
         };
         Master(Arc::new(Shared {
             cluster,
             identity,
             options,
-            links: Mutex::default(),
+            links: threads::Mutex::default(),
             running: Mutex::default(),
             next_step: AtomicU64::new(1),
             next_number: AtomicU64::new(1),
@@ -131,9 +134,9 @@ impl Master {
 
 impl Shared {
     /// Connections to all workers, in the order of the tasks. Those that were lost are opened anew.
-    fn connect(&self) -> Result<Vec<Arc<Link>>, DistributedError> {
+    fn connect(self: &Arc<Self>) -> Result<Vec<Arc<Link>>, DistributedError> {
         let mut links = self.links.lock();
-        let begin = events::clock::mono_now();
+        let begin = threads::now();
         let mut all = Vec::with_capacity(self.cluster.tasks.len());
         for (task, address) in &self.cluster.tasks {
             if let Some(link) = links.get(task).filter(|link| link.lost().is_none()) {
@@ -141,24 +144,18 @@ impl Shared {
                 continue;
             }
             let link = loop {
-                let error = match Link::open(
-                    task,
-                    address,
-                    &self.identity,
-                    &self.options.limits,
-                    self.options.security.as_ref(),
-                ) {
+                let error = match Link::open(task, address, self) {
                     Ok(link) => break Arc::new(link),
                     Err(error) => error,
                 };
-                let waited = Duration::from_nanos(events::clock::mono_now().saturating_sub(begin).max(0) as u64);
+                let waited = threads::since(begin);
                 let is_final =
                     matches!(error, net::NetError::Refused(_) | net::NetError::Address(_) | net::NetError::Protocol(_));
                 if is_final || waited >= self.options.patience {
                     let (task, address) = (task.clone(), address.to_string());
                     return Err(DistributedError::Unreachable { task, address, source: error });
                 }
-                std::thread::sleep(Duration::from_millis(50));
+                threads::sleep(Duration::from_millis(50));
             };
             links.insert(task.clone(), Arc::clone(&link));
             all.push(link);
@@ -171,12 +168,24 @@ impl Shared {
     }
 
     /// Begins a step; gives its number, and that of the oldest one that runs.
-    fn begin_step(&self) -> (u64, u64) {
+    fn begin_step(&self, answers: &Arc<Answers>) -> (u64, u64) {
         let mut running = self.running.lock();
         // Taken under the lock: no later step can be told to be the oldest meanwhile.
         let step = self.next_step.fetch_add(1, Ordering::Relaxed);
-        running.insert(step);
-        (step, running.first().copied().unwrap_or(step))
+        running.insert(step, Arc::clone(answers));
+        (step, running.first_key_value().map_or(step, |(first, _)| *first))
+    }
+
+    /// A connection between two tasks ended. What was on its way is lost, whether its step knew of it or had not begun there yet, and had
+    /// ended at the other end.
+    fn broken(&self, (task, incarnation): (&str, u64), other: &Task, why: &str) {
+        let both = [(task, incarnation), (other.name.as_str(), other.incarnation)];
+        let steps: Vec<Arc<Answers>> =
+            self.running.lock().values().filter(|step| both.iter().all(|(n, i)| step.has(n, *i))).cloned().collect();
+        for step in steps {
+            let failure = Failure::new(FailureKind::Lost, why);
+            step.fail(Failure { task: other.name.clone(), ..failure });
+        }
     }
 
     fn end_step(&self, step: u64) {

@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use engine::session::{Division, TaskSession};
 use engine::{Graph, RunOptions, SessionOptions, Tensor};
 use formats::proto::GraphDef;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use prost::Message;
 use rustc_hash::FxHashMap;
+use threads::Condvar;
 
 use super::link::{Answer, Link};
 use super::{Shared, step};
 use crate::error::DistributedError;
-use crate::protocol::{Forget, Head, Register};
+use crate::protocol::{Forget, Head, Register, Task};
 
 /// More signatures than this are registered again when their turn comes.
 const MAX_SIGNATURES: usize = 128;
@@ -23,6 +24,8 @@ pub(super) struct Registered {
     pub division: Division,
     /// The worker of each part, and the part's number there.
     pub parts: Vec<(Arc<Link>, u64)>,
+    /// All tasks that take part.
+    pub tasks: Arc<[Task]>,
     n_resets: u64,
 }
 
@@ -36,7 +39,8 @@ pub struct Session {
     links: Vec<Arc<Link>>,
     planner: engine::Session,
     signatures: Mutex<Signatures>,
-    registering: Mutex<()>,
+    /// Held while workers compile.
+    registering: threads::Mutex<()>,
     is_closed: AtomicBool,
 }
 
@@ -68,7 +72,7 @@ impl Session {
             links,
             planner,
             signatures: Mutex::default(),
-            registering: Mutex::default(),
+            registering: threads::Mutex::default(),
             is_closed: false.into(),
         })
     }
@@ -213,7 +217,7 @@ impl Session {
             let link = link.ok_or_else(|| DistributedError::Invalid(format!("no worker is {}", part.task)))?;
             parts.push((Arc::clone(link), self.master.number()));
         }
-        let tasks: Vec<_> = parts.iter().map(|(link, _)| link.as_task()).collect();
+        let tasks: Arc<[Task]> = parts.iter().map(|(link, _)| link.as_task()).collect();
         let done = Arc::new((Mutex::new((parts.len(), None)), Condvar::new()));
         for ((link, number), part) in parts.iter().zip(&division.parts) {
             let request = Register {
@@ -224,7 +228,7 @@ impl Session {
                 feeds: part.feeds.iter().map(|(_, name)| name.clone()).collect(),
                 fetches: part.fetches.iter().map(|(_, name)| name.clone()).collect(),
                 targets: part.targets.clone(),
-                tasks: tasks.clone(),
+                tasks: tasks.to_vec(),
             };
             let (told, of) = (Arc::clone(&done), Arc::clone(link));
             let waiter = move |answer| {
@@ -244,14 +248,14 @@ impl Session {
         let (state, changed) = &*done;
         let mut state = state.lock();
         while state.0 > 0 && state.1.is_none() {
-            if changed.wait_for(&mut state, self.master.options.registration).timed_out() {
+            if !changed.wait_for(&mut state, self.master.options.registration) {
                 let text = "the workers did not compile their parts in time".to_owned();
                 return Err(DistributedError::Invalid(text));
             }
         }
         match state.1.take() {
             Some(error) => Err(error),
-            None => Ok(Registered { division, parts, n_resets }),
+            None => Ok(Registered { division, parts, tasks, n_resets }),
         }
     }
 }

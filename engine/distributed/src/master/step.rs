@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{RunOptions, Tensor};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
+use threads::Condvar;
 
 use super::link::{Answer, Link};
 use super::{Shared, session::Registered};
 use crate::arrows::{self, Arrival, Way};
 use crate::error::DistributedError;
-use crate::protocol::{Cancel, Failure, FailureKind, Head, Run};
+use crate::protocol::{Cancel, Failure, FailureKind, Head, Run, Task};
 use crate::wire;
 
 /// How often a token is looked at.
@@ -19,7 +20,9 @@ const TOKEN_PERIOD: Duration = Duration::from_millis(10);
 const GRACE: Duration = Duration::from_secs(3);
 
 /// The parts' answers.
-struct Answers {
+pub(super) struct Answers {
+    /// The tasks that take part.
+    tasks: Arc<[Task]>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -34,6 +37,23 @@ struct State {
 }
 
 impl Answers {
+    fn new(tasks: &Arc<[Task]>) -> Answers {
+        let n = tasks.len();
+        let state = State { fetches: vec![None; n], arrivals: Vec::new(), n_left: n, failure: None };
+        Answers { tasks: Arc::clone(tasks), state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Whether a task takes part, in this life of it.
+    pub fn has(&self, task: &str, incarnation: u64) -> bool {
+        self.tasks.iter().any(|known| known.name == task && known.incarnation == incarnation)
+    }
+
+    /// Something went wrong between tasks.
+    pub fn fail(&self, failure: Failure) {
+        self.state.lock().failed(0, failure);
+        self.changed.notify_all();
+    }
+
     fn put(&self, part: usize, answer: Answer) {
         let mut state = self.state.lock();
         let failure = match answer {
@@ -48,14 +68,20 @@ impl Answers {
                 Some(Failure::new(FailureKind::Other, "an answer to another question"))
             }
         };
-        if let Some(failure) = failure
-            && state.failure.as_ref().is_none_or(|(_, known)| weight(&failure) > weight(known))
-        {
-            state.failure = Some((part, failure));
+        if let Some(failure) = failure {
+            state.failed(part, failure);
         }
         state.n_left -= 1;
         if state.n_left == 0 || state.failure.is_some() {
             self.changed.notify_all();
+        }
+    }
+}
+
+impl State {
+    fn failed(&mut self, part: usize, failure: Failure) {
+        if self.failure.as_ref().is_none_or(|(_, known)| weight(&failure) > weight(known)) {
+            self.failure = Some((part, failure));
         }
     }
 }
@@ -82,8 +108,9 @@ pub(super) fn run(
         let text = format!("expected {} feeds, got {}", division.n_feeds, feeds.len());
         return Err(DistributedError::Invalid(text));
     }
-    let (step, oldest) = master.begin_step();
-    let result = run_numbered(registered, options, feeds, step, oldest);
+    let answers = Arc::new(Answers::new(&registered.tasks));
+    let (step, oldest) = master.begin_step(&answers);
+    let result = run_numbered(registered, options, feeds, step, oldest, &answers);
     master.end_step(step);
     let mut parts = result?;
     let mut fetches: Vec<Option<Tensor>> = vec![None; division.n_fetches];
@@ -105,11 +132,9 @@ fn run_numbered(
     feeds: &[Tensor],
     step: u64,
     oldest: u64,
+    answers: &Arc<Answers>,
 ) -> Result<Vec<Vec<Tensor>>, DistributedError> {
-    let n = registered.parts.len();
-    let state = State { fetches: vec![None; n], arrivals: Vec::new(), n_left: n, failure: None };
-    let answers = Arc::new(Answers { state: Mutex::new(state), changed: Condvar::new() });
-    let mut frames = Vec::with_capacity(n);
+    let mut frames = Vec::with_capacity(registered.parts.len());
     for (part, (_, number)) in registered.division.parts.iter().zip(&registered.parts) {
         let mut body = Vec::new();
         let heads = part.feeds.iter().map(|(position, _)| wire::put(&feeds[*position], &mut body));
@@ -128,11 +153,11 @@ fn run_numbered(
         frames.push((run, body));
     }
     for (i, ((link, _), (run, body))) in registered.parts.iter().zip(frames).enumerate() {
-        let answers = Arc::clone(&answers);
+        let answers = Arc::clone(answers);
         let arrow = arrows::leaves(Way::Run);
         link.call(|call| Run { call, arrow, ..run }.frame(body), Box::new(move |answer| answers.put(i, answer)));
     }
-    wait(registered, options, step, &answers)
+    wait(registered, options, step, answers)
 }
 
 /// Waits until all parts are over.
@@ -142,13 +167,12 @@ fn wait(
     step: u64,
     answers: &Answers,
 ) -> Result<Vec<Vec<Tensor>>, DistributedError> {
-    let begin = events::clock::mono_now();
-    let elapsed = || Duration::from_nanos(events::clock::mono_now().saturating_sub(begin).max(0) as u64);
+    let begin = threads::now();
     // When the step was ended here, and why where no worker says.
     let mut ended: Option<(Duration, Option<DistributedError>)> = None;
     let mut state = answers.state.lock();
     while state.n_left > 0 {
-        let now = elapsed();
+        let now = threads::since(begin);
         let until = match &ended {
             Some((at, _)) => (*at + GRACE).saturating_sub(now),
             None => options.timeout.map_or(Duration::MAX, |timeout| timeout.saturating_sub(now)),

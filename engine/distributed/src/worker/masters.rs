@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use engine::session::{SharedKernels, TaskSession};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+use threads::Condvar;
 
+use super::claims::Claims;
 use super::peers::{Routes, Task};
 use super::steps::{Step, Steps};
 use crate::protocol::{Failure, FailureKind};
@@ -37,6 +39,7 @@ struct Master {
 #[derive(Default)]
 pub(super) struct Masters {
     masters: Mutex<FxHashMap<u64, Master>>,
+    claims: Mutex<Claims>,
     n_late: AtomicU64,
     /// Steps that run at this moment.
     n_running: Arc<(Mutex<usize>, Condvar)>,
@@ -55,6 +58,7 @@ impl Drop for Running {
 impl Masters {
     /// A master connected.
     pub fn add(&self, master: u64) {
+        self.claims.lock().add(master);
         self.masters.lock().entry(master).or_default().n_connections += 1;
     }
 
@@ -66,6 +70,9 @@ impl Masters {
             known.n_connections -= 1;
             if known.n_connections > 0 { None } else { masters.remove(&master) }
         };
+        if gone.is_some() {
+            self.claims.lock().leave(master);
+        }
         for step in gone.map(|mut gone| gone.steps.take_all()).unwrap_or_default() {
             step.fail(Failure::new(FailureKind::Lost, format!("the master was lost: {why}")));
         }
@@ -77,12 +84,22 @@ impl Masters {
         Some(masters.get_mut(&master)?.kernels.entry(session).or_default().clone())
     }
 
-    /// Keeps a part; `false` where its master is gone.
-    pub fn register(&self, master: u64, number: u64, part: Part) -> bool {
+    /// Keeps a part. Where its master is gone nobody needs it.
+    ///
+    /// # Errors
+    /// Another master took the task.
+    pub fn register(&self, master: u64, number: u64, part: Part) -> Result<(), Failure> {
         let mut masters = self.masters.lock();
-        let Some(known) = masters.get_mut(&master) else { return false };
-        known.parts.insert(number, Arc::new(part));
-        true
+        // Under the lock: who takes the task forgets all parts then.
+        if !self.claims.lock().admits(master) {
+            let text =
+                "another client took this task for itself: open a new session when it has ended, or reset the task";
+            return Err(Failure::new(FailureKind::Invalid, text));
+        }
+        if let Some(known) = masters.get_mut(&master) {
+            known.parts.insert(number, Arc::new(part));
+        }
+        Ok(())
     }
 
     /// A step begins: its part, what is known of it, and what says as long as it is kept that the step runs.
@@ -159,11 +176,19 @@ impl Masters {
         Running(Arc::clone(&self.n_running))
     }
 
-    /// All parts and kernels are forgotten, as they may hold variables that are to be dropped, and the steps of all masters end:
-    /// when this returns none runs, and none will that was begun before. `false` where one does not end in time.
-    pub fn end_everything(&self, within: Duration) -> bool {
+    /// A master takes the task for itself. All parts and kernels are forgotten, as they may hold variables that are to be dropped, and
+    /// the steps of all masters end: when this returns none runs, and none will that was begun before. What masters that came before
+    /// prepared is void, and what they prepare yet, as long as this one is there.
+    ///
+    /// # Errors
+    /// A step does not end in time; the master is gone, and what it asked for may be against another's will by now.
+    pub fn take_over(&self, master: u64, within: Duration) -> Result<(), Failure> {
         let steps: Vec<Arc<Step>> = {
             let mut masters = self.masters.lock();
+            if !masters.contains_key(&master) {
+                return Err(Failure::new(FailureKind::Cancelled, "the master is gone"));
+            }
+            self.claims.lock().claim(master);
             for known in masters.values_mut() {
                 known.kernels.clear();
                 known.parts.clear();
@@ -175,12 +200,20 @@ impl Masters {
         }
         let (n, changed) = &*self.n_running;
         let mut n = n.lock();
-        !changed.wait_while_for(&mut n, |n| *n > 0, within).timed_out()
+        if changed.wait_while_for(&mut n, |n| *n > 0, within) {
+            return Ok(());
+        }
+        Err(Failure::new(FailureKind::Other, format!("a step does not end within {} s", within.as_secs())))
     }
 
     /// Values that came for steps which were over.
     pub fn n_late(&self) -> u64 {
         self.n_late.load(Ordering::Relaxed)
+    }
+
+    /// Masters that are connected.
+    pub fn n_masters(&self) -> usize {
+        self.masters.lock().len()
     }
 
     /// Steps that are known.

@@ -1,8 +1,9 @@
 //! A worker: runs the parts of steps that a master gives it, on the devices of its task.
 //!
-//! [`service`] takes what comes over connections, [`masters`] keeps what each master registered, [`steps`] the steps that run,
+//! [`service`] takes what comes over connections, [`masters`] keeps what each master registered, [`claims`] which of them may, [`steps`] the steps that run,
 //! [`rendezvous`] joins them with other tasks, to which [`peers`] has the connections.
 
+mod claims;
 mod masters;
 mod peers;
 mod rendezvous;
@@ -14,11 +15,12 @@ use std::sync::Arc;
 use engine::SessionOptions;
 use engine::buffer::Allocator;
 use engine::device::Device;
-use net::{Address, Channel, Identity, Limits, Listener, NetError, Security};
+use net::{Address, Channel, Identity, Limits, Listener, NetError, Outbox, Security};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::cluster::TaskName;
+use crate::protocol::{Broken, Head, Task};
 use crate::runners::Runners;
 use masters::Masters;
 use peers::Peers;
@@ -72,7 +74,8 @@ struct Shared {
     masters: Masters,
     /// Connections that others opened.
     incoming: Mutex<FxHashMap<u64, Channel>>,
-    reset_watchers: Mutex<Vec<Arc<dyn ResetWatcher>>>,
+    /// Held while they are told, one reset after the other.
+    reset_watchers: threads::Mutex<Vec<Arc<dyn ResetWatcher>>>,
 }
 
 /// Who uses a task's containers besides masters, as a thread that fills a queue, and must let go of what is dropped.
@@ -93,7 +96,7 @@ impl Worker {
         let device = |idx| Arc::new(Device::cpu(idx, options.memory_limit).in_task(&task.job, task.task));
         let devices: Vec<Arc<Device>> = (0..options.devices.max(1)).map(device).collect();
         let identity =
-            Identity { job_id: options.job_id.clone(), name: task.to_string(), incarnation: crate::new_incarnation() };
+            Identity { job_id: options.job_id.clone(), name: task.to_string(), incarnation: threads::unique() };
         let shared = Arc::new(Shared {
             peers: Peers::new(identity.clone(), options.limits, options.security.clone()),
             options: SessionOptions { threads: options.threads, devices: devices.clone(), ..SessionOptions::default() },
@@ -102,7 +105,7 @@ impl Worker {
             runners: Runners::default(),
             masters: Masters::default(),
             incoming: Mutex::default(),
-            reset_watchers: Mutex::default(),
+            reset_watchers: threads::Mutex::default(),
         });
         let accepting = Arc::clone(&shared);
         let accepted = move |connection| Service::start(&accepting, connection);
@@ -135,6 +138,11 @@ impl Worker {
         self.shared.masters.n_late()
     }
 
+    /// Masters that are connected.
+    pub fn n_masters(&self) -> usize {
+        self.shared.masters.n_masters()
+    }
+
     /// Steps that it knows of: those that run, and those that values came for.
     pub fn n_steps(&self) -> usize {
         self.shared.masters.n_steps()
@@ -153,6 +161,23 @@ impl Drop for Worker {
 }
 
 impl Shared {
+    /// A connection to a task ended. The steps that it takes part in end here; their masters are told, as what was on its way is lost for
+    /// steps that did not begin here yet, or ended here, too.
+    fn lost(&self, task: &str, incarnation: u64, why: String) {
+        self.masters.lose(task, incarnation, &why);
+        let task = Task { name: task.to_owned(), address: String::new(), incarnation };
+        let broken = Broken { task: Some(task), why };
+        let masters: Vec<Outbox> = {
+            let incoming = self.incoming.lock();
+            let masters = incoming.values().filter(|channel| channel.peer().name == MASTER);
+            masters.map(|channel| channel.outbox().clone()).collect()
+        };
+        for master in masters {
+            // Who is not reached lost this task, and knows that.
+            let _ = master.post(broken.frame(Vec::new()));
+        }
+    }
+
     /// The memory of the device with this full name.
     fn allocator(&self, device: &str) -> &Allocator {
         let found = self.devices.iter().find(|own| own.full_name().to_string() == device);

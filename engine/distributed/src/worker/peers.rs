@@ -43,7 +43,7 @@ pub(super) struct Peers {
 }
 
 /// A connection that is there, or that one thread opens while the others wait.
-type Slot = Arc<Mutex<Option<Channel>>>;
+type Slot = Arc<threads::Mutex<Option<Channel>>>;
 
 impl Peers {
     pub fn new(identity: Identity, limits: Limits, security: Option<Security>) -> Peers {
@@ -105,7 +105,7 @@ impl Handler for Outgoing {
     fn ended(&mut self, why: NetError) {
         if let Some(shared) = self.shared.upgrade() {
             shared.peers.channels.lock().remove(&self.task);
-            shared.masters.lose(&self.task.name, self.task.incarnation, &lost(&self.task.name, &why));
+            shared.lost(&self.task.name, self.task.incarnation, lost(&self.task.name, &why));
         }
     }
 }

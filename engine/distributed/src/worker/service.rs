@@ -16,12 +16,13 @@ use prost::Message as _;
 
 use super::Shared;
 use super::masters::Part;
-use super::peers::{Task, lost, routes};
+use super::peers::{lost, routes};
 use super::rendezvous::TaskRendezvous;
 use super::steps::Step;
 use crate::arrows::{self, Arrival, Way};
 use crate::protocol::{
     Cancel, Describe, Described, Device, Done, Failure, FailureKind, Forget, Head, Push, Ran, Register, Reset, Run,
+    Task,
 };
 use crate::wire;
 
@@ -98,7 +99,8 @@ impl Handler for Service {
         if self.is_master() {
             self.shared.masters.remove(self.peer.incarnation, &why.to_string());
         } else {
-            self.shared.masters.lose(&self.peer.name, self.peer.incarnation, &lost(&self.peer.name, &why));
+            let why = lost(&self.peer.name, &why);
+            self.shared.lost(&self.peer.name, self.peer.incarnation, why);
         }
     }
 }
@@ -132,9 +134,9 @@ impl Service {
 
     /// Containers are dropped, in another thread: steps that run must end first.
     fn reset(&self, request: Reset) -> Result<(), NetError> {
-        let (shared, outbox) = (Arc::clone(&self.shared), self.outbox.clone());
+        let (shared, master, outbox) = (Arc::clone(&self.shared), self.peer.incarnation, self.outbox.clone());
         let run = move || {
-            let failure = reset(&shared, &request.containers).err();
+            let failure = reset(&shared, master, &request.containers).err();
             // Where the master is gone nobody waits for the answer.
             let _ = outbox.send(Done { call: request.call, failure }.frame(Vec::new()));
         };
@@ -184,13 +186,10 @@ impl Service {
 
 /// Drops containers. No step that began before touches what is made after: a master that is gone, or only cut off, changes
 /// nothing of what the next one makes.
-fn reset(shared: &Shared, containers: &[String]) -> Result<(), Failure> {
+fn reset(shared: &Shared, master: u64, containers: &[String]) -> Result<(), Failure> {
     // One at a time: watchers are told in turn.
     let watchers = shared.reset_watchers.lock();
-    if !shared.masters.end_everything(TO_END) {
-        let text = format!("a step does not end within {} s", TO_END.as_secs());
-        return Err(Failure::new(FailureKind::Other, text));
-    }
+    shared.masters.take_over(master, TO_END)?;
     watchers.iter().for_each(|watcher| watcher.before_reset());
     for (device, container) in shared.devices.iter().flat_map(|device| containers.iter().map(move |c| (device, c))) {
         device.resources().clear(container);
@@ -202,11 +201,11 @@ fn reset(shared: &Shared, containers: &[String]) -> Result<(), Failure> {
 fn register(shared: &Arc<Shared>, master: u64, request: Register) -> Result<(), Failure> {
     let invalid = |text: String| Failure::new(FailureKind::Invalid, text);
     let graph = GraphDef::decode(&request.graph[..]).map_err(|e| invalid(format!("the part's graph: {e}")))?;
-    let task = |task: crate::protocol::Task| {
+    let task = |task: Task| {
         let address = task.address.parse().map_err(|e: net::AddressError| invalid(e.to_string()))?;
-        Ok::<Task, Failure>(Task { name: task.name, address, incarnation: task.incarnation })
+        Ok::<_, Failure>(super::peers::Task { name: task.name, address, incarnation: task.incarnation })
     };
-    let tasks: Arc<[Task]> = request.tasks.into_iter().map(task).collect::<Result<_, _>>()?;
+    let tasks: Arc<[super::peers::Task]> = request.tasks.into_iter().map(task).collect::<Result<_, _>>()?;
     let routes = routes(&graph, &tasks, &shared.identity.name);
     for task in routes.values() {
         // Now rather than in the first step.
@@ -226,13 +225,8 @@ fn register(shared: &Arc<Shared>, master: u64, request: Register) -> Result<(), 
     };
     let options = SessionOptions { kernels, ..shared.options.clone() };
     let session = TaskSession::new(&part, options).map_err(|e| invalid(e.to_string()))?;
-    // A master that is gone meanwhile wants no answer.
-    shared.masters.register(
-        master,
-        request.part,
-        Part { session, of: request.session, tasks, routes: Arc::new(routes) },
-    );
-    Ok(())
+    let part = Part { session, of: request.session, tasks, routes: Arc::new(routes) };
+    shared.masters.register(master, request.part, part)
 }
 
 fn run(
