@@ -1,7 +1,7 @@
 //! The whole of master, workers and network code in a deterministic simulation: processes are killed, lost, stopped, cut off and
 //! started again, connections reset, in an order that a seed says. 300 seeds here, 10,000 with STEPSCOPE_SOAK; STEPSCOPE_SEED=N is one.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 
 mod simulated;
 

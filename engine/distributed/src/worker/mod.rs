@@ -10,6 +10,7 @@ mod rendezvous;
 mod service;
 mod steps;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::SessionOptions;
@@ -17,7 +18,6 @@ use engine::buffer::Allocator;
 use engine::device::Device;
 use net::{Address, Channel, Identity, Limits, Listener, NetError, Outbox, Security};
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 
 use crate::cluster::TaskName;
 use crate::protocol::{Broken, Head, Task};
@@ -73,7 +73,7 @@ struct Shared {
     peers: Peers,
     masters: Masters,
     /// Connections that others opened.
-    incoming: Mutex<FxHashMap<u64, Channel>>,
+    incoming: Mutex<BTreeMap<u64, Channel>>,
     /// Held while they are told, one reset after the other.
     reset_watchers: threads::Mutex<Vec<Arc<dyn ResetWatcher>>>,
 }

@@ -84,7 +84,8 @@ impl Peers {
     pub fn end(&self) {
         let channels = std::mem::take(&mut *self.channels.lock());
         for slot in channels.into_values() {
-            if let Some(channel) = slot.lock().take() {
+            // One that is being opened goes with who opens it.
+            if let Some(channel) = slot.try_lock().and_then(|mut slot| slot.take()) {
                 channel.outbox().close(NetError::Closed);
             }
         }
