@@ -212,7 +212,7 @@ fn a_stopped_process_is_lost_within_three_seconds() {
         assert!(signal("-STOP", stopped));
         let told = run.wait_for("; restart ", n, seconds(10));
         let took = Duration::from_nanos((told - at).max(0) as u64);
-        assert!(took < Duration::from_millis(3500), "told after {took:?}: {}", run.text());
+        assert!(took < Duration::from_secs(3), "told after {took:?}: {}", run.text());
         eprintln!("process {who} of 3 stopped: told after {took:?}");
         run.wait_for("continuing after step", n, PATIENCE);
         before = newest();

@@ -136,6 +136,20 @@ fn files_stay_below_800_lines() {
     fail_with("files over 800 lines", &broken);
 }
 
+/// What is simulated takes threads, waits and time from where a simulation can give them.
+#[test]
+fn what_is_simulated_waits_through_threads() {
+    let words = ["std::thread", "parking_lot::Condvar", "{Condvar, Mutex}", "mpsc", "clock::", "Instant"];
+    let mut broken = Vec::new();
+    for (path, text) in rust_files() {
+        let is_simulated = ["base/net/src", "engine/distributed/src"].iter().any(|folder| path.starts_with(folder));
+        for word in words.iter().filter(|word| is_simulated && text.contains(**word)) {
+            broken.push(format!("{} has {word}: use base/threads", path.display()));
+        }
+    }
+    fail_with("waits that a simulation does not know", &broken);
+}
+
 #[test]
 fn nothing_is_left_over() {
     // Spelled in parts, so that this file does not find itself.

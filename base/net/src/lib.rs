@@ -60,8 +60,9 @@ impl Default for Limits {
             body: 4 << 30,
             outbox: 16 << 30,
             hello: Duration::from_millis(1000),
-            heartbeat: Duration::from_millis(500),
-            silence: Duration::from_millis(2500),
+            heartbeat: Duration::from_millis(400),
+            // Where packets go in one direction only, the other end is heard for another half second, until it waits for acknowledgements.
+            silence: Duration::from_millis(2000),
             openings: 64,
             lends: true,
         }

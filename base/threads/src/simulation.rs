@@ -97,9 +97,15 @@ impl Seat {
     }
 
     /// Gives the turn away until somebody wakes what waits on `key`, or for `at_most` so long; whether it was woken. A process that is
-    /// killed unwinds from here. What unwinds already does not wait.
+    /// killed unwinds from here. What unwinds already does not wait: others go on, among them those of its process, which unwind, too.
     pub fn wait_on(&self, key: Key, at_most: Option<Duration>) -> bool {
         if std::thread::panicking() {
+            // The driver's panic is a test's, which ends the simulation.
+            if self.process.0 != 0 {
+                let mut state = self.world.state.lock();
+                state.ready(self.thread);
+                self.world.switch(state, self.thread);
+            }
             return false;
         }
         self.check_alive();

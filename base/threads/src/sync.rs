@@ -42,7 +42,6 @@ impl<T> Mutex<T> {
     }
 }
 
-#[expect(clippy::expect_used, reason = "only taken in `drop`")]
 impl<T> Deref for MutexGuard<'_, T> {
     type Target = T;
 
@@ -51,7 +50,6 @@ impl<T> Deref for MutexGuard<'_, T> {
     }
 }
 
-#[expect(clippy::expect_used, reason = "only taken in `drop`")]
 impl<T> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         self.guard.as_mut().expect("there until it is dropped")

@@ -26,7 +26,7 @@ use crate::outcome::{Failure, Outcome};
 /// How often processes are looked at.
 const PERIOD: Duration = Duration::from_millis(10);
 /// How long a client may be silent: as long as any other process of a cluster.
-const SILENCE: Duration = Duration::from_millis(2500);
+const SILENCE: Duration = Duration::from_millis(2000);
 /// How long a client may take to say its first word.
 const TO_START: Duration = Duration::from_secs(10);
 /// How long a client that was told to end its run may take: it ends its step, saves and tests.

@@ -54,6 +54,24 @@ fn simulate(seed: u64, with: fn(&Simulation)) -> Outcome {
     })
 }
 
+/// What hangs, is gone with its host or cut off, in one direction or both, is told within three seconds.
+#[test]
+fn what_hangs_is_told_within_three_seconds() {
+    let longest = (0..100).map(|seed| {
+        Simulation::run(seed, |simulation| {
+            let mut cluster = Simulated::start(simulation, 2 + simulation.random(3) as usize);
+            cluster.start_client();
+            cluster.until("it trains", Duration::from_secs(5), || cluster.shared.state.lock().n_steps > 3);
+            threads::sleep(Duration::from_millis(simulation.random(1000)));
+            let at = threads::now();
+            cluster.hang();
+            cluster.until("told", Duration::from_secs(3), || cluster.shared.state.lock().told_at.is_some());
+            threads::since(at)
+        })
+    });
+    println!("what hangs is told after {:?} at most", longest.max().unwrap_or_default());
+}
+
 /// A step of no-ops on `n` tasks: each hears of it and answers, all side by side.
 fn null_steps(n: usize) {
     const DELAY: Duration = Duration::from_micros(25);

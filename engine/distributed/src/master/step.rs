@@ -18,6 +18,9 @@ use crate::wire;
 const TOKEN_PERIOD: Duration = Duration::from_millis(10);
 /// How long the workers have to end a step that failed or was cancelled.
 const GRACE: Duration = Duration::from_secs(3);
+/// The same, where a task was lost: whoever goes on takes all tasks anew, which ends what runs there. Who is slow must not keep the loss
+/// from being told; others may still explain it better.
+const GRACE_OF_LOST: Duration = Duration::from_millis(200);
 
 /// The parts' answers.
 pub(super) struct Answers {
@@ -79,6 +82,11 @@ impl Answers {
 }
 
 impl State {
+    fn grace(&self) -> Duration {
+        let is_lost = self.failure.as_ref().is_some_and(|(_, failure)| failure.kind() == FailureKind::Lost);
+        if is_lost { GRACE_OF_LOST } else { GRACE }
+    }
+
     fn failed(&mut self, part: usize, failure: Failure) {
         if self.failure.as_ref().is_none_or(|(_, known)| weight(&failure) > weight(known)) {
             self.failure = Some((part, failure));
@@ -174,7 +182,7 @@ fn wait(
     while state.n_left > 0 {
         let now = threads::since(begin);
         let until = match &ended {
-            Some((at, _)) => (*at + GRACE).saturating_sub(now),
+            Some((at, _)) => (*at + state.grace()).saturating_sub(now),
             None => options.timeout.map_or(Duration::MAX, |timeout| timeout.saturating_sub(now)),
         };
         let why = if state.failure.is_some() {

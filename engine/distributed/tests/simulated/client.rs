@@ -140,6 +140,7 @@ fn one_step(
         let mut state = shared.state.lock();
         if error.is_lost() {
             state.told_after = state.told_after.max(took);
+            state.told_at.get_or_insert(threads::now());
         }
     })?;
     assert!(was_owner, "step {step} ran after another client took the cluster");

@@ -76,6 +76,27 @@ impl Simulated<'_> {
         }
     }
 
+    /// Something hangs, for longer than it takes to notice: a task, its host, or the way between two hosts that talk.
+    pub fn hang(&mut self) {
+        let simulation = self.simulation.clone();
+        let task = simulation.random(self.tasks.len() as u64) as usize;
+        let process = self.tasks[task].process;
+        match simulation.random(4) {
+            0 => simulation.pause(process, Duration::from_secs(60)),
+            1 => self.network.lose(&simulation, process),
+            both => {
+                let host = |task: usize| self.tasks[task].host.clone();
+                let other =
+                    if task > 0 && simulation.random(2) == 0 { host(task - 1) } else { self.clients[0].0.clone() };
+                let (a, b) = if simulation.random(2) == 0 { (host(task), other) } else { (other, host(task)) };
+                self.network.cut(&a, &b, true);
+                if both == 2 {
+                    self.network.cut(&b, &a, true);
+                }
+            }
+        }
+    }
+
     fn two_hosts(&self) -> (String, String) {
         let tasks = self.tasks.iter().map(|task| task.host.clone());
         let mut all: Vec<String> = tasks.chain(self.clients.last().map(|(host, _)| host.clone())).collect();

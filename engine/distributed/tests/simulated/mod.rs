@@ -34,6 +34,8 @@ pub struct State {
     pub n_restarts: u64,
     /// The longest that a step took until it told of a loss.
     pub told_after: Duration,
+    /// When that was told first.
+    pub told_at: Option<i64>,
 }
 
 /// A task in its present life.
