@@ -259,14 +259,21 @@ impl Training {
     }
 
     fn step(&self, task: &mut Task) -> f32 {
-        let mut feeds = Vec::new();
-        for inputs in &self.built.feeds {
-            feeds.extend(inputs.iter().map(|input| self.name(*input)).zip((task.next_batch)()));
-        }
-        let feeds: Vec<(&str, Tensor)> = feeds.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        let batches: Vec<Vec<Tensor>> = self.built.feeds.iter().map(|_| (task.next_batch)()).collect();
+        self.step_of(&batches)
+    }
+
+    /// A step with these batches, one for each tower.
+    fn step_of(&self, batches: &[Vec<Tensor>]) -> f32 {
+        let feeds = self.built.feeds.iter().flatten().copied().zip(batches.iter().flatten().cloned()).collect();
         let loss = self.name(self.built.losses[0]);
-        let op = self.g.node(self.built.train_ops[0]).unwrap().name.to_string();
-        self.session.run(&feeds, &[&loss], &[&op]).unwrap()[0].item::<f32>().unwrap()
+        self.run(feeds, &[&loss], self.built.train_ops[0])[0].item::<f32>().unwrap()
+    }
+
+    fn run(&self, feeds: Vec<(Output, Tensor)>, fetches: &[&str], target: NodeId) -> Vec<Tensor> {
+        let feeds: Vec<(String, Tensor)> = feeds.into_iter().map(|(feed, value)| (self.name(feed), value)).collect();
+        let feeds: Vec<(&str, Tensor)> = feeds.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        self.session.run(&feeds, fetches, &[&self.g.node(target).unwrap().name]).unwrap()
     }
 
     /// The variables of the first tower and of another one.
@@ -324,4 +331,36 @@ fn towers_are_made_alike() {
     training.session.run(&[], &[], &[&alike]).unwrap();
     let [own, other] = training.variables(1);
     assert!(own == other);
+}
+
+/// Of three towers two count, whichever come first: the steps are those of two towers with their batches. What a tower gives for a
+/// step that is over changes nothing.
+#[test]
+fn with_a_backup_worker_the_first_gradients_count() {
+    type Model = (&'static str, fn() -> Task);
+    let models: [Model; 2] =
+        [("mlp", || tasks::mlp(engine::data::digits(), 1).unwrap()), ("embeddings", || tasks::embeddings(1).unwrap())];
+    for (model, task) in models {
+        let mut task = task();
+        let two = Training::new(&task, 2, Parallelism::Synchronous);
+        let three = Training::new(&task, 3, Parallelism::Backup { spare: 1 });
+        let pushes = three.built.pushes.clone().unwrap();
+        assert_eq!((pushes.n_required, pushes.ops.len()), (2, 3));
+        three.run(vec![(pushes.done, Tensor::scalar(0i64))], &[], pushes.begin);
+        let push = |done: i64, tower: usize, batch: &[Tensor]| {
+            let mut feeds: Vec<_> = three.built.feeds[tower].iter().copied().zip(batch.iter().cloned()).collect();
+            feeds.push((pushes.done, Tensor::scalar(done)));
+            three.run(feeds, &[], pushes.ops[tower]);
+        };
+        let loss = three.name(three.built.losses[0]);
+        for (step, [first, second, late]) in [[0, 2, 1], [1, 0, 2], [2, 1, 0], [0, 1, 2]].into_iter().enumerate() {
+            let batches: Vec<Vec<Tensor>> = (0..3).map(|_| (task.next_batch)()).collect();
+            push(step as i64, first, &batches[first]);
+            push(step as i64, second, &batches[second]);
+            let got = three.run(Vec::new(), &[&loss], three.built.train_ops[0])[0].item::<f32>().unwrap();
+            push(step as i64, late, &batches[late]);
+            let expected = two.step_of(&[batches[first].clone(), batches[second].clone()]);
+            assert!((got - expected).abs() <= 2e-5 * expected.abs(), "{model}, step {step}: {got}, {expected}");
+        }
+    }
 }

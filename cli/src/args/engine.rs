@@ -32,6 +32,7 @@ Examples:
   stepscope train convnet
   stepscope train lstm --steps 3000
   stepscope train mlp --devices 2 --async
+  stepscope train mlp --workers 4 --backup-workers 1
   stepscope train convnet --device gpu:0
   stepscope train convnet --device gpu:0,gpu:1 --all-reduce
   stepscope train convnet --workers 2
@@ -247,6 +248,9 @@ pub struct Training {
     /// Give each device variables of its own, and average the gradients among all of them at once (ring all-reduce)
     #[arg(long, conflicts_with = "asynchronous")]
     pub all_reduce: bool,
+    /// Wait in each step for the gradients of all devices or workers but N, whichever come first; what comes late is dropped
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=255), conflicts_with_all = ["asynchronous", "all_reduce"])]
+    pub backup_workers: Option<u16>,
     /// Checkpoints go here, a folder or (built with the feature `s3`) s3://BUCKET/PREFIX; if there are any, the run continues
     /// from the newest
     #[arg(long, value_name = "DIR")]

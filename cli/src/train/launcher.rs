@@ -138,6 +138,7 @@ impl Launcher<'_> {
         option("--steps", training.steps.map(|n| n.to_string()));
         option("--learning-rate", training.learning_rate.map(|rate| rate.to_string()));
         option("--checkpoint-every", training.checkpoint_every.map(|n| n.to_string()));
+        option("--backup-workers", training.backup_workers.map(|n| n.to_string()));
         option("--summary-every", training.summary_every.map(|n| n.to_string()));
         option("--patience", args.patience.map(|n| n.to_string()));
         let mut path = |name: &str, value: Option<&PathBuf>| {

@@ -1,5 +1,6 @@
 //! `stepscope train NAME`, and the training that `demo` shares: data, run folder, loop, summary.
 
+mod backups;
 mod checkpoints;
 mod client;
 mod cluster;

@@ -1,7 +1,7 @@
 //! The nodes of a training graph by name, as sessions want them.
 
 use engine::graph::GraphError;
-use engine::training::{Enqueue, Position, Saving, TrainingGraph};
+use engine::training::{Enqueue, Position, Pushes, Saving, TrainingGraph};
 use engine::{Graph, Output};
 
 /// The graph's nodes by name, as sessions want them.
@@ -10,6 +10,7 @@ pub(super) struct Names {
     pub feeds: Vec<Vec<String>>,
     pub enqueue: Option<EnqueueNames>,
     pub train_ops: Vec<String>,
+    pub pushes: Option<PushNames>,
     pub losses: Vec<String>,
     pub scalars: String,
     pub histograms: String,
@@ -32,6 +33,27 @@ pub(super) struct RemoteNames {
     pub prefix: String,
     pub save: String,
     pub restore: String,
+}
+
+/// What towers give their gradients with, where there are backup workers.
+#[derive(Clone)]
+pub(super) struct PushNames {
+    pub done: String,
+    pub begin: String,
+    pub ops: Vec<String>,
+    pub n_required: usize,
+}
+
+impl PushNames {
+    fn of(graph: &Graph, pushes: &Pushes) -> Result<PushNames, GraphError> {
+        let node = |id| graph.node(id).map(|node| node.name.to_string());
+        Ok(PushNames {
+            done: output_name(graph, pushes.done)?,
+            begin: node(pushes.begin)?,
+            ops: pushes.ops.iter().map(|id| node(*id)).collect::<Result<_, _>>()?,
+            n_required: pushes.n_required,
+        })
+    }
 }
 
 /// The queue's nodes.
@@ -59,6 +81,11 @@ pub(super) fn output_name(graph: &Graph, output: Output) -> Result<String, Graph
 }
 
 impl Names {
+    /// Batches that a training step takes.
+    pub fn batches_per_step(&self) -> usize {
+        self.pushes.as_ref().map_or(self.feeds.len() / self.train_ops.len(), |pushes| pushes.n_required)
+    }
+
     pub fn of(graph: &Graph, built: &TrainingGraph, wanted: Option<&str>) -> Result<Names, GraphError> {
         let node = |id| graph.node(id).map(|node| node.name.to_string());
         let output = |o: &Output| output_name(graph, *o);
@@ -70,6 +97,7 @@ impl Names {
             feeds: built.feeds.iter().map(|feeds| outputs(feeds)).collect::<Result<_, _>>()?,
             enqueue,
             train_ops: built.train_ops.iter().map(|id| node(*id)).collect::<Result<_, _>>()?,
+            pushes: built.pushes.as_ref().map(|pushes| PushNames::of(graph, pushes)).transpose()?,
             losses: outputs(&built.losses)?,
             scalars: output(&built.scalars)?,
             histograms: output(&built.histograms)?,

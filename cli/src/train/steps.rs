@@ -1,12 +1,14 @@
-//! The training loop: one thread of steps, or one for each tower; summaries and tests as it goes.
+//! The training loop: one thread of steps, or one for each tower ([`super::backups`] has those beside it); summaries and tests as it goes.
 
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::{Context, anyhow};
+use engine::session::CancelToken;
 use engine::{RunOptions, Tensor};
 use events::clock;
 
+use super::backups::Pace;
 use super::progress::Shared;
 use super::trainer::Trainer;
 
@@ -17,11 +19,14 @@ const HISTOGRAMS_EVERY: u64 = 100;
 
 impl Trainer {
     /// All steps; gives how many were done and the last loss.
-    pub(super) fn steps(&mut self, shared: &Shared) -> anyhow::Result<(u64, f32)> {
-        if self.names.train_ops.len() == 1 {
-            return self.one_after_the_other(shared);
+    pub(super) fn steps(&self, shared: &Shared) -> anyhow::Result<(u64, f32)> {
+        if let Some(pushes) = &self.names.pushes {
+            return self.with_backups(pushes, shared);
         }
-        let this = &*self;
+        if self.names.train_ops.len() == 1 {
+            return self.one_after_the_other(shared, None);
+        }
+        let this = self;
         let next = AtomicU64::new(self.restored.unwrap_or(0));
         let failed = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -57,7 +62,7 @@ impl Trainer {
                 return Ok(loss);
             }
             let summarise = replica == 0 && (loss.is_nan() || step - last_summary >= SCALARS_EVERY);
-            let done = self.step(step, replica, None, summarise).with_context(|| format!("step {step}"));
+            let done = self.step(step, replica, None, summarise, None).with_context(|| format!("step {step}"));
             if let Some(value) = done.inspect_err(|_| failed.store(true, Ordering::Relaxed))? {
                 loss = value;
                 shared.set_loss(loss);
@@ -74,15 +79,17 @@ impl Trainer {
         }
     }
 
-    fn one_after_the_other(&mut self, shared: &Shared) -> anyhow::Result<(u64, f32)> {
+    /// Steps one by one; with backup workers their towers keep `pace`.
+    pub(super) fn one_after_the_other(&self, shared: &Shared, pace: Option<&Pace>) -> anyhow::Result<(u64, f32)> {
         let last = self.steps;
-        let is_fed = self.names.enqueue.is_none();
+        let is_fed = self.names.enqueue.is_none() && pace.is_none();
         let mut loss = f32::NAN;
         for step in self.restored.unwrap_or(0) + 1..=last {
             let stop = shared.stopped();
             let batch = is_fed.then(|| self.batches());
             let summarise = loss.is_nan() || step == last || stop || step.is_multiple_of(SCALARS_EVERY);
-            let done = self.step(step, 0, batch, summarise).with_context(|| format!("step {step}"))?;
+            let cancel = pace.map(|pace| pace.begin(step));
+            let done = self.step(step, 0, batch, summarise, cancel).with_context(|| format!("step {step}"))?;
             if let Some(value) = done {
                 loss = value;
                 shared.set_loss(loss);
@@ -102,9 +109,14 @@ impl Trainer {
     }
 
     /// A batch for each tower.
-    fn batches(&mut self) -> Vec<Tensor> {
-        let next_batch = self.next_batch.get_mut().unwrap_or_else(PoisonError::into_inner);
+    fn batches(&self) -> Vec<Tensor> {
+        let mut next_batch = self.next_batch.lock().unwrap_or_else(PoisonError::into_inner);
         (0..self.names.feeds.len()).flat_map(|_| next_batch()).collect()
+    }
+
+    /// Whether histograms and pictures of a step are kept.
+    pub(super) fn is_for_histograms(&self, step: u64) -> bool {
+        step == 1 || step.is_multiple_of(self.histograms_every())
     }
 
     fn histograms_every(&self) -> u64 {
@@ -118,18 +130,19 @@ impl Trainer {
         replica: usize,
         batch: Option<Vec<Tensor>>,
         summarise: bool,
+        cancel: Option<&CancelToken>,
     ) -> anyhow::Result<Option<f32>> {
         let names = &self.names;
-        let options = RunOptions { label: "train", summary_step: Some(step as i64), ..RunOptions::default() };
+        let options = RunOptions { label: "train", summary_step: Some(step as i64), cancel, ..RunOptions::default() };
         let feed_names = names.feeds.iter().flatten().map(String::as_str);
         let feeds: Vec<(&str, Tensor)> = batch.map_or_else(Vec::new, |batch| feed_names.zip(batch).collect());
         let mut fetches: Vec<&str> = Vec::new();
         if summarise {
             fetches.extend([names.losses[replica].as_str(), &names.scalars]);
         }
-        if replica == 0 && (step == 1 || step.is_multiple_of(self.histograms_every())) {
+        if replica == 0 && self.is_for_histograms(step) {
             fetches.push(&names.histograms);
-            fetches.extend(names.images.as_deref());
+            fetches.extend(names.images.as_deref().filter(|_| names.pushes.is_none()));
         }
         let fetched = self.runner.run_step(&options, &feeds, &fetches, &[&names.train_ops[replica]])?;
         let mut loss = None;
@@ -144,7 +157,7 @@ impl Trainer {
     }
 
     /// Writes a serialised `Summary`.
-    fn write(&self, summary: &Tensor, step: u64) -> anyhow::Result<()> {
+    pub(super) fn write(&self, summary: &Tensor, step: u64) -> anyhow::Result<()> {
         let wall = clock::wall_now();
         for bytes in summary.strings()? {
             self.writer.add_summary_bytes(bytes, step as i64, wall);

@@ -101,6 +101,7 @@ impl Trainer {
             options.devices = connected.devices()?;
             options.input = InputMode::QueuePerTower { capacity: QUEUED };
         }
+        check_backups(&options, training)?;
         let built = build(&graph, task.network.as_ref(), &options).context("building the model")?;
         let names = Names::of(&graph, &built, task.judge.wants()).context("naming the model's nodes")?;
         let graph_def = graph.to_def();
@@ -192,7 +193,7 @@ impl Trainer {
             warnings.push(format!("summaries: {error}"));
         }
         let n_done = steps - self.restored.unwrap_or(0).min(steps);
-        let per_step = self.batch_size as u64 * (self.names.feeds.len() / self.names.train_ops.len()) as u64;
+        let per_step = (self.batch_size * self.names.batches_per_step()) as u64;
         let learned = Learned {
             steps,
             n_done,
@@ -264,10 +265,26 @@ fn training_options(task: &Task, training: &Training) -> TrainingOptions {
     }
     if training.asynchronous {
         options.parallelism = Parallelism::Asynchronous;
-        // Threads that each run steps take their batches from one queue.
-        if options.input == InputMode::Fed {
-            options.input = InputMode::Queue { capacity: QUEUED };
-        }
+    }
+    if let Some(spare) = training.backup_workers {
+        options.parallelism = Parallelism::Backup { spare: usize::from(spare) };
+    }
+    // Threads that each run steps take their batches from one queue.
+    let is_threaded = training.asynchronous || training.backup_workers.is_some();
+    if is_threaded && options.input == InputMode::Fed {
+        options.input = InputMode::Queue { capacity: QUEUED };
     }
     options
+}
+
+/// Backup workers are some of the towers, not all.
+fn check_backups(options: &TrainingOptions, training: &Training) -> Result<(), Failure> {
+    let n = if options.devices.is_empty() { options.towers.max(1) } else { options.devices.len() };
+    match training.backup_workers {
+        Some(spare) if usize::from(spare) >= n => Err(Failure::wrong_use(format_args!(
+            "--backup-workers {spare}: there are {n} in all, and a step needs the gradients of at least one; \
+             give more with --workers or --devices"
+        ))),
+        _ => Ok(()),
+    }
 }

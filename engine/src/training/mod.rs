@@ -3,9 +3,11 @@
 //! Data-parallel training (white paper section 7, figure 7): every device has a tower on the same variables, which lie on
 //! the first one. Synchronous: one step computes all towers' gradients, averages and applies them, so that N devices
 //! train as one with a batch N times as large. All-reduce: the same, but each tower has variables of its own, and collectives
-//! average the gradients ([`replicas`]), so that no device sends or takes more than the others. Asynchronous: every tower has a training step of its own, run by a
+//! average the gradients ([`replicas`]), so that no device sends or takes more than the others. With backup workers: synchronous, but the
+//! step takes the gradients that come first ([`backup`]). Asynchronous: every tower has a training step of its own, run by a
 //! client thread of its own, and applies its gradients to variables that the others move meanwhile.
 
+mod backup;
 mod input;
 mod replicas;
 mod saving;
@@ -18,6 +20,7 @@ use crate::models::{Network, Phase, Tower, Variables};
 use crate::optimizer::Optimizer;
 use crate::slices::{clip_by_global_norm, mean_gradient};
 
+pub use backup::Pushes;
 pub use input::{Enqueue, InputMode, Position, tower_position, tower_queue};
 pub use saving::Saving;
 
@@ -29,6 +32,11 @@ pub enum Parallelism {
     Synchronous,
     /// The same, with variables at each tower.
     AllReduce,
+    /// Gradients are averaged over those towers that have theirs first: all but `spare`. At least one counts.
+    Backup {
+        /// How many towers no step waits for.
+        spare: usize,
+    },
     /// Each tower applies its own.
     Asynchronous,
 }
@@ -85,6 +93,8 @@ pub struct TrainingGraph {
     pub saving: Option<Saving>,
     /// One step of training; asynchronous: one for each tower.
     pub train_ops: Vec<NodeId>,
+    /// With backup workers, what the towers run meanwhile.
+    pub pushes: Option<Pushes>,
     /// The training loss of each train op, a scalar.
     pub losses: Vec<Output>,
     /// What judges the network, and what it is fed.
@@ -146,18 +156,19 @@ pub fn build(g: &Graph, network: &dyn Network, options: &TrainingOptions) -> Res
     }
     let evaluation = evaluation(&home, network, &mut variables[0], &built[0])?;
     let rate = home.named_constant("learning_rate", options.learning_rate)?;
-    let Updates { train_ops, losses, gradients, mut init, alike } = match n_replicas {
-        1 => updates(&home, &variables[0], &built, rate, options)?,
-        _ => replicated(&replicas, &variables, &built, rate, options)?,
+    let Updates { train_ops, losses, accuracy, gradients, mut init, alike, pushes } = match options.parallelism {
+        Parallelism::AllReduce if n_replicas > 1 => replicated(&replicas, &variables, &built, rate, options)?,
+        Parallelism::Backup { spare } => backup::updates(&home, &variables[0], &built, rate, options, spare)?,
+        _ => updates(&home, &variables[0], &built, rate, options)?,
     };
     init.extend(variables.iter().flat_map(Variables::init));
     let variables = variables.swap_remove(0);
     let summaries = home.scope("summaries");
-    let accuracy = built[0].tower.accuracy;
     let scalars = summaries::scalars(&summaries, losses[0], accuracy, rate)?;
     let histograms = summaries::histograms(&summaries, &variables, &gradients)?;
     let images = summaries::images(&summaries, &built[0].tower.images)?;
-    let steps: Vec<NodeId> = train_ops.iter().chain(&evaluation.updates).copied().collect();
+    let of_towers = pushes.iter().flat_map(|pushes| &pushes.ops);
+    let steps: Vec<NodeId> = train_ops.iter().chain(&evaluation.updates).chain(of_towers).copied().collect();
     let saving = (!options.devices.is_empty()).then(|| saving::saving(&home, &steps)).transpose()?;
     let (enqueues, positions) = source.into_ends();
     Ok(TrainingGraph {
@@ -167,6 +178,7 @@ pub fn build(g: &Graph, network: &dyn Network, options: &TrainingOptions) -> Res
         positions,
         saving,
         train_ops,
+        pushes,
         losses,
         evaluation,
         scalars,
@@ -217,11 +229,14 @@ struct Updates {
     train_ops: Vec<NodeId>,
     /// The loss of each.
     losses: Vec<Output>,
+    /// What the summaries tell.
+    accuracy: Option<Output>,
     /// Those of the first one.
     gradients: Vec<Output>,
     /// What initialises the optimizer.
     init: Vec<NodeId>,
     alike: Option<NodeId>,
+    pushes: Option<Pushes>,
 }
 
 /// The gradients, shortened where that is wanted.
@@ -278,7 +293,8 @@ fn replicated(
     }
     let loss = mean(&averages[0], &built.iter().map(|b| b.tower.loss).collect::<Vec<_>>())?;
     let (op, alike) = (home.group("train_step", &all)?, Some(replicas::alike(replicas, &alike)?));
-    Ok(Updates { train_ops: vec![op], losses: vec![loss], gradients: first, init, alike })
+    let accuracy = built[0].tower.accuracy;
+    Ok(Updates { train_ops: vec![op], losses: vec![loss], accuracy, gradients: first, init, alike, pushes: None })
 }
 
 /// The training steps of towers on the same variables.
@@ -289,7 +305,7 @@ fn updates(
     rate: Output,
     options: &TrainingOptions,
 ) -> Result<Updates, GraphError> {
-    let trained = variables.trained();
+    let (trained, accuracy) = (variables.trained(), built[0].tower.accuracy);
     let mut slots = crate::optimizer::Slots::default();
     let mut apply = |grads: &[Output], updates: Vec<NodeId>| {
         let grads = clipped(home, options, &trained, grads)?;
@@ -310,7 +326,7 @@ fn updates(
             }
         }
         let losses = built.iter().map(|b| b.tower.loss).collect();
-        return Ok(Updates { train_ops: ops, losses, gradients: first, init, alike: None });
+        return Ok(Updates { train_ops: ops, losses, accuracy, gradients: first, init, alike: None, pushes: None });
     }
     let average = home.scope("average");
     let of_variable = |i: usize| built.iter().map(|b| b.gradients[i]).collect::<Vec<_>>();
@@ -319,5 +335,5 @@ fn updates(
     let loss = mean(&average, &built.iter().map(|b| b.tower.loss).collect::<Vec<_>>())?;
     let all: Vec<NodeId> = built.iter().flat_map(|b| b.tower.updates.iter().copied()).collect();
     let (op, gradients, init) = apply(&grads, all)?;
-    Ok(Updates { train_ops: vec![op], losses: vec![loss], gradients, init, alike: None })
+    Ok(Updates { train_ops: vec![op], losses: vec![loss], accuracy, gradients, init, alike: None, pushes: None })
 }

@@ -9,10 +9,28 @@ const MAX_KNOWN: usize = 1024;
 /// Who came, in that order, and who took the task.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    /// Masters with the number of their coming. They keep it when they come again.
-    known: VecDeque<(u64, u64)>,
+    known: VecDeque<Known>,
     next: u64,
     owner: Option<Owner>,
+}
+
+/// A master that came.
+#[derive(Debug)]
+struct Known {
+    master: u64,
+    /// Of its coming. It keeps it when it comes again.
+    number: u64,
+    claim: Claim,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Claim {
+    /// It never took the task.
+    Never,
+    /// Nobody took it after this one.
+    Newest,
+    /// What this one made was dropped by another, and may have been made again since.
+    Void,
 }
 
 #[derive(Debug)]
@@ -25,13 +43,13 @@ struct Owner {
 impl Claims {
     /// A master is there.
     pub fn add(&mut self, master: u64) {
-        if self.number(master).is_some() {
+        if self.known(master).is_some() {
             return;
         }
         if self.known.len() == MAX_KNOWN {
             self.known.pop_front();
         }
-        self.known.push_back((master, self.next));
+        self.known.push_back(Known { master, number: self.next, claim: Claim::Never });
         self.next += 1;
     }
 
@@ -40,19 +58,30 @@ impl Claims {
         self.owner = self.owner.take().filter(|owner| owner.master != master);
     }
 
-    /// A master takes the task. It is free again when that master leaves.
+    /// A master takes the task. It is free again when that master leaves, but not for who had taken it before.
     pub fn claim(&mut self, master: u64) {
+        for known in &mut self.known {
+            known.claim = match known.claim {
+                _ if known.master == master => Claim::Newest,
+                Claim::Newest => Claim::Void,
+                other => other,
+            };
+        }
         self.owner = Some(Owner { master, since: self.next });
     }
 
-    /// Whether a master may use the task: nobody took it, or this one did, or this one came later.
+    /// Whether a master may use the task: nobody took it, or this one did, or this one came later; and nobody took it from this one.
     pub fn admits(&self, master: u64) -> bool {
+        let known = self.known(master);
+        if known.is_some_and(|known| known.claim == Claim::Void) {
+            return false;
+        }
         let Some(owner) = &self.owner else { return true };
-        owner.master == master || self.number(master).is_some_and(|number| number >= owner.since)
+        owner.master == master || known.is_some_and(|known| known.number >= owner.since)
     }
 
-    fn number(&self, master: u64) -> Option<u64> {
-        self.known.iter().find(|(known, _)| *known == master).map(|(_, number)| *number)
+    fn known(&self, master: u64) -> Option<&Known> {
+        self.known.iter().find(|known| known.master == master)
     }
 }
 
@@ -75,8 +104,12 @@ mod tests {
         assert!(!claims.admits(7));
         claims.claim(7);
         assert!(claims.admits(7) && !claims.admits(8) && !claims.admits(9));
+        // Who never took it may go on when the owner has left; who had taken it has to take it again.
         claims.leave(7);
-        assert!(claims.admits(8) && claims.admits(9));
+        assert!(!claims.admits(8) && claims.admits(9));
+        claims.claim(8);
+        claims.leave(8);
+        assert!(claims.admits(8) && !claims.admits(7));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use distributed::{Cluster, DistributedError, Master, MasterOptions, Session};
 use engine::{DType, Graph, RunOptions, Tensor};
 use threads::simulation;
 
-use super::Shared;
 use super::faults::tell;
+use super::{Shared, Taken};
 
 /// The shape of all values.
 const SCALAR: [usize; 0] = [];
@@ -47,7 +47,7 @@ fn graph(n: usize) -> (Graph, Vec<String>, Vec<String>) {
 /// Trains until the cluster is calm, through losses, unless somebody else takes the cluster.
 pub fn train(cluster: &Cluster, shared: &Shared) {
     loop {
-        let mut own = 0;
+        let mut own = None;
         match attempt(cluster, shared, &mut own) {
             Ok(()) => return,
             Err(error) => {
@@ -58,7 +58,7 @@ pub fn train(cluster: &Cluster, shared: &Shared) {
         {
             let mut state = shared.state.lock();
             state.n_restarts += 1;
-            if own != 0 && state.owner != own {
+            if own.is_some_and(|own| state.is_void(own)) {
                 return;
             }
         }
@@ -76,7 +76,7 @@ fn check(error: &DistributedError) {
     assert!((error.is_lost() && is_named) || is_other, "{text}");
 }
 
-fn attempt(cluster: &Cluster, shared: &Shared, own: &mut u64) -> Result<(), DistributedError> {
+fn attempt(cluster: &Cluster, shared: &Shared, own: &mut Option<Taken>) -> Result<(), DistributedError> {
     let options = MasterOptions {
         patience: Duration::from_secs(2),
         registration: Duration::from_secs(40),
@@ -85,22 +85,22 @@ fn attempt(cluster: &Cluster, shared: &Shared, own: &mut u64) -> Result<(), Dist
     let n = cluster.tasks.len();
     let (g, fetches, inits) = graph(n);
     let master = Master::new(cluster.clone(), options);
+    let begin = shared.state.lock().tick();
     master.reset(&["localhost"])?;
-    let saved = {
+    let (taken, saved) = {
         let mut state = shared.state.lock();
-        state.owner += 1;
-        *own = state.owner;
-        state.saved
+        (state.take(begin), state.saved)
     };
+    *own = Some(taken);
     let session = master.session(&g)?;
     let inits: Vec<&str> = inits.iter().map(String::as_str).collect();
     let timeout = RunOptions { timeout: Some(STEP), ..RunOptions::default() };
     session.run_step(&timeout, &[("saved", Tensor::scalar(saved as f32))], &[], &inits)?;
     let mut n_calm = 0;
     for step in saved + 1.. {
-        one_step(&session, shared, *own, &fetches, step, n)?;
+        one_step(&session, shared, taken, &fetches, step, n)?;
         let mut state = shared.state.lock();
-        if state.owner == *own && step % 3 == 0 {
+        if !state.is_void(taken) && step % 3 == 0 {
             state.saved = step;
         }
         n_calm += usize::from(state.is_calm);
@@ -119,15 +119,15 @@ fn attempt(cluster: &Cluster, shared: &Shared, own: &mut u64) -> Result<(), Dist
 fn one_step(
     session: &Session,
     shared: &Shared,
-    own: u64,
+    own: Taken,
     fetches: &[String],
     step: u64,
     n: usize,
 ) -> Result<(), DistributedError> {
-    let (fed, was_owner) = {
+    let (fed, was_void) = {
         let mut state = shared.state.lock();
         state.fed += 1;
-        (state.fed as f32, state.owner == own)
+        (state.fed as f32, state.is_void(own))
     };
     let fetches: Vec<&str> = fetches.iter().map(String::as_str).collect();
     let begin = threads::now();
@@ -143,7 +143,7 @@ fn one_step(
             state.told_at.get_or_insert(threads::now());
         }
     })?;
-    assert!(was_owner, "step {step} ran after another client took the cluster");
+    assert!(!was_void, "step {step} ran after another client took the cluster");
     let values: Vec<f32> = values.iter().map(|value| value.item::<f32>().unwrap()).collect();
     assert_eq!(values[0], -fed * (n + 1) as f32, "the value of another step");
     assert_eq!(values[1..], vec![step as f32; n], "a step was lost, or counted twice");

@@ -20,8 +20,10 @@ pub struct Shared {
 
 #[derive(Default)]
 pub struct State {
-    /// Counts who took the cluster for itself.
-    pub owner: u64,
+    /// Counts what `taken` tells.
+    now: u64,
+    /// Who took the cluster for itself, since when and until when it asked the tasks.
+    taken: Vec<Taken>,
     /// The step that the newest checkpoint is of.
     pub saved: u64,
     /// What was fed last: no two steps get the same.
@@ -36,6 +38,33 @@ pub struct State {
     pub told_after: Duration,
     /// When that was told first.
     pub told_at: Option<i64>,
+}
+
+/// From when to when a client took the tasks, one by one.
+#[derive(Debug, Clone, Copy)]
+pub struct Taken {
+    begin: u64,
+    end: u64,
+}
+
+impl State {
+    /// What happens now happens after all that was before.
+    pub fn tick(&mut self) -> u64 {
+        self.now += 1;
+        self.now
+    }
+
+    /// A client that began to take the tasks at `begin` has all of them.
+    pub fn take(&mut self, begin: u64) -> Taken {
+        let taken = Taken { begin, end: self.tick() };
+        self.taken.push(taken);
+        taken
+    }
+
+    /// Whether another client took every task after this one had taken it. Of two at once each may have some.
+    pub fn is_void(&self, own: Taken) -> bool {
+        self.taken.iter().any(|other| own.end < other.begin)
+    }
 }
 
 /// A task in its present life.

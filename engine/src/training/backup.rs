@@ -1,0 +1,131 @@
+//! Synchronous training with backup workers: there are more towers than gradients a step needs, and those that come first count
+//! (Abadi et al. 2016, section 4.4; Chen et al. 2016, "Revisiting Distributed Synchronous SGD").
+//!
+//! Each tower has a step of its own that gives its gradients to accumulators where the variables are; the training step takes their
+//! mean when there are enough. A gradient tells of which training step the variables were that it was computed with, and accumulators
+//! drop those of steps that are over: a tower that is late delays nobody, and spoils nothing.
+
+use super::{Built, TrainingOptions, Updates, clipped};
+use crate::dtype::DType;
+use crate::graph::{Graph, GraphError, NodeId, Output};
+use crate::models::Variables;
+use crate::optimizer::Slots;
+use crate::shape::{PartialShape, Shape};
+use crate::slices::IndexedSlices;
+use crate::tensor::Tensor;
+
+/// The towers' side of training with backup workers.
+#[derive(Debug, Clone)]
+pub struct Pushes {
+    /// What `begin` and all `ops` are fed, an int64 scalar: the number of training steps that are done, as the tower sees it.
+    pub done: Output,
+    /// Has the first training step take gradients that were computed after `done` steps. Run it before the first one.
+    pub begin: NodeId,
+    /// For each tower: computes its gradients and gives them away.
+    pub ops: Vec<NodeId>,
+    /// How many of them a training step waits for.
+    pub n_required: usize,
+}
+
+/// What a value is accumulated in, where the variables are.
+struct Accumulator {
+    handle: Output,
+    dtype: DType,
+}
+
+impl Accumulator {
+    fn new(g: &Graph, dtype: DType, shape: &[usize], shared_name: &str) -> Result<Accumulator, GraphError> {
+        let node = g.add_node("ResourceConditionalAccumulator").name("accumulator").attr("dtype", dtype);
+        let node = node.attr("shape", PartialShape::from(&Shape::new(shape))).attr("reduction_type", "MEAN");
+        Ok(Accumulator { handle: node.attr("shared_name", shared_name).output()?, dtype })
+    }
+
+    fn give(&self, g: &Graph, done: Output, value: Output) -> Result<NodeId, GraphError> {
+        let node = g.add_node("ResourceAccumulatorApplyGradient").name("give").input(self.handle).input(done);
+        node.input(value).attr("dtype", self.dtype).build()
+    }
+
+    fn take(&self, g: &Graph, n: Output) -> Result<Output, GraphError> {
+        let node = g.add_node("ResourceAccumulatorTakeGradient").name("take").input(self.handle).input(n);
+        node.attr("dtype", self.dtype).output()
+    }
+
+    fn begin(&self, g: &Graph, done: Output) -> Result<NodeId, GraphError> {
+        g.add_node("ResourceAccumulatorSetGlobalStep").name("begin").input(self.handle).input(done).build()
+    }
+}
+
+/// What towers give: a value of each, and where it is accumulated.
+struct Given {
+    accumulator: Accumulator,
+    of_towers: Vec<Output>,
+}
+
+/// What all towers give: the gradients of the variables, loss, and accuracy where there is one.
+fn given(home: &Graph, g: &Graph, variables: &Variables, built: &[Built]) -> Result<Vec<Given>, GraphError> {
+    let mut all = Vec::new();
+    let mut add = |name: &str, shape: &[usize], of_towers: Vec<Output>| {
+        let Some(first) = of_towers.first() else { return Ok(()) };
+        let accumulator = Accumulator::new(g, home.dtype(*first)?, shape, &format!("{}/{name}", g.scope_name()))?;
+        all.push(Given { accumulator, of_towers });
+        Ok::<_, GraphError>(())
+    };
+    for (i, (_, shape)) in variables.trained().iter().enumerate() {
+        let of = |tower: &Built| whole(g, tower.gradients[i], shape);
+        add(&format!("gradient{i}"), shape, built.iter().map(of).collect::<Result<_, _>>()?)?;
+    }
+    add("loss", &[], built.iter().map(|built| built.tower.loss).collect())?;
+    add("accuracy", &[], built.iter().filter_map(|built| built.tower.accuracy).collect())?;
+    Ok(all)
+}
+
+/// A gradient as accumulators want it. Slices cross as such, and become a whole gradient only where the variable is.
+fn whole(g: &Graph, gradient: Output, shape: &[usize]) -> Result<Output, GraphError> {
+    let Some((_, row)) = shape.split_first() else { return Ok(gradient) };
+    match IndexedSlices::of(g, gradient, row)? {
+        Some(slices) => slices.to_dense(g),
+        None => Ok(gradient),
+    }
+}
+
+/// The training step, which takes the first gradients of all towers but `n_backups`, and the towers' own.
+pub(super) fn updates(
+    home: &Graph,
+    variables: &Variables,
+    built: &[Built],
+    rate: Output,
+    options: &TrainingOptions,
+    n_backups: usize,
+) -> Result<Updates, GraphError> {
+    let g = home.scope("backup");
+    let n_required = built.len().saturating_sub(n_backups).max(1);
+    let done = g.placeholder("done", DType::I64, PartialShape::from(&Shape::scalar()))?;
+    let given = given(home, &g, variables, built)?;
+    let mut ops = Vec::new();
+    for (i, tower) in built.iter().enumerate() {
+        let scope = g.scope(&format!("tower{i}"));
+        let gives = given.iter().map(|given| given.accumulator.give(&scope, done, given.of_towers[i]));
+        let mut all = gives.collect::<Result<Vec<_>, _>>()?;
+        all.extend(&tower.tower.updates);
+        ops.push(scope.group("gradients", &all)?);
+    }
+    let begins = given.iter().map(|given| given.accumulator.begin(&g, done)).collect::<Result<Vec<_>, _>>()?;
+    let n = g.named_constant("required", Tensor::scalar(i32::try_from(n_required).unwrap_or(i32::MAX)))?;
+    let taken = given.iter().map(|given| given.accumulator.take(&g, n)).collect::<Result<Vec<_>, _>>()?;
+    let trained = variables.trained();
+    let (means, judged) = taken.split_at(trained.len());
+    let gradients = clipped(home, options, &trained, means)?;
+    let training = options.optimizer.apply(home, &trained, &gradients, rate, &mut Slots::default())?;
+    // What nobody fetches is taken, too: else it would be there in the next step.
+    let all: Vec<NodeId> = judged.iter().map(|output| output.node).chain([training.op]).collect();
+    let begin = g.group("begin", &begins)?;
+    Ok(Updates {
+        train_ops: vec![home.group("train_step", &all)?],
+        losses: vec![judged[0]],
+        accuracy: judged.get(1).copied(),
+        gradients,
+        init: training.init,
+        alike: None,
+        pushes: Some(Pushes { done, begin, ops, n_required }),
+    })
+}
