@@ -332,15 +332,14 @@ fn one_process_and_several_read_each_others_checkpoints() {
     }
 }
 
-/// Asynchronous steps have no order: the loss is what stays the same, within 20 % of what was learned.
-#[test]
-fn asynchronous_training_goes_on() {
-    let Some(place) = Place::new("kill -9 of processes that train asynchronously") else { return };
-    let args =
-        "mlp --workers 2 --async --steps 600 --seed 3 --checkpoint-every 30 --max-restarts 1000 --trace off --quiet";
+/// Steps without an order: the loss is what stays the same, within 20 % of what was learned.
+fn goes_on_without_an_order(how: &str, steps: u64, seed: u64) {
+    let Some(place) = Place::new("kill -9 of processes that train without an order") else { return };
+    let [steps, more] = [steps, steps + 1].map(|steps| format!("--steps {steps}"));
+    let args = &format!("mlp {how} {steps} --seed 3 --checkpoint-every 30 --max-restarts 1000 --trace off --quiet");
     let undisturbed = test_loss(place.command("undisturbed", args).arg("--json"));
     let mut run = place.train("killed", args);
-    let mut dice = Dice(5);
+    let mut dice = Dice(seed);
     for n in 1..=times(2, 10) {
         std::thread::sleep(Duration::from_millis(300 + dice.below(500)));
         let Some(victim) = run.processes().get(dice.below(3) as usize).copied() else { break };
@@ -349,10 +348,20 @@ fn asynchronous_training_goes_on() {
         }
     }
     assert!(run.end(PATIENCE).success(), "{}", run.text());
-    let killed = test_loss(place.command("killed", &args.replace("--steps 600", "--steps 601")).arg("--json"));
+    let killed = test_loss(place.command("killed", &args.replace(&steps, &more)).arg("--json"));
     let learned = std::f64::consts::LN_10 - undisturbed;
     eprintln!("undisturbed {undisturbed:.4}, killed {killed:.4}");
     assert!((killed - undisturbed).abs() <= 0.2 * learned, "{killed}, undisturbed {undisturbed}");
+}
+
+#[test]
+fn asynchronous_training_goes_on() {
+    goes_on_without_an_order("--workers 2 --async", 600, 5);
+}
+
+#[test]
+fn training_with_a_backup_worker_goes_on() {
+    goes_on_without_an_order("--workers 3 --backup-workers 1", 400, 6);
 }
 
 /// The run's files: the trace has all processes, and TensorBoard is told what is done again.
