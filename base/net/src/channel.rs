@@ -68,7 +68,7 @@ impl Connection {
         let (sending, taking) = (outbox.clone(), outbox.clone());
         threads::spawn("net-send", move || sending.run())?;
         let taken = threads::spawn("net-take", move || {
-            take(Reader::answering(stream, limits, taking.clone()), handler, &taking)
+            take(Reader::answering(stream, limits, taking.clone()), handler, &taking);
         });
         if let Err(error) = taken {
             outbox.close(NetError::Closed);
