@@ -88,17 +88,17 @@ fn whole(g: &Graph, gradient: Output, shape: &[usize]) -> Result<Output, GraphEr
     }
 }
 
-/// The training step, which takes the first gradients of all towers but `n_backups`, and the towers' own.
+/// The training step, which takes the first gradients of all towers but `spare`, and the towers' own.
 pub(super) fn updates(
     home: &Graph,
     variables: &Variables,
     built: &[Built],
     rate: Output,
     options: &TrainingOptions,
-    n_backups: usize,
+    spare: usize,
 ) -> Result<Updates, GraphError> {
     let g = home.scope("backup");
-    let n_required = built.len().saturating_sub(n_backups).max(1);
+    let n_required = built.len().saturating_sub(spare).max(1);
     let done = g.placeholder("done", DType::I64, PartialShape::from(&Shape::scalar()))?;
     let given = given(home, &g, variables, built)?;
     let mut ops = Vec::new();
