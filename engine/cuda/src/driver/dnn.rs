@@ -60,11 +60,14 @@ struct Way {
     workspace: usize,
 }
 
+/// What was looked up, by convolution and pass; `None`: there is no way.
+type Ways = FxHashMap<(Convolution, Pass), Option<Way>>;
+
 /// The library on a device.
 pub(super) struct Dnn {
     table: CudnnTable,
-    /// One thread at a time: the library's documentation asks for it. `None`: there is no way.
-    handle: Mutex<(Handle, FxHashMap<(Convolution, Pass), Option<Way>>)>,
+    /// One thread at a time: the library's documentation asks for it.
+    handle: Mutex<(Handle, Ways)>,
 }
 
 // SAFETY: the handle is only used under its lock.
@@ -208,7 +211,7 @@ impl Dnn {
             check(&table, "cudnnCreate", (table.cudnnCreate)(&raw mut handle))?;
             check(&table, "cudnnSetStream", (table.cudnnSetStream)(handle, stream))?;
         }
-        Ok(Some(Dnn { table, handle: Mutex::new((handle, FxHashMap::default())) }))
+        Ok(Some(Dnn { table, handle: Mutex::new((handle, Ways::default())) }))
     }
 
     /// Bytes that the best way needs; `None`: there is none.
