@@ -148,7 +148,11 @@ fn libraries() {
 fn check_own_convolutions(report: &mut Report, device: &Arc<Device>, gpu: &Gpu) {
     let by_library = gpu.n_convolved();
     if by_library == 0 {
-        return println!("skipped: convolutions by cuDNN, which is not there or took none");
+        let is_there = cuda::driver::optional().iter().any(|library| library.name == "cuDNN" && library.found.is_ok());
+        return match is_there {
+            true => report.wrong("cuDNN", "it is there, and took no convolution"),
+            false => println!("skipped: convolutions by cuDNN"),
+        };
     }
     report.add("kernels: convolutions by cuDNN", by_library as f64, "calls", "in the cases above");
     let (_, cases) = cases::all().into_iter().find(|(name, _)| *name == cases::CONVOLUTIONS).unwrap();
