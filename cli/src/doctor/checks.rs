@@ -19,6 +19,8 @@ pub fn all() -> Vec<Check> {
         gl(),
         cuda(),
         gpus(),
+        gpu_library("cuBLASLt", "matrix products on GPUs, where our own kernels do without", "nvidia-cublas"),
+        gpu_library("cuDNN", "convolutions on GPUs, where our own kernels do without", "nvidia-cudnn-cu13"),
         cupti(),
         injection(),
     ]
@@ -165,6 +167,21 @@ fn gpus() -> Check {
         used_for: "devices of type GPU",
         remedy: problem,
     }
+}
+
+/// Whether a library that quickens GPUs is found.
+fn gpu_library(name: &'static str, used_for: &'static str, package: &str) -> Check {
+    let libraries = cuda::driver::optional();
+    let found = libraries.into_iter().find(|library| library.name == name).map(|library| library.found);
+    let (state, seen, remedy) = match found {
+        Some(Ok(found)) => (State::Ok, found, None),
+        Some(Err(why)) => {
+            let get = format!("pip install {package}, then STEPSCOPE_CUDA_LIBRARIES=its lib folder");
+            (State::Missing, why, Some(get))
+        }
+        None => (State::Missing, "not looked for".to_owned(), None),
+    };
+    Check { name, state, seen, used_for, remedy }
 }
 
 fn cupti() -> Check {

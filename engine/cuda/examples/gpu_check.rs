@@ -11,6 +11,8 @@
 
 #[path = "../tests/cases/mod.rs"]
 mod cases;
+#[path = "measured/convolutions.rs"]
+mod convolutions;
 #[path = "../tests/networks/mod.rs"]
 mod networks;
 
@@ -71,10 +73,11 @@ fn main() -> ExitCode {
     if let Some(problem) = problem() {
         println!("no GPU to check: {problem}");
         println!(
-            "skipped: {} groups of kernels, {} models, products, copies, steps",
+            "skipped: {} groups of kernels, {} models, products, convolutions, copies, steps, a trace, PyTorch beside them",
             cases::all().len(),
             networks::all().len()
         );
+        libraries();
         return ExitCode::SUCCESS;
     }
     let mut report = Report::default();
@@ -87,14 +90,21 @@ fn main() -> ExitCode {
     };
     let Some(gpu) = gpu_of(&device).cloned() else { return ExitCode::FAILURE };
     let name = gpu.backend().name();
-    println!("{name}, {} devices\n", count());
+    println!("{name}, {} devices", count());
+    libraries();
+    println!();
     check_kernels(&mut report, &device);
+    check_own_convolutions(&mut report, &device, &gpu);
     check_models(&mut report, &device);
     measure_products(&mut report, &gpu);
+    convolutions::measure(&mut report, &gpu);
     measure_copies(&mut report, &gpu);
-    measure_steps(&mut report, &device);
+    measure_steps(&mut report, &device, &gpu);
     trace(&mut report, &device, &Path::new(&out).with_extension("trace"));
     peer(&mut report);
+    if let Some(complaint) = gpu.complaint() {
+        report.wrong("a library", complaint);
+    }
     let stats = gpu.stats();
     report.add("memory, peak in use", stats.peak as f64 / 1e6, "MB", format!("{} pieces", stats.n_allocs));
     report.add("memory, peak reserved", stats.peak_reserved as f64 / 1e6, "MB", format!("{} regions", stats.n_regions));
@@ -122,6 +132,36 @@ fn check_kernels(report: &mut Report, device: &Arc<Device>) {
             format!("of {}", cases.len()),
         );
     }
+}
+
+/// Which of the libraries that quicken a device are there.
+fn libraries() {
+    for library in cuda::driver::optional() {
+        match library.found {
+            Ok(found) => println!("{}: {found}", library.name),
+            Err(why) => println!("{}: {why}: own kernels", library.name),
+        }
+    }
+}
+
+/// Where cuDNN convolved before: the same by this crate's kernels.
+fn check_own_convolutions(report: &mut Report, device: &Arc<Device>, gpu: &Gpu) {
+    let by_library = gpu.n_convolved();
+    if by_library == 0 {
+        let is_there = cuda::driver::optional().iter().any(|library| library.name == "cuDNN" && library.found.is_ok());
+        return match is_there {
+            true => report.wrong("cuDNN", "it is there, and took no convolution"),
+            false => println!("skipped: convolutions by cuDNN"),
+        };
+    }
+    report.add("kernels: convolutions by cuDNN", by_library as f64, "calls", "in the cases above");
+    let (_, cases) = cases::all().into_iter().find(|(name, _)| *name == cases::CONVOLUTIONS).unwrap();
+    gpu.let_library_convolve(false);
+    let wrong: Vec<String> = cases.iter().filter_map(|case| case.check(device).err()).collect();
+    gpu.let_library_convolve(true);
+    wrong.iter().for_each(|why| report.wrong("own convolutions", why));
+    let right = (cases.len() - wrong.len()) as f64;
+    report.add("kernels: convolutions by own kernels", right, "cases", format!("of {}", cases.len()));
 }
 
 fn check_models(report: &mut Report, device: &Arc<Device>) {
@@ -279,7 +319,7 @@ impl Learning {
     }
 }
 
-fn measure_steps(report: &mut Report, device: &Arc<Device>) {
+fn measure_steps(report: &mut Report, device: &Arc<Device>, gpu: &Gpu) {
     let lstm =
         LanguageModel { n_words: 10_000, units: 650, layers: 2, time: 20, batch: 64, unrolling: Unrolling::Unrolled };
     let mlp = MlpOptions { n_inputs: 1024, hidden: vec![4096, 4096], n_classes: 1000, ..MlpOptions::default() };
@@ -291,11 +331,20 @@ fn measure_steps(report: &mut Report, device: &Arc<Device>) {
         ("lstm 2 x 650, 20 words, batch 64", Box::new(lstm), 64),
     ];
     for (name, network, size) in all {
-        let learning = Learning::begin(device, &*network, size);
-        let ms = learning.and_then(|learning| learning.step_ms(5).and_then(|_| learning.step_ms(50)));
-        match ms {
-            Ok(ms) => report.add(format!("step of {name}"), ms, "ms", "fed from the host, loss fetched"),
+        let before = gpu.n_convolved();
+        let learning = match Learning::begin(device, &*network, size) {
+            Ok(learning) => learning,
+            Err(why) => return report.wrong(name, &why),
+        };
+        let mut measure = |what: &str| match learning.step_ms(5).and_then(|_| learning.step_ms(50)) {
+            Ok(ms) => report.add(format!("step of {name}"), ms, "ms", what),
             Err(why) => report.wrong(name, &why),
+        };
+        measure("fed from the host, loss fetched");
+        if gpu.n_convolved() > before {
+            gpu.let_library_convolve(false);
+            measure("the same, convolutions by own kernels");
+            gpu.let_library_convolve(true);
         }
     }
 }

@@ -3,6 +3,8 @@
 
 use std::ffi::c_void;
 
+use crate::convolution::{Convolution, Pass};
+
 /// An address in a device's memory.
 pub type Address = u64;
 
@@ -226,4 +228,23 @@ pub unsafe trait Backend: Send + Sync {
     /// # Errors
     /// See [`Backend::memory`].
     fn gemm(&self, gemm: &Gemm, way: usize, a: Address, b: Address, c: Address) -> Result<bool, Failed>;
+
+    /// Bytes of the device's memory that a library needs to convolve; `None`: the device has no library for it, or that knows no way.
+    ///
+    /// # Errors
+    /// The library fails: whoever asks computes it otherwise.
+    fn convolution_workspace(&self, convolution: &Convolution, pass: Pass) -> Result<Option<usize>, Failed>;
+
+    /// Convolves on the compute lane, after [`Backend::convolution_workspace`] of the same: image, filter and result, of which the
+    /// pass writes one, and memory of as many bytes as it said.
+    ///
+    /// # Errors
+    /// The library fails, and has written nothing that is worth anything.
+    fn convolve(
+        &self,
+        convolution: &Convolution,
+        pass: Pass,
+        at: [Address; 3],
+        workspace: (Address, usize),
+    ) -> Result<(), Failed>;
 }

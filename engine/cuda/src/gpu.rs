@@ -1,7 +1,8 @@
 //! A device: its memory, its streams, its compiled kernels.
 
 use std::ffi::c_void;
-use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use engine::buffer::AllocError;
 use engine::kernels::KernelError;
@@ -13,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::allocator::{Caching, Source, Stats};
 use crate::backend::{Address, Backend, Failed, Function, Gemm, Grid, Lane};
+use crate::convolution::{Convolution, Pass};
 use crate::events::Events;
 use crate::memory::Block;
 use crate::staging::Staging;
@@ -30,6 +32,10 @@ pub struct Gpu {
     pub(crate) staging: Arc<Staging>,
     /// By source's name, macros and kernel.
     functions: Mutex<FxHashMap<String, Function>>,
+    /// Whether a library may convolve, and how often it did.
+    convolves: (AtomicBool, AtomicUsize),
+    /// What a library said when it failed first.
+    complaint: OnceLock<String>,
     own: Weak<Gpu>,
 }
 
@@ -112,6 +118,8 @@ impl Gpu {
             events,
             staging: Arc::new(Staging::new(Arc::clone(&backend))),
             functions: Mutex::default(),
+            convolves: (AtomicBool::new(true), AtomicUsize::new(0)),
+            complaint: OnceLock::new(),
             own: Weak::clone(own),
             backend,
         }))
@@ -291,6 +299,52 @@ impl Gpu {
     /// The driver refuses.
     pub fn gemm(&self, gemm: &Gemm, a: Address, b: Address, c: Address) -> Result<bool, KernelError> {
         self.backend.gemm(gemm, 0, a, b, c).map_err(|e| self.failed(format!("{e} ({gemm:?})")).into())
+    }
+
+    /// Bytes that the device's library needs for a convolution; `None`: there is none, or it does not take it, or fails.
+    pub(crate) fn convolution_workspace(&self, convolution: &Convolution, pass: Pass) -> Option<usize> {
+        if !self.convolves.0.load(Ordering::Relaxed) {
+            return None;
+        }
+        let found = self.backend.convolution_workspace(convolution, pass);
+        found.map_err(|failed| self.complain(&failed)).ok().flatten()
+    }
+
+    /// Convolves by the device's library: image, filter, result. `false`: it failed, or there is no memory for it.
+    pub(crate) fn convolve(&self, c: &Convolution, pass: Pass, at: [Address; 3], n_bytes: usize) -> bool {
+        // Without room for the library, what needs less may still be computed.
+        let Ok(room) = (n_bytes > 0).then(|| self.block(n_bytes)).transpose() else { return false };
+        let space = room.as_ref().map_or(0, |block| block.address());
+        if let Err(failed) = self.backend.convolve(c, pass, at, (space, n_bytes)) {
+            self.complain(&failed);
+            return false;
+        }
+        self.convolves.1.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Whether convolutions may be the library's from now on: to compare the two.
+    pub fn let_library_convolve(&self, may: bool) {
+        self.convolves.0.store(may, Ordering::Relaxed);
+    }
+
+    /// How often the library convolved.
+    pub fn n_convolved(&self) -> usize {
+        self.convolves.1.load(Ordering::Relaxed)
+    }
+
+    /// Says that a library failed, and that kernels of our own do its work: once.
+    fn complain(&self, failed: &Failed) {
+        self.complaint.get_or_init(|| {
+            let text = format!("{failed}: computed by stepscope's own kernels instead");
+            tracing::warn!(target: "cuda", device = %self.name, "{text}");
+            text
+        });
+    }
+
+    /// What was said of a library that failed, where one did.
+    pub fn complaint(&self) -> Option<&str> {
+        self.complaint.get().map(String::as_str)
     }
 
     /// Sets memory to zero in the order of the kernels.

@@ -1,6 +1,6 @@
 //! CUDA devices for the engine: device type `GPU`, found at run time. Linking this crate registers it, with its kernels.
 //!
-//! The map: what a driver does ([`backend`]), NVIDIA's ([`driver`]); a device's memory ([`allocator`], [`memory`]), the order of
+//! The map: what a driver does ([`backend`], [`convolution`]), NVIDIA's ([`driver`]); a device's memory ([`allocator`], [`memory`]), the order of
 //! its streams (`events`), copies (`staging`), all of it together ([`gpu`]), as the engine knows it ([`device`]); what
 //! computes ([`kernels`]), and for whom ([`attribution`]).
 //!
@@ -10,6 +10,7 @@
 pub mod allocator;
 pub mod attribution;
 pub mod backend;
+pub mod convolution;
 pub mod device;
 pub mod driver;
 mod events;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use cases::{difference, numbers};
 use cuda::attribution::Listener;
+use emulator::Library;
 use engine::device::Device;
 use engine::graph::{Attr, Output};
 use engine::partition::TransferOptions;
@@ -56,7 +57,45 @@ fn rows_and_indices() {
 
 #[test]
 fn convolutions_and_their_gradients() {
-    check("convolutions and their gradients");
+    check(cases::CONVOLUTIONS);
+}
+
+fn convolutions() -> Vec<cases::Case> {
+    let (_, cases) = cases::all().into_iter().find(|(name, _)| *name == cases::CONVOLUTIONS).unwrap();
+    cases
+}
+
+/// What a library is told is what the node means: a convolution that knows the description only comes to the same.
+#[test]
+fn convolutions_by_a_library() {
+    let Some(device) = emulator::device_with(1 << 30, Library::Plain) else { return };
+    let gpu = cuda::device::gpu_of(&device).unwrap();
+    let (cases, mut n_own) = (convolutions(), 0);
+    for case in &cases {
+        let before = gpu.n_convolved();
+        case.check(&device).unwrap_or_else(|why| panic!("{why}"));
+        n_own += usize::from(gpu.n_convolved() == before);
+    }
+    // Those of f64, six, and the two that do not fit.
+    assert_eq!((n_own, gpu.complaint()), (6 + 2, None), "of {}", cases.len());
+    gpu.let_library_convolve(false);
+    let before = gpu.n_convolved();
+    cases[0].check(&device).unwrap();
+    assert_eq!(gpu.n_convolved(), before);
+}
+
+#[test]
+fn a_library_that_fails_is_done_without_and_said_once() {
+    for (library, says) in [(Library::Refuses, "cudnnCreate"), (Library::Breaks, "cudnnConvolutionForward")] {
+        let Some(device) = emulator::device_with(1 << 30, library) else { return };
+        let gpu = cuda::device::gpu_of(&device).unwrap();
+        for case in convolutions().iter().take(6) {
+            case.check(&device).unwrap_or_else(|why| panic!("{why}"));
+        }
+        let complaint = gpu.complaint().unwrap();
+        assert!(complaint.starts_with(says) && complaint.ends_with("own kernels instead"), "{complaint}");
+        assert_eq!(gpu.n_convolved(), 0);
+    }
 }
 
 #[test]

@@ -1,14 +1,15 @@
 // What slides windows over images: convolutions by columns, pools. Channels lie last.
-// The columns: a row per output pixel, an element per window element and channel.
+// The columns: group by group, a row per output pixel, an element per window element and channel of the group (g.each of them).
 extern "C" __global__ void to_columns(u64 n, Eight ga, Eight gb, const T *image, T *columns) {
     Geometry g = geometry(ga, gb);
     EACH(i, n) {
         u64 r = i;
-        i64 c = (i64)(r % (u64)g.channels); r /= (u64)g.channels;
+        i64 c = (i64)(r % (u64)g.each); r /= (u64)g.each;
         i64 wx = (i64)(r % (u64)g.win_x); r /= (u64)g.win_x;
         i64 wy = (i64)(r % (u64)g.win_y); r /= (u64)g.win_y;
         i64 ox = (i64)(r % (u64)g.out_x); r /= (u64)g.out_x;
         i64 oy = (i64)(r % (u64)g.out_y); r /= (u64)g.out_y;
+        c += (i64)(r / (u64)g.batch) * g.each; r %= (u64)g.batch;
         i64 y = oy * g.stride_y - g.before_y + wy * g.dil_y, x = ox * g.stride_x - g.before_x + wx * g.dil_x;
         bool in = y >= 0 && y < g.in_y && x >= 0 && x < g.in_x;
         columns[i] = in ? image[(((i64)r * g.in_y + y) * g.in_x + x) * g.channels + c] : Stored<T>::of((C)0);
@@ -29,8 +30,8 @@ extern "C" __global__ void from_columns(u64 n, Eight ga, Eight gb, const T *colu
             for (i64 wx = 0; wx < g.win_x; wx++) {
                 i64 tx = x + g.before_x - wx * g.dil_x;
                 if (tx < 0 || tx % g.stride_x != 0 || tx / g.stride_x >= g.out_x) continue;
-                i64 pixel = ((i64)r * g.out_y + ty / g.stride_y) * g.out_x + tx / g.stride_x;
-                sum += wide(columns[((pixel * g.win_y + wy) * g.win_x + wx) * g.channels + c]);
+                i64 pixel = ((c / g.each * g.batch + (i64)r) * g.out_y + ty / g.stride_y) * g.out_x + tx / g.stride_x;
+                sum += wide(columns[((pixel * g.win_y + wy) * g.win_x + wx) * g.each + c % g.each]);
             }
         }
         image[i] = Stored<T>::of(sum);

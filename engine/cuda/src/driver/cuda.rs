@@ -3,10 +3,12 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::sync::{Arc, OnceLock};
 
+use super::dnn::Dnn;
 use super::libraries::{DriverTable, Handle, LibraryError};
 use super::lt::Lt;
 use super::nvrtc::Compiler;
 use crate::backend::{Address, Backend, Event, Failed, Function, Gemm, Grid, Lane};
+use crate::convolution::{Convolution, Pass};
 
 /// `CUDA_ERROR_NOT_READY`.
 const NOT_READY: c_int = 600;
@@ -93,6 +95,8 @@ pub struct Cuda {
     compiler: Arc<Compiler>,
     /// Why there are no matrix products by the library, where there are none.
     lt: Result<Lt, String>,
+    /// Looked for when there is something to convolve: it takes its time to start.
+    dnn: OnceLock<Result<Option<Dnn>, Failed>>,
 }
 
 // SAFETY: the driver's functions may be called from any thread; handles live as long as the process.
@@ -136,7 +140,8 @@ impl Cuda {
         let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
         let capability = u32::try_from(10 * major + minor).unwrap_or(0);
         let lt = Err("not loaded".to_owned());
-        let mut cuda = Cuda { driver, name, capability, context, streams, compiler, lt };
+        let dnn = OnceLock::new();
+        let mut cuda = Cuda { driver, name, capability, context, streams, compiler, lt, dnn };
         let workspace = (cuda.alloc(WORKSPACE)?, WORKSPACE);
         cuda.lt = match Lt::load(workspace) {
             Ok(lt) => lt.map_err(|e| e.to_string()),
@@ -157,6 +162,13 @@ impl Cuda {
 
     fn stream(&self, lane: Lane) -> Handle {
         self.streams[lane as usize]
+    }
+
+    /// The library for convolutions, with the device's context current in this thread; `None`: there is none.
+    fn dnn(&self) -> Result<Option<&Dnn>, Failed> {
+        self.call("cuCtxSetCurrent", |_| 0)?;
+        let load = || Dnn::load(self.stream(Lane::Compute));
+        self.dnn.get_or_init(load).as_ref().map(Option::as_ref).map_err(Failed::clone)
     }
 
     /// Calls the driver with the device's context current in this thread.
@@ -320,5 +332,20 @@ unsafe impl Backend for Cuda {
         let Ok(lt) = &self.lt else { return Ok(false) };
         self.call("cuCtxSetCurrent", |_| 0)?;
         lt.multiply(gemm, way, [a, b, c], self.stream(Lane::Compute))
+    }
+
+    fn convolution_workspace(&self, convolution: &Convolution, pass: Pass) -> Result<Option<usize>, Failed> {
+        self.dnn()?.map_or(Ok(None), |dnn| dnn.workspace(convolution, pass))
+    }
+
+    fn convolve(
+        &self,
+        convolution: &Convolution,
+        pass: Pass,
+        at: [Address; 3],
+        workspace: (Address, usize),
+    ) -> Result<(), Failed> {
+        let missing = || Failed { call: "convolve", reason: "there is no cuDNN".to_owned() };
+        self.dnn()?.ok_or_else(missing)?.convolve(convolution, pass, at, workspace)
     }
 }

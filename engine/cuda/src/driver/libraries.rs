@@ -57,13 +57,23 @@ fn open(library: &'static str, names: &[&str]) -> Result<Library, LibraryError> 
     Err(LibraryError::Missing(library))
 }
 
+/// What a function gives: a status, unless it says otherwise.
+macro_rules! given {
+    () => {
+        c_int
+    };
+    ($given:ty) => {
+        $given
+    };
+}
+
 /// A table of a library's functions.
 macro_rules! functions {
-    ($(#[$doc:meta])* $table:ident of $library:literal in $names:expr; $($function:ident($($argument:ty),*);)*) => {
+    ($(#[$doc:meta])* $table:ident of $library:literal in $names:expr; $($function:ident($($argument:ty),*) $(-> $given:ty)?;)*) => {
         $(#[$doc])*
         #[allow(non_snake_case, reason = "NVIDIA's names")]
         pub struct $table {
-            $(pub $function: unsafe extern "C" fn($($argument),*) -> c_int,)*
+            $(pub $function: unsafe extern "C" fn($($argument),*) -> given!($($given)?),)*
             /// Keeps the functions where they are.
             _library: Library,
         }
@@ -78,8 +88,9 @@ macro_rules! functions {
                 Ok($table {
                     $($function: {
                         let name = concat!(stringify!($function), "\0");
+                        type Function = unsafe extern "C" fn($($argument),*) -> given!($($given)?);
                         // SAFETY: the type is that of the function, as NVIDIA's headers declare it.
-                        let found = unsafe { library.get::<unsafe extern "C" fn($($argument),*) -> c_int>(name.as_bytes()) };
+                        let found = unsafe { library.get::<Function>(name.as_bytes()) };
                         *found.map_err(|_| LibraryError::NoFunction { library: $library, function: stringify!($function) })?
                     },)*
                     _library: library,
@@ -167,5 +178,41 @@ functions! {
     cublasLtMatmul(
         Handle, Handle, *const c_void, *const c_void, Handle, *const c_void, Handle, *const c_void, *const c_void, Handle,
         *mut c_void, Handle, *const c_void, *mut c_void, usize, Handle
+    );
+}
+
+functions! {
+    /// Convolutions.
+    CudnnTable of "libcudnn" in &["libcudnn.so.9", "libcudnn.so", "cudnn64_9.dll"];
+    cudnnGetVersion() -> usize;
+    cudnnGetErrorString(c_int) -> *const c_char;
+    cudnnCreate(Out<Handle>);
+    cudnnSetStream(Handle, Handle);
+    cudnnCreateTensorDescriptor(Out<Handle>);
+    cudnnSetTensor4dDescriptor(Handle, c_int, c_int, c_int, c_int, c_int, c_int);
+    cudnnDestroyTensorDescriptor(Handle);
+    cudnnCreateFilterDescriptor(Out<Handle>);
+    cudnnSetFilter4dDescriptor(Handle, c_int, c_int, c_int, c_int, c_int, c_int);
+    cudnnDestroyFilterDescriptor(Handle);
+    cudnnCreateConvolutionDescriptor(Out<Handle>);
+    cudnnSetConvolution2dDescriptor(Handle, c_int, c_int, c_int, c_int, c_int, c_int, c_int, c_int);
+    cudnnSetConvolutionGroupCount(Handle, c_int);
+    cudnnSetConvolutionMathType(Handle, c_int);
+    cudnnDestroyConvolutionDescriptor(Handle);
+    cudnnGetConvolution2dForwardOutputDim(Handle, Handle, Handle, Out<c_int>, Out<c_int>, Out<c_int>, Out<c_int>);
+    cudnnGetConvolutionForwardAlgorithm_v7(Handle, Handle, Handle, Handle, Handle, c_int, Out<c_int>, *mut c_void);
+    cudnnGetConvolutionBackwardDataAlgorithm_v7(Handle, Handle, Handle, Handle, Handle, c_int, Out<c_int>, *mut c_void);
+    cudnnGetConvolutionBackwardFilterAlgorithm_v7(Handle, Handle, Handle, Handle, Handle, c_int, Out<c_int>, *mut c_void);
+    cudnnConvolutionForward(
+        Handle, *const c_void, Handle, *const c_void, Handle, *const c_void, Handle, c_int, *mut c_void, usize,
+        *const c_void, Handle, *mut c_void
+    );
+    cudnnConvolutionBackwardData(
+        Handle, *const c_void, Handle, *const c_void, Handle, *const c_void, Handle, c_int, *mut c_void, usize,
+        *const c_void, Handle, *mut c_void
+    );
+    cudnnConvolutionBackwardFilter(
+        Handle, *const c_void, Handle, *const c_void, Handle, *const c_void, Handle, c_int, *mut c_void, usize,
+        *const c_void, Handle, *mut c_void
     );
 }

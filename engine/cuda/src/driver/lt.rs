@@ -93,7 +93,14 @@ impl Lt {
     /// know so many.
     pub fn multiply(&self, gemm: &Gemm, way: usize, [a, b, c]: [Address; 3], stream: Handle) -> Result<bool, Failed> {
         // What all addresses are multiples of: algorithms differ in what they need.
-        let alignment = 1u32 << (a | b | c).trailing_zeros().min(8);
+        let size = match gemm.of {
+            MatrixType::F64 => 8,
+            MatrixType::F32 | MatrixType::Tf32 => 4,
+            MatrixType::F16 | MatrixType::Bf16 => 2,
+        };
+        let of_batch = gemm.strides.iter().fold(0, |all, stride| all | (stride * size) as u64);
+        let batches = if gemm.n_batches > 1 { of_batch } else { 0 };
+        let alignment = 1u32 << (a | b | c | batches).trailing_zeros().min(8);
         let key = (*gemm, alignment, way);
         let mut prepared = self.prepared.lock();
         if !prepared.contains_key(&key) {

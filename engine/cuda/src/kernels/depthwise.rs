@@ -1,29 +1,27 @@
 //! Convolutions that keep channels apart, and their gradients: each channel has filters of its own. Direct: there is too little to
 //! multiply for a product of matrices.
 
+use engine::Shape;
 use engine::kernels::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use engine::window::Windows;
-use engine::{DType, Shape};
 
-use super::support::{THREADS, Unit, device, gpu, operand, run};
+use super::support::{FLOATS, THREADS, Unit, device, gpu, operand, run};
 use super::windows::{Sizes, check, convolution, listed};
 use crate::backend::Grid;
 
-/// Those that the CPU has.
-const TYPES: &[DType] = &[DType::F32, DType::F64];
 /// Its kernels.
 pub const UNIT: Unit = Unit {
     name: "depthwise.cu",
     text: concat!(include_str!("../cu/geometry.cu"), include_str!("../cu/depthwise.cu")),
     kernels: &["depthwise", "depthwise_to_input", "depthwise_to_filter"],
-    dtypes: TYPES,
+    dtypes: FLOATS,
 };
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
 static DEPTHWISE: &[KernelDef] = &[
-    gpu("DepthwiseConv2dNative", ("T", TYPES), |node| convolution(node, forward, &[0], &[0])),
-    gpu("DepthwiseConv2dNativeBackpropInput", ("T", TYPES), |node| convolution(node, to_input, &[2], &[0])),
-    gpu("DepthwiseConv2dNativeBackpropFilter", ("T", TYPES), |node| convolution(node, to_filter, &[0, 2], &[])),
+    gpu("DepthwiseConv2dNative", ("T", FLOATS), |node| convolution(node, forward, &[0], &[0])),
+    gpu("DepthwiseConv2dNativeBackpropInput", ("T", FLOATS), |node| convolution(node, to_input, &[2], &[0])),
+    gpu("DepthwiseConv2dNativeBackpropFilter", ("T", FLOATS), |node| convolution(node, to_filter, &[0, 2], &[])),
 ];
 
 /// The sizes, and how many filters each channel has.

@@ -39,12 +39,21 @@ pub(super) struct Product {
     pub transpose_a: bool,
     pub transpose_b: bool,
     pub n_batches: usize,
-    /// Elements from one `a` to the next, then of `b`; 0: all are the same.
-    pub strides: [usize; 2],
+    /// Elements from one `a` to the next, then of `b`, where 0 says that all are the same, and of the result.
+    pub strides: [usize; 3],
+    /// Elements from one row of `a`, as it lies in memory, to the next, then of `b`, and of the result.
+    pub rows: [usize; 3],
     pub adds: bool,
 }
 
 impl Product {
+    /// One product of matrices whose rows follow each other.
+    pub fn packed(dtype: DType, [m, n, k]: [usize; 3], transpose_a: bool, transpose_b: bool) -> Product {
+        let rows = [if transpose_a { m } else { k }, if transpose_b { k } else { n }, n];
+        let (n_batches, strides) = (1, [0, 0, m * n]);
+        Product { dtype, m, n, k, transpose_a, transpose_b, n_batches, strides, rows, adds: false }
+    }
+
     fn gemm(&self) -> Gemm {
         let of = match self.dtype {
             DType::F64 => MatrixType::F64,
@@ -60,11 +69,11 @@ impl Product {
             k: self.k,
             transpose_a: self.transpose_b,
             transpose_b: self.transpose_a,
-            lda: if self.transpose_b { self.k } else { self.n },
-            ldb: if self.transpose_a { self.m } else { self.k },
-            ldc: self.n,
+            lda: self.rows[1],
+            ldb: self.rows[0],
+            ldc: self.rows[2],
             n_batches: self.n_batches,
-            strides: [self.strides[1], self.strides[0], self.m * self.n],
+            strides: [self.strides[1], self.strides[0], self.strides[2]],
             adds: self.adds,
         }
     }
@@ -89,7 +98,7 @@ impl Product {
 }
 
 /// Whether f32 products may cut their factors to 10 bits of mantissa: variable STEPSCOPE_TF32, off unless it is 1.
-fn allows_tf32() -> bool {
+pub(super) fn allows_tf32() -> bool {
     static ALLOWS: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *ALLOWS.get_or_init(|| std::env::var_os("STEPSCOPE_TF32").is_some_and(|value| value == "1"))
 }
@@ -154,17 +163,8 @@ fn product(ctx: &mut KernelContext<'_>, (transpose_a, transpose_b): (bool, bool)
     let batch = super::elementwise::broadcast(&[&batch_a, &batch_b])?;
     let dims: Vec<usize> = batch.dims().iter().copied().chain([m, n]).collect();
     let (out, at) = gpu.room(a.dtype(), Shape::new(&dims))?;
-    let of = |strides: [usize; 2], n_batches: usize| Product {
-        dtype: a.dtype(),
-        m,
-        n,
-        k,
-        transpose_a,
-        transpose_b,
-        n_batches,
-        strides,
-        adds: false,
-    };
+    let one = Product::packed(a.dtype(), [m, n, k], transpose_a, transpose_b);
+    let of = |[a, b]: [usize; 2], n_batches: usize| Product { n_batches, strides: [a, b, m * n], ..one };
     let (n_a, n_b, n_all) = (batch_a.n_elements(), batch_b.n_elements(), batch.n_elements());
     let step = |n_own: usize, size: usize| if n_own == 1 { 0 } else { size };
     if (n_a == n_all || n_a == 1) && (n_b == n_all || n_b == 1) {

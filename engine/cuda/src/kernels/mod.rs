@@ -1,10 +1,12 @@
 //! Kernels for GPUs, registered for the device type `GPU`.
 
+mod convolution;
 pub mod depthwise;
 mod elementwise;
 mod fused;
 pub mod index;
 mod layout;
+mod library;
 pub mod lrn;
 pub mod matmul;
 mod norm;

@@ -336,34 +336,114 @@ fn list(values: &[i64]) -> Attr {
     Attr::ListInt(values.to_vec())
 }
 
+/// The group that a library may compute.
+pub const CONVOLUTIONS: &str = "convolutions and their gradients";
+
+/// What a convolution slides over, and how.
+struct Sliding {
+    /// Batch, rows, columns and channels.
+    image: [usize; 4],
+    /// Rows, columns, channels that a filter sees, and to how many.
+    filter: [usize; 4],
+    stride: i64,
+    dilation: i64,
+    padding: &'static str,
+    /// With padding EXPLICIT: before and behind rows, then columns.
+    zeros: [i64; 4],
+    is_first: bool,
+    dtype: DType,
+}
+
+const SLIDING: Sliding = Sliding {
+    image: [3, 8, 9, 5],
+    filter: [3, 3, 5, 6],
+    stride: 1,
+    dilation: 1,
+    padding: "SAME",
+    zeros: [0; 4],
+    is_first: false,
+    dtype: DType::F32,
+};
+
+impl Sliding {
+    fn attrs(&self) -> Vec<(&'static str, Attr)> {
+        let (first, [a, b, c, d]) = (self.is_first, self.zeros);
+        let order = |y: i64, x: i64| if first { [1, 1, y, x] } else { [1, y, x, 1] };
+        let zeros = if first { [0, 0, 0, 0, a, b, c, d] } else { [0, 0, a, b, c, d, 0, 0] };
+        let mut attrs = vec![
+            ("strides", list(&order(self.stride, self.stride))),
+            ("padding", self.padding.into()),
+            ("dilations", list(&order(self.dilation, self.dilation))),
+            ("data_format", if first { "NCHW" } else { "NHWC" }.into()),
+        ];
+        if self.padding == "EXPLICIT" {
+            attrs.push(("explicit_paddings", list(&zeros)));
+        }
+        attrs
+    }
+
+    /// The convolution and its two gradients.
+    fn cases(&self) -> [Case; 3] {
+        let tolerance = match self.dtype {
+            DType::F16 => 2e-2,
+            DType::BF16 => 1e-1,
+            _ => 1e-4,
+        };
+        let [n, h, w, c] = self.image;
+        let image = if self.is_first { [n, c, h, w] } else { [n, h, w, c] };
+        let [x, w] = [of(&numbers(&image, 1), self.dtype), of(&numbers(&self.filter, 2), self.dtype)];
+        let forward = case("Conv2D", vec![x.clone(), w.clone()], self.attrs()).within(tolerance);
+        let y = forward.run("", SessionOptions::default()).unwrap().remove(0);
+        let dy = of(&numbers(y.dims(), 3), self.dtype);
+        let dims = |t: &Tensor| ints(&t.dims().iter().map(|d| *d as i32).collect::<Vec<_>>());
+        let to_image = vec![dims(&x), w.clone(), dy.clone()];
+        [
+            forward,
+            case("Conv2DBackpropInput", to_image, self.attrs()).within(tolerance),
+            case("Conv2DBackpropFilter", vec![x, dims(&w), dy], self.attrs()).within(tolerance),
+        ]
+    }
+}
+
 fn convolutions_and_their_gradients() -> Vec<Case> {
-    let mut cases = Vec::new();
+    let mut all = Vec::new();
     for (edge, window, stride, dilation, padding) in [
         (8, 3, 1, 1, "SAME"),
         (9, 3, 2, 1, "SAME"),
+        // One zero, behind; and rows that no window reaches.
+        (8, 3, 2, 1, "SAME"),
+        (8, 3, 2, 1, "VALID"),
         (8, 5, 1, 1, "VALID"),
         (7, 1, 1, 1, "VALID"),
+        (7, 1, 2, 1, "SAME"),
         (11, 3, 1, 2, "VALID"),
         (8, 2, 3, 1, "SAME"),
     ] {
-        let attrs = || {
-            vec![
-                ("strides", list(&[1, stride, stride, 1])),
-                ("padding", padding.into()),
-                ("dilations", list(&[1, dilation, dilation, 1])),
-            ]
-        };
-        let (x, w) = (numbers(&[3, edge, edge + 1, 5], 1), numbers(&[window, window, 5, 6], 2));
-        let forward = case("Conv2D", vec![x.clone(), w.clone()], attrs()).within(1e-4);
-        let y = forward.run("", SessionOptions::default()).unwrap().remove(0);
-        let dy = numbers(y.dims(), 3);
-        let dims = |t: &Tensor| ints(&t.dims().iter().map(|d| *d as i32).collect::<Vec<_>>());
-        cases.push(forward);
-        cases.push(case("Conv2DBackpropInput", vec![dims(&x), w.clone(), dy.clone()], attrs()).within(1e-4));
-        cases.push(case("Conv2DBackpropFilter", vec![x.clone(), dims(&w), dy], attrs()).within(1e-4));
+        let (image, filter) = ([3, edge, edge + 1, 5], [window, window, 5, 6]);
+        all.push(Sliding { image, filter, stride, dilation, padding, ..SLIDING });
     }
-    let turned = vec![("strides", list(&[1, 1, 2, 2])), ("padding", "SAME".into()), ("data_format", "NCHW".into())];
-    cases.push(case("Conv2D", vec![numbers(&[2, 3, 8, 9], 1), numbers(&[3, 3, 3, 4], 2)], turned).within(1e-4));
+    // Zeros of other numbers on each side, fewer than windows need, and so many that windows lie in them alone.
+    for zeros in [[1, 1, 2, 2], [2, 0, 1, 3], [0, 1, 4, 0]] {
+        all.push(Sliding { padding: "EXPLICIT", zeros, stride: 2, ..SLIDING });
+    }
+    // Groups: two, as many as channels, of windows of one pixel, and with dilation.
+    for (each, to, window, stride, dilation, padding) in
+        [(3, 4, 3, 1, 1, "SAME"), (1, 12, 3, 2, 1, "SAME"), (2, 9, 1, 1, 1, "VALID"), (2, 6, 2, 1, 2, "VALID")]
+    {
+        let (image, filter) = ([2, 8, 7, 6], [window, window, each, to]);
+        all.push(Sliding { image, filter, stride, dilation, padding, ..SLIDING });
+    }
+    let grouped = Sliding { image: [2, 7, 8, 4], filter: [3, 2, 2, 6], stride: 2, ..SLIDING };
+    for dtype in [DType::F32, DType::F16, DType::BF16, DType::F64] {
+        for is_first in [false, true] {
+            all.push(Sliding { dtype, is_first, ..grouped });
+        }
+    }
+    let mut cases: Vec<Case> = all.iter().flat_map(Sliding::cases).collect();
+    // Channels that do not fit: no whole number of groups, and results that cannot be dealt out to them.
+    for filter in [[3, 3, 2, 6], [3, 3, 1, 6]] {
+        cases.push(case("Conv2D", vec![numbers(&SLIDING.image, 1), numbers(&filter, 2)], SLIDING.attrs()).fails());
+    }
     cases
 }
 
@@ -398,6 +478,12 @@ fn convolutions_by_channel_and_their_gradients() -> Vec<Case> {
     let doubles =
         [(&[2usize, 3, 8, 9][..], 1), (&[3, 3, 3, 4], 2)].map(|(dims, seed)| of(&numbers(dims, seed), DType::F64));
     cases.push(case("DepthwiseConv2dNative", doubles.to_vec(), turned).within(1e-12));
+    for (dtype, tolerance) in [(DType::F16, 2e-2), (DType::BF16, 1e-1)] {
+        let attrs = vec![("strides", list(&[1, 1, 1, 1])), ("padding", "SAME".into())];
+        let narrow =
+            [(&[2usize, 8, 9, 3][..], 1), (&[3, 3, 3, 2], 2)].map(|(dims, seed)| of(&numbers(dims, seed), dtype));
+        cases.push(case("DepthwiseConv2dNative", narrow.to_vec(), attrs).within(tolerance));
+    }
     let misfit = vec![numbers(&[2, 8, 8, 3], 1), numbers(&[3, 3, 4, 1], 2)];
     let attrs = vec![("strides", list(&[1, 1, 1, 1])), ("padding", "SAME".into())];
     cases.push(case("DepthwiseConv2dNative", misfit, attrs).fails());
@@ -506,7 +592,7 @@ pub fn all() -> Vec<(&'static str, Vec<Case>)> {
         ("reductions", reductions()),
         ("layouts", layouts()),
         ("rows and indices", rows_and_indices()),
-        ("convolutions and their gradients", convolutions_and_their_gradients()),
+        (CONVOLUTIONS, convolutions_and_their_gradients()),
         ("convolutions by channel and their gradients", convolutions_by_channel_and_their_gradients()),
         ("local response normalisation", local_response_normalisation()),
         ("pools and their gradients", pools_and_their_gradients()),

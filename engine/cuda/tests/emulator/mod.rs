@@ -1,6 +1,10 @@
 //! A device played by the processor: the same sources, compiled for the host by the C++ compiler, on memory of the host. All
 //! that is NVIDIA's is missing (streams, copies of their own, cuBLASLt); all that is ours runs.
 
+#![allow(dead_code, reason = "each test uses its part")]
+
+mod convolve;
+
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
@@ -10,13 +14,31 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use cuda::backend::{Address, Backend, Event, Failed, Function, Gemm, Grid, Lane};
+use cuda::convolution::{Convolution, Pass};
 use cuda::driver::{Compiler, Target};
 use engine::device::{Device, DeviceOptions};
 
 type Entry = unsafe extern "C" fn(*mut *mut c_void, *const u32, u32);
 
+/// What the device has of a library for convolutions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Library {
+    /// None.
+    Missing,
+    /// One that computes what it is told, by a plain loop (`convolve`).
+    Plain,
+    /// One that fails when it is asked.
+    Refuses,
+    /// One that fails when it is to begin.
+    Breaks,
+}
+
+/// Bytes that the library asks for, which are not a whole number of anything.
+const WORKSPACE: usize = 1003;
+
 /// See the module's notes.
 pub struct Emulator {
+    library: Library,
     folder: tempfile::TempDir,
     blocks: Mutex<HashMap<usize, Layout>>,
     functions: Mutex<Vec<(libloading::Library, Entry)>>,
@@ -29,12 +51,18 @@ fn compiler() -> String {
 
 /// A device of it, or `None`, aloud, where there is no C++ compiler.
 pub fn device(memory: usize) -> Option<Arc<Device>> {
+    device_with(memory, Library::Missing)
+}
+
+/// One with a library for convolutions.
+pub fn device_with(memory: usize, library: Library) -> Option<Arc<Device>> {
     let has_compiler = Command::new(compiler()).arg("--version").output().is_ok_and(|o| o.status.success());
     if !has_compiler {
         eprintln!("skipped: no C++ compiler ({}) to run kernels on the host", compiler());
         return None;
     }
     let emulator = Emulator {
+        library,
         folder: tempfile::tempdir().unwrap(),
         blocks: Mutex::default(),
         functions: Mutex::default(),
@@ -195,5 +223,30 @@ unsafe impl Backend for Emulator {
 
     fn gemm(&self, _: &Gemm, _: usize, _: Address, _: Address, _: Address) -> Result<bool, Failed> {
         Ok(false)
+    }
+
+    fn convolution_workspace(&self, convolution: &Convolution, _: Pass) -> Result<Option<usize>, Failed> {
+        assert!(convolution.lengths().is_some(), "{convolution:?}");
+        match self.library {
+            Library::Missing => Ok(None),
+            Library::Refuses => Err(failed("cudnnCreate", "CUDNN_STATUS_NOT_INITIALIZED (1001)")),
+            Library::Plain | Library::Breaks => Ok(Some(WORKSPACE)),
+        }
+    }
+
+    fn convolve(
+        &self,
+        c: &Convolution,
+        pass: Pass,
+        at: [Address; 3],
+        workspace: (Address, usize),
+    ) -> Result<(), Failed> {
+        assert!(workspace.0 != 0 && workspace.1 == WORKSPACE);
+        if self.library == Library::Breaks {
+            return Err(failed("cudnnConvolutionForward", "CUDNN_STATUS_EXECUTION_FAILED (5000)"));
+        }
+        // SAFETY: the caller's memory, as long as the description says.
+        unsafe { convolve::convolve(c, pass, at) };
+        Ok(())
     }
 }
