@@ -233,7 +233,7 @@ fn closed_box(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect) {
     notes(painter, scene, b, rect);
 }
 
-/// An op's name: far out smaller than others, where it is whole only so.
+/// An op's name: far out smaller than others where only that shows it whole.
 fn op_name(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect, color: Color32) {
     let Some(font) = scene.name_font(m::LABEL - 1.0, rect) else { return };
     let label = scene.model.label(b.item);

@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn begin_and_end_stay() {
         let ctx = egui::Context::default();
-        _ = ctx.run_ui(egui::RawInput::default(), |ui| {
+        let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
             let line = |text: &str| ui.painter().layout_no_wrap(text.to_owned(), FontId::default(), Color32::WHITE);
             let full = line("tensorboardX_summaries/both/a");
             for part in [0.3, 0.5, 0.8] {
@@ -51,5 +51,6 @@ mod tests {
             }
             assert_eq!(without_middle(&full, 0.0), "…");
         });
+        output.textures_delta.clear();
     }
 }
