@@ -80,6 +80,7 @@ fn sql_engine() -> Option<Arc<dyn dashboard::sql::engine::Engine>> {
 fn check(path: &Path) -> Result<(), Failure> {
     let refuse = |why: String| Err(Failure::wrong_use(format_args!("{}: {why}", path.display())));
     match formats::sniff(path) {
+        Ok(FileKind::Unknown(_)) if dashboard::loader::opens_whole(path) => Ok(()),
         Ok(FileKind::Unknown(foreign)) => refuse(foreign.to_string()),
         Ok(FileKind::GraphDef | FileKind::GraphDefText) => match formats::graph_file::read(path) {
             Ok(_) => Ok(()),

@@ -171,6 +171,14 @@ pub struct TraceData {
     pub store: Held<profiler::Store>,
 }
 
+impl TraceData {
+    /// How many slices it has, in words.
+    pub fn n_slices(&self) -> String {
+        let n = self.store.tracks().iter().map(|t| t.n_slices() as u64).sum();
+        crate::format::counted(n, "slice")
+    }
+}
+
 /// One graph.
 #[derive(Clone)]
 pub struct GraphData {

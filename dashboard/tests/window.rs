@@ -277,6 +277,26 @@ fn panels_are_saved_as_tables_and_vectors() {
 }
 
 #[test]
+fn a_card_is_saved_by_keyboard() {
+    let (dir, out) = (two_runs(), tempfile::tempdir().unwrap());
+    let mut window = Window::open(&[dir.path().to_owned()]);
+    window.wait_for("loss: 2 runs");
+    for name in ["Save loss", "Save this card as SVG"] {
+        window.wait_for(name);
+        window.harness.get_by_label(name).focus();
+        window.key(egui::Key::Enter);
+    }
+    window.wait_for("Path to save to");
+    window.harness.get_by_label("Path to save to").focus();
+    window.ctrl(egui::Modifiers::NONE, egui::Key::A);
+    let path = out.path().join("card.svg");
+    window.type_text("Path to save to", path.to_str().unwrap());
+    window.harness.get_by_label("Save").click();
+    window.wait_for("Saved: ");
+    assert!(std::fs::read_to_string(&path).unwrap().starts_with("<svg xmlns"));
+}
+
+#[test]
 fn the_open_dialog_walks_folders() {
     let dir = two_runs();
     let mut window = Window::open(&[]);
@@ -326,6 +346,20 @@ fn what_appears_at_a_url_shows_without_opening_it_again() {
 }
 
 /// A folder with a graph before and after a pass, and one that is cut off: two to compare, and a warning.
+#[test]
+fn traces_of_a_folder_are_one() {
+    let dir = tempfile::tempdir().unwrap();
+    for rank in 0..2 {
+        let slice = r#"{"ph":"X","pid":7,"tid":1,"ts":10,"dur":5,"name":"aten::mm"}"#;
+        let text = format!(r#"{{"distributedInfo":{{"rank":{rank}}},"traceEvents":[{slice}]}}"#);
+        std::fs::write(dir.path().join(format!("rank{rank}.pt.trace.json")), text).unwrap();
+    }
+    assert!(stepscope_dashboard::loader::opens_whole(dir.path()));
+    let mut window = Window::open(&[dir.path().to_owned()]);
+    window.key(egui::Key::Num4);
+    window.wait_for("Timeline: 2 tracks, 2 slices");
+}
+
 #[test]
 fn graphs_of_a_folder_are_compared() {
     let dir = tempfile::tempdir().unwrap();

@@ -14,7 +14,6 @@ use crate::{
     address::Params,
     command::Entry,
     data::TraceData,
-    format,
     selection::{SlicePick, TimeRange},
     theme::{metrics, palette},
     timeline::{background::Background, ticks},
@@ -88,9 +87,7 @@ impl View for BottlenecksView {
         let report = self.report(ui, trace, range);
         toolbar(ui, |ui| self.bar_ui(ui, data, report.as_deref()));
         let Some(report) = report.filter(|r| r.question.trace_idx == self.trace_idx) else {
-            let slices = trace.store.tracks().iter().map(|t| t.n_slices() as u64).sum();
-            let text = format!("{} are looked at.", format::counted(slices, "slice"));
-            return empty_state(ui, "Analysing …", &text);
+            return empty_state(ui, "Analysing …", &format!("{} are looked at.", trace.n_slices()));
         };
         if let Some(note) = crate::far::note(report.hand) {
             return empty_state(ui, "Not all is here", note);

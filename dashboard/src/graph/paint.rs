@@ -207,10 +207,7 @@ fn closed_box(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect) {
                 stroke,
                 StrokeKind::Inside,
             );
-            if let Some(font) = scene.name_font(m::LABEL - 1.0, rect) {
-                let label = scene.model.label(b.item);
-                text_in(painter, &label, font, text, rect.shrink2(vec2(7.0 * zoom, 0.0)), Align2::CENTER_CENTER);
-            }
+            op_name(painter, scene, b, rect, text);
         }
         kind => {
             let corner = radius(scene, 6.0);
@@ -234,6 +231,17 @@ fn closed_box(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect) {
         }
     }
     notes(painter, scene, b, rect);
+}
+
+/// An op's name: far out smaller than others where only that shows it whole.
+fn op_name(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect, color: Color32) {
+    let Some(font) = scene.name_font(m::LABEL - 1.0, rect) else { return };
+    let label = scene.model.label(b.item);
+    let room = rect.shrink2(vec2(4.0 * scene.camera.zoom, 0.0));
+    let exact = scene.font(m::LABEL - 1.0).filter(|exact| exact.size < font.size);
+    let fits = |font: &FontId| painter.layout_no_wrap(label.to_string(), font.clone(), color).size().x <= room.width();
+    let font = exact.filter(|_| !fits(&font)).unwrap_or(font);
+    text_in(painter, &label, font, color, room, Align2::CENTER_CENTER);
 }
 
 fn closed_scope_label(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect, text: Color32) {

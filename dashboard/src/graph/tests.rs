@@ -1,7 +1,7 @@
 //! The panel driven through the accessibility tree, without a window.
 
 use super::{model::tests::graph, *};
-use crate::panel_test::Panel;
+use crate::panel_test::{Panel, wait_for};
 use egui::{Key, Role};
 use egui_kittest::kittest::Queryable;
 use std::time::Duration;
@@ -127,8 +127,9 @@ fn a_graph_is_compared_with_the_one_before_it() {
     harness.state_mut().view.graph_idx = 1;
     harness.state_mut().view.colour(ColourBy::Change);
     harness.state_mut().selection.node.set(ViewKind::Timeline, Some("layer1/mul".into()));
-    settle(&mut harness);
-    assert!(has(&harness, "here: _Fused") && has(&harness, "there: MatMul"));
+    // The other graph is compared in a thread of its own, which the layout does not wait for.
+    wait_for(&mut harness, "here: _Fused");
+    wait_for(&mut harness, "there: MatMul");
     harness.state_mut().selection.node.set(ViewKind::Timeline, Some("layer1".into()));
     settle(&mut harness);
     assert!(has(&harness, "1 node only in this graph, 1 node differ"));

@@ -2,7 +2,6 @@
 
 use super::{Shared, SourceId, short_name};
 use crate::data::{GraphData, SourceKind, Status, Warning};
-use formats::{FileKind, sniff};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -10,8 +9,6 @@ use std::{
 
 /// Graphs of a folder that are opened, in the order of their names.
 const MAX_GRAPHS: usize = 64;
-/// Entries of a folder that are looked at.
-const MAX_ENTRIES: usize = 10_000;
 
 /// Reads a graph file into the window.
 pub(super) fn load(shared: &Shared, source: SourceId, path: &Path) {
@@ -25,30 +22,9 @@ pub(super) fn load(shared: &Shared, source: SourceId, path: &Path) {
     }
 }
 
-/// Graph files that lie in a folder itself, by name.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().take(MAX_ENTRIES).flatten();
-    let named = |path: &PathBuf| {
-        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-        let name = name.strip_suffix(".gz").unwrap_or(&name);
-        [".pb", ".pbtxt", ".onnx"].iter().any(|end| name.ends_with(end))
-    };
-    let is_graph =
-        |path: &PathBuf| path.is_file() && matches!(sniff(path), Ok(FileKind::GraphDef | FileKind::GraphDefText));
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(named).filter(is_graph).collect();
-    files.sort_unstable();
-    files
-}
-
-/// Whether graphs lie in a folder: a graph before and after each pass, versions of a model.
-pub(super) fn is_folder_of(folder: &Path) -> bool {
-    !files(folder).is_empty()
-}
-
 /// Reads all graphs of a folder into the window; what cannot be read is told.
-pub(super) fn load_folder(shared: &Shared, source: SourceId, folder: &Path) {
+pub(super) fn load_all(shared: &Shared, source: SourceId, files: &[PathBuf]) {
     shared.slots.set_kind(source, SourceKind::Graph, None);
-    let files = files(folder);
     let mut warnings = Vec::new();
     for path in files.iter().take(MAX_GRAPHS) {
         if shared.is_stopping(source) {

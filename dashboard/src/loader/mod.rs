@@ -2,11 +2,13 @@
 //!
 //! [`Loader::open`] starts one thread a path. It looks at what the path holds and becomes its follower: [`logdir`] for
 //! folders with runs (it also opens the traces and graphs in them), [`trace`] for a trace folder or another tool's trace, [`mod@far`] for
-//! what another machine has, [`graph`] for a graph file. A follower asks for a frame only when something changed, so that an idle window costs nothing.
+//! what another machine has, [`graph`] for a graph file; [`folder`] finds graphs and traces that lie in one folder. A follower
+//! asks for a frame only when something changed, so that an idle window costs nothing.
 //!
 //! Lock order: the slots' lock is never held while waiting for the lock of a [`Shared`](crate::data::Shared) value.
 
 mod far;
+mod folder;
 mod graph;
 mod logdir;
 mod slots;
@@ -14,6 +16,7 @@ mod trace;
 
 use crate::data::Data;
 pub use far::{Far, Found, OpenFar, is_url};
+pub use folder::opens_whole;
 use formats::{FileKind, sniff};
 use slots::{Slots, SourceId};
 use std::{
@@ -120,15 +123,17 @@ fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
     }
     match sniff(path) {
         Err(error) => shared.slots.fail(source, &error.to_string()),
-        Ok(FileKind::Unknown(formats::Foreign::NothingInFolder)) if graph::is_folder_of(path) => {
-            graph::load_folder(shared, source, path);
+        Ok(FileKind::Unknown(formats::Foreign::NothingInFolder)) => {
+            match (folder::graphs(path), folder::traces(path)) {
+                (graphs, _) if !graphs.is_empty() => graph::load_all(shared, source, &graphs),
+                (_, traces) if !traces.is_empty() => trace::import(shared, source, &traces),
+                // Runs may come.
+                _ => logdir::follow(shared, source, path),
+            }
         }
-        Ok(FileKind::Unknown(formats::Foreign::NothingInFolder) | FileKind::Logdir | FileKind::RunFolder) => {
-            logdir::follow(shared, source, path);
-        }
-        Ok(FileKind::EventFile) => logdir::follow(shared, source, path),
+        Ok(FileKind::Logdir | FileKind::RunFolder | FileKind::EventFile) => logdir::follow(shared, source, path),
         Ok(FileKind::TraceFolder) => trace::follow(shared, source, path),
-        Ok(FileKind::Trace(_)) => trace::import(shared, source, path),
+        Ok(FileKind::Trace(_)) => trace::import(shared, source, &[path.to_owned()]),
         Ok(FileKind::GraphDef | FileKind::GraphDefText) => graph::load(shared, source, path),
         Ok(FileKind::Unknown(what)) => shared.slots.fail(source, &what.to_string()),
     }

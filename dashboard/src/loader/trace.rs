@@ -4,7 +4,10 @@ use super::{POLL, Shared, SourceId};
 use crate::data::{SourceKind, Status, Warning};
 use parking_lot::RwLock;
 use profiler::{Pages, Store, StoreOptions, TraceReader, WarningKind, import};
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// Follows `path` until the window closes. Batches are staged without the store's lock and applied in about a
 /// millisecond each, so a frame waits for at most that.
@@ -44,10 +47,10 @@ pub(super) fn follow(shared: &Shared, source: SourceId, path: &Path) {
     }
 }
 
-/// Reads another tool's trace. The window shows what has come so far.
-pub(super) fn import(shared: &Shared, source: SourceId, path: &Path) {
+/// Reads another tool's trace, or those of a job's processes as one. The window shows what has come so far.
+pub(super) fn import(shared: &Shared, source: SourceId, paths: &[PathBuf]) {
     shared.slots.set_kind(source, SourceKind::Trace, None);
-    let mut import = match import::open(&[path.to_owned()]) {
+    let mut import = match import::open(paths) {
         Ok(import) => import,
         Err(error) => return shared.slots.fail(source, &error.to_string()),
     };

@@ -162,9 +162,13 @@ fn paint(ui: &Ui, rect: Rect, wav: &Wav, color: egui::Color32) {
     let width = rect.width() / wav.peaks.len() as f32;
     let y = |sample: f32| rect.center().y - sample.clamp(-1.0, 1.0) * rect.height() / 2.0;
     let mut mesh = Mesh::default();
-    for (i, [lo, hi]) in wav.peaks.iter().enumerate() {
+    let mut before = wav.peaks.first().copied().unwrap_or_default();
+    for (i, [lo, hi]) in wav.peaks.iter().copied().enumerate() {
         let x = rect.left() + i as f32 * width;
-        let (top, bottom) = (y(*hi), y(*lo).max(y(*hi) + metrics::HAIRLINE));
+        // From where the column before ends: a column of one sample would be a dot.
+        let (low, high) = (lo.min(before[1]), hi.max(before[0]));
+        before = [lo, hi];
+        let (top, bottom) = (y(high), y(low).max(y(high) + metrics::HAIRLINE));
         mesh.add_colored_rect(Rect::from_min_max(pos2(x, top), pos2(x + width.max(1.0), bottom)), color);
     }
     painter.add(mesh);

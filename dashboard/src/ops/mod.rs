@@ -155,8 +155,7 @@ impl View for OpsView {
         let findings = self.findings(ui, trace, range);
         toolbar(ui, |ui| self.bar_ui(ui, data, selected.as_ref(), findings.as_deref()));
         let Some(findings) = findings.filter(|f| f.question.trace_idx == self.trace_idx) else {
-            ui.label("counting");
-            return;
+            return empty_state(ui, "Counting …", &format!("{} are looked at.", trace.n_slices()));
         };
         if let Some(note) = crate::far::note(findings.hand) {
             return empty_state(ui, "Not all is here", note);

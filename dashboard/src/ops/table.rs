@@ -98,6 +98,8 @@ fn cell_ui(ui: &mut Ui, row: &Row, column: Column) {
             });
         }
         Column::Share => {
+            // Beside the bar that scrolls.
+            ui.add_space(metrics::PAD);
             ui.add(egui::Label::new(cell(row, column)).selectable(false));
             let room = ui.available_rect_before_wrap();
             let width = (room.width() - metrics::PAD).max(0.0) * row.figures.share.clamp(0.0, 1.0) as f32;

@@ -136,16 +136,17 @@ impl Settings {
             ui.separator();
             ui.checkbox(&mut self.curve.log_x, "Log x")
                 .on_hover_text("Steps and times from 0 down have no place on it");
-            ui.checkbox(&mut self.links_zoom, "Link zoom").on_hover_text("A zoom along x is one of all cards");
-            if !self.links_zoom || axes(self) != before {
-                // A zoom belongs to the axis that it was made on.
-                self.linked_x = None;
-            }
             let mut is_log = self.curve.scale == Scale::Log10;
             ui.checkbox(&mut is_log, "Log y");
             self.curve.scale = if is_log { Scale::Log10 } else { Scale::Linear };
             ui.checkbox(&mut self.curve.ignore_outliers, "Ignore outliers")
                 .on_hover_text("The y axis spans the 5 % to 95 % quantile");
+            ui.checkbox(&mut self.links_zoom, "Link zoom").on_hover_text("A zoom along x is one of all cards");
+            if !self.links_zoom || axes(self) != before {
+                // A zoom belongs to the axis that it was made on.
+                self.linked_x = None;
+            }
+            ui.separator();
             self.order_ui(ui);
             ui.separator();
             filter_box(ui, &mut self.group, "Group runs by (regex)", metrics::FILTER_W).on_hover_text(

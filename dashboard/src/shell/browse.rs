@@ -61,6 +61,7 @@ pub fn kind_text(path: &Path) -> Option<&'static str> {
             TraceFormat::Nsys => "trace (Nsight Systems)",
             TraceFormat::TraceDat => "trace (trace-cmd)",
         },
+        FileKind::Unknown(_) if crate::loader::opens_whole(path) => "graphs or traces",
         FileKind::Unknown(_) => return None,
     })
 }

@@ -38,6 +38,8 @@ pub const TOP_BAR_H: f32 = 36.0;
 pub const TAB_BAR_H: f32 = 28.0;
 /// Width of a side list (runs, tags).
 pub const SIDE_W: f32 = 216.0;
+/// From this width on, two facts about a slice stand beside each other.
+pub const TWO_FACTS_W: f32 = 700.0;
 
 /// Width of a curve.
 pub const LINE: f32 = 1.6;

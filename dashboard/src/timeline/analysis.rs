@@ -140,6 +140,8 @@ impl Asker {
             Background::start("timeline analysis", answer, move || ctx.request_repaint())
         });
         let result = analysis.result();
+        let is_short = self.asked.as_ref().is_none_or(|(asked, _)| is_moved(asked, &question, store.is_live()));
+        let pause = if is_short { REFRESH_S } else { analysis.refresh_s(REFRESH_S) };
         let due = match &self.asked {
             None => true,
             Some((asked, _)) if *asked == question => false,
@@ -147,7 +149,7 @@ impl Asker {
             Some((asked, at)) => {
                 let hurried = Question { version: 0, view: 0..0, ..asked.clone() }
                     != Question { version: 0, view: 0..0, ..question.clone() };
-                hurried || now - at >= analysis.refresh_s(REFRESH_S)
+                hurried || now - at >= pause
             }
         };
         if due && !analysis.is_busy() {
@@ -155,10 +157,17 @@ impl Asker {
             analysis.request(request);
             self.asked = Some((question, now));
         } else if self.asked.as_ref().is_none_or(|(asked, _)| *asked != question) {
-            ctx.request_repaint_after_secs(analysis.refresh_s(REFRESH_S) as f32);
+            ctx.request_repaint_after_secs(pause as f32);
         }
         result
     }
+}
+
+/// Whether somebody moved the view, who waits for what it shows, and it is not the trace that grew: then the view goes on
+/// with its end, or holds all that it held. (Slices that come from the disk are another version of a trace too.)
+fn is_moved(asked: &Question, now: &Question, is_live: bool) -> bool {
+    let is_elsewhere = now.view.start > asked.view.start || now.view.end < asked.view.end;
+    asked.version == now.version || is_elsewhere && !is_live
 }
 
 /// Answers, reusing the parts of the answer before that still hold.
@@ -266,6 +275,16 @@ pub fn stalls_of(store: &Store, range: &Range<i64>) -> Stalls {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_moved_view_is_not_one_that_grows() {
+        let of = |version, view: Range<i64>| Question { version, view, ..Question::default() };
+        let asked = of(1, 0..100);
+        assert!(is_moved(&asked, &of(1, 40..60), true) && is_moved(&asked, &of(1, 0..200), false));
+        assert!(is_moved(&asked, &of(2, 40..60), false), "closer, and slices came from the disk");
+        assert!(!is_moved(&asked, &of(2, 40..140), true), "follows the end");
+        assert!(!is_moved(&asked, &of(2, -1..120), false), "all of a trace that is read");
+    }
 
     #[test]
     fn of_many_slices_those_of_the_last_steps() {

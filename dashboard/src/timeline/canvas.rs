@@ -76,7 +76,7 @@ pub struct Canvas {
     places: Vec<Place>,
     picture: Picture,
     density_of: Option<(Range<i64>, usize)>,
-    density: Vec<f32>,
+    density: Vec<paint::Density>,
     drag: Drag,
 }
 
@@ -391,7 +391,13 @@ impl Canvas {
                 ui.label(format::counted(u64::from(span.count), "slice"));
                 let length = span.end - span.start;
                 let share = format::percent(span.busy_ns as f64 / length.max(1) as f64);
-                ui.label(format!("{share} busy in {}", format::duration_ns(length)));
+                let length = format::duration_ns(length);
+                let waits = store.sites().get(span.site as usize).is_some_and(|s| layout::is_quiet(s.category));
+                ui.label(if waits {
+                    format!("{share} of {length} taken, waits included")
+                } else {
+                    format!("{share} busy in {length}")
+                });
                 let longest = format!("longest: {}, {}", store.slice_name(&top), format::duration_ns(top.dur()));
                 ui.colored_label(weak, longest);
             }

@@ -130,11 +130,13 @@ impl View for TimelineView {
         };
         self.trace_idx = self.trace_idx.min(data.traces.len() - 1);
         if trace.store.tracks().is_empty() {
-            return empty_state(
-                ui,
-                "The trace is empty",
-                "Slices appear here as soon as a thread emits the first one.",
-            );
+            let is_damaged = data.sources.iter().any(|s| s.path == trace.path && !s.warnings.is_empty());
+            let text = if is_damaged {
+                "Nothing of it could be read: the badge at the top right tells why."
+            } else {
+                "Slices appear here as soon as a thread emits the first one."
+            };
+            return empty_state(ui, "The trace is empty", text);
         }
         self.trace_ui(ui, data, trace, selection);
     }

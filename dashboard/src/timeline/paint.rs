@@ -72,17 +72,23 @@ pub fn steps(painter: &Painter, strip: Rect, store: &Store, frame: &Frame, p: &P
     }
 }
 
-/// Draws how busy all tracks together were, over the whole trace, with the view's frame.
-pub fn minimap(painter: &Painter, area: Rect, density: &[f32], trace: &Range<i64>, view: Viewport, p: &Palette) {
+/// Draws how busy all tracks together were, over the whole trace, and above that in grey how many mostly waited; with the
+/// view's frame.
+pub fn minimap(painter: &Painter, area: Rect, density: &[Density], trace: &Range<i64>, view: Viewport, p: &Palette) {
     painter.rect_filled(area, 0.0, p.canvas);
     let mut mesh = Mesh::default();
     let column = area.width() / density.len().max(1) as f32;
-    for (i, d) in density.iter().enumerate().filter(|(_, d)| **d > 0.0) {
+    for (i, d) in density.iter().enumerate() {
         let x = area.left() + i as f32 * column;
-        // Whatever ran is seen, be it short.
-        let height = (d.clamp(0.0, 1.0) * (area.height() - 2.0)).max(1.0);
-        let rect = Rect::from_min_max(pos2(x, area.bottom() - height), pos2(x + column, area.bottom()));
-        mesh.add_colored_rect(rect, mix(p.canvas, p.accent, 0.65));
+        let mut bottom = area.bottom();
+        for (share, color) in [(d.busy, mix(p.canvas, p.accent, 0.65)), (d.waiting, mix(p.canvas, p.text_weak, 0.2))] {
+            if share > 0.0 {
+                // Whatever was is seen, be it short.
+                let top = (bottom - (share * (area.height() - 2.0)).max(1.0)).max(area.top());
+                mesh.add_colored_rect(Rect::from_min_max(pos2(x, top), pos2(x + column, bottom)), color);
+                bottom = top;
+            }
+        }
     }
     painter.add(mesh);
     let scale = Scale::new(Viewport::whole(trace), area.left(), area.width());
@@ -310,11 +316,20 @@ fn tag(painter: &Painter, at: Pos2, align: Align2, text: &str, p: &Palette) {
     painter.galley(rect.min, galley, p.text_strong);
 }
 
-/// How busy the tracks were in each of `n` columns of the trace: the share of tracks with a slice in their outermost lane.
-pub fn density(store: &Store, trace: &Range<i64>, n: usize) -> Vec<f32> {
+/// Of the tracks, in a column of the overview.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Density {
+    /// Share that ran something.
+    pub busy: f32,
+    /// Share that mostly waited.
+    pub waiting: f32,
+}
+
+/// How busy the tracks were in each of `n` columns of the trace, by the slices of their outermost lanes.
+pub fn density(store: &Store, trace: &Range<i64>, n: usize) -> Vec<Density> {
     let view = Viewport::whole(trace);
     let scale = Scale::new(view, 0.0, n as f32);
-    let mut out = vec![0.0_f32; n];
+    let mut out = vec![Density::default(); n];
     let mut spans = Vec::new();
     let tracks = store.tracks().iter().filter(|t| t.n_slices() > 0).count().max(1) as f32;
     for lane in store.tracks().iter().filter_map(|t| t.lanes.iter().find(|l| !l.is_empty())) {
@@ -322,15 +337,12 @@ pub fn density(store: &Store, trace: &Range<i64>, n: usize) -> Vec<f32> {
         lane.spans(view.range(), n, &mut spans);
         for span in &spans {
             let quiet = store.sites().get(span.site as usize).is_some_and(|s| layout::is_quiet(s.category));
-            if quiet {
-                continue;
-            }
             let (x0, x1) = (scale.x_from_time(span.start), scale.x_from_time(span.end));
             let busy = span.busy_ns as f32 / (span.end - span.start).max(1) as f32 / tracks;
             let first = x0.max(0.0) as usize;
             for (column, sum) in out.iter_mut().enumerate().take(x1.max(0.0) as usize + 1).skip(first) {
                 let covered = x1.min(column as f32 + 1.0) - x0.max(column as f32);
-                *sum += busy * covered.max(0.0);
+                *(if quiet { &mut sum.waiting } else { &mut sum.busy }) += busy * covered.max(0.0);
             }
         }
     }

@@ -188,12 +188,13 @@ pub fn details_ui(ui: &mut Ui, title: &str, facts: &[Fact], selection: &mut Sele
             out.push(Command::SameName { forward: true });
         }
     });
-    // Two facts beside each other: all of them fit under the picture.
+    // Two facts beside each other where there is room: all of them fit under the picture.
     let spacing = [metrics::GAP_WIDE, 2.0];
-    egui::Grid::new("slice facts").num_columns(4).spacing(spacing).show(ui, |ui| {
-        let half = facts.len().div_ceil(2);
-        for i in 0..half {
-            for fact in facts.get(i).into_iter().chain(facts.get(half + i)) {
+    let beside = if ui.available_width() > metrics::TWO_FACTS_W { 2 } else { 1 };
+    egui::Grid::new(("slice facts", beside)).num_columns(2 * beside).spacing(spacing).show(ui, |ui| {
+        let n_rows = facts.len().div_ceil(beside);
+        for i in 0..n_rows {
+            for fact in facts.iter().skip(i).step_by(n_rows) {
                 ui.label(RichText::new(&*fact.name).color(p.text_weak));
                 ui.horizontal(|ui| {
                     fact_ui(ui, fact, selection, &mut out);

@@ -5,7 +5,7 @@ use crate::{
     export,
     theme::{metrics, palette},
 };
-use egui::{Align, Layout, Rect, Role, Sense, Stroke, StrokeKind, Ui, UiBuilder, vec2};
+use egui::{Align, Layout, Popup, Rect, Role, Sense, Stroke, StrokeKind, Ui, UiBuilder, vec2};
 
 /// What a card is called and how it looks.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +50,8 @@ impl CardFrame<'_> {
         let right = ui.scope_builder(builder, |ui| {
             is_width_toggled = width_button(ui, self.is_wide, self.tag);
             is_pin_toggled = self.pin_button(ui);
+            let save = icon_button(ui, Icon::Save, &format!("Save {}", self.tag), false);
+            Popup::menu(&save).show(|ui| self.save_menu(ui, rect));
             let room = ui.available_rect_before_wrap();
             let for_values = Rect::from_min_max(egui::pos2(room.center().x, room.top()), room.max);
             let builder = UiBuilder::new().max_rect(for_values).layout(Layout::right_to_left(Align::Center));
@@ -85,14 +87,16 @@ impl CardFrame<'_> {
             None => self.tag.to_owned(),
         };
         let response = response.on_hover_text(format!("{hint}\nright click: save this card"));
-        response.context_menu(|ui| {
-            for (text, as_vectors) in [("Save this card as PNG", false), ("Save this card as SVG", true)] {
-                if ui.button(text).clicked() {
-                    export::ask_for_card(ui.ctx(), export::Card { name: self.tag.to_owned(), rect: card, as_vectors });
-                    ui.close();
-                }
-            }
-        });
+        response.context_menu(|ui| self.save_menu(ui, card));
         response.clicked()
+    }
+
+    fn save_menu(&self, ui: &mut Ui, card: Rect) {
+        for (text, as_vectors) in [("Save this card as PNG", false), ("Save this card as SVG", true)] {
+            if ui.button(text).clicked() {
+                export::ask_for_card(ui.ctx(), export::Card { name: self.tag.to_owned(), rect: card, as_vectors });
+                ui.close();
+            }
+        }
     }
 }

@@ -29,6 +29,8 @@ pub enum Icon {
     Settings,
     /// A magnifying glass.
     Search,
+    /// An arrow down onto a line: save.
+    Save,
     /// A pin: keep at the top.
     Pin,
     /// A triangle to the right: play.
@@ -134,6 +136,11 @@ pub fn paint(painter: &Painter, icon: Icon, rect: Rect, color: Color32) {
         Icon::Search => {
             painter.circle_stroke(at(0.4, 0.4), 0.36 * rect.width(), stroke);
             line(&[at(0.67, 0.67), at(1.0, 1.0)]);
+        }
+        Icon::Save => {
+            line(&[at(0.5, 0.0), at(0.5, 0.65)]);
+            line(&[at(0.22, 0.38), at(0.5, 0.68), at(0.78, 0.38)]);
+            line(&[at(0.05, 0.95), at(0.95, 0.95)]);
         }
         Icon::Pin => {
             line(&[at(0.3, 0.0), at(0.7, 0.0)]);

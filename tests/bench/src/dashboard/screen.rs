@@ -123,6 +123,8 @@ impl<S> Screen<S> {
     /// the clock says.
     pub fn woken(&mut self) -> Result<(), BenchError> {
         let (tell, told) = mpsc::channel();
+        // One frame at once: while a wish from before stands, egui hands on no later one.
+        tell.send(clock::mono_now())?;
         self.ctx.set_request_repaint_callback(move |wish| {
             let delay = i64::try_from(wish.delay.as_nanos()).unwrap_or(i64::MAX);
             // The screen may be gone.
