@@ -41,7 +41,10 @@ impl ProblemsWindow {
         // The start screen already says what failed while nothing else is open.
         let is_empty = data.logdirs.is_empty() && data.traces.is_empty() && data.graphs.is_empty();
         self.is_open |= n_failed > self.n_failed && !is_empty;
-        self.n_failed = n_failed;
+        // What failed while another one loads is told once that is there.
+        if !is_empty || data.sources.iter().all(|s| s.status != Status::Loading) {
+            self.n_failed = n_failed;
+        }
         if !self.is_open {
             return None;
         }

@@ -36,7 +36,8 @@ mod tests {
     fn begin_and_end_stay() {
         let ctx = egui::Context::default();
         let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
-            let line = |text: &str| ui.painter().layout_no_wrap(text.to_owned(), FontId::default(), Color32::WHITE);
+            let line =
+                |text: &str| ui.painter().layout_no_wrap(text.to_owned(), FontId::default(), Color32::PLACEHOLDER);
             let full = line("tensorboardX_summaries/both/a");
             for part in [0.3, 0.5, 0.8] {
                 let room = full.size().x * part;
