@@ -98,6 +98,24 @@ fn between_two_steps_of_a_thread_was_the_end_of_the_first_and_its_callers_code()
     );
 }
 
+/// Waits are coarser than stamps: the first op of a step may seem ready before it.
+#[test]
+fn an_op_that_seems_ready_before_its_step_is_of_that_step() {
+    check(
+        "step 9: on w1 0..100
+         w1 X 0..100
+         step 1: on w0 5..40
+         w0 A 6..30
+         step 2: on w0 50..100
+         w0 B 52..100 queue 3",
+        "w0 0..5 Unexplained
+         w0 5..6 StepBegin
+         w0 30..40 StepEnd
+         w0 40..49 HostLate
+         w0 49..52 Dispatch",
+    );
+}
+
 #[test]
 fn an_input_on_another_worker_and_the_wake_up_after_it() {
     check(
