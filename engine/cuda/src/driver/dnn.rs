@@ -164,6 +164,82 @@ impl<'a> Descriptors<'a> {
         }
         Ok(made)
     }
+
+    /// Has the device compute: the call's name, and what it gives. Nothing of the host's is read after it returns.
+    ///
+    /// # Safety
+    /// Image, filter and result lie where `at` says, and are as large as the descriptors; so is the workspace.
+    unsafe fn launch(
+        &self,
+        handle: Handle,
+        pass: Pass,
+        algorithm: c_int,
+        at: [Address; 3],
+        (space, n_bytes): (Address, usize),
+    ) -> (&'static str, c_int) {
+        let (t, space) = (self.table, space as *mut c_void);
+        let (factors, [x, w, y]) = ([1f32, 0f32], at.map(|at| at as *mut c_void));
+        let [one, zero] = factors.each_ref().map(|f| std::ptr::from_ref(f).cast::<c_void>());
+        // SAFETY: the caller's.
+        unsafe {
+            match pass {
+                Pass::Forward => (
+                    "cudnnConvolutionForward",
+                    (t.cudnnConvolutionForward)(
+                        handle,
+                        one,
+                        self.image,
+                        x,
+                        self.filter,
+                        w,
+                        self.convolution,
+                        algorithm,
+                        space,
+                        n_bytes,
+                        zero,
+                        self.result,
+                        y,
+                    ),
+                ),
+                Pass::ToImage => (
+                    "cudnnConvolutionBackwardData",
+                    (t.cudnnConvolutionBackwardData)(
+                        handle,
+                        one,
+                        self.filter,
+                        w,
+                        self.result,
+                        y,
+                        self.convolution,
+                        algorithm,
+                        space,
+                        n_bytes,
+                        zero,
+                        self.image,
+                        x,
+                    ),
+                ),
+                Pass::ToFilter => (
+                    "cudnnConvolutionBackwardFilter",
+                    (t.cudnnConvolutionBackwardFilter)(
+                        handle,
+                        one,
+                        self.image,
+                        x,
+                        self.result,
+                        y,
+                        self.convolution,
+                        algorithm,
+                        space,
+                        n_bytes,
+                        zero,
+                        self.filter,
+                        w,
+                    ),
+                ),
+            }
+        }
+    }
 }
 
 /// The first way, the quickest by the library's judgement, that works, always gives the same bits, needs no more memory than there is
@@ -309,74 +385,15 @@ impl Dnn {
         handle: Handle,
         (c, pass, way): (&Convolution, Pass, &Way),
         at: [Address; 3],
-        (space, n_bytes): (Address, usize),
+        workspace: (Address, usize),
     ) -> Result<(), Failed> {
         let d = Descriptors::new(&self.table, c)?;
-        let (t, algorithm, space) = (&self.table, way.algorithm, space as *mut c_void);
-        let (factors, [x, w, y]) = ([1f32, 0f32], at.map(|at| at as *mut c_void));
-        let [one, zero] = factors.each_ref().map(|f| std::ptr::from_ref(f).cast::<c_void>());
-        // SAFETY: addresses are the caller's, as long as the description says; descriptors and factors are read before it returns.
-        let (call, status) = unsafe {
-            let set = (t.cudnnSetConvolutionMathType)(d.convolution, way.math);
-            check(t, "cudnnSetConvolutionMathType", set)?;
-            match pass {
-                Pass::Forward => (
-                    "cudnnConvolutionForward",
-                    (t.cudnnConvolutionForward)(
-                        handle,
-                        one,
-                        d.image,
-                        x,
-                        d.filter,
-                        w,
-                        d.convolution,
-                        algorithm,
-                        space,
-                        n_bytes,
-                        zero,
-                        d.result,
-                        y,
-                    ),
-                ),
-                Pass::ToImage => (
-                    "cudnnConvolutionBackwardData",
-                    (t.cudnnConvolutionBackwardData)(
-                        handle,
-                        one,
-                        d.filter,
-                        w,
-                        d.result,
-                        y,
-                        d.convolution,
-                        algorithm,
-                        space,
-                        n_bytes,
-                        zero,
-                        d.image,
-                        x,
-                    ),
-                ),
-                Pass::ToFilter => (
-                    "cudnnConvolutionBackwardFilter",
-                    (t.cudnnConvolutionBackwardFilter)(
-                        handle,
-                        one,
-                        d.image,
-                        x,
-                        d.result,
-                        y,
-                        d.convolution,
-                        algorithm,
-                        space,
-                        n_bytes,
-                        zero,
-                        d.filter,
-                        w,
-                    ),
-                ),
-            }
-        };
-        check(t, call, status)
+        let set = self.table.cudnnSetConvolutionMathType;
+        // SAFETY: the descriptor was just made.
+        check(&self.table, "cudnnSetConvolutionMathType", unsafe { set(d.convolution, way.math) })?;
+        // SAFETY: addresses are the caller's, as long as the description says.
+        let (call, status) = unsafe { d.launch(handle, pass, way.algorithm, at, workspace) };
+        check(&self.table, call, status)
     }
 }
 
