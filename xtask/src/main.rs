@@ -150,7 +150,28 @@ fn test(steps: &mut Steps) -> Result<(), Failed> {
         Ok((folder, node)) => env.extend([("STEPSCOPE_FIREFOX", folder.as_str()), ("STEPSCOPE_NODE", node.as_str())]),
         Err(Failed(why)) => eprintln!("the Firefox profiler does not read what is exported: {why}"),
     }
-    steps.cargo("tests", &["test", "--workspace", "--no-fail-fast", FEATURES], &env)
+    steps.cargo("tests", &["test", "--workspace", "--no-fail-fast", FEATURES], &env)?;
+    test_mpi(steps)
+}
+
+/// Bodies by MPI. A build of its own: programs with MPI do not start without it.
+fn test_mpi(steps: &mut Steps) -> Result<(), Failed> {
+    match prepare::mpi(steps) {
+        Ok(env) => steps.cargo(
+            "tests of MPI",
+            &["test", "--package", "stepscope-net", "--features=mpi", "--test", "mpi"],
+            &of(&env),
+        ),
+        Err(Failed(why)) => {
+            eprintln!("nothing goes by MPI: {why}");
+            Ok(())
+        }
+    }
+}
+
+/// The same, borrowed.
+fn of<'a>(env: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
+    env.iter().map(|(name, value)| (*name, value.as_str())).collect()
 }
 
 fn release_binary(steps: &mut Steps) -> Result<String, Failed> {
@@ -187,7 +208,8 @@ fn bench(steps: &mut Steps, names: &[String]) -> Result<(), Failed> {
     let mpi;
     if names.iter().any(|name| name.split('=').next() == Some("distributed")) {
         mpi = prepare::mpi(steps)?;
-        env.push(("STEPSCOPE_MPI", mpi.as_str()));
+        env.extend(of(&mpi));
+        args.insert(4, "--features=mpi");
     }
     let python;
     if names.iter().any(|name| ["summaries", "import", "sql"].contains(&name.split('=').next().unwrap_or(name))) {
@@ -207,7 +229,13 @@ fn soak(steps: &mut Steps) -> Result<(), Failed> {
     let simulation =
         ["test", "--release", "--package", "stepscope-distributed", "--test", "simulation", "--", "--nocapture"];
     steps.cargo("soak: simulation", &simulation, &env)?;
-    steps.cargo("soak: parking", &["test", "--package", "stepscope-engine", "--test", "sleep_model"], &env)
+    steps.cargo("soak: parking", &["test", "--package", "stepscope-engine", "--test", "sleep_model"], &env)?;
+    // Last: what starts only beside MPI takes the released program's place.
+    let mpi = prepare::mpi(steps)?;
+    let env: Vec<_> = env.into_iter().chain([("STEPSCOPE_MPI_BIN", binary.as_str())]).chain(of(&mpi)).collect();
+    steps.cargo("soak: program with MPI", &["build", "--release", "--features=mpi"], &env)?;
+    let test = ["test", "--release", "--package", "stepscope-tests", "--test", "distributed_mpi", "--", "--nocapture"];
+    steps.cargo("soak: MPI", &test, &env)
 }
 
 fn shots(steps: &mut Steps, rest: &[String]) -> Result<(), Failed> {

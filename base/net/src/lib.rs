@@ -1,7 +1,8 @@
 //! Framed channels between the processes of a job.
 //!
 //! In the order in which a channel comes to be: where a process listens ([`Address`]), who it lets in ([`Identity`], [`hello`]), what
-//! goes over a connection ([`frame`]) and what beside it, within a host ([`near`]), who sends it ([`Outbox`]) and who takes it ([`Channel`], [`Handler`]).
+//! goes over a connection ([`frame`]) and what beside it (`way`): within a host ([`near`]), or by MPI (`mpi`, a feature); who sends it
+//! ([`Outbox`]) and who takes it ([`Channel`], [`Handler`]).
 //!
 //! Every wait ends: an opening that takes longer than [`Limits::hello`] is closed, a connection on which nothing came for
 //! [`Limits::silence`] counts as lost, heartbeats fill pauses. Before it introduced itself, a connection gets no memory but
@@ -14,11 +15,17 @@ mod channel;
 pub mod frame;
 pub mod hello;
 mod listener;
+#[cfg(feature = "mpi")]
+pub mod mpi;
+#[cfg(not(feature = "mpi"))]
+#[path = "no_mpi.rs"]
+mod mpi;
 mod near;
 mod outbox;
 pub mod simulated;
 mod stream;
 mod tls;
+mod way;
 
 use std::time::Duration;
 
@@ -97,6 +104,14 @@ pub enum NetError {
         bytes: u64,
         /// The limit.
         limit: u64,
+    },
+    /// MPI refuses a call.
+    #[error("MPI: {call} failed with code {code}")]
+    Mpi {
+        /// The call.
+        call: &'static str,
+        /// MPI's number of the reason.
+        code: i32,
     },
     /// The address cannot be used.
     #[error(transparent)]

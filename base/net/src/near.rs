@@ -17,9 +17,14 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+
+use parking_lot::Mutex;
 
 use crate::frame::{Body, Frame};
+use crate::outbox::Outbox;
+use crate::way::{Source, Way, check_under_way};
 use crate::{Limits, NetError};
 
 /// Kind of the frame that shows the own memory.
@@ -28,26 +33,79 @@ pub const OFFER: u8 = 254;
 pub const READS: u8 = 253;
 /// Kind of the frame that gives pieces back.
 pub const RELEASE: u8 = 252;
+/// What says in a frame's flags that its body is lent.
+pub const FLAG: u8 = 1;
 
-/// Bodies from this size on are lent: below, a socket's copies cost less than the two calls and the release.
-pub const MIN_BYTES: u64 = 64 << 10;
-/// A body of more pieces is sent.
-const MAX_PIECES: usize = 4096;
-/// Bytes of a list of pieces, at most.
-pub const MAX_LIST: u64 = 8 + 16 * MAX_PIECES as u64;
+/// This process's memory, from which the other end takes bodies, if it can.
+pub struct Lender {
+    window: Window,
+    lent: Mutex<Lent>,
+    /// Whether the other end reads this process's memory.
+    is_read: AtomicBool,
+}
+
+impl Lender {
+    /// One that nobody reads yet.
+    pub fn new() -> Lender {
+        Lender { window: Window::new(), lent: Mutex::default(), is_read: false.into() }
+    }
+
+    /// Shows the own memory.
+    pub fn offer(&self) -> Frame {
+        Frame::message(OFFER, self.window.offer())
+    }
+
+    /// The other end could read what was shown.
+    pub fn set_read(&self) {
+        self.is_read.store(true, Ordering::Release);
+    }
+
+    /// Whether the other end takes bodies.
+    pub fn is_read(&self) -> bool {
+        self.is_read.load(Ordering::Acquire)
+    }
+
+    /// The other end has what was lent.
+    pub fn release(&self, ticket: u64) {
+        let released = self.lent.lock().release(ticket);
+        drop(released);
+    }
+
+    /// How many bodies were lent so far.
+    pub fn n_lent(&self) -> u64 {
+        self.lent.lock().next
+    }
+
+    /// Takes all back. Who still reads sees that it is not to be trusted.
+    pub fn close(&self) {
+        self.window.close();
+        let lent = self.lent.lock().take_all();
+        drop(lent);
+    }
+}
+
+impl Way for Lender {
+    fn flag(&self) -> u8 {
+        FLAG
+    }
+
+    fn send(&self, body: Vec<Body>, bytes: u64, limits: &Limits) -> Result<Vec<u8>, NetError> {
+        self.lent.lock().lend(body, bytes, limits)
+    }
+}
 
 /// Bytes in the own memory by which others recognise it.
-pub struct Window(Box<[AtomicU64; 2]>);
+struct Window(Box<[AtomicU64; 2]>);
 
 impl Window {
     /// One that nobody can guess.
-    pub fn new() -> Window {
+    fn new() -> Window {
         let random = |salt: u8| AtomicU64::new(RandomState::new().hash_one(salt) | 1);
         Window(Box::new([random(0), random(1)]))
     }
 
     /// The head of an [`OFFER`].
-    pub fn offer(&self) -> Vec<u8> {
+    fn offer(&self) -> Vec<u8> {
         let mut head = std::process::id().to_le_bytes().to_vec();
         head.extend((self.0.as_ptr() as u64).to_le_bytes());
         self.0.iter().for_each(|word| head.extend(word.load(Ordering::Relaxed).to_ne_bytes()));
@@ -55,7 +113,7 @@ impl Window {
     }
 
     /// Tells all who look that what was lent is not there any more.
-    pub fn close(&self) {
+    fn close(&self) {
         self.0.iter().for_each(|word| word.store(0, Ordering::SeqCst));
         fence(Ordering::SeqCst);
     }
@@ -63,27 +121,20 @@ impl Window {
 
 /// What was lent and not released, by ticket.
 #[derive(Default)]
-pub struct Lent {
+struct Lent {
     next: u64,
     pieces: VecDeque<(u64, Vec<Body>, u64)>,
     bytes: u64,
 }
 
 impl Lent {
-    /// Whether a body is worth it: large, and not of too many pieces.
-    pub fn takes(frame: &Frame) -> bool {
-        frame.body.len() <= MAX_PIECES && frame.body_len() >= MIN_BYTES
-    }
-
     /// Lends a body of `bytes`; gives the list that is sent in its place.
     ///
     /// # Errors
     /// More would be lent than may wait to be sent.
-    pub fn lend(&mut self, body: Vec<Body>, bytes: u64, limits: &Limits) -> Result<Vec<u8>, NetError> {
+    fn lend(&mut self, body: Vec<Body>, bytes: u64, limits: &Limits) -> Result<Vec<u8>, NetError> {
         let lent = self.bytes.saturating_add(bytes);
-        if lent > limits.outbox {
-            return Err(NetError::TooLarge { what: "what waits to be sent", bytes: lent, limit: limits.outbox });
-        }
+        check_under_way(lent, limits)?;
         let mut list = self.next.to_le_bytes().to_vec();
         for piece in body.iter().map(|piece| (**piece).as_ref()) {
             list.extend((piece.as_ptr() as u64).to_le_bytes());
@@ -96,35 +147,56 @@ impl Lent {
     }
 
     /// Takes back what was released: dropped by the caller, outside of locks.
-    pub fn release(&mut self, ticket: u64) -> Option<Vec<Body>> {
+    fn release(&mut self, ticket: u64) -> Option<Vec<Body>> {
         let at = self.pieces.iter().position(|(known, ..)| *known == ticket)?;
         let (_, body, bytes) = self.pieces.remove(at)?;
         self.bytes -= bytes;
         Some(body)
     }
 
-    /// How many bodies were lent so far.
-    pub fn n_lent(&self) -> u64 {
-        self.next
-    }
-
-    /// Takes all back.
-    pub fn take_all(&mut self) -> Vec<Vec<Body>> {
+    fn take_all(&mut self) -> Vec<Vec<Body>> {
         self.bytes = 0;
         self.pieces.drain(..).map(|(_, body, _)| body).collect()
     }
 }
 
+/// A body that lies in the other end's memory.
+pub struct Borrowed {
+    pieces: Pieces,
+    sight: Arc<Sight>,
+    outbox: Outbox,
+}
+
+impl Borrowed {
+    /// From the list that came; with it the bytes that it has. `None` where that is no list.
+    pub fn parse(list: &[u8], sight: &Arc<Sight>, outbox: &Outbox) -> Option<(Borrowed, u64)> {
+        let (pieces, bytes) = Pieces::parse(list)?;
+        Some((Borrowed { pieces, sight: Arc::clone(sight), outbox: outbox.clone() }, bytes))
+    }
+}
+
+impl Source for Borrowed {
+    fn read(&mut self, to: &mut [u8]) -> Result<(), NetError> {
+        self.sight.read(&mut self.pieces, to)
+    }
+
+    fn done(self: Box<Self>) -> Result<(), NetError> {
+        // Where the connection ended nobody waits for it.
+        let _ = self.outbox.post(Frame::message(RELEASE, self.pieces.ticket.to_le_bytes().to_vec()));
+        Ok(())
+    }
+}
+
 /// Pieces in another process's memory, of which some were read.
 #[derive(Default)]
-pub struct Pieces {
-    pub ticket: u64,
+struct Pieces {
+    ticket: u64,
     places: VecDeque<(u64, u64)>,
 }
 
 impl Pieces {
     /// From the list that came; with them the bytes that they have.
-    pub fn parse(list: &[u8]) -> Option<(Pieces, u64)> {
+    fn parse(list: &[u8]) -> Option<(Pieces, u64)> {
         let (ticket, rest) = list.split_first_chunk::<8>()?;
         let (places, []) = rest.as_chunks::<16>() else { return None };
         let number = |bytes: &[u8]| bytes.try_into().ok().map(u64::from_le_bytes);
@@ -176,7 +248,7 @@ impl Sight {
     ///
     /// # Errors
     /// They are not there (any more).
-    pub fn read(&self, pieces: &mut Pieces, to: &mut [u8]) -> Result<(), NetError> {
+    fn read(&self, pieces: &mut Pieces, to: &mut [u8]) -> Result<(), NetError> {
         let mut done = 0;
         loop {
             let places = pieces.take((to.len() - done).min(BYTES_AT_ONCE) as u64, PIECES_AT_ONCE);
@@ -279,6 +351,6 @@ mod tests {
         assert!(matches!(lent.lend(body(&[vec![0; 60]]), 60, &limits), Err(NetError::TooLarge { .. })));
         drop(lent.release(0));
         assert!(lent.lend(body(&[vec![0; 60]]), 60, &limits).is_ok());
-        assert_eq!(lent.n_lent(), 2);
+        assert_eq!(lent.next, 2);
     }
 }

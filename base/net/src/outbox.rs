@@ -4,15 +4,16 @@
 //! Frames may overtake each other.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use threads::Condvar;
 
 use crate::frame::{Frame, HEARTBEAT, Outgoing};
-use crate::near::{self, Lent, Window};
+use crate::mpi;
+use crate::near::Lender;
 use crate::stream::Stream;
+use crate::way::{Way, is_worth_it};
 use crate::{Limits, NetError};
 
 /// Frames up to this size are sent in their caller's thread.
@@ -30,10 +31,9 @@ struct Shared {
     /// To end the connection while the writer is at work.
     stream: Stream,
     limits: Limits,
-    window: Window,
-    lent: Mutex<Lent>,
-    /// Whether the other end reads this process's memory.
-    is_read: AtomicBool,
+    near: Lender,
+    /// The other end, where it is of the same world.
+    mpi: OnceLock<mpi::Peer>,
 }
 
 #[derive(Default)]
@@ -53,44 +53,60 @@ impl Outbox {
             writer,
             stream,
             limits,
-            window: Window::new(),
-            lent: Mutex::default(),
-            is_read: false.into(),
+            near: Lender::new(),
+            mpi: OnceLock::new(),
         };
         Ok(Outbox(Arc::new(shared)))
     }
 
     /// Lets the other end read bodies from this process's memory, if it can.
-    pub(crate) fn offer(&self) -> Result<(), NetError> {
-        self.post(Frame::message(near::OFFER, self.0.window.offer()))
+    pub(crate) fn offer_near(&self) -> Result<(), NetError> {
+        self.post(self.0.near.offer())
     }
 
-    /// The other end reads this process's memory.
-    pub(crate) fn is_read(&self) {
-        self.0.is_read.store(true, Ordering::Release);
+    /// This process's memory.
+    pub(crate) fn near(&self) -> &Lender {
+        &self.0.near
     }
 
-    /// The other end has what was lent.
-    pub(crate) fn release(&self, ticket: u64) {
-        let released = self.0.lent.lock().release(ticket);
-        drop(released);
+    /// Bodies may go to this one by MPI.
+    pub(crate) fn set_mpi(&self, peer: mpi::Peer) {
+        // Who says it twice stays who it was.
+        let _ = self.0.mpi.set(peer);
+    }
+
+    /// How long the other end may be silent.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn silence(&self) -> std::time::Duration {
+        self.0.limits.silence
     }
 
     /// Bodies that the other end took from this process's memory, or will.
     pub fn n_lent(&self) -> u64 {
-        self.0.lent.lock().n_lent()
+        self.0.near.n_lent()
+    }
+
+    /// Bodies that went by MPI.
+    pub fn n_by_mpi(&self) -> u64 {
+        self.0.mpi.get().map_or(0, mpi::Peer::n_sent)
+    }
+
+    /// How a large body goes beside the connection, if it does. Within a host the other end takes it itself.
+    fn way(&self) -> Option<&dyn Way> {
+        match self.0.near.is_read() {
+            true => Some(&self.0.near),
+            false => self.0.mpi.get().map(|peer| peer as &dyn Way),
+        }
     }
 
     /// The frame as it goes over the connection.
     fn outgoing(&self, frame: Frame) -> Result<Outgoing, NetError> {
         frame.check(&self.0.limits)?;
-        if !self.0.is_read.load(Ordering::Acquire) || !Lent::takes(&frame) {
-            return Ok(frame.into());
-        }
+        let Some(way) = self.way().filter(|_| is_worth_it(&frame)) else { return Ok(frame.into()) };
         self.check_ended()?;
         let bytes = frame.body_len();
         let Frame { kind, head, body } = frame;
-        Ok(Outgoing::near(kind, head, self.0.lent.lock().lend(body, bytes, &self.0.limits)?))
+        Ok(Outgoing::beside(kind, head, way.flag(), way.send(body, bytes, &self.0.limits)?))
     }
 
     /// Sends a frame, in this thread if it is small and nothing waits: this may take as long as the other end needs to make
@@ -144,10 +160,7 @@ impl Outbox {
         };
         drop(dropped);
         self.0.stream.shutdown();
-        // In this order: who still reads what was lent sees that it is not to be trusted.
-        self.0.window.close();
-        let lent = self.0.lent.lock().take_all();
-        drop(lent);
+        self.0.near.close();
         self.0.changed.notify_all();
     }
 

@@ -101,6 +101,11 @@ impl Stream {
         !matches!(self.0, Kind::Tls(_) | Kind::Simulated(_))
     }
 
+    /// Whether there is no other process at all.
+    pub(crate) fn is_simulated(&self) -> bool {
+        matches!(self.0, Kind::Simulated(_))
+    }
+
     pub(crate) fn set_timeouts(&self, read: Duration, write: Duration) -> Result<(), NetError> {
         either!(self, s => s.set_read_timeout(Some(read)))?;
         either!(self, s => s.set_write_timeout(Some(write)))?;

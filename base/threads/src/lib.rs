@@ -38,6 +38,14 @@ pub fn sleep(time: Duration) {
     }
 }
 
+/// Lets other threads of this processor run.
+pub fn yield_now() {
+    match simulation::seat() {
+        Some(seat) => seat.may_switch(),
+        None => std::thread::yield_now(),
+    }
+}
+
 /// A number that nobody else has: no other process, no earlier start of this one.
 #[must_use]
 pub fn unique() -> u64 {

@@ -26,7 +26,7 @@ pub struct Demo {
 }
 
 /// `stepscope train NAME`
-#[derive(ClapArgs, Debug)]
+#[derive(ClapArgs, Debug, Clone)]
 #[command(after_help = "\
 Examples:
   stepscope train convnet
@@ -58,8 +58,8 @@ pub struct Train {
     #[arg(long, value_name = "N", conflicts_with_all = ["devices", "device", "dump_graphs", "numerics"], value_parser = clap::value_parser!(u16).range(1..=64))]
     pub workers: Option<u16>,
     /// Train in the workers of a cluster that runs ('stepscope worker --input NAME', with the same --seed and --data); 'env': the
-    /// cluster that Slurm's or torchrun's variables tell of
-    #[arg(long, value_name = "FILE|env", conflicts_with_all = ["workers", "devices", "device", "dump_graphs", "numerics"])]
+    /// cluster that Slurm's or torchrun's variables tell of; 'mpi': the workers that the same mpirun started
+    #[arg(long, value_name = "FILE|env|mpi", conflicts_with_all = ["workers", "devices", "device", "dump_graphs", "numerics"])]
     pub cluster: Option<PathBuf>,
     /// How often a run in several processes that loses one goes on from its newest checkpoint [default: 10]
     #[arg(long, value_name = "N", requires = "checkpoint_dir")]
@@ -103,7 +103,8 @@ must be of this host.
 Examples:
   stepscope worker --job worker --task 0 --cluster cluster.toml
   stepscope worker --job worker --task 1 --cluster cluster.toml --input mlp
-  torchrun --no-python --nproc-per-node 2 stepscope worker --input mlp")]
+  torchrun --no-python --nproc-per-node 2 stepscope worker --input mlp
+  mpirun -n 1 stepscope train mlp --cluster mpi : -n 2 stepscope worker --cluster mpi --input mlp")]
 pub struct Worker {
     /// The job that the task is of
     #[arg(long, value_name = "NAME", requires_all = ["task", "cluster"])]
@@ -111,8 +112,8 @@ pub struct Worker {
     /// Which of the job's tasks it is
     #[arg(long, value_name = "N", requires_all = ["job", "cluster"])]
     pub task: Option<u32>,
-    /// The tasks of the cluster and where they listen
-    #[arg(long, value_name = "FILE", requires_all = ["job", "task"])]
+    /// The tasks of the cluster and where they listen; 'mpi': the processes that the same mpirun started tell each other
+    #[arg(long, value_name = "FILE|mpi")]
     pub cluster: Option<PathBuf>,
     /// Fill the queue from which this task's copy of a model takes its batches, with the task's share of them
     #[arg(long, value_enum, value_name = "NAME")]

@@ -16,6 +16,8 @@ mod tracing;
 mod trainer;
 pub mod worker;
 mod workers;
+#[cfg_attr(not(feature = "mpi"), path = "no_world.rs")]
+mod world;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,6 +42,9 @@ pub fn run(args: &args::Train, verbosity: Verbosity) -> Outcome {
     }
     if let Some(attempt) = args.attempt {
         return client::run(args, attempt, verbosity);
+    }
+    if args.cluster.as_deref().is_some_and(world::is_meant) {
+        return world::train(args, verbosity);
     }
     let place = match (args.workers, &args.cluster, &args.training.checkpoint_dir) {
         (Some(_), ..) | (None, Some(_), Some(_)) => return launcher::run(args, verbosity),

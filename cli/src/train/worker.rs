@@ -1,6 +1,7 @@
 //! `stepscope worker`: a task of a cluster, until it is told to end.
 
 use std::io::{Read, Write};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 
 use anyhow::Context;
@@ -10,38 +11,41 @@ use engine::session::CancelToken;
 use engine::tasks::{NextBatch, Task};
 use engine::training::{tower_position, tower_queue};
 use engine::{Graph, RunOptions, Session, SessionOptions};
-use net::NetError;
+use net::{Address, Limits, NetError, Security};
 use parking_lot::Mutex;
 
 use super::cluster::JOB;
 use super::feeder::Feeder;
 use super::names::{EnqueueNames, output_name};
 use super::trainer::QUEUED;
+use super::world;
 use crate::args::{self, Verbosity};
 use crate::outcome::{Failure, Outcome};
 
 /// Works until Ctrl-C or SIGTERM, or the end of standard input where that is wanted.
 pub fn run(args: &args::Worker, verbosity: Verbosity) -> Outcome {
-    let (cluster, task) = cluster(args)?;
-    let address = cluster.address(&task).map_err(Failure::wrong_use)?;
+    let place = Place::of(args)?;
+    let (job_id, task, address, security) = place.task()?;
     let options = WorkerOptions {
-        job_id: cluster.id.clone(),
+        job_id,
         devices: args.devices.into(),
         threads: args.threads.map(usize::from),
-        security: cluster.security(Some(address)).map_err(Failure::wrong_use)?,
+        security,
+        limits: place.limits(),
         ..WorkerOptions::default()
     };
-    let worker = Worker::start(&task, address, &options).map_err(|error| match error {
+    let worker = Worker::start(&task, &address, &options).map_err(|error| match error {
         NetError::Address(_) => Failure::wrong_use(format_args!("{task}: {error}")),
         error => Failure::Work(anyhow::Error::new(error).context(format!("{task}: listening at {address}"))),
     })?;
+    let cluster = place.cluster(&worker)?;
     let input = args.input.map(|model| Input::of(args, model, &cluster, &worker)).transpose()?.map(Arc::new);
     if let Some(input) = &input {
         // A master may be there already, and resets what it finds.
         worker.watch_resets(Arc::clone(input) as Arc<dyn ResetWatcher>);
         input.start()?;
     }
-    let stopped = told_to_end(args.until_stdin_ends)?;
+    let stopped = told_to_end(args.until_stdin_ends, &place)?;
     if args.json {
         let line = serde_json::json!({ "task": task.to_string(), "address": worker.address().to_string() });
         // Whoever waits for it may have gone.
@@ -57,13 +61,52 @@ pub fn run(args: &args::Worker, verbosity: Verbosity) -> Outcome {
     Ok(fed?)
 }
 
-fn cluster(args: &args::Worker) -> Result<(Cluster, TaskName), Failure> {
-    match (&args.cluster, &args.job, args.task) {
-        (Some(file), Some(job), Some(task)) => {
-            Ok((Cluster::read(file).map_err(Failure::wrong_use)?, TaskName::new(job, task)))
+/// Where this worker belongs.
+enum Place {
+    /// Told by a file, or by a launcher's environment.
+    Known(Cluster, TaskName),
+    /// Told by MPI.
+    World(world::Place),
+}
+
+impl Place {
+    fn of(args: &args::Worker) -> Result<Place, Failure> {
+        match (&args.cluster, &args.job, args.task) {
+            (Some(file), Some(job), Some(task)) => {
+                Ok(Place::Known(Cluster::read(file).map_err(Failure::wrong_use)?, TaskName::new(job, task)))
+            }
+            (Some(file), ..) if world::is_meant(file) => Ok(Place::World(world::Place::join()?)),
+            (Some(_), ..) => Err(Failure::wrong_use("--cluster FILE needs --job NAME and --task N")),
+            _ => Cluster::from_environment(|name| std::env::var(name).ok())
+                .map(|(cluster, task)| Place::Known(cluster, task))
+                .map_err(|error| {
+                    Failure::wrong_use(format_args!("{error}; or give --job NAME --task N --cluster FILE"))
+                }),
         }
-        _ => Cluster::from_environment(|name| std::env::var(name).ok())
-            .map_err(|error| Failure::wrong_use(format_args!("{error}; or give --job NAME --task N --cluster FILE"))),
+    }
+
+    /// The cluster's id, which task this is, where it listens, and by what it shows who it is.
+    fn task(&self) -> Result<(String, TaskName, Address, Option<Security>), Failure> {
+        match self {
+            Place::Known(cluster, task) => {
+                let address = cluster.address(task).map_err(Failure::wrong_use)?;
+                let security = cluster.security(Some(address)).map_err(Failure::wrong_use)?;
+                Ok((cluster.id.clone(), task.clone(), address.clone(), security))
+            }
+            Place::World(place) => place.task(),
+        }
+    }
+
+    /// Where MPI is wanted, large tensors go by MPI within a host, too.
+    fn limits(&self) -> Limits {
+        Limits { lends: matches!(self, Place::Known(..)), ..Limits::default() }
+    }
+
+    fn cluster(&self, worker: &Worker) -> Result<Cluster, Failure> {
+        match self {
+            Place::Known(cluster, _) => Ok(cluster.clone()),
+            Place::World(place) => place.cluster(worker),
+        }
     }
 }
 
@@ -151,14 +194,28 @@ fn share(mut all: NextBatch, first: usize, n: usize) -> NextBatch {
 }
 
 /// Tells when it is time to end.
-fn told_to_end(with_stdin: bool) -> anyhow::Result<mpsc::Receiver<()>> {
+fn told_to_end(with_stdin: bool, place: &Place) -> anyhow::Result<mpsc::Receiver<()>> {
     let (stop, stopped) = mpsc::channel();
-    let on_signal = stop.clone();
     let tell = |stop: &mpsc::Sender<()>| {
         // It may be ending already.
         let _ = stop.send(());
     };
-    ctrlc::set_handler(move || tell(&on_signal)).context("taking over signals")?;
+    let on_signal = stop.clone();
+    match place {
+        Place::Known(..) => ctrlc::set_handler(move || tell(&on_signal)).context("taking over signals")?,
+        Place::World(place) => {
+            // MPI's launcher passes signals on to all at once: the client saves, and its end is the workers'.
+            let n_signals = AtomicU32::new(0);
+            let second = move || {
+                if n_signals.fetch_add(1, Ordering::Relaxed) > 0 {
+                    tell(&on_signal);
+                }
+            };
+            ctrlc::set_handler(second).context("taking over signals")?;
+            let at_end = stop.clone();
+            place.at_end(move || tell(&at_end))?;
+        }
+    }
     if with_stdin {
         let wait = move || {
             let mut scrap = [0; 64];

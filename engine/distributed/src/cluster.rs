@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use engine::device::DeviceName;
 use net::{Address, AddressError, Security, SecurityError};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A task of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,7 +63,7 @@ pub struct Cluster {
 }
 
 /// Files of certificates. In names `{host}` stands for what a process is reached by, so that one specification is for all hosts.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificates {
     /// Of the authority that signed those of all processes.
@@ -141,6 +141,9 @@ pub enum ClusterError {
     /// Certificates cannot be used.
     #[error("the cluster's certificates: {0}")]
     Security(#[from] SecurityError),
+    /// The processes that MPI's launcher started are no cluster.
+    #[error("the processes of MPI: {0}")]
+    World(String),
     /// A variable of the environment is missing, or says nothing.
     #[error(
         "{name}: {problem} (torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; Slurm SLURM_PROCID, SLURM_JOB_NODELIST and \
@@ -155,7 +158,7 @@ pub enum ClusterError {
 }
 
 /// The file as it is written.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Text {
     id: Option<String>,
@@ -196,6 +199,20 @@ impl Cluster {
         }
         let master = text.master.as_deref().map(|at| address(&"master", at)).transpose()?;
         Cluster { id: text.id.unwrap_or_else(|| "default".into()), master, tasks, certificates: text.tls }.checked()
+    }
+
+    /// The specification as a file has it. Of each job the tasks must be numbered from 0 on.
+    ///
+    /// # Errors
+    /// The name of a certificate's file is no text.
+    pub fn text(&self) -> Result<String, ClusterError> {
+        let mut jobs: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (task, at) in &self.tasks {
+            jobs.entry(task.job.clone()).or_default().push(at.to_string());
+        }
+        let master = self.master.as_ref().map(Address::to_string);
+        let text = Text { id: Some(self.id.clone()), master, jobs, tls: self.certificates.clone() };
+        toml::to_string(&text).map_err(|error| ClusterError::Text(error.to_string()))
     }
 
     pub(crate) fn checked(self) -> Result<Cluster, ClusterError> {
@@ -260,6 +277,7 @@ mod tests {
         let names: Vec<String> = cluster.tasks.keys().map(TaskName::to_string).collect();
         assert_eq!(names, ["/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1"]);
         assert_eq!(cluster.address(&TaskName::new("worker", 1)).unwrap().to_string(), "unix:/a");
+        assert_eq!(Cluster::parse(&cluster.text().unwrap()).unwrap(), cluster);
         assert_eq!((cluster.id.as_str(), cluster.master.unwrap().to_string().as_str()), ("m", "127.0.0.1:1"));
     }
 
@@ -277,6 +295,7 @@ mod tests {
         }
         let missing = cluster.security(None).unwrap_err().to_string();
         assert!(missing.contains("localhost.pem"), "{missing}");
+        assert_eq!(Cluster::parse(&cluster.text().unwrap()).unwrap(), cluster);
         let plain = Cluster::parse("[jobs]\nw = [\"localhost:3\"]").unwrap();
         assert!(plain.security(None).unwrap().is_none());
     }

@@ -6,7 +6,8 @@
 //! | Slurm | SLURM_TASKS_PER_NODE (`2(x3),1`) | SLURM_PROCID | SLURM_JOB_NODELIST (`node[01-03,7]`), at the ports after MASTER_PORT or one that follows from SLURM_JOB_ID |
 //!
 //! Within a step of Slurm (`srun`) the step's own SLURM_STEP_NODELIST and SLURM_STEP_TASKS_PER_NODE count. All tasks are of the job
-//! `worker`. Certificates are named by STEPSCOPE_TLS_AUTHORITY, STEPSCOPE_TLS_CERTIFICATE and STEPSCOPE_TLS_KEY.
+//! `worker`. Certificates are named by STEPSCOPE_TLS_AUTHORITY, STEPSCOPE_TLS_CERTIFICATE and STEPSCOPE_TLS_KEY. (What MPI's launchers
+//! start tells each other: `member`.)
 
 use std::path::PathBuf;
 
@@ -49,6 +50,16 @@ impl Cluster {
     }
 }
 
+/// The certificates that the environment names.
+pub(crate) fn certificates(variable: &dyn Fn(&str) -> Option<String>) -> Option<Certificates> {
+    let file = |name| variable(name).map(PathBuf::from);
+    Some(Certificates {
+        authority: file("STEPSCOPE_TLS_AUTHORITY")?,
+        certificate: file("STEPSCOPE_TLS_CERTIFICATE")?,
+        key: file("STEPSCOPE_TLS_KEY")?,
+    })
+}
+
 struct Environment<'a>(&'a dyn Fn(&str) -> Option<String>);
 
 impl Environment<'_> {
@@ -68,12 +79,7 @@ impl Environment<'_> {
     }
 
     fn certificates(&self) -> Option<Certificates> {
-        let file = |name| (self.0)(name).map(PathBuf::from);
-        Some(Certificates {
-            authority: file("STEPSCOPE_TLS_AUTHORITY")?,
-            certificate: file("STEPSCOPE_TLS_CERTIFICATE")?,
-            key: file("STEPSCOPE_TLS_KEY")?,
-        })
+        certificates(self.0)
     }
 
     fn torchrun(&self) -> Result<Cluster, ClusterError> {

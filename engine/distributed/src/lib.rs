@@ -20,6 +20,8 @@ mod environment;
 mod error;
 pub mod grpc;
 pub mod master;
+#[cfg(feature = "mpi")]
+mod member;
 mod protocol;
 mod runners;
 mod wire;
@@ -29,4 +31,6 @@ pub use cluster::{Cluster, ClusterError, TaskName};
 pub use error::DistributedError;
 pub use grpc::{ClientSession, Server};
 pub use master::{Master, MasterOptions, Session};
+#[cfg(feature = "mpi")]
+pub use member::Member;
 pub use worker::{ResetWatcher, Worker, WorkerOptions};

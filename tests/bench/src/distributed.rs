@@ -7,6 +7,8 @@
 
 mod processes;
 mod training;
+#[cfg(feature = "mpi")]
+mod world;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -230,16 +232,19 @@ fn values(report: &mut Report, mut peer: Option<&mut Peer>) -> Result<(), BenchE
     if mpi.is_none() {
         eprintln!("not compared with Open MPI: {MPI} names no python that has it");
     }
+    let mut by_mpi = by_mpi()?;
     for (bytes, repeat) in SIZES {
         let case = format!("value of {}", size(bytes));
         if !report.wants(&case) {
             continue;
         }
-        let mut ways = Vec::new();
+        let (mut running, mut ways) = (Vec::new(), Vec::new());
         for way in [Way::Tcp, Way::Unix] {
-            ways.push((way, OneWay::new(way, bytes)?, Bytes::new(way, bytes)?, Vec::new(), Vec::new()));
+            let tasks = Tasks::start(1, way)?;
+            ways.push((way, OneWay::new(&tasks.master, bytes)?, Bytes::new(way, bytes)?, Vec::new(), Vec::new()));
+            running.push(tasks);
         }
-        let (mut theirs, mut mpis) = (Vec::new(), Vec::new());
+        let (mut theirs, mut mpis, mut ours_by_mpi) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..TURNS {
             for (_, ours, bare, of_ours, of_bare) in &mut ways {
                 times(of_ours, repeat, || ours.step())?;
@@ -252,6 +257,9 @@ fn values(report: &mut Report, mut peer: Option<&mut Peer>) -> Result<(), BenchE
             if let Some(mpi) = &mut mpi {
                 mpis.extend(mpi.measure(&asked, repeat, false)?.wall_ns);
             }
+            if let Some(mpi) = &mut by_mpi {
+                ours_by_mpi.extend(mpi.measure(&asked, repeat, false)?.wall_ns);
+            }
         }
         let bytes = (bytes > 4).then_some(bytes);
         for (way, _, _, ours, bare) in &ways {
@@ -262,7 +270,7 @@ fn values(report: &mut Report, mut peer: Option<&mut Peer>) -> Result<(), BenchE
                 report.add(format!("{case}, {}, of TensorFlow's time", way.name()), share, "%");
             }
         }
-        for (peer, times) in [("TensorFlow", &theirs), ("Open MPI", &mpis)] {
+        for (peer, times) in [("by MPI", &ours_by_mpi), ("TensorFlow", &theirs), ("Open MPI", &mpis)] {
             if !times.is_empty() {
                 told(report, &case, &format!(", {peer}"), times, bytes);
             }
@@ -271,16 +279,25 @@ fn values(report: &mut Report, mut peer: Option<&mut Peer>) -> Result<(), BenchE
     Ok(())
 }
 
+/// Two tasks of ours in a world of MPI, where this program was built with it.
+#[cfg(feature = "mpi")]
+fn by_mpi() -> Result<Option<Peer>, BenchError> {
+    Peer::start_world(&[PROCESS, "world", "mpi"])
+}
+
+#[cfg(not(feature = "mpi"))]
+fn by_mpi() -> Result<Option<Peer>, BenchError> {
+    Ok(None)
+}
+
 /// A step that sends a value from task 1 to task 0.
 struct OneWay {
     session: Session,
     fetch: String,
-    _tasks: Tasks,
 }
 
 impl OneWay {
-    fn new(way: Way, bytes: usize) -> Result<OneWay, BenchError> {
-        let tasks = Tasks::start(1, way)?;
+    fn new(master: &Master, bytes: usize) -> Result<OneWay, BenchError> {
         let g = Graph::new();
         let there = on(&g, 1);
         // Made there: a constant of this size would be a part of the graph.
@@ -296,9 +313,9 @@ impl OneWay {
         let (begin, len) = (here.constant(Tensor::vector(&[0i32]))?, here.constant(Tensor::vector(&[1i32]))?);
         let first = here.add_node("Slice").name("first").input(value).input(begin).input(len).output()?;
         let fetch = name(&g, first)?;
-        let session = tasks.master.session(&g)?;
+        let session = master.session(&g)?;
         session.run(&[], &[], &["init"])?;
-        Ok(OneWay { session, fetch, _tasks: tasks })
+        Ok(OneWay { session, fetch })
     }
 
     fn step(&mut self) -> Result<(), BenchError> {

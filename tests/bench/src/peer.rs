@@ -64,9 +64,20 @@ impl Peer {
     /// They do not start.
     pub fn start_mpi() -> Result<Option<Peer>, BenchError> {
         let Some(python) = std::env::var_os(MPI) else { return Ok(None) };
-        let mut command = Command::new(Path::new(&python).with_file_name("mpirun"));
-        command.args(["-n", "2", "--oversubscribe"]).arg(&python).arg(script("mpi_peer.py"));
-        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        let mut command = mpirun(&python);
+        command.arg(&python).arg(script("mpi_peer.py"));
+        Peer::of(command).map(Some)
+    }
+
+    /// Starts two processes of this program in a world of Open MPI; `None` where no python is named.
+    ///
+    /// # Errors
+    /// They do not start.
+    #[cfg(feature = "mpi")]
+    pub fn start_world(args: &[&str]) -> Result<Option<Peer>, BenchError> {
+        let Some(python) = std::env::var_os(MPI) else { return Ok(None) };
+        let mut command = mpirun(&python);
+        command.arg(std::env::current_exe()?).args(args);
         Peer::of(command).map(Some)
     }
 
@@ -92,6 +103,14 @@ impl Peer {
         }
         Ok(serde_json::from_str(&line)?)
     }
+}
+
+/// Two processes of what follows.
+fn mpirun(python: &std::ffi::OsStr) -> Command {
+    let mut command = Command::new(Path::new(python).with_file_name("mpirun"));
+    command.args(["-n", "2", "--oversubscribe"]);
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command
 }
 
 fn script(name: &str) -> PathBuf {

@@ -48,6 +48,8 @@ pub fn be(what: &str, address: &str) -> ExitCode {
     let done = match what.split_once(' ') {
         Some(("worker", task)) => be_worker(task, address),
         _ if what == "echo" => be_echo(address),
+        #[cfg(feature = "mpi")]
+        _ if what == "world" => super::world::be(),
         _ => Err(format!("no process is called {what}").into()),
     };
     match done {

@@ -1,0 +1,58 @@
+//! Without the feature `mpi` no process is of a world, and nothing goes that way.
+
+use crate::frame::{Body, Frame};
+use crate::outbox::Outbox;
+use crate::way::{Source, Way};
+use crate::{Limits, NetError};
+
+/// Kind of the frame that says of which world the sender is.
+pub const OFFER: u8 = 251;
+/// What says in a frame's flags that its body comes by MPI.
+pub const FLAG: u8 = 2;
+
+/// What says of which world this process is: of none.
+pub fn offer() -> Option<Frame> {
+    None
+}
+
+/// Another process of the world: there is none.
+pub enum Peer {}
+
+impl Peer {
+    pub fn of(_: &[u8]) -> Option<Peer> {
+        None
+    }
+
+    pub fn n_sent(&self) -> u64 {
+        match *self {}
+    }
+}
+
+impl Way for Peer {
+    fn flag(&self) -> u8 {
+        match *self {}
+    }
+
+    fn send(&self, _: Vec<Body>, _: u64, _: &Limits) -> Result<Vec<u8>, NetError> {
+        match *self {}
+    }
+}
+
+/// A body that comes by MPI: there is none.
+pub enum Messages {}
+
+impl Messages {
+    pub fn parse(_: &[u8], _: &Outbox) -> Option<(Messages, u64)> {
+        None
+    }
+}
+
+impl Source for Messages {
+    fn read(&mut self, _: &mut [u8]) -> Result<(), NetError> {
+        match *self {}
+    }
+
+    fn done(self: Box<Self>) -> Result<(), NetError> {
+        match *self {}
+    }
+}
