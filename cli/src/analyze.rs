@@ -338,7 +338,7 @@ fn threads_json(store: &Store, analysis: &Analysis) -> Vec<Value> {
 fn print_clocks(store: &Store) {
     let mut table = Table::new(&["clocks", "offset", "drift", "no time is off by more than"]);
     for (process, clock) in clocks(store) {
-        let name = cut(&format!("{} ({}) on {}", process.name, process.pid, process.host), 48);
+        let name = cut(&format!("{} on {}", process.title(), process.host), 48);
         let drift = format!("{:+.3} ppm", clock.drift_ppb / 1e3);
         let bound = human::duration(clock.bound_ns.min(i64::MAX as u64).cast_signed());
         table.row([name, human::duration(clock.offset_ns), drift, bound]);
@@ -383,7 +383,7 @@ fn print_rest(store: &Store, analysis: &Analysis) {
     let mut table = Table::new(&["stragglers", "times last", "late", "others waited"]);
     for late in &analysis.stragglers.processes {
         let name = store.processes().get(late.process as usize);
-        let name = name.map_or_else(String::new, |p| format!("{} ({})", p.name, p.pid));
+        let name = name.map_or_else(String::new, |p| p.title());
         let times = [late.late_ns, late.waited_ns].map(human::duration);
         table.row([name, human::count(late.times_last)].into_iter().chain(times));
     }

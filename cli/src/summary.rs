@@ -141,6 +141,7 @@ impl TraceSummary {
         reader.read_all(&mut store).with_context(|| format!("reading {}", folder.display()))?;
         let range = store.range();
         let mut ops = profiler::op_stats(&store, range.clone());
+        ops.retain(|op| op.category == "op");
         ops.truncate(TOP);
         let found = profiler::stalls(&store, range);
         let causes = profiler::by_cause(&found);

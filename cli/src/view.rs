@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use formats::FileKind;
+use formats::{FileKind, Foreign};
 
 use crate::args;
 use crate::display;
@@ -80,7 +80,8 @@ fn sql_engine() -> Option<Arc<dyn dashboard::sql::engine::Engine>> {
 fn check(path: &Path) -> Result<(), Failure> {
     let refuse = |why: String| Err(Failure::wrong_use(format_args!("{}: {why}", path.display())));
     match formats::sniff(path) {
-        Ok(FileKind::Unknown(_)) if dashboard::loader::opens_whole(path) => Ok(()),
+        // Runs may come: training may begin after the window.
+        Ok(FileKind::Unknown(Foreign::NothingInFolder)) => Ok(()),
         Ok(FileKind::Unknown(foreign)) => refuse(foreign.to_string()),
         Ok(FileKind::GraphDef | FileKind::GraphDefText) => match formats::graph_file::read(path) {
             Ok(_) => Ok(()),

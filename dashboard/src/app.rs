@@ -200,7 +200,7 @@ impl App {
         self.remember(&data);
         self.keys(ui, &data);
         self.top_bar(ui, &data);
-        let is_empty = shell::kind_of(&data).is_none();
+        let is_empty = !shell::shows_anything(&data);
         egui::CentralPanel::no_frame().show(ui, |ui| {
             if is_empty {
                 ui.painter().rect_filled(ui.max_rect(), 0.0, theme::palette(ui).panel);

@@ -1,11 +1,13 @@
-//! Statistics over a range of time: per op type, per node, per track. Pure functions over the store.
+//! Statistics over a range of time: per name of what works, per node, per track. Pure functions over the store.
 //!
 //! For a half-open range, over the slices that touch it:
 //! * `total_ns` and `self_ns` are the parts inside the range, so that they add up over ranges that adjoin;
 //! * `count`, `mean_ns`, `p50_ns`, `p99_ns`, `min_ns`, `max_ns` are about whole slices;
-//! * self time is what no slice nested directly in it on the same track covers;
+//! * self time is what no slice nested directly in it on the same track covers; a node's has its shards', on all threads;
 //! * percentiles are by nearest rank, exact.
 
+use crate::analysis::doing::{Doing, Doings};
+use crate::batch::NO_NODE;
 use crate::store::{Category, SliceRef, Store, Track, TrackId};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -29,15 +31,17 @@ pub struct Figures {
     pub min_ns: i64,
     /// Longest.
     pub max_ns: i64,
-    /// Share of `total_ns` of all op slices in the range, 0..=1.
+    /// Share of the `self_ns` of all groups, 0..=1.
     pub share: f64,
 }
 
-/// An op type's figures.
+/// The figures of what is called the same: an op type, a kernel, a call, a span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpStat {
-    /// Op type.
+    /// Its name.
     pub op: String,
+    /// Its category as recorded: `op`, `kernel`, `shard`, ...
+    pub category: String,
     /// Row of the sites.
     pub site: u32,
     /// Its figures.
@@ -64,23 +68,30 @@ pub struct NodeStat {
 pub struct TrackUse {
     /// Which.
     pub track: TrackId,
-    /// Time in ops and shards, kernels, copies, collectives, launches and the making of input, ns; where they overlap counted once.
+    /// Time in ops and shards, kernels, copies, collectives, launches and the making of input, on a CPU's track of threads that ran, ns;
+    /// where they overlap counted once. In a trace that has nothing of that kind, time in any slice that is no wait; on a track of
+    /// which only the waits for a CPU are known, the time between them.
     pub busy_ns: i64,
-    /// Time in waits and synchronisations, ns.
+    /// Time in waits and synchronisations, of such a track in the waits for a CPU, ns.
     pub wait_ns: i64,
     /// `busy_ns` over the range's length, 0..=1.
     pub utilisation: f64,
 }
 
-/// Per op type, the one with most time first.
+/// Per name of what works or waits for a device, the one with most time first. Steps, waits for work and what the operating system
+/// does with threads are left out.
 #[must_use]
 pub fn op_stats(store: &Store, range: Range<i64>) -> Vec<OpStat> {
-    let groups = groups(store, &range, |slice| slice.site);
-    groups
+    let doings = Doings::new(store);
+    let counted = |slice: &SliceRef| match doings.of(slice) {
+        doing if doing.is_work() || doing == Doing::Sync => Some((slice.site, Part::Whole)),
+        _ => None,
+    };
+    groups(store, &range, counted)
         .into_iter()
         .filter_map(|(site, figures)| {
-            let op = store.sites().get(site as usize)?.name.clone();
-            Some(OpStat { op, site, figures })
+            let info = store.sites().get(site as usize)?;
+            Some(OpStat { op: info.name.clone(), category: info.category_name.clone(), site, figures })
         })
         .collect()
 }
@@ -88,8 +99,12 @@ pub fn op_stats(store: &Store, range: Range<i64>) -> Vec<OpStat> {
 /// Per graph node, the one with most time first.
 #[must_use]
 pub fn node_stats(store: &Store, range: Range<i64>) -> Vec<NodeStat> {
-    let groups = groups(store, &range, |slice| slice.node);
-    groups
+    let counted = |slice: &SliceRef| match store.category(slice) {
+        Category::Op => Some((slice.node, Part::Whole)),
+        Category::Shard if slice.node != NO_NODE => Some((slice.node, Part::OfAnother)),
+        _ => None,
+    };
+    groups(store, &range, counted)
         .into_iter()
         .filter_map(|(node, figures)| {
             let info = store.nodes().get(node as usize)?;
@@ -109,11 +124,23 @@ pub fn track_use(store: &Store, range: Range<i64>) -> Vec<TrackUse> {
         .filter(|track| track.n_slices() > 0)
         .map(|track| TrackUse { track: track.id, busy_ns: 0, wait_ns: 0, utilisation: 0.0 })
         .collect();
+    let tells_work =
+        store.sites().iter().any(|site| BUSY.contains(&site.category) && site.category != Category::Running);
+    let is_busy = |category: Category| match tells_work {
+        true => BUSY.contains(&category),
+        false => BUSY.contains(&category) || matches!(category, Category::Other | Category::Python),
+    };
+    let waits = |category: Category| matches!(category, Category::Wait | Category::Sync);
     for part in store.parts(range) {
         for row in &mut rows {
             let Some(track) = store.track(row.track) else { continue };
-            row.busy_ns += covered(store, track, &part, BUSY);
-            row.wait_ns += covered(store, track, &part, &[Category::Wait, Category::Sync]);
+            if let Some((on, off)) = scheduled(store, track, &part) {
+                row.busy_ns += on;
+                row.wait_ns += off;
+                continue;
+            }
+            row.busy_ns += covered(store, track, &part, is_busy);
+            row.wait_ns += covered(store, track, &part, waits);
         }
     }
     for row in &mut rows {
@@ -131,13 +158,30 @@ const BUSY: &[Category] = &[
     Category::Collective,
     Category::Launch,
     Category::Input,
+    Category::Running,
 ];
 
-/// Part of the range in which the track has a slice of these categories.
-fn covered(store: &Store, track: &Track, range: &Range<i64>, categories: &[Category]) -> i64 {
+/// Where only a thread's waits for a CPU are known: the time between them and in them, from the first to the last.
+fn scheduled(store: &Store, track: &Track, range: &Range<i64>) -> Option<(i64, i64)> {
+    let mut lanes = track.lanes.iter().filter(|lane| !lane.is_empty());
+    let (lane, None) = (lanes.next()?, lanes.next()) else { return None };
+    let known = lane.range()?;
+    let range = known.start.max(range.start)..known.end.min(range.end);
+    let mut off = 0;
+    for slice in lane.slices(&range) {
+        if store.category(&slice) != Category::OffCpu {
+            return None;
+        }
+        off += slice.end.min(range.end) - slice.start.max(range.start);
+    }
+    (off > 0).then_some(((range.end - range.start - off).max(0), off))
+}
+
+/// Part of the range in which the track has a slice of such a category.
+fn covered(store: &Store, track: &Track, range: &Range<i64>, is_such: impl Fn(Category) -> bool) -> i64 {
     let mut parts: Vec<Range<i64>> = Vec::new();
     for lane in &track.lanes {
-        let of_category = lane.slices(range).filter(|s| categories.contains(&store.category(s)));
+        let of_category = lane.slices(range).filter(|s| is_such(store.category(s)));
         parts.extend(of_category.map(|s| s.start.max(range.start)..s.end.min(range.end)));
     }
     parts.sort_unstable_by_key(|part| part.start);
@@ -165,12 +209,12 @@ impl Group {
         self.self_ns += self_ns;
     }
 
-    /// The figures of at least one slice.
+    /// The figures. `all_ns`: the self time of all groups.
     pub(crate) fn figures(mut self, all_ns: i64) -> Figures {
         let n = self.durs.len();
-        let mut rank = |of_100: usize| {
-            let k = (n * of_100).div_ceil(100).clamp(1, n) - 1;
-            *self.durs.select_nth_unstable(k).1
+        let mut rank = |of_100: usize| match n {
+            0 => 0,
+            _ => *self.durs.select_nth_unstable((n * of_100).div_ceil(100).clamp(1, n) - 1).1,
         };
         let (p50_ns, p99_ns, min_ns, max_ns) = (rank(50), rank(99), rank(0), rank(100));
         let sum: f64 = self.durs.iter().map(|d| *d as f64).sum();
@@ -178,28 +222,47 @@ impl Group {
             count: n as u64,
             total_ns: self.total_ns,
             self_ns: self.self_ns,
-            mean_ns: sum / n as f64,
+            mean_ns: sum / n.max(1) as f64,
             p50_ns,
             p99_ns,
             min_ns,
             max_ns,
-            share: if all_ns > 0 { self.total_ns as f64 / all_ns as f64 } else { 0.0 },
+            share: if all_ns > 0 { self.self_ns as f64 / all_ns as f64 } else { 0.0 },
         }
     }
 }
 
-fn groups(store: &Store, range: &Range<i64>, key: impl Fn(&SliceRef) -> u32) -> Vec<(u32, Figures)> {
+/// What a slice adds to a group.
+enum Part {
+    /// One more, with its time.
+    Whole,
+    /// Self time only: it is a part of one that is counted elsewhere.
+    OfAnother,
+}
+
+/// `counted`: the group that a slice belongs to.
+fn groups(
+    store: &Store,
+    range: &Range<i64>,
+    counted: impl Fn(&SliceRef) -> Option<(u32, Part)>,
+) -> Vec<(u32, Figures)> {
     let mut groups: FxHashMap<u32, Group> = FxHashMap::default();
     let mut all_ns = 0;
     // Parts that adjoin add up; a slice is counted in the first that it touches.
     for part in store.parts(range.clone()) {
         let slices = store.tracks().iter().flat_map(|track| self_times(track, &part));
-        for (slice, self_ns) in slices.filter(|(slice, _)| store.category(slice) == Category::Op) {
-            let group = groups.entry(key(&slice)).or_default();
-            let inside = slice.end.min(part.end) - slice.start.max(part.start);
-            let is_first = slice.start >= part.start || part.start == range.start;
-            group.add(is_first.then_some(slice.dur()), inside, self_ns);
-            all_ns += inside;
+        for (slice, self_ns) in slices {
+            let Some((key, counts)) = counted(&slice) else { continue };
+            let group = groups.entry(key).or_default();
+            all_ns += self_ns;
+            match counts {
+                Part::Whole => {
+                    let inside = slice.end.min(part.end) - slice.start.max(part.start);
+                    let is_first = slice.start >= part.start || part.start == range.start;
+                    group.add(is_first.then_some(slice.dur()), inside, self_ns);
+                }
+                Part::OfAnother => group.add(None, 0, self_ns),
+            }
         }
     }
     let mut rows: Vec<(u32, Figures)> = groups.into_iter().map(|(k, g)| (k, g.figures(all_ns))).collect();
@@ -257,7 +320,7 @@ mod tests {
         let f = ops[0].figures;
         assert_eq!((f.count, f.total_ns, f.self_ns, f.mean_ns), (3, 90, 75, 30.0));
         assert_eq!((f.p50_ns, f.p99_ns, f.min_ns, f.max_ns), (20, 60, 10, 60));
-        assert!((f.share - 90.0 / 105.0).abs() < 1e-12);
+        assert!((f.share - 75.0 / 90.0).abs() < 1e-12, "of the self time: nothing is counted twice");
         // Ranges that adjoin add up.
         let parts: i64 = [0..30, 30..115, 115..200].map(|r| op_stats(&store, r)[0].figures.self_ns).iter().sum();
         assert_eq!(parts, 75);

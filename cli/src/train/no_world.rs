@@ -39,7 +39,7 @@ impl Place {
         match *self {}
     }
 
-    pub fn at_end(&self, _: impl Fn() + Send + 'static) -> Result<(), Failure> {
+    pub fn at_end(&self, _: impl Fn() + Send + 'static) -> anyhow::Result<()> {
         match *self {}
     }
 }

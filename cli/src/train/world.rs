@@ -26,7 +26,7 @@ pub(super) fn train(args: &args::Train, verbosity: Verbosity) -> Outcome {
     let member = join(false)?;
     let scratch = Scratch::new()?;
     let file = scratch.path().join("cluster.toml");
-    let text = member.cluster(None).and_then(|cluster| cluster.text()).map_err(Failure::wrong_use)?;
+    let text = member.cluster(None).map_err(Failure::wrong_use)?.text();
     std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
     super::run(&args::Train { cluster: Some(file), ..args.clone() }, verbosity)?;
     Ok(member.end(TO_END).context("ending the workers")?)
@@ -57,7 +57,7 @@ impl Place {
     }
 
     /// Calls `end` when the client has ended.
-    pub fn at_end(&self, end: impl Fn() + Send + 'static) -> Result<(), Failure> {
+    pub fn at_end(&self, end: impl Fn() + Send + 'static) -> anyhow::Result<()> {
         let mut leaving = self.0.leave().context("waiting for the client's end")?;
         let wait = move || {
             // What MPI cannot say any more is over.

@@ -72,7 +72,11 @@ fn findings_ui(ui: &mut Ui, store: &Store, findings: &[Finding], lead: &mut Opti
             ui.add(egui::Label::new(&finding.text).wrap());
             ui.horizontal_wrapped(|ui| {
                 if ui.link("the longest of it").on_hover_text("Show it in Timeline").clicked() {
-                    *lead = Some(Lead::Time(finding.range.clone(), finding.slices.first().copied()));
+                    let holds = |id: &&SliceId| {
+                        store.slice(**id).is_some_and(|s| s.start <= finding.range.start && s.end >= finding.range.end)
+                    };
+                    let slice = finding.slices.iter().find(holds).or(finding.slices.first());
+                    *lead = Some(Lead::Time(finding.range.clone(), slice.copied()));
                 }
                 for slice in finding.slices.iter().filter_map(|id| store.slice(*id)) {
                     let (name, took) = (store.slice_name(&slice), format::duration_ns(slice.dur()));
@@ -216,7 +220,7 @@ fn stragglers_ui(ui: &mut Ui, store: &Store, report: &Report, lead: &mut Option<
         headings_ui(ui, &["Process", "Times last", "Late together", "Others waited"]);
         for row in &found.processes {
             let process = store.processes().get(row.process as usize);
-            let name = process.map_or_else(|| "?".to_owned(), |p| format!("{} ({}) {}", p.name, p.pid, p.host));
+            let name = process.map_or_else(|| "?".to_owned(), |p| format!("{} {}", p.title(), p.host));
             let figures =
                 [format::count(row.times_last), format::duration_ns(row.late_ns), format::duration_ns(row.waited_ns)];
             if row_ui(ui, &name, &figures, "Show its latest in Timeline") {

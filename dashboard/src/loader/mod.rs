@@ -60,9 +60,14 @@ impl Shared {
         !self.is_stopping(source)
     }
 
+    /// Whether the window closes.
+    fn is_closing(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     /// Whether the window closes, or the user stopped this source.
     fn is_stopping(&self, source: SourceId) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.slots.is_stopped(source)
+        self.is_closing() || self.slots.is_stopped(source)
     }
 }
 

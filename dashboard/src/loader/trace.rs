@@ -56,8 +56,12 @@ pub(super) fn import(shared: &Shared, source: SourceId, paths: &[PathBuf]) {
     };
     let store = Arc::new(RwLock::new(Store::with_options(StoreOptions::UNBOUNDED)));
     shared.slots.add_trace(source, store.clone());
-    let mut has_more = true;
-    while has_more && !shared.is_stopping(source) {
+    let (mut has_more, mut is_stopped) = (true, false);
+    while has_more && !shared.is_closing() {
+        if !is_stopped && shared.is_stopping(source) {
+            is_stopped = true;
+            import.stop();
+        }
         let batch = match import.poll_staged() {
             Ok(batch) => batch,
             Err(error) => return shared.slots.fail(source, &error.to_string()),
@@ -84,7 +88,14 @@ pub(super) fn state(store: &Store, is_read: bool) -> (Status, Vec<Warning>) {
         (true, false, true) => Status::Crashed,
         (true, false, false) => Status::Finished,
     };
-    let warnings =
-        store.warnings().iter().map(|w| Warning { count: w.count, text: format!("{}: {}", w.source, w.text) });
+    let warnings = store.warnings().iter().map(|w| Warning { count: w.count, text: told(w) });
     (status, warnings.collect())
+}
+
+/// A warning with what it is about, which some say themselves.
+fn told(warning: &profiler::Warning) -> String {
+    match warning.text.starts_with(&warning.source) {
+        true => warning.text.clone(),
+        false => format!("{}: {}", warning.source, warning.text),
+    }
 }

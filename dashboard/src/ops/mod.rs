@@ -32,7 +32,7 @@ const REFRESH_S: f64 = 0.5;
 
 /// What can be done in the panel.
 const ENTRIES: &[Entry] = &[
-    Entry::command("per op", "", "Statistics per op"),
+    Entry::command("per op", "", "Statistics per op, kernel, call or span"),
     Entry::command("per node", "", "Statistics per node"),
     Entry::gesture("Click a heading", "Sort; again: the other way around"),
     Entry::gesture("Click a row", "Its slices stand out in Timeline, its nodes in Graph"),
@@ -161,7 +161,7 @@ impl View for OpsView {
             return empty_state(ui, "Not all is here", note);
         }
         if findings.ops.is_empty() {
-            let text = "No op ran in this range. Programs that only emit spans of their own show in Timeline.";
+            let text = "Nothing ran in this range but waits and steps. Timeline shows them.";
             return empty_state(ui, "No ops", text);
         }
         let panel = egui::Panel::right("ops side")

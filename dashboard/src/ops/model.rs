@@ -20,6 +20,8 @@ pub enum Column {
     Name,
     /// The node's op type; only per node.
     Op,
+    /// What it is: an op, a kernel, a call; only per name.
+    Category,
     /// Slices.
     Count,
     /// Time inside the range.
@@ -34,16 +36,16 @@ pub enum Column {
     P99,
     /// Longest.
     Max,
-    /// Share of all ops' time.
+    /// Share of the self time of all rows.
     Share,
 }
 
 impl Column {
     /// The columns of a grouping.
     pub fn of(grouping: Grouping) -> &'static [Self] {
-        use Column::{Count, Max, Mean, Name, Op, P50, P99, SelfTime, Share, Total};
+        use Column::{Category, Count, Max, Mean, Name, Op, P50, P99, SelfTime, Share, Total};
         match grouping {
-            Grouping::Op => &[Name, Count, Total, SelfTime, Mean, P50, P99, Max, Share],
+            Grouping::Op => &[Name, Category, Count, Total, SelfTime, Mean, P50, P99, Max, Share],
             Grouping::Node => &[Name, Op, Count, Total, SelfTime, Mean, P50, P99, Max, Share],
         }
     }
@@ -54,6 +56,7 @@ impl Column {
             Self::Name if grouping == Grouping::Op => "Op",
             Self::Name => "Node",
             Self::Op => "Op",
+            Self::Category => "Category",
             Self::Count => "Count",
             Self::Total => "Total",
             Self::SelfTime => "Self",
@@ -70,20 +73,21 @@ impl Column {
         match self {
             Self::Name => "Name; click a row to highlight its slices",
             Self::Op => "Op type",
+            Self::Category => "What it is: an op, a kernel, a call of a device's runtime, a span",
             Self::Count => "Slices that touch the range",
             Self::Total => "Time inside the range",
-            Self::SelfTime => "Time inside the range that no nested slice covers",
+            Self::SelfTime => "Time inside the range that no nested slice covers; of a node with that of its shards",
             Self::Mean => "Mean duration of whole slices",
             Self::P50 => "Half of the slices are at most this long",
             Self::P99 => "99 of 100 slices are at most this long",
             Self::Max => "The longest slice",
-            Self::Share => "Share of the time of all ops in the range",
+            Self::Share => "Share of the self time of all rows",
         }
     }
 
     /// Whether it holds words, which align left and sort upwards first.
     pub fn is_text(self) -> bool {
-        matches!(self, Self::Name | Self::Op)
+        matches!(self, Self::Name | Self::Op | Self::Category)
     }
 }
 
@@ -94,6 +98,8 @@ pub struct Row {
     pub name: String,
     /// Op type.
     pub op: String,
+    /// Its category as recorded.
+    pub category: String,
     /// The node's device; empty per op.
     pub device: String,
     /// Its figures.
@@ -102,14 +108,15 @@ pub struct Row {
 
 impl From<&OpStat> for Row {
     fn from(stat: &OpStat) -> Self {
-        Self { name: stat.op.clone(), op: stat.op.clone(), device: String::new(), figures: stat.figures }
+        let (name, op, category) = (stat.op.clone(), stat.op.clone(), stat.category.clone());
+        Self { name, op, category, device: String::new(), figures: stat.figures }
     }
 }
 
 impl From<&NodeStat> for Row {
     fn from(stat: &NodeStat) -> Self {
         let (name, op, device) = (stat.name.clone(), stat.op.clone(), stat.device.clone());
-        Self { name, op, device, figures: stat.figures }
+        Self { name, op, category: "op".to_owned(), device, figures: stat.figures }
     }
 }
 
@@ -124,7 +131,7 @@ pub struct Order {
 
 impl Default for Order {
     fn default() -> Self {
-        Self { column: Column::Total, descending: true }
+        Self { column: Column::SelfTime, descending: true }
     }
 }
 
@@ -137,10 +144,10 @@ impl Order {
     }
 }
 
-/// Indices of the rows whose name or op contains `filter` (in any case), in order. Equal rows are ordered by name.
+/// Indices of the rows whose name, op or category contains `filter` (in any case), in order. Equal rows are ordered by name.
 pub fn arranged(rows: &[Row], filter: &str, order: Order) -> Vec<usize> {
     let filter = filter.trim().to_lowercase();
-    let fits = |row: &Row| row.name.to_lowercase().contains(&filter) || row.op.to_lowercase().contains(&filter);
+    let fits = |row: &Row| [&row.name, &row.op, &row.category].iter().any(|text| text.to_lowercase().contains(&filter));
     let mut out: Vec<usize> = (0..rows.len()).filter(|i| filter.is_empty() || fits(&rows[*i])).collect();
     out.sort_by(|a, b| {
         let (a, b) = (&rows[*a], &rows[*b]);
@@ -156,6 +163,7 @@ fn compare(a: &Row, b: &Row, column: Column) -> Ordering {
     match column {
         Column::Name => a.name.cmp(&b.name),
         Column::Op => a.op.cmp(&b.op),
+        Column::Category => a.category.cmp(&b.category),
         Column::Count => f.count.cmp(&g.count),
         Column::Total => f.total_ns.cmp(&g.total_ns),
         Column::SelfTime => f.self_ns.cmp(&g.self_ns),
@@ -174,6 +182,7 @@ pub fn cell(row: &Row, column: Column) -> String {
     match column {
         Column::Name => row.name.clone(),
         Column::Op => row.op.clone(),
+        Column::Category => row.category.clone(),
         Column::Count => count(f.count),
         Column::Total => duration_ns(f.total_ns),
         Column::SelfTime => duration_ns(f.self_ns),
@@ -187,13 +196,16 @@ pub fn cell(row: &Row, column: Column) -> String {
 
 /// The rows `shown` with exact figures in ns.
 pub fn csv(rows: &[Row], shown: &[usize]) -> String {
-    let headings =
-        ["name", "op", "device", "count", "total_ns", "self_ns", "mean_ns", "p50_ns", "p99_ns", "max_ns", "share"];
+    let headings = [
+        "name", "op", "category", "device", "count", "total_ns", "self_ns", "mean_ns", "p50_ns", "p99_ns", "max_ns",
+        "share",
+    ];
     let line = |row: &Row| {
         let f = &row.figures;
         [
             row.name.clone(),
             row.op.clone(),
+            row.category.clone(),
             row.device.clone(),
             f.count.to_string(),
             f.total_ns.to_string(),
@@ -259,6 +271,7 @@ mod tests {
         assert_eq!(text[..3], ["MatMul", "6", "189 µs"]);
         assert_eq!(text[8], "88.7 %");
         let table = csv(&rows, &[0]);
-        assert!(table.starts_with("name,op,device,count,total_ns,") && table.contains("\nMatMul,MatMul,,6,189000,"));
+        assert!(table.starts_with("name,op,category,device,count,total_ns,"));
+        assert!(table.contains("\nMatMul,MatMul,op,,6,189000,"), "{table}");
     }
 }

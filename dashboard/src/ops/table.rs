@@ -9,6 +9,9 @@ use crate::{
 use egui::{Align, Layout, Rect, Sense, Ui, vec2};
 use egui_extras::{Column as Width, TableBuilder};
 
+/// The share's number and its bar, at least.
+const SHARE_W: f32 = 96.0;
+
 /// What was clicked.
 #[derive(Default)]
 pub struct Acts {
@@ -38,12 +41,11 @@ pub fn table_ui(
         .cell_layout(Layout::right_to_left(Align::Center));
     for column in columns {
         table = table.column(match column {
-            Column::Name if grouping == Grouping::Op => words(230.0),
-            Column::Name => words(260.0),
-            Column::Op => words(96.0),
+            Column::Name => words(200.0),
+            Column::Op | Column::Category => words(76.0),
             Column::Count => Width::exact(52.0),
-            Column::Share => Width::remainder().at_least(96.0),
-            _ => Width::exact(62.0),
+            Column::Share => Width::remainder().at_least(SHARE_W),
+            _ => Width::exact(60.0),
         });
     }
     let header = |mut row: egui_extras::TableRow<'_, '_>| {
@@ -92,9 +94,9 @@ fn cell_ui(ui: &mut Ui, row: &Row, column: Column) {
                 }
             });
         }
-        Column::Op => {
+        Column::Op | Column::Category => {
             ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                ui.add(egui::Label::new(&row.op).truncate().selectable(false));
+                ui.add(egui::Label::new(cell(row, column)).truncate().selectable(false));
             });
         }
         Column::Share => {

@@ -119,6 +119,16 @@ pub fn first_panel(data: &Data) -> ViewKind {
     order.into_iter().find(|kind| has_something(data, *kind)).unwrap_or(ViewKind::Scalars)
 }
 
+/// Whether there is anything but what is still being read.
+pub fn shows_anything(data: &Data) -> bool {
+    let is_loading = data.sources.iter().any(|source| source.status == Status::Loading);
+    let has_slices = || data.traces.iter().any(|trace| trace.store.tracks().iter().any(|track| track.n_slices() > 0));
+    match is_loading {
+        true => !data.graphs.is_empty() || data.runs().next().is_some() || has_slices(),
+        false => kind_of(data).is_some(),
+    }
+}
+
 /// What is open, as a word under which the panels' layout is remembered; `None` while nothing is.
 pub fn kind_of(data: &Data) -> Option<&'static str> {
     match (data.logdirs.is_empty(), data.traces.is_empty(), data.graphs.is_empty()) {

@@ -17,7 +17,7 @@ mod start;
 mod tabs;
 mod top_bar;
 
-pub use about::{RunFacts, first_panel, has_something, kind_of};
+pub use about::{RunFacts, first_panel, has_something, kind_of, shows_anything};
 pub use arrangement::Layout;
 pub use icon::app_icon;
 pub use memory::Memory;

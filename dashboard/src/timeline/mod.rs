@@ -44,7 +44,7 @@ use crate::{
     Data, Selection, View, ViewKind,
     address::Params,
     command::Entry,
-    data::TraceData,
+    data::{Status, TraceData},
     theme::metrics,
     widgets::{empty_state, toolbar},
 };
@@ -130,11 +130,11 @@ impl View for TimelineView {
         };
         self.trace_idx = self.trace_idx.min(data.traces.len() - 1);
         if trace.store.tracks().is_empty() {
-            let is_damaged = data.sources.iter().any(|s| s.path == trace.path && !s.warnings.is_empty());
-            let text = if is_damaged {
-                "Nothing of it could be read: the badge at the top right tells why."
-            } else {
-                "Slices appear here as soon as a thread emits the first one."
+            let source = data.sources.iter().find(|s| s.path == trace.path);
+            let text = match source.map(|s| (s.warnings.is_empty(), s.status)) {
+                Some((false, _)) => "Nothing of it could be read: the badge at the top right tells why.",
+                Some((true, Status::Finished)) => "It has ended, and holds no slices.",
+                _ => "Slices appear here as soon as a thread emits the first one.",
             };
             return empty_state(ui, "The trace is empty", text);
         }

@@ -267,8 +267,8 @@ pub fn range_ui(
         ui.label(note);
         return out;
     }
-    let total: i64 = facts.ops.iter().map(|o| o.figures.total_ns).sum();
-    let n_ops: u64 = facts.ops.iter().map(|o| o.figures.count).sum();
+    let ops = facts.ops.iter().filter(|o| o.category == "op");
+    let (n_ops, total) = ops.fold((0, 0), |(n, ns), o| (n + o.figures.count, ns + o.figures.total_ns));
     let slices = format::counted(facts.n_slices, "slice");
     ui.label(format!("{slices}, {} taking {}", format::counted(n_ops, "op"), format::duration_ns(total)));
     ui.horizontal_wrapped(|ui| {
@@ -305,15 +305,17 @@ pub fn range_ui(
 
 fn ops_ui(ui: &mut Ui, store: &Store, facts: &RangeFacts, out: &mut Vec<Command>) {
     let weak = palette(ui).text_weak;
-    egui::Grid::new("range ops").num_columns(5).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
-        for title in ["Op", "Count", "Total", "Share"] {
+    egui::Grid::new("range ops").num_columns(7).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+        for title in ["Name", "Category", "Count", "Total", "Self", "Share"] {
             ui.label(RichText::new(title).color(weak));
         }
         ui.end_row();
         for op in facts.ops.iter().take(20) {
-            ui.label(&op.op);
+            ui.label(op.op.chars().take(60).collect::<String>());
+            ui.label(RichText::new(&op.category).color(weak));
             number(ui, format::count(op.figures.count));
             number(ui, format::duration_ns(op.figures.total_ns));
+            number(ui, format::duration_ns(op.figures.self_ns));
             number(ui, format::percent(op.figures.share));
             end_row(ui);
         }
@@ -343,9 +345,12 @@ fn names_ui(ui: &mut Ui, facts: &RangeFacts, chosen: Option<&str>, out: &mut Vec
         ui.label(RichText::new(format!("How long {} took", spread.name)).color(weak));
         super::spread::histogram_ui(ui, spread);
     }
-    egui::Grid::new("range names").num_columns(7).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
-        for title in ["Name", "Count", "Total", "Mean", "Shortest", "Longest"] {
-            ui.label(RichText::new(title).color(weak));
+    egui::Grid::new("range names").num_columns(8).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
+        for title in ["Name", "Category", "Count", "Total", "Mean", "Shortest", "Longest"] {
+            let heading = ui.label(RichText::new(title).color(weak));
+            if title == "Total" {
+                heading.on_hover_text("Time inside the range; the other columns are about whole slices");
+            }
         }
         ui.end_row();
         for row in facts.names.iter().take(MAX_NAMES) {
@@ -354,9 +359,10 @@ fn names_ui(ui: &mut Ui, facts: &RangeFacts, chosen: Option<&str>, out: &mut Vec
             if ui.selectable_label(is_shown, name).on_hover_text("Show its durations").clicked() {
                 out.push(Command::SpreadOf(row.name.clone()));
             }
+            ui.label(RichText::new(&row.category).color(weak));
             number(ui, format::count(row.count));
             number(ui, format::duration_ns(row.total_ns));
-            number(ui, format::duration_ns(row.total_ns / (row.count as i64).max(1)));
+            number(ui, format::duration_ns(row.mean_ns));
             number(ui, format::duration_ns(row.min_ns));
             number(ui, format::duration_ns(row.max_ns));
             end_row(ui);

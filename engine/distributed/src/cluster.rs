@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use engine::device::DeviceName;
 use net::{Address, AddressError, Security, SecurityError};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// A task of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,7 +63,7 @@ pub struct Cluster {
 }
 
 /// Files of certificates. In names `{host}` stands for what a process is reached by, so that one specification is for all hosts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificates {
     /// Of the authority that signed those of all processes.
@@ -158,7 +158,7 @@ pub enum ClusterError {
 }
 
 /// The file as it is written.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Text {
     id: Option<String>,
@@ -202,17 +202,21 @@ impl Cluster {
     }
 
     /// The specification as a file has it. Of each job the tasks must be numbered from 0 on.
-    ///
-    /// # Errors
-    /// The name of a certificate's file is no text.
-    pub fn text(&self) -> Result<String, ClusterError> {
-        let mut jobs: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    pub fn text(&self) -> String {
+        let mut jobs: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for (task, at) in &self.tasks {
-            jobs.entry(task.job.clone()).or_default().push(at.to_string());
+            jobs.entry(&task.job).or_default().push(quoted(&at.to_string()));
         }
-        let master = self.master.as_ref().map(Address::to_string);
-        let text = Text { id: Some(self.id.clone()), master, jobs, tls: self.certificates.clone() };
-        toml::to_string(&text).map_err(|error| ClusterError::Text(error.to_string()))
+        let mut text = format!("id = {}\n", quoted(&self.id));
+        text.extend(self.master.iter().map(|at| format!("master = {}\n", quoted(&at.to_string()))));
+        text += "[jobs]\n";
+        text.extend(jobs.iter().map(|(job, addresses)| format!("{job} = [{}]\n", addresses.join(", "))));
+        if let Some(Certificates { authority, certificate, key }) = &self.certificates {
+            text += "[tls]\n";
+            let files = [("authority", authority), ("certificate", certificate), ("key", key)];
+            text.extend(files.map(|(name, file)| format!("{name} = {}\n", quoted(&file.to_string_lossy()))));
+        }
+        text
     }
 
     pub(crate) fn checked(self) -> Result<Cluster, ClusterError> {
@@ -262,6 +266,16 @@ impl Cluster {
     }
 }
 
+/// A string of TOML.
+fn quoted(text: &str) -> String {
+    let escaped = text.chars().map(|c| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_control() => format!("\\u{:04x}", u32::from(c)),
+        c => c.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,8 +291,16 @@ mod tests {
         let names: Vec<String> = cluster.tasks.keys().map(TaskName::to_string).collect();
         assert_eq!(names, ["/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1"]);
         assert_eq!(cluster.address(&TaskName::new("worker", 1)).unwrap().to_string(), "unix:/a");
-        assert_eq!(Cluster::parse(&cluster.text().unwrap()).unwrap(), cluster);
+        assert_eq!(Cluster::parse(&cluster.text()).unwrap(), cluster);
         assert_eq!((cluster.id.as_str(), cluster.master.unwrap().to_string().as_str()), ("m", "127.0.0.1:1"));
+    }
+
+    #[test]
+    fn any_text_is_quoted() {
+        for text in ["", "a b", "\"", "\\", "a\"\\n", "\n\t\u{7f}", "ä"] {
+            let all = Cluster::parse(&format!("id = {}\n[jobs]\nw = [\"localhost:3\"]", quoted(text))).unwrap();
+            assert_eq!(all.id, text);
+        }
     }
 
     #[test]
@@ -295,7 +317,7 @@ mod tests {
         }
         let missing = cluster.security(None).unwrap_err().to_string();
         assert!(missing.contains("localhost.pem"), "{missing}");
-        assert_eq!(Cluster::parse(&cluster.text().unwrap()).unwrap(), cluster);
+        assert_eq!(Cluster::parse(&cluster.text()).unwrap(), cluster);
         let plain = Cluster::parse("[jobs]\nw = [\"localhost:3\"]").unwrap();
         assert!(plain.security(None).unwrap().is_none());
     }

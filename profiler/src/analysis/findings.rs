@@ -84,10 +84,11 @@ fn on_path(facts: &Facts<'_>, kind: PathKind, mut segments: Vec<&Segment>, total
     let time = per_step(facts, saves_ns);
     let text = format!("{what}: {time}, {:.1} % of the critical path.{at} {remedy}", share * 100.0);
     let range = longest.start..longest.end;
-    Some(Finding { title: title.to_owned(), text, saves_ns, share, range, slices: slices(&segments) })
+    Some(Finding { title: title.to_owned(), text, saves_ns, share, range, slices: slices(facts.store, &segments) })
 }
 
-fn slices(segments: &[&Segment]) -> Vec<SliceId> {
+/// The slices that held paths up longest, the longest first.
+fn slices(store: &Store, segments: &[&Segment]) -> Vec<SliceId> {
     let mut slices: Vec<SliceId> = Vec::new();
     for id in segments.iter().filter_map(|s| s.slice) {
         if !slices.contains(&id) {
@@ -97,6 +98,7 @@ fn slices(segments: &[&Segment]) -> Vec<SliceId> {
             break;
         }
     }
+    slices.sort_by_key(|id| std::cmp::Reverse(store.slice(*id).map_or(0, |slice| slice.dur())));
     slices
 }
 
@@ -222,15 +224,25 @@ fn slow_op(facts: &Facts<'_>, op: &OpRow, total: i64) -> Option<Finding> {
     let mut segments: Vec<&Segment> = facts.paths.iter().flat_map(|p| &p.segments).filter(is_it).collect();
     segments.sort_by_key(|s| (std::cmp::Reverse(s.dur()), s.start));
     let longest = segments.first()?;
+    let (what, times) = match op.category.as_str() {
+        "shard" => (format!("Parts of `{}` that ran on other threads are", op.name), "parts"),
+        _ => (format!("`{}` is", op.name), "executions"),
+    };
     let text = format!(
-        "`{}` is {:.1} % of the critical path in {} executions; twice as fast it would save {}.",
-        op.name,
+        "{what} {:.1} % of the critical path in {} {times}; twice as fast it would save {}.",
         op.critical_share * 100.0,
         op.figures.count,
         per_step(facts, saves_ns),
     );
     let range = longest.start..longest.end;
-    Some(Finding { title: format!("slow {}", op.category), text, saves_ns, share, range, slices: slices(&segments) })
+    Some(Finding {
+        title: format!("slow {}", op.category),
+        text,
+        saves_ns,
+        share,
+        range,
+        slices: slices(facts.store, &segments),
+    })
 }
 
 /// The process that made the others wait longest.
@@ -244,9 +256,8 @@ fn straggler(facts: &Facts<'_>, total: i64) -> Option<Finding> {
     let saves_ns: i64 = times.iter().map(|l| l.late_ns).sum();
     let process = facts.store.processes().get(worst.process as usize)?;
     let text = format!(
-        "{} ({}) on {} came last to {} of {exchanges} collectives, {} after the first; the others waited {} together.",
-        process.name,
-        process.pid,
+        "{} on {} came last to {} of {exchanges} collectives, {} after the first; the others waited {} together.",
+        process.title(),
         process.host,
         times.len(),
         duration(saves_ns / times.len().max(1) as i64),

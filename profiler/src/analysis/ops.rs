@@ -84,8 +84,7 @@ pub fn op_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> (Co
         .into_iter()
         .filter_map(|((site_row, device), (group, critical_ns))| {
             let site = store.sites().get(site_row as usize)?;
-            let mut figures = group.figures(all_ns);
-            figures.share = figures.self_ns as f64 / all_ns.max(1) as f64;
+            let figures = group.figures(all_ns);
             let device = names.get(device as usize).map_or("", |name| *name);
             let counts = counts.remove(&(site_row, device)).unwrap_or_else(|| vec![0; counted.names.len()]);
             let device = device.to_owned();

@@ -5,14 +5,11 @@ use super::lanes::arrange;
 use super::sites::SiteIdx;
 use super::stage::{Stage, Track};
 use crate::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
-use crate::store::{Category, WarningKind};
+use crate::store::{Category, FIRST_OWN_PID, WarningKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Events of a batch.
 const BATCH_EVENTS: usize = 1 << 16;
-/// Processes whose id is taken, or is no number, are numbered from here.
-const FIRST_OWN_PID: u32 = 1 << 31;
-
 /// Ids of processes that are taken, over all files.
 #[derive(Default)]
 pub(super) struct Pids {

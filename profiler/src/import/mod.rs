@@ -211,11 +211,23 @@ impl Import {
             self.reading = Some(reading);
             return Ok(());
         }
+        self.finish(reading);
+        Ok(())
+    }
+
+    fn finish(&mut self, mut reading: Reading) {
         reading.reader.finish(&mut reading.stage);
         reading.stage.finish(&mut self.correlations);
         self.bytes_done += reading.on_disk;
         self.staged.push(reading.stage);
-        Ok(())
+    }
+
+    /// Reads no more of any file: what came so far is handed out.
+    pub fn stop(&mut self) {
+        self.waiting.clear();
+        if let Some(reading) = self.reading.take() {
+            self.finish(reading);
+        }
     }
 
     /// Puts all files on one clock.

@@ -23,6 +23,7 @@ pub use args::Args;
 pub(crate) use args::ArgsReader;
 pub(crate) use lane::Row;
 pub use lane::{Lane, SEGMENT, SliceRef};
+pub(crate) use names::FIRST_OWN_PID;
 pub use names::{Category, ClockOffset, NodeInfo, Process, SiteInfo};
 pub use pages::{PagerStats, Pages};
 pub(crate) use parts::{Parts, PlacedInstant, SideRows};

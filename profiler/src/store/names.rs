@@ -124,7 +124,7 @@ pub struct NodeInfo {
 /// A process that wrote into the trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Process {
-    /// Its id.
+    /// Its id; from [`FIRST_OWN_PID`] on one that this program made up.
     pub pid: u32,
     /// Its host.
     pub host: String,
@@ -135,6 +135,26 @@ pub struct Process {
     pub(crate) ns_per_tick: f64,
     /// It wrote its name itself.
     pub(crate) tells: bool,
+}
+
+/// Processes of imported files whose id is taken, or is no number, are numbered from here.
+pub(crate) const FIRST_OWN_PID: u32 = 1 << 31;
+
+impl Process {
+    /// Its name, and its id where it has one of its own.
+    #[must_use]
+    pub fn title(&self) -> String {
+        self.titled(&self.name)
+    }
+
+    /// The same, called `name`.
+    #[must_use]
+    pub fn titled(&self, name: &str) -> String {
+        match self.pid {
+            FIRST_OWN_PID.. => name.to_owned(),
+            pid => format!("{name} ({pid})"),
+        }
+    }
 }
 
 /// How a host's times were laid on the collector's clock.

@@ -133,7 +133,7 @@ pub(super) fn ops(report: &mut Report) -> Result<(), BenchError> {
         let per_step = |ns: i64| ns as f64 / 1e6 / STEPS as f64;
         report.add(format!("{}, step, CPU time, median", case.name), median(taken) / 1e6, "ms");
         let mut in_ops = 0;
-        for op in op_stats(&store, store.range()) {
+        for op in op_stats(&store, store.range()).into_iter().filter(|op| op.category == "op") {
             in_ops += op.figures.self_ns;
             let count = op.figures.count as usize / STEPS;
             report.add(format!("{}, {} ({count} per step)", case.name, op.op), per_step(op.figures.self_ns), "ms");
