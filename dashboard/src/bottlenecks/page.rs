@@ -92,10 +92,10 @@ fn evidence_ui(ui: &mut Ui, store: &Store, slice: &SliceRef, lead: &mut Option<L
     let (name, took) = (store.slice_name(slice), format::duration_ns(slice.dur()));
     let (text, node) = (format!("{name}, {took}"), store.node_of(slice));
     let style = ui.style();
-    let mut width = text_width(ui, &text, egui::TextStyle::Body);
+    let mut width = text_width(ui, &text, &egui::TextStyle::Body);
     if node.is_some() {
         let around = style.spacing.item_spacing.x + 2.0 * style.spacing.button_padding.x;
-        width += around + text_width(ui, "graph", egui::TextStyle::Small);
+        width += around + text_width(ui, "graph", &egui::TextStyle::Small);
     }
     let size = egui::vec2(width.ceil(), ui.spacing().interact_size.y);
     // A part of its own height and width goes to the next line as a whole.
@@ -111,7 +111,7 @@ fn evidence_ui(ui: &mut Ui, store: &Store, slice: &SliceRef, lead: &mut Option<L
     });
 }
 
-fn text_width(ui: &Ui, text: &str, style: egui::TextStyle) -> f32 {
+fn text_width(ui: &Ui, text: &str, style: &egui::TextStyle) -> f32 {
     let font = style.resolve(ui.style());
     ui.painter().layout_no_wrap(text.to_owned(), font, palette(ui).text).size().x
 }

@@ -14,11 +14,14 @@ const SLICE_NS: i64 = 50_000_000;
 /// What a path would be opened as; `None` for what would not be opened.
 type Kind = Option<&'static str>;
 
+/// What paths are, as many of those asked for as there was time for.
+type Asker = Background<Vec<PathBuf>, Vec<(PathBuf, Kind)>>;
+
 /// See the module's notes.
 #[derive(Default)]
 pub struct Kinds {
     known: FxHashMap<PathBuf, Kind>,
-    asker: Option<Background<Vec<PathBuf>, Vec<(PathBuf, Kind)>>>,
+    asker: Option<Asker>,
 }
 
 impl Kinds {

@@ -161,7 +161,7 @@ impl OpenDialog {
         let (entries, is_cut) = match entries {
             Ok(found) => (&found.0, found.1),
             Err(error) => {
-                ui.colored_label(palette(ui).error, &*error);
+                ui.colored_label(palette(ui).error, error);
                 return None;
             }
         };
