@@ -17,12 +17,13 @@ use crate::{
     pace::Pace,
     scalars::ScalarsView,
     shell::{
-        self, Choice, CommandPalette, Layout, Memory, Navigation, OpenDialog, ProblemsWindow, Saving, SettingsWindow,
-        ShortcutsWindow, SourceAct, StartAct, Tabs, TopBar, TopBarAction,
+        self, Choice, CommandPalette, KnownFacts, Layout, Memory, Navigation, OpenDialog, ProblemsWindow, Saving,
+        SettingsWindow, ShortcutsWindow, SourceAct, StartAct, Tabs, TopBar, TopBarAction,
     },
     sql::{SqlView, engine::Engine},
     theme::{self, metrics},
     timeline::TimelineView,
+    widgets::{keys_are_free, note_typing},
 };
 use std::{
     path::{Path, PathBuf},
@@ -115,6 +116,8 @@ pub struct App {
     navigation: Navigation,
     /// What the user opened: what stands in a deep link.
     opened: Vec<PathBuf>,
+    /// What the top bar says.
+    facts: KnownFacts,
     /// A theme for this window only, in place of the settings'.
     own_theme: Option<Theme>,
     open: OpenDialog,
@@ -177,6 +180,7 @@ impl App {
             memory: Memory::open(options.config),
             navigation: Navigation::new(options.at),
             opened: Vec::new(),
+            facts: KnownFacts::default(),
             own_theme: options.theme,
             open: OpenDialog::default(),
             palette: CommandPalette::default(),
@@ -223,6 +227,7 @@ impl App {
             self.memory.config.pins = self.selection.pins.clone();
         }
         self.memory.keep(ui.ctx());
+        note_typing(ui.ctx());
     }
 
     fn open_path(&mut self, path: PathBuf) {
@@ -246,9 +251,6 @@ impl App {
 
     /// Takes the settings that the user chose.
     fn set(&mut self, ctx: &egui::Context, settings: Settings) {
-        if settings.theme != self.own_theme.unwrap_or(self.memory.config.settings.theme) {
-            self.own_theme = None;
-        }
         self.memory.config.settings = settings;
         self.put_in_force(ctx);
     }
@@ -313,7 +315,8 @@ impl App {
     }
 
     fn top_bar(&mut self, ui: &mut egui::Ui, data: &Data) {
-        let bar = TopBar { data, theme: self.own_theme.unwrap_or(self.memory.config.settings.theme) };
+        let theme = self.own_theme.unwrap_or(self.memory.config.settings.theme);
+        let bar = TopBar { data, facts: self.facts.update(data), theme };
         let panel = egui::Panel::top("top bar").exact_size(metrics::TOP_BAR_H);
         let command = match panel.show(ui, |ui| bar.ui(ui)).inner {
             Some(TopBarAction::Open) => ShellCommand::Open,
@@ -337,7 +340,10 @@ impl App {
         let shown = Settings { theme: self.own_theme.unwrap_or(kept.theme), ..kept };
         let chosen = self.settings.ui(ctx, shown, self.memory.error().is_none());
         if chosen != shown {
-            self.set(ctx, chosen);
+            // This window's own theme ends where another one is chosen, and is not remembered with what else is.
+            let is_own = self.own_theme.is_some() && chosen.theme == shown.theme;
+            self.own_theme = self.own_theme.filter(|_| is_own);
+            self.set(ctx, Settings { theme: if is_own { kept.theme } else { chosen.theme }, ..chosen });
         }
         for path in shell::drop_target(ctx) {
             self.open_path(path);
@@ -430,7 +436,7 @@ impl App {
         if let Some(command) = command::pressed(ui.ctx()) {
             self.run(ui.ctx(), data, command);
         }
-        if ui.ctx().text_edit_focused() {
+        if !keys_are_free(ui) {
             return;
         }
         if let Some(kind) = shell::panel_key(ui) {
@@ -443,7 +449,9 @@ impl App {
             for is_open in windows {
                 was_open |= std::mem::take(is_open);
             }
-            if !was_open {
+            if was_open {
+                ui.input_mut(|i| i.consume_key(egui::Modifiers::NONE, egui::Key::Escape));
+            } else {
                 self.selection.clear();
             }
         }

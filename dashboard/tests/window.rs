@@ -187,6 +187,22 @@ fn the_palette_finds_commands_and_names() {
     assert!(!window.shows("Nothing is called so."));
 }
 
+/// The timeline behind takes Escape too, when nothing is before it.
+#[test]
+fn escape_closes_the_palette_over_the_timeline() {
+    let run = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/runs/usual");
+    let mut window = Window::open(&[run]);
+    window.wait_for("Timeline");
+    window.wait();
+    window.key(egui::Key::Num4);
+    window.wait_for("Timeline: ");
+    window.ctrl(egui::Modifiers::NONE, egui::Key::K);
+    window.type_text("Command palette", "zzzz");
+    window.wait_for("Nothing is called so.");
+    window.key(egui::Key::Escape);
+    assert!(!window.shows("Nothing is called so."));
+}
+
 #[test]
 fn views_are_undone_and_linked() {
     let dir = two_runs();

@@ -3,26 +3,27 @@
 //! Contract of [`spans`] for a half-open view of `V` ns on `px` pixels, with a pixel of `p = max(1, ceil(V / px))` ns:
 //!
 //! * Every slice that touches the view (see [`Lane::touching`]) is in exactly one span, and no other is: the
-//!   `count`s add up to their number, and `busy_ns` to the sum of their durations. Durations are whole, not
-//!   cut at the view's edges; the painter clips.
+//!   `count`s add up to their number, `busy_ns` to the sum of the durations of those that work, and `wait_ns` to that of
+//!   those that wait ([`SiteInfo::waits`](crate::store::SiteInfo::waits)). Durations are whole, not cut at the view's edges;
+//!   the painter clips.
 //! * A slice longer than `p` is a span of its own (`count == 1`).
 //! * A span of several slices reaches from the first one's start to the last one's end, and that is at most `p`.
 //! * Spans come in order and do not overlap. There are at most `2 * px + 2`.
-//! * `top` is the longest slice of the span, the first of these on a tie, `site` and `node` are its; `first` and `top`
-//!   are indices of the lane as it is now.
+//! * `top` is the longest slice of the span that works, however long others wait, or where none works the longest; the first of
+//!   these on a tie. `site`, `node` and `top_ns` are its. `first` and `top` are indices of the lane as it is now.
 //! * An empty or reversed view gives nothing; `px == 0` counts as 1.
 //!
 //! How: a pyramid over the slices' order (not over time, so that bursts and silence cost the same): 16 slices
-//! to a node, then four nodes to a node; 48 bytes each, 4 bytes per slice (28 and 2.4 in a sealed trace, mostly). A query walks the view from left to
+//! to a node, then four nodes to a node; 56 bytes each, 4.7 bytes per slice (28 and 2.4 in a sealed trace, mostly). A query walks the view from left to
 //! right and takes the largest complete node that begins here and fits into a pixel; only where a node is wider than a
 //! pixel it looks inside. That visits a few nodes per pixel whatever the number of slices.
 //!
 //! A query never waits for the disk. Where the slices themselves are on disk only ([`crate::seal`]) it shows the lowest
 //! nodes, of 16 slices, whole: such a span may be wider than a pixel, and at the view's edges it brings slices that only
-//! its neighbours touch. `count` and `busy_ns` are what the span's own slices add up to, as ever. What is missing is
+//! its neighbours touch. `count`, `busy_ns` and `wait_ns` are what the span's own slices add up to, as ever. What is missing is
 //! noted as a wish, `load_wished` reads it, and the next query is exact.
 
-use crate::store::Lane;
+use crate::store::{Lane, SEGMENT, Site};
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
@@ -37,16 +38,31 @@ pub struct Span {
     pub first: u32,
     /// Number of its slices, which follow each other.
     pub count: u32,
-    /// Sum of their durations.
+    /// Sum of the durations of those that work.
     pub busy_ns: i64,
-    /// Duration of the longest.
-    pub longest_ns: i64,
-    /// Index of the longest.
+    /// Sum of the durations of those that wait.
+    pub wait_ns: i64,
+    /// Duration of `top`.
+    pub top_ns: i64,
+    /// Index of the longest that works; of the longest, where none works.
     pub top: u32,
-    /// The longest one's row of the sites.
+    /// Its row of the sites.
     pub site: u32,
-    /// The longest one's row of the nodes, or `u32::MAX`.
+    /// Whether it waits: then all of them do.
+    pub waits: bool,
+    /// Its row of the nodes, or `u32::MAX`.
     pub node: u32,
+}
+
+impl Span {
+    /// One slice.
+    pub(crate) fn of(slice: Brief, index: u32) -> Span {
+        let Brief { start, end, site, node } = slice;
+        let (top_ns, waits) = (end - start, site.waits());
+        let (busy_ns, wait_ns) = if waits { (0, top_ns) } else { (top_ns, 0) };
+        let (first, count, top, site) = (index, 1, index, site.row());
+        Span { start, end, first, count, busy_ns, wait_ns, top_ns, top, site, waits, node }
+    }
 }
 
 /// Slices per node of the lowest level.
@@ -57,7 +73,7 @@ const FAN: usize = 4;
 pub(crate) const LEVELS: usize = 6;
 /// The highest level whose slices are looked at without asking the nodes below, where a query is that near.
 const RUN_LEVEL: usize = 2;
-const _: () = assert!(LEAF * FAN.pow(LEVELS as u32 - 1) == crate::store::SEGMENT);
+const _: () = assert!(LEAF * FAN.pow(LEVELS as u32 - 1) == SEGMENT);
 
 /// What drawing needs of a slice.
 #[repr(C)]
@@ -65,8 +81,14 @@ const _: () = assert!(LEAF * FAN.pow(LEVELS as u32 - 1) == crate::store::SEGMENT
 pub(crate) struct Brief {
     pub(crate) start: i64,
     pub(crate) end: i64,
-    pub(crate) site: u32,
+    pub(crate) site: Site,
     pub(crate) node: u32,
+}
+
+/// What decides which slice of several is `top`: any that works is above all that wait.
+#[inline]
+fn rank(dur: i64, site: Site) -> i64 {
+    dur | (site.mask() & i64::MIN)
 }
 
 /// Several slices that follow each other.
@@ -76,11 +98,12 @@ pub(crate) struct Node {
     pub(crate) start: i64,
     pub(crate) end: i64,
     busy: i64,
+    wait: i64,
     /// Duration of `top`.
     longest: i64,
-    /// Index in the segment of the longest slice.
+    /// Index in the segment of the slice that stands for all.
     top: u32,
-    site: u32,
+    site: Site,
     node: u32,
     zero: u32,
 }
@@ -88,54 +111,64 @@ pub(crate) struct Node {
 impl Node {
     /// As a span of a lane has it; `first` is the index from which `top` counts.
     pub(crate) fn of_span(span: &Span, first: u32) -> Node {
-        let Span { start, end, busy_ns: busy, longest_ns: longest, site, node, .. } = *span;
-        Node { start, end, busy, longest, top: span.top - first, site, node, zero: 0 }
+        let Span { start, end, busy_ns: busy, wait_ns: wait, top_ns: longest, site, waits, node, .. } = *span;
+        Node { start, end, busy, wait, longest, top: span.top - first, site: Site::new(site, waits), node, zero: 0 }
     }
 
-    /// Duration of the longest slice.
+    /// No slice is longer.
     pub(crate) fn longest(&self) -> i64 {
-        self.longest
+        self.longest.max(self.wait)
     }
 
     /// Takes in what follows.
     fn join(&mut self, next: &Node) {
         self.end = next.end;
         self.busy += next.busy;
-        if next.longest > self.longest {
+        self.wait += next.wait;
+        if rank(next.longest, next.site) > rank(self.longest, self.site) {
             (self.longest, self.top, self.site, self.node) = (next.longest, next.top, next.site, next.node);
         }
     }
 }
 
-/// A node of a segment that is shorter than 2^32 ns, as a sealed trace has it: times from the segment's start.
+/// A node of a segment that is shorter than 2^32 ns and has sites of small rows, as a sealed trace has it: times from the
+/// segment's start.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct Narrow {
     start: u32,
     end: u32,
     busy: u32,
+    wait: u32,
     longest: u32,
-    top: u32,
-    site: u32,
+    /// `top` in the lower bits, above them the site's code.
+    top_and_site: u32,
     node: u32,
 }
 
+/// Bits of a slice's index in its segment.
+const TOP_BITS: u32 = SEGMENT.trailing_zeros();
+
 impl Narrow {
-    /// `None` where a time is too long.
+    /// `None` where a time is too long, or the site's row too large.
     pub(crate) fn of(node: &Node, base: i64) -> Option<Narrow> {
         let time = |ns: i64| u32::try_from(ns).ok();
         let (start, end) = (time(node.start.checked_sub(base)?)?, time(node.end.checked_sub(base)?)?);
-        let (busy, longest) = (time(node.busy)?, time(node.longest)?);
-        Some(Narrow { start, end, busy, longest, top: node.top, site: node.site, node: node.node })
+        let (busy, wait, longest) = (time(node.busy)?, time(node.wait)?, time(node.longest)?);
+        let code = node.site.to_code();
+        let fits = node.top >> TOP_BITS == 0 && code.leading_zeros() >= TOP_BITS;
+        let top_and_site = fits.then_some(code << TOP_BITS | node.top)?;
+        Some(Narrow { start, end, busy, wait, longest, top_and_site, node: node.node })
     }
 
     #[inline]
     fn wide(&self, base: i64) -> Node {
-        let Narrow { start, end, busy, longest, top, site, node } = *self;
-        let [start, end, busy, longest] = [start, end, busy, longest].map(i64::from);
+        let Narrow { start, end, busy, wait, longest, top_and_site, node } = *self;
+        let [start, end, busy, wait, longest] = [start, end, busy, wait, longest].map(i64::from);
         // Of a damaged file the base may be any number.
         let (start, end) = (base.wrapping_add(start), base.wrapping_add(end));
-        Node { start, end, busy, longest, top, site, node, zero: 0 }
+        let (top, site) = (top_and_site % SEGMENT as u32, Site::of_code(top_and_site >> TOP_BITS));
+        Node { start, end, busy, wait, longest, top, site, node, zero: 0 }
     }
 }
 
@@ -173,11 +206,9 @@ pub(crate) struct Pyramid {
 impl Pyramid {
     /// Takes in the next [`LEAF`] slices; fewer, but not none, only as the last ones.
     pub(crate) fn push(&mut self, slices: &Columns<'_>) {
-        let (busy, longest, top) = busy_and_longest(slices.start, slices.end);
-        let (start, end) = (slices.start[0], slices.end[slices.end.len() - 1]);
-        let (site, node) = (slices.site[top], slices.node[top]);
-        let top = (self.levels[0].len() * LEAF + top) as u32;
-        self.levels[0].push(Node { start, end, busy, longest, top, site, node, zero: 0 });
+        let mut node = leaf(slices);
+        node.top += (self.levels[0].len() * LEAF) as u32;
+        self.levels[0].push(node);
         for level in 1..LEVELS {
             let below = &self.levels[level - 1];
             if !below.len().is_multiple_of(FAN) {
@@ -246,7 +277,7 @@ pub(crate) trait Slices {
 pub(crate) struct Columns<'a> {
     pub(crate) start: &'a [i64],
     pub(crate) end: &'a [i64],
-    pub(crate) site: &'a [u32],
+    pub(crate) site: &'a [Site],
     pub(crate) node: &'a [u32],
 }
 
@@ -255,7 +286,7 @@ pub(crate) struct Columns<'a> {
 pub(crate) struct Leaf {
     start: [i64; LEAF],
     end: [i64; LEAF],
-    site: [u32; LEAF],
+    site: [Site; LEAF],
     node: [u32; LEAF],
     n: usize,
 }
@@ -342,7 +373,7 @@ pub(crate) fn walk(segment: &mut impl Slices, base: u32, range: Range<usize>, me
 
 /// Feeds what `walk` has of a lane to a merge with pixels of `pixel` ns; appends the spans to `out`.
 pub(crate) fn merged(pixel: i64, out: &mut Vec<Span>, walk: impl FnOnce(&mut Merge<'_>)) {
-    let mut merge = Merge { pixel: pixel.max(1), pending: None, longest: 0, out };
+    let mut merge = Merge { pixel: pixel.max(1), pending: None, rank: 0, out };
     walk(&mut merge);
     merge.flush();
 }
@@ -351,8 +382,8 @@ pub(crate) fn merged(pixel: i64, out: &mut Vec<Span>, walk: impl FnOnce(&mut Mer
 pub(crate) struct Merge<'a> {
     pixel: i64,
     pending: Option<Span>,
-    /// Duration of the pending span's top.
-    longest: i64,
+    /// Of the pending span's top.
+    rank: i64,
     out: &'a mut Vec<Span>,
 }
 
@@ -371,23 +402,27 @@ impl Merge<'_> {
             pending.end = node.end;
             pending.count += count as u32;
             pending.busy_ns += node.busy;
-            if node.longest > self.longest {
-                (pending.top, pending.site, pending.node) = (base + node.top, node.site, node.node);
-                self.longest = node.longest;
+            pending.wait_ns += node.wait;
+            let rank = rank(node.longest, node.site);
+            if rank > self.rank {
+                (pending.top, pending.site, pending.node) = (base + node.top, node.site.row(), node.node);
+                self.rank = rank;
             }
             return;
         }
         self.flush();
-        self.longest = node.longest;
+        self.rank = rank(node.longest, node.site);
         self.pending = Some(Span {
             start: node.start,
             end: node.end,
             first: base + first as u32,
             count: count as u32,
             busy_ns: node.busy,
-            longest_ns: node.longest,
+            wait_ns: node.wait,
+            top_ns: node.longest,
             top: base + node.top,
-            site: node.site,
+            site: node.site.row(),
+            waits: node.site.waits(),
             node: node.node,
         });
     }
@@ -402,72 +437,79 @@ impl Merge<'_> {
         while i < n {
             if let Some(pending) = &mut self.pending {
                 let (from, until) = (i, pending.start.saturating_add(self.pixel));
-                let (mut busy, mut longest, mut top) = (0, self.longest, n);
+                let (mut all, mut wait, mut highest, mut top) = (0, 0, self.rank, n);
                 while i < n && end[i] <= until {
                     let dur = end[i] - start[i];
-                    busy += dur;
+                    all += dur;
+                    wait += dur & site[i].mask();
                     // Chosen without a jump: which of a few slices is the longest cannot be guessed.
-                    let is_longer = dur > longest;
-                    longest = std::hint::select_unpredictable(is_longer, dur, longest);
-                    top = std::hint::select_unpredictable(is_longer, i, top);
+                    let rank = rank(dur, site[i]);
+                    let is_higher = rank > highest;
+                    highest = std::hint::select_unpredictable(is_higher, rank, highest);
+                    top = std::hint::select_unpredictable(is_higher, i, top);
                     i += 1;
                 }
                 if i > from {
                     pending.end = end[i - 1];
                     pending.count += (i - from) as u32;
-                    pending.busy_ns += busy;
+                    pending.busy_ns += all - wait;
+                    pending.wait_ns += wait;
                 }
                 if top < n {
-                    (pending.top, pending.site, pending.node) = (index + top as u32, site[top], node[top]);
-                    self.longest = longest;
+                    (pending.top, pending.site, pending.node) = (index + top as u32, site[top].row(), node[top]);
+                    self.rank = highest;
                 }
                 if i == n {
                     return;
                 }
             }
             self.flush();
-            let (first, busy_ns) = (index + i as u32, end[i] - start[i]);
-            self.longest = busy_ns;
-            let (start, end, site, node) = (start[i], end[i], site[i], node[i]);
-            self.pending =
-                Some(Span { start, end, first, count: 1, busy_ns, longest_ns: busy_ns, top: first, site, node });
+            let slice = Brief { start: start[i], end: end[i], site: site[i], node: node[i] };
+            self.rank = rank(slice.end - slice.start, slice.site);
+            self.pending = Some(Span::of(slice, index + i as u32));
             i += 1;
         }
     }
 
     fn flush(&mut self) {
         if let Some(span) = self.pending.take() {
-            self.out.push(Span { longest_ns: self.longest, ..span });
+            self.out.push(Span { top_ns: self.rank & i64::MAX, waits: self.rank < 0, ..span });
         }
     }
 }
 
-/// The sum of durations, the longest, and the index of the first that is as long.
-fn busy_and_longest(start: &[i64], end: &[i64]) -> (i64, i64, usize) {
-    let (mut busy, mut longest, mut top) = (0, -1, 0);
-    for (i, (start, end)) in start.iter().zip(end).enumerate() {
+/// Up to [`LEAF`] slices, at least one, as a node whose `top` counts from the first.
+fn leaf(slices: &Columns<'_>) -> Node {
+    let Columns { start, end, site, node } = *slices;
+    let (mut all, mut wait, mut highest, mut top) = (0, 0, i64::MIN, 0);
+    for (i, ((start, end), site)) in start.iter().zip(end).zip(site).enumerate() {
         let dur = end - start;
-        busy += dur;
-        (longest, top) = if dur > longest { (dur, i) } else { (longest, top) };
+        all += dur;
+        wait += dur & site.mask();
+        let rank = rank(dur, *site);
+        (highest, top) = if rank > highest { (rank, i) } else { (highest, top) };
     }
-    (busy, longest, top)
+    let (start, end, longest) = (start[0], end[end.len() - 1], end[top] - start[top]);
+    Node { start, end, busy: all - wait, wait, longest, top: top as u32, site: site[top], node: node[top], zero: 0 }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::batch::{Batch, Event, EventKind, NO_NODE, Name, TrackKey};
-    use crate::store::{SEGMENT, Store, StoreOptions};
+    use crate::store::{Store, StoreOptions};
     use proptest::prelude::*;
 
-    /// A store with one lane of slices with these gaps before them and durations.
+    /// A store with one lane of slices with these gaps before them and durations; those of an even duration wait.
     fn store(parts: &[(i64, i64)], options: StoreOptions) -> Store {
         let mut store = Store::with_options(options);
         let mut at = 0;
         for parts in parts.chunks(50_000) {
             let mut batch = Batch::new();
             batch.set_origin(0);
-            batch.name(Name::Site { pid: 1, id: 0, category: "test".into(), name: "work".into() });
+            for (id, category) in [(0, "test"), (1, "wait")] {
+                batch.name(Name::Site { pid: 1, id, category: category.into(), name: "work".into() });
+            }
             let events = &mut batch.track(TrackKey { pid: 1, ring: 0 }).events;
             for (gap, dur) in parts {
                 let (start, end) = (at + gap, at + gap + dur);
@@ -477,7 +519,7 @@ pub(crate) mod tests {
                     depth: 0,
                     start,
                     end,
-                    site: 0,
+                    site: u32::from(dur % 2 == 0),
                     node: NO_NODE,
                     correlation: 0,
                     arg: 0,
@@ -490,7 +532,7 @@ pub(crate) mod tests {
     }
 
     /// Holds the spans of a view against the contract at the top of the file, by brute force.
-    pub(crate) fn check(lane: &Lane, view: Range<i64>, px: usize) {
+    pub(crate) fn check(store: &Store, lane: &Lane, view: Range<i64>, px: usize) {
         let mut spans = Vec::new();
         lane.spans(view.clone(), px, &mut spans);
         let touches = |i: &u32| {
@@ -503,16 +545,10 @@ pub(crate) mod tests {
         assert!(spans.len() <= 2 * px + 2, "{} spans on {px} pixels", spans.len());
         let mut until = i64::MIN;
         for span in &spans {
-            let (mut busy, mut longest, mut top) = (0, -1, 0);
             for i in span.first..span.first + span.count {
                 assert_eq!(inside.next(), Some(i), "each slice of the view once, in order");
-                let s = lane.slice(i).unwrap();
-                busy += s.dur();
-                if s.dur() > longest {
-                    (longest, top) = (s.dur(), i);
-                }
             }
-            assert_eq!((span.busy_ns, span.top), (busy, top));
+            check_span(store, lane, span);
             let (first, last) = (lane.slice(span.first).unwrap(), lane.slice(span.first + span.count - 1).unwrap());
             assert_eq!((span.start, span.end), (first.start, last.end));
             assert!(span.count == 1 || span.end - span.start <= pixel);
@@ -520,6 +556,24 @@ pub(crate) mod tests {
             until = span.end;
         }
         assert_eq!(inside.next(), None, "every slice of the view");
+    }
+
+    /// Counts the slices of a span one by one.
+    pub(crate) fn check_span(store: &Store, lane: &Lane, span: &Span) {
+        type Longest = Option<(i64, u32, u32, u32)>;
+        let (mut busy, mut wait): (i64, i64) = (0, 0);
+        let (mut works, mut waits): (Longest, Longest) = (None, None);
+        for i in span.first..span.first + span.count {
+            let s = lane.slice(i).unwrap();
+            let is_wait = store.sites().get(s.site as usize).is_some_and(crate::store::SiteInfo::waits);
+            let (sum, longest) = if is_wait { (&mut wait, &mut waits) } else { (&mut busy, &mut works) };
+            *sum += s.dur();
+            if longest.is_none_or(|(dur, ..)| s.dur() > dur) {
+                *longest = Some((s.dur(), i, s.site, s.node));
+            }
+        }
+        assert_eq!((span.busy_ns, span.wait_ns, span.waits), (busy, wait, works.is_none()));
+        assert_eq!(Some((span.top_ns, span.top, span.site, span.node)), works.or(waits));
     }
 
     proptest! {
@@ -536,10 +590,10 @@ pub(crate) mod tests {
             let store = store(&parts, StoreOptions::UNBOUNDED);
             let lane = &store.tracks()[0].lanes[0];
             for (a, b, px) in views {
-                check(lane, a..b, px);
-                check(lane, a..a + 1 + b % 50, px);
+                check(&store, lane, a..b, px);
+                check(&store, lane, a..a + 1 + b % 50, px);
             }
-            check(lane, i64::MIN / 4..i64::MAX / 4, 100);
+            check(&store, lane, i64::MIN / 4..i64::MAX / 4, 100);
         }
     }
 
@@ -554,7 +608,7 @@ pub(crate) mod tests {
             for (view, px) in
                 [(0..end, 1), (0..end, 50), (end / 3..end / 2, 1_920), (end - 900..end, 300), (0..end, 100_000)]
             {
-                check(lane, view, px);
+                check(store, lane, view, px);
             }
         }
         let lane = &bounded.tracks()[0].lanes[0];
@@ -568,6 +622,37 @@ pub(crate) mod tests {
         assert_eq!(bounded.slice(whole.tracks()[0].lanes[0].slice(0).unwrap().id), None);
         let warning = &bounded.warnings()[0];
         assert_eq!((warning.kind, warning.count), (crate::WarningKind::Evicted, lane.evicted()));
+    }
+
+    #[test]
+    fn a_short_op_is_seen_beside_a_long_wait() {
+        // In each 1,000 ns a wait of 900 and work of 51; pixels of a few slices, of nodes of a segment, of several.
+        let parts: Vec<(i64, i64)> = (0..40_000).flat_map(|_| [(9, 900), (40, 51)]).collect();
+        let store = store(&parts, StoreOptions::UNBOUNDED);
+        let mut spans = Vec::new();
+        for (view, px) in [(0..16_000, 8), (0..16_384_000, 64), (0..40_000_000, 64)] {
+            spans.clear();
+            store.tracks()[0].lanes[0].spans(view.clone(), px, &mut spans);
+            let sums = spans.iter().fold((0, 0), |(busy, wait), s| (busy + s.busy_ns, wait + s.wait_ns));
+            assert_eq!(sums, (view.end / 1_000 * 51, view.end / 1_000 * 900));
+            assert!(spans.iter().all(|s| !s.waits && s.top_ns == 51 && s.top % 2 == 1), "{view:?}");
+        }
+    }
+
+    #[test]
+    fn nodes_of_a_sealed_trace_are_as_before() {
+        let node = |top, row, waits| {
+            let site = Site::new(row, waits);
+            Node { start: 1_000, end: 5_000, busy: 30, wait: 3_000, longest: 2_900, top, site, node: 7, zero: 0 }
+        };
+        for good in [node(0, 0, false), node(SEGMENT as u32 - 1, (1 << 17) - 1, true)] {
+            assert_eq!(Narrow::of(&good, 900).unwrap().wide(900), good);
+        }
+        let long = Node { wait: 1 << 32, ..node(0, 0, false) };
+        for bad in [node(SEGMENT as u32, 0, false), node(0, 1 << 17, false), node(0, u32::MAX >> 1, true), long] {
+            assert_eq!(Narrow::of(&bad, 900), None);
+        }
+        assert_eq!((size_of::<Node>(), size_of::<Narrow>()), (56, 28));
     }
 
     #[test]

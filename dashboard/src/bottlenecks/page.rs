@@ -10,7 +10,7 @@ use crate::{
     theme::{metrics, palette},
 };
 use egui::{Grid, RichText, Ui};
-use profiler::{SliceId, Store, analysis::findings::Finding};
+use profiler::{SliceId, SliceRef, Store, analysis::findings::Finding};
 use std::{ops::Range, sync::Arc};
 
 /// Ops that are listed, at most.
@@ -32,6 +32,10 @@ pub(super) enum Lead {
 /// Shows everything; where a click leads.
 pub(super) fn page_ui(ui: &mut Ui, store: &Store, report: &Report) -> Option<Lead> {
     let mut lead = None;
+    if store.tracks().iter().all(|track| track.n_slices() == 0) {
+        ui.label("The trace has no slices, so there is nothing to tell. What could not be read is under the warnings at the top right.");
+        return None;
+    }
     findings_ui(ui, store, &report.analysis.findings, &mut lead);
     steps_ui(ui, report, &mut lead);
     ui.columns(2, |columns| {
@@ -79,21 +83,41 @@ fn findings_ui(ui: &mut Ui, store: &Store, findings: &[Finding], lead: &mut Opti
                     *lead = Some(Lead::Time(finding.range.clone(), slice.copied()));
                 }
                 for slice in finding.slices.iter().filter_map(|id| store.slice(*id)) {
-                    let (name, took) = (store.slice_name(&slice), format::duration_ns(slice.dur()));
-                    if ui.link(format!("{name}, {took}")).on_hover_text("Show this slice in Timeline").clicked() {
-                        *lead = Some(Lead::Time(slice.start..slice.end, Some(slice.id)));
-                    }
-                    if let Some(node) = store.node_of(&slice) {
-                        let response = ui.small_button("graph");
-                        if response.on_hover_text(format!("Show {} in Graph", node.name)).clicked() {
-                            *lead = Some(Lead::Node(node.name.as_str().into()));
-                        }
-                    }
+                    evidence_ui(ui, store, &slice, lead);
                 }
             });
         });
         ui.add_space(metrics::GAP);
     }
+}
+
+/// A slice with its way into the graph, which stay side by side.
+fn evidence_ui(ui: &mut Ui, store: &Store, slice: &SliceRef, lead: &mut Option<Lead>) {
+    let (name, took) = (store.slice_name(slice), format::duration_ns(slice.dur()));
+    let (text, node) = (format!("{name}, {took}"), store.node_of(slice));
+    let style = ui.style();
+    let mut width = text_width(ui, &text, &egui::TextStyle::Body);
+    if node.is_some() {
+        let around = style.spacing.item_spacing.x + 2.0 * style.spacing.button_padding.x;
+        width += around + text_width(ui, "graph", &egui::TextStyle::Small);
+    }
+    let size = egui::vec2(width.ceil(), ui.spacing().interact_size.y);
+    // A part of its own height and width goes to the next line as a whole.
+    ui.allocate_ui_with_layout(size, egui::Layout::left_to_right(egui::Align::Center), |ui| {
+        if ui.link(text).on_hover_text("Show this slice in Timeline").clicked() {
+            *lead = Some(Lead::Time(slice.start..slice.end, Some(slice.id)));
+        }
+        if let Some(node) = node
+            && ui.small_button("graph").on_hover_text(format!("Show {} in Graph", node.name)).clicked()
+        {
+            *lead = Some(Lead::Node(node.name.as_str().into()));
+        }
+    });
+}
+
+fn text_width(ui: &Ui, text: &str, style: &egui::TextStyle) -> f32 {
+    let font = style.resolve(ui.style());
+    ui.painter().layout_no_wrap(text.to_owned(), font, palette(ui).text).size().x
 }
 
 fn steps_ui(ui: &mut Ui, report: &Report, lead: &mut Option<Lead>) {

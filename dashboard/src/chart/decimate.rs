@@ -137,6 +137,7 @@ impl Polylines {
         // One point beyond each edge belongs to the picture.
         let first = lower_bound(n, |i| xy(i).0 < window.lo).saturating_sub(1);
         let end = (lower_bound(n, |i| xy(i).0 <= window.hi) + 1).min(n);
+        self.points.reserve(end.saturating_sub(first).min(4 * (window.n_columns as usize + 2)));
         self.starts.push(self.points.len());
         self.add_points(first..end, window, xy);
     }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     format,
     theme::{metrics, palette},
-    widgets::{describe, named},
+    widgets::{describe, keys_are_free, named},
 };
 use egui::{FontId, Key, Rect, Response, RichText, Role, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
 use std::sync::Arc;
@@ -141,7 +141,7 @@ fn move_camera(graph: &mut GraphView, ui: &Ui, canvas: &Response, model: &Model,
 
 fn keys(graph: &mut GraphView, ui: &Ui, model: &Arc<Model>, view: Rect) {
     let elsewhere = ui.input(|i| i.pointer.latest_pos()).is_some_and(|at| !ui.max_rect().union(view).contains(at));
-    if ui.ctx().text_edit_focused() || elsewhere {
+    if !keys_are_free(ui) || elsewhere {
         return;
     }
     let pressed = |key| ui.input(|i| i.key_pressed(key) && i.modifiers.is_none());

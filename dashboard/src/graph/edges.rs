@@ -81,8 +81,10 @@ fn lines(scene: &Scene<'_>, inks: &Inks, edges: &[&PicEdge]) -> Mesh {
     for edge in seen {
         let color = inks.of(scene, &edge.edge);
         let half = (edge.width * zoom / 2.0).clamp(0.35, 3.0);
-        for ends in scene.picture.points(edge).windows(2) {
-            let (a, b) = (scene.camera.to_screen(scene.view, ends[0]), scene.camera.to_screen(scene.view, ends[1]));
+        let mut points = scene.picture.points(edge).map(|p| scene.camera.to_screen(scene.view, p));
+        let Some(mut last) = points.next() else { continue };
+        for b in points {
+            let a = std::mem::replace(&mut last, b);
             if (b - a).length_sq() < 0.25 {
                 continue;
             }
@@ -106,7 +108,7 @@ fn marked_ink(scene: &Scene<'_>, edge: &MetaEdge) -> Color32 {
 }
 
 fn curve(painter: &Painter, scene: &Scene<'_>, edge: &PicEdge, color: Color32, extra_w: f32) {
-    let screen: Vec<Pos2> = scene.picture.points(edge).iter().map(|&p| scene.camera.to_screen(scene.view, p)).collect();
+    let screen: Vec<Pos2> = scene.picture.points(edge).map(|p| scene.camera.to_screen(scene.view, p)).collect();
     let zoom = scene.camera.zoom;
     let thick = (edge.width * zoom.min(1.5)).clamp(0.6, 12.0) + extra_w;
     let arrow = (m::ARROW * zoom + thick * 1.3).min(18.0);
@@ -189,7 +191,8 @@ fn label(painter: &Painter, scene: &Scene<'_>, edge: &PicEdge, taken: &mut Vec<R
     let p = scene.palette();
     let color = if scene.is_dimmed(edge.edge.src) { mix(p.text_weak, p.canvas, 0.7) } else { p.text_weak };
     let galley = painter.layout_no_wrap(text, font, color);
-    let mut stretches: Vec<&[[f32; 2]]> = scene.picture.points(edge).windows(2).collect();
+    let points: Vec<[f32; 2]> = scene.picture.points(edge).collect();
+    let mut stretches: Vec<&[[f32; 2]]> = points.windows(2).collect();
     let length = |w: &[[f32; 2]]| (w[0][1] - w[1][1]).abs();
     stretches.sort_by(|a, b| length(b).total_cmp(&length(a)));
     let places =

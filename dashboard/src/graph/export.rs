@@ -33,7 +33,7 @@ pub(super) fn svg(model: &Model, picture: &Picture, p: &Palette, fill: impl Fn(&
         shape(&mut out, model, b, p.panel, p);
     }
     for edge in &picture.edges {
-        let points: Vec<String> = picture.points(edge).iter().map(|[x, y]| format!("{x:.1},{y:.1}")).collect();
+        let points: Vec<String> = picture.points(edge).map(|[x, y]| format!("{x:.1},{y:.1}")).collect();
         let dash = if edge.edge.is_control() { " stroke-dasharray=\"5 4\"" } else { "" };
         let width = edge.width;
         let _ = writeln!(

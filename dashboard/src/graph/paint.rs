@@ -62,7 +62,7 @@ pub(super) fn paint(painter: &Painter, scene: &Scene<'_>) -> Vec<(usize, Rect)> 
     let mut visible: Vec<(usize, Rect)> = Vec::new();
     for (idx, b) in scene.picture.boxes.iter().enumerate() {
         let rect = (scene.rect_of)(b);
-        let (left, right) = note_room(b);
+        let [left, right] = b.has_notes.map(|has| if has { m::NOTE_W } else { 0.0 });
         if meets(&[rect[0] - left, rect[1], rect[2] + right, rect[3]], &seen) {
             visible.push((idx, scene.camera.rect_to_screen(scene.view, rect)));
         }
@@ -101,11 +101,6 @@ pub(super) fn paint(painter: &Painter, scene: &Scene<'_>) -> Vec<(usize, Rect)> 
     }
     painter.add(Shape::mesh(mesh));
     visible
-}
-
-fn note_room(b: &PicBox) -> (f32, f32) {
-    let room = |notes: &[Note]| if notes.is_empty() { 0.0 } else { m::NOTE_W };
-    (room(&b.notes_in), room(&b.notes_out))
 }
 
 fn fill(scene: &Scene<'_>, item: ItemId) -> Color32 {
@@ -329,10 +324,10 @@ pub(super) fn text_in(painter: &Painter, text: &str, font: FontId, color: Color3
 
 fn notes(painter: &Painter, scene: &Scene<'_>, b: &PicBox, rect: Rect) {
     let Some(font) = scene.font(m::LABEL_SMALL) else { return };
-    for (list, left) in [(&b.notes_in, true), (&b.notes_out, false)] {
+    for (list, left) in scene.picture.notes(b).into_iter().zip([true, false]) {
         let height = m::NOTE_H * scene.camera.zoom;
         let mut y = rect.center().y - height * (list.len() as f32 - 1.0) / 2.0;
-        for note in list.iter() {
+        for note in list {
             note_mark(painter, scene, note, &font, pos2(if left { rect.left() } else { rect.right() }, y), rect, left);
             y += height;
         }

@@ -4,9 +4,15 @@ use super::{
     model::{ItemId, Model},
     query::Query,
 };
-use crate::theme::{metrics, palette};
+use crate::{
+    theme::{metrics, palette},
+    widgets::focus_all,
+};
 use egui::{RichText, ScrollArea, TextEdit, Ui};
 use std::sync::Arc;
+
+/// Height of the list of hits, at most.
+const LIST_H: f32 = 320.0;
 
 /// The search box and its hits.
 #[derive(Default)]
@@ -16,6 +22,8 @@ pub(super) struct Search {
     hits: Vec<ItemId>,
     /// The hit that Enter goes to.
     at: usize,
+    /// Whether the arrow keys went to another one, which is to come into view.
+    moved: bool,
     model: Option<Arc<Model>>,
     wants_focus: bool,
     /// Whether the list of hits is shown.
@@ -31,11 +39,20 @@ impl Search {
 
     /// Shows the box; returns the hit that was chosen.
     pub fn field(&mut self, ui: &mut Ui, model: &Arc<Model>) -> Option<ItemId> {
-        let edit = TextEdit::singleline(&mut self.typed).hint_text("Search names and ops  ( / )").desired_width(200.0);
-        let response = ui.add(edit);
+        let id = ui.scope_id().with("graph search");
+        let n = self.hits.len();
+        if n > 0 && ui.memory(|memory| memory.has_focus(id)) {
+            // Before the field sees them.
+            let [down, up] = [egui::Key::ArrowDown, egui::Key::ArrowUp]
+                .map(|key| ui.input_mut(|i| i.count_and_consume_key(egui::Modifiers::NONE, key)));
+            self.at = (self.at + down + (n - up % n)) % n;
+            self.moved |= down != up;
+        }
+        let edit = TextEdit::singleline(&mut self.typed).id(id).hint_text("Search names and ops  ( / )");
+        let response = ui.add(edit.desired_width(200.0));
         let response = response.on_hover_text("Also: op:Conv2D  device:gpu  attr:padding=same");
         if std::mem::take(&mut self.wants_focus) {
-            response.request_focus();
+            focus_all(&response, &self.typed);
         }
         if response.gained_focus() {
             self.is_open = true;
@@ -53,7 +70,7 @@ impl Search {
         if enter && !self.hits.is_empty() {
             let hit = self.hits[self.at % self.hits.len()];
             self.at = (self.at + 1) % self.hits.len();
-            self.wants_focus = true;
+            response.request_focus();
             return Some(hit);
         }
         None
@@ -77,25 +94,27 @@ impl Search {
     pub fn list(&mut self, ui: &mut Ui, model: &Model) -> Option<ItemId> {
         let mut chosen = None;
         let weak = palette(ui).text_weak;
-        ScrollArea::vertical().auto_shrink([false, true]).max_height(320.0).show_rows(
-            ui,
-            metrics::ROW_H,
-            self.hits.len(),
-            |ui, rows| {
-                for &hit in &self.hits[rows] {
-                    ui.horizontal(|ui| {
-                        if ui.selectable_label(false, model.name(hit)).clicked() {
-                            chosen = Some(hit);
-                        }
-                        let what = match model.is_op(hit) {
-                            true => model.op(hit).to_owned(),
-                            false => crate::format::counted(u64::from(model.n_nodes(hit)), "node"),
-                        };
-                        ui.label(RichText::new(what).color(weak).small());
-                    });
-                }
-            },
-        );
+        let area = ScrollArea::vertical().auto_shrink([false, true]).max_height(LIST_H).min_scrolled_height(LIST_H);
+        let pitch = metrics::ROW_H + ui.spacing().item_spacing.y;
+        let area = match std::mem::take(&mut self.moved) {
+            true => area.vertical_scroll_offset((self.at as f32 * pitch - LIST_H / 2.0).max(0.0)),
+            false => area,
+        };
+        area.show_rows(ui, metrics::ROW_H, self.hits.len(), |ui, rows| {
+            for at in rows {
+                let hit = self.hits[at];
+                ui.horizontal(|ui| {
+                    if ui.selectable_label(at == self.at, model.name(hit)).clicked() {
+                        chosen = Some(hit);
+                    }
+                    let what = match model.is_op(hit) {
+                        true => model.op(hit).to_owned(),
+                        false => crate::format::counted(u64::from(model.n_nodes(hit)), "node"),
+                    };
+                    ui.label(RichText::new(what).color(weak).small());
+                });
+            }
+        });
         chosen
     }
 

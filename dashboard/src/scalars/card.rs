@@ -283,18 +283,22 @@ impl Card {
         let wants_shapes = crate::export::wants_shapes(ui.ctx());
         self.picture.receive(ui);
         let wants_new = self.picture.wants(&key);
-        if wants_shapes || wants_new && view.turn.take(ordered.len(), self.picture.drawn) {
-            let stroked = ordered.iter().filter_map(|(line, weight)| {
-                let lines = self.curves.get(&line.member.label)?.cut(line.points, settings, window);
-                Some(paint::stroked(lines, settings, p, p.series(line.member.color_idx), *weight))
-            });
-            if wants_shapes {
-                let painter = ui.painter_at(frame.inner);
-                return stroked.flatten().for_each(|stroked| paint::curve(&painter, frame, &stroked));
+        let curves = &self.curves;
+        let stroked = |(line, weight): &(&Line<'_>, Weight)| {
+            let lines = curves.get(&line.member.label)?.cut(line.points, settings, window);
+            Some(paint::stroked(lines, settings, p, p.series(line.member.color_idx), *weight))
+        };
+        if wants_shapes {
+            let painter = ui.painter_at(frame.inner);
+            let all = ordered.iter().filter_map(stroked).flatten();
+            return all.for_each(|stroked| paint::curve(&painter, frame, &stroked));
+        }
+        if wants_new {
+            let taken = self.picture.take(&key, ordered.len(), &mut view.turn);
+            let lines = ordered[taken].iter().filter_map(stroked).flatten();
+            if self.picture.add(ui, frame, lines) {
+                ui.ctx().request_repaint();
             }
-            self.picture.draw(ui, frame, key, stroked.flatten().collect());
-        } else if wants_new {
-            ui.ctx().request_repaint();
         }
         self.picture.show(ui, frame);
     }

@@ -77,6 +77,8 @@ type LayoutReader = Background<(usize, Vec<layouts::Source>), (usize, Layouts)>;
 #[derive(Default)]
 struct Custom {
     reader: Option<LayoutReader>,
+    /// How many values the runs have of layouts, as of these versions of the logdirs.
+    n_values: (Vec<u64>, usize),
     asked: usize,
     page: Catalogue,
     /// What the page was made from: layouts and the catalogue's revision.
@@ -87,7 +89,11 @@ struct Custom {
 impl Custom {
     /// Reads what is new, and makes the page of it; whether there are layouts. `revision` is the catalogue's of all tags.
     fn update(&mut self, ui: &egui::Ui, data: &Data, runs: &RunList, revision: u64) -> bool {
-        let n_values = layouts::n_values(data);
+        let versions: Vec<u64> = data.logdirs.iter().map(|logdir| logdir.runs.version).collect();
+        if self.n_values.0 != versions {
+            self.n_values = (versions, layouts::n_values(data));
+        }
+        let n_values = self.n_values.1;
         if n_values == 0 {
             return false;
         }

@@ -1,5 +1,5 @@
 //! A card's lines as a picture, made anew, by another thread, when something that they depend on changes. Until it is there the
-//! card shows what it had, at the place that it has now. A frame asks for few pictures: their lines are looked up in it.
+//! card shows what it had, at the place that it has now. Its lines are looked up in frames, a few in each.
 
 use super::{curve::CurveSettings, paint::Stroked};
 use crate::{
@@ -8,16 +8,16 @@ use crate::{
 };
 use egui::{ColorImage, Rect, TextureHandle, TextureOptions, Ui, emath::GuiRounding, pos2};
 use parking_lot::Mutex;
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
-/// Lines that one frame looks up for pictures, about: a few ms. The picture that exceeds it is still drawn.
-const MAX_DRAWN: usize = 100;
+/// Lines that one frame looks up for pictures: about 2 ms.
+const MAX_DRAWN: usize = 50;
 
 /// Points that one frame smooths and looks over, about: a few ms. The card that exceeds it is still made ready.
 const MAX_READIED: usize = 100_000;
 
-/// Who may draw a picture in a frame: at most so many lines, and those first who waited longest, so that cards whose runs
-/// grow all the time leave others theirs.
+/// Who may look up lines for a picture in a frame: at most so many, and those first who waited longest, so that cards whose
+/// runs grow all the time leave others theirs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Turn {
     n_drawable: usize,
@@ -45,15 +45,20 @@ impl Turn {
         has_turn
     }
 
-    /// Whether a picture of `n` lines, drawn in the frame `drawn` before, may be drawn now; else it waits.
-    pub fn take(&mut self, n: usize, drawn: u64) -> bool {
+    /// How many of the `n` lines of a picture, drawn in the frame `drawn` before, may be looked up now; the others wait.
+    /// All at once for one that cannot wait.
+    pub fn take(&mut self, n: usize, drawn: u64, at_once: bool) -> usize {
         let has_turn = self.n_drawable > 0 && self.longest.is_none_or(|longest| drawn <= longest);
-        if has_turn {
-            self.n_drawable = self.n_drawable.saturating_sub(n);
-        } else {
+        let taken = match (has_turn, at_once) {
+            (false, _) => 0,
+            (true, true) => n,
+            (true, false) => n.min(self.n_drawable),
+        };
+        self.n_drawable = self.n_drawable.saturating_sub(taken);
+        if taken < n {
             self.waiting = Some(self.waiting.map_or(drawn, |waiting| waiting.min(drawn)));
         }
-        has_turn
+        taken
     }
 }
 
@@ -72,6 +77,15 @@ pub struct Key {
     pub lines: u64,
 }
 
+/// A picture of which the first lines are looked up.
+struct Draft {
+    key: Key,
+    /// Lines that it is to have, and how many of them were looked up.
+    n: usize,
+    n_taken: usize,
+    lines: Vec<Stroked>,
+}
+
 /// What another thread draws: the marks that belong to it, and the image once it is there.
 struct Pending {
     key: Key,
@@ -85,6 +99,7 @@ pub struct Picture {
     of: Option<Key>,
     texture: Option<TextureHandle>,
     marks: Vec<(Mark, egui::Color32)>,
+    draft: Option<Draft>,
     pending: Option<Pending>,
     /// The frame in which it was asked for last; 0 before the first one.
     pub drawn: u64,
@@ -116,8 +131,34 @@ impl Picture {
         (self.of, self.marks) = (Some(key), marks);
     }
 
-    /// Has it made anew.
-    pub fn draw(&mut self, ui: &Ui, frame: &Frame, key: Key, lines: Vec<Stroked>) {
+    /// Which of the `n` lines of the picture that `key` wants are to be looked up in this frame. A draft goes on while only its
+    /// points become more; one that has to begin anew looks all up at once, lest it never ends.
+    pub fn take(&mut self, key: &Key, n: usize, turn: &mut Turn) -> Range<usize> {
+        let is_same = |draft: &Draft| draft.n == n && Key { lines: draft.key.lines, ..*key } == draft.key;
+        let goes_on = self.draft.as_ref().is_some_and(is_same);
+        let at_once = self.draft.is_some() && !goes_on;
+        let draft = self.draft.take().filter(|_| goes_on);
+        let mut draft = draft.unwrap_or_else(|| Draft { key: *key, n, n_taken: 0, lines: Vec::new() });
+        let from = draft.n_taken;
+        draft.n_taken += turn.take(n - from, self.drawn, at_once);
+        let taken = from..draft.n_taken;
+        self.draft = Some(draft);
+        taken
+    }
+
+    /// Takes in lines that were looked up; once all are there, has the picture made anew. Whether some are missing.
+    pub fn add(&mut self, ui: &Ui, frame: &Frame, lines: impl Iterator<Item = Stroked>) -> bool {
+        let Some(mut draft) = self.draft.take() else { return false };
+        draft.lines.extend(lines);
+        if draft.n_taken < draft.n {
+            self.draft = Some(draft);
+            return true;
+        }
+        self.draw(ui, frame, draft.key, draft.lines);
+        false
+    }
+
+    fn draw(&mut self, ui: &Ui, frame: &Frame, key: Key, lines: Vec<Stroked>) {
         let marked = lines.iter().filter(|line| line.has_marks);
         let marks = marked.flat_map(|line| line.lines.marks().iter().map(|mark| (*mark, line.color))).collect();
         let image = Arc::default();
@@ -166,7 +207,8 @@ impl Picture {
 
     /// Frees the memory of one that was not shown in this frame or the one before.
     pub fn forget_unseen(&mut self, frame_nr: u64) {
-        if (self.texture.is_some() || self.pending.is_some()) && self.seen + 1 < frame_nr {
+        let has_any = self.texture.is_some() || self.pending.is_some() || self.draft.is_some();
+        if has_any && self.seen + 1 < frame_nr {
             *self = Self::default();
         }
     }
@@ -194,7 +236,7 @@ mod tests {
         for frame in 1..=10 {
             turn = turn.next();
             for last in &mut drawn {
-                if turn.take(MAX_DRAWN / 2, *last) {
+                if turn.take(MAX_DRAWN / 2, *last, false) > 0 {
                     *last = frame;
                 }
             }
@@ -203,6 +245,8 @@ mod tests {
         let mut ready = Turn::default().next();
         assert!(ready.take_points(MAX_READIED - 1) && ready.take_points(MAX_READIED) && !ready.take_points(1));
         let mut alone = Turn::default().next();
-        assert!(alone.take(10 * MAX_DRAWN, 0) && !alone.take(1, 0), "one that is too large for a frame is still drawn");
+        let taken = [alone.take(10 * MAX_DRAWN, 0, false), alone.take(1, 0, false)];
+        assert_eq!(taken, [MAX_DRAWN, 0], "one that is too large for a frame takes several");
+        assert_eq!(alone.next().take(10 * MAX_DRAWN, 0, true), 10 * MAX_DRAWN, "but for one that cannot wait");
     }
 }

@@ -11,6 +11,28 @@ use summaries::{ScalarSeries, Series};
 /// A window of this many seconds of wall time gives the rate in steps per second.
 const RATE_WINDOW_S: f64 = 5.0;
 
+/// [`RunFacts::of`] what is open, looked up anew when that changed: thousands of series are not looked through in every frame.
+#[derive(Debug, Default)]
+pub struct KnownFacts {
+    of: Option<Opened>,
+    facts: Option<RunFacts>,
+}
+
+/// What facts depend on: version and status of each logdir, and the status of each trace.
+type Opened = (Vec<(u64, Status)>, Vec<Status>);
+
+impl KnownFacts {
+    /// Of what is open in this frame.
+    pub fn update(&mut self, data: &Data) -> Option<&RunFacts> {
+        let logdirs = data.logdirs.iter().map(|logdir| (logdir.runs.version, logdir.status)).collect();
+        let of = Some((logdirs, data.traces.iter().map(|trace| trace.status).collect()));
+        if self.of != of {
+            (self.of, self.facts) = (of, RunFacts::of(data));
+        }
+        self.facts.as_ref()
+    }
+}
+
 /// Facts about the run that wrote last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFacts {

@@ -66,6 +66,14 @@ pub fn kind_text(path: &Path) -> Option<&'static str> {
     })
 }
 
+/// A path or URL typed or pasted behind another path begins anew: `/b` of `/a//b`, `~/b` of `/a/~/b`, `ssh://h/b` of `/a/ssh://h/b`.
+pub fn anew(text: &str) -> &str {
+    if let Some(scheme) = text.find("://") {
+        return &text[text[..scheme].rfind('/').map_or(0, |at| at + 1)..];
+    }
+    text.rfind("//").or_else(|| text.rfind("/~/")).map_or(text, |at| &text[at + 1..])
+}
+
 /// The typed text as the folder to list and the beginning of a name in it.
 pub fn split(text: &str) -> (PathBuf, &str) {
     match text.rsplit_once('/') {
@@ -122,6 +130,8 @@ mod tests {
 
     #[test]
     fn typed_paths() {
+        let begun_anew = ["/a/", "/a//b/c", "/a/~/b", "/a/ssh://h/b", "ssh://h/b", "~/b"].map(anew);
+        assert_eq!(begun_anew, ["/a/", "/b/c", "~/b", "ssh://h/b", "ssh://h/b", "~/b"]);
         assert_eq!(split("/usr/lo"), (PathBuf::from("/usr"), "lo"));
         assert_eq!(split("/x"), (PathBuf::from("/"), "x"));
         assert_eq!(split("x"), (PathBuf::from("."), "x"));

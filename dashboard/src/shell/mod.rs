@@ -4,6 +4,7 @@ mod about;
 mod arrangement;
 pub mod browse;
 mod icon;
+mod kinds;
 mod memory;
 mod navigation;
 mod open;
@@ -17,7 +18,7 @@ mod start;
 mod tabs;
 mod top_bar;
 
-pub use about::{RunFacts, first_panel, has_something, kind_of, shows_anything};
+pub use about::{KnownFacts, RunFacts, first_panel, has_something, kind_of, shows_anything};
 pub use arrangement::Layout;
 pub use icon::app_icon;
 pub use memory::Memory;

@@ -1,22 +1,22 @@
 //! The dialog that opens a file or folder: a list to walk through, and a field to type into. Of its own, since most of what
 //! is opened are folders, which the desktop's dialogs for files do not choose.
 
-use super::browse::{self, FolderEntry};
+use super::{
+    browse::{self, FolderEntry},
+    kinds::Kinds,
+};
 use crate::{
     config::Recent,
     format,
     theme::{metrics, palette},
 };
 use egui::{Context, Id, Key, Modal, Modifiers, Rect, RichText, Role, ScrollArea, Sense, TextEdit, Ui, WidgetInfo};
-use rustc_hash::FxHashMap;
 use std::path::PathBuf;
 
 /// What is in the listed folder, and for which text.
 struct Listing {
     text: String,
     entries: Result<(Vec<FolderEntry>, bool), String>,
-    /// What entries are, found out as they come into sight.
-    kinds: FxHashMap<usize, Option<&'static str>>,
 }
 
 /// A path being chosen.
@@ -25,6 +25,8 @@ pub struct OpenDialog {
     is_open: bool,
     text: String,
     listing: Option<Listing>,
+    /// What entries are, found out as they come into sight.
+    kinds: Kinds,
     at: Option<usize>,
 }
 
@@ -33,6 +35,7 @@ impl OpenDialog {
     pub fn open(&mut self) {
         self.is_open = true;
         self.listing = None;
+        self.kinds.clear();
         if self.text.is_empty()
             && let Ok(here) = std::env::current_dir()
         {
@@ -111,6 +114,9 @@ impl OpenDialog {
                 ui.add(field.lock_focus(true))
             })
             .inner;
+        if response.changed() {
+            self.text = browse::anew(&self.text).to_owned();
+        }
         // Before the field gets the keyboard back.
         let is_entered = response.lost_focus() && ui.input(|i| i.key_pressed(Key::Enter));
         response.widget_info(|| WidgetInfo::labeled(Role::TextInput, true, "Path to open"));
@@ -148,26 +154,30 @@ impl OpenDialog {
         if self.listing.as_ref().is_none_or(|l| l.text != self.text) {
             let (folder, prefix) = browse::split(&self.text);
             let entries = browse::entries(&folder, prefix).map_err(|e| format!("{}: {e}", folder.display()));
-            self.listing = Some(Listing { text: self.text.clone(), entries, kinds: FxHashMap::default() });
+            self.listing = Some(Listing { text: self.text.clone(), entries });
             self.at = None;
         }
-        let Listing { text, entries, kinds } = self.listing.as_mut()?;
+        let Listing { text, entries } = self.listing.as_ref()?;
         let (entries, is_cut) = match entries {
             Ok(found) => (&found.0, found.1),
             Err(error) => {
-                ui.colored_label(palette(ui).error, &*error);
+                ui.colored_label(palette(ui).error, error);
                 return None;
             }
         };
         let (folder, _) = browse::split(text);
-        let mut clicked = None;
+        let (mut clicked, mut unknown) = (None, Vec::new());
         let height = metrics::PALETTE_ROWS as f32 * metrics::ROW_H;
         ui.spacing_mut().item_spacing.y = 0.0;
         let scroll = ScrollArea::vertical().max_height(height).min_scrolled_height(height).auto_shrink([false, false]);
         scroll.show_rows(ui, metrics::ROW_H, entries.len(), |ui, rows| {
             for i in rows {
                 let entry = &entries[i];
-                let kind = *kinds.entry(i).or_insert_with(|| browse::kind_text(&folder.join(&entry.name)));
+                let path = folder.join(&entry.name);
+                let kind = self.kinds.of(&path);
+                if kind.is_none() {
+                    unknown.push(path);
+                }
                 let response = row(ui, entry, kind, self.at == Some(i));
                 if response.double_clicked() || (response.clicked() && (entry.is_folder || self.at == Some(i))) {
                     clicked = Some((i, true));
@@ -176,6 +186,7 @@ impl OpenDialog {
                 }
             }
         });
+        self.kinds.ask(ui.ctx(), unknown);
         if entries.is_empty() {
             ui.weak("Nothing here.");
         }
@@ -193,24 +204,30 @@ impl OpenDialog {
     }
 }
 
-/// An entry with what it would be opened as.
-fn row(ui: &mut Ui, entry: &FolderEntry, kind: Option<&'static str>, is_at: bool) -> egui::Response {
+/// An entry with what it would be opened as, once that is known.
+fn row(ui: &mut Ui, entry: &FolderEntry, kind: Option<Option<&'static str>>, is_at: bool) -> egui::Response {
     let p = palette(ui);
     let (rect, response) = ui.allocate_exact_size(egui::vec2(ui.available_width(), metrics::ROW_H), Sense::click());
-    let what = kind.unwrap_or(if entry.is_folder { "folder" } else { "not to be opened" });
+    let is_refused = kind == Some(None) && !entry.is_folder;
+    let kind = kind.flatten();
+    let what = kind.unwrap_or(match entry.is_folder {
+        true => "folder",
+        false if is_refused => "not to be opened",
+        false => "file",
+    });
     response.widget_info(|| WidgetInfo::selected(Role::Button, true, is_at, format!("{}, {what}", entry.name)));
     if is_at || response.hovered() || response.has_focus() {
         ui.painter().rect_filled(rect, f32::from(metrics::RADIUS), if is_at { p.selected } else { p.hovered });
     }
     let inner = rect.shrink2(egui::vec2(metrics::PAD, 0.0));
     let size = if entry.is_folder { String::new() } else { format::bytes(entry.bytes) };
-    let shown = kind.unwrap_or(if entry.is_folder { "" } else { "-" });
+    let shown = kind.unwrap_or(if is_refused { "-" } else { "" });
     let font = egui::FontId::proportional(metrics::TEXT_SMALL);
     let right = ui.painter().layout_no_wrap(format!("{shown}   {size}"), font, p.text_weak);
     let left = inner.right() - right.size().x;
     ui.painter().galley(egui::pos2(left, rect.center().y - right.size().y / 2.0), right, p.text_weak);
     let name = if entry.is_folder { format!("{}/", entry.name) } else { entry.name.clone() };
-    let color = if kind.is_some() || entry.is_folder { p.text } else { p.text_weak };
+    let color = if is_refused { p.text_weak } else { p.text };
     let room = Rect::from_min_max(inner.min, egui::pos2(left - metrics::PAD, inner.bottom()));
     crate::widgets::text_elided(ui, &name, room, color);
     response

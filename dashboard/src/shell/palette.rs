@@ -105,7 +105,8 @@ impl CommandPalette {
         let mut chosen = is_entered.then_some(self.at);
         let height = metrics::PALETTE_ROWS as f32 * metrics::ROW_H;
         ui.spacing_mut().item_spacing.y = 0.0;
-        ScrollArea::vertical().max_height(height).auto_shrink([false, true]).show(ui, |ui| {
+        let list = ScrollArea::vertical().max_height(height).min_scrolled_height(height).auto_shrink([false, true]);
+        list.show(ui, |ui| {
             for (i, line) in lines.iter().enumerate() {
                 let response = line_ui(ui, line, i == self.at);
                 if moved != 0 && i == self.at {

@@ -165,12 +165,9 @@ impl Behavior<ViewKind> for Frame<'_> {
     }
 }
 
-/// Keys 1 to 9: the panel asked for in this frame, unless a text field has the keyboard. (0 shows all of a trace or a graph.)
+/// Keys 1 to 9: the panel asked for in this frame. (0 shows all of a trace or a graph.)
 pub fn panel_key(ui: &Ui) -> Option<ViewKind> {
     use egui::Key::{Num1, Num2, Num3, Num4, Num5, Num6, Num7, Num8, Num9};
-    if ui.ctx().text_edit_focused() {
-        return None;
-    }
     ui.input(|i| {
         let keys = [Num1, Num2, Num3, Num4, Num5, Num6, Num7, Num8, Num9];
         let pressed = keys.iter().position(|key| i.modifiers.is_none() && i.key_pressed(*key));

@@ -31,6 +31,8 @@ pub enum TopBarAction {
 pub struct TopBar<'a> {
     /// What is open.
     pub data: &'a Data,
+    /// What it says of a run, if there is one.
+    pub facts: Option<&'a RunFacts>,
     /// The theme in force.
     pub theme: Theme,
 }
@@ -89,7 +91,7 @@ impl TopBar<'_> {
     fn facts(&self, ui: &mut Ui) {
         let p = palette(ui);
         ui.add_space(metrics::PAD);
-        let Some(facts) = RunFacts::of(self.data) else {
+        let Some(facts) = self.facts else {
             let n_loading = self.data.sources.iter().filter(|s| s.status == Status::Loading).count();
             ui.label(RichText::new("stepscope").color(p.text_strong));
             if n_loading > 0 {
@@ -97,6 +99,8 @@ impl TopBar<'_> {
             } else if let Some(trace) = self.data.traces.first() {
                 ui.weak(&*trace.name);
                 status_dot(ui, trace.status);
+            } else if let Some(graph) = self.data.graphs.first() {
+                ui.weak(&*graph.name);
             }
             return;
         };

@@ -123,6 +123,8 @@ pub const PAGE_W: f32 = 1200.0;
 pub const FLAG: f32 = 10.0;
 /// Width of a bookmark's text.
 pub const NOTE_W: f32 = 320.0;
+/// Height of a menu of choices, at most.
+pub const MENU_H: f32 = 400.0;
 /// Rows of the command palette.
 pub const PALETTE_ROWS: usize = 14;
 /// How far below the top of the window the command palette stands.

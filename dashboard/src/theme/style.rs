@@ -27,6 +27,7 @@ fn fill_style(style: &mut Style, p: &Palette) {
     fill_spacing(style, 1.0);
     style.spacing.window_margin = Margin::same(metrics::GAP_WIDE as i8);
     style.spacing.tooltip_width = 520.0;
+    style.spacing.combo_height = metrics::MENU_H;
     style.animation_time = 0.12;
     style.visuals = visuals(p);
 }

@@ -21,7 +21,7 @@ use crate::{
     config::Note,
     format,
     theme::{Palette, metrics, palette},
-    widgets::describe,
+    widgets::{describe, keys_are_free},
 };
 use egui::{Pos2, Rect, Response, Sense, Ui, pos2, vec2};
 use profiler::{Category, InstantEvent, SliceRef, Span, Stall, Store, TrackId};
@@ -189,7 +189,7 @@ impl Canvas {
         }
         // Keys go to the panel under the pointer.
         let elsewhere = ui.input(|i| i.pointer.hover_pos()).is_some_and(|pos| !shown.panel.contains(pos));
-        if !ui.ctx().text_edit_focused() && !elsewhere {
+        if keys_are_free(ui) && !elsewhere {
             out.extend(input::keys(ui, pointer, scale));
         }
         if let Some(pointer) = pointer {
@@ -390,16 +390,17 @@ impl Canvas {
             Some((span, top)) => {
                 ui.label(format::counted(u64::from(span.count), "slice"));
                 let length = span.end - span.start;
-                let share = format::percent(span.busy_ns as f64 / length.max(1) as f64);
+                let share = |ns: i64| format::percent(ns as f64 / length.max(1) as f64);
+                let (busy, waiting) = (share(span.busy_ns), share(span.wait_ns));
                 let length = format::duration_ns(length);
-                let waits = store.sites().get(span.site as usize).is_some_and(|s| layout::is_quiet(s.category));
-                ui.label(if waits {
-                    format!("{share} of {length} taken, waits included")
+                ui.label(if span.wait_ns > 0 {
+                    format!("{busy} busy, {waiting} waiting in {length}")
                 } else {
-                    format!("{share} busy in {length}")
+                    format!("{busy} busy in {length}")
                 });
-                let longest = format!("longest: {}, {}", store.slice_name(&top), format::duration_ns(top.dur()));
-                ui.colored_label(weak, longest);
+                let longest = if span.waits || span.wait_ns == 0 { "longest" } else { "longest work" };
+                let top_ns = format::duration_ns(top.dur());
+                ui.colored_label(weak, format!("{longest}: {}, {top_ns}", store.slice_name(&top)));
             }
             None => {
                 ui.label(store.slice_name(&slice));
@@ -411,7 +412,7 @@ impl Canvas {
     }
 }
 
-/// The span that merges several slices at `time`, with the longest of them.
+/// The span that merges several slices at `time`, with the one that stands for them.
 fn merged_at(store: &Store, track: TrackId, lane: u32, time: i64, frame: &Frame) -> Option<(Span, SliceRef)> {
     let lane = store.track(track)?.lanes.get(lane as usize)?;
     let slack = frame.scale.ns_of_px(1.0);

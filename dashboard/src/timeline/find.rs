@@ -220,7 +220,8 @@ pub fn self_ns(store: &Store, slice: &SliceRef) -> i64 {
     if let Some(inner) = inner {
         inner.spans(slice.start..slice.end, 64, &mut spans);
     }
-    let nested: i64 = spans.iter().filter(|s| s.start >= slice.start && s.end <= slice.end).map(|s| s.busy_ns).sum();
+    let inside = spans.iter().filter(|s| s.start >= slice.start && s.end <= slice.end);
+    let nested: i64 = inside.map(|s| s.busy_ns + s.wait_ns).sum();
     (slice.dur() - nested).max(0)
 }
 

@@ -130,7 +130,7 @@ pub fn command_of(id: &str) -> Option<Command> {
     BINDINGS.iter().find(|b| b.entry.id == id).map(|b| (b.make)(0.5))
 }
 
-/// What keys ask for. Only while no text field has the keyboard.
+/// What keys ask for. Only while they are free.
 pub fn keys(ui: &Ui, pointer: Option<Pos2>, scale: &Scale) -> Vec<Command> {
     let at = pointer.map_or(0.5, |p| f64::from((p.x - scale.left()) / scale.width()).clamp(0.0, 1.0));
     let mut out = Vec::new();

@@ -86,7 +86,7 @@ pub struct Bar {
     pub y: f32,
     /// Height of its lane.
     pub h: f32,
-    /// Row of the sites of the slice that dominates.
+    /// Row of the sites of the slice that stands for all: the longest that works, or where none works the longest.
     pub site: u32,
     /// Row of its node, or `u32::MAX`.
     pub node: u32,
@@ -94,16 +94,18 @@ pub struct Bar {
     pub track: u32,
     /// Which lane of it.
     pub lane: u32,
-    /// Index in the lane of the slice that dominates.
+    /// Index in the lane of that slice.
     pub top: u32,
     /// How many slices.
     pub count: u32,
-    /// Share of its width in which slices ran, 0..=1.
+    /// Share of its width in which slices ran; where none works, in which they waited; 0..=1.
     pub density: f32,
+    /// Of a bar with slices that work, share of its width in which others waited, 0..=1.
+    pub waiting: f32,
 }
 
 impl Bar {
-    /// The step of the slice that dominates, as far as it is in memory.
+    /// The step of the slice that stands for all, as far as it is in memory.
     pub fn step(&self, store: &Store) -> Option<u32> {
         let lane = store.track(TrackId(self.track))?.lanes.get(self.lane as usize)?;
         store.step_id_of(&lane.slice_now(self.top)?)
@@ -153,6 +155,9 @@ fn bar(span: &Span, track: TrackId, lane: u32, (y, h): (f32, f32), frame: &Frame
     // Over the time that the bar covers on the screen, which for a short slice is a whole pixel.
     let covered_ns = (span.end - span.start) as f64;
     let drawn_ns = covered_ns.max(frame.scale.ns_per_px() / f64::from(frame.pixels_per_point));
+    let share = |ns: i64| (ns as f64 / drawn_ns).clamp(0.0, 1.0) as f32;
+    let (density, waiting) =
+        if span.waits { (share(span.wait_ns), 0.0) } else { (share(span.busy_ns), share(span.wait_ns)) };
     Bar {
         x0,
         x1,
@@ -164,7 +169,8 @@ fn bar(span: &Span, track: TrackId, lane: u32, (y, h): (f32, f32), frame: &Frame
         lane,
         top: span.top,
         count: span.count,
-        density: (span.busy_ns as f64 / drawn_ns).clamp(0.0, 1.0) as f32,
+        density,
+        waiting,
     }
 }
 
@@ -216,6 +222,7 @@ fn lane_match_bars(
             top: lane.and_then(|lane| lane.index_of(first.id)).unwrap_or(u32::MAX),
             count: n as u32,
             density: 1.0,
+            waiting: 0.0,
         });
         i += n;
     }

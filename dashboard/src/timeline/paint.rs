@@ -72,7 +72,7 @@ pub fn steps(painter: &Painter, strip: Rect, store: &Store, frame: &Frame, p: &P
     }
 }
 
-/// Draws how busy all tracks together were, over the whole trace, and above that in grey how many mostly waited; with the
+/// Draws how busy all tracks together were, over the whole trace, and above that in grey how many waited; with the
 /// view's frame.
 pub fn minimap(painter: &Painter, area: Rect, density: &[Density], trace: &Range<i64>, view: Viewport, p: &Palette) {
     painter.rect_filled(area, 0.0, p.canvas);
@@ -321,7 +321,7 @@ fn tag(painter: &Painter, at: Pos2, align: Align2, text: &str, p: &Palette) {
 pub struct Density {
     /// Share that ran something.
     pub busy: f32,
-    /// Share that mostly waited.
+    /// Share that waited.
     pub waiting: f32,
 }
 
@@ -336,13 +336,14 @@ pub fn density(store: &Store, trace: &Range<i64>, n: usize) -> Vec<Density> {
         spans.clear();
         lane.spans(view.range(), n, &mut spans);
         for span in &spans {
-            let quiet = store.sites().get(span.site as usize).is_some_and(|s| layout::is_quiet(s.category));
             let (x0, x1) = (scale.x_from_time(span.start), scale.x_from_time(span.end));
-            let busy = span.busy_ns as f32 / (span.end - span.start).max(1) as f32 / tracks;
+            let share = |ns: i64| ns as f32 / (span.end - span.start).max(1) as f32 / tracks;
+            let (busy, waiting) = (share(span.busy_ns), share(span.wait_ns));
             let first = x0.max(0.0) as usize;
             for (column, sum) in out.iter_mut().enumerate().take(x1.max(0.0) as usize + 1).skip(first) {
-                let covered = x1.min(column as f32 + 1.0) - x0.max(column as f32);
-                *(if quiet { &mut sum.waiting } else { &mut sum.busy }) += busy * covered.max(0.0);
+                let covered = (x1.min(column as f32 + 1.0) - x0.max(column as f32)).max(0.0);
+                sum.busy += busy * covered;
+                sum.waiting += waiting * covered;
             }
         }
     }
@@ -351,6 +352,6 @@ pub fn density(store: &Store, trace: &Range<i64>, n: usize) -> Vec<Density> {
 
 /// A sentence in the corner, about the whole picture.
 pub fn note(painter: &Painter, text: &str, p: &Palette) {
-    let pos = painter.clip_rect().left_bottom() + vec2(metrics::PAD, -metrics::PAD);
-    painter.text(pos, Align2::LEFT_BOTTOM, text, FontId::proportional(metrics::TEXT_SMALL), p.text_weak);
+    let at = painter.clip_rect().left_bottom() + vec2(metrics::PAD, -metrics::PAD);
+    tag(painter, at, Align2::LEFT_BOTTOM, text, p);
 }

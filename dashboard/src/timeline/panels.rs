@@ -14,6 +14,7 @@ use crate::{
     config::Note,
     format,
     theme::{metrics, palette},
+    widgets::focus_all,
 };
 use egui::{RichText, ScrollArea, TextEdit, Ui};
 use profiler::Store;
@@ -154,7 +155,7 @@ fn search_ui(ui: &mut Ui, search: &mut SearchState<'_>, answer: &mut BarAnswer) 
     let response = ui.add(edit);
     let response = response.accessible_name("Search slices");
     if search.focus {
-        response.request_focus();
+        focus_all(&response, search.text);
     }
     if response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter)) {
         answer.go_to_match = Some(!ui.input(|i| i.modifiers.shift));

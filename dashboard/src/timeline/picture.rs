@@ -160,6 +160,11 @@ impl Picture {
             let rect = Rect::from_min_max(pos2(bar.x0, y + inset), pos2(bar.x1 - gap, y + inset + height));
             let fill = colors.of(bar, dim);
             ground.add(rect, fill);
+            if bar.waiting > 0.0 {
+                // Where a wait is drawn that has the place for itself.
+                let wait = Rect::from_center_size(rect.center(), vec2(rect.width(), metrics::QUIET_H));
+                ground.add(wait, colors.wait_over(fill, bar.waiting, dim));
+            }
             let room = bar.x1 - bar.x0 - 2.0 * metrics::GAP;
             let labelled =
                 bar.count == 1 && bar.h >= metrics::TEXT_SMALL && !quiet && !dim && self.labels.len() < MAX_LABELS;
@@ -320,6 +325,12 @@ impl<'a> Colors<'a> {
             ColorBy::Cause => self.muted,
         };
         self.faded(full, bar.density, dim)
+    }
+
+    /// A wait that shares a bar with work of the colour `fill`: as full as its share of the time.
+    fn wait_over(&self, fill: Color32, share: f32, dim: bool) -> Color32 {
+        let quiet = if dim { mix(self.ground, self.quiet, 0.22) } else { self.quiet };
+        laid_over(fill, quiet, (256.0 * share) as u32)
     }
 
     /// Several slices, or one that is less than a pixel: as full as the time was busy, but never invisible.

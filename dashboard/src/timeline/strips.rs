@@ -102,7 +102,12 @@ impl Shown {
         let Some(texture) = &self.texture else { return };
         let mut mesh = Mesh::with_texture(texture.id());
         let right = strips.left + strips.width as f32 / strips.pixels_per_point;
-        for (i, (top, bottom)) in strips.heights.into_iter().enumerate() {
+        // A lower one lies on a higher one: a wait on the work beside it.
+        let mut order: Vec<(usize, (f32, f32))> = strips.heights.into_iter().enumerate().collect();
+        order.sort_by(|(_, (top, bottom)), (_, (other_top, other_bottom))| {
+            (other_bottom - other_top).total_cmp(&(bottom - top))
+        });
+        for (i, (top, bottom)) in order {
             let rect = Rect::from_min_max(pos2(strips.left, top), pos2(right, bottom));
             let (v0, v1) = (i as f32 / n as f32, (i + 1) as f32 / n as f32);
             mesh.add_rect_with_uv(rect, Rect::from_min_max(pos2(0.0, v0), pos2(1.0, v1)), UNTINTED);

@@ -2,7 +2,7 @@
 
 use super::named;
 use crate::theme::{metrics, palette};
-use egui::{Color32, Painter, Pos2, Rect, Response, Role, Sense, Stroke, Ui, pos2, vec2};
+use egui::{Color32, Painter, Rect, Response, Role, Sense, Stroke, Ui, pos2, vec2};
 
 /// The pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,64 +60,80 @@ pub fn icon_button(ui: &mut Ui, icon: Icon, label: &str, is_on: bool) -> Respons
     response.on_hover_text(label)
 }
 
+/// Places in the unit square, from the top left corner.
+type Stroked = &'static [(f32, f32)];
+
+/// What is drawn with lines.
+const STROKES: &[(Icon, &[Stroked])] = &[
+    (
+        Icon::Expand,
+        &[
+            &[(0.55, 0.05), (0.95, 0.05), (0.95, 0.45)],
+            &[(0.45, 0.95), (0.05, 0.95), (0.05, 0.55)],
+            &[(0.95, 0.05), (0.05, 0.95)],
+        ],
+    ),
+    (
+        Icon::Shrink,
+        &[
+            &[(0.55, 0.08), (0.55, 0.45), (0.92, 0.45)],
+            &[(0.08, 0.55), (0.45, 0.55), (0.45, 0.92)],
+            &[(0.55, 0.45), (0.98, 0.02)],
+            &[(0.45, 0.55), (0.02, 0.98)],
+        ],
+    ),
+    (
+        Icon::Fit,
+        &[
+            &[(0.0, 0.35), (0.0, 0.0), (0.35, 0.0)],
+            &[(1.0, 0.35), (1.0, 0.0), (0.65, 0.0)],
+            &[(1.0, 0.65), (1.0, 1.0), (0.65, 1.0)],
+            &[(0.0, 0.65), (0.0, 1.0), (0.35, 1.0)],
+        ],
+    ),
+    (
+        Icon::Log,
+        &[
+            &[(0.05, 0.05), (0.95, 0.05)],
+            &[(0.05, 0.5), (0.95, 0.5)],
+            &[(0.05, 0.75), (0.95, 0.75)],
+            &[(0.05, 0.92), (0.95, 0.92)],
+        ],
+    ),
+    (Icon::Open, &[&[(0.0, 0.85), (0.0, 0.15), (0.35, 0.15), (0.45, 0.3), (0.95, 0.3), (0.95, 0.85), (0.0, 0.85)]]),
+    (Icon::Help, &[&[(0.25, 0.3), (0.3, 0.12), (0.5, 0.03), (0.7, 0.12), (0.74, 0.3), (0.5, 0.52), (0.5, 0.7)]]),
+    (Icon::Warning, &[&[(0.5, 0.05), (1.0, 0.92), (0.0, 0.92), (0.5, 0.05)], &[(0.5, 0.38), (0.5, 0.62)]]),
+    (Icon::Settings, &[&[(0.0, 0.15), (1.0, 0.15)], &[(0.0, 0.5), (1.0, 0.5)], &[(0.0, 0.85), (1.0, 0.85)]]),
+    (Icon::Search, &[&[(0.67, 0.67), (1.0, 1.0)]]),
+    (
+        Icon::Save,
+        &[&[(0.5, 0.0), (0.5, 0.65)], &[(0.22, 0.38), (0.5, 0.68), (0.78, 0.38)], &[(0.05, 0.95), (0.95, 0.95)]],
+    ),
+    (
+        Icon::Pin,
+        &[
+            &[(0.3, 0.0), (0.7, 0.0)],
+            &[(0.37, 0.0), (0.37, 0.35), (0.15, 0.6), (0.85, 0.6), (0.63, 0.35), (0.63, 0.0)],
+            &[(0.5, 0.6), (0.5, 1.0)],
+        ],
+    ),
+    (Icon::Close, &[&[(0.1, 0.1), (0.9, 0.9)], &[(0.9, 0.1), (0.1, 0.9)]]),
+];
+
 /// Draws a picture into a square.
-#[expect(clippy::too_many_lines, reason = "a table of pictures")]
 pub fn paint(painter: &Painter, icon: Icon, rect: Rect, color: Color32) {
     let stroke = Stroke::new(metrics::ICON_LINE, color);
     let at = |x: f32, y: f32| pos2(rect.left() + x * rect.width(), rect.top() + y * rect.height());
-    let line = |points: &[Pos2]| painter.line(points.to_vec(), stroke);
+    let strokes = STROKES.iter().filter(|(of, _)| *of == icon).flat_map(|(_, strokes)| *strokes);
+    for points in strokes {
+        painter.line(points.iter().map(|(x, y)| at(*x, *y)).collect(), stroke);
+    }
+    let dot = |x: f32, y: f32, lines: f32| _ = painter.circle_filled(at(x, y), lines * metrics::ICON_LINE, color);
     match icon {
-        Icon::Expand => {
-            line(&[at(0.55, 0.05), at(0.95, 0.05), at(0.95, 0.45)]);
-            line(&[at(0.45, 0.95), at(0.05, 0.95), at(0.05, 0.55)]);
-            line(&[at(0.95, 0.05), at(0.05, 0.95)]);
-        }
-        Icon::Shrink => {
-            line(&[at(0.55, 0.08), at(0.55, 0.45), at(0.92, 0.45)]);
-            line(&[at(0.08, 0.55), at(0.45, 0.55), at(0.45, 0.92)]);
-            line(&[at(0.55, 0.45), at(0.98, 0.02)]);
-            line(&[at(0.45, 0.55), at(0.02, 0.98)]);
-        }
-        Icon::Fit => {
-            for (x, y, dx, dy) in
-                [(0.0, 0.0, 1.0, 1.0), (1.0, 0.0, -1.0, 1.0), (1.0, 1.0, -1.0, -1.0), (0.0, 1.0, 1.0, -1.0)]
-            {
-                line(&[at(x, y + 0.35 * dy), at(x, y), at(x + 0.35 * dx, y)]);
-            }
-        }
-        Icon::Log => {
-            for y in [0.05, 0.5, 0.75, 0.92] {
-                line(&[at(0.05, y), at(0.95, y)]);
-            }
-        }
-        Icon::Open => {
-            line(&[
-                at(0.0, 0.85),
-                at(0.0, 0.15),
-                at(0.35, 0.15),
-                at(0.45, 0.3),
-                at(0.95, 0.3),
-                at(0.95, 0.85),
-                at(0.0, 0.85),
-            ]);
-        }
-        Icon::Help => {
-            line(&[
-                at(0.25, 0.3),
-                at(0.3, 0.12),
-                at(0.5, 0.03),
-                at(0.7, 0.12),
-                at(0.74, 0.3),
-                at(0.5, 0.52),
-                at(0.5, 0.7),
-            ]);
-            painter.circle_filled(at(0.5, 0.92), metrics::ICON_LINE, color);
-        }
-        Icon::Warning => {
-            line(&[at(0.5, 0.05), at(1.0, 0.92), at(0.0, 0.92), at(0.5, 0.05)]);
-            line(&[at(0.5, 0.38), at(0.5, 0.62)]);
-            painter.circle_filled(at(0.5, 0.77), 0.8 * metrics::ICON_LINE, color);
-        }
+        Icon::Help => dot(0.5, 0.92, 1.0),
+        Icon::Warning => dot(0.5, 0.77, 0.8),
+        Icon::Settings => [(0.7, 0.15), (0.25, 0.5), (0.55, 0.85)].into_iter().for_each(|(x, y)| dot(x, y, 1.6)),
+        Icon::Search => _ = painter.circle_stroke(at(0.4, 0.4), 0.36 * rect.width(), stroke),
         Icon::Theme => {
             let radius = rect.width() / 2.0;
             painter.circle_stroke(rect.center(), radius, stroke);
@@ -126,26 +142,6 @@ pub fn paint(painter: &Painter, icon: Icon, rect: Rect, color: Color32) {
                 rect.center() + radius * vec2(angle.cos(), angle.sin())
             });
             painter.add(egui::Shape::convex_polygon(half.collect(), color, Stroke::NONE));
-        }
-        Icon::Settings => {
-            for (y, knob) in [(0.15, 0.7), (0.5, 0.25), (0.85, 0.55)] {
-                line(&[at(0.0, y), at(1.0, y)]);
-                painter.circle_filled(at(knob, y), 1.6 * metrics::ICON_LINE, color);
-            }
-        }
-        Icon::Search => {
-            painter.circle_stroke(at(0.4, 0.4), 0.36 * rect.width(), stroke);
-            line(&[at(0.67, 0.67), at(1.0, 1.0)]);
-        }
-        Icon::Save => {
-            line(&[at(0.5, 0.0), at(0.5, 0.65)]);
-            line(&[at(0.22, 0.38), at(0.5, 0.68), at(0.78, 0.38)]);
-            line(&[at(0.05, 0.95), at(0.95, 0.95)]);
-        }
-        Icon::Pin => {
-            line(&[at(0.3, 0.0), at(0.7, 0.0)]);
-            line(&[at(0.37, 0.0), at(0.37, 0.35), at(0.15, 0.6), at(0.85, 0.6), at(0.63, 0.35), at(0.63, 0.0)]);
-            line(&[at(0.5, 0.6), at(0.5, 1.0)]);
         }
         Icon::Play => {
             let points = vec![at(0.2, 0.0), at(1.0, 0.5), at(0.2, 1.0)];
@@ -156,9 +152,6 @@ pub fn paint(painter: &Painter, icon: Icon, rect: Rect, color: Color32) {
                 painter.rect_filled(Rect::from_min_max(at(x, 0.0), at(x + 0.25, 1.0)), 0.0, color);
             }
         }
-        Icon::Close => {
-            line(&[at(0.1, 0.1), at(0.9, 0.9)]);
-            line(&[at(0.9, 0.1), at(0.1, 0.9)]);
-        }
+        _ => {}
     }
 }

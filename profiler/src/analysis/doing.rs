@@ -1,7 +1,7 @@
 //! What a thread or a device does in a slice, as far as the analyses tell it apart.
 
 use crate::batch::NO_NODE;
-use crate::store::{Category, SiteInfo, SliceRef, Store};
+use crate::store::{Category, SiteInfo, SliceRef, Store, has};
 
 /// See the module's notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,13 +64,12 @@ impl Doing {
             Category::Copy => Doing::Copy,
             Category::Collective => Doing::Collective,
             Category::Launch if has(&site.name, &["malloc", "free", "memalloc", "memcreate"]) => Doing::Memory,
-            Category::Launch if has(&site.name, &["synchronize"]) => Doing::Sync,
+            Category::Launch if site.waits() => Doing::Sync,
             Category::Launch if is_other_call(&site.name) => Doing::Call,
             Category::Launch => Doing::Launch,
             Category::Alloc => Doing::Memory,
             Category::Input => Doing::Input,
-            // Calls about events return at once.
-            Category::Sync if has(&site.name, &["streamwaitevent", "eventquery"]) => Doing::Call,
+            Category::Sync if !site.waits() => Doing::Call,
             Category::Sync => Doing::Sync,
             Category::Wait => Doing::Idle,
             Category::OffCpu if has(&site.name, &["runnable", "preempt", "ready"]) => Doing::Runnable,
@@ -97,11 +96,6 @@ fn is_other_call(name: &str) -> bool {
         && !has(name, &["launch", "memcpy", "memset", "memprefetch"])
 }
 
-fn has(name: &str, words: &[&str]) -> bool {
-    let name = name.to_ascii_lowercase();
-    words.iter().any(|word| name.contains(word))
-}
-
 /// By row of the sites.
 pub(crate) struct Doings(Vec<Doing>);
 
@@ -125,10 +119,7 @@ mod tests {
 
     #[test]
     fn spans_around_a_recording_are_nobodys_work() {
-        let of = |category: &str, name: &str| {
-            let (name, category_name) = (name.to_owned(), category.to_owned());
-            Doing::of(&SiteInfo { category: Category::from_name(category), category_name, name })
-        };
+        let of = |category: &str, name: &str| Doing::of(&SiteInfo::new(category, name));
         assert!(!of("Trace", "PyTorch Profiler (0)").is_work());
         assert!(of("app", "load").is_work() && of("user_annotation", "## backward ##").is_work());
     }

@@ -6,7 +6,7 @@ use super::rows::Block;
 use super::tile::Tile;
 use super::viewer::{Ask, FarError, asked};
 use super::{LaneKey, TileKey};
-use crate::store::{PagerStats, Pages, Warning, WarningKind};
+use crate::store::{PagerStats, Pages, Site, Warning, WarningKind};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -39,9 +39,10 @@ pub(super) struct Names {
 const UNKNOWN: u32 = u32::MAX - 1;
 
 impl Names {
-    /// A slice's site and node; those that there are not are unknown.
-    pub(super) fn of(self, site: u32, node: u32) -> (u32, u32) {
-        let site = if site < self.sites { site } else { UNKNOWN };
+    /// A slice's site, from its code, and node; those that there are not are unknown.
+    pub(super) fn of(self, site: u32, node: u32) -> (Site, u32) {
+        let site = Site::of_code(site);
+        let site = if site.row() < self.sites { site } else { Site::new(UNKNOWN, site.waits()) };
         (site, if node < self.nodes || node == u32::MAX { node } else { UNKNOWN })
     }
 }

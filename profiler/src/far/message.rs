@@ -5,10 +5,17 @@
 
 use prost::{Message, Oneof};
 
+/// Of these messages. Those of another version are refused: numbers of theirs mean something else. The first version had none;
+/// this one tells waits from work.
+pub(super) const VERSION: u32 = 2;
+
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Question {
     #[prost(oneof = "Asked", tags = "1, 2, 3")]
     pub asked: Option<Asked>,
+    /// [`VERSION`] of who asks.
+    #[prost(uint32, tag = "15")]
+    pub version: u32,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
@@ -25,6 +32,9 @@ pub(super) enum Asked {
 pub(super) struct Answer {
     #[prost(oneof = "Answered", tags = "1, 2, 3, 4")]
     pub answered: Option<Answered>,
+    /// [`VERSION`] of who answers.
+    #[prost(uint32, tag = "15")]
+    pub version: u32,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
@@ -164,14 +174,18 @@ pub(super) struct Tile {
     pub length: Vec<u64>,
     #[prost(uint32, repeated, tag = "6")]
     pub count: Vec<u32>,
+    /// Twice the row; 1 more where it waits.
     #[prost(uint32, repeated, tag = "7")]
     pub site: Vec<u32>,
     /// 1 + the row, 0 for none.
     #[prost(uint32, repeated, tag = "8")]
     pub node: Vec<u32>,
-    /// Of spans of several slices only: sum of durations, the longest, and which of them it is.
+    /// Of spans of several slices only: sums of the durations of those that work and of those that wait, that of `top`, and which of
+    /// them this is.
     #[prost(uint64, repeated, tag = "9")]
     pub busy: Vec<u64>,
+    #[prost(uint64, repeated, tag = "12")]
+    pub wait: Vec<u64>,
     #[prost(uint64, repeated, tag = "10")]
     pub longest: Vec<u64>,
     #[prost(uint32, repeated, tag = "11")]
@@ -219,6 +233,7 @@ pub(super) struct Block {
     pub gap: Vec<i64>,
     #[prost(uint64, repeated, tag = "3")]
     pub length: Vec<u64>,
+    /// Sites and nodes as in [`Tile`].
     #[prost(uint32, repeated, tag = "4")]
     pub site: Vec<u32>,
     #[prost(uint32, repeated, tag = "5")]

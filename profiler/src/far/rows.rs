@@ -3,7 +3,7 @@
 use super::cache::Names;
 use super::{is_time, message};
 use crate::batch::NO_ARGS;
-use crate::store::{Lane, Row, Store};
+use crate::store::{Lane, Row, Site, Store};
 use std::ops::Range;
 
 /// Rows of a lane, with the texts of their arguments.
@@ -98,7 +98,7 @@ pub(super) fn message(store: &Store, lane: &Lane, ordinals: &Range<u64>) -> mess
         }
         block.gap.push(slice.start - at);
         block.length.push(slice.dur().unsigned_abs());
-        block.site.push(slice.site);
+        block.site.push(Site::of(store.sites(), slice.site).to_code());
         block.node.push(slice.node.wrapping_add(1));
         block.correlation.push(slice.correlation);
         block.arg.push(slice.arg);

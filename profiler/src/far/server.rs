@@ -2,7 +2,7 @@
 
 use super::message::{
     Answer, Answered, Asked, Block, KnownLane, LaneState, Question, Rows, RowsQuestion, State, StateQuestion,
-    TableState, Tiles, TilesQuestion,
+    TableState, Tiles, TilesQuestion, VERSION,
 };
 use super::{BLOCK, LaneKey, MAX_LEVEL, TileKey, rows, tile, tile_ns};
 use crate::seal;
@@ -47,13 +47,14 @@ impl Server {
     /// The answer to what a [`Viewer`](super::Viewer) asked. A question that makes no sense gets one that says so. May wait for the disk.
     #[must_use]
     pub fn answer(&self, question: &[u8]) -> Vec<u8> {
-        let answered = match Question::decode(question).ok().and_then(|question| question.asked) {
+        let question = Question::decode(question).ok().filter(|question| question.version == VERSION);
+        let answered = match question.and_then(|question| question.asked) {
             Some(Asked::State(question)) => self.state(&question).map(Answered::State),
             Some(Asked::Tiles(question)) => self.tiles(&question).map(Answered::Tiles),
             Some(Asked::Rows(question)) => self.rows(&question).map(Answered::Rows),
             None => Err("the question is not understood: the two programs are of different versions".to_owned()),
         };
-        Answer { answered: Some(answered.unwrap_or_else(Answered::Problem)) }.encode_to_vec()
+        Answer { answered: Some(answered.unwrap_or_else(Answered::Problem)), version: VERSION }.encode_to_vec()
     }
 
     fn generation(&self, store: &Store) -> u64 {

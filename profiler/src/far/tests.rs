@@ -94,7 +94,8 @@ fn append(store: &mut Store, mut at: i64, parts: &[(i64, i64)]) -> i64 {
         batch.set_origin(0);
         batch.set_live(true);
         for id in 0..4 {
-            batch.name(Name::Site { pid: 1, id, category: "test".into(), name: format!("work {id}") });
+            let category = if id == 3 { "wait" } else { "test" };
+            batch.name(Name::Site { pid: 1, id, category: category.into(), name: format!("work {id}") });
         }
         for (gap, dur) in parts {
             let args = if dur % 3 == 0 { batch.args(&format!("{{\"n\":{dur}}}")) } else { NO_ARGS };
@@ -134,10 +135,7 @@ fn check(pair: &Pair, near: &Lane, view: &Range<i64>, px: usize) {
     for span in &spans {
         let of_span = &slices[span.first as usize..(span.first + span.count) as usize];
         assert_eq!((span.start, span.end), (of_span[0].start, of_span[of_span.len() - 1].end));
-        assert_eq!(span.busy_ns, of_span.iter().map(SliceRef::dur).sum::<i64>());
-        let longest = of_span.iter().rev().max_by_key(|s| s.dur()).unwrap();
-        assert_eq!((span.longest_ns, span.site), (longest.dur(), longest.site));
-        assert_eq!(u64::from(span.top), longest.id.ordinal);
+        crate::lod::tests::check_span(&pair.near.read(), near, span);
         assert!(span.count == 1 || span.end - span.start <= pixel);
         shown[span.first as usize..(span.first + span.count) as usize].fill(true);
     }
@@ -192,7 +190,7 @@ fn before_anything_came_a_lane_is_one_span_and_pans_show_larger_tiles() {
     let mut out = Vec::new();
     lane.spans(all.clone(), 1000, &mut out);
     let busy: i64 = parts.iter().map(|(_, dur)| dur).sum();
-    assert_eq!((out.len(), out[0].count, out[0].busy_ns), (1, 50_000, busy));
+    assert_eq!((out.len(), out[0].count, out[0].busy_ns + out[0].wait_ns), (1, 50_000, busy));
     pair.load();
     // A part of it, before its own tiles are here: the tiles of the whole.
     out.clear();

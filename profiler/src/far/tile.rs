@@ -3,7 +3,7 @@
 use super::cache::Names;
 use super::{is_time, message};
 use crate::lod::{Brief, Merge, Node, Span};
-use crate::store::Lane;
+use crate::store::{Lane, Site};
 use std::ops::Range;
 
 /// Spans of a tile, at most: two a pixel, and the slice that reaches in.
@@ -59,7 +59,7 @@ impl Tile {
         let n = tile.gap.len();
         let lens = [tile.length.len(), tile.count.len(), tile.site.len(), tile.node.len()];
         let several = tile.count.iter().filter(|count| **count > 1).count();
-        let has_several = [tile.busy.len(), tile.longest.len(), tile.top.len()] == [several; 3];
+        let has_several = [tile.busy.len(), tile.wait.len(), tile.longest.len(), tile.top.len()] == [several; 4];
         if n > MAX_SPANS || lens != [n; 4] || !has_several || (tile.before && (n == 0 || tile.first == 0)) {
             return None;
         }
@@ -74,14 +74,15 @@ impl Tile {
             if count == 0 {
                 return None;
             }
-            let mut span =
-                Span { start, end: at, first: 0, count, busy_ns: length, longest_ns: length, top: 0, site, node };
+            let mut span = Span { count, ..Span::of(Brief { start, end: at, site, node }, 0) };
             if count > 1 {
-                (span.busy_ns, span.longest_ns) =
-                    (i64::try_from(tile.busy[more]).ok()?, i64::try_from(tile.longest[more]).ok()?);
-                span.top = tile.top[more];
+                let ns = |list: &[u64]| i64::try_from(list[more]).ok().filter(|ns| *ns <= length);
+                (span.busy_ns, span.wait_ns) = (ns(&tile.busy)?, ns(&tile.wait)?);
+                (span.top_ns, span.top) = (ns(&tile.longest)?, tile.top[more]);
                 more += 1;
-                if span.busy_ns > length || span.longest_ns > span.busy_ns || span.top >= count {
+                let most = if span.waits { span.wait_ns } else { span.busy_ns };
+                let works = span.waits && span.busy_ns > 0;
+                if works || span.busy_ns + span.wait_ns > length || span.top_ns > most || span.top >= count {
                     return None;
                 }
             }
@@ -106,27 +107,18 @@ pub(super) fn message(lane: &Lane, range: &Range<i64>, pixel: i64) -> message::T
         before: before.is_some(),
         ..message::Tile::default()
     };
-    let before = before.map(|Brief { start, end, site, node }| Span {
-        start,
-        end,
-        first: first.wrapping_sub(1),
-        count: 1,
-        busy_ns: end - start,
-        longest_ns: end - start,
-        top: first.wrapping_sub(1),
-        site,
-        node,
-    });
+    let before = before.map(|slice| Span::of(slice, first.wrapping_sub(1)));
     let mut at = range.start;
     for span in before.iter().chain(&spans) {
         tile.gap.push(span.start.saturating_sub(at));
         tile.length.push(span.end.abs_diff(span.start));
         tile.count.push(span.count);
-        tile.site.push(span.site);
+        tile.site.push(Site::new(span.site, span.waits).to_code());
         tile.node.push(span.node.wrapping_add(1));
         if span.count > 1 {
             tile.busy.push(span.busy_ns.unsigned_abs());
-            tile.longest.push(span.longest_ns.unsigned_abs());
+            tile.wait.push(span.wait_ns.unsigned_abs());
+            tile.longest.push(span.top_ns.unsigned_abs());
             tile.top.push(span.top - span.first);
         }
         at = span.end;

@@ -2,7 +2,9 @@
 
 use super::cache::{FarPages, Names};
 use super::lane::FarLane;
-use super::message::{Answer, Answered, Asked, KnownLane, LaneState, Question, State, StateQuestion, TableState};
+use super::message::{
+    Answer, Answered, Asked, KnownLane, LaneState, Question, State, StateQuestion, TableState, VERSION,
+};
 use super::tile::Tile;
 use super::{BLOCK, LaneKey};
 use crate::batch::Batch;
@@ -46,8 +48,11 @@ pub enum FarError {
 
 /// Asks and looks at the answer's kind.
 pub(super) fn asked(ask: &dyn Ask, question: Asked) -> Result<Answered, FarError> {
-    let answer = ask.ask(&Question { asked: Some(question) }.encode_to_vec())?;
+    let answer = ask.ask(&Question { asked: Some(question), version: VERSION }.encode_to_vec())?;
     let answer = Answer::decode(answer).map_err(|_| FarError::Senseless("it is damaged"))?;
+    if answer.version != VERSION && !matches!(answer.answered, Some(Answered::Problem(_))) {
+        return Err(FarError::Senseless("the two programs are of different versions"));
+    }
     match answer.answered.ok_or(FarError::Senseless("it is empty"))? {
         Answered::Problem(problem) => Err(FarError::Answer(problem)),
         other => Ok(other),

@@ -116,7 +116,7 @@ fn slices(store: &Store, names: &Names, take: Take<'_>) -> Result<(), SealError>
             store.tracks().iter().flat_map(|track| track.lanes.iter().enumerate().map(move |l| (track.id.0, l)));
         lanes.flat_map(move |(track, (lane, slices))| {
             let begun = slices.slices(part).filter(move |slice| begins_in(part, slice));
-            begun.map(move |slice| (track, lane as u32, slice.row()))
+            begun.map(move |slice| (track, lane as u32, slice.row(store)))
         })
     });
     let columns = |rows: &[(u32, u32, Row)]| {

@@ -6,7 +6,7 @@ use super::resolver::Resolver;
 use super::sidecar::Sidecar;
 use crate::batch::NO_ARGS;
 use crate::lod::{Brief, Columns};
-use crate::store::Row;
+use crate::store::{Row, Site};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use std::ops::Range;
@@ -16,7 +16,7 @@ use std::ops::Range;
 pub(crate) struct Group {
     start: Vec<i64>,
     end: Vec<i64>,
-    site: Vec<u32>,
+    site: Vec<Site>,
     node: Vec<u32>,
     /// What drawing does not need.
     details: Vec<Details>,
@@ -38,7 +38,7 @@ pub(super) struct Decoded {
     pub(super) lane: Vec<u32>,
     pub(super) start: Vec<i64>,
     pub(super) end: Vec<i64>,
-    site: Vec<u32>,
+    site: Vec<Site>,
     node: Vec<u32>,
     correlation: Vec<u32>,
     arg: Vec<u64>,
@@ -71,7 +71,8 @@ impl Decoded {
     pub(super) fn digest(&self) -> u32 {
         let Decoded { track, lane, start, end, site, node, correlation, arg, args } = self;
         let args = args.as_ref().and_then(|args| args.as_string_opt());
-        digest([start, end], [track, lane, site, node, correlation], arg, args)
+        let site: Vec<u32> = site.iter().map(|site| site.row()).collect();
+        digest([start, end], [track, lane, &site, node, correlation], arg, args)
     }
 
     /// What drawing needs of a row.
@@ -106,7 +107,7 @@ impl Group {
             offset += n;
         }
         let first_args = sidecar.groups().get(group as usize).map_or(NO_ARGS, |g| g.first_args);
-        let (mut start, mut end, mut site, mut node) = (vec![0; n], vec![0; n], vec![0; n], vec![0; n]);
+        let (mut start, mut end, mut site, mut node) = (vec![0; n], vec![0; n], vec![Site::default(); n], vec![0; n]);
         let mut details = vec![Details::default(); n];
         let mut next_args = first_args;
         for (i, lane_row) in lane_rows.iter().enumerate() {

@@ -15,7 +15,7 @@ use super::schema::{
     COUNTERS, FLOWS, FORMAT, FRAMES, FUNCTIONS, INSTANTS, MEMORY, META, NODES, OPEN, PROCESSES, RINGS, SITES, SLICES,
     STACKS, STEPS, TRACKS, TRANSFERS, Table, VERSION, WARNINGS,
 };
-use super::sidecar::Sidecar;
+use super::sidecar::{Sidecar, SidecarError};
 use super::slices::Layout;
 use super::tables::RingPosition;
 use super::{FOLDER, SIDECAR};
@@ -252,7 +252,10 @@ impl SealedTrace {
                 let sidecar = match Sidecar::open(&folder.join(SIDECAR), slices_key.0, slices_key.1) {
                     Ok(sidecar) => Some(sidecar),
                     Err(problem) => {
-                        problems.push(format!("{SIDECAR}: {problem}; it was made again"));
+                        // Of another version is no damage.
+                        if !matches!(problem, SidecarError::Version(_)) {
+                            problems.push(format!("{SIDECAR}: {problem}; it was made again"));
+                        }
                         rebuilt(folder, &file, &names, slices_key, &mut problems)
                     }
                 };

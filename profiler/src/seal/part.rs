@@ -79,7 +79,7 @@ impl Part {
         self.end.push(row.end);
         self.track.push(track);
         self.lane.push(lane);
-        self.site.push(row.site);
+        self.site.push(row.site.row());
         self.node.push(row.node);
         self.correlation.push(row.correlation);
         self.arg.push(row.arg);

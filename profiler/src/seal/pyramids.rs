@@ -171,8 +171,9 @@ impl<W: Write> Pyramids<W> {
         lane.leaf.end(&mut pyramid);
         pyramid.close();
         let (start, end, upper) = (lane.segment_start, lane.entry.end, lane.upper.len() as u64);
-        // Slices of a lane do not overlap: no node is longer than the one above it.
-        let is_narrow = pyramid.level(LEVELS - 1).iter().all(|node| Narrow::of(node, start).is_some());
+        // Slices of a lane do not overlap: no node is longer than the one above it, whose site is one of the lowest ones'.
+        let ends = [0, LEVELS - 1].map(|level| pyramid.level(level));
+        let is_narrow = ends.into_iter().flatten().all(|node| Narrow::of(node, start).is_some());
         let node_bytes = if is_narrow { size_of::<Narrow>() } else { size_of::<Node>() } as u32;
         lane.segments.push(SegmentEntry { lower: self.at, upper, start, end, node_bytes, zero: 0 });
         let mut bytes = std::mem::take(&mut lane.upper);

@@ -2,7 +2,7 @@
 
 use super::columns::Texts;
 use crate::batch::NO_NODE;
-use crate::store::{Category, NodeInfo, SiteInfo};
+use crate::store::{Category, NodeInfo, Site, SiteInfo};
 use arrow_array::Array;
 use rustc_hash::FxHashMap;
 
@@ -12,13 +12,15 @@ const UNKNOWN: u32 = u32::MAX - 1;
 /// The rows of names.
 #[derive(Debug, Default)]
 pub(super) struct Resolver {
-    sites: FxHashMap<(String, String), (u32, Category)>,
+    sites: FxHashMap<(String, String), (Site, Category)>,
     nodes: FxHashMap<(String, String, String), u32>,
 }
 
 impl Resolver {
     pub(super) fn of(sites: &[SiteInfo], nodes: &[NodeInfo]) -> Resolver {
-        let site = |(row, s): (usize, &SiteInfo)| ((s.category_name.clone(), s.name.clone()), (row as u32, s.category));
+        let site = |(row, s): (usize, &SiteInfo)| {
+            ((s.category_name.clone(), s.name.clone()), (Site::new(row as u32, s.waits()), s.category))
+        };
         let node = |(row, n): (usize, &NodeInfo)| ((n.op.clone(), n.name.clone(), n.device.clone()), row as u32);
         Resolver {
             sites: sites.iter().enumerate().map(site).collect(),
@@ -27,10 +29,11 @@ impl Resolver {
     }
 
     /// The site of each row, with its category.
-    pub(super) fn sites(&self, category: &Texts, name: &Texts, n: usize) -> Vec<(u32, Category)> {
+    pub(super) fn sites(&self, category: &Texts, name: &Texts, n: usize) -> Vec<(Site, Category)> {
         let find = |i: usize| {
             let key = (category.at(i).to_owned(), name.at(i).to_owned());
-            self.sites.get(&key).copied().unwrap_or((UNKNOWN, Category::from_name(&key.0)))
+            let unknown = || (Site::new(UNKNOWN, false), Category::from_name(&key.0));
+            self.sites.get(&key).copied().unwrap_or_else(unknown)
         };
         by_keys([category, name], n, find)
     }

@@ -4,8 +4,8 @@ use super::columns::{Ints, TableError, Texts, floats};
 use super::tables::{Point, RingPosition};
 use crate::batch::{NO_ARGS, TrackKey};
 use crate::store::{
-    Args, Category, ClockOffset, CounterKey, Flow, FlowEnd, Frame, Function, InstantEvent, MemoryEvent, NO_STACK,
-    NodeInfo, Process, SiteInfo, SliceId, Stack, Step, Track, TrackId, TrackKind, Transfer, Warning, WarningKind,
+    Args, ClockOffset, CounterKey, Flow, FlowEnd, Frame, Function, InstantEvent, MemoryEvent, NO_STACK, NodeInfo,
+    Process, SiteInfo, SliceId, Stack, Step, Track, TrackId, TrackKind, Transfer, Warning, WarningKind,
 };
 use arrow_array::RecordBatch;
 use rustc_hash::FxHashMap;
@@ -33,11 +33,7 @@ pub(super) fn process_rows(batch: &RecordBatch, out: &mut Vec<Process>) -> Resul
 
 pub(super) fn site_rows(batch: &RecordBatch, out: &mut Vec<SiteInfo>) -> Result<(), TableError> {
     let (category, name) = (Texts::of(batch, "category")?, Texts::of(batch, "name")?);
-    out.extend((0..batch.num_rows()).map(|i| SiteInfo {
-        category: Category::from_name(category.at(i)),
-        category_name: category.at(i).to_owned(),
-        name: name.at(i).to_owned(),
-    }));
+    out.extend((0..batch.num_rows()).map(|i| SiteInfo::new(category.at(i), name.at(i))));
     Ok(())
 }
 

@@ -6,10 +6,12 @@
 //! byte 0    magic "STPLOD01"
 //!      8    lower nodes: of each complete segment, when it was complete, the lowest two levels
 //!           upper nodes: of each lane, segment by segment, the other levels from the lowest to the highest
-//!           A node of a segment shorter than 2^32 ns is 28 bytes, its times from the segment's start:
-//!             start u32 | end u32 | busy u32 | longest u32 | top u32 | site u32 | node u32
-//!           else 48:  start i64 | end i64 | busy i64 | longest i64 | top u32 | site u32 | node u32 | 0 u32
-//!           briefs: of each sparse lane all slices, 24 bytes:  start i64 | end i64 | site u32 | node u32
+//!           A node of a segment shorter than 2^32 ns, with rows of sites below 2^17, is 28 bytes, its times from the segment's start:
+//!             start u32 | end u32 | busy u32 | wait u32 | longest u32 | top 14 bits, waits 1 bit, site 17 bits | node u32
+//!           else 56:  start i64 | end i64 | busy i64 | wait i64 | longest i64 | top u32 | site and mark u32 | node u32 | 0 u32
+//!           briefs: of each sparse lane all slices, 24 bytes:  start i64 | end i64 | site and mark u32 | node u32
+//!           The mark is the site's highest bit: the slice waits. `busy` and `wait` are the sums of the durations of the slices that
+//!           work and that wait; `longest` is the duration of `top`, the longest that works, or where none does the longest.
 //!           the directory:
 //!             groups    24 bytes per row group:  first ts i64 | last end i64 | first args row u32 | rows u32
 //!             lanes     72 bytes per lane:       slices u64 | longest i64 | start i64 | end i64 | first segment u64 |
@@ -25,10 +27,10 @@
 //! the lanes with the fewest slices, as many as together have a sixteenth of all (65,536 at least, two million at most): a
 //! lane of steps has one slice in each row group, and a picture of all steps must not read the whole file.
 //!
-//! Upper nodes lie together because a picture of all of a long trace needs nothing else of it. Version 1 has all levels of a segment
-//! together, all nodes 48 bytes long, and its segments 24 bytes in the directory: offset of its nodes u64 | start i64 | end i64.
+//! Upper nodes lie together because a picture of all of a long trace needs nothing else of it.
 //!
-//! The file can be made again from `slices.parquet`: it holds nothing else.
+//! The file can be made again from `slices.parquet`: it holds nothing else. So one of another version is not read but made again; those
+//! before the third did not tell waits from work.
 
 use crate::lod::{Brief, LEVELS, Narrow, Node, Nodes, level_lens};
 use crate::store::SEGMENT;
@@ -40,7 +42,7 @@ use std::ops::Range;
 use std::path::Path;
 
 pub(super) const MAGIC: [u8; 8] = *b"STPLOD01";
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 /// Levels from this one on are upper ones.
 pub(super) const UPPER: usize = 2;
 
@@ -80,15 +82,6 @@ pub(super) struct SegmentEntry {
     pub(super) end: i64,
     pub(super) node_bytes: u32,
     pub(super) zero: u32,
-}
-
-/// The same in version 1.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct FirstSegment {
-    nodes: u64,
-    start: i64,
-    end: i64,
 }
 
 /// What a row group has of a lane.
@@ -135,8 +128,6 @@ pub(crate) struct Sidecar {
     n_lanes: usize,
     n_segments: usize,
     n_pieces: usize,
-    /// The segments of version 1, as they would be in this one.
-    first: Option<Vec<SegmentEntry>>,
 }
 
 /// Why a sidecar is of no use.
@@ -144,6 +135,8 @@ pub(crate) struct Sidecar {
 pub(super) enum SidecarError {
     #[error(transparent)]
     Io(#[from] io::Error),
+    #[error("it is of version {0}")]
+    Version(u32),
     #[error("{0}")]
     Damaged(&'static str),
 }
@@ -177,11 +170,14 @@ impl Sidecar {
     fn check(bytes: Bytes, crc: u32, slices_len: u64, slices_crc: u32) -> Result<Sidecar, SidecarError> {
         let all = bytes.get();
         let trailer: Trailer = bytemuck::pod_read_unaligned(&all[all.len() - TRAILER..]);
-        if all[..8] != MAGIC || !(1..=VERSION).contains(&trailer.version) {
-            return Err(SidecarError::Damaged("it is no sidecar of this version"));
+        if all[..8] != MAGIC {
+            return Err(SidecarError::Damaged("it is no sidecar"));
         }
         if trailer.crc != crc {
             return Err(SidecarError::Damaged("its checksum is wrong"));
+        }
+        if trailer.version != VERSION {
+            return Err(SidecarError::Version(trailer.version));
         }
         if (trailer.slices_len, trailer.slices_crc) != (slices_len, slices_crc) {
             return Err(SidecarError::Damaged("it belongs to another slices.parquet"));
@@ -192,11 +188,7 @@ impl Sidecar {
         else {
             return Err(SidecarError::Damaged("its directory is longer than the file"));
         };
-        let first = (trailer.version == 1).then(Vec::new);
-        let mut sidecar = Sidecar { directory, n_groups, n_lanes, n_segments, n_pieces, bytes, first };
-        if sidecar.first.is_some() {
-            sidecar.first = Some(sidecar.translated());
-        }
+        let sidecar = Sidecar { directory, n_groups, n_lanes, n_segments, n_pieces, bytes };
         if sidecar.is_consistent() { Ok(sidecar) } else { Err(SidecarError::Damaged("its directory makes no sense")) }
     }
 
@@ -236,7 +228,7 @@ impl Sidecar {
         [
             (self.n_groups, size_of::<GroupEntry>()),
             (self.n_lanes, size_of::<LaneEntry>()),
-            (self.n_segments, if self.first.is_some() { size_of::<FirstSegment>() } else { size_of::<SegmentEntry>() }),
+            (self.n_segments, size_of::<SegmentEntry>()),
             (self.n_pieces, size_of::<Piece>()),
         ]
         .map(|(n, size)| {
@@ -259,31 +251,7 @@ impl Sidecar {
     }
 
     fn all_segments(&self) -> &[SegmentEntry] {
-        self.first.as_deref().unwrap_or_else(|| self.part(self.parts()[2].clone()))
-    }
-
-    /// The segments of version 1.
-    fn translated(&self) -> Vec<SegmentEntry> {
-        let found: &[FirstSegment] = self.part(self.parts()[2].clone());
-        let node_bytes = size_of::<Node>() as u32;
-        let entry = |s: &FirstSegment| SegmentEntry {
-            lower: s.nodes,
-            upper: s.nodes,
-            start: s.start,
-            end: s.end,
-            node_bytes,
-            zero: 0,
-        };
-        let mut all: Vec<SegmentEntry> = found.iter().map(entry).collect();
-        for lane in self.lanes() {
-            let of_lane = all.iter_mut().skip(usize::try_from(lane.first_segment).unwrap_or(usize::MAX));
-            let n_slices = (0..lane.n).step_by(SEGMENT).map(|before| (lane.n - before).min(SEGMENT as u64) as usize);
-            for (segment, n) in of_lane.zip(n_slices) {
-                let n_lower: usize = level_lens(n)[..UPPER].iter().sum();
-                segment.upper = segment.lower.saturating_add(n_lower as u64 * u64::from(node_bytes));
-            }
-        }
-        all
+        self.part(self.parts()[2].clone())
     }
 
     fn all_pieces(&self) -> &[Piece] {
@@ -325,10 +293,9 @@ impl Sidecar {
 
     /// Bytes that it has in memory, beside what is mapped.
     pub(super) fn memory_bytes(&self) -> usize {
-        let first = self.first.as_ref().map_or(0, |segments| segments.len() * size_of::<SegmentEntry>());
         match &self.bytes {
-            Bytes::Mapped(_) => first,
-            Bytes::Owned(words) => first + words.len() * 8,
+            Bytes::Mapped(_) => 0,
+            Bytes::Owned(words) => words.len() * 8,
         }
     }
 }

@@ -191,7 +191,7 @@ pub(super) fn write_all(store: &Store, mut writer: SealedWriter) -> Result<Seale
         let (track, lane_idx, lane) = lanes[i];
         let to = (from + n_at_once).min(lane.len());
         for slice in (from..to).filter_map(|index| lane.slice(index as u32)) {
-            writer.slices.push_row(track, lane_idx, slice.row());
+            writer.slices.push_row(track, lane_idx, slice.row(store));
         }
         writer.slices.write_ready(store, &writer.names, Some(&mut args))?;
         next.extend(readable(i, to));

@@ -3,6 +3,7 @@
 use super::lane::Row;
 use super::names::{Category, NodeInfo, Process, SiteInfo};
 use super::side::{FlowEnd, MemoryEvent, Step, Warning, WarningKind};
+use super::site::Site;
 use super::track::{InstantEvent, OpenSlice, Track, TrackKind};
 use super::transfers::Stamp;
 use super::{CounterKey, Store, TrackId};
@@ -85,11 +86,7 @@ impl Store {
             Name::Stack { pid, id, parent, frame } => self.stacks.add_stack(pid, id, parent, frame),
             Name::Site { pid, id, category, name } => {
                 let key = format!("{category}\0{name}");
-                self.sites.register(pid, id, key, || SiteInfo {
-                    category: Category::from_name(&category),
-                    category_name: category,
-                    name,
-                });
+                self.sites.register(pid, id, key, || SiteInfo::new(&category, &name));
             }
             Name::Node { pid, id, name, op, device } => {
                 let key = format!("{name}\0{op}\0{device}");
@@ -167,11 +164,7 @@ impl Store {
         }
         let name = format!("site {id} of process {pid} (its name is missing)");
         self.missing(pid, "call site");
-        self.sites.register(pid, id, format!("?{pid}\0{id}"), || SiteInfo {
-            category: Category::Other,
-            category_name: String::new(),
-            name,
-        })
+        self.sites.register(pid, id, format!("?{pid}\0{id}"), || SiteInfo::new("", &name))
     }
 
     fn node_row(&mut self, pid: u32, id: u32) -> u32 {
@@ -282,7 +275,7 @@ impl Store {
         let mut row = Row {
             start: span.start,
             end: span.end,
-            site,
+            site: Site::of(self.sites.rows(), site),
             node: self.node_row(pid, event.node),
             correlation: event.correlation,
             arg: event.arg,

@@ -11,8 +11,9 @@
 //! * an *index* counts from the oldest retained slice and moves when slices are given up; an *ordinal* counts
 //!   from the first slice ever and is for keeping ([`SliceId`]).
 
-use super::SliceId;
 use super::paged::{Look, Paged};
+use super::site::Site;
+use super::{SliceId, Store};
 use crate::far::{BLOCK, FarLane};
 use crate::lod::{Brief, Columns, LEAF, Merge, Node, Pyramid, Slices, Span};
 use crate::seal::PagedLane;
@@ -44,9 +45,10 @@ pub struct SliceRef {
 }
 
 impl SliceRef {
-    pub(crate) fn row(&self) -> Row {
+    /// As its store keeps it.
+    pub(crate) fn row(&self, store: &Store) -> Row {
         let SliceRef { start, end, site, node, correlation, arg, args, .. } = *self;
-        Row { start, end, site, node, correlation, arg, args }
+        Row { start, end, site: Site::of(store.sites(), site), node, correlation, arg, args }
     }
 
     /// How long it lasted.
@@ -61,7 +63,7 @@ impl SliceRef {
 pub(crate) struct Row {
     pub start: i64,
     pub end: i64,
-    pub site: u32,
+    pub site: Site,
     pub node: u32,
     pub correlation: u32,
     pub arg: u64,
@@ -80,7 +82,7 @@ impl Row {
 struct Segment {
     start: Vec<i64>,
     end: Vec<i64>,
-    site: Vec<u32>,
+    site: Vec<Site>,
     node: Vec<u32>,
     correlation: Vec<u32>,
     arg: Vec<u64>,
@@ -126,7 +128,8 @@ impl Segment {
     fn clear(&mut self) {
         let Segment { start, end, site, node, correlation, arg, args, pyramid } = self;
         [start, end].into_iter().for_each(Vec::clear);
-        [site, node, correlation, args].into_iter().for_each(Vec::clear);
+        [node, correlation, args].into_iter().for_each(Vec::clear);
+        site.clear();
         arg.clear();
         *pyramid = Pyramid::default();
     }
@@ -233,7 +236,7 @@ impl Lane {
         self.evicted
     }
 
-    /// The longest slice that the lane ever had, ns.
+    /// The longest slice that the lane ever had, ns; of a distant trace no slice is longer.
     #[must_use]
     pub fn longest_ns(&self) -> i64 {
         self.longest
@@ -272,6 +275,7 @@ impl Lane {
 
     fn slice_ref(&self, index: u32, row: Row) -> SliceRef {
         let Row { start, end, site, node, correlation, arg, args } = row;
+        let site = site.row();
         let id = SliceId { track: self.track, lane: self.lane, ordinal: self.evicted + u64::from(index) };
         SliceRef { id, start, end, site, node, correlation, arg, args }
     }
@@ -335,19 +339,20 @@ impl Lane {
     pub fn slices(&self, view: &Range<i64>) -> impl DoubleEndedIterator<Item = SliceRef> + '_ {
         let mut paged = self.paged.as_ref().map(Paged::slices);
         let touching = self.touching_with(view, &mut paged);
-        self.rows_of(touching, paged)
+        self.rows_of(touching, paged).map(|(index, row)| self.slice_ref(index, row))
     }
 
     /// The slices with these indices.
     pub(crate) fn slices_at(&self, indices: Range<u32>) -> impl DoubleEndedIterator<Item = SliceRef> + '_ {
-        self.rows_of(indices, self.paged.as_ref().map(Paged::slices))
+        let rows = self.rows_of(indices, self.paged.as_ref().map(Paged::slices));
+        rows.map(|(index, row)| self.slice_ref(index, row))
     }
 
     fn rows_of<'a>(
         &'a self,
         indices: Range<u32>,
         mut paged: Option<Look<'a>>,
-    ) -> impl DoubleEndedIterator<Item = SliceRef> + 'a {
+    ) -> impl DoubleEndedIterator<Item = (u32, Row)> + 'a {
         let n_paged = self.n_paged() as u32;
         indices.filter_map(move |index| {
             let row = match (&mut paged, index.checked_sub(n_paged)) {
@@ -355,7 +360,7 @@ impl Lane {
                 (Some(paged), None) => paged.row(u64::from(index)),
                 (None, None) => None,
             };
-            Some(self.slice_ref(index, row?))
+            Some((index, row?))
         })
     }
 
@@ -390,11 +395,11 @@ impl Lane {
             None => None,
         };
         let touching = self.touching_with(range, &mut look);
-        let reaches_in = |slice: &SliceRef| slice.start < range.start;
-        let before: Option<SliceRef> = self.slices_at(touching.clone()).take_while(reaches_in).last();
-        let first = before.as_ref().and_then(|before| self.index_of(before.id)).map_or(touching.start, |i| i + 1);
+        let rows = self.rows_of(touching.clone(), self.paged.as_ref().map(Paged::slices));
+        let before = rows.take_while(|(_, row)| row.start < range.start).last();
+        let first = before.map_or(touching.start, |(index, _)| index + 1);
         crate::lod::merged(pixel, out, |merge| self.walk_in(first..touching.end, look, merge));
-        (first, before.map(|before| before.row().brief()))
+        (first, before.map(|(_, row)| row.brief()))
     }
 
     fn walk_in(&self, touching: Range<u32>, look: Option<Look<'_>>, merge: &mut Merge<'_>) {

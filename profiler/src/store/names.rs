@@ -108,6 +108,35 @@ pub struct SiteInfo {
     pub category_name: String,
     /// Name: the op type, the step's label, the span's name.
     pub name: String,
+    waits: bool,
+}
+
+impl SiteInfo {
+    /// A site by what the producer wrote.
+    #[must_use]
+    pub fn new(category_name: &str, name: &str) -> SiteInfo {
+        let category = Category::from_name(category_name);
+        let waits = match category {
+            Category::Wait | Category::Parked | Category::OffCpu => true,
+            // Calls about events return at once.
+            Category::Sync => !has(name, &["streamwaitevent", "eventquery"]),
+            Category::Launch => has(name, &["synchronize"]),
+            _ => false,
+        };
+        SiteInfo { category, category_name: category_name.to_owned(), name: name.to_owned(), waits }
+    }
+
+    /// Whether its slices wait, for work, a value, a device or a CPU, rather than do something.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.waits
+    }
+}
+
+/// Whether a name has one of these words, which are in small letters.
+pub(crate) fn has(name: &str, words: &[&str]) -> bool {
+    let name = name.to_ascii_lowercase();
+    words.iter().any(|word| name.contains(word))
 }
 
 /// A graph node.

@@ -82,7 +82,7 @@ impl Span {
 }
 
 /// A child in its scope's layout.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BoxLayout {
     pub item: ItemId,
     /// Middle of the box, from the scope's top left corner.
@@ -95,17 +95,21 @@ pub(crate) struct BoxLayout {
 }
 
 /// An edge in its scope's layout: between two children, or a bridge from the border to a child.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EdgeLayout {
     pub edge: MetaEdge,
     /// Among the scope's points.
     pub span: Span,
+    /// Left, top, right, bottom of these points.
+    pub bounds: [f32; 4],
+    /// Its width at zoom 1.
+    pub width: f32,
     /// Whether it has its head in this scope (a bridge outwards has not).
     pub has_head: bool,
 }
 
 /// An open scope laid out.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ScopeLayout {
     pub size: [f32; 2],
     pub boxes: Vec<BoxLayout>,
@@ -172,7 +176,7 @@ impl Layouts {
         }
         self.forget(&ready);
         let root = ready.remove(&ItemId::ROOT).map(|(_, layout)| layout).unwrap_or_default();
-        Ok(Picture::flatten(model, &root))
+        Ok(Picture::flatten(model, root))
     }
 
     /// Drops what is not in use once too much is kept.

@@ -1,15 +1,10 @@
-//! What is visible, flat and in absolute coordinates.
+//! What is visible, flat and in absolute coordinates. What is only looked at where it shows, the points of edges and the
+//! annotations of boxes, stays in the layouts of their scopes.
 
 use super::{Note, ScopeLayout, Span};
-use crate::{
-    graph::model::{ItemId, MetaEdge, Model},
-    theme::metrics::graph as m,
-};
+use crate::graph::model::{ItemId, MetaEdge, Model};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// Elements of a tensor at which an edge is thickest.
-const SIZE_MAX: f32 = 5e6;
 
 /// A box of the picture.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,14 +19,14 @@ pub struct PicBox {
     pub side: bool,
     /// How many boxes are around it.
     pub depth: u32,
-    /// Annotations at the left: what comes in.
-    pub notes_in: Arc<[Note]>,
-    /// Annotations at the right: what goes out.
-    pub notes_out: Arc<[Note]>,
     /// Where the side area of an open scope begins (x), if it has one.
     pub side_x: Option<f32>,
     /// Children of an open scope that are not drawn.
     pub n_more: u32,
+    /// Whether there are annotations at the left and at the right.
+    pub has_notes: [bool; 2],
+    /// Its layout: which of the picture's scopes, and which box of that.
+    layout: [u32; 2],
 }
 
 impl PicBox {
@@ -46,6 +41,8 @@ impl PicBox {
 pub struct PicEdge {
     /// What it stands for. Its ends are the boxes as the lowest common scope draws them.
     pub edge: MetaEdge,
+    /// Which of the picture's scopes has its points, and which of them.
+    scope: u32,
     span: Span,
     /// Left, top, right, bottom of the points.
     pub bounds: [f32; 4],
@@ -55,6 +52,16 @@ pub struct PicEdge {
     pub has_head: bool,
 }
 
+/// An open scope in the picture.
+#[derive(Clone, Debug, PartialEq)]
+struct Placed {
+    layout: Arc<ScopeLayout>,
+    /// Its top left corner.
+    corner: [f32; 2],
+    /// How many boxes are around those in it.
+    depth: u32,
+}
+
 /// Everything visible. Boxes come before the boxes inside them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Picture {
@@ -62,7 +69,7 @@ pub struct Picture {
     pub boxes: Vec<PicBox>,
     /// Edges.
     pub edges: Vec<PicEdge>,
-    points: Vec<[f32; 2]>,
+    scopes: Vec<Placed>,
     /// Width and height.
     pub size: [f32; 2],
     /// Where the root's side area begins (x), if it has one.
@@ -74,8 +81,16 @@ pub struct Picture {
 
 impl Picture {
     /// The points that an edge of this picture passes, producer to consumer.
-    pub fn points(&self, edge: &PicEdge) -> &[[f32; 2]] {
-        edge.span.of(&self.points)
+    pub fn points(&self, edge: &PicEdge) -> impl DoubleEndedIterator<Item = [f32; 2]> + '_ {
+        let Placed { layout, corner: [dx, dy], .. } = &self.scopes[edge.scope as usize];
+        edge.span.of(&layout.points).iter().map(move |[x, y]| [x + dx, y + dy])
+    }
+
+    /// Annotations of a box of this picture: at the left what comes in, at the right what goes out.
+    pub fn notes(&self, of: &PicBox) -> [&[Note]; 2] {
+        let [scope, idx] = of.layout.map(|i| i as usize);
+        let layout = &self.scopes[scope].layout.boxes[idx];
+        [&layout.notes_in, &layout.notes_out]
     }
 
     /// The box of an item, if it is visible.
@@ -101,77 +116,73 @@ impl Picture {
         self.boxes.iter().rev().find(inside)
     }
 
-    pub(super) fn flatten(model: &Model, root: &ScopeLayout) -> Self {
-        let mut picture = Self { size: root.size, side_x: root.side_x, n_more: root.n_more, ..Self::default() };
-        picture.reserve(root);
-        let mut stack = vec![(root, [0.0_f32; 2], 0_u32)];
-        while let Some((layout, [dx, dy], depth)) = stack.pop() {
-            for edge in &layout.edges {
-                let start = picture.points.len();
-                picture.points.extend(edge.span.of(&layout.points).iter().map(|[x, y]| [x + dx, y + dy]));
-                let bounds = bounds(&picture.points[start..]);
-                let span = Span::since(start, &picture.points);
-                picture.edges.push(PicEdge {
-                    edge: edge.edge,
-                    span,
-                    bounds,
-                    width: width(&edge.edge),
-                    has_head: edge.has_head,
-                });
-            }
-            for child in &layout.boxes {
-                let ([w, h], center) = (child.size, [child.center[0] + dx, child.center[1] + dy]);
-                let rect = [center[0] - w / 2.0, center[1] - h / 2.0, center[0] + w / 2.0, center[1] + h / 2.0];
-                debug_assert!(model.role(child.item) == crate::graph::model::Role::Shown);
-                picture.place.insert(child.item, picture.boxes.len() as u32);
-                picture.boxes.push(PicBox {
-                    item: child.item,
-                    rect,
-                    open: child.inner.is_some(),
-                    side: child.side,
-                    depth,
-                    notes_in: Arc::clone(&child.notes_in),
-                    notes_out: Arc::clone(&child.notes_out),
-                    side_x: child.inner.as_ref().and_then(|i| i.side_x).map(|x| x + rect[0]),
-                    n_more: child.inner.as_ref().map_or(0, |i| i.n_more),
-                });
-                if let Some(inner) = &child.inner {
-                    stack.push((inner, [rect[0], rect[1]], depth + 1));
-                }
-            }
-        }
-        picture
-    }
-
-    /// Room for all that is in a layout.
-    fn reserve(&mut self, root: &ScopeLayout) {
-        let (mut n_boxes, mut n_edges, mut n_points) = (0, 0, 0);
-        let mut stack = vec![root];
-        while let Some(layout) = stack.pop() {
-            n_boxes += layout.boxes.len();
-            n_edges += layout.edges.len();
-            n_points += layout.points.len();
-            stack.extend(layout.boxes.iter().filter_map(|child| child.inner.as_deref()));
-        }
-        self.boxes.reserve(n_boxes);
-        self.place.reserve(n_boxes);
-        self.edges.reserve(n_edges);
-        self.points.reserve(n_points);
+    pub(super) fn flatten(model: &Model, root: Arc<ScopeLayout>) -> Self {
+        let (size, side_x, n_more) = (root.size, root.side_x, root.n_more);
+        let scopes = placed(root);
+        let (edges, boxes) = rayon::join(|| edges(&scopes), || boxes(&scopes));
+        debug_assert!(boxes.iter().all(|b| model.role(b.item) == crate::graph::model::Role::Shown));
+        let place = boxes.iter().map(|b| b.item).zip(0..).collect();
+        Self { boxes, edges, scopes, size, side_x, n_more, place }
     }
 }
 
-fn bounds(points: &[[f32; 2]]) -> [f32; 4] {
-    points.iter().fold([f32::INFINITY, f32::INFINITY, f32::NEG_INFINITY, f32::NEG_INFINITY], |b, p| {
-        [b[0].min(p[0]), b[1].min(p[1]), b[2].max(p[0]), b[3].max(p[1])]
-    })
+/// The open scopes, outer before inner.
+fn placed(root: Arc<ScopeLayout>) -> Vec<Placed> {
+    let mut scopes = Vec::new();
+    let mut stack = vec![Placed { layout: root, corner: [0.0; 2], depth: 0 }];
+    while let Some(scope) = stack.pop() {
+        for child in &scope.layout.boxes {
+            if let Some(inner) = &child.inner {
+                let [x, y, ..] = rect(child.center, child.size, scope.corner);
+                stack.push(Placed { layout: Arc::clone(inner), corner: [x, y], depth: scope.depth + 1 });
+            }
+        }
+        scopes.push(scope);
+    }
+    scopes
 }
 
-/// Width at zoom 1: the 0.3th power of the size, as TensorBoard has it, or of the count where no size is known.
-fn width(edge: &MetaEdge) -> f32 {
-    let [least, most] = m::EDGE_W;
-    if edge.is_control() || edge.size <= 1 {
-        return least;
+fn edges(scopes: &[Placed]) -> Vec<PicEdge> {
+    let mut out = Vec::with_capacity(scopes.iter().map(|scope| scope.layout.edges.len()).sum());
+    for (nth, Placed { layout, corner: [dx, dy], .. }) in (0..).zip(scopes) {
+        out.extend(layout.edges.iter().map(|edge| {
+            let [left, top, right, bottom] = edge.bounds;
+            PicEdge {
+                edge: edge.edge,
+                scope: nth,
+                span: edge.span,
+                bounds: [left + dx, top + dy, right + dx, bottom + dy],
+                width: edge.width,
+                has_head: edge.has_head,
+            }
+        }));
     }
-    let power = |x: f32| x.powf(0.3);
-    least + (most - least) * (power((edge.size as f32).min(SIZE_MAX)) - 1.0) / (power(SIZE_MAX) - 1.0)
+    out
+}
+
+fn boxes(scopes: &[Placed]) -> Vec<PicBox> {
+    let mut out = Vec::with_capacity(scopes.iter().map(|scope| scope.layout.boxes.len()).sum());
+    for (nth, Placed { layout, corner, depth }) in (0..).zip(scopes) {
+        out.extend(layout.boxes.iter().zip(0..).map(|(child, idx)| {
+            let rect = rect(child.center, child.size, *corner);
+            PicBox {
+                item: child.item,
+                rect,
+                open: child.inner.is_some(),
+                side: child.side,
+                depth: *depth,
+                side_x: child.inner.as_ref().and_then(|i| i.side_x).map(|x| x + rect[0]),
+                n_more: child.inner.as_ref().map_or(0, |i| i.n_more),
+                has_notes: [&child.notes_in, &child.notes_out].map(|notes| !notes.is_empty()),
+                layout: [nth, idx],
+            }
+        }));
+    }
+    out
+}
+
+/// Left, top, right, bottom of a box in a scope with this corner.
+fn rect([x, y]: [f32; 2], [w, h]: [f32; 2], [dx, dy]: [f32; 2]) -> [f32; 4] {
+    let [x, y] = [x + dx, y + dy];
+    [x - w / 2.0, y - h / 2.0, x + w / 2.0, y + h / 2.0]
 }

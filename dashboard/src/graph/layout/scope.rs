@@ -18,6 +18,9 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 const SPACING: Spacing = Spacing { node: m::NODE_GAP, edge: m::EDGE_GAP, rank: m::RANK_GAP };
 
+/// Elements of a tensor at which an edge is thickest.
+const SIZE_MAX: f32 = 5e6;
+
 type Inner = FxHashMap<ItemId, Arc<ScopeLayout>>;
 
 /// Lays out `scope`; `inner` has the layouts of its open children.
@@ -334,7 +337,8 @@ impl Draft {
             if out_ports.contains(&edge.dst) {
                 layout.points.push([shift(last)[0], 0.0]);
             }
-            layout.edges.push(EdgeLayout { edge, span: Span::since(start, &layout.points), has_head });
+            let (bounds, span) = (bounds(&layout.points[start..]), Span::since(start, &layout.points));
+            layout.edges.push(EdgeLayout { edge, span, bounds, width: width(&edge), has_head });
         }
         if part.ports {
             let middle = layout.size[0] / 2.0;
@@ -357,6 +361,22 @@ impl Draft {
             notes_out: shared(std::mem::take(&mut child.notes_out)),
         }
     }
+}
+
+fn bounds(points: &[[f32; 2]]) -> [f32; 4] {
+    points.iter().fold([f32::INFINITY, f32::INFINITY, f32::NEG_INFINITY, f32::NEG_INFINITY], |b, p| {
+        [b[0].min(p[0]), b[1].min(p[1]), b[2].max(p[0]), b[3].max(p[1])]
+    })
+}
+
+/// Width at zoom 1: the 0.3th power of the size, as TensorBoard has it, or of the count where no size is known.
+fn width(edge: &MetaEdge) -> f32 {
+    let [least, most] = m::EDGE_W;
+    if edge.is_control() || edge.size <= 1 {
+        return least;
+    }
+    let power = |x: f32| x.powf(0.3);
+    least + (most - least) * (power((edge.size as f32).min(SIZE_MAX)) - 1.0) / (power(SIZE_MAX) - 1.0)
 }
 
 /// Most boxes have no notes: those share one empty list.

@@ -34,9 +34,10 @@ fn check(model: &Model, open: &[ItemId]) {
             let noted = |item, other| {
                 let b = picture.find(item).unwrap();
                 b.open
-                    || b.notes_in
-                        .iter()
-                        .chain(&*b.notes_out)
+                    || picture
+                        .notes(b)
+                        .into_iter()
+                        .flatten()
                         .any(|n| n.item == other || matches!(n.kind, NoteKind::More(_)))
             };
             assert!(drawn || (noted(edge.src, edge.dst) && noted(edge.dst, edge.src)));
@@ -55,7 +56,7 @@ fn an_edge_into_an_open_scope_goes_on_inside() {
     assert_eq!(parts.len(), 2);
     let (outer, inner) = if parts[0].has_head { (parts[1], parts[0]) } else { (parts[0], parts[1]) };
     assert_eq!(model.name(inner.edge.dst), "s/a");
-    let (end, start) = (picture.points(outer).last().unwrap(), picture.points(inner).first().unwrap());
+    let (end, start) = (picture.points(outer).last().unwrap(), picture.points(inner).next().unwrap());
     assert!((end[0] - start[0]).abs() < 0.5 && (end[1] - start[1]).abs() < 0.5, "{end:?} {start:?}");
     let tops = |name: &str| picture.find(model.find(name).unwrap()).unwrap().rect[1];
     assert!(tops("y") < tops("s/b") && tops("s/b") < tops("s/a") && tops("s/a") < tops("x"), "flow goes upwards");

@@ -1,0 +1,30 @@
+//! Who has the keyboard: a text field, a dialog, a menu, or else the panels.
+
+use egui::{Context, Id, Popup, Response, TextEdit, Ui, text::CCursorRange};
+
+fn typed_id() -> Id {
+    Id::unique("a text field had the keyboard")
+}
+
+/// Notes at the end of a frame whether a text field has the keyboard.
+pub fn note_typing(ctx: &Context) {
+    let is_typing = ctx.text_edit_focused();
+    ctx.data_mut(|data| data.insert_temp(typed_id(), is_typing));
+}
+
+/// Gives the keyboard to a field of this text, all of which is selected: what is typed next takes its place.
+pub fn focus_all(field: &Response, text: &str) {
+    field.request_focus();
+    let mut state = TextEdit::load_state(&field.ctx, field.id).unwrap_or_default();
+    state.cursor.set_char_range(Some(CCursorRange::select_all_str(text)));
+    TextEdit::store_state(&field.ctx, field.id, state);
+}
+
+/// Whether keys are for what is in `ui`: no dialog covers it, no menu is open, and no text field has the keyboard, or had it
+/// until this frame: what takes it away, Escape or Enter, is for the field alone.
+pub fn keys_are_free(ui: &Ui) -> bool {
+    let ctx = ui.ctx();
+    let typed = ctx.data(|data| data.get_temp(typed_id()).unwrap_or(false));
+    let is_covered = || !ctx.memory(|memory| memory.is_above_modal_layer(ui.layer_id()));
+    !typed && !ctx.text_edit_focused() && !is_covered() && !Popup::is_any_open(ctx)
+}
