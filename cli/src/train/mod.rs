@@ -12,6 +12,7 @@ mod progress;
 mod reports;
 mod run;
 mod steps;
+mod towers;
 mod tracing;
 mod trainer;
 pub mod worker;

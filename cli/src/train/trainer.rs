@@ -18,6 +18,7 @@ use super::learned::{Learned, Tested};
 use super::names::Names;
 use super::progress::Shared;
 use super::run::Run;
+use super::towers::Towers;
 use crate::args::{Numerics, Training};
 use crate::devices;
 use crate::graph::empty_folder;
@@ -36,6 +37,8 @@ pub struct Trainer {
     judge: Judge,
     batch_size: usize,
     pub(super) writer: SummaryWriter,
+    /// On a cluster, the workers that write summaries of their own.
+    pub(super) towers: Towers,
     pub(super) training: Training,
     /// Steps to train.
     pub(super) steps: u64,
@@ -133,6 +136,7 @@ impl Trainer {
             judge: task.judge,
             batch_size: task.batch_size,
             writer,
+            towers: Towers::default(),
             training,
             steps,
             saver: saver.map(Mutex::new),
@@ -185,7 +189,7 @@ impl Trainer {
         // First of all: who told the run to end may not wait for the test.
         self.save_last(steps)?;
         let tested = self.test(steps, shared)?;
-        let mut warnings = Vec::new();
+        let mut warnings: Vec<String> = self.towers.close(&self.runner).into_iter().collect();
         if let Runner::Cluster(session) = &self.runner {
             session.close();
         }
