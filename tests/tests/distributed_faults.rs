@@ -383,7 +383,7 @@ fn trace_and_summaries_survive_a_loss() {
     assert!(told["slices"].as_u64() > Some(1000) && told["tracks"].as_u64() > Some(5), "{told}");
     // The second event files say from which step on the first ones are void.
     // All of the summarised steps are there, the last one from the process that came to it; of what the workers tell of themselves, too.
-    let mut runs = summaries::Logdir::open(&[logdir.clone()]).expect("the logdir opens");
+    let mut runs = summaries::Logdir::open(std::slice::from_ref(&logdir)).expect("the logdir opens");
     runs.read_all();
     let runs = runs.runs();
     for name in [".", "worker_0", "worker_1"] {

@@ -59,12 +59,15 @@ impl Towers {
         let logdir = std::path::absolute(logdir)?;
         let folder = |tower: usize| logdir.join(format!("worker_{tower}"));
         let text = |tower: usize| Tensor::string(folder(tower).to_string_lossy().into_owned());
-        let feeds = names.iter().enumerate().map(|(tower, names)| (names.logdir.as_str(), text(tower))).collect();
-        let mut opened = step(runner, feeds, names.iter().map(|names| names.open.as_str()).collect());
+        let feeds: Vec<_> =
+            names.iter().enumerate().map(|(tower, names)| (names.logdir.as_str(), text(tower))).collect();
+        let open: Vec<&str> = names.iter().map(|names| names.open.as_str()).collect();
+        let mut opened = step(runner, &feeds, &open);
         if let (Ok(()), Some(event)) = (&opened, first) {
             let event = Tensor::string(event.encode_to_vec());
-            let feeds = names.iter().map(|names| (names.event.as_str(), event.clone())).collect();
-            opened = step(runner, feeds, names.iter().map(|names| names.import.as_str()).collect());
+            let feeds: Vec<_> = names.iter().map(|names| (names.event.as_str(), event.clone())).collect();
+            let import: Vec<&str> = names.iter().map(|names| names.import.as_str()).collect();
+            opened = step(runner, &feeds, &import);
         }
         match opened {
             Ok(()) => Ok(Towers(names.to_vec())),
@@ -95,12 +98,12 @@ impl Towers {
     /// Ends the files; says what is missing in them.
     pub fn close(&self, runner: &Runner) -> Option<String> {
         let close: Vec<&str> = self.0.iter().map(|names| names.close.as_str()).collect();
-        let closed = (!close.is_empty()).then(|| step(runner, Vec::new(), close));
+        let closed = (!close.is_empty()).then(|| step(runner, &[], &close));
         closed.and_then(Result::err).map(|error| format!("summaries of workers: {error:#}"))
     }
 }
 
-fn step(runner: &Runner, feeds: Vec<(&str, Tensor)>, targets: Vec<&str>) -> anyhow::Result<()> {
+fn step(runner: &Runner, feeds: &[(&str, Tensor)], targets: &[&str]) -> anyhow::Result<()> {
     let options = RunOptions { label: "summaries", ..RunOptions::default() };
-    runner.run_step(&options, &feeds, &[], &targets).map(drop)
+    runner.run_step(&options, feeds, &[], targets).map(drop)
 }

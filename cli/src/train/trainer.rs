@@ -87,7 +87,11 @@ impl Trainer {
         devices::check(&training.device)?;
         // A run that continues may write beside what it wrote before.
         let continues = checkpoints::of(training)?.is_some_and(|saver| !saver.checkpoints().is_empty());
-        Trainer::in_run(Run::begin(name, training, continues)?, task, training, place)
+        let cluster = match place {
+            Place::Cluster { file, .. } => Some(file.as_path()),
+            Place::Here => None,
+        };
+        Trainer::in_run(Run::begin(name, training, continues, cluster)?, task, training, place)
     }
 
     /// Builds the graph of a run that began.

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use super::cluster::JOB;
 use super::feeder::Feeder;
 use super::names::{EnqueueNames, output_name};
+use super::recorded;
 use super::trainer::QUEUED;
 use crate::args::{self, Verbosity};
 use crate::outcome::{Failure, Outcome};
@@ -35,6 +36,7 @@ pub fn run(args: &args::Worker, verbosity: Verbosity) -> Outcome {
         NetError::Address(_) => Failure::wrong_use(format_args!("{task}: {error}")),
         error => Failure::Work(anyhow::Error::new(error).context(format!("{task}: listening at {address}"))),
     })?;
+    recorded::serve(&worker);
     let input = args.input.map(|model| Input::of(args, model, &cluster, &worker)).transpose()?.map(Arc::new);
     if let Some(input) = &input {
         // A master may be there already, and resets what it finds.
