@@ -22,6 +22,7 @@ pub struct Summary {
 /// What the trace says of the run.
 struct TraceSummary {
     slices: u64,
+    n_processes: usize,
     dropped: u64,
     ops: Vec<profiler::OpStat>,
     /// How long, and why.
@@ -40,12 +41,13 @@ impl Summary {
         Ok(Summary { run, trace })
     }
 
-    /// What tracing cost, as a share of the CPU time of the run.
-    fn tracing_share(&self) -> f64 {
+    /// What tracing cost, as a share of the CPU time of the run; `None` where other processes took part, whose time is not known.
+    fn tracing_share(&self) -> Option<f64> {
+        self.trace.as_ref().filter(|trace| trace.n_processes == 1)?;
         let collected = self.run.collected.as_ref();
         let emitting = collected.map_or(0.0, |c| c.records as f64 * self.run.ns_per_slice.unwrap_or(0.0));
         let collecting = collected.map_or(0, |c| c.cpu_ns) as f64;
-        (emitting + collecting) / self.run.learned.cpu_ns.max(1) as f64
+        Some((emitting + collecting) / self.run.learned.cpu_ns.max(1) as f64)
     }
 
     fn steps_per_second(&self) -> f64 {
@@ -73,7 +75,7 @@ impl Summary {
             "logdir": run.logdir,
             "trace": run.trace,
             "tracing_ns_per_slice": run.ns_per_slice,
-            "tracing_share_of_cpu": self.trace.as_ref().map(|_| self.tracing_share()),
+            "tracing_share_of_cpu": self.tracing_share(),
             "slices": self.trace.as_ref().map(|trace| trace.slices),
             "dropped_events": self.trace.as_ref().map_or(0, |trace| trace.dropped),
             "restarts": run.restarts,
@@ -112,14 +114,11 @@ impl Summary {
     }
 
     fn print_tracing(&self, trace: &TraceSummary) {
+        let (slices, ns) = (human::count(trace.slices), self.run.ns_per_slice.unwrap_or(f64::NAN));
+        let share = self.tracing_share().map(|share| format!(", {:.2} % of the CPU time", share * 100.0));
+        let (share, dropped) = (share.unwrap_or_default(), human::count(trace.dropped));
         println!();
-        println!(
-            "tracing        {} slices, {:.1} ns each, {:.2} % of the CPU time, {} dropped",
-            human::count(trace.slices),
-            self.run.ns_per_slice.unwrap_or(f64::NAN),
-            self.tracing_share() * 100.0,
-            human::count(trace.dropped),
-        );
+        println!("tracing        {slices} slices, {ns:.1} ns each{share}, {dropped} dropped");
     }
 
     fn print_files(&self) {
@@ -148,7 +147,8 @@ impl TraceSummary {
         let stalls = found.iter().take(TOP).map(|stall| (stall.dur(), stall.text(&store))).collect();
         let warnings = store.warnings().iter().map(|warning| warning.text.clone()).collect();
         let dropped = run.collected.as_ref().map_or(0, |collected| collected.dropped);
-        Ok(TraceSummary { slices: store.stats().slices, dropped, ops, stalls, causes, warnings })
+        let (slices, n_processes) = (store.stats().slices, store.processes().len());
+        Ok(TraceSummary { slices, n_processes, dropped, ops, stalls, causes, warnings })
     }
 
     fn print(&self) {

@@ -12,19 +12,16 @@
 //! is counted, later records are tried again, and [`SummaryWriter::flush`] and [`SummaryWriter::close`] report it.
 
 use std::{
-    fs::{self, File},
     io,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::Arc,
     thread::JoinHandle,
     time::Duration,
 };
 
 use events::clock;
 use formats::{
+    event_file::{self, EventFile},
     histogram::HistogramBuilder,
     proto::{Event, GraphDef, Summary, event::What, summary},
 };
@@ -38,12 +35,6 @@ mod embedding;
 mod encode;
 mod kinds;
 mod queue;
-
-/// What the first record of a file says: the version of the format.
-const FILE_VERSION: &str = "brain.Event:2";
-
-/// Tells the files of one process apart that begin in the same second.
-static N_WRITERS: AtomicU32 = AtomicU32::new(0);
 
 /// How a writer trades delay for work.
 #[derive(Debug, Clone)]
@@ -113,22 +104,15 @@ impl SummaryWriter {
     /// # Errors
     /// When the folder, the file or the thread cannot be made.
     pub fn create(logdir: &Path, options: WriterOptions) -> Result<Self, WriterError> {
-        let create_error =
-            |path: &Path, source| WriterError::Create { path: path.to_owned(), source: Arc::new(source) };
-        fs::create_dir_all(logdir).map_err(|e| create_error(logdir, e))?;
-        let path = logdir.join(file_name());
-        let file = File::create_new(&path).map_err(|e| create_error(&path, e))?;
+        let create_error = |(path, source)| WriterError::Create { path, source: Arc::new(source) };
+        let file = EventFile::create(logdir, "", clock::wall_now() as u64).map_err(create_error)?;
+        let path = file.path().to_owned();
         let queue = Arc::new(Queue::new(options));
         let of_thread = queue.clone();
         let thread = std::thread::Builder::new().name("event-writer".into()).spawn(move || of_thread.write_to(file));
-        let thread = thread.map_err(|e| create_error(&path, e))?;
+        let thread = thread.map_err(|e| create_error((path.clone(), e)))?;
         let writer = Self { path, queue, thread: Some(thread) };
-        writer.add_event(&Event {
-            wall_time: clock::wall_now(),
-            step: 0,
-            what: Some(What::FileVersion(FILE_VERSION.into())),
-            source_metadata: None,
-        });
+        writer.add_event(&event_file::version(clock::wall_now()));
         Ok(writer)
     }
 
@@ -220,21 +204,6 @@ impl Drop for SummaryWriter {
     fn drop(&mut self) {
         self.finish();
     }
-}
-
-/// The name that TensorBoard looks for, with the parts that TensorFlow puts into it.
-fn file_name() -> String {
-    let seconds = clock::wall_now() as u64;
-    let n = N_WRITERS.fetch_add(1, Ordering::Relaxed);
-    format!("events.out.tfevents.{seconds:010}.{}.{}.{n}", host_name(), std::process::id())
-}
-
-/// The host's name, as far as it can be part of a file name.
-fn host_name() -> String {
-    let name =
-        fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_default();
-    let name: String = name.trim().chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).collect();
-    if name.is_empty() { "localhost".to_owned() } else { name }
 }
 
 #[cfg(test)]

@@ -37,6 +37,72 @@ fn workers_train_as_one_process_does() {
     }
 }
 
+/// The points of a scalar in an event folder: step and value.
+fn scalar(logdir: &Path, run: &str, tag: &str) -> Vec<(i64, f64)> {
+    let mut all = summaries::Logdir::open(&[logdir.to_owned()]).expect("a logdir");
+    all.read_all();
+    let runs = all.runs();
+    let known = || runs.by_name.keys().collect::<Vec<_>>();
+    let run = runs.by_name.get(run).unwrap_or_else(|| panic!("no run {run} in {:?}", known()));
+    assert_eq!(run.n_damaged, 0, "{}", run.name);
+    match run.series.get(tag) {
+        Some(summaries::Series::Scalar(scalars)) => scalars.points().map(|p| (p.step, p.value)).collect(),
+        other => panic!("{tag} of {}: {:?}", run.name, other.map(summaries::Series::kind)),
+    }
+}
+
+/// What each worker tells of itself is in its own event folder, and of a synchronous step the mean of what they tell is what the run
+/// tells.
+#[test]
+fn workers_write_summaries_of_their_own() {
+    let Some(binary) = stepscope_binary("the summaries of several processes") else { return };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    // Of two with a backup worker one may be late in all steps.
+    let modes: [&[&str]; 3] = [&[], &["--all-reduce"], &["--async"]];
+    for mode in modes {
+        let logdir = folder.path().join(format!("run{}", mode.concat()));
+        let more = [mode, &["--workers", "2", "--trace", "off", "--summary-every", "7"]].concat();
+        train(&binary, &logdir, &more);
+        let of_workers = ["worker_0", "worker_1"].map(|run| scalar(&logdir, run, "loss"));
+        assert!(of_workers.iter().all(|points| !points.is_empty()), "{mode:?}: {of_workers:?}");
+        assert!(
+            of_workers.iter().flatten().all(|(step, loss)| (1..=20).contains(step) && *loss > 0.0),
+            "{of_workers:?}"
+        );
+        for run in ["worker_0", "worker_1"] {
+            for tag in ["accuracy", "seconds/input", "seconds/gradients", "examples_per_second", "input/queued"] {
+                let points = scalar(&logdir, run, tag);
+                assert!(
+                    !points.is_empty() && points.iter().all(|(_, v)| *v >= 0.0),
+                    "{mode:?} {run} {tag}: {points:?}"
+                );
+            }
+            let input = scalar(&logdir, run, "seconds/input");
+            let whole = scalar(&logdir, run, "seconds/gradients");
+            assert!(input.iter().zip(&whole).all(|((_, part), (_, all))| part <= all), "{mode:?}: {input:?} {whole:?}");
+        }
+        if mode.is_empty() || mode == ["--all-reduce"] {
+            let run = scalar(&logdir, ".", "loss");
+            assert_eq!(run.iter().map(|(step, _)| *step).collect::<Vec<_>>(), [1, 10, 20], "{mode:?}");
+            assert_eq!(of_workers[0].len(), run.len(), "{mode:?}");
+            for (((step, mean), a), b) in run.iter().zip(&of_workers[0]).zip(&of_workers[1]) {
+                assert_eq!((a.0, b.0), (*step, *step));
+                assert!(
+                    (mean - (a.1 + b.1) / 2.0).abs() < 1e-6 * mean.abs(),
+                    "{mode:?} step {step}: {mean}, {a:?}, {b:?}"
+                );
+                assert_ne!(a.1, b.1, "each has its own batch");
+            }
+            let mut all = summaries::Logdir::open(&[logdir.join("worker_1")]).expect("a logdir");
+            all.read_all();
+            let runs = all.runs();
+            let histograms = runs.by_name["."].series.iter().filter(|(_, series)| series.kind() == "histograms");
+            let (tag, first) = histograms.clone().next().expect("histograms of gradients");
+            assert!(tag.ends_with("/gradient") && first.n_points() == 3, "{tag}: steps 1, 7 and 14");
+        }
+    }
+}
+
 #[test]
 fn one_trace_has_all_tasks() {
     let Some(binary) = stepscope_binary("the trace of several processes") else { return };

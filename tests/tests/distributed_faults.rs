@@ -381,19 +381,22 @@ fn trace_and_summaries_survive_a_loss() {
         Command::new(&place.binary).args(["analyze", "--json"]).arg(logdir.join("trace")).output().expect("it runs");
     let told: serde_json::Value = serde_json::from_slice(&out.stdout).expect("one JSON object");
     assert!(told["slices"].as_u64() > Some(1000) && told["tracks"].as_u64() > Some(5), "{told}");
-    assert_eq!(purges(&logdir), [step + 1], "the second event file says from which step on the first one is void");
-    // All of the summarised steps are there, the last one from the process that came to it.
-    let mut runs = summaries::Logdir::open(&[logdir]).expect("the logdir opens");
+    // The second event files say from which step on the first ones are void.
+    // All of the summarised steps are there, the last one from the process that came to it; of what the workers tell of themselves, too.
+    let mut runs = summaries::Logdir::open(std::slice::from_ref(&logdir)).expect("the logdir opens");
     runs.read_all();
     let runs = runs.runs();
-    let run = runs.by_name.values().next().expect("one run");
-    assert!(run.damage.is_empty(), "{:?}", run.damage);
-    let summaries::Series::Scalar(loss) = &run.series["loss"] else { panic!("loss is a scalar") };
-    let mut steps: Vec<i64> = loss.points().map(|point| point.step).collect();
-    assert_eq!(steps.last(), Some(&150));
-    steps.sort_unstable();
-    steps.dedup();
-    assert!((1..=15).all(|i| steps.contains(&(10 * i))), "{steps:?}");
+    for name in [".", "worker_0", "worker_1"] {
+        let run = &runs.by_name[name];
+        assert!(run.damage.is_empty(), "{name}: {:?}", run.damage);
+        assert_eq!(purges(&logdir.join(name)), [step + 1], "{name}");
+        let summaries::Series::Scalar(loss) = &run.series["loss"] else { panic!("loss is a scalar") };
+        let mut steps: Vec<i64> = loss.points().map(|point| point.step).collect();
+        assert_eq!(steps.last(), Some(&150));
+        steps.sort_unstable();
+        steps.dedup();
+        assert!((1..=15).all(|i| steps.contains(&(10 * i))), "{name}: {steps:?}");
+    }
 }
 
 fn logdir_of(command: &Command) -> PathBuf {

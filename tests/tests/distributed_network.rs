@@ -5,11 +5,16 @@
 
 #![allow(clippy::print_stderr, reason = "a test that tells what it skips, and what it measured")]
 
+use std::collections::BTreeSet;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use stepscope_tests::training::{Running, checkpoint, since};
+use profiler::store::{FlowEnd, Lane, Track};
+use profiler::{Store, StoreOptions, TraceReader};
+use stepscope_tests::training::{Running, checkpoint, signal, since, until};
 use stepscope_tests::{stepscope_binary, times};
 
 /// The longest that a run may take.
@@ -31,7 +36,8 @@ struct Network {
 
 impl Network {
     fn new() -> Result<Network, String> {
-        let id = std::process::id();
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let id = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let network = Network { names: [format!("stepscope-{id}-a"), format!("stepscope-{id}-b")] };
         for name in &network.names {
             run(&format!("ip netns add {name}"))?;
@@ -75,6 +81,17 @@ impl Network {
     }
 }
 
+/// A command on one of the hosts; without a network on this one.
+fn command(network: Option<&Network>, host: usize, binary: &Path) -> Command {
+    network.map_or_else(|| Command::new(binary), |network| network.command(host, binary))
+}
+
+/// Ports that nobody listens at.
+fn free_ports() -> [u16; 3] {
+    let listeners = [0; 3].map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"));
+    listeners.map(|listener| listener.local_addr().expect("an address").port())
+}
+
 impl Drop for Network {
     fn drop(&mut self) {
         for name in &self.names {
@@ -86,27 +103,30 @@ impl Drop for Network {
 
 /// A worker on each host, and training clients on the first.
 struct Cluster {
-    network: Network,
+    /// Without one both hosts are this one.
+    network: Option<Network>,
     binary: PathBuf,
     folder: tempfile::TempDir,
     _workers: Vec<Running>,
 }
 
 impl Cluster {
-    fn new(network: Network, binary: &Path) -> Cluster {
+    fn new(network: Option<Network>, binary: &Path) -> Cluster {
         let folder = tempfile::tempdir().expect("a scratch folder");
+        let hosts = if network.is_some() { HOSTS } else { ["127.0.0.1", "localhost"] };
+        let ports = if network.is_some() { [4000, 4001, 4001] } else { free_ports() };
         let certificates = folder.path().join("certificates");
         let mut certify = Command::new(binary);
-        let made = certify.args(["certify", "--quiet", "-o"]).arg(&certificates).args(HOSTS).stdout(Stdio::null());
+        let made = certify.args(["certify", "--quiet", "-o"]).arg(&certificates).args(hosts).stdout(Stdio::null());
         assert!(made.status().expect("the binary starts").success());
         let text = format!(
-            "id = \"faults\"\nmaster = \"{}:4000\"\n[jobs]\nworker = [\"{}:4001\", \"{}:4001\"]\n[tls]\n\
+            "id = \"faults\"\nmaster = \"{}:{}\"\n[jobs]\nworker = [\"{}:{}\", \"{}:{}\"]\n[tls]\n\
              authority = \"certificates/ca.pem\"\ncertificate = \"certificates/{{host}}.pem\"\nkey = \"certificates/{{host}}.key\"\n",
-            HOSTS[0], HOSTS[0], HOSTS[1]
+            hosts[0], ports[0], hosts[0], ports[1], hosts[1], ports[2]
         );
         std::fs::write(folder.path().join("cluster.toml"), text).expect("our folder");
         let worker = |task: usize| {
-            let mut command = network.command(task, binary);
+            let mut command = command(network.as_ref(), task, binary);
             command.args(["worker", "--job", "worker", "--task", &task.to_string(), "--input", "mlp", "--seed", "3"]);
             command.arg("--cluster").arg(folder.path().join("cluster.toml")).stdout(Stdio::null());
             let worker = Running::start(&mut command);
@@ -118,7 +138,7 @@ impl Cluster {
     }
 
     fn train(&self, name: &str, more: &str) -> Running {
-        let mut command = self.network.command(0, &self.binary);
+        let mut command = command(self.network.as_ref(), 0, &self.binary);
         let at = |name: String| self.folder.path().join(name);
         command.args("train mlp --seed 3 --trace off --quiet --checkpoint-every 10".split(' '));
         command.args(more.split(' ')).arg("--cluster").arg(at("cluster.toml".into()));
@@ -141,7 +161,8 @@ fn a_disturbed_network_ends_the_run_as_it_should_be_or_in_time() {
         Ok(network) => network,
         Err(why) => return eprintln!("SKIPPED training over a disturbed network: {why}"),
     };
-    let cluster = Cluster::new(network, &binary);
+    let cluster = Cluster::new(Some(network), &binary);
+    let network = cluster.network.as_ref().expect("it was just made");
     let steps = times(60, 200) as u64;
     let all = format!("--steps {steps} --max-restarts 20 --patience 30");
     let mut run = cluster.train("undisturbed", &all);
@@ -168,27 +189,33 @@ fn a_disturbed_network_ends_the_run_as_it_should_be_or_in_time() {
             std::thread::sleep(Duration::from_millis(10));
         }
         let at = events::clock::mono_now();
-        rules.iter().for_each(|(host, rule)| cluster.network.disturb(*host, rule));
+        rules.iter().for_each(|(host, rule)| network.disturb(*host, rule));
         if *lasts > 0 {
             let told = run.wait_for("; restart ", 1, Duration::from_secs(10));
             eprintln!("{what}: told after {:?}", Duration::from_nanos((told - at).max(0) as u64));
             std::thread::sleep(Duration::from_secs(*lasts).saturating_sub(since(at)));
-            cluster.network.heal();
+            network.heal();
         }
         assert!(run.end(PATIENCE).success(), "{what}: {}", run.text());
-        cluster.network.heal();
+        network.heal();
         let n = run.lines_with("; restart ").len();
         eprintln!("{what}: {n} restarts, done after {:?}", since(begin));
         assert!(expected == checkpoint(&cluster.folder.path().join(format!("checkpoints-{name}")), steps), "{what}");
     }
-    slow(&cluster, &all, &expected, steps);
-    cut_off(&cluster);
+    slow(&cluster, network, &all, &expected, steps);
+    cut_off(&cluster, network);
 }
 
 /// A narrow cable only makes it slow.
-fn slow(cluster: &Cluster, all: &str, expected: &std::collections::BTreeMap<String, Vec<u8>>, steps: u64) {
-    for name in &cluster.network.names {
-        let shaped = cluster.network.on(name, "tc qdisc add dev cable root tbf rate 200mbit burst 64kb latency 50ms");
+fn slow(
+    cluster: &Cluster,
+    network: &Network,
+    all: &str,
+    expected: &std::collections::BTreeMap<String, Vec<u8>>,
+    steps: u64,
+) {
+    for name in &network.names {
+        let shaped = network.on(name, "tc qdisc add dev cable root tbf rate 200mbit burst 64kb latency 50ms");
         if let Err(why) = shaped {
             return eprintln!("SKIPPED a narrow cable: {why}");
         }
@@ -197,24 +224,116 @@ fn slow(cluster: &Cluster, all: &str, expected: &std::collections::BTreeMap<Stri
     let mut run = cluster.train("slow", all);
     assert!(run.end(PATIENCE).success(), "{}", run.text());
     eprintln!("200 Mbit/s: done after {:?}", since(begin));
-    cluster.network.heal();
+    network.heal();
     assert!(*expected == checkpoint(&cluster.folder.path().join("checkpoints-slow"), steps));
     assert_eq!(run.lines_with("; restart ").len(), 0, "{}", run.text());
 }
 
 /// A host that does not come back is named, within the silence that counts as a loss and the patience of each attempt.
-fn cut_off(cluster: &Cluster) {
+fn cut_off(cluster: &Cluster, network: &Network) {
     let mut run = cluster.train("cut-off", "--steps 1000000 --max-restarts 1 --patience 3");
     let begin = events::clock::mono_now();
     while !cluster.has_checkpoint("cut-off") && since(begin) < PATIENCE {
         std::thread::sleep(Duration::from_millis(10));
     }
-    [0, 1].iter().for_each(|host| cluster.network.disturb(*host, "drop"));
+    [0, 1].iter().for_each(|host| network.disturb(*host, "drop"));
     let at = events::clock::mono_now();
     assert_eq!(run.end(Duration::from_secs(30)).code(), Some(1), "{}", run.text());
     eprintln!("cut off for good: over after {:?}", since(at));
     let text = run.text();
     assert!(text.contains("/job:worker/task:1 at 10.99.7.2:4001 cannot be reached"), "{text}");
     assert!(text.contains("--max-restarts 1 allows"), "{text}");
-    cluster.network.heal();
+    network.heal();
+}
+
+/// What a trace folder has by now.
+fn read(trace: &Path) -> Option<Store> {
+    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+    TraceReader::open(trace).ok()?.read_all(&mut store).ok()?;
+    Some(store)
+}
+
+/// How many processes have slices of kernels.
+fn n_at_work(store: &Store) -> usize {
+    let of = |track: &&Track| track.lanes.iter().any(|lane| lane.len() > 20);
+    store.tracks().iter().filter(of).map(|track| track.process).collect::<BTreeSet<_>>().len()
+}
+
+/// The ends of values that went between processes.
+fn n_between(store: &Store) -> usize {
+    let process = |end: &Option<FlowEnd>| Some(store.tracks()[end.as_ref()?.track.0 as usize].process);
+    let ends = store.flows().filter_map(|flow| Some((process(&flow.from)?, process(&flow.to)?)));
+    ends.filter(|(from, to)| from != to).collect::<BTreeSet<_>>().len()
+}
+
+/// Nobody records on the workers but for the run, whose folder has the traces of all while it goes on, and sealed at its end.
+#[test]
+fn the_traces_of_all_hosts_come_into_the_run() {
+    let Some(binary) = stepscope_binary("the traces of several hosts") else { return };
+    let network = Network::new();
+    if let Err(why) = &network {
+        eprintln!("without network namespaces, all on one host: {why}");
+    }
+    let cluster = Cluster::new(network.ok(), &binary);
+    for more in ["--max-restarts 1", ""] {
+        let logdir = cluster.folder.path().join(format!("traced{}", more.len()));
+        let mut command = command(cluster.network.as_ref(), 0, &binary);
+        command.args("train mlp --seed 3 --quiet --steps 1000000 --cluster".split(' '));
+        command.arg(cluster.folder.path().join("cluster.toml")).arg("--logdir").arg(&logdir);
+        if !more.is_empty() {
+            // With a launcher, whose child trains.
+            command.args(more.split(' ')).arg("--checkpoint-dir").arg(cluster.folder.path().join("checkpoints-traced"));
+        }
+        let mut run = Running::start(command.stdout(Stdio::null()));
+        let trace = logdir.join("trace");
+        until("slices of both workers, and arrows between them and the client, live", || {
+            assert!(run.child.try_wait().expect("our child").is_none(), "{}", run.text());
+            read(&trace).is_some_and(|store| n_at_work(&store) >= 2 && n_between(&store) >= 4)
+        });
+        attached(&binary, &trace);
+        assert!(signal("-TERM", run.child.id()));
+        assert!(run.end(PATIENCE).success(), "{}", run.text());
+        assert!(trace.join("sealed").is_dir(), "{}", run.text());
+        assert!(!trace.join("gathered.json").exists(), "what was sealed is there once");
+        let store = read(&trace).expect("the trace");
+        assert!(n_at_work(&store) >= 2 && n_between(&store) >= 4, "{} {}", n_at_work(&store), n_between(&store));
+        let workers = store.processes().iter().filter(|process| process.name.contains("worker")).count();
+        assert_eq!(workers, 2, "{:?}", store.processes());
+        assert_eq!(run.text(), "", "nothing is missing");
+    }
+}
+
+/// On demand: nothing is recorded, then a few steps on all workers.
+fn attached(binary: &Path, trace: &Path) {
+    let attach = |more: [&str; 2]| {
+        let mut command = Command::new(binary);
+        command.args(["record", "--quiet", "--attach"]).arg(trace).args(more);
+        assert!(command.status().expect("the binary starts").success(), "{more:?}");
+    };
+    let n_slices = || {
+        let store = read(trace).expect("the trace");
+        let of = |process: u32| {
+            let own = store.tracks().iter().filter(|track| track.process == process);
+            own.flat_map(|track| &track.lanes).map(Lane::len).sum::<usize>()
+        };
+        (0..store.processes().len() as u32).map(of).collect::<Vec<_>>()
+    };
+    attach(["--switch", "off"]);
+    let mut quiet = n_slices();
+    until("nobody records", || {
+        std::thread::sleep(Duration::from_millis(500));
+        let before = std::mem::replace(&mut quiet, n_slices());
+        before == quiet
+    });
+    attach(["--steps", "20"]);
+    until("steps of both workers", || {
+        let now = n_slices();
+        now.iter().zip(&quiet).filter(|(now, before)| now > before).count() >= 2
+    });
+    let mut again = n_slices();
+    until("it was only a few", || {
+        std::thread::sleep(Duration::from_millis(500));
+        let before = std::mem::replace(&mut again, n_slices());
+        before == again
+    });
 }

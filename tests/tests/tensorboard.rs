@@ -45,6 +45,14 @@ fn make_logdir(logdir: &Path) {
         demo.args(["demo", "--headless", "--quiet", "--steps", "300", "--logdir"]).arg(logdir.join("demo"));
         assert!(demo.stdout(Stdio::null()).status().unwrap().success(), "the demo runs");
     }
+    if let Some(binary) = stepscope_binary("what the workers of a run write in TensorBoard") {
+        let mut train = Command::new(binary);
+        train.args(["train", "mlp", "--workers", "2", "--quiet", "--steps", "20", "--trace", "off", "--logdir"]);
+        assert!(
+            train.arg(logdir.join("workers")).stdout(Stdio::null()).status().unwrap().success(),
+            "two workers train"
+        );
+    }
 }
 
 /// One value of each kind that is no number.

@@ -5,6 +5,7 @@
 //! - [`onnx`]: ONNX models and tensors.
 //! - [`perfetto`], [`profile`]: traces of Perfetto, of XLA's profilers and of TensorFlow.
 //! - [`tfrecord`]: the framing of event files, with a scanner that follows growing files and survives damage.
+//! - [`event_file`]: event files as they are written.
 //! - [`graph_file`]: graphs from `.pb`, `.pbtxt`, gzip of either, and event files.
 //! - [`histogram`]: TensorFlow's histogram buckets.
 //! - [`npy`]: NumPy's arrays and archives.
@@ -13,6 +14,7 @@
 //! - [`all_causes`]: an error's text with those behind it, for readers of what is far away.
 
 mod causes;
+pub mod event_file;
 pub mod graph_file;
 pub mod histogram;
 pub mod npy;

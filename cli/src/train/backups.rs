@@ -9,6 +9,8 @@ use engine::{RunOptions, Tensor};
 
 use super::names::PushNames;
 use super::progress::Shared;
+use super::steps::SCALARS_EVERY;
+use super::towers::{Pauses, Telling};
 use super::trainer::Trainer;
 
 /// Which training step is under way: towers begin only for that one.
@@ -98,16 +100,25 @@ impl Trainer {
 
     /// Gives a tower's gradients for each training step that it is in time for.
     fn tower(&self, names: &PushNames, tower: usize, pace: &Pace) {
-        let mut last = 0;
+        let (mut last, mut pauses) = (0, Pauses::default());
         while let Some(step) = pace.next(last) {
             last = step;
-            if let Err(error) = self.push(names, tower, step, pace) {
+            let (scalars, histograms) = pauses.end(step, SCALARS_EVERY, self.histograms_every());
+            let telling = self.towers.telling(tower..tower + 1, step, scalars, histograms);
+            if let Err(error) = self.push(names, tower, step, pace, telling) {
                 return pace.fail(error.context(format!("the gradients of step {step}")));
             }
         }
     }
 
-    fn push(&self, names: &PushNames, tower: usize, step: u64, pace: &Pace) -> anyhow::Result<()> {
+    fn push(
+        &self,
+        names: &PushNames,
+        tower: usize,
+        step: u64,
+        pace: &Pace,
+        telling: Telling<'_>,
+    ) -> anyhow::Result<()> {
         let options = RunOptions {
             label: "gradients",
             summary_step: Some(step as i64),
@@ -116,8 +127,10 @@ impl Trainer {
         };
         // The training step computes no tower: pictures are the first one's.
         let images = self.names.images.as_deref().filter(|_| tower == 0 && self.is_for_histograms(step));
-        let feeds = [(names.done.as_str(), Tensor::scalar(step as i64 - 1))];
-        let fetched = self.runner.run_step(&options, &feeds, images.as_slice(), &[&names.ops[tower]])?;
+        let Telling { mut feeds, mut targets } = telling;
+        feeds.push((names.done.as_str(), Tensor::scalar(step as i64 - 1)));
+        targets.push(&names.ops[tower]);
+        let fetched = self.runner.run_step(&options, &feeds, images.as_slice(), &targets)?;
         fetched.iter().try_for_each(|summary| self.write(summary, step))
     }
 }

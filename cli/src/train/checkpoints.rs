@@ -12,6 +12,7 @@ use formats::proto::{Event, SessionLog, session_log};
 use super::cluster::Runner;
 use super::names::RemoteNames;
 use super::progress::Shared;
+use super::towers::Towers;
 use super::trainer::Trainer;
 use crate::args::Training;
 use crate::outcome::Failure;
@@ -74,9 +75,11 @@ impl Trainer {
             shared.step_done(step);
             self.restored = Some(step);
         }
-        if self.restored.is_some() || self.is_restart {
-            self.note_restart();
+        let restart = (self.restored.is_some() || self.is_restart).then(|| self.restart());
+        if let Some(restart) = &restart {
+            self.writer.add_event(restart);
         }
+        self.towers = Towers::open(&self.names.towers, &self.runner, self.logdir(), restart.as_ref())?;
         match &self.runner {
             Runner::Here(_) => self.skip_input(),
             Runner::Cluster(_) => Ok(self.position_input()?),
@@ -101,15 +104,15 @@ impl Trainer {
         Ok(restored)
     }
 
-    /// Readers of the summaries forget what an earlier attempt wrote of the steps that are done again.
-    fn note_restart(&self) {
+    /// By this readers of the summaries forget what an earlier attempt wrote of the steps that are done again.
+    fn restart(&self) -> Event {
         let log = SessionLog { status: session_log::SessionStatus::Start.into(), ..SessionLog::default() };
-        self.writer.add_event(&Event {
+        Event {
             wall_time: events::clock::wall_now(),
             step: self.restored.unwrap_or(0) as i64 + 1,
             what: Some(What::SessionLog(log)),
             source_metadata: None,
-        });
+        }
     }
 
     /// Drops the batches that the steps before took, and those that wait in the queue.

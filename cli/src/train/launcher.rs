@@ -48,7 +48,7 @@ enum Ended {
 pub(super) fn run(args: &args::Train, verbosity: Verbosity) -> Outcome {
     let continues = checkpoints::of(&args.training)?.is_some_and(|saver| !saver.checkpoints().is_empty());
     let scratch = args.workers.map(|_| Scratch::new()).transpose()?;
-    let run = Run::begin(args.name.name(), &args.training, continues)?;
+    let run = Run::begin(args.name.name(), &args.training, continues, args.cluster.as_deref())?;
     let launcher = Launcher { args, verbosity, scratch, run, signals: Arc::default() };
     let signals = Arc::clone(&launcher.signals);
     let on_signal = move || {

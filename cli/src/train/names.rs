@@ -1,7 +1,7 @@
 //! The nodes of a training graph by name, as sessions want them.
 
 use engine::graph::GraphError;
-use engine::training::{Enqueue, Position, Pushes, Saving, TrainingGraph};
+use engine::training::{Enqueue, Position, Pushes, Saving, TowerSummaries, TrainingGraph};
 use engine::{Graph, Output};
 
 /// The graph's nodes by name, as sessions want them.
@@ -23,6 +23,37 @@ pub(super) struct Names {
     pub judged: Option<String>,
     /// On a cluster: what tells towers where their input begins, and what saves and restores.
     pub remote: Option<RemoteNames>,
+    /// On a cluster: what has each tower write summaries of its own.
+    pub towers: Vec<TowerNames>,
+}
+
+/// What has a tower write summaries of its own.
+#[derive(Clone)]
+pub(super) struct TowerNames {
+    pub logdir: String,
+    pub open: String,
+    pub event: String,
+    pub import: String,
+    pub step: String,
+    pub scalars: String,
+    pub histograms: String,
+    pub close: String,
+}
+
+impl TowerNames {
+    fn of(graph: &Graph, tower: &TowerSummaries) -> Result<TowerNames, GraphError> {
+        let node = |id| graph.node(id).map(|node| node.name.to_string());
+        Ok(TowerNames {
+            logdir: output_name(graph, tower.logdir)?,
+            open: node(tower.open)?,
+            event: output_name(graph, tower.event)?,
+            import: node(tower.import)?,
+            step: output_name(graph, tower.step)?,
+            scalars: node(tower.scalars)?,
+            histograms: node(tower.histograms)?,
+            close: node(tower.close)?,
+        })
+    }
 }
 
 /// Nodes that work on the tasks of a cluster.
@@ -107,6 +138,7 @@ impl Names {
             test_accuracy: built.evaluation.accuracy.as_ref().map(output).transpose()?,
             test_updates: built.evaluation.updates.iter().map(|id| node(*id)).collect::<Result<_, _>>()?,
             judged: judged.map(|(_, value)| output(value)).transpose()?,
+            towers: built.towers.iter().map(|tower| TowerNames::of(graph, tower)).collect::<Result<_, _>>()?,
             remote: built.saving.as_ref().map(|saving| RemoteNames::of(graph, saving, &built.positions)).transpose()?,
         })
     }

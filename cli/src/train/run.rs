@@ -4,16 +4,19 @@ use std::path::{Path, PathBuf};
 
 use profiler::CollectorReport;
 
+use super::gathering::Gathering;
 use super::tracing::{self, Tracing};
 use crate::args::Training;
 use crate::devices;
 use crate::outcome::Failure;
 use crate::run_folder::RunFolder;
+use crate::sending;
 
 /// A run's folder, and the recording and collecting of its trace.
 pub(super) struct Run {
     folder: RunFolder,
     tracing: Option<Tracing>,
+    gathering: Option<Gathering>,
     ns_per_slice: Option<f64>,
 }
 
@@ -26,23 +29,27 @@ pub(super) struct Traced {
 }
 
 impl Run {
-    /// Makes the folder and begins the trace. A run that `continues` may write beside what it wrote before.
+    /// Makes the folder and begins the trace, into which come those of the workers of a `cluster`. A run that `continues` may write beside
+    /// what it wrote before.
     ///
     /// # Errors
     /// `Failure::Use` when the folder is somebody's, `Failure::Work` for everything else.
-    pub fn begin(name: &str, training: &Training, continues: bool) -> Result<Run, Failure> {
+    pub fn begin(name: &str, training: &Training, continues: bool, cluster: Option<&Path>) -> Result<Run, Failure> {
         let folder = RunFolder::create(name, training.logdir.as_deref(), training.trace.as_deref(), continues)?;
         let ns_per_slice = folder.trace().and_then(|_| tracing::ns_per_slice());
         let mut tracing = folder.trace().map(Tracing::start).transpose()?;
         if let Some(tracing) = tracing.as_mut().filter(|_| devices::has_gpu(&training.device)) {
             tracing.record_cuda();
         }
-        Ok(Run { folder, tracing, ns_per_slice })
+        // Who sends traces to a collector has those of workers sent there, too.
+        let gathered = folder.trace().zip(cluster).filter(|_| sending::wanted(None).is_none());
+        let gathering = gathered.map(|(trace, file)| Gathering::start(trace, file)).transpose()?;
+        Ok(Run { folder, tracing, gathering, ns_per_slice })
     }
 
     /// Takes part in a run whose folder and trace another process keeps.
     pub fn join(folder: &Path) -> Run {
-        Run { folder: RunFolder::join(folder), tracing: None, ns_per_slice: None }
+        Run { folder: RunFolder::join(folder), tracing: None, gathering: None, ns_per_slice: None }
     }
 
     /// The folder.
@@ -57,6 +64,9 @@ impl Run {
 
     /// Ends the trace. Processes that write into it have ended before.
     pub fn end(self, warnings: &mut Vec<String>) -> Option<Traced> {
+        if let Some(gathering) = self.gathering {
+            gathering.end(warnings);
+        }
         let tracing = self.tracing?;
         let folder = tracing.folder().to_path_buf();
         let collected = tracing.end(warnings);

@@ -10,10 +10,11 @@ use events::clock;
 
 use super::backups::Pace;
 use super::progress::Shared;
+use super::towers::{Pauses, Telling};
 use super::trainer::Trainer;
 
 /// Steps between scalar summaries.
-const SCALARS_EVERY: u64 = 10;
+pub(super) const SCALARS_EVERY: u64 = 10;
 /// Steps between histogram summaries, and between tests, unless the user says.
 const HISTOGRAMS_EVERY: u64 = 100;
 
@@ -53,7 +54,7 @@ impl Trainer {
     /// Steps of one tower, as long as any are left; the first one also summarises and tests.
     fn replica(&self, replica: usize, next: &AtomicU64, failed: &AtomicBool, shared: &Shared) -> anyhow::Result<f32> {
         let mut loss = f32::NAN;
-        let (mut last_summary, mut last_test) = (0, 0);
+        let (mut pauses, mut last_test) = (Pauses::default(), 0);
         loop {
             let step = next.fetch_add(1, Ordering::Relaxed) + 1;
             if step > self.steps || shared.stopped() || failed.load(Ordering::Relaxed) {
@@ -61,12 +62,13 @@ impl Trainer {
                 next.fetch_sub(1, Ordering::Relaxed);
                 return Ok(loss);
             }
-            let summarise = replica == 0 && (loss.is_nan() || step - last_summary >= SCALARS_EVERY);
-            let done = self.step(step, replica, None, summarise, None).with_context(|| format!("step {step}"));
+            let (scalars, histograms) = pauses.end(step, SCALARS_EVERY, self.histograms_every());
+            let telling = self.towers.telling(replica..replica + 1, step, scalars, histograms);
+            let summarise = replica == 0 && scalars;
+            let done = self.step(step, replica, None, summarise, None, telling).with_context(|| format!("step {step}"));
             if let Some(value) = done.inspect_err(|_| failed.store(true, Ordering::Relaxed))? {
                 loss = value;
                 shared.set_loss(loss);
-                last_summary = step;
             }
             shared.step_done(step);
             if replica == 0 && step - last_test >= self.histograms_every() && step < self.steps {
@@ -87,9 +89,14 @@ impl Trainer {
         for step in self.restored.unwrap_or(0) + 1..=last {
             let stop = shared.stopped();
             let batch = is_fed.then(|| self.batches());
-            let summarise = loss.is_nan() || step == last || stop || step.is_multiple_of(SCALARS_EVERY);
+            let summarise = stop || self.is_for_scalars(step);
             let cancel = pace.map(|pace| pace.begin(step));
-            let done = self.step(step, 0, batch, summarise, cancel).with_context(|| format!("step {step}"))?;
+            // With backup workers towers tell of themselves in their own steps.
+            let telling = match pace {
+                Some(_) => Telling::default(),
+                None => self.towers.telling(0..self.towers.len(), step, summarise, self.is_for_histograms(step)),
+            };
+            let done = self.step(step, 0, batch, summarise, cancel, telling).with_context(|| format!("step {step}"))?;
             if let Some(value) = done {
                 loss = value;
                 shared.set_loss(loss);
@@ -114,12 +121,18 @@ impl Trainer {
         (0..self.names.feeds.len()).flat_map(|_| next_batch()).collect()
     }
 
+    /// Whether numbers of a step are kept: of the first one that is done, the last, and some between.
+    fn is_for_scalars(&self, step: u64) -> bool {
+        step == self.restored.unwrap_or(0) + 1 || step == self.steps || step.is_multiple_of(SCALARS_EVERY)
+    }
+
     /// Whether histograms and pictures of a step are kept.
     pub(super) fn is_for_histograms(&self, step: u64) -> bool {
         step == 1 || step.is_multiple_of(self.histograms_every())
     }
 
-    fn histograms_every(&self) -> u64 {
+    /// Steps between histograms.
+    pub(super) fn histograms_every(&self) -> u64 {
         self.training.summary_every.unwrap_or(HISTOGRAMS_EVERY)
     }
 
@@ -131,11 +144,14 @@ impl Trainer {
         batch: Option<Vec<Tensor>>,
         summarise: bool,
         cancel: Option<&CancelToken>,
+        telling: Telling<'_>,
     ) -> anyhow::Result<Option<f32>> {
         let names = &self.names;
         let options = RunOptions { label: "train", summary_step: Some(step as i64), cancel, ..RunOptions::default() };
         let feed_names = names.feeds.iter().flatten().map(String::as_str);
-        let feeds: Vec<(&str, Tensor)> = batch.map_or_else(Vec::new, |batch| feed_names.zip(batch).collect());
+        let Telling { mut feeds, mut targets } = telling;
+        feeds.extend(feed_names.zip(batch.into_iter().flatten()));
+        targets.push(&names.train_ops[replica]);
         let mut fetches: Vec<&str> = Vec::new();
         if summarise {
             fetches.extend([names.losses[replica].as_str(), &names.scalars]);
@@ -144,7 +160,7 @@ impl Trainer {
             fetches.push(&names.histograms);
             fetches.extend(names.images.as_deref().filter(|_| names.pushes.is_none()));
         }
-        let fetched = self.runner.run_step(&options, &feeds, &fetches, &[&names.train_ops[replica]])?;
+        let fetched = self.runner.run_step(&options, &feeds, &fetches, &targets)?;
         let mut loss = None;
         for (name, value) in fetches.iter().zip(&fetched) {
             if *name == names.losses[replica] {

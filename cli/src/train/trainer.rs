@@ -18,6 +18,7 @@ use super::learned::{Learned, Tested};
 use super::names::Names;
 use super::progress::Shared;
 use super::run::Run;
+use super::towers::Towers;
 use crate::args::{Numerics, Training};
 use crate::devices;
 use crate::graph::empty_folder;
@@ -36,6 +37,8 @@ pub struct Trainer {
     judge: Judge,
     batch_size: usize,
     pub(super) writer: SummaryWriter,
+    /// On a cluster, the workers that write summaries of their own.
+    pub(super) towers: Towers,
     pub(super) training: Training,
     /// Steps to train.
     pub(super) steps: u64,
@@ -84,7 +87,11 @@ impl Trainer {
         devices::check(&training.device)?;
         // A run that continues may write beside what it wrote before.
         let continues = checkpoints::of(training)?.is_some_and(|saver| !saver.checkpoints().is_empty());
-        Trainer::in_run(Run::begin(name, training, continues)?, task, training, place)
+        let cluster = match place {
+            Place::Cluster { file, .. } => Some(file.as_path()),
+            Place::Here => None,
+        };
+        Trainer::in_run(Run::begin(name, training, continues, cluster)?, task, training, place)
     }
 
     /// Builds the graph of a run that began.
@@ -133,6 +140,7 @@ impl Trainer {
             judge: task.judge,
             batch_size: task.batch_size,
             writer,
+            towers: Towers::default(),
             training,
             steps,
             saver: saver.map(Mutex::new),
@@ -185,7 +193,7 @@ impl Trainer {
         // First of all: who told the run to end may not wait for the test.
         self.save_last(steps)?;
         let tested = self.test(steps, shared)?;
-        let mut warnings = Vec::new();
+        let mut warnings: Vec<String> = self.towers.close(&self.runner).into_iter().collect();
         if let Runner::Cluster(session) = &self.runner {
             session.close();
         }

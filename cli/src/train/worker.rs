@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use super::cluster::JOB;
 use super::feeder::Feeder;
 use super::names::{EnqueueNames, output_name};
+use super::recorded;
 use super::trainer::QUEUED;
 use super::world;
 use crate::args::{self, Verbosity};
@@ -39,6 +40,7 @@ pub fn run(args: &args::Worker, verbosity: Verbosity) -> Outcome {
         error => Failure::Work(anyhow::Error::new(error).context(format!("{task}: listening at {address}"))),
     })?;
     let cluster = place.cluster(&worker)?;
+    recorded::serve(&worker);
     let input = args.input.map(|model| Input::of(args, model, &cluster, &worker)).transpose()?.map(Arc::new);
     if let Some(input) = &input {
         // A master may be there already, and resets what it finds.

@@ -2,7 +2,7 @@
 //! the tasks of a cluster, their workers run the parts.
 //!
 //! The map: the tasks and where they are ([`cluster`]); what they say to each other ([`protocol`], [`wire`]); a task's side
-//! ([`worker`]), the other one ([`master`]), and how clients in other processes reach it ([`grpc`]). Everything below a task (placement, partition, plans, executor, rendezvous) is the
+//! ([`worker`]), the other one ([`master`]), streams beside their messages ([`side`]), and how clients in other processes reach it ([`grpc`]). Everything below a task (placement, partition, plans, executor, rendezvous) is the
 //! engine's, the same code as for the devices of one process.
 //!
 //! One step:
@@ -24,6 +24,7 @@ pub mod master;
 mod member;
 mod protocol;
 mod runners;
+pub mod side;
 mod wire;
 pub mod worker;
 
@@ -33,4 +34,5 @@ pub use grpc::{ClientSession, Server};
 pub use master::{Master, MasterOptions, Session};
 #[cfg(feature = "mpi")]
 pub use member::Member;
+pub use side::{StreamTaker, open_stream};
 pub use worker::{ResetWatcher, Worker, WorkerOptions};

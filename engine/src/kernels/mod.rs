@@ -77,6 +77,7 @@ mod staging;
 mod state;
 mod strings;
 mod summary;
+mod summary_file;
 pub mod support;
 mod tensor_array;
 mod tensor_list;

@@ -1,7 +1,7 @@
 //! Kernels of summary ops: each gives a string with a serialised `Summary` whose values name the node they come from.
 
 use formats::histogram::HistogramBuilder;
-use formats::proto::{Summary, summary};
+use formats::proto::{HistogramProto, Summary, summary};
 use prost::Message;
 
 use super::support::{Computed, cpu_any, kernel};
@@ -49,23 +49,31 @@ fn histogram(c: &mut KernelContext<'_>) -> Computed {
     let [tag] = c.input(0)?.strings()? else {
         return Err(KernelError::invalid("the tag must be one string"));
     };
-    let mut histogram = HistogramBuilder::new();
-    let values = c.input(1)?;
-    match values.dtype() {
-        DType::F32 => histogram.extend(values.slice::<f32>()?.iter().copied()),
-        _ => histogram.extend(numbers(c, 1)?),
-    }
-    if histogram.n_nonfinite() > 0 {
-        let (n, of) = (histogram.n_nonfinite(), values.len());
-        return Err(KernelError::invalid(format!("{}: {n} of {of} values are NaN or infinite", text(tag))));
-    }
+    let tag = text(tag);
     let value = summary::Value {
-        tag: text(tag),
+        value: Some(summary::value::Value::Histo(histogram_of(c.input(1)?, &tag)?)),
+        tag,
         node_name: c.node.name.to_string(),
-        value: Some(summary::value::Value::Histo(histogram.to_proto())),
         ..Default::default()
     };
     set(c, vec![value])
+}
+
+/// The distribution of a tensor's elements.
+///
+/// # Errors
+/// Some are NaN or infinite.
+pub(super) fn histogram_of(values: &Tensor, tag: &str) -> Result<HistogramProto, KernelError> {
+    let mut histogram = HistogramBuilder::new();
+    match values.dtype() {
+        DType::F32 => histogram.extend(values.slice::<f32>()?.iter().copied()),
+        _ => histogram.extend(values.to_f64()?),
+    }
+    if histogram.n_nonfinite() > 0 {
+        let (n, of) = (histogram.n_nonfinite(), values.len());
+        return Err(KernelError::invalid(format!("{tag}: {n} of {of} values are NaN or infinite")));
+    }
+    Ok(histogram.to_proto())
 }
 
 fn merge(c: &mut KernelContext<'_>) -> Computed {

@@ -1,7 +1,7 @@
-//! Summary ops: string tensors that hold a serialised `Summary` (white paper, section 9.1).
+//! Summary ops: string tensors that hold a serialised `Summary` (white paper, section 9.1), and ops that write event files where they run.
 
-use super::shapes::scalar;
-use super::{OP_TABLES, OpSpec, op};
+use super::shapes::{none, scalar};
+use super::{OP_TABLES, OpSpec, op, stateful};
 
 #[linkme::distributed_slice(OP_TABLES)]
 static SUMMARY: &[OpSpec] = &[
@@ -38,4 +38,34 @@ static SUMMARY: &[OpSpec] = &[
         "T: type",
         scalar,
     ),
+];
+
+#[linkme::distributed_slice(OP_TABLES)]
+static WRITERS: &[OpSpec] = &[
+    stateful("SummaryWriter", "-> writer: resource", "shared_name: string = ''; container: string = ''", scalar),
+    stateful(
+        "CreateSummaryFileWriter",
+        "writer: resource, logdir: string, max_queue: int32, flush_millis: int32, filename_suffix: string ->",
+        "",
+        none,
+    ),
+    stateful("FlushSummaryWriter", "writer: resource ->", "", none),
+    stateful("CloseSummaryWriter", "writer: resource ->", "", none),
+    stateful(
+        "WriteSummary",
+        "writer: resource, step: int64, tensor: T, tag: string, summary_metadata: string ->",
+        "T: type",
+        none,
+    ),
+    stateful("WriteRawProtoSummary", "writer: resource, step: int64, tensor: string ->", "", none),
+    stateful("ImportEvent", "writer: resource, event: string ->", "", none),
+    stateful("WriteScalarSummary", "writer: resource, step: int64, tag: string, value: T ->", "T: {reals}", none),
+    stateful(
+        "WriteHistogramSummary",
+        "writer: resource, step: int64, tag: string, values: T ->",
+        "T: {reals} = float",
+        none,
+    ),
+    stateful("WriteGraphSummary", "writer: resource, step: int64, tensor: string ->", "", none),
+    stateful("Timestamp", "-> ts: double", "", scalar),
 ];

@@ -2,6 +2,7 @@
 //! paper section 4.6: "input data can be prefetched from disk files while a previous batch of data is still being
 //! processed").
 
+use super::tower_summaries::Began;
 use crate::dtype::DType;
 use crate::graph::{Attr, Graph, GraphError, NodeId, Output};
 use crate::models::Network;
@@ -117,15 +118,17 @@ impl Source {
         })
     }
 
-    /// A batch for the next tower: placeholders, or what the queue gives.
-    pub fn batch(&mut self, g: &Graph, network: &dyn Network) -> Result<Vec<Output>, GraphError> {
+    /// A batch for the next tower: placeholders, or what the queue gives; of a queue of its own, when its step began, too.
+    pub fn batch(&mut self, g: &Graph, network: &dyn Network) -> Result<(Vec<Output>, Option<Began>), GraphError> {
+        let mut began = None;
         let (queue, at) = match self {
-            Source::Fed => return placeholders(g, network),
+            Source::Fed => return Ok((placeholders(g, network)?, None)),
             Source::Queue { queue, at, .. } => (*queue, at.clone()),
             Source::QueuePerTower { capacity, enqueues, positions } => {
                 let (queue, enqueue) = tower_queue(g, network, enqueues.len(), *capacity)?;
                 positions.push(tower_position(g, enqueues.len())?);
                 enqueues.push(enqueue);
+                began = Some(g.add_node("Timestamp").name("began").output()?);
                 (queue, g.clone())
             }
         };
@@ -134,13 +137,14 @@ impl Source {
         // Named as the tower's own, on the device that has the queue.
         let dequeue = at.at_scope(g.scope_name());
         let dequeue = dequeue.add_node("QueueDequeueV2").name("dequeue").input(queue);
+        let dequeue = dequeue.after(began.map(|at: Output| at.node).as_slice());
         let node = dequeue.attr("component_types", Attr::ListType(types)).build()?;
         let ports = inputs.iter().enumerate().map(|(port, input)| {
             let output = Output { node, port: port as u32 };
             // A queue without declared shapes tells nothing of what it gives.
             shaped(g, input.name, output, &input.shape)
         });
-        ports.collect()
+        Ok((ports.collect::<Result<_, _>>()?, began.map(|at| Began { at, batch: node, queue })))
     }
 
     pub fn into_ends(self) -> (Vec<Enqueue>, Vec<Position>) {

@@ -12,6 +12,7 @@ mod input;
 mod replicas;
 mod saving;
 mod summaries;
+mod tower_summaries;
 
 use crate::dtype::DType;
 use crate::gradients::{GradientError, gradients};
@@ -19,10 +20,12 @@ use crate::graph::{Graph, GraphError, NodeId, Output, Var};
 use crate::models::{Network, Phase, Tower, Variables};
 use crate::optimizer::Optimizer;
 use crate::slices::{clip_by_global_norm, mean_gradient};
+use tower_summaries::Began;
 
 pub use backup::Pushes;
 pub use input::{Enqueue, InputMode, Position, tower_position, tower_queue};
 pub use saving::Saving;
+pub use tower_summaries::TowerSummaries;
 
 /// How several towers share their variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -105,6 +108,8 @@ pub struct TrainingGraph {
     pub histograms: Output,
     /// A string with images, where the network has any.
     pub images: Option<Output>,
+    /// Of queues per tower, the summaries that each tower's task writes itself.
+    pub towers: Vec<TowerSummaries>,
     /// Its variables; of the first tower, where each has its own.
     pub variables: Vec<(String, Output)>,
     /// Gives all towers the first one's variables, where each has its own: after they were restored, say.
@@ -128,6 +133,8 @@ pub struct Evaluation {
 struct Built {
     tower: Tower,
     feeds: Vec<Output>,
+    /// Of a queue of its own.
+    began: Option<Began>,
     gradients: Vec<Output>,
 }
 
@@ -167,6 +174,12 @@ pub fn build(g: &Graph, network: &dyn Network, options: &TrainingOptions) -> Res
     let scalars = summaries::scalars(&summaries, losses[0], accuracy, rate)?;
     let histograms = summaries::histograms(&summaries, &variables, &gradients)?;
     let images = summaries::images(&summaries, &built[0].tower.images)?;
+    let mut towers = Vec::new();
+    for (i, built) in built.iter().enumerate() {
+        let g = summaries.with_device(&device(i)).scope(&format!("tower{i}"));
+        let own = built.began.as_ref().map(|began| tower_summaries::of_tower(&g, i, built, began, &variables));
+        towers.extend(own.transpose()?);
+    }
     let of_towers = pushes.iter().flat_map(|pushes| &pushes.ops);
     let steps: Vec<NodeId> = train_ops.iter().chain(&evaluation.updates).chain(of_towers).copied().collect();
     let saving = (!options.devices.is_empty()).then(|| saving::saving(&home, &steps)).transpose()?;
@@ -184,6 +197,7 @@ pub fn build(g: &Graph, network: &dyn Network, options: &TrainingOptions) -> Res
         scalars,
         histograms,
         images,
+        towers,
         variables: variables.all().iter().map(|v| (v.name.clone(), v.var.value)).collect(),
         alike,
     })
@@ -199,11 +213,11 @@ fn tower(
     variables: &mut Variables,
     source: &mut input::Source,
 ) -> Result<Built, GradientError> {
-    let feeds = source.batch(g, network)?;
+    let (feeds, began) = source.batch(g, network)?;
     let tower = network.tower(g, variables, &feeds, Phase::Training)?;
     let xs: Vec<Output> = variables.trained().iter().map(|(var, _)| var.value).collect();
     let gradients = gradients(g, &[tower.loss], &xs, &[])?;
-    Ok(Built { tower, feeds, gradients })
+    Ok(Built { tower, feeds, began, gradients })
 }
 
 /// The first tower itself, where evaluation computes nothing else; otherwise a tower of its own.

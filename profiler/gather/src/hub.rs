@@ -54,10 +54,18 @@ impl Hub {
     /// ([`io::ErrorKind::WouldBlock`]), or that it cannot be written.
     pub(crate) fn open(dir: &Path, sync: bool) -> io::Result<Hub> {
         std::fs::create_dir_all(dir)?;
-        let path = dir.join(FILE);
-        if !path.is_file() && std::fs::read_dir(dir)?.next().is_some() {
+        if !dir.join(FILE).is_file() && std::fs::read_dir(dir)?.next().is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
+        Hub::within(dir, sync)
+    }
+
+    /// The same in a folder that may hold a trace of its own.
+    ///
+    /// # Errors
+    /// As [`Hub::open`].
+    pub(crate) fn within(dir: &Path, sync: bool) -> io::Result<Hub> {
+        let path = dir.join(FILE);
         let mut lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
         lock.try_lock()?;
         let clock = Clock::here();

@@ -3,7 +3,7 @@
 //! In reading order:
 //!
 //! 1. `identity`: a trace folder's id and a machine's clock, which outlive connections.
-//! 2. `tail`, `exchange`, [`Sender`]: a folder's growing files and its clock's stamps, to a collector; [`Unsealed`]: those of a sealed one.
+//! 2. `tail`, `exchange`, [`Sender`]: a folder's growing files and its clock's stamps, to a collector; [`given()`]: over connections that somebody else makes; [`Unsealed`]: those of a sealed one.
 //! 3. `mirror`, `hub`: the collector's copies, what of them is safe, the clocks' files.
 //! 4. `receive`, `limits`, [`Server`]: the collector's side of connections.
 //! 5. `far`, `folder`, [`Host`]: what distant viewers may look at: a gathered trace, or a folder of traces and event files.
@@ -17,6 +17,7 @@ mod copy;
 mod exchange;
 mod far;
 mod folder;
+mod given;
 mod hub;
 mod identity;
 mod limits;
@@ -37,6 +38,7 @@ pub mod wire {
 
 pub use connection::{Connection, ViewError};
 pub use copy::{Copied, CopyError, LogdirCopy};
+pub use given::{Given, Giver, given};
 pub use identity::Clock;
 pub use sender::{SendError, Sender, SenderOptions, SenderReport};
 pub use serve::{Host, HostError, serve_stdio};

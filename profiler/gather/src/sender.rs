@@ -5,6 +5,7 @@
 //! the collector's answer to the greeting tells where to go on. Memory: the window of what is not acknowledged, and one block.
 
 use crate::exchange::Exchanger;
+use crate::given::Given;
 use crate::identity::{Clock, FolderId};
 use crate::tail::{Part, Tail};
 use crate::wire::{Hello, Piece, State, Up, Welcome, down, gather_client::GatherClient, up};
@@ -89,6 +90,8 @@ struct Shared {
     dir: PathBuf,
     folder: FolderId,
     endpoint: Endpoint,
+    /// Who makes the connections; otherwise they are made to the endpoint's address.
+    given: Option<Given>,
     options: SenderOptions,
     report: Mutex<SenderReport>,
     /// What was acknowledged of each file.
@@ -116,6 +119,24 @@ impl Sender {
             return Err(SendError::Address(address.to_owned()));
         }
         let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(wrong)?;
+        Sender::begin(trace_dir, endpoint, None, options)
+    }
+
+    /// The same over connections that somebody else makes.
+    ///
+    /// # Errors
+    /// That another process sends the folder, or that it cannot be written.
+    pub fn start_given(trace_dir: &Path, given: Given, options: SenderOptions) -> Result<Sender, SendError> {
+        // The name is nobody's.
+        Sender::begin(trace_dir, Endpoint::from_static("http://given"), Some(given), options)
+    }
+
+    fn begin(
+        trace_dir: &Path,
+        endpoint: Endpoint,
+        given: Option<Given>,
+        options: SenderOptions,
+    ) -> Result<Sender, SendError> {
         let endpoint = endpoint
             .connect_timeout(Duration::from_secs(2))
             .tcp_nodelay(true)
@@ -128,7 +149,7 @@ impl Sender {
             _ => SendError::Folder(dir.clone(), e),
         })?;
         let (report, safe, exchanges) = (Mutex::default(), Mutex::default(), Arc::default());
-        let shared = Arc::new(Shared { dir, folder, endpoint, options, report, safe, exchanges });
+        let shared = Arc::new(Shared { dir, folder, endpoint, given, options, report, safe, exchanges });
         let (stop, stopping) = watch::channel(None);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SendError::Thread)?;
         let thread = std::thread::Builder::new().name("sender".to_owned()).spawn({
@@ -197,15 +218,23 @@ async fn keep_sending(shared: &Shared, stopping: watch::Receiver<Option<Duration
     }
 }
 
-type Problem = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Problem = Box<dyn std::error::Error + Send + Sync>;
+
+impl Shared {
+    async fn connect(&self) -> Result<Channel, Problem> {
+        match &self.given {
+            Some(given) => given.connect(&self.endpoint).await,
+            None => Ok(self.endpoint.connect().await?),
+        }
+    }
+}
 
 /// One connection; `Ok` when everything to the end of the trace was acknowledged.
 async fn connection(shared: &Shared, stopping: &watch::Receiver<Option<Duration>>) -> Result<(), Problem> {
     let mut exchanger =
-        Exchanger::new(shared.endpoint.connect().await?, shared.options.clock.clone(), Arc::clone(&shared.exchanges));
+        Exchanger::new(shared.connect().await?, shared.options.clock.clone(), Arc::clone(&shared.exchanges));
     exchanger.burst().await?;
-    let channel: Channel = shared.endpoint.connect().await?;
-    let mut client = GatherClient::new(channel).max_decoding_message_size(MAX_MESSAGE);
+    let mut client = GatherClient::new(shared.connect().await?).max_decoding_message_size(MAX_MESSAGE);
     let (up, rest) = mpsc::channel(QUEUE);
     let hello = Hello {
         version: VERSION,

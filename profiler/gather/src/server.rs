@@ -10,13 +10,17 @@ use crate::wire::gather_server::GatherServer;
 use profiler::{Store, StoreOptions};
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
+
+/// Connections that were given and wait to be served.
+const GIVEN: usize = 64;
 
 /// How to gather.
 #[derive(Clone, Debug)]
@@ -86,9 +90,11 @@ pub enum ServeError {
 /// A running collector. Dropping it stops it.
 #[must_use = "gathering stops when the server is dropped"]
 pub struct Server {
-    address: SocketAddr,
+    address: Option<SocketAddr>,
     hub: Arc<Hub>,
     turned_away: Arc<AtomicU64>,
+    /// To connections that others make.
+    given: Option<mpsc::Sender<UnixStream>>,
     stopping: Arc<AtomicBool>,
     stop: Option<oneshot::Sender<()>>,
     runtime: Option<Runtime>,
@@ -104,58 +110,59 @@ impl Server {
     /// # Errors
     /// That the folder holds something else or is in use, or that the address cannot be listened at.
     pub fn start(dir: &Path, listen: SocketAddr, options: &ServerOptions) -> Result<Server, ServeError> {
-        let here = || dir.to_owned();
-        let hub = Hub::open(dir, options.sync).map_err(|e| match e.kind() {
-            io::ErrorKind::AlreadyExists => ServeError::Used(here()),
-            io::ErrorKind::WouldBlock => ServeError::Taken(here()),
-            io::ErrorKind::CrossesDevices => ServeError::OtherClock(here()),
-            _ => ServeError::Folder(here(), e),
-        })?;
-        let hub = Arc::new(hub);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .max_blocking_threads(32)
-            .thread_name("gather")
-            .enable_all()
-            .build()
-            .map_err(ServeError::Threads)?;
+        let hub = Arc::new(Hub::open(dir, options.sync).map_err(|e| refused(dir, e))?);
+        let runtime = runtime()?;
         let listener =
             runtime.block_on(tokio::net::TcpListener::bind(listen)).map_err(|e| ServeError::Listen(listen, e))?;
         let address = listener.local_addr().map_err(|e| ServeError::Listen(listen, e))?;
-        let (turned_away, stopping) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let turned_away = Arc::new(AtomicU64::new(0));
         let incoming = Incoming::new(listener, options.max_connections, Arc::clone(&turned_away));
         let store = Arc::new(parking_lot::RwLock::new(Store::with_options(options.keep)));
+        let stopping = Arc::new(AtomicBool::new(false));
         let following = std::thread::Builder::new().name("follow".to_owned()).spawn({
             let (hub, store, stopping) = (Arc::clone(&hub), Arc::clone(&store), Arc::clone(&stopping));
             move || follow(&hub, &store, &stopping)
         });
-        let following = following.map_err(ServeError::Threads)?;
-        let (stop, stopped) = oneshot::channel::<()>();
-        let service = Arc::clone(&hub);
-        runtime.spawn(async move {
-            let router = tonic::transport::Server::builder()
-                .initial_stream_window_size(1 << 20)
-                .initial_connection_window_size(2 << 20)
-                .max_concurrent_streams(16)
-                .http2_keepalive_interval(Some(Duration::from_secs(2)))
-                .http2_keepalive_timeout(Some(Duration::from_secs(5)))
-                .add_service(GatherServer::new(Receiver(service)).max_decoding_message_size(MAX_MESSAGE))
-                .add_service(
-                    FarServer::new(Far(Arc::new(Gathered(profiler::far::Server::new(store)))))
-                        .max_decoding_message_size(MAX_MESSAGE),
-                );
-            // It ends when it is told to; connections that are open then are cut with the runtime.
-            let until = async { stopped.await.unwrap_or(()) };
-            let _ = router.serve_with_incoming_shutdown(incoming, until).await;
-        });
-        let (stop, runtime, following) = (Some(stop), Some(runtime), Some(following));
-        Ok(Server { address, hub, turned_away, stopping, stop, runtime, following })
+        let following = Some(following.map_err(ServeError::Threads)?);
+        let far = FarServer::new(Far(Arc::new(Gathered(profiler::far::Server::new(store)))));
+        let stop = serve(&runtime, &hub, incoming, Some(far.max_decoding_message_size(MAX_MESSAGE)));
+        let (stop, runtime, given) = (Some(stop), Some(runtime), None);
+        Ok(Server { address: Some(address), hub, turned_away, given, stopping, stop, runtime, following })
     }
 
-    /// Where it listens: tells the port where `listen` had 0.
+    /// Starts gathering into a folder that this machine's processes record into themselves: the others' traces come to lie within it, and
+    /// whoever reads it reads all as one. It listens nowhere: connections are given ([`Server::take`]).
+    ///
+    /// # Errors
+    /// That the folder is in use, or cannot be written.
+    pub fn start_within(trace_dir: &Path, options: &ServerOptions) -> Result<Server, ServeError> {
+        let hub = Arc::new(Hub::within(trace_dir, options.sync).map_err(|e| refused(trace_dir, e))?);
+        let runtime = runtime()?;
+        let turned_away = Arc::new(AtomicU64::new(0));
+        let (give, given) = mpsc::channel(GIVEN);
+        let stop =
+            serve(&runtime, &hub, Incoming::given(given, options.max_connections, Arc::clone(&turned_away)), None);
+        let (stop, runtime, given) = (Some(stop), Some(runtime), Some(give));
+        let stopping = Arc::new(AtomicBool::new(false));
+        Ok(Server { address: None, hub, turned_away, given, stopping, stop, runtime, following: None })
+    }
+
+    /// Takes a connection that somebody else made ([`crate::given()`] has its other end). One for which there is no place is closed.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn take(&self, stream: UnixStream) -> io::Result<()> {
+        stream.set_nonblocking(true)?;
+        if self.given.as_ref().is_none_or(|given| given.try_send(stream).is_err()) {
+            self.turned_away.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Where it listens: tells the port where `listen` had 0; `0.0.0.0:0` where it listens nowhere.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.address.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)))
     }
 
     /// What it has done so far.
@@ -197,6 +204,43 @@ impl Server {
             let _ = following.join();
         }
     }
+}
+
+/// Why a folder cannot be gathered into.
+fn refused(dir: &Path, error: io::Error) -> ServeError {
+    let here = dir.to_owned();
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => ServeError::Used(here),
+        io::ErrorKind::WouldBlock => ServeError::Taken(here),
+        io::ErrorKind::CrossesDevices => ServeError::OtherClock(here),
+        _ => ServeError::Folder(here, error),
+    }
+}
+
+fn runtime() -> Result<Runtime, ServeError> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(2).max_blocking_threads(32).thread_name("gather").enable_all();
+    runtime.build().map_err(ServeError::Threads)
+}
+
+/// Serves what comes, until what this gives is used or dropped.
+fn serve(runtime: &Runtime, hub: &Arc<Hub>, incoming: Incoming, far: Option<FarServer<Far>>) -> oneshot::Sender<()> {
+    let (stop, stopped) = oneshot::channel::<()>();
+    let service = Arc::clone(hub);
+    runtime.spawn(async move {
+        let router = tonic::transport::Server::builder()
+            .initial_stream_window_size(1 << 20)
+            .initial_connection_window_size(2 << 20)
+            .max_concurrent_streams(16)
+            .http2_keepalive_interval(Some(Duration::from_secs(2)))
+            .http2_keepalive_timeout(Some(Duration::from_secs(5)))
+            .add_service(GatherServer::new(Receiver(service)).max_decoding_message_size(MAX_MESSAGE))
+            .add_optional_service(far);
+        // It ends when it is told to; connections that are open then are cut with the runtime.
+        let until = async { stopped.await.unwrap_or(()) };
+        let _ = router.serve_with_incoming_shutdown(incoming, until).await;
+    });
+    stop
 }
 
 impl Drop for Server {

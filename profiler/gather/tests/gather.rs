@@ -4,11 +4,16 @@
 mod common;
 
 use common::{Folder, args, loopback, read, wait_until};
+use profiler::Store;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use stepscope_gather::{Clock, Sender, SenderOptions, ServeError, Server, ServerOptions};
 
 const PATIENCE: Duration = Duration::from_secs(30);
+/// More than the system's processes have.
+const NOBODY: u32 = 5_000_000;
 
 fn server(dir: &Path) -> Server {
     Server::start(dir, loopback(), &ServerOptions::default()).unwrap()
@@ -245,4 +250,73 @@ fn folders_that_hold_something_else_are_left_alone() {
         assert!(Sender::start(&dir.path().join("a"), wrong, SenderOptions::default()).is_err(), "{wrong}");
     }
     drop(one);
+}
+
+/// A folder that this machine records into, with another host's trace within it, over connections that somebody makes; sealed as one, and
+/// gathered into and sealed again. Who follows it meanwhile sees everything once.
+#[test]
+fn traces_of_others_come_into_a_folder_of_ones_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let begin = events::clock::mono_now();
+    let mut own = Folder::create(&dir.path().join("run"), NOBODY, begin);
+    let run = own.dir.clone();
+    let mut follower = None;
+    let mut expected: Vec<usize> = Vec::new();
+    // The other process of the second round has the number of the one of the first.
+    for (round, n) in [(0, 300), (1, 200)] {
+        let server = Arc::new(Server::start_within(&run, &ServerOptions::default()).unwrap());
+        assert!(matches!(Server::start_within(&run, &ServerOptions::default()), Err(ServeError::Taken(_))));
+        let mut other = Folder::create(&dir.path().join(format!("other{round}")), NOBODY + 1, begin);
+        let (wanted, wants) = mpsc::channel();
+        let (giver, given) = stepscope_gather::given(move || {
+            let _ = wanted.send(());
+        });
+        let taking = Arc::clone(&server);
+        let giving = std::thread::spawn(move || {
+            for () in wants {
+                let (a, b) = UnixStream::pair().unwrap();
+                taking.take(a).unwrap();
+                giver.give(b).unwrap();
+            }
+        });
+        let sender = Sender::start_given(&other.dir, given, SenderOptions::default()).unwrap();
+        for i in 0..n {
+            other.slice(begin + i as i64 * 1_000, 900, i);
+            other.flush(0);
+        }
+        other.end();
+        if round == 0 {
+            own.slice(begin + 500, 100, 7);
+            own.end();
+        }
+        assert!(sender.finish(PATIENCE).finished);
+        giving.join().unwrap();
+        assert_eq!(Arc::into_inner(server).unwrap().stop().refused, 0);
+        expected.push(n as usize);
+        let counts = |store: &Store| {
+            let lanes = store.tracks().iter().map(|track| track.lanes.iter().map(profiler::Lane::len).sum::<usize>());
+            let mut counts: Vec<usize> = lanes.filter(|n| *n > 0).collect();
+            counts.sort_unstable_by(|a, b| b.cmp(a));
+            counts
+        };
+        let all: Vec<usize> = expected.iter().copied().chain([1]).collect();
+        assert_eq!(counts(&read(&run)), all, "before it is sealed");
+        let (reader, store) = follower.get_or_insert_with(|| {
+            let store = Store::with_options(profiler::StoreOptions::UNBOUNDED);
+            (profiler::TraceReader::open(&run).unwrap(), store)
+        });
+        if round == 0 {
+            reader.read_all(store).unwrap();
+            assert_eq!(counts(store), all);
+        }
+        let report = profiler::seal::seal(&run).unwrap();
+        assert_eq!(report.kept, None);
+        assert!(!run.join("gathered.json").exists());
+        assert_eq!(counts(&read(&run)), all, "sealed");
+        if round == 0 {
+            reader.read_all(store).unwrap();
+            assert_eq!(counts(store), all, "for who followed it");
+        }
+        assert!(profiler::seal::seal(&run).unwrap().sealed.is_none(), "there is nothing more to seal");
+    }
 }

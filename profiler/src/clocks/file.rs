@@ -36,6 +36,12 @@ pub fn path(gathered: &Path, id: &str) -> PathBuf {
     gathered.join(format!("clock-{id}.bin"))
 }
 
+/// Whether a path is one of these.
+pub(crate) fn is_clock_file(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.starts_with("clock-") && name.ends_with(".bin")
+}
+
 /// An exchange as a frame.
 #[must_use]
 pub fn exchange_frame(exchange: &Exchange) -> [u8; FRAME] {

@@ -6,6 +6,9 @@
 //! HOST-FOLDER/           a trace folder as its senders sent it, and source.json: {"host", "clock", "folder"}
 //! ```
 //!
+//! Beside these may lie the files of a trace that this machine records itself into the folder, and its sealed form, which says of which
+//! of the others it holds what they have (`sources.txt`).
+//!
 //! Processes keep their ids as long as no two have the same; all times of a host go through one line, so that nothing changes its
 //! place among the host's own. How wrong that line may be is told with each process (`store::ClockOffset`).
 
@@ -208,6 +211,8 @@ pub(crate) struct Gathered {
     order: VecDeque<MessageKey>,
     facts: Vec<(String, Fact)>,
     problems: BTreeMap<PathBuf, String>,
+    /// What the sealed form holds already.
+    sealed: BTreeSet<PathBuf>,
     /// The first batch of each source, until the earliest of their origins is known.
     staged: VecDeque<Batch>,
     has_origin: bool,
@@ -230,11 +235,51 @@ impl Gathered {
             order: VecDeque::new(),
             facts: Vec::new(),
             problems: BTreeMap::new(),
+            sealed: BTreeSet::new(),
             staged: VecDeque::new(),
             has_origin: false,
         };
+        gathered.take_own();
         gathered.look()?;
         Ok(gathered)
+    }
+
+    /// Takes up what this machine recorded into the folder itself, if it did.
+    fn take_own(&mut self) {
+        let Ok(reader) = TraceReader::of_one(&self.dir) else { return };
+        if let Some(sealed) = &reader.staged {
+            // Its processes keep their numbers.
+            let own: BTreeSet<u32> = reader.positions().iter().map(|ring| ring.pid).collect();
+            self.taken.extend(sealed.processes().iter().map(|process| process.pid));
+            let numbers = own.into_iter().map(|pid| (pid, pid)).collect();
+            self.sealed = crate::seal::sources_of(&self.dir).into_iter().map(|name| self.dir.join(name)).collect();
+            self.add(self.dir.clone(), self.own_clock.clone(), reader, numbers);
+        } else {
+            self.add(self.dir.clone(), self.own_clock.clone(), reader, BTreeMap::new());
+        }
+    }
+
+    fn add(&mut self, path: PathBuf, clock: String, reader: TraceReader, numbers: BTreeMap<u32, u32>) {
+        let machine = self.machines.entry(clock.clone()).or_default();
+        if clock == self.own_clock {
+            machine.clock = HostClock::own();
+        }
+        self.sources.insert(path, Source { reader, clock, numbers, live: true, disk_bytes: 0, told: None });
+    }
+
+    /// What this machine recorded into the folder itself.
+    pub(crate) fn own(&self) -> Option<&TraceReader> {
+        self.sources.get(&self.dir).map(|source| &source.reader)
+    }
+
+    /// The folders of the others.
+    pub(crate) fn sources(&self) -> Vec<PathBuf> {
+        self.sources.keys().filter(|path| **path != self.dir).cloned().collect()
+    }
+
+    /// Nobody collects any more.
+    pub(crate) fn end(&mut self) {
+        self.sources.values_mut().for_each(|source| source.reader.end());
     }
 
     /// What messages between hosts told of their clocks since the last call: what was not known before.
@@ -246,7 +291,8 @@ impl Gathered {
     fn look(&mut self) -> io::Result<()> {
         for entry in std::fs::read_dir(&self.dir)? {
             let path = entry?.path();
-            if self.sources.contains_key(&path) || !path.join(SOURCE_FILE).is_file() {
+            let is_known = self.sources.contains_key(&path) || self.sealed.contains(&path);
+            if is_known || !path.join(SOURCE_FILE).is_file() {
                 continue;
             }
             let opened = read_json::<SourceInfo>(&path.join(SOURCE_FILE)).map_err(|e| e.to_string()).and_then(|info| {
@@ -256,13 +302,7 @@ impl Gathered {
             match opened {
                 Ok((info, reader)) => {
                     self.problems.remove(&path);
-                    let machine = self.machines.entry(info.clock.clone()).or_default();
-                    if info.clock == self.own_clock {
-                        machine.clock = HostClock::own();
-                    }
-                    let (numbers, clock) = (BTreeMap::new(), info.clock);
-                    let source = Source { reader, clock, numbers, live: true, disk_bytes: 0, told: None };
-                    self.sources.insert(path, source);
+                    self.add(path, info.clock, reader, BTreeMap::new());
                 }
                 // Its first files may still be on their way.
                 Err(problem) => {
@@ -344,7 +384,7 @@ impl Gathered {
         let Some(machine) = self.machines.get_mut(&source.clock) else { return Ok(batch) };
         shift(&mut batch, machine);
         let place = path.strip_prefix(folder).unwrap_or(path).display().to_string();
-        for notice in &mut batch.notices {
+        for notice in batch.notices.iter_mut().filter(|_| !place.is_empty()) {
             notice.source = format!("{place}: {}", notice.source);
             notice.text = format!("{place}: {}", notice.text);
         }

@@ -81,6 +81,11 @@ impl TraceReader {
             let gathered = Gathered::open(trace_dir).map_err(|e| OpenError::Io(trace_dir.to_owned(), e))?;
             return Ok(TraceReader { gathered: Some(Box::new(gathered)), ..TraceReader::empty(trace_dir) });
         }
+        TraceReader::of_one(trace_dir)
+    }
+
+    /// Opens a trace folder as one of this machine's, whatever others' lie within it.
+    fn of_one(trace_dir: &Path) -> Result<TraceReader, OpenError> {
         let mut reader = TraceReader::new(trace_dir)?;
         if let Some(folder) = seal::find(trace_dir) {
             reader.stage(&folder).map_err(|e| OpenError::Io(folder, e))?;
@@ -91,8 +96,21 @@ impl TraceReader {
     /// Opens a trace whose collector has ended, however it did.
     pub(crate) fn open_ended(trace_dir: &Path) -> Result<TraceReader, OpenError> {
         let mut reader = TraceReader::open(trace_dir)?;
-        reader.ended = Some(reader.control.as_ref().map(Control::collector));
+        reader.end();
         Ok(reader)
+    }
+
+    /// Nobody collects any more.
+    fn end(&mut self) {
+        self.ended = Some(self.control.as_ref().map(Control::collector));
+        if let Some(gathered) = &mut self.gathered {
+            gathered.end();
+        }
+    }
+
+    /// Of a gathered folder: the folders within it that are read besides its own trace.
+    pub(crate) fn sources(&self) -> Vec<PathBuf> {
+        self.gathered.as_ref().map_or_else(Vec::new, |gathered| gathered.sources())
     }
 
     fn empty(trace_dir: &Path) -> TraceReader {
@@ -138,11 +156,17 @@ impl TraceReader {
 
     /// How far each ring was read.
     pub(crate) fn positions(&self) -> Vec<RingPosition> {
+        if let Some(gathered) = &self.gathered {
+            return gathered.own().map_or_else(Vec::new, TraceReader::positions);
+        }
         self.rings.positions()
     }
 
     /// A process that may still write into the folder, as far as can be seen from here.
     pub(crate) fn lives(&self) -> Option<u32> {
+        if let Some(gathered) = &self.gathered {
+            return gathered.own().and_then(TraceReader::lives);
+        }
         let collector = self.ended.flatten().filter(|c| !c.finished && c.pid != 0 && c.pid != std::process::id());
         let collector = collector.map(|c| c.pid).filter(|pid| is_running(*pid));
         collector.or_else(|| self.processes.any_alive())
@@ -150,6 +174,9 @@ impl TraceReader {
 
     /// A process that still writes to a ring, as it was when the rings were read last.
     pub(crate) fn writes(&self) -> Option<u32> {
+        if let Some(gathered) = &self.gathered {
+            return gathered.own().and_then(TraceReader::writes);
+        }
         self.rings.any_alive()
     }
 
@@ -199,7 +226,13 @@ impl TraceReader {
     /// As [`TraceReader::poll`].
     pub fn poll_staged(&mut self) -> io::Result<Batch> {
         if let Some(gathered) = &mut self.gathered {
-            return gathered.poll_staged();
+            let polled = gathered.poll_staged();
+            if gathered::is_gathered(&self.dir) || seal::find(&self.dir).is_none() {
+                return polled;
+            }
+            // It was sealed while it was followed: all is there now.
+            let reader = TraceReader::of_one(&self.dir).map_err(io::Error::other)?;
+            *self = TraceReader { ended: self.ended, ..reader };
         }
         let mut batch = Batch::new();
         if let Some(sealed) = self.staged.take() {

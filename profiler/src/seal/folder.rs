@@ -4,7 +4,7 @@
 //! that a kill left beside it bring nothing twice; who seals again only clears them away.
 
 use super::writer::write_all;
-use super::{FOLDER, SealError, Sealed, SealedWriter, find};
+use super::{FOLDER, SealError, Sealed, SealedWriter, find, gathered};
 use crate::follow::{self, TraceReader};
 use crate::store::{Store, StoreOptions, WarningKind};
 use events::control::{ClaimError, Collector};
@@ -23,7 +23,7 @@ pub struct SealReport {
     pub kept: Option<String>,
 }
 
-/// Seals the trace in a folder. Nobody may record into it or collect from it meanwhile.
+/// Seals the trace in a folder, those that were gathered into it as well. Nobody may record into it or collect from it meanwhile.
 ///
 /// Memory is bounded as with [`SealedWriter`]. Where the trace has damage the collected files stay: somebody may get more
 /// out of them than this program does.
@@ -41,6 +41,10 @@ pub fn seal(trace_dir: &Path) -> Result<SealReport, SealError> {
     if let Some(pid) = reader.lives() {
         return Err(busy(format!("process {pid} lives")));
     }
+    let gathering = gathered::claim(trace_dir).map_err(|e| match e.kind() {
+        io::ErrorKind::WouldBlock => busy("traces of other hosts are gathered into it".to_owned()),
+        _ => SealError::Io(trace_dir.to_owned(), e),
+    })?;
     let before = if find(trace_dir).is_some() { Some(reader.positions()) } else { None };
     let folder = trace_dir.join(FOLDER);
     let io_failed = |e| SealError::Io(trace_dir.to_owned(), e);
@@ -51,17 +55,24 @@ pub fn seal(trace_dir: &Path) -> Result<SealReport, SealError> {
             reader.read_all(&mut store).map_err(io_failed)?;
             let kept = problem(&reader, &store)?;
             let rings = reader.positions();
-            if rings == before {
+            if rings == before && reader.sources().is_empty() {
                 (None, kept)
             } else {
                 let mut writer = SealedWriter::create(&folder)?;
                 writer.set_rings(rings);
+                writer.set_sources(gathered::names(trace_dir, &reader.sources()));
                 (Some(write_all(&store, writer)?), kept)
             }
         }
     };
     step("sealed");
-    let removed_bytes = if kept.is_none() { remove_collected(trace_dir).map_err(io_failed)? } else { 0 };
+    let mut removed_bytes = 0;
+    if kept.is_none() {
+        removed_bytes = remove_collected(trace_dir).map_err(io_failed)?;
+        if gathering.is_some() {
+            removed_bytes += gathered::remove(trace_dir).map_err(io_failed)?;
+        }
+    }
     claim.finish();
     Ok(SealReport { sealed, removed_bytes, kept })
 }
@@ -80,6 +91,7 @@ fn stream(reader: &mut TraceReader, folder: &Path) -> Result<(Sealed, Option<Str
     }
     let kept = problem(reader, writer.store())?;
     writer.set_rings(reader.positions());
+    writer.set_sources(gathered::names(reader.dir(), &reader.sources()));
     step("written");
     Ok((writer.finish()?, kept))
 }

@@ -7,6 +7,7 @@
 //!   tracks, processes, sites, nodes, steps, flows, counters, instants, memory, transfers, open_slices, stacks, frames,
 //!   functions, warnings, rings, meta .parquet
 //!   lod.bin               the pyramids of all lanes ([`sidecar`]): mapped; has its own checksum, and can be made again
+//!   sources.txt           of a gathered trace: the folders beside it that it holds already ([`mod@gathered`])
 //!   checksums.txt         of every byte of the Parquet files ([`checksums`])
 //! ```
 //!
@@ -15,7 +16,7 @@
 //! 2. [`mod@file`], [`runs`], [`dictionary`], [`group_file`], [`slices`], [`pyramids`], [`writer`]: the files as they are
 //!    written, from a store or from batches.
 //! 3. [`verify`], [`place`]: what was written is read back and compared, then put in place in one step.
-//! 4. [`folder`]: seals the trace that a collector left, and removes what it was made from.
+//! 4. [`folder`], [`mod@gathered`]: seals the trace that a collector left, and removes what it was made from.
 //! 5. [`mod@open`], [`columns`], [`rows`], [`resolver`], [`foreign`]: a folder becomes a store.
 //! 6. [`pager`], [`group`], [`paged`]: slices stay on disk and come by row group, within a budget.
 //! 7. [`mod@batches`]: the tables of any store, and of a sealed folder whether it is whole, for SQL.
@@ -28,6 +29,7 @@ mod dictionary;
 mod file;
 mod folder;
 mod foreign;
+mod gathered;
 mod group;
 mod group_file;
 mod names;
@@ -52,6 +54,7 @@ pub(crate) use batches::side_files;
 pub use batches::{Take, batches, check, tables, whole_folder};
 pub use checksums::RemoteChecksums;
 pub use folder::{SealReport, seal};
+pub(crate) use gathered::sources_of;
 pub use open::is_sealed;
 pub(crate) use open::{SealedTrace, find, parts_of, positions};
 pub(crate) use paged::{PagedLane, PagedSlices};

@@ -1,5 +1,6 @@
 //! Putting a folder in place so that at every moment there is the old one or the new one.
 
+use super::gathered::SOURCES;
 use super::{SIDECAR, checksums};
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -50,7 +51,7 @@ fn may_go(folder: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
         let name = name.to_string_lossy();
-        if !name.ends_with(".parquet") && name != SIDECAR && name != checksums::FILE_NAME {
+        if !name.ends_with(".parquet") && name != SIDECAR && name != checksums::FILE_NAME && name != SOURCES {
             return Ok(false);
         }
     }

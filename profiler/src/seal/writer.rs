@@ -4,6 +4,7 @@ use super::SealError;
 use super::checksums::{Checksums, FILE_NAME};
 use super::file::TableFile;
 use super::folder::step;
+use super::gathered::SOURCES;
 use super::names::Names;
 use super::place::{replace, scratch_beside, sync_folder, write_synced};
 use super::schema::{COUNTERS, FLOWS, FORMAT, INSTANTS, MEMORY, META, RINGS, TRANSFERS, Table, VERSION};
@@ -44,6 +45,8 @@ pub struct SealedWriter {
     slices: SliceFile,
     sides: Sides,
     rings: Vec<RingPosition>,
+    /// Gathered folders that are in it.
+    sources: Vec<String>,
 }
 
 /// The tables that are written as their rows come.
@@ -96,6 +99,7 @@ impl SealedWriter {
             scratch: Scratch(scratch),
             store,
             rings: Vec::new(),
+            sources: Vec::new(),
         })
     }
 
@@ -128,6 +132,11 @@ impl SealedWriter {
         self.rings = rings;
     }
 
+    /// Notes which gathered folders are in it.
+    pub(super) fn set_sources(&mut self, sources: Vec<String>) {
+        self.sources = sources;
+    }
+
     /// Writes the rest, reads everything back and compares, and puts the folder in place.
     ///
     /// # Errors
@@ -141,7 +150,7 @@ impl SealedWriter {
 
     /// Ends all files, verifies them, puts the folder in place.
     fn commit(self, store: &Store, args: MaybeReader<'_, '_>) -> Result<Sealed, SealError> {
-        let SealedWriter { folder, scratch, names, slices, sides, rings, .. } = self;
+        let SealedWriter { folder, scratch, names, slices, sides, rings, sources, .. } = self;
         let path = scratch.0.clone();
         let written = slices.finish(store, &names, args)?;
         let mut sums = Checksums::default();
@@ -153,6 +162,9 @@ impl SealedWriter {
         whole(&path, META, tables::meta(&meta(store, written.rows)), &mut sums)?;
         whole(&path, RINGS, tables::rings(&rings), &mut sums)?;
         let failed = |e| SealError::Io(path.clone(), e);
+        if !sources.is_empty() {
+            write_synced(&path.join(SOURCES), sources.join("\n").as_bytes()).map_err(failed)?;
+        }
         write_synced(&path.join(FILE_NAME), sums.text().as_bytes()).map_err(failed)?;
         sync_folder(&path).map_err(failed)?;
         step("files");

@@ -1,14 +1,9 @@
 //! The queue between a training program and the thread that writes its event file: whole framed records, bounded by bytes.
 
-use std::{
-    fs::File,
-    io::{self, Seek, SeekFrom, Write},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, sync::Arc, time::Duration};
 
 use events::clock;
-use formats::tfrecord::append_record;
+use formats::{event_file::EventFile, tfrecord::append_record};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::WriterOptions;
@@ -111,11 +106,10 @@ impl Queue {
     }
 
     /// The writing thread: until the queue is closed and empty.
-    pub fn write_to(&self, file: File) {
-        let mut out = Output { file, end: 0 };
+    pub fn write_to(&self, mut file: EventFile) {
         let mut batch = Vec::new();
         while let Some(n_records) = self.take(&mut batch) {
-            let result = out.write(&batch);
+            let result = file.write(&batch);
             batch.clear();
             let mut state = self.state.lock();
             state.n_out += n_records;
@@ -148,27 +142,5 @@ impl Queue {
         drop(state);
         self.progress.notify_all();
         Some(n_records)
-    }
-}
-
-/// The file, which holds whole records only.
-struct Output {
-    file: File,
-    end: u64,
-}
-
-impl Output {
-    /// Writes all of `batch` or, as far as the system allows, nothing of it.
-    fn write(&mut self, batch: &[u8]) -> io::Result<()> {
-        let result = self.file.write_all(batch);
-        match result {
-            Ok(()) => self.end += batch.len() as u64,
-            // Should these fail as well, a reader finds the next good record behind the torn one.
-            Err(_) => {
-                let _ = self.file.set_len(self.end);
-                let _ = self.file.seek(SeekFrom::Start(self.end));
-            }
-        }
-        result
     }
 }

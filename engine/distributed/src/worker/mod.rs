@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 use crate::cluster::TaskName;
 use crate::protocol::{Broken, Head, Task};
 use crate::runners::Runners;
+use crate::side::StreamTaker;
 use masters::Masters;
 use peers::Peers;
 pub(crate) use service::MASTER;
@@ -74,6 +75,8 @@ struct Shared {
     masters: Masters,
     /// Connections that others opened.
     incoming: Mutex<BTreeMap<u64, Channel>>,
+    /// Who takes the streams that are opened to this process.
+    stream_taker: Mutex<Option<StreamTaker>>,
     /// Held while they are told, one reset after the other.
     reset_watchers: threads::Mutex<Vec<Arc<dyn ResetWatcher>>>,
 }
@@ -105,6 +108,7 @@ impl Worker {
             runners: Runners::default(),
             masters: Masters::default(),
             incoming: Mutex::default(),
+            stream_taker: Mutex::default(),
             reset_watchers: threads::Mutex::default(),
         });
         let accepting = Arc::clone(&shared);
@@ -131,6 +135,11 @@ impl Worker {
     /// Has `watcher` told when masters drop containers.
     pub fn watch_resets(&self, watcher: Arc<dyn ResetWatcher>) {
         self.shared.reset_watchers.lock().push(watcher);
+    }
+
+    /// Has `taker` take the streams that others open to this process ([`crate::open_stream`]). Without one they are closed.
+    pub fn take_streams(&self, taker: StreamTaker) {
+        *self.shared.stream_taker.lock() = Some(taker);
     }
 
     /// Values that came for steps which were over, as those of a task that was restarted.

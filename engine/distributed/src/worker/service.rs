@@ -24,7 +24,7 @@ use crate::protocol::{
     Cancel, Describe, Described, Device, Done, Failure, FailureKind, Forget, Head, Push, Ran, Register, Reset, Run,
     Task,
 };
-use crate::wire;
+use crate::{side, wire};
 
 /// The own end of a connection that somebody opened.
 pub(super) struct Service {
@@ -46,6 +46,14 @@ impl Service {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let peer = connection.peer().clone();
+        if let Some(purpose) = peer.name.strip_prefix(side::PREFIX) {
+            let taker = shared.stream_taker.lock().clone();
+            // Where nobody takes it, or there are no threads, the other end sees the connection close.
+            if let (Some(taker), Ok(stream)) = (taker.as_ref(), side::join(connection)) {
+                taker(purpose, stream);
+            }
+            return;
+        }
         if peer.name == MASTER {
             shared.masters.add(peer.incarnation);
         }

@@ -1,0 +1,132 @@
+//! What the towers of a cluster tell of themselves, in event files that their tasks write: no value passes through the client.
+
+use super::Built;
+use crate::dtype::DType;
+use crate::graph::{Graph, GraphError, NodeId, Output};
+use crate::models::Variables;
+use crate::shape::{PartialShape, Shape};
+use crate::slices::IndexedSlices;
+use crate::tensor::Tensor;
+
+/// A tower's own summaries. What is fed and run is on its device.
+#[derive(Debug, Clone)]
+pub struct TowerSummaries {
+    /// What the folder of the event file is fed to, a string.
+    pub logdir: Output,
+    /// Opens a file there.
+    pub open: NodeId,
+    /// What a serialised `Event` is fed to.
+    pub event: Output,
+    /// Writes that event.
+    pub import: NodeId,
+    /// What the step that `scalars` and `histograms` tell of is fed to, an int64 scalar.
+    pub step: Output,
+    /// Beside a step of the tower: writes its loss, its accuracy where it has one, and what it took (seconds, examples per second, batches
+    /// left in the queue).
+    pub scalars: NodeId,
+    /// Beside a step of the tower: writes histograms of its own gradients.
+    pub histograms: NodeId,
+    /// Ends the file; fails where anything is missing in it.
+    pub close: NodeId,
+}
+
+/// When the tower's step began on its device, and when it had its batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Began {
+    /// Seconds since 1970.
+    pub at: Output,
+    /// The node that gives the batch.
+    pub batch: NodeId,
+    /// What it is taken from.
+    pub queue: Output,
+}
+
+/// Writes values of a tower.
+struct Writing<'a> {
+    g: &'a Graph,
+    writer: Output,
+    step: Output,
+}
+
+impl Writing<'_> {
+    fn add(&self, op: &str, tag: &str, value: Output) -> Result<NodeId, GraphError> {
+        let named = self.g.named_constant(&format!("{tag}/tag"), Tensor::string(tag))?;
+        let node = self.g.add_node(op).name(tag).input(self.writer).input(self.step).input(named);
+        node.input(value).attr("T", self.g.dtype(value)?).build()
+    }
+}
+
+/// Adds them for the tower of this number, in the scope and on the device of `g`.
+pub(super) fn of_tower(
+    g: &Graph,
+    tower: usize,
+    built: &Built,
+    began: &Began,
+    variables: &Variables,
+) -> Result<TowerSummaries, GraphError> {
+    let writer =
+        g.add_node("SummaryWriter").name("writer").attr("shared_name", format!("tower{tower}/summaries").as_str());
+    let writer = writer.output()?;
+    let one = || PartialShape::from(&Shape::scalar());
+    let logdir = g.placeholder("logdir", DType::String, one())?;
+    let open = g.add_node("CreateSummaryFileWriter").name("open").input(writer).input(logdir);
+    // There are few, and who looks on wants them at once.
+    let open = open.input(g.constant(Tensor::scalar(0i32))?).input(g.constant(Tensor::scalar(0i32))?);
+    let open = open.input(g.constant(Tensor::string(""))?).build()?;
+    let event = g.placeholder("event", DType::String, one())?;
+    let import = g.add_node("ImportEvent").name("import").input(writer).input(event).build()?;
+    let step = g.placeholder("step", DType::I64, one())?;
+    let writing = Writing { g, writer, step };
+    let mut scalars = vec![writing.add("WriteScalarSummary", "loss", built.tower.loss)?];
+    if let Some(accuracy) = built.tower.accuracy {
+        scalars.push(writing.add("WriteScalarSummary", "accuracy", accuracy)?);
+    }
+    for (tag, value) in times(g, built, began, variables)? {
+        scalars.push(writing.add("WriteScalarSummary", tag, value)?);
+    }
+    let trained = variables.all().iter().filter(|v| v.is_trained);
+    let mut histograms = Vec::new();
+    for (v, gradient) in trained.zip(&built.gradients) {
+        histograms.push(writing.add("WriteHistogramSummary", &format!("{}/gradient", v.name), *gradient)?);
+    }
+    Ok(TowerSummaries {
+        logdir,
+        open,
+        event,
+        import,
+        step,
+        scalars: g.group("scalars", &scalars)?,
+        histograms: g.group("histograms", &histograms)?,
+        close: g.add_node("CloseSummaryWriter").name("close").input(writer).build()?,
+    })
+}
+
+/// What the step took, by tag.
+fn times(
+    g: &Graph,
+    built: &Built,
+    began: &Began,
+    variables: &Variables,
+) -> Result<[(&'static str, Output); 4], GraphError> {
+    let now = |name: &str, after: &[NodeId]| g.add_node("Timestamp").name(name).after(after).output();
+    let mut ends = vec![built.tower.loss.node];
+    for ((_, shape), gradient) in variables.trained().iter().zip(&built.gradients) {
+        // Of slices the whole gradient is made nowhere, and not for this.
+        match IndexedSlices::of(g, *gradient, shape.get(1..).unwrap_or(&[]))? {
+            Some(slices) => ends.extend([slices.values.node, slices.indices.node]),
+            None => ends.push(gradient.node),
+        }
+    }
+    let waited = g.sub(now("has_batch", &[began.batch])?, began.at)?;
+    let took = g.sub(now("has_gradients", &ends)?, began.at)?;
+    let queued = g.add_node("QueueSizeV2").name("queued").input(began.queue).after(&[began.batch]).output()?;
+    let first = g.constant(Tensor::scalar(0i32))?;
+    let n = g.add_node("GatherV2").input(g.shape_of(built.feeds[0])?).input(first).input(first).output()?;
+    let n = g.cast(n, DType::F64)?;
+    Ok([
+        ("seconds/input", waited),
+        ("seconds/gradients", took),
+        ("examples_per_second", g.div(n, took)?),
+        ("input/queued", queued),
+    ])
+}
