@@ -59,7 +59,7 @@ fn train(binary: &Path, dir: &Path, options: &[&str]) -> (Running, PathBuf) {
     let trace = dir.join("trace");
     let mut record = Command::new(binary);
     record.args(["record", "-o"]).arg(&trace).args(options).arg("--").arg(binary);
-    record.args(["train", "mlp", "--steps", "1000000", "--trace", "off", "--logdir"]).arg(dir.join("run"));
+    record.args(["train", "mlp", "--steps", "1000000", "--logdir"]).arg(dir.join("run"));
     (Running::start(record.stdout(Stdio::null()).stderr(Stdio::piped())), trace)
 }
 

@@ -45,5 +45,7 @@ pub use emit::{
 };
 pub use names::{NodeId, SiteId, node, site};
 pub use record::{Event, Kind, Record};
-pub use session::{Options, Session, StartError, StepMark, dump, start, start_from_env, step_begins, step_ends};
+pub use session::{
+    Options, Session, StartError, StepMark, dump, recording_into, start, start_from_env, step_begins, step_ends,
+};
 pub use track::Track;

@@ -388,6 +388,12 @@ fn current() -> Option<Arc<Shared>> {
     lock(&SESSION).clone()
 }
 
+/// The trace folder that this process records into, if it records.
+#[must_use]
+pub fn recording_into() -> Option<PathBuf> {
+    current().map(|shared| shared.trace_dir.clone())
+}
+
 /// A step begins: call it before [`is_on`](crate::is_on) is asked. If "the next N steps" are to be recorded, recording goes on here.
 pub fn step_begins() -> StepMark {
     let Some(shared) = current() else { return StepMark::default() };

@@ -102,7 +102,7 @@ impl Launcher<'_> {
     /// One attempt, with processes of its own, none of which outlives it.
     fn attempt(&self, number: u32) -> Result<Ended, Failure> {
         let _told = (number > 0).then(|| events::slice(events::site("train", "attempt")));
-        let trace = self.run.folder().trace();
+        let trace = self.run.trace();
         let mut workers = None;
         if let (Some(scratch), Some(n)) = (&self.scratch, self.args.workers) {
             let folder = scratch.path().join(number.to_string());

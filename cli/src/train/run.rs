@@ -18,6 +18,8 @@ pub(super) struct Run {
     tracing: Option<Tracing>,
     gathering: Option<Gathering>,
     ns_per_slice: Option<f64>,
+    /// Where somebody else records this process.
+    recorder: Option<PathBuf>,
 }
 
 /// What is known of a trace that ended.
@@ -35,7 +37,15 @@ impl Run {
     /// # Errors
     /// `Failure::Use` when the folder is somebody's, `Failure::Work` for everything else.
     pub fn begin(name: &str, training: &Training, continues: bool, cluster: Option<&Path>) -> Result<Run, Failure> {
-        let folder = RunFolder::create(name, training.logdir.as_deref(), training.trace.as_deref(), continues)?;
+        // What `stepscope record` or STEPSCOPE_TRACE records already has its trace there.
+        let (recorder, off) = (events::recording_into(), Path::new("off"));
+        let wanted = training.trace.as_deref();
+        if let (Some(other), Some(_)) = (&recorder, wanted.filter(|wanted| *wanted != off)) {
+            let other = other.display();
+            return Err(Failure::wrong_use(format_args!("this process is recorded into {other}: leave --trace away")));
+        }
+        let trace = if recorder.is_some() { Some(off) } else { wanted };
+        let folder = RunFolder::create(name, training.logdir.as_deref(), trace, continues)?;
         let ns_per_slice = folder.trace().and_then(|_| tracing::ns_per_slice());
         let mut tracing = folder.trace().map(Tracing::start).transpose()?;
         if let Some(tracing) = tracing.as_mut().filter(|_| devices::has_gpu(&training.device)) {
@@ -44,12 +54,17 @@ impl Run {
         // Who sends traces to a collector has those of workers sent there, too.
         let gathered = folder.trace().zip(cluster).filter(|_| sending::wanted(None).is_none());
         let gathering = gathered.map(|(trace, file)| Gathering::start(trace, file)).transpose()?;
-        Ok(Run { folder, tracing, gathering, ns_per_slice })
+        Ok(Run { folder, tracing, gathering, ns_per_slice, recorder })
     }
 
     /// Takes part in a run whose folder and trace another process keeps.
     pub fn join(folder: &Path) -> Run {
-        Run { folder: RunFolder::join(folder), tracing: None, gathering: None, ns_per_slice: None }
+        Run { folder: RunFolder::join(folder), tracing: None, gathering: None, ns_per_slice: None, recorder: None }
+    }
+
+    /// Where the processes of this run record, if they do.
+    pub fn trace(&self) -> Option<&Path> {
+        self.folder.trace().or(self.recorder.as_deref())
     }
 
     /// The folder.
