@@ -383,7 +383,7 @@ fn print_rest(store: &Store, analysis: &Analysis) {
     let mut table = Table::new(&["stragglers", "times last", "late", "others waited"]);
     for late in &analysis.stragglers.processes {
         let name = store.processes().get(late.process as usize);
-        let name = name.map_or_else(String::new, |p| p.title());
+        let name = name.map_or_else(String::new, profiler::Process::title);
         let times = [late.late_ns, late.waited_ns].map(human::duration);
         table.row([name, human::count(late.times_last)].into_iter().chain(times));
     }

@@ -302,7 +302,7 @@ fn process_rows(store: &Store, folding: &Folding, process: u32, info: &profiler:
 
 /// The program with its id.
 fn process_title(process: &profiler::Process) -> String {
-    let name = process.titled(&short_command(&process.name));
+    let name = process.titled(short_command(&process.name));
     // The clock that the trace is laid on needs no word.
     match process.clock.filter(|clock| clock.bound_ns > 0) {
         Some(clock) => format!("{name}, clock ±{}", format::duration_ns(clock.bound_ns.min(i64::MAX as u64) as i64)),
