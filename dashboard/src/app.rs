@@ -17,8 +17,8 @@ use crate::{
     pace::Pace,
     scalars::ScalarsView,
     shell::{
-        self, Choice, CommandPalette, KnownFacts, Layout, Memory, Navigation, OpenDialog, ProblemsWindow, Saving,
-        SettingsWindow, ShortcutsWindow, SourceAct, StartAct, Tabs, TopBar, TopBarAction,
+        self, Choice, CommandPalette, FocusRing, KnownFacts, Layout, Memory, Navigation, OpenDialog, ProblemsWindow,
+        Saving, SettingsWindow, ShortcutsWindow, SourceAct, StartAct, Tabs, TopBar, TopBarAction,
     },
     sql::{SqlView, engine::Engine},
     theme::{self, metrics},
@@ -123,6 +123,7 @@ pub struct App {
     open: OpenDialog,
     palette: CommandPalette,
     saving: Saving,
+    focus_ring: FocusRing,
     settings: SettingsWindow,
     problems: ProblemsWindow,
     shortcuts: ShortcutsWindow,
@@ -185,6 +186,7 @@ impl App {
             open: OpenDialog::default(),
             palette: CommandPalette::default(),
             saving: Saving::default(),
+            focus_ring: FocusRing::default(),
             settings: SettingsWindow::default(),
             problems: ProblemsWindow::default(),
             shortcuts: ShortcutsWindow::default(),
@@ -228,6 +230,7 @@ impl App {
         }
         self.memory.keep(ui.ctx());
         note_typing(ui.ctx());
+        self.focus_ring.ui(ui);
     }
 
     fn open_path(&mut self, path: PathBuf) {
@@ -412,6 +415,7 @@ impl App {
             ShellCommand::CopyLink => {
                 let address = shell::address(&self.tabs, data, &self.selection);
                 ctx.copy_text(shell::command_line(&self.opened, &address));
+                self.saving.tell(ctx, "Copied: a command that opens this view");
             }
             ShellCommand::SavePng => self.saving.png(ctx, &self.tabs),
             ShellCommand::SaveSvg => self.saving.svg(ctx, &self.tabs),

@@ -1,5 +1,6 @@
 //! Numbers as people read them: times with a fitting unit, counts with separators, values with enough digits.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 
 /// The unit of durations.
@@ -42,6 +43,19 @@ thread_local! {
 /// Chooses the unit of durations in this thread.
 pub fn set_time_unit(unit: TimeUnit) {
     TIME_UNIT.set(unit);
+}
+
+/// Whether time spans are told to the nanosecond, which takes more room.
+pub fn is_exact() -> bool {
+    TIME_UNIT.get() != TimeUnit::Auto
+}
+
+/// The first `most` letters of a text, with a sign that there are more.
+pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
 }
 
 /// A time span: with three significant digits and the unit that fits (`850 ns`, `12.3 µs`, `4.56 s`, `3 min 20 s`), or to

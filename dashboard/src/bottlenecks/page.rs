@@ -15,6 +15,8 @@ use std::{ops::Range, sync::Arc};
 
 /// Ops that are listed, at most.
 const MAX_OPS: usize = 30;
+/// Letters of a slice's name.
+const MAX_NAME: usize = 80;
 /// Nodes of a memory peak that are listed, at most.
 const MAX_LIVE: usize = 6;
 
@@ -94,7 +96,7 @@ fn findings_ui(ui: &mut Ui, store: &Store, findings: &[Finding], lead: &mut Opti
 /// A slice with its way into the graph, which stay side by side.
 fn evidence_ui(ui: &mut Ui, store: &Store, slice: &SliceRef, lead: &mut Option<Lead>) {
     let (name, took) = (store.slice_name(slice), format::duration_ns(slice.dur()));
-    let (text, node) = (format!("{name}, {took}"), store.node_of(slice));
+    let (text, node) = (format!("{}, {took}", format::shortened(name, MAX_NAME)), store.node_of(slice));
     let style = ui.style();
     let mut width = text_width(ui, &text, &egui::TextStyle::Body);
     if node.is_some() {

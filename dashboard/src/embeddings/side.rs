@@ -226,6 +226,9 @@ fn ends_ui(ui: &mut Ui, choices: &mut Choices) {
             ui.end_row();
         }
     });
+    if choices.ends.iter().all(|end| end.trim().is_empty()) {
+        ui.weak("Name vectors at some end: without any, all lie on one dot.");
+    }
 }
 
 fn metric_ui(ui: &mut Ui, choices: &mut Choices) {

@@ -6,7 +6,7 @@ use super::{
     model::{Edge, ItemId, Kind, Model, output_shape},
     over_steps::{self, StepCost},
     summaries::Tag,
-    times::Times,
+    times::{MAX_STEPS, Times},
 };
 use crate::{
     ViewKind, format,
@@ -323,7 +323,8 @@ fn time(ui: &mut Ui, times: &Times, item: ItemId) {
         row(ui, "share", &format::percent(f64::from(times.share(item))));
         if time.path_ns > 0 {
             let share = format::percent(f64::from(times.share_of(item, |time| time.path_ns)));
-            row(ui, "on critical paths", &format!("{} ({share})", format::duration_ns(time.path_ns)));
+            let path = format::duration_ns(time.path_ns);
+            row(ui, "on critical paths", &format!("{path} ({share}) of the newest {MAX_STEPS} steps"));
         }
         if time.peak_bytes > 0 {
             row(ui, "memory at the peak", &format::bytes(time.peak_bytes as u64));

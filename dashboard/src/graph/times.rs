@@ -32,7 +32,7 @@ struct Sums {
 }
 
 /// Steps, the newest ones, whose critical paths are looked for.
-const MAX_STEPS: usize = 20;
+pub(super) const MAX_STEPS: usize = 20;
 
 /// Executions of a node or of everything below a scope.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,7 +1,7 @@
 //! Texts: Markdown as it is meant to look, in a table where there are several.
 
 use crate::theme::{metrics, palette};
-use egui::{Frame, Grid, Label, ScrollArea, Stroke, Ui, vec2};
+use egui::{FontId, Frame, Grid, Label, ScrollArea, Stroke, TextStyle, Ui, vec2};
 use egui_commonmark::{CommonMarkCache, CommonMarkViewer};
 
 /// Bytes of a card that are laid out as Markdown; what is longer is shown as it was written.
@@ -40,6 +40,8 @@ impl TextCard {
             [] => _ = ui.weak("A text without contents."),
             [only] => {
                 ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+                    // Headings of several levels lie between this size and the text's.
+                    ui.style_mut().text_styles.insert(TextStyle::Heading, FontId::proportional(2.0 * metrics::TEXT));
                     CommonMarkViewer::new().show(ui, &mut self.cache, only);
                 });
             }

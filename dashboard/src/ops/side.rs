@@ -10,6 +10,9 @@ use crate::{
 use egui::{Rect, RichText, Sense, Ui, vec2};
 use profiler::Store;
 
+/// Letters of a track's name.
+const MAX_NAME: usize = 40;
+
 /// Shows the use of tracks and the stalls; a click on a stall leads to the timeline.
 pub fn side_ui(ui: &mut Ui, store: &Store, trace_idx: usize, findings: &Findings, selection: &mut Selection) {
     let p = palette(ui);
@@ -23,7 +26,8 @@ pub fn side_ui(ui: &mut Ui, store: &Store, trace_idx: usize, findings: &Findings
             ui.end_row();
             for used in &findings.track_use {
                 let Some(track) = store.track(used.track) else { continue };
-                ui.label(&track.name);
+                let name = |most| format::shortened(&track.name, most).into_owned();
+                ui.label(name(MAX_NAME)).on_hover_text(name(1_000));
                 ui.label(format::percent(used.utilisation));
                 let (bar, _) = ui.allocate_exact_size(vec2(80.0, metrics::PAD), Sense::hover());
                 ui.painter().rect_filled(bar, 2.0, p.hovered);

@@ -2,13 +2,15 @@
 
 use super::model::{Column, Grouping, Order, Row, cell};
 use crate::{
-    Selection,
+    Selection, format,
     theme::{metrics, palette},
     widgets::sort_heading,
 };
 use egui::{Align, Layout, Rect, Sense, Ui, vec2};
 use egui_extras::{Column as Width, TableBuilder};
 
+/// A time span to the nanosecond.
+const EXACT_W: f32 = 124.0;
 /// The share's number and its bar, at least.
 const SHARE_W: f32 = 96.0;
 
@@ -45,7 +47,7 @@ pub fn table_ui(
             Column::Op | Column::Category => words(76.0),
             Column::Count => Width::exact(52.0),
             Column::Share => Width::remainder().at_least(SHARE_W),
-            _ => Width::exact(60.0),
+            _ => Width::exact(if format::is_exact() { EXACT_W } else { 60.0 }),
         });
     }
     let header = |mut row: egui_extras::TableRow<'_, '_>| {

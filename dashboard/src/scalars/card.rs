@@ -107,7 +107,7 @@ impl Card {
         let node = target.map(|n| &**n);
         let frame =
             CardFrame { name: &row.name, tag: &row.tag, node, is_selected: row.is_selected(selection), is_wide, pin };
-        let (header, outer) = frame.ui(ui, |ui| last_values(ui, &lines));
+        let (header, outer) = frame.ui(ui, |ui| last_values(ui, &lines, selection));
         if header.is_clicked {
             selection.node.set(ViewKind::Scalars, target.cloned());
             selection.tag.set(ViewKind::Scalars, Some(row.tag.clone()));
@@ -418,13 +418,20 @@ fn margin(line: &Line<'_>, data: &Data, axis: XAxis) -> Option<(Band, usize)> {
 }
 
 /// The newest value of each run, in its colour, as far as there is room.
-fn last_values(ui: &mut Ui, lines: &[Line<'_>]) {
+/// From right to left, as many as there is room for; a picked run's first.
+fn last_values(ui: &mut Ui, lines: &[Line<'_>], selection: &Selection) {
     let p = palette(ui);
-    for line in lines.iter().rev() {
-        let Some(last) = line.points.values().last() else {
-            continue;
-        };
+    let is_picked =
+        |line: &&Line<'_>| selection.run.get().is_some_and(|run| is_at_or_below(run, &line.member.run_label));
+    let (picked, others): (Vec<&Line<'_>>, Vec<&Line<'_>>) = lines.iter().rev().partition(is_picked);
+    for (nth, line) in picked.into_iter().chain(others).enumerate() {
+        // By step, whatever the axis: against another tag points are in the order of its values.
+        let series = line.points.series();
+        let latest = || series.points().max_by_key(|point| point.step);
+        let last = if line.points.has_own_x() { latest() } else { series.last() };
+        let Some(last) = last.map(|point| point.value) else { continue };
         if ui.available_width() < metrics::VALUE_W {
+            ui.weak(format!("+{}", lines.len() - nth)).on_hover_text("runs whose last values have no room here");
             return;
         }
         let color = if lines.len() == 1 { p.text_strong } else { p.series(line.member.color_idx) };

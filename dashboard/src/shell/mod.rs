@@ -3,6 +3,7 @@
 mod about;
 mod arrangement;
 pub mod browse;
+mod focus;
 mod icon;
 mod kinds;
 mod memory;
@@ -20,6 +21,7 @@ mod top_bar;
 
 pub use about::{KnownFacts, RunFacts, first_panel, has_something, kind_of, shows_anything};
 pub use arrangement::Layout;
+pub use focus::FocusRing;
 pub use icon::app_icon;
 pub use memory::Memory;
 pub use navigation::{Navigation, address, command_line};

@@ -17,12 +17,12 @@ struct Pending {
 #[derive(Default)]
 pub struct SaveDialog {
     pending: Option<Pending>,
-    /// Where the last file went, for the status line, and when.
-    saved: Option<(String, f64)>,
+    /// What was told last, such as where a file went, and when.
+    told: Option<(String, f64)>,
 }
 
-/// For how long a saved file's name is shown, seconds.
-const SAVED_S: f64 = 5.0;
+/// For how long it is shown, seconds.
+const TOLD_S: f64 = 5.0;
 
 impl SaveDialog {
     /// Asks where to write `contents`, and offers `name` in the current folder.
@@ -32,19 +32,24 @@ impl SaveDialog {
         self.pending = Some(Pending { title: title.to_owned(), contents, text, error: None });
     }
 
+    /// Shows a few words for a moment.
+    pub fn tell(&mut self, ctx: &Context, text: &str) {
+        self.told = Some((text.to_owned(), ctx.input(|i| i.time)));
+    }
+
     /// Shows the dialog while it is open, and for a moment where the file went.
     pub fn ui(&mut self, ctx: &Context) {
         let now = ctx.input(|i| i.time);
-        if let Some((path, at)) = &self.saved {
-            if now - at < SAVED_S {
+        if let Some((text, at)) = &self.told {
+            if now - at < TOLD_S {
                 egui::Window::new("saved")
                     .title_bar(false)
                     .resizable(false)
                     .anchor(egui::Align2::CENTER_BOTTOM, [0.0, -metrics::GAP_WIDE])
-                    .show(ctx, |ui| ui.label(format!("Saved: {path}")));
-                ctx.request_repaint_after_secs((SAVED_S - (now - at)) as f32);
+                    .show(ctx, |ui| ui.label(text));
+                ctx.request_repaint_after_secs((TOLD_S - (now - at)) as f32);
             } else {
-                self.saved = None;
+                self.told = None;
             }
         }
         let Some(pending) = &mut self.pending else { return };
@@ -52,7 +57,7 @@ impl SaveDialog {
         match modal.inner {
             Some(true) => match write(pending) {
                 Ok(path) => {
-                    self.saved = Some((path, now));
+                    self.told = Some((format!("Saved: {path}"), now));
                     self.pending = None;
                 }
                 Err(error) => pending.error = Some(error),

@@ -22,6 +22,11 @@ pub struct Saving {
 }
 
 impl Saving {
+    /// Shows a few words for a moment.
+    pub fn tell(&mut self, ctx: &egui::Context, text: &str) {
+        self.dialog.tell(ctx, text);
+    }
+
     /// Asks for a picture of a panel; it comes with the next frame.
     pub fn png(&mut self, ctx: &egui::Context, tabs: &Tabs) {
         if let Some(rect) = tabs.rect(tabs.front()) {

@@ -2,7 +2,7 @@
 
 use super::{
     analysis::Findings,
-    critical, find,
+    cores, critical, find,
     flows::{self, Arrow},
     gutter,
     input::{self, Areas, Drag},
@@ -75,7 +75,8 @@ pub struct Canvas {
     rows: Rows,
     places: Vec<Place>,
     picture: Picture,
-    density_of: Option<(Range<i64>, usize)>,
+    /// The range and the columns, and where it lacked something how often something had come by then.
+    density_of: Option<(Range<i64>, usize, Option<u64>)>,
     density: Vec<paint::Density>,
     drag: Drag,
 }
@@ -353,12 +354,17 @@ impl Canvas {
         // A live trace's overview moves with its end: anew when that moved by a column.
         let whole = shown.whole;
         let column = (whole.end - whole.start) / n as i64 + 1;
-        let fresh = self.density_of.as_ref().is_some_and(|(known, known_n)| {
-            *known_n == n && known.start == whole.start && (known.end - whole.end).abs() < column
+        // One that lacked what is still to come is made again when something came.
+        let pager = shown.store.pager();
+        let came = pager.map_or(0, |pager| pager.version());
+        let fresh = self.density_of.as_ref().is_some_and(|(known, known_n, lacked)| {
+            let is_same = *known_n == n && known.start == whole.start && (known.end - whole.end).abs() < column;
+            is_same && lacked.is_none_or(|version| version == came)
         });
         if !fresh {
             self.density = paint::density(shown.store, whole, n);
-            self.density_of = Some((whole.clone(), n));
+            let lacks = pager.is_some_and(|pager| pager.has_wishes());
+            self.density_of = Some((whole.clone(), n, lacks.then_some(came)));
         }
     }
 
@@ -384,8 +390,18 @@ impl Canvas {
         let merged = merged_at(shown.store, track, lane, time, frame);
         let slice = find::slice_at(shown.store, track, lane, time, frame.scale.ns_of_px(1.0));
         let weak = palette(ui).text_weak;
-        let Some(slice) = slice else { return };
         let store = shown.store;
+        let Some(slice) = slice else {
+            let stay = store.track(track).filter(|track| cores::is_scheduling(store, track));
+            if let Some((cpu, run)) = stay.and_then(|track| cores::stay_at(store, track, time, 1)) {
+                response.clone().on_hover_ui_at_pointer(|ui| {
+                    ui.label(format!("ran on CPU {cpu}"));
+                    ui.label(super::facts::exact(run.dur()));
+                    ui.colored_label(weak, format!("starts at {}", ticks::position(run.start, 1)));
+                });
+            }
+            return;
+        };
         response.clone().on_hover_ui_at_pointer(|ui| match merged {
             Some((span, top)) => {
                 ui.label(format::counted(u64::from(span.count), "slice"));
@@ -400,16 +416,21 @@ impl Canvas {
                 });
                 let longest = if span.waits || span.wait_ns == 0 { "longest" } else { "longest work" };
                 let top_ns = format::duration_ns(top.dur());
-                ui.colored_label(weak, format!("{longest}: {}, {top_ns}", store.slice_name(&top)));
+                ui.colored_label(weak, format!("{longest}: {}, {top_ns}", shortened(store.slice_name(&top))));
             }
             None => {
-                ui.label(store.slice_name(&slice));
+                ui.label(shortened(store.slice_name(&slice)).into_owned());
                 ui.label(super::facts::exact(slice.dur()));
                 let site = store.sites().get(slice.site as usize).map_or("", |s| &s.name);
                 ui.colored_label(weak, format!("{site}, starts at {}", ticks::position(slice.start, 1)));
             }
         });
     }
+}
+
+/// As much of a name as a tooltip shows.
+fn shortened(name: &str) -> std::borrow::Cow<'_, str> {
+    format::shortened(name, 200)
 }
 
 /// The span that merges several slices at `time`, with the one that stands for them.

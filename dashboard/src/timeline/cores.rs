@@ -4,7 +4,7 @@
 //! [`Cores`] knows it as far as the pixels of a picture tell: where several threads share a pixel of a CPU, the one that ran
 //! longest has it. [`shares`] knows it exactly, for one slice.
 
-use super::layout::Frame;
+use super::{find, layout::Frame};
 use profiler::{Category, SliceRef, Store, Track, TrackKind};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -62,6 +62,23 @@ impl<'a> Cores<'a> {
         let touching = list[first..].iter().take_while(move |stay| stay.x0 < x1).filter(move |stay| stay.x1 > x0);
         touching.map(move |stay| Stay { x0: stay.x0.max(x0), x1: stay.x1.min(x1), cpu: stay.cpu })
     }
+}
+
+/// Whether of a track only a thread's waits for a CPU are known: between them it ran.
+pub fn is_scheduling(store: &Store, track: &Track) -> bool {
+    let mut lanes = track.lanes.iter().filter(|lane| !lane.is_empty());
+    let (Some(lane), None) = (lanes.next(), lanes.next()) else { return false };
+    let is_off = |at: u32| lane.slice_now(at).is_some_and(|slice| store.category(&slice) == Category::OffCpu);
+    track.tid > 0 && track.kind != TrackKind::Cpu && is_off(0) && is_off(lane.len() as u32 - 1)
+}
+
+/// Where a track's thread ran at a time, give or take `slack` ns: the CPU, and its slice.
+pub fn stay_at(store: &Store, track: &Track, time: i64, slack: i64) -> Option<(usize, SliceRef)> {
+    cpu_tracks(store).filter(|cpu| host_of(store, cpu) == host_of(store, track)).find_map(|cpu| {
+        let run = find::slice_at(store, cpu.id, 0, time, slack)?;
+        let is_its = store.category(&run) == Category::Running && run.correlation == track.tid;
+        is_its.then(|| (number_of(cpu), run))
+    })
 }
 
 /// The number of a CPU by its track.
@@ -160,6 +177,10 @@ pub(super) mod tests {
         let want = [Stay { x0: 10.0, x1: 40.0, cpu: 0 }, Stay { x0: 60.0, x1: 80.0, cpu: 1 }];
         assert_eq!(got, want);
         assert_eq!(cores.stays(thread, 41.0, 59.0).count(), 0, "it ran nowhere");
+        let worker = &store.tracks()[thread as usize];
+        let at = |time| stay_at(&store, worker, time, 1).map(|(cpu, run)| (cpu, run.start));
+        assert_eq!((at(20_000), at(50_000), at(70_000)), (Some((0, 0)), None, Some((1, 60_000))));
+        assert!(!is_scheduling(&store, worker), "its ops are known");
         let op = store.tracks()[thread as usize].lanes[0].slice(0).unwrap();
         assert_eq!(shares(&store, &op), Some(vec![(0, 40_000), (1, 40_000)]));
         let run = store.tracks().iter().find(|t| t.name == "CPU 0").unwrap().lanes[0].slice(0).unwrap();

@@ -156,8 +156,12 @@ fn bar(span: &Span, track: TrackId, lane: u32, (y, h): (f32, f32), frame: &Frame
     let covered_ns = (span.end - span.start) as f64;
     let drawn_ns = covered_ns.max(frame.scale.ns_per_px() / f64::from(frame.pixels_per_point));
     let share = |ns: i64| (ns as f64 / drawn_ns).clamp(0.0, 1.0) as f32;
-    let (density, waiting) =
-        if span.waits { (share(span.wait_ns), 0.0) } else { (share(span.busy_ns), share(span.wait_ns)) };
+    let (density, waiting) = match span.waits {
+        // What has no length at all is a mark, not a faint part of a pixel.
+        _ if span.start == span.end => (1.0, 0.0),
+        true => (share(span.wait_ns), 0.0),
+        false => (share(span.busy_ns), share(span.wait_ns)),
+    };
     Bar {
         x0,
         x1,

@@ -123,9 +123,14 @@ impl Picture {
         let lanes = self.spans.of(source, scene.store, scene.rows, visible.clone(), &key.frame);
         layout::bars(lanes, scene.places, &key.frame, &mut self.bars);
         let dim = scene.matches.is_some();
-        let cores = (key.color_by == ColorBy::Cpu).then(|| Cores::of(scene.store, &key.frame));
-        self.add(painter, &mut ground, key, scene, &colors, dim);
+        let threads = scheduling(scene, visible.clone());
+        let by_cpu = key.color_by == ColorBy::Cpu;
+        let cores = (by_cpu || !threads.is_empty()).then(|| Cores::of(scene.store, &key.frame));
         if let Some(cores) = &cores {
+            self.add_stays(&mut ground, key, &threads, cores, &colors, dim);
+        }
+        self.add(painter, &mut ground, key, scene, &colors, dim);
+        if let Some(cores) = cores.as_ref().filter(|_| by_cpu) {
             self.add_cores(&mut ground, key, cores, &colors, dim);
         }
         self.n_bars = self.bars.len();
@@ -180,6 +185,33 @@ impl Picture {
         }
     }
 
+    /// Adds where the threads ran of which only the waits for a CPU are known, between these.
+    fn add_stays(
+        &mut self,
+        ground: &mut Ground,
+        key: &Key,
+        threads: &[(u32, Place)],
+        cores: &Cores<'_>,
+        colors: &Colors<'_>,
+        dim: bool,
+    ) {
+        let pixel = 1.0 / key.frame.pixels_per_point;
+        let (left, right) = (key.body.left(), key.body.right());
+        for (track, place) in threads {
+            let y = key.body.top() - key.scroll + place.top;
+            for stay in cores.stays(*track, left, right) {
+                let fill = colors.faded(colors.fills[stay.cpu % colors.fills.len()], 1.0, dim);
+                ground.add(Rect::from_min_max(pos2(stay.x0, y), pos2(stay.x1, y + place.lane_h - pixel)), fill);
+                let has_room = stay.x1 - stay.x0 >= metrics::LABEL_MIN_W && place.lane_h >= metrics::TEXT_SMALL;
+                if has_room && !dim && self.labels.len() < MAX_LABELS {
+                    let pos = pos2(stay.x0 + metrics::GAP, y + (place.lane_h - metrics::TEXT_SMALL) / 2.0 - 1.5);
+                    let text = format!("CPU {}", stay.cpu).into();
+                    self.labels.push(Label { track: *track, pos, text, color: on_fill(fill) });
+                }
+            }
+        }
+    }
+
     /// Adds where each slice ran over the slices, and gives the labels the ground that they have now.
     fn add_cores(&mut self, ground: &mut Ground, key: &Key, cores: &Cores<'_>, colors: &Colors<'_>, dim: bool) {
         let top = key.body.top() - key.scroll;
@@ -197,6 +229,16 @@ impl Picture {
             }
         }
     }
+}
+
+/// The visible tracks of which only a thread's waits for a CPU are known, and where they are.
+fn scheduling(scene: &Scene<'_>, visible: Range<usize>) -> Vec<(u32, Place)> {
+    let rows = scene.rows.rows[visible.clone()].iter().zip(&scene.places[visible]);
+    let tracks = rows.filter_map(|(row, place)| match row {
+        Row::Track { track, .. } => Some((scene.store.track(*track)?, place)),
+        _ => None,
+    });
+    tracks.filter(|(track, _)| cores::is_scheduling(scene.store, track)).map(|(track, at)| (track.id.0, *at)).collect()
 }
 
 /// What bars are drawn on.

@@ -13,6 +13,8 @@ use std::ops::Range;
 
 /// A finding's evidence lists at most this many slices.
 const MAX_SLICES: usize = 5;
+/// Letters of a name.
+const MAX_NAME: usize = 120;
 /// What saves less of the critical paths is not told.
 const MIN_SHARE: f64 = 0.01;
 
@@ -79,12 +81,20 @@ fn on_path(facts: &Facts<'_>, kind: PathKind, mut segments: Vec<&Segment>, total
     let culprit = longest.slice.and_then(|id| facts.store.slice(id));
     let at = culprit.map_or_else(String::new, |slice| {
         let track = facts.store.track(longest.track).map_or("?", |t| &t.name);
-        format!(" The longest, {}, at `{}` on {track}.", duration(longest.dur()), facts.store.slice_name(&slice))
+        format!(" The longest, {}, at `{}` on {track}.", duration(longest.dur()), short(facts.store.slice_name(&slice)))
     });
     let time = per_step(facts, saves_ns);
     let text = format!("{what}: {time}, {:.1} % of the critical path.{at} {remedy}", share * 100.0);
     let range = longest.start..longest.end;
     Some(Finding { title: title.to_owned(), text, saves_ns, share, range, slices: slices(facts.store, &segments) })
+}
+
+/// As much of a name as a sentence takes: kernels' have hundreds of letters.
+fn short(name: &str) -> String {
+    match name.char_indices().nth(MAX_NAME) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
 }
 
 /// The slices that held paths up longest, the longest first.
@@ -224,9 +234,10 @@ fn slow_op(facts: &Facts<'_>, op: &OpRow, total: i64) -> Option<Finding> {
     let mut segments: Vec<&Segment> = facts.paths.iter().flat_map(|p| &p.segments).filter(is_it).collect();
     segments.sort_by_key(|s| (std::cmp::Reverse(s.dur()), s.start));
     let longest = segments.first()?;
+    let name = short(&op.name);
     let (what, times) = match op.category.as_str() {
-        "shard" => (format!("Parts of `{}` that ran on other threads are", op.name), "parts"),
-        _ => (format!("`{}` is", op.name), "executions"),
+        "shard" => (format!("Parts of `{name}` that ran on other threads are"), "parts"),
+        _ => (format!("`{name}` is"), "executions"),
     };
     let text = format!(
         "{what} {:.1} % of the critical path in {} {times}; twice as fast it would save {}.",

@@ -1,0 +1,36 @@
+//! A ring around what has the keyboard's focus: from the first Tab on, until the pointer is used.
+
+use crate::theme::{metrics, palette};
+use egui::{Id, Key, LayerId, Order, Stroke, StrokeKind, Ui};
+
+/// Between what has the focus and the ring, and how wide that is, points.
+const GAP: f32 = 1.0;
+const WIDTH: f32 = 2.0;
+
+/// Whether there is a ring.
+#[derive(Default)]
+pub struct FocusRing {
+    by_keys: bool,
+}
+
+impl FocusRing {
+    /// Paints it over everything. Call last.
+    pub fn ui(&mut self, ui: &Ui) {
+        let ctx = ui.ctx();
+        ctx.input(|i| {
+            if i.key_pressed(Key::Tab) {
+                self.by_keys = true;
+            } else if i.pointer.any_pressed() {
+                self.by_keys = false;
+            }
+        });
+        if !self.by_keys {
+            return;
+        }
+        // Of what is scrolled out of sight there is no response.
+        let Some(response) = ctx.memory(egui::Memory::focused).and_then(|id| ctx.read_response(id)) else { return };
+        let painter = ctx.layer_painter(LayerId::new(Order::Tooltip, Id::unique("focus ring")));
+        let stroke = Stroke::new(WIDTH, palette(ui).accent);
+        painter.rect_stroke(response.rect.expand(GAP), f32::from(metrics::RADIUS), stroke, StrokeKind::Outside);
+    }
+}
