@@ -258,7 +258,8 @@ mod tests {
 
     #[test]
     fn filters_by_name_and_op() {
-        assert_eq!(check(Grouping::Op, "", Order::default()), ["MatMul", "Add"]);
+        assert_eq!(check(Grouping::Op, "", Order::default()), ["MatMul", "MatMul", "Add"], "an op, and its shards");
+        assert_eq!(check(Grouping::Op, "SHARD", Order::default()), ["MatMul"]);
         assert_eq!(check(Grouping::Node, "LAYER1", Order::default()), ["layer1/MatMul", "layer1/Add"]);
         assert_eq!(check(Grouping::Node, "add", Order::default()), ["layer1/Add"]);
         assert!(check(Grouping::Node, "nothing", Order::default()).is_empty());
@@ -268,8 +269,8 @@ mod tests {
     fn cells_carry_their_units() {
         let rows = rows(Grouping::Op);
         let text: Vec<String> = Column::of(Grouping::Op).iter().map(|c| cell(&rows[0], *c)).collect();
-        assert_eq!(text[..3], ["MatMul", "6", "189 µs"]);
-        assert_eq!(text[8], "88.7 %");
+        assert_eq!(text[..4], ["MatMul", "op", "6", "189 µs"]);
+        assert_eq!(text[9], "67.6 %", "48 of 71 µs a step: what its shards take is theirs");
         let table = csv(&rows, &[0]);
         assert!(table.starts_with("name,op,category,device,count,total_ns,"));
         assert!(table.contains("\nMatMul,MatMul,op,,6,189000,"), "{table}");
