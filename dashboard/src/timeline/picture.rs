@@ -200,7 +200,7 @@ impl Picture {
         for (track, place) in threads {
             let y = key.body.top() - key.scroll + place.top;
             for stay in cores.stays(*track, left, right) {
-                let fill = colors.faded(colors.fills[stay.cpu % colors.fills.len()], 1.0, dim);
+                let fill = colors.faded(colors.of_stay(stay.cpu), 1.0, dim);
                 ground.add(Rect::from_min_max(pos2(stay.x0, y), pos2(stay.x1, y + place.lane_h - pixel)), fill);
                 let has_room = stay.x1 - stay.x0 >= metrics::LABEL_MIN_W && place.lane_h >= metrics::TEXT_SMALL;
                 if has_room && !dim && self.labels.len() < MAX_LABELS {
@@ -309,6 +309,8 @@ struct Colors<'a> {
     tracks: Vec<Color32>,
     fills: Vec<Color32>,
     ground: Color32,
+    /// What threads did of which only scheduling is known, when they ran.
+    ran: Color32,
     quiet: Color32,
     muted: Color32,
 }
@@ -346,8 +348,17 @@ impl<'a> Colors<'a> {
             tracks: store.tracks().iter().map(of_track).collect(),
             fills: (0..12).map(|i| palette.fill(i)).collect(),
             ground: palette.stripe,
+            ran: palette.good,
             quiet: mix(palette.stripe, palette.aggregate, 0.4),
             muted: mix(palette.stripe, palette.aggregate, 0.6),
+        }
+    }
+
+    /// Of a thread that ran on a CPU: one colour, unless CPUs have theirs, since waits have all others.
+    fn of_stay(&self, cpu: usize) -> Color32 {
+        match self.by {
+            ColorBy::Cpu => self.fills[cpu % self.fills.len()],
+            _ => self.ran,
         }
     }
 
