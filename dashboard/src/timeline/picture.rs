@@ -233,6 +233,10 @@ impl Picture {
 
 /// The visible tracks of which only a thread's waits for a CPU are known, and where they are.
 fn scheduling(scene: &Scene<'_>, visible: Range<usize>) -> Vec<(u32, Place)> {
+    // Most traces have no scheduling: nothing is looked up for them.
+    if !scene.store.sites().iter().any(|site| site.category == Category::OffCpu) {
+        return Vec::new();
+    }
     let rows = scene.rows.rows[visible.clone()].iter().zip(&scene.places[visible]);
     let tracks = rows.filter_map(|(row, place)| match row {
         Row::Track { track, .. } => Some((scene.store.track(*track)?, place)),
