@@ -40,6 +40,8 @@ impl Window {
             },
             None,
         );
+        // A caret that blinks is there or not by how many frames something took.
+        harness.ctx.on_begin_pass("caret", std::sync::Arc::new(still_caret));
         Self { harness, textures }
     }
 
@@ -72,14 +74,19 @@ impl Window {
 
     /// Shows frames until something is named so.
     pub fn wait_for(&mut self, what: &str) {
+        self.wait_for_several(what, 1);
+    }
+
+    /// Shows frames until `n` things are named so.
+    pub fn wait_for_several(&mut self, what: &str, n: usize) {
         for _ in 0..PATIENCE {
             self.harness.step();
-            if self.harness.query_all_by_label_contains(what).next().is_some() {
+            if self.harness.query_all_by_label_contains(what).count() >= n {
                 return;
             }
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        panic!("nothing is named {what:?}");
+        panic!("fewer than {n} are named {what:?}");
     }
 
     pub fn shows(&self, what: &str) -> bool {
@@ -125,6 +132,12 @@ impl Window {
     pub fn key(&mut self, key: egui::Key) {
         self.harness.key_press(key);
         self.harness.run_ok();
+    }
+}
+
+fn still_caret(ctx: &egui::Context) {
+    if ctx.global_style().visuals.text_cursor.blink {
+        ctx.all_styles_mut(|style| style.visuals.text_cursor.blink = false);
     }
 }
 
