@@ -61,7 +61,9 @@ pub(super) fn open(shared: &Arc<Shared>, source: SourceId, url: &str) {
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => break,
         };
-        let Some(id) = place.take().or_else(|| shared.slots.add_source(Path::new(&url))) else { continue };
+        let Some(id) = place.take().or_else(|| shared.slots.add_source(Path::new(&url), Some(source))) else {
+            continue;
+        };
         let theirs = Arc::clone(shared);
         let thread = std::thread::Builder::new().name("load".to_owned());
         match thread.spawn(move || follow_any(&theirs, id, far)) {

@@ -30,7 +30,7 @@ pub(super) fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
     shared.slots.add_logdir(source, logdir.shared());
     let loader = std::thread::current();
     logdir.on_activity(move || loader.unpark());
-    let mut beside = Beside::new(shared.clone(), path);
+    let mut beside = Beside::new(shared.clone(), source, path);
     let mut grew_ns = i64::MIN;
     let mut looked_ns = i64::MIN;
     let mut is_read = false;
@@ -72,6 +72,8 @@ pub(super) fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
 /// What lies beside the event files of each run.
 struct Beside {
     shared: Arc<Shared>,
+    /// The logdir.
+    source: SourceId,
     root: PathBuf,
     root_name: Arc<str>,
     /// By run folder: what was found.
@@ -88,10 +90,11 @@ struct Found {
 }
 
 impl Beside {
-    fn new(shared: Arc<Shared>, root: &Path) -> Self {
+    fn new(shared: Arc<Shared>, source: SourceId, root: &Path) -> Self {
         let root_name = short_name(root);
         Self {
             shared,
+            source,
             root: root.to_owned(),
             root_name,
             found: FxHashMap::default(),
@@ -133,7 +136,7 @@ impl Beside {
             self.n_left_out += 1;
             return false;
         }
-        let Some(source) = self.shared.slots.add_source(&path) else {
+        let Some(source) = self.shared.slots.add_source(&path, Some(self.source)) else {
             return false;
         };
         self.shared.slots.set_kind(source, SourceKind::Trace, Some(name));

@@ -83,7 +83,7 @@ impl Loader {
     pub fn open(&mut self, path: PathBuf) {
         let shared = self.shared.clone();
         let n_open = shared.slots.n_sources();
-        let Some(source) = shared.slots.add_source(&path) else {
+        let Some(source) = shared.slots.add_source(&path, None) else {
             return;
         };
         if n_open >= MAX_SOURCES {

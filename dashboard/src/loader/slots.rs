@@ -19,6 +19,8 @@ pub(super) struct Slots(Mutex<Rows>);
 #[derive(Default)]
 struct Rows {
     sources: Vec<SourceInfo>,
+    /// Of each source that was found in another one, the row of that.
+    found_in: Vec<Option<usize>>,
     /// How many readers each source had.
     readers: Vec<u32>,
     logdirs: Vec<LogdirSlot>,
@@ -27,6 +29,13 @@ struct Rows {
 }
 
 impl Rows {
+    /// Rows of the sources as they were opened, each with those found in it after it: which thread was faster is not seen.
+    fn in_order(&self) -> Vec<usize> {
+        let mut rows: Vec<usize> = (0..self.sources.len()).collect();
+        rows.sort_by_key(|&row| (self.found_in[row].unwrap_or(row), row));
+        rows
+    }
+
     /// The row of a source, unless another reader took it over.
     fn row(&mut self, source: SourceId) -> Option<&mut SourceInfo> {
         let is_current = self.readers.get(source.row) == Some(&source.reader);
@@ -50,8 +59,9 @@ impl Slots {
         self.0.lock().sources.len()
     }
 
-    /// A new source; `None` if the path is open already. One that failed or was stopped takes its old row.
-    pub(super) fn add_source(&self, path: &Path) -> Option<SourceId> {
+    /// A new source, opened by the user or found in another one; `None` if the path is open already. One that failed or
+    /// was stopped takes its old row.
+    pub(super) fn add_source(&self, path: &Path, found_in: Option<SourceId>) -> Option<SourceId> {
         let mut rows = self.0.lock();
         let fresh = SourceInfo {
             kind: SourceKind::Unknown,
@@ -71,6 +81,7 @@ impl Slots {
             Some(_) => None,
             None => {
                 rows.sources.push(fresh);
+                rows.found_in.push(found_in.map(|source| source.row));
                 rows.readers.push(0);
                 Some(SourceId { row: rows.sources.len() - 1, reader: 0 })
             }
@@ -167,8 +178,10 @@ impl Slots {
     /// Takes a read guard on everything.
     pub(super) fn frame(&self) -> Data {
         // Copies of the handles: the slots' lock is free again before the first guard is waited for.
+        let in_order;
         let (sources, logdirs, traces, graphs) = {
             let rows = self.0.lock();
+            in_order = rows.in_order();
             let logdirs: Vec<_> = rows.logdirs.iter().map(|l| (l.source, l.runs.clone(), l.labels.clone())).collect();
             let traces: Vec<_> = rows.traces.iter().map(|t| (t.source, t.store.clone())).collect();
             (rows.sources.clone(), logdirs, traces, rows.graphs.clone())
@@ -185,6 +198,7 @@ impl Slots {
             let (name, path, status) = (info.name.clone(), info.path.clone(), info.status);
             data.traces.push(TraceData { name, path, status, store: Held::of(&store) });
         }
+        data.sources = in_order.into_iter().map(|row| data.sources[row].clone()).collect();
         for idx in 0..n_logdirs {
             if data.logdirs[idx].labels.len() != data.logdirs[idx].runs.by_name.len() {
                 let labels = unique_labels(&data.logdirs[idx], n_logdirs > 1);

@@ -135,18 +135,16 @@ pub fn rgb(red: u8, green: u8, blue: u8) -> egui::Color32 {
     egui::Color32::from_rgb(red, green, blue)
 }
 
-/// `share` of 256 parts of a colour over another one; both hold their alpha in them.
+/// `share` of 256 parts of a colour over another one; both hold their alpha in them, so no channel exceeds it.
 pub fn laid_over(below: egui::Color32, above: egui::Color32, share: u32) -> egui::Color32 {
     let share = share.min(256);
     let rest = 256 - (u32::from(above.a()) * share + 127) / 255;
-    let [r, g, b, a] = below.to_array();
-    let over = |below: u8, above: u8| ((u32::from(below) * rest + u32::from(above) * share) >> 8).min(255) as u8;
-    egui::Color32::from_rgba_premultiplied(
-        over(r, above.r()),
-        over(g, above.g()),
-        over(b, above.b()),
-        over(a, above.a()),
-    )
+    let [below, above] = [below, above].map(|color| u32::from_le_bytes(color.to_array()));
+    // Two channels at a time: neither sum needs more than its 16 bits.
+    let even = |color: u32| color & 0x00ff_00ff;
+    let [low, high] = [0, 8].map(|bits| even((even(below >> bits) * rest + even(above >> bits) * share) >> 8) << bits);
+    let [r, g, b, a] = (low | high).to_le_bytes();
+    egui::Color32::from_rgba_premultiplied(r, g, b, a)
 }
 
 /// What leaves a picture's own colours as they are.
@@ -155,4 +153,27 @@ pub const UNTINTED: egui::Color32 = egui::Color32::WHITE;
 /// A picture's own colours, which are no theme's: red, green, blue and alpha of each pixel, row by row.
 pub fn picture(size: [usize; 2], rgba: &[u8]) -> egui::ColorImage {
     egui::ColorImage::from_rgba_unmultiplied(size, rgba)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use egui::Color32;
+
+    #[test]
+    fn colours_lie_over_each_other_channel_by_channel() {
+        let colors = [0, 1, 60, 128, 254, 255].map(|alpha| Color32::from_rgba_unmultiplied(255, alpha, 7, alpha));
+        for (below, above) in colors.iter().flat_map(|below| colors.map(|above| (*below, above))) {
+            for share in (0..=256_u32).step_by(16).chain([1, 255, 300]) {
+                let (part, opaque) = (f64::from(share.min(256)) / 256.0, f64::from(above.a()) / 255.0);
+                let expected = |i: usize| {
+                    f64::from(below.to_array()[i]) * (1.0 - part * opaque) + f64::from(above.to_array()[i]) * part
+                };
+                let got = laid_over(below, above, share).to_array();
+                for (i, got) in got.into_iter().enumerate() {
+                    assert!((f64::from(got) - expected(i)).abs() < 1.6, "{below:?} {above:?} {share}: {got}");
+                }
+            }
+        }
+    }
 }

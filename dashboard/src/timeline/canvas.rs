@@ -87,11 +87,6 @@ impl Canvas {
         &self.rows
     }
 
-    /// Rectangles of the last picture, for benchmarks.
-    pub fn n_bars(&self) -> usize {
-        self.picture.n_bars()
-    }
-
     /// Shows the frame. `commands` and what the input asks for go to `act` before anything is painted.
     pub fn ui(
         &mut self,

@@ -86,6 +86,13 @@ pub struct Bar {
     pub y: f32,
     /// Height of its lane.
     pub h: f32,
+    /// What it stands for.
+    pub slices: Slices,
+}
+
+/// Slices that are drawn as one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slices {
     /// Row of the sites of the slice that stands for all: the longest that works, or where none works the longest.
     pub site: u32,
     /// Row of its node, or `u32::MAX`.
@@ -104,7 +111,7 @@ pub struct Bar {
     pub waiting: f32,
 }
 
-impl Bar {
+impl Slices {
     /// The step of the slice that stands for all, as far as it is in memory.
     pub fn step(&self, store: &Store) -> Option<u32> {
         let lane = store.track(TrackId(self.track))?.lanes.get(self.lane as usize)?;
@@ -141,41 +148,36 @@ impl Frame {
     }
 }
 
-/// Fills `out` with the bars of lanes, one after the other, from left to right.
-pub fn bars<'a>(lanes: impl Iterator<Item = LaneSpans<'a>>, places: &[Place], frame: &Frame, out: &mut Vec<Bar>) {
-    for LaneSpans { row, nth, track, lane, spans } in lanes {
-        let place = &places[row];
-        let at = (place.top + nth as f32 * place.lane_h, place.lane_h);
-        out.extend(spans.iter().map(|span| bar(span, track, lane, at, frame)));
-    }
+/// The bars of lanes, one after the other, from left to right.
+pub fn bars<'a>(
+    lanes: impl Iterator<Item = LaneSpans<'a>>,
+    places: &[Place],
+    frame: &Frame,
+) -> impl Iterator<Item = Bar> {
+    let pixel_ns = frame.scale.ns_per_px() / f64::from(frame.pixels_per_point);
+    lanes.flat_map(move |LaneSpans { row, nth, track, lane, spans }| {
+        let (Place { top, lane_h, .. }, frame) = (places[row], *frame);
+        let y = top + nth as f32 * lane_h;
+        spans.iter().map(move |span| {
+            let (x0, x1) = frame.edges(span.start, span.end);
+            Bar { x0, x1, y, h: lane_h, slices: slices(span, track, lane, pixel_ns) }
+        })
+    })
 }
 
-fn bar(span: &Span, track: TrackId, lane: u32, (y, h): (f32, f32), frame: &Frame) -> Bar {
-    let (x0, x1) = frame.edges(span.start, span.end);
-    // Over the time that the bar covers on the screen, which for a short slice is a whole pixel.
-    let covered_ns = (span.end - span.start) as f64;
-    let drawn_ns = covered_ns.max(frame.scale.ns_per_px() / f64::from(frame.pixels_per_point));
-    let share = |ns: i64| (ns as f64 / drawn_ns).clamp(0.0, 1.0) as f32;
+/// What a span stands for, drawn where a physical pixel is `pixel_ns`.
+pub fn slices(span: &Span, track: TrackId, lane: u32, pixel_ns: f64) -> Slices {
+    // Over the time that it covers on the screen, which for a short slice is a whole pixel.
+    let of_drawn = 1.0 / ((span.end - span.start) as f64).max(pixel_ns);
+    let share = |ns: i64| (ns as f64 * of_drawn).clamp(0.0, 1.0) as f32;
     let (density, waiting) = match span.waits {
         // What has no length at all is a mark, not a faint part of a pixel.
         _ if span.start == span.end => (1.0, 0.0),
         true => (share(span.wait_ns), 0.0),
         false => (share(span.busy_ns), share(span.wait_ns)),
     };
-    Bar {
-        x0,
-        x1,
-        y,
-        h,
-        site: span.site,
-        node: span.node,
-        track: track.0,
-        lane,
-        top: span.top,
-        count: span.count,
-        density,
-        waiting,
-    }
+    let Span { site, node, top, count, .. } = *span;
+    Slices { site, node, track: track.0, lane, top, count, density, waiting }
 }
 
 /// Fills `out` with the bars of the slices that match a query, merged below a pixel.
@@ -214,11 +216,7 @@ fn lane_match_bars(
         let pixel_end = first.start.saturating_add(pixel_ns);
         let n = if first.dur() >= pixel_ns { 1 } else { rest.partition_point(|s| s.end <= pixel_end).max(1) };
         let (x0, x1) = frame.edges(first.start, rest[n - 1].end);
-        out.push(Bar {
-            x0,
-            x1,
-            y,
-            h,
+        let slices = Slices {
             site: first.site,
             node: first.node,
             track: track.0,
@@ -227,7 +225,8 @@ fn lane_match_bars(
             count: n as u32,
             density: 1.0,
             waiting: 0.0,
-        });
+        };
+        out.push(Bar { x0, x1, y, h, slices });
         i += n;
     }
 }

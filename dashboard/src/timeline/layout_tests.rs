@@ -19,10 +19,8 @@ fn frame(start: i64, end: i64, width: f32) -> Frame {
 fn all_bars(store: &Store, frame: &Frame) -> Vec<Bar> {
     let rows = rows(store, &Folding::default());
     let places = places(&rows, &SIZES);
-    let mut out = Vec::new();
     let mut buffer = SpanBuffer::default();
-    bars(buffer.of((0, 0, 0), store, &rows, 0..places.len(), frame), &places, frame, &mut out);
-    out
+    bars(buffer.of((0, 0, 0), store, &rows, 0..places.len(), frame), &places, frame).collect()
 }
 
 #[test]
@@ -50,13 +48,13 @@ fn bars_have_exact_edges_when_zoomed_in() {
     let store = demo(1);
     let bars = all_bars(&store, &frame(0, 100_000, 1000.0));
     let of = |track: u32, y: f32| {
-        let on = bars.iter().filter(move |b| b.track == track && b.y == y);
-        on.map(|b| (b.x0, b.x1, b.count)).collect::<Vec<_>>()
+        let on = bars.iter().filter(move |b| b.slices.track == track && b.y == y);
+        on.map(|b| (b.x0, b.x1, b.slices.count)).collect::<Vec<_>>()
     };
     assert_eq!(of(0, 24.0), [(100.0, 980.0, 1)]);
     assert_eq!(of(2, 46.0), [(200.0, 720.0, 1), (720.0, 800.0, 1), (820.0, 950.0, 1)]);
     assert_eq!(of(2, 64.0), [(850.0, 900.0, 1)]);
-    assert!(bars.iter().all(|b| b.density == 1.0));
+    assert!(bars.iter().all(|b| b.slices.density == 1.0));
 }
 
 #[test]
@@ -64,10 +62,10 @@ fn merged_bars_say_how_many_and_how_busy() {
     // 1,000 slices of 10 ns every 40 ns: a quarter busy.
     let store = one_track((0..1000).map(|i| slice(i * 40, i * 40 + 10, 1, 0, 0)).collect());
     let bars = all_bars(&store, &frame(0, 40_000, 50.0));
-    assert_eq!(bars.iter().map(|b| b.count).sum::<u32>(), 1000);
+    assert_eq!(bars.iter().map(|b| b.slices.count).sum::<u32>(), 1000);
     assert!(bars.len() <= 102);
     let (full, _) = bars.split_at(bars.len() - 1);
-    assert!(full.iter().all(|b| (0.2..0.3).contains(&b.density)), "{bars:?}");
+    assert!(full.iter().all(|b| (0.2..0.3).contains(&b.slices.density)), "{bars:?}");
 }
 
 #[test]
@@ -77,7 +75,7 @@ fn one_short_event_in_a_huge_gap_is_a_visible_pixel() {
     assert_eq!(bars.len(), 2);
     for bar in &bars {
         assert!(bar.x1 - bar.x0 >= 0.99 && bar.x0 >= 0.0 && bar.x1 <= 800.0, "{bar:?}");
-        assert!(bar.density > 0.0 && bar.density < 1e-6);
+        assert!(bar.slices.density > 0.0 && bar.slices.density < 1e-6);
     }
     assert!(all_bars(&Store::new(), &frame(0, 10, 800.0)).is_empty());
 }
@@ -100,7 +98,7 @@ proptest! {
         let within = |range: &std::ops::Range<i64>| lane.touching(range).len() as u32;
         // Slices that share a pixel stay one bar where that pixel is at the edge: some of them may lie before or after it.
         let (view, pixel) = (frame.view.range(), frame.view.ns() / 700 + 1);
-        let counted = bars.iter().map(|b| b.count).sum::<u32>();
+        let counted = bars.iter().map(|b| b.slices.count).sum::<u32>();
         prop_assert!(counted >= within(&view), "{} of {}", counted, within(&view));
         prop_assert!(counted <= within(&(view.start - pixel..view.end + pixel)), "{counted}");
         prop_assert!(bars.iter().all(|b| b.x0 >= 0.0 && b.x1 <= 700.0 && b.x1 - b.x0 > 0.98));
@@ -112,7 +110,7 @@ fn a_bar_at_the_edge_keeps_what_shares_its_pixel() {
     // A pixel is 200 ns: both are one bar, though the first ends where the view begins.
     let store = one_track(vec![slice(35_544, 35_619, 1, NO, 0), slice(35_622, 35_745, 1, NO, 0)]);
     let bars = all_bars(&store, &frame(35_619, 175_620, 700.0));
-    assert_eq!(bars.iter().map(|b| (b.x0, b.count)).collect::<Vec<_>>(), [(0.0, 2)]);
+    assert_eq!(bars.iter().map(|b| (b.x0, b.slices.count)).collect::<Vec<_>>(), [(0.0, 2)]);
 }
 
 #[test]
@@ -125,7 +123,7 @@ fn matches_merge_below_a_pixel_and_keep_their_count() {
         let mut out = Vec::new();
         match_bars(&store, &found, &rows, &places, 0..places.len(), &frame(0, 20_000_000, width), &mut out);
         assert!(out.len() >= least && out.len() <= 200, "{}", out.len());
-        assert_eq!(out.iter().map(|b| b.count).sum::<u32>(), 200);
+        assert_eq!(out.iter().map(|b| b.slices.count).sum::<u32>(), 200);
     }
 }
 

@@ -28,6 +28,7 @@ mod notes;
 pub mod paint;
 pub mod panels;
 pub mod picture;
+mod plate;
 pub mod spread;
 pub mod stalls;
 pub mod state;

@@ -2,16 +2,17 @@
 //! they depend on changes.
 
 use super::{
-    buffer::SpanBuffer,
+    buffer::{Source, SpanBuffer},
     cores::{self, Cores},
     find::Matches,
-    layout::{self, Bar, Frame, Place},
+    layout::{self, Bar, Frame, Place, Slices},
     model::{Row, Rows},
+    plate::{Of, Plate},
     state::ColorBy,
-    strips::{self, Strips},
+    strips::{self, Ink, Lane, Strips},
 };
 use crate::theme::{Palette, laid_over, metrics, mix, on_fill};
-use egui::{Color32, FontId, Mesh, Painter, Pos2, Rect, Shape, pos2, vec2};
+use egui::{Color32, Context, FontId, Mesh, Painter, Pos2, Rect, Shape, pos2, vec2};
 use profiler::{Category, Store, TrackKind};
 use rustc_hash::FxHashMap;
 use std::{ops::Range, sync::Arc};
@@ -46,6 +47,15 @@ pub struct Key {
     pub shapes: bool,
 }
 
+impl Key {
+    /// What the pixels of narrow slices depend on.
+    fn of(&self, rows: Range<usize>, dim: bool, in_motion: bool) -> Of {
+        let source = (self.trace_idx, self.version, self.folding);
+        let (ns, px) = (self.frame.view.ns(), self.frame.width_px());
+        Of { source, rows, ns, px, color_by: self.color_by, palette: self.palette, dim, in_motion }
+    }
+}
+
 struct Label {
     track: u32,
     pos: Pos2,
@@ -56,19 +66,59 @@ struct Label {
 /// What fits of a name: its node and site, and the room in whole points.
 type Fit = (u32, u32, u16);
 
-/// The kept mesh with its labels.
+/// The labels of a picture.
 #[derive(Default)]
-pub struct Picture {
-    key: Option<Key>,
-    mesh: Arc<Mesh>,
-    strips: strips::Shown,
-    labels: Vec<Label>,
-    n_bars: usize,
-    bars: Vec<Bar>,
-    spans: SpanBuffer,
+struct Labels {
+    all: Vec<Label>,
     /// What was cut to fit before; names come again and again. For one trace and scale.
     fits: FxHashMap<Fit, Option<Arc<str>>>,
     fits_of: Option<(usize, u32)>,
+}
+
+impl Labels {
+    /// None yet, for a picture of `key`.
+    fn start(&mut self, key: &Key) {
+        self.all.clear();
+        let fits_of = Some((key.trace_idx, key.frame.pixels_per_point.to_bits()));
+        if self.fits_of != fits_of || self.fits.len() > MAX_FITS {
+            self.fits.clear();
+            self.fits_of = fits_of;
+        }
+    }
+
+    fn have_room(&self) -> bool {
+        self.all.len() < MAX_LABELS
+    }
+}
+
+/// What is painted together: rectangles, and strips on them.
+#[derive(Default)]
+struct Layer {
+    mesh: Arc<Mesh>,
+    strips: strips::Shown,
+}
+
+impl Layer {
+    fn set(&mut self, ctx: &Context, ground: Ground) {
+        self.mesh = Arc::new(ground.mesh);
+        self.strips.set(ctx, ground.strips);
+    }
+
+    fn paint(&self, painter: &Painter) {
+        painter.add(Shape::Mesh(Arc::clone(&self.mesh)));
+        self.strips.paint(painter);
+    }
+}
+
+/// The kept picture: slices with what is below them, those of a few pixels over that, what is above all slices, and labels.
+#[derive(Default)]
+pub struct Picture {
+    key: Option<Key>,
+    below: Layer,
+    plate: Plate,
+    above: Layer,
+    labels: Labels,
+    spans: SpanBuffer,
 }
 
 /// What a picture is made from.
@@ -89,143 +139,155 @@ pub struct Scene<'a> {
 impl Picture {
     /// Makes the picture anew if `key` changed, and paints it.
     pub fn paint(&mut self, painter: &Painter, key: Key, scene: &Scene<'_>) {
-        if self.key != Some(key) {
+        if self.key != Some(key) || self.plate.is_coarse() {
             self.build(painter, &key, scene);
             self.key = Some(key);
         }
-        painter.add(Shape::Mesh(Arc::clone(&self.mesh)));
-        self.strips.paint(painter);
-        for label in &self.labels {
+        if self.plate.is_coarse() {
+            painter.ctx().request_repaint();
+        }
+        let (top, pixel) = (key.body.top() - key.scroll, 1.0 / key.frame.pixels_per_point);
+        let lane = |y, h| Lane { top: top + y, height: h - pixel };
+        self.below.paint(painter);
+        self.plate.paint(painter, scene.places, &key.frame, lane);
+        self.above.paint(painter);
+        for label in &self.labels.all {
             let galley = painter.layout_no_wrap(label.text.to_string(), label_font(), label.color);
             painter.galley(label.pos, galley, label.color);
         }
     }
 
-    /// How many rectangles the picture has.
-    pub fn n_bars(&self) -> usize {
-        self.n_bars
-    }
-
     fn build(&mut self, painter: &Painter, key: &Key, scene: &Scene<'_>) {
+        let ctx = painter.ctx();
         let colors = Colors::new(scene.store, scene.palette, key.color_by);
         let visible = layout::visible(scene.places, key.scroll, key.scroll + key.body.height());
-        let max_side = if key.shapes { 0 } else { painter.ctx().input(|i| i.max_texture_side) };
-        let mut ground = Ground { mesh: Mesh::default(), strips: Strips::new(&key.frame, max_side) };
-        self.labels.clear();
-        let fits_of = Some((key.trace_idx, key.frame.pixels_per_point.to_bits()));
-        if self.fits_of != fits_of || self.fits.len() > MAX_FITS {
-            self.fits.clear();
-            self.fits_of = fits_of;
-        }
-        lane_grounds(&mut ground.mesh, scene, visible.clone(), key);
-        self.bars.clear();
-        let source = (key.trace_idx, key.version, key.folding);
-        let lanes = self.spans.of(source, scene.store, scene.rows, visible.clone(), &key.frame);
-        layout::bars(lanes, scene.places, &key.frame, &mut self.bars);
-        let dim = scene.matches.is_some();
+        let max_side = if key.shapes { 0 } else { ctx.input(|i| i.max_texture_side) };
+        let ground = || Ground::new(&key.frame, max_side);
+        self.labels.start(key);
+        let (frame, dim) = (&key.frame, scene.matches.is_some());
         let threads = scheduling(scene, visible.clone());
         let by_cpu = key.color_by == ColorBy::Cpu;
-        let cores = (by_cpu || !threads.is_empty()).then(|| Cores::of(scene.store, &key.frame));
+        let cores = (by_cpu || !threads.is_empty()).then(|| Cores::of(scene.store, frame));
+        let mut drawing = Drawing { painter, key, scene, colors, ground: ground(), labels: &mut self.labels };
+        lane_grounds(&mut drawing.ground.mesh, scene, visible.clone(), key);
         if let Some(cores) = &cores {
-            self.add_stays(&mut ground, key, &threads, cores, &colors, dim);
+            drawing.add_stays(&threads, cores, dim);
         }
-        self.add(painter, &mut ground, key, scene, &colors, dim);
+        let in_motion = self.key.is_some_and(|last| last.frame.view.ns() != frame.view.ns());
+        let of = key.of(visible.clone(), dim, in_motion);
+        let source = of.source;
+        let has_pixels = self.plate.show((ctx, max_side), of, scene, frame, |slices| drawing.colors.ink(slices, dim));
+        if has_pixels {
+            drawing.add(self.plate.wide(scene.places, frame), dim);
+        } else {
+            drawing.add(bars(&mut self.spans, source, scene, visible.clone(), frame), dim);
+        }
+        self.below.set(ctx, std::mem::replace(&mut drawing.ground, ground()));
         if let Some(cores) = cores.as_ref().filter(|_| by_cpu) {
-            self.add_cores(&mut ground, key, cores, &colors, dim);
+            drawing.add_cores(bars(&mut self.spans, source, scene, visible.clone(), frame), cores, dim);
         }
-        self.n_bars = self.bars.len();
         if let Some(matches) = scene.matches {
-            self.bars.clear();
-            layout::match_bars(scene.store, matches, scene.rows, scene.places, visible, &key.frame, &mut self.bars);
-            self.add(painter, &mut ground, key, scene, &colors, false);
+            let mut found = Vec::new();
+            layout::match_bars(scene.store, matches, scene.rows, scene.places, visible, frame, &mut found);
+            drawing.add(found.into_iter(), false);
         }
-        self.mesh = Arc::new(ground.mesh);
-        self.strips.set(painter.ctx(), ground.strips);
+        self.above.set(ctx, drawing.ground);
+    }
+}
+
+/// The bars of the visible rows.
+fn bars<'a>(
+    spans: &'a mut SpanBuffer,
+    source: Source,
+    scene: &'a Scene<'_>,
+    visible: Range<usize>,
+    frame: &'a Frame,
+) -> impl Iterator<Item = Bar> + 'a {
+    layout::bars(spans.of(source, scene.store, scene.rows, visible, frame), scene.places, frame)
+}
+
+/// A picture while it is made.
+struct Drawing<'a> {
+    painter: &'a Painter,
+    key: &'a Key,
+    scene: &'a Scene<'a>,
+    colors: Colors<'a>,
+    ground: Ground,
+    labels: &'a mut Labels,
+}
+
+impl Drawing<'_> {
+    /// Where the rows begin on the screen.
+    fn top(&self) -> f32 {
+        self.key.body.top() - self.key.scroll
     }
 
-    /// Adds the bars, and labels where there is room. Dimmed bars have none.
-    fn add(
-        &mut self,
-        painter: &Painter,
-        ground: &mut Ground,
-        key: &Key,
-        scene: &Scene<'_>,
-        colors: &Colors<'_>,
-        dim: bool,
-    ) {
-        let top = key.body.top() - key.scroll;
-        let pixel = 1.0 / key.frame.pixels_per_point;
-        for bar in &self.bars {
-            let y = top + bar.y;
-            let quiet = colors.is_quiet(bar);
-            let (inset, height) =
-                if quiet { ((bar.h - metrics::QUIET_H) / 2.0, metrics::QUIET_H) } else { (0.0, bar.h - pixel) };
-            // A gap after wide slices, so that two of one colour stay two.
-            let gap = if bar.x1 - bar.x0 > 3.0 { pixel } else { 0.0 };
-            let rect = Rect::from_min_max(pos2(bar.x0, y + inset), pos2(bar.x1 - gap, y + inset + height));
-            let fill = colors.of(bar, dim);
-            ground.add(rect, fill);
-            if bar.waiting > 0.0 {
-                // Where a wait is drawn that has the place for itself.
-                let wait = Rect::from_center_size(rect.center(), vec2(rect.width(), metrics::QUIET_H));
-                ground.add(wait, colors.wait_over(fill, bar.waiting, dim));
-            }
-            let room = bar.x1 - bar.x0 - 2.0 * metrics::GAP;
-            let labelled =
-                bar.count == 1 && bar.h >= metrics::TEXT_SMALL && !quiet && !dim && self.labels.len() < MAX_LABELS;
-            if labelled && bar.x1 - bar.x0 >= metrics::LABEL_MIN_W {
-                let full = bar_name(scene.store, bar);
-                let known = self.fits.entry((bar.node, bar.site, room as u16));
-                let fit = known.or_insert_with(|| fitted(painter, full, room.floor()).map(Into::into));
-                if let Some(text) = fit.clone() {
-                    let pos = pos2(bar.x0 + metrics::GAP, y + (bar.h - metrics::TEXT_SMALL) / 2.0 - 1.5);
-                    self.labels.push(Label { track: bar.track, pos, text, color: on_fill(fill) });
-                }
+    /// Where a bar is on the screen.
+    fn lane(&self, y: f32, h: f32) -> Lane {
+        Lane { top: self.top() + y, height: h - self.ground.pixel }
+    }
+
+    /// Adds the bars, and labels where there is room; how many bars. Dimmed bars have no labels.
+    fn add(&mut self, bars: impl Iterator<Item = Bar>, dim: bool) {
+        for bar in bars {
+            let ink = self.colors.ink(&bar.slices, dim);
+            self.ground.add(self.lane(bar.y, bar.h), (bar.x0, bar.x1), ink);
+            let is_wide = bar.x1 - bar.x0 >= metrics::LABEL_MIN_W && bar.h >= metrics::TEXT_SMALL;
+            if let Some(fill) = ink.whole.filter(|_| is_wide && bar.slices.count == 1 && !dim)
+                && self.labels.have_room()
+            {
+                self.label(&bar, fill);
             }
         }
+    }
+
+    /// Writes a bar's name on it, or what fits of that.
+    fn label(&mut self, bar: &Bar, fill: Color32) {
+        let room = bar.x1 - bar.x0 - 2.0 * metrics::GAP;
+        let full = name_of(self.scene.store, &bar.slices);
+        let known = self.labels.fits.entry((bar.slices.node, bar.slices.site, room as u16));
+        let fit = known.or_insert_with(|| fitted(self.painter, full, room.floor()).map(Into::into));
+        if let Some(text) = fit.clone() {
+            let pos = self.label_pos(bar.x0, bar.y, bar.h);
+            self.labels.all.push(Label { track: bar.slices.track, pos, text, color: on_fill(fill) });
+        }
+    }
+
+    fn label_pos(&self, x0: f32, y: f32, h: f32) -> Pos2 {
+        pos2(x0 + metrics::GAP, self.top() + y + (h - metrics::TEXT_SMALL) / 2.0 - 1.5)
     }
 
     /// Adds where the threads ran of which only the waits for a CPU are known, between these.
-    fn add_stays(
-        &mut self,
-        ground: &mut Ground,
-        key: &Key,
-        threads: &[(u32, Place)],
-        cores: &Cores<'_>,
-        colors: &Colors<'_>,
-        dim: bool,
-    ) {
-        let pixel = 1.0 / key.frame.pixels_per_point;
-        let (left, right) = (key.body.left(), key.body.right());
+    fn add_stays(&mut self, threads: &[(u32, Place)], cores: &Cores<'_>, dim: bool) {
+        let (left, right) = (self.key.body.left(), self.key.body.right());
         for (track, place) in threads {
-            let y = key.body.top() - key.scroll + place.top;
             for stay in cores.stays(*track, left, right) {
-                let fill = colors.faded(colors.of_stay(stay.cpu), 1.0, dim);
-                ground.add(Rect::from_min_max(pos2(stay.x0, y), pos2(stay.x1, y + place.lane_h - pixel)), fill);
+                let fill = self.colors.faded(self.colors.of_stay(stay.cpu), 1.0, dim);
+                let lane = self.lane(place.top, place.lane_h);
+                self.ground.add(lane, (stay.x0, stay.x1), Ink { whole: Some(fill), middle: None });
                 let has_room = stay.x1 - stay.x0 >= metrics::LABEL_MIN_W && place.lane_h >= metrics::TEXT_SMALL;
-                if has_room && !dim && self.labels.len() < MAX_LABELS {
-                    let pos = pos2(stay.x0 + metrics::GAP, y + (place.lane_h - metrics::TEXT_SMALL) / 2.0 - 1.5);
+                if has_room && !dim && self.labels.have_room() {
+                    let pos = self.label_pos(stay.x0, place.top, place.lane_h);
                     let text = format!("CPU {}", stay.cpu).into();
-                    self.labels.push(Label { track: *track, pos, text, color: on_fill(fill) });
+                    self.labels.all.push(Label { track: *track, pos, text, color: on_fill(fill) });
                 }
             }
         }
     }
 
     /// Adds where each slice ran over the slices, and gives the labels the ground that they have now.
-    fn add_cores(&mut self, ground: &mut Ground, key: &Key, cores: &Cores<'_>, colors: &Colors<'_>, dim: bool) {
-        let top = key.body.top() - key.scroll;
-        let pixel = 1.0 / key.frame.pixels_per_point;
-        for bar in self.bars.iter().filter(|bar| !colors.is_quiet(bar)) {
-            for stay in cores.stays(bar.track, bar.x0, bar.x1) {
-                let (left, right) = (pos2(stay.x0, top + bar.y), pos2(stay.x1, top + bar.y + bar.h - pixel));
-                let fill = colors.faded(colors.fills[stay.cpu % colors.fills.len()], bar.density, dim);
-                ground.add(Rect::from_min_max(left, right), fill);
+    fn add_cores(&mut self, bars: impl Iterator<Item = Bar>, cores: &Cores<'_>, dim: bool) {
+        let n_fills = self.colors.fills.len();
+        for bar in bars.filter(|bar| !self.colors.is_quiet(&bar.slices)) {
+            let lane = self.lane(bar.y, bar.h);
+            for stay in cores.stays(bar.slices.track, bar.x0, bar.x1) {
+                let fill = self.colors.faded(self.colors.fills[stay.cpu % n_fills], bar.slices.density, dim);
+                self.ground.add(lane, (stay.x0, stay.x1), Ink { whole: Some(fill), middle: None });
             }
         }
-        for label in &mut self.labels {
+        for label in &mut self.labels.all {
             if let Some(stay) = cores.stays(label.track, label.pos.x, label.pos.x + 1.0).next() {
-                label.color = on_fill(colors.fills[stay.cpu % colors.fills.len()]);
+                label.color = on_fill(self.colors.fills[stay.cpu % n_fills]);
             }
         }
     }
@@ -249,12 +311,26 @@ fn scheduling(scene: &Scene<'_>, visible: Range<usize>) -> Vec<(u32, Place)> {
 struct Ground {
     mesh: Mesh,
     strips: Strips,
+    /// A physical pixel.
+    pixel: f32,
 }
 
 impl Ground {
-    fn add(&mut self, rect: Rect, fill: Color32) {
-        if !self.strips.fill(rect, fill) {
-            self.mesh.add_colored_rect(rect, fill);
+    fn new(frame: &Frame, max_side: usize) -> Self {
+        let pixel = 1.0 / frame.pixels_per_point;
+        Self { mesh: Mesh::default(), strips: Strips::new(frame, max_side), pixel }
+    }
+
+    fn add(&mut self, lane: Lane, (x0, x1): (f32, f32), ink: Ink) {
+        if self.strips.fill(lane, (x0, x1), ink) {
+            return;
+        }
+        // A gap after wide ones, so that two of one colour stay two.
+        let x1 = if x1 - x0 > 3.0 { x1 - self.pixel } else { x1 };
+        let whole = ink.whole.map(|color| (lane.whole(x0, x1), color));
+        let middle = ink.middle.map(|color| (lane.middle(x0, x1), color));
+        for (rect, color) in whole.into_iter().chain(middle) {
+            self.mesh.add_colored_rect(rect, color);
         }
     }
 }
@@ -264,10 +340,10 @@ pub fn label_font() -> FontId {
     FontId::proportional(metrics::TEXT_SMALL)
 }
 
-fn bar_name<'a>(store: &'a Store, bar: &Bar) -> &'a str {
-    match store.nodes().get(bar.node as usize) {
+fn name_of<'a>(store: &'a Store, slices: &Slices) -> &'a str {
+    match store.nodes().get(slices.node as usize) {
         Some(node) => &node.name,
-        None => store.sites().get(bar.site as usize).map_or("?", |s| &s.name),
+        None => store.sites().get(slices.site as usize).map_or("?", |s| &s.name),
     }
 }
 
@@ -366,22 +442,32 @@ impl<'a> Colors<'a> {
         }
     }
 
-    fn is_quiet(&self, bar: &Bar) -> bool {
-        self.sites.get(bar.site as usize).is_some_and(|s| s.1)
+    fn is_quiet(&self, slices: &Slices) -> bool {
+        self.sites.get(slices.site as usize).is_some_and(|s| s.1)
     }
 
-    fn of(&self, bar: &Bar, dim: bool) -> Color32 {
-        let track = || self.tracks.get(bar.track as usize).copied().unwrap_or(self.quiet);
+    /// What slices are drawn with.
+    fn ink(&self, slices: &Slices, dim: bool) -> Ink {
+        let fill = self.of(slices, dim);
+        match self.is_quiet(slices) {
+            true => Ink { whole: None, middle: Some(fill) },
+            false if slices.waiting == 0.0 => Ink { whole: Some(fill), middle: None },
+            false => Ink { whole: Some(fill), middle: Some(self.wait_over(fill, slices.waiting, dim)) },
+        }
+    }
+
+    fn of(&self, slices: &Slices, dim: bool) -> Color32 {
+        let track = || self.tracks.get(slices.track as usize).copied().unwrap_or(self.quiet);
         let full = match self.by {
-            _ if self.is_quiet(bar) => self.quiet,
-            ColorBy::Op | ColorBy::Category => self.sites.get(bar.site as usize).map_or(self.quiet, |s| s.0),
-            ColorBy::Device => self.nodes.get(bar.node as usize).copied().unwrap_or_else(track),
+            _ if self.is_quiet(slices) => self.quiet,
+            ColorBy::Op | ColorBy::Category => self.sites.get(slices.site as usize).map_or(self.quiet, |s| s.0),
+            ColorBy::Device => self.nodes.get(slices.node as usize).copied().unwrap_or_else(track),
             ColorBy::Track | ColorBy::Pool | ColorBy::Process | ColorBy::Cpu => track(),
-            ColorBy::Step => self.fills[bar.step(self.store).unwrap_or(0) as usize % self.fills.len()],
+            ColorBy::Step => self.fills[slices.step(self.store).unwrap_or(0) as usize % self.fills.len()],
             // The stalls have the colours.
             ColorBy::Cause => self.muted,
         };
-        self.faded(full, bar.density, dim)
+        self.faded(full, slices.density, dim)
     }
 
     /// A wait that shares a bar with work of the colour `fill`: as full as its share of the time.

@@ -1,17 +1,49 @@
-//! Bars of a few pixels as pictures: a strip of pixels for each lane, stretched over its height.
+//! Bars of a few pixels as pictures, for what is drawn anew in each frame: two strips of pixels for each lane, one
+//! stretched over its height and one over its middle, where waits are.
 //!
-//! A lane of short slices has about as many bars as it has pixels. A rectangle is four corners and six indices, over a
-//! hundred bytes that every frame copies and bounds; its pixel is four bytes.
+//! A rectangle is four corners and six indices, over a hundred bytes that every frame copies and bounds; its pixels are
+//! eight bytes.
 
 use super::layout::Frame;
-use crate::theme::UNTINTED;
+use crate::theme::{UNTINTED, metrics};
 use egui::{Color32, ColorImage, Context, Mesh, Painter, Rect, Shape, TextureHandle, TextureOptions, pos2};
 use rustc_hash::FxHashMap;
 
 /// Physical pixels up to which a bar is drawn into its lane's strip.
-const WIDEST_PX: f32 = 3.0;
+pub const WIDEST_PX: f32 = 3.0;
 
-/// Strips being filled.
+/// A lane: its top and its height without the gap below it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lane {
+    /// Its top.
+    pub top: f32,
+    /// Its height.
+    pub height: f32,
+}
+
+impl Lane {
+    /// All of it between two edges.
+    pub fn whole(self, x0: f32, x1: f32) -> Rect {
+        Rect::from_min_max(pos2(x0, self.top), pos2(x1, self.top + self.height))
+    }
+
+    /// Its middle between two edges, where nothing but a wait is drawn.
+    pub fn middle(self, x0: f32, x1: f32) -> Rect {
+        let top = self.top + (self.height - metrics::QUIET_H) / 2.0;
+        Rect::from_min_max(pos2(x0, top), pos2(x1, top + metrics::QUIET_H))
+    }
+}
+
+/// What a bar is filled with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ink {
+    /// The work in it.
+    pub whole: Option<Color32>,
+    /// The waits in it, over the work.
+    pub middle: Option<Color32>,
+}
+
+/// Strips being filled: of each lane one for the whole of it, and after that one for its middle.
 pub struct Strips {
     left: f32,
     pixels_per_point: f32,
@@ -19,11 +51,10 @@ pub struct Strips {
     width: usize,
     most: usize,
     pixels: Vec<Color32>,
-    /// Top and bottom of each strip.
-    heights: Vec<(f32, f32)>,
-    /// Each strip's place by its top and bottom.
+    lanes: Vec<Lane>,
+    /// The place of each lane by its top and height.
     place: FxHashMap<(u32, u32), usize>,
-    last: Option<((f32, f32), usize)>,
+    last: Option<(Lane, usize)>,
 }
 
 impl Strips {
@@ -34,47 +65,55 @@ impl Strips {
             left: frame.scale.left(),
             pixels_per_point: frame.pixels_per_point,
             width,
-            most: if width <= max_side { max_side } else { 0 },
+            most: if width <= max_side { max_side / 2 } else { 0 },
             pixels: Vec::new(),
-            heights: Vec::new(),
+            lanes: Vec::new(),
             place: FxHashMap::default(),
             last: None,
         }
     }
 
-    /// Draws a bar, if it is narrow enough and there is room for its strip; whether it did.
-    pub fn fill(&mut self, bar: Rect, color: Color32) -> bool {
-        if bar.width() * self.pixels_per_point > WIDEST_PX {
+    /// Draws a bar, if it is narrow enough and there is room for its strips; whether it did.
+    pub fn fill(&mut self, lane: Lane, (x0, x1): (f32, f32), ink: Ink) -> bool {
+        if (x1 - x0) * self.pixels_per_point > WIDEST_PX {
             return false;
         }
-        let Some(strip) = self.strip((bar.top(), bar.bottom())) else { return false };
+        let Some(place) = self.place(lane) else { return false };
         let column = |x: f32| ((x - self.left) * self.pixels_per_point + 0.5).max(0.0) as usize;
-        let from = column(bar.left()).min(self.width - 1);
-        let to = column(bar.right()).clamp(from + 1, self.width);
-        self.pixels[strip * self.width..][from..to].fill(color);
+        let from = column(x0).min(self.width - 1);
+        let to = column(x1).clamp(from + 1, self.width);
+        let (whole, middle) = self.pixels[2 * place * self.width..].split_at_mut(self.width);
+        if let Some(color) = ink.whole {
+            whole[from..to].fill(color);
+        }
+        // Work hides the wait that the pixel showed before.
+        if let Some(color) = ink.middle.or(ink.whole) {
+            middle[from..to].fill(color);
+        }
         true
     }
 
-    /// The strip of these heights, perhaps a new one.
-    fn strip(&mut self, height: (f32, f32)) -> Option<usize> {
-        if let Some((last, strip)) = self.last
-            && last == height
+    /// The place of a lane's strips, perhaps new ones.
+    fn place(&mut self, lane: Lane) -> Option<usize> {
+        if let Some((last, place)) = self.last
+            && last == lane
         {
-            return Some(strip);
+            return Some(place);
         }
-        let n = self.heights.len();
-        let strip = match self.place.get(&(height.0.to_bits(), height.1.to_bits())) {
+        let n = self.lanes.len();
+        let key = (lane.top.to_bits(), lane.height.to_bits());
+        let place = match self.place.get(&key) {
             Some(known) => *known,
             None if n >= self.most => return None,
             None => {
-                self.place.insert((height.0.to_bits(), height.1.to_bits()), n);
-                self.heights.push(height);
-                self.pixels.resize((n + 1) * self.width, Color32::TRANSPARENT);
+                self.place.insert(key, n);
+                self.lanes.push(lane);
+                self.pixels.resize(2 * (n + 1) * self.width, Color32::TRANSPARENT);
                 n
             }
         };
-        self.last = Some((height, strip));
-        Some(strip)
+        self.last = Some((lane, place));
+        Some(place)
     }
 }
 
@@ -89,7 +128,7 @@ impl Shown {
     /// Shows these from now on.
     pub fn set(&mut self, ctx: &Context, strips: Strips) {
         self.mesh = None;
-        let n = strips.heights.len();
+        let n = 2 * strips.lanes.len();
         if n == 0 {
             self.texture = None;
             return;
@@ -102,13 +141,8 @@ impl Shown {
         let Some(texture) = &self.texture else { return };
         let mut mesh = Mesh::with_texture(texture.id());
         let right = strips.left + strips.width as f32 / strips.pixels_per_point;
-        // A lower one lies on a higher one: a wait on the work beside it.
-        let mut order: Vec<(usize, (f32, f32))> = strips.heights.into_iter().enumerate().collect();
-        order.sort_by(|(_, (top, bottom)), (_, (other_top, other_bottom))| {
-            (other_bottom - other_top).total_cmp(&(bottom - top))
-        });
-        for (i, (top, bottom)) in order {
-            let rect = Rect::from_min_max(pos2(strips.left, top), pos2(right, bottom));
+        let rects = strips.lanes.iter().flat_map(|l| [l.whole(strips.left, right), l.middle(strips.left, right)]);
+        for (i, rect) in rects.enumerate() {
             let (v0, v1) = (i as f32 / n as f32, (i + 1) as f32 / n as f32);
             mesh.add_rect_with_uv(rect, Rect::from_min_max(pos2(0.0, v0), pos2(1.0, v1)), UNTINTED);
         }
@@ -142,29 +176,46 @@ mod tests {
         Palette::of(true).fill(i)
     }
 
-    fn bar(x0: f32, x1: f32, top: f32) -> Rect {
-        Rect::from_min_max(pos2(x0, top), pos2(x1, top + 18.0))
+    const LANE: Lane = Lane { top: 0.0, height: 18.0 };
+
+    fn work(i: usize) -> Ink {
+        Ink { whole: Some(ink(i)), middle: None }
     }
 
     #[test]
     fn narrow_bars_become_pixels_of_their_lane() {
         let mut strips = Strips::new(&frame(), 64);
-        assert!(strips.fill(bar(100.0, 100.5, 0.0), ink(0)));
-        assert!(strips.fill(bar(101.0, 102.5, 0.0), ink(1)));
-        assert!(strips.fill(bar(109.9, 110.4, 20.0), ink(2)), "the last pixel, not beyond it");
-        assert!(!strips.fill(bar(103.0, 105.0, 0.0), ink(0)), "wide ones stay rectangles");
+        let below = Lane { top: 20.0, ..LANE };
+        assert!(strips.fill(LANE, (100.0, 100.5), work(0)));
+        assert!(strips.fill(LANE, (101.0, 102.5), work(1)));
+        assert!(strips.fill(below, (109.9, 110.4), work(2)), "the last pixel, not beyond it");
+        assert!(!strips.fill(LANE, (103.0, 105.0), work(0)), "wide ones stay rectangles");
         let row = |i: usize| &strips.pixels[i * 20..(i + 1) * 20];
         let (none, r, b) = (Color32::TRANSPARENT, ink(0), ink(1));
         assert_eq!(row(0)[..7], [r, none, b, b, b, none, none]);
-        assert_eq!(row(1)[18..], [none, ink(2)]);
-        assert_eq!(strips.heights, [(0.0, 18.0), (20.0, 38.0)]);
+        assert_eq!(row(1), row(0), "work is there from top to bottom");
+        assert_eq!(row(2)[18..], [none, ink(2)]);
+        assert_eq!(strips.lanes, [LANE, below]);
+    }
+
+    #[test]
+    fn waits_are_in_the_middle_over_work_and_below_later_work() {
+        let mut strips = Strips::new(&frame(), 64);
+        let wait = |whole| Ink { whole, middle: Some(ink(3)) };
+        strips.fill(LANE, (100.0, 101.0), wait(None));
+        strips.fill(LANE, (101.0, 102.0), wait(Some(ink(1))));
+        strips.fill(LANE, (100.5, 101.0), work(2));
+        let none = Color32::TRANSPARENT;
+        assert_eq!(strips.pixels[..5], [none, ink(2), ink(1), ink(1), none]);
+        assert_eq!(strips.pixels[20..25], [ink(3), ink(2), ink(3), ink(3), none]);
+        assert_eq!(LANE.middle(0.0, 1.0).center(), LANE.whole(0.0, 1.0).center());
     }
 
     #[test]
     fn what_a_texture_cannot_hold_stays_rectangles() {
         let mut strips = Strips::new(&frame(), 20);
-        let filled = (0..21).filter(|i| strips.fill(bar(100.0, 100.5, *i as f32), ink(0))).count();
-        assert_eq!(filled, 20);
-        assert!(!Strips::new(&frame(), 19).fill(bar(100.0, 100.5, 0.0), ink(0)));
+        let lane = |i: usize| Lane { top: i as f32, ..LANE };
+        assert_eq!((0..21).filter(|i| strips.fill(lane(*i), (100.0, 100.5), work(0))).count(), 10);
+        assert!(!Strips::new(&frame(), 19).fill(LANE, (100.0, 100.5), work(0)));
     }
 }

@@ -137,18 +137,20 @@ pub struct Scale {
     left: f32,
     width: f32,
     ns_per_px: f64,
+    px_per_ns: f64,
 }
 
 impl Scale {
     /// `view` on the pixels from `left` to `left + width`.
     pub fn new(view: Viewport, left: f32, width: f32) -> Self {
         let width = width.max(1.0);
-        Self { start: view.start, left, width, ns_per_px: view.ns().max(1) as f64 / f64::from(width) }
+        let (ns, px) = (view.ns().max(1) as f64, f64::from(width));
+        Self { start: view.start, left, width, ns_per_px: ns / px, px_per_ns: px / ns }
     }
 
     /// Where `time` is; up to a view's width outside on either side, further ones are drawn there.
     pub fn x_from_time(&self, time: i64) -> f32 {
-        let px = time.saturating_sub(self.start) as f64 / self.ns_per_px;
+        let px = time.saturating_sub(self.start) as f64 * self.px_per_ns;
         let width = f64::from(self.width);
         self.left + px.clamp(-width, 2.0 * width) as f32
     }

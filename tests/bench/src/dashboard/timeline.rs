@@ -40,7 +40,8 @@ fn first_picture(screen: &mut Screen<App>) -> Result<f64, BenchError> {
     screen.until("timeline", |_, says| says.iter().any(|s| s.starts_with("Timeline: 50 tracks")))
 }
 
-/// A pan of a fifth of the view, to and fro: easing gives each frame a view of its own, so every picture is built anew.
+/// At each zoom, a pan of a fifth of the view to and fro, then closer and back: easing gives each frame a view of its own.
+/// What a pan leaves on the screen stays drawn; another zoom draws everything anew.
 fn zooms(report: &mut Report, label: &str, screen: &mut Screen<App>) {
     for zoom in ZOOMS {
         screen.key(egui::Key::Num0);
@@ -49,12 +50,17 @@ fn zooms(report: &mut Report, label: &str, screen: &mut Screen<App>) {
             screen.key(egui::Key::W);
         }
         screen.rest();
-        let pan = |i: usize| if i.is_multiple_of(2) { egui::Key::D } else { egui::Key::A };
-        let moving = (0..FRAMES).map(|i| screen.key(pan(i))).collect();
-        screen.rest();
+        let mut by_turns = |keys: [egui::Key; 2]| {
+            let took = (0..FRAMES).map(|i| screen.key(keys[i % 2])).collect();
+            screen.rest();
+            took
+        };
+        let moving = by_turns([egui::Key::D, egui::Key::A]);
+        let zooming = by_turns([egui::Key::W, egui::Key::S]);
         let still = screen.frames(FRAMES);
         let case = format!("timeline {label}: frame at 1/{}", 1_u64 << zoom);
         add_frames(report, &format!("{case}, moving"), moving);
+        add_frames(report, &format!("{case}, zooming"), zooming);
         add_frames(report, &format!("{case}, still"), still);
     }
 }
