@@ -7,9 +7,9 @@ use super::{
 use crate::{
     Selection,
     theme::{metrics, palette},
-    widgets::{Sorting, sort_heading, swatch},
+    widgets::{Sorting, figure_column, sort_heading, swatch, wide_table, word_column},
 };
-use egui::{Align, Frame, Label, Layout, Margin, ScrollArea, Sense, Ui};
+use egui::{Align, Frame, Label, Layout, Margin, Sense, Ui};
 use egui_extras::{Column as Width, TableBuilder};
 use std::sync::Arc;
 
@@ -22,16 +22,20 @@ impl HParamsView {
         let sorting = &self.choices.sorting;
         let frame = Frame::new().inner_margin(Margin::symmetric(metrics::PAD as i8, 0));
         frame.show(ui, |ui| {
-            ScrollArea::horizontal().auto_shrink(false).show(ui, |ui| {
-                let width = || Width::initial(metrics::FIGURE_W).at_least(metrics::VALUE_W).resizable(true).clip(true);
+            wide_table(ui, |ui| {
+                let width = |column: &&Column| match column.extent {
+                    Some(_) => figure_column(ui, &column.key.title()),
+                    None => word_column(metrics::FIGURE_W),
+                };
+                let widths: Vec<Width> = columns.iter().map(width).collect();
                 let mut table = TableBuilder::new(ui)
                     .striped(true)
                     .sense(Sense::click())
                     .cell_layout(Layout::right_to_left(Align::Center))
-                    .column(Width::initial(metrics::NAME_W).at_least(metrics::VALUE_W).resizable(true).clip(true));
-                table = columns.iter().fold(table, |table, _| table.column(width()));
+                    .column(word_column(metrics::NAME_W));
+                table = widths.into_iter().fold(table, TableBuilder::column);
                 if has_status {
-                    table = table.column(width());
+                    table = table.column(word_column(metrics::FIGURE_W));
                 }
                 let header = table.header(metrics::ROW_H, |mut line| {
                     line.col(|ui| left(ui, |ui| _ = ui.weak("Run")));
@@ -101,7 +105,7 @@ fn left(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
 
 fn cell_ui(ui: &mut Ui, cell: Option<&Cell>) {
     match cell {
-        Some(cell @ Cell::Number(_)) => _ = ui.add(Label::new(cell.text()).selectable(false).truncate()),
+        Some(cell @ Cell::Number(_)) => _ = ui.add(Label::new(cell.text()).selectable(false)),
         Some(Cell::Text(text)) => left(ui, |ui| _ = ui.add(Label::new(&**text).selectable(false).truncate())),
         None => {}
     }
