@@ -35,7 +35,6 @@ impl Tone {
         for (name, value) in [("Brightness", &mut self.brightness), ("Contrast", &mut self.contrast)] {
             together(ui, name, |ui| {
                 ui.weak(name.to_lowercase());
-                ui.spacing_mut().slider_width = metrics::SLIDER_W;
                 let response = ui.add(Slider::new(value, PERCENT).suffix(" %"));
                 named(&response, Role::Slider, name);
             });

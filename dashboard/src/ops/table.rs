@@ -4,7 +4,7 @@ use super::model::{Column, Grouping, Order, Row, cell};
 use crate::{
     Selection, format,
     theme::{metrics, palette},
-    widgets::{figure_column, sort_heading, word_column},
+    widgets::{beside, figure_column, sort_heading, word_column},
 };
 use egui::{Align, Layout, Rect, Sense, Ui, vec2};
 use egui_extras::{Column as Width, TableBuilder};
@@ -40,7 +40,7 @@ pub fn table_ui(
         .id_salt((grouping == Grouping::Op, format::is_exact()))
         .striped(true)
         .sense(Sense::click())
-        .cell_layout(Layout::right_to_left(Align::Center));
+        .cell_layout(Layout::left_to_right(Align::Center));
     for width in widths {
         table = table.column(width);
     }
@@ -65,7 +65,7 @@ pub fn table_ui(
             };
             line.set_selected(picked);
             for column in columns {
-                line.col(|ui| cell_ui(ui, row, *column));
+                line.col(|ui| beside(ui, column.is_text(), |ui| cell_ui(ui, row, *column)));
             }
             let response = line.response();
             if response.clicked() {
@@ -81,19 +81,15 @@ fn cell_ui(ui: &mut Ui, row: &Row, column: Column) {
     let p = palette(ui);
     match column {
         Column::Name => {
-            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                let (rect, _) = ui.allocate_exact_size(vec2(metrics::SWATCH, metrics::SWATCH), Sense::hover());
-                ui.painter().rect_filled(rect, 2.0, p.fill_of_name(&row.op));
-                let response = ui.add(egui::Label::new(&row.name).truncate().selectable(false));
-                if !row.device.is_empty() {
-                    response.on_hover_text(format!("{}\n{}", row.name, row.device));
-                }
-            });
+            let (rect, _) = ui.allocate_exact_size(vec2(metrics::SWATCH, metrics::SWATCH), Sense::hover());
+            ui.painter().rect_filled(rect, 2.0, p.fill_of_name(&row.op));
+            let response = ui.add(egui::Label::new(&row.name).truncate().selectable(false));
+            if !row.device.is_empty() {
+                response.on_hover_text(format!("{}\n{}", row.name, row.device));
+            }
         }
         Column::Op | Column::Category => {
-            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                ui.add(egui::Label::new(cell(row, column)).truncate().selectable(false));
-            });
+            ui.add(egui::Label::new(cell(row, column)).truncate().selectable(false));
         }
         Column::Share => {
             // Beside the bar that scrolls.

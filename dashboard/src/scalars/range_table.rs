@@ -6,7 +6,7 @@ use crate::{
     catalogue::Catalogue,
     format,
     theme::{metrics, palette},
-    widgets::{Edge, Extent, Sorting, figure_column, side, sort_heading, swatch, wide_table, word_column},
+    widgets::{Edge, Extent, Sorting, beside, figure_column, side, sort_heading, swatch, wide_table, word_column},
 };
 use egui::{Align, Layout, Sense, Ui};
 use egui_extras::TableBuilder;
@@ -67,7 +67,7 @@ impl RangeTable {
             figures => figure_column(ui, figures.title()),
         });
         let mut table =
-            TableBuilder::new(ui).striped(true).sense(Sense::click()).cell_layout(Layout::right_to_left(Align::Center));
+            TableBuilder::new(ui).striped(true).sense(Sense::click()).cell_layout(Layout::left_to_right(Align::Center));
         for width in widths {
             table = table.column(width);
         }
@@ -109,8 +109,7 @@ impl RangeTable {
 }
 
 fn cell(ui: &mut Ui, row: &Row, column: Column) {
-    let layout = if column.is_text() { Layout::left_to_right(Align::Center) } else { *ui.layout() };
-    ui.with_layout(layout, |ui| {
+    beside(ui, column.is_text(), |ui| {
         if column == Column::Run {
             swatch(ui, palette(ui).series(row.color_idx));
         }

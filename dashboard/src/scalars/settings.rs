@@ -125,7 +125,6 @@ impl Settings {
             filter_box(ui, &mut self.filter, "Filter tags (regex)", metrics::FILTER_W);
             together(ui, "smoothing", |ui| {
                 let label = ui.label("Smoothing");
-                ui.spacing_mut().slider_width = metrics::SLIDER_W;
                 let slider = Slider::new(&mut self.curve.smoothing, 0.0..=0.99).step_by(0.01).fixed_decimals(2);
                 ui.add(slider).labelled_by(label.id);
             });

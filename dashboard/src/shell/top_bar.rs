@@ -92,7 +92,6 @@ impl TopBar<'_> {
         let p = palette(ui);
         ui.shrink_clip_rect(ui.max_rect());
         ui.add_space(metrics::PAD);
-        ui.spacing_mut().item_spacing.x = metrics::GAP;
         let Some(facts) = self.facts else {
             let is_loading = self.data.sources.iter().any(|s| s.status == Status::Loading);
             let (trace, graph) = (self.data.traces.first(), self.data.graphs.first());
@@ -129,8 +128,8 @@ fn width(ui: &Ui, text: &str) -> f32 {
 
 /// What is open, and how it does: the name is shortened where there is no room for both.
 fn subject(ui: &mut Ui, name: &str, status: Option<Status>) -> Response {
-    let gap = ui.spacing().item_spacing.x;
-    let for_status = status.map_or(0.0, |status| 2.0 * gap + metrics::SWATCH + width(ui, status.name()) + 1.0);
+    let gaps = ui.spacing().item_spacing.x + metrics::GAP;
+    let for_status = status.map_or(0.0, |status| gaps + metrics::SWATCH + width(ui, status.name()) + 1.0);
     let room = (ui.available_width() - for_status).max(0.0);
     let response = ui.scope(|ui| {
         ui.set_max_width(room);

@@ -3,9 +3,9 @@
 use super::engine::Answer;
 use crate::{
     theme::metrics,
-    widgets::{Sorting, figure_column, sort_heading, wide_table, word_column},
+    widgets::{Sorting, beside, figure_column, sort_heading, wide_table, word_column},
 };
-use egui::{Align, Layout, Sense, Ui};
+use egui::{Sense, Ui};
 use egui_extras::{Column, TableBuilder};
 
 /// Rows whose cells say how wide a column begins.
@@ -43,19 +43,13 @@ fn rows_ui(ui: &mut Ui, answer: &Answer, order: &[usize], sorting: Option<Sortin
         let width = n_chars.clamp(CHARS[0], CHARS[1]) as f32 * text_width + metrics::PAD;
         table = table.column(if answer.are_numbers[column] { figures[column] } else { word_column(width) });
     }
-    let layout = |column: usize| match answer.are_numbers[column] {
-        true => Layout::right_to_left(Align::Center),
-        false => Layout::left_to_right(Align::Center),
-    };
     let table = table.header(metrics::ROW_H, |mut header| {
         for (column, name) in answer.columns.iter().enumerate() {
             header.col(|ui| {
-                ui.with_layout(layout(column), |ui| {
-                    let sorted = sorting.filter(|sorting| sorting.column == column).map(|sorting| sorting.descending);
-                    if sort_heading(ui, name, name, !answer.are_numbers[column], sorted) {
-                        acts.order_by = Some(column);
-                    }
-                });
+                let sorted = sorting.filter(|sorting| sorting.column == column).map(|sorting| sorting.descending);
+                if sort_heading(ui, name, name, !answer.are_numbers[column], sorted) {
+                    acts.order_by = Some(column);
+                }
             });
         }
     });
@@ -64,7 +58,7 @@ fn rows_ui(ui: &mut Ui, answer: &Answer, order: &[usize], sorting: Option<Sortin
             let row = order[line.index()];
             for (column, cell) in answer.rows[row].iter().enumerate() {
                 line.col(|ui| {
-                    ui.with_layout(layout(column), |ui| {
+                    beside(ui, !answer.are_numbers[column], |ui| {
                         let label = egui::Label::new(cell).selectable(false);
                         ui.add(if answer.are_numbers[column] { label } else { label.truncate() });
                     });

@@ -45,11 +45,11 @@ pub const SIDE_SHARE: f32 = 0.75;
 /// See [`SIDE_SHARE`].
 pub const SIDE_MIN: f32 = 64.0;
 /// Width of the strip by which a side's border is moved.
-pub const SIDE_BORDER: f32 = 8.0;
+pub const SIDE_BORDER: f32 = 10.0;
 /// By how much an arrow key moves it.
 pub const SIDE_STEP: f32 = 16.0;
 /// Share of a panel's height that its controls take at most,
-pub const TOOLBAR_SHARE: f32 = 0.25;
+pub const TOOLBAR_SHARE: f32 = 0.2;
 /// and where the user wants to see all of them.
 pub const TOOLBAR_OPEN_SHARE: f32 = 0.75;
 /// Share of a panel's height that an editor takes at most.
@@ -116,7 +116,7 @@ pub const MINIMAP_H: f32 = 28.0;
 /// Height of the timeline's ruler.
 pub const RULER_H: f32 = 22.0;
 /// Share of a panel's height that details below it take at first.
-pub const DETAILS_SHARE: f32 = 0.3;
+pub const DETAILS_SHARE: f32 = 0.36;
 /// Thickness of the line along a critical path.
 pub const PATH_LINE: f32 = 3.0;
 /// Length of an arrow's head.
@@ -170,8 +170,10 @@ pub const NAME_W: f32 = 160.0;
 pub const FIGURE_W: f32 = 96.0;
 /// A click this near to a curve picks its run.
 pub const PICK_SLACK: f32 = 8.0;
-/// Width of a slider.
+/// Width of a slider,
 pub const SLIDER_W: f32 = 120.0;
+/// which is at most this share of a narrow row.
+pub const SLIDER_SHARE: f32 = 0.35;
 /// Height of a card's title.
 pub const CARD_HEADER_H: f32 = 26.0;
 /// Rows of a tooltip.

@@ -303,14 +303,6 @@ pub fn crosshair(painter: &Painter, areas: &Areas, x: f32, p: &Palette) {
     painter.vline(painter.round_to_pixel_center(x), areas.ruler.top()..=areas.body.bottom(), line);
 }
 
-/// Text on a small ground of its own.
-fn tag(painter: &Painter, at: Pos2, align: Align2, text: &str, p: &Palette) {
-    let galley = painter.layout_no_wrap(text.to_owned(), label_font(), p.text_strong);
-    let rect = align.anchor_size(at, galley.size());
-    painter.rect_filled(rect.expand2(vec2(metrics::GAP, 1.0)), f32::from(metrics::RADIUS), p.raised);
-    painter.galley(rect.min, galley, p.text_strong);
-}
-
 /// Of the tracks, in a column of the overview.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Density {
@@ -347,6 +339,9 @@ pub fn density(store: &Store, trace: &Range<i64>, n: usize) -> Vec<Density> {
 
 /// A sentence in the corner, about the whole picture.
 pub fn note(painter: &Painter, text: &str, p: &Palette) {
-    let at = painter.clip_rect().left_bottom() + vec2(metrics::PAD, -metrics::PAD);
-    tag(painter, at, Align2::LEFT_BOTTOM, text, p);
+    let room = painter.clip_rect().shrink(metrics::PAD);
+    let galley = painter.layout(text.to_owned(), label_font(), p.text_strong, room.width());
+    let rect = Align2::LEFT_BOTTOM.anchor_size(room.left_bottom(), galley.size());
+    painter.rect_filled(rect.expand2(vec2(metrics::GAP, 1.0)), f32::from(metrics::RADIUS), p.raised);
+    painter.galley(rect.min, galley, p.text_strong);
 }

@@ -32,7 +32,7 @@ pub use pointer::pointer;
 pub use run_list::run_list;
 pub use scroll::scroll_area;
 pub use side::{Edge, Extent, SideSizes, put_side_sizes, side, side_panel, side_sizes};
-pub use sort_heading::{Sorting, sort_heading};
+pub use sort_heading::{Sorting, beside, sort_heading};
 pub use swatch::swatch;
 pub use table::{figure_column, wide_table, word_column};
 pub use text::text_elided;

@@ -64,7 +64,9 @@ impl Edge {
     }
 
     fn margin(self) -> Margin {
-        let mut margin = Margin { left: metrics::PAD as i8, right: metrics::PAD as i8, top: 0, bottom: 0 };
+        // What is above is a picture like the one below.
+        let across = if self == Self::Top { 0 } else { metrics::PAD as i8 };
+        let mut margin = Margin { left: across, right: across, top: 0, bottom: 0 };
         let border = metrics::SIDE_BORDER as i8;
         match self {
             Self::Left => margin.right = border,

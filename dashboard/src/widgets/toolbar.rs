@@ -71,7 +71,10 @@ pub fn together<R>(ui: &mut Ui, name: &'static str, contents: impl FnOnce(&mut U
     let wraps = known.is_some_and(|width| width > whole);
     let layout = Layout::left_to_right(Align::Center).with_main_wrap(wraps);
     let size = vec2(ui.available_size_before_wrap().x, ui.spacing().interact_size.y);
-    let shown = ui.allocate_ui_with_layout(size, layout, contents);
+    let shown = ui.allocate_ui_with_layout(size, layout, |ui| {
+        ui.spacing_mut().slider_width = metrics::SLIDER_W.min(whole * metrics::SLIDER_SHARE);
+        contents(ui)
+    });
     let width = shown.response.rect.width().ceil();
     if !wraps && known != Some(width) {
         ui.data_mut(|data| data.insert_temp(id, width));
