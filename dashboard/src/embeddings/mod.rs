@@ -274,7 +274,7 @@ impl View for EmbeddingsView {
         if let Some(embedding) = &embedding {
             self.update(ui, embedding);
         }
-        let usual = Extent::Points(1.5 * metrics::SIDE_W);
+        let usual = Extent::Points(1.6 * metrics::SIDE_W);
         side(ui, Edge::Left, "embedding controls", usual, |ui| self.side_ui(ui, embedding.as_deref()));
         match (&embedding, &self.read) {
             (Some(embedding), _) if self.places.len() == embedding.vectors.len() => {

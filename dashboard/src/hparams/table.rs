@@ -72,7 +72,7 @@ impl HParamsView {
                         }
                     });
                 });
-            })
+            });
         });
         if let Some(key) = sort_by {
             self.sort_by(key);

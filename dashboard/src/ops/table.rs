@@ -110,7 +110,8 @@ fn width(ui: &Ui, column: Column, grouping: Grouping) -> Width {
     match column {
         Column::Name => word_column(metrics::NAME_W),
         Column::Op | Column::Category => word_column(metrics::VALUE_W),
-        Column::Share => Width::remainder().at_least(SHARE_W),
+        // Clipped: else it would keep what room it once had when others need more. Its figure always fits.
+        Column::Share => Width::remainder().at_least(SHARE_W).clip(true),
         figures => figure_column(ui, figures.title(grouping)),
     }
 }

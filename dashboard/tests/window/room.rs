@@ -139,6 +139,11 @@ fn columns_are_as_wide_as_their_figures() {
             assert!(pair[0].right() <= pair[1].left(), "{names:?} at {width}: {pair:?}");
         }
         assert!(places.iter().all(|place| place.width() > 20.0), "{places:?}");
+        if width > 1200.0 {
+            // Where there is room the last column ends with it.
+            let (end, border) = (places[7].right(), window.rect("Border of ops side").left());
+            assert!(end <= border, "{end} of {border}");
+        }
     }
 }
 
