@@ -23,7 +23,7 @@ use crate::{
     sql::{SqlView, engine::Engine},
     theme::{self, metrics},
     timeline::TimelineView,
-    widgets::{keys_are_free, note_typing},
+    widgets::{keys_are_free, note_typing, put_side_sizes, side_sizes},
 };
 use std::{
     path::{Path, PathBuf},
@@ -194,6 +194,7 @@ impl App {
         };
         app.selection.notes = app.memory.config.notes.clone();
         app.selection.pins = app.memory.config.pins.clone();
+        put_side_sizes(ctx, app.memory.config.sides.clone());
         app.put_in_force(ctx);
         options.paths.into_iter().for_each(|path| app.open_path(path));
         app
@@ -228,6 +229,7 @@ impl App {
         if self.memory.config.pins != self.selection.pins {
             self.memory.config.pins = self.selection.pins.clone();
         }
+        self.memory.config.sides = side_sizes(ui);
         self.memory.keep(ui.ctx());
         note_typing(ui.ctx());
         self.focus_ring.ui(ui);
@@ -448,16 +450,7 @@ impl App {
             self.tabs.activate(kind);
         }
         if ui.input(|i| i.key_pressed(egui::Key::Escape)) {
-            let windows = [&mut self.shortcuts.is_open, &mut self.problems.is_open, &mut self.settings.is_open];
-            let mut was_open = false;
-            for is_open in windows {
-                was_open |= std::mem::take(is_open);
-            }
-            if was_open {
-                ui.input_mut(|i| i.consume_key(egui::Modifiers::NONE, egui::Key::Escape));
-            } else {
-                self.selection.clear();
-            }
+            self.selection.clear();
         }
     }
 }

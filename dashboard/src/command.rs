@@ -140,6 +140,7 @@ pub const SHELL: &[ShellEntry] = &[
 pub const GESTURES: &[Entry] = &[
     Entry::gesture("1 … 9", "The panel with that place in the row of tabs"),
     Entry::gesture("Drag a tab", "Put a panel beside another"),
+    Entry::gesture("Drag a border", "Give a list or the details more room; double click: as at first"),
     Entry::gesture("Esc", "Close a dialog; clear the selection"),
     Entry::gesture("Tab", "The next control"),
 ];

@@ -6,6 +6,7 @@ use crate::{
     format::TimeUnit,
     shell::Layout,
     theme::{Colours, Density, metrics},
+    widgets::SideSizes,
 };
 use serde_json::{Map, Value, json};
 use std::{
@@ -18,6 +19,8 @@ use std::{
 const MAX_RECENT: usize = 20;
 /// Traces whose notes and logdirs whose pins are kept, at most: those that were changed last.
 const MAX_NOTED: usize = 200;
+/// Parts beside panels whose sizes are read, at most: there are fewer.
+const MAX_SIDES: usize = 64;
 
 /// Settings of the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,6 +126,8 @@ pub struct Config {
     pub notes: Notes,
     /// Pinned tags, by logdir.
     pub pins: Pins,
+    /// What the user gave the parts beside panels.
+    pub sides: SideSizes,
 }
 
 /// Where the file lies: `stepscope/window.json` in the desktop's folder for configurations. `None` without a home.
@@ -189,6 +194,7 @@ impl Config {
             "layouts": layouts,
             "notes": notes.collect::<Vec<_>>(),
             "pins": pins.collect::<Vec<_>>(),
+            "sides": *self.sides,
         })
     }
 
@@ -218,12 +224,15 @@ impl Config {
         let pins = list(&value["pins"]).into_iter().filter_map(|of| {
             Some((of["logdir"].as_str()?.into(), list(&of["tags"]).iter().filter_map(text).collect()))
         });
+        let sides = value["sides"].as_object().into_iter().flatten().take(MAX_SIDES);
+        let sides = sides.filter_map(|(id, size)| Some((id.clone(), size.as_f64()? as f32)));
         Self {
             settings,
             recent: recent.take(MAX_RECENT).collect(),
             layouts: layouts.filter_map(|(k, v)| Some((k.clone(), Layout::from_json(v)?))).collect(),
             notes: Notes(notes.take(MAX_NOTED).collect()),
             pins: Pins(pins.take(MAX_NOTED).collect()),
+            sides: SideSizes::new(sides.filter(|(_, size)| size.is_finite()).collect()),
         }
     }
 }
@@ -251,18 +260,19 @@ mod tests {
         config.layouts.insert("trace".into(), Layout::tabs());
         config.notes.set(Path::new("/a"), vec![Note { time: -5, text: "here \"it\" stalls".into() }]);
         config.pins.set(Path::new("/logs"), vec!["loss".into(), "a/b".into()]);
+        config.sides = SideSizes::new([("timeline details".to_owned(), 240.0)].into());
         config.save(&path).unwrap();
         assert_eq!(Config::load(&path).unwrap(), config);
         assert_eq!(config.recent.iter().map(|r| r.path.to_str().unwrap()).collect::<Vec<_>>(), ["/a", "/b"]);
 
         std::fs::write(
             &path,
-            r#"{"theme":7,"scale":1e9,"recent":[3,{"path":"/x"}],"layouts":{"trace":"?"},"notes":{}}"#,
+            r#"{"theme":7,"scale":1e9,"recent":[3,{"path":"/x"}],"layouts":{"trace":"?"},"notes":{},"sides":{"a":"b","c":[]}}"#,
         )
         .unwrap();
         let read = Config::load(&path).unwrap();
         assert_eq!(read.settings, Settings { scale: metrics::SCALE[1], ..Settings::default() });
-        assert_eq!((read.recent.len(), read.layouts.len()), (1, 0));
+        assert_eq!((read.recent.len(), read.layouts.len(), read.sides.len()), (1, 0, 0));
         std::fs::write(&path, "{").unwrap();
         assert!(Config::load(&path).is_err(), "what is no JSON stays as it is");
     }

@@ -1,5 +1,7 @@
 //! The window's contents driven through the accessibility tree, on logdirs that the real writer wrote.
 
+#[path = "window/room.rs"]
+mod room;
 mod support;
 
 use egui_kittest::kittest::Queryable;

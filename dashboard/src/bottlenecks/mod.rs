@@ -132,7 +132,7 @@ impl BottlenecksView {
     }
 
     fn bar_ui(&mut self, ui: &mut Ui, data: &Data, report: Option<&Report>) {
-        ui.horizontal(|ui| {
+        ui.horizontal_wrapped(|ui| {
             if data.traces.len() > 1 {
                 let name = data.traces.get(self.trace_idx).map_or("", |t| &t.name);
                 egui::ComboBox::from_label("trace").selected_text(name).show_ui(ui, |ui| {

@@ -17,8 +17,9 @@ use crate::{
     command::Entry,
     export,
     filter::Filter,
+    theme::metrics,
     timeline::background::Background,
-    widgets::{empty_state, side_panel},
+    widgets::{Edge, Extent, empty_state, side},
 };
 use canvas::Picture;
 use egui::Ui;
@@ -273,7 +274,8 @@ impl View for EmbeddingsView {
         if let Some(embedding) = &embedding {
             self.update(ui, embedding);
         }
-        side_panel(ui, "embedding controls", |ui| self.side_ui(ui, embedding.as_deref()));
+        let usual = Extent::Points(1.6 * metrics::SIDE_W);
+        side(ui, Edge::Left, "embedding controls", usual, |ui| self.side_ui(ui, embedding.as_deref()));
         match (&embedding, &self.read) {
             (Some(embedding), _) if self.places.len() == embedding.vectors.len() => {
                 if let Some(i) = self.canvas_ui(ui, embedding) {

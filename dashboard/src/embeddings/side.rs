@@ -4,9 +4,9 @@ use super::{Choices, ColorBy, EmbeddingsView, MethodName};
 use crate::{
     format,
     theme::{metrics, palette},
-    widgets::{filter_box, named},
+    widgets::{filter_box, named, scroll_area},
 };
-use egui::{ComboBox, DragValue, ProgressBar, RichText, Role, ScrollArea, Sense, Ui};
+use egui::{ComboBox, DragValue, ProgressBar, RichText, Role, Sense, Ui};
 use summaries::{Embedding, projection::Metric};
 
 /// Found vectors that are listed, at most.
@@ -16,7 +16,8 @@ impl EmbeddingsView {
     /// Shows the controls.
     pub(super) fn side_ui(&mut self, ui: &mut Ui, embedding: Option<&Embedding>) {
         ui.add_space(metrics::PAD);
-        ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+        let height = ui.available_height();
+        scroll_area(ui, [true, true], height).auto_shrink(false).show(ui, |ui| {
             self.choice_ui(ui);
             let Some(embedding) = embedding else { return };
             let n = format::counted(embedding.vectors.len() as u64, "vector");
@@ -48,7 +49,7 @@ impl EmbeddingsView {
     fn method_ui(&mut self, ui: &mut Ui, embedding: &Embedding) {
         heading(ui, "Layout");
         let choices = &mut self.choices;
-        ui.horizontal(|ui| {
+        ui.horizontal_wrapped(|ui| {
             for method in MethodName::ALL {
                 let response = ui.selectable_value(&mut choices.method, method, method.name());
                 named(&response, Role::RadioButton, &format!("Method: {}", method.name()));

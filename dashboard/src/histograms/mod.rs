@@ -16,7 +16,7 @@ use crate::{
     filter::Filter,
     scalars::{XAxis, axis_buttons},
     theme::metrics,
-    widgets::{CardGrid, empty_state, filter_box, named, run_list, side_panel, toolbar},
+    widgets::{CardGrid, empty_state, filter_box, named, run_list, side_panel, together, toolbar},
 };
 use card::Card;
 use egui::{Role, Ui};
@@ -133,12 +133,12 @@ impl View for HistogramsView {
 fn controls(ui: &mut Ui, filter: &mut Filter, (mode, axis): &mut (Mode, XAxis)) {
     ui.horizontal_wrapped(|ui| {
         filter_box(ui, filter, "Filter tags (regex)", metrics::FILTER_W);
-        ui.separator();
-        for choice in Mode::ALL {
-            let response = ui.selectable_value(mode, choice, choice.name());
-            named(&response, Role::RadioButton, &format!("Mode: {}", choice.name()));
-        }
-        ui.separator();
-        axis_buttons(ui, axis);
+        together(ui, "mode", |ui| {
+            for choice in Mode::ALL {
+                let response = ui.selectable_value(mode, choice, choice.name());
+                named(&response, Role::RadioButton, &format!("Mode: {}", choice.name()));
+            }
+        });
+        together(ui, "x axis", |ui| axis_buttons(ui, axis));
     });
 }

@@ -6,14 +6,15 @@ use super::{
 };
 use crate::{
     theme::{metrics, palette},
-    widgets::named,
+    widgets::{named, scroll_area},
 };
-use egui::{DragValue, RichText, Role, ScrollArea, Ui};
+use egui::{DragValue, RichText, Role, Ui};
 
 /// Shows the list.
 pub fn ui(ui: &mut Ui, table: &Table, choices: &mut Choices) {
     ui.add_space(metrics::PAD);
-    ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+    let height = ui.available_height();
+    scroll_area(ui, [true, true], height).auto_shrink(false).show(ui, |ui| {
         for (title, is_metric) in [("Hyperparameters", false), ("Metrics", true)] {
             let columns: Vec<&Column> = table.columns.iter().filter(|c| c.key.is_metric() == is_metric).collect();
             if columns.is_empty() {

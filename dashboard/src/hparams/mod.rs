@@ -19,7 +19,7 @@ use crate::{
     export, format,
     theme::metrics,
     timeline::background::Background,
-    widgets::{Sorting, empty_state, named, side_panel, toolbar},
+    widgets::{Sorting, empty_state, named, side_panel, together, toolbar},
 };
 use axis::{Axis, Spread};
 use egui::{ComboBox, Role, Ui};
@@ -308,25 +308,28 @@ impl HParamsView {
 
     fn toolbar_ui(&mut self, ui: &mut Ui, selection: &mut Selection) {
         ui.horizontal_wrapped(|ui| {
-            for mode in Mode::ALL {
-                let response = ui.selectable_value(&mut self.choices.mode, mode, mode.name());
-                named(&response, Role::RadioButton, &format!("Show: {}", mode.name()));
-            }
-            ui.separator();
-            ui.weak("metrics");
-            for statistic in Statistic::ALL {
-                let response = ui.selectable_value(&mut self.choices.statistic, statistic, statistic.name());
-                named(&response, Role::RadioButton, &format!("Metrics: {}", statistic.name()));
-            }
-            ui.separator();
-            column_combo(ui, "colour", "run", &self.table, &mut self.choices.color);
-            if self.choices.mode == Mode::Scatter {
-                column_combo(ui, "x", "choose", &self.table, &mut self.choices.x);
-                column_combo(ui, "y", "choose", &self.table, &mut self.choices.y);
-            }
-            ui.separator();
+            together(ui, "mode", |ui| {
+                for mode in Mode::ALL {
+                    let response = ui.selectable_value(&mut self.choices.mode, mode, mode.name());
+                    named(&response, Role::RadioButton, &format!("Show: {}", mode.name()));
+                }
+            });
+            together(ui, "metrics", |ui| {
+                ui.weak("metrics");
+                for statistic in Statistic::ALL {
+                    let response = ui.selectable_value(&mut self.choices.statistic, statistic, statistic.name());
+                    named(&response, Role::RadioButton, &format!("Metrics: {}", statistic.name()));
+                }
+            });
+            together(ui, "columns", |ui| {
+                column_combo(ui, "colour", "run", &self.table, &mut self.choices.color);
+                if self.choices.mode == Mode::Scatter {
+                    column_combo(ui, "x", "choose", &self.table, &mut self.choices.x);
+                    column_combo(ui, "y", "choose", &self.table, &mut self.choices.y);
+                }
+            });
             let n_all = format::counted(self.table.sessions.len() as u64, "session");
-            ui.weak(format!("{} of {n_all}", self.shown.rows.len()));
+            together(ui, "sessions", |ui| ui.weak(format!("{} of {n_all}", self.shown.rows.len())));
             let hint = "Every panel shows the runs of these sessions alone";
             if ui.button("Show only these runs").on_hover_text(hint).clicked() {
                 let labels: Vec<&Arc<str>> = self.shown.rows.iter().map(|i| &self.table.sessions[*i].label).collect();

@@ -7,9 +7,9 @@ use super::{
 use crate::{
     Selection,
     theme::{metrics, palette},
-    widgets::{Sorting, sort_heading, swatch},
+    widgets::{Sorting, beside, figure_column, sort_heading, swatch, wide_table, word_column},
 };
-use egui::{Align, Frame, Label, Layout, Margin, ScrollArea, Sense, Ui};
+use egui::{Align, Frame, Label, Layout, Margin, Sense, Ui};
 use egui_extras::{Column as Width, TableBuilder};
 use std::sync::Arc;
 
@@ -22,19 +22,23 @@ impl HParamsView {
         let sorting = &self.choices.sorting;
         let frame = Frame::new().inner_margin(Margin::symmetric(metrics::PAD as i8, 0));
         frame.show(ui, |ui| {
-            ScrollArea::horizontal().auto_shrink(false).show(ui, |ui| {
-                let width = || Width::initial(metrics::FIGURE_W).at_least(metrics::VALUE_W).resizable(true).clip(true);
+            wide_table(ui, |ui| {
+                let width = |column: &&Column| match column.extent {
+                    Some(_) => figure_column(ui, &column.key.title()),
+                    None => word_column(metrics::FIGURE_W),
+                };
+                let widths: Vec<Width> = columns.iter().map(width).collect();
                 let mut table = TableBuilder::new(ui)
                     .striped(true)
                     .sense(Sense::click())
-                    .cell_layout(Layout::right_to_left(Align::Center))
-                    .column(Width::initial(metrics::NAME_W).at_least(metrics::VALUE_W).resizable(true).clip(true));
-                table = columns.iter().fold(table, |table, _| table.column(width()));
+                    .cell_layout(Layout::left_to_right(Align::Center))
+                    .column(word_column(metrics::NAME_W));
+                table = widths.into_iter().fold(table, TableBuilder::column);
                 if has_status {
-                    table = table.column(width());
+                    table = table.column(word_column(metrics::FIGURE_W));
                 }
                 let header = table.header(metrics::ROW_H, |mut line| {
-                    line.col(|ui| left(ui, |ui| _ = ui.weak("Run")));
+                    line.col(|ui| _ = ui.weak("Run"));
                     for column in &columns {
                         line.col(|ui| {
                             let sorted = sorting.as_ref().filter(|s| s.column == column.key).map(|s| s.descending);
@@ -45,7 +49,7 @@ impl HParamsView {
                         });
                     }
                     if has_status {
-                        line.col(|ui| left(ui, |ui| _ = ui.weak("Status")));
+                        line.col(|ui| _ = ui.weak("Status"));
                     }
                 });
                 header.body(|body| {
@@ -54,23 +58,21 @@ impl HParamsView {
                         let session = &self.table.sessions[i];
                         line.set_selected(selection.run.get() == Some(&session.label));
                         line.col(|ui| {
-                            left(ui, |ui| {
-                                swatch(ui, self.color(ui, i));
-                                ui.add(Label::new(&*session.label).selectable(false).truncate());
-                            });
+                            swatch(ui, self.color(ui, i));
+                            ui.add(Label::new(&*session.label).selectable(false).truncate());
                         });
                         for column in &columns {
                             line.col(|ui| cell_ui(ui, session.cells.get(&column.key)));
                         }
                         if has_status {
-                            line.col(|ui| left(ui, |ui| _ = ui.weak(session.status)));
+                            line.col(|ui| _ = ui.weak(session.status));
                         }
                         if line.response().clicked() {
                             picked = Some(session.label.clone());
                         }
                     });
                 });
-            })
+            });
         });
         if let Some(key) = sort_by {
             self.sort_by(key);
@@ -95,14 +97,10 @@ impl HParamsView {
     }
 }
 
-fn left(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
-    ui.with_layout(Layout::left_to_right(Align::Center), contents);
-}
-
 fn cell_ui(ui: &mut Ui, cell: Option<&Cell>) {
-    match cell {
-        Some(cell @ Cell::Number(_)) => _ = ui.add(Label::new(cell.text()).selectable(false).truncate()),
-        Some(Cell::Text(text)) => left(ui, |ui| _ = ui.add(Label::new(&**text).selectable(false).truncate())),
-        None => {}
-    }
+    let Some(cell) = cell else { return };
+    beside(ui, matches!(cell, Cell::Text(_)), |ui| match cell {
+        Cell::Number(_) => ui.add(Label::new(cell.text()).selectable(false)),
+        Cell::Text(text) => ui.add(Label::new(&**text).selectable(false).truncate()),
+    });
 }

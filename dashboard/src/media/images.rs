@@ -4,7 +4,7 @@ use super::decode::{Picture, Shown};
 use crate::{
     format,
     theme::{self, metrics, palette},
-    widgets::{self, named},
+    widgets::{self, named, together},
 };
 use egui::{Rect, Response, Role, Sense, Slider, Stroke, TextureHandle, TextureOptions, Ui, Vec2, pos2, vec2};
 use std::sync::Arc;
@@ -33,10 +33,11 @@ impl Tone {
     /// The sliders, and the way back.
     pub fn ui(&mut self, ui: &mut Ui) {
         for (name, value) in [("Brightness", &mut self.brightness), ("Contrast", &mut self.contrast)] {
-            ui.weak(name.to_lowercase());
-            ui.spacing_mut().slider_width = metrics::SLIDER_W;
-            let response = ui.add(Slider::new(value, PERCENT).suffix(" %"));
-            named(&response, Role::Slider, name);
+            together(ui, name, |ui| {
+                ui.weak(name.to_lowercase());
+                let response = ui.add(Slider::new(value, PERCENT).suffix(" %"));
+                named(&response, Role::Slider, name);
+            });
         }
         if *self != Self::default() && ui.button("Reset").on_hover_text("Show images as they are").clicked() {
             *self = Self::default();

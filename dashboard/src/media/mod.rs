@@ -27,7 +27,7 @@ use crate::{
     filter::Filter,
     shell::SaveDialog,
     theme::metrics,
-    widgets::{CardGrid, empty_state, filter_box, run_list, side_panel, toolbar},
+    widgets::{CardGrid, empty_state, filter_box, run_list, side_panel, together, toolbar},
 };
 use card::{Card, CardView};
 use egui::Ui;
@@ -110,11 +110,9 @@ impl View for MediaView {
         toolbar(ui, |ui| {
             ui.horizontal_wrapped(|ui| {
                 filter_box(ui, &mut self.filter, "Filter tags (regex)", metrics::FILTER_W);
-                ui.separator();
                 let hint = "One slider moves all; a step picked in Scalars or Histograms is shown here";
-                ui.checkbox(&mut self.is_linked, "Link steps").on_hover_text(hint);
+                together(ui, "steps", |ui| ui.checkbox(&mut self.is_linked, "Link steps").on_hover_text(hint));
                 if has_images {
-                    ui.separator();
                     self.tone.ui(ui);
                 }
             });

@@ -14,15 +14,15 @@ use crate::{
     command::Entry,
     data::{Shared, TraceData},
     format,
-    theme::{metrics, palette},
+    theme::metrics,
     timeline::{
         analysis::{Stalls, stalls_of},
         background::Background,
         ticks,
     },
-    widgets::{empty_state, toolbar},
+    widgets::{Edge, Extent, at_the_end, empty_state, side, toolbar, wide_table},
 };
-use egui::{Frame, Margin, RichText, TextEdit, Ui};
+use egui::{Frame, Margin, TextEdit, Ui};
 use model::{Grouping, Order, Row};
 use profiler::{AtHand, Store, TrackUse, node_stats, op_stats, track_use};
 use std::{ops::Range, sync::Arc};
@@ -164,12 +164,10 @@ impl View for OpsView {
             let text = "Nothing ran in this range but waits and steps. Timeline shows them.";
             return empty_state(ui, "No ops", text);
         }
-        let panel = egui::Panel::right("ops side")
-            .resizable(true)
-            .default_size(1.5 * metrics::SIDE_W)
-            .max_size(ui.available_width() * 0.5);
-        panel.show(ui, |ui| side::side_ui(ui, &trace.store, self.trace_idx, &findings, selection));
-        let frame = Frame::new().inner_margin(Margin::symmetric(metrics::PAD as i8, 0));
+        side(ui, Edge::Right, "ops side", Extent::Points(1.5 * metrics::SIDE_W), |ui| {
+            side::side_ui(ui, &trace.store, self.trace_idx, &findings, selection);
+        });
+        let frame = Frame::new().inner_margin(Margin { left: metrics::PAD as i8, ..Margin::ZERO });
         frame.show(ui, |ui| self.table_ui(ui, &findings, selection));
     }
 }
@@ -200,7 +198,7 @@ impl OpsView {
     }
 
     fn bar_ui(&mut self, ui: &mut Ui, data: &Data, selected: Option<&Range<i64>>, findings: Option<&Findings>) {
-        ui.horizontal(|ui| {
+        ui.horizontal_wrapped(|ui| {
             if data.traces.len() > 1 {
                 let name = data.traces.get(self.trace_idx).map_or("", |t| &t.name);
                 egui::ComboBox::from_label("trace").selected_text(name).show_ui(ui, |ui| {
@@ -222,9 +220,7 @@ impl OpsView {
                 let step = ticks::nice_step(length / 500);
                 let (from, to) = (ticks::position(f.range.start, step), ticks::position(f.range.end, step));
                 let text = format!("{from} to {to} ({})", format::duration_ns(length));
-                ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                    ui.add(egui::Label::new(RichText::new(text).color(palette(ui).text_weak)).truncate());
-                });
+                at_the_end(ui, &text);
             }
         });
     }
@@ -240,10 +236,7 @@ impl OpsView {
             ui.label(format!("None of {} fits the filter.", format::counted(rows.len() as u64, "row")));
             return;
         }
-        let acts = egui::ScrollArea::horizontal()
-            .auto_shrink([false, false])
-            .show(ui, |ui| table::table_ui(ui, rows, shown, self.grouping, self.order, selection))
-            .inner;
+        let acts = wide_table(ui, |ui| table::table_ui(ui, rows, shown, self.grouping, self.order, selection));
         if let Some(column) = acts.order_by {
             self.order = self.order.clicked(column);
         }

@@ -6,6 +6,7 @@ use crate::{
     selection::{SlicePick, TimeRange},
     theme::{metrics, palette},
     timeline::stalls,
+    widgets::scroll_area,
 };
 use egui::{Rect, RichText, Sense, Ui, vec2};
 use profiler::Store;
@@ -16,7 +17,8 @@ const MAX_NAME: usize = 40;
 /// Shows the use of tracks and the stalls; a click on a stall leads to the timeline.
 pub fn side_ui(ui: &mut Ui, store: &Store, trace_idx: usize, findings: &Findings, selection: &mut Selection) {
     let p = palette(ui);
-    egui::ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+    let height = ui.available_height();
+    scroll_area(ui, [true, true], height).auto_shrink([false, false]).show(ui, |ui| {
         ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Extend);
         ui.label(RichText::new("Tracks").size(metrics::TEXT_TITLE).color(p.text_strong));
         egui::Grid::new("track use").num_columns(4).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {

@@ -4,13 +4,11 @@ use super::model::{Column, Grouping, Order, Row, cell};
 use crate::{
     Selection, format,
     theme::{metrics, palette},
-    widgets::sort_heading,
+    widgets::{beside, figure_column, sort_heading, word_column},
 };
 use egui::{Align, Layout, Rect, Sense, Ui, vec2};
 use egui_extras::{Column as Width, TableBuilder};
 
-/// A time span to the nanosecond.
-const EXACT_W: f32 = 124.0;
 /// The share's number and its bar, at least.
 const SHARE_W: f32 = 96.0;
 
@@ -36,19 +34,15 @@ pub fn table_ui(
 ) -> Acts {
     let mut acts = Acts::default();
     let columns = Column::of(grouping);
+    let widths: Vec<Width> = columns.iter().map(|column| width(ui, *column, grouping)).collect();
     let mut table = TableBuilder::new(ui)
-        .id_salt(grouping == Grouping::Op)
+        // Columns of shorter figures are narrower.
+        .id_salt((grouping == Grouping::Op, format::is_exact()))
         .striped(true)
         .sense(Sense::click())
-        .cell_layout(Layout::right_to_left(Align::Center));
-    for column in columns {
-        table = table.column(match column {
-            Column::Name => words(200.0),
-            Column::Op | Column::Category => words(76.0),
-            Column::Count => Width::exact(52.0),
-            Column::Share => Width::remainder().at_least(SHARE_W),
-            _ => Width::exact(if format::is_exact() { EXACT_W } else { 60.0 }),
-        });
+        .cell_layout(Layout::left_to_right(Align::Center));
+    for width in widths {
+        table = table.column(width);
     }
     let header = |mut row: egui_extras::TableRow<'_, '_>| {
         for column in columns {
@@ -71,7 +65,7 @@ pub fn table_ui(
             };
             line.set_selected(picked);
             for column in columns {
-                line.col(|ui| cell_ui(ui, row, *column));
+                line.col(|ui| beside(ui, column.is_text(), |ui| cell_ui(ui, row, *column)));
             }
             let response = line.response();
             if response.clicked() {
@@ -87,19 +81,15 @@ fn cell_ui(ui: &mut Ui, row: &Row, column: Column) {
     let p = palette(ui);
     match column {
         Column::Name => {
-            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                let (rect, _) = ui.allocate_exact_size(vec2(metrics::SWATCH, metrics::SWATCH), Sense::hover());
-                ui.painter().rect_filled(rect, 2.0, p.fill_of_name(&row.op));
-                let response = ui.add(egui::Label::new(&row.name).truncate().selectable(false));
-                if !row.device.is_empty() {
-                    response.on_hover_text(format!("{}\n{}", row.name, row.device));
-                }
-            });
+            let (rect, _) = ui.allocate_exact_size(vec2(metrics::SWATCH, metrics::SWATCH), Sense::hover());
+            ui.painter().rect_filled(rect, 2.0, p.fill_of_name(&row.op));
+            let response = ui.add(egui::Label::new(&row.name).truncate().selectable(false));
+            if !row.device.is_empty() {
+                response.on_hover_text(format!("{}\n{}", row.name, row.device));
+            }
         }
         Column::Op | Column::Category => {
-            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                ui.add(egui::Label::new(cell(row, column)).truncate().selectable(false));
-            });
+            ui.add(egui::Label::new(cell(row, column)).truncate().selectable(false));
         }
         Column::Share => {
             // Beside the bar that scrolls.
@@ -116,6 +106,12 @@ fn cell_ui(ui: &mut Ui, row: &Row, column: Column) {
     }
 }
 
-fn words(width: f32) -> Width {
-    Width::initial(width).at_least(60.0).resizable(true).clip(true)
+fn width(ui: &Ui, column: Column, grouping: Grouping) -> Width {
+    match column {
+        Column::Name => word_column(metrics::NAME_W),
+        Column::Op | Column::Category => word_column(metrics::VALUE_W),
+        // Clipped: else it would keep what room it once had when others need more. Its figure always fits.
+        Column::Share => Width::remainder().at_least(SHARE_W).clip(true),
+        figures => figure_column(ui, figures.title(grouping)),
+    }
 }

@@ -6,10 +6,10 @@ use crate::{
     catalogue::Catalogue,
     format,
     theme::{metrics, palette},
-    widgets::{Sorting, sort_heading, swatch},
+    widgets::{Edge, Extent, Sorting, beside, figure_column, side, sort_heading, swatch, wide_table, word_column},
 };
-use egui::{Align, Layout, Panel, Sense, Ui};
-use egui_extras::{Column as Width, TableBuilder};
+use egui::{Align, Layout, Sense, Ui};
+use egui_extras::TableBuilder;
 
 /// A growing logdir's figures are made anew at most this often, seconds.
 const REFRESH_S: f64 = 0.5;
@@ -27,10 +27,8 @@ impl RangeTable {
     /// Shows the table at the bottom of `ui`'s space.
     pub fn ui(&mut self, ui: &mut Ui, catalogue: &Catalogue, data: &Data, steps: Steps, selection: &mut Selection) {
         self.update(catalogue, data, steps, ui.input(|i| i.time));
-        let frame = egui::Frame::new().fill(palette(ui).panel).inner_margin(metrics::PAD);
-        let panel = Panel::bottom("range table").resizable(true).default_size(metrics::DETAILS_H).frame(frame);
-        panel.show(ui, |ui| {
-            ui.horizontal(|ui| {
+        side(ui, Edge::Bottom, "range table", Extent::Share(metrics::DETAILS_SHARE), |ui| {
+            ui.horizontal_wrapped(|ui| {
                 let [lo, hi] = steps.map(format::step);
                 let n = format::counted(self.rows.len() as u64, "row");
                 ui.label(format!("Steps {lo} to {hi}: {n}"));
@@ -41,7 +39,7 @@ impl RangeTable {
             if self.rows.is_empty() {
                 ui.weak("No run has a point in this range.");
             } else {
-                self.table(ui, selection);
+                wide_table(ui, |ui| self.table(ui, selection));
             }
         });
     }
@@ -64,15 +62,14 @@ impl RangeTable {
     }
 
     fn table(&mut self, ui: &mut Ui, selection: &mut Selection) {
+        let widths = Column::ALL.map(|column| match column {
+            Column::Tag | Column::Run => word_column(metrics::NAME_W),
+            figures => figure_column(ui, figures.title()),
+        });
         let mut table =
-            TableBuilder::new(ui).striped(true).sense(Sense::click()).cell_layout(Layout::right_to_left(Align::Center));
-        for column in Column::ALL {
-            table = table.column(match column {
-                Column::Tag | Column::Run => {
-                    Width::initial(metrics::NAME_W).at_least(metrics::VALUE_W).resizable(true).clip(true)
-                }
-                _ => Width::initial(metrics::FIGURE_W).at_least(metrics::VALUE_W).resizable(true).clip(true),
-            });
+            TableBuilder::new(ui).striped(true).sense(Sense::click()).cell_layout(Layout::left_to_right(Align::Center));
+        for width in widths {
+            table = table.column(width);
         }
         let (mut sort_by, mut picked) = (None, None);
         let (sorting, rows) = (self.sorting, &self.rows);
@@ -112,11 +109,11 @@ impl RangeTable {
 }
 
 fn cell(ui: &mut Ui, row: &Row, column: Column) {
-    let layout = if column.is_text() { Layout::left_to_right(Align::Center) } else { *ui.layout() };
-    ui.with_layout(layout, |ui| {
+    beside(ui, column.is_text(), |ui| {
         if column == Column::Run {
             swatch(ui, palette(ui).series(row.color_idx));
         }
-        ui.add(egui::Label::new(row.cell(column)).selectable(false).truncate());
+        let label = egui::Label::new(row.cell(column)).selectable(false);
+        ui.add(if column.is_text() { label.truncate() } else { label });
     });
 }

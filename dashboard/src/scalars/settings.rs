@@ -11,7 +11,7 @@ use crate::{
     chart::Scale,
     filter::Filter,
     theme::metrics,
-    widgets::{filter_box, named},
+    widgets::{filter_box, named, together},
 };
 use egui::{ComboBox, DragValue, Role, Slider, Ui};
 use std::sync::Arc;
@@ -123,17 +123,41 @@ impl Settings {
     pub fn ui(&mut self, ui: &mut Ui, tags: &[Arc<str>], steps: impl Fn() -> Steps, has_layouts: bool) {
         ui.horizontal_wrapped(|ui| {
             filter_box(ui, &mut self.filter, "Filter tags (regex)", metrics::FILTER_W);
-            ui.separator();
-            let label = ui.label("Smoothing");
-            ui.spacing_mut().slider_width = metrics::SLIDER_W;
-            let slider = Slider::new(&mut self.curve.smoothing, 0.0..=0.99).step_by(0.01).fixed_decimals(2);
-            ui.add(slider).labelled_by(label.id);
-            ui.separator();
+            together(ui, "smoothing", |ui| {
+                let label = ui.label("Smoothing");
+                let slider = Slider::new(&mut self.curve.smoothing, 0.0..=0.99).step_by(0.01).fixed_decimals(2);
+                ui.add(slider).labelled_by(label.id);
+            });
             let axes = |of: &Self| (of.curve.axis, of.curve.x_scale(), of.x_tag.clone());
             let before = axes(self);
-            axis_buttons(ui, &mut self.curve.axis);
-            self.tag_axis(ui, tags);
-            ui.separator();
+            together(ui, "x axis", |ui| {
+                axis_buttons(ui, &mut self.curve.axis);
+                self.tag_axis(ui, tags);
+            });
+            self.marks_ui(ui);
+            if !self.links_zoom || axes(self) != before {
+                // A zoom belongs to the axis that it was made on.
+                self.linked_x = None;
+            }
+            together(ui, "order", |ui| self.order_ui(ui));
+            together(ui, "group", |ui| {
+                filter_box(ui, &mut self.group, "Group runs by (regex)", metrics::FILTER_W).on_hover_text(
+                    "Runs whose names have the same match, or the same first group ( ), become one band with their mean",
+                )
+            });
+            together(ui, "range", |ui| self.range_ui(ui, steps));
+            if has_layouts {
+                together(ui, "layout", |ui| {
+                    ui.checkbox(&mut self.by_layout, "Custom layout")
+                        .on_hover_text("The charts that the runs lay out (custom scalars), not one for each tag")
+                });
+            }
+        });
+    }
+
+    /// What is switched on and off.
+    fn marks_ui(&mut self, ui: &mut Ui) {
+        together(ui, "switches", |ui| {
             ui.checkbox(&mut self.curve.log_x, "Log x")
                 .on_hover_text("Steps and times from 0 down have no place on it");
             let mut is_log = self.curve.scale == Scale::Log10;
@@ -142,23 +166,6 @@ impl Settings {
             ui.checkbox(&mut self.curve.ignore_outliers, "Ignore outliers")
                 .on_hover_text("The y axis spans the 5 % to 95 % quantile");
             ui.checkbox(&mut self.links_zoom, "Link zoom").on_hover_text("A zoom along x is one of all cards");
-            if !self.links_zoom || axes(self) != before {
-                // A zoom belongs to the axis that it was made on.
-                self.linked_x = None;
-            }
-            ui.separator();
-            self.order_ui(ui);
-            ui.separator();
-            filter_box(ui, &mut self.group, "Group runs by (regex)", metrics::FILTER_W).on_hover_text(
-                "Runs whose names have the same match, or the same first group ( ), become one band with their mean",
-            );
-            ui.separator();
-            self.range_ui(ui, steps);
-            if has_layouts {
-                ui.separator();
-                ui.checkbox(&mut self.by_layout, "Custom layout")
-                    .on_hover_text("The charts that the runs lay out (custom scalars), not one for each tag");
-            }
         });
     }
 

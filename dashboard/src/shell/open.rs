@@ -9,8 +9,9 @@ use crate::{
     config::Recent,
     format,
     theme::{metrics, palette},
+    widgets::Dialog,
 };
-use egui::{Context, Id, Key, Modal, Modifiers, Rect, RichText, Role, ScrollArea, Sense, TextEdit, Ui, WidgetInfo};
+use egui::{Context, Key, Modifiers, Rect, Role, ScrollArea, Sense, TextEdit, Ui, WidgetInfo};
 use std::path::PathBuf;
 
 /// What is in the listed folder, and for which text.
@@ -48,18 +49,14 @@ impl OpenDialog {
         if !self.is_open {
             return None;
         }
-        let modal = Modal::new(Id::unique("open path")).show(ctx, |ui| self.contents(ui, recent));
-        if modal.should_close() {
-            self.is_open = false;
-        }
-        let chosen = modal.inner?;
+        let shown = Dialog::new("open path").title("Open a file or folder").show(ctx, |ui| self.contents(ui, recent));
+        self.is_open &= !shown.is_closed;
+        let chosen = shown.inner?;
         self.is_open = false;
         Some(chosen)
     }
 
     fn contents(&mut self, ui: &mut Ui, recent: &[Recent]) -> Option<PathBuf> {
-        ui.set_width(metrics::DIALOG_W);
-        ui.label(RichText::new("Open a file or folder").size(metrics::TEXT_TITLE).color(palette(ui).text_strong));
         ui.weak("A run folder, a logdir, an event file, a trace (ours or another tool's) or a graph.");
         ui.add_space(metrics::GAP);
         let (response, is_entered) = self.field(ui);
@@ -70,7 +67,7 @@ impl OpenDialog {
             response.request_focus();
         }
         ui.add_space(metrics::PAD);
-        ui.horizontal(|ui| {
+        ui.horizontal_wrapped(|ui| {
             let can_open = !self.text.trim().is_empty();
             let open = ui.add_enabled(can_open, egui::Button::new("Open"));
             if open.on_hover_text("Opens what the field says: a folder as a whole").clicked() {
@@ -167,7 +164,10 @@ impl OpenDialog {
         };
         let (folder, _) = browse::split(text);
         let (mut clicked, mut unknown) = (None, Vec::new());
-        let height = metrics::PALETTE_ROWS as f32 * metrics::ROW_H;
+        // The buttons below it, with the gaps.
+        let foot = 2.0 * metrics::ROW_H + metrics::PAD;
+        let most = metrics::PALETTE_ROWS as f32 * metrics::ROW_H;
+        let height = (ui.available_height() - foot).clamp(metrics::LIST_ROWS_MIN * metrics::ROW_H, most);
         ui.spacing_mut().item_spacing.y = 0.0;
         let scroll = ScrollArea::vertical().max_height(height).min_scrolled_height(height).auto_shrink([false, false]);
         scroll.show_rows(ui, metrics::ROW_H, entries.len(), |ui, rows| {

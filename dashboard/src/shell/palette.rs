@@ -5,8 +5,9 @@ use crate::{
     command::{Entry, SHELL, ShellCommand, keys_text},
     fuzzy,
     theme::{metrics, palette},
+    widgets::Dialog,
 };
-use egui::{Align2, Context, Id, Key, Modal, Modifiers, Role, ScrollArea, TextEdit, Ui, WidgetInfo};
+use egui::{Context, Key, Modifiers, Role, ScrollArea, TextEdit, Ui, WidgetInfo};
 use std::sync::Arc;
 
 /// Names that a search looks at, at most: of each kind.
@@ -71,18 +72,12 @@ impl CommandPalette {
             self.offered = Some((self.text.clone(), offers(ctx, data, panels, front, &self.text)));
             self.at = 0;
         }
-        let area = Modal::default_area(Id::unique("palette"))
-            .anchor(Align2::CENTER_TOP, [0.0, metrics::PALETTE_TOP])
-            .movable(false);
-        let modal = Modal::new(Id::unique("palette")).area(area).show(ctx, |ui| self.contents(ui));
-        if modal.should_close() || modal.inner.is_some() {
-            self.is_open = false;
-        }
-        modal.inner
+        let shown = Dialog::new("palette").at_top().show(ctx, |ui| self.contents(ui));
+        self.is_open = !shown.is_closed && shown.inner.is_none();
+        shown.inner
     }
 
     fn contents(&mut self, ui: &mut Ui) -> Option<Choice> {
-        ui.set_width(metrics::DIALOG_W);
         let n = self.offered.as_ref().map_or(0, |(_, lines)| lines.len());
         let moved = ui.input_mut(|i| {
             let mut down = |key| i.count_and_consume_key(Modifiers::NONE, key) as isize;
@@ -103,7 +98,8 @@ impl CommandPalette {
             return None;
         }
         let mut chosen = is_entered.then_some(self.at);
-        let height = metrics::PALETTE_ROWS as f32 * metrics::ROW_H;
+        let least = metrics::LIST_ROWS_MIN * metrics::ROW_H;
+        let height = ui.available_height().clamp(least, metrics::PALETTE_ROWS as f32 * metrics::ROW_H);
         ui.spacing_mut().item_spacing.y = 0.0;
         let list = ScrollArea::vertical().max_height(height).min_scrolled_height(height).auto_shrink([false, true]);
         list.show(ui, |ui| {

@@ -6,9 +6,9 @@ use crate::{
     data::{SourceInfo, Status},
     format,
     theme::{metrics, palette},
-    widgets::{busy, named},
+    widgets::{Dialog, busy, named},
 };
-use egui::{Align2, Context, FontId, Id, LayerId, Order, RichText, ScrollArea, Ui, Window};
+use egui::{Align2, Context, FontId, Id, LayerId, Order, RichText, Ui};
 use std::{path::Path, sync::Arc};
 
 /// How many things are wrong: failed paths and counted warnings.
@@ -17,7 +17,7 @@ pub fn n_problems(data: &Data) -> u64 {
     data.sources.iter().map(of).fold(0, u64::saturating_add)
 }
 
-/// The window with the details. It opens by itself when a path cannot be opened.
+/// The dialog with the details. It opens by itself when a path cannot be opened.
 #[derive(Default)]
 pub struct ProblemsWindow {
     /// Whether it is shown.
@@ -49,30 +49,24 @@ impl ProblemsWindow {
             return None;
         }
         let mut act = None;
-        Window::new("Sources and warnings")
-            .open(&mut self.is_open)
-            .anchor(Align2::RIGHT_TOP, [-metrics::PAD, metrics::TOP_BAR_H + metrics::TAB_BAR_H + metrics::PAD])
-            .default_width(metrics::DIALOG_W)
-            .collapsible(false)
-            .show(ctx, |ui| {
-                ScrollArea::vertical().max_height(metrics::DIALOG_H).show(ui, |ui| {
-                    if let Some(notice) = notice {
-                        ui.colored_label(palette(ui).warning, notice);
-                        ui.add_space(metrics::PAD);
-                    }
-                    if data.sources.is_empty() {
-                        ui.weak("Nothing is open.");
-                    }
-                    for source in &data.sources {
-                        act = source_rows(ui, source).or(act.take());
-                    }
-                });
-                if data.sources.iter().any(|s| !s.warnings.is_empty() || s.error.is_some())
-                    && ui.button("Copy all as text").clicked()
-                {
-                    ctx.copy_text(all_text(data));
-                }
-            });
+        let shown = Dialog::new("sources").title("Sources and warnings").show(ctx, |ui| {
+            if let Some(notice) = notice {
+                ui.colored_label(palette(ui).warning, notice);
+                ui.add_space(metrics::PAD);
+            }
+            if data.sources.is_empty() {
+                ui.weak("Nothing is open.");
+            }
+            for source in &data.sources {
+                act = source_rows(ui, source).or(act.take());
+            }
+            if data.sources.iter().any(|s| !s.warnings.is_empty() || s.error.is_some())
+                && ui.button("Copy all as text").clicked()
+            {
+                ctx.copy_text(all_text(data));
+            }
+        });
+        self.is_open = !shown.is_closed;
         act
     }
 }
@@ -95,7 +89,7 @@ fn source_rows(ui: &mut Ui, source: &SourceInfo) -> Option<SourceAct> {
     if source.status == Status::Loading {
         act = loading_ui(ui, source);
     } else {
-        ui.horizontal(|ui| {
+        ui.horizontal_wrapped(|ui| {
             ui.weak(source.kind.name());
             let name = ui.label(RichText::new(&*source.name).color(p.text_strong));
             name.on_hover_text(source.path.display().to_string());

@@ -1,8 +1,11 @@
 //! The dialog that names a file to write. What is there already is replaced only after the user has read that it would be.
 
 use super::browse;
-use crate::theme::{metrics, palette};
-use egui::{Context, Id, Key, Modal, RichText, Role, TextEdit, Ui, WidgetInfo};
+use crate::{
+    theme::{metrics, palette},
+    widgets::Dialog,
+};
+use egui::{Context, Key, Role, TextEdit, Ui, WidgetInfo};
 
 /// What is to be written.
 struct Pending {
@@ -53,8 +56,9 @@ impl SaveDialog {
             }
         }
         let Some(pending) = &mut self.pending else { return };
-        let modal = Modal::new(Id::unique("save file")).show(ctx, |ui| contents(ui, pending));
-        match modal.inner {
+        let title = pending.title.clone();
+        let shown = Dialog::new("save file").title(&title).show(ctx, |ui| contents(ui, pending));
+        match shown.inner {
             Some(true) => match write(pending) {
                 Ok(path) => {
                     self.told = Some((format!("Saved: {path}"), now));
@@ -63,7 +67,7 @@ impl SaveDialog {
                 Err(error) => pending.error = Some(error),
             },
             Some(false) => self.pending = None,
-            None if modal.should_close() => self.pending = None,
+            None if shown.is_closed => self.pending = None,
             None => {}
         }
     }
@@ -71,9 +75,6 @@ impl SaveDialog {
 
 /// Save (true), cancel (false), or neither yet.
 fn contents(ui: &mut Ui, pending: &mut Pending) -> Option<bool> {
-    ui.set_width(metrics::DIALOG_W);
-    ui.label(RichText::new(&pending.title).size(metrics::TEXT_TITLE).color(palette(ui).text_strong));
-    ui.add_space(metrics::GAP);
     let field = TextEdit::singleline(&mut pending.text).hint_text("Path").desired_width(f32::INFINITY);
     let response = ui.add(field);
     // Before the field gets the keyboard back.
@@ -93,7 +94,7 @@ fn contents(ui: &mut Ui, pending: &mut Pending) -> Option<bool> {
     }
     ui.add_space(metrics::PAD);
     let mut answer = None;
-    ui.horizontal(|ui| {
+    ui.horizontal_wrapped(|ui| {
         let verb = if is_there { "Replace" } else { "Save" };
         let can_save = !pending.text.trim().is_empty() && !is_folder;
         // Enter alone replaces nothing.

@@ -1,7 +1,11 @@
 //! Saves a panel or a card: its pixels, its shapes; a panel's table.
 
 use super::{SaveDialog, Tabs};
-use crate::{Data, Selection, export, theme::palette};
+use crate::{
+    Data, Selection, export,
+    theme::{metrics, palette},
+    widgets::Dialog,
+};
 use egui::{ColorImage, Rect, ScreenshotCallback, Ui, ViewportCommand};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -95,14 +99,8 @@ impl Saving {
         }
         self.dialog.ui(ui.ctx());
         if let Some(notice) = self.notice.clone() {
-            let mut is_open = true;
-            egui::Window::new("Not saved").open(&mut is_open).collapsible(false).resizable(false).show(
-                ui.ctx(),
-                |ui| {
-                    ui.label(notice);
-                },
-            );
-            if !is_open || ui.input(|i| i.key_pressed(egui::Key::Escape)) {
+            let dialog = Dialog::new("not saved").title("Not saved").width(metrics::SETTINGS_W);
+            if dialog.show(ui.ctx(), |ui| ui.label(notice)).is_closed {
                 self.notice = None;
             }
         }

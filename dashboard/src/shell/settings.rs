@@ -1,12 +1,13 @@
-//! The window with the settings.
+//! The dialog with the settings.
 
 use crate::{
     Theme,
     config::Settings,
     format::TimeUnit,
     theme::{Colours, Density, metrics, palette},
+    widgets::Dialog,
 };
-use egui::{Align2, Context, Grid, RichText, Slider, Ui, Window};
+use egui::{Context, Grid, RichText, Slider, Ui};
 
 /// The window.
 #[derive(Default)]
@@ -22,25 +23,22 @@ impl SettingsWindow {
         if !self.is_open {
             return settings;
         }
-        Window::new("Settings")
-            .open(&mut self.is_open)
-            .anchor(Align2::CENTER_CENTER, [0.0, 0.0])
-            .collapsible(false)
-            .resizable(false)
-            .show(ctx, |ui| {
-                Grid::new("settings").num_columns(2).spacing([metrics::GAP_WIDE, metrics::PAD]).show(ui, |ui| {
-                    rows(ui, &mut settings);
-                });
-                ui.add_space(metrics::PAD);
-                ui.horizontal(|ui| {
-                    if ui.button("Defaults").clicked() {
-                        settings = Settings::default();
-                    }
-                    if !is_kept {
-                        ui.colored_label(palette(ui).warning, "Not remembered: see Sources and warnings.");
-                    }
-                });
+        let dialog = Dialog::new("settings").title("Settings").width(metrics::SETTINGS_W);
+        let shown = dialog.show(ctx, |ui| {
+            Grid::new("settings").num_columns(2).spacing([metrics::GAP_WIDE, metrics::PAD]).show(ui, |ui| {
+                rows(ui, &mut settings);
             });
+            ui.add_space(metrics::PAD);
+            ui.horizontal_wrapped(|ui| {
+                if ui.button("Defaults").clicked() {
+                    settings = Settings::default();
+                }
+                if !is_kept {
+                    ui.colored_label(palette(ui).warning, "Not remembered: see Sources and warnings.");
+                }
+            });
+        });
+        self.is_open = !shown.is_closed;
         settings
     }
 }

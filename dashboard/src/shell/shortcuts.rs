@@ -1,11 +1,12 @@
-//! The window that lists keys and gestures, from the tables that the keys themselves are read from.
+//! The dialog that lists keys and gestures, from the tables that the keys themselves are read from.
 
 use crate::{
     ViewKind,
     command::{Entry, GESTURES, SHELL, key_text, keys_text},
     theme::{metrics, palette},
+    widgets::Dialog,
 };
-use egui::{Align2, Context, Grid, RichText, ScrollArea, Window};
+use egui::{Context, Grid, Label, RichText};
 
 /// The window.
 #[derive(Default)]
@@ -20,27 +21,21 @@ impl ShortcutsWindow {
         if !self.is_open {
             return;
         }
-        Window::new("Shortcuts")
-            .open(&mut self.is_open)
-            .anchor(Align2::CENTER_CENTER, [0.0, 0.0])
-            .collapsible(false)
-            .resizable(false)
-            .show(ctx, |ui| {
-                ScrollArea::vertical().max_height(metrics::DIALOG_H).show(ui, |ui| {
-                    let shell = SHELL.iter().map(|entry| {
-                        let others = entry.keys.iter().map(|keys| key_text(ctx, keys));
-                        (others.collect::<Vec<_>>().join(", "), entry.what)
-                    });
-                    let shell = shell.filter(|(keys, _)| !keys.is_empty());
-                    section(ui, "Everywhere", shell.chain(GESTURES.iter().map(|e| (e.keys.to_owned(), e.what))));
-                    for (kind, entries) in panels {
-                        let with_keys = entries.iter().filter(|e| !e.keys.is_empty());
-                        section(ui, kind.title(), with_keys.map(|e| (e.keys.to_owned(), e.what)));
-                    }
-                    let palette = SHELL.first().map_or_else(String::new, |entry| keys_text(ctx, entry));
-                    ui.weak(format!("Commands without keys are in the palette: {palette}."));
-                });
+        let shown = Dialog::new("shortcuts").title("Shortcuts").show(ctx, |ui| {
+            let shell = SHELL.iter().map(|entry| {
+                let others = entry.keys.iter().map(|keys| key_text(ctx, keys));
+                (others.collect::<Vec<_>>().join(", "), entry.what)
             });
+            let shell = shell.filter(|(keys, _)| !keys.is_empty());
+            section(ui, "Everywhere", shell.chain(GESTURES.iter().map(|e| (e.keys.to_owned(), e.what))));
+            for (kind, entries) in panels {
+                let with_keys = entries.iter().filter(|e| !e.keys.is_empty());
+                section(ui, kind.title(), with_keys.map(|e| (e.keys.to_owned(), e.what)));
+            }
+            let palette = SHELL.first().map_or_else(String::new, |entry| keys_text(ctx, entry));
+            ui.weak(format!("Commands without keys are in the palette: {palette}."));
+        });
+        self.is_open = !shown.is_closed;
     }
 }
 
@@ -48,10 +43,16 @@ fn section(ui: &mut egui::Ui, title: &str, keys: impl Iterator<Item = (String, &
     let p = palette(ui);
     ui.add_space(metrics::GAP);
     ui.label(RichText::new(title).color(p.text_strong));
-    Grid::new(title).num_columns(2).min_col_width(metrics::KEY_COLUMN_W).show(ui, |ui| {
+    // What is too long for its column takes another line.
+    let key_w = metrics::KEY_COLUMN_W.min(ui.available_width() * metrics::KEY_COLUMN_SHARE);
+    let most = ui.available_width() - key_w - ui.spacing().item_spacing.x;
+    Grid::new(title).num_columns(2).min_col_width(key_w).max_col_width(most).show(ui, |ui| {
         for (key, what) in keys {
-            ui.label(RichText::new(key).monospace().color(p.accent));
-            ui.label(what);
+            ui.scope(|ui| {
+                ui.set_max_width(key_w);
+                ui.add(Label::new(RichText::new(key).monospace().color(p.accent)).wrap());
+            });
+            ui.add(Label::new(what).wrap());
             ui.end_row();
         }
     });

@@ -8,7 +8,7 @@ use crate::{
     theme::{metrics, palette},
     widgets::{Icon, icon_button, named, paint_icon},
 };
-use egui::{Align, Layout, Rect, RichText, Role, Sense, Ui, vec2};
+use egui::{Align, Color32, Label, Layout, Rect, Response, RichText, Role, Sense, Ui, vec2};
 
 /// What was clicked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,38 +90,67 @@ impl TopBar<'_> {
 
     fn facts(&self, ui: &mut Ui) {
         let p = palette(ui);
+        ui.shrink_clip_rect(ui.max_rect());
         ui.add_space(metrics::PAD);
         let Some(facts) = self.facts else {
-            let n_loading = self.data.sources.iter().filter(|s| s.status == Status::Loading).count();
-            ui.label(RichText::new("stepscope").color(p.text_strong));
-            if n_loading > 0 {
-                self.loading(ui);
-            } else if let Some(trace) = self.data.traces.first() {
-                ui.weak(&*trace.name);
-                status_dot(ui, trace.status);
-            } else if let Some(graph) = self.data.graphs.first() {
-                ui.weak(&*graph.name);
+            let is_loading = self.data.sources.iter().any(|s| s.status == Status::Loading);
+            let (trace, graph) = (self.data.traces.first(), self.data.graphs.first());
+            match (is_loading, trace, graph) {
+                (true, ..) => {
+                    ui.label(RichText::new("stepscope").color(p.text_strong));
+                    self.loading(ui);
+                }
+                (false, Some(trace), _) => _ = subject(ui, &trace.name, Some(trace.status)),
+                (false, None, Some(graph)) => _ = subject(ui, &graph.name, None),
+                (false, None, None) => _ = subject(ui, "stepscope", None),
             }
             return;
         };
-        ui.label(RichText::new(&*facts.label).color(p.text_strong)).on_hover_text(facts.text());
-        status_dot(ui, facts.status);
-        fact(ui, "step", &format::step(facts.step));
-        if let Some(rate) = facts.steps_per_second.filter(|_| facts.status == Status::Live) {
-            fact(ui, "steps/s", &format::value(rate));
-        }
-        for (name, value) in &facts.values {
-            fact(ui, name, &format::value(*value));
+        subject(ui, &facts.label, Some(facts.status)).on_hover_text(facts.text());
+        let rate = facts.steps_per_second.filter(|_| facts.status == Status::Live);
+        let step = ("step", format::step(facts.step));
+        let rate = rate.map(|rate| ("steps/s", format::value(rate)));
+        let values = facts.values.iter().map(|(name, value)| (&**name, format::value(*value)));
+        // Figures are not cut: those for which there is no room are told over the name.
+        for (name, value) in std::iter::once(step).chain(rate).chain(values) {
+            if !fact(ui, name, &value) {
+                break;
+            }
         }
     }
 }
 
-/// A weak name and its value.
-fn fact(ui: &mut Ui, name: &str, value: &str) {
-    ui.spacing_mut().item_spacing.x = metrics::GAP;
-    ui.add_space(metrics::PAD);
-    ui.weak(name);
-    ui.label(value);
+/// How wide a text is.
+fn width(ui: &Ui, text: &str) -> f32 {
+    let font = egui::FontId::proportional(metrics::TEXT);
+    ui.painter().layout_no_wrap(text.to_owned(), font, Color32::PLACEHOLDER).size().x.ceil()
+}
+
+/// What is open, and how it does: the name is shortened where there is no room for both.
+fn subject(ui: &mut Ui, name: &str, status: Option<Status>) -> Response {
+    let gaps = ui.spacing().item_spacing.x + metrics::GAP;
+    let for_status = status.map_or(0.0, |status| gaps + metrics::SWATCH + width(ui, status.name()) + 1.0);
+    let room = (ui.available_width() - for_status).max(0.0);
+    let response = ui.scope(|ui| {
+        ui.set_max_width(room);
+        ui.add(Label::new(RichText::new(name).color(palette(ui).text_strong)).truncate())
+    });
+    if let Some(status) = status {
+        status_dot(ui, status);
+    }
+    response.inner
+}
+
+/// A weak name and its value, where both have room; whether they had.
+fn fact(ui: &mut Ui, name: &str, value: &str) -> bool {
+    let gap = ui.spacing().item_spacing.x;
+    let has_room = metrics::PAD + 3.0 * gap + width(ui, name) + width(ui, value) <= ui.available_width();
+    if has_room {
+        ui.add_space(metrics::PAD);
+        ui.weak(name);
+        ui.label(value);
+    }
+    has_room
 }
 
 /// A dot and the status in words.
@@ -140,7 +169,7 @@ pub fn status_dot(ui: &mut Ui, status: Status) {
     ui.label(RichText::new(status.name()).color(p.text_weak));
 }
 
-fn warnings_badge(ui: &mut Ui, n: u64) -> egui::Response {
+fn warnings_badge(ui: &mut Ui, n: u64) -> Response {
     let p = palette(ui);
     let font = egui::FontId::proportional(metrics::TEXT);
     let galley = ui.painter().layout_no_wrap(format::count(n), font, p.warning);

@@ -18,9 +18,9 @@ use crate::{
     format,
     selection::TimeRange,
     theme::{metrics, palette},
-    widgets::{Sorting, busy, empty_state, named, toolbar},
+    widgets::{Edge, Extent, Sorting, busy, empty_state, named, scroll_area, side, toolbar},
 };
-use egui::{Frame, Key, KeyboardShortcut, Margin, Modifiers, RichText, TextEdit, Ui};
+use egui::{Frame, Key, KeyboardShortcut, Margin, Modifiers, Panel, RichText, TextEdit, Ui};
 use engine::Engine;
 use model::{Outcome, Subject};
 use std::{path::Path, sync::Arc};
@@ -124,6 +124,7 @@ impl View for SqlView {
         }
         let is_run = ui.input_mut(|i| i.consume_shortcut(&RUN)) | std::mem::take(&mut self.is_run_wanted);
         let is_run = toolbar(ui, |ui| self.bar_ui(ui, &subjects, &subject)) | is_run;
+        self.editor_ui(ui);
         let Some(worker) = &self.worker else { return };
         if is_run && !self.text.trim().is_empty() {
             model::remember(&mut self.history, &self.text);
@@ -140,11 +141,11 @@ impl View for SqlView {
 }
 
 impl SqlView {
-    /// What is asked about, the question, and what to do with it; whether to run it.
+    /// What is asked about, and what to do with the question; whether to run it.
     fn bar_ui(&mut self, ui: &mut Ui, subjects: &[Subject], subject: &Subject) -> bool {
         let is_busy = self.worker.as_ref().is_some_and(Worker::is_busy);
         let mut is_run = false;
-        ui.horizontal(|ui| {
+        ui.horizontal_wrapped(|ui| {
             if subjects.len() > 1 {
                 let combo = egui::ComboBox::from_id_salt("sql subject").selected_text(&*subject.name);
                 let choice = combo.show_ui(ui, |ui| {
@@ -170,9 +171,21 @@ impl SqlView {
                 busy(ui);
             }
         });
-        let editor = TextEdit::multiline(&mut self.text).code_editor().desired_rows(EDITOR_ROWS);
-        ui.add(editor.desired_width(f32::INFINITY).hint_text("select ... from slices")).accessible_name("SQL query");
         is_run
+    }
+
+    /// The question.
+    fn editor_ui(&mut self, ui: &mut Ui) {
+        let most = ui.available_height() * metrics::EDITOR_SHARE;
+        let margin = Margin::symmetric(metrics::PAD as i8, 0);
+        let frame = Frame::new().fill(palette(ui).panel).inner_margin(margin);
+        Panel::top("sql editor").frame(frame).show_separator_line(false).show(ui, |ui| {
+            scroll_area(ui, [false, true], most).auto_shrink([false, true]).show(ui, |ui| {
+                let editor = TextEdit::multiline(&mut self.text).code_editor().desired_rows(EDITOR_ROWS);
+                let editor = editor.desired_width(f32::INFINITY).hint_text("select ... from slices");
+                ui.add(editor).accessible_name("SQL query");
+            });
+        });
     }
 
     fn history_ui(&mut self, ui: &mut Ui) {
@@ -193,9 +206,8 @@ impl SqlView {
             ui.label("opening the tables");
             return;
         };
-        let side = egui::Panel::right("sql tables").resizable(true).default_size(1.3 * metrics::SIDE_W);
-        let side = side.max_size(ui.available_width() * 0.5);
-        if let Some(name) = side.show(ui, |ui| side::side_ui(ui, &outcome.tables)).inner {
+        let usual = Extent::Points(1.3 * metrics::SIDE_W);
+        if let Some(name) = side(ui, Edge::Right, "sql tables", usual, |ui| side::side_ui(ui, &outcome.tables)) {
             if !self.text.ends_with([' ', '\n', '(', '.']) && !self.text.is_empty() {
                 self.text.push(' ');
             }

@@ -3,9 +3,9 @@
 use super::engine::Answer;
 use crate::{
     theme::metrics,
-    widgets::{Sorting, sort_heading},
+    widgets::{Sorting, beside, figure_column, sort_heading, wide_table, word_column},
 };
-use egui::{Align, Layout, Sense, Ui};
+use egui::{Sense, Ui};
 use egui_extras::{Column, TableBuilder};
 
 /// Rows whose cells say how wide a column begins.
@@ -27,35 +27,29 @@ pub struct Acts {
 /// Shows the rows `order` of an answer.
 pub fn table_ui(ui: &mut Ui, answer: &Answer, order: &[usize], sorting: Option<Sorting<usize>>) -> Acts {
     let mut acts = Acts::default();
-    let scroll = egui::ScrollArea::horizontal().auto_shrink([false, false]);
-    scroll.show(ui, |ui| rows_ui(ui, answer, order, sorting, &mut acts));
+    wide_table(ui, |ui| rows_ui(ui, answer, order, sorting, &mut acts));
     acts
 }
 
 fn rows_ui(ui: &mut Ui, answer: &Answer, order: &[usize], sorting: Option<Sorting<usize>>, acts: &mut Acts) {
     let text_width = metrics::TEXT * 0.55;
     // Widths that the user gave hold for the columns that they were given to.
+    let figures: Vec<Column> = answer.columns.iter().map(|name| figure_column(ui, name)).collect();
     let mut table =
         TableBuilder::new(ui).id_salt(&answer.columns).striped(true).sense(Sense::click()).auto_shrink([false, false]);
     for column in 0..answer.columns.len() {
         let cells = answer.rows.iter().take(MEASURED).map(|row| row[column].chars().count());
         let n_chars = cells.max().unwrap_or(0).max(answer.columns[column].chars().count() + 2);
         let width = n_chars.clamp(CHARS[0], CHARS[1]) as f32 * text_width + metrics::PAD;
-        table = table.column(Column::initial(width).at_least(40.0).resizable(true).clip(true));
+        table = table.column(if answer.are_numbers[column] { figures[column] } else { word_column(width) });
     }
-    let layout = |column: usize| match answer.are_numbers[column] {
-        true => Layout::right_to_left(Align::Center),
-        false => Layout::left_to_right(Align::Center),
-    };
     let table = table.header(metrics::ROW_H, |mut header| {
         for (column, name) in answer.columns.iter().enumerate() {
             header.col(|ui| {
-                ui.with_layout(layout(column), |ui| {
-                    let sorted = sorting.filter(|sorting| sorting.column == column).map(|sorting| sorting.descending);
-                    if sort_heading(ui, name, name, !answer.are_numbers[column], sorted) {
-                        acts.order_by = Some(column);
-                    }
-                });
+                let sorted = sorting.filter(|sorting| sorting.column == column).map(|sorting| sorting.descending);
+                if sort_heading(ui, name, name, !answer.are_numbers[column], sorted) {
+                    acts.order_by = Some(column);
+                }
             });
         }
     });
@@ -64,8 +58,9 @@ fn rows_ui(ui: &mut Ui, answer: &Answer, order: &[usize], sorting: Option<Sortin
             let row = order[line.index()];
             for (column, cell) in answer.rows[row].iter().enumerate() {
                 line.col(|ui| {
-                    ui.with_layout(layout(column), |ui| {
-                        ui.add(egui::Label::new(cell).truncate().selectable(false));
+                    beside(ui, !answer.are_numbers[column], |ui| {
+                        let label = egui::Label::new(cell).selectable(false);
+                        ui.add(if answer.are_numbers[column] { label } else { label.truncate() });
                     });
                 });
             }

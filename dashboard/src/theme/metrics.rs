@@ -36,8 +36,26 @@ pub const ROW_H: f32 = 20.0;
 pub const TOP_BAR_H: f32 = 36.0;
 /// Height of the row of tabs.
 pub const TAB_BAR_H: f32 = 28.0;
-/// Width of a side list (runs, tags).
+/// Width of a side list (runs, tags),
 pub const SIDE_W: f32 = 216.0;
+/// which is at most this share of a narrow panel until the user says otherwise,
+pub const SIDE_USUAL_SHARE: f32 = 0.36;
+/// and then this share. Less than this it is not, where there is room.
+pub const SIDE_SHARE: f32 = 0.75;
+/// See [`SIDE_SHARE`].
+pub const SIDE_MIN: f32 = 64.0;
+/// Width of the strip by which a side's border is moved.
+pub const SIDE_BORDER: f32 = 10.0;
+/// By how much an arrow key moves it.
+pub const SIDE_STEP: f32 = 16.0;
+/// Share of a panel's height that its controls take at most,
+pub const TOOLBAR_SHARE: f32 = 0.2;
+/// and where the user wants to see all of them.
+pub const TOOLBAR_OPEN_SHARE: f32 = 0.75;
+/// Share of a panel's height that an editor takes at most.
+pub const EDITOR_SHARE: f32 = 0.4;
+/// Room for words at the end of a row of controls.
+pub const BAR_NOTE_W: f32 = 280.0;
 /// From this width on, two facts about a slice stand beside each other.
 pub const TWO_FACTS_W: f32 = 700.0;
 
@@ -97,8 +115,8 @@ pub const COUNTER_H: f32 = 38.0;
 pub const MINIMAP_H: f32 = 28.0;
 /// Height of the timeline's ruler.
 pub const RULER_H: f32 = 22.0;
-/// Height of the panel under the timeline, at first.
-pub const DETAILS_H: f32 = 190.0;
+/// Share of a panel's height that details below it take at first.
+pub const DETAILS_SHARE: f32 = 0.36;
 /// Thickness of the line along a critical path.
 pub const PATH_LINE: f32 = 3.0;
 /// Length of an arrow's head.
@@ -115,8 +133,8 @@ pub const ICON_LINE: f32 = 1.4;
 
 /// Width of dialogs.
 pub const DIALOG_W: f32 = 560.0;
-/// Height after which a dialog scrolls.
-pub const DIALOG_H: f32 = 480.0;
+/// Width of the settings.
+pub const SETTINGS_W: f32 = 380.0;
 /// Width at which a page of text and tables stops to grow.
 pub const PAGE_W: f32 = 1200.0;
 /// Size of a bookmark's flag.
@@ -129,12 +147,18 @@ pub const MENU_H: f32 = 400.0;
 pub const PALETTE_ROWS: usize = 14;
 /// How far below the top of the window the command palette stands.
 pub const PALETTE_TOP: f32 = 72.0;
+/// That is at most this share of its height.
+pub const PALETTE_TOP_SHARE: f32 = 0.1;
+/// Rows of a list in a dialog, at least.
+pub const LIST_ROWS_MIN: f32 = 3.0;
 /// Width of the list of recent paths.
 pub const RECENT_W: f32 = 560.0;
 /// Width of a bar that tells how far loading has come.
 pub const PROGRESS_W: f32 = 96.0;
 /// Column of keys in the list of shortcuts.
 pub const KEY_COLUMN_W: f32 = 150.0;
+/// That is at most this share of a narrow list.
+pub const KEY_COLUMN_SHARE: f32 = 0.4;
 /// Between docked panels.
 pub const TILE_GAP: f32 = 3.0;
 
@@ -146,8 +170,10 @@ pub const NAME_W: f32 = 160.0;
 pub const FIGURE_W: f32 = 96.0;
 /// A click this near to a curve picks its run.
 pub const PICK_SLACK: f32 = 8.0;
-/// Width of a slider.
+/// Width of a slider,
 pub const SLIDER_W: f32 = 120.0;
+/// which is at most this share of a narrow row.
+pub const SLIDER_SHARE: f32 = 0.35;
 /// Height of a card's title.
 pub const CARD_HEADER_H: f32 = 26.0;
 /// Rows of a tooltip.

@@ -10,10 +10,11 @@ use super::{
     layout::{self, Frame, Hit, Place, Sizes},
     model::{self, Rows},
     notes,
-    paint::{self, Crosshair, Marks},
+    paint::{self, Marks},
     picture::{Key, Picture, Scene},
     stalls,
     state::{Command, State},
+    tags::Tags,
     ticks,
     viewport::Scale,
 };
@@ -21,7 +22,7 @@ use crate::{
     config::Note,
     format,
     theme::{Palette, metrics, palette},
-    widgets::{describe, keys_are_free},
+    widgets::{describe, keys_are_free, pointer},
 };
 use egui::{Pos2, Rect, Response, Sense, Ui, pos2, vec2};
 use profiler::{Category, InstantEvent, SliceRef, Span, Stall, Store, TrackId};
@@ -253,12 +254,17 @@ impl Canvas {
             p,
         );
         let timed = painter.with_clip_rect(Rect::from_min_max(areas.ruler.min, areas.body.max));
-        let crosshair = ui
-            .input(|i| i.pointer.hover_pos())
-            .filter(|pos| areas.body.contains(*pos) || areas.ruler.contains(*pos))
-            .filter(|_| self.drag == Drag::None)
-            .map(|pos| Crosshair::new(&timed, areas, pos.x, frame, p));
-        paint::ruler(&timed, areas, frame, crosshair.as_ref().map(Crosshair::tag), p);
+        let pointed = pointer(ui).filter(|_| self.drag == Drag::None);
+        let crosshair = pointed.filter(|pos| areas.body.contains(*pos) || areas.ruler.contains(*pos)).map(|pos| pos.x);
+        let mut tags = Tags::default();
+        if let Some(range) = &state.range {
+            paint::range_tag(&mut tags, &timed, areas, range, frame, p);
+        }
+        notes::tag(&mut tags, &timed, areas, &shown.notes, frame, p);
+        if let Some(x) = crosshair {
+            paint::pointer_tag(&mut tags, &timed, areas, x, frame, p);
+        }
+        paint::ruler(&timed, areas, frame, &tags, p);
         let strip =
             Rect::from_min_max(pos2(areas.ruler.left(), areas.ruler.bottom() - metrics::LANE_H), areas.ruler.max);
         paint::steps(&timed, strip, shown.store, frame, p);
@@ -287,17 +293,19 @@ impl Canvas {
         paint::open_slices(&body, &scene, visible.clone(), top, frame, shown.whole.end);
         let marks = Marks { rows: &self.rows, places: &self.places, top, frame };
         instants::paint(&body, &scene, visible, &marks);
-        self.paint_marks(&body, &timed, areas, shown, state, &marks);
+        self.paint_marks(&body, &timed, areas, shown, state, &marks, pointed);
         notes::paint(&timed, areas, &shown.notes, frame, p);
-        if let Some(crosshair) = crosshair {
-            crosshair.paint(&timed, areas, p);
+        if let Some(x) = crosshair {
+            paint::crosshair(&timed, areas, x, p);
         }
+        tags.paint(&timed, p);
         if layout::total_height(&self.places) > areas.body.height() {
             scroll_mark(&painter, areas.body, state.scroll, layout::total_height(&self.places), p);
         }
     }
 
     /// Selection, range and arrows over the slices.
+    #[expect(clippy::too_many_arguments, reason = "what is marked comes from many places")]
     fn paint_marks(
         &self,
         body: &egui::Painter,
@@ -306,6 +314,7 @@ impl Canvas {
         shown: &Shown<'_>,
         state: &State,
         marks: &Marks<'_>,
+        pointed: Option<Pos2>,
     ) {
         let p = Palette::of(body.ctx().theme() == egui::Theme::Dark);
         stalls::bands(body, shown.stalls(), marks, state.color_by, p);
@@ -321,9 +330,8 @@ impl Canvas {
         if let Some(range) = &state.range {
             paint::range_band(timed, areas, range, marks.frame, p);
         }
-        let pointed =
-            body.ctx().input(|i| i.pointer.hover_pos()).and_then(|pos| stalls::under(shown.stalls(), pos, marks));
-        if let Some(stall) = state.stall.as_deref().or(pointed.filter(|_| self.drag == Drag::None)) {
+        let pointed = pointed.and_then(|pos| stalls::under(shown.stalls(), pos, marks));
+        if let Some(stall) = state.stall.as_deref().or(pointed) {
             stalls::blame(body, shown.store, stall, marks, p);
         }
         let Some(slice) = state.slice(shown.store) else { return };

@@ -34,6 +34,7 @@ pub mod stalls;
 pub mod state;
 mod strips;
 mod table;
+mod tags;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -47,7 +48,7 @@ use crate::{
     command::Entry,
     data::{Status, TraceData},
     theme::metrics,
-    widgets::{empty_state, toolbar},
+    widgets::{Edge, Extent, empty_state, side, toolbar},
 };
 use analysis::{Asker, Findings, Question};
 use canvas::Canvas;
@@ -184,7 +185,7 @@ impl TimelineView {
         let findings = self.findings(ui, trace, &state, &query, now);
 
         let bar = |ui: &mut Ui| self.bar(ui, data, store, &state, findings.as_deref(), selection, now);
-        commands.extend(toolbar(ui, bar));
+        commands.extend(toolbar(ui, |ui| ui.horizontal_wrapped(bar).inner));
         if state.log {
             commands.extend(log_ui(ui, store, findings.as_deref(), state.cursor));
         }
@@ -257,8 +258,7 @@ impl TimelineView {
         match &mut compare {
             None => draw(ui),
             Some(compare) => {
-                let half = egui::Panel::top("timeline above").resizable(true).default_size(0.5 * ui.available_height());
-                half.frame(egui::Frame::NONE).show(ui, draw);
+                side(ui, Edge::Top, "timeline above", Extent::Share(0.5), draw);
                 if selected {
                     compare.deselect();
                 }
@@ -436,8 +436,7 @@ impl TimelineView {
             self.describe(trace_idx, store, slice);
         }
         let (mut of_picked, mut out) = (Vec::new(), Vec::new());
-        let panel = egui::Panel::bottom("timeline details").resizable(true).default_size(metrics::DETAILS_H);
-        panel.show(ui, |ui| {
+        side(ui, Edge::Bottom, "timeline details", Extent::Share(metrics::DETAILS_SHARE), |ui| {
             let n_columns = usize::from(has_details) + usize::from(state.range.is_some() || compare.is_some());
             ui.columns(n_columns, |columns| {
                 if let (true, Some(left)) = (has_details, columns.first_mut()) {
@@ -489,10 +488,10 @@ impl Described {
 
 /// The log messages beside the picture.
 fn log_ui(ui: &mut Ui, store: &Store, findings: Option<&Findings>, cursor: Option<i64>) -> Vec<Command> {
-    let panel = egui::Panel::right("timeline log").resizable(true);
-    let panel = panel.default_size(1.5 * metrics::SIDE_W).min_size(metrics::SIDE_W);
     let lines = findings.and_then(|f| f.log.as_deref()).map(Vec::as_slice);
-    panel.show(ui, |ui| log::panel_ui(ui, store, lines, cursor)).inner.into_iter().collect()
+    let usual = Extent::Points(1.5 * metrics::SIDE_W);
+    let asked = side(ui, Edge::Right, "timeline log", usual, |ui| log::panel_ui(ui, store, lines, cursor));
+    asked.into_iter().collect()
 }
 
 /// All there is to show: for a live trace up to now, as far as the clock of this machine goes.

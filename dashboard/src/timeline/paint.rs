@@ -5,18 +5,19 @@ use super::{
     layout::{self, Frame, Place},
     model::{Row, Rows},
     picture::{Scene, fitted, label_font},
+    tags::Tags,
     ticks,
     viewport::{Scale, Viewport},
 };
 use crate::theme::{Palette, metrics, mix, on_fill};
-use egui::{Align2, Color32, FontId, Galley, Mesh, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
+use egui::{Align2, Color32, FontId, Mesh, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 use profiler::{SliceRef, Store, Track};
-use std::{ops::Range, sync::Arc};
+use std::ops::Range;
 
 /// Draws the ruler's ticks with their labels, and light lines through the rows.
 ///
-/// `tag`: where the pointer's time stands; no label is drawn below it.
-pub fn ruler(painter: &Painter, areas: &Areas, frame: &Frame, tag: Option<Rect>, p: &Palette) {
+/// No label is drawn where one of `tags` will stand.
+pub fn ruler(painter: &Painter, areas: &Areas, frame: &Frame, tags: &Tags, p: &Palette) {
     let ruler = ticks::ruler(frame.view, &frame.scale);
     painter.rect_filled(areas.ruler, 0.0, p.panel);
     let ticks_top = areas.ruler.top();
@@ -29,7 +30,7 @@ pub fn ruler(painter: &Painter, areas: &Areas, frame: &Frame, tag: Option<Rect>,
             let text = ticks::position(tick.time, ruler.step);
             let at = pos2(x + metrics::GAP, ticks_top + 2.0);
             let galley = painter.layout_no_wrap(text, FontId::proportional(metrics::TEXT_TICK), p.text_weak);
-            if tag.is_none_or(|tag| !tag.intersects(Rect::from_min_size(at, galley.size()))) {
+            if !tags.covers(Rect::from_min_size(at, galley.size())) {
                 painter.galley(at, galley, p.text_weak);
             }
         }
@@ -260,60 +261,46 @@ pub fn error_bar(painter: &Painter, x: std::ops::RangeInclusive<f32>, y: f32, co
     }
 }
 
-/// The selected range: a band through ruler and rows with its length.
+/// Where the selected range is on the screen, if it is.
+fn range_edges(range: &Range<i64>, frame: &Frame) -> Option<(f32, f32)> {
+    let is_seen = range.end > frame.view.start && range.start < frame.view.end;
+    is_seen.then(|| frame.edges(range.start, range.end))
+}
+
+/// Puts the length of the selected range over the middle of what is seen of it.
+pub fn range_tag(tags: &mut Tags, painter: &Painter, areas: &Areas, range: &Range<i64>, frame: &Frame, p: &Palette) {
+    let Some((x0, x1)) = range_edges(range, frame) else { return };
+    let middle = (x0.max(areas.ruler.left()) + x1.min(areas.ruler.right())) / 2.0;
+    let at = pos2(middle, areas.ruler.top() + 1.0);
+    tags.put(painter, crate::format::duration_ns(range.end - range.start), &[(at, Align2::CENTER_TOP)], p);
+}
+
+/// The selected range: a band through ruler and rows.
 pub fn range_band(painter: &Painter, areas: &Areas, range: &Range<i64>, frame: &Frame, p: &Palette) {
-    if range.end <= frame.view.start || range.start >= frame.view.end {
-        return;
-    }
-    let (x0, x1) = frame.edges(range.start, range.end);
+    let Some((x0, x1)) = range_edges(range, frame) else { return };
     let band = Rect::from_min_max(pos2(x0, areas.ruler.top()), pos2(x1, areas.body.bottom()));
     painter.rect_filled(band, 0.0, p.selected.gamma_multiply(0.6));
     for x in [x0, x1] {
         painter.vline(x, band.y_range(), Stroke::new(metrics::HAIRLINE, p.accent));
     }
-    let text = crate::format::duration_ns(range.end - range.start);
-    let at = pos2((x0 + x1) / 2.0, areas.ruler.top() + 1.0);
-    tag(painter, at, Align2::CENTER_TOP, &text, p);
 }
 
-/// A vertical line under the pointer with its time in the ruler.
-pub struct Crosshair {
-    x: f32,
-    text: Arc<Galley>,
-    at: Rect,
+/// Puts the pointer's time beside it.
+pub fn pointer_tag(tags: &mut Tags, painter: &Painter, areas: &Areas, x: f32, frame: &Frame, p: &Palette) {
+    let text = ticks::position_in_view(frame.scale.time_from_x(x), &frame.scale);
+    let y = areas.ruler.top() + 1.0;
+    let mut sides =
+        [(pos2(x + 2.0 * metrics::GAP, y), Align2::LEFT_TOP), (pos2(x - 2.0 * metrics::GAP, y), Align2::RIGHT_TOP)];
+    if x > (frame.scale.left() + frame.scale.right()) / 2.0 {
+        sides.reverse();
+    }
+    tags.put_somewhere(painter, text, &sides, p);
 }
 
-impl Crosshair {
-    /// At `x`.
-    pub fn new(painter: &Painter, areas: &Areas, x: f32, frame: &Frame, p: &Palette) -> Self {
-        let text = ticks::position_in_view(frame.scale.time_from_x(x), &frame.scale);
-        let text = painter.layout_no_wrap(text, label_font(), p.text_strong);
-        let right = x > (frame.scale.left() + frame.scale.right()) / 2.0;
-        let (dx, align) = if right { (-metrics::GAP, Align2::RIGHT_TOP) } else { (metrics::GAP, Align2::LEFT_TOP) };
-        let at = align.anchor_size(pos2(x + dx, areas.ruler.top() + 1.0), text.size());
-        Self { x, text, at }
-    }
-
-    /// Where its time stands.
-    pub fn tag(&self) -> Rect {
-        self.at.expand2(vec2(metrics::GAP, 1.0))
-    }
-
-    /// Draws it.
-    pub fn paint(self, painter: &Painter, areas: &Areas, p: &Palette) {
-        let line = Stroke::new(metrics::HAIRLINE, p.text_weak.gamma_multiply(0.7));
-        painter.vline(painter.round_to_pixel_center(self.x), areas.ruler.top()..=areas.body.bottom(), line);
-        painter.rect_filled(self.tag(), f32::from(metrics::RADIUS), p.raised);
-        painter.galley(self.at.min, self.text, p.text_strong);
-    }
-}
-
-/// Text on a small ground of its own.
-fn tag(painter: &Painter, at: Pos2, align: Align2, text: &str, p: &Palette) {
-    let galley = painter.layout_no_wrap(text.to_owned(), label_font(), p.text_strong);
-    let rect = align.anchor_size(at, galley.size());
-    painter.rect_filled(rect.expand2(vec2(metrics::GAP, 1.0)), f32::from(metrics::RADIUS), p.raised);
-    painter.galley(rect.min, galley, p.text_strong);
+/// A vertical line under the pointer.
+pub fn crosshair(painter: &Painter, areas: &Areas, x: f32, p: &Palette) {
+    let line = Stroke::new(metrics::HAIRLINE, p.text_weak.gamma_multiply(0.7));
+    painter.vline(painter.round_to_pixel_center(x), areas.ruler.top()..=areas.body.bottom(), line);
 }
 
 /// Of the tracks, in a column of the overview.
@@ -352,6 +339,9 @@ pub fn density(store: &Store, trace: &Range<i64>, n: usize) -> Vec<Density> {
 
 /// A sentence in the corner, about the whole picture.
 pub fn note(painter: &Painter, text: &str, p: &Palette) {
-    let at = painter.clip_rect().left_bottom() + vec2(metrics::PAD, -metrics::PAD);
-    tag(painter, at, Align2::LEFT_BOTTOM, text, p);
+    let room = painter.clip_rect().shrink(metrics::PAD);
+    let galley = painter.layout(text.to_owned(), label_font(), p.text_strong, room.width());
+    let rect = Align2::LEFT_BOTTOM.anchor_size(room.left_bottom(), galley.size());
+    painter.rect_filled(rect.expand2(vec2(metrics::GAP, 1.0)), f32::from(metrics::RADIUS), p.raised);
+    painter.galley(rect.min, galley, p.text_strong);
 }

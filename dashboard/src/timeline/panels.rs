@@ -14,7 +14,7 @@ use crate::{
     config::Note,
     format,
     theme::{metrics, palette},
-    widgets::focus_all,
+    widgets::{at_the_end, focus_all, together},
 };
 use egui::{RichText, ScrollArea, TextEdit, Ui};
 use profiler::Store;
@@ -55,23 +55,17 @@ pub struct Bar<'a> {
     pub now: f64,
 }
 
-/// The bar over the timeline.
+/// The bar over the timeline, in a row that wraps.
 pub fn bar_ui(ui: &mut Ui, bar: &Bar<'_>, mut search: SearchState<'_>) -> BarAnswer {
     let mut answer = BarAnswer::default();
-    ui.horizontal(|ui| {
-        let out = &mut answer.commands;
-        view_ui(ui, bar, out);
-        ui.separator();
-        marks_ui(ui, bar, out);
-        filter_ui(ui, bar.state, out);
-        search_ui(ui, &mut search, &mut answer);
-        state_ui(ui, bar, search.picked, &mut answer.commands);
-        ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-            let view = bar.state.eased.view(bar.now);
-            let text = format!("{} ({})", ticks::view_text(view), format::duration_ns(view.ns()));
-            ui.add(egui::Label::new(RichText::new(text).color(palette(ui).text_weak)).truncate());
-        });
-    });
+    let out = &mut answer.commands;
+    together(ui, "view", |ui| view_ui(ui, bar, out));
+    together(ui, "marks", |ui| marks_ui(ui, bar, out));
+    together(ui, "filter", |ui| filter_ui(ui, bar.state, out));
+    together(ui, "search", |ui| search_ui(ui, &mut search, &mut answer));
+    state_ui(ui, bar, search.picked, &mut answer.commands);
+    let view = bar.state.eased.view(bar.now);
+    at_the_end(ui, &format!("{} ({})", ticks::view_text(view), format::duration_ns(view.ns())));
     answer
 }
 

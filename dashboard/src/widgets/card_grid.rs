@@ -7,7 +7,7 @@ use crate::{
     format,
     theme::{metrics, palette},
 };
-use egui::{Align, CollapsingHeader, Frame, Margin, Panel, Rect, RichText, ScrollArea, Ui, UiBuilder, pos2, vec2};
+use egui::{Align, CollapsingHeader, Frame, Margin, Rect, RichText, ScrollArea, Ui, UiBuilder, pos2, vec2};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -118,13 +118,6 @@ pub fn width_button(ui: &mut Ui, is_wide: bool, name: &str) -> bool {
         (Icon::Expand, format!("Full width: {name}"))
     };
     icon_button(ui, icon, &label, false).clicked()
-}
-
-/// The list at the left of a page.
-pub fn side_panel(ui: &mut Ui, id: &'static str, contents: impl FnOnce(&mut Ui)) {
-    let margin = Margin::symmetric(metrics::PAD as i8, 0);
-    let frame = Frame::new().fill(palette(ui).panel).inner_margin(margin);
-    Panel::left(id).default_size(metrics::SIDE_W).frame(frame).show(ui, contents);
 }
 
 #[cfg(test)]

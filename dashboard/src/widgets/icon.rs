@@ -37,6 +37,8 @@ pub enum Icon {
     Play,
     /// Two bars: pause.
     Pause,
+    /// Three dots: what there was no room for.
+    More,
 }
 
 /// A button of one row's height with a picture; `label` is its name and its tooltip. `is_on` lights it.
@@ -133,6 +135,7 @@ pub fn paint(painter: &Painter, icon: Icon, rect: Rect, color: Color32) {
         Icon::Help => dot(0.5, 0.92, 1.0),
         Icon::Warning => dot(0.5, 0.77, 0.8),
         Icon::Settings => [(0.7, 0.15), (0.25, 0.5), (0.55, 0.85)].into_iter().for_each(|(x, y)| dot(x, y, 1.6)),
+        Icon::More => [0.1, 0.5, 0.9].into_iter().for_each(|x| dot(x, 0.5, 1.2)),
         Icon::Search => _ = painter.circle_stroke(at(0.4, 0.4), 0.36 * rect.width(), stroke),
         Icon::Theme => {
             let radius = rect.width() / 2.0;

@@ -1,0 +1,87 @@
+//! Words over the ruler: a range's length, bookmarks, the pointer's time. Each stands on a ground of its own, and none covers another.
+
+use super::picture::label_font;
+use crate::theme::{Palette, metrics};
+use egui::{Align2, Galley, Painter, Pos2, Rect, pos2, vec2};
+use std::sync::Arc;
+
+/// What stands over the ruler in a frame, put there from the most to the least important.
+#[derive(Default)]
+pub struct Tags {
+    all: Vec<(Rect, Arc<Galley>)>,
+}
+
+impl Tags {
+    /// Puts a text at the first of `places` that is free; if none is, it is left out.
+    pub fn put(&mut self, painter: &Painter, text: String, places: &[(Pos2, Align2)], p: &Palette) {
+        let galley = painter.layout_no_wrap(text, label_font(), p.text_strong);
+        let free = places.iter().map(|place| ground(&galley, *place)).find(|rect| !self.covers(*rect));
+        self.all.extend(free.map(|rect| (rect, galley)));
+    }
+
+    /// Puts a text at the first of `places` that is free, or else beside what stands in its way, as near as there is room.
+    pub fn put_somewhere(&mut self, painter: &Painter, text: String, places: &[(Pos2, Align2)], p: &Palette) {
+        let Some((wanted, _)) = places.first() else { return };
+        let galley = painter.layout_no_wrap(text, label_font(), p.text_strong);
+        let beside = |(rect, _): &(Rect, Arc<Galley>)| {
+            let far = 2.0 * metrics::GAP;
+            let (left, right) = (pos2(rect.left() - far, wanted.y), pos2(rect.right() + far, wanted.y));
+            [(left, Align2::RIGHT_TOP), (right, Align2::LEFT_TOP)]
+        };
+        let room = painter.clip_rect().x_range();
+        let mut others: Vec<Rect> = self.all.iter().flat_map(beside).map(|place| ground(&galley, place)).collect();
+        others.retain(|rect| room.contains(rect.left()) && room.contains(rect.right()));
+        let distance = |rect: &Rect| (rect.center().x - wanted.x).abs();
+        others.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let mut all = places.iter().map(|place| ground(&galley, *place)).chain(others);
+        // In a ruler that is full it is better seen than what it covers: it follows the pointer.
+        let usual = ground(&galley, places[0]);
+        let rect = all.find(|rect| !self.covers(*rect)).unwrap_or(usual);
+        self.all.push((rect, galley));
+    }
+
+    /// Whether something stands in `rect`.
+    pub fn covers(&self, rect: Rect) -> bool {
+        self.all.iter().any(|(tag, _)| tag.intersects(rect))
+    }
+
+    /// Draws them.
+    pub fn paint(self, painter: &Painter, p: &Palette) {
+        for (rect, galley) in self.all {
+            painter.rect_filled(rect, f32::from(metrics::RADIUS), p.raised);
+            painter.galley(rect.min + MARGIN, galley, p.text_strong);
+        }
+    }
+}
+
+/// Between a text and the edge of its ground.
+const MARGIN: egui::Vec2 = vec2(metrics::GAP, 1.0);
+
+fn ground(galley: &Galley, (at, align): (Pos2, Align2)) -> Rect {
+    align.anchor_size(at, galley.size()).expand2(MARGIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pointers_time_stands_beside_what_was_there() {
+        let ctx = egui::Context::default();
+        let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
+            let (p, painter) = (Palette::of(true), ui.painter());
+            for x in (0..400).map(|x| 100.0 + x as f32) {
+                let mut tags = Tags::default();
+                let centre = [(pos2(300.0, 0.0), Align2::CENTER_TOP)];
+                tags.put(painter, "121.35 ms".into(), &centre, p);
+                tags.put(painter, "left out".into(), &centre, p);
+                assert_eq!(tags.all.len(), 1);
+                let sides = [(pos2(x + 4.0, 0.0), Align2::LEFT_TOP), (pos2(x - 4.0, 0.0), Align2::RIGHT_TOP)];
+                tags.put_somewhere(painter, "1.234 567 s".into(), &sides, p);
+                assert!(!tags.all[0].0.intersects(tags.all[1].0), "at {x}");
+                assert!((tags.all[1].0.center().x - x).abs() < 200.0);
+            }
+        });
+        output.textures_delta.clear();
+    }
+}

@@ -1,0 +1,215 @@
+//! The parts beside the rest of a panel: lists at a side, details below. However small the window, they leave the rest its room. Their border
+//! is a strip that nothing else lies under: the resize cursor and a line show it, a drag or the arrow keys move it, a
+//! double click puts it back. What the user gave a part is kept, and remembered by whoever asks for [`side_sizes`].
+
+use super::named;
+use crate::theme::{metrics, palette};
+use egui::{
+    Context, CursorIcon, EventFilter, Frame, Id, Key, Margin, Modifiers, Panel, Pos2, Rect, Response, Role, Sense,
+    Stroke, Ui,
+};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// What the user gave each part, by its id, points.
+pub type SideSizes = Arc<BTreeMap<String, f32>>;
+
+/// Where a part is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// At the left.
+    Left,
+    /// At the right.
+    Right,
+    /// Above.
+    Top,
+    /// Below.
+    Bottom,
+}
+
+/// How large a part is before the user says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Extent {
+    /// Points, where there is room.
+    Points(f32),
+    /// A share of the room.
+    Share(f32),
+}
+
+impl Edge {
+    fn is_upright(self) -> bool {
+        matches!(self, Self::Left | Self::Right)
+    }
+
+    /// How large the part is whose border is in the middle of the strip under the pointer.
+    fn size_to(self, room: Rect, pointer: Pos2) -> f32 {
+        let to_pointer = match self {
+            Self::Left => pointer.x - room.left(),
+            Self::Right => room.right() - pointer.x,
+            Self::Top => pointer.y - room.top(),
+            Self::Bottom => room.bottom() - pointer.y,
+        };
+        to_pointer + metrics::SIDE_BORDER / 2.0
+    }
+
+    /// The strip along the part's border, inside the part.
+    fn strip(self, part: Rect) -> Rect {
+        let mut strip = part;
+        match self {
+            Self::Left => strip.min.x = part.right() - metrics::SIDE_BORDER,
+            Self::Right => strip.max.x = part.left() + metrics::SIDE_BORDER,
+            Self::Top => strip.min.y = part.bottom() - metrics::SIDE_BORDER,
+            Self::Bottom => strip.max.y = part.top() + metrics::SIDE_BORDER,
+        }
+        strip
+    }
+
+    fn margin(self) -> Margin {
+        // What is above is a picture like the one below.
+        let across = if self == Self::Top { 0 } else { metrics::PAD as i8 };
+        let mut margin = Margin { left: across, right: across, top: 0, bottom: 0 };
+        let border = metrics::SIDE_BORDER as i8;
+        match self {
+            Self::Left => margin.right = border,
+            Self::Right => margin.left = border,
+            Self::Top => margin.bottom = border,
+            Self::Bottom => margin.top = border,
+        }
+        margin
+    }
+
+    fn panel(self, id: &'static str) -> Panel {
+        match self {
+            Self::Left => Panel::left(id),
+            Self::Right => Panel::right(id),
+            Self::Top => Panel::top(id),
+            Self::Bottom => Panel::bottom(id),
+        }
+    }
+
+    /// The keys that make a part smaller and larger.
+    fn keys(self) -> [Key; 2] {
+        match self {
+            Self::Left => [Key::ArrowLeft, Key::ArrowRight],
+            Self::Right => [Key::ArrowRight, Key::ArrowLeft],
+            Self::Top => [Key::ArrowUp, Key::ArrowDown],
+            Self::Bottom => [Key::ArrowDown, Key::ArrowUp],
+        }
+    }
+}
+
+fn sizes_id() -> Id {
+    Id::unique("sizes of sides")
+}
+
+/// What the user gave the parts beside panels.
+pub fn side_sizes(ctx: &Context) -> SideSizes {
+    ctx.data(|data| data.get_temp(sizes_id())).unwrap_or_default()
+}
+
+/// Gives the parts these sizes.
+pub fn put_side_sizes(ctx: &Context, sizes: SideSizes) {
+    ctx.data_mut(|data| data.insert_temp(sizes_id(), sizes));
+}
+
+fn put_size(ctx: &Context, id: &str, size: Option<f32>) {
+    let mut sizes = side_sizes(ctx);
+    let all = Arc::make_mut(&mut sizes);
+    match size {
+        Some(size) => all.insert(id.to_owned(), size.round()),
+        None => all.remove(id),
+    };
+    put_side_sizes(ctx, sizes);
+}
+
+/// Shows a part at an edge of what room `ui` has; the rest follows. `id` is also what its size is remembered under.
+pub fn side<R>(ui: &mut Ui, edge: Edge, id: &'static str, usual: Extent, contents: impl FnOnce(&mut Ui) -> R) -> R {
+    let room = ui.available_rect_before_wrap();
+    let extent = if edge.is_upright() { room.width() } else { room.height() };
+    let border = ui.scope_id().with(("border", id));
+    // Of the frame before: what is dragged keeps up with the pointer.
+    let before = ui.read_response(border);
+    let pointer = before.filter(Response::dragged).and_then(|response| response.interact_pointer_pos());
+    let asked = pointer.map(|at| edge.size_to(room, at));
+    let size = fitting(asked.or_else(|| side_sizes(ui).get(id).copied()), usual, extent);
+    if asked.is_some() {
+        put_size(ui, id, Some(size));
+    }
+    let frame = Frame::new().fill(palette(ui).panel).inner_margin(edge.margin());
+    let panel = edge.panel(id).frame(frame).resizable(false).show_separator_line(false).exact_size(size);
+    let shown = panel.show(ui, contents);
+    let mut part = room;
+    match edge {
+        Edge::Left => part.max.x = room.left() + size,
+        Edge::Right => part.min.x = room.right() - size,
+        Edge::Top => part.max.y = room.top() + size,
+        Edge::Bottom => part.min.y = room.bottom() - size,
+    }
+    let response = ui.interact(edge.strip(part), border, Sense::click_and_drag());
+    border_ui(ui, edge, &response, id, size);
+    shown.inner
+}
+
+/// What a part gets of `extent` points: what the user gave it, or what is usual, as far as that leaves the rest its room.
+fn fitting(given: Option<f32>, usual: Extent, extent: f32) -> f32 {
+    let usual = match usual {
+        Extent::Points(points) => points.min(extent * metrics::SIDE_USUAL_SHARE),
+        Extent::Share(share) => extent * share,
+    };
+    let most = (extent * metrics::SIDE_SHARE).max(0.0);
+    given.unwrap_or(usual).clamp(metrics::SIDE_MIN.min(most), most).round()
+}
+
+/// The line, brighter where it can be taken hold of; the keys and the double click.
+fn border_ui(ui: &Ui, edge: Edge, response: &Response, id: &'static str, size: f32) {
+    let (p, strip) = (palette(ui), response.rect);
+    named(response, Role::Splitter, &format!("Border of {id}"));
+    let is_held = response.hovered() || response.dragged() || response.has_focus();
+    let stroke =
+        if is_held { Stroke::new(metrics::LINE_STRONG, p.accent) } else { Stroke::new(metrics::HAIRLINE, p.border) };
+    if edge.is_upright() {
+        ui.painter().vline(strip.center().x, strip.y_range(), stroke);
+    } else {
+        ui.painter().hline(strip.x_range(), strip.center().y, stroke);
+    }
+    if response.hovered() || response.dragged() {
+        ui.set_cursor_icon(if edge.is_upright() { CursorIcon::ResizeHorizontal } else { CursorIcon::ResizeVertical });
+    }
+    if response.double_clicked() {
+        put_size(ui, id, None);
+    }
+    if response.has_focus() {
+        let arrows = EventFilter { horizontal_arrows: true, vertical_arrows: true, ..EventFilter::default() };
+        ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, arrows));
+        let [smaller, larger] = edge.keys();
+        let pressed = |key| ui.input_mut(|input| input.count_and_consume_key(Modifiers::NONE, key)) as f32;
+        let by = metrics::SIDE_STEP * (pressed(larger) - pressed(smaller));
+        if by != 0.0 {
+            put_size(ui, id, Some(size + by));
+            ui.request_repaint();
+        }
+    }
+}
+
+/// The list at the left of a page.
+pub fn side_panel(ui: &mut Ui, id: &'static str, contents: impl FnOnce(&mut Ui)) {
+    side(ui, Edge::Left, id, Extent::Points(metrics::SIDE_W), contents);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_leaves_the_rest_its_room() {
+        let list = Extent::Points(metrics::SIDE_W);
+        assert_eq!(fitting(None, list, 1280.0), metrics::SIDE_W);
+        for width in [427.0, 200.0, 50.0, 0.0] {
+            for given in [None, Some(5_000.0), Some(-3.0)] {
+                let size = fitting(given, list, width);
+                assert!((0.0..=width * metrics::SIDE_SHARE + 0.5).contains(&size), "{given:?} of {width}: {size}");
+            }
+        }
+        assert_eq!(fitting(None, Extent::Share(0.3), 600.0), 180.0);
+        assert_eq!(fitting(Some(300.0), Extent::Share(0.3), 600.0), 300.0, "what the user gave it");
+    }
+}

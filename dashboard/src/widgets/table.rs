@@ -1,0 +1,81 @@
+//! Columns of tables. A figure is never cut: its column is as wide as it needs, and where that is more than there is room for, the
+//! table scrolls across.
+
+use super::scroll_area;
+use crate::theme::metrics;
+use egui::{FontId, Ui};
+use egui_extras::Column;
+
+/// A column of figures: as wide as its heading, with the mark of the order, and as every figure that was shown; the user makes it
+/// wider.
+pub fn figure_column(ui: &Ui, heading: &str) -> Column {
+    let font = FontId::proportional(metrics::TEXT);
+    let heading = ui.painter().layout_no_wrap(heading.to_owned(), font, egui::Color32::PLACEHOLDER).size().x;
+    let width = (heading + 2.0 * metrics::PAD).ceil();
+    // What is not clipped, widens its column, and of columns that can be resized the table keeps that.
+    Column::initial(width).at_least(width).resizable(true)
+}
+
+/// A column of words: the user makes it wider and narrower.
+pub fn word_column(width: f32) -> Column {
+    Column::initial(width).at_least(metrics::VALUE_W).resizable(true).clip(true)
+}
+
+/// Room for a table that may be wider than `ui`.
+pub fn wide_table<R>(ui: &mut Ui, table: impl FnOnce(&mut Ui) -> R) -> R {
+    let height = ui.available_height();
+    scroll_area(ui, [true, false], height).auto_shrink([false, false]).show(ui, table).inner
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::widgets::{beside, sort_heading};
+    use egui::{Align, Label, Layout, Sense};
+    use egui_extras::TableBuilder;
+    use egui_kittest::{Harness, kittest::Queryable as _};
+
+    /// Two columns of figures that are far longer than their headings; the column whose heading's cell was clicked.
+    fn table(ui: &mut Ui, clicked: &mut Option<usize>) {
+        let widths = ["a", "b"].map(|heading| figure_column(ui, heading));
+        wide_table(ui, |ui| {
+            let cells = Layout::left_to_right(Align::Center);
+            let table = TableBuilder::new(ui).sense(Sense::click()).cell_layout(cells);
+            let table = widths.into_iter().fold(table, TableBuilder::column);
+            let table = table.header(metrics::ROW_H, |mut line| {
+                for (i, heading) in ["a", "b"].into_iter().enumerate() {
+                    let (_, cell) = line.col(|ui| _ = sort_heading(ui, heading, "", false, None));
+                    if cell.contains_pointer() && cell.ctx.input(|input| input.pointer.primary_clicked()) {
+                        assert_eq!(*clicked, None, "two cells in one place");
+                        *clicked = Some(i);
+                    }
+                }
+            });
+            table.body(|body| {
+                body.rows(metrics::ROW_H, 1, |mut line| {
+                    for figure in ["16,098,123,456 ns", "161,000,123,456 ns"] {
+                        line.col(|ui| _ = beside(ui, false, |ui| ui.add(Label::new(figure).selectable(false))));
+                    }
+                });
+            });
+        });
+    }
+
+    #[test]
+    fn figures_are_whole_and_headings_take_their_own_clicks() {
+        for width in [80.0, 600.0] {
+            let mut harness = Harness::builder().with_size([width, 120.0]).build_ui_state(table, None);
+            harness.run_steps(4);
+            let [first, second] =
+                ["16,098,123,456 ns", "161,000,123,456 ns"].map(|figure| harness.get_by_label(figure).rect());
+            assert!(first.width() > 80.0 && first.right() < second.left(), "{first:?} {second:?}");
+            let heading = harness.get_by_label("Sort by a").rect();
+            assert!((heading.right() - first.right()).abs() < 1.0, "{heading:?} over {first:?}");
+        }
+        let mut harness = Harness::builder().with_size([600.0, 120.0]).build_ui_state(table, None);
+        harness.run_steps(4);
+        harness.get_by_label("Sort by a").click();
+        harness.run_steps(4);
+        assert_eq!(*harness.state(), Some(0));
+    }
+}
