@@ -12,7 +12,7 @@ use super::{
 use crate::{
     format,
     theme::{metrics, palette},
-    widgets::{describe, keys_are_free, named},
+    widgets::{describe, keys_are_free, named, pointer},
 };
 use egui::{FontId, Key, Rect, Response, RichText, Role, Sense, Stroke, StrokeKind, Ui, Vec2, pos2, vec2};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ pub(super) fn show(graph: &mut GraphView, ui: &mut Ui, model: &Arc<Model>) {
     };
     let visible = paint::paint(&painter, &scene);
     let mut command = boxes(ui, &scene, &visible, &canvas);
-    let hovered = canvas.hover_pos().or_else(|| ui.input(|i| i.pointer.hover_pos()).filter(|at| view.contains(*at)));
+    let hovered = canvas.hover_pos().or_else(|| pointer(ui).filter(|at| view.contains(*at)));
     let hovered = hovered.and_then(|at| picture.hit(scene.camera.to_picture(view, at))).map(|b| b.item);
     legend(ui, &scene);
     if let Some(format) = graph.export.take() {
@@ -124,8 +124,7 @@ fn move_camera(graph: &mut GraphView, ui: &Ui, canvas: &Response, model: &Model,
         (graph.flight, graph.fitted) = (None, false);
         graph.camera.pan(canvas.drag_delta());
     }
-    let pointer = ui.input(|i| i.pointer.hover_pos()).filter(|at| view.contains(*at));
-    if let Some(at) = pointer.filter(|_| ui.rect_contains_pointer(view)) {
+    if let Some(at) = pointer(ui).filter(|at| view.contains(*at) && ui.rect_contains_pointer(view)) {
         let (scroll, pinch) = ui.input(|i| (i.smooth_scroll_delta(), i.zoom_delta()));
         let factor = (scroll.y / 240.0).exp() * pinch;
         if factor != 1.0 {

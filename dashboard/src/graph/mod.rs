@@ -42,10 +42,10 @@ use crate::{
     format,
     selection::TimeRange,
     theme::{metrics, palette},
-    widgets::{busy, empty_state, named, toolbar},
+    widgets::{Edge, Extent, busy, empty_state, named, side, toolbar},
 };
 use details::Asked;
-use egui::{ComboBox, Panel, RichText, Ui};
+use egui::{ComboBox, RichText, Ui};
 use model::{ItemId, Model};
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ impl View for GraphView {
             command::run(self, &model, id);
         }
         toolbar(ui, |ui| {
-            ui.horizontal(|ui| self.tools(ui, data, &model));
+            ui.horizontal_wrapped(|ui| self.tools(ui, data, &model));
             if self.search.has_hits()
                 && let Some(hit) = self.search.list(ui, &model)
             {
@@ -85,7 +85,7 @@ impl View for GraphView {
         if let Some(item) = self.selected.filter(|&i| i != ItemId::ROOT) {
             self.summaries.update(&model, self.selected, data);
             self.over_steps.update(ui.ctx(), &model, item, data, ui.input(|i| i.time));
-            Panel::right("graph details").default_size(metrics::graph::DETAILS_W).show(ui, |ui| {
+            side(ui, Edge::Right, "graph details", Extent::Points(metrics::graph::DETAILS_W), |ui| {
                 let marks =
                     details::Marks { traced: self.traced.is_some(), way_from: self.way_from, notice: self.notice };
                 let known = details::Known {
