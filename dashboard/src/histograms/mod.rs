@@ -139,6 +139,6 @@ fn controls(ui: &mut Ui, filter: &mut Filter, (mode, axis): &mut (Mode, XAxis)) 
             named(&response, Role::RadioButton, &format!("Mode: {}", choice.name()));
         }
         ui.separator();
-        axis_buttons(ui, axis);
+        *axis = axis_buttons(ui, Some(*axis)).unwrap_or(*axis);
     });
 }
