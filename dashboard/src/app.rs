@@ -354,7 +354,7 @@ impl App {
         if let Some(path) = self.open.ui(ctx, &self.memory.config.recent) {
             self.open_path(path);
         }
-        match self.palette.ui(ctx, data, &self.tabs.entries(), self.tabs.front()) {
+        match self.palette.ui(ctx, data, || self.tabs.commands(data), self.tabs.front()) {
             Some(Choice::Shell(command)) => self.run(ctx, data, command),
             Some(choice) => self.choose(choice, data),
             None => {}
