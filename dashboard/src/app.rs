@@ -202,6 +202,7 @@ impl App {
     /// Shows one frame.
     pub fn ui(&mut self, ui: &mut egui::Ui) {
         let data = self.loader.frame();
+        self.saving.begin_frame(ui.ctx());
         self.selection.runs.update(data.runs().map(|run| run.label));
         self.remember(&data);
         self.keys(ui, &data);
@@ -231,6 +232,7 @@ impl App {
         self.memory.keep(ui.ctx());
         note_typing(ui.ctx());
         self.focus_ring.ui(ui);
+        self.saving.end_frame(ui.ctx(), ui.layer_id());
     }
 
     fn open_path(&mut self, path: PathBuf) {
