@@ -77,10 +77,13 @@ fn shots(digits: &Path) -> Vec<Shot> {
             window.harness.get_by_label("Run").click();
             window.wait_for("MatMul");
         }),
-        with(shot("sources", vec![fixtures("runs/usual"), "/nowhere/a-run".into()], "scalars", "/nowhere/a-run: "), |window| {
-            // The summaries at the top and in the list, and the trace, which is found after them.
-            window.wait_for_several("finished", 3);
-        }),
+        with(
+            shot("sources", vec![fixtures("runs/usual"), "/nowhere/a-run".into()], "scalars", "/nowhere/a-run: "),
+            |window| {
+                // The summaries at the top and in the list, and the trace, which is found after them.
+                window.wait_for_several("finished", 3);
+            },
+        ),
         with(shot("settings", usual(), "scalars", "loss: 1 run"), |window| {
             window.ctrl(egui::Modifiers::NONE, egui::Key::Comma);
             window.wait_for("Density: Compact");

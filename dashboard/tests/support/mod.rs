@@ -135,9 +135,9 @@ impl Window {
     }
 }
 
-fn still_caret(ctx: &egui::Context) {
-    if ctx.global_style().visuals.text_cursor.blink {
-        ctx.all_styles_mut(|style| style.visuals.text_cursor.blink = false);
+fn still_caret(ui: &mut egui::Ui) {
+    if ui.global_style().visuals.text_cursor.blink {
+        ui.all_styles_mut(|style| style.visuals.text_cursor.blink = false);
     }
 }
 
