@@ -267,12 +267,12 @@ fn scope(ui: &mut Ui, model: &Model, times: &Times, item: ItemId) -> Option<Aske
         };
         row(ui, "structure", &text);
     });
-    histogram(ui, "Ops", model.op_counts(item).collect());
-    histogram(ui, "Devices", times.device_counts(model, item));
+    histogram(ui, "Ops", &model.op_counts(item).collect::<Vec<_>>());
+    histogram(ui, "Devices", &times.device_counts(model, item));
     same_structure(ui, model, item).map(Asked::Reveal)
 }
 
-fn histogram(ui: &mut Ui, title: &str, counts: Vec<(&str, u32)>) {
+fn histogram(ui: &mut Ui, title: &str, counts: &[(&str, u32)]) {
     section(ui, &format!("{title} ({})", counts.len()));
     Grid::new(title).num_columns(2).show(ui, |ui| {
         for &(name, n) in counts.iter().take(ROWS_MAX) {

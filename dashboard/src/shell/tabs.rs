@@ -78,11 +78,11 @@ impl Tabs {
 
     /// The commands of each panel that would do anything now.
     pub fn commands(&self, data: &Data) -> Vec<(ViewKind, Vec<Entry>)> {
-        let of = |view: &Box<dyn View>| {
+        let of = |view: &dyn View| {
             let can = |entry: &&Entry| !entry.id.is_empty() && view.can(entry.id, data);
             (view.kind(), view.entries().iter().filter(can).copied().collect::<Vec<Entry>>())
         };
-        self.views.values().map(of).filter(|(_, entries)| !entries.is_empty()).collect()
+        self.views.values().map(|view| of(&**view)).filter(|(_, entries)| !entries.is_empty()).collect()
     }
 
     /// Shows the panels that are in front.
