@@ -114,7 +114,7 @@ impl Distant {
             eprintln!("warning: {url}: it has more files and folders than are looked at");
         }
         let folder = copy.folder().to_owned();
-        self.copies.lock().push(folder.clone());
+        self.copies.lock().push(copy.scratch().to_owned());
         let (tell, found) = mpsc::channel();
         let (connection, url) = (Arc::clone(connection), url.to_owned());
         let mut news = News { url, folder, connection, tell, known: HashSet::new() };

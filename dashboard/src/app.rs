@@ -21,7 +21,7 @@ use crate::{
         Saving, SettingsWindow, ShortcutsWindow, SourceAct, StartAct, Tabs, TopBar, TopBarAction,
     },
     sql::{SqlView, engine::Engine},
-    theme::{self, metrics},
+    theme::{self, SystemFonts, metrics},
     timeline::TimelineView,
     widgets::{keys_are_free, note_typing, put_side_sizes, side_sizes},
 };
@@ -90,10 +90,16 @@ pub fn run(options: Options) -> Result<(), Error> {
             #[cfg(feature = "wgpu")]
             Renderer::Wgpu => eframe::Renderer::Wgpu,
         },
+        // Ours looks for none before a letter needs it.
+        system_font_fallback: false,
         ..Default::default()
     };
-    eframe::run_native(&title, native, Box::new(|cc| Ok(Box::new(App::new(&cc.egui_ctx, options, pace_of(cc))))))
-        .map_err(|error| Error::Window(error.to_string()))
+    let create: eframe::AppCreator<'_> = Box::new(|cc| {
+        let mut app = App::new(&cc.egui_ctx, options, pace_of(cc));
+        app.set_fonts(SystemFonts::install(&cc.egui_ctx));
+        Ok(Box::new(app))
+    });
+    eframe::run_native(&title, native, create).map_err(|error| Error::Window(error.to_string()))
 }
 
 /// How often to draw with what the window got to draw with.
@@ -112,6 +118,8 @@ pub struct App {
     selection: Selection,
     loader: Loader,
     pace: Pace,
+    /// Of letters that the window's own fonts lack; `None` leaves them boxes.
+    fonts: Option<SystemFonts>,
     memory: Memory,
     navigation: Navigation,
     /// What the user opened: what stands in a deep link.
@@ -178,6 +186,7 @@ impl App {
             selection: Selection::default(),
             loader,
             pace,
+            fonts: None,
             memory: Memory::open(options.config),
             navigation: Navigation::new(options.at),
             opened: Vec::new(),
@@ -200,9 +209,21 @@ impl App {
         app
     }
 
+    /// Where letters come from that the window's own fonts lack.
+    pub fn set_fonts(&mut self, fonts: SystemFonts) {
+        self.fonts = Some(fonts);
+    }
+
+    /// What is wrong with the window itself.
+    fn notices(&self) -> Vec<String> {
+        let fonts = self.fonts.as_ref().and_then(SystemFonts::missing);
+        self.memory.error().map(str::to_owned).into_iter().chain(fonts).collect()
+    }
+
     /// Shows one frame.
     pub fn ui(&mut self, ui: &mut egui::Ui) {
         let data = self.loader.frame();
+        self.saving.begin_frame(ui.ctx());
         self.selection.runs.update(data.runs().map(|run| run.label));
         self.remember(&data);
         self.keys(ui, &data);
@@ -233,6 +254,7 @@ impl App {
         self.memory.keep(ui.ctx());
         note_typing(ui.ctx());
         self.focus_ring.ui(ui);
+        self.saving.end_frame(ui.ctx(), ui.layer_id());
     }
 
     fn open_path(&mut self, path: PathBuf) {
@@ -321,7 +343,8 @@ impl App {
 
     fn top_bar(&mut self, ui: &mut egui::Ui, data: &Data) {
         let theme = self.own_theme.unwrap_or(self.memory.config.settings.theme);
-        let bar = TopBar { data, facts: self.facts.update(data), theme };
+        let n_notices = self.notices().len() as u64;
+        let bar = TopBar { data, facts: self.facts.update(data), theme, n_notices };
         let panel = egui::Panel::top("top bar").exact_size(metrics::TOP_BAR_H);
         let command = match panel.show(ui, |ui| bar.ui(ui)).inner {
             Some(TopBarAction::Open) => ShellCommand::Open,
@@ -337,7 +360,7 @@ impl App {
 
     fn dialogs(&mut self, ui: &egui::Ui, data: &Data) {
         let ctx = ui.ctx();
-        if let Some(act) = self.problems.ui(ctx, data, self.memory.error()) {
+        if let Some(act) = self.problems.ui(ctx, data, &self.notices()) {
             self.about_source(&act);
         }
         self.shortcuts.ui(ctx, &self.tabs.entries());
@@ -356,7 +379,7 @@ impl App {
         if let Some(path) = self.open.ui(ctx, &self.memory.config.recent) {
             self.open_path(path);
         }
-        match self.palette.ui(ctx, data, &self.tabs.entries(), self.tabs.front()) {
+        match self.palette.ui(ctx, data, || self.tabs.commands(data), self.tabs.front()) {
             Some(Choice::Shell(command)) => self.run(ctx, data, command),
             Some(choice) => self.choose(choice, data),
             None => {}

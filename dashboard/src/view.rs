@@ -108,6 +108,12 @@ pub trait View {
         &[]
     }
 
+    /// Whether a command of [`View::entries`] would do anything, or may once more is read.
+    fn can(&self, id: &'static str, data: &Data) -> bool {
+        let _ = (id, data);
+        true
+    }
+
     /// Carries out a command of [`View::entries`] in the next frame.
     fn run(&mut self, id: &'static str) {
         let _ = id;

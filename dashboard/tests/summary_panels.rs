@@ -89,6 +89,9 @@ fn another_tag_as_axis_and_groups_as_bands() {
     window.wait_for("loss against rate: 2 runs, 100 points");
     window.wait_for("group mlp: 2 runs, mean at the end 2");
     window.harness.get_by_label("x axis: rate");
+    // The axis that is lit already, unless a tag is the axis.
+    window.click("x axis: Step");
+    window.wait_for("loss: 2 runs, 100 points");
 }
 
 #[test]
@@ -222,6 +225,45 @@ fn texts_are_markdown_and_tables_are_tables() {
     window.wait_for("left");
     assert!(window.shows("right") && window.shows("below"));
     assert!(!window.shows("# Title") && !window.shows("**left**") && !window.shows("|---|"));
+}
+
+/// Headings have sizes, bold words are painted twice, code is copied; and nothing of it is a box, whatever letters are used.
+#[test]
+fn texts_look_as_they_are_meant_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = writer(dir.path());
+    let text = "# Title\n\n## Less\n\nplain **strong** [here](http://x/y)\n\n- one\n- [x] two\n\n> said\n\n```\nlet x = 1;\n```\n\n---";
+    writer.add_text("note", text, 0);
+    writer.close().unwrap();
+    let mut window = at(dir.path(), "media");
+    window.wait_for("plain strong here");
+    window.harness.ctx.set_missing_glyph_policy(egui::epaint::text::MissingGlyphPolicy::Panic);
+    window.wait();
+    let height = |label: &str| window.harness.get_by_label(label).rect().height();
+    let body = height("plain strong here");
+    assert!(height("Title") > 1.15 * height("Less") && height("Less") > 1.25 * body && body > 10.0);
+    let shapes = &window.harness.output().shapes;
+    let painted = |what: &str| {
+        let is_it = |shape: &&egui::epaint::ClippedShape| match &shape.shape {
+            egui::Shape::Text(text) => text.galley.text() == what,
+            _ => false,
+        };
+        shapes.iter().filter(is_it).count()
+    };
+    assert_eq!((painted("plain strong here"), painted("Title"), painted("said")), (2, 2, 1));
+    assert!(window.shows("[x] two") && window.shows("said"));
+    window.harness.get_by_label("Copy").click();
+    let mut copied = None;
+    for _ in 0..4 {
+        window.harness.step();
+        let commands = &window.harness.output().platform_output.commands;
+        copied = copied.or(commands.iter().find_map(|command| match command {
+            egui::OutputCommand::CopyText(text) => Some(text.clone()),
+            _ => None,
+        }));
+    }
+    assert_eq!(copied.as_deref(), Some("let x = 1;"));
+    assert!(window.shows("Copied"));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::{
     },
     time::Duration,
 };
-use stepscope_dashboard::{Far, OpenFar, Options};
+use stepscope_dashboard::{Far, OpenFar, Options, theme::SystemFonts};
 use summaries::{Bucket, Pixels};
 use support::{Window, two_runs, writer};
 
@@ -292,6 +292,106 @@ fn panels_are_saved_as_tables_and_vectors() {
             assert_eq!(text.lines().count(), 1 + 2 * 2 * 100);
         }
     }
+}
+
+/// All words that the last frame painted.
+fn painted(window: &Window) -> Vec<String> {
+    fn texts(shape: &egui::Shape, out: &mut Vec<String>) {
+        match shape {
+            egui::Shape::Vec(all) => all.iter().for_each(|shape| texts(shape, out)),
+            egui::Shape::Text(text) => out.push(text.galley.text().to_owned()),
+            _ => {}
+        }
+    }
+    let mut out = Vec::new();
+    window.harness.output().shapes.iter().for_each(|shape| texts(&shape.shape, &mut out));
+    out
+}
+
+#[test]
+fn a_picture_has_the_panel_alone() {
+    let (dir, out) = (two_runs(), tempfile::tempdir().unwrap());
+    let mut window = Window::open(&[dir.path().to_owned()]);
+    window.wait_for("loss: 2 runs");
+    let chart = window.harness.get_by_label_contains("loss: 2 runs").rect();
+    window.ctrl(egui::Modifiers::SHIFT, egui::Key::L);
+    window.wait_for("Copied: a command that opens this view");
+    window.ctrl(egui::Modifiers::NONE, egui::Key::K);
+    window.type_text("Command palette", "save png");
+    window.harness.hover_at(chart.center());
+    window.harness.key_press(egui::Key::Enter);
+    let before = painted(&window);
+    let asked = |window: &Window| {
+        let commands = window.harness.output().viewport_output.values().flat_map(|viewport| &viewport.commands);
+        let mut pictures = commands.filter_map(|command| match command {
+            egui::ViewportCommand::Screenshot(callback) => Some(callback.clone()),
+            _ => None,
+        });
+        pictures.next()
+    };
+    let mut picture = None;
+    for _ in 0..20 {
+        window.harness.step();
+        picture = asked(&window);
+        if picture.is_some() {
+            break;
+        }
+    }
+    let has = |texts: &[String], what: &str| texts.iter().any(|text| text.contains(what));
+    let told = "Copied: a command that opens this view";
+    assert!(has(&before, told), "what was told is there until then: {before:?}");
+    let alone = painted(&window);
+    assert!(
+        has(&alone, "loss") && !has(&alone, told) && !has(&alone, "Relative\n") && !has(&alone, "Save the panel"),
+        "{alone:?}"
+    );
+    assert!(alone.len() < before.len());
+    let size = [1280, 800];
+    let image = egui::ColorImage::new(size, vec![egui::Color32::GOLD; size[0] * size[1]]);
+    picture.expect("a picture is asked for").complete(Arc::new(image));
+    window.wait_for("Path to save to");
+    window.harness.get_by_label("Path to save to").focus();
+    window.ctrl(egui::Modifiers::NONE, egui::Key::A);
+    let path = out.path().join("panel.png");
+    window.type_text("Path to save to", path.to_str().unwrap());
+    window.harness.get_by_label("Save").click();
+    window.wait_for("Saved: ");
+    assert!(std::fs::read(&path).unwrap().starts_with(b"\x89PNG"));
+}
+
+/// Letters that the window's own fonts lack come from the system's; what these lack is told.
+#[test]
+fn what_no_font_has_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = writer(dir.path());
+    for tag in ["∀", "日本"] {
+        writer.add_scalar(tag, 1.0, 0);
+    }
+    writer.close().unwrap();
+    let mut window = Window::open(&[dir.path().to_owned()]);
+    window.harness.step();
+    // Of the window's fonts the one with letters of one width has signs of logic, the other one has not.
+    let hack = egui::FontData::clone(&egui::FontDefinitions::default().font_data["Hack"]);
+    let system = move |request: &egui::FallbackRequest<'_>| {
+        let found = request.cluster == "∀";
+        found.then(|| egui::FontInsert::new("system:Hack", hack.clone(), Vec::new()))
+    };
+    let fonts = SystemFonts::install_from(&window.harness.ctx, move || Arc::new(system));
+    window.harness.state_mut().as_mut().expect("after a frame").set_fonts(fonts);
+    window.wait_for("日本: 1 run");
+    window.wait_for("1 warning");
+    window.harness.get_by_label("1 warning").click();
+    window.wait_for("No font of this system has the letters U+65E5, U+672C: they are shown as boxes.");
+    let body = egui::FontId::proportional(12.0);
+    let has_sign = |window: &Window| window.harness.ctx.fonts_mut(|fonts| fonts.has_glyph(&body, '∀'));
+    for _ in 0..100 {
+        window.harness.step();
+        if has_sign(&window) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("the letter that a font of the system has is still a box");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use gather::Scratch;
 
 use super::checkpoints;
 use super::client;
@@ -19,7 +20,7 @@ use super::learned::Learned;
 use super::reports::{self, Report};
 use super::run::Run;
 use super::trainer::Trained;
-use super::workers::{self, NotStarted, Scratch, Workers};
+use super::workers::{self, NotStarted, Workers};
 use crate::args::{self, Verbosity};
 use crate::outcome::{Failure, Outcome};
 
@@ -47,7 +48,7 @@ enum Ended {
 /// Trains with processes that are begun again when they are lost, and prints the summary.
 pub(super) fn run(args: &args::Train, verbosity: Verbosity) -> Outcome {
     let continues = checkpoints::of(&args.training)?.is_some_and(|saver| !saver.checkpoints().is_empty());
-    let scratch = args.workers.map(|_| Scratch::new()).transpose()?;
+    let scratch = args.workers.map(|_| workers::scratch()).transpose()?;
     let run = Run::begin(args.name.name(), &args.training, continues, args.cluster.as_deref())?;
     let launcher = Launcher { args, verbosity, scratch, run, signals: Arc::default() };
     let signals = Arc::clone(&launcher.signals);

@@ -8,12 +8,12 @@ use std::time::Duration;
 use distributed::Worker;
 use events::StartError;
 use events::control::Control;
-use gather::{Giver, Sender, SenderOptions};
+use gather::{Giver, Scratch, Sender, SenderOptions};
 use parking_lot::Mutex;
 use profiler::{Collector, CollectorOptions};
 
 use super::trace_words::{Ask, DATA, Tell, WORDS, Words, say};
-use super::workers::Scratch;
+use super::workers;
 
 /// How long each wait for a word takes.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -104,7 +104,7 @@ fn begin(stream: &UnixStream, giving: &Giving) -> Result<Recording, Refusal> {
     if giving.is_some() {
         return Err(for_now("it records for another run".into()));
     }
-    let folder = Scratch::new().map_err(|error| for_now(format!("{error:#}")))?;
+    let folder = workers::scratch().map_err(|error| for_now(format!("{error:#}")))?;
     let dir = folder.path().join("trace");
     let session = events::start(&dir, events::Options::default()).map_err(|error| Refusal {
         for_now: false,

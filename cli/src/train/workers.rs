@@ -1,7 +1,7 @@
 //! The worker processes of `train --workers`, and the folder of their sockets.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use gather::Scratch;
 
 use super::cluster::JOB;
 use crate::args;
@@ -17,10 +18,6 @@ use crate::args;
 const TO_END: Duration = Duration::from_secs(5);
 /// How long a worker may take until it listens.
 const TO_LISTEN: Duration = Duration::from_secs(30);
-/// How often a folder of sockets is made that another launcher sweeps at once.
-const ATTEMPTS: usize = 10;
-/// What folders of sockets are called, in the folder of temporary files.
-const PREFIX: &str = "stepscope-train-";
 
 /// What workers fill their queues with: the options of `stepscope worker` that tell it.
 pub(super) fn input_options(args: &args::Train) -> Vec<OsString> {
@@ -35,62 +32,9 @@ pub(super) fn input_options(args: &args::Train) -> Vec<OsString> {
     options
 }
 
-/// A folder for sockets, of this user alone, that goes with this value. What a launcher that was killed left behind goes when the
-/// next one starts.
-pub(super) struct Scratch {
-    path: PathBuf,
-    /// Locked as long as the launcher lives.
-    _lock: File,
-}
-
-impl Scratch {
-    pub fn new() -> anyhow::Result<Scratch> {
-        let all = std::env::temp_dir();
-        sweep(&all);
-        for _ in 0..ATTEMPTS {
-            if let Some(scratch) = Self::make(&all)? {
-                return Ok(scratch);
-            }
-        }
-        Err(anyhow!("a folder in {} went as soon as it was made", all.display()))
-    }
-
-    /// `None` where another launcher swept it before it was locked.
-    fn make(all: &Path) -> anyhow::Result<Option<Scratch>> {
-        // Short: a socket's path has at most about 100 bytes.
-        let path = all.join(format!("{PREFIX}{}-{}", std::process::id(), events::clock::wall_now_ns()));
-        let making = || format!("making {}", path.display());
-        // Nobody else reaches the sockets.
-        std::os::unix::fs::DirBuilderExt::mode(&mut fs::DirBuilder::new(), 0o700).create(&path).with_context(making)?;
-        let file = path.join("lock");
-        let lock = File::create(&file).with_context(making)?;
-        lock.lock().with_context(making)?;
-        Ok(file.exists().then_some(Scratch { path, _lock: lock }))
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // In the folder of temporary files; the next launcher sweeps.
-        let _ = fs::remove_dir_all(&self.path);
-    }
-}
-
-/// Removes the folders whose launchers are gone: nobody holds their locks. Those of other users cannot be opened.
-fn sweep(all: &Path) {
-    for entry in fs::read_dir(all).into_iter().flatten().flatten() {
-        let is_one = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        let lock = is_one.then(|| File::open(entry.path().join("lock")).ok()).flatten();
-        // Held until the folder is gone: whoever has just made it sees that.
-        if lock.as_ref().is_some_and(|lock| lock.try_lock().is_ok()) {
-            // Another launcher may be faster.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
+/// A folder for sockets, which this user alone reaches. Its name is short: a socket's path has at most about 100 bytes.
+pub(super) fn scratch() -> anyhow::Result<Scratch> {
+    Ok(Scratch::new("stepscope-train-")?)
 }
 
 /// Why workers did not come to be.
@@ -237,25 +181,5 @@ pub(super) fn wait(child: &mut Child, within: Duration) -> Option<ExitStatus> {
             return None;
         }
         std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folders_of_launchers_that_are_gone_are_swept() {
-        let all = tempfile::tempdir().unwrap();
-        let at = |name: &str| all.path().join(format!("{PREFIX}{name}"));
-        for name in ["gone", "alive", "other"] {
-            fs::create_dir(at(name)).unwrap();
-        }
-        File::create(at("gone").join("lock")).unwrap();
-        let alive = File::create(at("alive").join("lock")).unwrap();
-        alive.lock().unwrap();
-        sweep(all.path());
-        assert!(!at("gone").exists() && at("alive").exists(), "only what nobody holds goes");
-        assert!(at("other").exists(), "what has no lock is not a launcher's, or only begins to be one");
     }
 }

@@ -7,7 +7,7 @@ use anyhow::Context;
 use distributed::{Cluster, Member, TaskName, Worker};
 use net::{Address, Security};
 
-use super::workers::Scratch;
+use super::workers;
 use crate::args::{self, Verbosity};
 use crate::outcome::{Failure, Outcome};
 
@@ -24,7 +24,7 @@ pub(super) fn is_meant(cluster: &Path) -> bool {
 /// Trains on the workers among the processes, and lets them end.
 pub(super) fn train(args: &args::Train, verbosity: Verbosity) -> Outcome {
     let member = join(false)?;
-    let scratch = Scratch::new()?;
+    let scratch = workers::scratch()?;
     let file = scratch.path().join("cluster.toml");
     let text = member.cluster(None).map_err(Failure::wrong_use)?.text();
     std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;

@@ -118,7 +118,7 @@ impl<'a> Colours<'a> {
                 _ => mix(p.raised, p.aggregate, 0.35),
             },
             ColourBy::Op if is_op => p.fill_of_name(self.model.op(item)),
-            ColourBy::Device if is_op => self.device_fill(self.model.device(item)),
+            ColourBy::Device if is_op => self.device_fill(self.times.device(self.model, item)),
             ColourBy::Op | ColourBy::Device => mix(p.raised, p.aggregate, 0.25),
             ColourBy::Change => {
                 let counts = self.changes.found().map(|changes| changes.of(item)).unwrap_or_default();
@@ -179,7 +179,7 @@ impl<'a> Colours<'a> {
                 parts.map(|(op, count)| (self.palette.fill_of_name(op), count as f32 / n)).collect()
             }
             ColourBy::Device => {
-                let parts = self.model.device_counts(scope).take(8);
+                let parts = self.times.device_counts(self.model, scope).into_iter().take(8);
                 parts.map(|(device, count)| (self.device_fill(device), count as f32 / n)).collect()
             }
             ColourBy::Change => {
@@ -203,6 +203,9 @@ impl<'a> Colours<'a> {
     /// What the health of all nodes comes to.
     fn legend_of_health(&self) -> Vec<(Color32, String)> {
         let (p, health) = (self.palette, self.times.of(ItemId::ROOT).health);
+        if health == Health::default() && self.times.is_busy() {
+            return vec![(p.raised, "looking at the traces …".to_owned())];
+        }
         if health == Health::default() {
             let how = "no trace tells (stepscope train --numerics trace), and no scalar records a node";
             return vec![(p.raised, how.to_owned())];
@@ -244,8 +247,8 @@ impl<'a> Colours<'a> {
                 ops.map(|(op, n)| (self.palette.fill_of_name(op), format!("{op} ({n})"))).collect()
             }
             ColourBy::Device => {
-                let devices = self.model.device_counts(ItemId::ROOT).take(max);
-                let name = |d: &str| if d.is_empty() { "no device given".to_owned() } else { d.to_owned() };
+                let devices = self.times.device_counts(self.model, ItemId::ROOT).into_iter().take(max);
+                let name = |d: &str| if d.is_empty() { "not known".to_owned() } else { d.to_owned() };
                 devices.map(|(d, n)| (self.device_fill(d), format!("{} ({n})", name(d)))).collect()
             }
             ColourBy::Change => {

@@ -48,17 +48,26 @@ pub(super) fn run(view: &mut GraphView, model: &Arc<Model>, id: &str) {
         "colour path" => view.colour(ColourBy::Path),
         "colour memory" => view.colour(ColourBy::Memory),
         "colour health" => view.colour(ColourBy::Health),
-        "first sick" => match view.times.first_sick() {
-            Some(item) => {
-                view.colour(ColourBy::Health);
-                view.reveal(model, item);
-            }
-            None => view.colour(ColourBy::Health),
-        },
+        "first sick" => {
+            view.colour(ColourBy::Health);
+            view.seeks_first_sick = true;
+        }
         "colour change" => view.colour(ColourBy::Change),
         "svg" => view.export = Some(Export::Svg),
         "dot" => view.export = Some(Export::Dot),
         _ => {}
+    }
+}
+
+/// Shows the first node with a NaN or an infinity, where that was asked for, as soon as it is known. That there is none the legend
+/// tells.
+pub(super) fn seek_first_sick(view: &mut GraphView, model: &Arc<Model>, data: &Data) {
+    if !view.seeks_first_sick || !view.times.is_known(data) {
+        return;
+    }
+    view.seeks_first_sick = false;
+    if let Some(item) = view.times.first_sick() {
+        view.reveal(model, item);
     }
 }
 

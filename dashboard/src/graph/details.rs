@@ -111,7 +111,8 @@ pub(super) fn show(ui: &mut Ui, model: &Model, known: &Known<'_>, item: ItemId, 
         if let Some(changes) = known.changes {
             changed(ui, model, changes, item);
         }
-        let inner = if model.is_op(item) { node(ui, model, item) } else { scope(ui, model, item) };
+        let inner =
+            if model.is_op(item) { node(ui, model, known.times, item) } else { scope(ui, model, known.times, item) };
         asked = asked.take().or(inner);
         asked = asked.take().or(summaries(ui, known.tags));
         health(ui, known.times, item, model.is_op(item));
@@ -185,11 +186,15 @@ fn row(ui: &mut Ui, name: &str, value: &str) {
     ui.end_row();
 }
 
-fn node(ui: &mut Ui, model: &Model, item: ItemId) -> Option<Asked> {
+fn node(ui: &mut Ui, model: &Model, times: &Times, item: ItemId) -> Option<Asked> {
     let def = model.node_def(item);
     Grid::new("node").num_columns(2).show(ui, |ui| {
         row(ui, "op", model.op(item));
-        row(ui, "device", if model.device(item).is_empty() { "none given" } else { model.device(item) });
+        match times.device(model, item) {
+            "" => row(ui, "device", "none given"),
+            device if times.is_device_traced(model, item) => row(ui, "device", &format!("{device} (by the trace)")),
+            device => row(ui, "device", device),
+        }
         for port in 0..16 {
             let Some(shape) = def.and_then(|def| output_shape(def, port)) else { break };
             row(ui, &format!("output {port}"), &shape.to_string());
@@ -250,7 +255,7 @@ fn links<'e>(
     clicked
 }
 
-fn scope(ui: &mut Ui, model: &Model, item: ItemId) -> Option<Asked> {
+fn scope(ui: &mut Ui, model: &Model, times: &Times, item: ItemId) -> Option<Asked> {
     Grid::new("scope").num_columns(2).show(ui, |ui| {
         row(ui, "kind", model.control(item).map_or(model.kind(item).name(), super::model::Control::name));
         row(ui, "nodes", &format::count(u64::from(model.n_nodes(item))));
@@ -262,13 +267,12 @@ fn scope(ui: &mut Ui, model: &Model, item: ItemId) -> Option<Asked> {
         };
         row(ui, "structure", &text);
     });
-    histogram(ui, "Ops", model.op_counts(item));
-    histogram(ui, "Devices", model.device_counts(item));
+    histogram(ui, "Ops", &model.op_counts(item).collect::<Vec<_>>());
+    histogram(ui, "Devices", &times.device_counts(model, item));
     same_structure(ui, model, item).map(Asked::Reveal)
 }
 
-fn histogram<'m>(ui: &mut Ui, title: &str, counts: impl Iterator<Item = (&'m str, u32)>) {
-    let counts: Vec<(&str, u32)> = counts.collect();
+fn histogram(ui: &mut Ui, title: &str, counts: &[(&str, u32)]) {
     section(ui, &format!("{title} ({})", counts.len()));
     Grid::new(title).num_columns(2).show(ui, |ui| {
         for &(name, n) in counts.iter().take(ROWS_MAX) {

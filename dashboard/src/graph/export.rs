@@ -59,7 +59,7 @@ pub(super) fn csv(model: &Model, times: &Times) -> String {
         [
             model.name(item).to_owned(),
             model.op(item).to_owned(),
-            model.device(item).to_owned(),
+            times.device(model, item).to_owned(),
             shape.unwrap_or_default(),
             count.to_string(),
             total_ns.to_string(),

@@ -2,7 +2,7 @@
 //!
 //! `model` (GraphDef to columns) -> `layered` and `layout` (geometry) -> `paint`, `edges`, `minimap` (shapes) ->
 //! `canvas` (events to commands). Models and layouts are made in `worker`'s thread. `state` holds what the panel shows;
-//! `search`, `details`, `trace`, `times`, `over_steps`, `health`, `changes` and `colour` are what the user asks of it.
+//! `search`, `details`, `trace`, `times`, `over_steps`, `health`, `devices`, `changes` and `colour` are what the user asks of it.
 
 mod attrs;
 mod camera;
@@ -11,6 +11,7 @@ mod changes;
 mod colour;
 mod command;
 mod details;
+mod devices;
 mod edges;
 mod export;
 mod health;
@@ -74,6 +75,7 @@ impl View for GraphView {
         if let Some(id) = self.asked.take() {
             command::run(self, &model, id);
         }
+        command::seek_first_sick(self, &model, data);
         toolbar(ui, |ui| {
             ui.horizontal_wrapped(|ui| self.tools(ui, data, &model));
             if self.search.has_hits()
@@ -123,6 +125,10 @@ impl View for GraphView {
 
     fn entries(&self) -> &'static [Entry] {
         command::ENTRIES
+    }
+
+    fn can(&self, id: &'static str, data: &Data) -> bool {
+        id != "first sick" || !self.times.is_known(data) || self.times.first_sick().is_some()
     }
 
     fn run(&mut self, id: &'static str) {
@@ -183,7 +189,7 @@ impl GraphView {
         if ui.button("Close all").on_hover_text("Close all scopes").clicked() {
             self.close_all(model);
         }
-        if let Some(hit) = self.search.field(ui, model) {
+        if let Some(hit) = self.search.field(ui, model, &self.times) {
             self.reveal(model, hit);
         }
         ui.menu_button("Copy", |ui| {

@@ -50,8 +50,13 @@ impl Query {
         self.filter.set(&words.join(" "));
     }
 
-    /// Whether an item is asked for.
-    pub fn matches(&self, model: &Model, item: ItemId) -> bool {
+    /// Whether devices matter.
+    pub fn is_of_device(&self) -> bool {
+        self.device.is_some()
+    }
+
+    /// Whether an item is asked for, which runs on `device`.
+    pub fn matches(&self, model: &Model, item: ItemId, device: &str) -> bool {
         let by_text = || self.filter.matches(model.name(item)) || self.filter.matches(model.op(item));
         let narrows = self.op.is_some() || self.device.is_some() || !self.attrs.is_empty();
         let part = |text: &str, part: &Option<String>| {
@@ -61,7 +66,7 @@ impl Query {
             return false;
         }
         part(model.op(item), &self.op)
-            && part(model.device(item), &self.device)
+            && part(device, &self.device)
             && by_text()
             && self.attrs.iter().all(|(name, value)| has_attr(model, item, name, value))
     }
@@ -91,8 +96,12 @@ mod tests {
         let check = |typed: &str, expected: &[&str]| {
             let mut query = Query::default();
             query.set(typed);
-            let found: Vec<&str> =
-                model.items().skip(1).filter(|&i| query.matches(&model, i)).map(|i| model.name(i)).collect();
+            let found: Vec<&str> = model
+                .items()
+                .skip(1)
+                .filter(|&i| query.matches(&model, i, model.device(i)))
+                .map(|i| model.name(i))
+                .collect();
             assert_eq!(found, expected, "{typed}");
         };
         check("op:conv2d", &["a/conv", "b/conv"]);

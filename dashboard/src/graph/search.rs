@@ -3,6 +3,7 @@
 use super::{
     model::{ItemId, Model},
     query::Query,
+    times::Times,
 };
 use crate::{
     theme::{metrics, palette},
@@ -25,6 +26,8 @@ pub(super) struct Search {
     /// Whether the arrow keys went to another one, which is to come into view.
     moved: bool,
     model: Option<Arc<Model>>,
+    /// Which word of the traces on devices the hits were found by.
+    devices: u64,
     wants_focus: bool,
     /// Whether the list of hits is shown.
     pub is_open: bool,
@@ -38,7 +41,7 @@ impl Search {
     }
 
     /// Shows the box; returns the hit that was chosen.
-    pub fn field(&mut self, ui: &mut Ui, model: &Arc<Model>) -> Option<ItemId> {
+    pub fn field(&mut self, ui: &mut Ui, model: &Arc<Model>, times: &Times) -> Option<ItemId> {
         let id = ui.scope_id().with("graph search");
         let n = self.hits.len();
         if n > 0 && ui.memory(|memory| memory.has_focus(id)) {
@@ -57,7 +60,7 @@ impl Search {
         if response.gained_focus() {
             self.is_open = true;
         }
-        self.update(model);
+        self.update(model, times);
         let enter = response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter));
         if ui.input(|i| i.key_pressed(egui::Key::Escape)) {
             self.is_open = false;
@@ -76,17 +79,19 @@ impl Search {
         None
     }
 
-    fn update(&mut self, model: &Arc<Model>) {
+    fn update(&mut self, model: &Arc<Model>, times: &Times) {
         let same_model = self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, model));
-        if same_model && self.query.text() == self.typed {
+        let same_devices = !self.query.is_of_device() || self.devices == times.generation();
+        if same_model && same_devices && self.query.text() == self.typed {
             return;
         }
+        self.devices = times.generation();
         self.query.set(&self.typed);
         self.model = Some(Arc::clone(model));
         self.at = 0;
         self.hits.clear();
         if !self.typed.is_empty() {
-            self.hits.extend(model.items().skip(1).filter(|&i| self.query.matches(model, i)));
+            self.hits.extend(model.items().skip(1).filter(|&i| self.query.matches(model, i, times.device(model, i))));
         }
     }
 

@@ -39,6 +39,8 @@ pub struct GraphView {
     pub(super) search: Search,
     /// A command of the palette, for the next frame.
     pub(super) asked: Option<&'static str>,
+    /// Whether the first node with a NaN or an infinity is to be shown once it is known.
+    pub(super) seeks_first_sick: bool,
     /// The graph that an address names.
     pub(super) wanted_graph: Option<Box<str>>,
     /// What the next frame copies.

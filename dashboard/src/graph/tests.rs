@@ -151,3 +151,44 @@ fn loops_are_said_to_be_loops() {
     settle(&mut harness);
     assert!(has(&harness, "scope while, loop, 4 nodes, expanded"));
 }
+
+#[test]
+fn a_trace_tells_where_nodes_ran_of_which_the_graph_says_nothing() {
+    let def = Arc::unwrap_or_clone(graph("layer1/MatMul = MatMul()\nlayer1/Add = Add(layer1/MatMul)\nother = Neg()"));
+    let data = Data::default().with_graph("test", def).with_trace("demo", crate::timeline::testing::demo(1));
+    let mut harness = crate::panel_test::panel(GraphView::default(), data, [1100.0, 800.0]);
+    settle(&mut harness);
+    for (node, device) in [("layer1/MatMul", "cpu:0 (by the trace)"), ("other", "none given"), ("layer1", "cpu:0")] {
+        harness.state_mut().selection.node.put(Some(node.into()));
+        wait_for(&mut harness, device);
+    }
+    harness.key_press(Key::Slash);
+    harness.run_steps(3);
+    harness.get_by_role(Role::TextInput).type_text("device:cpu");
+    wait_for(&mut harness, "2 hits");
+    let shown = harness.state();
+    let table = shown.view.table(&shown.data, &shown.selection).unwrap();
+    assert!(table.contains("\nlayer1/Add,Add,cpu:0,") && table.contains("\nother,Neg,,"), "{table}");
+}
+
+#[test]
+fn the_first_nan_is_looked_for_as_long_as_there_may_be_one() {
+    let can = |shown: &crate::panel_test::Shown<GraphView>| shown.view.can("first sick", &shown.data);
+    let def = Arc::unwrap_or_clone(graph("layer1/MatMul = MatMul()"));
+    let data = Data::default().with_graph("test", def).with_trace("demo", crate::timeline::testing::demo(1));
+    let mut harness = crate::panel_test::panel(GraphView::default(), data, [1100.0, 800.0]);
+    assert!(can(harness.state()), "nobody looked yet");
+    harness.state_mut().view.run("first sick");
+    settle(&mut harness);
+    wait_for(&mut harness, "layer1");
+    for _ in 0..400 {
+        harness.run_steps(1);
+        if !can(harness.state()) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(!can(harness.state()), "this trace tells of none");
+    assert_eq!(harness.state().view.colour_by, ColourBy::Health);
+    assert!(!harness.state().view.seeks_first_sick);
+}

@@ -1,11 +1,17 @@
 //! What the open traces say about each node: how often it ran and for how long, its part of the steps' critical paths, what
-//! of the memory was its at the peak, whether its values were finite; summed over scopes.
+//! of the memory was its at the peak, where it ran, whether its values were finite; summed over scopes.
 
 use super::{
+    devices::{self, Devices},
     health::{self, Health, Seen, Told},
     model::{ItemId, Model},
 };
-use crate::{Data, data::Shared, recorded::Recorded, timeline::background::Background};
+use crate::{
+    Data,
+    data::{Shared, Status},
+    recorded::Recorded,
+    timeline::background::Background,
+};
 use egui::Context;
 use profiler::analysis::{
     critical::{PathKind, critical_path},
@@ -29,6 +35,7 @@ struct Sums {
     of: Vec<Time>,
     /// The node that was the first to have a NaN or an infinity.
     first_sick: Option<ItemId>,
+    devices: Devices,
 }
 
 /// Steps, the newest ones, whose critical paths are looked for.
@@ -70,6 +77,7 @@ pub(super) struct Times {
     range: Option<Range<i64>>,
     model: Option<Arc<Model>>,
     asked: f64,
+    generation: u64,
 }
 
 impl Times {
@@ -90,7 +98,13 @@ impl Times {
             let wake = ctx.clone();
             Background::start("graph times", sum, move || wake.request_repaint())
         });
-        self.sums = thread.result().filter(|sums| Arc::ptr_eq(&sums.model, model));
+        let sums = thread.result().filter(|sums| Arc::ptr_eq(&sums.model, model));
+        let is_same = match (&self.sums, &sums) {
+            (Some(old), Some(new)) => Arc::ptr_eq(old, new),
+            (old, new) => old.is_none() && new.is_none(),
+        };
+        self.generation += u64::from(!is_same);
+        self.sums = sums;
         let traces = data.traces.iter().map(|trace| trace.store.version());
         let seen: Vec<u64> = traces.chain(data.logdirs.iter().map(|logdir| logdir.runs.version)).collect();
         let same_model = self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, model));
@@ -111,9 +125,42 @@ impl Times {
         thread.request(Request { model: Arc::clone(model), stores, told });
     }
 
+    /// Whether all that is open was looked at.
+    pub fn is_known(&self, data: &Data) -> bool {
+        let is_read = data.sources.iter().all(|source| source.status != Status::Loading);
+        let has_nothing = data.traces.is_empty() && data.logdirs.is_empty();
+        is_read && (has_nothing || self.sums.is_some() && !self.is_busy())
+    }
+
+    /// Grows with each answer.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Whether something is being looked at.
+    pub fn is_busy(&self) -> bool {
+        self.thread.as_ref().is_some_and(Background::is_busy)
+    }
+
     /// The node that was the first to have a NaN or an infinity, as traces tell.
     pub fn first_sick(&self) -> Option<ItemId> {
         self.sums.as_ref().and_then(|sums| sums.first_sick)
+    }
+
+    /// Where a node ran, if the traces say more than the graph.
+    pub fn device<'a>(&'a self, model: &'a Model, item: ItemId) -> &'a str {
+        self.sums.as_ref().map_or_else(|| model.device(item), |sums| sums.devices.device(model, item))
+    }
+
+    /// Whether a trace says where a node runs, and the graph does not.
+    pub fn is_device_traced(&self, model: &Model, item: ItemId) -> bool {
+        self.sums.as_ref().is_some_and(|sums| sums.devices.is_traced(model, item))
+    }
+
+    /// The devices of a scope's nodes with how many are on each, most frequent first.
+    pub fn device_counts<'a>(&'a self, model: &'a Model, scope: ItemId) -> Vec<(&'a str, u32)> {
+        let own = || model.device_counts(scope).collect();
+        self.sums.as_ref().map_or_else(own, |sums| sums.devices.counts(model, scope))
     }
 
     /// Executions of an item; zero where no trace knows it.
@@ -137,12 +184,14 @@ impl Times {
 fn sum(Request { model, stores, told }: Request) -> Sums {
     let mut of = vec![Time::default(); model.n_items()];
     let mut seen = Seen::new(&model, &told);
+    let mut ran_on = devices::Told::default();
     for (store, range) in &stores {
         // Recursive: a loader that waits to write must not hold up the window behind this read.
         let store = store.read_recursive();
         // Half-open: what is told at the very end is in it.
         let span = range.clone().unwrap_or_else(|| store.range().start..store.range().end.saturating_add(1));
         seen.add(&model, &store, &span);
+        ran_on.add(&model, &store);
         if store.at_hand(&span) != profiler::AtHand::All {
             continue;
         }
@@ -175,7 +224,8 @@ fn sum(Request { model, stores, told }: Request) -> Sums {
         let own = of[item.idx()];
         of[model.parent(item).idx()].add(own);
     }
-    Sums { model, of, first_sick: seen.first() }
+    let devices = Devices::new(&model, &ran_on);
+    Sums { model, of, first_sick: seen.first(), devices }
 }
 
 #[cfg(test)]

@@ -139,6 +139,6 @@ fn controls(ui: &mut Ui, filter: &mut Filter, (mode, axis): &mut (Mode, XAxis)) 
                 named(&response, Role::RadioButton, &format!("Mode: {}", choice.name()));
             }
         });
-        together(ui, "x axis", |ui| axis_buttons(ui, axis));
+        together(ui, "x axis", |ui| *axis = axis_buttons(ui, Some(*axis)).unwrap_or(*axis));
     });
 }

@@ -3,11 +3,12 @@
 //!
 //! [`decode`], [`wav`]: what to show; [`rows`], [`steps`]: which cards and stops there are; [`shelf`]: the thread that
 //! fetches; all without egui. [`card`]: one card; [`images`], [`texts`], [`sounds`], [`pr`], [`mesh`]: what is on it; [`player`]: sounds
-//! aloud.
+//! aloud; [`markdown`]: texts as they are meant to look.
 
 mod card;
 pub(crate) mod decode;
 mod images;
+mod markdown;
 mod mesh;
 mod player;
 mod pr;

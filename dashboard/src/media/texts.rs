@@ -1,8 +1,10 @@
 //! Texts: Markdown as it is meant to look, in a table where there are several.
 
+use super::markdown::{Block, blocks_ui, parse};
 use crate::theme::{metrics, palette};
-use egui::{FontId, Frame, Grid, Label, ScrollArea, Stroke, TextStyle, Ui, vec2};
-use egui_commonmark::{CommonMarkCache, CommonMarkViewer};
+use egui::{Frame, Grid, Label, ScrollArea, Stroke, Ui, vec2};
+use rustc_hash::FxBuildHasher;
+use std::hash::BuildHasher;
 
 /// Bytes of a card that are laid out as Markdown; what is longer is shown as it was written.
 const MAX_MARKDOWN: usize = 64 << 10;
@@ -14,7 +16,8 @@ const MAX_ROWS: usize = 200;
 /// What a card keeps from frame to frame.
 #[derive(Default)]
 pub struct TextCard {
-    cache: CommonMarkCache,
+    /// What the cells with this hash consist of.
+    parsed: (u64, Vec<Vec<Block>>),
 }
 
 impl TextCard {
@@ -36,43 +39,45 @@ impl TextCard {
             let rows: Vec<String> = cells.chunks(n_columns).map(|row| row.join("\t")).collect();
             return self.plain(ui, &rows.join("\n"));
         }
-        match cells {
+        let hash = FxBuildHasher.hash_one(cells);
+        if self.parsed.0 != hash || self.parsed.1.is_empty() {
+            let shown = cells.iter().take(MAX_ROWS.saturating_mul(n_columns));
+            self.parsed = (hash, shown.map(|cell| parse(cell)).collect());
+        }
+        match &self.parsed.1[..] {
             [] => _ = ui.weak("A text without contents."),
             [only] => {
-                ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
-                    // Headings of several levels lie between this size and the text's.
-                    ui.style_mut().text_styles.insert(TextStyle::Heading, FontId::proportional(2.0 * metrics::TEXT));
-                    CommonMarkViewer::new().show(ui, &mut self.cache, only);
-                });
+                ScrollArea::vertical().auto_shrink(false).show(ui, |ui| blocks_ui(ui, only));
             }
-            _ => self.table(ui, n_columns, cells),
+            parsed => table(ui, n_columns, parsed, cells.len()),
         }
     }
+}
 
-    fn table(&mut self, ui: &mut Ui, n_columns: usize, cells: &[String]) {
-        let width = (ui.available_width() / n_columns as f32 - metrics::GAP_WIDE).max(metrics::VALUE_W);
-        ScrollArea::both().auto_shrink(false).show(ui, |ui| {
-            let grid = Grid::new("cells").num_columns(n_columns).striped(true).spacing(vec2(1.0, 1.0));
-            grid.show(ui, |ui| {
-                for (nth, row) in cells.chunks(n_columns).take(MAX_ROWS).enumerate() {
-                    for (column, cell) in row.iter().enumerate() {
-                        let stroke = Stroke::new(metrics::HAIRLINE, palette(ui).border);
-                        let frame = Frame::new().stroke(stroke).inner_margin(metrics::GAP);
-                        let mut contents = |ui: &mut Ui| {
-                            ui.set_max_width(width);
-                            ui.set_min_width(width.min(metrics::VALUE_W));
-                            CommonMarkViewer::new().show(ui, &mut self.cache, cell);
-                        };
-                        // Cells of a row begin at the same height.
-                        ui.push_id((nth, column), |ui| ui.vertical(|ui| frame.show(ui, &mut contents)));
-                    }
-                    ui.end_row();
+/// `n_cells`: with those that are not shown.
+fn table(ui: &mut Ui, n_columns: usize, cells: &[Vec<Block>], n_cells: usize) {
+    let width = (ui.available_width() / n_columns as f32 - metrics::GAP_WIDE).max(metrics::VALUE_W);
+    ScrollArea::both().auto_shrink(false).show(ui, |ui| {
+        let grid = Grid::new("cells").num_columns(n_columns).striped(true).spacing(vec2(1.0, 1.0));
+        grid.show(ui, |ui| {
+            for (nth, row) in cells.chunks(n_columns).enumerate() {
+                for (column, cell) in row.iter().enumerate() {
+                    let stroke = Stroke::new(metrics::HAIRLINE, palette(ui).border);
+                    let frame = Frame::new().stroke(stroke).inner_margin(metrics::GAP);
+                    let contents = |ui: &mut Ui| {
+                        ui.set_max_width(width);
+                        ui.set_min_width(width.min(metrics::VALUE_W));
+                        blocks_ui(ui, cell);
+                    };
+                    // Cells of a row begin at the same height.
+                    ui.push_id((nth, column), |ui| ui.vertical(|ui| frame.show(ui, contents)));
                 }
-            });
-            let n_rows = cells.len().div_ceil(n_columns);
-            if n_rows > MAX_ROWS {
-                ui.weak(format!("and {} more rows", n_rows - MAX_ROWS));
+                ui.end_row();
             }
         });
-    }
+        let n_rows = n_cells.div_ceil(n_columns);
+        if n_rows > MAX_ROWS {
+            ui.weak(format!("and {} more rows", n_rows - MAX_ROWS));
+        }
+    });
 }

@@ -194,7 +194,7 @@ impl Card {
         }
         for line in lines {
             if let Some(curve) = self.curves.get_mut(&line.member.label) {
-                x = union(x, curve.x_extent());
+                x = union(x, curve.x_extent(line.points));
                 y = union(y, curve.y_extent(line.points, settings));
             }
         }
@@ -236,7 +236,8 @@ impl Card {
             let points: Vec<Points<'_>> = rows.iter().map(|&i| lines[i].points).collect();
             let value = |nth: usize, row: usize| {
                 let line = lines[rows[nth]];
-                let smoothed = self.curves.get(&line.member.label).and_then(|c| c.smoothed(row, view.curve));
+                let smoothed =
+                    self.curves.get(&line.member.label).and_then(|c| c.smoothed(line.points, row, view.curve));
                 smoothed.unwrap_or_else(|| line.points.values().get(row))
             };
             (band::band(name, &points, view.curve.axis, value), nth)
@@ -391,7 +392,7 @@ fn lines<'a>(
     };
     for member in &row.members {
         if let (Some(series), Some(other)) = (of(member, own_tag(member)), of(member, x_tag)) {
-            against.entry(member.label.clone()).or_default().update(series, other, now);
+            against.entry(member.label.clone()).or_default().update(series, other, view.curve.smoothing, now);
         }
     }
     let against = &*against;

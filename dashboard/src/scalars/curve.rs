@@ -4,6 +4,7 @@
 use super::points::{Pieces, Points, XAxis};
 use super::smooth::Smoother;
 use crate::chart::{Polylines, Scale, XWindow, decimate::lower_bound};
+use std::ops::Range;
 use summaries::Numbers;
 
 /// How curves are to look; the same for all cards.
@@ -53,7 +54,7 @@ impl Curve {
             self.pieces = Pieces::default();
         }
         self.pieces.update(points, settings.axis);
-        if settings.smoothing > 0.0 {
+        if settings.smoothing > 0.0 && points.smoothed().is_none() {
             self.smoother.update(points.values(), settings.smoothing);
         }
     }
@@ -64,13 +65,21 @@ impl Curve {
             return points.len();
         }
         let known = self.pieces.len();
-        let known = if settings.smoothing > 0.0 { known.min(self.smoother.len_at(settings.smoothing)) } else { known };
+        let is_smoothed_here = settings.smoothing > 0.0 && points.smoothed().is_none();
+        let known = if is_smoothed_here { known.min(self.smoother.len_at(settings.smoothing)) } else { known };
         points.len().checked_sub(known).unwrap_or(points.len())
     }
 
     /// Least and greatest x.
-    pub fn x_extent(&self) -> [f64; 2] {
-        self.pieces.x_extent()
+    pub fn x_extent(&self, points: Points<'_>) -> [f64; 2] {
+        let [lo, hi] = self.pieces.x_extent();
+        match points.smoothed().map(|smoothed| &smoothed.raw_x[..]) {
+            Some([first, .., last]) => {
+                let ends = [*first, *last].map(|x| points.place(x)).map(|x| x.is_finite().then_some(x));
+                [ends[0].map_or(lo, |x| lo.min(x)), ends[1].map_or(hi, |x| hi.max(x))]
+            }
+            _ => [lo, hi],
+        }
     }
 
     /// Least and greatest y in plot space, of what has a place there; an empty interval if nothing has.
@@ -88,24 +97,37 @@ impl Curve {
     /// The raw and the smoothed line in a window, in plot space; the smoothed one is empty without smoothing.
     pub fn cut(&self, points: Points<'_>, settings: CurveSettings, window: XWindow) -> (Polylines, Polylines) {
         let (mut raw, mut smooth) = (Polylines::default(), Polylines::default());
-        let smoothed = (settings.smoothing > 0.0).then(|| self.smoother.values());
-        for range in self.pieces.ranges() {
-            let x = |i: usize| points.x(settings.axis, i);
+        let place = |y: f64| if y.is_finite() { settings.scale.forward(y) } else { y };
+        let add = |to: &mut Polylines, range: Range<usize>, x: &dyn Fn(usize) -> f64, values: &Numbers| {
             // Those without a place on the axis come first.
             let from = range.start + lower_bound(range.len(), |i| x(range.start + i) == f64::NEG_INFINITY);
-            let range = from..range.end;
-            let place = |y: f64| if y.is_finite() { settings.scale.forward(y) } else { y };
-            raw.add_numbers(range.clone(), window, x, points.values(), place);
-            if let Some(smoothed) = smoothed {
-                smooth.add_numbers(range, window, x, smoothed, place);
+            to.add_numbers(from..range.end, window, x, values, place);
+        };
+        let x = |i: usize| points.x(settings.axis, i);
+        let smoothed = self.smooth_values(points, settings);
+        for range in self.pieces.ranges() {
+            // What was smoothed before it got its x lies elsewhere as it was written, in another order.
+            if points.smoothed().is_none() {
+                add(&mut raw, range.clone(), &x, points.values());
             }
+            if let Some(smoothed) = smoothed {
+                add(&mut smooth, range, &x, smoothed);
+            }
+        }
+        if let Some(own) = points.smoothed() {
+            add(&mut raw, 0..own.raw_x.len(), &|i| points.place(own.raw_x[i]), &own.raw);
         }
         (raw, smooth)
     }
 
+    fn smooth_values<'a>(&'a self, points: Points<'a>, settings: CurveSettings) -> Option<&'a Numbers> {
+        let own = points.smoothed().map(|smoothed| &smoothed.values);
+        own.or_else(|| (settings.smoothing > 0.0).then(|| self.smoother.values()))
+    }
+
     /// The smoothed value at a point, where smoothing is on.
-    pub fn smoothed(&self, i: usize, settings: CurveSettings) -> Option<f64> {
-        if settings.smoothing > 0.0 { Some(self.smoother.values().get(i)) } else { None }
+    pub fn smoothed(&self, points: Points<'_>, i: usize, settings: CurveSettings) -> Option<f64> {
+        self.smooth_values(points, settings).map(|values| values.get(i))
     }
 
     /// The point nearest to `x`.
@@ -193,7 +215,7 @@ mod tests {
         assert_eq!(curve.n_stale(points, 0, settings), 4);
         curve.update(points, 0, settings);
         assert_eq!((curve.n_stale(points, 0, settings), curve.n_stale(points, 0, SETTINGS)), (0, 4));
-        assert_eq!(curve.x_extent(), [1.0, 3.0]);
+        assert_eq!(curve.x_extent(points), [1.0, 3.0]);
         let (raw, _) = curve.cut(points, settings, XWindow { lo: 0.0, hi: 4.0, n_columns: 10 });
         assert_eq!(raw.lines().flatten().copied().collect::<Vec<_>>(), [[1.0, 7.0], [3.0, 8.0]]);
         assert_eq!(CurveSettings { axis: XAxis::Wall, ..settings }.x_scale(), Scale::Linear);

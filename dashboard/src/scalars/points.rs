@@ -42,27 +42,46 @@ impl XAxis {
     }
 }
 
+/// Another tag's values in place of the axis.
+#[derive(Clone, Debug, Default)]
+pub struct OwnX {
+    /// The x of each point, smoothed where its values are.
+    pub x: Vec<f64>,
+    /// Where smoothing is on.
+    pub smoothed: Option<Smoothed>,
+}
+
+/// Points that were smoothed over their steps, before they were put in the order of another tag's values.
+#[derive(Clone, Debug, Default)]
+pub struct Smoothed {
+    /// The value of each point.
+    pub values: Numbers,
+    /// Places as they were written, in the order of their x,
+    pub raw_x: Vec<f64>,
+    /// and their values.
+    pub raw: Numbers,
+}
+
 /// The points of one series.
 #[derive(Clone, Copy, Debug)]
 pub struct Points<'a> {
     series: &'a ScalarSeries,
-    /// The x of each point, in place of the axis: another tag's values.
-    x: Option<&'a [f64]>,
+    own: Option<&'a OwnX>,
     x_scale: Scale,
 }
 
 impl<'a> Points<'a> {
     /// Of a series as it was written.
     pub fn of(series: &'a ScalarSeries) -> Self {
-        Self { series, x: None, x_scale: Scale::Linear }
+        Self { series, own: None, x_scale: Scale::Linear }
     }
 
     /// Of a series with an x for each point, which the axis does not matter to.
     ///
     /// # Panics
     /// Where there are fewer `x` than points, when such a point is looked at.
-    pub fn at(series: &'a ScalarSeries, x: &'a [f64]) -> Self {
-        Self { series, x: Some(x), x_scale: Scale::Linear }
+    pub fn at(series: &'a ScalarSeries, own: &'a OwnX) -> Self {
+        Self { series, own: Some(own), x_scale: Scale::Linear }
     }
 
     /// The same on an x axis of this scale.
@@ -73,7 +92,12 @@ impl<'a> Points<'a> {
 
     /// Whether x are another tag's values: ascending, whatever the steps.
     pub fn has_own_x(&self) -> bool {
-        self.x.is_some()
+        self.own.is_some()
+    }
+
+    /// What was smoothed before another tag's values became its x.
+    pub fn smoothed(&self) -> Option<&'a Smoothed> {
+        self.own?.smoothed.as_ref()
     }
 
     /// The series.
@@ -98,18 +122,32 @@ impl<'a> Points<'a> {
 
     /// The x of a point, in plot space: minus infinity where it has no place on the scale. Exact for steps below 2^53.
     pub fn x(&self, axis: XAxis, i: usize) -> f64 {
-        let x = match (self.x, axis) {
-            (Some(x), _) => x[i],
+        let x = match (self.own, axis) {
+            (Some(own), _) => own.x[i],
             (None, XAxis::Step) => self.series.step(i) as f64,
             (None, XAxis::Relative) => self.series.wall(i) - self.series.wall(0),
             (None, XAxis::Wall) => self.series.wall(i),
         };
+        self.place(x)
+    }
+
+    /// An x in plot space.
+    pub fn place(&self, x: f64) -> f64 {
         match self.x_scale {
             Scale::Linear => x,
             // Before all others, so that the order stays.
             Scale::Log10 if x <= 0.0 => f64::NEG_INFINITY,
             scale => scale.forward(x),
         }
+    }
+
+    /// Seconds from the first point on to this one, whatever the axis is.
+    pub fn relative_s(&self, i: usize) -> f64 {
+        let begin = match self.own {
+            None => self.series.wall(0),
+            Some(_) => self.series.points().map(|point| point.wall).fold(f64::INFINITY, f64::min),
+        };
+        self.series.wall(i) - begin
     }
 }
 

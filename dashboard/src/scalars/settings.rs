@@ -131,7 +131,10 @@ impl Settings {
             let axes = |of: &Self| (of.curve.axis, of.curve.x_scale(), of.x_tag.clone());
             let before = axes(self);
             together(ui, "x axis", |ui| {
-                axis_buttons(ui, &mut self.curve.axis);
+                if let Some(axis) = axis_buttons(ui, self.x_tag.is_none().then_some(self.curve.axis)) {
+                    self.curve.axis = axis;
+                    self.set_x_tag(None);
+                }
                 self.tag_axis(ui, tags);
             });
             self.marks_ui(ui);
@@ -215,12 +218,15 @@ impl Settings {
     }
 }
 
-/// Step, relative or wall time.
-pub fn axis_buttons(ui: &mut Ui, axis: &mut XAxis) {
+/// Step, relative or wall time; the one that was clicked. `now`: the one that is the axis, unless something else is.
+pub fn axis_buttons(ui: &mut Ui, now: Option<XAxis>) -> Option<XAxis> {
     ui.spacing_mut().item_spacing.x = metrics::GAP;
     ui.weak("x");
+    let mut chosen = None;
     for choice in XAxis::ALL {
-        let response = ui.selectable_value(axis, choice, choice.name());
+        let response = ui.selectable_label(now == Some(choice), choice.name());
         named(&response, Role::RadioButton, &format!("x axis: {}", choice.name()));
+        chosen = response.clicked().then_some(choice).or(chosen);
     }
+    chosen
 }

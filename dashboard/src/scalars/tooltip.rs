@@ -1,8 +1,8 @@
 //! What the runs' values are at the pointer.
 
-use super::{card::Line, curve::Curve, curve::CurveSettings, points::XAxis};
+use super::{card::Line, curve::Curve, curve::CurveSettings};
 use crate::{
-    chart::{Scale, ticks::Moment},
+    chart::ticks::Moment,
     format,
     theme::{metrics, palette},
     widgets::swatch,
@@ -89,9 +89,9 @@ pub fn rows(curves: &FxHashMap<Arc<str>, Curve>, lines: &[Line<'_>], settings: C
                 x: line.points.x(settings.axis, i),
                 step: line.points.series().step(i),
                 wall: line.points.series().wall(i),
-                relative_s: line.points.on(Scale::Linear).x(XAxis::Relative, i),
+                relative_s: line.points.relative_s(i),
                 value: line.points.values().get(i),
-                smoothed: curve.smoothed(i, settings),
+                smoothed: curve.smoothed(line.points, i, settings),
             })
         })
         .collect()

@@ -57,19 +57,20 @@ impl CommandPalette {
         *self = Self { is_open: true, ..Self::default() };
     }
 
-    /// Shows it while it is open; what was chosen. `front` is the panel whose commands come first.
+    /// Shows it while it is open; what was chosen. `panels` tells what each panel can do; the commands of `front` come
+    /// first.
     pub fn ui(
         &mut self,
         ctx: &Context,
         data: &Data,
-        panels: &[(ViewKind, &'static [Entry])],
+        panels: impl FnOnce() -> Vec<(ViewKind, Vec<Entry>)>,
         front: ViewKind,
     ) -> Option<Choice> {
         if !self.is_open {
             return None;
         }
         if self.offered.as_ref().is_none_or(|(text, _)| *text != self.text) {
-            self.offered = Some((self.text.clone(), offers(ctx, data, panels, front, &self.text)));
+            self.offered = Some((self.text.clone(), offers(ctx, data, &panels(), front, &self.text)));
             self.at = 0;
         }
         let shown = Dialog::new("palette").at_top().show(ctx, |ui| self.contents(ui));
@@ -149,13 +150,7 @@ fn line_ui(ui: &mut Ui, line: &Line, is_at: bool) -> egui::Response {
 }
 
 /// The lines that fit, best first. Without a text, the commands only.
-fn offers(
-    ctx: &Context,
-    data: &Data,
-    panels: &[(ViewKind, &'static [Entry])],
-    front: ViewKind,
-    text: &str,
-) -> Vec<Line> {
+fn offers(ctx: &Context, data: &Data, panels: &[(ViewKind, Vec<Entry>)], front: ViewKind, text: &str) -> Vec<Line> {
     let mut scored: Vec<(i32, Line)> = Vec::new();
     let mut offer = |bonus: i32, line: Line| {
         if let Some(score) = fuzzy::score(text, &line.text) {
@@ -166,9 +161,9 @@ fn offers(
     let useful = panels.iter().filter(|(kind, _)| super::has_something(data, *kind));
     let (of_front, others): (Vec<_>, Vec<_>) = useful.partition(|(kind, _)| *kind == front);
     for (kind, entries) in of_front.into_iter().chain(others) {
-        let bonus = if kind == front { FRONT_BONUS } else { 0 };
+        let bonus = if *kind == front { FRONT_BONUS } else { 0 };
         for entry in entries.iter().filter(|e| !e.id.is_empty()) {
-            let choice = Choice::Panel(kind, entry.id);
+            let choice = Choice::Panel(*kind, entry.id);
             offer(bonus, Line { choice, text: entry.what.into(), kind: kind.title(), keys: entry.keys.into() });
         }
     }
@@ -237,7 +232,7 @@ mod tests {
         let graph = formats::proto::GraphDef::default();
         let data = Data::default().with_trace("demo", crate::timeline::testing::demo(1)).with_graph("g", graph);
         const TABLE: &[Entry] = &[Entry::command("fit", "F", "Fit the selection"), Entry::gesture("Drag", "Move")];
-        let panels = [(ViewKind::Graph, TABLE), (ViewKind::Timeline, TABLE)];
+        let panels = [(ViewKind::Graph, TABLE.to_vec()), (ViewKind::Timeline, TABLE.to_vec())];
         let check = |text: &str| -> Vec<String> {
             let lines = offers(&ctx, &data, &panels, ViewKind::Timeline, text);
             lines.iter().map(|l| format!("{}: {}", l.kind, l.text)).collect()

@@ -35,8 +35,8 @@ pub enum SourceAct {
 }
 
 impl ProblemsWindow {
-    /// Shows it while it is open. `notice`: a problem of the window itself.
-    pub fn ui(&mut self, ctx: &Context, data: &Data, notice: Option<&str>) -> Option<SourceAct> {
+    /// Shows it while it is open. `notices`: problems of the window itself.
+    pub fn ui(&mut self, ctx: &Context, data: &Data, notices: &[String]) -> Option<SourceAct> {
         let n_failed = data.sources.iter().filter(|s| s.status == Status::Failed).count();
         // The start screen already says what failed while nothing else is open.
         let is_empty = data.logdirs.is_empty() && data.traces.is_empty() && data.graphs.is_empty();
@@ -50,7 +50,7 @@ impl ProblemsWindow {
         }
         let mut act = None;
         let shown = Dialog::new("sources").title("Sources and warnings").show(ctx, |ui| {
-            if let Some(notice) = notice {
+            for notice in notices {
                 ui.colored_label(palette(ui).warning, notice);
                 ui.add_space(metrics::PAD);
             }

@@ -6,19 +6,32 @@ use crate::{
     theme::{metrics, palette},
     widgets::Dialog,
 };
-use egui::{ColorImage, Rect, ScreenshotCallback, Ui, ViewportCommand};
+use egui::{ColorImage, LayerId, PointerState, Rect, ScreenshotCallback, Ui, ViewportCommand, layers::GraphicLayers};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
+/// For how long the window shows the panels alone, at most, seconds: where no picture comes it is not left so.
+const PATIENCE_S: f64 = 1.0;
+
 /// A picture of the window that was asked for.
-type Picture = Arc<Mutex<Option<Arc<ColorImage>>>>;
+struct Picture {
+    /// What it is called,
+    name: String,
+    /// and where in the window it is.
+    rect: Rect,
+    /// Until when the window shows nothing but panels for it.
+    until: f64,
+    /// Once a frame shows nothing but panels.
+    taken: Option<Arc<Mutex<Option<Arc<ColorImage>>>>>,
+    /// What the pointer does, while the panels think that there is none.
+    pointer: Option<PointerState>,
+}
 
 /// What is being saved.
 #[derive(Default)]
 pub struct Saving {
     dialog: SaveDialog,
-    /// What the picture that is on its way is called, and where in the window it is.
-    picture: Option<(String, Rect, Picture)>,
+    picture: Option<Picture>,
     /// The same of what has its shapes taken, at the end of a frame after this one.
     vectors: Option<(String, Rect, u64)>,
     /// Why nothing was saved, for the user.
@@ -31,7 +44,7 @@ impl Saving {
         self.dialog.tell(ctx, text);
     }
 
-    /// Asks for a picture of a panel; it comes with the next frame.
+    /// Asks for a picture of a panel; it comes with a frame after this one.
     pub fn png(&mut self, ctx: &egui::Context, tabs: &Tabs) {
         if let Some(rect) = tabs.rect(tabs.front()) {
             self.pixels_of(ctx, tabs.front().id().to_owned(), rect);
@@ -39,14 +52,44 @@ impl Saving {
     }
 
     fn pixels_of(&mut self, ctx: &egui::Context, name: String, rect: Rect) {
-        let picture = Picture::default();
-        let (slot, wake) = (Arc::clone(&picture), ctx.clone());
-        let callback = ScreenshotCallback::new(move |image| {
-            *slot.lock() = Some(image);
-            wake.request_repaint();
+        let until = ctx.input(|i| i.time) + PATIENCE_S;
+        self.picture = Some(Picture { name, rect, until, taken: None, pointer: None });
+        ctx.request_repaint();
+    }
+
+    /// Where a picture is to be taken, this frame's panels see no pointer: what hovers would be in it. Call before they are shown.
+    pub fn begin_frame(&mut self, ctx: &egui::Context) {
+        if let Some(picture) = &mut self.picture {
+            picture.pointer = Some(ctx.input_mut(|i| std::mem::take(&mut i.pointer)));
+        }
+    }
+
+    /// Where a picture is to be taken, this frame shows the panels alone, which are in `panels`. Call when all is shown.
+    pub fn end_frame(&mut self, ctx: &egui::Context, panels: LayerId) {
+        let Some(picture) = &mut self.picture else { return };
+        // One that was asked for in the middle of this frame begins with the next.
+        let Some(pointer) = picture.pointer.take() else { return };
+        ctx.input_mut(|i| i.pointer = pointer);
+        ctx.graphics_mut(|graphics| {
+            let own = graphics.get_mut(panels).map(std::mem::take);
+            *graphics = GraphicLayers::default();
+            *graphics.entry(panels) = own.unwrap_or_default();
         });
-        ctx.send_viewport_cmd(ViewportCommand::Screenshot(callback));
-        self.picture = Some((name, rect, picture));
+        if picture.taken.is_none() {
+            let taken: Arc<Mutex<Option<Arc<ColorImage>>>> = Arc::default();
+            let (slot, wake) = (Arc::clone(&taken), ctx.clone());
+            let callback = ScreenshotCallback::new(move |image| {
+                *slot.lock() = Some(image);
+                wake.request_repaint();
+            });
+            ctx.send_viewport_cmd(ViewportCommand::Screenshot(callback));
+            picture.taken = Some(taken);
+        }
+        if picture.until < ctx.input(|i| i.time) {
+            self.picture = None;
+            self.notice = Some("No picture: the window system gives none.".to_owned());
+        }
+        ctx.request_repaint();
     }
 
     /// Asks for a panel's shapes; they are taken at the end of the frame.
@@ -88,10 +131,13 @@ impl Saving {
             });
             self.dialog.open("Save as SVG", &file_name(&name, "svg"), text.into_bytes());
         }
-        let arrived = self.picture.take_if(|(.., slot)| slot.lock().is_some());
-        if let Some((name, rect, slot)) = arrived
-            && let Some(image) = slot.lock().take()
+        let image = self.picture.as_ref().and_then(|picture| picture.taken.as_ref()?.lock().take());
+        if let Some(image) = image
+            && let Some(Picture { name, rect, pointer, .. }) = self.picture.take()
         {
+            if let Some(pointer) = pointer {
+                ui.input_mut(|i| i.pointer = pointer);
+            }
             match export::png::encode(&image, rect, ui.ctx().pixels_per_point()) {
                 Ok(bytes) => self.dialog.open("Save as PNG", &file_name(&name, "png"), bytes),
                 Err(error) => self.notice = Some(format!("No picture: {error}.")),

@@ -76,6 +76,15 @@ impl Tabs {
         all.filter(|(_, entries)| !entries.is_empty()).collect()
     }
 
+    /// The commands of each panel that would do anything now.
+    pub fn commands(&self, data: &Data) -> Vec<(ViewKind, Vec<Entry>)> {
+        let of = |view: &dyn View| {
+            let can = |entry: &&Entry| !entry.id.is_empty() && view.can(entry.id, data);
+            (view.kind(), view.entries().iter().filter(can).copied().collect::<Vec<Entry>>())
+        };
+        self.views.values().map(|view| of(&**view)).filter(|(_, entries)| !entries.is_empty()).collect()
+    }
+
     /// Shows the panels that are in front.
     pub fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
         let pressed = ui.input(|i| i.pointer.any_pressed().then(|| i.pointer.interact_pos()).flatten());

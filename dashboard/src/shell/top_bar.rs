@@ -35,6 +35,8 @@ pub struct TopBar<'a> {
     pub facts: Option<&'a RunFacts>,
     /// The theme in force.
     pub theme: Theme,
+    /// Problems of the window itself.
+    pub n_notices: u64,
 }
 
 impl TopBar<'_> {
@@ -68,7 +70,7 @@ impl TopBar<'_> {
         if icon_button(ui, Icon::Search, "Find anything (Ctrl+K)", false).clicked() {
             action = Some(TopBarAction::Palette);
         }
-        let n = n_problems(self.data);
+        let n = n_problems(self.data).saturating_add(self.n_notices);
         if n > 0 && warnings_badge(ui, n).clicked() {
             action = Some(TopBarAction::Problems);
         }

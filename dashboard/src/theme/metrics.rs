@@ -18,6 +18,12 @@ pub const TEXT: f32 = 13.0;
 pub const TEXT_SMALL: f32 = 11.5;
 /// Titles of cards and sections.
 pub const TEXT_TITLE: f32 = 14.0;
+/// Headings of texts, from the largest of six levels on.
+pub const HEADINGS: [f32; 6] = [24.0, 19.0, 16.0, 14.5, 13.0, 12.0];
+/// How far apart bold letters are painted twice, of their size; a pixel at least.
+pub const BOLD_SHARE: f32 = 0.07;
+/// Radius of the dot before an item of a list in a text.
+pub const BULLET: f32 = 2.0;
 /// The start screen's title.
 pub const TEXT_HERO: f32 = 22.0;
 

@@ -2,11 +2,13 @@
 //!
 //! Views ask [`fn@palette`] for the colours of the theme in force and take sizes from [`metrics`].
 
+mod fonts;
 pub mod metrics;
 mod palette;
 mod schemes;
 mod style;
 
+pub use fonts::SystemFonts;
 pub use palette::{Palette, mix, on_fill, shaded};
 pub use style::install;
 

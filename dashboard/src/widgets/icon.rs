@@ -31,6 +31,8 @@ pub enum Icon {
     Search,
     /// An arrow down onto a line: save.
     Save,
+    /// Two sheets: copy.
+    Copy,
     /// A pin: keep at the top.
     Pin,
     /// A triangle to the right: play.
@@ -110,6 +112,10 @@ const STROKES: &[(Icon, &[Stroked])] = &[
     (
         Icon::Save,
         &[&[(0.5, 0.0), (0.5, 0.65)], &[(0.22, 0.38), (0.5, 0.68), (0.78, 0.38)], &[(0.05, 0.95), (0.95, 0.95)]],
+    ),
+    (
+        Icon::Copy,
+        &[&[(0.3, 0.3), (1.0, 0.3), (1.0, 1.0), (0.3, 1.0), (0.3, 0.3)], &[(0.05, 0.7), (0.05, 0.0), (0.75, 0.0)]],
     ),
     (
         Icon::Pin,

@@ -3,6 +3,7 @@
 
 use crate::connection::{Connection, ViewError};
 use crate::far::MAX_READ;
+use crate::scratch::Scratch;
 use crate::wire::FilePlace;
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -10,10 +11,11 @@ use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// The copy; removed with this.
+/// The copy; removed with this, or by the next one where the process is killed.
 pub struct LogdirCopy {
     connection: Arc<Connection>,
-    folder: tempfile::TempDir,
+    scratch: Scratch,
+    folder: PathBuf,
     /// What was copied of each file: its identity, and how many bytes.
     known: BTreeMap<String, (u64, u64)>,
 }
@@ -51,14 +53,23 @@ impl LogdirCopy {
     /// # Errors
     /// That there is no place for temporary files.
     pub fn new(connection: Arc<Connection>) -> io::Result<LogdirCopy> {
-        let folder = tempfile::Builder::new().prefix("stepscope-far-").tempdir()?;
-        Ok(LogdirCopy { connection, folder, known: BTreeMap::new() })
+        let scratch = Scratch::new("stepscope-far-")?;
+        // What is copied may be called as it likes.
+        let folder = scratch.path().join("files");
+        fs::create_dir(&folder)?;
+        Ok(LogdirCopy { connection, scratch, folder, known: BTreeMap::new() })
     }
 
     /// Where the files are.
     #[must_use]
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        &self.folder
+    }
+
+    /// What to remove where the process ends without dropping this: the files, and what is around them.
+    #[must_use]
+    pub fn scratch(&self) -> &Path {
+        self.scratch.path()
     }
 
     /// Copies what is new. What was copied before an error stays.
@@ -112,10 +123,6 @@ impl LogdirCopy {
     /// Where a file goes: below the folder, whatever the other side says.
     fn path_of(&self, name: &str) -> Result<PathBuf, CopyError> {
         let is_plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-        if is_plain && !name.is_empty() {
-            Ok(self.folder.path().join(name))
-        } else {
-            Err(CopyError::Name(name.to_owned()))
-        }
+        if is_plain && !name.is_empty() { Ok(self.folder.join(name)) } else { Err(CopyError::Name(name.to_owned())) }
     }
 }

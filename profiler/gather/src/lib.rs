@@ -7,7 +7,7 @@
 //! 3. `mirror`, `hub`: the collector's copies, what of them is safe, the clocks' files.
 //! 4. `receive`, `limits`, [`Server`]: the collector's side of connections.
 //! 5. `far`, `folder`, [`Host`]: what distant viewers may look at: a gathered trace, or a folder of traces and event files.
-//! 6. [`Connection`], [`LogdirCopy`]: the viewer's side, to an address or through a program's standard input and output.
+//! 6. [`Connection`], [`LogdirCopy`]: the viewer's side, to an address or through a program's standard input and output; [`Scratch`]: where copies lie.
 //!
 //! A member of its own, not a part of `profiler`: what it needs for gRPC (tonic, hyper, tokio: about 60 crates, a minute of CPU time) would
 //! else be compiled into the engine's tests and the dashboard too. docs/collection.md tells how to use it, docs/trace-format.md what it promises.
@@ -23,6 +23,7 @@ mod identity;
 mod limits;
 mod mirror;
 mod receive;
+mod scratch;
 mod sender;
 mod serve;
 mod server;
@@ -40,6 +41,7 @@ pub use connection::{Connection, ViewError};
 pub use copy::{Copied, CopyError, LogdirCopy};
 pub use given::{Given, Giver, given};
 pub use identity::Clock;
+pub use scratch::Scratch;
 pub use sender::{SendError, Sender, SenderOptions, SenderReport};
 pub use serve::{Host, HostError, serve_stdio};
 pub use server::{ServeError, Server, ServerOptions, ServerReport};

@@ -1,0 +1,107 @@
+//! A temporary folder that goes with its process, whatever becomes of that.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// How often a folder is made that another process sweeps at once.
+const ATTEMPTS: usize = 10;
+
+/// A folder of this user alone, among the temporary files, that goes with this value. What a process that was killed left behind
+/// goes when the next one makes a folder of the same kind.
+#[derive(Debug)]
+pub struct Scratch {
+    path: PathBuf,
+    /// Locked as long as the process lives.
+    _lock: File,
+}
+
+impl Scratch {
+    /// A new folder, called `prefix` with something that is only its own. It holds a file `lock`, and nothing else.
+    ///
+    /// # Errors
+    /// That no folder can be made among the temporary files.
+    pub fn new(prefix: &str) -> io::Result<Scratch> {
+        Scratch::below(&std::env::temp_dir(), prefix)
+    }
+
+    fn below(all: &Path, prefix: &str) -> io::Result<Scratch> {
+        sweep(all, prefix);
+        for _ in 0..ATTEMPTS {
+            let path = all.join(format!("{prefix}{}-{}", std::process::id(), events::clock::wall_now_ns()));
+            let made = Scratch::make(&path);
+            let made =
+                made.map_err(|error| io::Error::new(error.kind(), format!("making {}: {error}", path.display())))?;
+            if let Some(scratch) = made {
+                return Ok(scratch);
+            }
+        }
+        Err(io::Error::other(format!("a folder in {} went as soon as it was made", all.display())))
+    }
+
+    /// `None` where another process swept it before it was locked.
+    fn make(path: &Path) -> io::Result<Option<Scratch>> {
+        // Nobody else reaches what is in it.
+        DirBuilder::new().mode(0o700).create(path)?;
+        let file = path.join("lock");
+        let lock = File::create(&file)?;
+        lock.lock()?;
+        Ok(file.exists().then(|| Scratch { path: path.to_owned(), _lock: lock }))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Among the temporary files; the next one sweeps.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Removes the folders whose processes are gone: nobody holds their locks. Those of other users cannot be opened.
+fn sweep(all: &Path, prefix: &str) {
+    for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+        let is_one = entry.file_name().to_string_lossy().starts_with(prefix);
+        let lock = is_one.then(|| File::open(entry.path().join("lock")).ok()).flatten();
+        // Held until the folder is gone: whoever has just made it sees that.
+        if lock.as_ref().is_some_and(|lock| lock.try_lock().is_ok()) {
+            // Another process may be faster.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_processes_that_are_gone_are_swept() {
+        let all = tempfile::tempdir().unwrap();
+        let at = |name: &str| all.path().join(name);
+        for name in ["one-gone", "one-alive", "one-other", "two-gone"] {
+            fs::create_dir(at(name)).unwrap();
+        }
+        fs::create_dir(at("one-gone").join("files")).unwrap();
+        for name in ["one-gone", "two-gone"] {
+            File::create(at(name).join("lock")).unwrap();
+        }
+        let alive = File::create(at("one-alive").join("lock")).unwrap();
+        alive.lock().unwrap();
+        let scratch = Scratch::below(all.path(), "one-").unwrap();
+        assert!(!at("one-gone").exists() && at("one-alive").exists(), "only what nobody holds goes");
+        assert!(at("one-other").exists(), "what has no lock is another's, or only begins to be one");
+        assert!(at("two-gone").exists(), "of another kind");
+        let other = Scratch::below(all.path(), "one-").unwrap();
+        assert!(scratch.path().join("lock").exists() && other.path() != scratch.path());
+        let path = scratch.path().to_owned();
+        drop(scratch);
+        assert!(!path.exists() && other.path().exists());
+    }
+}
