@@ -261,8 +261,9 @@ fn tooltip(response: &Response, scene: &Scene<'_>, b: &PicBox) {
             let ops: Vec<String> = model.op_counts(b.item).take(5).map(|(op, n)| format!("{n} {op}")).collect();
             ui.label(format!("{}: {} …", format::counted(u64::from(model.n_nodes(b.item)), "node"), ops.join(", ")));
         }
-        if !model.device(b.item).is_empty() {
-            ui.label(RichText::new(model.device(b.item)).color(weak));
+        let device = scene.colours.times.device(model, b.item);
+        if !device.is_empty() {
+            ui.label(RichText::new(device).color(weak));
         }
         let time = scene.colours.times.of(b.item);
         if time.count > 0 {
