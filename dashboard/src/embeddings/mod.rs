@@ -1,7 +1,7 @@
 //! Embeddings: vectors of many dimensions as points in two or three, by principal components, t-SNE or UMAP.
 //!
 //! [`files`]: which there are, [`worker`]: the thread that lays them out, [`model`]: colours, labels, search; all without
-//! egui, and so is [`sprites`]: images of the vectors. [`canvas`]: the picture; [`side`]: the controls.
+//! egui, and so is [`sprites`]: images of the vectors. [`canvas`]: the picture; [`mod@side`]: the controls.
 
 mod canvas;
 mod files;

@@ -176,9 +176,10 @@ fn the_first_nan_is_looked_for_as_long_as_there_may_be_one() {
     let can = |shown: &crate::panel_test::Shown<GraphView>| shown.view.can("first sick", &shown.data);
     let def = Arc::unwrap_or_clone(graph("layer1/MatMul = MatMul()"));
     let data = Data::default().with_graph("test", def).with_trace("demo", crate::timeline::testing::demo(1));
-    let mut harness = crate::panel_test::panel(GraphView::default(), data, [1100.0, 800.0]);
-    assert!(can(harness.state()), "nobody looked yet");
-    harness.state_mut().view.run("first sick");
+    let mut view = GraphView::default();
+    assert!(view.can("first sick", &data), "nobody looked yet");
+    view.run("first sick");
+    let mut harness = crate::panel_test::panel(view, data, [1100.0, 800.0]);
     settle(&mut harness);
     wait_for(&mut harness, "layer1");
     for _ in 0..400 {

@@ -1,6 +1,6 @@
 //! The Ops panel: where the time went, per op type or node, per track, and what held things up.
 //!
-//! [`model`] orders the rows, [`table`] shows them, [`side`] shows how tracks were used and the largest stalls. A background thread computes the figures.
+//! [`model`] orders the rows, [`table`] shows them, [`mod@side`] shows how tracks were used and the largest stalls. A background thread computes the figures.
 
 pub mod model;
 pub mod side;

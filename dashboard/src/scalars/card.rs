@@ -113,7 +113,7 @@ impl Card {
             selection.tag.set(ViewKind::Scalars, Some(row.tag.clone()));
         }
         self.forget_old_zoom(settings, view.x_tag);
-        if !crate::export::wants_shapes(ui.ctx()) && !self.may_ready(&lines, view) {
+        if !self.make_ready(&lines, view, crate::export::wants_shapes(ui.ctx())) {
             // Until then it shows what it had.
             if let Some(bounds) = self.picture.bounds() {
                 let frame = Frame::new(outer, bounds, settings.scale).with_x_scale(settings.x_scale());
@@ -123,10 +123,6 @@ impl Card {
             ui.ctx().request_repaint();
             self.against = against;
             return header;
-        }
-        for line in &lines {
-            let curve = self.curves.entry(line.member.label.clone()).or_default();
-            curve.update(line.points, line.generation, settings);
         }
         self.update_bands(&lines, data, view, ui.input(|i| i.time));
         if view.linked_x == Some(None) {
@@ -160,14 +156,19 @@ impl Card {
         header
     }
 
-    /// Whether this frame has time for what the curves did not take in yet.
-    fn may_ready(&self, lines: &[Line<'_>], view: &mut CardView<'_>) -> bool {
-        let stale = |line: &Line<'_>| match self.curves.get(&line.member.label) {
-            Some(curve) => curve.n_stale(line.points, line.generation, view.curve),
-            None => line.points.len(),
-        };
-        let n_stale = lines.iter().map(stale).sum();
-        n_stale == 0 || view.turn.take_points(n_stale)
+    /// Has the curves take in what is new, as far as this frame has time; whether they have all.
+    fn make_ready(&mut self, lines: &[Line<'_>], view: &mut CardView<'_>, at_once: bool) -> bool {
+        for Line { member, points, generation } in lines {
+            let known = self.curves.get(&member.label);
+            let n_stale = known.map_or(points.len(), |curve| curve.n_stale(*points, *generation, view.curve));
+            if n_stale > 0 || known.is_none() {
+                if !at_once && !view.turn.take_points(n_stale) {
+                    return false;
+                }
+                self.curves.entry(member.label.clone()).or_default().update(*points, *generation, view.curve);
+            }
+        }
+        true
     }
 
     /// A zoom belongs to the axes that it was made on.

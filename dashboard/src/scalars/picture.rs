@@ -13,8 +13,8 @@ use std::{ops::Range, sync::Arc};
 /// Lines that one frame looks up for pictures: about 2 ms.
 const MAX_DRAWN: usize = 50;
 
-/// Points that one frame smooths and looks over, about: a few ms. The card that exceeds it is still made ready.
-const MAX_READIED: usize = 100_000;
+/// Points that one frame smooths and looks over, about: a ms or two. The curve that exceeds it is still made ready.
+const MAX_READIED: usize = 40_000;
 
 /// Who may look up lines for a picture in a frame: at most so many, and those first who waited longest, so that cards whose
 /// runs grow all the time leave others theirs.
@@ -35,7 +35,7 @@ impl Turn {
         Self { n_drawable: MAX_DRAWN, n_readied: 0, longest: self.waiting, waiting: None }
     }
 
-    /// Whether a card's curves may take in `n` points now; else it waits. Cards on top come first: what they waited for they
+    /// Whether a curve may take in `n` points now; else its card waits. Cards on top come first: what they waited for they
     /// have then, and the rest gets its turn.
     pub fn take_points(&mut self, n: usize) -> bool {
         let has_turn = self.n_readied < MAX_READIED;

@@ -1,7 +1,7 @@
 //! The SQL panel: questions in SQL about what is open, rows that lead to their place in the timeline.
 //!
 //! [`engine`] is what the program gives (or not), [`worker`] the thread that asks it, [`model`] questions and answers, [`table`]
-//! and [`side`] show rows and what tables there are.
+//! and [`mod@side`] show rows and what tables there are.
 
 pub mod engine;
 pub mod model;
