@@ -1,4 +1,5 @@
-//! Opening what a user calls a trace: a trace folder, a run's folder with one, or another tool's file.
+//! Opening what a user calls a trace: a trace folder, a run's folder with one, another tool's file, or a folder with those
+//! of a job.
 
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,9 @@ pub fn open(path: &Path) -> Result<Store, Failure> {
 pub fn open_all(paths: &[PathBuf], verbosity: Verbosity) -> Result<Store, Failure> {
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
     match paths {
+        [path] if !is_foreign(path) && !has_own(path) && !import::traces(path).is_empty() => {
+            import(&only(path)?.files, &mut store, verbosity)?;
+        }
         [path] if !is_foreign(path) => {
             let fault = |error: String| Failure::wrong_use(format_args!("{}: {error}", path.display()));
             let mut reader = TraceReader::open(&find(path)).map_err(|error| fault(error.to_string()))?;
@@ -33,6 +37,20 @@ pub fn open_all(paths: &[PathBuf], verbosity: Verbosity) -> Result<Store, Failur
         _ => import(paths, &mut store, verbosity)?,
     }
     Ok(store)
+}
+
+/// Other tools' trace that a folder holds.
+fn only(folder: &Path) -> Result<import::Files, Failure> {
+    let mut found = import::traces(folder);
+    match (found.pop(), &found[..]) {
+        (Some(only), []) => Ok(only),
+        (last, others) => {
+            let all = others.iter().chain(&last).map(|of| of.path.display().to_string());
+            let all = all.collect::<Vec<_>>().join("\n  ");
+            let folder = folder.display();
+            Err(Failure::wrong_use(format_args!("{folder} holds several traces: name one of them\n  {all}")))
+        }
+    }
 }
 
 fn import(paths: &[PathBuf], store: &mut Store, verbosity: Verbosity) -> Result<(), Failure> {
@@ -79,7 +97,12 @@ pub fn warn(path: &Path, store: &Store) {
     }
 }
 
-/// Whether there is a trace at `path`.
+/// Whether there is a trace at `path`, and no other one.
 pub fn has_trace(path: &Path) -> bool {
+    has_own(path) || import::traces(path).len() == 1
+}
+
+/// Whether there is a trace of ours at `path`, or it is another tool's file.
+fn has_own(path: &Path) -> bool {
     matches!(formats::sniff(&find(path)), Ok(FileKind::TraceFolder | FileKind::Trace(_)))
 }

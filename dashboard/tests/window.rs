@@ -6,7 +6,7 @@ mod support;
 
 use egui_kittest::kittest::Queryable;
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -476,6 +476,39 @@ fn traces_of_a_folder_are_one() {
     let mut window = Window::open(&[dir.path().to_owned()]);
     window.key(egui::Key::Num4);
     window.wait_for("Timeline: 2 tracks, 2 slices");
+}
+
+#[test]
+fn what_profilers_leave_in_a_logdir_shows_beside_its_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    writer(dir.path()).close().unwrap();
+    let slice = r#"{"ph":"X","pid":7,"tid":1,"ts":10,"dur":5,"name":"aten::mm"}"#;
+    let long_ago = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let settle = |path: &Path| std::fs::File::open(path).unwrap().set_modified(long_ago).unwrap();
+    for (path, n) in [
+        ("plugins/profile/2026_01_02/host.trace.json", 1),
+        ("plugins/profile/2026_01_03/host.trace.json", 2),
+        ("host_7.1621401187223005.pt.trace.json", 3),
+        ("host_7.1621401190000000.pt.trace.json", 4),
+    ] {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, format!(r#"{{"traceEvents":[{}]}}"#, vec![slice; n].join(","))).unwrap();
+        settle(&path);
+        settle(path.parent().unwrap());
+    }
+    let mut window = Window::open(&[dir.path().to_owned()]);
+    window.key(egui::Key::Num4);
+    for (name, n) in
+        [("host_7.1621401190000000", 4), ("2026_01_02", 1), ("2026_01_03", 2), ("host_7.1621401187223005", 3)]
+    {
+        window.wait_for("Timeline: ");
+        window.harness.get_by_role_and_label(egui::Role::ComboBox, "trace").click();
+        window.wait_for(name);
+        window.harness.query_all_by_label_contains(name).last().unwrap().click();
+        window
+            .wait_for(&format!("Timeline: 1 track, {}", if n == 1 { "1 slice".into() } else { format!("{n} slices") }));
+    }
 }
 
 #[test]

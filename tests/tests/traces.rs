@@ -73,6 +73,26 @@ fn a_trace_goes_through_every_format() {
 }
 
 #[test]
+fn a_folder_of_other_tools_traces_is_one_trace() {
+    let Some(program) = Program::find("analyze of a folder") else { return };
+    let (job, sessions) = (program.path("job"), program.path("logdir/plugins/profile"));
+    let slice = r#"{"ph":"X","pid":7,"tid":1,"ts":10,"dur":5,"name":"aten::mm"}"#;
+    let text = format!(r#"{{"traceEvents":[{slice},{slice}]}}"#);
+    for path in [job.join("rank0.json"), job.join("rank1.json"), sessions.join("1/a.json"), sessions.join("2/a.json")] {
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a scratch folder");
+        std::fs::write(path, &text).expect("a scratch folder");
+    }
+    let told = program.done(&["analyze".as_ref(), &job, "--json".as_ref()]);
+    let told: Value = serde_json::from_slice(&told).expect("one JSON object");
+    assert_eq!(told["slices"].as_u64(), Some(4));
+    let output = program.run(&["analyze".as_ref(), &program.path("logdir")]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("name one of them") && stderr.contains("profile/2"), "{stderr}");
+    program.done(&["analyze".as_ref(), &sessions.join("2")]);
+}
+
+#[test]
 fn nothing_is_written_over_unasked() {
     let Some(program) = Program::find("import over something") else { return };
     let (path, _) = fixture("packets.pftrace");

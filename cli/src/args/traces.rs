@@ -124,7 +124,7 @@ Examples:
   stepscope analyze trace --json | jq '.findings[].text'
   stepscope analyze tpu.xplane.pb --peak-tflops 197 --peak-gbs 819   # limits for the roofline, where the trace tells none")]
 pub struct Analyze {
-    /// A run's folder, a trace, or another tool's
+    /// A run's folder, a trace, another tool's, or a folder with those of a job
     pub trace: PathBuf,
     /// Only the step with this number
     #[arg(long, value_name = "N")]

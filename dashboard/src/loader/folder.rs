@@ -1,5 +1,4 @@
-//! Files that a folder without runs holds and that open together: graphs (before and after each pass, versions of a model),
-//! or what another tool wrote for each process of a job.
+//! Graphs that a folder without runs holds and that open together: before and after each pass, versions of a model.
 
 use formats::{FileKind, Foreign, sniff};
 use std::path::{Path, PathBuf};
@@ -8,26 +7,16 @@ use std::path::{Path, PathBuf};
 const MAX_ENTRIES: usize = 10_000;
 /// How they are named, compressed or not: a folder of thousands of other files is not opened file by file.
 const GRAPHS: [&str; 3] = [".pb", ".pbtxt", ".onnx"];
-const TRACES: [&str; 6] = [".json", ".xplane.pb", ".pftrace", ".perfetto-trace", ".sqlite", ".dat"];
 
 /// Whether a path is a folder without runs whose files open together.
 pub fn opens_whole(path: &Path) -> bool {
     matches!(sniff(path), Ok(FileKind::Unknown(Foreign::NothingInFolder)))
-        && (named(path, &GRAPHS).any(|file| is_graph(&file)) || named(path, &TRACES).any(|file| is_trace(&file)))
+        && (named(path, &GRAPHS).any(|file| is_graph(&file)) || !profiler::import::traces(path).is_empty())
 }
 
 /// Graph files that lie in a folder itself, by name.
 pub(super) fn graphs(folder: &Path) -> Vec<PathBuf> {
-    sorted(named(folder, &GRAPHS).filter(|file| is_graph(file)))
-}
-
-/// Other tools' traces that lie in a folder itself, by name.
-pub(super) fn traces(folder: &Path) -> Vec<PathBuf> {
-    sorted(named(folder, &TRACES).filter(|file| is_trace(file)))
-}
-
-fn sorted(files: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = files.collect();
+    let mut files: Vec<PathBuf> = named(folder, &GRAPHS).filter(|file| is_graph(file)).collect();
     files.sort_unstable();
     files
 }
@@ -43,8 +32,4 @@ fn named(folder: &Path, ends: &'static [&'static str]) -> impl Iterator<Item = P
 
 fn is_graph(path: &Path) -> bool {
     matches!(sniff(path), Ok(FileKind::GraphDef | FileKind::GraphDefText))
-}
-
-fn is_trace(path: &Path) -> bool {
-    matches!(sniff(path), Ok(FileKind::Trace(_)))
 }

@@ -1,18 +1,11 @@
 //! Follows a folder with runs: their event files, and the traces and graphs beside them.
 
-use super::{POLL, Shared, SourceId, graph, short_name, trace};
-use crate::data::{GraphData, SourceKind, Status, Warning};
+use super::{POLL, Shared, SourceId, beside::Beside};
+use crate::data::{SourceKind, Status, Warning};
 use events::clock;
-use rustc_hash::FxHashMap;
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    thread::JoinHandle,
-};
-use summaries::{Logdir, Run, Runs};
+use std::{path::Path, sync::Arc};
+use summaries::{Logdir, Runs};
 
-/// Traces of one logdir that are opened by themselves; more on request only, since each costs a thread and memory.
-const MAX_TRACES: usize = 8;
 /// A logdir that has not grown for this long is taken as finished until it grows again.
 const QUIET_NS: i64 = 10_000_000_000;
 /// Between two looks for traces and graphs beside the event files.
@@ -51,12 +44,14 @@ pub(super) fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
         };
         is_read |= !changes.has_more;
         let mut is_changed = !changes.is_empty() | shared.slots.set_status(source, status);
-        if is_changed || looked_ns == i64::MIN {
-            is_changed |= shared.slots.set_warnings(source, warnings(&logdir.runs()));
-        }
+        let is_first = looked_ns == i64::MIN;
         if is_read && now_ns - looked_ns.max(-LOOK_NS) >= LOOK_NS {
             looked_ns = now_ns;
             is_changed |= beside.look(&logdir);
+        }
+        if is_changed || is_first {
+            let told = warnings(&logdir.runs()).into_iter().chain(beside.warning()).collect();
+            is_changed |= shared.slots.set_warnings(source, told);
         }
         if is_changed {
             (shared.wake)();
@@ -67,115 +62,6 @@ pub(super) fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
         }
     }
     beside.stop();
-}
-
-/// What lies beside the event files of each run.
-struct Beside {
-    shared: Arc<Shared>,
-    /// The logdir.
-    source: SourceId,
-    root: PathBuf,
-    root_name: Arc<str>,
-    /// By run folder: what was found.
-    found: FxHashMap<PathBuf, Found>,
-    threads: Vec<JoinHandle<()>>,
-    n_left_out: usize,
-}
-
-#[derive(Default)]
-struct Found {
-    has_trace: bool,
-    /// The graph shown, and the blob it came from (none for `graph.pb`).
-    graph: Option<Option<Arc<summaries::GraphBlob>>>,
-}
-
-impl Beside {
-    fn new(shared: Arc<Shared>, source: SourceId, root: &Path) -> Self {
-        let root_name = short_name(root);
-        Self {
-            shared,
-            source,
-            root: root.to_owned(),
-            root_name,
-            found: FxHashMap::default(),
-            threads: Vec::new(),
-            n_left_out: 0,
-        }
-    }
-
-    /// Opens traces and graphs that are new; whether there are any.
-    fn look(&mut self, logdir: &Logdir) -> bool {
-        let mut folders: Vec<(PathBuf, Arc<str>, Option<Arc<summaries::GraphBlob>>)> = {
-            let runs = logdir.runs();
-            runs.by_name.values().map(|run| (run.path.clone(), self.name_of(run), run.graph.clone())).collect()
-        };
-        if self.root.is_dir() && !folders.iter().any(|(path, ..)| *path == self.root) {
-            folders.push((self.root.clone(), self.root_name.clone(), None));
-        }
-        let mut is_changed = false;
-        for (folder, name, blob) in folders {
-            is_changed |= self.look_for_trace(&folder, &name);
-            is_changed |= self.look_for_graph(&folder, &name, blob);
-        }
-        is_changed
-    }
-
-    /// A run is called by its name; the logdir itself by its folder's.
-    fn name_of(&self, run: &Run) -> Arc<str> {
-        if run.name == "." { self.root_name.clone() } else { run.name.as_str().into() }
-    }
-
-    fn look_for_trace(&mut self, folder: &Path, name: &str) -> bool {
-        let found = self.found.entry(folder.to_owned()).or_default();
-        let path = folder.join("trace");
-        if found.has_trace || !matches!(formats::sniff(&path), Ok(formats::FileKind::TraceFolder)) {
-            return false;
-        }
-        found.has_trace = true;
-        if self.threads.len() >= MAX_TRACES {
-            self.n_left_out += 1;
-            return false;
-        }
-        let Some(source) = self.shared.slots.add_source(&path, Some(self.source)) else {
-            return false;
-        };
-        self.shared.slots.set_kind(source, SourceKind::Trace, Some(name));
-        let shared = self.shared.clone();
-        let thread = std::thread::Builder::new().name("load trace".to_owned());
-        match thread.spawn(move || trace::follow(&shared, source, &path)) {
-            Ok(thread) => self.threads.push(thread),
-            Err(error) => self.shared.slots.fail(source, &format!("cannot start a thread: {error}")),
-        }
-        true
-    }
-
-    fn look_for_graph(&mut self, folder: &Path, name: &Arc<str>, blob: Option<Arc<summaries::GraphBlob>>) -> bool {
-        let found = self.found.entry(folder.to_owned()).or_default();
-        let is_shown = match (&found.graph, &blob) {
-            (None, _) => false,
-            (Some(Some(old)), Some(new)) => Arc::ptr_eq(old, new),
-            (Some(None), Some(_)) => false,
-            (Some(_), None) => true,
-        };
-        if is_shown {
-            return false;
-        }
-        let Some(def) = graph::of_run(blob.as_deref(), folder) else {
-            // A blob that does not decode never will; a missing file may still come.
-            found.graph = blob.map(Some);
-            return false;
-        };
-        found.graph = Some(blob);
-        self.shared.slots.put_graph(GraphData { name: name.clone(), path: folder.into(), def });
-        true
-    }
-
-    fn stop(self) {
-        for thread in self.threads {
-            thread.thread().unpark();
-            let _ = thread.join();
-        }
-    }
 }
 
 /// Damage and problems as counted lines.

@@ -1,12 +1,13 @@
 //! Threads that follow files and commit what they read.
 //!
 //! [`Loader::open`] starts one thread a path. It looks at what the path holds and becomes its follower: [`logdir`] for
-//! folders with runs (it also opens the traces and graphs in them), [`trace`] for a trace folder or another tool's trace, [`mod@far`] for
+//! folders with runs ([`beside`] opens the traces and graphs in them), [`trace`] for a trace folder or another tool's trace, [`mod@far`] for
 //! what another machine has, [`graph`] for a graph file; [`folder`] finds graphs and traces that lie in one folder. A follower
 //! asks for a frame only when something changed, so that an idle window costs nothing.
 //!
 //! Lock order: the slots' lock is never held while waiting for the lock of a [`Shared`](crate::data::Shared) value.
 
+mod beside;
 mod far;
 mod folder;
 mod graph;
@@ -129,10 +130,10 @@ fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
     match sniff(path) {
         Err(error) => shared.slots.fail(source, &error.to_string()),
         Ok(FileKind::Unknown(formats::Foreign::NothingInFolder)) => {
-            match (folder::graphs(path), folder::traces(path)) {
+            match (folder::graphs(path), &profiler::import::traces(path)[..]) {
                 (graphs, _) if !graphs.is_empty() => graph::load_all(shared, source, &graphs),
-                (_, traces) if !traces.is_empty() => trace::import(shared, source, &traces),
-                // Runs may come.
+                (_, [only]) if only.path == path => trace::import(shared, source, &only.files),
+                // Runs may come; sessions of profilers are found as those beside runs.
                 _ => logdir::follow(shared, source, path),
             }
         }

@@ -4,7 +4,8 @@
 //! * Nothing that can be read is lost: a damaged, cut or odd file gives what is intact and counted warnings. Overlapping
 //!   slices take the next lane.
 //! * Arguments stay in the file and are read when somebody looks.
-//! * Several files are the ranks of one job, on one clock: see [`mod@align`].
+//! * Several files are the ranks of one job, on one clock: see [`mod@align`]. Which files of a folder are one trace:
+//!   [`traces`].
 //!
 //! Reading order: [`input`] (bytes), a reader per format ([`chrome`] is the first), [`stage`] (what was read, in any
 //! order), [`marks`], [`flows`], [`lanes`] (put in order), [`emit`] (batches).
@@ -15,6 +16,7 @@ mod atrace;
 mod chrome;
 mod emit;
 mod flows;
+mod folder;
 mod input;
 mod lanes;
 mod linux;
@@ -28,6 +30,8 @@ mod stage;
 mod step_stats;
 mod trace_dat;
 mod xplane;
+
+pub use folder::{Files, traces};
 
 use crate::batch::Batch;
 use crate::store::Store;

@@ -1,0 +1,182 @@
+//! What lies beside the event files of each run: its trace, the traces that other profilers left there, its graph.
+
+use super::{Shared, SourceId, graph, short_name, trace};
+use crate::data::{GraphData, SourceKind, Warning};
+use events::clock;
+use profiler::import;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread::JoinHandle,
+    time::UNIX_EPOCH,
+};
+use summaries::{GraphBlob, Logdir, Run};
+
+/// Traces of one logdir that are opened by themselves; more on request only, since each costs a thread and memory.
+const MAX_TRACES: usize = 8;
+/// A file that was written to within this time may not be whole yet, and a folder may not have all of its files.
+const SETTLES_NS: i64 = 2_000_000_000;
+
+/// See the module's notes.
+pub(super) struct Beside {
+    shared: Arc<Shared>,
+    /// The logdir.
+    source: SourceId,
+    root: PathBuf,
+    root_name: Arc<str>,
+    /// By run folder: what was found.
+    found: FxHashMap<PathBuf, Found>,
+    threads: Vec<JoinHandle<()>>,
+    /// Traces that are not opened by themselves.
+    left_out: FxHashSet<PathBuf>,
+}
+
+#[derive(Default)]
+struct Found {
+    has_trace: bool,
+    /// When the folder and its sessions had changed last, when other profilers' traces were looked for last; none while there
+    /// may be more of them at any time.
+    looked: Option<i64>,
+    /// The graph shown, and the blob it came from (none for `graph.pb`).
+    graph: Option<Option<Arc<GraphBlob>>>,
+}
+
+impl Beside {
+    pub(super) fn new(shared: Arc<Shared>, source: SourceId, root: &Path) -> Self {
+        let root_name = short_name(root);
+        Self {
+            shared,
+            source,
+            root: root.to_owned(),
+            root_name,
+            found: FxHashMap::default(),
+            threads: Vec::new(),
+            left_out: FxHashSet::default(),
+        }
+    }
+
+    /// Opens traces and graphs that are new; whether there are any.
+    pub(super) fn look(&mut self, logdir: &Logdir) -> bool {
+        let mut folders: Vec<(PathBuf, Arc<str>, Option<Arc<GraphBlob>>)> = {
+            let runs = logdir.runs();
+            runs.by_name.values().map(|run| (run.path.clone(), self.name_of(run), run.graph.clone())).collect()
+        };
+        if self.root.is_dir() && !folders.iter().any(|(path, ..)| *path == self.root) {
+            folders.push((self.root.clone(), self.root_name.clone(), None));
+        }
+        let mut is_changed = false;
+        for (folder, name, blob) in folders {
+            is_changed |= self.look_for_trace(&folder, &name);
+            is_changed |= self.look_for_others(&folder, &name);
+            is_changed |= self.look_for_graph(&folder, &name, blob);
+        }
+        is_changed
+    }
+
+    /// What is not opened by itself.
+    pub(super) fn warning(&self) -> Option<Warning> {
+        let first = self.left_out.iter().min()?;
+        let text = format!("not opened by itself, as {MAX_TRACES} traces are open: {} and others", first.display());
+        Some(Warning { count: self.left_out.len() as u64, text })
+    }
+
+    /// A run is called by its name; the logdir itself by its folder's.
+    fn name_of(&self, run: &Run) -> Arc<str> {
+        if run.name == "." { self.root_name.clone() } else { run.name.as_str().into() }
+    }
+
+    fn look_for_trace(&mut self, folder: &Path, name: &str) -> bool {
+        let found = self.found.entry(folder.to_owned()).or_default();
+        let path = folder.join("trace");
+        if found.has_trace || !matches!(formats::sniff(&path), Ok(formats::FileKind::TraceFolder)) {
+            return false;
+        }
+        found.has_trace = true;
+        self.open(path.clone(), name, move |shared, source| trace::follow(shared, source, &path))
+    }
+
+    /// Looks for what TensorFlow's, JAX's and PyTorch's profilers leave in a logdir.
+    fn look_for_others(&mut self, folder: &Path, name: &str) -> bool {
+        let found = self.found.entry(folder.to_owned()).or_default();
+        let changed = changed_ns([folder, &folder.join("plugins/profile")]);
+        if found.looked.is_some() && found.looked == changed {
+            return false;
+        }
+        let now = clock::wall_now_ns();
+        let settles = |changed: Option<i64>| changed.is_some_and(|at| (0..SETTLES_NS).contains(&(now - at)));
+        let mut may_be_more = settles(changed);
+        let mut is_changed = false;
+        for import::Files { path, files } in import::traces(folder) {
+            if settles(changed_ns(files.iter().map(PathBuf::as_path).chain([&*path]))) {
+                may_be_more = true;
+                continue;
+            }
+            let Some(first) = files.first().cloned() else { continue };
+            let own = path.file_name().filter(|_| path != folder);
+            let name = own.map_or_else(|| name.to_owned(), |own| format!("{name} · {}", own.to_string_lossy()));
+            // The folder itself may be a source of its own.
+            let path = if path == folder { first } else { path };
+            is_changed |= self.open(path, &name, move |shared, source| trace::import(shared, source, &files));
+        }
+        let found = self.found.entry(folder.to_owned()).or_default();
+        found.looked = if may_be_more { None } else { changed };
+        is_changed
+    }
+
+    /// Reads a trace in a thread of its own, unless it is open already; whether it does.
+    fn open(&mut self, path: PathBuf, name: &str, read: impl FnOnce(&Shared, SourceId) + Send + 'static) -> bool {
+        if self.threads.len() >= MAX_TRACES {
+            return self.left_out.insert(path);
+        }
+        let Some(source) = self.shared.slots.add_source(&path, Some(self.source)) else {
+            return false;
+        };
+        self.shared.slots.set_kind(source, SourceKind::Trace, Some(name));
+        let shared = self.shared.clone();
+        let thread = std::thread::Builder::new().name("load trace".to_owned());
+        match thread.spawn(move || read(&shared, source)) {
+            Ok(thread) => self.threads.push(thread),
+            Err(error) => self.shared.slots.fail(source, &format!("cannot start a thread: {error}")),
+        }
+        true
+    }
+
+    fn look_for_graph(&mut self, folder: &Path, name: &Arc<str>, blob: Option<Arc<GraphBlob>>) -> bool {
+        let found = self.found.entry(folder.to_owned()).or_default();
+        let is_shown = match (&found.graph, &blob) {
+            (None, _) => false,
+            (Some(Some(old)), Some(new)) => Arc::ptr_eq(old, new),
+            (Some(None), Some(_)) => false,
+            (Some(_), None) => true,
+        };
+        if is_shown {
+            return false;
+        }
+        let Some(def) = graph::of_run(blob.as_deref(), folder) else {
+            // A blob that does not decode never will; a missing file may still come.
+            found.graph = blob.map(Some);
+            return false;
+        };
+        found.graph = Some(blob);
+        self.shared.slots.put_graph(GraphData { name: name.clone(), path: folder.into(), def });
+        true
+    }
+
+    pub(super) fn stop(self) {
+        for thread in self.threads {
+            thread.thread().unpark();
+            // One that panicked has shown what it could.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// When the last of these changed, wall clock ns; none where none is there.
+fn changed_ns<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Option<i64> {
+    let changed = |path: &Path| {
+        let at = path.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        i64::try_from(at.as_nanos()).ok()
+    };
+    paths.into_iter().filter_map(changed).max()
+}
