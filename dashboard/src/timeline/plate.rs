@@ -26,7 +26,7 @@ use std::ops::Range;
 const AHEAD: i64 = 8;
 
 /// Columns of all lanes that are drawn in one frame of a zoom that changes, at most.
-const IN_MOTION: usize = 40_000;
+const IN_MOTION: usize = 30_000;
 /// Physical pixels of a column then, at most.
 const COARSEST: usize = 4;
 
