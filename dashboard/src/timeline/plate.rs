@@ -30,6 +30,9 @@ const IN_MOTION: usize = 30_000;
 /// Physical pixels of a column then, at most.
 const COARSEST: usize = 4;
 
+/// Columns from the origin to where a float still tells one from the next; no view is near that and near the origin too.
+const FURTHEST: f64 = (1_u64 << 52) as f64;
+
 /// What the pixels depend on beside where the view begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Of {
@@ -159,6 +162,7 @@ impl Plate {
     fn column(&self, time: i64) -> i64 {
         // Halves go up on either side of the origin. This is `floor`, for which not every processor has an instruction.
         let column = time.saturating_sub(self.origin) as f64 * self.columns_per_ns + 0.5;
+        let column = column.clamp(-FURTHEST, FURTHEST);
         let whole = column as i64;
         whole - i64::from((whole as f64) > column)
     }
@@ -436,6 +440,16 @@ mod tests {
             assert!(drawn(one) || !two.iter().all(drawn), "what fills a column is in it");
         }
         assert!(coarse.iter().any(drawn));
+    }
+
+    #[test]
+    fn a_view_at_the_other_end_of_time_is_drawn_anew() {
+        let far = 1 << 60;
+        let mut shown = Shown::of(&[(100, 102), (far, far + 2)]);
+        let drawn = |(pixels, _): (Vec<Color32>, Vec<_>)| pixels.iter().filter(|p| **p != Color32::TRANSPARENT).count();
+        for start in [50, far - 50, 50] {
+            assert_eq!(drawn(shown.view(start, 100, 150)), 2, "a pixel is a ns");
+        }
     }
 
     proptest! {
