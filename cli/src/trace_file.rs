@@ -25,11 +25,13 @@ pub fn open(path: &Path) -> Result<Store, Failure> {
 /// `Failure::Use` when there is none, or it cannot be read.
 pub fn open_all(paths: &[PathBuf], verbosity: Verbosity) -> Result<Store, Failure> {
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-    match paths {
-        [path] if !is_foreign(path) && !has_own(path) && !import::traces(path).is_empty() => {
-            import(&only(path)?.files, &mut store, verbosity)?;
-        }
-        [path] if !is_foreign(path) => {
+    let found = match paths {
+        [folder] if !is_foreign(folder) && !has_own(folder) => only(folder)?,
+        _ => None,
+    };
+    match (paths, found) {
+        (_, Some(found)) => import(&found.files, &mut store, verbosity)?,
+        ([path], _) if !is_foreign(path) => {
             let fault = |error: String| Failure::wrong_use(format_args!("{}: {error}", path.display()));
             let mut reader = TraceReader::open(&find(path)).map_err(|error| fault(error.to_string()))?;
             reader.read_all(&mut store).map_err(|error| fault(error.to_string()))?;
@@ -39,18 +41,15 @@ pub fn open_all(paths: &[PathBuf], verbosity: Verbosity) -> Result<Store, Failur
     Ok(store)
 }
 
-/// Other tools' trace that a folder holds.
-fn only(folder: &Path) -> Result<import::Files, Failure> {
+/// Other tools' trace that a folder holds, if it holds one.
+fn only(folder: &Path) -> Result<Option<import::Files>, Failure> {
     let mut found = import::traces(folder);
-    match (found.pop(), &found[..]) {
-        (Some(only), []) => Ok(only),
-        (last, others) => {
-            let all = others.iter().chain(&last).map(|of| of.path.display().to_string());
-            let all = all.collect::<Vec<_>>().join("\n  ");
-            let folder = folder.display();
-            Err(Failure::wrong_use(format_args!("{folder} holds several traces: name one of them\n  {all}")))
-        }
+    if found.len() < 2 {
+        return Ok(found.pop());
     }
+    let all: Vec<String> = found.iter().map(|of| of.path.display().to_string()).collect();
+    let (folder, all) = (folder.display(), all.join("\n  "));
+    Err(Failure::wrong_use(format_args!("{folder} holds several traces: name one of them\n  {all}")))
 }
 
 fn import(paths: &[PathBuf], store: &mut Store, verbosity: Verbosity) -> Result<(), Failure> {
