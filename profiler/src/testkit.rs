@@ -4,6 +4,9 @@ use crate::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
 use crate::store::{Store, StoreOptions, TrackKind};
 use std::collections::BTreeMap;
 
+/// A process records into one folder at a time: held by a test that does.
+pub(crate) static RECORDING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+
 /// A store with origin 0 from lines such as
 ///
 /// ```text

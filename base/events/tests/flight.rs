@@ -20,13 +20,15 @@ fn the_newest_stay() {
     let mut reader = RingReader::open(&path).unwrap();
     let snapshot = reader.snapshot();
     assert!(look.overwrites && reader.dropped() == 0);
-    for (first, records) in [(look.first, look.records), (snapshot.first, snapshot.records)] {
+    for (first, records) in [(look.first, &look.records), (snapshot.first, &snapshot.records)] {
         let numbers: Vec<u64> = records.iter().map(numbered::check).collect();
         assert_eq!(numbers, (first..5000).collect::<Vec<u64>>());
         assert!((900..=1024).contains(&numbers.len()), "{}", numbers.len());
     }
     assert_eq!(snapshot.overwritten, snapshot.first);
-    // The next has what came since.
+    // What was not consumed comes again; the next has what came since.
+    assert_eq!(reader.snapshot().first, snapshot.first);
+    reader.consume_to(5000);
     (5000..5100).for_each(numbered::emit);
     let next = reader.snapshot();
     assert_eq!((next.first, next.records.len(), next.overwritten), (5000, 100, 0));
@@ -49,6 +51,7 @@ fn a_look_never_shows_a_torn_record() {
             last = Some(n);
         }
         seen += snapshot.records.len();
+        reader.consume_to(snapshot.first + snapshot.records.len() as u64);
         peek(&path).unwrap().records.iter().for_each(|r| assert!(numbered::check(r) < 2_000_000));
     }
     producer.join().unwrap();

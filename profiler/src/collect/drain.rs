@@ -60,7 +60,8 @@ struct Source {
 /// What a pass took from a ring: it is consumed after the write.
 struct Taken {
     key: (u32, u32),
-    records: u64,
+    /// Number of the record after the last that was taken.
+    end: u64,
     dropped: u64,
     last: bool,
 }
@@ -137,12 +138,16 @@ impl<S: Sink> Drain<S> {
         if self.report.limit_reached {
             return self.options.interval;
         }
+        // Asked before the look: what was recorded before the wish lies in a ring that the look finds.
+        let (asked, done) = self.claim.control().dumps();
+        if asked != done {
+            self.dumps = true;
+            self.looked = None;
+        }
         self.look();
         let now = events::clock::mono_now();
         let since = Duration::from_nanos(now.saturating_sub(self.last_pass_ns).max(0).unsigned_abs());
         self.last_pass_ns = now;
-        let (asked, done) = self.claim.control().dumps();
-        self.dumps |= asked != done;
         let mut fullest = 0.0f64;
         let keys: Vec<(u32, u32)> = self.rings.keys().copied().collect();
         for key in keys {
@@ -261,7 +266,8 @@ impl<S: Sink> Drain<S> {
     fn take_chunk(&mut self, key: (u32, u32), header: ChunkHeader, left: u64, last: bool) -> Option<u64> {
         let reader = &self.rings.get(&key)?.reader;
         // What the batch holds already is not consumed yet.
-        let skip: u64 = self.taken.iter().filter(|t| t.key == key).map(|t| t.records).sum();
+        let first = self.taken.iter().rfind(|t| t.key == key).map_or(reader.consumed(), |t| t.end);
+        let skip = first - reader.consumed();
         let at = chunks::begin_chunk(&mut self.batch);
         let max = left.min(BATCH_RECORDS.min(chunks::MAX_RECORDS) as u64) as usize;
         let (mut n, mut crc) = (0, 0);
@@ -277,10 +283,10 @@ impl<S: Sink> Drain<S> {
         }
         let n = n as u64;
         let ends = last && n == left;
-        let header = ChunkHeader { first: reader.consumed() + skip, flags: if ends { FLAG_LAST } else { 0 }, ..header };
+        let header = ChunkHeader { first, flags: if ends { FLAG_LAST } else { 0 }, ..header };
         chunks::end_summed_chunk(header, crc, at, &mut self.batch);
         self.batch_records += n;
-        self.taken.push(Taken { key, records: n, dropped: header.dropped, last: ends });
+        self.taken.push(Taken { key, end: first + n, dropped: header.dropped, last: ends });
         Some(n)
     }
 
@@ -290,7 +296,7 @@ impl<S: Sink> Drain<S> {
             return Some(0.0);
         }
         let keep_ns = self.claim.control().keep_ns();
-        let reader = &mut self.rings.get_mut(&key)?.reader;
+        let reader = &self.rings.get(&key)?.reader;
         let snapshot = reader.snapshot();
         let (made, dropped) = (reader.info().made, reader.dropped());
         let from = self.past.first_within(keep_ns, &snapshot.records);
@@ -300,11 +306,12 @@ impl<S: Sink> Drain<S> {
             let begin = i * chunks::MAX_RECORDS;
             let part = &records[begin..records.len().min(begin + chunks::MAX_RECORDS)];
             let ends = last && i + 1 == n_chunks;
+            let first = snapshot.first + (from + begin) as u64;
             let header = ChunkHeader {
                 pid: key.0,
                 ring: key.1,
                 made,
-                first: snapshot.first + (from + begin) as u64,
+                first,
                 dropped,
                 written_ns: now,
                 flags: FLAG_FLIGHT | if ends { FLAG_LAST } else { 0 },
@@ -315,8 +322,7 @@ impl<S: Sink> Drain<S> {
             chunks::end_chunk(header, at, &mut self.batch);
             self.batch_records += part.len() as u64;
             self.batch_slices += n_slices(part);
-            // The snapshot has consumed them already.
-            self.taken.push(Taken { key, records: 0, dropped, last: ends });
+            self.taken.push(Taken { key, end: first + part.len() as u64, dropped, last: ends });
             if self.batch.len() >= BATCH_RECORDS && !self.write() {
                 return None;
             }
@@ -364,7 +370,7 @@ impl<S: Sink> Drain<S> {
 
     fn consume(&mut self, taken: &Taken) {
         let Some(source) = self.rings.get_mut(&taken.key) else { return };
-        source.reader.consume(taken.records);
+        source.reader.consume_to(taken.end);
         source.dropped_told = taken.dropped;
         if taken.last
             && let Some(source) = self.rings.remove(&taken.key)

@@ -1,10 +1,13 @@
-//! Disk full, at every write: nothing is lost uncounted, nothing comes twice.
+//! Disk full, at every write: nothing is lost uncounted, nothing comes twice. Dumps have what was recorded before they were asked for.
 
 use super::drain::Drain;
 use super::sink::Sink;
 use super::*;
 use crate::chunks::{Found, Scanner, file_header};
+use crate::testkit::RECORDING;
+use events::control::Control;
 use std::collections::BTreeSet;
+use std::fs::File;
 
 /// A file that fails at some writes.
 struct Faulty<'a> {
@@ -27,6 +30,7 @@ impl Sink for Faulty<'_> {
 /// Emits 600 records in six parts to a ring of 256 with a pass after each; the given writes fail.
 /// Gives back the `arg`s in the file and the collector's report.
 fn run_with_faults(fails: &[u32]) -> (Vec<u64>, CollectorReport) {
+    let _one = RECORDING.lock();
     let dir = tempfile::tempdir().unwrap();
     let options = events::Options { ring_records: 256, ..events::Options::default() };
     let session = events::start(dir.path(), options).unwrap();
@@ -36,22 +40,67 @@ fn run_with_faults(fails: &[u32]) -> (Vec<u64>, CollectorReport) {
     let mut drain = Drain::new(dir.path(), claim, sink, CollectorOptions::default());
     let site = events::site("test", "fault");
     for part in 0..6 {
-        for i in 0..100 {
-            events::emit_slice(events::now(), events::now(), site, events::NodeId::NONE, 0, part * 100 + i);
-        }
+        emit(site, part * 100..part * 100 + 100);
         drain.pass();
     }
     drop(session);
     let report = drain.finish();
+    (args(&bytes), report)
+}
+
+fn emit(site: events::SiteId, args: std::ops::Range<u64>) {
+    args.for_each(|arg| events::emit_slice(events::now(), events::now(), site, events::NodeId::NONE, 0, arg));
+}
+
+/// The `arg`s of the records in a chunk file of one ring, whose chunks follow each other without a gap.
+fn args(file: &[u8]) -> Vec<u64> {
     let mut scanner = Scanner::default();
-    scanner.feed(&bytes);
+    scanner.feed(file);
     let (mut records, mut next) = (Vec::new(), 0);
     while let Some(found) = scanner.next(&mut records) {
         let Found::Chunk(header) = found else { panic!("{found:?}") };
         assert_eq!(header.first, next, "no gap, none twice");
         next += u64::from(header.count);
     }
-    (records.iter().map(|r| r.arg).collect(), report)
+    records.iter().map(|r| r.arg).collect()
+}
+
+/// A flight recorder whose ring was made in the moment of the collector's last look into the folder, so that the folder's coarse time
+/// stamp does not tell of it; a dump is asked for at once. The given writes fail. Gives back the `arg`s in the file after the passes.
+fn dump_of_a_new_ring(fails: &[u32], n_passes: u32) -> Vec<u64> {
+    let _one = RECORDING.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let control = Control::open_or_create(dir.path(), true).unwrap();
+    control.keep_flight(0, 0);
+    let session = events::start(dir.path(), events::Options::default()).unwrap();
+    let claim = events::control::Collector::claim(dir.path()).unwrap();
+    let mut bytes = file_header(1, 0).to_vec();
+    let sink = Faulty { bytes: &mut bytes, fails: fails.iter().copied().collect(), n_writes: 0 };
+    let mut drain = Drain::new(dir.path(), claim, sink, CollectorOptions::default());
+    drain.pass();
+    let folder = File::open(dir.path()).unwrap();
+    let looked = folder.metadata().unwrap().modified().unwrap();
+    emit(events::site("test", "dump"), 0..100);
+    folder.set_modified(looked).unwrap();
+    let number = control.request_dump();
+    for pass in 1..=n_passes {
+        assert_ne!(control.dumps().1, number, "done before pass {pass}");
+        drain.pass();
+    }
+    assert_eq!(control.dumps(), (number, number));
+    drop(session);
+    drop(drain);
+    args(&bytes)
+}
+
+#[test]
+fn a_dump_has_what_was_recorded_before_it_was_asked_for() {
+    assert_eq!(dump_of_a_new_ring(&[], 1), (0..100).collect::<Vec<u64>>());
+}
+
+#[test]
+fn a_dump_that_finds_the_disk_full_is_written_later() {
+    assert_eq!(dump_of_a_new_ring(&[1, 2], 3), (0..100).collect::<Vec<u64>>());
 }
 
 #[test]

@@ -443,9 +443,7 @@ fn the_first_version_still_opens() {
 
 /// Records slices of this process into a folder, as a program and its collector do.
 fn record(trace: &Path, n: u64) {
-    // One recording of a process at a time.
-    static TURN: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
-    let _turn = TURN.lock();
+    let _turn = crate::testkit::RECORDING.lock();
     let session = events::start(trace, events::Options::default()).unwrap();
     let collector = crate::Collector::start(trace, crate::CollectorOptions::default()).unwrap();
     let site = events::site("seal", "work");

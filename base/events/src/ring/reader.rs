@@ -172,7 +172,7 @@ impl RingReader {
         Drained { records: n as usize, damaged: false }
     }
 
-    /// As [`drain`](Self::drain), but nothing is consumed: [`consume`](Self::consume) does it once the records are safe.
+    /// As [`drain`](Self::drain), but nothing is consumed: [`consume_to`](Self::consume_to) does it once the records are safe.
     pub fn peek(&self, out: &mut Vec<Record>) -> Drained {
         let head = protocol::published(&self.header().producer.head);
         let Some(n) = filled(head, self.tail, self.info.capacity) else {
@@ -194,9 +194,10 @@ impl RingReader {
         Drained { records: n as usize, damaged: false }
     }
 
-    /// Gives the room of the oldest `n` records back to the producer, after a [`peek`](Self::peek) that gave at least as many.
-    pub fn consume(&mut self, n: u64) {
-        self.tail = self.published().min(self.tail.saturating_add(n));
+    /// Gives the room of the records before number `end` back to the producer, after a [`peek`](Self::peek) or a
+    /// [`snapshot`](Self::snapshot) that gave them.
+    pub fn consume_to(&mut self, end: u64) {
+        self.tail = self.tail.max(end.min(self.published()));
         protocol::give_back(&self.header().consumer.tail, self.tail);
     }
 
@@ -212,8 +213,10 @@ impl RingReader {
         self.header().producer.overwrites.load(Ordering::Relaxed) != 0
     }
 
-    /// What a flight recorder's ring holds now and no earlier snapshot had. Its producer goes on meanwhile.
-    pub fn snapshot(&mut self) -> Snapshot {
+    /// What a flight recorder's ring holds now and was not consumed. Its producer goes on meanwhile. Nothing is consumed:
+    /// [`consume_to`](Self::consume_to) does it once the records are safe.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
         let (capacity, before) = (u64::from(self.info.capacity), self.tail);
         let head = protocol::published(&self.header().producer.head);
         let first = self.tail.max(head.saturating_sub(capacity));
@@ -223,8 +226,6 @@ impl RingReader {
         }
         let whole = protocol::whole_from(&self.header().producer.head, capacity, BURST).clamp(first, head.max(first));
         records.drain(..(whole - first) as usize);
-        self.tail = head.max(self.tail);
-        protocol::give_back(&self.header().consumer.tail, self.tail);
         Snapshot { first: whole, overwritten: whole.saturating_sub(before), records }
     }
 
@@ -300,7 +301,7 @@ fn open_slice((begin, site, node): (u64, u32, u32), depth: u32) -> OpenSlice {
 pub struct Snapshot {
     /// Sequence number of the first of `records`.
     pub first: u64,
-    /// Records since the snapshot before that were written over.
+    /// Records that were written over before anybody consumed them.
     pub overwritten: u64,
     /// The records, oldest first.
     pub records: Vec<Record>,

@@ -101,7 +101,7 @@ impl Tracer for Ours {
             rings.push(RingReader::open(&path)?);
         }
         for ring in rings.iter_mut() {
-            ring.consume(u64::MAX);
+            ring.consume_to(u64::MAX);
         }
         Ok(())
     }
