@@ -105,6 +105,12 @@ pub unsafe trait Backend: Send + Sync {
     /// The device's name: `NVIDIA H200`.
     fn name(&self) -> String;
 
+    /// Whether memory that nobody holds is overwritten, when it is handed out and when it is given back, so that tests find
+    /// who reads it.
+    fn marks_unused(&self) -> bool {
+        false
+    }
+
     /// Bytes of memory that are free, and that there are.
     ///
     /// # Errors

@@ -157,11 +157,23 @@ impl Gpu {
             limit: self.limit.min(e.limit),
         })?;
         let gpu = self.own.upgrade().ok_or_else(|| self.failed("the device is gone"))?;
-        Ok(Arc::new(Block::new(gpu, address, n_bytes)))
+        let block = Arc::new(Block::new(gpu, address, n_bytes));
+        self.mark_unused(address, n_bytes).map_err(|e| self.failed(e))?;
+        Ok(block)
     }
 
-    pub(crate) fn give_back(&self, address: Address) {
+    pub(crate) fn give_back(&self, address: Address, n_bytes: usize) {
+        // Only a test is told less if this fails.
+        self.mark_unused(address, n_bytes).ok();
         self.memory.lock().free(address);
+    }
+
+    /// Overwrites memory that has no value, by what is no number of any width.
+    fn mark_unused(&self, address: Address, n_bytes: usize) -> Result<(), Failed> {
+        match self.backend.marks_unused() {
+            true => self.backend.fill_bytes(Lane::Compute, address, 0xFF, n_bytes),
+            false => Ok(()),
+        }
     }
 
     /// A tensor to be written, and where it lies.

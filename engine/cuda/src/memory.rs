@@ -61,7 +61,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        self.gpu.give_back(self.address);
+        self.gpu.give_back(self.address, self.n_bytes);
     }
 }
 

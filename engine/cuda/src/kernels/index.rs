@@ -122,7 +122,7 @@ fn one_hot(node: &Node) -> Built {
     kernel(node, move |ctx: &mut KernelContext<'_>| {
         let [depth] = ints(ctx, 1)?[..] else { return Err(KernelError::invalid("depth must be one number")) };
         let depth = usize::try_from(depth).map_err(|_| KernelError::invalid("depth is negative"))?;
-        let ((indices, at), (on, at_on), (_, at_off)) = (operand(ctx, 0)?, operand(ctx, 2)?, operand(ctx, 3)?);
+        let ((indices, at), (on, at_on), (_off, at_off)) = (operand(ctx, 0)?, operand(ctx, 2)?, operand(ctx, 3)?);
         let along = axis(along, indices.shape().rank() + 1)?;
         let mut out = indices.dims().to_vec();
         out.insert(along, depth);

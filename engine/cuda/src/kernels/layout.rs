@@ -230,7 +230,7 @@ fn pad(node: &Node) -> Built {
         let (of, steps) = (c_word(input.dtype())?, strides(&dims));
         match ctx.inputs.get(2) {
             Some(Some(_)) => {
-                let (_, value) = operand(ctx, 2)?;
+                let (_value, value) = operand(ctx, 2)?;
                 // SAFETY: one element is read, all of the output are written.
                 unsafe { move_elements(gpu, of, &dims, (value, &vec![0; rank]), (to, &steps))? };
             }
@@ -349,7 +349,7 @@ fn like(node: &Node, value: u8) -> Built {
             gpu.zero(to, out.n_bytes())?;
         } else {
             let one = engine::convert::convert(&Tensor::scalar(1i32), dtype, ctx.allocator)?;
-            let (_, from) = gpu.bring(&one)?;
+            let (_one, from) = gpu.bring(&one)?;
             let (dims, of) = (out.dims(), c_word(dtype)?);
             // SAFETY: one element is read, all of the output are written.
             unsafe { move_elements(gpu, of, dims, (from, &vec![0; dims.len()]), (to, &strides(dims)))? };

@@ -82,6 +82,10 @@ unsafe impl Backend for Emulator {
         "emulated".to_owned()
     }
 
+    fn marks_unused(&self) -> bool {
+        true
+    }
+
     fn memory(&self) -> Result<(usize, usize), Failed> {
         Ok((8 << 30, 8 << 30))
     }
