@@ -23,8 +23,10 @@ const AIM: f64 = 0.25;
 const MIN_PAUSE: Duration = Duration::from_micros(500);
 /// The pause after a failed write.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
-/// Passes between two looks into the folder even if it seems unchanged (its time stamp is coarse).
+/// Passes between two looks into the folder even if it seems unchanged: not every file system keeps its time stamp.
 const LOOK_EVERY: u32 = 10;
+/// A folder's time stamp goes on in steps of at most this, the kernel's clock tick: what came in the step of a look may have been missed.
+const STAMP: Duration = Duration::from_millis(20);
 
 /// What a collector did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -195,7 +197,7 @@ impl<S: Sink> Drain<S> {
             self.passes_until_look -= 1;
             return;
         }
-        self.looked = changed;
+        self.looked = changed.filter(|at| at.elapsed().is_ok_and(|age| age > STAMP));
         self.passes_until_look = LOOK_EVERY;
         let Ok(entries) = std::fs::read_dir(&self.dir) else { return };
         for entry in entries.flatten() {

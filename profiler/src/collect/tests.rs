@@ -65,8 +65,8 @@ fn args(file: &[u8]) -> Vec<u64> {
     records.iter().map(|r| r.arg).collect()
 }
 
-/// A flight recorder whose ring was made in the moment of the collector's last look into the folder, so that the folder's coarse time
-/// stamp does not tell of it; a dump is asked for at once. The given writes fail. Gives back the `arg`s in the file after the passes.
+/// A flight recorder whose ring was made after the collector's last look into a folder whose time stamp does not tell of it; a dump is
+/// asked for at once. The given writes fail. Gives back the `arg`s in the file after the passes.
 fn dump_of_a_new_ring(fails: &[u32], n_passes: u32) -> Vec<u64> {
     let _one = RECORDING.lock();
     let dir = tempfile::tempdir().unwrap();
@@ -77,11 +77,12 @@ fn dump_of_a_new_ring(fails: &[u32], n_passes: u32) -> Vec<u64> {
     let mut bytes = file_header(1, 0).to_vec();
     let sink = Faulty { bytes: &mut bytes, fails: fails.iter().copied().collect(), n_writes: 0 };
     let mut drain = Drain::new(dir.path(), claim, sink, CollectorOptions::default());
-    drain.pass();
     let folder = File::open(dir.path()).unwrap();
-    let looked = folder.metadata().unwrap().modified().unwrap();
+    let stamp = std::time::UNIX_EPOCH + Duration::from_secs(1 << 30);
+    folder.set_modified(stamp).unwrap();
+    drain.pass();
     emit(events::site("test", "dump"), 0..100);
-    folder.set_modified(looked).unwrap();
+    folder.set_modified(stamp).unwrap();
     let number = control.request_dump();
     for pass in 1..=n_passes {
         assert_ne!(control.dumps().1, number, "done before pass {pass}");
