@@ -67,7 +67,7 @@ pub use media::{MediaError, MediaRow, MediaSeries, Place};
 pub use pyramid::Extent;
 #[cfg(feature = "buckets")]
 pub use remote::{Fetched, Remote, RemoteCost, RemoteError, open_bucket};
-pub use run::{FileState, FileStatus, GraphBlob, Problem, Run, Runs, TaggedRecord};
+pub use run::{ByName, FileState, FileStatus, GraphBlob, Problem, Run, Runs, TaggedRecord};
 pub use sample::{EncodedAudio, EncodedImage, MeshPart, NumberTensor, PrCurve, Sample, TextTensor};
 pub use series::{Point, ScalarSeries, Series};
 pub use writer::{HParam, Mesh, Pixels, SummaryWriter, ValueError, WriterError, WriterOptions, read_projector_config};

@@ -299,12 +299,15 @@ impl Logdir {
         if problems_changed {
             shared.problems.clone_from(&self.problems);
         }
-        let version = shared.version;
+        let (version, n_runs) = (shared.version, shared.by_name.len());
         for follower in self.runs.iter_mut().filter(|run| run.is_dirty()) {
             let run = shared.by_name.entry(follower.name.clone()).or_default();
             run.version = version;
             follower.commit(run, changes);
             changes.runs.push(follower.name.clone());
+        }
+        if shared.by_name.len() != n_runs {
+            shared.by_name.sort_unstable_keys();
         }
     }
 }

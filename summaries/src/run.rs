@@ -20,11 +20,16 @@ use crate::{
     writer::HParam,
 };
 
+/// Values by name, in the order of their names: a page of charts looks thousands up in each frame.
+///
+/// Who inserts a name sorts by [`IndexMap::sort_unstable_keys`](indexmap::IndexMap::sort_unstable_keys) after it.
+pub type ByName<V> = indexmap::IndexMap<String, V, rustc_hash::FxBuildHasher>;
+
 /// All runs of a [`Logdir`](crate::Logdir), by name.
 #[derive(Debug, Default)]
 pub struct Runs {
     /// The runs; the name is the folder below the logdir, `.` for the logdir itself.
-    pub by_name: BTreeMap<String, Run>,
+    pub by_name: ByName<Run>,
     /// Folders and files that could not be looked at.
     pub problems: Vec<Problem>,
     /// Grows with every commit: the stamp for caches over all runs.
@@ -48,7 +53,7 @@ pub struct Run {
     /// Its folder.
     pub path: PathBuf,
     /// Its tags.
-    pub series: BTreeMap<String, Series>,
+    pub series: ByName<Series>,
     /// The last graph in its event files, not decoded yet.
     pub graph: Option<Arc<GraphBlob>>,
     /// Profiles of single steps that TensorFlow 1 wrote, in the order of arrival.

@@ -26,8 +26,8 @@ pub struct XWindow {
 impl XWindow {
     fn column(&self, x: f64) -> i64 {
         let column = (x - self.lo) / (self.hi - self.lo) * f64::from(self.n_columns);
-        // Everything left of the window is one column, everything right of it another.
-        if column.is_nan() { -1 } else { (column.floor() as i64).clamp(-1, i64::from(self.n_columns)) }
+        // Everything left of the window is one column, everything right of it another. NaN is left of it.
+        if column >= 0.0 { (column as i64).min(i64::from(self.n_columns)) } else { -1 }
     }
 }
 

@@ -211,7 +211,7 @@ mod tests {
             }
             run.series.insert(tag.to_owned(), Series::Scalar(Box::new(scalars)));
         }
-        let runs = Runs { by_name: [("a".to_owned(), run)].into(), ..Runs::default() };
+        let runs = Runs { by_name: [("a".to_owned(), run)].into_iter().collect(), ..Runs::default() };
         let data = Data::default().with_graph("g", (*def).clone()).with_runs("logs", runs);
         let told = of_summaries(&mut Recorded::default(), &data);
         let model = Model::build(def);

@@ -195,7 +195,8 @@ pub fn sessions(found: &Found, data: &Data, statistic: Statistic) -> Vec<Session
             // Nobody says what a metric is: every scalar of the session and of the runs in its folder.
             let prefix = if &*told.run == "." { String::new() } else { format!("{}/", told.run) };
             let own = runs.get(&*told.run).map(|run| ("", run));
-            let others = runs.range(prefix.clone()..).take_while(|(name, _)| name.starts_with(&prefix));
+            let from = runs.partition_point(|name, _| *name < prefix);
+            let others = runs.iter().skip(from).take_while(|(name, _)| name.starts_with(&prefix));
             let others = others.filter(|(name, _)| **name != *told.run && &*told.run != ".");
             for (group, run) in own.into_iter().chain(others.map(|(name, run)| (&name[prefix.len()..], run))) {
                 cells.extend(scalars(run).filter_map(|(tag, series)| metric(group.into(), tag, series, statistic)));

@@ -162,7 +162,7 @@ impl Card {
             let known = self.curves.get(&member.label);
             let n_stale = known.map_or(points.len(), |curve| curve.n_stale(*points, *generation, view.curve));
             if n_stale > 0 || known.is_none() {
-                if !at_once && !view.turn.take_points(n_stale) {
+                if !at_once && !view.turn.take_points(n_stale, self.picture.drawn) {
                     return false;
                 }
                 self.curves.entry(member.label.clone()).or_default().update(*points, *generation, view.curve);
@@ -296,7 +296,8 @@ impl Card {
             return all.for_each(|stroked| paint::curve(&painter, frame, &stroked));
         }
         if wants_new {
-            let taken = self.picture.take(&key, ordered.len(), &mut view.turn);
+            let n_points: Vec<usize> = ordered.iter().map(|(line, _)| line.points.len()).collect();
+            let taken = self.picture.take(&key, &n_points, &mut view.turn);
             let lines = ordered[taken].iter().filter_map(stroked).flatten();
             if self.picture.add(ui, frame, lines) {
                 ui.ctx().request_repaint();

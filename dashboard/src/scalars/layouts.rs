@@ -159,7 +159,8 @@ mod tests {
         for name in ["a", "b"] {
             let tags = ["loss/train", "loss/test", "x/loss", "lo", "hi"];
             let series = tags.map(|tag| (tag.to_owned(), Series::Scalar(Box::default())));
-            runs.by_name.insert(name.into(), Run { name: name.into(), series: series.into(), ..Run::default() });
+            runs.by_name
+                .insert(name.into(), Run { name: name.into(), series: series.into_iter().collect(), ..Run::default() });
         }
         Data::default().with_runs("logs", runs)
     }

@@ -10,18 +10,17 @@ use egui::{ColorImage, Rect, TextureHandle, TextureOptions, Ui, emath::GuiRoundi
 use parking_lot::Mutex;
 use std::{ops::Range, sync::Arc};
 
-/// Lines that one frame looks up for pictures: about 2 ms.
-const MAX_DRAWN: usize = 50;
+/// Points that one frame smooths and looks up for pictures, about: 2 ms. The curve that exceeds it is still made ready.
+const MAX_POINTS: usize = 50_000;
 
-/// Points that one frame smooths and looks over, about: a ms or two. The curve that exceeds it is still made ready.
-const MAX_READIED: usize = 40_000;
+/// Points that a line counts for: it costs something however short it is, and of a long one few are looked at.
+const OF_LINE: std::ops::RangeInclusive<usize> = 250..=32_000;
 
-/// Who may look up lines for a picture in a frame: at most so many, and those first who waited longest, so that cards whose
+/// Who may look up lines for a picture in a frame: at most so many points, and those first who waited longest, so that cards whose
 /// runs grow all the time leave others theirs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Turn {
-    n_drawable: usize,
-    n_readied: usize,
+    n_left: usize,
     /// The frame in which the one was drawn that waited longest in the frame before.
     longest: Option<u64>,
     /// The same of this frame.
@@ -32,33 +31,42 @@ impl Turn {
     /// Of the next frame.
     #[must_use]
     pub fn next(self) -> Self {
-        Self { n_drawable: MAX_DRAWN, n_readied: 0, longest: self.waiting, waiting: None }
+        Self { n_left: MAX_POINTS, longest: self.waiting, waiting: None }
     }
 
-    /// Whether a curve may take in `n` points now; else its card waits. Cards on top come first: what they waited for they
-    /// have then, and the rest gets its turn.
-    pub fn take_points(&mut self, n: usize) -> bool {
-        let has_turn = self.n_readied < MAX_READIED;
-        if has_turn {
-            self.n_readied += n;
+    /// Whether a curve of a picture, drawn in the frame `drawn` before, may take in `n` points now; else its card waits. Cards on top
+    /// come first: what they waited for they have then, and the rest gets its turn.
+    pub fn take_points(&mut self, n: usize, drawn: u64) -> bool {
+        let has_turn = self.n_left > 0;
+        self.n_left = self.n_left.saturating_sub(n);
+        if !has_turn {
+            self.wait(drawn);
         }
         has_turn
     }
 
-    /// How many of the `n` lines of a picture, drawn in the frame `drawn` before, may be looked up now; the others wait.
-    /// All at once for one that cannot wait.
-    pub fn take(&mut self, n: usize, drawn: u64, at_once: bool) -> usize {
-        let has_turn = self.n_drawable > 0 && self.longest.is_none_or(|longest| drawn <= longest);
-        let taken = match (has_turn, at_once) {
-            (false, _) => 0,
-            (true, true) => n,
-            (true, false) => n.min(self.n_drawable),
-        };
-        self.n_drawable = self.n_drawable.saturating_sub(taken);
+    /// How many of a picture's lines, which have so many points each, may be looked up now; the others wait. All at once for one that
+    /// cannot wait.
+    pub fn take(&mut self, lines: impl ExactSizeIterator<Item = usize>, drawn: u64, at_once: bool) -> usize {
+        let (n, mut taken) = (lines.len(), 0);
+        if self.longest.is_none_or(|longest| drawn <= longest) {
+            let is_all = at_once && self.n_left > 0;
+            for n_points in lines {
+                if self.n_left == 0 && !is_all {
+                    break;
+                }
+                self.n_left = self.n_left.saturating_sub(n_points.clamp(*OF_LINE.start(), *OF_LINE.end()));
+                taken += 1;
+            }
+        }
         if taken < n {
-            self.waiting = Some(self.waiting.map_or(drawn, |waiting| waiting.min(drawn)));
+            self.wait(drawn);
         }
         taken
+    }
+
+    fn wait(&mut self, drawn: u64) {
+        self.waiting = Some(self.waiting.map_or(drawn, |waiting| waiting.min(drawn)));
     }
 }
 
@@ -131,16 +139,17 @@ impl Picture {
         (self.of, self.marks) = (Some(key), marks);
     }
 
-    /// Which of the `n` lines of the picture that `key` wants are to be looked up in this frame. A draft goes on while only its
-    /// points become more; one that has to begin anew looks all up at once, lest it never ends.
-    pub fn take(&mut self, key: &Key, n: usize, turn: &mut Turn) -> Range<usize> {
+    /// Which of the lines of the picture that `key` wants, of so many points each, are to be looked up in this frame. A draft goes on
+    /// while only its points become more; one that has to begin anew looks all up at once, lest it never ends.
+    pub fn take(&mut self, key: &Key, lines: &[usize], turn: &mut Turn) -> Range<usize> {
+        let n = lines.len();
         let is_same = |draft: &Draft| draft.n == n && Key { lines: draft.key.lines, ..*key } == draft.key;
         let goes_on = self.draft.as_ref().is_some_and(is_same);
         let at_once = self.draft.is_some() && !goes_on;
         let draft = self.draft.take().filter(|_| goes_on);
         let mut draft = draft.unwrap_or_else(|| Draft { key: *key, n, n_taken: 0, lines: Vec::new() });
         let from = draft.n_taken;
-        draft.n_taken += turn.take(n - from, self.drawn, at_once);
+        draft.n_taken += turn.take(lines[from..].iter().copied(), self.drawn, at_once);
         let taken = from..draft.n_taken;
         self.draft = Some(draft);
         taken
@@ -236,17 +245,31 @@ mod tests {
         for frame in 1..=10 {
             turn = turn.next();
             for last in &mut drawn {
-                if turn.take(MAX_DRAWN / 2, *last, false) > 0 {
+                if turn.take(half(1), *last, false) > 0 {
                     *last = frame;
                 }
             }
         }
         assert!(drawn.iter().all(|last| *last >= 7), "two in a frame, all five within three: {drawn:?}");
+    }
+
+    /// `n` lines, each of half the points of a frame.
+    fn half(n: usize) -> impl ExactSizeIterator<Item = usize> {
+        std::iter::repeat_n(MAX_POINTS / 2, n)
+    }
+
+    #[test]
+    fn a_frame_looks_at_no_more_than_it_has_time_for() {
         let mut ready = Turn::default().next();
-        assert!(ready.take_points(MAX_READIED - 1) && ready.take_points(MAX_READIED) && !ready.take_points(1));
+        let taken = [MAX_POINTS - 1, MAX_POINTS, 1].map(|n| ready.take_points(n, 3));
+        assert_eq!(taken, [true, true, false]);
+        assert_eq!(ready.take(half(1), 0, false), 0, "pictures have what is left");
+        assert_eq!(ready.next().take(half(1), 4, false), 0, "what is not ready waits too");
         let mut alone = Turn::default().next();
-        let taken = [alone.take(10 * MAX_DRAWN, 0, false), alone.take(1, 0, false)];
-        assert_eq!(taken, [MAX_DRAWN, 0], "one that is too large for a frame takes several");
-        assert_eq!(alone.next().take(10 * MAX_DRAWN, 0, true), 10 * MAX_DRAWN, "but for one that cannot wait");
+        let taken = [alone.take(half(20), 0, false), alone.take(half(1), 0, false)];
+        assert_eq!(taken, [2, 0], "one that is too large for a frame takes several");
+        assert_eq!(alone.next().take(half(20), 0, true), 20, "but for one that cannot wait");
+        let short = std::iter::repeat_n(1, MAX_POINTS);
+        assert_eq!(Turn::default().next().take(short, 0, false), MAX_POINTS / OF_LINE.start());
     }
 }

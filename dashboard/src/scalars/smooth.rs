@@ -13,6 +13,8 @@ pub struct Smoother {
     out: Numbers,
     last: f64,
     n_finite: i32,
+    /// Whether the start no longer counts: a power of the weight is nothing beside 1, and so are all later ones.
+    has_no_bias: bool,
     /// The one value seen so far, while there is only one.
     constant: Option<f64>,
 }
@@ -58,8 +60,13 @@ impl Smoother {
             return y;
         }
         self.last = self.weight * self.last + (1.0 - self.weight) * y;
+        if self.has_no_bias {
+            return self.last;
+        }
         self.n_finite = self.n_finite.saturating_add(1);
-        self.last / (1.0 - self.weight.powi(self.n_finite))
+        let share = 1.0 - self.weight.powi(self.n_finite);
+        self.has_no_bias = share == 1.0;
+        self.last / share
     }
 }
 
