@@ -231,7 +231,8 @@ fn queue(g: &Graph) {
 }
 
 /// Runs `first` in a thread of its own and, once that sleeps and has slept for a while, `second`.
-fn waiting(first: &(dyn Fn() + Sync), second: &dyn Fn()) {
+/// Gives when `first` slept, ticks.
+fn waiting(first: &(dyn Fn() + Sync), second: &dyn Fn()) -> u64 {
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::scope(|threads| {
         threads.spawn(move || {
@@ -246,8 +247,10 @@ fn waiting(first: &(dyn Fn() + Sync), second: &dyn Fn()) {
             std::thread::sleep(std::time::Duration::from_millis(5));
             in_a_row = if sleeps() { in_a_row + 1 } else { 0 };
         }
+        let asleep_at = events::clock::now();
         second();
-    });
+        asleep_at
+    })
 }
 
 #[test]
@@ -259,16 +262,20 @@ fn waits_at_a_queue_are_slices_that_name_it() {
     let dir = tempfile::tempdir().unwrap();
     let recording = events::start(dir.path(), events::Options::default()).unwrap();
     // Whoever comes first waits: once for a row, once for room.
-    waiting(&|| drop(s.run(&[], &["taken"], &[]).unwrap()), &|| drop(s.run(&[], &[], &["put"]).unwrap()));
+    let waits = RunOptions { label: "waits", ..RunOptions::default() };
+    let take = || drop(s.run_step(&waits, &[], &["taken"], &[]).unwrap());
+    let put = || drop(s.run_step(&waits, &[], &[], &["put"]).unwrap());
+    let for_a_row = waiting(&take, &|| drop(s.run(&[], &[], &["put"]).unwrap()));
     s.run(&[], &[], &["put"]).unwrap();
-    waiting(&|| drop(s.run(&[], &[], &["put"]).unwrap()), &|| drop(s.run(&[], &["taken"], &[]).unwrap()));
+    let for_room = waiting(&put, &|| drop(s.run(&[], &["taken"], &[]).unwrap()));
     drop(s);
     drop(recording);
     let trace = read(dir.path());
     let steps = trace.of("step");
-    // Both waited for tens of milliseconds. Who loses the processor while it takes a row that is there seems to wait too.
-    let long = 10_000_000;
-    let waits: Vec<_> = trace.of("parked").into_iter().filter(|(_, _, e)| e.dur > long).collect();
+    // Of the steps that had to. Who loses the processor while it takes a row that is there seems to wait too.
+    let had_to =
+        |e: &Event| steps.iter().any(|(_, label, step)| *label == "waits" && step.correlation == e.correlation);
+    let waits: Vec<_> = trace.of("parked").into_iter().filter(|(_, _, e)| had_to(e)).collect();
     let mut told: Vec<_> = waits.iter().map(|(_, name, e)| (*name, trace.node(e.node.get()), e.arg)).collect();
     told.sort_unstable();
     assert_eq!(told, [("queue input empty", "take", 1), ("queue input full", "put", 2)]);
@@ -277,7 +284,8 @@ fn waits_at_a_queue_are_slices_that_name_it() {
         let (_, _, step) = steps.iter().find(of).unwrap();
         let (end, step_end) = (wait.begin + wait.dur, step.begin + step.dur);
         assert!(step.begin <= wait.begin && end <= step_end, "within its step");
-        assert!(wait.dur * 2 > step.dur, "most of the step: {} of {}", wait.dur, step.dur);
+        let asleep_at = if wait.arg == 1 { for_a_row } else { for_room };
+        assert!(wait.begin <= asleep_at && asleep_at <= end, "it slept at {asleep_at}: {} to {end}", wait.begin);
     }
 }
 

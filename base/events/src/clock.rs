@@ -286,9 +286,12 @@ mod tests {
         while mono_now() - first < 2_000_000 {}
         let b = anchor();
         let line = TicksToNs::from_anchors(&[a, b]);
-        let (t, ns) = (now(), mono_now());
-        // Loose: another process may run between the two readings. It catches a wrong unit or a wrong clock.
-        assert!((line.ns(t) - ns).abs() < 50_000_000, "{} {ns}", line.ns(t));
+        // Several tries: another process may run between the two readings. It catches a wrong unit or a wrong clock.
+        let differs = || {
+            let (t, ns) = (now(), mono_now());
+            (line.ns(t) - ns).abs()
+        };
+        assert!((0..9).any(|_| differs() < 50_000_000), "{}", differs());
     }
 
     proptest! {

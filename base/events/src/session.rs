@@ -63,6 +63,8 @@ struct Shared {
     rings: Mutex<Rings>,
     lost_threads: AtomicU64,
     stopping: AtomicBool,
+    /// Held while the switch is followed.
+    following: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -208,6 +210,8 @@ impl Shared {
 
     /// Follows the control page's switch.
     fn follow_switch(&self) {
+        // Who changed the page comes after who looked before: no older answer is stored over a newer one.
+        let _in_turn = lock(&self.following);
         STATE.store(if self.control.is_on() { self.generation } else { OFF }, Ordering::Relaxed);
     }
 
@@ -310,6 +314,7 @@ pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> 
         rings: Mutex::default(),
         lost_threads: AtomicU64::new(0),
         stopping: AtomicBool::new(false),
+        following: Mutex::default(),
     });
     switch_off_in_forked_children();
     if shared.control.is_flight() {

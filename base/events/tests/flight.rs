@@ -7,6 +7,7 @@ mod common;
 use common::{numbered, one_at_a_time, start, the_ring};
 use events::control::Control;
 use events::ring::{RingReader, peek};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn the_newest_stay() {
@@ -40,7 +41,12 @@ fn a_look_never_shows_a_torn_record() {
     let dir = tempfile::tempdir().unwrap();
     Control::open_or_create(dir.path(), true).unwrap().keep_flight(0, 0);
     let _session = start(dir.path(), 256);
-    let producer = std::thread::spawn(|| (0..2_000_000).for_each(numbered::emit));
+    static ENOUGH: AtomicBool = AtomicBool::new(false);
+    // So many at least, and until the reader has seen some, whoever gets the processor first. (The upper bound takes minutes.)
+    let producer = std::thread::spawn(|| {
+        let more = |n: &u64| *n < 2_000_000 || (!ENOUGH.load(Ordering::Relaxed) && *n < 2_000_000_000);
+        (0..).take_while(more).for_each(numbered::emit);
+    });
     let path = the_ring(dir.path());
     let (mut reader, mut seen, mut last) = (RingReader::open(&path).unwrap(), 0, None);
     while !producer.is_finished() {
@@ -51,8 +57,10 @@ fn a_look_never_shows_a_torn_record() {
             last = Some(n);
         }
         seen += snapshot.records.len();
+        ENOUGH.fetch_or(seen > 1000, Ordering::Relaxed);
         reader.consume_to(snapshot.first + snapshot.records.len() as u64);
-        peek(&path).unwrap().records.iter().for_each(|r| assert!(numbered::check(r) < 2_000_000));
+        let look = peek(&path).unwrap();
+        look.records.iter().for_each(|r| assert!(numbered::check(r) < reader.published()));
     }
     producer.join().unwrap();
     assert!(seen > 1000, "{seen}");
@@ -89,10 +97,12 @@ fn a_slow_step_asks_for_a_dump() {
     let _one = one_at_a_time();
     let dir = tempfile::tempdir().unwrap();
     let control = Control::open_or_create(dir.path(), true).unwrap();
-    control.keep_flight(0, 20_000_000);
+    // An hour, so that this one is quick even where it loses the processor.
+    control.keep_flight(0, 3_600_000_000_000);
     let _session = start(dir.path(), 1024);
     events::step_ends(events::step_begins());
     assert_eq!(control.dumps(), (0, 0));
+    control.keep_flight(0, 20_000_000);
     let mark = events::step_begins();
     std::thread::sleep(std::time::Duration::from_millis(25));
     events::step_ends(mark);

@@ -64,9 +64,10 @@ fn the_clock_has_a_rate_from_the_first_event_on() {
     assert!(anchors.len() >= 2);
     let line = TicksToNs::from_anchors(&anchors);
     std::thread::sleep(Duration::from_millis(50));
-    let (ticks, ns) = (events::now(), events::clock::mono_now());
+    // The tightest of nine readings of both clocks.
+    let now = events::clock::anchor();
     // Loose, for a busy machine; a counter of 2 GHz taken for nanoseconds would be off by as much as the sleep.
-    assert!((line.ns(ticks) - ns).abs() < 20_000_000, "{anchors:?}");
+    assert!((line.ns(now.ticks) - now.mono_ns).abs() < 20_000_000, "{anchors:?}");
 }
 
 #[test]
@@ -119,7 +120,8 @@ fn further_threads_are_counted() {
     let emit = |n| std::thread::spawn(move || (0..n).for_each(numbered::emit)).join().unwrap();
     (0..4).for_each(|_| emit(5));
     assert_eq!(rings(dir.path()).len(), 2);
-    wait_for(|| session.control().lost().events == 10);
+    // The two are added one after the other.
+    wait_for(|| session.control().lost().events == 10 && session.control().lost().threads > 1);
     assert_eq!(session.control().lost().threads, 2);
     // Retired rings make room.
     for path in rings(dir.path()) {

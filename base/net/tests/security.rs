@@ -13,6 +13,11 @@ use net::{
     Outbox, Security, certify,
 };
 
+/// Of those who may lose the processor for a while. Strangers who say nothing are heard for so many seconds.
+fn limits(hello_s: u64) -> Limits {
+    Limits { hello: Duration::from_secs(hello_s), silence: Duration::from_secs(30), ..Limits::default() }
+}
+
 fn identity(job: &str, name: &str) -> Identity {
     Identity { job_id: job.into(), name: name.into(), incarnation: 7 }
 }
@@ -66,12 +71,12 @@ fn echo(security: Option<Security>) -> Listener {
         std::mem::forget(channel);
     };
     let address = "127.0.0.1:0".parse().unwrap();
-    Listener::start(&address, identity("job", "echo"), Limits::default(), security, accepted).unwrap()
+    Listener::start(&address, identity("job", "echo"), limits(5), security, accepted).unwrap()
 }
 
 /// Connects, and has one frame sent back: some refusals only come with what is read first.
 fn joins(to: &Address, job: &str, security: Option<&Security>) -> Result<(), NetError> {
-    let connection = Connection::open(to, &identity(job, "client"), "echo", &Limits::default(), security)?;
+    let connection = Connection::open(to, &identity(job, "client"), "echo", &limits(20), security)?;
     let (tell, told) = channel();
     let channel = connection.start(|_| Tell(tell))?;
     channel.outbox().send(Frame::message(3, Vec::new()))?;
@@ -84,7 +89,7 @@ fn members_of_the_job_talk_much_in_both_directions() {
     let authority = Authority::new("job").unwrap();
     let [a, b] = [(); 2].map(|()| security(&authority.certificate(), &authority.issue(&hosts()).unwrap()));
     let listener = echo(Some(a));
-    let connection = Connection::open(listener.address(), &identity("job", "me"), "echo", &Limits::default(), Some(&b));
+    let connection = Connection::open(listener.address(), &identity("job", "me"), "echo", &limits(20), Some(&b));
     let (tell, told) = channel();
     let channel = connection.unwrap().start(|_| Tell(tell)).unwrap();
     // Far more than the sockets hold, on its way in both directions at once.

@@ -7,7 +7,7 @@ mod common;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{cluster_of, loopback, on, worker, worker_options};
+use common::{cluster_of, limits, loopback, on, worker, worker_options};
 use distributed::{DistributedError, Master, MasterOptions, ResetWatcher, TaskName, WorkerOptions};
 use engine::device::Device;
 use engine::graph::Attr;
@@ -179,7 +179,7 @@ fn what_may_not_be_sent_ends_the_connection() {
     for (sender, n) in [("/job:worker/task:1", 0u8), ("master", 1), ("somebody", 2)] {
         let own = Identity { job_id: "test".into(), name: sender.into(), incarnation: u64::from(n) };
         for kind in 0..255u8 {
-            let channel = Connection::open(to, &own, "", &Limits::default(), None).unwrap().start(|_| Quiet).unwrap();
+            let channel = Connection::open(to, &own, "", &limits(), None).unwrap().start(|_| Quiet).unwrap();
             let head = vec![kind.wrapping_mul(37); usize::from(kind) % 50];
             let body: net::Body = Box::new(vec![kind; 77]);
             channel.outbox().send(net::Frame { kind, head, body: vec![body] }).unwrap();
@@ -192,7 +192,7 @@ fn what_may_not_be_sent_ends_the_connection() {
 
 #[test]
 fn a_tensor_over_the_limit_fails_the_step_and_loses_nobody() {
-    let limits = Limits { body: 10_000, ..Limits::default() };
+    let limits = Limits { body: 10_000, ..limits() };
     let start = |task| {
         let options = WorkerOptions { limits, ..worker_options() };
         worker(&TaskName::new("worker", task), "127.0.0.1:0", &options)

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{cluster_of, name, on, worker, worker_options};
+use common::{cluster_of, limits, name, on, worker, worker_options};
 use distributed::{Master, MasterOptions, TaskName, Worker, WorkerOptions};
 use engine::{Graph, Tensor};
 use net::{Security, certify};
@@ -38,7 +38,9 @@ fn members_compute_together_and_strangers_do_not_join() {
     let y = on(&graph, 1).add_node("Neg").input(x).output().unwrap();
     let z = on(&graph, 0).add_node("Neg").input(y).output().unwrap();
     let (fetch, expected) = (name(&graph, z), [Tensor::vector(&[1f32; 50_000])]);
-    let master = Master::new(cluster_of(&workers), options(Some(&security)));
+    // Who is to join has the time that it takes.
+    let patient = MasterOptions { patience: Duration::from_secs(20), limits: limits(), ..options(Some(&security)) };
+    let master = Master::new(cluster_of(&workers), patient);
     let session = master.session(&graph).unwrap();
     assert_eq!(session.run(&[], &[&fetch], &[]).unwrap(), expected);
     for (who, other) in [("another authority", Some(&stranger)), ("nothing", None)] {

@@ -77,11 +77,11 @@ impl Use {
 
     /// Waits until the queue holds so many, which another thread is putting in or taking out.
     fn wait_for_size(&self, n: i32) {
-        for _ in 0..10_000 {
+        for _ in 0..30_000 {
             if self.size() == n {
                 return;
             }
-            std::thread::sleep(Duration::from_micros(200));
+            std::thread::sleep(Duration::from_millis(1));
         }
         panic!("the queue holds {}, not {n}", self.size());
     }

@@ -8,8 +8,9 @@ use distributed::{Cluster, Master, MasterOptions, TaskName, Worker, WorkerOption
 use engine::graph::{Graph, Output};
 use net::Limits;
 
+/// Of those who may lose the processor for a while: what is tested here is not how soon that is noticed.
 pub fn limits() -> Limits {
-    Limits::default()
+    Limits { hello: Duration::from_secs(20), silence: Duration::from_secs(30), ..Limits::default() }
 }
 
 /// Workers and their master.
@@ -23,7 +24,7 @@ pub fn worker(task: &TaskName, address: &str, options: &WorkerOptions) -> Worker
 }
 
 pub fn worker_options() -> WorkerOptions {
-    WorkerOptions { job_id: "test".into(), threads: Some(1), ..WorkerOptions::default() }
+    WorkerOptions { job_id: "test".into(), threads: Some(1), limits: limits(), ..WorkerOptions::default() }
 }
 
 pub fn cluster_of(workers: &[Worker]) -> Cluster {
@@ -42,7 +43,7 @@ pub fn with_devices(n: usize, devices: usize, options: MasterOptions) -> Loopbac
         worker(&TaskName::new("worker", task), "127.0.0.1:0", &options)
     };
     let workers: Vec<Worker> = (0..n as u32).map(start).collect();
-    let master = Master::new(cluster_of(&workers), options);
+    let master = Master::new(cluster_of(&workers), MasterOptions { limits: limits(), ..options });
     Loopback { workers, master }
 }
 
