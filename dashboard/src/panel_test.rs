@@ -35,7 +35,7 @@ pub fn panel<V: View + 'static>(view: V, data: Data, size: impl Into<Vec2>) -> P
 
 /// Shows frames until something is named so: other threads may have to find it first.
 pub fn wait_for<V>(panel: &mut Panel<V>, what: &str) {
-    for _ in 0..500 {
+    for _ in 0..6_000 {
         panel.run_steps(1);
         if panel.query_all_by_label_contains(what).next().is_some() {
             return;

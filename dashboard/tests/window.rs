@@ -384,7 +384,7 @@ fn what_no_font_has_is_told() {
     window.wait_for("No font of this system has the letters U+65E5, U+672C: they are shown as boxes.");
     let body = egui::FontId::proportional(12.0);
     let has_sign = |window: &Window| window.harness.ctx.fonts_mut(|fonts| fonts.has_glyph(&body, '∀'));
-    for _ in 0..100 {
+    for _ in 0..12_000 {
         window.harness.step();
         if has_sign(&window) {
             return;
@@ -500,7 +500,7 @@ fn what_profilers_leave_in_a_logdir_shows_beside_its_runs() {
     let mut window = Window::open(&[dir.path().to_owned()]);
     window.key(egui::Key::Num4);
     // The choice of a trace is there once there are two.
-    for _ in 0..400 {
+    for _ in 0..12_000 {
         window.harness.step();
         if let Some(choice) = window.harness.query_by_role_and_label(egui::Role::ComboBox, "trace") {
             choice.click();

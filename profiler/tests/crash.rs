@@ -41,7 +41,7 @@ fn other_process() {
         }
         session
     });
-    std::thread::sleep(Duration::from_secs(60));
+    std::thread::sleep(Duration::from_secs(300));
 }
 
 /// Emits slices with `arg` = 0, 1, ...; after each 500 writes how many there are.
@@ -61,6 +61,15 @@ fn emit_and_acknowledge(dir: &Path, thread: u64) {
 fn acknowledged(dir: &Path, thread: u64) -> u64 {
     let bytes = std::fs::read(dir.join(format!("acknowledged-{thread}"))).unwrap_or_default();
     bytes.try_into().map_or(0, u64::from_le_bytes)
+}
+
+/// Waits until the program's threads have acknowledged so many slices in all.
+fn wait_for_acknowledged(dir: &Path, n: u64) {
+    let begun = events::clock::mono_now();
+    while (0..THREADS).map(|thread| acknowledged(dir, thread)).sum::<u64>() < n {
+        assert!(events::clock::mono_now() - begun < 60_000_000_000, "a minute without {n} slices");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn read(dir: &Path) -> Store {
@@ -115,9 +124,13 @@ fn kill(mut child: Child) {
 #[test]
 fn a_killed_program_with_its_collector_loses_nothing() {
     let mut total = 0;
-    for moment in moments(10) {
+    for (round, moment) in moments(10).enumerate() {
         let dir = tempfile::tempdir().unwrap();
         let child = spawn("emit and collect", dir.path());
+        // Every other one is killed so long after its start, whatever it has come to; the others once they are at work.
+        if round % 2 == 1 {
+            wait_for_acknowledged(dir.path(), 20_000);
+        }
         std::thread::sleep(moment);
         kill(child);
         if std::fs::exists(dir.path().join("control")).unwrap() {
@@ -132,7 +145,7 @@ fn a_killed_program_is_collected_from_outside() {
     let dir = tempfile::tempdir().unwrap();
     let collector = Collector::start(dir.path(), CollectorOptions::default()).unwrap();
     let child = spawn("emit", dir.path());
-    std::thread::sleep(Duration::from_millis(300));
+    wait_for_acknowledged(dir.path(), 20_000);
     kill(child);
     collector.stop();
     assert!(check(dir.path()) > 10_000);
@@ -147,6 +160,7 @@ fn killed_collectors_lose_and_repeat_nothing() {
         std::thread::sleep(moment);
         kill(collector);
     }
+    wait_for_acknowledged(dir.path(), 20_000);
     kill(program);
     assert!(check(dir.path()) > 10_000);
 }

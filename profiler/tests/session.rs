@@ -169,7 +169,10 @@ fn the_size_limit_ends_the_trace_with_a_notice() {
     let collector = Collector::start(dir.path(), limit).unwrap();
     emit("worker", 1_000);
     wait_until(|| collector.progress().records == 1_000);
+    assert!(!collector.stop().limit_reached);
+    // Nobody drains meanwhile: the limit, which switches recording off, is not reached in the middle of these.
     emit("worker", 10_000);
+    let collector = Collector::start(dir.path(), limit).unwrap();
     wait_until(|| collector.progress().limit_reached && !events::is_on());
     drop(session);
     assert!(collector.stop().bytes < 101_000);

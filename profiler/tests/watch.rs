@@ -127,7 +127,7 @@ fn ping_pong() -> String {
     let (turn, changed) = (Mutex::new(0u32), Condvar::new());
     let player = |me: u32| {
         pin(me as usize);
-        for _ in 0..200 {
+        for _ in 0..400 {
             let mut turn = changed.wait_while(turn.lock().unwrap(), |turn| *turn % 2 != me).unwrap();
             let until = mono_now() + MS;
             while mono_now() < until {}
@@ -321,7 +321,19 @@ fn a_process_that_runs_already_is_watched() {
     let options = WatchOptions { sched: true, sample_hz: Some(500), counters: CounterSet::NONE };
     let watch = Watch::attach(dir.path(), options, busy.id()).unwrap();
     let collector = Collector::start_with(dir.path(), CollectorOptions::default(), Some(watch.tracks())).unwrap();
-    std::thread::sleep(Duration::from_millis(1_500));
+    // As much as is asked for below, however late the recorder gets to it; where something cannot be had, ten seconds.
+    let begun = mono_now();
+    let has_enough = || {
+        let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+        TraceReader::open(dir.path()).unwrap().read_all(&mut store).unwrap();
+        let of_busy = store.tracks().iter().filter(|t| t.tid == busy.id());
+        let (slices, instants) = of_busy.fold((0, 0), |(s, i), t| (s + t.n_slices(), i + t.instants.len()));
+        slices > 5 && instants > 20
+    };
+    while !has_enough() && mono_now() - begun < 10_000 * MS {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::thread::sleep(Duration::from_millis(500));
     busy.kill().unwrap();
     busy.wait().unwrap();
     let report = watch.stop();

@@ -48,14 +48,20 @@ pub(crate) struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     shared: Arc<Shared>,
+    started: Arc<Started>,
+}
+
+/// What one thread began to watch: of its own, so that one that comes late says nothing of what was begun after it.
+#[derive(Debug, Default)]
+struct Started {
     /// Ends the watching when it is dropped; not there before everything is watched.
-    watcher: Arc<Mutex<Option<RecommendedWatcher>>>,
+    watcher: Mutex<Option<RecommendedWatcher>>,
+    is_complete: AtomicBool,
 }
 
 #[derive(Default)]
 struct Shared {
     touched: Mutex<Touched>,
-    is_complete: AtomicBool,
     wake: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
 }
 
@@ -78,16 +84,14 @@ impl Watch {
 
     /// Whether every folder is watched.
     pub fn is_complete(&self) -> bool {
-        self.shared.is_complete.load(Ordering::Acquire)
+        self.started.is_complete.load(Ordering::Acquire)
     }
 
     /// Begins to watch these places, instead of those before; returns at once. Where the system refuses, polls go on
     /// without its help.
     pub fn start(&mut self, places: Vec<Place>) {
-        self.shared.is_complete.store(false, Ordering::Release);
-        // A thread that still prepares the watcher before this one keeps its own place for it.
-        self.watcher = Arc::default();
-        let (shared, place) = (self.shared.clone(), self.watcher.clone());
+        self.started = Arc::default();
+        let (shared, started) = (self.shared.clone(), self.started.clone());
         let watch = move || {
             let forms = places.iter().map(|place| (absolute(&place.folder), place.folder.clone()));
             let relative = forms.filter(|(absolute, given)| absolute != given).collect();
@@ -99,8 +103,8 @@ impl Watch {
             };
             // Every one of them, even after one that is refused.
             let n_watched = places.iter().filter(|place| watches(place)).count();
-            *place.lock() = Some(watcher);
-            shared.is_complete.store(n_watched == places.len(), Ordering::Release);
+            *started.watcher.lock() = Some(watcher);
+            started.is_complete.store(n_watched == places.len(), Ordering::Release);
             // What came before a folder was watched, nobody told.
             shared.touched.lock().is_lost = true;
             shared.wake();

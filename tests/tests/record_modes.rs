@@ -134,8 +134,15 @@ fn a_process_is_found_by_its_id() {
     wait_until("it records", || n_steps(&trace) > 5);
     let output = attach(&binary, &child.id().to_string(), &["--switch", "off"]);
     assert!(output.status.success(), "{output:?}");
-    std::thread::sleep(Duration::from_millis(300));
-    let before = n_steps(&trace);
+    // The program follows the switch when the thread for it gets a processor: quiet is a second without a new step.
+    let (mut before, mut n_same) = (n_steps(&trace), 0);
+    wait_until("no step is recorded any more", || {
+        std::thread::sleep(Duration::from_millis(100));
+        let now = n_steps(&trace);
+        n_same = if now == before { n_same + 1 } else { 0 };
+        before = now;
+        n_same == 10
+    });
     let output = attach(&binary, &child.id().to_string(), &["--steps", "3"]);
     assert!(output.status.success(), "{output:?}");
     wait_until("three steps", || n_steps(&trace) == before + 3);
@@ -159,7 +166,18 @@ fn a_process_that_runs_is_watched_from_outside() {
     let mut watch = Command::new(&binary);
     watch.args(["record", "--attach", &tid.to_string(), "--sched", "--sample", "500", "-o"]).arg(&trace);
     let watching = Running::start(watch.stderr(Stdio::piped()));
-    std::thread::sleep(Duration::from_millis(1_500));
+    // As much as is asked for below, however late the recorder gets to it; where something cannot be had, ten seconds.
+    let begun = events::clock::mono_now();
+    let has_enough = || {
+        let store = trace.join("control").exists().then(|| read(&trace));
+        let of_busy = store.iter().flat_map(Store::tracks).filter(|t| t.tid == tid);
+        let (slices, instants) = of_busy.fold((0, 0), |(s, i), t| (s + t.n_slices(), i + t.instants.len()));
+        slices > 5 && instants > 20
+    };
+    while !has_enough() && events::clock::mono_now() - begun < 10_000_000_000 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::thread::sleep(Duration::from_millis(500));
     drop(busy);
     // It ends with the process.
     let output = watching.output();

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use events::control::Control;
 
@@ -11,6 +11,9 @@ const FORWARDED: [libc::c_int; 6] =
 
 /// The command; 0 before it runs, and after it ended.
 static COMMAND: AtomicI32 = AtomicI32::new(0);
+
+/// Signals that came and were not passed on yet, a bit for each: some come before the command's process is known.
+static CAME: AtomicU64 = AtomicU64::new(0);
 
 /// The page of a flight recorder, which SIGUSR2 makes write what it holds.
 static FLIGHT: OnceLock<Control> = OnceLock::new();
@@ -32,25 +35,37 @@ extern "C" fn forward(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
         control.request_dump();
         return;
     }
-    let command = COMMAND.load(Ordering::Relaxed);
     // SAFETY: the kernel gives a handler that asked for it a valid `info`.
     let by_kernel = unsafe { info.as_ref() }.is_some_and(|info| info.si_code > 0);
     // From the terminal: it goes to the whole foreground group, the command included.
-    if command > 0 && !by_kernel {
-        // SAFETY: kill is allowed in signal handlers; a command that has ended is not waited for twice, so its id is not
-        // another process's.
-        unsafe { libc::kill(command, signal) };
+    if !by_kernel {
+        CAME.fetch_or(1 << signal, Ordering::SeqCst);
+        pass_on();
+    }
+}
+
+/// Sends the command what came, if it runs. Who tells that it runs calls this after it, who has a signal after noting it: one of the
+/// two sees both.
+fn pass_on() {
+    let command = COMMAND.load(Ordering::SeqCst);
+    if command > 0 {
+        let came = CAME.swap(0, Ordering::SeqCst);
+        for signal in FORWARDED.into_iter().filter(|signal| came & (1 << signal) != 0) {
+            // SAFETY: kill is allowed in signal handlers; a command that has ended is not waited for twice, so its id is not
+            // another process's.
+            unsafe { libc::kill(command, signal) };
+        }
     }
 }
 
 impl Forwarding {
-    /// Takes the signals over; before the command runs they are held back by doing nothing.
+    /// Takes the signals over; what comes before the command runs is kept for it.
     ///
     /// # Errors
     /// That the system refuses.
     pub fn begin() -> io::Result<Forwarding> {
         for signal in FORWARDED {
-            // SAFETY: zeros are a valid sigaction; the handler only loads an atomic and calls kill.
+            // SAFETY: zeros are a valid sigaction; the handler only uses atomics and calls kill.
             let status = unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 // What is ignored (by nohup) the command ignores too, and so inherits.
@@ -72,12 +87,13 @@ impl Forwarding {
 
     /// The command runs as this process.
     pub fn to(&self, pid: u32) {
-        COMMAND.store(pid.cast_signed(), Ordering::Relaxed);
+        COMMAND.store(pid.cast_signed(), Ordering::SeqCst);
+        pass_on();
     }
 }
 
 impl Drop for Forwarding {
     fn drop(&mut self) {
-        COMMAND.store(0, Ordering::Relaxed);
+        COMMAND.store(0, Ordering::SeqCst);
     }
 }

@@ -16,7 +16,7 @@ fn panel(text: &str) -> Panel<GraphView> {
 
 /// Runs frames until the worker has answered and nothing moves.
 fn settle(harness: &mut Panel<GraphView>) {
-    for _ in 0..400 {
+    for _ in 0..12_000 {
         harness.run_steps(2);
         if !harness.state().view.is_busy() {
             harness.run_steps(20);
@@ -182,7 +182,7 @@ fn the_first_nan_is_looked_for_as_long_as_there_may_be_one() {
     let mut harness = crate::panel_test::panel(view, data, [1100.0, 800.0]);
     settle(&mut harness);
     wait_for(&mut harness, "layer1");
-    for _ in 0..400 {
+    for _ in 0..12_000 {
         harness.run_steps(1);
         if !can(harness.state()) {
             break;

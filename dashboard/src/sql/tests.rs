@@ -121,7 +121,7 @@ fn what_is_wrong_is_said_and_a_query_can_be_stopped() {
     "select forever".clone_into(&mut harness.state_mut().view.text);
     harness.get_by_label("Run").click();
     // Pressed until the query is there to be stopped.
-    for _ in 0..500 {
+    for _ in 0..6_000 {
         harness.run_steps(1);
         if harness.query_by_label("cancelled").is_some() {
             return;

@@ -87,7 +87,7 @@ fn a_click_on_a_gap_says_why_nothing_ran() {
     // Worker 2 idles from 120 µs until the sum at 172 µs.
     let gap = expected.iter().find(|s| s.track.0 == 2 && (s.start..s.end).contains(&150_000)).unwrap();
     wait_for(&mut harness, "Track worker 2, ");
-    for _ in 0..200 {
+    for _ in 0..6_000 {
         let at = place(&harness, 150_000, 2, 0);
         click(&mut harness, at);
         if harness.query_by_label(&gap.text(&store)).is_some() {

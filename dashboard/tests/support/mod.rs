@@ -13,7 +13,7 @@ use stepscope_dashboard::{Options, Theme, app::App, pace::Pace};
 use summaries::{SummaryWriter, WriterOptions};
 
 /// Frames that something is waited for.
-const PATIENCE: usize = 400;
+const PATIENCE: usize = 12_000;
 
 /// The window without a screen.
 pub struct Window {

@@ -147,6 +147,7 @@ fn planted_skew_and_drift_are_taken_out_within_the_bound() {
         running.iter_mut().for_each(|(_, folder)| folder.flush(0));
         std::thread::sleep(Duration::from_millis(20));
     }
+    wait_until("clocks are exchanged", || server.progress().exchanges > 20);
     for ((sender, mut folder), (_, _, now, ..)) in running.into_iter().zip(hosts) {
         folder.anchor(now());
         folder.end();

@@ -84,8 +84,11 @@ fn lengths(gathered: &Path) -> Vec<(PathBuf, u64)> {
         .collect()
 }
 
+/// A port that nobody listens at, and that the system gives to nobody by itself (`/proc/sys/net/ipv4/ip_local_port_range`): it has to be
+/// free each time a collector was killed.
 fn a_free_port() -> u16 {
-    std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+    let from = 20_000 + (std::process::id() % 10_000) as u16;
+    (from..32_000).find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
 /// So many kills in the soak, else a sample.
@@ -133,6 +136,7 @@ fn kills_of_both_sides_lose_nothing_and_repeat_nothing() {
             done_producers += 1;
         }
     }
+    wait_until("enough is there", || lengths(&gathered).iter().map(|(_, n)| n).sum::<u64>() > 100_000);
     std::thread::sleep(Duration::from_millis(300));
     folders.iter().for_each(|f| std::fs::write(f.join("stop"), "").unwrap());
     for (mut producer, folder) in producers.into_iter().zip(&folders) {

@@ -53,7 +53,7 @@ fn slices(folder: &Path) -> (Store, Vec<String>) {
 }
 
 /// The call of a program that ends so is in the trace.
-fn check(how: &str, printed: &str, calls: usize) {
+fn check(how: &str, printed: &str, calls: std::ops::RangeInclusive<usize>) {
     let folder = tempfile::tempdir().unwrap();
     let Some(output) = run(folder.path(), how, true) else { return };
     assert!(output.status.success(), "{how}: {output:?}");
@@ -63,34 +63,35 @@ fn check(how: &str, printed: &str, calls: usize) {
     assert_eq!(said.lines().filter(|line| line.contains("it was forked from")).count(), expected, "{how}: {said}");
     assert_eq!(said.lines().count(), expected, "{how}: {said}");
     let (store, names) = slices(folder.path());
-    assert_eq!(names, vec!["cudaLaunchKernel"; calls], "{how}: {:?}", store.warnings());
+    let are_calls = names.iter().all(|name| name == "cudaLaunchKernel");
+    assert!(are_calls && calls.contains(&names.len()), "{how}: {names:?} {:?}", store.warnings());
     assert!(store.tracks().iter().any(|track| track.name.starts_with("CUDA calls of")), "{how}: {:?}", store.tracks());
 }
 
 #[test]
 fn calls_of_a_program_that_knows_nothing_are_in_the_trace() {
-    check("return", "1 1 1\n", 1);
+    check("return", "1 1 1\n", 1..=1);
 }
 
 #[test]
 fn ranges_may_come_before_cuda() {
-    check("nvtx first", "1 1 1\n", 1);
+    check("nvtx first", "1 1 1\n", 1..=1);
 }
 
 #[test]
 fn a_program_that_ends_without_exit_handlers_loses_the_last_moment_only() {
-    check("_exit", "1 1 1\n", 1);
+    check("_exit", "1 1 1\n", 1..=1);
 }
 
 #[test]
 fn a_program_that_another_one_becomes_records_as_itself() {
-    // What the first one had not been asked for is lost with it.
-    check("exec", "1 1 1\n1 1 1\n", 1);
+    // What the first one had not been asked for is lost with it; where it takes long to become another, it was asked.
+    check("exec", "1 1 1\n1 1 1\n", 1..=2);
 }
 
 #[test]
 fn a_forked_child_ends_as_it_would_alone() {
-    check("fork", "1 1 1\n", 1);
+    check("fork", "1 1 1\n", 1..=1);
 }
 
 #[test]

@@ -2,6 +2,7 @@
  * CUDA. Built as libcupti.so with -DCUPTI, as the program without. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,8 @@ static int is_on[128];
 static uint8_t *buffer;
 static size_t size, used;
 static volatile int n_asked;
+/* The buffer is the calls' and, now and then, the reader's. */
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 
 uint32_t cuptiGetVersion(uint32_t *version) { return *version = 24, 0; }
 uint32_t cuptiActivityRegisterCallbacks(requested_t r, completed_t c) { return requested = r, completed = c, 0; }
@@ -54,9 +57,11 @@ uint32_t cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **rec
 }
 /* What was recorded stays recorded when its kind is switched off. */
 uint32_t cuptiActivityFlushAll(uint32_t flag) {
+  pthread_mutex_lock(&held);
   uint8_t *full = buffer;
   size_t valid = used;
   buffer = 0, used = 0;
+  pthread_mutex_unlock(&held);
   if (full) completed(0, 0, full, size, valid);
   return __atomic_add_fetch(&n_asked, 1, __ATOMIC_SEQ_CST), 0;
 }
@@ -66,12 +71,17 @@ int InitializeInjectionNvtx2(void *get_export_table) { return get_export_table !
 int stand_in_call(void) {
   if (!is_on[5] || !requested) return 0;
   size_t records = 0;
+  pthread_mutex_lock(&held);
   if (!buffer) requested(&buffer, &size, &records);
-  if (!buffer) return 0;
-  uint64_t end = now();
-  struct api call = {5, 211, end - 50000, end, getpid(), syscall(SYS_gettid), 7, 0};
-  memcpy(buffer + used, &call, sizeof call);
-  return used += sizeof call, __atomic_load_n(&n_asked, __ATOMIC_SEQ_CST);
+  if (buffer) {
+    uint64_t end = now();
+    struct api call = {5, 211, end - 50000, end, getpid(), syscall(SYS_gettid), 7, 0};
+    memcpy(buffer + used, &call, sizeof call);
+    used += sizeof call;
+  }
+  int is_taken = buffer != 0;
+  pthread_mutex_unlock(&held);
+  return is_taken ? __atomic_load_n(&n_asked, __ATOMIC_SEQ_CST) : 0;
 }
 int stand_in_asked(void) { return __atomic_load_n(&n_asked, __ATOMIC_SEQ_CST); }
 #else

@@ -153,12 +153,22 @@ fn the_loss_of_an_executor_costs_time_or_is_told() {
                a.track_id = b.track_id and a.ts_ns <> b.ts_ns group by 1 order by 1";
     let expected = rows(&open(dir.path()), sql);
     let there = nodes.open(dir.path(), None);
-    let answer = std::thread::scope(|scope| {
-        let query = scope.spawn(|| try_rows(&there, sql));
-        let at_work = nodes.wait_for_work();
-        nodes.kill(at_work);
-        query.join().unwrap()
-    });
+    let answer = loop {
+        let (answer, is_killed) = std::thread::scope(|scope| {
+            let query = scope.spawn(|| try_rows(&there, sql));
+            let mut at_work = None;
+            while at_work.is_none() && !query.is_finished() {
+                at_work = nodes.at_work();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            at_work.into_iter().for_each(|executor| nodes.kill(executor));
+            (query.join().unwrap(), at_work.is_some())
+        });
+        // One that ended before it was seen at work is asked again.
+        if is_killed {
+            break answer;
+        }
+    };
     match answer {
         Ok(rows) => assert_eq!(rows, expected),
         Err(QueryError::Failed(text)) => assert!(text.contains("executor"), "{text}"),

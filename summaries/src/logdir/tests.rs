@@ -195,12 +195,14 @@ fn a_growing_file_split_at_every_byte() {
 
 /// Polls until the folders were walked again: that happens within 20 times the last walk's duration.
 fn poll_until(logdir: &mut Logdir, mut is_done: impl FnMut(&Runs) -> bool) {
-    for _ in 0..10_000 {
+    // A walk that lost its processor is followed by another one 20 times as long later.
+    let begun = clock::mono_now();
+    while clock::mono_now() - begun < 60_000_000_000 {
         logdir.poll();
         if is_done(&logdir.runs()) {
             return;
         }
-        std::thread::yield_now();
+        std::thread::sleep(std::time::Duration::from_millis(1));
     }
     panic!("never came: {}", dump(&logdir.runs()));
 }

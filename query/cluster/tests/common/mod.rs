@@ -131,9 +131,9 @@ impl Nodes {
         wait_for("end of the last job", || (self.n_running() == 0).then_some(()));
     }
 
-    /// Waits until an executor has begun to write what others read, and gives it.
-    pub fn wait_for_work(&self) -> usize {
-        wait_for("files of an executor", || (0..self.executors.len()).find(|i| self.work_of(*i) > 0))
+    /// An executor that has files for a job, if one has.
+    pub fn at_work(&self) -> Option<usize> {
+        (0..self.executors.len()).find(|i| self.work_of(*i) > 0)
     }
 
     /// Files that an executor keeps for jobs.
