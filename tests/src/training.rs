@@ -77,6 +77,22 @@ impl Running {
         }
     }
 
+    /// Waits until it has saved a checkpoint of a later step than this one into the folder, and gives the step.
+    ///
+    /// # Panics
+    /// It does not, in time.
+    pub fn wait_for_checkpoint(&self, folder: &Path, after: u64, within: Duration) -> u64 {
+        let begin = mono_now();
+        loop {
+            let step = newest(folder);
+            if step > after {
+                return step;
+            }
+            assert!(since(begin) < within, "not within {within:?}: a checkpoint after step {after}\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// Waits for its end.
     ///
     /// # Panics
@@ -152,6 +168,12 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         is_so()
     });
     assert!(so, "not within 20 s: {what}");
+}
+
+/// The step of a folder's newest checkpoint; 0 where there is none.
+pub fn newest(folder: &Path) -> u64 {
+    let told = fs::read_to_string(folder.join("checkpoint")).unwrap_or_default();
+    told.split('"').nth(1).and_then(|name| name.rsplit('-').next()?.parse().ok()).unwrap_or(0)
 }
 
 /// The files of the checkpoint of a step, by name: byte by byte what the variables and generators are.

@@ -9,10 +9,14 @@ use std::time::Duration;
 
 use stepscope_tests::stepscope_binary;
 use stepscope_tests::times;
-use stepscope_tests::training::{Dice, Running, checkpoint, is_running, signal, since, until};
+use stepscope_tests::training::{Dice, Running, checkpoint, is_running, newest, signal, since, until};
 
 /// The longest that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// What each attempt but the first says when it has the variables.
+const CONTINUES: &str = "continuing after step ";
+/// For runs that end when they are told to: however late a test comes to disturb them, they are at work.
+const ENDLESS: &str = "--steps 1000000";
 
 /// A place for runs: folders of their own for logdirs, checkpoints, and the sockets of launchers.
 struct Place {
@@ -54,8 +58,21 @@ impl Place {
         assert!(status.success(), "{status}: {}", run.text());
     }
 
+    /// Ends a run that has no end of its own; gives the step after which it saved.
+    fn end(&self, name: &str, run: &mut Running) -> u64 {
+        assert!(signal("-TERM", run.child.id()));
+        assert!(run.end(seconds(30)).success(), "{}", run.text());
+        let step = newest(&self.checkpoints(name));
+        assert!(step > 0, "it saved nothing: {}", run.text());
+        step
+    }
+
+    fn checkpoints(&self, name: &str) -> PathBuf {
+        self.path(&format!("checkpoints-{name}"))
+    }
+
     fn checkpoint(&self, name: &str, step: u64) -> std::collections::BTreeMap<String, Vec<u8>> {
-        checkpoint(&self.path(&format!("checkpoints-{name}")), step)
+        checkpoint(&self.checkpoints(name), step)
     }
 
     /// That the two runs ended with the same variables.
@@ -75,6 +92,26 @@ impl Place {
 
 fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
+}
+
+/// The processes of a run with two workers when all are there: a run that has just lost one has none, or some.
+fn all_of(run: &Running) -> Vec<u32> {
+    let begin = events::clock::mono_now();
+    loop {
+        let processes = run.processes();
+        if processes.len() == 3 {
+            return processes;
+        }
+        assert!(since(begin) < PATIENCE, "not all are there: {processes:?}\n{}", run.text());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Kills one of a run's processes, and waits until the run goes on once more.
+fn kill_and_wait(run: &Running, victim: u32) {
+    let n = run.lines_with(CONTINUES).len();
+    assert!(signal("-KILL", victim), "{}", run.text());
+    run.wait_for(CONTINUES, n + 1, PATIENCE);
 }
 
 /// Runs that are killed at random, launchers included, until `n_kills` of their processes are gone. Gives how long it took until
@@ -110,8 +147,9 @@ fn kill_at_random(place: &Place, args: &str, steps: u64, n_kills: usize, dice: &
             let processes = run.processes();
             let Some(victim) = processes.get(dice.below(3) as usize) else { continue };
             let before = run.lines_with("; restart ").len();
-            let at = events::clock::mono_now();
             if before == restarts && signal("-KILL", *victim) {
+                // What `kill` itself takes is not the launcher's.
+                let at = events::clock::mono_now();
                 // It may have been the end of the run, or of what was lost already.
                 n += 1;
                 while run.lines_with("; restart ").len() == before && since(at) < seconds(10) {
@@ -140,6 +178,7 @@ fn kills_change_nothing() {
     );
     place.undisturbed("undisturbed", &args);
     let mut told = kill_at_random(&place, &args, steps, times(5, 200), &mut Dice(11));
+    assert!(!told.is_empty(), "no loss was told");
     told.sort();
     eprintln!("told of {} losses: median {:?}, longest {:?}", told.len(), told[told.len() / 2], told[told.len() - 1]);
     assert!(told[told.len() / 2] < Duration::from_millis(200), "{told:?}");
@@ -150,18 +189,21 @@ fn kills_change_nothing() {
 #[test]
 fn generators_of_all_tasks_continue() {
     let Some(place) = Place::new("kill -9 of processes that train a model with dropout") else { return };
-    let args = "convnet --workers 2 --steps 12 --seed 3 --checkpoint-every 2 --max-restarts 9 --trace off --quiet";
-    place.undisturbed("undisturbed", args);
-    let mut run = place.train("killed", args);
-    for (n, step) in [(1, 4), (2, 8)] {
-        let file = place.path("checkpoints-killed").join(format!("model-{step}.safetensors.index.json"));
-        until("a checkpoint", || file.exists());
-        assert!(signal("-KILL", run.processes()[n]));
-        run.wait_for("continuing after step", n, PATIENCE);
+    let args = "convnet --workers 2 --seed 3 --checkpoint-every 2 --max-restarts 9 --trace off --quiet";
+    let mut run = place.train("killed", &format!("{args} {ENDLESS}"));
+    let folder = place.checkpoints("killed");
+    // Some steps before each loss, and after the last.
+    let mut after = 2;
+    for n in 1..=2 {
+        run.wait_for_checkpoint(&folder, after, PATIENCE);
+        kill_and_wait(&run, all_of(&run)[n]);
+        after = newest(&folder);
     }
-    assert!(run.end(PATIENCE).success(), "{}", run.text());
-    place.assert_same("undisturbed", "killed", 12);
-    let files = place.checkpoint("killed", 12);
+    run.wait_for_checkpoint(&folder, after, PATIENCE);
+    let steps = place.end("killed", &mut run);
+    place.undisturbed("undisturbed", &format!("{args} --steps {steps}"));
+    place.assert_same("undisturbed", "killed", steps);
+    let files = place.checkpoint("killed", steps);
     assert_eq!(files.len(), 4, "variables, two tasks' generators, and the index: {:?}", files.keys());
 }
 
@@ -169,18 +211,15 @@ fn generators_of_all_tasks_continue() {
 #[test]
 fn kills_while_saving_leave_a_whole_checkpoint() {
     let Some(place) = Place::new("kill -9 of processes that save") else { return };
-    let args =
-        "mlp --workers 2 --steps 1000000 --seed 3 --checkpoint-every 1 --max-restarts 100000 --trace off --quiet";
-    let mut run = place.train("saving", args);
-    until("the first checkpoint", || place.path("checkpoints-saving").join("checkpoint").exists());
+    let args = "mlp --workers 2 --seed 3 --checkpoint-every 1 --max-restarts 100000 --trace off --quiet";
+    let mut run = place.train("saving", &format!("{args} {ENDLESS}"));
+    run.wait_for_checkpoint(&place.checkpoints("saving"), 0, PATIENCE);
     let mut dice = Dice(7);
     let n_kills = times(6, 500);
-    for kill in 1..=n_kills {
+    for _ in 0..n_kills {
         std::thread::sleep(Duration::from_millis(dice.below(60)));
         // The one that writes, or the one that renames and lists.
-        let victim = run.processes()[dice.below(2) as usize];
-        assert!(signal("-KILL", victim), "{}", run.text());
-        run.wait_for("continuing after step", kill, PATIENCE);
+        kill_and_wait(&run, all_of(&run)[dice.below(2) as usize]);
         let after = |line: &str| -> Option<u64> { line.split("after step ").nth(1)?.split(' ').next()?.parse().ok() };
         let steps: Vec<u64> = run.said().iter().filter_map(|(_, line)| after(line)).collect();
         assert!(steps.is_sorted(), "it went back: {steps:?}");
@@ -199,27 +238,30 @@ fn kills_while_saving_leave_a_whole_checkpoint() {
 #[test]
 fn a_stopped_process_is_lost_within_three_seconds() {
     let Some(place) = Place::new("kill -STOP of processes that train together") else { return };
-    let args = "mlp --workers 2 --steps 1500 --seed 3 --checkpoint-every 20 --max-restarts 9 --trace off --quiet";
-    place.undisturbed("undisturbed", args);
-    let mut run = place.train("stopped", args);
-    let newest = || std::fs::read(place.path("checkpoints-stopped").join("checkpoint")).ok();
-    let mut before = None;
-    for (n, who) in [(1, 0), (2, 1), (3, 2)].into_iter().take(times(2, 3)) {
+    let args = "mlp --workers 2 --seed 3 --checkpoint-every 20 --max-restarts 9 --trace off --quiet";
+    let mut run = place.train("stopped", &format!("{args} {ENDLESS}"));
+    let folder = place.checkpoints("stopped");
+    let mut before = 0;
+    for who in 0..times(2, 3) {
         // All of them train: it saves every 20 steps.
-        until("a checkpoint", || newest().is_some_and(|now| before.as_ref() != Some(&now)));
-        let stopped = run.processes()[who];
-        let at = events::clock::mono_now();
+        run.wait_for_checkpoint(&folder, before, PATIENCE);
+        let stopped = all_of(&run)[who];
+        let [n_told, n_continued] = ["; restart ", CONTINUES].map(|part| run.lines_with(part).len());
         assert!(signal("-STOP", stopped));
-        let told = run.wait_for("; restart ", n, seconds(10));
+        // What `kill` itself takes is not the launcher's.
+        let at = events::clock::mono_now();
+        let told = run.wait_for("; restart ", n_told + 1, seconds(10));
         let took = Duration::from_nanos((told - at).max(0) as u64);
         assert!(took < Duration::from_secs(3), "told after {took:?}: {}", run.text());
         eprintln!("process {who} of 3 stopped: told after {took:?}");
-        run.wait_for("continuing after step", n, PATIENCE);
-        before = newest();
+        run.wait_for(CONTINUES, n_continued + 1, PATIENCE);
+        before = newest(&folder);
         assert!(!is_running(stopped), "what was stopped is gone");
     }
-    assert!(run.end(PATIENCE).success(), "{}", run.text());
-    place.assert_same("undisturbed", "stopped", 1500);
+    run.wait_for_checkpoint(&folder, before, PATIENCE);
+    let steps = place.end("stopped", &mut run);
+    place.undisturbed("undisturbed", &format!("{args} --steps {steps}"));
+    place.assert_same("undisturbed", "stopped", steps);
 }
 
 #[test]
@@ -231,12 +273,9 @@ fn sigterm_saves_first_and_the_run_goes_on_later() {
     until("it trains", || !run.processes().is_empty());
     std::thread::sleep(Duration::from_millis(700));
     let processes = run.processes();
-    assert!(signal("-TERM", run.child.id()));
-    assert!(run.end(seconds(30)).success(), "{}", run.text());
+    let step = place.end("ended", &mut run);
     until("no process is left", || !processes.iter().any(|process| is_running(*process)));
     place.assert_clean();
-    let saved = std::fs::read_to_string(place.path("checkpoints-ended").join("checkpoint")).expect("it saved");
-    let step: u64 = saved.split('"').nth(1).and_then(|name| name.rsplit('-').next()?.parse().ok()).expect("a step");
     eprintln!("ended after step {step}");
     // From there to a step that the undisturbed run comes to as well.
     let steps = step + 20;
@@ -368,14 +407,18 @@ fn training_with_a_backup_worker_goes_on() {
 #[test]
 fn trace_and_summaries_survive_a_loss() {
     let Some(place) = Place::new("trace and summaries of a run that lost a process") else { return };
-    let args = "mlp --workers 2 --steps 150 --seed 3 --checkpoint-every 40 --max-restarts 9 --quiet";
-    let mut command = place.command("traced", args);
+    let args = "mlp --workers 2 --seed 3 --checkpoint-every 40 --max-restarts 9 --quiet";
+    let mut command = place.command("traced", &format!("{args} {ENDLESS}"));
     let logdir = logdir_of(&command);
     let mut run = Running::start(&mut command);
-    until("a checkpoint", || place.path("checkpoints-traced").join("checkpoint").exists());
-    assert!(signal("-KILL", run.processes()[0]), "the training client");
-    assert!(run.end(PATIENCE).success(), "{}", run.text());
-    let step = run.lines_with("continuing after step ")[0].1.split("after step ").nth(1).expect("a step").to_owned();
+    let folder = place.checkpoints("traced");
+    run.wait_for_checkpoint(&folder, 0, PATIENCE);
+    // The training client.
+    kill_and_wait(&run, all_of(&run)[0]);
+    // At least as many steps as make the trace that is asked for below.
+    run.wait_for_checkpoint(&folder, newest(&folder).max(149), PATIENCE);
+    let last = place.end("traced", &mut run) as i64;
+    let step = run.lines_with(CONTINUES)[0].1.split("after step ").nth(1).expect("a step").to_owned();
     let step: i64 = step.split(' ').next().and_then(|step| step.parse().ok()).expect("a number");
     let out =
         Command::new(&place.binary).args(["analyze", "--json"]).arg(logdir.join("trace")).output().expect("it runs");
@@ -392,10 +435,10 @@ fn trace_and_summaries_survive_a_loss() {
         assert_eq!(purges(&logdir.join(name)), [step + 1], "{name}");
         let summaries::Series::Scalar(loss) = &run.series["loss"] else { panic!("loss is a scalar") };
         let mut steps: Vec<i64> = loss.points().map(|point| point.step).collect();
-        assert_eq!(steps.last(), Some(&150));
+        assert_eq!(steps.last(), Some(&last));
         steps.sort_unstable();
         steps.dedup();
-        assert!((1..=15).all(|i| steps.contains(&(10 * i))), "{name}: {steps:?}");
+        assert!((1..=last / 10).all(|i| steps.contains(&(10 * i))), "{name}: {steps:?}");
     }
 }
 

@@ -3,11 +3,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
 use stepscope_tests::from_env;
-use stepscope_tests::training::{Running, checkpoint, is_running, signal, until};
+use stepscope_tests::training::{Running, checkpoint, is_running, newest, signal, until};
+
+/// Workers are found by their program, whatever world they are of: there is one at a time.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// The program, and `mpirun`.
 fn programs(what: &str) -> Option<(PathBuf, PathBuf)> {
@@ -50,6 +54,7 @@ fn loss(told: &Value) -> f64 {
 #[test]
 fn processes_of_mpi_train_as_workers_do() {
     let Some((binary, mpirun)) = programs("training by MPI") else { return };
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a scratch folder");
     for (n, style) in [("1", &[][..]), ("3", &[]), ("3", &["--all-reduce"])] {
         let name = format!("{n}{}", style.concat());
@@ -68,27 +73,34 @@ fn processes_of_mpi_train_as_workers_do() {
 #[test]
 fn a_lost_process_ends_the_world_and_the_next_goes_on() {
     let Some((binary, mpirun)) = programs("kill -9 of a worker in a world of MPI") else { return };
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a scratch folder");
     let at = |name: &str| folder.path().join(name);
-    let options = |to: &str| ["--steps", "400", "--checkpoint-every", "20", "--checkpoint-dir", to].map(str::to_owned);
-    let checkpoints = at("checkpoints");
-    let options_there = options(checkpoints.to_str().expect("a path in UTF-8"));
-    let options_there: Vec<&str> = options_there.iter().map(String::as_str).collect();
-    let mut first = Running::start(&mut world(&mpirun, &binary, "2", &at("there"), &options_there));
-    until("a checkpoint is there", || std::fs::read_dir(&checkpoints).is_ok_and(|all| all.count() > 3));
+    let options = |steps: u64, to: &Path| {
+        let to = to.to_str().expect("a path in UTF-8");
+        ["--steps", &steps.to_string(), "--checkpoint-every", "20", "--checkpoint-dir", to].map(str::to_owned)
+    };
+    let there = |steps: u64| {
+        let options = options(steps, &at("checkpoints"));
+        world(&mpirun, &binary, "2", &at("there"), &options.each_ref().map(String::as_str))
+    };
+    // It has no end of its own: there is somebody to kill, however late this comes to it.
+    let mut first = Running::start(&mut there(1_000_000));
+    first.wait_for_checkpoint(&at("checkpoints"), 0, Duration::from_secs(60));
     let workers = workers(&binary);
     assert_eq!(workers.len(), 2, "{workers:?}\n{}", first.text());
     assert!(signal("-KILL", workers[1]));
     assert!(!first.end(Duration::from_secs(20)).success(), "{}", first.text());
     until("no process is left", || !workers.iter().any(|process| is_running(*process)));
-    let out = world(&mpirun, &binary, "2", &at("there"), &options_there).output().expect("mpirun starts");
+    let steps = newest(&at("checkpoints")) + 100;
+    let out = there(steps).output().expect("mpirun starts");
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let undisturbed = at("undisturbed");
-    let options = options(undisturbed.to_str().expect("a path in UTF-8"));
-    let mut options: Vec<&str> = options.iter().map(String::as_str).collect();
-    options.extend(["--workers", "2"]);
-    here(&binary, &at("here"), &options);
-    assert!(checkpoint(&checkpoints, 400) == checkpoint(&undisturbed, 400), "the variables differ");
+    let undisturbed = options(steps, &at("undisturbed"));
+    let mut undisturbed: Vec<&str> = undisturbed.iter().map(String::as_str).collect();
+    undisturbed.extend(["--workers", "2"]);
+    here(&binary, &at("here"), &undisturbed);
+    let [went_on, expected] = ["checkpoints", "undisturbed"].map(|name| checkpoint(&at(name), steps));
+    assert!(!expected.is_empty() && went_on == expected, "the variables differ");
 }
 
 /// Processes of a world's workers.

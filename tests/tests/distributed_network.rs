@@ -5,7 +5,7 @@
 
 #![allow(clippy::print_stderr, reason = "a test that tells what it skips, and what it measured")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use profiler::store::{FlowEnd, Lane, Track};
 use profiler::{Store, StoreOptions, TraceReader};
-use stepscope_tests::training::{Running, checkpoint, signal, since, until};
+use stepscope_tests::training::{Running, checkpoint, newest, signal, since, until};
 use stepscope_tests::{stepscope_binary, times};
 
 /// The longest that a run may take.
@@ -146,9 +146,23 @@ impl Cluster {
         Running::start(command.stdout(Stdio::null()))
     }
 
-    fn has_checkpoint(&self, name: &str) -> bool {
-        self.folder.path().join(format!("checkpoints-{name}/checkpoint")).exists()
+    fn checkpoints(&self, name: &str) -> PathBuf {
+        self.folder.path().join(format!("checkpoints-{name}"))
     }
+
+    /// What a run ends with that nothing disturbs.
+    fn undisturbed(&self, name: &str, steps: u64) -> BTreeMap<String, Vec<u8>> {
+        let mut run = self.train(name, &options(steps));
+        assert!(run.end(PATIENCE).success(), "{}", run.text());
+        let files = checkpoint(&self.checkpoints(name), steps);
+        assert!(!files.is_empty(), "{}", run.text());
+        files
+    }
+}
+
+/// Of a run that goes on.
+fn options(steps: u64) -> String {
+    format!("--steps {steps} --max-restarts 20 --patience 30")
 }
 
 /// What is wrong, the rules of each host that do it, and for how many seconds.
@@ -164,11 +178,7 @@ fn a_disturbed_network_ends_the_run_as_it_should_be_or_in_time() {
     let cluster = Cluster::new(Some(network), &binary);
     let network = cluster.network.as_ref().expect("it was just made");
     let steps = times(60, 200) as u64;
-    let all = format!("--steps {steps} --max-restarts 20 --patience 30");
-    let mut run = cluster.train("undisturbed", &all);
-    assert!(run.end(PATIENCE).success(), "{}", run.text());
-    let expected = checkpoint(&cluster.folder.path().join("checkpoints-undisturbed"), steps);
-    assert!(!expected.is_empty());
+    let expected = cluster.undisturbed("undisturbed", steps);
     // What passes, and what ends the run's connections for a while, with how long it lasts.
     let faults: &[Fault<'_>] = &[
         (
@@ -181,39 +191,48 @@ fn a_disturbed_network_ends_the_run_as_it_should_be_or_in_time() {
         ("nothing comes from the first host", &[(0, "drop")], 5),
         ("nothing comes through", &[(0, "drop"), (1, "drop")], 5),
     ];
-    for (i, (what, rules, lasts)) in faults.iter().enumerate() {
+    for (i, fault) in faults.iter().enumerate() {
         let name = format!("disturbed-{i}");
-        let mut run = cluster.train(&name, &all);
-        let begin = events::clock::mono_now();
-        while !cluster.has_checkpoint(&name) && since(begin) < PATIENCE {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let at = events::clock::mono_now();
-        rules.iter().for_each(|(host, rule)| network.disturb(*host, rule));
-        if *lasts > 0 {
-            let told = run.wait_for("; restart ", 1, Duration::from_secs(10));
-            eprintln!("{what}: told after {:?}", Duration::from_nanos((told - at).max(0) as u64));
-            std::thread::sleep(Duration::from_secs(*lasts).saturating_sub(since(at)));
-            network.heal();
-        }
-        assert!(run.end(PATIENCE).success(), "{what}: {}", run.text());
-        network.heal();
-        let n = run.lines_with("; restart ").len();
-        eprintln!("{what}: {n} restarts, done after {:?}", since(begin));
-        assert!(expected == checkpoint(&cluster.folder.path().join(format!("checkpoints-{name}")), steps), "{what}");
+        let done = disturbed(&cluster, network, &name, fault, steps);
+        let found = checkpoint(&cluster.checkpoints(&name), done);
+        let is_same = match done == steps {
+            true => found == expected,
+            false => found == cluster.undisturbed(&format!("undisturbed-{i}"), done),
+        };
+        assert!(is_same, "{}", fault.0);
     }
-    slow(&cluster, network, &all, &expected, steps);
+    slow(&cluster, network, &expected, steps);
     cut_off(&cluster, network);
 }
 
+/// A run of at least so many steps that a fault comes to; gives how many it did.
+fn disturbed(cluster: &Cluster, network: &Network, name: &str, fault: &Fault<'_>, steps: u64) -> u64 {
+    let (what, rules, lasts) = *fault;
+    // One that is to lose its connections has no end of its own: the rules find it at work, however late they come.
+    let mut run = cluster.train(name, &options(if lasts > 0 { 1_000_000 } else { steps }));
+    let folder = cluster.checkpoints(name);
+    let begin = events::clock::mono_now();
+    run.wait_for_checkpoint(&folder, 0, PATIENCE);
+    let at = events::clock::mono_now();
+    rules.iter().for_each(|(host, rule)| network.disturb(*host, rule));
+    if lasts > 0 {
+        let told = run.wait_for("; restart ", 1, Duration::from_secs(10));
+        eprintln!("{what}: told after {:?}", Duration::from_nanos((told - at).max(0) as u64));
+        std::thread::sleep(Duration::from_secs(lasts).saturating_sub(since(at)));
+        network.heal();
+        run.wait_for("continuing after step", 1, PATIENCE);
+        run.wait_for_checkpoint(&folder, newest(&folder).max(steps - 1), PATIENCE);
+        assert!(signal("-TERM", run.child.id()));
+    }
+    assert!(run.end(PATIENCE).success(), "{what}: {}", run.text());
+    network.heal();
+    let n = run.lines_with("; restart ").len();
+    eprintln!("{what}: {n} restarts, done after {:?}", since(begin));
+    if lasts > 0 { newest(&folder) } else { steps }
+}
+
 /// A narrow cable only makes it slow.
-fn slow(
-    cluster: &Cluster,
-    network: &Network,
-    all: &str,
-    expected: &std::collections::BTreeMap<String, Vec<u8>>,
-    steps: u64,
-) {
+fn slow(cluster: &Cluster, network: &Network, expected: &BTreeMap<String, Vec<u8>>, steps: u64) {
     for name in &network.names {
         let shaped = network.on(name, "tc qdisc add dev cable root tbf rate 200mbit burst 64kb latency 50ms");
         if let Err(why) = shaped {
@@ -221,21 +240,18 @@ fn slow(
         }
     }
     let begin = events::clock::mono_now();
-    let mut run = cluster.train("slow", all);
+    let mut run = cluster.train("slow", &options(steps));
     assert!(run.end(PATIENCE).success(), "{}", run.text());
     eprintln!("200 Mbit/s: done after {:?}", since(begin));
     network.heal();
-    assert!(*expected == checkpoint(&cluster.folder.path().join("checkpoints-slow"), steps));
+    assert!(*expected == checkpoint(&cluster.checkpoints("slow"), steps));
     assert_eq!(run.lines_with("; restart ").len(), 0, "{}", run.text());
 }
 
 /// A host that does not come back is named, within the silence that counts as a loss and the patience of each attempt.
 fn cut_off(cluster: &Cluster, network: &Network) {
     let mut run = cluster.train("cut-off", "--steps 1000000 --max-restarts 1 --patience 3");
-    let begin = events::clock::mono_now();
-    while !cluster.has_checkpoint("cut-off") && since(begin) < PATIENCE {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    run.wait_for_checkpoint(&cluster.checkpoints("cut-off"), 0, PATIENCE);
     [0, 1].iter().for_each(|host| network.disturb(*host, "drop"));
     let at = events::clock::mono_now();
     assert_eq!(run.end(Duration::from_secs(30)).code(), Some(1), "{}", run.text());
