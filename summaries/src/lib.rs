@@ -31,6 +31,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod by_name;
 pub mod charts;
 mod column;
 mod damage;
@@ -57,6 +58,7 @@ mod walk;
 mod watch;
 mod writer;
 
+pub use by_name::ByName;
 pub use column::Numbers;
 pub use damage::{Damage, DamageKind};
 pub use embedding::{Embedding, EmbeddingError, Sprites};
@@ -67,7 +69,7 @@ pub use media::{MediaError, MediaRow, MediaSeries, Place};
 pub use pyramid::Extent;
 #[cfg(feature = "buckets")]
 pub use remote::{Fetched, Remote, RemoteCost, RemoteError, open_bucket};
-pub use run::{ByName, FileState, FileStatus, GraphBlob, Problem, Run, Runs, TaggedRecord};
+pub use run::{FileState, FileStatus, GraphBlob, Problem, Run, Runs, TaggedRecord};
 pub use sample::{EncodedAudio, EncodedImage, MeshPart, NumberTensor, PrCurve, Sample, TextTensor};
 pub use series::{Point, ScalarSeries, Series};
 pub use writer::{HParam, Mesh, Pixels, SummaryWriter, ValueError, WriterError, WriterOptions, read_projector_config};

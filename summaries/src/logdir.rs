@@ -299,15 +299,12 @@ impl Logdir {
         if problems_changed {
             shared.problems.clone_from(&self.problems);
         }
-        let (version, n_runs) = (shared.version, shared.by_name.len());
+        let version = shared.version;
         for follower in self.runs.iter_mut().filter(|run| run.is_dirty()) {
-            let run = shared.by_name.entry(follower.name.clone()).or_default();
+            let run = shared.by_name.get_or_default(&follower.name);
             run.version = version;
             follower.commit(run, changes);
             changes.runs.push(follower.name.clone());
-        }
-        if shared.by_name.len() != n_runs {
-            shared.by_name.sort_unstable_keys();
         }
     }
 }

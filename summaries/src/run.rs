@@ -13,17 +13,13 @@ use formats::{
 use prost::{DecodeError, Message};
 
 use crate::{
+    by_name::ByName,
     damage::Damage,
     media::{MediaError, Place},
     sample::Sample,
     series::Series,
     writer::HParam,
 };
-
-/// Values by name, in the order of their names: a page of charts looks thousands up in each frame.
-///
-/// Who inserts a name sorts by [`IndexMap::sort_unstable_keys`](indexmap::IndexMap::sort_unstable_keys) after it.
-pub type ByName<V> = indexmap::IndexMap<String, V, rustc_hash::FxBuildHasher>;
 
 /// All runs of a [`Logdir`](crate::Logdir), by name.
 #[derive(Debug, Default)]

@@ -349,12 +349,12 @@ impl RunStage {
 
     /// Moves everything new into `run`; the number of new points.
     pub fn commit(&mut self, run: &mut Run) -> u64 {
-        let (mut n_points, n_series) = (0, run.series.len());
+        let mut n_points = 0;
         // Most runs have nothing new for a while: their stage holds no memory.
         for segment in mem::take(&mut self.segments) {
             n_points += segment.n_points;
             for tag in segment.tags {
-                match run.series.get_mut(&*tag.name) {
+                match run.series.get_mut(&tag.name) {
                     Some(series) => tag.append_to(series),
                     None => {
                         let mut series = tag.new_series();
@@ -370,9 +370,6 @@ impl RunStage {
                 run.graph = Some(Arc::new(graph));
             }
             run.run_metadata.extend(segment.run_metadata);
-        }
-        if run.series.len() != n_series {
-            run.series.sort_unstable_keys();
         }
         n_points
     }
