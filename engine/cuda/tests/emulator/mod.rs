@@ -185,14 +185,16 @@ unsafe impl Backend for Emulator {
         for name in names {
             text.push_str(&format!(
                 "static void with_{name}(void **a) {{ call(&{name}, a); }}\n\
-                 extern \"C\" void run_{name}(void **a, const unsigned *grid, unsigned threads) {{\n\
+                 extern \"C\" __attribute__((visibility(\"default\"))) void run_{name}(void **a, const unsigned *grid, unsigned threads) {{\n\
                  run(with_{name}, a, grid, threads, {waits}); }}\n"
             ));
         }
         let mut functions = self.functions.lock().unwrap();
         let out = self.folder.path().join(format!("unit{}.so", functions.len()));
         let mut child = Command::new(compiler())
-            .args(["-x", "c++", "-std=c++17", "-O0", "-w", "-fPIC", "-shared", "-o"])
+            .args(["-x", "c++", "-std=c++17", "-O0", "-w", "-fPIC", "-shared"])
+            // Else a `__shared__` array of a template is one for all libraries of the process: two devices would write into it at once.
+            .args(["-fvisibility=hidden", "-o"])
             .arg(&out)
             .arg("-")
             .stdin(Stdio::piped())
