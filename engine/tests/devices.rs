@@ -587,14 +587,9 @@ fn dead_values_cross_devices() {
 }
 
 #[test]
-#[allow(clippy::print_stderr, reason = "says that nothing was tested")]
 fn tensorflow_graphs_with_loops_span_devices() {
-    let Some(data) = std::env::var_os("STEPSCOPE_DATA") else {
-        eprintln!("skipped: STEPSCOPE_DATA is not set");
-        return;
-    };
     let mut n = 0;
-    for entry in std::fs::read_dir(std::path::Path::new(&data).join("graphdef_cases")).unwrap() {
+    for entry in std::fs::read_dir(test_support::data_folder().join("graphdef_cases")).unwrap() {
         let folder = entry.unwrap().path();
         let Ok(bytes) = std::fs::read(folder.join("graph.pb")) else { continue };
         let def = <GraphDef as prost::Message>::decode(&*bytes).unwrap();

@@ -136,10 +136,7 @@ fn set(name: &str, value: &str) {
 
 #[test]
 fn checkpoints_live_in_an_object_store() {
-    let Ok(python) = std::env::var("STEPSCOPE_MOTO") else {
-        eprintln!("skipped: STEPSCOPE_MOTO names no python with moto[server]");
-        return;
-    };
+    let Some(python) = test_support::variable("STEPSCOPE_MOTO", "checkpoints in an object store") else { return };
     let error = ObjectStoreFiles::open("s3://bucket/run").err().unwrap().to_string();
     assert!(error.contains("no credentials") && error.contains("AWS_ACCESS_KEY_ID"), "{error}");
     let server = Server::start(&python);

@@ -19,12 +19,7 @@ struct Profiler {
 
 impl Profiler {
     fn load(profile: &Path) -> Option<Profiler> {
-        let Some(folder) = std::env::var_os("STEPSCOPE_FIREFOX") else {
-            eprintln!(
-                "SKIPPED the Firefox profiler's reading: set STEPSCOPE_FIREFOX to a folder with @firefox-devtools/profiler-cli"
-            );
-            return None;
-        };
+        let folder = test_support::variable("STEPSCOPE_FIREFOX", "the Firefox profiler's reading")?;
         let program = Path::new(&folder).join("node_modules/@firefox-devtools/profiler-cli/dist/profiler-cli.js");
         let node = std::env::var_os("STEPSCOPE_NODE").unwrap_or_else(|| "node".into());
         let profiler = Profiler { program, node, sessions: tempfile::tempdir().unwrap() };

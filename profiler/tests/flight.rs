@@ -68,12 +68,16 @@ fn a_dump_writes_the_newest_events_and_recording_goes_on() {
 fn what_is_older_than_asked_for_is_left_out() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir().unwrap();
-    Control::open_or_create(dir.path(), true).unwrap().keep_flight(200_000_000, 0);
+    Control::open_or_create(dir.path(), true).unwrap().keep_flight(3_000_000_000, 0);
     let collector = Collector::start(dir.path(), CollectorOptions::default()).unwrap();
     let session = events::start(dir.path(), Options { ring_records: 1024, ..Options::default() }).unwrap();
     let site = events::site("test", "age");
     emit_slice(now(), now(), site, NodeId::NONE, 0, 1);
-    std::thread::sleep(Duration::from_millis(400));
+    // The first is older than what is kept by then; the second has the three seconds to get from here to the dump.
+    let begun = events::clock::mono_now();
+    while events::clock::mono_now() - begun <= 3_000_000_000 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
     emit_slice(now(), now(), site, NodeId::NONE, 0, 2);
     drop(session);
     collector.stop();

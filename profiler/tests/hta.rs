@@ -1,6 +1,6 @@
 //! PyTorch traces: what we say of them beside what HolisticTraceAnalysis says (`fixtures/hta/make.py` asked it).
 //!
-//! The traces are read from the folder that STEPSCOPE_DATA names.
+//! The traces are HTA's own; `test_support::data` says where they are looked for.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that says what it skips")]
 
@@ -13,13 +13,10 @@ use stepscope_profiler::analysis::critical::{PathKind, Segment, critical_path_of
 use stepscope_profiler::batch::{Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
 use stepscope_profiler::{Batch, Category, Cause, SliceRef, Store, StoreOptions, TrackKind, stalls};
 
-/// The folder of the traces; `None`, said aloud, where nobody named it.
+/// The folder of the traces; without it the check is left out.
+#[track_caller]
 fn traces() -> Option<PathBuf> {
-    let found = std::env::var_os("STEPSCOPE_DATA").map(|folder| Path::new(&folder).join("traces"));
-    if found.is_none() {
-        eprintln!("skipped: STEPSCOPE_DATA is not set, so that there are no PyTorch traces to compare on");
-    }
-    found
+    test_support::data("traces/hta_nccl_data.json.gz").and_then(|file| Some(file.parent()?.to_owned()))
 }
 
 /// What HTA says of a trace.

@@ -126,10 +126,7 @@ for i in range(file.num_row_groups):
 
 #[test]
 fn duckdb_pandas_and_pyarrow_give_our_numbers() {
-    let Some(python) = std::env::var_os("STEPSCOPE_PYTHON") else {
-        eprintln!("SKIPPED DuckDB and pandas on sealed traces: STEPSCOPE_PYTHON is not set (cargo xtask test sets it)");
-        return;
-    };
+    let Some(python) = test_support::variable("STEPSCOPE_PYTHON", "DuckDB and pandas on sealed traces") else { return };
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("sealed");
     let store = store();

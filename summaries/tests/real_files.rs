@@ -1,25 +1,10 @@
 //! Event files that other programs wrote, and damaged ones: what is in each was counted with TensorFlow's own classes,
 //! record by record, beforehand.
-//!
-//! `STEPSCOPE_DATA` names their folder: set and missing is a failure, unset skips.
 
 // Clippy's exceptions for tests do not reach the helpers of an integration test.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use std::path::{Path, PathBuf};
-
 use stepscope_summaries::{DamageKind, Logdir, Run, Series};
-
-fn data(path: &str) -> Option<PathBuf> {
-    let Some(root) = std::env::var_os("STEPSCOPE_DATA") else {
-        println!("SKIPPED {path}: set STEPSCOPE_DATA to the folder of real files");
-        return None;
-    };
-    // Tests run in the member's folder; the variable is relative to the workspace.
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(root).join(path);
-    assert!(path.exists(), "{} is missing", path.display());
-    Some(path)
-}
 
 /// One line per tag: `tag kind points`, and one per damage and waiting tail.
 fn dump(run: &Run) -> Vec<String> {
@@ -31,7 +16,7 @@ fn dump(run: &Run) -> Vec<String> {
 
 #[track_caller]
 fn check(path: &str, expected: &[&str]) {
-    let Some(path) = data(&format!("events/{path}")) else { return };
+    let Some(path) = test_support::data(&format!("events/{path}")) else { return };
     let mut logdir = Logdir::open(&[path]).unwrap();
     logdir.read_all();
     let runs = logdir.runs();
@@ -79,7 +64,7 @@ fn torch() {
 
 #[test]
 fn tensorboardx() {
-    let Some(path) = data("events/tensorboardX_summaries") else { return };
+    let Some(path) = test_support::data("events/tensorboardX_summaries") else { return };
     let mut logdir = Logdir::open(&[path]).unwrap();
     logdir.read_all();
     let runs = logdir.runs();
@@ -122,7 +107,7 @@ fn what_is_intact_in_damaged_files_is_read() {
 fn odd_values_and_restarts_are_kept() {
     check("odd_nan_inf_values.tfevents", &["loss scalars 12"]);
     check("odd_restart_nonmonotonic_steps.tfevents", &["loss scalars 22"]);
-    let Some(path) = data("events/odd_restart_nonmonotonic_steps.tfevents") else { return };
+    let Some(path) = test_support::data("events/odd_restart_nonmonotonic_steps.tfevents") else { return };
     let mut logdir = Logdir::open(&[path]).unwrap();
     logdir.read_all();
     let runs = logdir.runs();
@@ -136,7 +121,7 @@ fn odd_values_and_restarts_are_kept() {
 /// A graph in a gzipped event file, as part of a logdir.
 #[test]
 fn gzipped_event_files() {
-    let Some(path) = data("graphs/tf_lstm_8x20_adam.tfevents.gz") else { return };
+    let Some(path) = test_support::data("graphs/tf_lstm_8x20_adam.tfevents.gz") else { return };
     let mut logdir = Logdir::open(&[path]).unwrap();
     logdir.read_all();
     let runs = logdir.runs();
@@ -147,7 +132,7 @@ fn gzipped_event_files() {
 
 #[test]
 fn damage_reads_as_one_line() {
-    let Some(path) = data("events/odd_bad_data_crc_record20.tfevents") else { return };
+    let Some(path) = test_support::data("events/odd_bad_data_crc_record20.tfevents") else { return };
     let mut logdir = Logdir::open(std::slice::from_ref(&path)).unwrap();
     logdir.read_all();
     let runs = logdir.runs();

@@ -1,8 +1,8 @@
 //! Helpers of the end-to-end tests: where the binary, the data and the oracles are.
 //!
-//! A test that needs something from outside reads one variable. Set and missing is a failure; unset prints what is
-//! skipped and why, so that `cargo test` alone works on any machine. `cargo xtask test` sets them all.
-#![allow(clippy::print_stderr)] // Tests say what they skip.
+//! A test that needs something from outside reads one variable. Set and missing is a failure; unset leaves the check out,
+//! which is printed and counted ([`test_support`]), so that `cargo test` alone works on any machine. `cargo xtask test` sets
+//! them all, but for the files of other projects (`STEPSCOPE_DATA`), which it fetches where it can.
 
 pub mod atspi;
 pub mod desktop;
@@ -15,28 +15,17 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the repository").to_path_buf()
 }
 
-/// The path in the variable `name`, which must exist; `None`, with a line on stderr, when the variable is unset.
-///
-/// # Panics
-/// When the variable names a path that does not exist.
-pub fn from_env(name: &str, what_is_skipped: &str) -> Option<PathBuf> {
-    let Some(value) = std::env::var_os(name) else {
-        eprintln!("SKIPPED {what_is_skipped}: {name} is not set (cargo xtask test sets it)");
-        return None;
-    };
-    let path = PathBuf::from(value);
-    assert!(path.exists(), "{name}={} does not exist", path.display());
-    Some(path)
-}
+pub use test_support::{data, data_folder, left_out, path_in as from_env};
 
 /// The release binary under test.
-pub fn stepscope_binary(what_is_skipped: &str) -> Option<PathBuf> {
-    from_env("STEPSCOPE_BIN", what_is_skipped)
+#[track_caller]
+pub fn stepscope_binary(check: &str) -> Option<PathBuf> {
+    from_env("STEPSCOPE_BIN", check)
 }
 
 /// How often a fault is tried: a sample in CI, the whole number in `cargo xtask soak`.
 pub fn times(sample: usize, soak: usize) -> usize {
-    if std::env::var_os("STEPSCOPE_SOAK").is_some() { soak } else { sample }
+    if test_support::is_soak() { soak } else { sample }
 }
 
 /// A port of the loopback address that was free a moment ago.

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use formats::npy::{Array, ElementType, Kind, decode_npz};
 use serde_json::Value;
-use stepscope_tests::{from_env, stepscope_binary, times};
+use stepscope_tests::{data_folder, stepscope_binary, times};
 
 fn stepscope(binary: &Path, args: &[&str]) -> Output {
     let output = Command::new(binary).args(args).env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").output();
@@ -154,9 +154,8 @@ fn run_refuses_what_does_not_fit() {
 #[test]
 fn run_gives_tensorflows_answers() {
     let Some(binary) = stepscope_binary("TensorFlow's graphs in the command run") else { return };
-    let Some(data) = from_env("STEPSCOPE_DATA", "TensorFlow's graphs in the command run") else { return };
     let mut n = 0;
-    for entry in fs::read_dir(data.join("graphdef_cases")).expect("the cases").flatten() {
+    for entry in fs::read_dir(data_folder().join("graphdef_cases")).expect("the cases").flatten() {
         let case: PathBuf = entry.path();
         let meta: Value = serde_json::from_slice(&fs::read(case.join("meta.json")).unwrap()).unwrap();
         let name = |key: &str| meta[key].as_str().map(str::to_owned);

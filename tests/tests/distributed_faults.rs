@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use stepscope_tests::stepscope_binary;
 use stepscope_tests::times;
 use stepscope_tests::training::{Dice, Running, checkpoint, is_running, newest, signal, since, until};
+use stepscope_tests::{left_out, stepscope_binary};
 
 /// The longest that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -316,7 +316,7 @@ fn a_full_disk_is_told_and_leaves_what_was_saved() {
         command.status().is_ok_and(|status| status.success())
     };
     if !mount("size=6m") {
-        eprintln!("SKIPPED a full disk: mounting a small one takes root");
+        left_out("a full disk: mounting a small one takes root");
         return;
     }
     let args = "mlp --workers 2 --steps 60 --seed 3 --checkpoint-every 10 --max-restarts 9 --trace off --quiet";

@@ -15,7 +15,7 @@ use std::time::Duration;
 use profiler::store::{FlowEnd, Lane, Track};
 use profiler::{Store, StoreOptions, TraceReader};
 use stepscope_tests::training::{Running, checkpoint, newest, signal, since, until};
-use stepscope_tests::{stepscope_binary, times};
+use stepscope_tests::{left_out, stepscope_binary, times};
 
 /// The longest that a run may take.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -173,7 +173,7 @@ fn a_disturbed_network_ends_the_run_as_it_should_be_or_in_time() {
     let Some(binary) = stepscope_binary("training over a disturbed network") else { return };
     let network = match Network::new() {
         Ok(network) => network,
-        Err(why) => return eprintln!("SKIPPED training over a disturbed network: {why}"),
+        Err(why) => return left_out(format_args!("training over a disturbed network: {why}")),
     };
     let cluster = Cluster::new(Some(network), &binary);
     let network = cluster.network.as_ref().expect("it was just made");
@@ -236,7 +236,7 @@ fn slow(cluster: &Cluster, network: &Network, expected: &BTreeMap<String, Vec<u8
     for name in &network.names {
         let shaped = network.on(name, "tc qdisc add dev cable root tbf rate 200mbit burst 64kb latency 50ms");
         if let Err(why) = shaped {
-            return eprintln!("SKIPPED a narrow cable: {why}");
+            return left_out(format_args!("a narrow cable: {why}"));
         }
     }
     let begin = events::clock::mono_now();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use stepscope_tests::{from_env, stepscope_binary};
+use stepscope_tests::{data, from_env, stepscope_binary};
 use summaries::{HParam, SummaryWriter, WriterOptions};
 
 fn stepscope(binary: &Path, args: &[&str]) -> Output {
@@ -83,18 +83,17 @@ fn pandas_reads_the_rows_that_tensorboard_has() {
         writer.close().expect("all written");
     }
     let mut n_rows = 2 * 2 * 500;
-    if let Some(data) = from_env("STEPSCOPE_DATA", "export of other writers' files") {
-        for (run, file, n) in [
-            ("torch", "torch_reducer/strict_events.out.tfevents.1622543341.janoshs-mbp.lan.86862.0", 100),
-            ("tf2", "tf2_all_plugins.tfevents.v2", 60),
-            ("tf1", "tf1_filewriter_runmetadata.tfevents", 40),
-            ("nan", "odd_nan_inf_values.tfevents", 12),
-            ("restart", "odd_restart_nonmonotonic_steps.tfevents", 22),
-        ] {
-            std::fs::create_dir(logs.join(run)).expect("a folder");
-            std::fs::copy(data.join("events").join(file), logs.join(run).join("x.tfevents")).expect("a copy");
-            n_rows += n;
-        }
+    for (run, file, n) in [
+        ("torch", "torch_reducer/strict_events.out.tfevents.1622543341.janoshs-mbp.lan.86862.0", 100),
+        ("tf2", "tf2_all_plugins.tfevents.v2", 60),
+        ("tf1", "tf1_filewriter_runmetadata.tfevents", 40),
+        ("nan", "odd_nan_inf_values.tfevents", 12),
+        ("restart", "odd_restart_nonmonotonic_steps.tfevents", 22),
+    ] {
+        let Some(file) = data(&format!("events/{file}")) else { continue };
+        std::fs::create_dir(logs.join(run)).expect("a folder");
+        std::fs::copy(file, logs.join(run).join("x.tfevents")).expect("a copy");
+        n_rows += n;
     }
     let mut compare = Command::new(python);
     compare.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/export_compare.py")).arg(&logs);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use profiler::{Store, StoreOptions, TraceReader, WarningKind};
-use stepscope_tests::stepscope_binary;
+use stepscope_tests::{left_out, stepscope_binary};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -101,12 +101,12 @@ fn cuda_is_recorded_by_the_library_that_its_driver_loads() {
     assert_eq!(print("b", &[], Some("/no/such")), "\n");
     let both = print("c", &[], None);
     let paths: Vec<&str> = both.split_whitespace().collect();
-    let [library, of_nvtx] = paths[..] else { return eprintln!("SKIPPED record: CUDA: the library is not built") };
+    let [library, of_nvtx] = paths[..] else { return left_out("record: CUDA: the library is not built") };
     assert!(library == of_nvtx && library.ends_with("/libstepscope_inject.so"), "{both}");
 
     let (program, cupti) = (dir.path().join("program"), dir.path().join("libcupti.so"));
     let built = stand_in(&program, &[]).and_then(|()| stand_in(&cupti, &["-DCUPTI", "-shared", "-fPIC"]));
-    let Some(()) = built else { return eprintln!("SKIPPED record: CUDA: there is no C compiler (cc)") };
+    let Some(()) = built else { return left_out("record: CUDA: there is no C compiler (cc)") };
     let trace = dir.path().join("t");
     let mut command = Command::new(&binary);
     command.arg("record").arg("-o").arg(&trace).arg("--").arg(&program).env("LD_LIBRARY_PATH", dir.path());
@@ -129,7 +129,7 @@ fn counters_are_told_of_threads() {
     let stderr = text(&output.stderr);
     assert!(output.status.success(), "{stderr}");
     if stderr.contains(" of threads: not recorded") {
-        return eprintln!("SKIPPED counters of threads: {stderr}");
+        return left_out(format_args!("counters of threads: {stderr}"));
     }
     let analyze = Command::new(&binary).arg("analyze").arg(&trace).arg("--json").output().expect("the binary starts");
     let told: serde_json::Value = serde_json::from_slice(&analyze.stdout).expect("one JSON object");
@@ -169,11 +169,11 @@ fn without_privileges_the_lesser_ways_work_and_say_so() {
     command.args(["--sched", "--sample", "500", "--counters", "task-clock,cycles", "--", "sh", "-c"]);
     command.arg("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 0.05");
     let Ok(output) = command.output() else {
-        return eprintln!("SKIPPED record without privileges: setpriv is not installed");
+        return left_out("record without privileges: setpriv is not installed");
     };
     let stderr = text(&output.stderr);
     if stderr.starts_with("setpriv:") {
-        return eprintln!("SKIPPED record without privileges: {stderr}");
+        return left_out(format_args!("record without privileges: {stderr}"));
     }
     assert!(output.status.success(), "{stderr}");
     let warnings = stderr.lines().filter(|l| l.starts_with("warning: ")).count();

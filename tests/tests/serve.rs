@@ -11,7 +11,7 @@ use events::clock::mono_now;
 use gather::{Connection, LogdirCopy};
 use profiler::far::Viewer;
 use profiler::{AtHand, Store, StoreOptions, TraceReader};
-use stepscope_tests::{free_port, stepscope_binary};
+use stepscope_tests::{free_port, left_out, stepscope_binary};
 
 /// A finished run of the demo.
 fn demo(binary: &Path, dir: &Path) -> PathBuf {
@@ -121,7 +121,7 @@ impl Sshd {
     fn start(dir: &Path) -> Option<Sshd> {
         let sshd = ["/usr/sbin/sshd", "/usr/local/sbin/sshd"].map(Path::new).into_iter().find(|path| path.exists());
         let Some(sshd) = sshd else {
-            eprintln!("SKIPPED view ssh://: there is no sshd (apt-get install openssh-server)");
+            left_out("view ssh://: there is no sshd (apt-get install openssh-server)");
             return None;
         };
         for key in ["host", "user"] {

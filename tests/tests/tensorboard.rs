@@ -20,7 +20,7 @@ use formats::profile::{DeviceStepStats, NodeExecStats, RunMetadata, StepStats};
 use formats::proto::{AttrValue, DataType, GraphDef, NodeDef, attr_value};
 use prost::Message as _;
 use serde_json::Value;
-use stepscope_tests::stepscope_binary;
+use stepscope_tests::{data, data_folder, from_env, stepscope_binary};
 use summaries::{Bucket, HParam, Logdir, MediaRow, Mesh, Pixels, Run, Sample, Series, SummaryWriter, WriterOptions};
 
 /// A logdir with runs in it: numbers of every kind, histograms, a graph; and what the demo writes.
@@ -108,12 +108,9 @@ fn graph() -> GraphDef {
 }
 
 /// A Python with TensorBoard.
+#[track_caller]
 fn python() -> Option<String> {
-    let python = std::env::var("STEPSCOPE_PYTHON").ok();
-    if python.is_none() {
-        println!("SKIPPED: set STEPSCOPE_PYTHON to a Python with `pip install tensorboard`, or run `cargo xtask test`");
-    }
-    python
+    from_env("STEPSCOPE_PYTHON", "what TensorBoard reads").map(|python| python.display().to_string())
 }
 
 /// The runs that TensorBoard reads.
@@ -429,14 +426,13 @@ fn we_read_every_form_of_every_kind() {
 #[test]
 fn we_read_what_tensorboards_accumulator_reads() {
     let Some(python) = python() else { return };
-    let Some(data) = std::env::var_os("STEPSCOPE_DATA") else {
-        println!("SKIPPED: set STEPSCOPE_DATA to the folder of real files");
-        return;
-    };
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(data).join("events");
     let dir = tempfile::tempdir().unwrap();
-    let n_files = copy_as_runs(&data, dir.path());
-    assert!(n_files >= 10, "{} has only {n_files} files", data.display());
+    let n_files = copy_as_runs(&data_folder().join("events"), dir.path());
+    assert!(n_files >= 7, "only {n_files} files");
+    if let Some(torch) = data("events/torch_reducer") {
+        let to = dir.path().join("torch");
+        assert!(copy_as_runs(&torch, &to) >= 3, "{} lacks files", torch.display());
+    }
     let (ours, theirs) = (ours(dir.path()), tensorboard(&python, &["accumulator"], dir.path()));
     for (name, run) in &theirs {
         assert_same(&format!("{name} scalars"), &ours[name].scalars, &run.scalars);

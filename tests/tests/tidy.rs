@@ -1,5 +1,5 @@
 //! The repository's rules as a test: the dependency table, module docs, file sizes, leftovers, layering inside
-//! `dashboard`, and that every command the README shows exists.
+//! `dashboard`, colours, checks that are left out, and that every command the README shows exists.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,48 +8,70 @@ use std::process::Command;
 
 use stepscope_tests::{root, stepscope_binary};
 
-/// Which member may use which (ARCHITECTURE.md has the reasons). `tests`, `tests/bench` may use all.
-const MAY_USE: &[(&str, &[&str])] = &[
-    ("base/events", &[]),
-    ("base/formats", &[]),
-    ("base/net", &["threads"]),
-    ("base/threads", &["events"]),
-    ("engine", &["events", "formats", "threads"]),
-    ("engine/distributed", &["events", "formats", "net", "threads", "engine"]),
-    // `events` and `cupti` in its check of a GPU only.
-    ("engine/cuda", &["events", "engine", "cupti"]),
-    ("profiler", &["events", "formats"]),
-    ("profiler/gather", &["events", "formats", "profiler"]),
-    // `profiler` in its tests only.
-    ("profiler/cupti", &["events", "profiler"]),
-    // `profiler` in its tests only.
-    ("profiler/inject", &["events", "cupti", "profiler"]),
-    ("summaries", &["events", "formats"]),
-    ("query", &["events", "formats", "profiler", "summaries"]),
-    // `profiler` and `summaries` in its tests only.
-    ("query/cluster", &["events", "formats", "profiler", "summaries", "query"]),
-    ("dashboard", &["events", "formats", "profiler", "summaries"]),
+/// Which member may use which, as ARCHITECTURE.md's table has it with the reasons: what it is built of, and what its tests,
+/// examples and benchmarks use besides. `tests`, `tests/bench` and `tests/support` are nobody's but the tests'.
+const MAY_USE: &[(&str, &[&str], &[&str])] = &[
+    ("base/events", &[], &[]),
+    ("base/formats", &[], &[]),
+    ("base/net", &["threads"], &[]),
+    ("base/threads", &["events"], &[]),
+    ("engine", &["events", "formats", "threads"], &[]),
+    ("engine/distributed", &["engine", "events", "formats", "net", "threads"], &[]),
+    ("engine/cuda", &["engine"], &["cupti", "events"]),
+    ("profiler", &["events", "formats"], &[]),
+    ("profiler/gather", &["events", "formats", "profiler"], &[]),
+    ("profiler/cupti", &["events"], &["profiler"]),
+    ("profiler/inject", &["cupti", "events"], &["profiler"]),
+    ("summaries", &["events", "formats"], &[]),
+    ("query", &["formats", "profiler", "summaries"], &[]),
+    ("query/cluster", &["formats", "query"], &["profiler", "summaries"]),
+    ("dashboard", &["events", "formats", "profiler", "summaries"], &[]),
     (
         "cli",
         &[
+            "cluster",
+            "cuda",
+            "cupti",
+            "dashboard",
+            "distributed",
+            "engine",
             "events",
             "formats",
-            "net",
-            "threads",
-            "engine",
-            "distributed",
-            "cuda",
-            "profiler",
             "gather",
-            "cupti",
-            "summaries",
+            "net",
+            "profiler",
             "query",
-            "cluster",
-            "dashboard",
+            "summaries",
         ],
+        &[],
     ),
-    ("xtask", &[]),
+    ("xtask", &[], &[]),
 ];
+
+/// The members of `section` that a manifest names, also under `[target.*]`; `test_support` is every test's.
+fn in_house(manifest: &toml::Table, section: &str) -> Vec<String> {
+    let platforms = manifest.get("target").and_then(toml::Value::as_table);
+    let tables = std::iter::once(manifest)
+        .chain(platforms.into_iter().flat_map(|t| t.values().filter_map(toml::Value::as_table)));
+    let names = tables.filter_map(|table| table.get(section)?.as_table()).flat_map(toml::Table::keys);
+    let members = workspace_members();
+    let mut names: Vec<String> = names.filter(|name| members.contains(name)).cloned().collect();
+    names.sort();
+    names
+}
+
+/// The names under which members of this workspace are used, but for the tests' own.
+fn workspace_members() -> Vec<String> {
+    let manifest = manifest(".");
+    let all = manifest["workspace"]["dependencies"].as_table().expect("a table").iter();
+    let has_path = all.filter(|(_, value)| value.get("path").is_some()).map(|(name, _)| name.clone());
+    has_path.filter(|name| name != "test_support").collect()
+}
+
+fn manifest(member: &str) -> toml::Table {
+    let text = fs::read_to_string(root().join(member).join("Cargo.toml")).expect("each member has a manifest");
+    text.parse().expect("cargo reads it")
+}
 
 /// Members with their Rust files, read once.
 fn rust_files() -> Vec<(PathBuf, String)> {
@@ -78,42 +100,52 @@ fn fail_with(rule: &str, broken: &[String]) {
 }
 
 #[test]
-fn members_use_only_what_the_table_allows() {
-    let in_house = [
-        "events",
-        "formats",
-        "engine",
-        "profiler",
-        "gather",
-        "cupti",
-        "summaries",
-        "dashboard",
-        "net",
-        "threads",
-        "query",
-        "cluster",
-        "distributed",
-        "cuda",
-    ];
+fn members_use_what_the_table_says() {
     let mut broken = Vec::new();
-    for (member, allowed) in MAY_USE {
-        let manifest = fs::read_to_string(root().join(member).join("Cargo.toml")).expect("each member has a manifest");
-        for line in manifest.lines() {
-            let name = line.split(['.', '=', ' ']).next().unwrap_or("").trim_matches('"');
-            if in_house.contains(&name) && !allowed.contains(&name) {
-                broken.push(format!("{member} uses {name}"));
+    for (member, uses, tests_use) in MAY_USE {
+        let manifest = manifest(member);
+        for (section, allowed) in
+            [("dependencies", *uses), ("build-dependencies", &[]), ("dev-dependencies", *tests_use)]
+        {
+            let used = in_house(&manifest, section);
+            if used != allowed {
+                broken.push(format!("{member} [{section}] uses {used:?}, the table has {allowed:?}"));
             }
+        }
+        let helps = |section: &str| manifest.get(section).is_some_and(|table| table.get("test_support").is_some());
+        if helps("dependencies") || helps("build-dependencies") {
+            broken.push(format!("{member} is built with test_support, which is for tests only"));
         }
     }
     fail_with("the dependency table", &broken);
+    let listed: Vec<&str> =
+        MAY_USE.iter().map(|(member, ..)| *member).chain(["tests", "tests/bench", "tests/support"]).collect();
+    let workspace = manifest(".");
+    let all = workspace["workspace"]["members"].as_array().expect("a list").iter().filter_map(toml::Value::as_str);
+    let unlisted: Vec<String> = all.filter(|member| !listed.contains(member)).map(str::to_owned).collect();
+    fail_with("members that the dependency table lacks", &unlisted);
 }
 
+/// The table of ARCHITECTURE.md has a row for each member, whose last column is what the table above allows.
 #[test]
-fn the_architecture_lists_each_member() {
+fn the_architecture_says_who_uses_whom() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
-    let missing: Vec<String> =
-        MAY_USE.iter().map(|(member, _)| format!("`{member}`")).filter(|m| !text.contains(m.as_str())).collect();
-    fail_with("members without a line in ARCHITECTURE.md", &missing);
+    let members = workspace_members();
+    let mut broken = Vec::new();
+    for (member, uses, tests_use) in MAY_USE {
+        let row = text.lines().find(|line| line.starts_with(&format!("| `{member}` |")));
+        let list = |names: &[&str]| if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+        let others: Vec<String> = members.iter().filter(|name| !uses.contains(&name.as_str())).cloned().collect();
+        let mut expected = if others.len() < 3 { format!("all but {}", others.join(", ")) } else { list(uses) };
+        if !tests_use.is_empty() {
+            expected += &format!(" (its tests: {})", list(tests_use));
+        }
+        let found = row.and_then(|row| row.trim_end_matches([' ', '|']).rsplit('|').next()).map(str::trim);
+        if found != Some(expected.as_str()) {
+            broken.push(format!("{member}: {found:?}, not {expected:?}"));
+        }
+    }
+    fail_with("rows of ARCHITECTURE.md's table of members", &broken);
 }
 
 #[test]
@@ -193,31 +225,84 @@ fn only_the_clock_reads_a_clock() {
     fail_with("clocks read outside events::clock", &lines_with(&rust_files(), select, &words));
 }
 
-#[test]
-fn models_and_layouts_know_no_egui() {
-    let select = |path: &Path| {
-        path.starts_with("dashboard/src")
-            && path.file_name().is_some_and(|name| name == "model.rs" || name == "layout.rs")
-    };
-    let files = rust_files();
-    assert!(files.iter().any(|(path, _)| select(path)), "dashboard has no model.rs");
-    fail_with("egui in a model or layout", &lines_with(&files, select, &["egui"]));
+/// Whether a file of `dashboard` is of a model or a layout: `model.rs`, or any file of a folder `model`.
+fn is_model_or_layout(path: &Path) -> bool {
+    let parts = ["model", "layout"];
+    let of_dashboard = path.strip_prefix("dashboard/src").ok();
+    of_dashboard
+        .is_some_and(|path| path.iter().any(|part| parts.contains(&part.to_string_lossy().trim_end_matches(".rs"))))
 }
 
 #[test]
-fn colours_come_from_the_theme() {
-    let words = [
-        "from_rgb",
-        "from_gray",
-        "from_rgba",
-        "from_black_alpha",
-        "from_white_alpha",
-        "Color32::RED",
-        "Color32::WHITE",
-        "Color32::BLACK",
-    ];
-    let select = |path: &Path| path.starts_with("dashboard/src") && !path.starts_with("dashboard/src/theme");
-    fail_with("colours outside dashboard/src/theme", &lines_with(&rust_files(), select, &words));
+fn models_and_layouts_know_no_egui() {
+    let files = rust_files();
+    let n = files.iter().filter(|(path, _)| is_model_or_layout(path)).count();
+    assert!(n > 10, "dashboard has only {n} files of models and layouts");
+    fail_with("egui in a model or layout", &lines_with(&files, is_model_or_layout, &["egui"]));
+}
+
+/// Where a colour may be made: the window's theme, the palette of charts in files, and the style of a report's page.
+const PALETTES: &[&str] = &["dashboard/src/theme", "summaries/src/charts/paint.rs", "cli/src/report/page.rs"];
+
+/// Whether there is a colour in a line of code: one that is made of numbers, one of egui's own, or `#rgb` of HTML.
+fn has_colour(code: &str) -> bool {
+    let made = ["from_rgb", "from_gray", "from_rgba", "from_black_alpha", "from_white_alpha", "from_hex", "RGBColor("];
+    let is_made = made.iter().any(|word| code.contains(word));
+    // Transparent is none, and the placeholder is filled in by the theme.
+    let own = code.split("Color32::").skip(1).any(|rest| {
+        let name: String = rest.chars().take_while(|c| c.is_ascii_uppercase() || *c == '_').collect();
+        name.len() > 2 && name != "TRANSPARENT" && name != "PLACEHOLDER"
+    });
+    let html = code.split('#').skip(1).any(|rest| {
+        let n = rest.chars().take_while(char::is_ascii_hexdigit).count();
+        let ends = !rest[n..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        [3, 6, 8].contains(&n) && ends
+    });
+    is_made || own || html
+}
+
+#[test]
+fn colours_come_from_the_palettes() {
+    assert!(has_colour("Color32::from_rgb(1, 2, 3)") && has_colour("Color32::RED") && has_colour("fill=\"#fa0\""));
+    assert!(!has_colour("Color32::TRANSPARENT") && !has_colour("#[test]") && !has_colour("r#\"x\"#"));
+    let product = |path: &Path| {
+        let is_product =
+            ["cli", "dashboard", "profiler", "query", "summaries"].iter().any(|member| path.starts_with(member));
+        let is_test = path.iter().any(|part| part == "tests" || part == "examples" || part == "tests.rs");
+        is_product && !is_test && !PALETTES.iter().any(|palette| path.starts_with(palette))
+    };
+    let mut broken = Vec::new();
+    for (path, text) in rust_files().iter().filter(|(path, _)| product(path)) {
+        for (number, line) in text.lines().enumerate() {
+            if has_colour(line.split("//").next().unwrap_or("")) {
+                broken.push(format!("{}:{}: {}", path.display(), number + 1, line.trim()));
+            }
+        }
+    }
+    fail_with("colours outside the palettes", &broken);
+}
+
+/// A test that lacks something from outside says so where it is counted (`tests/support`).
+#[test]
+fn tests_leave_nothing_out_in_silence() {
+    // In two parts, so that this file does not find itself.
+    let words = [["SKIP", "PED"], ["\"skip", "ped"]].map(|parts| parts.concat());
+    // Switches of how much is tried, and of what the product itself does.
+    let switches =
+        ["SOAK", "SEED", "SHOTS", "TEST_", "GATHER_KILLS", "HISTOGRAM_MIB", "NODE", "ONNX", "CUDA_LIBRARIES", "MPI\""];
+    let of_tests =
+        |path: &Path| path.iter().any(|part| part == "tests" || part == "tests.rs") && !path.starts_with("tests/bench");
+    let mut broken = Vec::new();
+    for (path, text) in rust_files().iter().filter(|(path, _)| of_tests(path) && !path.starts_with("tests/support")) {
+        for (number, line) in text.lines().enumerate() {
+            let asks = ["var(\"STEPSCOPE_", "var_os(\"STEPSCOPE_"].iter().find_map(|word| line.split_once(word));
+            let is_asked = asks.is_some_and(|(_, name)| !switches.iter().any(|switch| name.starts_with(switch)));
+            if is_asked || words.iter().any(|word| line.contains(word.as_str())) {
+                broken.push(format!("{}:{}: {}", path.display(), number + 1, line.trim()));
+            }
+        }
+    }
+    fail_with("tests that do not go by test_support", &broken);
 }
 
 /// The commands in the README's code blocks: words after `stepscope`, `cargo run --release --` and `cargo xtask`.

@@ -125,8 +125,7 @@ fn counts_are_read() {
 
 #[test]
 fn the_demo_is_shown_live_in_every_tab() {
-    if std::env::var_os("STEPSCOPE_WINDOW").is_none() {
-        eprintln!("SKIPPED the window test: STEPSCOPE_WINDOW is not set (cargo xtask test sets it)");
+    if test_support::variable("STEPSCOPE_WINDOW", "the window test").is_none() {
         return;
     }
     let binary = stepscope_binary("the window test").expect("STEPSCOPE_WINDOW needs STEPSCOPE_BIN");

@@ -4,6 +4,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // xtask is a program: it talks to the terminal.
 
+mod left_out;
 mod prepare;
 mod steps;
 
@@ -15,8 +16,8 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   check            fmt, clippy and docs: what an editor's save should pass
-  test             everything CI runs: brings what the window tests need, then check, unit, doc, tidy,
-                   end-to-end and window tests
+  test             everything CI runs: brings what the tests need, then check, unit, doc, tidy, end-to-end and window
+                   tests; the last lines say which checks were left out, and why
   bench [NAME...]  benchmarks: a table here, JSON lines appended to docs/bench.jsonl; no name: lists them
   soak             the long versions of the fault tests (kill -9, damaged files, disturbed networks); about an hour
   release          the program as it is released, with SQL, clusters and buckets: target folder/released/stepscope-VERSION-MACHINE.tar.gz
@@ -122,55 +123,33 @@ fn check(steps: &mut Steps) -> Result<(), Failed> {
     )
 }
 
+/// Checks and tests. What cannot be brought (no registry, no packages, other projects' files) costs the checks that need it,
+/// not the run: each is counted and named at the end.
 fn test(steps: &mut Steps) -> Result<(), Failed> {
-    prepare::window_packages(steps)?;
-    let python = prepare::python(steps)?;
+    let mut env = prepare::for_tests(steps);
     check(steps)?;
-    let binary = release_binary(steps)?;
-    let mut env =
-        vec![("STEPSCOPE_BIN", binary.as_str()), ("STEPSCOPE_PYTHON", python.as_str()), ("STEPSCOPE_WINDOW", "1")];
-    let vectors = prepare::onnx_vectors(&python);
-    env.extend(vectors.as_deref().map(|folder| ("STEPSCOPE_ONNX", folder)));
-    // Only NVIDIA's platforms have it: elsewhere the test says what it skips.
-    let nvrtc = prepare::nvrtc(steps);
-    match &nvrtc {
-        Ok(folder) => env.push(("STEPSCOPE_CUDA_LIBRARIES", folder.as_str())),
-        Err(Failed(why)) => eprintln!("kernels are not compiled for GPUs: {why}"),
-    }
-    let moto = prepare::moto(steps)?;
-    env.push(("STEPSCOPE_MOTO", moto.as_str()));
-    // From npm, where all else is from PyPI: a machine that reaches one may not reach the other. The test says what it skips.
-    let azurite = prepare::azurite(steps, &python);
-    match &azurite {
-        Ok((folder, node)) => env.extend([("STEPSCOPE_AZURITE", folder.as_str()), ("STEPSCOPE_NODE", node.as_str())]),
-        Err(Failed(why)) => eprintln!("az:// is not tested: {why}"),
-    }
-    let firefox = prepare::firefox(steps, &python);
-    match &firefox {
-        Ok((folder, node)) => env.extend([("STEPSCOPE_FIREFOX", folder.as_str()), ("STEPSCOPE_NODE", node.as_str())]),
-        Err(Failed(why)) => eprintln!("the Firefox profiler does not read what is exported: {why}"),
-    }
-    steps.cargo("tests", &["test", "--workspace", "--no-fail-fast", FEATURES], &env)?;
-    test_mpi(steps)
+    env.push(("STEPSCOPE_BIN", release_binary(steps)?));
+    let list = left_out::List::new()?;
+    env.push(("STEPSCOPE_LEFT_OUT", list.path()));
+    let tested = steps.cargo("tests", &["test", "--workspace", "--no-fail-fast", FEATURES], &borrowed(&env));
+    let with_mpi = test_mpi(steps, &list);
+    steps.close_with(list.report());
+    tested.and(with_mpi)
 }
 
 /// Bodies by MPI. A build of its own: programs with MPI do not start without it.
-fn test_mpi(steps: &mut Steps) -> Result<(), Failed> {
+fn test_mpi(steps: &mut Steps, list: &left_out::List) -> Result<(), Failed> {
+    const TEST: &[&str] = &["test", "--package", "stepscope-net", "--features=mpi", "--test", "mpi"];
     match prepare::mpi(steps) {
-        Ok(env) => steps.cargo(
-            "tests of MPI",
-            &["test", "--package", "stepscope-net", "--features=mpi", "--test", "mpi"],
-            &of(&env),
-        ),
+        Ok(env) => steps.cargo("tests of MPI", TEST, &borrowed(&env)),
         Err(Failed(why)) => {
-            eprintln!("nothing goes by MPI: {why}");
+            list.add("base/net/tests/mpi.rs", &format!("frames by MPI: {why} failed"));
             Ok(())
         }
     }
 }
 
-/// The same, borrowed.
-fn of<'a>(env: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
+fn borrowed<'a>(env: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
     env.iter().map(|(name, value)| (*name, value.as_str())).collect()
 }
 
@@ -208,7 +187,7 @@ fn bench(steps: &mut Steps, names: &[String]) -> Result<(), Failed> {
     let mpi;
     if names.iter().any(|name| name.split('=').next() == Some("distributed")) {
         mpi = prepare::mpi(steps)?;
-        env.extend(of(&mpi));
+        env.extend(borrowed(&mpi));
         args.insert(4, "--features=mpi");
     }
     let python;
@@ -219,20 +198,38 @@ fn bench(steps: &mut Steps, names: &[String]) -> Result<(), Failed> {
     steps.cargo("bench", &args, &env)
 }
 
+/// The long versions. As with the tests, what cannot be brought costs what needs it, and is counted at the end.
 fn soak(steps: &mut Steps) -> Result<(), Failed> {
-    prepare::window_packages(steps)?;
-    let python = prepare::python(steps)?;
+    let mut env = prepare::for_tests(steps);
     let binary = release_binary(steps)?;
-    let env = [("STEPSCOPE_BIN", binary.as_str()), ("STEPSCOPE_PYTHON", python.as_str()), ("STEPSCOPE_SOAK", "1")];
-    steps.cargo("soak", &["test", "--release", "--package", "stepscope-tests", "--no-fail-fast"], &env)?;
-    steps.cargo("soak: gathering", &["test", "--release", "--package", "stepscope-gather", "--test", "kills"], &env)?;
-    let simulation =
-        ["test", "--release", "--package", "stepscope-distributed", "--test", "simulation", "--", "--nocapture"];
-    steps.cargo("soak: simulation", &simulation, &env)?;
-    steps.cargo("soak: parking", &["test", "--package", "stepscope-engine", "--test", "sleep_model"], &env)?;
-    // Last: what starts only beside MPI takes the released program's place.
-    let mpi = prepare::mpi(steps)?;
-    let env: Vec<_> = env.into_iter().chain([("STEPSCOPE_MPI_BIN", binary.as_str())]).chain(of(&mpi)).collect();
+    let list = left_out::List::new()?;
+    let more = [("STEPSCOPE_BIN", binary.as_str()), ("STEPSCOPE_SOAK", "1"), ("STEPSCOPE_LEFT_OUT", &list.path())];
+    env.extend(more.map(|(name, value)| (name, value.to_owned())));
+    let result = soak_tests(steps, &borrowed(&env)).and_then(|()| soak_mpi(steps, env, &list));
+    steps.close_with(list.report());
+    result
+}
+
+fn soak_tests(steps: &mut Steps, env: &[(&str, &str)]) -> Result<(), Failed> {
+    let test = |arguments: &[&'static str]| [&["test", "--release", "--package"], arguments].concat();
+    steps.cargo("soak", &test(&["stepscope-tests", "--no-fail-fast"]), env)?;
+    steps.cargo("soak: gathering", &test(&["stepscope-gather", "--test", "kills"]), env)?;
+    let simulation = test(&["stepscope-distributed", "--test", "simulation", "--", "--nocapture"]);
+    steps.cargo("soak: simulation", &simulation, env)?;
+    steps.cargo("soak: parking", &["test", "--package", "stepscope-engine", "--test", "sleep_model"], env)
+}
+
+/// Last: what starts only beside MPI takes the released program's place.
+fn soak_mpi(steps: &mut Steps, mut env: Vec<(&'static str, String)>, list: &left_out::List) -> Result<(), Failed> {
+    match prepare::mpi(steps) {
+        Ok(mpi) => env.extend(mpi),
+        Err(Failed(why)) => {
+            list.add("tests/tests/distributed_mpi.rs", &format!("training by MPI: {why} failed"));
+            return Ok(());
+        }
+    }
+    env.push(("STEPSCOPE_MPI_BIN", prepare::target_folder().join("release/stepscope").display().to_string()));
+    let env = borrowed(&env);
     steps.cargo("soak: program with MPI", &["build", "--release", "--features=mpi"], &env)?;
     let test = ["test", "--release", "--package", "stepscope-tests", "--test", "distributed_mpi", "--", "--nocapture"];
     steps.cargo("soak: MPI", &test, &env)

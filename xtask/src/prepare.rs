@@ -94,6 +94,48 @@ pub fn window_packages(steps: &mut Steps) -> Result<(), Failed> {
     steps.run("window packages", "apt-get", &args, &quiet)
 }
 
+/// What the tests find things by. What cannot be had is said and missing from the list, so that the tests count what they leave out.
+pub fn for_tests(steps: &mut Steps) -> Vec<(&'static str, String)> {
+    let mut env = Vec::new();
+    if let Some(()) = had("a window without a screen", window_packages(steps)) {
+        env.push(("STEPSCOPE_WINDOW", "1".to_owned()));
+    }
+    if let Some(python) = had("TensorBoard and other peers", python(steps)) {
+        env.extend(onnx_vectors(&python).map(|folder| ("STEPSCOPE_ONNX", folder)));
+        // From npm, where all else is from PyPI: a machine that reaches one may not reach the other.
+        if let Some((folder, node)) = had("az://", azurite(steps, &python)) {
+            env.extend([("STEPSCOPE_AZURITE", folder), ("STEPSCOPE_NODE", node)]);
+        }
+        if let Some((folder, node)) = had("the Firefox profiler", firefox(steps, &python)) {
+            env.extend([("STEPSCOPE_FIREFOX", folder), ("STEPSCOPE_NODE", node)]);
+        }
+        env.push(("STEPSCOPE_PYTHON", python));
+    }
+    // Only NVIDIA's platforms have it.
+    env.extend(had("kernels compiled for GPUs", nvrtc(steps)).map(|folder| ("STEPSCOPE_CUDA_LIBRARIES", folder)));
+    env.extend(had("S3", moto(steps)).map(|python| ("STEPSCOPE_MOTO", python)));
+    env.extend(had("other projects' files", data(steps)).map(|folder| ("STEPSCOPE_DATA", folder)));
+    // Too large to fetch for one test: used where a benchmark brought it.
+    env.extend(made("tensorflow", TENSORFLOW_PACKAGES).map(|python| ("STEPSCOPE_TENSORFLOW", python)));
+    env
+}
+
+/// What was brought; what was not is said.
+fn had<T>(what: &str, brought: Result<T, Failed>) -> Option<T> {
+    brought.map_err(|Failed(why)| eprintln!("{what}: not tested, since this failed: {why}")).ok()
+}
+
+/// The folder of the files that the tests read and that other projects' licences keep out of this one: what `STEPSCOPE_DATA` names, or
+/// one beside the target folder.
+fn data(steps: &mut Steps) -> Result<String, Failed> {
+    if let Ok(folder) = std::env::var("STEPSCOPE_DATA") {
+        return Ok(folder);
+    }
+    let folder = target_folder().join("data").display().to_string();
+    steps.run("other projects' files", "python3", &["tests/scripts/fetch_data.py", &folder], &[])?;
+    Ok(folder)
+}
+
 /// A virtual environment with TensorBoard beside the target folder; returns its python.
 pub fn python(steps: &mut Steps) -> Result<String, Failed> {
     environment(steps, "python", PYTHON_PACKAGES)
@@ -204,20 +246,27 @@ fn npm(
 
 /// A virtual environment with these packages beside the target folder; returns its python.
 fn environment(steps: &mut Steps, name: &str, packages: &[&str]) -> Result<String, Failed> {
-    let folder = target_folder().join(name);
-    let python = folder.join("bin/python").display().to_string();
-    let stamp = folder.join("installed.txt");
-    let wanted = packages.join("\n");
-    if std::fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
+    if let Some(python) = made(name, packages) {
         return Ok(python);
     }
+    let folder = target_folder().join(name);
+    let python = folder.join("bin/python").display().to_string();
     let at = folder.display().to_string();
     steps.run("python environment", "python3", &["-m", "venv", "--clear", &at], &[])?;
     let mut args = vec!["-m", "pip", "install", "--quiet"];
     args.extend(packages);
     steps.run(packages[0], &python, &args, &[])?;
-    std::fs::write(&stamp, wanted).map_err(|error| Failed(format!("writing {}: {error}", stamp.display())))?;
+    let stamp = folder.join("installed.txt");
+    std::fs::write(&stamp, packages.join("\n"))
+        .map_err(|error| Failed(format!("writing {}: {error}", stamp.display())))?;
     Ok(python)
+}
+
+/// The python of an environment that was made before, with just these packages.
+fn made(name: &str, packages: &[&str]) -> Option<String> {
+    let folder = target_folder().join(name);
+    let have = std::fs::read_to_string(folder.join("installed.txt")).ok()?;
+    (have == packages.join("\n")).then(|| folder.join("bin/python").display().to_string())
 }
 
 fn on_path(program: &str) -> bool {

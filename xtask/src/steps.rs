@@ -10,12 +10,13 @@ pub struct Failed(pub String);
 /// The steps run so far, with their wall times.
 pub struct Steps {
     done: Vec<(String, Duration)>,
+    closing: String,
 }
 
 impl Steps {
     /// No steps yet.
     pub fn new() -> Self {
-        Steps { done: Vec::new() }
+        Steps { done: Vec::new(), closing: String::new() }
     }
 
     /// Runs `cargo ARGS` with the environment `env` added.
@@ -44,12 +45,18 @@ impl Steps {
         }
     }
 
-    /// Prints every step with its time.
+    /// Says `text` after everything else.
+    pub fn close_with(&mut self, text: String) {
+        self.closing = text;
+    }
+
+    /// Prints every step with its time, and the closing words.
     pub fn report(&self) {
         eprintln!();
         for (name, took) in &self.done {
             eprintln!("{:>8.1} s  {name}", took.as_secs_f64());
         }
+        eprint!("{}", self.closing);
     }
 }
 

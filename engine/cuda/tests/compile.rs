@@ -11,9 +11,8 @@ use cuda::kernels::support::{FLOATS, NUMBERS, PRELUDE, c_type, c_wide, macros};
 use engine::DType;
 
 fn compiler() -> Option<Compiler> {
-    Compiler::load()
-        .map_err(|e| eprintln!("skipped: {e} (pip install nvidia-cuda-nvrtc, STEPSCOPE_CUDA_LIBRARIES=its lib folder)"))
-        .ok()
+    let advice = "pip install nvidia-cuda-nvrtc, STEPSCOPE_CUDA_LIBRARIES=its lib folder";
+    Compiler::load().map_err(|error| test_support::left_out(format_args!("NVRTC: {error} ({advice})"))).ok()
 }
 
 /// Volta where it is known, Turing, Ampere, Hopper, and the newest.

@@ -116,10 +116,7 @@ fn steps_end_with_their_deadline_and_with_who_asked_for_them() {
 /// `tests/scripts/tf_client.py` has TensorFlow train, loop and fail on this cluster, and compares with its own session.
 #[test]
 fn tensorflow_clients_run_their_graphs_here() {
-    let Some(python) = std::env::var_os("STEPSCOPE_TENSORFLOW") else {
-        eprintln!("skipped: TensorFlow as a client (STEPSCOPE_TENSORFLOW names no Python that has it)");
-        return;
-    };
+    let Some(python) = test_support::variable("STEPSCOPE_TENSORFLOW", "TensorFlow as a client") else { return };
     let (_cluster, server, address) = served(2);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripts/tf_client.py");
     let out = Command::new(python).arg(script).arg(&address).output().unwrap();

@@ -1,4 +1,4 @@
-//! Importing whole files: ours, and those of `STEPSCOPE_DATA`.
+//! Importing whole files: our own, and those of other tools.
 
 use super::*;
 use crate::StoreOptions;
@@ -18,15 +18,10 @@ pub(super) fn import(paths: &[PathBuf]) -> Store {
     store
 }
 
-/// A file of the folder of real ones; `None`, said aloud, where there is none.
+/// A real trace; without it the check is left out.
+#[track_caller]
 pub(super) fn data(name: &str) -> Option<PathBuf> {
-    match std::env::var_os("STEPSCOPE_DATA") {
-        Some(folder) => Some(Path::new(&folder).join("traces").join(name)),
-        None => {
-            eprintln!("STEPSCOPE_DATA is not set: {name} is not read");
-            None
-        }
-    }
+    test_support::data(&format!("traces/{name}"))
 }
 
 pub(super) fn slices(track: &Track) -> impl Iterator<Item = SliceRef> + '_ {

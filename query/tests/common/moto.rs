@@ -31,10 +31,7 @@ impl Drop for Moto {
 impl Moto {
     /// A server with an empty bucket `runs`, which the environment of this process names from now on.
     pub fn start() -> Option<Self> {
-        let Some(python) = std::env::var_os("STEPSCOPE_MOTO") else {
-            eprintln!("SKIPPED SQL on buckets: set STEPSCOPE_MOTO to a python with `pip install moto[server]`");
-            return None;
-        };
+        let python = test_support::variable("STEPSCOPE_MOTO", "SQL on buckets")?;
         // The port is free now; moto has no way to choose one and tell it.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = Command::new(python);

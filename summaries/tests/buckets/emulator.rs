@@ -84,10 +84,7 @@ impl Emulator {
     }
 
     fn moto(port: u16, url: &'static str) -> Option<Self> {
-        let Some(python) = std::env::var_os("STEPSCOPE_MOTO") else {
-            eprintln!("SKIPPED {url}: set STEPSCOPE_MOTO to a python with `pip install moto[server]`");
-            return None;
-        };
+        let python = test_support::variable("STEPSCOPE_MOTO", url)?;
         let mut command = Command::new(python);
         command.args(["-m", "moto.server", "-H", "127.0.0.1", "-p", &port.to_string()]);
         let store = || {
@@ -104,10 +101,7 @@ impl Emulator {
 
     /// Microsoft's protocol.
     pub fn azure() -> Option<Self> {
-        let Some(folder) = std::env::var_os("STEPSCOPE_AZURITE") else {
-            eprintln!("SKIPPED az://: set STEPSCOPE_AZURITE to a folder in which `npm install azurite` was run");
-            return None;
-        };
+        let folder = test_support::variable("STEPSCOPE_AZURITE", "az://")?;
         let node = std::env::var_os("STEPSCOPE_NODE").unwrap_or_else(|| OsString::from("node"));
         let port = PORTS.azure;
         let mut command = Command::new(&node);

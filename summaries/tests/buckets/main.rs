@@ -184,10 +184,7 @@ impl Drop for PlainServer {
 impl PlainServer {
     /// Of the files of a folder, and where it is.
     fn start(folder: &Path) -> Option<(Self, String)> {
-        let Some(python) = std::env::var_os("STEPSCOPE_PYTHON") else {
-            eprintln!("SKIPPED http://: set STEPSCOPE_PYTHON to a python");
-            return None;
-        };
+        let python = test_support::variable("STEPSCOPE_PYTHON", "http://")?;
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = Command::new(python);
         command.args(["-m", "http.server", "--bind", "127.0.0.1", &port.to_string()]).current_dir(folder);

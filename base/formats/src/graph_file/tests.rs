@@ -1,6 +1,6 @@
 //! Every form of a graph file, real ones, and files that are none.
 
-use std::{fs, io::Write, path::PathBuf};
+use std::{fs, io::Write};
 
 use flate2::{Compression, write::GzEncoder};
 
@@ -149,18 +149,6 @@ fn cut_and_flipped_graphs_do_not_panic() {
     }
 }
 
-/// The folder of real files that `STEPSCOPE_DATA` names; set and missing is a failure, unset skips.
-fn data(path: &str) -> Option<PathBuf> {
-    let Some(root) = std::env::var_os("STEPSCOPE_DATA") else {
-        println!("SKIPPED {path}: set STEPSCOPE_DATA to the folder of real files");
-        return None;
-    };
-    // Tests run in the member's folder; the variable is relative to the workspace.
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(root).join(path);
-    assert!(path.exists(), "{} is missing", path.display());
-    Some(path)
-}
-
 #[test]
 fn real_graphs() {
     // Counted with TensorFlow's own classes.
@@ -172,7 +160,7 @@ fn real_graphs() {
         ("graphdef_cases/zero_trip_g1/graph.pb", 76, 0),
     ];
     for (file, n_nodes, n_functions) in cases {
-        let Some(path) = data(file) else { continue };
+        let Some(path) = test_support::data(file) else { continue };
         let graph = read(&path).unwrap_or_else(|e| panic!("{file}: {e}"));
         let functions = graph.library.as_ref().map_or(0, |l| l.function.len());
         assert_eq!((graph.node.len(), functions), (n_nodes, n_functions), "{file}");

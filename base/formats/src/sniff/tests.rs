@@ -1,7 +1,5 @@
 //! What a path is said to be.
 
-use std::path::PathBuf;
-
 use prost::Message;
 
 use super::*;
@@ -105,11 +103,6 @@ fn folders() {
 
 #[test]
 fn real_files() {
-    let Some(root) = std::env::var_os("STEPSCOPE_DATA") else {
-        println!("SKIPPED real files: set STEPSCOPE_DATA to their folder");
-        return;
-    };
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(root);
     let cases = [
         ("events", FileKind::Logdir),
         ("events/tf2_all_plugins.tfevents.v2", FileKind::EventFile),
@@ -117,9 +110,11 @@ fn real_files() {
         ("graphs/tf_inception_v3_4towers.tfevents.gz", FileKind::GraphDef),
         ("graphs/zhacmsra_functions.pbtxt.gz", FileKind::GraphDefText),
         ("graphdef_cases/nested_g1/graph.pb", FileKind::GraphDef),
-        ("digits.csv.gz", FileKind::Unknown(Foreign::LooksLike("gzip"))),
     ];
     for (path, expected) in cases {
-        assert_eq!(sniff(&root.join(path)).unwrap(), expected, "{path}");
+        let Some(file) = test_support::data(path) else { continue };
+        assert_eq!(sniff(&file).unwrap(), expected, "{path}");
     }
+    let digits = test_support::root().join("engine/data/digits.csv.gz");
+    assert_eq!(sniff(&digits).unwrap(), FileKind::Unknown(Foreign::LooksLike("gzip")));
 }
