@@ -77,7 +77,7 @@ fn describe(op: &engine::ops::OpDef, known: &Known) -> serde_json::Value {
         "inputs": names(&op.inputs),
         "outputs": names(&op.outputs),
         "attrs": attrs,
-        "stateful": op.stateful,
+        "stateful": op.is_stateful(),
         "devices": known.devices,
         "dtypes": known.dtypes,
         "gradient": !known.gradient.is_empty(),

@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::dtype::DType;
+use crate::ops::{self, Effect, OpKind};
 use crate::tensor::Tensor;
 use crate::tensor_proto;
 
@@ -57,16 +58,15 @@ pub struct Frozen {
 /// # Errors
 /// See [`FreezeError`].
 pub fn freeze(def: &GraphDef, checkpoint: &Checkpoint, outputs: &[String]) -> Result<Frozen, FreezeError> {
-    let nodes: FxHashMap<&str, &NodeDef> = def.node.iter().map(|node| (node.name.as_str(), node)).collect();
     let variables: FxHashMap<&str, String> =
         def.node.iter().filter(|n| is_variable(n)).map(|n| (n.name.as_str(), shared_name(n))).collect();
-    let kept = kept(def, &nodes, outputs)?;
+    let kept = kept(def, outputs)?;
     let mut values: BTreeMap<String, Tensor> = BTreeMap::new();
     let mut graph = GraphDef { node: Vec::new(), ..def.clone() };
     for node in def.node.iter().filter(|node| kept.contains(node.name.as_str())) {
-        let variable = match node.op.as_str() {
-            "VariableV2" | "Variable" => variables.get(node.name.as_str()),
-            "ReadVariableOp" => node.input.first().and_then(|input| variables.get(source(input))),
+        let variable = match ops::kind(&node.op) {
+            OpKind::Variable => variables.get(node.name.as_str()),
+            OpKind::ReadVariable => node.input.first().and_then(|input| variables.get(source(input))),
             _ => None,
         };
         let Some(name) = variable else {
@@ -85,8 +85,16 @@ pub fn freeze(def: &GraphDef, checkpoint: &Checkpoint, outputs: &[String]) -> Re
 }
 
 fn is_variable(node: &NodeDef) -> bool {
-    ["VarHandleOp", "VariableV2", "Variable"].contains(&node.op.as_str())
+    ops::kind(&node.op).is_variable()
 }
+
+/// Whether it becomes a constant, or rows of one, where its variable does.
+fn reads_variable(node: &NodeDef) -> bool {
+    ops::kind(&node.op) == OpKind::ReadVariable || node.op == GATHER
+}
+
+/// Reads rows of a variable.
+const GATHER: &str = "ResourceGather";
 
 /// The name that the variable's value is saved under.
 fn shared_name(node: &NodeDef) -> String {
@@ -122,12 +130,12 @@ fn frozen(
     let mut added = Vec::new();
     // Initialisers are not kept.
     node.input.retain(|input| !input.starts_with('^') || !variables.contains_key(source(input)));
-    let batch_of_queue = node.op == "PlaceholderWithDefault";
+    let batch_of_queue = ops::kind(&node.op) == OpKind::PlaceholderWithDefault;
     if batch_of_queue && node.input.iter().any(|input| !input.starts_with('^')) {
         node.op = "Placeholder".to_owned();
         node.input.clear();
     }
-    if node.op == "ResourceGather"
+    if node.op == GATHER
         && let Some(name) = node.input.first().and_then(|input| variables.get(source(input)))
     {
         let value = value_of(name, checkpoint, values)?;
@@ -163,16 +171,12 @@ fn constant(name: &str, device: &str, value: &Tensor, control: Vec<String>) -> N
 }
 
 /// The nodes that stay, by name.
-fn kept<'a>(
-    def: &'a GraphDef,
-    nodes: &FxHashMap<&'a str, &'a NodeDef>,
-    outputs: &[String],
-) -> Result<FxHashSet<&'a str>, FreezeError> {
-    let mut effects: FxHashMap<&str, Option<&NodeDef>> = FxHashMap::default();
+fn kept<'a>(def: &'a GraphDef, outputs: &[String]) -> Result<FxHashSet<&'a str>, FreezeError> {
+    let mut effects = Effects::of(def);
     let mut kept = FxHashSet::default();
     if outputs.is_empty() {
         for node in &def.node {
-            if effect(node, nodes, &mut effects).is_none() {
+            if effects.first(node).is_none() {
                 kept.insert(node.name.as_str());
             }
         }
@@ -180,16 +184,16 @@ fn kept<'a>(
     }
     let mut stack = Vec::new();
     for output in outputs {
-        let node = nodes.get(source(output)).ok_or_else(|| FreezeError::NoSuchNode(output.clone()))?;
-        if let Some(found) = effect(node, nodes, &mut effects) {
+        let node = effects.nodes.get(source(output)).copied().ok_or_else(|| FreezeError::NoSuchNode(output.clone()))?;
+        if let Some(found) = effects.first(node) {
             let (effect, op) = (found.name.clone(), found.op.clone());
             return Err(FreezeError::Effect { node: output.clone(), effect, op });
         }
-        stack.push(*node);
+        stack.push(node);
     }
     while let Some(node) = stack.pop() {
         if kept.insert(node.name.as_str()) {
-            stack.extend(inputs(node).filter_map(|input| nodes.get(source(input)).copied()));
+            stack.extend(inputs(node).filter_map(|input| effects.nodes.get(source(input)).copied()));
         }
     }
     Ok(kept)
@@ -197,47 +201,67 @@ fn kept<'a>(
 
 /// The inputs that a node has when frozen.
 fn inputs(node: &NodeDef) -> impl Iterator<Item = &String> {
-    let is_cut = node.op == "PlaceholderWithDefault" || is_variable(node) || node.op == "ReadVariableOp";
+    let is_cut =
+        is_variable(node) || matches!(ops::kind(&node.op), OpKind::PlaceholderWithDefault | OpKind::ReadVariable);
     node.input.iter().filter(move |_| !is_cut)
 }
 
-/// The first node with an effect that `node` needs, itself included; loops and long chains cost no stack.
-fn effect<'a>(
-    node: &'a NodeDef,
-    nodes: &FxHashMap<&'a str, &'a NodeDef>,
-    known: &mut FxHashMap<&'a str, Option<&'a NodeDef>>,
-) -> Option<&'a NodeDef> {
-    let mut stack = vec![(node, false)];
-    while let Some((node, is_back)) = stack.pop() {
-        let name = node.name.as_str();
-        if is_back {
-            let found = inputs(node).find_map(|input| known.get(source(input)).copied().flatten());
-            known.insert(name, found);
-            continue;
-        }
-        if known.contains_key(name) {
-            continue;
-        }
-        // Within a loop the node itself counts as harmless until it is known.
-        known.insert(name, has_effect(node).then_some(node));
-        if !has_effect(node) {
-            stack.push((node, true));
-            stack.extend(inputs(node).filter_map(|input| nodes.get(source(input)).map(|node| (*node, false))));
-        }
-    }
-    known.get(node.name.as_str()).copied().flatten()
+/// Which nodes of a graph have effects, or need nodes that have.
+struct Effects<'a> {
+    nodes: FxHashMap<&'a str, &'a NodeDef>,
+    /// Whether the functions of the graph's library have state.
+    functions: FxHashMap<&'a str, bool>,
+    /// What was found so far.
+    known: FxHashMap<&'a str, Option<&'a NodeDef>>,
 }
 
-/// Whether a node changes state, or waits for somebody else's.
-fn has_effect(node: &NodeDef) -> bool {
-    let is_harmless = is_variable(node)
-        || ["ReadVariableOp", "ResourceGather", "Placeholder", "PlaceholderWithDefault"].contains(&node.op.as_str())
-        || node.op.starts_with("TensorArray")
-        || node.op.starts_with("Stack")
-        || node.op.starts_with("Random");
-    let writes = ["Assign", "Scatter", "Apply", "Queue", "Save", "Restore", "Summary", "Print", "Reader", "Barrier"];
-    let is_stateful = crate::ops::lookup(&node.op).is_some_and(|op| op.stateful);
-    !is_harmless && (is_stateful || writes.iter().any(|word| node.op.contains(word) && node.op != "ScatterNd"))
+impl<'a> Effects<'a> {
+    fn of(def: &'a GraphDef) -> Effects<'a> {
+        let signatures = def.library.iter().flat_map(|l| &l.function).filter_map(|f| f.signature.as_ref());
+        Effects {
+            nodes: def.node.iter().map(|node| (node.name.as_str(), node)).collect(),
+            functions: signatures.map(|s| (s.name.as_str(), s.is_stateful)).collect(),
+            known: FxHashMap::default(),
+        }
+    }
+
+    /// The first node with an effect that `node` needs, itself included; loops and long chains cost no stack.
+    fn first(&mut self, node: &'a NodeDef) -> Option<&'a NodeDef> {
+        let mut stack = vec![(node, false)];
+        while let Some((node, is_back)) = stack.pop() {
+            let name = node.name.as_str();
+            if is_back {
+                let found = inputs(node).find_map(|input| self.known.get(source(input)).copied().flatten());
+                self.known.insert(name, found);
+                continue;
+            }
+            if self.known.contains_key(name) {
+                continue;
+            }
+            // Within a loop the node itself counts as harmless until it is known.
+            let has_effect = self.has_effect(node);
+            self.known.insert(name, has_effect.then_some(node));
+            if !has_effect {
+                stack.push((node, true));
+                let before = inputs(node).filter_map(|input| self.nodes.get(source(input)));
+                stack.extend(before.map(|node| (*node, false)));
+            }
+        }
+        self.known.get(node.name.as_str()).copied().flatten()
+    }
+
+    /// Whether a node changes state, or needs state that a frozen graph has not: of what a graph reads, variables
+    /// become constants.
+    fn has_effect(&self, node: &NodeDef) -> bool {
+        match ops::lookup(&node.op) {
+            Some(op) => match op.effect {
+                Effect::None | Effect::Random | Effect::Step | Effect::Checks => false,
+                Effect::Reads => !is_variable(node) && !reads_variable(node),
+                Effect::Writes => true,
+            },
+            None => self.functions.get(node.op.as_str()).copied().unwrap_or(false),
+        }
+    }
 }
 
 #[cfg(test)]

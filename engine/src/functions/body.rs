@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{FunctionError, Library};
 use crate::dtype::DType;
 use crate::graph::{FuncRef, attr_to_proto};
-use crate::ops::{self, ArgType};
+use crate::ops::{self, ArgType, Effect, OpKind};
 
 type Attrs = BTreeMap<String, AttrValue>;
 
@@ -370,26 +370,11 @@ pub(crate) fn as_call(function: &FunctionDef, node: &NodeDef) -> Result<NodeDef,
     Ok(NodeDef { op: op.to_owned(), attr, ..node.clone() })
 }
 
-/// Ops that TensorFlow calls stateful, but that change nothing that others could see.
-fn has_no_effect(op: &str) -> bool {
-    const READS: [&str; 7] = [
-        "VarHandleOp",
-        "ReadVariableOp",
-        "VarIsInitializedOp",
-        "VariableV2",
-        "Variable",
-        "Placeholder",
-        "TruncatedNormal",
-    ];
-    let prefixes = ["Random", "TensorArray", "Stack", "StatelessRandom"];
-    READS.contains(&op) || prefixes.iter().any(|prefix| op.starts_with(prefix))
-}
-
 /// The body's nodes with effects, which run whenever the function is called. What lies in a conditional or a loop of
 /// the body's own primitives runs when those say so.
 fn effects<'f>(library: &Library, function: &'f FunctionDef) -> Vec<&'f str> {
     let is_stateful = |node: &NodeDef| match ops::lookup(&node.op) {
-        Some(op) => op.stateful && !has_no_effect(op.name),
+        Some(op) => matches!(op.effect, Effect::Checks | Effect::Writes),
         None => library.get(&node.op).and_then(|f| f.signature.as_ref()).is_some_and(|s| s.is_stateful),
     };
     let guarded = guarded(function);
@@ -399,7 +384,7 @@ fn effects<'f>(library: &Library, function: &'f FunctionDef) -> Vec<&'f str> {
 
 /// The nodes that a `Switch` or `Enter` of the body leads to.
 fn guarded(function: &FunctionDef) -> FxHashSet<&str> {
-    let begins = |op: &str| matches!(op, "Switch" | "RefSwitch" | "Enter" | "RefEnter");
+    let begins = |op: &str| matches!(ops::kind(op), OpKind::Switch | OpKind::Enter);
     let mut reached: FxHashSet<&str> = FxHashSet::default();
     let mut stack: Vec<&str> = function.node_def.iter().filter(|n| begins(&n.op)).map(|n| n.name.as_str()).collect();
     if stack.is_empty() {

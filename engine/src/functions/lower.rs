@@ -24,26 +24,11 @@ use super::FunctionError;
 use super::body::{self, Body, Call};
 use crate::dtype::DType;
 use crate::graph::{Attr, FuncRef, Graph, GraphError, Node, NodeId, Output, attr_to_proto};
+use crate::ops::OpKind;
 use crate::tensor::Tensor;
 
 /// Nodes that a graph may have when bodies are in their callers' places. Calls of calls multiply.
 const MAX_NODES: usize = 2_000_000;
-
-/// Whether nodes of this op call functions.
-pub(crate) fn is_functional(op: &str) -> bool {
-    matches!(
-        op,
-        "PartitionedCall"
-            | "StatefulPartitionedCall"
-            | "If"
-            | "StatelessIf"
-            | "Case"
-            | "StatelessCase"
-            | "While"
-            | "StatelessWhile"
-            | "SymbolicGradient"
-    )
-}
 
 /// Puts what they call in the place of those of the nodes that call functions. `graph` is nobody else's.
 ///
@@ -81,12 +66,12 @@ struct Branch<'a> {
 impl Lowering<'_> {
     fn node(&mut self, id: NodeId) -> Done {
         let node = self.graph.node(id)?;
-        match node.op.name {
-            "PartitionedCall" | "StatefulPartitionedCall" => self.call(&node),
-            "If" | "StatelessIf" => self.conditional(&node),
-            "Case" | "StatelessCase" => self.case(&node),
-            "While" | "StatelessWhile" => super::lower_while::lower_while(self, &node),
-            "SymbolicGradient" => self.gradient(&node),
+        match node.op.kind {
+            OpKind::Call => self.call(&node),
+            OpKind::If => self.conditional(&node),
+            OpKind::Case => self.case(&node),
+            OpKind::While => super::lower_while::lower_while(self, &node),
+            OpKind::SymbolicGradient => self.gradient(&node),
             _ => Ok(()),
         }
     }

@@ -13,5 +13,5 @@ mod lowered;
 
 pub(crate) use body::as_call;
 pub use library::{FunctionError, Library};
-pub(crate) use lower::{is_functional, lower};
+pub(crate) use lower::lower;
 pub(crate) use lowered::Lowered;

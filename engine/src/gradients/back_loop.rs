@@ -26,6 +26,7 @@ use crate::dtype::DType;
 use crate::graph::{
     Capture, ContextId, ContextKind, ControlFlowError, Graph, GraphError, LoopVar, Node, NodeId, Nodes, Output,
 };
+use crate::ops::OpKind;
 use crate::tensor::Tensor;
 
 /// The loop that goes back over another.
@@ -261,24 +262,24 @@ impl BackLoop {
     /// What stands here for a value of an iteration of the forward loop.
     fn of_iteration(&self, value: Output) -> Result<Output, GraphError> {
         let node = self.scope.node(value.node)?;
-        match node.op.name {
-            "Const" => {
+        match node.op.kind {
+            OpKind::Const => {
                 let attrs = node.attrs.iter().filter(|(name, _)| ["value", "dtype"].contains(&name.as_str()));
                 let new = attrs.fold(self.scope.add_node("Const"), |new, (name, v)| new.attr(name, v.clone()));
                 new.after(&[self.pivot]).output()
             }
-            "Enter" if node.flag("is_constant").is_ok_and(|c| *c) => match &self.around {
+            OpKind::Enter if node.flag("is_constant").is_ok_and(|c| *c) => match &self.around {
                 Some(around) => self.enter(around.bring(node.inputs[0])?),
                 None => self.enter(node.inputs[0]),
             },
-            "Identity" => self.bring(node.inputs[0]),
-            "IdentityN" => self.bring(node.inputs[value.port as usize]),
-            "Switch" if self.is_branch(value) => {
+            OpKind::Identity => self.bring(node.inputs[0]),
+            OpKind::IdentityN => self.bring(node.inputs[value.port as usize]),
+            OpKind::Switch if self.is_branch(value) => {
                 let (data, pred) = (self.bring(node.inputs[0])?, self.bring(node.inputs[1])?);
                 let switch = self.scope.add_node("Switch").input(data).input(pred).build()?;
                 Ok(Output { node: switch, port: value.port })
             }
-            "Merge" => match self.in_body(&node, value) {
+            OpKind::Merge => match self.in_body(&node, value) {
                 Some(in_body) => self.kept(in_body),
                 None => self.kept(value),
             },
@@ -421,7 +422,7 @@ impl Capture for BackLoop {
         }
         let is_invariant = |o: &Output| {
             let node = self.scope.node(o.node);
-            node.is_ok_and(|n| n.op.name == "Enter" && n.flag("is_constant").is_ok_and(|c| *c))
+            node.is_ok_and(|n| n.op.kind == OpKind::Enter && n.flag("is_constant").is_ok_and(|c| *c))
         };
         // What depends on nothing of the iteration must not run when the loop ends.
         control.extend(Some(self.pivot).filter(|_| inputs.iter().all(is_invariant)));
@@ -433,9 +434,9 @@ impl Capture for BackLoop {
 pub(super) fn stack_of(nodes: &Nodes, mut handle: Output) -> Option<NodeId> {
     loop {
         let node = nodes.get(handle.node)?;
-        match node.op.name {
-            "StackV2" => return Some(node.id),
-            "Enter" | "Switch" | "Identity" => handle = *node.inputs.first()?,
+        match node.op.kind {
+            OpKind::Stack => return Some(node.id),
+            OpKind::Enter | OpKind::Switch | OpKind::Identity => handle = *node.inputs.first()?,
             _ => return None,
         }
     }

@@ -5,6 +5,7 @@ use super::back_loop::stack_of;
 use super::place::Place;
 use crate::dtype::{DType, Element};
 use crate::graph::{Attr, Graph, GraphError, Node, Output};
+use crate::ops::OpKind;
 use crate::shape::PartialShape;
 use crate::tensor::Tensor;
 
@@ -238,11 +239,11 @@ impl<'a> GradientContext<'a> {
         let node = loop {
             let node = self.graph.node(of.node).ok()?;
             let is_constant = node.flag("is_constant").is_ok_and(|c| *c);
-            match node.op.name {
-                "Const" => break node,
-                "Identity" | "Switch" => of = node.inputs[0],
-                "IdentityN" => of = *node.inputs.get(of.port as usize)?,
-                "Enter" if is_constant => of = node.inputs[0],
+            match node.op.kind {
+                OpKind::Const => break node,
+                OpKind::Identity | OpKind::Switch => of = node.inputs[0],
+                OpKind::IdentityN => of = *node.inputs.get(of.port as usize)?,
+                OpKind::Enter if is_constant => of = node.inputs[0],
                 _ => return None,
             }
         };

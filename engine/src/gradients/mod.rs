@@ -45,6 +45,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::functions::{self, FunctionError};
 use crate::graph::{ContextId, Graph, GraphError, NodeId, Output};
+use crate::ops::OpKind;
 pub use context::GradientContext;
 use place::Place;
 use walk::{Stacks, Walk};
@@ -185,7 +186,7 @@ fn common_frame(graph: &Graph, ys: &[Output], xs: &[Output]) -> Result<ContextId
 fn without_calls(graph: &Graph, ys: &[Output], xs: &[Output]) -> Result<FxHashSet<NodeId>, GradientError> {
     let found = between(graph, ys, xs);
     let nodes = graph.nodes();
-    let is_call = |id: &NodeId| nodes.get(*id).is_some_and(|node| functions::is_functional(node.op.name));
+    let is_call = |id: &NodeId| nodes.get(*id).is_some_and(|node| node.op.kind.is_functional());
     let mut calls: Vec<NodeId> = found.iter().copied().filter(is_call).collect();
     drop(nodes);
     if calls.is_empty() {
@@ -210,7 +211,7 @@ fn between(graph: &Graph, ys: &[Output], xs: &[Output]) -> FxHashSet<NodeId> {
     let mut stacks: Option<Stacks> = None;
     while let Some(id) = stack.pop() {
         let Some(node) = nodes.get(id).filter(|_| above.insert(id)) else { continue };
-        if node.op.name == "StackPopV2" {
+        if node.op.kind == OpKind::StackPop {
             // What one loop pushed another one pops.
             for push in stacks.get_or_insert_with(|| Stacks::of(&nodes)).pushed_to(id) {
                 consumers.entry(push).or_default().push(id);

@@ -8,6 +8,7 @@ use super::GradientError;
 use super::back_loop::{BackLoop, Mirrors};
 use crate::dtype::DType;
 use crate::graph::{Capture, ContextId, Graph, GraphError, NodeId, Output};
+use crate::ops::OpKind as K;
 use crate::shape::PartialShape;
 use crate::tensor::Tensor;
 
@@ -124,11 +125,11 @@ fn small_dims(shape: &PartialShape) -> Option<Vec<i32>> {
 pub(super) fn variable(graph: &Graph, mut of: Output) -> Option<(Output, DType)> {
     loop {
         let node = graph.node(of.node).ok()?;
-        of = match node.op.name {
-            "VarHandleOp" => return Some((of, *node.dtype("dtype").ok()?)),
-            "Placeholder" => return None,
-            "Identity" | "Enter" | "Exit" | "Switch" | "Merge" | "NextIteration" => *node.inputs.first()?,
-            "IdentityN" => *node.inputs.get(of.port as usize)?,
+        of = match node.op.kind {
+            K::VarHandle => return Some((of, *node.dtype("dtype").ok()?)),
+            K::Placeholder => return None,
+            K::Identity | K::Enter | K::Exit | K::Switch | K::Merge | K::NextIteration => *node.inputs.first()?,
+            K::IdentityN => *node.inputs.get(of.port as usize)?,
             _ => return None,
         };
     }

@@ -11,6 +11,7 @@ use super::place::Place;
 use super::{GradientContext, GradientError, Rule, loops, rule};
 use crate::dtype::DType;
 use crate::graph::{ContextId, Graph, Node, NodeId, Nodes, Output};
+use crate::ops::OpKind as K;
 
 /// What all regions of one call of [`super::gradients`] share.
 pub(super) struct Walk<'g> {
@@ -45,10 +46,10 @@ impl Stacks {
     /// All uses in a graph.
     pub fn of(nodes: &Nodes) -> Stacks {
         let mut stacks = Stacks::default();
-        for node in nodes.iter().filter(|n| matches!(n.op.name, "StackPushV2" | "StackPopV2")) {
+        for node in nodes.iter().filter(|n| matches!(n.op.kind, K::StackPush | K::StackPop)) {
             let Some(stack) = stack_of(nodes, node.inputs[0]) else { continue };
             let one = StackUse { stack, value: node.id.into(), frame: nodes.frame_of(nodes.context_of(node.id)) };
-            if node.op.name == "StackPushV2" { &mut stacks.pushes } else { &mut stacks.pops }.push(one);
+            if node.op.kind == K::StackPush { &mut stacks.pushes } else { &mut stacks.pops }.push(one);
         }
         stacks
     }
@@ -83,11 +84,11 @@ impl<'g> Walk<'g> {
         let mut sorted: Vec<&NodeId> = between.iter().collect();
         sorted.sort_unstable();
         for node in sorted.into_iter().filter_map(|id| nodes.get(*id)) {
-            if matches!(node.op.name, "Exit" | "RefExit") {
+            if node.op.kind == K::Exit {
                 exits.entry(node.inputs[0].node).or_default().push(node.id);
             }
         }
-        let has_pops = between.iter().any(|id| nodes.get(*id).is_some_and(|n| n.op.name == "StackPopV2"));
+        let has_pops = between.iter().any(|id| nodes.get(*id).is_some_and(|n| n.op.kind == K::StackPop));
         let mut stacks = if has_pops { Stacks::of(&nodes) } else { Stacks::default() };
         stacks.pushes.retain(|push| between.contains(&push.value.node));
         stacks.pops.retain(|pop| between.contains(&pop.value.node));
@@ -280,9 +281,9 @@ impl<'g> Walk<'g> {
 
 /// Whether the node is where a loop begins: gradients end there and go on with the loop.
 fn is_boundary(nodes: &Nodes, node: &Arc<Node>) -> bool {
-    match node.op.name {
-        "Enter" | "RefEnter" => true,
-        "Switch" | "RefSwitch" => nodes.get(node.inputs[1].node).is_some_and(|pred| pred.op.name == "LoopCond"),
+    match node.op.kind {
+        K::Enter => true,
+        K::Switch => nodes.get(node.inputs[1].node).is_some_and(|pred| pred.op.kind == K::LoopCond),
         _ => false,
     }
 }
@@ -290,8 +291,8 @@ fn is_boundary(nodes: &Nodes, node: &Arc<Node>) -> bool {
 /// The unit of the region in `frame` that a node belongs to; `None` where it is outside.
 fn unit_of(nodes: &Nodes, id: NodeId, frame: ContextId) -> Option<Unit> {
     let node = nodes.get(id)?;
-    let context = match node.op.name {
-        "Enter" | "RefEnter" => nodes.value_context(id.into()),
+    let context = match node.op.kind {
+        K::Enter => nodes.value_context(id.into()),
         _ => nodes.context_of(id),
     };
     let mut inner = nodes.frame_of(context);

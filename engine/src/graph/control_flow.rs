@@ -15,6 +15,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{Attr, GraphError, Node, NodeId, Nodes, Output};
+use crate::ops::OpKind;
 
 /// A loop or a branch of a graph; [`ContextId::ROOT`] is neither.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
@@ -298,10 +299,10 @@ impl Nodes {
     pub fn value_context(&self, output: Output) -> ContextId {
         let at = self.contexts.of_node(output.node);
         let Some(node) = self.get(output.node).filter(|_| self.contexts.len() > 1) else { return at };
-        match node.op.name {
-            "Enter" | "RefEnter" => self.contexts.entered.get(&node.id).copied().unwrap_or(at),
-            "Exit" | "RefExit" => self.contexts.get(self.contexts.frame_of(at)).parent,
-            "Switch" | "RefSwitch" => {
+        match node.op.kind {
+            OpKind::Enter => self.contexts.entered.get(&node.id).copied().unwrap_or(at),
+            OpKind::Exit => self.contexts.get(self.contexts.frame_of(at)).parent,
+            OpKind::Switch => {
                 let pred = node.inputs.get(1).map_or(output, |pred| self.predicate(*pred));
                 self.contexts.branches.get(&(at, pred, output.port == 1)).copied().unwrap_or(at)
             }
@@ -345,15 +346,15 @@ impl Nodes {
 
     /// The context that a control edge from `node` is in.
     pub(super) fn control_context(&self, id: NodeId) -> ContextId {
-        match self.get(id).map(|node| node.op.name) {
-            Some("Switch" | "RefSwitch") => self.contexts.of_node(id),
+        match self.get(id).map(|node| node.op.kind) {
+            Some(OpKind::Switch) => self.contexts.of_node(id),
             _ => self.value_context(Output { node: id, port: 0 }),
         }
     }
 
     /// Gives a node, which is about to be added, its context.
     pub(super) fn place(&mut self, node: &Node) -> Result<(), GraphError> {
-        let is_flow = is_control_flow(node.op.name);
+        let is_flow = node.op.kind.is_control_flow();
         let at = match self.contexts.len() == 1 && !is_flow {
             true => ContextId::ROOT,
             false => self.find_context(node)?,
@@ -375,7 +376,7 @@ impl Nodes {
         let data = node.inputs.iter().map(|input| (input.node, self.value_context(*input)));
         let control = node.control_inputs.iter().map(|id| (*id, self.control_context(*id)));
         let mut found: Option<(NodeId, ContextId)> = None;
-        let is_merge = matches!(node.op.name, "Merge" | "RefMerge");
+        let is_merge = node.op.kind == OpKind::Merge;
         for (i, (from, context)) in data.chain(control).enumerate() {
             let Some((first, so_far)) = found else {
                 found = Some((from, context));
@@ -409,18 +410,18 @@ impl Nodes {
     fn note(&mut self, node: &Node, at: ContextId) -> Result<(), ControlFlowError> {
         let frame = self.contexts.frame_of(at);
         let is_root = frame == ContextId::ROOT;
-        match node.op.name {
-            "Enter" | "RefEnter" => self.note_enter(node, at)?,
-            "Exit" | "RefExit" | "NextIteration" | "RefNextIteration" | "LoopCond" if is_root => {
+        match node.op.kind {
+            OpKind::Enter => self.note_enter(node, at)?,
+            OpKind::Exit | OpKind::NextIteration | OpKind::LoopCond if is_root => {
                 return Err(ControlFlowError::OutsideOfLoop);
             }
-            "LoopCond" => {
+            OpKind::LoopCond => {
                 if let Some(of) = self.contexts.while_mut(frame) {
                     of.loop_cond = Some(node.id);
                 }
             }
-            "Switch" | "RefSwitch" => self.note_switch(node, at),
-            "Merge" | "RefMerge" => {
+            OpKind::Switch => self.note_switch(node, at),
+            OpKind::Merge => {
                 let enter = node.inputs.first().map_or(node.id, |input| input.node);
                 if self.contexts.entered.get(&enter) == Some(&at)
                     && let Some(of) = self.contexts.while_mut(at)
@@ -428,7 +429,7 @@ impl Nodes {
                     of.vars.push(LoopVar { enter, merge: node.id, switch: None, next: None, exit: None });
                 }
             }
-            "Exit" | "RefExit" => {
+            OpKind::Exit => {
                 let switch = node.inputs.first().map(|input| input.node);
                 let of = self.contexts.while_mut(frame);
                 let var = of.and_then(|of| of.vars.iter_mut().find(|var| var.switch.is_some() && var.switch == switch));
@@ -487,7 +488,7 @@ impl Nodes {
 
     /// The predicate itself where `pred` is only another name of it.
     fn predicate(&self, mut pred: Output) -> Output {
-        while let Some(node) = self.get(pred.node).filter(|node| node.op.name == "Identity")
+        while let Some(node) = self.get(pred.node).filter(|node| node.op.kind == OpKind::Identity)
             && self.contexts.of_node(node.id) == self.value_context(node.inputs[0])
         {
             pred = node.inputs[0];
@@ -497,7 +498,7 @@ impl Nodes {
 
     fn note_switch(&mut self, node: &Node, at: ContextId) {
         let (Some(data), Some(pred)) = (node.inputs.first().copied(), node.inputs.get(1).copied()) else { return };
-        if self.get(pred.node).is_some_and(|n| n.op.name == "LoopCond") {
+        if self.get(pred.node).is_some_and(|n| n.op.kind == OpKind::LoopCond) {
             let of = self.contexts.while_mut(at);
             if let Some(var) = of.and_then(|of| of.vars.iter_mut().find(|var| var.merge == data.node)) {
                 var.switch.get_or_insert(node.id);
@@ -529,8 +530,8 @@ impl Nodes {
             source: source.into(),
         };
         let (frame, at) = (self.contexts.of_node(merge), self.contexts.of_node(next.node));
-        let is_loop = matches!(old.op.name, "Merge" | "RefMerge") && i < old.inputs.len();
-        let is_next = matches!(from.op.name, "NextIteration" | "RefNextIteration");
+        let is_loop = old.op.kind == OpKind::Merge && i < old.inputs.len();
+        let is_next = from.op.kind == OpKind::NextIteration;
         if !is_loop || !is_next || self.contexts.frame_of(frame) == ContextId::ROOT {
             return Err(fail(ControlFlowError::OutsideOfLoop));
         }
@@ -570,23 +571,4 @@ impl Contexts {
         self.list.push(ControlFlowContext { parent, kind, captures: FxHashMap::default() });
         id
     }
-}
-
-/// Whether the op steers where values go rather than computing them.
-pub fn is_control_flow(op: &str) -> bool {
-    matches!(
-        op,
-        "Switch"
-            | "RefSwitch"
-            | "Merge"
-            | "RefMerge"
-            | "Enter"
-            | "RefEnter"
-            | "Exit"
-            | "RefExit"
-            | "NextIteration"
-            | "RefNextIteration"
-            | "LoopCond"
-            | "ControlTrigger"
-    )
 }

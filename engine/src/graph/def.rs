@@ -10,8 +10,7 @@ use super::staged::Staged;
 use super::{Attr, FuncRef, Graph, GraphError, Node, NodeId, Nodes, Output};
 use crate::dtype::DType;
 use crate::functions::{self, FunctionError};
-use crate::ops;
-use crate::passes::graph::is_back_edge;
+use crate::ops::{self, OpKind};
 use crate::tensor_proto::{self, TensorProtoError};
 
 /// Why a `GraphDef` could not be added to a graph. Nothing of it is added then.
@@ -113,7 +112,7 @@ impl Graph {
         let mut node = root.add_node(&def.op).full_name(&scoped(&def.name)).device(&def.device);
         let op =
             ops::lookup(&def.op).ok_or_else(|| GraphError::UnknownOp { node: def.name.clone(), op: def.op.clone() })?;
-        let is_merge = matches!(def.op.as_str(), "Merge" | "RefMerge");
+        let is_merge = op.kind == OpKind::Merge;
         for text in &def.input {
             let input = Input::parse(&def.name, text)?;
             let id = staged.nodes().find(&scoped(input.node)).map(|n| n.id);
@@ -141,7 +140,7 @@ impl Graph {
                 _ => {}
             }
         }
-        if let (false, "Enter" | "RefEnter", Some(frame)) = (prefix.is_empty(), op.name, def.attr.get("frame_name"))
+        if let (false, OpKind::Enter, Some(frame)) = (prefix.is_empty(), op.kind, def.attr.get("frame_name"))
             && let Ok(Attr::Str(frame)) = from_proto(frame)
         {
             // Two copies of a loop are two loops.
@@ -217,13 +216,14 @@ fn order(def: &GraphDef, exists: impl Fn(&str) -> bool) -> Result<Vec<usize>, Im
             return Err(ImportError::Duplicate { name: node.name.clone() });
         }
     }
+    let kinds: Vec<OpKind> = def.node.iter().map(|node| ops::kind(&node.op)).collect();
     let mut consumers = vec![Vec::new(); def.node.len()];
     let mut waits_for = vec![0usize; def.node.len()];
     for (i, node) in def.node.iter().enumerate() {
         for text in &node.input {
             let input = Input::parse(&node.name, text)?;
             match by_name.get(input.node) {
-                Some(from) if is_back_edge(&def.node[*from].op, &node.op) => {}
+                Some(from) if kinds[*from].closes_loop(kinds[i]) => {}
                 Some(from) => {
                     consumers[*from].push(i);
                     waits_for[i] += 1;
@@ -245,17 +245,23 @@ fn order(def: &GraphDef, exists: impl Fn(&str) -> bool) -> Result<Vec<usize>, Im
         }
     }
     match waits_for.iter().position(|n| *n > 0) {
-        Some(i) => Err(cycle_from(def, &by_name, &waits_for, i)),
+        Some(i) => Err(cycle_from(def, &by_name, &kinds, &waits_for, i)),
         None => Ok(order),
     }
 }
 
 /// The error for nodes that wait for each other: one of those is before `i`, which waits in vain.
-fn cycle_from(def: &GraphDef, by_name: &FxHashMap<&str, usize>, waits_for: &[usize], mut i: usize) -> ImportError {
+fn cycle_from(
+    def: &GraphDef,
+    by_name: &FxHashMap<&str, usize>,
+    kinds: &[OpKind],
+    waits_for: &[usize],
+    mut i: usize,
+) -> ImportError {
     let before = |i: usize| {
         let inputs = def.node[i].input.iter().filter_map(|text| Input::parse("", text).ok());
         let from = inputs.filter_map(|input| by_name.get(input.node).copied());
-        { from }.find(|from| waits_for[*from] > 0 && !is_back_edge(&def.node[*from].op, &def.node[i].op))
+        { from }.find(|from| waits_for[*from] > 0 && !kinds[*from].closes_loop(kinds[i]))
     };
     // After as many steps as there are nodes it goes round the circle.
     for _ in 0..def.node.len() {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Attr, Node, Nodes, Output, ShapeError};
+use crate::ops::OpKind;
 use crate::ops::control_flow::forwards_input;
 use crate::shape::{PartialShape, Shape};
 use crate::tensor::Tensor;
@@ -37,7 +38,7 @@ impl InferContext<'_> {
         loop {
             let is_constant = matches!(node.attrs.get("is_constant"), Some(Attr::Bool(true)));
             match node.inputs.first().and_then(|input| self.nodes.get(input.node)) {
-                Some(from) if forwards_input(node.op.name, is_constant) => node = from,
+                Some(from) if forwards_input(node.op.kind, is_constant) => node = from,
                 _ => return Some(node),
             }
         }
@@ -46,9 +47,9 @@ impl InferContext<'_> {
     /// The value of input `i` where it is known without running: constants, and shapes of fully known inputs.
     pub fn value(&self, i: usize) -> Option<Tensor> {
         let node = self.origin(i)?;
-        match (node.op.name, node.attrs.get("value"), node.inputs.first()) {
-            ("Const", Some(Attr::Tensor(t)), _) => Some(t.clone()),
-            ("Shape", _, Some(of)) => {
+        match (node.op.kind, node.attrs.get("value"), node.inputs.first()) {
+            (OpKind::Const, Some(Attr::Tensor(t)), _) => Some(t.clone()),
+            (_, _, Some(of)) if node.op.name == "Shape" => {
                 let dims: Option<Vec<i64>> =
                     self.nodes.shape_of(*of).known()?.dims().iter().map(|d| i64::try_from(*d).ok()).collect();
                 Some(Tensor::vector(&dims?))

@@ -10,7 +10,7 @@ use super::def::{ImportError, Input};
 use super::staged::Staged;
 use super::{ControlFlowError, GraphError, Output};
 use crate::ops::control_flow::common_of;
-use crate::passes::graph::is_back_edge;
+use crate::ops::{self, OpKind};
 use crate::shape::PartialShape;
 
 /// Why an import did not succeed.
@@ -47,9 +47,9 @@ impl Heads {
     /// Replaces what inference says of a loop's head by what is known to hold.
     pub fn assume(&mut self, staged: &mut Staged<'_>, name: &str) {
         let Some(node) = staged.nodes().find(name) else { return };
-        let is_loop = match (node.op.name, node.inputs.as_slice()) {
+        let is_loop = match (node.op.kind, node.inputs.as_slice()) {
             // A head whose loop is not closed has its first input twice.
-            ("Merge" | "RefMerge", [first, rest @ ..]) => rest.contains(first),
+            (OpKind::Merge, [first, rest @ ..]) => rest.contains(first),
             _ => false,
         };
         if !is_loop {
@@ -70,7 +70,7 @@ impl Heads {
         scoped: &impl Fn(&str) -> String,
     ) -> Result<(), Attempt> {
         let mut again = false;
-        let merges = def.node.iter().filter(|node| matches!(node.op.as_str(), "Merge" | "RefMerge"));
+        let merges = def.node.iter().filter(|node| ops::kind(&node.op) == OpKind::Merge);
         for merge in merges {
             let name = scoped(&merge.name);
             let Some(head) = staged.nodes().find(&name).map(|node| node.id) else { continue };
@@ -78,7 +78,7 @@ impl Heads {
             for (i, text) in texts.enumerate() {
                 let input = Input::parse(&merge.name, text)?;
                 let Some(next) = staged.nodes().find(&scoped(input.node)) else { continue };
-                if !is_back_edge(next.op.name, &merge.op) {
+                if !next.op.kind.closes_loop(OpKind::Merge) {
                     continue;
                 }
                 let next = Output { node: next.id, port: input.port.unwrap_or(0) };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::control_flow::{CondContext, ContextKind, WhileContext};
 use super::{ContextId, ControlFlowError, Graph, GraphError, Node, NodeId, Nodes, Output};
+use crate::ops::{self, OpKind};
 use crate::shape::PartialShape;
 
 /// What a handle does to the nodes that it adds, so that they run where they belong.
@@ -51,7 +52,7 @@ impl Capture for Within {
         control: &mut Vec<NodeId>,
     ) -> Result<(), GraphError> {
         // A node built by hand may lead into or out of the context: its inputs are taken as they are.
-        if matches!(op, "Exit" | "RefExit" | "NextIteration" | "LoopCond") {
+        if matches!(ops::kind(op), OpKind::Exit | OpKind::NextIteration | OpKind::LoopCond) {
             return Ok(());
         }
         let (nodes, at) = (&mut *graph.nodes.write(), self.context);
@@ -112,7 +113,7 @@ impl Graph {
             });
         };
         let nodes = self.nodes();
-        let is_pivot = |n: &&Arc<Node>| n.op.name == "Identity" && n.inputs[0] == switched;
+        let is_pivot = |n: &&Arc<Node>| n.op.kind == OpKind::Identity && n.inputs[0] == switched;
         // Consumers come later in the arena, mostly soon.
         let found = nodes.iter().skip(switched.node.index()).find(is_pivot).map(|n| n.id);
         drop(nodes);
@@ -156,7 +157,7 @@ impl Nodes {
     /// Whether the value is a loop's constant `Enter`.
     fn is_invariant(&self, id: NodeId) -> bool {
         let node = self.get(id);
-        node.is_some_and(|n| matches!(n.op.name, "Enter" | "RefEnter") && n.flag("is_constant").is_ok_and(|c| *c))
+        node.is_some_and(|n| n.op.kind == OpKind::Enter && n.flag("is_constant").is_ok_and(|c| *c))
     }
 
     /// What stands for `value` in context `at`.

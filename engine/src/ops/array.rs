@@ -3,7 +3,7 @@
 use super::shapes::{
     Inferred, axis, first_input_lists, from_value, none, scalar, second_input_lists, shape_attr, unchanged,
 };
-use super::{OP_TABLES, OpSpec, op};
+use super::{OP_TABLES, OpKind as K, OpSpec, op};
 use crate::graph::{Attr, InferContext, ShapeError};
 use crate::shape::PartialShape;
 
@@ -14,18 +14,19 @@ const STRIDED: &str = "T: type; Index: {int32, int64}; begin_mask: int = 0; end_
 
 #[linkme::distributed_slice(OP_TABLES)]
 static ARRAY: &[OpSpec] = &[
-    op("Placeholder", "-> output: dtype", "dtype: type; shape: shape = unknown", shape_attr),
-    op("PlaceholderWithDefault", "input: dtype -> output: dtype", "dtype: type; shape: shape", shape_attr),
-    op("Const", "-> output: dtype", "value: tensor; dtype: type", constant),
-    op("NoOp", "->", "", none),
-    op("Identity", "input: T -> output: T", T, unchanged),
-    op("StopGradient", "input: T -> output: T", T, unchanged),
+    op("Placeholder", "-> output: dtype", "dtype: type; shape: shape = unknown", shape_attr).kind(K::Placeholder),
+    op("PlaceholderWithDefault", "input: dtype -> output: dtype", "dtype: type; shape: shape", shape_attr)
+        .kind(K::PlaceholderWithDefault),
+    op("Const", "-> output: dtype", "value: tensor; dtype: type", constant).kind(K::Const),
+    op("NoOp", "->", "", none).kind(K::NoOp),
+    op("Identity", "input: T -> output: T", T, unchanged).kind(K::Identity).view(),
+    op("StopGradient", "input: T -> output: T", T, unchanged).view(),
     op("ZerosLike", "x: T -> y: T", T, unchanged),
     op("OnesLike", "x: T -> y: T", T, unchanged),
     op("Shape", "input: T -> output: out_type", OUT, shape),
     op("Size", "input: T -> output: out_type", OUT, scalar),
     op("Rank", "input: T -> output: int32", T, scalar),
-    op("Reshape", "tensor: T, shape: Tshape -> output: T", "T: type; Tshape: {int32, int64} = int32", reshape),
+    op("Reshape", "tensor: T, shape: Tshape -> output: T", "T: type; Tshape: {int32, int64} = int32", reshape).view(),
     op(
         "Fill",
         "dims: index_type, value: T -> output: T",
@@ -39,8 +40,8 @@ static ARRAY: &[OpSpec] = &[
         second_input_lists,
     ),
     op("BroadcastGradientArgs", "s0: T, s1: T -> r0: T, r1: T", "T: {int32, int64} = int32", vectors),
-    op("ExpandDims", "input: T, dim: Tdim -> output: T", "T: type; Tdim: {int32, int64} = int32", expand_dims),
-    op("Squeeze", "input: T -> output: T", "T: type; squeeze_dims: list(int) = []", squeeze),
+    op("ExpandDims", "input: T, dim: Tdim -> output: T", "T: type; Tdim: {int32, int64} = int32", expand_dims).view(),
+    op("Squeeze", "input: T -> output: T", "T: type; squeeze_dims: list(int) = []", squeeze).view(),
     op("Transpose", "x: T, perm: Tperm -> y: T", "T: type; Tperm: {int32, int64} = int32", transpose),
     op("ConcatV2", "values: N * T, axis: Tidx -> output: T", "N: int; T: type; Tidx: {int32, int64} = int32", concat),
     op("Pack", "values: N * T -> output: T", "N: int; T: type; axis: int = 0", pack),

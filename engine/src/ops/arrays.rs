@@ -4,7 +4,7 @@
 //! the same.
 
 use super::shapes::{Inferred, none, scalar};
-use super::{OP_TABLES, OpSpec, stateful};
+use super::{OP_TABLES, OpKind as K, OpSpec, of_step};
 use crate::graph::{Attr, InferContext};
 use crate::shape::PartialShape;
 
@@ -20,80 +20,75 @@ const CONCAT: &str = "dtype: type; element_shape_except0: shape = unknown";
 
 #[linkme::distributed_slice(OP_TABLES)]
 static ARRAYS: &[OpSpec] = &[
-    stateful("Stack", "-> handle: string", STACK, pair),
-    stateful("StackPush", "handle: string, elem: T -> output: T", PUSH, push),
-    stateful("StackPop", "handle: string -> elem: elem_type", "elem_type: type", none),
-    stateful("StackClose", "handle: string ->", "", none),
-    stateful("StackV2", "max_size: int32 -> handle: resource", STACK, scalar),
-    stateful("StackPushV2", "handle: resource, elem: T -> output: T", PUSH, push),
-    stateful("StackPopV2", "handle: resource -> elem: elem_type", "elem_type: type", none),
-    stateful("StackCloseV2", "handle: resource ->", "", none),
-    stateful("TensorArrayV2", "size: int32 -> handle: string", ARRAY_V2, pair),
-    stateful("TensorArrayGradV2", "handle: string, flow_in: float -> grad_handle: string", "source: string", pair),
-    stateful(
+    of_step("Stack", "-> handle: string", STACK, pair),
+    of_step("StackPush", "handle: string, elem: T -> output: T", PUSH, push),
+    of_step("StackPop", "handle: string -> elem: elem_type", "elem_type: type", none),
+    of_step("StackClose", "handle: string ->", "", none),
+    of_step("StackV2", "max_size: int32 -> handle: resource", STACK, scalar).kind(K::Stack),
+    of_step("StackPushV2", "handle: resource, elem: T -> output: T", PUSH, push).kind(K::StackPush),
+    of_step("StackPopV2", "handle: resource -> elem: elem_type", "elem_type: type", none).kind(K::StackPop),
+    of_step("StackCloseV2", "handle: resource ->", "", none),
+    of_step("TensorArrayV2", "size: int32 -> handle: string", ARRAY_V2, pair),
+    of_step("TensorArrayGradV2", "handle: string, flow_in: float -> grad_handle: string", "source: string", pair),
+    of_step(
         "TensorArrayWriteV2",
         "handle: string, index: int32, value: T, flow_in: float -> flow_out: float",
         "T: type",
         scalar,
     ),
-    stateful("TensorArrayReadV2", "handle: string, index: int32, flow_in: float -> value: dtype", "dtype: type", none),
-    stateful("TensorArrayGatherV2", "handle: string, indices: int32, flow_in: float -> value: dtype", GATHER, gather),
-    stateful(
+    of_step("TensorArrayReadV2", "handle: string, index: int32, flow_in: float -> value: dtype", "dtype: type", none),
+    of_step("TensorArrayGatherV2", "handle: string, indices: int32, flow_in: float -> value: dtype", GATHER, gather),
+    of_step(
         "TensorArrayScatterV2",
         "handle: string, indices: int32, value: T, flow_in: float -> flow_out: float",
         "T: type",
         scalar,
     ),
-    stateful("TensorArrayConcatV2", "handle: string, flow_in: float -> value: dtype, lengths: int64", CONCAT, concat),
-    stateful(
+    of_step("TensorArrayConcatV2", "handle: string, flow_in: float -> value: dtype, lengths: int64", CONCAT, concat),
+    of_step(
         "TensorArraySplitV2",
         "handle: string, value: T, lengths: int64, flow_in: float -> flow_out: float",
         "T: type",
         scalar,
     ),
-    stateful("TensorArraySizeV2", "handle: string, flow_in: float -> size: int32", "", scalar),
-    stateful("TensorArrayCloseV2", "handle: string ->", "", none),
-    stateful("TensorArrayV3", "size: int32 -> handle: resource, flow: float", ARRAY, array),
-    stateful(
+    of_step("TensorArraySizeV2", "handle: string, flow_in: float -> size: int32", "", scalar),
+    of_step("TensorArrayCloseV2", "handle: string ->", "", none),
+    of_step("TensorArrayV3", "size: int32 -> handle: resource, flow: float", ARRAY, array),
+    of_step(
         "TensorArrayGradV3",
         "handle: resource, flow_in: float -> grad_handle: resource, flow_out: float",
         "source: string",
         array,
     ),
-    stateful(
+    of_step(
         "TensorArrayGradWithShape",
         "handle: resource, flow_in: float, shape_to_prepend: int32 -> grad_handle: resource, flow_out: float",
         "source: string",
         array,
     ),
-    stateful(
+    of_step(
         "TensorArrayWriteV3",
         "handle: resource, index: int32, value: T, flow_in: float -> flow_out: float",
         "T: type",
         scalar,
     ),
-    stateful(
-        "TensorArrayReadV3",
-        "handle: resource, index: int32, flow_in: float -> value: dtype",
-        "dtype: type",
-        read,
-    ),
-    stateful("TensorArrayGatherV3", "handle: resource, indices: int32, flow_in: float -> value: dtype", GATHER, gather),
-    stateful(
+    of_step("TensorArrayReadV3", "handle: resource, index: int32, flow_in: float -> value: dtype", "dtype: type", read),
+    of_step("TensorArrayGatherV3", "handle: resource, indices: int32, flow_in: float -> value: dtype", GATHER, gather),
+    of_step(
         "TensorArrayScatterV3",
         "handle: resource, indices: int32, value: T, flow_in: float -> flow_out: float",
         "T: type",
         scalar,
     ),
-    stateful("TensorArrayConcatV3", "handle: resource, flow_in: float -> value: dtype, lengths: int64", CONCAT, concat),
-    stateful(
+    of_step("TensorArrayConcatV3", "handle: resource, flow_in: float -> value: dtype, lengths: int64", CONCAT, concat),
+    of_step(
         "TensorArraySplitV3",
         "handle: resource, value: T, lengths: int64, flow_in: float -> flow_out: float",
         "T: type",
         scalar,
     ),
-    stateful("TensorArraySizeV3", "handle: resource, flow_in: float -> size: int32", "", scalar),
-    stateful("TensorArrayCloseV3", "handle: resource ->", "", none),
+    of_step("TensorArraySizeV3", "handle: resource, flow_in: float -> size: int32", "", scalar),
+    of_step("TensorArrayCloseV3", "handle: resource ->", "", none),
 ];
 
 /// A handle of the first versions: container and name.

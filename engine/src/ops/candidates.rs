@@ -1,7 +1,7 @@
 //! Samplers of candidate classes, for losses that look at few of many classes (noise-contrastive, sampled softmax).
 
 use super::shapes::Inferred;
-use super::{OP_TABLES, OpSpec, op, stateful};
+use super::{OP_TABLES, OpSpec, op, random};
 use crate::graph::InferContext;
 
 const SAMPLER: &str = "num_true: int; num_sampled: int; unique: bool; range_max: int; seed: int = 0; seed2: int = 0";
@@ -10,8 +10,8 @@ const SAMPLED: &str = "true_classes: int64 -> sampled_candidates: int64, true_ex
 
 #[linkme::distributed_slice(OP_TABLES)]
 static CANDIDATES: &[OpSpec] = &[
-    stateful("UniformCandidateSampler", SAMPLED, SAMPLER, sampled),
-    stateful("LogUniformCandidateSampler", SAMPLED, SAMPLER, sampled),
+    random("UniformCandidateSampler", SAMPLED, SAMPLER, sampled),
+    random("LogUniformCandidateSampler", SAMPLED, SAMPLER, sampled),
     op(
         "ComputeAccidentalHits",
         "true_classes: int64, sampled_candidates: int64 -> indices: int32, ids: int64, weights: float",

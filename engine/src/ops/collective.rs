@@ -2,7 +2,7 @@
 //! graph on different devices, with the same group and instance keys; the pass [`crate::passes::collectives`] makes transfers of them.
 
 use super::shapes::{Inferred, unchanged};
-use super::{OP_TABLES, OpSpec, stateful};
+use super::{OP_TABLES, OpKind as K, OpSpec, stateful};
 use crate::graph::{Attr, InferContext, ShapeError};
 use crate::shape::PartialShape;
 
@@ -37,7 +37,7 @@ static COLLECTIVE: &[OpSpec] = &[
             keys!()
         ),
         unchanged,
-    ),
+    ).kind(K::Collective),
     stateful(
         "CollectiveReduceV2",
         "input: T, group_size: int32, group_key: int32, instance_key: int32, ordering_token: Nordering_token * resource -> data: T",
@@ -48,7 +48,7 @@ static COLLECTIVE: &[OpSpec] = &[
             hints!()
         ),
         unchanged,
-    ),
+    ).kind(K::Collective),
     stateful(
         "CollectiveReduceScatterV2",
         "input: T, group_size: int32, group_key: int32, instance_key: int32, ordering_token: Nordering_token * resource -> data: T",
@@ -59,28 +59,28 @@ static COLLECTIVE: &[OpSpec] = &[
             hints!()
         ),
         scattered,
-    ),
-    stateful("CollectiveGather", "input: T -> data: T", concat!(copied!(), "shape: shape; ", keys!()), of_attribute),
+    ).kind(K::Collective),
+    stateful("CollectiveGather", "input: T -> data: T", concat!(copied!(), "shape: shape; ", keys!()), of_attribute).kind(K::Collective),
     stateful(
         "CollectiveGatherV2",
         "input: T, group_size: int32, group_key: int32, instance_key: int32, ordering_token: Nordering_token * resource -> data: T",
         concat!(copied!(), "is_stateless: bool = false; Nordering_token: int = 0; ", hints!()),
         gathered,
-    ),
-    stateful("CollectiveBcastSend", "input: T -> data: T", concat!(copied!(), "shape: shape; ", keys!()), unchanged),
-    stateful("CollectiveBcastRecv", "-> data: T", concat!(copied!(), "shape: shape; ", keys!()), of_attribute),
+    ).kind(K::Collective),
+    stateful("CollectiveBcastSend", "input: T -> data: T", concat!(copied!(), "shape: shape; ", keys!()), unchanged).kind(K::Collective),
+    stateful("CollectiveBcastRecv", "-> data: T", concat!(copied!(), "shape: shape; ", keys!()), of_attribute).kind(K::Collective),
     stateful(
         "CollectiveBcastSendV2",
         "input: T, group_size: int32, group_key: int32, instance_key: int32 -> data: T",
         concat!(copied!(), hints!()),
         unchanged,
-    ),
+    ).kind(K::Collective),
     stateful(
         "CollectiveBcastRecvV2",
         "group_size: int32, group_key: int32, instance_key: int32, shape: Tshape -> data: T",
         concat!(copied!(), "Tshape: {int32, int64} = int32; ", hints!()),
         of_input,
-    ),
+    ).kind(K::Collective),
 ];
 
 /// The shape that an attribute tells.

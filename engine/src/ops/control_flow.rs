@@ -3,7 +3,7 @@
 //! `RefSwitch` and the like are what old graphs have around variables; values pass them as they pass the others.
 
 use super::shapes::{Inferred, none, scalar, unchanged};
-use super::{OP_TABLES, OpSpec, op, stateful};
+use super::{OP_TABLES, OpKind as K, OpSpec, op, stateful};
 use crate::graph::{Attr, InferContext};
 use crate::shape::PartialShape;
 
@@ -14,27 +14,27 @@ const FORWARD: &str = "data: T -> output: T";
 
 #[linkme::distributed_slice(OP_TABLES)]
 static CONTROL_FLOW: &[OpSpec] = &[
-    op("Switch", SWITCH, "T: type", switch),
-    op("RefSwitch", SWITCH, "T: type", switch),
-    op("Merge", MERGE, "T: type; N: int", merge),
-    op("RefMerge", MERGE, "T: type; N: int", merge),
-    op("Enter", FORWARD, ENTER, enter),
-    op("RefEnter", FORWARD, ENTER, enter),
-    op("Exit", FORWARD, "T: type", unchanged),
-    op("RefExit", FORWARD, "T: type", unchanged),
-    op("NextIteration", FORWARD, "T: type", unchanged),
-    op("RefNextIteration", FORWARD, "T: type", unchanged),
-    op("LoopCond", "input: bool -> output: bool", "", loop_cond),
-    op("ControlTrigger", "->", "", none),
+    op("Switch", SWITCH, "T: type", switch).kind(K::Switch),
+    op("RefSwitch", SWITCH, "T: type", switch).kind(K::Switch),
+    op("Merge", MERGE, "T: type; N: int", merge).kind(K::Merge),
+    op("RefMerge", MERGE, "T: type; N: int", merge).kind(K::Merge),
+    op("Enter", FORWARD, ENTER, enter).kind(K::Enter),
+    op("RefEnter", FORWARD, ENTER, enter).kind(K::Enter),
+    op("Exit", FORWARD, "T: type", unchanged).kind(K::Exit),
+    op("RefExit", FORWARD, "T: type", unchanged).kind(K::Exit),
+    op("NextIteration", FORWARD, "T: type", unchanged).kind(K::NextIteration),
+    op("RefNextIteration", FORWARD, "T: type", unchanged).kind(K::NextIteration),
+    op("LoopCond", "input: bool -> output: bool", "", loop_cond).kind(K::LoopCond),
+    op("ControlTrigger", "->", "", none).kind(K::ControlTrigger),
     stateful("Abort", "->", "error_msg: string = ''; exit_without_error: bool = false", none),
 ];
 
 /// Where a value comes from that a branch or a loop passes on unchanged, for whoever looks for its origin: the input
 /// that this op forwards.
-pub(crate) fn forwards_input(op: &str, is_constant: bool) -> bool {
-    match op {
-        "Identity" | "Switch" | "RefSwitch" => true,
-        "Enter" | "RefEnter" => is_constant,
+pub(crate) fn forwards_input(kind: K, is_constant: bool) -> bool {
+    match kind {
+        K::Identity | K::Switch => true,
+        K::Enter => is_constant,
         _ => false,
     }
 }

@@ -2,7 +2,7 @@
 //! kernels: what they call takes their place (see [`crate::functions`]).
 
 use super::shapes::{Inferred, none, scalar};
-use super::{OP_TABLES, OpSpec, op, stateful};
+use super::{OP_TABLES, OpKind as K, OpSpec, op, stateful};
 use crate::graph::{Attr, InferContext};
 
 const CALL: &str = "Tin: list(type); Tout: list(type); f: func; config: string = ''; config_proto: string = ''; \
@@ -17,19 +17,19 @@ const SYMBOLIC_GRADIENT: &str = "Tin: list(type); Tout: list(type); f: func";
 
 #[linkme::distributed_slice(OP_TABLES)]
 static FUNCTIONAL: &[OpSpec] = &[
-    op("PartitionedCall", "args: Tin -> output: Tout", CALL, none),
-    stateful("StatefulPartitionedCall", "args: Tin -> output: Tout", CALL, none),
-    stateful("If", "cond: Tcond, input: Tin -> output: Tout", IF, declared),
-    op("StatelessIf", "cond: Tcond, input: Tin -> output: Tout", IF, declared),
-    stateful("Case", "branch_index: int32, input: Tin -> output: Tout", CASE, declared),
-    op("StatelessCase", "branch_index: int32, input: Tin -> output: Tout", CASE, declared),
-    stateful("While", "input: T -> output: T", WHILE, declared),
-    op("StatelessWhile", "input: T -> output: T", WHILE, declared),
+    op("PartitionedCall", "args: Tin -> output: Tout", CALL, none).kind(K::Call),
+    stateful("StatefulPartitionedCall", "args: Tin -> output: Tout", CALL, none).kind(K::Call),
+    stateful("If", "cond: Tcond, input: Tin -> output: Tout", IF, declared).kind(K::If),
+    op("StatelessIf", "cond: Tcond, input: Tin -> output: Tout", IF, declared).kind(K::If),
+    stateful("Case", "branch_index: int32, input: Tin -> output: Tout", CASE, declared).kind(K::Case),
+    op("StatelessCase", "branch_index: int32, input: Tin -> output: Tout", CASE, declared).kind(K::Case),
+    stateful("While", "input: T -> output: T", WHILE, declared).kind(K::While),
+    op("StatelessWhile", "input: T -> output: T", WHILE, declared).kind(K::While),
     stateful("_RecursiveCall", "args: Tin -> output: Tout", RECURSIVE, none),
     // A condition that is no bool.
     op("ToBool", "input: T -> output: bool", "T: type", scalar),
-    op("IdentityN", "input: T -> output: T", "T: list(type)", as_inputs),
-    op("SymbolicGradient", "input: Tin -> output: Tout", SYMBOLIC_GRADIENT, as_inputs),
+    op("IdentityN", "input: T -> output: T", "T: list(type)", as_inputs).kind(K::IdentityN),
+    op("SymbolicGradient", "input: Tin -> output: Tout", SYMBOLIC_GRADIENT, as_inputs).kind(K::SymbolicGradient),
 ];
 
 /// The shapes that the node declares.

@@ -3,7 +3,7 @@
 //! The first versions of the ops, whose handles TensorFlow passes as references to strings, take resources here too.
 
 use super::shapes::{Inferred, none, scalar};
-use super::{OP_TABLES, OpSpec, stateful};
+use super::{OP_TABLES, OpSpec, reads, stateful};
 use crate::graph::{Attr, InferContext};
 use crate::shape::PartialShape;
 
@@ -46,15 +46,15 @@ static TABLES: &[OpSpec] = &[
     stateful("AnonymousMutableHashTable", MAKE, ANONYMOUS, scalar),
     stateful("AnonymousMutableHashTableOfTensors", MAKE, ANONYMOUS_OF_TENSORS, scalar),
     stateful("AnonymousMutableDenseHashTable", MAKE_DENSE, ANONYMOUS_DENSE, scalar),
-    stateful("LookupTableFind", FIND, IN_OUT, found),
-    stateful("LookupTableFindV2", FIND, IN_OUT, found),
+    reads("LookupTableFind", FIND, IN_OUT, found),
+    reads("LookupTableFindV2", FIND, IN_OUT, found),
     stateful("LookupTableInsert", PUT, IN_OUT, none),
     stateful("LookupTableInsertV2", PUT, IN_OUT, none),
     stateful("LookupTableRemoveV2", REMOVE, "Tin: type", none),
-    stateful("LookupTableSize", SIZE, "", scalar),
-    stateful("LookupTableSizeV2", SIZE, "", scalar),
-    stateful("LookupTableExport", EXPORT, KEYS_VALUES, exported),
-    stateful("LookupTableExportV2", EXPORT, KEYS_VALUES, exported),
+    reads("LookupTableSize", SIZE, "", scalar),
+    reads("LookupTableSizeV2", SIZE, "", scalar),
+    reads("LookupTableExport", EXPORT, KEYS_VALUES, exported),
+    reads("LookupTableExportV2", EXPORT, KEYS_VALUES, exported),
     stateful("LookupTableImport", PUT, IN_OUT, none),
     stateful("LookupTableImportV2", PUT, IN_OUT, none),
     stateful("InitializeTable", INITIALIZE, KEY_VAL, none),
@@ -65,12 +65,17 @@ static TABLES: &[OpSpec] = &[
 
 /// The shape of a value and whether keys are scalars, where the handle comes straight from the table's node.
 fn value_shape(c: &InferContext<'_>) -> Option<PartialShape> {
-    let op = c.source_op(0)?;
-    match c.source_attr(0, "value_shape") {
-        // Keys of these may be tensors too.
-        Some(Attr::Shape(_)) if op.contains("Dense") => None,
-        Some(Attr::Shape(shape)) => Some(shape.clone()),
-        _ => op.contains("HashTable").then(PartialShape::scalar),
+    match c.source_op(0)? {
+        "HashTable" | "HashTableV2" | "AnonymousHashTable" => Some(PartialShape::scalar()),
+        "MutableHashTable" | "MutableHashTableV2" | "AnonymousMutableHashTable" => Some(PartialShape::scalar()),
+        "MutableHashTableOfTensors" | "MutableHashTableOfTensorsV2" | "AnonymousMutableHashTableOfTensors" => {
+            match c.source_attr(0, "value_shape") {
+                Some(Attr::Shape(shape)) => Some(shape.clone()),
+                _ => None,
+            }
+        }
+        // Keys of a dense table may be tensors too.
+        _ => None,
     }
 }
 

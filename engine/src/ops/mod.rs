@@ -15,6 +15,7 @@ pub(crate) mod control_flow;
 mod conv;
 mod ctc;
 mod elementwise;
+mod facts;
 mod functional;
 mod fused;
 mod indexing;
@@ -56,7 +57,8 @@ use rustc_hash::FxHashMap;
 
 use crate::dtype::DType;
 use crate::graph::Attr;
-pub use spec::{OpSpec, SpecError, op, stateful};
+pub use facts::{Effect, OpKind};
+pub use spec::{OpSpec, SpecError, checks, of_step, op, random, reads, stateful};
 
 /// The kind of a computation: what a node's inputs, outputs and attributes must be.
 #[derive(Debug)]
@@ -69,13 +71,24 @@ pub struct OpDef {
     pub outputs: Vec<ArgDef>,
     /// The attributes.
     pub attrs: Vec<AttrDef>,
-    /// Whether it has state or effects, so that equal nodes are not the same node and it cannot be folded.
-    pub stateful: bool,
+    /// The part that it plays in a graph.
+    pub kind: OpKind,
+    /// What it does besides computing its outputs.
+    pub effect: Effect,
+    /// Whether the order of its two inputs does not matter.
+    pub commutes: bool,
+    /// Whether its output is its first input's memory.
+    pub view: bool,
     /// Infers shapes.
     pub shape_fn: ShapeFn,
 }
 
 impl OpDef {
+    /// Whether it has state or effects, so that equal nodes are not the same node and it cannot be folded.
+    pub fn is_stateful(&self) -> bool {
+        self.effect != Effect::None
+    }
+
     /// The element types of the ports that `args` (the inputs or the outputs) stand for, given a node's attributes.
     ///
     /// # Errors
@@ -235,6 +248,11 @@ static REGISTRY: LazyLock<RwLock<FxHashMap<&'static str, &'static OpDef>>> = Laz
 pub fn lookup(name: &str) -> Option<&'static OpDef> {
     let registry = REGISTRY.read();
     registry.get(name).or_else(|| registry.get(aliases::resolve(name)?)).copied()
+}
+
+/// The kind of the op of this name; [`OpKind::Compute`] where there is none.
+pub fn kind(name: &str) -> OpKind {
+    lookup(name).map_or(OpKind::Compute, |def| def.kind)
 }
 
 /// All ops, by name.

@@ -1,7 +1,7 @@
 //! Values that may be missing, which conditionals of TensorFlow 2 hand from a branch to its gradient.
 
 use super::shapes::{Inferred, none, scalar};
-use super::{OP_TABLES, OpSpec, op};
+use super::{OP_TABLES, OpKind as K, OpSpec, op};
 use crate::graph::{Attr, InferContext};
 
 const COMPONENTS: &str = "output_types: list(type); output_shapes: list(shape)";
@@ -12,7 +12,8 @@ static OPTIONAL: &[OpSpec] = &[
     op("OptionalNone", "-> optional: variant", "", scalar),
     op("OptionalHasValue", "optional: variant -> has_value: bool", "", scalar),
     op("OptionalGetValue", "optional: variant -> components: output_types", COMPONENTS, components),
-    op("_SwitchN", "data: T, output_index: int32 -> outputs: num_outs * T", "num_outs: int; T: type", none),
+    op("_SwitchN", "data: T, output_index: int32 -> outputs: num_outs * T", "num_outs: int; T: type", none)
+        .kind(K::SwitchN),
 ];
 
 fn components(c: &mut InferContext<'_>) -> Inferred {

@@ -56,7 +56,7 @@ fn component_shapes(c: &InferContext<'_>) -> Vec<PartialShape> {
     let Some(Attr::ListShape(shapes)) = c.source_attr(0, "shapes") else { return Vec::new() };
     let mut shapes = shapes.clone();
     // The priority comes before what the attributes list.
-    if c.source_op(0).is_some_and(|op| op.starts_with("PriorityQueue")) && !shapes.is_empty() {
+    if c.source_op(0).is_some_and(|op| matches!(op, "PriorityQueue" | "PriorityQueueV2")) && !shapes.is_empty() {
         shapes.insert(0, PartialShape::scalar());
     }
     shapes

@@ -1,7 +1,7 @@
 //! Random ops. With both seeds 0 the numbers differ from run to run, otherwise they are TensorFlow's.
 
 use super::shapes::{Inferred, first_input_lists, from_value, scalar, unchanged};
-use super::{OP_TABLES, OpSpec, op, stateful};
+use super::{OP_TABLES, OpSpec, op, random, reads};
 use crate::graph::InferContext;
 use crate::shape::PartialShape;
 
@@ -13,36 +13,36 @@ const MULTINOMIAL: &str = "seed: int = 0; seed2: int = 0; T: {reals}; output_dty
 
 #[linkme::distributed_slice(OP_TABLES)]
 static RANDOM: &[OpSpec] = &[
-    stateful("RandomUniform", "shape: T -> output: dtype", FLOAT, first_input_lists),
-    stateful("RandomStandardNormal", "shape: T -> output: dtype", FLOAT, first_input_lists),
-    stateful("TruncatedNormal", "shape: T -> output: dtype", FLOAT, first_input_lists),
-    stateful(
+    random("RandomUniform", "shape: T -> output: dtype", FLOAT, first_input_lists),
+    random("RandomStandardNormal", "shape: T -> output: dtype", FLOAT, first_input_lists),
+    random("TruncatedNormal", "shape: T -> output: dtype", FLOAT, first_input_lists),
+    random(
         "ParameterizedTruncatedNormal",
         "shape: T, means: dtype, stdevs: dtype, minvals: dtype, maxvals: dtype -> output: dtype",
         FLOAT,
         first_input_lists,
     ),
-    stateful(
+    random(
         "RandomUniformInt",
         "shape: T, minval: Tout, maxval: Tout -> output: Tout",
         "seed: int = 0; seed2: int = 0; Tout: {int32, int64}; T: {int32, int64}",
         first_input_lists,
     ),
-    stateful("RandomShuffle", "value: T -> output: T", "seed: int = 0; seed2: int = 0; T: type", unchanged),
-    stateful("Multinomial", "logits: T, num_samples: int32 -> output: output_dtype", MULTINOMIAL, multinomial),
-    stateful(
+    random("RandomShuffle", "value: T -> output: T", "seed: int = 0; seed2: int = 0; T: type", unchanged),
+    random("Multinomial", "logits: T, num_samples: int32 -> output: output_dtype", MULTINOMIAL, multinomial),
+    random(
         "RandomGamma",
         "shape: S, alpha: T -> output: T",
         "seed: int = 0; seed2: int = 0; S: {int32, int64}; T: {half, float, double}",
         by_parameter,
     ),
-    stateful(
+    random(
         "RandomPoisson",
         "shape: S, rate: dtype -> output: dtype",
         "seed: int = 0; seed2: int = 0; S: {int32, int64}; dtype: {half, float, double}",
         by_parameter,
     ),
-    stateful(
+    random(
         "RandomPoissonV2",
         "shape: S, rate: R -> output: dtype",
         "seed: int = 0; seed2: int = 0; S: {int32, int64}; R: {half, float, double, int32, int64} = double; \
@@ -111,7 +111,7 @@ static RANDOM: &[OpSpec] = &[
         "Tseed: {int32, int64} = int64",
         key,
     ),
-    stateful("StatelessRandomGetAlg", "-> alg: int32", "", scalar),
+    reads("StatelessRandomGetAlg", "-> alg: int32", "", scalar),
 ];
 
 fn multinomial(c: &mut InferContext<'_>) -> Inferred {

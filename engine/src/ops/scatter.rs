@@ -1,7 +1,7 @@
 //! Scatter ops: rows and slices of variables updated at indices.
 
 use super::shapes::{Inferred, none};
-use super::{OP_TABLES, OpSpec, op, stateful};
+use super::{OP_TABLES, OpSpec, op, reads, stateful};
 use crate::graph::{InferContext, ShapeError};
 use crate::shape::PartialShape;
 
@@ -74,13 +74,13 @@ static SCATTER: &[OpSpec] = &[
         MASKS,
         same,
     ),
-    stateful(
+    reads(
         "ResourceGather",
         "resource: resource, indices: Tindices -> output: dtype",
         "batch_dims: int = 0; validate_indices: bool = true; dtype: type; Tindices: {int32, int64}",
         gather,
     ),
-    stateful(
+    reads(
         "ResourceGatherNd",
         "resource: resource, indices: Tindices -> output: dtype",
         "dtype: type; Tindices: {int32, int64}",

@@ -7,7 +7,8 @@
 //!
 //! A variable itself is `v: Ref(T)`. Within braces, `floats`, `ints`, `uints`, `integers`, `reals`, `complexes`, `numbers` and `quantized` stand for several types.
 
-use super::{ArgDef, ArgType, AttrDef, AttrKind, OpDef, ShapeFn};
+use super::facts::Facts;
+use super::{ArgDef, ArgType, AttrDef, AttrKind, Effect, OpDef, OpKind, ShapeFn};
 use crate::buffer::Allocator;
 use crate::dtype::DType;
 use crate::graph::Attr;
@@ -15,22 +16,69 @@ use crate::shape::PartialShape;
 use crate::tensor::Tensor;
 
 /// One line of an op table.
+#[derive(Clone, Copy)]
 pub struct OpSpec {
     pub(super) name: &'static str,
     args: &'static str,
     attrs: &'static str,
-    stateful: bool,
+    facts: Facts,
     shape_fn: ShapeFn,
 }
 
 /// An op without state.
 pub const fn op(name: &'static str, args: &'static str, attrs: &'static str, shape_fn: ShapeFn) -> OpSpec {
-    OpSpec { name, args, attrs, stateful: false, shape_fn }
+    OpSpec { name, args, attrs, facts: Facts::of(Effect::None), shape_fn }
 }
 
-/// An op with state or effects.
+/// An op that changes what others see, or waits for them: what an op with state is unless its line says less.
 pub const fn stateful(name: &'static str, args: &'static str, attrs: &'static str, shape_fn: ShapeFn) -> OpSpec {
-    OpSpec { name, args, attrs, stateful: true, shape_fn }
+    op(name, args, attrs, shape_fn).effect(Effect::Writes)
+}
+
+/// An op that draws random numbers.
+pub const fn random(name: &'static str, args: &'static str, attrs: &'static str, shape_fn: ShapeFn) -> OpSpec {
+    op(name, args, attrs, shape_fn).effect(Effect::Random)
+}
+
+/// An op that names or reads state and leaves it as it is.
+pub const fn reads(name: &'static str, args: &'static str, attrs: &'static str, shape_fn: ShapeFn) -> OpSpec {
+    op(name, args, attrs, shape_fn).effect(Effect::Reads)
+}
+
+/// An op that fails unless something holds, and must run to do so.
+pub const fn checks(name: &'static str, args: &'static str, attrs: &'static str, shape_fn: ShapeFn) -> OpSpec {
+    op(name, args, attrs, shape_fn).effect(Effect::Checks)
+}
+
+/// An op on what lives as long as a step.
+pub const fn of_step(name: &'static str, args: &'static str, attrs: &'static str, shape_fn: ShapeFn) -> OpSpec {
+    op(name, args, attrs, shape_fn).effect(Effect::Step)
+}
+
+impl OpSpec {
+    /// With this effect.
+    pub const fn effect(mut self, effect: Effect) -> OpSpec {
+        self.facts.effect = effect;
+        self
+    }
+
+    /// With this part to play in a graph.
+    pub const fn kind(mut self, kind: OpKind) -> OpSpec {
+        self.facts.kind = kind;
+        self
+    }
+
+    /// The order of its two inputs does not change a bit of the result (of a NaN only its payload), whatever their type.
+    pub const fn commutes(mut self) -> OpSpec {
+        self.facts.commutes = true;
+        self
+    }
+
+    /// Its output is its first input's memory.
+    pub const fn view(mut self) -> OpSpec {
+        self.facts.view = true;
+        self
+    }
 }
 
 /// A line of an op table that cannot be parsed.
@@ -55,7 +103,8 @@ impl OpSpec {
         let (inputs, outputs) = self.args.split_once("->").ok_or_else(|| self.error(self.args, "inputs -> outputs"))?;
         let args = |list| split(list, ',').map(|text| self.arg(text, &attrs)).collect::<Result<Vec<_>, _>>();
         let (inputs, outputs) = (args(inputs)?, args(outputs)?);
-        Ok(OpDef { name: self.name, inputs, outputs, attrs, stateful: self.stateful, shape_fn: self.shape_fn })
+        let Facts { kind, effect, commutes, view } = self.facts;
+        Ok(OpDef { name: self.name, inputs, outputs, attrs, kind, effect, commutes, view, shape_fn: self.shape_fn })
     }
 
     fn error(&self, text: &str, expected: &'static str) -> SpecError {

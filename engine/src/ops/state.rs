@@ -1,7 +1,7 @@
 //! Stateful ops: variables behind resource handles, and the optimizers' updates of them.
 
 use super::shapes::{Inferred, none, scalar};
-use super::{OP_TABLES, OpSpec, stateful};
+use super::{OP_TABLES, OpKind as K, OpSpec, reads, stateful};
 use crate::graph::InferContext;
 
 const HANDLE: &str = "container: string = ''; shared_name: string = ''; debug_name: string = ''; dtype: type; \
@@ -12,9 +12,9 @@ const NESTEROV: &str = "T: {float, double}; use_locking: bool = false; use_neste
 
 #[linkme::distributed_slice(OP_TABLES)]
 static STATE: &[OpSpec] = &[
-    stateful("VarHandleOp", "-> resource: resource", HANDLE, scalar),
-    stateful("VarIsInitializedOp", "resource: resource -> is_initialized: bool", "", scalar),
-    stateful("ReadVariableOp", "resource: resource -> value: dtype", "dtype: type", read),
+    reads("VarHandleOp", "-> resource: resource", HANDLE, scalar).kind(K::VarHandle),
+    reads("VarIsInitializedOp", "resource: resource -> is_initialized: bool", "", scalar),
+    reads("ReadVariableOp", "resource: resource -> value: dtype", "dtype: type", read).kind(K::ReadVariable),
     stateful("AssignVariableOp", ASSIGN, "dtype: type; validate_shape: bool = false", assign),
     stateful("ResourceApplyGradientDescent", "var: resource, alpha: T, delta: T ->", T, none),
     stateful("ResourceApplyMomentum", "var: resource, accum: resource, lr: T, grad: T, momentum: T ->", NESTEROV, none),

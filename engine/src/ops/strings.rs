@@ -1,7 +1,7 @@
 //! String ops, logging and assertions.
 
 use super::shapes::{Inferred, broadcast, none, reduce, scalar, unchanged};
-use super::{OP_TABLES, OpSpec, op, stateful};
+use super::{OP_TABLES, OpSpec, checks, op, stateful};
 use crate::graph::InferContext;
 use crate::shape::PartialShape;
 
@@ -77,7 +77,7 @@ static STRINGS: &[OpSpec] = &[
         unchanged,
     ),
     stateful("PrintV2", "input: string ->", "output_stream: string = 'stderr'; end: string = '\n'", none),
-    stateful("Assert", "condition: bool, data: T ->", "T: list(type); summarize: int = 3", none),
+    checks("Assert", "condition: bool, data: T ->", "T: list(type); summarize: int = 3", none),
 ];
 
 fn join(c: &mut InferContext<'_>) -> Inferred {

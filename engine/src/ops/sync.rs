@@ -4,7 +4,7 @@
 //! resources here.
 
 use super::shapes::{Inferred, none, scalar};
-use super::{OP_TABLES, OpSpec, op, stateful};
+use super::{OP_TABLES, OpSpec, checks, stateful};
 use crate::graph::{Attr, InferContext};
 
 const SHARED: &str = "container: string = ''; shared_name: string = ''";
@@ -38,8 +38,8 @@ static SYNC: &[OpSpec] = &[
     stateful("SparseConditionalAccumulator", "-> handle: resource", ACCUMULATOR, scalar),
     stateful("SparseAccumulatorApplyGradient", APPLY_SPARSE, SPARSE_T, none),
     stateful("SparseAccumulatorTakeGradient", TAKE_SPARSE, T, none),
-    op("CheckNumerics", "tensor: T -> output: T", "T: {bfloat16, half, float, double}; message: string", same),
-    stateful("CheckNumericsV2", "tensor: T -> output: T", "T: {bfloat16, half, float, double}; message: string", same),
+    checks("CheckNumerics", "tensor: T -> output: T", "T: {bfloat16, half, float, double}; message: string", same),
+    checks("CheckNumericsV2", "tensor: T -> output: T", "T: {bfloat16, half, float, double}; message: string", same),
 ];
 
 fn same(c: &mut InferContext<'_>) -> Inferred {

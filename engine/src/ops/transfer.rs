@@ -1,7 +1,7 @@
 //! Ops that partitioning puts on edges between devices, under TensorFlow's names.
 
 use super::shapes::{Inferred, none, unchanged};
-use super::{OP_TABLES, OpSpec, op, stateful};
+use super::{OP_TABLES, OpKind as K, OpSpec, op, stateful};
 use crate::graph::{Attr, InferContext};
 use crate::shape::PartialShape;
 
@@ -12,8 +12,8 @@ const RECV: &str = "tensor_type: type; tensor_name: string; send_device: string;
 
 #[linkme::distributed_slice(OP_TABLES)]
 static TRANSFER: &[OpSpec] = &[
-    stateful("_Send", "tensor: T ->", SEND, none),
-    stateful("_Recv", "-> tensor: tensor_type", RECV, received),
+    stateful("_Send", "tensor: T ->", SEND, none).kind(K::Send),
+    stateful("_Recv", "-> tensor: tensor_type", RECV, received).kind(K::Recv),
     // A client's feeds and fetches lie in the host's memory.
     op("_ToDevice", "tensor: T -> there: T", "T: type", unchanged),
     op("_ToHost", "tensor: T -> here: T", "T: type", unchanged),

@@ -1,7 +1,7 @@
 //! TensorFlow's first variables, whose outputs are references, and what reads, counts and destroys variables.
 
 use super::shapes::{Inferred, none, scalar, shape_attr};
-use super::{OP_TABLES, OpSpec, stateful};
+use super::{OP_TABLES, OpKind as K, OpSpec, reads, stateful};
 use crate::graph::{Attr, InferContext};
 use crate::shape::PartialShape;
 
@@ -12,22 +12,22 @@ const RESOURCE_UPDATE: &str = "resource: resource, value: dtype ->";
 
 #[linkme::distributed_slice(OP_TABLES)]
 static VARIABLES: &[OpSpec] = &[
-    stateful("Variable", "-> ref: Ref(dtype)", VARIABLE, variable),
-    stateful("VariableV2", "-> ref: Ref(dtype)", VARIABLE, shape_attr),
+    reads("Variable", "-> ref: Ref(dtype)", VARIABLE, variable).kind(K::Variable),
+    reads("VariableV2", "-> ref: Ref(dtype)", VARIABLE, shape_attr).kind(K::Variable),
     stateful("TemporaryVariable", "-> ref: Ref(dtype)", "shape: shape; dtype: type; var_name: string = ''", shape_attr),
     stateful("DestroyTemporaryVariable", "ref: Ref(T) -> value: T", "T: type; var_name: string", first),
     stateful("RefIdentity", "input: Ref(T) -> output: Ref(T)", "T: type", first),
-    stateful("ReadReference", "ref: Ref(T) -> value: T", "T: type", first),
+    reads("ReadReference", "ref: Ref(T) -> value: T", "T: type", first),
     stateful("Assign", UPDATE, "T: type; validate_shape: bool = true; use_locking: bool = true", assign),
     stateful("AssignAdd", UPDATE, T, update),
     stateful("AssignSub", UPDATE, T, update),
     stateful("AssignAddVariableOp", RESOURCE_UPDATE, "dtype: type", resource_update),
     stateful("AssignSubVariableOp", RESOURCE_UPDATE, "dtype: type", resource_update),
-    stateful("IsVariableInitialized", "ref: Ref(dtype) -> is_initialized: bool", "dtype: type", scalar),
+    reads("IsVariableInitialized", "ref: Ref(dtype) -> is_initialized: bool", "dtype: type", scalar),
     stateful("CountUpTo", "ref: Ref(T) -> output: T", "limit: int; T: {int32, int64}", scalar),
     stateful("ResourceCountUpTo", "resource: resource -> output: T", "limit: int; T: {int32, int64}", scalar),
     stateful("DestroyResourceOp", "resource: resource ->", "ignore_lookup_error: bool = true", none),
-    stateful("VariableShape", "input: resource -> output: out_type", "out_type: {int32, int64} = int32", shape_of),
+    reads("VariableShape", "input: resource -> output: out_type", "out_type: {int32, int64} = int32", shape_of),
 ];
 
 /// The first version means "unknown" by a shape without dimensions.

@@ -2,6 +2,7 @@
 //! first consumers. Afterwards no edge into or out of an iteration crosses devices but at an `Enter`'s input and an
 //! `Exit`'s output, which are outside of the frame.
 
+use crate::ops::OpKind;
 use crate::passes::{Source, WorkGraph, WorkId};
 use crate::plan::PlanError;
 
@@ -11,14 +12,14 @@ pub(super) fn colocate(graph: &mut WorkGraph) -> Result<(), PlanError> {
     let order = graph.order()?;
     let uses = graph.uses();
     for id in &order {
-        if matches!(graph.op(*id), "Switch" | "RefSwitch" | "Exit" | "RefExit") {
+        if matches!(graph.kind(*id), OpKind::Switch | OpKind::Exit) {
             let data = graph.get(*id).and_then(|node| node.inputs.first()).and_then(|source: &Source| source.node());
             follow(graph, *id, data);
         }
     }
     // Backwards: an Enter may feed another one.
     for id in order.iter().rev() {
-        if matches!(graph.op(*id), "Enter" | "RefEnter" | "NextIteration" | "RefNextIteration") {
+        if matches!(graph.kind(*id), OpKind::Enter | OpKind::NextIteration) {
             let consumer = uses.of_node(*id).iter().find(|used| used.edge.is_some()).map(|used| used.consumer);
             follow(graph, *id, consumer);
         }

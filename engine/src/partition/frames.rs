@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::graph::Attr;
+use crate::ops::OpKind;
 use crate::passes::{WorkGraph, WorkId};
 use crate::plan::PlanError;
 
@@ -42,8 +43,8 @@ impl Frames {
             // Constants of a loop may be outside of it; whatever is inside decides.
             let around = before.map(|before| frames.of_output(graph, before)).max_by_key(|frame| frames.depth(*frame));
             let around = around.unwrap_or(ROOT);
-            let frame = match node.op() {
-                "Enter" | "RefEnter" => {
+            let frame = match node.kind() {
+                OpKind::Enter => {
                     let name = match node.def.attrs.get("frame_name") {
                         Some(Attr::Str(name)) => String::from_utf8_lossy(name).into_owned(),
                         _ => String::new(),
@@ -62,7 +63,7 @@ impl Frames {
                 _ => around,
             };
             frames.of_node[id.index()] = frame;
-            if node.op() == "LoopCond" {
+            if node.kind() == OpKind::LoopCond {
                 frames.frames[frame as usize].condition = Some(id);
             }
         }
@@ -86,7 +87,7 @@ impl Frames {
     /// The frame that a node's outputs, and control edges from it, are in.
     pub fn of_output(&self, graph: &WorkGraph, id: WorkId) -> Frame {
         let frame = self.of_node(id);
-        if matches!(graph.op(id), "Exit" | "RefExit") { self.frames[frame as usize].parent } else { frame }
+        if graph.kind(id) == OpKind::Exit { self.frames[frame as usize].parent } else { frame }
     }
 
     /// Notes the frame of a node that was added.

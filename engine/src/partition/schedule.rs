@@ -14,6 +14,7 @@
 //! step is simulated with the edges too, and where it became longer there are none.
 
 use super::Pair;
+use crate::ops::OpKind;
 use crate::passes::{PassContext, WorkGraph, WorkId};
 use crate::placement::simulate::{Outcome, Simulation};
 use crate::placement::{Costs, fixed_simulation};
@@ -80,7 +81,7 @@ fn makespan_ns(
 }
 
 fn is_transfer(graph: &WorkGraph, id: WorkId) -> bool {
-    matches!(graph.op(id), "_Send" | "_Recv")
+    graph.kind(id).is_transfer()
 }
 
 /// Whether each node is sure to run: not on a branch that may not be taken. A control edge from one that is not would
@@ -92,7 +93,7 @@ fn certain(graph: &WorkGraph, order: &[WorkId], pairs: &[Pair]) -> Vec<bool> {
         let mut changed = false;
         for id in order {
             let Some(node) = graph.get(*id) else { continue };
-            let is_open = matches!(node.op(), "Switch" | "RefSwitch" | "_SwitchN" | "Exit" | "RefExit");
+            let is_open = node.kind().is_switch() || node.kind() == OpKind::Exit;
             if is_certain[id.index()] && (is_open || node.before().any(|before| !is_certain[before.index()])) {
                 is_certain[id.index()] = false;
                 changed = true;

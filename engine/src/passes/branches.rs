@@ -11,14 +11,14 @@ use smallvec::SmallVec;
 
 use super::{PassContext, Redirects, Source, Uses, WorkGraph, WorkId};
 use crate::graph::{Attr, Node};
-use crate::ops;
+use crate::ops::{self, OpKind as K};
 use crate::plan::PlanError;
 use crate::tensor::Tensor;
 
 /// The pass.
 pub(super) fn run(graph: &mut WorkGraph, _: &PassContext<'_>) -> Result<usize, PlanError> {
     let mut n_changes = 0;
-    let switches: Vec<WorkId> = graph.iter().filter(|(_, n)| n.op() == "Switch").map(|(id, _)| id).collect();
+    let switches: Vec<WorkId> = graph.iter().filter(|(_, n)| n.kind() == K::Switch).map(|(id, _)| id).collect();
     for switch in switches {
         let Some(taken) = constant_predicate(graph, switch) else { continue };
         let uses = graph.uses();
@@ -59,9 +59,9 @@ impl Dead {
         let is_dead_use = |one: &super::graph::Use| one.edge.is_some_and(|(_, p)| p == port);
         let mut stack: Vec<_> = uses.of_node(switch).iter().filter(|one| is_dead_use(one)).copied().collect();
         while let Some(one) = stack.pop() {
-            let (id, op) = (one.consumer, graph.op(one.consumer));
-            match op {
-                "Merge" => {
+            let id = one.consumer;
+            match graph.kind(id) {
+                K::Merge => {
                     let input = one.edge?.0;
                     let inputs = gone.entry(id).or_default();
                     if !inputs.contains(&input) {
@@ -71,8 +71,9 @@ impl Dead {
                         continue;
                     }
                 }
-                "Enter" | "Exit" | "NextIteration" | "LoopCond" | "RefMerge" | "ControlTrigger" => return None,
-                _ if op.contains("Send") => return None,
+                K::Enter | K::Exit | K::NextIteration | K::LoopCond | K::ControlTrigger => return None,
+                // Somebody waits for its value.
+                K::Send | K::Collective => return None,
                 _ => {}
             }
             if uses.is_wanted(id) {

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::{NewNode, Source, WorkGraph, WorkId, WorkNode};
 use crate::graph::{Attr, Node, Port};
-use crate::ops;
+use crate::ops::{self, OpKind};
 use crate::plan::PlanError;
 use crate::shape::PartialShape;
 use crate::tensor::Tensor;
@@ -17,7 +17,7 @@ impl WorkGraph {
     pub fn constant(&self, source: Source) -> Option<&Tensor> {
         let node = self.get(source.node()?)?;
         match node.def.attrs.get("value") {
-            Some(Attr::Tensor(value)) if node.op() == "Const" => Some(value),
+            Some(Attr::Tensor(value)) if node.kind() == OpKind::Const => Some(value),
             _ => None,
         }
     }

@@ -9,7 +9,6 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use super::region::is_control_flow;
 use super::{PassContext, Redirects, WorkGraph, WorkId, WorkNode};
 use crate::graph::Attr;
 use crate::plan::PlanError;
@@ -52,11 +51,7 @@ fn merge(graph: &WorkGraph, gone: WorkId, stays: WorkId, redirects: &mut Redirec
 }
 
 fn is_mergeable(node: &WorkNode) -> bool {
-    !node.is_stateful()
-        && !node.outputs().is_empty()
-        && !is_control_flow(node.op())
-        && !node.op().starts_with('_')
-        && node.op() != "PlaceholderWithDefault"
+    node.is_pure() && !node.outputs().is_empty()
 }
 
 /// Brings a node's inputs into the one order, and to the nodes that stayed.
@@ -67,15 +62,9 @@ fn canonicalise(graph: &mut WorkGraph, id: WorkId, redirects: &Redirects) {
     }
     redirects.resolve_controls(id, &mut node.control_inputs);
     node.control_inputs.sort_unstable();
-    if commutes(node.op()) {
+    if node.def.op.commutes {
         node.inputs.sort_unstable();
     }
-}
-
-/// Ops of two inputs whose order does not change a bit of the result (of a NaN only its payload).
-fn commutes(op: &str) -> bool {
-    matches!(op, "Add" | "AddV2" | "Mul" | "LogicalAnd" | "LogicalOr" | "Equal" | "NotEqual" | "SquaredDifference")
-        || matches!(op, "BitwiseAnd" | "BitwiseOr" | "BitwiseXor")
 }
 
 fn is_same(a: &WorkNode, b: &WorkNode) -> bool {

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use smallvec::SmallVec;
 
-use super::region::{conditional, is_control_flow, is_switch};
+use super::region::conditional;
 use super::{NewNode, PassContext, Redirects, Source, Uses, WorkGraph, WorkId, WorkNode};
 use crate::buffer::Allocator;
 use crate::denormals::DenormalsAreZero;
@@ -55,12 +55,9 @@ pub(super) fn run(graph: &mut WorkGraph, _: &PassContext<'_>) -> Result<usize, P
 
 fn is_foldable(node: &WorkNode) -> bool {
     let is_plain = |dtype: DType| dtype != DType::Resource && dtype.name() != "variant";
-    !node.is_stateful()
+    node.is_pure()
         && !node.inputs.is_empty()
         && !node.outputs().is_empty()
-        && !node.op().starts_with('_')
-        && !is_control_flow(node.op())
-        && node.op() != "PlaceholderWithDefault"
         && node.outputs().iter().all(|port| is_plain(port.dtype))
 }
 
@@ -91,7 +88,9 @@ fn values(graph: &mut WorkGraph, node: &WorkNode, is_conditional: &[bool]) -> Re
 /// takes, an identity of the value.
 fn witness(graph: &mut WorkGraph, of: &WorkNode, source: Source) -> Result<Option<WorkId>, PlanError> {
     let Some(from) = source.node() else { return Ok(None) };
-    let Some((dtype, shape)) = graph.port(source).filter(|_| is_switch(graph.op(from))) else { return Ok(Some(from)) };
+    let Some((dtype, shape)) = graph.port(source).filter(|_| graph.kind(from).is_switch()) else {
+        return Ok(Some(from));
+    };
     let outputs = vec![Port { dtype, shape: shape.clone() }];
     let identity = NewNode {
         name: &format!("{}/live", of.name()),

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::graph::{Attr, Node, NodeId, Output, Port};
-use crate::ops;
+use crate::ops::{self, OpKind};
 use crate::plan::PlanError;
 use crate::shape::PartialShape;
 
@@ -82,9 +82,19 @@ impl WorkNode {
         self.def.op.name
     }
 
+    /// The part that it plays in the graph.
+    pub fn kind(&self) -> OpKind {
+        self.def.op.kind
+    }
+
     /// Whether it has state or effects.
     pub fn is_stateful(&self) -> bool {
-        self.def.op.stateful
+        self.def.op.is_stateful()
+    }
+
+    /// Whether equal inputs give equal outputs, so that it may be computed once, or before any step.
+    pub fn is_pure(&self) -> bool {
+        !self.is_stateful() && !self.kind().is_control_flow() && self.kind() != OpKind::PlaceholderWithDefault
     }
 
     /// Types and shapes of the outputs.
@@ -185,6 +195,11 @@ impl WorkGraph {
     /// The node of this name.
     pub fn find(&self, name: &str) -> Option<WorkId> {
         self.by_name.get(name).copied()
+    }
+
+    /// The part that the node plays, [`OpKind::Compute`] where it was removed.
+    pub fn kind(&self, id: WorkId) -> OpKind {
+        self.get(id).map_or(OpKind::Compute, WorkNode::kind)
     }
 
     /// The node's op, `""` where it was removed.
@@ -320,7 +335,7 @@ impl WorkGraph {
 
     /// Whether the edge from `from` into `to` is a loop's back edge: nothing waits for it in the first iteration.
     pub fn is_back_edge(&self, from: WorkId, to: WorkId) -> bool {
-        is_back_edge(self.op(from), self.op(to))
+        self.kind(from).closes_loop(self.kind(to))
     }
 
     /// All nodes, each after those that it waits for, transfers included, back edges of loops aside; otherwise by number.
@@ -385,11 +400,6 @@ impl WorkGraph {
         let unneeded: Vec<WorkId> = self.iter().map(|(id, _)| id).filter(|id| !is_needed[id.index()]).collect();
         unneeded.iter().filter(|id| self.remove(**id).is_some()).count()
     }
-}
-
-/// Whether an edge from a node of the one op into a node of the other closes a loop.
-pub fn is_back_edge(from_op: &str, to_op: &str) -> bool {
-    matches!(from_op, "NextIteration" | "RefNextIteration") && matches!(to_op, "Merge" | "RefMerge")
 }
 
 /// The consumers of every node, grouped: a snapshot.

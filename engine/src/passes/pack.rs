@@ -12,6 +12,7 @@ use super::{NewNode, PassContext, Source, WorkGraph, WorkId, WorkNode};
 use crate::dtype::DType;
 use crate::graph::{Attr, Port};
 use crate::kernels::packed_elements;
+use crate::ops::OpKind;
 use crate::plan::PlanError;
 use crate::shape::PartialShape;
 
@@ -65,7 +66,7 @@ fn may_be_packed(graph: &WorkGraph, node: &WorkNode) -> bool {
 fn outside(graph: &WorkGraph, mut source: Source) -> (Source, SmallVec<[WorkId; 2]>) {
     let mut enters = SmallVec::new();
     while let Some((id, node)) = source.node().and_then(|id| Some((id, graph.get(id)?)))
-        && node.op() == "Enter"
+        && node.kind() == OpKind::Enter
         && flag(node, "is_constant")
         && !enters.contains(&id)
     {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::graph::is_back_edge;
 use super::{Source, WorkFeed, WorkGraph, WorkId, WorkNode};
 use crate::graph::{Node, NodeId, Nodes, Output};
+use crate::ops::OpKind;
 use crate::plan::{PlanError, Signature};
 
 #[derive(Clone, Copy, PartialEq)]
@@ -78,7 +78,7 @@ impl<'a> Prune<'a> {
 
     /// Whether nothing is left to run of a node: a placeholder that is fed.
     fn is_given(&self, id: NodeId) -> bool {
-        self.fed.contains_key(&Output::from(id)) && self.nodes.get(id).is_some_and(|n| n.op.name == "Placeholder")
+        self.fed.contains_key(&Output::from(id)) && self.nodes.get(id).is_some_and(|n| n.op.kind == OpKind::Placeholder)
     }
 
     fn order(&self, signature: &Signature) -> Result<Vec<&'a Arc<Node>>, PlanError> {
@@ -120,13 +120,13 @@ impl<'a> Prune<'a> {
         stack: &mut Vec<NodeId>,
         later: &mut Vec<NodeId>,
     ) -> Result<(), PlanError> {
-        if node.op.name == "Placeholder" {
+        if node.op.kind == OpKind::Placeholder {
             return Err(PlanError::not_fed(node));
         }
         let data = node.inputs.iter().filter(|input| !self.fed.contains_key(input)).map(|input| input.node);
         let control = node.control_inputs.iter().copied().filter(|id| !self.is_given(*id));
         for before in data.chain(control) {
-            if is_back_edge(find(self.nodes, before)?.op.name, node.op.name) {
+            if find(self.nodes, before)?.op.kind.closes_loop(node.op.kind) {
                 later.push(before);
                 continue;
             }

@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 use super::graph::NewNode;
 use super::{PassContext, Source, WorkGraph, WorkId};
 use crate::graph::{Attr, Port};
-use crate::ops::{ArgDef, ArgType};
+use crate::ops::{ArgDef, ArgType, OpKind as K};
 use crate::plan::PlanError;
 
 /// Whether the argument at a position is a reference. Ops with references have no lists before them.
@@ -59,7 +59,7 @@ fn add_read(graph: &mut WorkGraph, id: WorkId, i: usize) -> Result<Source, PlanE
     };
     let source = node.inputs[i];
     let mut before: SmallVec<[WorkId; 2]> = node.control_inputs.clone();
-    if !matches!(node.op(), "Merge" | "Switch" | "Enter" | "NextIteration" | "Exit") {
+    if !matches!(node.kind(), K::Merge | K::Switch | K::Enter | K::NextIteration | K::Exit) {
         let others = node.inputs.iter().enumerate().filter(|(at, _)| *at != i).filter_map(|(_, other)| other.node());
         before.extend(others.filter(|other| Some(*other) != source.node()));
         before.sort_unstable();

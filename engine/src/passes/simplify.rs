@@ -3,10 +3,10 @@
 //! A table by op tells what a node is the same as. What is fetched, a target, or waits for control edges stays; an identity
 //! behind a switch that others wait for stays too, because it is dead where the switch itself is not.
 
-use super::region::is_switch;
 use super::{PassContext, Redirects, Source, Uses, WorkGraph, WorkId, WorkNode};
 use crate::dtype::DType;
 use crate::graph::Attr;
+use crate::ops::OpKind;
 use crate::plan::PlanError;
 use crate::tensor::Tensor;
 
@@ -99,7 +99,7 @@ fn may_go(graph: &WorkGraph, uses: &Uses, id: WorkId, source: Source) -> bool {
         node.device != from.device || !node.def.device.is_empty() && node.def.device != from.def.device
     };
     let has_control_uses = || uses.of_node(id).iter().any(|one| one.edge.is_none());
-    let is_pivot = from.is_some_and(|from| is_switch(from.op())) && has_control_uses();
+    let is_pivot = from.is_some_and(|from| from.kind().is_switch()) && has_control_uses();
     !uses.is_wanted(id) && node.control_inputs.is_empty() && !from.is_some_and(is_placed) && !is_pivot
 }
 
@@ -219,7 +219,7 @@ fn reshape(graph: &WorkGraph, node: &WorkNode) -> Option<Same> {
 /// Whether a source is a constant that waits for nothing.
 fn is_free(graph: &WorkGraph, source: Source) -> bool {
     let node = source.node().and_then(|id| graph.get(id));
-    node.is_some_and(|node| node.op() == "Const" && node.control_inputs.is_empty())
+    node.is_some_and(|node| node.kind() == OpKind::Const && node.control_inputs.is_empty())
 }
 
 fn permutation(graph: &WorkGraph, source: Source) -> Option<Vec<usize>> {

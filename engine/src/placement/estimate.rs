@@ -6,6 +6,7 @@
 use crate::device::Speed;
 use crate::dtype::DType;
 use crate::graph::Attr;
+use crate::ops::{OpDef, OpKind as K};
 use crate::passes::{WorkGraph, WorkNode};
 use crate::shape::PartialShape;
 
@@ -60,17 +61,15 @@ pub fn output_bytes(node: &WorkNode) -> impl Iterator<Item = f64> + '_ {
 
 /// Bytes that stay on the node's device between steps: a variable's.
 pub fn resident_bytes(node: &WorkNode) -> f64 {
-    match (node.op(), node.def.attrs.get("dtype"), node.def.attrs.get("shape")) {
-        ("VarHandleOp" | "VariableV2" | "Variable", Some(Attr::Type(dtype)), Some(Attr::Shape(shape))) => {
-            bytes_of(*dtype, shape)
-        }
+    match (node.def.attrs.get("dtype"), node.def.attrs.get("shape")) {
+        (Some(Attr::Type(dtype)), Some(Attr::Shape(shape))) if node.kind().is_variable() => bytes_of(*dtype, shape),
         _ => 0.0,
     }
 }
 
 /// The work of a node of a graph.
 pub fn work(graph: &WorkGraph, node: &WorkNode) -> Work {
-    if is_free(node.op()) {
+    if is_free(node.def.op) {
         return Work { is_free: true, ..Work::default() };
     }
     let input = |i: usize| node.inputs.get(i).and_then(|source| graph.port(*source));
@@ -117,32 +116,10 @@ fn window_of_output(node: &WorkNode, op: &str) -> f64 {
     node.outputs().first().map_or(UNKNOWN_DIM, |filter| window(&filter.shape, op))
 }
 
-/// Ops that hand on what is there, or look it up.
-pub fn is_free(op: &str) -> bool {
-    const FREE: &[&str] = &[
-        "Const",
-        "Enter",
-        "Exit",
-        "Identity",
-        "IdentityN",
-        "LoopCond",
-        "Merge",
-        "NextIteration",
-        "NoOp",
-        "Placeholder",
-        "PlaceholderWithDefault",
-        "ReadVariableOp",
-        "Reshape",
-        "Shape",
-        "StopGradient",
-        "Switch",
-        "VarHandleOp",
-        "Variable",
-        "VariableV2",
-        "_Recv",
-        "_Send",
-    ];
-    FREE.binary_search(&op).is_ok()
+/// Whether it hands on what is there, or looks it up.
+pub fn is_free(op: &OpDef) -> bool {
+    let is_of_step = matches!(op.kind, K::Stack | K::StackPush | K::StackPop);
+    (op.kind != K::Compute && !is_of_step && !op.kind.is_functional()) || op.view || op.name == "Shape"
 }
 
 #[cfg(test)]
@@ -158,8 +135,9 @@ mod tests {
 
     #[test]
     fn free_ops_are_found() {
-        assert!(["Const", "VariableV2", "Merge", "Switch", "Enter"].iter().all(|op| is_free(op)));
-        assert!(!is_free("MatMul") && !is_free("Add"));
+        let is_free = |op: &&str| crate::ops::lookup(op).is_some_and(super::is_free);
+        assert!(["Const", "VariableV2", "Merge", "Switch", "Enter"].iter().all(is_free));
+        assert!(!is_free(&"MatMul") && !is_free(&"Add"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::{ControlEdge, DataEdge, FeedSpec, NodeRecord, Plan, PlanError};
 use crate::executor::StatePool;
 use crate::executor::flow::merge as merge_count;
 use crate::kernels::{AnyKernel, NodeInfo};
+use crate::ops::OpKind;
 use crate::passes::{self, WorkGraph, WorkId, WorkNode};
 
 /// A node's kernel, made once per session.
@@ -35,7 +36,7 @@ pub(crate) fn compile(graph: &WorkGraph, kernel_of: KernelOf<'_>) -> Result<Plan
         nodes: Box::default(),
         costs: Costs::new(kernels.iter().map(AnyKernel::is_expensive)),
         has_async: kernels.iter().any(AnyKernel::is_async),
-        has_transfers: nodes.iter().any(|node| node.op() == "_Recv"),
+        has_transfers: nodes.iter().any(|node| node.kind() == OpKind::Recv),
         kernels: kernels.into(),
         infos: infos.into(),
         data: Box::default(),
@@ -103,7 +104,7 @@ struct Edges {
 impl Edges {
     fn collect(graph: &WorkGraph, nodes: &[&WorkNode], layout: &Layout) -> Result<Edges, PlanError> {
         let sink = nodes.len() as u32;
-        let is_merge = nodes.iter().map(|node| matches!(node.op(), "Merge" | "RefMerge")).collect();
+        let is_merge = nodes.iter().map(|node| node.kind() == OpKind::Merge).collect();
         let mut edges = Edges { data: Vec::new(), control: Vec::new(), pending: vec![0; nodes.len() + 1], is_merge };
         for (consumer, node) in nodes.iter().enumerate() {
             for (i, input) in node.inputs.iter().enumerate() {
@@ -189,7 +190,7 @@ impl Edges {
                 // Sessions have fewer devices than this can number.
                 device: node.device as u16,
                 has_unused_output: ports.len() < n_outputs,
-                is_no_op: node.op() == "NoOp",
+                is_no_op: node.kind() == OpKind::NoOp,
                 op_site: events::site("op", node.op()),
                 shard_site: events::site("shard", node.op()),
             });

@@ -7,7 +7,8 @@
 use rustc_hash::FxHashMap;
 
 use super::PlanError;
-use crate::graph::control_flow::{ControlFlowError, is_control_flow};
+use crate::graph::control_flow::ControlFlowError;
+use crate::ops::OpKind;
 use crate::passes::{Source, WorkGraph, WorkId, WorkNode};
 
 /// How the executor treats a node's execution.
@@ -85,17 +86,17 @@ pub(super) struct Frames {
 
 impl FlowKind {
     fn of(node: &WorkNode) -> FlowKind {
-        match node.op() {
-            "Switch" | "RefSwitch" => FlowKind::Switch,
-            "_SwitchN" => FlowKind::SwitchN,
-            "Merge" | "RefMerge" => FlowKind::Merge,
-            "Enter" | "RefEnter" if node.def.flag("is_constant").is_ok_and(|c| *c) => FlowKind::ConstantEnter,
-            "Enter" | "RefEnter" => FlowKind::Enter,
-            "Exit" | "RefExit" => FlowKind::Exit,
-            "NextIteration" | "RefNextIteration" => FlowKind::NextIteration,
-            "ControlTrigger" => FlowKind::ControlTrigger,
-            "LoopCond" | "Identity" => FlowKind::Forward,
-            "_Send" | "_Recv" | "_HostSend" | "_HostRecv" => FlowKind::Transfer,
+        match node.kind() {
+            OpKind::Switch => FlowKind::Switch,
+            OpKind::SwitchN => FlowKind::SwitchN,
+            OpKind::Merge => FlowKind::Merge,
+            OpKind::Enter if node.def.flag("is_constant").is_ok_and(|c| *c) => FlowKind::ConstantEnter,
+            OpKind::Enter => FlowKind::Enter,
+            OpKind::Exit => FlowKind::Exit,
+            OpKind::NextIteration => FlowKind::NextIteration,
+            OpKind::ControlTrigger => FlowKind::ControlTrigger,
+            OpKind::LoopCond | OpKind::Identity => FlowKind::Forward,
+            OpKind::Send | OpKind::Recv => FlowKind::Transfer,
             _ => FlowKind::Compute,
         }
     }
@@ -111,7 +112,7 @@ impl Frames {
     /// # Errors
     /// Nodes do not fit into frames.
     pub fn of(graph: &WorkGraph, order: &[WorkId]) -> Result<Option<Frames>, PlanError> {
-        if !graph.iter().any(|(_, node)| is_control_flow(node.op())) {
+        if !graph.iter().any(|(_, node)| node.kind().is_control_flow()) {
             return Ok(None);
         }
         let mut frames =
@@ -287,7 +288,7 @@ impl Frames {
                 _ => 0,
             };
             if kind == FlowKind::Enter {
-                let is_head = |u: &crate::passes::graph::Use| matches!(graph.op(u.consumer), "Merge" | "RefMerge");
+                let is_head = |u: &crate::passes::graph::Use| graph.kind(u.consumer) == OpKind::Merge;
                 self.specs[arg as usize].leaves_values |= !uses.of_node(*id).iter().all(is_head);
             }
             nodes.push(FlowNode { kind, arg });

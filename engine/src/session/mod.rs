@@ -31,7 +31,7 @@ pub use plans::SharedKernels;
 use crate::checkpoint::{CheckpointError, Fields};
 use crate::device::Device;
 use crate::executor::{self, Environment, Limits};
-use crate::functions::{self, Lowered};
+use crate::functions::Lowered;
 use crate::graph::{Graph, GraphError, NodeId, Nodes};
 use crate::partition::TransferOptions;
 use crate::passes::memory::PeakEstimate;
@@ -249,7 +249,7 @@ impl Session {
         let mut graph = WorkGraph::pruned(&self.graph.nodes(), signature)?;
         let mut pins = None;
         let calls: Vec<NodeId> =
-            graph.iter().filter(|(_, n)| functions::is_functional(n.op())).filter_map(|(_, n)| n.origin).collect();
+            graph.iter().filter(|(_, n)| n.kind().is_functional()).filter_map(|(_, n)| n.origin).collect();
         if !calls.is_empty() {
             let (lowered, is_new) = self.lowered.lock().with(&self.graph, &calls)?;
             if is_new {

@@ -57,7 +57,7 @@ impl Kernels {
         let is_kept = |made: &Made| devices.get(made.2 as usize).is_some_and(|d| d.kind() == device.kind());
         let known = match node.origin {
             // A transfer's attributes are its plan's.
-            _ if matches!(node.op(), "_Send" | "_Recv") => None,
+            _ if node.kind().is_transfer() => None,
             _ if node.is_stateful() => self.stateful.0.lock().made.get(node.name()).cloned(),
             Some(id) => self.stateless.get(&id).cloned(),
             None => None,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::device::DeviceName;
 use crate::dtype::DType;
 use crate::graph::Attr;
+use crate::ops::OpKind;
 use crate::passes::{Source, WorkGraph, WorkId, WorkNode};
 use crate::plan::PlanError;
 
@@ -71,7 +72,7 @@ fn problem(text: String) -> PlanError {
 /// All groups, by their keys.
 pub(super) fn find(graph: &WorkGraph) -> Result<Vec<Group>, PlanError> {
     let mut claims: BTreeMap<(i64, i64), Vec<Claim>> = BTreeMap::new();
-    for (id, node) in graph.iter().filter(|(_, node)| node.op().starts_with("Collective")) {
+    for (id, node) in graph.iter().filter(|(_, node)| node.kind() == OpKind::Collective) {
         let claim = claim(graph, id, node)?;
         claims.entry(claim.keys).or_default().push(claim);
     }

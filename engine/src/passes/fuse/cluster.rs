@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::liveness::Liveness;
 use super::{MAX_OUTPUTS, MAX_STEPS, is_exposed, is_fusable, is_same_place, n_steps};
 use crate::kernels::fused::fused_op;
-use crate::passes::region::is_control_flow;
+use crate::ops::{Effect, OpKind};
 use crate::passes::{PassContext, Source, Uses, WorkGraph, WorkId, WorkNode};
 use crate::plan::PlanError;
 
@@ -84,21 +84,19 @@ fn depths(graph: &WorkGraph, order: &[WorkId]) -> Vec<u32> {
         let sender = graph.senders.get(id).copied();
         let before = node.before().chain(sender).filter(|before| !graph.is_back_edge(*before, *id));
         let before = before.map(|before| depth[before.index()]).max().unwrap_or(0);
-        depth[id.index()] = before + u32::from(is_heavy(node.op()));
+        depth[id.index()] = before + u32::from(is_heavy(node));
     }
     depth
 }
 
 /// Ops that may take much longer than reading their inputs once.
-fn is_heavy(op: &str) -> bool {
+fn is_heavy(node: &WorkNode) -> bool {
+    let op = node.op();
     fused_op(op).is_none()
-        && !is_control_flow(op)
-        && !matches!(op, "Const" | "VarHandleOp" | "ReadVariableOp" | "Identity" | "Reshape" | "ExpandDims" | "Squeeze")
-        && !matches!(
-            op,
-            "Split" | "SplitV" | "Slice" | "StridedSlice" | "ConcatV2" | "Pack" | "Unpack" | "Shape" | "NoOp"
-        )
-        && !matches!(op, "StackPopV2" | "StackPushV2" | "StackV2" | "TensorArrayReadV3" | "TensorArrayWriteV3")
+        && node.kind() == OpKind::Compute
+        && !node.def.op.view
+        && node.def.op.effect != Effect::Step
+        && !matches!(op, "Split" | "SplitV" | "Slice" | "StridedSlice" | "ConcatV2" | "Pack" | "Unpack" | "Shape")
 }
 
 struct Growth<'a> {

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::super::region::is_switch;
 use super::super::{Source, WorkGraph, WorkId};
 use crate::graph::Attr;
+use crate::ops::OpKind as K;
 use crate::plan::PlanError;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,20 +52,17 @@ impl Liveness {
 
     fn of_node(&mut self, graph: &WorkGraph, id: WorkId) -> TagSet {
         let Some(node) = graph.get(id) else { return 0 };
-        let op = node.op();
-        let own = match op {
-            "ControlTrigger" => return 0,
-            "Exit" | "RefExit" => Some(Tag::Own(id)),
-            "Merge" | "RefMerge"
-                if !node.inputs.iter().any(|s| s.node().is_some_and(|n| graph.is_back_edge(n, id))) =>
-            {
+        let own = match node.kind() {
+            K::ControlTrigger => return 0,
+            K::Exit => Some(Tag::Own(id)),
+            K::Merge if !node.inputs.iter().any(|s| s.node().is_some_and(|n| graph.is_back_edge(n, id))) => {
                 Some(Tag::Own(id))
             }
-            _ if op.contains("Recv") => match graph.senders.get(&id) {
+            K::Recv => match graph.senders.get(&id) {
                 Some(sender) => return self.get(*sender),
                 None => Some(Tag::Own(id)),
             },
-            "Merge" | "RefMerge" => frame_of(graph, id).map(Tag::Frame).or(Some(Tag::Own(id))),
+            K::Merge => frame_of(graph, id).map(Tag::Frame).or(Some(Tag::Own(id))),
             _ => None,
         };
         let is_loop = matches!(own, Some(Tag::Frame(_)));
@@ -88,7 +85,7 @@ impl Liveness {
     fn of_source(&mut self, graph: &WorkGraph, source: Source) -> TagSet {
         let Source::Port(id, port) = source else { return 0 };
         let of = self.get(id);
-        match graph.get(id).filter(|node| is_switch(node.op())).and_then(|node| node.inputs.get(1)) {
+        match graph.get(id).filter(|node| node.kind().is_switch()).and_then(|node| node.inputs.get(1)) {
             Some(predicate) => {
                 let branch = self.set(vec![Tag::Branch(*predicate, port)]);
                 self.union(of, branch)

@@ -5,6 +5,7 @@
 //! that dies with them. Sizes are those that the allocator charges.
 
 use crate::buffer::charged;
+use crate::ops::OpKind as K;
 use crate::passes::{Source, WorkGraph, WorkId, WorkNode};
 
 /// A device's peak, before and after the pass, and what it has.
@@ -38,14 +39,9 @@ pub(super) struct Lives {
     n_uses: Vec<u32>,
 }
 
-/// Ops whose output is their first input's memory.
-fn passes_on(op: &str) -> bool {
-    matches!(op, "Identity" | "Reshape" | "ExpandDims" | "Squeeze" | "StopGradient" | "PreventGradient" | "Snapshot")
-}
-
 /// Ops whose outputs are there anyway.
-fn is_resident(op: &str) -> bool {
-    matches!(op, "Const" | "ReadVariableOp" | "VarHandleOp" | "Variable" | "VariableV2" | "Placeholder")
+fn is_resident(kind: K) -> bool {
+    kind.is_variable() || matches!(kind, K::Const | K::ReadVariable | K::Placeholder)
 }
 
 /// Ops that write into an input's memory where nobody else needs it.
@@ -67,14 +63,14 @@ impl Lives {
         for (id, node) in graph.iter() {
             for (port, output) in node.outputs().iter().enumerate() {
                 let at = lives.port(id, port as u32);
-                if node.device as usize == device && !is_resident(node.op()) && !passes_on(node.op()) {
+                if node.device as usize == device && !is_resident(node.kind()) && !node.def.op.view {
                     let dims = output.shape.dims().unwrap_or_default().iter().map(|d| d.unwrap_or(unknown_dim));
                     let n = dims.fold(output.dtype.size(), usize::saturating_mul);
                     lives.bytes[at] = if n <= 16 { 0 } else { charged(n) };
                 }
             }
         }
-        for (id, node) in graph.iter().filter(|(_, node)| passes_on(node.op())) {
+        for (id, node) in graph.iter().filter(|(_, node)| node.def.op.view) {
             if let Some(Source::Port(from, port)) = node.inputs.first().copied() {
                 let at = lives.port(id, 0);
                 lives.owner[at] = lives.port(from, port) as u32;

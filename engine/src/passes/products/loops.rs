@@ -17,6 +17,7 @@ use super::super::{NewNode, PassContext, Redirects, Source, Uses, WorkGraph, Wor
 use super::{Transposed, attrs, is_addition, is_same_place, is_sole_use, originals, product};
 use crate::dtype::DType;
 use crate::graph::{Attr, Node, Port};
+use crate::ops::OpKind as K;
 use crate::plan::PlanError;
 use crate::shape::PartialShape;
 
@@ -53,7 +54,7 @@ struct Sum {
 impl Sum {
     fn find(graph: &WorkGraph, uses: &Uses, add: WorkId) -> Option<Sum> {
         let node = graph.get(add).filter(|node| is_addition(graph, node))?;
-        let is_variable = |source: &&Source| matches!(source, Source::Port(id, 1) if graph.op(*id) == "Switch");
+        let is_variable = |source: &&Source| matches!(source, Source::Port(id, 1) if graph.kind(*id) == K::Switch);
         let switch = node.inputs.iter().find(is_variable)?.node()?;
         let found: Option<Vec<(WorkId, Transposed)>> =
             (node.inputs.iter().filter(|s| !is_variable(s))).map(|source| product(graph, uses, *source, add)).collect();
@@ -62,10 +63,10 @@ impl Sum {
         let [one] = uses.of_node(add) else { return None };
         let next = one.consumer;
         let merge = graph.get(switch)?.inputs[0].node()?;
-        let inputs = &graph.get(merge).filter(|merge| merge.op() == "Merge")?.inputs;
+        let inputs = &graph.get(merge).filter(|merge| merge.kind() == K::Merge)?.inputs;
         let &[Source::Port(enter, 0), Source::Port(back, 0)] = inputs.as_slice() else { return None };
-        let is_chain = graph.op(enter) == "Enter"
-            && graph.op(next) == "NextIteration"
+        let is_chain = graph.kind(enter) == K::Enter
+            && graph.kind(next) == K::NextIteration
             && back == next
             && is_sole_use(uses, enter, merge)
             && is_sole_use(uses, merge, switch)
@@ -143,7 +144,7 @@ fn exits(graph: &WorkGraph, uses: &Uses, switch: WorkId, add: WorkId) -> Option<
     for one in uses.of_node(switch) {
         match one.edge {
             Some((_, 1)) if one.consumer == add => n_added += 1,
-            Some((_, 0)) if graph.op(one.consumer) == "Exit" => exits.push(one.consumer),
+            Some((_, 0)) if graph.kind(one.consumer) == K::Exit => exits.push(one.consumer),
             _ => return None,
         }
     }
@@ -158,7 +159,7 @@ fn waiting() -> Port {
 /// Lets a node that passes a value on pass on a sum with products that wait.
 fn retype(graph: &mut WorkGraph, id: WorkId) {
     let Some(node) = graph.get(id) else { return };
-    let n_values = if node.op() == "Merge" { 1 } else { node.outputs().len() };
+    let n_values = if node.kind() == K::Merge { 1 } else { node.outputs().len() };
     let mut def = Node::clone(&node.def);
     def.attrs.insert("T".to_owned(), Attr::Type(DType::Variant));
     def.outputs.iter_mut().take(n_values).for_each(|port| *port = waiting());
