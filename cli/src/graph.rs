@@ -66,6 +66,9 @@ impl Runnable {
     /// `dump_graphs`.
     pub fn open(path: &Path, step: &Step, on: Where, dump_graphs: Option<&Path>) -> Result<Runnable, Failure> {
         devices::check(&step.device)?;
+        if step.memory_limit.is_some() {
+            engine::memory::set_limit(step.memory_limit);
+        }
         let mut def = read(path)?;
         // Of several, placement decides.
         if let ([device], Where::AsAsked) = (&step.device[..], on) {

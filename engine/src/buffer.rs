@@ -22,6 +22,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use events::NodeId;
 use parking_lot::Mutex;
 
+use crate::memory::{self, Cache, Charge};
+
 const HEADER: usize = 64;
 /// Four classes per power of two, from 64 bytes: at most a quarter of a block is wasted.
 const N_CLASSES: usize = 4 * 36;
@@ -61,7 +63,21 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     /// Memory that belongs to `vec`, without copying it.
-    pub fn adopt<T: crate::dtype::Element>(mut vec: Vec<T>) -> Buffer {
+    ///
+    /// # Errors
+    /// The process has more memory than it may have; `vec` is dropped.
+    pub fn adopt<T: crate::dtype::Element>(vec: Vec<T>) -> Result<Buffer, AllocError> {
+        let charge = Charge::taken(size_of_val(vec.as_slice()))?;
+        Ok(Buffer::foreign(vec, charge))
+    }
+
+    /// As [`Buffer::adopt`], even where there is too much already.
+    pub(crate) fn adopt_unchecked<T: crate::dtype::Element>(vec: Vec<T>) -> Buffer {
+        let charge = Charge::unchecked(size_of_val(vec.as_slice()));
+        Buffer::foreign(vec, charge)
+    }
+
+    fn foreign<T: crate::dtype::Element>(mut vec: Vec<T>, charge: Charge) -> Buffer {
         let (data, bytes) = (vec.as_mut_ptr().cast::<u8>(), size_of_val(vec.as_slice()));
         let layout = Layout::new::<Header>();
         // SAFETY: the layout is not empty.
@@ -72,7 +88,7 @@ impl Buffer {
             data,
             bytes,
             class: 0,
-            owner: Owner::Foreign(Box::new(vec)),
+            owner: Owner::Foreign(Box::new((vec, charge))),
             node: NodeId::NONE,
         };
         // SAFETY: fresh memory of the header's layout. The vector's data does not move with the vector.
@@ -137,6 +153,7 @@ impl Drop for Buffer {
 
 #[cold]
 fn free_block(header: NonNull<Header>, class: usize) {
+    Charge::give_back(class_bytes(class));
     // SAFETY: called with blocks that nobody references, once, with the layout they were allocated with.
     unsafe {
         header.drop_in_place();
@@ -234,11 +251,19 @@ struct Block(NonNull<Header>);
 // SAFETY: a block in the cache is referenced by nobody else.
 unsafe impl Send for Block {}
 
+impl Cache for Pool {
+    fn trim(&self) {
+        for (class, blocks) in self.free.iter().enumerate() {
+            let blocks = std::mem::take(&mut *blocks.lock());
+            self.cached.fetch_sub(blocks.len() * class_bytes(class), Ordering::Relaxed);
+            blocks.into_iter().for_each(|block| free_block(block.0, class));
+        }
+    }
+}
+
 impl Drop for Pool {
     fn drop(&mut self) {
-        for (class, blocks) in self.free.iter_mut().enumerate() {
-            blocks.get_mut().drain(..).for_each(|block| free_block(block.0, class));
-        }
+        self.trim();
     }
 }
 
@@ -248,7 +273,7 @@ impl Allocator {
 
     /// An allocator for `device` that hands out at most `limit` bytes at a time.
     pub fn new(device: &str, limit: usize) -> Allocator {
-        Allocator(Arc::new(Pool {
+        let pool = Arc::new(Pool {
             device: device.to_owned(),
             site: events::site("alloc", device),
             limit,
@@ -259,7 +284,9 @@ impl Allocator {
             n_fresh: AtomicU64::new(0),
             cached: AtomicUsize::new(0),
             free: (0..N_CLASSES).map(|_| Mutex::default()).collect(),
-        }))
+        });
+        memory::register(&pool);
+        Allocator(pool)
     }
 
     /// The allocator for tensors made outside of a session: constants, feeds.
@@ -282,10 +309,14 @@ impl Allocator {
         let class = class_of(bytes).ok_or_else(|| self.error(bytes))?;
         let charged = class_bytes(class);
         let in_use = pool.in_use.fetch_add(charged, Ordering::Relaxed) + charged;
-        let block = if in_use > pool.limit { None } else { self.block(class) };
-        let Some(mut header) = block else {
-            pool.in_use.fetch_sub(charged, Ordering::Relaxed);
-            return Err(self.error(bytes));
+        let block = if in_use > pool.limit { None } else { Some(self.block(class)) };
+        let mut header = match block {
+            Some(Ok(header)) => header,
+            failed => {
+                pool.in_use.fetch_sub(charged, Ordering::Relaxed);
+                let error = failed.and_then(Result::err).unwrap_or_else(|| self.error(bytes));
+                return Err(AllocError { requested: bytes, ..error });
+            }
         };
         pool.peak.fetch_max(in_use, Ordering::Relaxed);
         pool.n_allocs.fetch_add(1, Ordering::Relaxed);
@@ -323,22 +354,26 @@ impl Allocator {
     }
 
     /// A block from the cache, or a fresh one.
-    fn block(&self, class: usize) -> Option<NonNull<Header>> {
+    fn block(&self, class: usize) -> Result<NonNull<Header>, AllocError> {
         let pool = &*self.0;
         if let Some(block) = pool.free[class].lock().pop() {
             pool.cached.fetch_sub(class_bytes(class), Ordering::Relaxed);
-            return Some(block.0);
+            return Ok(block.0);
         }
+        let charge = Charge::new(class_bytes(class))?;
         pool.n_fresh.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the layout is not empty.
-        let header = NonNull::new(unsafe { alloc_zeroed(block_layout(class)) })?.cast::<Header>();
+        let fresh = NonNull::new(unsafe { alloc_zeroed(block_layout(class)) });
+        let header = fresh.ok_or_else(|| self.error(class_bytes(class)))?.cast::<Header>();
+        // Given back with the block.
+        std::mem::forget(charge);
         // SAFETY: the header is followed by the data in the same block.
         let data = unsafe { header.as_ptr().cast::<u8>().add(HEADER) };
         let fields =
             Header { refs: AtomicUsize::new(0), data, bytes: 0, class, owner: Owner::Cache, node: NodeId::NONE };
         // SAFETY: fresh memory, large and aligned enough.
         unsafe { header.write(fields) };
-        Some(header)
+        Ok(header)
     }
 
     /// Takes a block that nobody references any more.
@@ -404,7 +439,7 @@ mod tests {
     fn adopted_vectors_are_not_copied() {
         let v = vec![1.0f32, 2.0];
         let p = v.as_ptr();
-        let b = Buffer::adopt(v);
+        let b = Buffer::adopt(v).unwrap();
         assert_eq!((b.as_ptr(), b.len()), (p.cast(), 8));
     }
 }

@@ -19,6 +19,7 @@ pub mod gradients;
 pub mod graph;
 pub mod kernels;
 pub mod lookup;
+pub mod memory;
 pub mod models;
 pub mod numpy;
 pub mod ops;

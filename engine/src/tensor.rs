@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::buffer::{AllocError, Allocator, Buffer};
 use crate::device::DeviceMemory;
 use crate::dtype::{DType, Element};
+use crate::memory::{self, Charge};
 use crate::shape::Shape;
 use crate::tensor_list::TensorList;
 
@@ -26,12 +27,35 @@ enum Data {
     /// The elements themselves, where they fit: a scalar.
     Inline([u64; 2]),
     Heap(Buffer),
-    Strings(Arc<[Vec<u8>]>),
+    Strings(Arc<Strings>),
     /// Behind a pointer, so that it does not make every tensor larger.
     Resource(Arc<ResourceHandle>),
     List(Arc<TensorList>),
     /// In memory that the host cannot read.
     Device(Arc<dyn DeviceMemory>),
+}
+
+/// Strings, and what they take.
+struct Strings {
+    values: Vec<Vec<u8>>,
+    _charge: Charge,
+}
+
+impl Strings {
+    fn bytes(values: &[Vec<u8>]) -> usize {
+        values.iter().map(|value| size_of::<Vec<u8>>().saturating_add(value.capacity())).fold(0, usize::saturating_add)
+    }
+
+    fn new(values: Vec<Vec<u8>>) -> Result<Arc<Strings>, AllocError> {
+        let charge = Charge::taken(Strings::bytes(&values))?;
+        Ok(Arc::new(Strings { values, _charge: charge }))
+    }
+
+    /// Even where there is too much already.
+    fn unchecked(values: Vec<Vec<u8>>) -> Arc<Strings> {
+        let charge = Charge::unchecked(Strings::bytes(&values));
+        Arc::new(Strings { values, _charge: charge })
+    }
 }
 
 /// A handle to an object of a resource manager: what a `DT_RESOURCE` tensor holds.
@@ -70,8 +94,18 @@ pub enum TensorError {
     #[error("shape {0} is too large")]
     TooLarge(Box<Shape>),
     /// There is no memory for it.
+    #[error("{dtype}{shape}: {source}")]
+    Alloc {
+        /// The element type.
+        dtype: DType,
+        /// The shape.
+        shape: Box<Shape>,
+        /// Who has no more.
+        source: AllocError,
+    },
+    /// There is no memory for what is no tensor yet.
     #[error(transparent)]
-    Alloc(#[from] AllocError),
+    Memory(#[from] AllocError),
     /// The host is to read what lies in the memory of a device.
     #[error("the elements are in the memory of {device}, which the host cannot read")]
     Elsewhere {
@@ -86,6 +120,13 @@ pub enum TensorError {
         /// What its driver says.
         reason: Box<str>,
     },
+}
+
+impl TensorError {
+    #[cold]
+    fn alloc(dtype: DType, shape: Shape, source: AllocError) -> TensorError {
+        TensorError::Alloc { dtype, shape: Box::new(shape), source }
+    }
 }
 
 impl Tensor {
@@ -110,12 +151,15 @@ impl Tensor {
         if shape.rank() == 0 {
             return Ok(Tensor::scalar(values[0]));
         }
-        Ok(Tensor { dtype: T::DTYPE, shape, data: Data::Heap(Buffer::adopt(values)) })
+        match Buffer::adopt(values) {
+            Ok(buffer) => Ok(Tensor { dtype: T::DTYPE, shape, data: Data::Heap(buffer) }),
+            Err(source) => Err(TensorError::alloc(T::DTYPE, shape, source)),
+        }
     }
 
     /// A vector of `values`.
     pub fn vector<T: Element>(values: &[T]) -> Tensor {
-        let data = Data::Heap(Buffer::adopt(values.to_vec()));
+        let data = Data::Heap(Buffer::adopt_unchecked(values.to_vec()));
         Tensor { dtype: T::DTYPE, shape: Shape::new(&[values.len()]), data }
     }
 
@@ -129,17 +173,28 @@ impl Tensor {
         if expected != values.len() {
             return Err(TensorError::Count { shape: Box::new(shape), expected, got: values.len() });
         }
-        Ok(Tensor { dtype: DType::String, shape, data: Data::Strings(values.into()) })
+        match Strings::new(values) {
+            Ok(strings) => Ok(Tensor { dtype: DType::String, shape, data: Data::Strings(strings) }),
+            Err(source) => Err(TensorError::alloc(DType::String, shape, source)),
+        }
     }
 
     /// One string.
     pub fn string(value: impl Into<Vec<u8>>) -> Tensor {
-        Tensor { dtype: DType::String, shape: Shape::scalar(), data: Data::Strings(Arc::new([value.into()])) }
+        Tensor {
+            dtype: DType::String,
+            shape: Shape::scalar(),
+            data: Data::Strings(Strings::unchecked(vec![value.into()])),
+        }
     }
 
     /// A vector of strings.
     pub fn string_vector(values: Vec<Vec<u8>>) -> Tensor {
-        Tensor { dtype: DType::String, shape: Shape::new(&[values.len()]), data: Data::Strings(values.into()) }
+        Tensor {
+            dtype: DType::String,
+            shape: Shape::new(&[values.len()]),
+            data: Data::Strings(Strings::unchecked(values)),
+        }
     }
 
     /// A handle to a resource.
@@ -189,7 +244,10 @@ impl Tensor {
             .checked_n_elements()
             .and_then(|n| n.checked_mul(dtype.size()))
             .ok_or_else(|| TensorError::TooLarge(Box::new(shape.clone())))?;
-        let mut buffer = allocator.alloc(n_bytes)?;
+        let mut buffer = match allocator.alloc(n_bytes) {
+            Ok(buffer) => buffer,
+            Err(source) => return Err(TensorError::alloc(dtype, shape, source)),
+        };
         if dtype == DType::Bool
             && let Some(data) = buffer.as_mut_ptr()
         {
@@ -249,6 +307,7 @@ impl Tensor {
         if dtype == DType::String {
             let n = shape.checked_n_elements().filter(|n| *n < isize::MAX as usize / size_of::<Vec<u8>>());
             let n = n.ok_or_else(|| TensorError::TooLarge(Box::new(shape.clone())))?;
+            memory::check(n * size_of::<Vec<u8>>())?;
             return Tensor::from_strings(shape, vec![Vec::new(); n]);
         }
         let mut t = Tensor::with_room(dtype, shape, allocator)?;
@@ -288,7 +347,7 @@ impl Tensor {
     /// Bytes of the elements (of strings: their bytes).
     pub fn n_bytes(&self) -> usize {
         match &self.data {
-            Data::Strings(s) => s.iter().map(Vec::len).sum(),
+            Data::Strings(s) => s.values.iter().map(Vec::len).sum(),
             Data::Resource(_) => 0,
             Data::List(list) => list.tensors.iter().flatten().map(Tensor::n_bytes).sum(),
             _ => self.len() * self.dtype.size(),
@@ -444,7 +503,7 @@ impl Tensor {
     /// The elements are of another type.
     pub fn strings(&self) -> Result<&[Vec<u8>], TensorError> {
         match &self.data {
-            Data::Strings(s) => Ok(s),
+            Data::Strings(s) => Ok(&s.values),
             _ => Err(TensorError::DType { expected: DType::String, got: self.dtype }),
         }
     }
@@ -511,7 +570,10 @@ impl Tensor {
     pub fn copied_to(&self, allocator: &Allocator) -> Result<Tensor, TensorError> {
         let Data::Heap(from) = &self.data else { return Ok(self.clone()) };
         let n_bytes = self.n_bytes();
-        let mut buffer = allocator.alloc(n_bytes)?;
+        let mut buffer = match allocator.alloc(n_bytes) {
+            Ok(buffer) => buffer,
+            Err(source) => return Err(TensorError::alloc(self.dtype, self.shape.clone(), source)),
+        };
         if let Some(to) = buffer.as_mut_ptr() {
             // SAFETY: both are at least as long as the elements, initialised, and distinct: the one was just allocated.
             unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, n_bytes) };
@@ -583,7 +645,7 @@ impl PartialEq for Tensor {
         self.dtype == other.dtype
             && self.shape == other.shape
             && match (&self.data, &other.data) {
-                (Data::Strings(a), Data::Strings(b)) => a == b,
+                (Data::Strings(a), Data::Strings(b)) => a.values == b.values,
                 (Data::Resource(a), Data::Resource(b)) => Arc::ptr_eq(&a.object, &b.object),
                 (Data::List(a), Data::List(b)) => a == b,
                 (Data::Device(a), Data::Device(b)) => Arc::ptr_eq(a, b),

@@ -127,6 +127,10 @@ pub struct Worker {
     /// Worker threads [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+    /// Memory that the tensors of a process may take, as 500M or 8G; a step that needs more fails [default: what the machine
+    /// has left]
+    #[arg(long, value_name = "SIZE", value_parser = super::traces::size)]
+    pub memory_limit: Option<usize>,
     /// CPU devices of the task
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub devices: u16,
@@ -230,6 +234,10 @@ pub struct Training {
     /// Learning rate, instead of the model's own; with 0 nothing is learned, and the same batch gives the same loss
     #[arg(long, value_name = "RATE", value_parser = learning_rate)]
     pub learning_rate: Option<f32>,
+    /// Memory that the tensors of a process may take, as 500M or 8G; a step that needs more fails [default: what the machine
+    /// has left]
+    #[arg(long, value_name = "SIZE", value_parser = super::traces::size)]
+    pub memory_limit: Option<usize>,
     /// Worker threads [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
@@ -366,6 +374,9 @@ pub struct Step {
     /// Worker threads [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+    /// Memory that the tensors may take, as 500M or 8G; a step that needs more fails [default: what the machine has left]
+    #[arg(long, value_name = "SIZE", value_parser = super::traces::size)]
+    pub memory_limit: Option<usize>,
     /// Seed of the random ops that have none of their own
     #[arg(long, value_name = "N")]
     pub seed: Option<i64>,

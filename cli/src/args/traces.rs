@@ -338,7 +338,7 @@ pub enum QueryAs {
 }
 
 /// Bytes, as `500M` or `8G`.
-fn size(text: &str) -> Result<usize, String> {
+pub(super) fn size(text: &str) -> Result<usize, String> {
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let shift = match unit.trim_end_matches(['i', 'B']) {
         "" => 0,

@@ -99,6 +99,9 @@ impl Trainer {
     /// # Errors
     /// As [`Trainer::new`].
     pub(super) fn in_run(run: Run, task: Task, training: &Training, place: &Place) -> Result<Trainer, Failure> {
+        if training.memory_limit.is_some() {
+            engine::memory::set_limit(training.memory_limit);
+        }
         let dump_graphs = training.dump_graphs.as_deref().map(empty_folder).transpose()?;
         let saver = checkpoints::of(training)?;
         let connected = Connected::at(place)?;

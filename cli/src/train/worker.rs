@@ -25,6 +25,9 @@ use crate::outcome::{Failure, Outcome};
 
 /// Works until Ctrl-C or SIGTERM, or the end of standard input where that is wanted.
 pub fn run(args: &args::Worker, verbosity: Verbosity) -> Outcome {
+    if args.memory_limit.is_some() {
+        engine::memory::set_limit(args.memory_limit);
+    }
     let place = Place::of(args)?;
     let (job_id, task, address, security) = place.task()?;
     let options = WorkerOptions {

@@ -26,6 +26,9 @@ pub(super) fn input_options(args: &args::Train) -> Vec<OsString> {
     if let Some(data) = &args.data {
         options.extend(["--data".into(), data.into()]);
     }
+    if let Some(limit) = args.training.memory_limit {
+        options.extend(["--memory-limit".into(), limit.to_string().into()]);
+    }
     if let Some(threads) = args.training.threads {
         options.extend(["--threads".into(), threads.to_string().into()]);
     }

@@ -95,12 +95,10 @@ fn take_list(head: &ListHead, frame: &mut Incoming<'_>, allocator: &Allocator) -
     }
     let dims: Vec<Option<usize>> = head.dims.iter().map(|dim| usize::try_from(*dim).ok()).collect();
     let max = head.max.map(usize::try_from).transpose().map_err(|_| bad("its length"))?;
-    let mut list = TensorList {
-        element_dtype,
-        element_shape: if head.has_rank { PartialShape::new(&dims) } else { PartialShape::unknown() },
-        max_num_elements: max,
-        tensors: Vec::with_capacity(head.items.len()),
-    };
+    let element_shape = if head.has_rank { PartialShape::new(&dims) } else { PartialShape::unknown() };
+    let mut list = TensorList::new(element_dtype, element_shape);
+    list.max_num_elements = max;
+    list.grow(head.items.len()).map_err(|error| bad(&error.to_string()))?;
     for item in &head.items {
         let tensor = item.tensor.as_ref().map(|head| take(head, frame, allocator)).transpose()?;
         list.tensors.push(tensor);

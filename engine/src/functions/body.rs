@@ -14,7 +14,7 @@ use crate::dtype::DType;
 use crate::graph::{FuncRef, attr_to_proto};
 use crate::ops::{self, ArgType, Effect, OpKind};
 
-type Attrs = BTreeMap<String, AttrValue>;
+pub(super) type Attrs = BTreeMap<String, AttrValue>;
 
 /// What a call puts into a function's body.
 pub(super) struct Call<'a> {
@@ -88,10 +88,10 @@ pub(super) fn output_types(function: &FunctionDef, f: &FuncRef) -> Result<Vec<DT
 }
 
 /// The attributes that a body leaves open.
-struct Open<'a> {
-    function: &'a str,
-    declared: &'a OpDef,
-    given: &'a Attrs,
+pub(super) struct Open<'a> {
+    pub function: &'a str,
+    pub declared: &'a OpDef,
+    pub given: &'a Attrs,
 }
 
 impl Open<'_> {
@@ -106,7 +106,7 @@ impl Open<'_> {
     }
 
     /// `value` with the given values in the place of placeholders.
-    fn fill(&self, value: &AttrValue) -> Result<AttrValue, FunctionError> {
+    pub(super) fn fill(&self, value: &AttrValue) -> Result<AttrValue, FunctionError> {
         use attr_value::Value;
         let func = |f: &NameAttrList| -> Result<NameAttrList, FunctionError> {
             let attr = f.attr.iter().map(|(name, value)| Ok((name.clone(), self.fill(value)?)));

@@ -56,10 +56,27 @@ pub enum FunctionError {
         problem: String,
     },
     /// With all bodies in their callers' places the graph is too large.
-    #[error("node {node}: the graph has more than {limit} nodes when calls are replaced by bodies")]
+    #[error(
+        "node {node}: with the bodies of functions in the place of their calls ({chain}) the graph has {n_nodes} nodes; \
+         the limit is {limit}"
+    )]
     TooLarge {
         /// The node at which it became so.
         node: String,
+        /// The nodes so far, or all where they can be counted.
+        n_nodes: usize,
+        /// The limit.
+        limit: usize,
+        /// From the function that is called to where most nodes are.
+        chain: String,
+    },
+    /// Functions that call functions that call functions.
+    #[error("node {node}: calls are nested more than {limit} deep, at function {function}")]
+    TooDeep {
+        /// The node that begins it.
+        node: String,
+        /// The function that is one too many.
+        function: String,
         /// The limit.
         limit: usize,
     },

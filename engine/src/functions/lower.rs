@@ -20,29 +20,34 @@ use std::sync::Arc;
 
 use formats::proto::{FunctionDef, GraphDef};
 
-use super::FunctionError;
 use super::body::{self, Body, Call};
+use super::{FunctionError, expansion};
 use crate::dtype::DType;
 use crate::graph::{Attr, FuncRef, Graph, GraphError, Node, NodeId, Output, attr_to_proto};
 use crate::ops::OpKind;
 use crate::tensor::Tensor;
 
-/// Nodes that a graph may have when bodies are in their callers' places. Calls of calls multiply.
-const MAX_NODES: usize = 2_000_000;
-
-/// Puts what they call in the place of those of the nodes that call functions. `graph` is nobody else's.
+/// Puts what they call in the place of those of the nodes that call functions. `graph` is nobody else's, and gets no more
+/// than `max_nodes`.
 ///
 /// # Errors
-/// A function that is missing or does not fit; `graph` is then left in between.
-pub(crate) fn lower(graph: &Graph, ids: &[NodeId]) -> Result<(), FunctionError> {
-    let mut lowering = Lowering { graph, chain: Vec::new() };
+/// A function that is missing or does not fit, or too many nodes; `graph` is then left in between.
+pub(crate) fn lower(graph: &Graph, ids: &[NodeId], max_nodes: usize) -> Result<(), FunctionError> {
+    expansion::check(graph, ids, max_nodes)?;
+    let mut lowering = Lowering { graph, chain: Vec::new(), max_nodes };
     ids.iter().try_for_each(|id| lowering.node(*id))
 }
+
+/// Where less of the stack is left than this, the body of a call gets a new piece.
+const STACK_LEFT: usize = 128 << 10;
+/// How large a new piece is.
+const STACK_PIECE: usize = 2 << 20;
 
 pub(super) struct Lowering<'g> {
     graph: &'g Graph,
     /// The functions in whose bodies we are.
     chain: Vec<Arc<str>>,
+    max_nodes: usize,
 }
 
 pub(super) type Done<T = ()> = Result<T, FunctionError>;
@@ -119,8 +124,10 @@ impl Lowering<'_> {
         if self.chain.contains(&f.name) {
             return self.call_again(node, f, &function, scope, inputs, after);
         }
-        if self.graph.n_nodes() + function.node_def.len() > MAX_NODES {
-            return Err(FunctionError::TooLarge { node: node.name.to_string(), limit: MAX_NODES });
+        let n_nodes = self.graph.n_nodes() + function.node_def.len();
+        if n_nodes > self.max_nodes {
+            let (chain, limit) = (self.chain.join(" -> "), self.max_nodes);
+            return Err(FunctionError::TooLarge { node: node.name.to_string(), n_nodes, limit, chain });
         }
         let scope = self.free_scope(scope, &function);
         let after = self.single(node, &scope, after)?;
@@ -134,7 +141,7 @@ impl Lowering<'_> {
         })?;
         let ids = names.iter().map(|name| self.id(name)).collect::<Done<Vec<NodeId>>>()?;
         self.chain.push(f.name.clone());
-        ids.into_iter().try_for_each(|id| self.node(id))?;
+        ids.into_iter().try_for_each(|id| stacker::maybe_grow(STACK_LEFT, STACK_PIECE, || self.node(id)))?;
         self.chain.pop();
         let outputs = body.outputs.iter().map(|o| self.graph.output(o)).collect::<Result<Vec<_>, _>>()?;
         let control = body.control.iter().map(|name| self.id(name)).collect::<Done<_>>()?;

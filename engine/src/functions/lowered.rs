@@ -14,12 +14,12 @@ pub(crate) struct Lowered {
 }
 
 impl Lowered {
-    /// The copy, with these nodes lowered too. Whether it is a new one, since the graph grew: ids of nodes that are not
+    /// The copy, with these nodes lowered too, of `max_nodes` at most. Whether it is a new one, since the graph grew: ids of nodes that are not
     /// the graph's own then mean others than before.
     ///
     /// # Errors
     /// A function that is missing or does not fit.
-    pub fn with(&mut self, graph: &Graph, ids: &[NodeId]) -> Result<(Graph, bool), FunctionError> {
+    pub fn with(&mut self, graph: &Graph, ids: &[NodeId], max_nodes: usize) -> Result<(Graph, bool), FunctionError> {
         let n_now = graph.n_nodes();
         let known = self.copy.take().filter(|(_, n)| *n == n_now);
         let is_new = known.is_none();
@@ -34,7 +34,7 @@ impl Lowered {
         let (copy, n_nodes) = known.unwrap_or_else(fork);
         let new: Vec<NodeId> = ids.iter().copied().filter(|id| !self.done.contains(id)).collect();
         // Where this fails the half-lowered copy is dropped.
-        lower(&copy, &new)?;
+        lower(&copy, &new, max_nodes)?;
         self.done.extend(new);
         self.copy = Some((copy.clone(), n_nodes));
         Ok((copy, is_new))

@@ -6,12 +6,14 @@
 //! `Switch` and `Merge`, loops become `Enter`, `Merge`, `Switch`, `NextIteration` and `Exit` (white paper, section 4.4).
 
 mod body;
+mod expansion;
 mod library;
 mod lower;
 mod lower_while;
 mod lowered;
 
 pub(crate) use body::as_call;
+pub use expansion::MAX_NODES;
 pub use library::{FunctionError, Library};
 pub(crate) use lower::lower;
 pub(crate) use lowered::Lowered;

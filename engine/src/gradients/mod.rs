@@ -195,7 +195,7 @@ fn without_calls(graph: &Graph, ys: &[Output], xs: &[Output]) -> Result<FxHashSe
     calls.sort_unstable();
     let fork = graph.fork();
     let n_before = fork.n_nodes();
-    functions::lower(&fork, &calls)?;
+    functions::lower(&fork, &calls, functions::MAX_NODES)?;
     match graph.join(&fork, n_before) {
         true => Ok(between(graph, ys, xs)),
         false => Err(GradientError::Changed),

@@ -3,6 +3,8 @@
 use smallvec::SmallVec;
 
 use super::KernelError;
+use crate::buffer::AllocError;
+use crate::memory;
 use crate::shape::Shape;
 
 /// How two operands run along an output.
@@ -33,9 +35,12 @@ pub(crate) fn broadcast_shape(a: &Shape, b: &Shape) -> Result<Shape, KernelError
 
 impl Broadcast {
     /// For each element of the output the elements of both operands.
-    pub fn positions(&self) -> Vec<[usize; 2]> {
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn positions(&self) -> Result<Vec<[usize; 2]>, AllocError> {
         let n = self.shape.n_elements();
-        let mut at = Vec::with_capacity(n);
+        let mut at = memory::vec(n)?;
         let mut index = vec![0usize; self.dims.len()];
         let mut now = [0usize; 2];
         for _ in 0..n {
@@ -50,7 +55,7 @@ impl Broadcast {
                 index[d] = 0;
             }
         }
-        at
+        Ok(at)
     }
 
     pub fn new(a: &Shape, b: &Shape) -> Result<Broadcast, KernelError> {

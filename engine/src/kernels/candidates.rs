@@ -7,6 +7,7 @@ use super::random::Origin;
 use super::support::{Built, Computed, cpu_any, kernel, kernel_with_state};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::graph::Node;
+use crate::memory;
 use crate::tensor::Tensor;
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
@@ -121,8 +122,8 @@ impl Sampler {
             let (n, got) = (self.n_true, classes.shape());
             return Err(KernelError::invalid(format!("true_classes must have {n} columns, got shape {got}")));
         }
+        let (mut sampled, mut seen, mut n_tries) = (memory::vec(self.n_sampled)?, FxHashSet::default(), 0);
         let mut words = Words::new(self.origin.begin(c, (RESERVED * self.n_sampled as u64).div_ceil(4))?);
-        let (mut sampled, mut seen, mut n_tries) = (Vec::with_capacity(self.n_sampled), FxHashSet::default(), 0);
         while sampled.len() < self.n_sampled {
             n_tries += 1;
             let class = self.distribution.sample(&mut words, self.range);

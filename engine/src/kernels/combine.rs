@@ -6,6 +6,7 @@ use super::support::{Built, Computed, by_word, cpu, cpu_any, kernel, shard_slice
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::{Complex64, DType, Element};
 use crate::graph::{Attr, Node};
+use crate::memory;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -135,7 +136,9 @@ fn select(c: &mut KernelContext<'_>) -> Computed {
         let (ct, cc) = ((t.strings()?, e.strings()?), condition.slice::<bool>()?);
         let at = [positions(condition.shape(), &full)?, positions(t.shape(), &full)?, positions(e.shape(), &full)?];
         let pick = |i: usize| if cc[at[0][i]] { ct.0[at[1][i]].clone() } else { ct.1[at[2][i]].clone() };
-        Tensor::from_strings(full.clone(), (0..full.n_elements()).map(pick).collect())?
+        let mut out = memory::vec(full.n_elements())?;
+        out.extend((0..full.n_elements()).map(pick));
+        Tensor::from_strings(full.clone(), out)?
     } else {
         by_word!(t.dtype(), select_words(c, &condition, full))?
     };
@@ -146,6 +149,7 @@ fn select(c: &mut KernelContext<'_>) -> Computed {
 /// Where each element of `full` lies in a tensor of shape `own` that is broadcast to it.
 fn positions(own: &Shape, full: &Shape) -> Result<Vec<usize>, KernelError> {
     let along = Broadcast::new(own, full)?;
+    memory::check(full.n_elements().saturating_mul(size_of::<usize>()))?;
     let (inner, step) = (along.inner(), along.strides[0][along.dims.len() - 1]);
     let n_rows = full.n_elements() / inner.max(1);
     Ok(along.rows(0).take(n_rows).flat_map(|o| (0..inner).map(move |j| o[0] + j * step)).collect())

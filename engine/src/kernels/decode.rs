@@ -11,6 +11,7 @@ use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::checkpoint::encode;
 use crate::dtype::DType;
 use crate::graph::{Attr, Node};
+use crate::memory;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::tensor_proto;
@@ -51,7 +52,7 @@ fn decode_raw(node: &Node, is_padded: bool) -> Built {
             }
         }
         let n_bytes = strings.len().checked_mul(len).filter(|n| *n as u64 <= MAX_DECOMPRESSED * 64);
-        let mut bytes = Vec::with_capacity(n_bytes.ok_or_else(|| KernelError::invalid("the output is too large"))?);
+        let mut bytes = memory::vec(n_bytes.ok_or_else(|| KernelError::invalid("the output is too large"))?)?;
         for s in strings {
             let taken = &s[..s.len().min(len)];
             bytes.extend_from_slice(taken);

@@ -14,6 +14,7 @@ use super::widen::widened;
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::{DType, Element};
 use crate::graph::Node;
+use crate::memory;
 use crate::shape::{PartialShape, Shape};
 use crate::tensor::Tensor;
 
@@ -269,7 +270,7 @@ fn contract<T: Product>(
     let whole: usize = batch.iter().map(|l| sizes.of(*l).unwrap_or(1)).product::<usize>();
     let n_out = whole.checked_mul(m).and_then(|n| n.checked_mul(cols));
     let n_out = n_out.filter(|n| *n < isize::MAX as usize / size_of::<T>());
-    let mut out = vec![T::ZERO; n_out.ok_or_else(|| KernelError::invalid("the result is too large"))?];
+    let mut out = memory::filled(T::ZERO, n_out.ok_or_else(|| KernelError::invalid("the result is too large"))?)?;
     product_of::<T>(c.sharder, (&shape_x, &x), (&shape_y, &y), (false, false), &mut out)?;
     Ok((out, [batch, left, right].concat()))
 }

@@ -11,6 +11,7 @@ use super::support::{Built, Computed, cpu_any, kernel};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::DType;
 use crate::graph::{Attr, Node};
+use crate::memory;
 use crate::shape::{PartialShape, Shape};
 use crate::tensor::Tensor;
 
@@ -88,13 +89,13 @@ impl Values {
     }
 
     /// `n` times the only value.
-    pub fn repeated(&self, n: usize) -> Values {
-        match self {
-            Values::Bytes(v) => Values::Bytes(vec![v.first().cloned().unwrap_or_default(); n]),
-            Values::Floats(v) => Values::Floats(vec![v.first().copied().unwrap_or_default(); n]),
-            Values::Ints(v) => Values::Ints(vec![v.first().copied().unwrap_or_default(); n]),
+    pub fn repeated(&self, n: usize) -> Result<Values, KernelError> {
+        Ok(match self {
+            Values::Bytes(v) => Values::Bytes(memory::filled(v.first().cloned().unwrap_or_default(), n)?),
+            Values::Floats(v) => Values::Floats(memory::filled(v.first().copied().unwrap_or_default(), n)?),
+            Values::Ints(v) => Values::Ints(memory::filled(v.first().copied().unwrap_or_default(), n)?),
             Values::None => Values::None,
-        }
+        })
     }
 
     pub fn tensor(self, shape: Shape) -> Result<Tensor, KernelError> {
@@ -297,7 +298,7 @@ impl<'a> Parsed<'a> {
             if let Some(own) = own {
                 out.append(own);
             }
-            out.append(&filler.repeated(longest - n));
+            out.append(&filler.repeated(longest - n)?);
         }
         out.tensor(Shape::new(&[batch, &[longest / row.max(1)], &inner].concat()))
     }

@@ -9,6 +9,7 @@ use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::convert::{convert, wide_of};
 use crate::dtype::{DType, Element};
 use crate::graph::Node;
+use crate::memory;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -336,7 +337,7 @@ fn bincount(c: &mut KernelContext<'_>) -> Computed {
         return Err(KernelError::invalid(format!("{} weights for {} numbers", weights.len(), values.len())));
     }
     let each = weights.to_f64()?;
-    let mut sums = vec![0f64; n];
+    let mut sums = memory::filled(0f64, n)?;
     for (i, v) in values.iter().enumerate() {
         if let Some(sum) = sums.get_mut(*v as usize) {
             *sum += each.get(i).copied().unwrap_or(1.0);
@@ -359,7 +360,7 @@ fn histogram(node: &Node) -> Built {
         if !(low < high) {
             return Err(KernelError::invalid(format!("value_range [{low}, {high}] is empty")));
         }
-        let mut counts = vec![0i64; n];
+        let mut counts = memory::filled(0i64, n)?;
         let step = (high - low) / n as f64;
         for v in values {
             let bin = ((v - low) / step).floor().clamp(0.0, (n - 1) as f64);

@@ -5,6 +5,7 @@ use super::support::{Computed, by_word, cpu_any, kernel, shard_slice};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::convert::{convert, wide_of};
 use crate::dtype::{Complex64, DType, Element};
+use crate::memory;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -91,7 +92,9 @@ fn rows(
         let from = x.strings()?;
         let n = shape.n_elements();
         let one = |i: usize| from[row_of(i / inner.max(1)) * inner + i % inner.max(1)].clone();
-        return Ok(Tensor::from_strings(shape, (0..n).map(one).collect())?);
+        let mut out = memory::vec(n)?;
+        out.extend((0..n).map(one));
+        return Ok(Tensor::from_strings(shape, out)?);
     }
     by_word!(x.dtype(), of(c, x, shape, inner, row_of))
 }

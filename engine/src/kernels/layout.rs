@@ -11,6 +11,7 @@ use super::support::{Built, Computed, by_word, cpu_any, kernel, shard_slice};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::{Complex32, Complex64, DType, Element};
 use crate::graph::Node;
+use crate::memory;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -145,7 +146,7 @@ pub(crate) fn strided(
     }
     if x.dtype() == DType::String {
         let from = x.strings()?;
-        let mut out = Vec::with_capacity(shape.n_elements());
+        let mut out = memory::vec(shape.n_elements())?;
         walk(shape.dims(), strides, first, |_, at| out.push(from[at as usize].clone()));
         return Ok(Tensor::from_strings(shape, out)?);
     }
@@ -422,7 +423,7 @@ fn join(c: &KernelContext<'_>, parts: Range<usize>, at: usize) -> Result<Tensor,
     if first.dtype() == DType::String {
         let inner: usize = dims[at + 1..].iter().product();
         let outer: usize = dims[..at].iter().product();
-        let mut out = Vec::with_capacity(shape.n_elements());
+        let mut out = memory::vec(shape.n_elements())?;
         for o in 0..outer {
             for i in parts.clone() {
                 let part = c.input(i)?;

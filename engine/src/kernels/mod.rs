@@ -103,7 +103,7 @@ pub use cancellation::{Cancellation, Registration};
 pub(crate) use functional::{Functions, KernelStates, NoFunctions};
 pub(crate) use gemm::packed_elements;
 
-use crate::buffer::Allocator;
+use crate::buffer::{AllocError, Allocator};
 use crate::dtype::{DType, Element};
 use crate::graph::{Attr, Node};
 use crate::ops::AttrError;
@@ -303,6 +303,12 @@ pub enum KernelError {
         /// The device type, and the node's type attributes, as ` with T=float, ...`.
         wanted: Box<str>,
     },
+}
+
+impl From<AllocError> for KernelError {
+    fn from(error: AllocError) -> KernelError {
+        KernelError::Tensor(TensorError::Memory(error))
+    }
 }
 
 impl KernelError {

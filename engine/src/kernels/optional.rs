@@ -19,7 +19,7 @@ static OPTIONAL: &[KernelDef] = &[
 
 fn from_value(ctx: &mut KernelContext<'_>) -> Computed {
     let components = (0..ctx.inputs.len()).map(|i| Ok(Some(ctx.take(i)?))).collect::<Result<Vec<_>, KernelError>>()?;
-    let list = TensorList { tensors: components, ..TensorList::new(DType::Variant, PartialShape::unknown()) };
+    let list = TensorList::new(DType::Variant, PartialShape::unknown()).with(components);
     ctx.set(0, Tensor::list(list));
     Ok(())
 }

@@ -8,6 +8,7 @@ use super::support::{Built, Computed, by_word, cpu_any, kernel, shard_slice};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::{DType, Element};
 use crate::graph::Node;
+use crate::memory;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -50,7 +51,9 @@ pub(crate) fn pick(
             From::First(k) => a[k].clone(),
             From::Second(k) => b[k].clone(),
         };
-        return Ok(Tensor::from_strings(shape.clone(), (0..shape.n_elements()).map(one).collect())?);
+        let mut out = memory::vec(shape.n_elements())?;
+        out.extend((0..shape.n_elements()).map(one));
+        return Ok(Tensor::from_strings(shape.clone(), out)?);
     }
     by_word!(sources[0].dtype(), of(c, sources, shape, from))
 }

@@ -12,6 +12,7 @@ use super::widen::widened;
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::{DType, Element};
 use crate::graph::{Attr, Node};
+use crate::memory;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::window::{Axis, Windows};
@@ -338,7 +339,7 @@ fn max_with_argmax<T: Number>(c: &mut KernelContext<'_>, a: &Attributes, p: Posi
     let g = a.geometry(c, c.input(0)?.shape())?;
     let x = c.slice::<T>(0)?;
     let (n, image) = (g.channels, g.in_pixels());
-    let mut argmax = vec![0i64; g.output().n_elements()];
+    let mut argmax = memory::filled(0i64, g.output().n_elements())?;
     let y = c.filled::<T>(g.output(), |y| {
         for (i, (y, argmax)) in y.chunks_exact_mut(n.max(1)).zip(argmax.chunks_exact_mut(n.max(1))).enumerate() {
             y.fill(T::LOWEST);

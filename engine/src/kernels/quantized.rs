@@ -6,6 +6,7 @@ use super::support::{Built, Computed, cpu_any, kernel};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::DType;
 use crate::graph::Node;
+use crate::memory;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -40,7 +41,7 @@ fn matmul(node: &Node) -> Built {
         let zero_a = of_a.unclamped(0.0, ranges[0], ranges[1]);
         let zero_b = of_b.unclamped(0.0, ranges[2], ranges[3]);
         let (x, y) = (levels(c, 0)?, levels(c, 1)?);
-        let mut out = vec![0i64; m * n];
+        let mut out = memory::filled(0i64, m.saturating_mul(n))?;
         for i in 0..m {
             for k in 0..k {
                 let factor = x[if ta { k * ca + i } else { i * ca + k }] - zero_a;
@@ -85,7 +86,7 @@ fn bias_add(node: &Node) -> Built {
 fn pairs(c: &KernelContext<'_>) -> Result<(Shape, Vec<[i64; 2]>), KernelError> {
     let along = Broadcast::new(c.input(0)?.shape(), c.input(1)?.shape())?;
     let (x, y) = (levels(c, 0)?, levels(c, 1)?);
-    let pairs = along.positions().into_iter().map(|[i, j]| [x[i], y[j]]).collect();
+    let pairs = along.positions()?.into_iter().map(|[i, j]| [x[i], y[j]]).collect();
     Ok((along.shape, pairs))
 }
 

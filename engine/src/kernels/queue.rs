@@ -153,6 +153,7 @@ impl AsyncKernel for Enqueue {
                 true => queue.split(&components, ctx.allocator)?,
                 false => vec![components.into()],
             };
+            queue.check_room(rows.len())?;
             Ok((queue, rows))
         });
         match prepared {

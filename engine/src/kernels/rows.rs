@@ -3,6 +3,7 @@
 use super::support::by_word;
 use super::{KernelContext, KernelError};
 use crate::dtype::{Complex64, DType, Element};
+use crate::memory;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -42,7 +43,7 @@ pub(crate) fn pick(
         return by_word!(dtype, of(c, dtype, sources, picks, row, shape));
     }
     let slices = sources.iter().map(|s| s.strings()).collect::<Result<Vec<_>, _>>()?;
-    let mut out = Vec::with_capacity(picks.len() * row);
+    let mut out = memory::vec(picks.len().saturating_mul(row))?;
     for (source, at) in picks {
         match slices.get(*source) {
             Some(from) => out.extend_from_slice(&from[at * row..(at + 1) * row]),

@@ -5,6 +5,7 @@ use super::support::{Built, Computed, cpu_any, kernel};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::{Complex64, DType};
 use crate::graph::Node;
+use crate::memory;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -254,7 +255,7 @@ fn dynamic_stitch(c: &mut KernelContext<'_>) -> Computed {
     if shape.checked_n_elements().is_none_or(|n| n > isize::MAX as usize / 16) {
         return Err(KernelError::invalid(format!("index {last} makes the result too large")));
     }
-    let mut picks = vec![MISSING; (last + 1) as usize];
+    let mut picks = memory::filled(MISSING, (last + 1) as usize)?;
     places.iter().for_each(|(source, at, to)| picks[*to as usize] = (*source, *at));
     let sources = (0..n).map(|i| c.input(n + i)).collect::<Result<Vec<_>, _>>()?;
     let out = pick(c, dtype, &sources, &picks, row, shape)?;

@@ -155,7 +155,7 @@ impl<'a> Parsed<'a> {
         values.reserve(longest.saturating_mul(row).saturating_mul(all.len()))?;
         for steps in &all {
             steps.iter().for_each(|step| values.append(step));
-            values.append(&zero(*dtype).repeated((longest - steps.len()) * row));
+            values.append(&zero(*dtype).repeated((longest - steps.len()) * row)?);
         }
         let lengths: Vec<i64> = all.iter().map(|steps| steps.len() as i64).collect();
         let batch: &[usize] = if self.is_batch { &[all.len()] } else { &[] };

@@ -7,6 +7,7 @@ use super::support::{Built, Computed, cpu_any, indices, kernel};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::DType;
 use crate::graph::Node;
+use crate::memory;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -102,7 +103,7 @@ fn sparse_to_dense(node: &Node) -> Built {
             return Err(KernelError::invalid(format!("{n} indices for {} values", values.len())));
         }
         let strides = shape.strides();
-        let mut picks = vec![(1, 0); checked_len(&shape)?];
+        let mut picks = memory::filled((1, 0), checked_len(&shape)?)?;
         let mut last: Option<&[i64]> = None;
         for i in 0..n {
             let row = &ints[i * rank..(i + 1) * rank];
@@ -290,7 +291,7 @@ fn fill_empty_rows(c: &mut KernelContext<'_>) -> Computed {
         return Err(KernelError::invalid("the shape must have rows, and there must be one default value"));
     }
     let n_rows = checked_len(&Shape::new(&[s.shape[0] as usize]))?;
-    let mut by_row: Vec<Vec<usize>> = vec![Vec::new(); n_rows];
+    let mut by_row: Vec<Vec<usize>> = memory::filled(Vec::new(), n_rows)?;
     (0..s.n).for_each(|i| by_row[s.row(i)[0] as usize].push(i));
     let (mut at, mut picks, mut back) = (Vec::new(), Vec::new(), vec![0i64; s.n]);
     for (r, members) in by_row.iter().enumerate() {

@@ -9,6 +9,7 @@ use super::support::{Built, Computed, cheap, cpu_any};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::DType;
 use crate::graph::Node;
+use crate::memory::{self, Charge};
 use crate::resources::ResourceManager;
 use crate::tensor::{ResourceHandle, Tensor};
 
@@ -30,7 +31,7 @@ struct Stack {
     dtype: DType,
     max_size: usize,
     /// `None` once it is closed.
-    values: Mutex<Option<Vec<Tensor>>>,
+    values: Mutex<Option<(Vec<Tensor>, Charge)>>,
 }
 
 const CONTAINER: &str = "_stacks";
@@ -47,7 +48,7 @@ fn create(node: &Node, has_size: bool) -> Built {
         // A negative size is none.
         let max_size = if has_size { usize::try_from(c.item::<i32>(0)?).unwrap_or(usize::MAX) } else { usize::MAX };
         let name: Arc<str> = format!("{prefix}_{}", NEXT.fetch_add(1, Ordering::Relaxed)).into();
-        let stack = Stack { name: Arc::clone(&name), dtype, max_size, values: Mutex::new(Some(Vec::new())) };
+        let stack = Stack { name: Arc::clone(&name), dtype, max_size, values: Mutex::new(Some(Default::default())) };
         let handle = register(c.step_resources, CONTAINER, name, stack, has_size)?;
         c.set(0, handle);
         Ok(())
@@ -108,11 +109,12 @@ fn push(c: &mut KernelContext<'_>) -> Computed {
     }
     {
         let mut values = stack.values.lock();
-        let values = values.as_mut().ok_or_else(|| stack.closed())?;
+        let (values, charge) = values.as_mut().ok_or_else(|| stack.closed())?;
         if values.len() >= stack.max_size {
             let text = format!("Stack[{}] overflowed its max_size ({})", stack.name, stack.max_size);
             return Err(KernelError::invalid(text));
         }
+        memory::grow(values, charge, 1)?;
         values.push(value.clone());
     }
     c.set(0, value);
@@ -127,7 +129,7 @@ fn pop(node: &Node) -> Built {
             let held = stack.dtype;
             return Err(KernelError::invalid(format!("Stack[{}] holds {held}, expected {dtype}", stack.name)));
         }
-        let value = stack.values.lock().as_mut().ok_or_else(|| stack.closed())?.pop();
+        let value = stack.values.lock().as_mut().ok_or_else(|| stack.closed())?.0.pop();
         let empty = || KernelError::invalid(format!("Stack[{}] is empty when calling Pop().", stack.name));
         c.set(0, value.ok_or_else(empty)?);
         Ok(())

@@ -59,6 +59,7 @@ impl AsyncKernel for Stage {
             let row = ctx.inputs.iter_mut().map(Option::take).collect::<Option<Vec<Tensor>>>();
             let row = row.ok_or(KernelError::MissingInput(0))?;
             queue.check(&row, false)?;
+            queue.check_room(1)?;
             Ok((queue, row))
         });
         match prepared {

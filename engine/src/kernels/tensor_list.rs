@@ -113,8 +113,8 @@ fn empty(node: &Node) -> Built {
     let dtype = *node.dtype("element_dtype")?;
     cheap(move |c| {
         let max = c.item::<i32>(1)?;
-        let list =
-            TensorList { max_num_elements: usize::try_from(max).ok(), ..TensorList::new(dtype, shape_input(c, 0)?) };
+        let mut list = TensorList::new(dtype, shape_input(c, 0)?);
+        list.max_num_elements = usize::try_from(max).ok();
         c.set(0, Tensor::list(list));
         Ok(())
     })
@@ -124,7 +124,8 @@ fn reserve(node: &Node) -> Built {
     let dtype = *node.dtype("element_dtype")?;
     cheap(move |c| {
         let n = count(c, 1)?;
-        let list = TensorList { tensors: vec![None; n], ..TensorList::new(dtype, shape_input(c, 0)?) };
+        let mut list = TensorList::new(dtype, shape_input(c, 0)?);
+        list.resize(n)?;
         c.set(0, Tensor::list(list));
         Ok(())
     })
@@ -137,7 +138,9 @@ fn push_back(ctx: &mut KernelContext<'_>) -> Computed {
     if let Some(max) = list.max_num_elements.filter(|max| list.tensors.len() >= *max) {
         return Err(KernelError::invalid(format!("the list has {max} tensors, which is all that it may have")));
     }
-    Arc::make_mut(&mut list).tensors.push(Some(tensor));
+    let own = Arc::make_mut(&mut list);
+    own.grow(1)?;
+    own.tensors.push(Some(tensor));
     ctx.set(0, Tensor::list(list));
     Ok(())
 }
@@ -195,7 +198,7 @@ fn set_item(node: &Node) -> Built {
         check_element(&list, &item)?;
         let beyond = usize::try_from(index).ok().filter(|i| resize && *i >= list.tensors.len() && *i < MAX_RESERVED);
         if let Some(i) = beyond {
-            Arc::make_mut(&mut list).tensors.resize(i + 1, None);
+            Arc::make_mut(&mut list).resize(i + 1)?;
         }
         let i = index_of(&list, i64::from(index))?;
         Arc::make_mut(&mut list).tensors[i] = Some(item);
@@ -207,7 +210,7 @@ fn set_item(node: &Node) -> Built {
 fn resize(ctx: &mut KernelContext<'_>) -> Computed {
     let n = count(ctx, 1)?;
     let mut list = take_list(ctx, 0)?;
-    Arc::make_mut(&mut list).tensors.resize(n, None);
+    Arc::make_mut(&mut list).resize(n)?;
     ctx.set(0, Tensor::list(list));
     Ok(())
 }
@@ -219,7 +222,9 @@ fn concat_lists(ctx: &mut KernelContext<'_>) -> Computed {
         let (a, b) = (list.element_dtype, other.element_dtype);
         return Err(KernelError::invalid(format!("a list of {a} and one of {b} are no list")));
     }
-    Arc::make_mut(&mut list).tensors.extend(other.tensors.iter().cloned());
+    let own = Arc::make_mut(&mut list);
+    own.grow(other.tensors.len())?;
+    own.tensors.extend(other.tensors.iter().cloned());
     ctx.set(0, Tensor::list(list));
     Ok(())
 }

@@ -25,10 +25,11 @@ pub(crate) use rows::{stack, unstack};
 pub use runner::{Coordinator, QueueRunner};
 use store::{Draw, Rows};
 
-use crate::buffer::Allocator;
+use crate::buffer::{AllocError, Allocator};
 use crate::checkpoint::{CheckpointError, Checkpointed, Fields};
 use crate::dtype::DType;
 use crate::kernels::{Cancellation, KernelError, Registration};
+use crate::memory;
 use crate::shape::{PartialShape, Shape};
 use crate::tensor::Tensor;
 
@@ -172,6 +173,14 @@ impl Queue {
         let this = Arc::clone(self);
         let id = self.attempts.enqueue(rows, Box::new(move |r| done(r.map_err(|e| this.error(&e)))));
         self.wait(id, cancellation);
+    }
+
+    /// Whether `n` rows more may be held, each with the room of its tensors' heads; what lies in buffers is counted there.
+    ///
+    /// # Errors
+    /// The process has no memory for them.
+    pub(crate) fn check_room(&self, n: usize) -> Result<(), AllocError> {
+        memory::check((self.len() + n).saturating_mul(size_of::<Row>()))
     }
 
     /// Takes rows out, waiting for them.

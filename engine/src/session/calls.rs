@@ -127,7 +127,7 @@ impl Session {
         let call = graph.add_node("PartitionedCall").name("call").inputs(&feeds).attr("f", Attr::Func(f.clone()));
         let (tin, tout) = (Attr::ListType(given.to_vec()), Attr::ListType(types.to_vec()));
         let call = call.attr("Tin", tin).attr("Tout", tout).build().map_err(added)?;
-        functions::lower(&graph, &[call])?;
+        functions::lower(&graph, &[call], self.max_nodes)?;
         let fetches = (0..types.len() as u32).map(|port| crate::graph::Output { node: call, port }).collect();
         let signature = Signature { feeds, fetches, targets: vec![call] };
         let mut work = WorkGraph::pruned(&graph.nodes(), &signature)?;

@@ -68,6 +68,7 @@ pub struct Session {
     /// Where nodes that hold state are, and how many nodes were looked at for it.
     pins: Mutex<(usize, Arc<Pins>)>,
     unknown_dim: usize,
+    max_nodes: usize,
     /// When the session began: the clock's rate is measured from there.
     began: events::Anchor,
     kernels: Mutex<Kernels>,
@@ -112,6 +113,7 @@ impl Session {
             transfers: options.transfers,
             pins: Mutex::default(),
             unknown_dim: options.unknown_dim,
+            max_nodes: options.max_nodes,
             began: events::clock::anchor(),
             kernels: Mutex::new(Kernels::new(options.numerics, options.kernels)),
             plans: Mutex::default(),
@@ -251,7 +253,7 @@ impl Session {
         let calls: Vec<NodeId> =
             graph.iter().filter(|(_, n)| n.kind().is_functional()).filter_map(|(_, n)| n.origin).collect();
         if !calls.is_empty() {
-            let (lowered, is_new) = self.lowered.lock().with(&self.graph, &calls)?;
+            let (lowered, is_new) = self.lowered.lock().with(&self.graph, &calls, self.max_nodes)?;
             if is_new {
                 self.kernels.lock().forget_stateless();
             }

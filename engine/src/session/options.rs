@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::plans::SharedKernels;
 use crate::device::Device;
 use crate::executor::CancelToken;
+use crate::functions::MAX_NODES;
 use crate::partition::TransferOptions;
 use crate::passes::Passes;
 use crate::placement::PlacementOptions;
@@ -29,8 +30,11 @@ pub enum Numerics {
 pub struct SessionOptions {
     /// Threads that a step may use, its caller's included; `None`: the process's pool, as wide as its cores.
     pub threads: Option<usize>,
-    /// Bytes that the session's own device hands out at most.
+    /// Bytes that the session's own device hands out at most. All devices of the host together have what
+    /// [`crate::memory::limit`] says.
     pub memory_limit: usize,
+    /// Nodes that the graph may have with the bodies of functions in the place of their calls.
+    pub max_nodes: usize,
     /// The devices to run on, with their variables; none: one CPU device of its own.
     pub devices: Vec<Arc<Device>>,
     /// The graph passes that its plans go through.
@@ -61,6 +65,7 @@ impl Default for SessionOptions {
         SessionOptions {
             threads: None,
             memory_limit: usize::MAX,
+            max_nodes: MAX_NODES,
             devices: Vec::new(),
             passes: Passes::all(),
             dump_graphs: None,

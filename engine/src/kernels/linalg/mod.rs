@@ -180,7 +180,7 @@ pub(super) struct Pair {
 impl Pair {
     pub fn of(a: &[usize], b: &[usize]) -> Result<Pair, KernelError> {
         let along = Broadcast::new(&Shape::new(a), &Shape::new(b))?;
-        let at = along.positions();
+        let at = along.positions()?;
         Ok(Pair { dims: along.shape.dims().to_vec(), at })
     }
 }

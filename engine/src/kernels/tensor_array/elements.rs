@@ -8,6 +8,7 @@ use super::pieces::sum;
 use crate::buffer::Allocator;
 use crate::dtype::DType;
 use crate::kernels::KernelError;
+use crate::memory::{self, Charge};
 use crate::shape::{PartialShape, Shape};
 use crate::tensor::Tensor;
 
@@ -37,6 +38,7 @@ pub(super) struct Array {
 struct Inner {
     element_shape: PartialShape,
     elements: Vec<Element>,
+    charge: Charge,
     is_closed: bool,
     /// Elements were added up, so that there are no gradients of this array.
     was_added_up: bool,
@@ -50,6 +52,15 @@ struct Element {
     is_written: bool,
     is_read: bool,
     is_cleared: bool,
+}
+
+impl Inner {
+    fn resize(&mut self, n: usize, element: Element) -> Result<(), KernelError> {
+        let n_new = n.saturating_sub(self.elements.len());
+        memory::grow(&mut self.elements, &mut self.charge, n_new)?;
+        self.elements.resize(n, element);
+        Ok(())
+    }
 }
 
 /// Arrays are not longer than this, however dynamic.
@@ -69,8 +80,14 @@ impl Array {
         if size > MAX_ELEMENTS {
             return invalid(format!("a TensorArray of {size} elements is too large"));
         }
-        let elements = vec![Element::default(); size];
-        let inner = Inner { element_shape, elements, is_closed: false, was_added_up: false };
+        let mut inner = Inner {
+            element_shape,
+            elements: Vec::new(),
+            charge: Charge::default(),
+            is_closed: false,
+            was_added_up: false,
+        };
+        inner.resize(size, Element::default())?;
         Ok(Array { name, options, inner: Mutex::new(inner) })
     }
 
@@ -103,8 +120,8 @@ impl Array {
         };
         let options =
             Options { is_dynamic: false, clear_after_read: true, adds_up: true, is_gradient: true, ..self.options };
-        let elements = inner.elements.iter().map(element).collect();
-        let inner = Inner { element_shape, elements, is_closed: false, was_added_up: false };
+        let (elements, charge) = (inner.elements.iter().map(element).collect(), inner.charge.clone());
+        let inner = Inner { element_shape, elements, charge, is_closed: false, was_added_up: false };
         Ok(Array { name, options, inner: Mutex::new(inner) })
     }
 
@@ -124,7 +141,7 @@ impl Array {
     pub fn close(&self) {
         let mut inner = self.inner.lock();
         inner.is_closed = true;
-        inner.elements = Vec::new();
+        (inner.elements, inner.charge) = Default::default();
     }
 
     /// What is known of the elements' shape, with what `shape` says.
@@ -220,7 +237,7 @@ impl Array {
         match usize::try_from(index) {
             Ok(at) if at < size => Ok(at),
             Ok(at) if self.options.is_dynamic && at < MAX_ELEMENTS => {
-                inner.elements.resize(at + 1, Element::default());
+                inner.resize(at + 1, Element::default())?;
                 Ok(at)
             }
             _ => {
@@ -244,7 +261,7 @@ impl Array {
             }
             let shape = self.default_shape(inner, at)?;
             let element = Element { shape: Some(shape), is_written: true, ..Element::default() };
-            inner.elements.resize(at + 1, element);
+            inner.resize(at + 1, element)?;
         } else if !inner.elements[at].is_written {
             let own = inner.elements[at].shape.clone().filter(|_| self.options.is_gradient);
             let shape = own.map_or_else(|| self.default_shape(inner, at), Ok)?;

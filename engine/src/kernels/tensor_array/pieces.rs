@@ -5,6 +5,7 @@ use crate::convert::{convert, wide_of};
 use crate::dtype::{DType, Element};
 use crate::kernels::KernelError;
 use crate::kernels::support::unique_slice;
+use crate::memory;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -34,7 +35,7 @@ pub(super) fn join(
         return Ok(memory.join(values, dtype, shape)?);
     }
     if dtype == DType::String {
-        let mut all = Vec::with_capacity(shape.n_elements());
+        let mut all = memory::vec(shape.n_elements())?;
         for value in values {
             all.extend_from_slice(value.strings()?);
         }
