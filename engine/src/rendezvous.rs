@@ -138,6 +138,9 @@ pub trait Rendezvous: Send + Sync {
 
     /// Ends all waiting, and what comes later, with `error`. The first error stays.
     fn abort(&self, error: RendezvousError);
+
+    /// The keys of the values that are waited for, in no order.
+    fn waiting(&self) -> Vec<String>;
 }
 
 /// What waits under a key.
@@ -258,6 +261,16 @@ impl Rendezvous for LocalRendezvous {
             }
         };
         receiver(result);
+    }
+
+    fn waiting(&self) -> Vec<String> {
+        let mut keys = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock();
+            let receivers = shard.waiting.values().flatten().filter(|one| matches!(one, Waiting::Receiver(..)));
+            keys.extend(receivers.map(|one| one.key().to_string()));
+        }
+        keys
     }
 
     fn abort(&self, error: RendezvousError) {

@@ -3,15 +3,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use std::sync::Mutex;
+use std::time::Duration;
+
 use engine::dtype::Element;
 use engine::graph::{Attr, Graph, GraphError, Output, WhileOptions};
-use engine::{DType, PartialShape, Session, SessionOptions, Tensor, memory};
+use engine::session::{CancelToken, OnStall};
+use engine::{DType, PartialShape, RunOptions, Session, SessionOptions, Tensor, memory};
 use formats::proto::op_def::ArgDef;
 use formats::proto::{AttrValue, FunctionDef, FunctionDefLibrary, GraphDef, NameAttrList, NodeDef, OpDef, attr_value};
 use prost::Message;
 
 /// What tensors may take here, all sessions of this test program together.
-const LIMIT: usize = 256 << 20;
+const LIMIT: usize = 64 << 20;
 /// What the process may hold besides: the program, graphs, and what is told after it was taken.
 const BESIDES: usize = 512 << 20;
 
@@ -288,4 +292,23 @@ fn graphs_that_were_found_are_refused() {
 
 fn reads(node: &NodeDef, name: &str) -> bool {
     node.input.iter().any(|input| input.split(':').next() == Some(name))
+}
+
+#[test]
+fn a_step_that_waits_says_for_what() {
+    let g = Graph::new();
+    let types = || Attr::ListType(vec![DType::F32]);
+    let queue = g.add_node("FIFOQueueV2").name("rows").attr("component_types", types()).output().unwrap();
+    g.add_node("QueueDequeueV2").name("take").input(queue).attr("component_types", types()).build().unwrap();
+    let session = Session::new(&g, SessionOptions::default()).unwrap();
+    let (token, told) = (CancelToken::new(), Mutex::new(Vec::new()));
+    let tell = |waiting: &[String]| {
+        told.lock().unwrap().extend(waiting.iter().cloned());
+        token.cancel();
+    };
+    let on_stall = Some(OnStall { after: Duration::from_millis(10), tell: &tell });
+    let options = RunOptions { cancel: Some(&token), on_stall, ..RunOptions::default() };
+    let ended = session.run_step(&options, &[], &["take"], &[]).unwrap_err().to_string();
+    assert!(ended.contains("cancelled"), "{ended}");
+    assert_eq!(*told.lock().unwrap(), ["node take (QueueDequeueV2) at FIFOQueue rows"]);
 }

@@ -244,3 +244,37 @@ fn a_cluster_of_processes_trains_what_it_is_told() {
     assert_eq!(out.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&out.stderr).contains("forward the ports through ssh"));
 }
+
+/// A worker that nobody gave an input.
+fn worker_without_input(binary: &Path, task: &str, cluster: &Path) -> Child {
+    let mut command = Command::new(binary);
+    command.args(["worker", "--job", "worker", "--task", task, "--json", "--cluster"]).arg(cluster);
+    first_line(command).0
+}
+
+#[test]
+fn training_without_input_says_what_it_waits_for_and_can_be_ended() {
+    let Some(binary) = stepscope_binary("worker and client as processes") else { return };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let file = folder.path().join("cluster.toml");
+    let socket = |n: usize| format!("\"unix:{}\"", folder.path().join(n.to_string()).display());
+    std::fs::write(&file, format!("id = \"t\"\n[jobs]\nworker = [{}, {}]\n", socket(0), socket(1)))
+        .expect("it is ours");
+    let mut workers = ["0", "1"].map(|task| worker_without_input(&binary, task, &file));
+    let mut command = Command::new(&binary);
+    command.args(["train", "mlp", "--trace", "off", "--steps", "100", "--cluster"]).arg(&file);
+    command.arg("--logdir").arg(folder.path().join("run")).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut client = command.spawn().expect("the binary starts");
+    let mut lines = BufReader::new(client.stderr.take().expect("stderr is piped")).lines().map_while(Result::ok);
+    let told = lines.find(|line| line.contains("makes no progress")).expect("it says so before it ends");
+    assert!(told.contains("step 1 (train)") && told.contains("/job:worker/task:"), "{told}");
+    assert!(told.contains("QueueDequeue"), "{told}");
+    assert!(signal("-TERM", client.id()));
+    assert!(lines.last().is_some_and(|line| line.contains("cancelled")), "the last line says why it ended");
+    let ended = client.wait().expect("it ends");
+    assert!(ended.code().is_some_and(|code| code != 0), "{ended}");
+    for worker in &mut workers {
+        worker.kill().expect("it runs");
+        worker.wait().expect("it ends");
+    }
+}

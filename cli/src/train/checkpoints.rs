@@ -9,7 +9,7 @@ use engine::{RunOptions, Tensor};
 use formats::proto::event::What;
 use formats::proto::{Event, SessionLog, session_log};
 
-use super::cluster::Runner;
+use super::cluster::{Backend, Runner};
 use super::names::RemoteNames;
 use super::progress::Shared;
 use super::towers::Towers;
@@ -80,22 +80,22 @@ impl Trainer {
             self.writer.add_event(restart);
         }
         self.towers = Towers::open(&self.names.towers, &self.runner, self.logdir(), restart.as_ref())?;
-        match &self.runner {
-            Runner::Here(_) => self.skip_input(),
-            Runner::Cluster(_) => Ok(self.position_input()?),
+        match &self.runner.backend {
+            Backend::Here(_) => self.skip_input(),
+            Backend::Cluster(_) => Ok(self.position_input()?),
         }
     }
 
     fn restore_state(&mut self) -> Result<Option<Restored>, Failure> {
         let Some(saver) = &mut self.saver else { return Ok(None) };
         let saver = saver.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let restored = match (&self.runner, &self.names.remote) {
-            (Runner::Cluster(session), Some(names)) => {
+        let restored = match (&self.runner.backend, &self.names.remote) {
+            (Backend::Cluster(session), Some(names)) => {
                 let run = |prefix: &Path| restore_there(&self.runner, names, prefix);
                 saver.restore_by(session.graph(), run).map_err(Stopped::into_failure)?
             }
-            (Runner::Here(session), _) => saver.restore(session).map_err(Failure::wrong_use)?,
-            (Runner::Cluster(_), None) => None,
+            (Backend::Here(session), _) => saver.restore(session).map_err(Failure::wrong_use)?,
+            (Backend::Cluster(_), None) => None,
         };
         if restored.is_none() {
             // The first interval begins here.
@@ -117,7 +117,7 @@ impl Trainer {
 
     /// Drops the batches that the steps before took, and those that wait in the queue.
     fn skip_input(&mut self) -> Result<(), Failure> {
-        let (Some(step), Runner::Here(session)) = (self.restored, &self.runner) else { return Ok(()) };
+        let (Some(step), Backend::Here(session)) = (self.restored, &self.runner.backend) else { return Ok(()) };
         let queued = match &self.names.enqueue {
             Some(names) => session.run(&[], &[&names.size], &[]).context("looking at the input queue")?[0]
                 .item::<i32>()
@@ -156,10 +156,10 @@ impl Trainer {
             // A run that goes on from here does not do again what these tell of. What is lost of them is told at the end.
             let _ = self.writer.flush();
         }
-        match &self.runner {
-            Runner::Here(session) => saver.after_step(session, step).map(drop).context("saving a checkpoint"),
-            Runner::Cluster(_) if saver.is_due(step) => self.save_there(&mut saver, step),
-            Runner::Cluster(_) => Ok(()),
+        match &self.runner.backend {
+            Backend::Here(session) => saver.after_step(session, step).map(drop).context("saving a checkpoint"),
+            Backend::Cluster(_) if saver.is_due(step) => self.save_there(&mut saver, step),
+            Backend::Cluster(_) => Ok(()),
         }
     }
 
@@ -171,11 +171,11 @@ impl Trainer {
             return Ok(());
         }
         let mut saver = saver.lock().unwrap_or_else(PoisonError::into_inner);
-        match &self.runner {
-            Runner::Here(session) => saver.save(session, step).map(drop).context("saving a checkpoint"),
+        match &self.runner.backend {
+            Backend::Here(session) => saver.save(session, step).map(drop).context("saving a checkpoint"),
             // The last step may have been one after which it was time.
-            Runner::Cluster(_) if saver.last_step() == Some(step) => Ok(()),
-            Runner::Cluster(_) => self.save_there(&mut saver, step),
+            Backend::Cluster(_) if saver.last_step() == Some(step) => Ok(()),
+            Backend::Cluster(_) => self.save_there(&mut saver, step),
         }
     }
 

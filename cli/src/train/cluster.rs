@@ -8,6 +8,7 @@ use anyhow::Context;
 use distributed::{Cluster, DistributedError, Master, MasterOptions};
 use engine::{Graph, RunOptions, Session, Tensor};
 
+use super::stall::Watch;
 use crate::outcome::Failure;
 
 /// The job whose tasks train.
@@ -31,15 +32,26 @@ pub enum Place {
     },
 }
 
-/// Where steps run.
-pub(super) enum Runner {
+/// What runs steps.
+pub(super) enum Backend {
     /// In this process.
     Here(Arc<Session>),
     /// On the tasks of a cluster.
     Cluster(Box<distributed::Session>),
 }
 
+/// Runs steps, watched once the run began.
+pub(super) struct Runner {
+    pub backend: Backend,
+    pub watch: Watch,
+}
+
 impl Runner {
+    /// Of steps that nobody watches yet.
+    pub fn new(backend: Backend) -> Runner {
+        Runner { backend, watch: Watch::default() }
+    }
+
     /// Runs a step, here or there.
     pub fn run_step(
         &self,
@@ -48,12 +60,14 @@ impl Runner {
         fetches: &[&str],
         targets: &[&str],
     ) -> anyhow::Result<Vec<Tensor>> {
-        Ok(match self {
-            Runner::Here(session) => session.run_step(options, feeds, fetches, targets)?,
-            Runner::Cluster(session) => {
-                let options = RunOptions { timeout: options.timeout.or(Some(STEP)), ..options.clone() };
-                session.run_step(&options, feeds, fetches, targets)?
-            }
+        self.watch.step(options, |options| {
+            Ok(match &self.backend {
+                Backend::Here(session) => session.run_step(options, feeds, fetches, targets)?,
+                Backend::Cluster(session) => {
+                    let options = RunOptions { timeout: options.timeout.or(Some(STEP)), ..options.clone() };
+                    session.run_step(&options, feeds, fetches, targets)?
+                }
+            })
         })
     }
 }
@@ -85,7 +99,8 @@ impl Connected {
 
     /// A session on the cluster.
     pub fn session(&self, graph: &Graph) -> Result<Runner, Failure> {
-        Ok(Runner::Cluster(Box::new(self.0.session(graph).context("reaching the workers")?)))
+        let session = self.0.session(graph).context("reaching the workers")?;
+        Ok(Runner::new(Backend::Cluster(Box::new(session))))
     }
 }
 

@@ -13,6 +13,7 @@ mod progress;
 mod recorded;
 mod reports;
 mod run;
+mod stall;
 mod steps;
 mod towers;
 mod trace_words;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use engine::tasks::Quality;
 
+use super::stall::Ending;
 use crate::args::Verbosity;
 use crate::human;
 
@@ -20,7 +21,7 @@ pub struct Shared {
     loss: AtomicU32,
     quality: AtomicU32,
     quality_name: OnceLock<Cow<'static, str>>,
-    stop: AtomicBool,
+    ending: Arc<Ending>,
 }
 
 impl Shared {
@@ -33,7 +34,7 @@ impl Shared {
             loss: nothing(),
             quality: nothing(),
             quality_name: OnceLock::new(),
-            stop: AtomicBool::new(false),
+            ending: Arc::default(),
         }
     }
 
@@ -42,14 +43,19 @@ impl Shared {
         self.steps.store(steps, Relaxed);
     }
 
-    /// Asks the run to end after its current step.
+    /// Asks the run to end after its current step; asked again, or where that step hangs, the step is cancelled.
     pub fn stop(&self) {
-        self.stop.store(true, Relaxed);
+        self.ending.ask();
+    }
+
+    /// The end that the run is asked for.
+    pub(super) fn ending(&self) -> &Arc<Ending> {
+        &self.ending
     }
 
     /// Whether the run was asked to end.
     pub fn stopped(&self) -> bool {
-        self.stop.load(Relaxed)
+        self.ending.is_asked()
     }
 
     /// One more step is done.

@@ -12,12 +12,13 @@ use events::clock;
 use summaries::{SummaryWriter, WriterOptions};
 
 use super::checkpoints;
-use super::cluster::{Connected, Place, Runner};
+use super::cluster::{Backend, Connected, Place, Runner};
 use super::feeder::Feeder;
 use super::learned::{Learned, Tested};
 use super::names::Names;
 use super::progress::Shared;
 use super::run::Run;
+use super::stall::Watch;
 use super::towers::Towers;
 use crate::args::{Numerics, Training};
 use crate::devices;
@@ -129,7 +130,8 @@ impl Trainer {
                 };
                 let numerics = Numerics::of(training.numerics);
                 let session_options = SessionOptions { threads, dump_graphs, numerics, ..devices };
-                Runner::Here(Arc::new(Session::new(&graph, session_options).context("starting a session")?))
+                let session = Session::new(&graph, session_options).context("starting a session")?;
+                Runner::new(Backend::Here(Arc::new(session)))
             }
         };
         let steps = training.steps.unwrap_or(task.steps);
@@ -181,6 +183,7 @@ impl Trainer {
     /// # Errors
     /// When a step fails.
     pub(super) fn learn(mut self, shared: &Shared) -> Result<(Learned, Run), Failure> {
+        self.runner.watch = Watch::new(shared.ending());
         let init = RunOptions { label: "init", ..RunOptions::default() };
         let init = self.runner.run_step(&init, &[], &[], &[&self.names.init]);
         init.context("initialising the variables")?;
@@ -197,7 +200,7 @@ impl Trainer {
         self.save_last(steps)?;
         let tested = self.test(steps, shared)?;
         let mut warnings: Vec<String> = self.towers.close(&self.runner).into_iter().collect();
-        if let Runner::Cluster(session) = &self.runner {
+        if let Backend::Cluster(session) = &self.runner.backend {
             session.close();
         }
         if let Err(error) = self.writer.close() {
@@ -223,7 +226,9 @@ impl Trainer {
     /// Starts to fill the queue, where there is one.
     fn start_feeder(&mut self) -> anyhow::Result<Option<Feeder>> {
         // The tasks of a cluster fill their queues themselves.
-        let (Some(names), Runner::Here(session)) = (self.names.enqueue.clone(), &self.runner) else { return Ok(None) };
+        let (Some(names), Backend::Here(session)) = (self.names.enqueue.clone(), &self.runner.backend) else {
+            return Ok(None);
+        };
         let unused: NextBatch = Box::new(Vec::new);
         let next_batch = std::mem::replace(self.next_batch.get_mut().unwrap_or_else(PoisonError::into_inner), unused);
         Feeder::start(Arc::clone(session), names, |_, _| Ok(Some(next_batch))).map(Some)

@@ -50,6 +50,8 @@ kinds!(
     Reset = 9,
     Push = 10,
     Broken = 11,
+    // 12: `side::BYTES`.
+    Stalled = 13,
 );
 
 impl Failure {

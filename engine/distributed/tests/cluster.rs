@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use common::{Loopback, loopback, name, on, with_devices};
@@ -14,7 +16,7 @@ use engine::models::{MlpOptions, mlp};
 use engine::optimizer::Optimizer;
 use engine::partition::TransferOptions;
 use engine::placement::PlacementOptions;
-use engine::session::CancelToken;
+use engine::session::{CancelToken, OnStall};
 use engine::training::{InputMode, Parallelism, TrainingOptions, build, tower_queue};
 use engine::{DType, RunOptions, Session, SessionOptions, Tensor};
 use proptest::prelude::*;
@@ -242,6 +244,31 @@ fn steps_wait_for_each_other_and_end_when_told() {
     assert_eq!(s.run(&[], &["taken"], &[]).unwrap(), [Tensor::scalar(-4f32)], "nothing was taken by those that ended");
     s.run(&[], &[], &["close"]).unwrap();
     assert!(s.run(&[], &["taken"], &[]).unwrap_err().is_end_of_data());
+}
+
+#[test]
+fn a_step_that_waits_says_for_what() {
+    let cluster = loopback(2, MasterOptions::default());
+    let g = Graph::new();
+    queue(&g);
+    let s = cluster.master.session(&g).unwrap();
+    let (token, told) = (CancelToken::new(), Mutex::new(BTreeSet::new()));
+    let tell = |waiting: &[String]| {
+        let mut told = told.lock().unwrap();
+        told.extend(waiting.iter().cloned());
+        if told.len() >= 2 {
+            token.cancel();
+        }
+    };
+    let on_stall = Some(OnStall { after: Duration::from_secs(1), tell: &tell });
+    let options = RunOptions { cancel: Some(&token), on_stall, ..RunOptions::default() };
+    let ended = s.run_step(&options, &[], &["taken"], &[]).unwrap_err();
+    assert!(matches!(ended, DistributedError::Cancelled), "{ended}");
+    let told: Vec<String> = told.into_inner().unwrap().into_iter().collect();
+    assert_eq!(told[0], "/job:worker/task:0: node take (QueueDequeueV2) at FIFOQueue q");
+    let (task, value) = told[1].split_once(": value ").unwrap();
+    assert_eq!(task, "/job:worker/task:1");
+    assert!(value.contains("take:0"), "{value}");
 }
 
 #[test]

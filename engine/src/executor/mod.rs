@@ -21,5 +21,5 @@ mod step;
 mod worker;
 
 pub(crate) use state::StatePool;
-pub use step::{CancelToken, ExecuteError};
+pub use step::{CancelToken, ExecuteError, OnStall};
 pub(crate) use step::{Environment, Limits, run};

@@ -105,11 +105,33 @@ impl CancelToken {
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }
+
+    /// Cancels this one too when `other` is cancelled, as long as the registration is there.
+    pub fn cancelled_with(&self, other: &CancelToken) -> Registration {
+        let own = self.clone();
+        other.0.register(move || own.cancel())
+    }
+}
+
+/// Who is told what a step waits for, each time that nothing happened in it for so long.
+#[derive(Clone, Copy)]
+pub struct OnStall<'a> {
+    /// How long nothing happens.
+    pub after: Duration,
+    /// Called in the thread that runs the step, with the nodes that wait and what they wait for; not to wait in.
+    pub tell: &'a (dyn Fn(&[String]) + Sync),
+}
+
+impl std::fmt::Debug for OnStall<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OnStall").field("after", &self.after).finish_non_exhaustive()
+    }
 }
 
 /// What may end a step early.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Limits<'a> {
+    pub on_stall: Option<OnStall<'a>>,
     pub cancel: Option<&'a CancelToken>,
     /// `events::clock::mono_now` at which the step is too late.
     pub deadline: Option<i64>,
@@ -261,15 +283,30 @@ impl Step<'_> {
             let left = deadline.saturating_sub(events::clock::mono_now());
             Duration::from_nanos(u64::try_from(left).unwrap_or(0))
         });
+        let on_stall = self.env.limits.on_stall.filter(|_| self.plan.has_async && !self.is_halted());
+        let after = on_stall.map(|on_stall| on_stall.after);
         let begin = trace::idle_begin(self.traced_step);
-        running.paused(|| self.caller().wait_for(ticket, at_most));
+        let waited = on_stall.map(|_| events::clock::mono_now());
+        running.paused(|| self.caller().wait_for(ticket, at_most.into_iter().chain(after).min()));
         trace::idle_end(self.traced_step, begin, None);
+        if let (Some(on_stall), Some(waited)) = (on_stall, waited)
+            && events::clock::mono_now() - waited >= on_stall.after.as_nanos() as i64
+        {
+            (on_stall.tell)(&self.waiting());
+        }
         if self.plan.has_async
             && !self.is_halted()
             && let Err(Stop::Error(error)) = self.check_limits(0)
         {
             self.fail(*error);
         }
+    }
+
+    /// The nodes that wait, and what they wait for.
+    fn waiting(&self) -> Vec<String> {
+        let mut waiting = self.cancellation.waiting();
+        waiting.extend(self.rendezvous().waiting().into_iter().map(|key| format!("value {key}")));
+        waiting
     }
 
     /// Has the caller woken when the step's token is cancelled, where it may be waiting for a kernel.

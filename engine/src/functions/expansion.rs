@@ -2,6 +2,7 @@
 //! since calls of calls multiply. Each function is counted once, so that it takes as long as the library is large.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use formats::proto::{FunctionDef, NameAttrList, NodeDef, OpDef, attr_value::Value};
 use prost::Message as _;
@@ -26,7 +27,8 @@ const N_NAMED: usize = 6;
 pub(super) fn check(graph: &Graph, ids: &[NodeId], limit: usize) -> Result<(), FunctionError> {
     let nodes = graph.nodes();
     let library = nodes.functions();
-    let mut count = Count { library, limit, known: FxHashMap::default(), chain: Vec::new() };
+    let mut count =
+        Count { library, limit, known: FxHashMap::default(), bodies: FxHashMap::default(), chain: Vec::new() };
     let mut total = nodes.len();
     for node in ids.iter().filter_map(|id| nodes.get(*id)) {
         count.chain.clear();
@@ -35,7 +37,7 @@ pub(super) fn check(graph: &Graph, ids: &[NodeId], limit: usize) -> Result<(), F
             let size = count.size(call).map_err(|source| source.at(&node.name))?;
             total = total.saturating_add(size.n_nodes);
             if total > limit {
-                let chain = count.heaviest(call).map_err(|source| source.at(&node.name))?;
+                let chain = count.heaviest(call);
                 return Err(FunctionError::TooLarge { node: node.name.to_string(), n_nodes: total, limit, chain });
             }
         }
@@ -86,6 +88,8 @@ struct Count<'l> {
     limit: usize,
     /// The sizes of calls that do not depend on where they are.
     known: FxHashMap<Vec<u8>, Size>,
+    /// The calls in the bodies of calls.
+    bodies: FxHashMap<Vec<u8>, Rc<[NameAttrList]>>,
     /// The functions in whose bodies we are.
     chain: Vec<String>,
 }
@@ -107,10 +111,15 @@ impl Count<'_> {
         if depth >= MAX_DEPTH {
             return Err(Uncounted::TooDeep { function: call.name.clone() });
         }
+        let calls = match self.bodies.get(&key) {
+            Some(calls) => Rc::clone(calls),
+            None => calls(self.library, &function, &call.attr).map_err(Uncounted::Other)?.into(),
+        };
+        self.bodies.insert(key.clone(), Rc::clone(&calls));
         self.chain.push(call.name.clone());
         let mut size = Size { n_nodes: function.node_def.len(), depends_on: None };
-        for call in calls(self.library, &function, &call.attr).map_err(Uncounted::Other)? {
-            let inner = stacker::maybe_grow(64 << 10, 1 << 20, || self.size(&call))?;
+        for call in calls.iter() {
+            let inner = stacker::maybe_grow(64 << 10, 1 << 20, || self.size(call))?;
             size.n_nodes = size.n_nodes.saturating_add(inner.n_nodes);
             size.depends_on = size.depends_on.into_iter().chain(inner.depends_on).filter(|at| *at < depth).min();
             // What cannot be kept is counted again and again, but not for ever.
@@ -125,25 +134,21 @@ impl Count<'_> {
         Ok(size)
     }
 
-    /// From a call that is too large to where most of it comes from.
-    fn heaviest(&mut self, call: &NameAttrList) -> Result<String, Uncounted> {
+    /// From a call that is too large to where most of it comes from; what depends on the calls around it comes first.
+    fn heaviest(&self, call: &NameAttrList) -> String {
         let mut names = vec![call.name.clone()];
         let mut call = call.clone();
-        while names.len() < N_NAMED
-            && let Some(function) = self.library.get(&call.name).cloned()
-        {
-            let mut largest = None;
-            for inner in calls(self.library, &function, &call.attr).map_err(Uncounted::Other)? {
-                let size = self.size(&inner)?.n_nodes;
-                if !names.contains(&inner.name) && largest.as_ref().is_none_or(|(most, _)| size > *most) {
-                    largest = Some((size, inner));
-                }
+        while let Some(calls) = self.bodies.get(&call.encode_to_vec()) {
+            let size = |call: &NameAttrList| self.known.get(&call.encode_to_vec()).map_or(usize::MAX, |s| s.n_nodes);
+            let others = calls.iter().filter(|inner| !names.contains(&inner.name));
+            let Some(largest) = others.reduce(|a, b| if size(b) > size(a) { b } else { a }) else { break };
+            if names.len() == N_NAMED {
+                return format!("{} -> ...", names.join(" -> "));
             }
-            let Some((_, inner)) = largest else { return Ok(names.join(" -> ")) };
-            names.push(inner.name.clone());
-            call = inner;
+            names.push(largest.name.clone());
+            call = largest.clone();
         }
-        Ok(format!("{} -> ...", names.join(" -> ")))
+        names.join(" -> ")
     }
 }
 

@@ -9,11 +9,38 @@ use std::sync::{Arc, OnceLock, Weak};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+use super::NodeInfo;
+
 type Callback = Box<dyn FnOnce() + Send>;
 
 /// Tells its registered callbacks, once, that something was cancelled. Clones are the same one.
 #[derive(Clone, Default)]
-pub struct Cancellation(Arc<Inner>);
+pub struct Cancellation {
+    inner: Arc<Inner>,
+    /// The node whose kernel registers.
+    node: Option<NodeInfo>,
+}
+
+/// Whoever waits until it is cancelled, or done.
+struct Waiting {
+    node: Option<NodeInfo>,
+    /// What it waits at: a kind of object, and its name.
+    at: Option<(&'static str, Arc<str>)>,
+    callback: Callback,
+}
+
+impl std::fmt::Display for Waiting {
+    /// `node input/batch (QueueDequeueManyV2) at queue input/rows`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(NodeInfo { name, op, .. }) = &self.node {
+            write!(f, "node {name} ({op})")?;
+        }
+        match &self.at {
+            Some((kind, name)) => write!(f, " at {kind} {name}"),
+            None => Ok(()),
+        }
+    }
+}
 
 #[derive(Default)]
 struct Inner {
@@ -24,7 +51,7 @@ struct Inner {
 #[derive(Default)]
 struct Callbacks {
     next: u64,
-    waiting: FxHashMap<u64, Callback>,
+    waiting: FxHashMap<u64, Waiting>,
 }
 
 impl std::fmt::Debug for Cancellation {
@@ -39,22 +66,36 @@ impl Cancellation {
         Cancellation::default()
     }
 
+    /// The same, for what a node's kernel registers.
+    pub(crate) fn of_node(mut self, node: &NodeInfo) -> Cancellation {
+        self.node = Some(node.clone());
+        self
+    }
+
+    /// Which nodes wait, and at what.
+    pub(crate) fn waiting(&self) -> Vec<String> {
+        let callbacks = self.inner.callbacks.lock();
+        let mut waiting: Vec<(u64, &Waiting)> = callbacks.waiting.iter().map(|(id, one)| (*id, one)).collect();
+        waiting.sort_unstable_by_key(|(id, _)| *id);
+        waiting.iter().filter(|(_, one)| one.node.is_some()).map(|(_, one)| one.to_string()).collect()
+    }
+
     /// Cancels, for good, and calls what is registered, in this thread.
     pub fn cancel(&self) {
         let waiting = {
-            let mut callbacks = self.0.callbacks.lock();
-            self.0.is_cancelled.store(true, Ordering::SeqCst);
+            let mut callbacks = self.inner.callbacks.lock();
+            self.inner.is_cancelled.store(true, Ordering::SeqCst);
             std::mem::take(&mut callbacks.waiting)
         };
-        for callback in waiting.into_values() {
-            callback();
+        for waiting in waiting.into_values() {
+            (waiting.callback)();
         }
     }
 
     /// Whether it was cancelled.
     #[inline]
     pub fn is_cancelled(&self) -> bool {
-        self.0.is_cancelled.load(Ordering::Relaxed)
+        self.inner.is_cancelled.load(Ordering::Relaxed)
     }
 
     /// Has `callback` called once, by the thread that cancels; at once, in this thread, where that has happened. The
@@ -62,16 +103,28 @@ impl Cancellation {
     /// has begun goes on.
     #[must_use = "dropping the registration takes the callback back"]
     pub fn register(&self, callback: impl FnOnce() + Send + 'static) -> Registration {
-        let mut callbacks = self.0.callbacks.lock();
-        if self.0.is_cancelled.load(Ordering::Relaxed) {
+        self.register_at(None, callback)
+    }
+
+    /// As [`Cancellation::register`], by who waits at an object: its kind and its name, for whoever asks why a step
+    /// does not end.
+    #[must_use = "dropping the registration takes the callback back"]
+    pub(crate) fn register_at(
+        &self,
+        at: Option<(&'static str, Arc<str>)>,
+        callback: impl FnOnce() + Send + 'static,
+    ) -> Registration {
+        let mut callbacks = self.inner.callbacks.lock();
+        if self.inner.is_cancelled.load(Ordering::Relaxed) {
             drop(callbacks);
             callback();
             return Registration { of: Weak::new(), id: 0 };
         }
         let id = callbacks.next;
         callbacks.next += 1;
-        callbacks.waiting.insert(id, Box::new(callback));
-        Registration { of: Arc::downgrade(&self.0), id }
+        let waiting = Waiting { node: self.node.clone(), at, callback: Box::new(callback) };
+        callbacks.waiting.insert(id, waiting);
+        Registration { of: Arc::downgrade(&self.inner), id }
     }
 }
 
@@ -108,6 +161,11 @@ impl StepCancellation {
             made.cancel();
         }
         made.clone()
+    }
+
+    /// Which nodes wait, and at what.
+    pub fn waiting(&self) -> Vec<String> {
+        self.made.get().map(Cancellation::waiting).unwrap_or_default()
     }
 
     pub fn cancel(&self) {

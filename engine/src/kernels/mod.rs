@@ -345,7 +345,7 @@ impl KernelContext<'_> {
 
     /// Tells those who register that the step ended early, so that nobody waits in vain.
     pub fn cancellation(&self) -> Cancellation {
-        self.cancellation.get()
+        self.cancellation.get().of_node(self.node)
     }
 
     /// A tensor for an output, its elements to be overwritten.

@@ -212,7 +212,8 @@ impl Queue {
     /// Ends the attempt when the step does.
     fn wait(self: &Arc<Self>, id: u64, cancellation: &Cancellation) {
         let queue = Arc::downgrade(self);
-        let registration = cancellation.register(move || {
+        let at = Some((self.config.kind, Arc::clone(&self.name)));
+        let registration = cancellation.register_at(at, move || {
             if let Some(queue) = queue.upgrade() {
                 queue.attempts.cancel(id);
             }

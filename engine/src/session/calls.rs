@@ -74,7 +74,7 @@ impl Functions for Calls<'_> {
         let environment = Environment {
             pool: &self.session.pool,
             devices: &self.session.devices,
-            limits: Limits { cancel: Some(&cancel), deadline: self.deadline },
+            limits: Limits { cancel: Some(&cancel), deadline: self.deadline, on_stall: None },
             functions: &Calls { depth: self.depth + 1, ..*self },
             step_id: self.step_id,
             rendezvous: None,

@@ -21,7 +21,7 @@ use formats::proto::GraphDef;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-pub use crate::executor::CancelToken;
+pub use crate::executor::{CancelToken, OnStall};
 pub use callable::Callable;
 pub use error::{ExtendError, RunError};
 pub use options::{Numerics, RunOptions, SessionOptions};
@@ -335,7 +335,7 @@ impl Session {
         let environment = Environment {
             pool: &self.pool,
             devices: &self.devices,
-            limits: Limits { cancel: options.cancel, deadline },
+            limits: Limits { cancel: options.cancel, deadline, on_stall: options.on_stall },
             functions: &Calls { session: self, trace: trace.tag(), step_id, deadline, depth: 1 },
             step_id,
             rendezvous: meeting.map(|meeting| Arc::clone(&meeting.rendezvous)),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::plans::SharedKernels;
 use crate::device::Device;
-use crate::executor::CancelToken;
+use crate::executor::{CancelToken, OnStall};
 use crate::functions::MAX_NODES;
 use crate::partition::TransferOptions;
 use crate::passes::Passes;
@@ -89,10 +89,12 @@ pub struct RunOptions<'a> {
     pub cancel: Option<&'a CancelToken>,
     /// How long the step may take; it ends early between two kernels.
     pub timeout: Option<Duration>,
+    /// Is told what the step waits for, where nothing happens in it.
+    pub on_stall: Option<OnStall<'a>>,
 }
 
 impl Default for RunOptions<'_> {
     fn default() -> Self {
-        RunOptions { label: "run", summary_step: None, cancel: None, timeout: None }
+        RunOptions { label: "run", summary_step: None, cancel: None, timeout: None, on_stall: None }
     }
 }

@@ -16,7 +16,7 @@ use super::{MasterOptions, Shared};
 use crate::arrows::{Arrival, Way};
 use crate::cluster::TaskName;
 use crate::error::DistributedError;
-use crate::protocol::{Broken, Describe, Described, Done, Failure, FailureKind, Head, Ran, Reset, Task};
+use crate::protocol::{Broken, Describe, Described, Done, Failure, FailureKind, Head, Ran, Reset, Stalled, Task};
 use crate::wire;
 
 /// What a worker answers.
@@ -200,6 +200,12 @@ impl Handler for Answers {
                 // Where the master goes its steps do, too.
                 if let (Some(master), Some(other)) = (self.master.upgrade(), broken.task) {
                     master.broken((&self.worker.name, self.worker.incarnation), &other, &broken.why);
+                }
+            }
+            Stalled::KIND => {
+                let stalled = Stalled::of(&frame)?;
+                if let Some(master) = self.master.upgrade() {
+                    master.stalled(stalled.step, &self.worker.name, stalled.waiting);
                 }
             }
             kind => return Err(NetError::Protocol(format!("the worker sent kind {kind}"))),

@@ -188,6 +188,14 @@ impl Shared {
         }
     }
 
+    /// Nothing happens in a task's part of a step.
+    fn stalled(&self, step: u64, task: &str, waiting: Vec<String>) {
+        let answers = self.running.lock().get(&step).cloned();
+        if let Some(answers) = answers {
+            answers.stalled(task, waiting);
+        }
+    }
+
     fn end_step(&self, step: u64) {
         self.running.lock().remove(&step);
     }

@@ -1,5 +1,6 @@
 //! One step on all workers: their parts are started, their answers awaited, errors end it everywhere.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ struct State {
     /// Of the answers, as they came.
     arrivals: Vec<Arrival>,
     n_left: usize,
+    /// What parts wait for, by their tasks, where they told and nobody was told.
+    stalled: BTreeMap<String, Vec<String>>,
     /// The failure that tells most, and whose.
     failure: Option<(usize, Failure)>,
 }
@@ -42,7 +45,8 @@ struct State {
 impl Answers {
     fn new(tasks: &Arc<[Task]>) -> Answers {
         let n = tasks.len();
-        let state = State { fetches: vec![None; n], arrivals: Vec::new(), n_left: n, failure: None };
+        let state =
+            State { fetches: vec![None; n], arrivals: Vec::new(), n_left: n, stalled: BTreeMap::new(), failure: None };
         Answers { tasks: Arc::clone(tasks), state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -54,6 +58,12 @@ impl Answers {
     /// Something went wrong between tasks.
     pub fn fail(&self, failure: Failure) {
         self.state.lock().failed(0, failure);
+        self.changed.notify_all();
+    }
+
+    /// Nothing happens in a task's part.
+    pub fn stalled(&self, task: &str, waiting: Vec<String>) {
+        self.state.lock().stalled.insert(task.to_owned(), waiting);
         self.changed.notify_all();
     }
 
@@ -204,6 +214,14 @@ fn wait(
             }
             (_, Some(_)) if until.is_zero() => break,
             _ => {}
+        }
+        if let Some(on_stall) = options.on_stall.filter(|_| ended.is_none() && !state.stalled.is_empty()) {
+            let stalled = std::mem::take(&mut state.stalled);
+            drop(state);
+            let of_task = |(task, waiting): (&String, &Vec<String>)| format!("{task}: {}", waiting.join(", "));
+            (on_stall.tell)(&stalled.iter().map(of_task).collect::<Vec<_>>());
+            state = answers.state.lock();
+            continue;
         }
         let period = if options.cancel.is_some() && ended.is_none() { until.min(TOKEN_PERIOD) } else { until };
         if period == Duration::MAX {

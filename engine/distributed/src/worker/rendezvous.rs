@@ -54,6 +54,10 @@ impl Rendezvous for TaskRendezvous {
         self.step.rendezvous.recv(key, receiver);
     }
 
+    fn waiting(&self) -> Vec<String> {
+        self.step.rendezvous.waiting()
+    }
+
     fn abort(&self, error: RendezvousError) {
         self.step.rendezvous.abort(error);
     }

@@ -8,7 +8,7 @@ use engine::buffer::Allocator;
 use engine::executor::ExecuteError;
 use engine::kernels::{FrameTag, KernelError};
 use engine::rendezvous::{EdgeKey, Key, Message, Rendezvous, RendezvousError};
-use engine::session::{Meeting, RunError, TaskSession};
+use engine::session::{Meeting, OnStall, RunError, TaskSession};
 use engine::{RunOptions, SessionOptions, Tensor};
 use formats::proto::GraphDef;
 use net::{Connection, Handler, Incoming, NetError, Outbox, Peer};
@@ -22,7 +22,7 @@ use super::steps::Step;
 use crate::arrows::{self, Arrival, Way};
 use crate::protocol::{
     Cancel, Describe, Described, Device, Done, Failure, FailureKind, Forget, Head, Push, Ran, Register, Reset, Run,
-    Task,
+    Stalled, Task,
 };
 use crate::{side, wire};
 
@@ -36,6 +36,9 @@ pub(super) struct Service {
 
 /// How long steps may take to end when containers are dropped: as long as one kernel may run.
 const TO_END: Duration = Duration::from_secs(30);
+
+/// How long nothing happens in a part of a step before its master is told what it waits for.
+const STALL: Duration = Duration::from_secs(3);
 
 /// How masters call themselves.
 pub(crate) const MASTER: &str = "master";
@@ -181,7 +184,13 @@ impl Service {
         let (shared, outbox) = (Arc::clone(&self.shared), self.outbox.clone());
         let run = move || {
             arrival.into_iter().for_each(Arrival::emit);
-            let result = run(&shared, master, &request, &part, &step, &feeds);
+            let tell = |waiting: &[String]| {
+                let stalled = Stalled { step: request.step, waiting: waiting.to_vec() };
+                // Where the master is gone nobody wants to know.
+                let _ = outbox.send(stalled.frame(Vec::new()));
+            };
+            let on_stall = OnStall { after: STALL, tell: &tell };
+            let result = run(&shared, master, &request, &part, &step, &feeds, on_stall);
             drop(running);
             if result.is_ok() {
                 shared.masters.end(master, request.step);
@@ -244,6 +253,7 @@ fn run(
     part: &Part,
     step: &Arc<Step>,
     feeds: &[Tensor],
+    on_stall: OnStall<'_>,
 ) -> Result<Vec<Tensor>, Failure> {
     let rendezvous = TaskRendezvous {
         shared: Arc::clone(shared),
@@ -258,6 +268,7 @@ fn run(
         summary_step: request.summary_step,
         cancel: Some(&step.cancel),
         timeout: None,
+        on_stall: Some(on_stall),
     };
     let result = part.session.run(&options, &meeting, feeds);
     result.map_err(|error| step.failure().unwrap_or_else(|| failure(&error)))
