@@ -1,14 +1,17 @@
 //! Graphs and feeds from files, as `run`, `params` and `compare` want them; every fault is one line that names the file.
 
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use engine::checkpoint::Checkpoint;
+use engine::placement::RelaxedRequest;
+use engine::plan::PlanError;
 use engine::session::RunError;
 use engine::{Graph, Session, SessionOptions, Tensor};
 use formats::npy::Array;
-use formats::proto::{GraphDef, attr_value::Value};
+use formats::proto::{GraphDef, NodeDef, attr_value::Value};
 
 use crate::args::{Numerics, Step};
 use crate::devices;
@@ -59,6 +62,8 @@ pub enum Where {
 /// A graph that can be run, and its session.
 pub struct Runnable {
     session: Session,
+    /// The nodes that ask for no device of their own, but were given one.
+    given: HashSet<String>,
 }
 
 impl Runnable {
@@ -71,9 +76,10 @@ impl Runnable {
         }
         let mut def = read(path)?;
         // Of several, placement decides.
-        if let ([device], Where::AsAsked) = (&step.device[..], on) {
-            ask_for(&mut def, &device.name());
-        }
+        let given = match (&step.device[..], on) {
+            ([device], Where::AsAsked) => ask_for(&mut def, &device.name()),
+            _ => HashSet::new(),
+        };
         if let Some(seed) = step.seed {
             seed_random_ops(&mut def, seed);
         }
@@ -87,9 +93,11 @@ impl Runnable {
             Where::AsAsked if step.device.is_empty() => SessionOptions::devices(step.device_count.into()),
             Where::AsAsked => devices::session_options(&step.device)?,
         };
-        let options = SessionOptions { threads, dump_graphs, numerics, ..devices };
+        let mut options = SessionOptions { threads, dump_graphs, numerics, ..devices };
+        // On one device there is no other to ask for.
+        options.placement.is_soft |= step.soft_placement || on == Where::Alone;
         let session = Session::new(&graph, options).map_err(|error| Failure::Work(error.into()))?;
-        let runnable = Runnable { session };
+        let runnable = Runnable { session, given };
         if let Some(path) = &step.checkpoint {
             let missing = checkpoint(path)?.restore(&runnable.session).map_err(|error| fault(path, error))?;
             for name in missing {
@@ -107,6 +115,21 @@ impl Runnable {
         &self.session
     }
 
+    /// The requests of the file that were not met: nodes are elsewhere.
+    pub fn notes(&self) -> Vec<String> {
+        const MOST: usize = 8;
+        let relaxed = self.session.relaxed_requests();
+        let own: Vec<_> = relaxed.iter().filter(|one| !self.given.contains(&one.node)).collect();
+        let note = |one: &&RelaxedRequest| {
+            format!("node {} (op {}) asks for {}, runs on {}", one.node, one.op, one.asked, one.device)
+        };
+        let mut notes: Vec<String> = own.iter().take(MOST).map(note).collect();
+        if let Some(n) = own.len().checked_sub(MOST).filter(|n| *n > 0) {
+            notes.push(format!("{n} more nodes run on another device than they ask for"));
+        }
+        notes
+    }
+
     /// Runs one step.
     pub fn run(&self, feeds: &[(&str, Tensor)], fetches: &[&str], targets: &[&str]) -> Result<Vec<Tensor>, Failure> {
         self.session.run(feeds, fetches, targets).map_err(|error| failure(&self.session, error))
@@ -116,12 +139,17 @@ impl Runnable {
 /// What a failed step means to the user: almost always that graph, feeds and fetches do not fit each other.
 pub fn failure(session: &Session, error: RunError) -> Failure {
     let hint = match &error {
-        RunError::Graph(engine::graph::GraphError::NoSuchNode { name }) => nearest(session, name),
+        RunError::Graph(engine::graph::GraphError::NoSuchNode { name }) => {
+            nearest(session, name).map(|near| format!("is {near} meant?"))
+        }
+        RunError::Plan(PlanError::Placement(why)) if why.gives_way() => {
+            Some("--soft-placement lets it run on another device".to_owned())
+        }
         _ => None,
     };
     let error = anyhow::Error::from(error);
     match hint {
-        Some(near) => Failure::wrong_use(format_args!("{error:#} (is {near} meant?)")),
+        Some(hint) => Failure::wrong_use(format_args!("{error:#} ({hint})")),
         None => Failure::Use(error),
     }
 }
@@ -161,11 +189,14 @@ fn tensor(path: &PathBuf) -> Result<Tensor, Failure> {
     Tensor::from_npy(&array).map_err(|error| fault(path, error))
 }
 
-/// Lets the nodes that ask for no device ask for this one.
-fn ask_for(def: &mut GraphDef, device: &str) {
-    for node in def.node.iter_mut().filter(|node| node.device.is_empty()) {
+/// Lets the nodes that ask for no device ask for this one; gives their names.
+fn ask_for(def: &mut GraphDef, device: &str) -> HashSet<String> {
+    let open = def.node.iter_mut().filter(|node| node.device.is_empty());
+    let ask = |node: &mut NodeDef| {
         node.device = device.to_owned();
-    }
+        node.name.clone()
+    };
+    open.map(ask).collect()
 }
 
 /// Gives random ops that have no seed of their own one that follows from `seed` and their name, so that a run can be

@@ -36,6 +36,9 @@ pub fn run(args: &args::Run) -> Outcome {
         write(out, &args.fetch, &values)?;
     }
     tell(args, &values);
+    for note in runnable.notes() {
+        eprintln!("note: {note}");
+    }
     if let Some(dropped) = collected.map(|c| c.dropped).filter(|n| *n > 0) {
         warnings.push(format!("{dropped} events were dropped; the trace has gaps"));
     }

@@ -150,6 +150,33 @@ fn run_refuses_what_does_not_fit() {
     check_refused(&run(&[&graph]), &["--fetch"]);
 }
 
+/// TensorFlow checks placement before it optimises; its sessions place hard, TensorFlow 2 softly.
+#[test]
+fn requests_for_devices_hold_or_give_way() {
+    let Some(binary) = stepscope_binary("soft placement of the command run") else { return };
+    let files = Files::new();
+    let graph = files.write("graph.pbtxt", GRAPH.as_bytes());
+    let exp = "node { name: \"e\" op: \"Exp\" input: \"two\" attr { key: \"T\" value { type: DT_FLOAT } } }";
+    let const_on_gpu = GRAPH.replace("name: \"two\"", "name: \"two\" device: \"/device:GPU:9\"");
+    let folded = files.write("folded.pbtxt", format!("{const_on_gpu} {exp}").as_bytes());
+    let exp_on_gpu = exp.replace("name: \"e\"", "name: \"e\" device: \"/device:GPU:9\"");
+    let unused = files.write("unused.pbtxt", format!("{GRAPH} {exp_on_gpu}").as_bytes());
+    let run = |args: &[&str]| stepscope(&binary, &[&["run"], args].concat());
+    for devices in ["1", "2"] {
+        let refused = run(&[&folded, "--fetch", "e", "--device-count", devices]);
+        check_refused(&refused, &["two", "/device:GPU:9", "/job:localhost/device:cpu:0", "--soft-placement"]);
+        let soft = run(&[&folded, "--fetch", "e", "--device-count", devices, "--soft-placement"]);
+        assert!(soft.status.success(), "{}", text(&soft.stderr));
+        assert!(text(&soft.stdout).contains("7.389"), "{}", text(&soft.stdout));
+        let note = "note: node two (op Const) asks for /device:GPU:9, runs on /job:localhost/device:cpu:";
+        assert!(text(&soft.stderr).contains(note), "{}", text(&soft.stderr));
+    }
+    // What a step does not need is not placed.
+    let x = format!("x={}", files.floats("x.npy", &[2, 3], &[0.0; 6]));
+    assert!(run(&[&unused, "--feed", &x, "--fetch", "y"]).status.success());
+    assert!(run(&[&graph, "--feed", &x, "--fetch", "y", "--soft-placement"]).stderr.is_empty());
+}
+
 /// Nested loops, conditionals in loops, arrays in loops, and gradients, made by TensorFlow.
 #[test]
 fn run_gives_tensorflows_answers() {

@@ -8,6 +8,7 @@ mod left_out;
 mod prepare;
 mod steps;
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::process::ExitCode;
 
 use steps::{Failed, Steps};
@@ -19,7 +20,8 @@ cargo xtask COMMAND
   test             everything CI runs: brings what the tests need, then check, unit, doc, tidy, end-to-end and window
                    tests; the last lines say which checks were left out, and why
   bench [NAME...]  benchmarks: a table here, JSON lines appended to docs/bench.jsonl; no name: lists them
-  soak             the long versions of the fault tests (kill -9, damaged files, disturbed networks); about an hour
+  soak             the long versions of the fault tests (kill -9, damaged files, disturbed networks), and 3,000 random programs
+                   against TensorFlow; about two hours
   release          the program as it is released, with SQL, clusters and buckets: target folder/released/stepscope-VERSION-MACHINE.tar.gz
   gpu [--pack]     checks and measures the GPUs of this machine; --pack: makes target folder/gpu-check, which does it without
                    Rust and without a network
@@ -205,7 +207,8 @@ fn soak(steps: &mut Steps) -> Result<(), Failed> {
     let list = left_out::List::new()?;
     let more = [("STEPSCOPE_BIN", binary.as_str()), ("STEPSCOPE_SOAK", "1"), ("STEPSCOPE_LEFT_OUT", &list.path())];
     env.extend(more.map(|(name, value)| (name, value.to_owned())));
-    let result = soak_tests(steps, &borrowed(&env)).and_then(|()| soak_mpi(steps, env, &list));
+    let result = soak_tests(steps, &borrowed(&env));
+    let result = result.and_then(|()| random_programs(steps, &list)).and_then(|()| soak_mpi(steps, env, &list));
     steps.close_with(list.report());
     result
 }
@@ -217,6 +220,33 @@ fn soak_tests(steps: &mut Steps, env: &[(&str, &str)]) -> Result<(), Failed> {
     let simulation = test(&["stepscope-distributed", "--test", "simulation", "--", "--nocapture"]);
     steps.cargo("soak: simulation", &simulation, env)?;
     steps.cargo("soak: parking", &["test", "--package", "stepscope-engine", "--test", "sleep_model"], env)
+}
+
+/// Random programs with fresh seeds (or those from `STEPSCOPE_SEED` on), which the engine must answer as TensorFlow does.
+fn random_programs(steps: &mut Steps, list: &left_out::List) -> Result<(), Failed> {
+    const N_PROGRAMS: u64 = 3_000;
+    const BATCH: u64 = 250;
+    let python = match prepare::tensorflow(steps) {
+        Ok(python) => python,
+        Err(Failed(why)) => {
+            list.add("engine/tests/random_programs.rs", &format!("random programs with fresh seeds: {why} failed"));
+            return Ok(());
+        }
+    };
+    let given = std::env::var("STEPSCOPE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let first: u64 = given.unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 32);
+    let file = prepare::target_folder().join("random_programs.bin.gz");
+    let file = std::path::absolute(&file).unwrap_or(file).display().to_string();
+    let test = ["test", "--release", "--package", "stepscope-engine", "--test", "random_programs", "--", "--nocapture"];
+    for batch in 0..N_PROGRAMS / BATCH {
+        // Some seeds give no program.
+        let (seed, count) = ((first + batch * 2 * BATCH).to_string(), BATCH.to_string());
+        let make = ["tests/scripts/tf_random_programs.py", &file, "--seed", &seed, "--count", &count];
+        steps.run(&format!("soak: programs from seed {seed}"), &python, &make, &[])?;
+        let env = [("STEPSCOPE_PROGRAMS", file.as_str())];
+        steps.cargo(&format!("soak: random programs from seed {seed}"), &test, &env)?;
+    }
+    Ok(())
 }
 
 /// Last: what starts only beside MPI takes the released program's place.

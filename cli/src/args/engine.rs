@@ -279,6 +279,10 @@ pub struct Training {
     /// Every graph that is run goes into this empty folder, before the first pass and after each: 'stepscope view DIR' shows them
     #[arg(long, value_name = "DIR")]
     pub dump_graphs: Option<PathBuf>,
+    /// Let nodes run elsewhere where the device that they ask for is not there, has no kernel for them, or is not the one of nodes
+    /// that they must be with, as TensorFlow 2 does (allow_soft_placement); without it that is an error, as in TensorFlow's sessions
+    #[arg(long)]
+    pub soft_placement: bool,
     /// Look at every result for NaNs and infinities: the trace tells where they come up (in the window Graph, Colour > Health), or the first ends the run
     #[arg(long, value_enum, value_name = "WHAT")]
     pub numerics: Option<Numerics>,
@@ -320,7 +324,8 @@ Examples:
   stepscope run graph.pbtxt --feed x:0=x.npy --fetch loss --fetch gradients/w:0 --out answers.npz
   stepscope run graph.pb --init init --fetch loss --trace trace --device-count 2
   stepscope run graph.pb --checkpoint checkpoints --feed x=x.npy --fetch probabilities
-  stepscope run graph.pb --device gpu:0 --feed x=x.npy --fetch logits")]
+  stepscope run graph.pb --device gpu:0 --feed x=x.npy --fetch logits
+  stepscope run two-gpus.pb --soft-placement --feed x=x.npy --fetch logits     # on a machine without them")]
 pub struct Run {
     /// GraphDef: .pb, .pbtxt, either gzipped, or an event file with a graph
     pub graph: PathBuf,

@@ -106,6 +106,17 @@ impl DeviceName {
         })
     }
 
+    /// What both names say together where device types or indices that differ are left open, as soft placement takes
+    /// two requests that contradict each other.
+    ///
+    /// # Errors
+    /// They name different tasks.
+    pub fn merge_softly(&self, other: &DeviceName) -> Result<DeviceName, DeviceNameConflict> {
+        let task = self.task_name().merge(&other.task_name())?;
+        let Some(kind) = merge(&self.kind, &other.kind) else { return Ok(task) };
+        Ok(DeviceName { kind, index: merge(&self.index, &other.index).flatten(), ..task })
+    }
+
     /// This name with the parts that `inner` gives in their place, as nested scopes of devices mean it. Another device
     /// type drops the index: it counted devices of the outer type.
     pub fn overridden_by(&self, inner: &DeviceName) -> DeviceName {
@@ -277,6 +288,9 @@ mod tests {
         assert_eq!(name("/job:ps").merge(&name("/cpu:0")).unwrap(), name("/job:ps/cpu:0"));
         let conflict = name("/job:ps/cpu:0").merge(&name("/cpu:1")).unwrap_err();
         assert_eq!(conflict.to_string(), "/job:ps/device:CPU:0 and /device:CPU:1 differ in index");
+        assert_eq!(name("/job:ps/cpu:0").merge_softly(&name("/cpu:1")).unwrap(), name("/job:ps/device:CPU:*"));
+        assert_eq!(name("/job:ps/cpu:0").merge_softly(&name("/gpu:0")).unwrap(), name("/job:ps"));
+        assert!(name("/job:ps/cpu:0").merge_softly(&name("/job:worker")).is_err());
         assert_eq!(name("/job:ps/gpu:3").overridden_by(&name("/cpu:0")), name("/job:ps/cpu:0"));
         assert_eq!(name("/job:ps/gpu:3").overridden_by(&name("/device:cpu:*")), name("/job:ps/device:CPU:*"));
         assert_eq!(name("/gpu:3").overridden_by(&name("/task:2")), name("/task:2/gpu:3"));

@@ -23,7 +23,7 @@ use formats::proto::{FunctionDef, GraphDef};
 use super::body::{self, Body, Call};
 use super::{FunctionError, expansion};
 use crate::dtype::DType;
-use crate::graph::{Attr, FuncRef, Graph, GraphError, Node, NodeId, Output, attr_to_proto};
+use crate::graph::{Attr, ContextId, FuncRef, Graph, GraphError, Node, NodeId, Output, attr_to_proto};
 use crate::ops::OpKind;
 use crate::tensor::Tensor;
 
@@ -84,8 +84,46 @@ impl Lowering<'_> {
     fn call(&mut self, node: &Node) -> Done {
         let f = func(node, "f")?;
         let types = node.dtypes("Tout").cloned().unwrap_or_default();
-        let body = self.inline(node, f, &node.name, &node.inputs, &node.control_inputs, &types)?;
+        let body = self.inline(node, f, &node.name, &node.inputs, &self.guards(node)?, &types)?;
         self.finish(node, &body.outputs, &body.control)
+    }
+
+    /// What must have run before the nodes that take the node's place: its control inputs, and in a loop or branch
+    /// what its inputs come from too. A node without inputs of its own, such as a constant, would run in the root
+    /// frame otherwise, and where the branch is not taken.
+    pub(super) fn guards(&self, node: &Node) -> Done<Vec<NodeId>> {
+        let mut guards = node.control_inputs.clone();
+        let nodes = self.graph.nodes();
+        let kind = |output: &Output| nodes.get(output.node).map_or(OpKind::Compute, |from| from.op.kind);
+        let is_inside = |output: &&Output| nodes.value_context(**output) != ContextId::ROOT;
+        // What is only brought in tells less: a switch has run whichever way it went, an invariant is there even after the
+        // last iteration.
+        let is_brought_in = |output: &&Output| kind(output).is_switch() || kind(output) == OpKind::Enter;
+        let (brought_in, made): (Vec<&Output>, Vec<&Output>) =
+            node.inputs.iter().filter(is_inside).partition(is_brought_in);
+        guards.extend(made.iter().map(|output| output.node));
+        let mut covered: Vec<ContextId> = guards.iter().map(|id| nodes.control_context(*id)).collect();
+        let mut more: Vec<(Output, bool)> = Vec::new();
+        for output in brought_in {
+            let context = nodes.value_context(*output);
+            if !covered.contains(&context) {
+                covered.push(context);
+                more.push((*output, kind(output).is_switch()));
+            }
+        }
+        drop(nodes);
+        for (input, is_switched) in more {
+            guards.push(match is_switched {
+                true => self.within(node).add_node("Identity").name("live").input(input).build()?,
+                false => input.node,
+            });
+        }
+        Ok(guards)
+    }
+
+    /// A handle for constants in the node's place.
+    pub(super) fn guarded(&self, node: &Node) -> Done<Graph> {
+        Ok(self.within(node).with_control(&self.guards(node)?))
     }
 
     /// A handle that adds to the node's scope, on its device.
@@ -231,12 +269,11 @@ impl Lowering<'_> {
 
     /// Makes the node itself give the results.
     pub(super) fn finish(&self, node: &Node, outputs: &[Output], control: &[NodeId]) -> Done {
-        let op = if outputs.is_empty() { "NoOp" } else { "IdentityN" };
-        let mut builder = self.graph.add_node(op).device(&node.device).after(control).after(&node.control_inputs);
-        if !outputs.is_empty() {
-            builder = builder.inputs(outputs);
-        }
-        Ok(builder.build_in_place_of(node.id)?)
+        let builder = match outputs.is_empty() {
+            true => self.graph.add_node("NoOp").after(&self.guards(node)?),
+            false => self.graph.add_node("IdentityN").inputs(outputs).after(&node.control_inputs),
+        };
+        Ok(builder.device(&node.device).after(control).build_in_place_of(node.id)?)
     }
 
     /// The condition as a bool.
@@ -271,9 +308,9 @@ impl Lowering<'_> {
         let Some(n) = functions.len().checked_sub(1) else {
             return Err(self.misfit(node, "(none)", "is missing: there must be a branch".to_owned()));
         };
-        let index = node.inputs[0];
+        let (index, guarded) = (node.inputs[0], self.guarded(node)?);
         let is = |op: &str, i: usize| -> Done<Output> {
-            let i = graph.constant(Tensor::scalar(i as i32))?;
+            let i = guarded.constant(Tensor::scalar(i as i32))?;
             Ok(graph.add_node(op).input(index).input(i).output()?)
         };
         let mut branches = Vec::new();
@@ -338,7 +375,7 @@ impl Lowering<'_> {
         let registered = self.graph.nodes().functions().gradient_of(&f.name).map(FuncRef::new);
         if let Some(gradient) = registered {
             let gradient = FuncRef { attrs: f.attrs.clone(), ..gradient };
-            let body = self.inline(node, &gradient, &node.name, &node.inputs, &node.control_inputs, &types)?;
+            let body = self.inline(node, &gradient, &node.name, &node.inputs, &self.guards(node)?, &types)?;
             return self.finish(node, &body.outputs, &body.control);
         }
         let graph = self.within(node);
@@ -347,7 +384,7 @@ impl Lowering<'_> {
         let xs = inputs.iter().map(own).collect::<Result<Vec<_>, _>>()?;
         let of_outputs = grads.iter().map(|g| self.graph.dtype(*g)).collect::<Result<Vec<_>, _>>()?;
         let scope = format!("{}/forward", node.name);
-        let body = self.inline(node, f, &scope, &xs, &node.control_inputs, &of_outputs)?;
+        let body = self.inline(node, f, &scope, &xs, &self.guards(node)?, &of_outputs)?;
         let gradients = crate::gradients::gradients(&graph, &body.outputs, &xs, grads);
         let gradients =
             gradients.map_err(|e| FunctionError::Gradient { node: node.name.to_string(), problem: e.to_string() })?;

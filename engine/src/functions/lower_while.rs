@@ -85,7 +85,7 @@ fn enter(lowering: &Lowering<'_>, node: &Node, graph: &Graph) -> Done<Vec<Variab
         });
     }
     if variables.iter().all(|v| matches!(v, Variable::Invariant { .. })) {
-        variables.push(changing(graph.constant(Tensor::scalar(false))?, PartialShape::scalar())?);
+        variables.push(changing(lowering.guarded(node)?.constant(Tensor::scalar(false))?, PartialShape::scalar())?);
     }
     Ok(variables)
 }

@@ -345,7 +345,7 @@ impl Nodes {
     }
 
     /// The context that a control edge from `node` is in.
-    pub(super) fn control_context(&self, id: NodeId) -> ContextId {
+    pub(crate) fn control_context(&self, id: NodeId) -> ContextId {
         match self.get(id).map(|node| node.op.kind) {
             Some(OpKind::Switch) => self.contexts.of_node(id),
             _ => self.value_context(Output { node: id, port: 0 }),

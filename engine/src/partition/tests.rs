@@ -19,7 +19,16 @@ fn simulated(g: &Graph, fetch: Output, devices: &[Arc<Device>], delays_receives:
     let transfers = TransferOptions { delays_receives, ..TransferOptions::default() };
     let (unknown_dim, peaks) = (32, Default::default());
     let (placement, transfers, pins) = (&placement, &transfers, &pins);
-    let context = PassContext { devices, dump: None, placement, transfers, pins, unknown_dim, peaks };
+    let context = PassContext {
+        devices,
+        dump: None,
+        placement,
+        transfers,
+        pins,
+        unknown_dim,
+        peaks,
+        relaxed: std::cell::RefCell::default(),
+    };
     let signature = Signature { fetches: vec![fetch], ..Signature::default() };
     let mut graph = WorkGraph::pruned(&g.nodes(), &signature).unwrap();
     placement::place(&mut graph, &context).unwrap();

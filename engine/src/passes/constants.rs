@@ -22,6 +22,17 @@ impl WorkGraph {
         }
     }
 
+    /// The value that comes to `source` through identities.
+    pub fn handed_on(&self, mut source: Source) -> Source {
+        while let Source::Port(id, port) = source
+            && let Some(node) = self.get(id).filter(|node| matches!(node.op(), "Identity" | "IdentityN"))
+            && let Some(input) = node.inputs.get(port as usize)
+        {
+            source = *input;
+        }
+        source
+    }
+
     /// The value of a constant of integers, of whichever width.
     pub fn constant_ints(&self, source: Source) -> Option<Vec<i64>> {
         let value = self.constant(source)?;

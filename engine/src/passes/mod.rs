@@ -56,6 +56,8 @@ pub struct PassContext<'a> {
     pub unknown_dim: usize,
     /// What the memory pass estimated, by device.
     pub peaks: std::cell::RefCell<Vec<memory::PeakEstimate>>,
+    /// The requests that placement did not meet.
+    pub relaxed: std::cell::RefCell<Vec<crate::placement::RelaxedRequest>>,
 }
 
 impl PassContext<'_> {
@@ -69,12 +71,13 @@ impl PassContext<'_> {
 /// All passes, in the order in which they run.
 pub const PIPELINE: &[Pass] = &[
     Pass { name: "references", is_optional: false, run: references::run },
+    Pass { name: "collectives", is_optional: false, run: collectives::run },
+    // Before anything is removed or merged: no request for a device is lost with a node.
+    Pass { name: "place", is_optional: false, run: crate::placement::place },
     Pass { name: "fold", is_optional: true, run: fold::run },
     Pass { name: "branches", is_optional: true, run: branches::run },
     Pass { name: "simplify", is_optional: true, run: simplify::run },
     Pass { name: "cse", is_optional: true, run: cse::run },
-    Pass { name: "collectives", is_optional: false, run: collectives::run },
-    Pass { name: "place", is_optional: false, run: crate::placement::place },
     Pass { name: "partition", is_optional: false, run: crate::partition::partition },
     Pass { name: "products", is_optional: true, run: products::run },
     Pass { name: "fuse_matmul", is_optional: true, run: fuse_matmul::run },

@@ -106,9 +106,7 @@ impl<'a> Constraints<'a> {
         if let Some(known) = self.names.get(text) {
             return Ok(Arc::clone(known));
         }
-        let name: DeviceName =
-            text.parse().map_err(|source| PlacementError::Name { node: node.name().to_string(), source })?;
-        let name = Arc::new(name);
+        let name = Arc::new(super::request(node)?);
         self.names.insert(Arc::clone(text), Arc::clone(&name));
         Ok(name)
     }
@@ -179,7 +177,7 @@ impl<'a> Constraints<'a> {
                 Ok(both) => Some((Arc::new(both), *node_a)),
                 Err(_) if self.is_soft => {
                     // Neither gets its way: what both leave open is decided like everything else.
-                    let both = name_a.softened().merge(&name_b.softened()).unwrap_or_default();
+                    let both = name_a.merge_softly(name_b).unwrap_or_default();
                     (!both.is_any()).then(|| (Arc::new(both), *node_a))
                 }
                 Err(conflict) => {

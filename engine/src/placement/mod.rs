@@ -13,6 +13,7 @@ pub mod device_set;
 pub mod estimate;
 pub mod simulate;
 
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -31,7 +32,8 @@ use simulate::{SimDevice, SimEdge, SimNode, Simulation};
 /// What can be chosen for placement.
 #[derive(Debug, Clone, Default)]
 pub struct PlacementOptions {
-    /// Whether a request that no device fits, or that contradicts another one, gives way instead of being an error.
+    /// Whether a request that no device fits, or that contradicts another one, gives way instead of being an error:
+    /// TensorFlow's `allow_soft_placement`. What gave way is told ([`RelaxedRequest`]).
     pub is_soft: bool,
     /// What was measured; without it costs are estimated.
     pub cost_model: Option<Arc<CostModel>>,
@@ -104,6 +106,26 @@ pub enum PlacementError {
     TooManyDevices(usize),
 }
 
+impl PlacementError {
+    /// Whether soft placement would have placed the nodes.
+    pub fn gives_way(&self) -> bool {
+        matches!(self, PlacementError::Requests { .. } | PlacementError::NoDevice { .. })
+    }
+}
+
+/// A request for a device that was not met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RelaxedRequest {
+    /// The node.
+    pub node: String,
+    /// Its op.
+    pub op: &'static str,
+    /// The device that it asks for, as it writes it.
+    pub asked: Arc<str>,
+    /// The device that runs it.
+    pub device: Arc<str>,
+}
+
 /// Where nodes with state are: by name, the number of the device.
 pub type Pins = FxHashMap<Arc<str>, u32>;
 
@@ -116,7 +138,10 @@ pub fn place(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usize, 
         return Err(PlacementError::TooManyDevices(context.devices.len()).into());
     }
     if let [only] = context.devices {
-        check_requests(graph, only, context.placement.is_soft)?;
+        if !context.placement.is_soft {
+            check_requests(graph, only)?;
+        }
+        *context.relaxed.borrow_mut() = relaxed(graph, context.devices)?;
         return Ok(0);
     }
     let pinned = |node: &WorkNode| context.pins.get(node.name()).copied();
@@ -133,19 +158,42 @@ pub fn place(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usize, 
         node.device = context.pins.get(node.name()).copied().unwrap_or(decided);
         n_elsewhere += usize::from(node.device != 0);
     }
+    *context.relaxed.borrow_mut() = relaxed(graph, context.devices)?;
     Ok(n_elsewhere)
 }
 
+/// The nodes that are on another device than they ask for.
+fn relaxed(graph: &WorkGraph, devices: &[Arc<Device>]) -> Result<Vec<RelaxedRequest>, PlacementError> {
+    let mut met: FxHashMap<(&str, u32), bool> = FxHashMap::default();
+    let mut relaxed = Vec::new();
+    for (_, node) in graph.iter().filter(|(_, node)| !node.def.device.is_empty()) {
+        let Some(device) = devices.get(node.device as usize) else { continue };
+        let is_met = match met.entry((&node.def.device, node.device)) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => *new.insert(request(node)?.admits(device.full_name())),
+        };
+        if !is_met {
+            let (node, op, asked) = (node.name().to_string(), node.op(), Arc::clone(&node.def.device));
+            relaxed.push(RelaxedRequest { node, op, asked, device: device.name().into() });
+        }
+    }
+    Ok(relaxed)
+}
+
+/// The device that a node asks for.
+fn request(node: &WorkNode) -> Result<DeviceName, PlacementError> {
+    node.def.device.parse().map_err(|source| PlacementError::Name { node: node.name().to_string(), source })
+}
+
 /// With one device: whether all nodes can be there.
-fn check_requests(graph: &WorkGraph, device: &Device, is_soft: bool) -> Result<(), PlacementError> {
+fn check_requests(graph: &WorkGraph, device: &Device) -> Result<(), PlacementError> {
     let mut known: Option<&Arc<str>> = None;
     for (_, node) in graph.iter() {
         let asked = &node.def.device;
-        if is_soft || asked.is_empty() || known.is_some_and(|known| known == asked) {
+        if asked.is_empty() || known.is_some_and(|known| known == asked) {
             continue;
         }
-        let name: DeviceName =
-            asked.parse().map_err(|source| PlacementError::Name { node: node.name().to_string(), source })?;
+        let name = request(node)?;
         if !name.admits(device.full_name()) {
             return Err(PlacementError::NoDevice {
                 node: node.name().to_string(),

@@ -13,6 +13,7 @@ mod parts;
 mod plans;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,7 +38,7 @@ use crate::partition::TransferOptions;
 use crate::passes::memory::PeakEstimate;
 use crate::passes::{self, PassContext, PassReport, Passes, WorkGraph};
 use crate::placement::cost_model::NodeRecord;
-use crate::placement::{self, CostModel, Pins, PlacementOptions};
+use crate::placement::{self, CostModel, Pins, PlacementOptions, RelaxedRequest};
 use crate::plan::{Plan, PlanError, Signature};
 use crate::pool::Pool;
 use crate::tensor::Tensor;
@@ -54,6 +55,16 @@ pub struct Inspection {
     pub passes: Vec<PassReport>,
     /// The memory that a step is estimated to take, by device.
     pub peaks: Vec<PeakEstimate>,
+    /// Requests for devices that were not met ([`PlacementOptions::is_soft`]).
+    pub relaxed: Vec<RelaxedRequest>,
+}
+
+/// What a signature needs, after all passes, and what they tell.
+struct Rewritten {
+    graph: WorkGraph,
+    passes: Vec<PassReport>,
+    peaks: Vec<PeakEstimate>,
+    relaxed: Vec<RelaxedRequest>,
 }
 
 /// Runs parts of a graph. It may be used from several threads at once.
@@ -75,6 +86,8 @@ pub struct Session {
     plans: Mutex<Plans>,
     extending: Mutex<()>,
     lowered: Mutex<Lowered>,
+    /// Requests that the plans so far did not meet, by node.
+    relaxed: Mutex<BTreeMap<String, RelaxedRequest>>,
     /// Plans of functions that are called while steps run.
     bodies: Bodies,
 }
@@ -119,6 +132,7 @@ impl Session {
             plans: Mutex::default(),
             extending: Mutex::default(),
             lowered: Mutex::default(),
+            relaxed: Mutex::default(),
             bodies: Bodies::default(),
         })
     }
@@ -238,16 +252,16 @@ impl Session {
         if let Some(plan) = self.plans.lock().get(&signature) {
             return Ok(plan);
         }
-        let (graph, ..) = self.rewritten(&signature)?;
+        let rewritten = self.rewritten(&signature)?;
         let mut kernels = self.kernels.lock();
-        let plan = crate::plan::compile::compile(&graph, &mut |node| kernels.get(node, &self.devices))?;
+        let plan = crate::plan::compile::compile(&rewritten.graph, &mut |node| kernels.get(node, &self.devices))?;
         let plan = Arc::new(plan);
         self.plans.lock().insert(signature, Arc::clone(&plan));
         Ok(plan)
     }
 
     /// What a signature needs, after all passes, and what each did.
-    fn rewritten(&self, signature: &Signature) -> Result<(WorkGraph, Vec<PassReport>, Vec<PeakEstimate>), PlanError> {
+    fn rewritten(&self, signature: &Signature) -> Result<Rewritten, PlanError> {
         let mut graph = WorkGraph::pruned(&self.graph.nodes(), signature)?;
         let mut pins = None;
         let calls: Vec<NodeId> =
@@ -263,7 +277,14 @@ impl Session {
         let pins = pins.unwrap_or_else(|| self.pinned(&self.graph.nodes()));
         let context = PassContext { dump: self.dump_graphs.as_deref(), ..self.pass_context(&pins) };
         let passes = passes::run(&mut graph, &self.passes, &context)?;
-        Ok((graph, passes, context.peaks.into_inner()))
+        let (peaks, relaxed) = (context.peaks.into_inner(), context.relaxed.into_inner());
+        self.relaxed.lock().extend(relaxed.iter().map(|one| (one.node.clone(), one.clone())));
+        Ok(Rewritten { graph, passes, peaks, relaxed })
+    }
+
+    /// The requests for devices that the plans so far did not meet, by node ([`PlacementOptions::is_soft`]).
+    pub fn relaxed_requests(&self) -> Vec<RelaxedRequest> {
+        self.relaxed.lock().values().cloned().collect()
     }
 
     /// What the nodes of the plans that are kept took, as far as it was measured: in traced steps, and in some others.
@@ -290,8 +311,8 @@ impl Session {
 
     fn pass_context<'a>(&'a self, pins: &'a Pins) -> PassContext<'a> {
         let (placement, transfers) = (&self.placement, &self.transfers);
-        let (unknown_dim, peaks) = (self.unknown_dim, RefCell::default());
-        PassContext { devices: &self.devices, dump: None, placement, transfers, pins, unknown_dim, peaks }
+        let (unknown_dim, peaks, relaxed) = (self.unknown_dim, RefCell::default(), RefCell::default());
+        PassContext { devices: &self.devices, dump: None, placement, transfers, pins, unknown_dim, peaks, relaxed }
     }
 
     /// Where the nodes that hold state are. With several devices all nodes of a graph that grew are looked at, so that a
@@ -312,8 +333,8 @@ impl Session {
     /// A name is unknown, or what is asked cannot be planned.
     pub fn inspect(&self, feeds: &[&str], fetches: &[&str], targets: &[&str]) -> Result<Inspection, RunError> {
         let signature = self.signature(feeds.iter().copied(), fetches, targets)?;
-        let (graph, passes, peaks) = self.rewritten(&signature)?;
-        Ok(Inspection { graph: graph.to_def(), passes, peaks })
+        let Rewritten { graph, passes, peaks, relaxed } = self.rewritten(&signature)?;
+        Ok(Inspection { graph: graph.to_def(), passes, peaks, relaxed })
     }
 
     fn execute(

@@ -52,7 +52,7 @@ impl Session {
     /// A name is unknown, or what is asked cannot be placed or divided.
     pub fn divide(&self, feeds: &[&str], fetches: &[&str], targets: &[&str]) -> Result<Division, RunError> {
         let signature = self.signature(feeds.iter().copied(), fetches, targets)?;
-        let (graph, ..) = self.rewritten(&signature)?;
+        let graph = self.rewritten(&signature)?.graph;
         let library = self.graph.nodes().functions().to_def();
         let parts = graph.parts(&self.devices, library.as_ref()).map_err(PlanError::from)?;
         let fed = graph.fetches.iter().enumerate().filter_map(|(position, source)| match source {

@@ -90,7 +90,10 @@ fn claim(graph: &WorkGraph, id: WorkId, node: &WorkNode) -> Result<Claim, PlanEr
     let number = |attr: &str, input: usize| {
         let found = match node.def.attrs.get(attr) {
             Some(Attr::Int(value)) if !is_second => Some(*value),
-            _ if is_second => node.inputs.get(input).and_then(|source| graph.constant_ints(*source)?.first().copied()),
+            _ if is_second => node
+                .inputs
+                .get(input)
+                .and_then(|source| graph.constant_ints(graph.handed_on(*source))?.first().copied()),
             _ => None,
         };
         found.ok_or_else(|| problem(format!("node {name} ({}): {attr} is not known before the step", node.op())))
