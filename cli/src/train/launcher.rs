@@ -141,6 +141,7 @@ impl Launcher<'_> {
         option("--checkpoint-every", training.checkpoint_every.map(|n| n.to_string()));
         option("--backup-workers", training.backup_workers.map(|n| n.to_string()));
         option("--summary-every", training.summary_every.map(|n| n.to_string()));
+        option("--memory-limit", training.memory_limit.map(|n| n.to_string()));
         option("--patience", args.patience.map(|n| n.to_string()));
         let mut path = |name: &str, value: Option<&PathBuf>| {
             if let Some(value) = value {
