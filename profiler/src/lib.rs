@@ -53,5 +53,5 @@ pub use stats::{Figures, NodeStat, OpStat, TrackUse, node_stats, op_stats, track
 pub use store::{
     Args, AtHand, Category, ClockOffset, Counter, Flow, FlowEnd, Frame, Function, InstantEvent, Lane, NodeInfo,
     OpenSlice, PagerStats, Pages, Process, SiteInfo, SliceId, SliceRef, Stack, Step, Store, StoreOptions, StoreStats,
-    Track, TrackId, TrackKind, Transfer, Warning, WarningKind,
+    ThreadState, Track, TrackId, TrackKind, Transfer, Warning, WarningKind,
 };

@@ -285,13 +285,15 @@ pub fn self_times(track: &Track, range: &Range<i64>) -> Vec<(SliceRef, i64)> {
     }
     // Outer before inner: by start, the longer first, the outer lane first.
     all.sort_by_key(|(s, _)| (s.start, std::cmp::Reverse(s.end), s.id.lane));
+    // Those that may contain what follows. One that ends before a later one contains nothing that the later one does not, so that each
+    // ends no later than the one before it, and is looked at once.
     let mut enclosing: Vec<usize> = Vec::new();
     for i in 0..all.len() {
         let (slice, inside) = all[i];
-        while enclosing.last().is_some_and(|outer| all[*outer].0.end <= slice.start) {
+        while enclosing.last().is_some_and(|outer| all[*outer].0.end <= slice.start || all[*outer].0.end < slice.end) {
             enclosing.pop();
         }
-        if let Some(outer) = enclosing.iter().rev().find(|outer| all[**outer].0.end >= slice.end) {
+        if let Some(outer) = enclosing.last() {
             all[*outer].1 -= inside;
         }
         enclosing.push(i);
@@ -303,6 +305,26 @@ pub fn self_times(track: &Track, range: &Range<i64>) -> Vec<(SliceRef, i64)> {
 mod tests {
     use super::*;
     use crate::testkit;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The rule as its words say it, by looking at all pairs.
+        #[test]
+        fn self_time_is_what_no_slice_directly_in_it_has(spans in prop::collection::vec((0_i64..60, 0_i64..30), 1..40)) {
+            let lines = spans.iter().map(|(start, length)| format!("w0 A {start}..{}", start + length));
+            let store = testkit::store(&lines.collect::<Vec<_>>().join("\n"));
+            let track = store.tracks().iter().find(|t| t.n_slices() > 0).unwrap();
+            let found = self_times(track, &(i64::MIN..i64::MAX));
+            for (at, (outer, self_ns)) in found.iter().enumerate() {
+                let contains = |o: &SliceRef, i: &SliceRef| o.start <= i.start && i.end <= o.end && o.end > i.start;
+                let direct = found[at + 1..].iter().enumerate().filter(|(n, (inner, _))| {
+                    let between = &found[at + 1..at + 1 + n];
+                    contains(outer, inner) && !between.iter().any(|(middle, _)| contains(middle, inner))
+                });
+                prop_assert_eq!(*self_ns, outer.dur() - direct.map(|(_, (inner, _))| inner.dur()).sum::<i64>());
+            }
+        }
+    }
 
     #[test]
     fn figures_by_hand() {

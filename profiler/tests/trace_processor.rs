@@ -6,6 +6,9 @@
 // Clippy's exceptions for tests do not reach the helpers of an integration test.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+#[path = "trace_processor/scheduling.rs"]
+mod scheduling;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;

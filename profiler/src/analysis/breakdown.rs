@@ -7,6 +7,7 @@ use super::deps::Deps;
 use super::doing::Doing;
 use super::line::LineKind;
 use crate::store::{Store, TrackId};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// See the module's notes. All times are ns.
@@ -108,18 +109,20 @@ pub fn device_breakdowns(store: &Store, range: Range<i64>) -> Vec<DeviceBreakdow
 }
 
 pub(crate) fn of_devices(deps: &Deps<'_>) -> Vec<DeviceBreakdown> {
-    let mut devices: Vec<(u32, String, Vec<usize>)> = Vec::new();
+    let mut devices: Vec<(u32, &str, Vec<usize>)> = Vec::new();
+    let mut rows: FxHashMap<(u32, &str), usize> = FxHashMap::default();
     for (row, line) in deps.lines.lines.iter().enumerate() {
         if line.kind != LineKind::Device || line.pieces.is_empty() {
             continue;
         }
         let device = deps.store.track(line.track).map_or("", |t| t.device.as_str());
-        match devices.iter_mut().find(|(process, name, _)| (*process, name.as_str()) == (line.process, device)) {
-            Some((.., lines)) => lines.push(row),
-            None => devices.push((line.process, device.to_owned(), vec![row])),
-        }
+        let device = *rows.entry((line.process, device)).or_insert_with(|| {
+            devices.push((line.process, device, Vec::new()));
+            devices.len() - 1
+        });
+        devices[device].2.push(row);
     }
-    let of = |(process, device, lines): (u32, String, Vec<usize>)| {
+    let of = |(process, device, lines): (u32, &str, Vec<usize>)| {
         let extents = || lines.iter().filter_map(|l| deps.lines.lines[*l].extent());
         let range = extents().map(|e| e.start).min()?..extents().map(|e| e.end).max()?;
         let mut sweep = Sweep::new(range);
@@ -130,7 +133,7 @@ pub(crate) fn of_devices(deps: &Deps<'_>) -> Vec<DeviceBreakdown> {
             let busy = line.pieces.iter().filter(|p| p.doing.is_work()).map(|p| p.end - p.start).sum();
             streams.push((line.track, busy, extent.end - extent.start - busy));
         }
-        Some(DeviceBreakdown { process, device, times: sweep.breakdown(), streams })
+        Some(DeviceBreakdown { process, device: device.to_owned(), times: sweep.breakdown(), streams })
     };
     devices.into_iter().filter_map(of).collect()
 }

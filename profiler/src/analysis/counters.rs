@@ -5,7 +5,7 @@
 
 use super::doing::{Doing, Doings};
 use super::line::flatten;
-use crate::store::{Counter, SliceRef, Store, TrackKind};
+use crate::store::{Counter, SliceRef, Store, Track, TrackKind};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::ops::Range;
@@ -80,10 +80,11 @@ type ByThread<'a> = FxHashMap<(u32, u32), Vec<(usize, &'a Counter)>>;
 /// The counters of threads, and their names.
 fn counters(store: &Store) -> (Vec<String>, ByThread<'_>) {
     let (mut names, mut threads): (Vec<String>, ByThread<'_>) = (Vec::new(), ByThread::default());
+    let mut rows: FxHashMap<&str, usize> = FxHashMap::default();
     for counter in store.counters() {
         let Some(track) = counter.track.and_then(|id| store.track(id)) else { continue };
         let Some(site) = store.sites().get(counter.site as usize) else { continue };
-        let row = names.iter().position(|name| *name == site.name).unwrap_or_else(|| {
+        let row = *rows.entry(&site.name).or_insert_with(|| {
             names.push(site.name.clone());
             names.len() - 1
         });
@@ -94,10 +95,8 @@ fn counters(store: &Store) -> (Vec<String>, ByThread<'_>) {
 
 /// The slices of a thread, whichever of its tracks they are on, in order, the outer before the inner; without those that say that it did
 /// not run.
-fn slices(store: &Store, doings: &Doings, thread: (u32, u32), range: &Range<i64>) -> Vec<SliceRef> {
-    let is_thread = |kind| matches!(kind, TrackKind::Thread | TrackKind::Worker);
-    let tracks = store.tracks().iter().filter(|t| is_thread(t.kind) && (t.process, t.tid) == thread);
-    let all = tracks.flat_map(|t| &t.lanes).flat_map(|lane| lane.slices(range));
+fn slices(tracks: &[&Track], doings: &Doings<'_>, range: &Range<i64>) -> Vec<SliceRef> {
+    let all = tracks.iter().flat_map(|t| &t.lanes).flat_map(|lane| lane.slices(range));
     let ran = |s: &SliceRef| !matches!(doings.of(s), Doing::Asleep | Doing::Runnable);
     let mut slices: Vec<SliceRef> = all.filter(ran).collect();
     slices.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end), s.id.lane));
@@ -114,8 +113,12 @@ pub(crate) fn by_key<K: Eq + Hash>(
     let (doings, n) = (Doings::new(store), names.len());
     let mut counted = Counted { total: vec![0; n], outside: vec![0; n], names };
     let mut rows: FxHashMap<K, Vec<u64>> = FxHashMap::default();
+    let mut tracks: FxHashMap<(u32, u32), Vec<&Track>> = FxHashMap::default();
+    for track in store.tracks().iter().filter(|t| matches!(t.kind, TrackKind::Thread | TrackKind::Worker)) {
+        tracks.entry((track.process, track.tid)).or_default().push(track);
+    }
     for (thread, counters) in threads {
-        let slices = slices(store, &doings, thread, range);
+        let slices = slices(tracks.get(&thread).map_or(&[], Vec::as_slice), &doings, range);
         let pieces = flatten(&doings, &slices);
         for (row, counter) in counters {
             let mut rise = Rise { counter, passed: 0 };

@@ -164,7 +164,9 @@ fn walk(deps: &Deps<'_>, range: Range<i64>, lines: &[u32], after: Cause) -> Crit
 fn last_work(deps: &Deps<'_>, line: u32, range: &Range<i64>) -> Option<(i64, At)> {
     let pieces = &deps.lines.lines[line as usize].pieces;
     let after = pieces.partition_point(|p| p.start < range.end);
-    let piece = (0..after).rev().find(|i| pieces[*i].doing.is_work())?;
+    // Not further back than the range: a thread may only wait for long.
+    let mut within = (0..after).rev().take_while(|i| pieces[*i].end > range.start);
+    let piece = within.find(|i| pieces[*i].doing.is_work())?;
     let end = pieces[piece].end.min(range.end);
     (end > range.start).then_some((end, At { line, piece: piece as u32 }))
 }

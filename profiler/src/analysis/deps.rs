@@ -104,10 +104,9 @@ impl<'a> Deps<'a> {
         for track in self.store.tracks().iter().filter(|t| t.kind == TrackKind::Async) {
             let slices = track.lanes.iter().flat_map(|lane| lane.slices(range));
             let waits = slices.filter(|s| self.store.category(s) == Category::Parked && s.arg != AWAITS_VALUE);
-            let own = self.parked_in.entry(track.process).or_default();
-            own.extend(waits);
-            self.parked.extend_from_slice(own);
+            self.parked_in.entry(track.process).or_default().extend(waits);
         }
+        self.parked = self.parked_in.values().flatten().copied().collect();
         self.parked.sort_unstable_by_key(|wait| (wait.node, wait.end));
         self.parked_in.values_mut().for_each(|waits| waits.sort_unstable_by_key(|wait| wait.end));
     }
@@ -163,6 +162,8 @@ impl<'a> Deps<'a> {
             if let (Some(from), Some(to)) = (flow.from, flow.to)
                 && !category.is_some_and(Category::is_transfer)
                 && from.time <= to.time
+                // What stays on a line is its order.
+                && from.track != to.track
                 && range.contains(&to.time)
             {
                 let (line, from_line) = (to.track.0, from.track.0);
@@ -204,14 +205,13 @@ impl<'a> Deps<'a> {
     pub(crate) fn arrow(&self, line: u32, after: i64, by: i64) -> Option<&Arrow> {
         let end = self.arrows.partition_point(|a| (a.line, a.to) <= (line, by));
         let arrived = self.arrows[..end].iter().rev().take_while(|a| a.line == line && a.to > after);
-        arrived.filter(|a| a.from_line != line && a.from > after).max_by_key(|a| (a.from, a.to))
+        arrived.filter(|a| a.from > after).max_by_key(|a| (a.from, a.to))
     }
 
     /// The arrow from another line that arrived on a line last, by `time`.
     pub(crate) fn arrived_on(&self, line: u32, time: i64) -> Option<&Arrow> {
         let end = self.arrows.partition_point(|a| (a.line, a.to) <= (line, time));
-        let mut arrived = self.arrows[..end].iter().rev().take_while(|a| a.line == line);
-        arrived.find(|a| a.from_line != line)
+        self.arrows[..end].last().filter(|a| a.line == line)
     }
 
     /// The line of the thread with this id of the kernel.

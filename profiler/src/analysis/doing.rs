@@ -1,7 +1,7 @@
 //! What a thread or a device does in a slice, as far as the analyses tell it apart.
 
 use crate::batch::NO_NODE;
-use crate::store::{Category, SiteInfo, SliceRef, Store, has};
+use crate::store::{Category, SiteInfo, SliceRef, Store, ThreadState, has};
 
 /// See the module's notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,7 +72,7 @@ impl Doing {
             Category::Sync if !site.waits() => Doing::Call,
             Category::Sync => Doing::Sync,
             Category::Wait => Doing::Idle,
-            Category::OffCpu if has(&site.name, &["runnable", "preempt", "ready"]) => Doing::Runnable,
+            // By the slice's state, where that says more.
             Category::OffCpu => Doing::Asleep,
             // Kineto's span of the whole recording, on a track of its own.
             Category::Other if site.category_name == "Trace" => Doing::Frame,
@@ -96,16 +96,21 @@ fn is_other_call(name: &str) -> bool {
         && !has(name, &["launch", "memcpy", "memset", "memprefetch"])
 }
 
-/// By row of the sites.
-pub(crate) struct Doings(Vec<Doing>);
+/// What slices do.
+pub(crate) struct Doings<'a> {
+    store: &'a Store,
+    /// By row of the sites.
+    of_site: Vec<Doing>,
+}
 
-impl Doings {
-    pub(crate) fn new(store: &Store) -> Doings {
-        Doings(store.sites().iter().map(Doing::of).collect())
+impl<'a> Doings<'a> {
+    pub(crate) fn new(store: &'a Store) -> Doings<'a> {
+        Doings { store, of_site: store.sites().iter().map(Doing::of).collect() }
     }
 
     pub(crate) fn of(&self, slice: &SliceRef) -> Doing {
-        match self.0.get(slice.site as usize) {
+        match self.of_site.get(slice.site as usize) {
+            Some(Doing::Asleep) if self.store.thread_state(slice).is_some_and(ThreadState::is_ready) => Doing::Runnable,
             Some(Doing::Op) if slice.node == NO_NODE => Doing::HostOp,
             Some(doing) => *doing,
             None => Doing::Frame,

@@ -93,7 +93,7 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// The lines of what touches the range.
-    pub(crate) fn new(store: &Store, doings: &Doings, range: &Range<i64>) -> Lines {
+    pub(crate) fn new(store: &Store, doings: &Doings<'_>, range: &Range<i64>) -> Lines {
         let told = told(store, doings, range);
         let made = store.tracks().par_iter().map(|track| line(doings, track, range, &told));
         let (lines, syncs): (Vec<Line>, Vec<Vec<SliceRef>>) = made.unzip();
@@ -117,7 +117,7 @@ fn is_device(kind: TrackKind) -> bool {
 /// library). By process and thread id, with the track whose line they join: the first of the thread's that tells of work.
 type Told = FxHashMap<(u32, u32), (Option<u32>, Vec<SliceRef>)>;
 
-fn told(store: &Store, doings: &Doings, range: &Range<i64>) -> Told {
+fn told(store: &Store, doings: &Doings<'_>, range: &Range<i64>) -> Told {
     let mut n_tracks: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     let threads = || store.tracks().iter().filter(|t| t.tid != 0 && is_thread(t.kind));
     for track in threads() {
@@ -140,7 +140,7 @@ fn is_thread(kind: TrackKind) -> bool {
 }
 
 /// With the slices on a device's track that tell of waits.
-fn line(doings: &Doings, track: &Track, range: &Range<i64>, told: &Told) -> (Line, Vec<SliceRef>) {
+fn line(doings: &Doings<'_>, track: &Track, range: &Range<i64>, told: &Told) -> (Line, Vec<SliceRef>) {
     let (id, process) = (track.id, track.process);
     let mut kind = if is_device(track.kind) { LineKind::Device } else { LineKind::Host };
     let (mut slices, mut syncs): (Vec<SliceRef>, Vec<SliceRef>) = (Vec::new(), Vec::new());
@@ -236,7 +236,7 @@ impl Flattener {
 }
 
 /// The pieces of slices that lie by start, outer before inner.
-pub(crate) fn flatten(doings: &Doings, slices: &[SliceRef]) -> Vec<Piece> {
+pub(crate) fn flatten(doings: &Doings<'_>, slices: &[SliceRef]) -> Vec<Piece> {
     let pieces = Vec::with_capacity(slices.len());
     let mut sweep = Flattener { pieces, open: Vec::new(), until: i64::MIN };
     for (index, slice) in slices.iter().enumerate() {

@@ -23,7 +23,7 @@ pub(super) struct Linked {
 }
 
 impl Linked {
-    pub(super) fn new(lines: &Lines, doings: &Doings, ops: &Executions, launches: &Calls, works: &Calls) -> Linked {
+    pub(super) fn new(lines: &Lines, doings: &Doings<'_>, ops: &Executions, launches: &Calls, works: &Calls) -> Linked {
         let of_line = |cursors: &mut Vec<usize>, line: &Line| {
             if line.pieces.is_empty() {
                 return Vec::new();

@@ -1,6 +1,6 @@
 //! Memory over time, by device, and what was live at the peak.
 
-use crate::store::{MemoryEvent, Store};
+use crate::store::{Counter, MemoryEvent, Store};
 use rustc_hash::FxHashMap;
 
 /// The memory of a device.
@@ -29,25 +29,28 @@ pub fn memory_timelines(store: &Store) -> Vec<DeviceMemory> {
         by_device.entry((process, event.site)).or_default().push(event);
     }
     let name = |site: u32| store.sites().get(site as usize).map_or("", |site| &site.name);
-    let n_alike = |site: u32| by_device.keys().filter(|(_, other)| name(*other) == name(site)).count();
+    let mut n_alike: FxHashMap<&str, usize> = FxHashMap::default();
+    by_device.keys().for_each(|(_, site)| *n_alike.entry(name(*site)).or_default() += 1);
+    let counters = store.counters().iter().filter(|c| c.track.is_none() && !c.time.is_empty());
+    let told: FxHashMap<(u32, u32), &Counter> = counters.map(|c| ((c.process, c.site), c)).collect();
     let mut devices: Vec<DeviceMemory> = by_device
         .iter()
         .map(|(&(process, site), events)| {
             let device = match store.processes().get(process as usize) {
-                Some(process) if n_alike(site) > 1 => format!("{} of {}", name(site), process.name),
+                Some(process) if n_alike[name(site)] > 1 => format!("{} of {}", name(site), process.name),
                 _ => name(site).to_owned(),
             };
             // Threads are read one after the other.
             let mut events = events.clone();
             events.sort_by_key(|event| event.time);
-            timeline(store, device, (process, site), &events)
+            timeline(store, device, told.get(&(process, site)).copied(), &events)
         })
         .collect();
     devices.sort_by(|a, b| b.peak_bytes.cmp(&a.peak_bytes).then_with(|| a.device.cmp(&b.device)));
     devices
 }
 
-fn timeline(store: &Store, device: String, key: (u32, u32), events: &[&MemoryEvent]) -> DeviceMemory {
+fn timeline(store: &Store, device: String, told: Option<&Counter>, events: &[&MemoryEvent]) -> DeviceMemory {
     let sums: Vec<i64> = events
         .iter()
         .scan(0i64, |sum, event| {
@@ -55,7 +58,6 @@ fn timeline(store: &Store, device: String, key: (u32, u32), events: &[&MemoryEve
             Some(*sum)
         })
         .collect();
-    let told = store.counters().iter().find(|c| (c.process, c.site) == key && c.track.is_none() && !c.time.is_empty());
     let (points, (peak_time, peak_bytes)) = match told {
         Some(counter) => {
             let all = counter.time.iter().copied().zip(counter.value.iter().map(|value| *value as i64));

@@ -1,6 +1,6 @@
 //! What threads did as the kernel's scheduler saw it, in traces that tell it (`stepscope record --sched`).
 
-use crate::store::{Category, SliceRef, Store, TrackId, TrackKind};
+use crate::store::{Category, SliceRef, Store, ThreadState, TrackId, TrackKind};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -66,15 +66,15 @@ struct Thread {
 
 impl Thread {
     fn off(&mut self, store: &Store, slice: &SliceRef, ns: i64) {
-        let name = store.sites().get(slice.site as usize).map_or("", |site| site.name.as_str());
-        let sum = match name {
-            "preempted" | "runnable" => &mut self.ready_ns,
-            "sleeping" => &mut self.sleeping_ns,
-            "uninterruptible" => &mut self.uninterruptible_ns,
+        let state = store.thread_state(slice);
+        let sum = match state {
+            Some(state) if state.is_ready() => &mut self.ready_ns,
+            Some(ThreadState::Sleeping) => &mut self.sleeping_ns,
+            Some(ThreadState::Uninterruptible) => &mut self.uninterruptible_ns,
             _ => &mut self.other_ns,
         };
         *sum += ns;
-        if name == "sleeping" {
+        if state == Some(ThreadState::Sleeping) {
             *self.wakers.entry(slice.correlation).or_default() += ns;
         }
     }
@@ -98,22 +98,22 @@ impl Thread {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sched::What;
     use crate::sched::derive::tests::{switch, trace};
-    use crate::sched::{Left, What};
 
     #[test]
     fn a_threads_time_is_split_as_it_was_scheduled() {
         let (store, zero, _) = trace(&[
-            (0, 1, switch(0, Left::Preempted, 7)),
-            (10, 1, switch(7, Left::Sleeping, 0)),
+            (0, 1, switch(0, ThreadState::Preempted, 7)),
+            (10, 1, switch(7, ThreadState::Sleeping, 0)),
             (40, 0, What::Waking { by: 9, thread: 7, cpu: 1 }),
-            (45, 1, switch(0, Left::Preempted, 7)),
-            (60, 1, switch(7, Left::Preempted, 8)),
-            (70, 1, switch(8, Left::Sleeping, 7)),
-            (75, 1, switch(7, Left::Uninterruptible, 0)),
+            (45, 1, switch(0, ThreadState::Preempted, 7)),
+            (60, 1, switch(7, ThreadState::Preempted, 8)),
+            (70, 1, switch(8, ThreadState::Sleeping, 7)),
+            (75, 1, switch(7, ThreadState::Uninterruptible, 0)),
             (95, 1, What::Waking { by: 0, thread: 7, cpu: 1 }),
-            (95, 1, switch(0, Left::Preempted, 7)),
-            (96, 1, switch(7, Left::Dead, 0)),
+            (95, 1, switch(0, ThreadState::Preempted, 7)),
+            (96, 1, switch(7, ThreadState::Dead, 0)),
         ]);
         let ms = |ns: i64| (ns + 500_000).div_euclid(1_000_000);
         let of = |from: i64, to: i64| {

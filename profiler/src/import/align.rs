@@ -2,16 +2,21 @@
 //!
 //! Files that know the time of day are laid on it. Where two files have the same collectives (the all-reduces of one
 //! group, as many in both), these say more: none of the two can end before the other has begun, which bounds the clocks'
-//! difference from both sides, and usually they end together. The bound is told. Where one difference cannot be, because one of the
-//! clocks runs faster, a line through what is possible takes its place ([`crate::clocks`] says what is assumed of clocks). A file
-//! without any relation to the first begins where that begins.
+//! difference from both sides, and usually they end together. [Messages](super::messages) bound it too, where they went both ways: none came
+//! before it was sent ([`mod@by_messages`]). The bound is told. Where one difference cannot be, because one of the clocks runs faster, a line
+//! through what is possible takes its place ([`crate::clocks`] says what is assumed of clocks). A file without any relation to the others
+//! begins where the first begins.
+
+mod by_messages;
 
 use super::emit::clock_notice;
+use super::messages::Message;
 use super::problems::Problem;
 use super::stage::Stage;
 use crate::batch::Notice;
 use crate::clocks::{Fact, Line, Side};
 use crate::store::Category;
+use by_messages::{Placed, by_messages};
 use std::collections::BTreeMap;
 
 /// Times since 1970 are beyond this many nanoseconds (2001), times since a machine's start are not.
@@ -39,38 +44,55 @@ impl Shift {
 }
 
 /// What to add to the times of each stage.
-pub(super) fn shifts(stages: &mut [Stage], notices: &mut Vec<Notice>) -> Vec<Shift> {
+pub(super) fn shifts(stages: &mut [Stage], messages: &[Message], notices: &mut Vec<Notice>) -> Vec<Shift> {
     if stages.len() < 2 {
         return vec![Shift::Constant(0); stages.len()];
     }
     for (idx, stage) in stages.iter_mut().enumerate() {
         stage.rank.get_or_insert(idx as u32);
     }
-    let wall = by_wall_clock(stages);
-    let mut shifts: Vec<Shift> = wall.iter().copied().map(Shift::Constant).collect();
+    let (wall, has_wall) = by_wall_clock(stages);
+    let shifts = wall.iter().copied().map(Shift::Constant).collect();
+    let mut placed = Placed { shifts, bounds: vec![None; stages.len()] };
+    placed.bounds[0] = Some(0);
     let reference = collectives(&stages[0]);
     for (idx, stage) in stages.iter().enumerate().skip(1) {
         let theirs = collectives(stage);
-        let source = &stages[0].source;
-        let text = if let Some((difference, bound)) = by_collectives(&reference, &theirs, wall[idx] - wall[0]) {
-            shifts[idx] = Shift::Constant(wall[0].saturating_add(difference));
-            format!("laid beside {source} by their collectives, to within {bound} ns")
-        } else if let Some((line, bound)) = drifting(&reference, &theirs) {
-            shifts[idx] = Shift::Drifting(line, wall[0]);
-            let ppb = line.rate_ppb();
-            format!(
-                "laid beside {source} by their collectives, to within {bound} ns; its clock drifts by {ppb} ns in a second"
-            )
+        let found = if let Some((difference, bound)) = by_collectives(&reference, &theirs, wall[idx] - wall[0]) {
+            Some((Shift::Constant(wall[0].saturating_add(difference)), bound))
         } else {
-            continue;
+            drifting(&reference, &theirs).map(|(line, bound)| (Shift::Drifting(line, wall[0]), bound))
         };
-        notices.push(clock_notice(&format!("{} (rank {})", stage.source, stage.rank.unwrap_or(0)), text));
+        if let Some((shift, bound)) = found {
+            placed.place(idx, shift, bound);
+            notices.push(laid(stages, idx, 0, "their collectives", shift, bound));
+        }
     }
-    shifts
+    by_messages(stages, messages, &has_wall, &mut placed, notices);
+    for (idx, stage) in stages.iter_mut().enumerate() {
+        if !has_wall[idx] && placed.bounds[idx].is_none() {
+            stage.problems.count(Problem::NoCommonClock);
+        }
+    }
+    placed.shifts
 }
 
-/// By the time of day; a file without one begins with the first.
-fn by_wall_clock(stages: &mut [Stage]) -> Vec<i64> {
+/// The sentence for a file that was laid beside another one.
+fn laid(stages: &[Stage], idx: usize, beside: usize, by: &str, shift: Shift, bound: i64) -> Notice {
+    let drift = match shift {
+        Shift::Constant(_) => String::new(),
+        Shift::Drifting(line, _) => format!("; its clock drifts by {} ns in a second", line.rate_ppb()),
+    };
+    let text = format!("laid beside {} by {by}, to within {bound} ns{drift}", stages[beside].source);
+    clock_notice(&title(&stages[idx]), text)
+}
+
+fn title(stage: &Stage) -> String {
+    format!("{} (rank {})", stage.source, stage.rank.unwrap_or(0))
+}
+
+/// By the time of day; a file without one begins with the first. Also whether each is laid by it.
+fn by_wall_clock(stages: &[Stage]) -> (Vec<i64>, Vec<bool>) {
     let ranges: Vec<_> = stages.iter().map(Stage::range).collect();
     let wall = |stage: &Stage, range: Option<(i64, i64)>| match (stage.wall_offset, range) {
         (Some(offset), _) => Some(offset),
@@ -80,18 +102,12 @@ fn by_wall_clock(stages: &mut [Stage]) -> Vec<i64> {
     let offsets: Vec<Option<i64>> = stages.iter().zip(&ranges).map(|(s, r)| wall(s, *r)).collect();
     let first = offsets[0].unwrap_or(0);
     let begin = ranges[0].map_or(0, |(begin, _)| begin.saturating_add(first));
-    let mut shifts = Vec::with_capacity(stages.len());
-    for (idx, stage) in stages.iter_mut().enumerate() {
-        shifts.push(match (offsets[idx], ranges[idx]) {
-            (Some(offset), _) if offsets[0].is_some() => offset,
-            (_, Some((own, _))) if idx > 0 => {
-                stage.problems.count(Problem::NoCommonClock);
-                begin.saturating_sub(own)
-            }
-            _ => first,
-        });
-    }
-    shifts
+    let shift = |idx: usize| match (offsets[idx], ranges[idx]) {
+        (Some(offset), _) if offsets[0].is_some() => (offset, true),
+        (_, Some((own, _))) if idx > 0 => (begin.saturating_sub(own), false),
+        _ => (first, true),
+    };
+    (0..stages.len()).map(shift).unzip()
 }
 
 /// Collectives by name, in order of time.

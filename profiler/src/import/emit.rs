@@ -3,7 +3,7 @@
 use super::align::Shift;
 use super::lanes::arrange;
 use super::sites::SiteIdx;
-use super::stage::{Stage, Track};
+use super::stage::{ProcessIdx, Stage, Track};
 use crate::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
 use crate::store::{Category, FIRST_OWN_PID, WarningKind};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -51,9 +51,12 @@ pub(super) struct Emitter {
     /// Added to every time.
     shift: Shift,
     targets: Vec<Target>,
-    tracks: std::vec::IntoIter<Track>,
+    /// Ids of processes in the file, and those that the store knows them by. 0 are threads of no known process.
+    pid_of: FxHashMap<u64, u32>,
+    /// The next one is the last.
+    tracks: Vec<Track>,
     /// Of the present track: its key, and its events from here on.
-    now: Option<(TrackKey, std::vec::IntoIter<Event>)>,
+    now: Option<(ProcessIdx, TrackKey, std::vec::IntoIter<Event>)>,
     is_begun: bool,
 }
 
@@ -61,11 +64,16 @@ impl Emitter {
     /// `shift` is added to every time of the stage.
     pub(super) fn new(mut stage: Stage, shift: Shift, pids: &mut Pids) -> Emitter {
         let target = |p: &super::stage::Process| Target { pid: pids.take(p.pid), ..Target::default() };
-        let targets = stage.processes.iter().map(target).collect();
+        let targets: Vec<Target> = stage.processes.iter().map(target).collect();
+        let of_file = stage.processes.iter().map(|p| p.pid.and_then(|pid| u64::try_from(pid).ok()));
+        let pid_of = of_file.zip(&targets).filter_map(|(pid, target)| Some((pid?, target.pid)));
+        let others = stage.without_process.map(|row| (0, targets[row as usize].pid));
+        let pid_of = pid_of.chain(others).collect();
         let mut tracks = std::mem::take(&mut stage.tracks);
         // In the order in which a reader of the file would list them.
         tracks.sort_by_key(|t| (t.process, t.order));
-        Emitter { stage, shift, targets, tracks: tracks.into_iter(), now: None, is_begun: false }
+        tracks.reverse();
+        Emitter { stage, shift, targets, pid_of, tracks, now: None, is_begun: false }
     }
 
     /// Adds up to a batch's worth of events; false when there is nothing more.
@@ -77,18 +85,18 @@ impl Emitter {
         let mut room = BATCH_EVENTS;
         while room > 0 {
             if self.now.is_none() {
-                let Some(track) = self.tracks.next() else { return false };
+                let Some(track) = self.tracks.pop() else { return false };
                 self.begin(track, batch);
             }
-            let Some((key, mut events)) = self.now.take() else { continue };
+            let Some((process, key, mut events)) = self.now.take() else { continue };
             let n = room.min(events.len());
             for event in events.by_ref().take(n) {
-                let event = self.translate(key, event, batch);
+                let event = self.translate(process, event, batch);
                 batch.track(key).events.push(event);
             }
             room -= n;
             if events.len() > 0 {
-                self.now = Some((key, events));
+                self.now = Some((process, key, events));
             }
         }
         true
@@ -124,19 +132,13 @@ impl Emitter {
         if track.slices.is_empty() && track.points.is_empty() {
             return;
         }
-        let left = arrange(&mut track.slices);
-        if !left.is_empty() {
-            let more = Track {
-                name: format!("{} (more)", track.name),
-                slices: left,
-                points: Vec::new(),
-                marks: Vec::new(),
-                device: track.device.clone(),
-                merge: None,
-                ..track
+        for (n, slices) in arrange(&mut track.slices).into_iter().enumerate().rev() {
+            let name = match n {
+                0 => format!("{} (more)", track.name),
+                n => format!("{} (more {})", track.name, n + 1),
             };
-            let rest = std::mem::take(&mut self.tracks);
-            self.tracks = std::iter::once(more).chain(rest).collect::<Vec<_>>().into_iter();
+            let (points, marks, device) = (Vec::new(), Vec::new(), track.device.clone());
+            self.tracks.push(Track { name, slices, points, marks, device, merge: None, ..track });
         }
         track.points.sort_by_key(|e| e.start);
         let mut events = track.slices;
@@ -152,18 +154,17 @@ impl Emitter {
             (true, None, tid) => format!("thread {tid}"),
         };
         batch.name(Name::Track { key, kind, name, tid, device, stream, order: track.order });
-        self.now = Some((key, events.into_iter()));
+        self.now = Some((track.process, key, events.into_iter()));
     }
 
     /// The event with the ids of its process and batch.
-    fn translate(&mut self, key: TrackKey, event: Event, batch: &mut Batch) -> Event {
-        let stage = &self.stage;
-        let Some(target) = self.targets.iter_mut().find(|t| t.pid == key.pid) else { return event };
+    fn translate(&mut self, process: ProcessIdx, event: Event, batch: &mut Batch) -> Event {
+        let (stage, target) = (&self.stage, &mut self.targets[process as usize]);
         let next = target.sites.len() as u32;
         let site = *target.sites.entry(event.site).or_insert_with(|| {
             if let Some(site) = stage.sites.get(SiteIdx(event.site)) {
                 let (category, name) = (site.category.clone(), site.name.clone());
-                batch.name(Name::Site { pid: key.pid, id: next, category, name });
+                batch.name(Name::Site { pid: target.pid, id: next, category, name });
             }
             next
         });
@@ -172,16 +173,20 @@ impl Emitter {
             None => NO_NODE,
             Some((name, op, device)) => *target.nodes.entry(event.node).or_insert_with(|| {
                 let (name, op, device) = (name.clone(), op.clone(), device.clone());
-                batch.name(Name::Node { pid: key.pid, id: next, name, op, device });
+                batch.name(Name::Node { pid: target.pid, id: next, name, op, device });
                 next
             }),
         };
         let args = if event.args == NO_ARGS { NO_ARGS } else { batch.args.push_row(&self.stage.args, event.args) };
         // Which node made an op ready no format tells.
-        let is_op = event.kind == EventKind::Slice && stage.sites.means(event.site) == Category::Op;
-        let correlation = if is_op { NO_NODE } else { event.correlation };
+        let means = if event.kind == EventKind::Slice { stage.sites.means(event.site) } else { Category::Other };
+        let correlation = if means == Category::Op { NO_NODE } else { event.correlation };
+        // Of a thread on a CPU: its process.
+        let is_running = means == Category::Running;
+        let arg =
+            if is_running { self.pid_of.get(&event.arg).map_or(event.arg, |pid| u64::from(*pid)) } else { event.arg };
         let (start, end) = (self.shift.apply(event.start), self.shift.apply(event.end));
-        Event { site, node, correlation, args, start, end, ..event }
+        Event { site, node, correlation, arg, args, start, end, ..event }
     }
 }
 

@@ -1,10 +1,10 @@
 //! Arrows: points that belong together by an id, made into pairs.
 
-use super::problems::{Problem, Problems};
 use super::sites::{SiteIdx, Sites};
 use super::stage::{TrackIdx, What};
 use crate::batch::{Event, EventKind};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{BuildHasher, BuildHasherDefault};
 
 /// A point's part in its arrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,11 +35,28 @@ struct Point {
     site: SiteIdx,
 }
 
+/// A point whose arrow has no other end in its file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lone {
+    pub(super) id: u64,
+    pub(super) part: Part,
+    pub(super) track: TrackIdx,
+    pub(super) time: i64,
+    /// Its name.
+    pub(super) site: SiteIdx,
+    /// Its space, where other files' ids may be of the same one.
+    pub(super) space: Option<u64>,
+}
+
 /// Points in the order of the file.
 #[derive(Default)]
 pub(super) struct Flows {
     points: Vec<Point>,
     spaces: FxHashMap<Box<[u8]>, u64>,
+    /// Spaces that several files have in common, by what they have in common.
+    shared: FxHashMap<u64, u64>,
+    /// After [`Flows::finish`].
+    pub(super) lone: Vec<Lone>,
 }
 
 impl Flows {
@@ -52,18 +69,24 @@ impl Flows {
         }
     }
 
+    /// A space as [`Flows::space`], whose ids mean the same in the other files of a job.
+    pub(super) fn shared_space(&mut self, text: &[u8]) -> u64 {
+        let space = self.space(text);
+        self.shared.entry(space).or_insert_with(|| BuildHasherDefault::<FxHasher>::default().hash_one(text));
+        space
+    }
+
     pub(super) fn point(&mut self, key: FlowKey, part: Part, track: TrackIdx, time: i64, site: SiteIdx) {
         self.points.push(Point { key, time, part, track, site });
     }
 
     /// The ends of arrows with numbers after `correlations`, two of each. Points of one id are chained from its start
-    /// on in order of time; an id that starts again is another flow.
+    /// on in order of time; an id that starts again is another flow. What has no other end is [lone](Flows::lone).
     pub(super) fn finish(
         &mut self,
         correlations: &mut u32,
         sites: &mut Sites,
         site_of: impl Fn(&mut Sites, &str) -> SiteIdx,
-        problems: &mut Problems,
     ) -> Vec<(TrackIdx, Event)> {
         let mut points = std::mem::take(&mut self.points);
         // The file's order does not count but for points that are equal in all else.
@@ -71,10 +94,13 @@ impl Flows {
         let mut ends = Vec::new();
         let mut site_for: FxHashMap<SiteIdx, SiteIdx> = FxHashMap::default();
         for group in points.chunk_by(|a, b| a.key == b.key) {
-            let mut unpaired = 0;
             for chain in chains(group) {
-                unpaired += usize::from(chain.len() == 1);
                 let mut tail = chain[0];
+                if chain.len() == 1 {
+                    let Point { key, time, part, track, site } = tail;
+                    let space = self.shared.get(&key.space).copied();
+                    self.lone.push(Lone { id: key.id, part, track, time, site, space });
+                }
                 for head in &chain[1..] {
                     let site = *site_for.entry(tail.site).or_insert_with(|| {
                         let name = sites.name(tail.site).to_owned();
@@ -90,7 +116,6 @@ impl Flows {
                     }
                 }
             }
-            problems.add(Problem::UnpairedFlow, unpaired as u64, None);
         }
         ends
     }
@@ -141,7 +166,7 @@ mod tests {
 
     /// Points such as `s7@1` (part, id, time); gives the arrows as `1>3` and the number of lonely ends.
     fn arrows(text: &str) -> (String, u64) {
-        let (mut flows, mut sites, mut problems) = (Flows::default(), Sites::default(), Problems::default());
+        let (mut flows, mut sites) = (Flows::default(), Sites::default());
         for word in text.split_whitespace() {
             let (id, time) = word[1..].split_once('@').unwrap();
             let part = [Part::Start, Part::Step, Part::Finish]["stf".find(&word[..1]).unwrap()];
@@ -149,12 +174,12 @@ mod tests {
             flows.point(key, part, 0, time.parse().unwrap(), SiteIdx::NONE);
         }
         let mut correlations = 0;
-        let ends = flows.finish(&mut correlations, &mut sites, |sites, _| sites.of("edge", "x"), &mut problems);
+        let ends = flows.finish(&mut correlations, &mut sites, |sites, _| sites.of("edge", "x"));
         let shown = ends.chunks(2).map(|pair| {
             assert_eq!(pair[0].1.correlation, pair[1].1.correlation);
             format!("{}>{}", pair[0].1.start, pair[1].1.start)
         });
-        (shown.collect::<Vec<_>>().join(" "), problems.n(Problem::UnpairedFlow))
+        (shown.collect::<Vec<_>>().join(" "), flows.lone.len() as u64)
     }
 
     #[test]

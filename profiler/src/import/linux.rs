@@ -9,9 +9,11 @@ use super::Reader;
 use super::atrace;
 use super::input::{Input, Window};
 use super::problems::Problem;
-use super::sched::{Left, Sched, Side, Waker};
+use super::sched::{Sched, Side};
 use super::stage::{Stage, What};
 use crate::batch::EventKind;
+use crate::sched::{Comm, What as Happened};
+use crate::store::ThreadState;
 use serde_json::json;
 use std::io;
 
@@ -36,7 +38,7 @@ struct Line<'a> {
     comm: &'a str,
     tid: i64,
     process: Option<i64>,
-    cpu: i64,
+    cpu: u32,
     time: i64,
     name: &'a str,
     rest: &'a str,
@@ -98,8 +100,9 @@ impl Ftrace {
         match line.name {
             "sched_switch" => return switch(&line, sched).is_some(),
             "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => {
-                let Some(tid) = field(line.rest, "pid").and_then(|pid| pid.parse().ok()) else { return false };
-                sched.waking(line.time, Waker::Thread(line.tid), tid);
+                if waking(&line, sched).is_none() {
+                    return false;
+                }
             }
             "tracing_mark_write" | "print" | "bprint" => {
                 // The kernel puts the writing function before the text.
@@ -107,6 +110,7 @@ impl Ftrace {
                 atrace::take(text, line.tid, line.time, sched, stage);
             }
             _ => {
+                happened(&line, sched);
                 let track = sched.thread(line.tid, stage);
                 let args = stage.args.push(&json!({"text": line.rest, "cpu": line.cpu}).to_string());
                 let site = stage.site("ftrace", line.name);
@@ -122,15 +126,56 @@ impl Ftrace {
 }
 
 fn switch(line: &Line<'_>, sched: &mut Sched) -> Option<()> {
-    let side = |comm: &str, pid: &str, sched: &mut Sched| {
+    let side = |comm: &str, pid: &str| {
         let tid = field(line.rest, pid)?.parse().ok()?;
-        Some(Side { tid, name: sched.name(field(line.rest, comm)?) })
+        Some(Side::new(tid, field(line.rest, comm)?.as_bytes()))
     };
-    let prev = side("prev_comm", "prev_pid", sched)?;
-    let next = side("next_comm", "next_pid", sched)?;
-    let left = Left::from_letters(field(line.rest, "prev_state")?);
+    let (prev, next) = (side("prev_comm", "prev_pid")?, side("next_comm", "next_pid")?);
+    let left = ThreadState::from_letters(field(line.rest, "prev_state")?);
     sched.switch(line.time, line.cpu, Some(prev), left, next);
     Some(())
+}
+
+fn waking(line: &Line<'_>, sched: &mut Sched) -> Option<()> {
+    let (by, thread) = (u32::try_from(line.tid).ok()?, field(line.rest, "pid")?.parse().ok()?);
+    let cpu = field(line.rest, "target_cpu").and_then(|cpu| cpu.parse().ok()).unwrap_or(u32::MAX);
+    sched.take(line.time, line.cpu, Happened::Waking { by, thread, cpu });
+    Some(())
+}
+
+/// Tells the scheduling of other events that concern it, as far as they can be read.
+fn happened(line: &Line<'_>, sched: &mut Sched) -> Option<()> {
+    let by = u32::try_from(line.tid).ok()?;
+    let number = |key: &str| field(line.rest, key)?.parse::<u32>().ok();
+    let what = match line.name {
+        "task_newtask" => {
+            let flags = u64::from_str_radix(field(line.rest, "clone_flags")?.trim_start_matches("0x"), 16).ok()?;
+            let thread = Side::new(number("pid")?, field(line.rest, "comm")?.as_bytes());
+            return Some(sched.born(line.time, line.cpu, by, thread, flags));
+        }
+        "task_rename" => {
+            let name = field(line.rest, "newcomm")?;
+            Happened::Renamed { thread: number("pid").unwrap_or(by), name: Comm::new(name.as_bytes()) }
+        }
+        "sched_process_exit" => Happened::Exit { thread: number("pid")? },
+        "block_rq_issue" | "block_rq_complete" => request(line, by)?,
+        _ => return None,
+    };
+    sched.take(line.time, line.cpu, what);
+    Some(())
+}
+
+/// `8,0 WS 4096 () 5523 + 8 none,0,0 [comm]`, where a completion has no bytes.
+fn request(line: &Line<'_>, by: u32) -> Option<Happened> {
+    let (front, back) = line.rest.split_once('(')?;
+    let mut words = front.split_whitespace();
+    let (major, minor) = words.next()?.split_once(',')?;
+    let (major, minor) = (major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?);
+    let is_write = words.next()?.contains('W');
+    let bytes = words.next().and_then(|bytes| bytes.parse().ok()).unwrap_or(0);
+    let sector = back.split_once(')')?.1.split_whitespace().next()?.parse().ok()?;
+    let device = major.checked_shl(20)? | (minor & 0xf_ffff);
+    Some(Happened::Disk { device, sector, bytes, by, is_write, ends: line.name == "block_rq_complete" })
 }
 
 impl Reader for Ftrace {
@@ -181,7 +226,7 @@ struct Sample {
     time: i64,
     event: String,
     weight: u64,
-    cpu: Option<i64>,
+    cpu: Option<u32>,
     stack: Vec<String>,
 }
 
@@ -204,25 +249,15 @@ impl PerfScript {
         if let Some(pid) = pid {
             sched.process_of.insert(sample.tid, pid);
         }
+        let name = sample.event.split_once(':').map_or(sample.event.as_str(), |(_, name)| name);
+        let cpu = sample.cpu.unwrap_or(0);
+        let line = Line { comm, tid: sample.tid, process: pid, cpu, time: sample.time, name, rest };
         match sample.event.as_str() {
-            "sched:sched_switch" => {
-                let line = Line {
-                    comm,
-                    tid: sample.tid,
-                    process: pid,
-                    cpu: sample.cpu.unwrap_or(0),
-                    time: sample.time,
-                    name: "sched_switch",
-                    rest,
-                };
-                return switch(&line, sched).is_some();
-            }
+            "sched:sched_switch" => return switch(&line, sched).is_some(),
             "sched:sched_waking" | "sched:sched_wakeup" | "sched:sched_wakeup_new" => {
-                let Some(tid) = field(rest, "pid").and_then(|pid| pid.parse().ok()) else { return false };
-                sched.waking(sample.time, Waker::Thread(sample.tid), tid);
-                return true;
+                return waking(&line, sched).is_some();
             }
-            _ => {}
+            _ => _ = happened(&line, sched),
         }
         let track = sched.thread(sample.tid, stage) as usize;
         if stage.tracks[track].name.is_empty() {

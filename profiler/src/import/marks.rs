@@ -4,6 +4,7 @@ use super::problems::{Problem, Problems};
 use super::sites::{SiteIdx, Sites};
 use super::stage::What;
 use crate::batch::{Event, EventKind, NO_ARGS};
+use rustc_hash::FxHashMap;
 
 /// A begin or an end.
 #[derive(Clone, Copy, Debug)]
@@ -22,9 +23,17 @@ pub(super) fn close(mut marks: Vec<Mark>, last: i64, sites: &Sites, problems: &m
     // Stable: of marks at one time the file's order counts.
     marks.sort_by_key(|mark| mark.time);
     let mut open: Vec<Mark> = Vec::new();
+    // Of each name how many are open: an end that has no begin is not searched for. Those that a search passes are closed by it.
+    let mut n_open: FxHashMap<&str, u64> = FxHashMap::default();
     for mark in marks {
         if !mark.is_end {
+            *n_open.entry(sites.name(mark.site)).or_default() += 1;
             open.push(mark);
+            continue;
+        }
+        let is_missing = mark.site != SiteIdx::NONE && n_open.get(sites.name(mark.site)).is_none_or(|n| *n == 0);
+        if is_missing {
+            problems.count(Problem::EndWithoutBegin);
             continue;
         }
         let is_its = |begin: &Mark| mark.site == SiteIdx::NONE || is_same(sites, begin.site, mark.site);
@@ -35,6 +44,9 @@ pub(super) fn close(mut marks: Vec<Mark>, last: i64, sites: &Sites, problems: &m
         problems.add(Problem::ClosedByOuter, (open.len() - at - 1) as u64, None);
         for (depth, begin) in open.drain(at..).enumerate().rev() {
             let of_end = if depth == 0 { mark.args } else { NO_ARGS };
+            if let Some(n) = n_open.get_mut(sites.name(begin.site)) {
+                *n -= 1;
+            }
             out.push(slice(&begin, mark.time, of_end));
         }
     }

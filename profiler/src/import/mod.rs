@@ -21,6 +21,7 @@ mod input;
 mod lanes;
 mod linux;
 mod marks;
+mod messages;
 mod nsys;
 mod perfetto;
 mod problems;
@@ -34,7 +35,7 @@ mod xplane;
 pub use folder::{Files, traces};
 
 use crate::batch::Batch;
-use crate::store::Store;
+use crate::store::{Store, WarningKind};
 use emit::{Emitter, Pids};
 use formats::{FileKind, TraceFormat};
 use input::Input;
@@ -50,6 +51,9 @@ pub enum ImportError {
     /// It cannot be read.
     #[error("cannot read {0}: {1}")]
     Io(PathBuf, #[source] io::Error),
+    /// Nothing at all could be read of it (of any of them, where there are several); what is wrong with it.
+    #[error("nothing could be read of {0}: {1}")]
+    Unreadable(PathBuf, String),
     /// It is no trace of a known format; what it is instead.
     #[error("{0} is no trace that can be imported ({1})")]
     Foreign(PathBuf, String),
@@ -159,6 +163,7 @@ impl Import {
             self.read()?;
         } else {
             if !self.is_ordered {
+                self.check()?;
                 self.order();
             }
             batch.set_origin(self.origin);
@@ -234,11 +239,27 @@ impl Import {
         }
     }
 
+    /// That something was read. A trace without events is one; a file in which only damage was met is none.
+    fn check(&self) -> Result<(), ImportError> {
+        let is_damage = |kind| matches!(kind, WarningKind::Damage | WarningKind::TornTail | WarningKind::SizeLimit);
+        let told = |stage: &Stage| {
+            let notices = stage.problems.notices(&stage.source).into_iter();
+            notices.filter(|notice| is_damage(notice.kind)).map(|notice| notice.text)
+        };
+        match self.staged.iter().find(|stage| stage.is_empty() && told(stage).next().is_some()) {
+            Some(stage) if self.staged.iter().all(Stage::is_empty) => {
+                Err(ImportError::Unreadable(stage.path.clone(), told(stage).collect::<Vec<_>>().join("; ")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Puts all files on one clock.
     fn order(&mut self) {
         self.is_ordered = true;
         let mut stages = std::mem::take(&mut self.staged);
-        let shifts = align::shifts(&mut stages, &mut self.notices);
+        let messages = messages::join(&mut stages, &mut self.correlations);
+        let shifts = align::shifts(&mut stages, &messages, &mut self.notices);
         let begins = stages.iter().zip(&shifts).filter_map(|(s, shift)| Some(shift.apply(s.range()?.0)));
         self.origin = begins.min().unwrap_or(0);
         let mut pids = Pids::default();
@@ -254,7 +275,7 @@ fn begin(path: PathBuf) -> Result<Reading, ImportError> {
     let input = Input::open(&path, &mut problems)?;
     let unpacked = input.length;
     let mut stage = Stage::new(&source);
-    stage.problems = problems;
+    (stage.path, stage.problems) = (path.clone(), problems);
     Ok(Reading { path, reader: reader(format, &input), stage, on_disk, unpacked })
 }
 

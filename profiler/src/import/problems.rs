@@ -41,6 +41,10 @@ pub(crate) enum Problem {
     LostByRecorder,
     /// Parts that could not be decompressed.
     BadCompression,
+    /// Switches of threads that a recording should have and has not.
+    UntoldSwitch,
+    /// More threads than are told apart.
+    TooManyThreads,
 }
 
 impl Problem {
@@ -56,7 +60,8 @@ impl Problem {
             P::EndWithoutBegin | P::BeginWithoutEnd | P::ClosedByOuter | P::UnpairedFlow => WarningKind::Unpaired,
             P::UnknownEvent => WarningKind::Unsupported,
             P::MissingName => WarningKind::UnknownName,
-            P::LostByRecorder => WarningKind::Dropped,
+            P::LostByRecorder | P::UntoldSwitch => WarningKind::Dropped,
+            P::TooManyThreads => WarningKind::SizeLimit,
         }
     }
 
@@ -84,6 +89,8 @@ impl Problem {
             Problem::MissingName => "names are missing in the file",
             Problem::LostByRecorder => "records were lost while the trace was recorded",
             Problem::BadCompression => "compressed parts cannot be read",
+            Problem::UntoldSwitch => "switches to threads are missing: those threads ran from when they were woken",
+            Problem::TooManyThreads => "threads beyond those that are told apart have no track",
         }
     }
 }

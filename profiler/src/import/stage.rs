@@ -11,6 +11,8 @@ use super::sites::{SiteIdx, Sites};
 use crate::batch::{Event, EventKind, NO_ARGS, NO_NODE};
 use crate::store::{Args, TrackKind};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// A process of a stage.
 pub(super) type ProcessIdx = u32;
@@ -75,6 +77,7 @@ pub(super) struct Track {
 pub(super) struct Stage {
     /// The file's name, for warnings.
     pub(super) source: String,
+    pub(super) path: PathBuf,
     pub(super) host: String,
     /// Its place in a job of several.
     pub(super) rank: Option<u32>,
@@ -84,6 +87,10 @@ pub(super) struct Stage {
     process_of: FxHashMap<i64, ProcessIdx>,
     pub(super) tracks: Vec<Track>,
     track_of: FxHashMap<(ProcessIdx, TrackOf), TrackIdx>,
+    /// Tracks of [`Stage::thread_of_any`] by thread.
+    unsettled: BTreeMap<i64, TrackIdx>,
+    /// The process of threads of which none is known.
+    pub(super) without_process: Option<ProcessIdx>,
     texts: FxHashMap<String, i64>,
     pub(super) sites: Sites,
     /// Graph nodes: name, op, device.
@@ -129,6 +136,7 @@ impl Stage {
     pub(super) fn new(source: &str) -> Stage {
         Stage {
             source: source.to_owned(),
+            path: PathBuf::new(),
             host: String::new(),
             rank: None,
             wall_offset: None,
@@ -136,6 +144,8 @@ impl Stage {
             process_of: FxHashMap::default(),
             tracks: Vec::new(),
             track_of: FxHashMap::default(),
+            unsettled: BTreeMap::new(),
+            without_process: None,
             texts: FxHashMap::default(),
             sites: Sites::default(),
             nodes: Vec::new(),
@@ -182,6 +192,39 @@ impl Stage {
     pub(super) fn thread(&mut self, pid: i64, tid: i64) -> TrackIdx {
         let process = self.process(pid);
         self.track(process, TrackOf::Thread(tid))
+    }
+
+    /// The track of a thread whose process is not known yet, until it is [settled](Stage::settle).
+    pub(super) fn thread_of_any(&mut self, tid: i64) -> TrackIdx {
+        let tracks = &mut self.tracks;
+        *self.unsettled.entry(tid).or_insert_with(|| {
+            tracks.push(Track::new(ProcessIdx::MAX, TrackOf::Thread(tid)));
+            tracks.len() as TrackIdx - 1
+        })
+    }
+
+    /// The threads whose process is still to be told.
+    pub(super) fn unsettled(&self) -> Vec<i64> {
+        self.unsettled.keys().copied().collect()
+    }
+
+    /// Says the process of a thread. What the process's thread has already is joined by what came meanwhile.
+    pub(super) fn settle(&mut self, tid: i64, process: ProcessIdx) {
+        let Some(from) = self.unsettled.remove(&tid) else { return };
+        let to = *self.track_of.entry((process, TrackOf::Thread(tid))).or_insert(from);
+        self.tracks[from as usize].process = process;
+        if to != from {
+            let from = &mut self.tracks[from as usize];
+            let (slices, points) = (std::mem::take(&mut from.slices), std::mem::take(&mut from.points));
+            let (marks, name) = (std::mem::take(&mut from.marks), std::mem::take(&mut from.name));
+            let to = &mut self.tracks[to as usize];
+            to.slices.extend(slices);
+            to.points.extend(points);
+            to.marks.extend(marks);
+            if to.name.is_empty() {
+                to.name = name;
+            }
+        }
     }
 
     pub(super) fn site(&mut self, category: &str, name: &str) -> SiteIdx {
@@ -233,6 +276,11 @@ impl Stage {
         self.last = self.last.max(time);
     }
 
+    /// Whether it has no event at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tracks.iter().all(|t| t.slices.is_empty() && t.points.is_empty())
+    }
+
     /// The first and the last time of anything that stays; `None` without any.
     pub(super) fn range(&self) -> Option<(i64, i64)> {
         let events = || self.tracks.iter().flat_map(|t| t.slices.iter().chain(&t.points));
@@ -258,9 +306,12 @@ impl Stage {
             track.points.extend(points);
         }
         let site_of = |sites: &mut Sites, name: &str| sites.of("edge", name);
-        for (track, event) in self.flows.finish(correlations, &mut self.sites, site_of, &mut self.problems) {
+        for (track, event) in self.flows.finish(correlations, &mut self.sites, site_of) {
             let track = self.merged.get(&track).copied().unwrap_or(track);
             self.tracks[track as usize].points.push(event);
+        }
+        for lone in &mut self.flows.lone {
+            lone.track = self.merged.get(&lone.track).copied().unwrap_or(lone.track);
         }
         self.place_counters();
     }

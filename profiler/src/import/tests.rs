@@ -7,9 +7,40 @@ use std::io::Write;
 
 /// A store from a file of this name and content, and its warnings.
 pub(super) fn import_bytes(content: &[u8]) -> Store {
+    read_bytes(content).unwrap()
+}
+
+pub(super) fn read_bytes(content: &[u8]) -> Result<Store, ImportError> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(content).unwrap();
-    import(&[file.path().to_owned()])
+    let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+    open(&[file.path().to_owned()])?.read_all(&mut store)?;
+    Ok(store)
+}
+
+/// Files that are nothing but damage, of each format that can tell: an error that names the file and the damage, and no empty trace.
+#[test]
+fn what_cannot_be_read_at_all_is_an_error() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    for name in ["tensorflow.xplane.pb", "packets.pftrace", "run_metadata.pb", "trace-cmd/v6.dat"] {
+        let whole = std::fs::read(folder.join(name)).unwrap();
+        // Its beginning says what it is, and nothing follows that is of any use.
+        for n in [24, 60] {
+            let mut bytes = whole[..n].to_vec();
+            bytes.extend((0..4_000u32).map(|i| (i * 37 % 251) as u8 | 0x80));
+            match read_bytes(&bytes) {
+                Err(ImportError::Unreadable(_, why)) => assert!(!why.is_empty(), "{name}"),
+                Err(ImportError::Foreign(..) | ImportError::Io(..)) => {}
+                Ok(store) => assert!(store.stats().slices > 0, "{name}, {n}: an empty trace"),
+            }
+        }
+    }
+    let good = folder.join("tensorflow.xplane.pb");
+    let mut bad = tempfile::Builder::new().suffix(".xplane.pb").tempfile().unwrap();
+    bad.write_all(&std::fs::read(&good).unwrap()[..30]).unwrap();
+    assert!(read_bytes(br#"{"traceEvents":[]}"#).is_ok(), "nothing happened, and that is whole");
+    let store = import(&[good, bad.path().to_owned()]);
+    assert!(store.stats().slices > 0 && warnings(&store).iter().any(|w| w.contains("ends in the middle")));
 }
 
 pub(super) fn import(paths: &[PathBuf]) -> Store {
@@ -471,7 +502,7 @@ fn what_the_kernel_wrote() {
         .take(2)
         .collect();
     let expected =
-        [(7_992_574_459_792, 683_670, 12_118, "uninterruptible"), (7_992_575_143_462, 28_938, 12_118, "waking")];
+        [(7_992_574_459_792, 683_670, 12_118, "uninterruptible"), (7_992_575_143_462, 28_938, 12_118, "runnable")];
     assert_eq!(told, expected);
     assert!(warnings(&store)[0].contains("ticks"));
     let Some(path) = data("catapult_android_systrace_ftrace.txt") else { return };

@@ -1,24 +1,61 @@
 //! From the kernel's events to slices: a small state per thread and per CPU.
+//!
+//! One machine for what is recorded here and for what other tools recorded: they differ in where the events come from, in whose threads
+//! are followed, and in where the slices go, which is an [`Output`].
 
-use super::{Comm, Event, Left, What};
-use crate::collect::{TrackNo, Tracks};
-use events::meta::TrackKind;
-use events::{Kind, SiteId};
+use super::{Comm, Event, What};
+use crate::store::ThreadState;
 use rustc_hash::FxHashMap;
 
-/// Threads of the command that are told apart; those beyond have no track (they are counted).
-const MAX_THREADS: usize = 1 << 16;
+/// Threads that are told apart; those beyond have no track (they are counted). What Linux calls `PID_MAX_LIMIT`.
+const MAX_THREADS: usize = 1 << 22;
 /// Requests to disks that may be under way.
 const MAX_REQUESTS: usize = 1 << 14;
-/// Tracks of a thread come after those it writes itself.
-const ORDER: i32 = 1_000_000;
+
+/// Where slices go, and what is known there of threads. Times are the output's ticks.
+pub(crate) trait Output {
+    type Track: Copy;
+    type Site: Copy;
+
+    /// The process of a thread of which nothing was known so far, 0 where that is not known; `None` for a thread that is not followed.
+    fn process_of(&self, thread: u32) -> Option<u32>;
+
+    /// The track of a thread, new or not.
+    fn thread(&mut self, process: u32, thread: u32, name: Comm) -> Self::Track;
+
+    /// A thread with a track has another name.
+    fn rename(&mut self, track: Self::Track, process: u32, thread: u32, name: Comm);
+
+    /// A process begins, or runs another program.
+    fn process(&mut self, process: u32, name: Comm);
+
+    /// The track of a CPU, new.
+    fn cpu(&mut self, cpu: u32) -> Self::Track;
+
+    /// The track of a disk by its number as the kernel packs it (12 bits of major, 20 of minor), new.
+    fn disk(&mut self, device: u32) -> Self::Track;
+
+    fn site(&mut self, category: &'static str, name: &str) -> Self::Site;
+
+    fn slice(&mut self, track: Self::Track, begin: u64, end: u64, what: Slice<Self::Site>);
+
+    fn instant(&mut self, track: Self::Track, time: u64, what: Slice<Self::Site>);
+}
+
+/// What a slice or an instant says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slice<S> {
+    pub(crate) site: S,
+    pub(crate) correlation: u32,
+    pub(crate) arg: u64,
+}
 
 /// Where a thread is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Unknown,
     Running,
-    Off { since: u64, left: Left, taker: u32, woken: Option<Woken> },
+    Off { since: u64, left: ThreadState, taker: u32, woken: Option<Woken> },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,15 +64,15 @@ struct Woken {
     by: u32,
 }
 
-struct Thread {
+struct Thread<T> {
     process: u32,
     name: Comm,
-    track: Option<TrackNo>,
+    track: Option<T>,
     state: State,
 }
 
-struct Cpu {
-    track: Option<TrackNo>,
+struct Cpu<T> {
+    track: Option<T>,
     /// Who runs, since when.
     runs: Option<(u32, Comm, u64)>,
     /// Who was woken for this CPU last, and when.
@@ -53,9 +90,9 @@ struct Request {
 /// What happened so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Switches in which a thread of the command took part, those that were not told included.
+    /// Switches in which a thread that is followed took part, those that were not told included.
     pub(crate) switches: u64,
-    /// Wake-ups of threads of the command.
+    /// Wake-ups of such threads.
     pub(crate) wakeups: u64,
     /// Threads without a track, because there are too many.
     pub(crate) untracked: u64,
@@ -65,24 +102,39 @@ pub(crate) struct Seen {
 }
 
 /// See the module's notes.
-#[derive(Default)]
-pub(crate) struct Scheduling {
-    threads: FxHashMap<u32, Thread>,
-    cpus: Vec<Cpu>,
-    disks: FxHashMap<u32, TrackNo>,
+pub(crate) struct Scheduling<O: Output> {
+    threads: FxHashMap<u32, Thread<O::Track>>,
+    cpus: FxHashMap<u32, Cpu<O::Track>>,
+    disks: FxHashMap<u32, O::Track>,
     requests: FxHashMap<(u32, u64), Request>,
-    process_tracks: FxHashMap<u32, TrackNo>,
-    names: FxHashMap<Comm, SiteId>,
+    process_tracks: FxHashMap<u32, O::Track>,
+    names: FxHashMap<Comm, O::Site>,
+    states: [Option<O::Site>; ThreadState::N_CODES],
     pub(crate) seen: Seen,
 }
 
-impl Scheduling {
-    /// A thread of the command from now on.
+impl<O: Output> Default for Scheduling<O> {
+    fn default() -> Self {
+        Scheduling {
+            threads: FxHashMap::default(),
+            cpus: FxHashMap::default(),
+            disks: FxHashMap::default(),
+            requests: FxHashMap::default(),
+            process_tracks: FxHashMap::default(),
+            names: FxHashMap::default(),
+            states: [None; ThreadState::N_CODES],
+            seen: Seen::default(),
+        }
+    }
+}
+
+impl<O: Output> Scheduling<O> {
+    /// A thread that is followed from now on.
     pub(crate) fn adopt(&mut self, thread: u32, process: u32, name: Comm) {
         self.insert(thread, Thread { process, name, track: None, state: State::Unknown });
     }
 
-    fn insert(&mut self, id: u32, thread: Thread) {
+    fn insert(&mut self, id: u32, thread: Thread<O::Track>) {
         if self.threads.len() < MAX_THREADS || self.threads.contains_key(&id) {
             self.threads.insert(id, thread);
         } else {
@@ -90,59 +142,55 @@ impl Scheduling {
         }
     }
 
+    /// A thread that is followed, also when it is seen for the first time. 0 is the idle thread of each CPU.
+    fn known(&mut self, id: u32, out: &O) -> Option<&mut Thread<O::Track>> {
+        if id != 0
+            && !self.threads.contains_key(&id)
+            && let Some(process) = out.process_of(id)
+        {
+            self.adopt(id, process, Comm::default());
+        }
+        self.threads.get_mut(&id)
+    }
+
+    /// Who runs on a CPU, as far as was told.
+    pub(crate) fn on_cpu(&self, cpu: u32) -> Option<(u32, Comm)> {
+        self.cpus.get(&cpu)?.runs.map(|(id, name, _)| (id, name))
+    }
+
     /// Takes the next event; they come in order of time.
-    pub(crate) fn take(&mut self, event: &Event, tracks: &mut Tracks) {
-        let (time, cpu) = (event.time, event.cpu as usize);
+    pub(crate) fn take(&mut self, event: &Event, out: &mut O) {
+        let (time, cpu) = (event.time, event.cpu);
         if let Some((thread, name)) = event.what.by() {
-            self.came_untold(cpu, thread, name, tracks);
+            self.came_untold(cpu, thread, name, out);
         }
         match event.what {
             What::Switch { prev, prev_name, left, next, next_name } => {
-                self.cpu_switches(cpu, time, (prev, prev_name), (next, next_name), tracks);
-                let ours = self.goes_off(prev, time, left, next) | self.goes_on(next, time, Some(next_name), tracks);
+                self.cpu_switches(cpu, time, (prev, prev_name), (next, next_name), out);
+                let ours = self.goes_off(prev, time, left, next, out) | self.goes_on(next, time, Some(next_name), out);
                 self.seen.switches += u64::from(ours);
             }
             What::Off { thread, left } => {
                 let name = self.threads.get(&thread).map_or(Comm::default(), |t| t.name);
-                self.cpu_switches(cpu, time, (thread, name), (0, Comm::default()), tracks);
-                self.seen.switches += u64::from(self.goes_off(thread, time, left, 0));
+                self.cpu_switches(cpu, time, (thread, name), (0, Comm::default()), out);
+                self.seen.switches += u64::from(self.goes_off(thread, time, left, 0, out));
             }
             What::On { thread } => {
                 let name = self.threads.get(&thread).map_or(Comm::default(), |t| t.name);
-                self.cpu_switches(cpu, time, (0, Comm::default()), (thread, name), tracks);
-                self.seen.switches += u64::from(self.goes_on(thread, time, None, tracks));
+                self.cpu_switches(cpu, time, (0, Comm::default()), (thread, name), out);
+                self.seen.switches += u64::from(self.goes_on(thread, time, None, out));
             }
-            What::Waking { by, thread, cpu } => {
-                if let Some(cpu) = self.cpus.get_mut(cpu as usize) {
-                    cpu.expects = Some((thread, time));
-                }
-                if let Some(Thread { state: State::Off { woken: woken @ None, .. }, .. }) =
-                    self.threads.get_mut(&thread)
-                {
-                    *woken = Some(Woken { at: time, by });
-                    self.seen.wakeups += 1;
-                }
-            }
+            What::Waking { by, thread, cpu } => self.wakes(time, by, thread, cpu, out),
             What::Born { parent, thread, in_process, name } => {
-                if let Some(maker) = self.threads.get(&parent) {
-                    let process = if in_process { maker.process } else { thread };
-                    // It can run from here on, and waits for its first turn.
-                    let woken = Some(Woken { at: time, by: parent });
-                    let name = if name == Comm::default() { maker.name } else { name };
-                    let state = State::Off { since: time, left: Left::Waiting, taker: 0, woken };
-                    self.insert(thread, Thread { process, name, track: None, state });
-                    if !in_process {
-                        tracks.process(thread, &command(thread, name));
-                    }
-                }
+                self.born(time, parent, (thread, name), in_process, out);
             }
             What::Exec { process, name } => {
-                if self.threads.contains_key(&process) {
-                    tracks.process(process, &command(process, name));
-                    self.renamed(process, name, tracks);
+                if self.known(process, out).is_some() {
+                    out.process(process, name);
+                    self.renamed(process, name, out);
                 }
             }
-            What::Renamed { thread, name } => self.renamed(thread, name, tracks),
+            What::Renamed { thread, name } => self.renamed(thread, name, out),
             What::Exit { thread } => {
                 // Its last switch is still to come; it only says that the thread is no more.
                 if let Some(thread) = self.threads.get_mut(&thread) {
@@ -151,46 +199,73 @@ impl Scheduling {
             }
             What::Disk { device, sector, bytes, by, is_write, ends } => {
                 let request = Request { begin: time, by, bytes, is_write };
-                self.disk((device, sector), request, ends, tracks);
+                self.disk((device, sector), request, ends, out);
             }
             What::MajorFault { thread, address } => {
-                if let Some(track) = self.thread_track(thread, tracks) {
-                    let site = tracks.site("fault", "major page fault");
-                    tracks.point(Kind::Instant, track, time, site, event.cpu, address);
+                if let Some(track) = self.thread_track(thread, out) {
+                    let site = out.site("fault", "major page fault");
+                    out.instant(track, time, Slice { site, correlation: event.cpu, arg: address });
                 }
             }
         }
     }
 
-    fn renamed(&mut self, id: u32, name: Comm, tracks: &mut Tracks) {
+    fn wakes(&mut self, time: u64, by: u32, id: u32, cpu: u32, out: &O) {
+        if let Some(cpu) = self.cpus.get_mut(&cpu) {
+            cpu.expects = Some((id, time));
+        }
+        let Some(thread) = self.known(id, out) else { return };
+        let woken = Some(Woken { at: time, by });
+        match &mut thread.state {
+            State::Off { woken: before @ None, .. } => *before = woken,
+            // It slept, who knows since when; only one that sleeps is woken.
+            State::Unknown => thread.state = State::Off { since: time, left: ThreadState::Waiting, taker: 0, woken },
+            _ => return,
+        }
+        self.seen.wakeups += 1;
+    }
+
+    fn born(&mut self, time: u64, parent: u32, (id, name): (u32, Comm), in_process: bool, out: &mut O) {
+        let Some(maker) = self.known(parent, out) else { return };
+        let process = if in_process { maker.process } else { id };
+        let name = if name == Comm::default() { maker.name } else { name };
+        // It can run from here on, and waits for its first turn.
+        let woken = Some(Woken { at: time, by: parent });
+        let state = State::Off { since: time, left: ThreadState::Waiting, taker: 0, woken };
+        self.insert(id, Thread { process, name, track: None, state });
+        if !in_process {
+            out.process(id, name);
+        }
+    }
+
+    fn renamed(&mut self, id: u32, name: Comm, out: &mut O) {
         if let Some(thread) = self.threads.get_mut(&id).filter(|t| t.name != name) {
             thread.name = name;
             if let Some(track) = thread.track {
-                tracks.rename(track, TrackKind::Thread, thread.process, id, ORDER, &title(name, id));
+                out.rename(track, thread.process, id, name);
             }
         }
     }
 
     /// A track of a process, for its counters: that of its first thread, also when that has ended.
-    pub(crate) fn process_track(&mut self, process: u32, tracks: &mut Tracks) -> Option<TrackNo> {
+    pub(crate) fn process_track(&mut self, process: u32, out: &mut O) -> Option<O::Track> {
         if let Some(track) = self.process_tracks.get(&process) {
             return Some(*track);
         }
-        let track = self.thread_track(process, tracks)?;
+        let track = self.thread_track(process, out)?;
         self.process_tracks.insert(process, track);
         Some(track)
     }
 
-    /// The track of a thread of the command.
-    pub(crate) fn thread_track(&mut self, id: u32, tracks: &mut Tracks) -> Option<TrackNo> {
+    /// The track of a thread that is followed.
+    pub(crate) fn thread_track(&mut self, id: u32, out: &mut O) -> Option<O::Track> {
         let thread = self.threads.get_mut(&id)?;
-        let new = || tracks.track(TrackKind::Thread, thread.process, id, ORDER, &title(thread.name, id));
-        Some(*thread.track.get_or_insert_with(new))
+        Some(*thread.track.get_or_insert_with(|| out.thread(thread.process, id, thread.name)))
     }
 
     /// A thread does something on a CPU: had it got that without a word, it did so when it was woken.
-    fn came_untold(&mut self, at: usize, id: u32, name: Option<Comm>, tracks: &mut Tracks) {
-        let expected = self.cpus.get_mut(at).filter(|cpu| cpu.runs.is_none()).and_then(|cpu| {
+    fn came_untold(&mut self, cpu: u32, id: u32, name: Option<Comm>, out: &mut O) {
+        let expected = self.cpus.get_mut(&cpu).filter(|cpu| cpu.runs.is_none()).and_then(|cpu| {
             let (_, woken) = cpu.expects.filter(|(thread, _)| *thread == id)?;
             cpu.runs = Some((id, name.unwrap_or_default(), woken));
             Some(woken)
@@ -200,16 +275,16 @@ impl Scheduling {
         self.seen.switches += 1;
         // Without a wake-up nobody knows when its wait ended: there is no slice for it.
         if let Some(woken) = woken.map(|w| w.at).or(expected) {
-            self.goes_on(id, woken, name, tracks);
+            self.goes_on(id, woken, name, out);
         } else if let Some(thread) = self.threads.get_mut(&id) {
             thread.state = State::Running;
         }
     }
 
-    /// `taker`: who got its CPU. Whether the thread is the command's.
-    fn goes_off(&mut self, id: u32, time: u64, left: Left, taker: u32) -> bool {
-        let Some(thread) = self.threads.get_mut(&id) else { return false };
-        if left == Left::Dead {
+    /// `taker`: who got its CPU. Whether the thread is followed.
+    fn goes_off(&mut self, id: u32, time: u64, left: ThreadState, taker: u32, out: &O) -> bool {
+        let Some(thread) = self.known(id, out) else { return false };
+        if left == ThreadState::Dead {
             self.threads.remove(&id);
         } else {
             thread.state = State::Off { since: time, left, taker, woken: None };
@@ -217,50 +292,44 @@ impl Scheduling {
         true
     }
 
-    fn goes_on(&mut self, id: u32, time: u64, name: Option<Comm>, tracks: &mut Tracks) -> bool {
-        let Some(thread) = self.threads.get_mut(&id) else { return false };
+    fn goes_on(&mut self, id: u32, time: u64, name: Option<Comm>, out: &mut O) -> bool {
+        let Some(thread) = self.known(id, out) else { return false };
         let state = std::mem::replace(&mut thread.state, State::Running);
         if let Some(name) = name {
-            self.renamed(id, name, tracks);
+            self.renamed(id, name, out);
         }
-        self.told(id, state, time, tracks);
+        self.was_off(id, state, time, out);
         true
     }
 
     /// Writes what a thread did not run for until `end`.
-    fn told(&mut self, id: u32, state: State, end: u64, tracks: &mut Tracks) {
+    fn was_off(&mut self, id: u32, state: State, end: u64, out: &mut O) {
         let State::Off { since, left, taker, woken } = state else { return };
-        let Some(track) = self.thread_track(id, tracks) else { return };
+        let Some(track) = self.thread_track(id, out) else { return };
         let waited_until = woken.map_or(end, |w| w.at.clamp(since, end));
-        let by = if left == Left::Preempted { taker } else { woken.map_or(0, |w| w.by) };
-        if waited_until > since {
-            let site = tracks.site("off cpu", left.name());
-            tracks.slice(track, since, waited_until, site, by, 0);
-        }
-        if waited_until < end {
-            let site = tracks.site("off cpu", "runnable");
-            tracks.slice(track, waited_until, end, site, by, 0);
+        let by = if left == ThreadState::Preempted { taker } else { woken.map_or(0, |w| w.by) };
+        for (state, from, to) in [(left, since, waited_until), (ThreadState::Runnable, waited_until, end)] {
+            if from < to {
+                let site = &mut self.states[state.code() as usize];
+                let site = *site.get_or_insert_with(|| out.site("off cpu", state.name()));
+                out.slice(track, from, to, Slice { site, correlation: by, arg: state.code() });
+            }
         }
     }
 
-    fn cpu_switches(&mut self, at: usize, time: u64, prev: (u32, Comm), next: (u32, Comm), tracks: &mut Tracks) {
-        while self.cpus.len() <= at.min(4096) {
-            self.cpus.push(Cpu { track: None, runs: None, expects: None });
-        }
-        let Some(cpu) = self.cpus.get_mut(at) else { return };
+    fn cpu_switches(&mut self, at: u32, time: u64, prev: (u32, Comm), next: (u32, Comm), out: &mut O) {
+        let cpu = self.cpus.entry(at).or_insert(Cpu { track: None, runs: None, expects: None });
         if let Some((id, name, since)) = cpu.runs.take().filter(|(id, ..)| *id == prev.0) {
-            let track = *cpu
-                .track
-                .get_or_insert_with(|| tracks.track(TrackKind::Cpu, tracks.pid(), 0, at as i32, &format!("CPU {at}")));
+            let track = *cpu.track.get_or_insert_with(|| out.cpu(at));
             let name = if name == Comm::default() { prev.1 } else { name };
-            let site = *self.names.entry(name).or_insert_with(|| tracks.site("running", &name.text()));
+            let site = *self.names.entry(name).or_insert_with(|| out.site("running", &name.text()));
             let process = self.threads.get(&id).map_or(0, |t| t.process);
-            tracks.slice(track, since, time, site, id, u64::from(process));
+            out.slice(track, since, time, Slice { site, correlation: id, arg: u64::from(process) });
         }
         cpu.runs = (next.0 != 0).then_some((next.0, next.1, time));
     }
 
-    fn disk(&mut self, key: (u32, u64), new: Request, ends: bool, tracks: &mut Tracks) {
+    fn disk(&mut self, key: (u32, u64), new: Request, ends: bool, out: &mut O) {
         if !ends {
             if self.requests.len() < MAX_REQUESTS {
                 self.requests.insert(key, new);
@@ -268,46 +337,33 @@ impl Scheduling {
             return;
         }
         let Some(request) = self.requests.remove(&key) else { return };
-        let device = key.0;
-        let track = *self.disks.entry(device).or_insert_with(|| {
-            // As the kernel packs them: 12 bits of major, 20 of minor.
-            let name = format!("disk {}:{}", device >> 20, device & 0xf_ffff);
-            tracks.track(TrackKind::Async, tracks.pid(), 0, ORDER, &name)
-        });
-        let site = tracks.site("disk", if request.is_write { "write" } else { "read" });
-        tracks.slice(track, request.begin, new.begin, site, request.by, u64::from(request.bytes));
+        let track = *self.disks.entry(key.0).or_insert_with(|| out.disk(key.0));
+        let site = out.site("disk", if request.is_write { "write" } else { "read" });
+        let what = Slice { site, correlation: request.by, arg: u64::from(request.bytes) };
+        out.slice(track, request.begin, new.begin, what);
     }
 
     /// Ends every slice that is under way.
-    pub(crate) fn finish(&mut self, time: u64, tracks: &mut Tracks) {
-        for at in 0..self.cpus.len() {
-            if let Some((id, name, _)) = self.cpus[at].runs {
-                self.cpu_switches(at, time, (id, name), (0, Comm::default()), tracks);
-            }
+    pub(crate) fn finish(&mut self, time: u64, out: &mut O) {
+        let mut running: Vec<(u32, u32, Comm)> =
+            self.cpus.iter().filter_map(|(at, cpu)| cpu.runs.map(|(id, name, _)| (*at, id, name))).collect();
+        running.sort_unstable_by_key(|(at, ..)| *at);
+        for (at, id, name) in running {
+            self.cpu_switches(at, time, (id, name), (0, Comm::default()), out);
         }
-        let ids: Vec<u32> = self.threads.keys().copied().collect();
+        let mut ids: Vec<u32> = self.threads.keys().copied().collect();
+        ids.sort_unstable();
         for id in ids {
             let state = self.threads.get(&id).map_or(State::Unknown, |t| t.state);
-            self.told(id, state, time, tracks);
+            self.was_off(id, state, time, out);
         }
     }
-}
-
-fn title(name: Comm, thread: u32) -> String {
-    format!("{} {thread}, scheduling", name.text())
-}
-
-/// The command line of a process; where it is gone already, its name.
-fn command(process: u32, name: Comm) -> String {
-    let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-    let words: Vec<String> = line.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect();
-    let text = words.join(" ").trim_end().chars().take(1000).collect::<String>();
-    if text.is_empty() { name.text() } else { text }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::collect::Tracks;
     use crate::{Collector, CollectorOptions, Store, StoreOptions, TraceReader};
     use events::clock::Source;
     use parking_lot::Mutex;
@@ -326,7 +382,7 @@ pub(crate) mod tests {
         let tracks = Arc::new(Mutex::new(tracks));
         let collector =
             Collector::start_with(dir.path(), CollectorOptions::default(), Some(Arc::clone(&tracks))).unwrap();
-        let mut scheduling = Scheduling::default();
+        let mut scheduling = Scheduling::<Tracks>::default();
         scheduling.adopt(7, 7, Comm::new(b"seven"));
         for (time, cpu, what) in events {
             scheduling.take(&Event { time: base + time * MS, cpu: *cpu, what: *what }, &mut tracks.lock());
@@ -353,7 +409,7 @@ pub(crate) mod tests {
         (found, seen)
     }
 
-    pub(crate) fn switch(prev: u32, left: Left, next: u32) -> What {
+    pub(crate) fn switch(prev: u32, left: ThreadState, next: u32) -> What {
         let name = |id: u32| Comm::new(if id == 7 { b"seven" } else { b"other" });
         What::Switch { prev, prev_name: name(prev), left, next, next_name: name(next) }
     }
@@ -367,12 +423,12 @@ pub(crate) mod tests {
     #[test]
     fn a_sleep_ends_with_its_wake_up_and_the_wait_for_a_cpu_begins() {
         let (found, seen) = slices(&[
-            (0, 1, switch(0, Left::Preempted, 7)),
-            (10, 1, switch(7, Left::Sleeping, 0)),
+            (0, 1, switch(0, ThreadState::Preempted, 7)),
+            (10, 1, switch(7, ThreadState::Sleeping, 0)),
             (40, 0, What::Waking { by: 9, thread: 7, cpu: 1 }),
-            (45, 1, switch(0, Left::Preempted, 7)),
-            (60, 1, switch(7, Left::Preempted, 8)),
-            (70, 1, switch(8, Left::Sleeping, 7)),
+            (45, 1, switch(0, ThreadState::Preempted, 7)),
+            (60, 1, switch(7, ThreadState::Preempted, 8)),
+            (70, 1, switch(8, ThreadState::Sleeping, 7)),
         ]);
         let wanted = [
             row("CPU 1", "other", 60, 70, 8),
@@ -392,13 +448,13 @@ pub(crate) mod tests {
     #[test]
     fn where_the_idle_thread_is_silent_a_wake_up_stands_for_its_switch() {
         let (mut found, seen) = slices(&[
-            (0, 1, switch(8, Left::Preempted, 7)),
-            (10, 1, switch(7, Left::Sleeping, 0)),
+            (0, 1, switch(8, ThreadState::Preempted, 7)),
+            (10, 1, switch(7, ThreadState::Sleeping, 0)),
             (40, 0, What::Waking { by: 9, thread: 7, cpu: 1 }),
-            (60, 1, switch(7, Left::Sleeping, 0)),
+            (60, 1, switch(7, ThreadState::Sleeping, 0)),
             (70, 0, What::Waking { by: 9, thread: 8, cpu: 1 }),
-            (80, 1, switch(8, Left::Sleeping, 0)),
-            (90, 1, switch(7, Left::Sleeping, 0)),
+            (80, 1, switch(8, ThreadState::Sleeping, 0)),
+            (90, 1, switch(7, ThreadState::Sleeping, 0)),
         ]);
         found.sort();
         let wanted = [
@@ -418,11 +474,11 @@ pub(crate) mod tests {
         let born = What::Born { parent: 7, thread: 9, in_process: true, name };
         for act in [What::Exit { thread: 7 }, What::Waking { by: 7, thread: 8, cpu: 0 }, born] {
             let (mut found, seen) = slices(&[
-                (0, 1, switch(8, Left::Preempted, 7)),
-                (10, 1, switch(7, Left::Sleeping, 0)),
+                (0, 1, switch(8, ThreadState::Preempted, 7)),
+                (10, 1, switch(7, ThreadState::Sleeping, 0)),
                 (40, 0, What::Waking { by: 9, thread: 7, cpu: 1 }),
                 (50, 1, act),
-                (60, 1, switch(7, Left::Dead, 0)),
+                (60, 1, switch(7, ThreadState::Dead, 0)),
             ]);
             found.sort();
             let wanted =

@@ -1,15 +1,19 @@
 //! Linux scheduling: who ran on each CPU, and for what a thread waited when it did not run.
 //!
 //! In reading order: [`mod@format`] and [`page`] take the kernel's ring apart, [`tracefs`] reads it, [`mod@derive`] makes slices of its
-//! events. Where tracefs is not to be had, [`crate::sample`] hands the same [`Event`]s from perf events.
+//! events, [`live`] puts them into a recording. Where tracefs is not to be had, [`crate::sample`] hands the same [`Event`]s from perf
+//! events; other tools' traces have them too ([`crate::import`]).
 //!
-//! A thread of the command gets a track of slices in category `off cpu` (docs/trace-format.md has their names), and each CPU one of slices in
-//! category `running`.
+//! A thread gets a track of slices in category `off cpu`, one per [state](ThreadState) that it was in (docs/trace-format.md), and each CPU one
+//! of slices in category `running`.
 
 pub(crate) mod derive;
 pub(crate) mod format;
+mod live;
 pub(crate) mod page;
 pub(crate) mod tracefs;
+
+use crate::store::ThreadState;
 
 /// A thread's name as the kernel keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -29,41 +33,10 @@ impl Comm {
     }
 }
 
-/// Why a thread left its CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
-    /// It could have gone on.
-    Preempted,
-    /// It waits for something that a signal may interrupt: a lock, a timer, a pipe.
-    Sleeping,
-    /// It waits for something that no signal interrupts: mostly a disk.
-    Uninterruptible,
-    /// It was stopped, by a signal or a debugger.
-    Stopped,
-    /// It waits, for what is not known.
-    Waiting,
-    /// It ended.
-    Dead,
-}
-
-impl Left {
-    /// What the slice is called.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Left::Preempted => "preempted",
-            Left::Sleeping => "sleeping",
-            Left::Uninterruptible => "uninterruptible",
-            Left::Stopped => "stopped",
-            Left::Waiting => "waiting",
-            Left::Dead => "ended",
-        }
-    }
-}
-
 /// Something that the kernel told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// When, in the tracks' ticks.
+    /// When, in the ticks of the output.
     pub(crate) time: u64,
     pub(crate) cpu: u32,
     pub(crate) what: What,
@@ -72,9 +45,9 @@ pub(crate) struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// A CPU goes from one thread to another; 0 is the idle thread.
-    Switch { prev: u32, prev_name: Comm, left: Left, next: u32, next_name: Comm },
+    Switch { prev: u32, prev_name: Comm, left: ThreadState, next: u32, next_name: Comm },
     /// A thread leaves its CPU, to whom is not known.
-    Off { thread: u32, left: Left },
+    Off { thread: u32, left: ThreadState },
     /// A thread gets a CPU, from whom is not known.
     On { thread: u32 },
     /// Thread `by` made another one runnable, on CPU `cpu`.

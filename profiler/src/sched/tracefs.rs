@@ -5,7 +5,8 @@
 
 use super::format::{Field, Format};
 use super::page::{Layout, Page};
-use super::{Comm, Event, Left, What};
+use super::{Comm, Event, What};
+use crate::store::ThreadState;
 use events::clock::{self, Source as ClockSource};
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -282,7 +283,7 @@ impl Formats {
             What::Switch {
                 prev: prev.number(event) as u32,
                 prev_name: Comm::new(prev_name.text(event)),
-                left: left(state.number(event)),
+                left: ThreadState::from_prev_state(state.number(event)),
                 next: next.number(event) as u32,
                 next_name: Comm::new(next_name.text(event)),
             }
@@ -318,19 +319,6 @@ impl Formats {
         let (_, [device, sector]) = self.complete.as_ref().filter(|f| f.0 == id)?;
         let (device, sector) = (device.number(event) as u32, sector.number(event));
         Some(What::Disk { device, sector, bytes: 0, by: current, is_write: false, ends: true })
-    }
-}
-
-/// The state in a switch: 0 is running, and 256 what the kernel adds where it took the CPU away.
-fn left(state: u64) -> Left {
-    match state & 0xff {
-        0 => Left::Preempted,
-        1 => Left::Sleeping,
-        2 => Left::Uninterruptible,
-        4 | 8 => Left::Stopped,
-        0x10 | 0x20 => Left::Dead,
-        0x80 => Left::Waiting,
-        _ => Left::Waiting,
     }
 }
 

@@ -38,6 +38,7 @@ impl Store {
         for (key, events) in tracks {
             changed |= self.take_track(key, events, first_args);
         }
+        self.place_late_steps(batch.more);
         for n in batch.notices {
             changed |= self.warnings.set(Warning { kind: n.kind, source: n.source, count: n.count, text: n.text });
         }
@@ -185,8 +186,7 @@ impl Store {
 
     fn missing(&mut self, pid: u32, what: &str) {
         let source = format!("process {pid}, {what}s");
-        let before = self.warnings.rows().iter().find(|w| w.kind == WarningKind::UnknownName && w.source == source);
-        let count = before.map_or(0, |w| w.count) + 1;
+        let count = self.warnings.count(WarningKind::UnknownName, &source) + 1;
         let text = format!("process {pid}: the names of {count} {what}s are missing");
         self.warnings.set(Warning { kind: WarningKind::UnknownName, source, count, text });
     }
@@ -306,12 +306,27 @@ impl Store {
                 end: span.end,
                 slice,
             };
-            let at = match self.steps.last() {
-                Some(last) if last.start > step.start => self.steps.partition_point(|s| s.start <= step.start),
-                _ => self.steps.len(),
-            };
-            self.steps.insert(at, step);
+            let is_next = self.late_steps.is_empty() && self.steps.last().is_none_or(|last| last.start <= step.start);
+            if is_next { self.steps.push(step) } else { self.late_steps.push(step) }
         }
+    }
+
+    /// Puts steps that came out of order at their places; while more is to come only when they are many, so that each is moved few times.
+    fn place_late_steps(&mut self, more: bool) {
+        if self.late_steps.is_empty() || (more && self.late_steps.len() < self.steps.len() / 4) {
+            return;
+        }
+        let mut late = std::mem::take(&mut self.late_steps);
+        late.sort_by_key(|step| step.start);
+        let at = self.steps.partition_point(|step| step.start <= late[0].start);
+        let mut later = self.steps.split_off(at).into_iter().peekable();
+        for step in late {
+            while let Some(earlier) = later.next_if(|before| before.start <= step.start) {
+                self.steps.push(earlier);
+            }
+            self.steps.push(step);
+        }
+        self.steps.extend(later);
     }
 
     /// Tells what was found damaged since the last time.
@@ -348,15 +363,15 @@ impl Store {
             self.gave_up("instants and steps", instants + steps);
         }
         if clipped > 0 {
-            let text = format!("{title}: {clipped} slices overlap more than 256 others and are shown shortened");
+            let text =
+                format!("{title}: {clipped} slices overlap more others than there are lanes and are shown shortened");
             self.warnings.set(Warning { kind: WarningKind::Clipped, source: title, count: clipped, text });
         }
     }
 
     fn gave_up(&mut self, what: &str, count: u64) {
         self.evicted += count;
-        let before = self.warnings.rows().iter().find(|w| w.kind == WarningKind::Evicted && w.source == what);
-        let count = before.map_or(0, |w| w.count) + count;
+        let count = self.warnings.count(WarningKind::Evicted, what) + count;
         let text =
             format!("{what}: the oldest {count} are no longer shown, to bound memory (they are in the trace files)");
         self.warnings.set(Warning { kind: WarningKind::Evicted, source: what.to_owned(), count, text });

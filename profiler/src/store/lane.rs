@@ -454,6 +454,9 @@ impl Lane {
         if self.segments.back().is_none_or(|s| s.len() == SEGMENT) {
             // A lane that filled a segment will fill the next: no growing by doubling there.
             let capacity = if self.segments.is_empty() { 0 } else { SEGMENT };
+            if self.segments.is_empty() {
+                self.segments.reserve_exact(1);
+            }
             self.segments.push_back(Segment::with_capacity(capacity));
         }
         let ordinal = self.evicted + self.len() as u64;

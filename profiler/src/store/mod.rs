@@ -17,6 +17,7 @@ mod parts;
 mod side;
 mod site;
 mod stacks;
+mod thread_state;
 mod track;
 mod transfers;
 
@@ -31,6 +32,7 @@ pub(crate) use parts::{Parts, PlacedInstant, SideRows};
 pub use side::{Counter, Flow, FlowEnd, MemoryEvent, Step, Warning, WarningKind};
 pub(crate) use site::Site;
 pub use stacks::{Frame, Function, NO_STACK, Stack};
+pub use thread_state::ThreadState;
 pub(crate) use track::MAX_LANES;
 pub use track::{InstantEvent, OpenSlice, Track, TrackKind};
 
@@ -145,6 +147,8 @@ pub struct Store {
     tracks: Vec<Track>,
     track_of: FxHashMap<TrackKey, u32>,
     steps: Vec<Step>,
+    /// Steps that began before the last of [`Store::steps`], until they are put at their places.
+    late_steps: Vec<Step>,
     counters: Counters,
     flows: Flows,
     transfers: Transfers,
@@ -364,6 +368,18 @@ impl Store {
     #[must_use]
     pub fn category(&self, slice: &SliceRef) -> Category {
         self.sites().get(slice.site as usize).map_or(Category::Other, |s| s.category)
+    }
+
+    /// The state of a thread that a slice of category [`Category::OffCpu`] or [`Category::Running`] stands for; `None` for all others, and where
+    /// the trace does not tell.
+    #[must_use]
+    pub fn thread_state(&self, slice: &SliceRef) -> Option<ThreadState> {
+        let site = self.sites().get(slice.site as usize)?;
+        match site.category {
+            Category::Running => Some(ThreadState::Running),
+            Category::OffCpu => ThreadState::from_code(slice.arg).or_else(|| ThreadState::from_name(&site.name)),
+            _ => None,
+        }
     }
 
     /// The node of a slice.

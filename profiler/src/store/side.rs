@@ -307,30 +307,33 @@ pub struct Warning {
 #[derive(Debug, Default)]
 pub(crate) struct Warnings {
     rows: Vec<Warning>,
+    by_source: FxHashMap<(WarningKind, String), usize>,
 }
 
 impl Warnings {
     pub(crate) fn of_rows(rows: Vec<Warning>) -> Warnings {
-        Warnings { rows }
+        let by_source = rows.iter().enumerate().map(|(row, w)| ((w.kind, w.source.clone()), row)).collect();
+        Warnings { rows, by_source }
     }
 
     pub(crate) fn rows(&self) -> &[Warning] {
         &self.rows
     }
 
+    /// What the line of this kind and source counts so far.
+    pub(crate) fn count(&self, kind: WarningKind, source: &str) -> u64 {
+        self.by_source.get(&(kind, source.to_owned())).map_or(0, |row| self.rows[*row].count)
+    }
+
     /// Sets the line of this kind and source. True if it changed.
     pub(crate) fn set(&mut self, warning: Warning) -> bool {
-        let row = self.rows.iter_mut().find(|w| w.kind == warning.kind && w.source == warning.source);
-        match row {
-            Some(row) if *row == warning => false,
-            Some(row) => {
-                *row = warning;
-                true
-            }
-            None => {
-                self.rows.push(warning);
-                true
-            }
-        }
+        let rows = &mut self.rows;
+        let row = *self.by_source.entry((warning.kind, warning.source.clone())).or_insert_with(|| {
+            rows.push(Warning { count: 0, text: String::new(), ..warning.clone() });
+            rows.len() - 1
+        });
+        let changed = rows[row] != warning;
+        rows[row] = warning;
+        changed
     }
 }

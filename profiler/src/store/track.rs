@@ -4,7 +4,8 @@ use super::SliceId;
 use super::lane::{Lane, Row};
 use crate::batch::TrackKey;
 
-/// Lanes of a track; beyond it a slice is clipped to fit the last one (a hostile trace must not make lanes without end).
+/// Lanes of a track; beyond it a slice is clipped to fit the last one (a hostile trace must not make lanes without end). An import gives
+/// what needs more to further tracks first.
 pub(crate) const MAX_LANES: usize = 256;
 
 /// What kind of thing a track stands for.
@@ -159,6 +160,10 @@ impl Track {
             self.clipped += 1;
             row.start = row.start.max(self.lanes[lane].free_from());
             row.end = row.end.max(row.start);
+        }
+        if self.lanes.is_empty() {
+            // Most tracks have a few lanes, and there may be many tracks.
+            self.lanes.reserve_exact(lane + 1);
         }
         while self.lanes.len() <= lane {
             self.lanes.push(Lane::new(self.id.0, self.lanes.len() as u32));

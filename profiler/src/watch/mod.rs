@@ -14,7 +14,8 @@ use crate::sample::parse::{self, Record};
 use crate::sample::perf::{self, Counters, Rings, Wanted, Whose};
 use crate::sched::derive::Scheduling;
 use crate::sched::tracefs::{Instance, Root};
-use crate::sched::{Comm, Event, Left, What};
+use crate::sched::{Comm, Event, What};
+use crate::store::ThreadState;
 use events::clock::{self, Source as ClockSource};
 use events::meta::NoteKind;
 use events::{Kind, SiteId};
@@ -252,7 +253,7 @@ struct Watcher {
     rings: Option<Rings>,
     counters: Counters,
     proc: Option<proc::Usage>,
-    scheduling: Scheduling,
+    scheduling: Scheduling<Tracks>,
     samples: Samples,
     counting: Option<Counting>,
     /// Records later than what may still come from another CPU.
@@ -442,10 +443,10 @@ impl Watcher {
                 What::Born { parent, thread: tid, in_process: pid == parent_pid, name: Comm::default() }
             }
             // Its events end here: the last switch is not told.
-            Record::Exit { tid, .. } => What::Off { thread: tid, left: Left::Dead },
+            Record::Exit { tid, .. } => What::Off { thread: tid, left: ThreadState::Dead },
             Record::SwitchIn(from) => What::On { thread: from.tid },
             Record::SwitchOut { from, preempted } => {
-                let left = if preempted { Left::Preempted } else { Left::Waiting };
+                let left = if preempted { ThreadState::Preempted } else { ThreadState::Waiting };
                 What::Off { thread: from.tid, left }
             }
             Record::Sample(..) | Record::Lost(_) | Record::Other => return,

@@ -26,7 +26,7 @@ const NAMES: [&str; 6] = [
 
 impl Usage {
     /// Reads them for the command and what it started.
-    pub(super) fn count(&mut self, command: u32, scheduling: &mut Scheduling, now: u64, tracks: &mut Tracks) {
+    pub(super) fn count(&mut self, command: u32, scheduling: &mut Scheduling<Tracks>, now: u64, tracks: &mut Tracks) {
         for process in descendants(command) {
             let is_new = !self.before.contains_key(&process);
             let before = self.before.entry(process).or_insert([u64::MAX; 6]);

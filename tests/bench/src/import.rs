@@ -117,6 +117,9 @@ fn n_slices(file: &Path, how: &str) -> Result<u64, BenchError> {
     }
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
     ::profiler::import::open(&[file.to_owned()])?.read_all(&mut store)?;
+    if how == "analyze" {
+        std::hint::black_box(::profiler::analysis::report::analyse(&store, store.range()));
+    }
     if how == "import" {
         seal::write(&store, &file.with_file_name("sealed"))?;
     }

@@ -15,6 +15,7 @@ mod distributed;
 #[cfg(feature = "engine")]
 mod engine;
 mod events;
+mod hostile;
 mod import;
 #[cfg(feature = "engine")]
 mod nn;
@@ -87,6 +88,11 @@ const BENCHES: &[Bench] = &[
         name: "import",
         about: "Kineto traces of 1 M and 5 M events, opened beside trace_processor and serde_json",
         run: import::run,
+    },
+    Bench {
+        name: "hostile",
+        about: "six shapes of traces that nobody meant to be read, at 1 M and 10 M events: opened, analysed",
+        run: hostile::run,
     },
     Bench { name: "profiler", about: "collecting, reading, the store, and frames of the timeline", run: profiler::run },
     #[cfg(feature = "query")]

@@ -34,6 +34,11 @@ pub(in crate::import) fn step_number(name: &str) -> Option<u32> {
     name.strip_prefix("ProfilerStep#")?.split_whitespace().next()?.parse().ok()
 }
 
+/// Whether arrows of a category have numbers that are a process's own: a call and its work, an op and its gradient.
+pub(super) fn is_of_process(category: &[u8]) -> bool {
+    matches!(category, b"ac2g" | b"async_cpu_to_gpu" | b"async_gpu" | b"fwdbwd" | b"forward_backward")
+}
+
 /// Whether slices of a category have numbers among their arguments that we want.
 pub(super) fn has_numbers(category: Category) -> bool {
     use Category as C;

@@ -274,7 +274,7 @@ impl Phases {
             (true, false) => FlowPart::Finish,
             (false, false) => return,
         };
-        let key = FlowKey { space: stage.flows.space(b"bind_id"), id: id_number(b.content(f.bind_id)) };
+        let key = FlowKey { space: stage.flows.shared_space(b"bind_id"), id: id_number(b.content(f.bind_id)) };
         stage.flows.point(key, part, track, time, site);
     }
 
@@ -438,7 +438,11 @@ fn flow_key(b: &Bytes<'_>, f: &Fields, id: Part, stage: &mut Stage) -> FlowKey {
     space.extend_from_slice(b.content(f.name));
     space.push(0);
     space.extend_from_slice(b.content(f.scope));
-    FlowKey { space: stage.flows.space(&space), id: id_number(b.content(id)) }
+    let space = match kineto::is_of_process(b.content(f.category)) {
+        true => stage.flows.space(&space),
+        false => stage.flows.shared_space(&space),
+    };
+    FlowKey { space, id: id_number(b.content(id)) }
 }
 
 /// `id` is the process's own; `id2` says whose.

@@ -77,8 +77,8 @@ fn site(e: &TrackEvent, sequence: &Sequence, stage: &mut Stage) -> Option<SiteId
 
 fn arrows(e: &TrackEvent, time: i64, track: TrackIdx, site: Option<SiteIdx>, stage: &mut Stage) {
     let site = site.unwrap_or(SiteIdx::NONE);
-    let space = stage.flows.space(b"flow");
-    let old = stage.flows.space(b"old flow");
+    let space = stage.flows.shared_space(b"flow");
+    let old = stage.flows.shared_space(b"old flow");
     let ids = [
         (space, &e.flow_ids, Part::Step),
         (space, &e.terminating_flow_ids, Part::Finish),

@@ -142,13 +142,16 @@ impl Perfetto {
 
     fn tree(&mut self, tree: &ProcessTree, stage: &mut Stage) {
         for process in &tree.processes {
-            let idx = stage.process(process.pid.unwrap_or(0).into()) as usize;
+            let pid = i64::from(process.pid.unwrap_or(0));
+            self.tracks.process_of.insert(pid, pid);
+            let idx = stage.process(pid) as usize;
             if let Some(name) = process.cmdline.first().filter(|_| stage.processes[idx].name.is_empty()) {
                 stage.processes[idx].name.clone_from(name);
             }
         }
         for thread in &tree.threads {
             let (tid, pid) = (i64::from(thread.tid.unwrap_or(0)), i64::from(thread.tgid.unwrap_or(0)));
+            self.tracks.process_of.insert(tid, pid);
             let track = stage.thread(pid, tid) as usize;
             if let Some(name) = thread.name.as_ref().filter(|_| stage.tracks[track].name.is_empty()) {
                 stage.tracks[track].name.clone_from(name);

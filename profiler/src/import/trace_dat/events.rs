@@ -4,10 +4,12 @@ use super::file::{Contents, Pages};
 use crate::batch::EventKind;
 use crate::import::atrace;
 use crate::import::problems::Problem;
-use crate::import::sched::{Left, Sched, Side, Waker};
-use crate::import::stage::{Stage, What};
+use crate::import::sched::{Sched, Side};
+use crate::import::stage::{Stage, What as Said};
 use crate::sched::format::{Field, Format};
 use crate::sched::page::{Layout, Page};
+use crate::sched::{Comm, What};
+use crate::store::ThreadState;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
@@ -15,10 +17,20 @@ use serde_json::{Map, Value};
 enum Means {
     /// `prev_comm`, `prev_pid`, `prev_state`, `next_comm`, `next_pid`.
     Switch([Field; 5]),
-    /// `pid`.
-    Waking(Field),
+    /// `pid`, `target_cpu`.
+    Waking(Field, Option<Field>),
     /// Its text.
     Mark(Field),
+    /// `pid`, `comm`, `clone_flags`.
+    NewTask([Field; 3]),
+    /// `pid`, `newcomm`.
+    Rename([Field; 2]),
+    /// `pid`.
+    Exit([Field; 1]),
+    /// `dev`, `sector`, `bytes`, `rwbs`.
+    Issue([Field; 4]),
+    /// `dev`, `sector`.
+    Complete([Field; 2]),
     Other,
 }
 
@@ -42,15 +54,23 @@ pub(super) struct Events {
 }
 
 fn means(name: &str, format: &Format) -> Means {
+    fn fields<const N: usize>(format: &Format, names: [&str; N]) -> Option<[Field; N]> {
+        let fields: Option<Vec<Field>> = names.into_iter().map(|name| format.field(name)).collect();
+        fields?.try_into().ok()
+    }
     let found = match name {
-        "sched_switch" => ["prev_comm", "prev_pid", "prev_state", "next_comm", "next_pid"]
-            .map(|name| format.field(name))
-            .into_iter()
-            .collect::<Option<Vec<Field>>>()
-            .and_then(|fields| fields.try_into().ok())
-            .map(Means::Switch),
-        "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => format.field("pid").map(Means::Waking),
+        "sched_switch" => {
+            fields(format, ["prev_comm", "prev_pid", "prev_state", "next_comm", "next_pid"]).map(Means::Switch)
+        }
+        "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => {
+            format.field("pid").map(|pid| Means::Waking(pid, format.field("target_cpu")))
+        }
         "print" => format.field("buf").map(Means::Mark),
+        "task_newtask" => fields(format, ["pid", "comm", "clone_flags"]).map(Means::NewTask),
+        "task_rename" => fields(format, ["pid", "newcomm"]).map(Means::Rename),
+        "sched_process_exit" => fields(format, ["pid"]).map(Means::Exit),
+        "block_rq_issue" => fields(format, ["dev", "sector", "bytes", "rwbs"]).map(Means::Issue),
+        "block_rq_complete" => fields(format, ["dev", "sector"]).map(Means::Complete),
         _ => None,
     };
     found.unwrap_or(Means::Other)
@@ -113,41 +133,48 @@ impl Events {
             return stage.problems.count(Problem::UnknownEvent);
         };
         let current = self.common_pid.map_or(0, |f| f.number(event) as u32);
-        let (tid, cpu) = (i64::from(current), i64::from(cpu));
-        let sched = &mut self.sched;
+        let (tid, sched) = (i64::from(current), &mut self.sched);
+        let number = |field: &Field| field.number(event) as u32;
+        let side = |name: &Field, tid: &Field| Side::new(number(tid), name.text(event));
         match &kind.means {
             Means::Switch([prev_name, prev, state, next_name, next]) => {
-                let mut side = |name: &Field, tid: &Field| Side {
-                    tid: i64::from(tid.number(event) as u32),
-                    name: sched.name(&String::from_utf8_lossy(name.text(event))),
-                };
-                let (prev, next) = (side(prev_name, prev), side(next_name, next));
-                let left = Left::from_bits(state.number(event).cast_signed());
+                let left = ThreadState::from_prev_state(state.number(event));
                 // What follows is the line of the thread that leaves: it has its track by now.
-                return sched.switch(time, cpu, Some(prev), left, next);
+                return sched.switch(time, cpu, Some(side(prev_name, prev)), left, side(next_name, next));
             }
-            Means::Waking(thread) => {
-                sched.waking(time, Waker::Thread(tid), i64::from(thread.number(event) as u32));
+            Means::Waking(thread, target) => {
+                let target = target.as_ref().map_or(u32::MAX, number);
+                sched.take(time, cpu, What::Waking { by: current, thread: number(thread), cpu: target });
             }
             Means::Mark(text) => {
                 let text = String::from_utf8_lossy(text.rest(event)).into_owned();
                 atrace::take(text.trim_end(), tid, time, sched, stage);
             }
-            Means::Other => {
-                let mut args = Map::new();
-                for (name, field) in kind.format.own_fields() {
-                    let value = if field.is_number() {
-                        Value::from(field.number(event))
-                    } else {
-                        String::from_utf8_lossy(field.text(event)).into_owned().into()
-                    };
-                    args.insert(name.to_owned(), value);
+            means => {
+                match means {
+                    Means::NewTask([pid, name, flags]) => {
+                        sched.born(time, cpu, current, side(name, pid), flags.number(event));
+                    }
+                    Means::Rename([pid, name]) => {
+                        sched.take(time, cpu, What::Renamed { thread: number(pid), name: Comm::new(name.text(event)) });
+                    }
+                    Means::Exit([pid]) => sched.take(time, cpu, What::Exit { thread: number(pid) }),
+                    Means::Issue([device, sector, bytes, kind]) => {
+                        let is_write = kind.text(event).contains(&b'W');
+                        let (device, sector, bytes) = (number(device), sector.number(event), number(bytes));
+                        let what = What::Disk { device, sector, bytes, by: current, is_write, ends: false };
+                        sched.take(time, cpu, what);
+                    }
+                    Means::Complete([device, sector]) => {
+                        let (device, sector) = (number(device), sector.number(event));
+                        let what = What::Disk { device, sector, bytes: 0, by: current, is_write: false, ends: true };
+                        sched.take(time, cpu, what);
+                    }
+                    _ => {}
                 }
-                args.insert("cpu".to_owned(), cpu.into());
                 let track = sched.thread(tid, stage);
-                let (args, site) =
-                    (stage.args.push(&Value::Object(args).to_string()), stage.site("ftrace", &kind.name));
-                stage.point(track, EventKind::Instant, time, What::of(site).with_args(args));
+                let (args, site) = (stage.args.push(&fields(kind, event, cpu)), stage.site("ftrace", &kind.name));
+                stage.point(track, EventKind::Instant, time, Said::of(site).with_args(args));
             }
         }
         let track = self.sched.thread(tid, stage) as usize;
@@ -165,4 +192,19 @@ impl Events {
             stage.problems.count(Problem::TicksAsNs);
         }
     }
+}
+
+/// An event's own fields as a JSON object.
+fn fields(kind: &KindOf, event: &[u8], cpu: u32) -> String {
+    let mut args = Map::new();
+    for (name, field) in kind.format.own_fields() {
+        let value = if field.is_number() {
+            Value::from(field.number(event))
+        } else {
+            String::from_utf8_lossy(field.text(event)).into_owned().into()
+        };
+        args.insert(name.to_owned(), value);
+    }
+    args.insert("cpu".to_owned(), cpu.into());
+    Value::Object(args).to_string()
 }

@@ -1,6 +1,6 @@
 //! Files that trace-cmd 3.1.6 recorded (`tests/fixtures/trace-cmd/make.sh`), beside what its own report says of them.
 
-use crate::import::tests::{import, import_bytes, shown, warnings};
+use crate::import::tests::{import, read_bytes, shown, warnings};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,13 @@ fn recordings_show_what_trace_cmd_reports() {
         let (ours, theirs) = (shown(&binary), shown(&text));
         assert!(ours.len() > 60, "{name}: {}", ours.len());
         assert_eq!(ours, theirs, "{name}");
+        // The machine's kernel leaves out the switches of its idle thread: how often shows in both alike.
+        let is_untold = |warning: &&str| warning.contains("switches to threads are missing");
+        let untold = |store| warnings(store).into_iter().find(is_untold).map(str::to_owned);
+        assert_eq!(untold(&binary), untold(&text), "{name}");
+        let others = warnings(&binary).into_iter().filter(|warning| !is_untold(warning)).count();
         let clock = if name == "v7-tsc.dat" { 1 } else { 0 };
-        assert_eq!(warnings(&binary).len(), clock, "{name}: {:?}", warnings(&binary));
+        assert_eq!(others, clock, "{name}: {:?}", warnings(&binary));
         let marks = binary.tracks().iter().flat_map(|t| t.instants.iter());
         let marks: Vec<&str> = marks.map(|i| binary.sites()[i.site as usize].name.as_str()).collect();
         assert_eq!(marks, ["a mark"], "{name}");
@@ -31,9 +36,13 @@ fn cut_files_give_what_is_there_and_say_so() {
         let whole = std::fs::read(fixture(name)).unwrap();
         let all = shown(&import(&[fixture(name)])).len();
         for cut in [whole.len() - 5_000, whole.len() / 2, 300, 40] {
-            let store = import_bytes(&whole[..cut]);
-            assert!(shown(&store).len() <= all, "{name} {cut}");
-            assert!(!warnings(&store).is_empty(), "{name} cut at {cut}");
+            match read_bytes(&whole[..cut]) {
+                Ok(store) => {
+                    assert!(shown(&store).len() <= all, "{name} {cut}");
+                    assert!(!warnings(&store).is_empty(), "{name} cut at {cut}");
+                }
+                Err(error) => assert!(error.to_string().contains("ends in the middle"), "{name} cut at {cut}: {error}"),
+            }
         }
     }
 }
