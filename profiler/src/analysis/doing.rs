@@ -1,5 +1,6 @@
 //! What a thread or a device does in a slice, as far as the analyses tell it apart.
 
+use super::spans::{self, Meaning};
 use crate::batch::NO_NODE;
 use crate::store::{Category, SiteInfo, SliceRef, Store, has};
 
@@ -28,6 +29,12 @@ pub(crate) enum Doing {
     Input,
     /// Runs other code.
     Host,
+    /// Runs code of which only a span around much else tells.
+    Around,
+    /// Has a CPU; a thread of which nothing else is known.
+    Running,
+    /// The profiler's own work.
+    Profiler,
     /// Waits for a device.
     Sync,
     /// Waits for work.
@@ -58,8 +65,12 @@ impl Doing {
 
     fn of(site: &SiteInfo) -> Doing {
         match site.category {
+            _ if spans::meaning(site) == Some(Meaning::Profiler) => Doing::Profiler,
             Category::Op => Doing::Op,
             Category::Shard => Doing::Shard,
+            Category::Kernel | Category::Python | Category::Other if spans::meaning(site) == Some(Meaning::Input) => {
+                Doing::Input
+            }
             Category::Kernel => Doing::Kernel,
             Category::Copy => Doing::Copy,
             Category::Collective => Doing::Collective,
@@ -97,19 +108,44 @@ fn is_other_call(name: &str) -> bool {
 }
 
 /// By row of the sites.
-pub(crate) struct Doings(Vec<Doing>);
+pub(crate) struct Doings(Vec<Site>);
+
+#[derive(Clone, Copy)]
+struct Site {
+    doing: Doing,
+    /// The same of an op of which there is no graph.
+    without_node: Doing,
+    is_label: bool,
+}
+
+impl Site {
+    fn new(site: &SiteInfo) -> Site {
+        let doing = Doing::of(site);
+        let without_node = match doing {
+            Doing::Op if spans::meaning(site) == Some(Meaning::Input) => Doing::Input,
+            Doing::Op => Doing::HostOp,
+            doing => doing,
+        };
+        Site { doing, without_node, is_label: spans::is_label(site) }
+    }
+}
 
 impl Doings {
     pub(crate) fn new(store: &Store) -> Doings {
-        Doings(store.sites().iter().map(Doing::of).collect())
+        Doings(store.sites().iter().map(Site::new).collect())
     }
 
     pub(crate) fn of(&self, slice: &SliceRef) -> Doing {
         match self.0.get(slice.site as usize) {
-            Some(Doing::Op) if slice.node == NO_NODE => Doing::HostOp,
-            Some(doing) => *doing,
+            Some(site) if slice.node == NO_NODE => site.without_node,
+            Some(site) => site.doing,
             None => Doing::Frame,
         }
+    }
+
+    /// Whether the slice only says which part of the program runs.
+    pub(crate) fn is_label(&self, slice: &SliceRef) -> bool {
+        self.0.get(slice.site as usize).is_some_and(|site| site.is_label)
     }
 }
 
