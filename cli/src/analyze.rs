@@ -1,13 +1,13 @@
 //! `stepscope analyze`: where a trace's time went, what held it up, what to change first.
 
 pub mod counters;
+mod json;
 pub mod roofline;
 
+use profiler::Store;
 use profiler::analysis::breakdown::Breakdown;
 use profiler::analysis::critical::{CriticalPath, PathKind};
-use profiler::analysis::report::{Analysis, analyse};
-use profiler::{SliceId, Stall, Store};
-use serde_json::{Value, json};
+use profiler::analysis::report::{Analysis, analyse, analyse_step};
 
 use crate::args;
 use crate::human;
@@ -16,33 +16,27 @@ use crate::outcome::{Failure, Outcome};
 use crate::table::{Table, cut};
 use crate::trace_file;
 
+/// Of the JSON that `analyze` and `diff` print (docs/json.md): higher where a field went or means something else.
+pub const SCHEMA_VERSION: u32 = 1;
 /// Rows of each table for a person.
 const TOP: usize = 10;
-/// Stalls that the JSON lists, at most: the longest. Their sums are of all.
-const MAX_STALLS: usize = 10_000;
 
 /// Analyses the trace, or one of its steps.
 pub fn run(args: &args::Analyze) -> Outcome {
     let store = trace_file::open(&args.trace)?;
-    let range = match args.step {
-        None => store.range(),
-        Some(number) => {
-            let Some(step) = find_step(&store, number) else {
-                return Err(no_step(&store, number));
-            };
-            step.start..step.end
-        }
+    let mut analysis = match args.step {
+        None => analyse(&store, store.range()),
+        Some(number) => match find_step(&store, number) {
+            Some(step) => analyse_step(&store, step),
+            None => return Err(no_step(&store, number)),
+        },
     };
-    let mut analysis = analyse(&store, range.clone());
-    if args.step.is_some() {
-        analysis.paths.retain(|path| path.range.start == range.start);
-    }
     for line in &mut analysis.rooflines {
         line.roof.flops_per_s = args.peak_tflops.map(|t| t * 1e12).or(line.roof.flops_per_s);
         line.roof.bytes_per_s = args.peak_gbs.map(|g| g * 1e9).or(line.roof.bytes_per_s);
     }
     if args.json {
-        out::line(to_json(&store, &analysis));
+        out::line(json::of(&store, &analysis));
     } else {
         print(&store, &analysis);
     }
@@ -108,119 +102,9 @@ pub fn parts(times: &Breakdown) -> [(&'static str, i64); 8] {
     ]
 }
 
-fn slice_json(store: &Store, id: SliceId) -> Value {
-    let slice = store.slice(id);
-    json!({
-        "track_id": id.track, "lane": id.lane, "ordinal": id.ordinal,
-        "name": slice.map(|s| store.slice_name(&s).to_owned()),
-        "track": track_name(store, id.track),
-        "start_ns": slice.map(|s| s.start), "dur_ns": slice.map(|s| s.dur()),
-    })
-}
-
+/// A track's name; files have some with blanks around them.
 fn track_name(store: &Store, id: u32) -> &str {
-    store.tracks().get(id as usize).map_or("?", |t| &t.name)
-}
-
-fn stall_json(store: &Store, stall: &Stall) -> Value {
-    let culprit = stall.culprit.and_then(|id| store.slice(id));
-    json!({
-        "cause": stall.cause.name(), "ns": stall.dur(), "start_ns": stall.start, "gap_ns": [stall.gap.start, stall.gap.end],
-        "track": track_name(store, stall.track.0), "track_id": stall.track.0, "step": stall.step_id,
-        "culprit": culprit.map(|slice| store.slice_name(&slice).to_owned()),
-        "culprit_slice": stall.culprit.map(|id| slice_json(store, id)),
-        "blocked_slice": stall.blocked.map(|id| slice_json(store, id)),
-        "text": stall.text(store),
-    })
-}
-
-fn breakdown_json(times: &Breakdown) -> Value {
-    let mut object = serde_json::Map::new();
-    object.insert("total_ns".to_owned(), times.total_ns().into());
-    object.extend(parts(times).map(|(name, ns)| (format!("{name}_ns"), ns.into())));
-    Value::Object(object)
-}
-
-fn to_json(store: &Store, analysis: &Analysis) -> Value {
-    let stats = store.stats();
-    let ops = analysis.ops.iter().map(|op| {
-        let f = op.figures;
-        json!({
-            "name": op.name, "category": op.category, "device": op.device, "count": f.count, "total_ns": f.total_ns,
-            "self_ns": f.self_ns, "mean_ns": f.mean_ns, "p50_ns": f.p50_ns, "p99_ns": f.p99_ns, "share": f.share,
-            "critical_ns": op.critical_ns, "critical_share": op.critical_share,
-            "counters": counters::values_json(&analysis.counted, &op.counts),
-        })
-    });
-    let scopes = analysis
-        .scopes
-        .iter()
-        .map(|s| json!({ "scope": s.scope, "count": s.count, "self_ns": s.self_ns, "critical_ns": s.critical_ns }));
-    let findings = analysis.findings.iter().map(|f| {
-        let slices: Vec<Value> = f.slices.iter().map(|id| slice_json(store, *id)).collect();
-        json!({ "title": f.title, "text": f.text, "saves_ns": f.saves_ns, "share": f.share,
-                "range_ns": [f.range.start, f.range.end], "slices": slices })
-    });
-    let causes = analysis.causes.iter().map(|c| json!({ "cause": c.cause.name(), "count": c.count, "ns": c.total_ns }));
-    let kinds = path_kinds(&analysis.paths).into_iter().map(|(kind, ns)| json!({ "kind": kind, "ns": ns }));
-    json!({
-        "slices": stats.slices, "tracks": store.tracks().len(), "steps": store.steps().len(), "dropped_events": stats.dropped,
-        "range_ns": [analysis.range.start, analysis.range.end],
-        "stalls": analysis.stalls.iter().take(MAX_STALLS).map(|s| stall_json(store, s)).collect::<Vec<_>>(),
-        "stalls_total": analysis.stalls.len(), "stalls_by_cause": causes.collect::<Vec<_>>(),
-        "critical_path_ns": path_ns(&analysis.paths), "critical_path": kinds.collect::<Vec<_>>(),
-        "breakdown": breakdown_json(&analysis.breakdown), "devices": devices_json(store, analysis),
-        "ops": ops.collect::<Vec<_>>(), "counters": counters::totals_json(&analysis.counted), "scopes": scopes.collect::<Vec<_>>(),
-        "rooflines": roofline::to_json(&analysis.rooflines), "memory": memory_json(analysis), "utilisation": utilisation_json(store, analysis),
-        "clocks": clocks_json(store), "threads": threads_json(store, analysis), "stragglers": stragglers_json(store, analysis),
-        "findings": findings.collect::<Vec<_>>(),
-        "warnings": store.warnings().iter().map(|w| &w.text).collect::<Vec<_>>(),
-    })
-}
-
-fn devices_json(store: &Store, analysis: &Analysis) -> Vec<Value> {
-    let device = |d: &profiler::analysis::breakdown::DeviceBreakdown| {
-        let streams: Vec<Value> = d
-            .streams
-            .iter()
-            .map(|(track, busy, idle)| json!({ "track": track_name(store, track.0), "busy_ns": busy, "idle_ns": idle }))
-            .collect();
-        let process = store.processes().get(d.process as usize).map(|p| p.pid);
-        json!({ "device": d.device, "pid": process, "breakdown": breakdown_json(&d.times), "streams": streams })
-    };
-    analysis.devices.iter().map(device).collect()
-}
-
-fn memory_json(analysis: &Analysis) -> Vec<Value> {
-    let device = |m: &profiler::analysis::memory::DeviceMemory| {
-        let live: Vec<Value> =
-            m.live_at_peak.iter().take(100).map(|(node, bytes)| json!({ "node": node, "bytes": bytes })).collect();
-        json!({ "device": m.device, "peak_bytes": m.peak_bytes, "peak_time_ns": m.peak_time, "live_at_peak": live,
-            "rest_at_peak_bytes": m.rest_at_peak })
-    };
-    analysis.memory.iter().map(device).collect()
-}
-
-fn utilisation_json(store: &Store, analysis: &Analysis) -> Vec<Value> {
-    let tracks = analysis.track_use.iter().map(|u| {
-        json!({ "track": track_name(store, u.track.0), "track_id": u.track.0, "busy_ns": u.busy_ns, "wait_ns": u.wait_ns,
-                "utilisation": u.utilisation })
-    });
-    tracks.collect()
-}
-
-fn stragglers_json(store: &Store, analysis: &Analysis) -> Value {
-    let pid = |row: u32| store.processes().get(row as usize).map(|p| p.pid);
-    let late = |l: &profiler::analysis::stragglers::Late| json!({ "slice": slice_json(store, l.slice), "pid": pid(l.process), "late_ns": l.late_ns, "waited_ns": l.waited_ns });
-    let found = &analysis.stragglers;
-    let processes = found.processes.iter().map(|p| {
-        json!({ "pid": pid(p.process), "times_last": p.times_last, "late_ns": p.late_ns, "waited_ns": p.waited_ns })
-    });
-    json!({
-        "collectives": found.collectives.iter().map(late).collect::<Vec<_>>(),
-        "steps": found.steps.iter().map(late).collect::<Vec<_>>(),
-        "processes": processes.collect::<Vec<_>>(),
-    })
+    store.tracks().get(id as usize).map_or("?", |t| t.name.trim())
 }
 
 fn percent(part: i64, whole: i64) -> String {
@@ -239,7 +123,12 @@ fn print(store: &Store, analysis: &Analysis) {
     ));
     out::line("\nfindings");
     if analysis.findings.is_empty() {
-        out::line("  none: nothing on the critical path that is not work");
+        let all = if analysis.paths.is_empty() {
+            "nothing was recorded"
+        } else {
+            "nothing on the critical path that is not work"
+        };
+        out::line(format!("  none: {all}"));
     }
     for finding in analysis.findings.iter().take(TOP) {
         out::line(format!("  {:>10}  {}: {}", human::duration(finding.saves_ns), finding.title, finding.text));
@@ -325,15 +214,6 @@ fn waker(store: &Store, thread: u32) -> String {
     track.map_or_else(|| format!("thread {thread}"), |t| cut(t.name.trim_end_matches(", scheduling"), 32))
 }
 
-fn threads_json(store: &Store, analysis: &Analysis) -> Vec<Value> {
-    let threads = analysis.threads.iter().map(|t| {
-        json!({ "track": track_name(store, t.track.0), "track_id": t.track.0, "running_ns": t.running_ns, "ready_ns": t.ready_ns,
-                "sleeping_ns": t.sleeping_ns, "uninterruptible_ns": t.uninterruptible_ns, "other_ns": t.other_ns,
-                "woken_by": t.woken_by.map(|(thread, ns)| json!({ "thread": thread, "ns": ns })) })
-    });
-    threads.collect()
-}
-
 /// How the clocks of a trace of several hosts were laid on one.
 fn print_clocks(store: &Store) {
     let mut table = Table::new(&["clocks", "offset", "drift", "no time is off by more than"]);
@@ -348,14 +228,6 @@ fn print_clocks(store: &Store) {
 
 fn clocks(store: &Store) -> impl Iterator<Item = (&profiler::Process, profiler::ClockOffset)> {
     store.processes().iter().filter_map(|process| Some((process, process.clock?)))
-}
-
-fn clocks_json(store: &Store) -> Vec<Value> {
-    let row = |(process, clock): (&profiler::Process, profiler::ClockOffset)| {
-        json!({ "host": process.host, "pid": process.pid, "process": process.name, "offset_ns": clock.offset_ns,
-                "drift_ppb": clock.drift_ppb, "bound_ns": clock.bound_ns })
-    };
-    clocks(store).map(row).collect()
 }
 
 fn print_rest(store: &Store, analysis: &Analysis) {

@@ -3,12 +3,12 @@
 use profiler::analysis::diff::{Change, Diff, diff};
 use serde_json::{Value, json};
 
-use crate::args;
 use crate::human;
 use crate::out;
 use crate::outcome::Outcome;
 use crate::table::{Table, cut};
 use crate::trace_file;
+use crate::{analyze, args};
 
 /// Rows of each table for a person.
 const TOP: usize = 15;
@@ -53,7 +53,7 @@ fn change_json(change: &Change) -> Value {
 fn to_json(found: &Diff) -> Value {
     let all = |changes: &[Change]| changes.iter().map(change_json).collect::<Vec<_>>();
     json!({
-        "a_steps": found.a_steps, "b_steps": found.b_steps, "step": change_json(&found.step), "ops": all(&found.ops),
+        "schema_version": analyze::SCHEMA_VERSION, "a_steps": found.a_steps, "b_steps": found.b_steps, "step": change_json(&found.step), "ops": all(&found.ops),
         "scopes": all(&found.scopes), "stalls": all(&found.stalls), "warnings": few_steps(found).into_iter().collect::<Vec<_>>(),
     })
 }

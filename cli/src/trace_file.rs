@@ -3,9 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use formats::FileKind;
 use profiler::import::{self, ImportError};
-use profiler::{Store, StoreOptions, TraceReader};
+use profiler::{Store, StoreOptions, TraceReader, locate};
 
 use crate::args::Verbosity;
 use crate::outcome::Failure;
@@ -25,31 +24,19 @@ pub fn open(path: &Path) -> Result<Store, Failure> {
 /// `Failure::Use` when there is none, or it cannot be read.
 pub fn open_all(paths: &[PathBuf], verbosity: Verbosity) -> Result<Store, Failure> {
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
-    let found = match paths {
-        [folder] if !is_foreign(folder) && !has_own(folder) => only(folder)?,
-        _ => None,
+    let [path] = paths else {
+        import(paths, &mut store, verbosity)?;
+        return Ok(store);
     };
-    match (paths, found) {
-        (_, Some(found)) => import(&found.files, &mut store, verbosity)?,
-        ([path], _) if !is_foreign(path) => {
-            let fault = |error: String| Failure::wrong_use(format_args!("{}: {error}", path.display()));
-            let mut reader = TraceReader::open(&find(path)).map_err(|error| fault(error.to_string()))?;
-            reader.read_all(&mut store).map_err(|error| fault(error.to_string()))?;
-        }
-        _ => import(paths, &mut store, verbosity)?,
+    let trace = locate::trace_at(path).map_err(Failure::wrong_use)?;
+    if trace.is_own() {
+        let fault = |error: String| Failure::wrong_use(format_args!("{}: {error}", trace.path.display()));
+        let mut reader = TraceReader::open(&trace.path).map_err(|error| fault(error.to_string()))?;
+        reader.read_all(&mut store).map_err(|error| fault(error.to_string()))?;
+    } else {
+        import(&trace.files, &mut store, verbosity)?;
     }
     Ok(store)
-}
-
-/// Other tools' trace that a folder holds, if it holds one.
-fn only(folder: &Path) -> Result<Option<import::Files>, Failure> {
-    let mut found = import::traces(folder);
-    if found.len() < 2 {
-        return Ok(found.pop());
-    }
-    let all: Vec<String> = found.iter().map(|of| of.path.display().to_string()).collect();
-    let (folder, all) = (folder.display(), all.join("\n  "));
-    Err(Failure::wrong_use(format_args!("{folder} holds several traces: name one of them\n  {all}")))
 }
 
 fn import(paths: &[PathBuf], store: &mut Store, verbosity: Verbosity) -> Result<(), Failure> {
@@ -66,17 +53,6 @@ fn import(paths: &[PathBuf], store: &mut Store, verbosity: Verbosity) -> Result<
             return Ok(());
         }
     }
-}
-
-/// Whether it is a file: traces of our own are folders.
-fn is_foreign(path: &Path) -> bool {
-    path.is_file()
-}
-
-/// The trace folder of a run's folder, else the path itself.
-fn find(path: &Path) -> PathBuf {
-    let inner = path.join("trace");
-    if inner.is_dir() { inner } else { path.to_path_buf() }
 }
 
 /// Seals the trace that a recording left. Gives what keeps it from that: it is as readable then, only larger and slower.
@@ -98,10 +74,5 @@ pub fn warn(path: &Path, store: &Store) {
 
 /// Whether there is a trace at `path`, and no other one.
 pub fn has_trace(path: &Path) -> bool {
-    has_own(path) || import::traces(path).len() == 1
-}
-
-/// Whether there is a trace of ours at `path`, or it is another tool's file.
-fn has_own(path: &Path) -> bool {
-    matches!(formats::sniff(&find(path)), Ok(FileKind::TraceFolder | FileKind::Trace(_)))
+    locate::trace_at(path).is_ok()
 }

@@ -6,6 +6,7 @@
 //! 2. [`collect`]: drains the rings of every process of a trace folder into a chunk file.
 //! 3. [`follow`]: reads a trace folder, growing or finished, damaged or not, into batches.
 //! 4. [`mod@import`]: reads other tools' traces into batches.
+//!    [`locate`] says which traces a path holds.
 //! 5. [`batch`]: what a source of events (the follower, an importer, a test) hands to the store.
 //! 6. [`store`]: the columns: tracks, lanes, slices, steps, counters, flows, names, warnings.
 //! 7. [`lod`]: the spans that a lane shows at a pixel width.
@@ -28,6 +29,7 @@ pub mod far;
 pub mod flame;
 pub mod follow;
 pub mod import;
+pub mod locate;
 pub mod lod;
 mod radix;
 mod sample;

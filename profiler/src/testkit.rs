@@ -1,7 +1,7 @@
 //! Stores from text, for the tests of the analyses.
 
 use crate::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
-use crate::store::{Store, StoreOptions, TrackKind};
+use crate::store::{Function, Store, StoreOptions, TrackKind};
 use std::collections::BTreeMap;
 
 /// A process records into one folder at a time: held by a test that does.
@@ -24,6 +24,9 @@ pub(crate) static RECORDING: parking_lot::Mutex<()> = parking_lot::Mutex::new(()
 /// flow 1 main 10 -> w0 12                 an arrow
 /// transfer 3 a/_Send w0 1 2 3 -> b/_Recv 2.w0 8 9     enqueued, sent, left; arrived, unblocked
 /// w0 count page-faults 12 40                          a counter of the thread: its value
+/// w0 off-cpu: sleeping 10..20 c 101                   the thread slept until 101 woke it
+/// cpu0 runs w0 0..10                                  a CPU ran the thread
+/// w0 sample 12 main;work;burn                         the thread's call stack, the outermost function first
 /// w0 alloc cpu:0 A 12 1024                memory taken by the node `A`; negative: given back
 /// w0 alloc cpu:0 A 12 1024 of 4096        the same, and how much is taken then in all, in steps of 64
 /// ```
@@ -51,6 +54,7 @@ struct Kit {
     tracks: BTreeMap<String, TrackKey>,
     sites: BTreeMap<(u32, String), u32>,
     nodes: BTreeMap<(u32, String), u32>,
+    stacks: BTreeMap<(u32, String), u32>,
     step: u32,
 }
 
@@ -110,6 +114,12 @@ impl Kit {
                 let on = format!("{}gpu{stream}", &track[..track.find('.').map_or(0, |at| at + 1)]);
                 self.push(&on, Event { args, correlation, ..slice(range, site) });
             }
+            [cpu, "runs", thread, range] => {
+                let (site, thread) = (self.site(cpu, "running", thread), self.track(thread));
+                let (correlation, arg) = (thread.pid * 100 + thread.ring, u64::from(thread.pid));
+                self.push(cpu, Event { correlation, arg, ..slice(range, site) });
+            }
+            [track, "sample", time, stack] => self.sample(track, time, stack),
             ["flow", id, from, at, "->", to, then] => {
                 for (track, time, kind) in [(from, at, EventKind::FlowOut), (to, then, EventKind::FlowIn)] {
                     let site = self.site(track, "edge", "arrow");
@@ -140,6 +150,24 @@ impl Kit {
         let site = self.site(track, "thread counter", name);
         let arg = value.parse::<f64>().unwrap().to_bits();
         self.push(track, Event { kind: EventKind::Counter, arg, ..slice(&format!("{time}..{time}"), site) });
+    }
+
+    fn sample(&mut self, track: &str, time: &str, stack: &str) {
+        let (pid, site) = (self.track(track).pid, self.site(track, "sample", "sample"));
+        let mut parent = u32::MAX;
+        for (depth, name) in stack.split(';').enumerate() {
+            let caller = stack.split(';').take(depth + 1).collect::<Vec<_>>().join(";");
+            let (id, is_new) = Kit::id(&mut self.stacks, pid, &caller);
+            if is_new {
+                self.batch.name(Name::Frame { pid, id, module: "program".into(), address: u64::from(id) });
+                let function = Function { name: name.to_owned(), file: String::new(), line: 0 };
+                self.batch.name(Name::Function { pid, frame: id, function });
+                self.batch.name(Name::Stack { pid, id, parent, frame: id });
+            }
+            parent = id;
+        }
+        let event = slice(&format!("{time}..{time}"), site);
+        self.push(track, Event { kind: EventKind::Instant, arg: parent.into(), ..event });
     }
 
     fn memory(&mut self, track: &str, words: &[&str]) {
@@ -202,7 +230,12 @@ impl Kit {
         let key = TrackKey { pid, ring };
         self.tracks.insert(track.to_owned(), key);
         let name = name.to_owned();
+        let cpu = name.strip_prefix("cpu").and_then(|cpu| cpu.parse().ok());
         self.batch.name(match stream_of(&name) {
+            None if cpu.is_some() => {
+                let (kind, device, order) = (TrackKind::Cpu, String::new(), cpu.unwrap_or(0));
+                Name::Track { key, kind, name, tid: 0, device, stream: None, order }
+            }
             None => Name::Thread { key, name, tid: pid * 100 + ring },
             stream => {
                 let (kind, device) = (TrackKind::Stream, format!("GPU {pid}"));

@@ -185,7 +185,9 @@ fn the_critical_path_is_the_hosts_as_hta_says() {
     let path = critical_path_of_range(&store, store.range());
     let sum =
         |is_it: fn(PathKind) -> bool| us(path.segments.iter().filter(|s| is_it(s.kind)).map(Segment::dur).sum()) / 1e3;
-    let host = sum(|k| matches!(k, PathKind::Host | PathKind::Launch | PathKind::Memory | PathKind::Input));
+    let host = sum(|k| {
+        matches!(k, PathKind::Host | PathKind::Launch | PathKind::Memory | PathKind::Input | PathKind::Profiler)
+    });
     let device = sum(|k| matches!(k, PathKind::Kernel | PathKind::Copy | PathKind::Collective));
     let theirs = &hta(name)["critical_path"]["weight_us"];
     let (their_host, their_device) = (theirs["HOST"].as_f64().unwrap() / 1e3, theirs["DEVICE"].as_f64().unwrap() / 1e3);

@@ -6,15 +6,12 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use formats::FileKind;
 use object_store::ObjectMeta;
-use profiler::{Store, StoreOptions, TraceReader, import, seal};
+use profiler::{Store, StoreOptions, TraceReader, import, locate, seal};
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Entries of folders that are looked at, and how deep: a folder of runs is no file system.
-const MAX_ENTRIES: usize = 100_000;
-const MAX_DEPTH: usize = 16;
 /// Memory of the traces that stay open beside those in use, in case that another table asks for them.
 const KEPT_BYTES: u64 = 1 << 30;
 /// Warnings that are kept; more are counted.
@@ -93,40 +90,22 @@ impl Sources {
     }
 
     fn walk(&self, root: &Path, found: &mut Vec<(String, Place)>) -> std::io::Result<()> {
-        let mut todo = VecDeque::from([(root.to_owned(), 0)]);
-        let mut n_left = MAX_ENTRIES;
-        while let Some((path, depth)) = todo.pop_front() {
-            if !path.is_dir() {
-                if matches!(formats::sniff(&path), Ok(FileKind::Trace(_))) {
-                    found.push((label(root, &path), Place::File(path)));
-                }
+        let lookup = locate::traces_below(root)?;
+        for trace in lookup.traces {
+            if trace.is_own() {
+                found.push((label(root, &trace.path), self.place(trace.path)));
                 continue;
             }
-            if formats::is_trace_folder(&path) {
-                found.push((label(root, &path), self.place(path)));
-                continue;
-            }
-            let entries = match fs::read_dir(&path) {
-                Err(error) if depth == 0 => return Err(error),
-                Err(error) => {
-                    self.warn(format!("{}: {error}", path.display()));
-                    continue;
-                }
-                Ok(entries) => entries.flatten(),
-            };
-            for entry in entries {
-                if n_left == 0 {
-                    self.warn(format!("{}: only the first {MAX_ENTRIES} files were looked at", root.display()));
-                    return Ok(());
-                }
-                n_left -= 1;
-                let is_plain = entry.file_type().is_ok_and(|kind| !kind.is_symlink());
-                let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-                let is_summary = formats::is_event_file_name(&entry.path());
-                if is_plain && !is_hidden && !is_summary && depth < MAX_DEPTH {
-                    todo.push_back((entry.path(), depth + 1));
-                }
-            }
+            // The ranks of a job have their own clocks here, and a label each.
+            let (files, left_out) = import::without_copies(&trace.files);
+            left_out.into_iter().for_each(|notice| self.warn(notice.text));
+            found.extend(files.into_iter().map(|file| (label(root, &file), Place::File(file))));
+        }
+        for (folder, error) in lookup.unreadable {
+            self.warn(format!("{}: {error}", folder.display()));
+        }
+        if lookup.is_cut {
+            self.warn(format!("{}: it has more files than are looked at", root.display()));
         }
         Ok(())
     }

@@ -92,6 +92,64 @@ fn a_folder_of_other_tools_traces_is_one_trace() {
     program.done(&["analyze".as_ref(), &sessions.join("2")]);
 }
 
+/// Every object that names a track says whose it is, and its id leads to the track.
+#[test]
+fn tracks_of_ranks_are_told_apart() {
+    let Some(program) = Program::find("analyze --json of ranks") else { return };
+    let job = program.path("job");
+    std::fs::create_dir_all(&job).expect("a scratch folder");
+    for rank in 0..2 {
+        let mut events = vec![r#"{"ph":"M","pid":7,"tid":1,"name":"thread_name","args":{"name":"main"}}"#.to_owned()];
+        for i in 0..4 {
+            let (at, call) = (i * 1_000, i + 1);
+            let event = |cat: &str, name: &str, tid: u32, ts: u32, dur: u32| {
+                format!(
+                    r#"{{"ph":"X","cat":"{cat}","name":"{name}","pid":7,"tid":{tid},"ts":{ts},"dur":{dur},
+                       "args":{{"correlation":{call},"stream":7,"device":0}}}}"#
+                )
+            };
+            events.push(event("cuda_runtime", "cudaLaunchKernel", 1, at, 10));
+            events.push(event("kernel", "gemm", 7, at + 400 + 100 * rank, 300));
+        }
+        let info = format!(r#""distributedInfo":{{"rank":{rank}}}"#);
+        let text = format!(r#"{{"deviceProperties":[],{info},"traceEvents":[{}]}}"#, events.join(","));
+        std::fs::write(job.join(format!("rank{rank}.json")), text).expect("a scratch folder");
+    }
+    let told = program.done(&["analyze".as_ref(), &job, "--json".as_ref()]);
+    let told: Value = serde_json::from_slice(&told).expect("one JSON object");
+    assert_eq!(told["schema_version"], 1);
+    let (mut n, mut ranks) = (0, std::collections::BTreeSet::new());
+    check_tracks(&told, &told["tracks"], &mut |object| {
+        n += 1;
+        ranks.insert(object["rank"].as_u64().expect("a rank"));
+    });
+    assert!(n > 10 && ranks.len() == 2, "{n} objects of {ranks:?}");
+    assert!(told["stalls"].as_array().is_some_and(|stalls| !stalls.is_empty()));
+    let diff = program.done(&["diff".as_ref(), &job, &job, "--json".as_ref()]);
+    let diff: Value = serde_json::from_slice(&diff).expect("one JSON object");
+    assert_eq!(diff["schema_version"], 1);
+}
+
+/// Looks at each object, however deep, that names a track.
+fn check_tracks(value: &Value, tracks: &Value, seen: &mut impl FnMut(&Value)) {
+    match value {
+        Value::Array(all) => all.iter().for_each(|one| check_tracks(one, tracks, seen)),
+        Value::Object(object) => {
+            if object.contains_key("track") || object.contains_key("track_id") {
+                let id = object.get("track_id").and_then(Value::as_u64).expect("an id");
+                let track = &tracks[id as usize];
+                for field in ["track_id", "track", "process_id", "process", "pid", "host", "rank", "device"] {
+                    assert!(object.contains_key(field), "{field} of {value}");
+                    assert_eq!(object[field], track[field], "{field} of {value}");
+                }
+                seen(value);
+            }
+            object.values().for_each(|one| check_tracks(one, tracks, seen));
+        }
+        _ => {}
+    }
+}
+
 #[test]
 fn nothing_is_written_over_unasked() {
     let Some(program) = Program::find("import over something") else { return };

@@ -30,6 +30,9 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 pub const FILE_NAME: &str = "control";
 /// The environment variable that names the trace folder to programs that call [`crate::start_from_env`].
 pub const ENV: &str = "STEPSCOPE_TRACE";
+/// What a file in that folder is called, before its process' id, that holds the folder into which the process records instead, since it
+/// calls [`crate::start`].
+pub const ELSEWHERE: &str = "elsewhere-";
 /// The environment variable with the address of the collector that gathers the traces of several processes and hosts.
 pub const COLLECTOR_ENV: &str = "STEPSCOPE_COLLECTOR";
 

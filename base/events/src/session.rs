@@ -4,7 +4,7 @@
 //! gives up rings that the collector retired, and writes a clock anchor every second (more often at the beginning).
 
 use crate::clock;
-use crate::control::{Control, ControlError, ENV, Lost};
+use crate::control::{Control, ControlError, ELSEWHERE, ENV, Lost};
 use crate::emit::{LOST, OFF, STATE, detach};
 use crate::meta::{self, Entry};
 use crate::names;
@@ -287,7 +287,8 @@ impl Drop for Session {
 
 /// Starts recording this process into a trace folder, which is made if it is missing.
 ///
-/// Records at once, unless the folder's control page exists and is switched off.
+/// Records at once, unless the folder's control page exists and is switched off. The folder is the program's choice: under
+/// `stepscope record` use [`start_from_env`], which records into the folder of that; the recorder says where else a program records.
 ///
 /// # Errors
 /// That the process records already, or that the folder cannot be written.
@@ -330,7 +331,18 @@ pub fn start(trace_dir: &Path, options: Options) -> Result<Session, StartError> 
     names::append(&Entry::Anchor(clock::anchor()));
     *current = Some(Arc::clone(&shared));
     shared.follow_switch();
+    say_elsewhere(&shared.trace_dir);
     Ok(Session { shared, keeper: Some(keeper) })
+}
+
+/// Leaves the folder of this process in the one of `stepscope record`, where the program names its own: its recorder says so. That
+/// the file cannot be written is nothing that the program has to know.
+fn say_elsewhere(trace_dir: &Path) {
+    let wanted = std::env::var_os(ENV).filter(|dir| !dir.is_empty()).and_then(|dir| std::path::absolute(dir).ok());
+    if let Some(wanted) = wanted.filter(|wanted| wanted != trace_dir && wanted.is_dir()) {
+        let name = format!("{ELSEWHERE}{}", std::process::id());
+        let _ = std::fs::write(wanted.join(name), trace_dir.as_os_str().as_encoded_bytes());
+    }
 }
 
 fn process_entry(pid: u32) -> Entry {

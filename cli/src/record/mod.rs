@@ -2,6 +2,7 @@
 
 mod attach;
 pub mod cuda;
+mod emitted;
 mod signals;
 
 use std::os::unix::process::ExitStatusExt;
@@ -38,14 +39,17 @@ pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
     let begun = events::clock::mono_now();
     let status = run_command(args, &folder, watch.as_ref())?;
     let wall_ns = events::clock::mono_now() - begun;
+    let watches = watch.is_some();
     let watched = watch.map(Watch::stop).unwrap_or_default();
     let collected = collector.stop();
+    let hints = emitted::hints(&folder, watches);
     if let Some(why) = sending::end_and_seal(sender, &folder) {
         eprintln!("warning: {}: {why}", folder.display());
     }
     if let Some(warning) = cuda::warning().filter(|_| !args.no_cuda) {
         eprintln!("warning: {warning}");
     }
+    hints.iter().for_each(|hint| eprintln!("warning: {hint}"));
     if verbosity > Verbosity::Quiet {
         tell(&folder, wall_ns, &watched, &collected);
     }

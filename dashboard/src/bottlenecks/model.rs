@@ -225,6 +225,8 @@ pub fn path_kind(kind: PathKind) -> String {
         PathKind::Input => "input".into(),
         PathKind::Host => "host code".into(),
         PathKind::Memory => "memory".into(),
+        PathKind::Running => "on a CPU".into(),
+        PathKind::Profiler => "the profiler itself".into(),
         PathKind::Stall(cause) => format!("stall: {cause}"),
         _ => "other".into(),
     }

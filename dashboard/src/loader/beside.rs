@@ -3,7 +3,7 @@
 use super::{Shared, SourceId, graph, short_name, trace};
 use crate::data::{GraphData, SourceKind, Warning};
 use events::clock;
-use profiler::import;
+use profiler::{import, locate};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{
     path::{Path, PathBuf},
@@ -25,6 +25,8 @@ pub(super) struct Beside {
     source: SourceId,
     root: PathBuf,
     root_name: Arc<str>,
+    /// Folders that hold traces and are no runs, as they were when the logdir was opened, with their names.
+    others: Vec<(PathBuf, Arc<str>)>,
     /// By run folder: what was found.
     found: FxHashMap<PathBuf, Found>,
     threads: Vec<JoinHandle<()>>,
@@ -50,6 +52,7 @@ impl Beside {
             source,
             root: root.to_owned(),
             root_name,
+            others: others(root),
             found: FxHashMap::default(),
             threads: Vec::new(),
             left_out: FxHashSet::default(),
@@ -62,8 +65,11 @@ impl Beside {
             let runs = logdir.runs();
             runs.by_name.values().map(|run| (run.path.clone(), self.name_of(run), run.graph.clone())).collect()
         };
-        if self.root.is_dir() && !folders.iter().any(|(path, ..)| *path == self.root) {
-            folders.push((self.root.clone(), self.root_name.clone(), None));
+        let root = self.root.is_dir().then(|| (self.root.clone(), self.root_name.clone()));
+        for (path, name) in root.into_iter().chain(self.others.iter().cloned()) {
+            if !folders.iter().any(|(run, ..)| *run == path) {
+                folders.push((path, name, None));
+            }
         }
         let mut is_changed = false;
         for (folder, name, blob) in folders {
@@ -170,6 +176,26 @@ impl Beside {
             let _ = thread.join();
         }
     }
+}
+
+/// The folders below a logdir that hold traces.
+fn others(root: &Path) -> Vec<(PathBuf, Arc<str>)> {
+    let traces = locate::traces_below(root).map(|lookup| lookup.traces).unwrap_or_default();
+    let folder_of = |trace: locate::TraceLocation| {
+        // `trace` in a run's folder, a session below `plugins/profile` in it, or files that lie in the folder itself.
+        let inside = |path: &Path| path.strip_prefix(root).ok().map(|_| path.to_owned());
+        let (parent, session) = (trace.path.parent(), trace.path.parent().filter(|p| p.ends_with("plugins/profile")));
+        match () {
+            () if trace.is_own() || trace.path.is_file() => inside(parent?),
+            () if session.is_some() => inside(session?.parent()?.parent()?),
+            () => inside(&trace.path),
+        }
+    };
+    let mut folders: Vec<PathBuf> = traces.into_iter().filter_map(folder_of).filter(|folder| folder != root).collect();
+    folders.sort_unstable();
+    folders.dedup();
+    let name = |folder: &PathBuf| folder.strip_prefix(root).unwrap_or(folder).to_string_lossy().into();
+    folders.into_iter().map(|folder| (folder.clone(), name(&folder))).collect()
 }
 
 /// When the last of these changed, wall clock ns; none where none is there.

@@ -11,7 +11,11 @@ const GRAPHS: [&str; 3] = [".pb", ".pbtxt", ".onnx"];
 /// Whether a path is a folder without runs whose files open together.
 pub fn opens_whole(path: &Path) -> bool {
     matches!(sniff(path), Ok(FileKind::Unknown(Foreign::NothingInFolder)))
-        && (named(path, &GRAPHS).any(|file| is_graph(&file)) || !profiler::import::traces(path).is_empty())
+        && (named(path, &GRAPHS).any(|file| is_graph(&file)) || has_trace(path))
+}
+
+fn has_trace(path: &Path) -> bool {
+    profiler::locate::traces_below(path).is_ok_and(|lookup| !lookup.traces.is_empty())
 }
 
 /// Graph files that lie in a folder itself, by name.

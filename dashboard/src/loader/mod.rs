@@ -19,6 +19,7 @@ use crate::data::Data;
 pub use far::{Far, Found, OpenFar, is_url};
 pub use folder::opens_whole;
 use formats::{FileKind, sniff};
+use profiler::locate;
 use slots::{Slots, SourceId};
 use std::{
     path::{Path, PathBuf},
@@ -130,10 +131,10 @@ fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
     match sniff(path) {
         Err(error) => shared.slots.fail(source, &error.to_string()),
         Ok(FileKind::Unknown(formats::Foreign::NothingInFolder)) => {
-            match (folder::graphs(path), &profiler::import::traces(path)[..]) {
+            match (folder::graphs(path), locate::trace_at(path)) {
                 (graphs, _) if !graphs.is_empty() => graph::load_all(shared, source, &graphs),
-                (_, [only]) if only.path == path => trace::import(shared, source, &only.files),
-                // Runs may come; sessions of profilers are found as those beside runs.
+                (_, Ok(only)) if only.path == path => trace::import(shared, source, &only.files),
+                // Runs may come; traces below are found as those beside runs.
                 _ => logdir::follow(shared, source, path),
             }
         }

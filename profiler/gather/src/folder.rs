@@ -5,7 +5,7 @@ use crate::wire::{FilePlace, Listing, TracePlace};
 use formats::graph_file::SAVED_MODEL;
 use formats::{FileKind, sniff};
 use parking_lot::{Mutex, RwLock};
-use profiler::{Batch, Store, StoreOptions, TraceReader, far, import};
+use profiler::{Batch, Store, StoreOptions, TraceReader, far, import, locate};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
@@ -44,8 +44,11 @@ impl Folder {
     /// # Errors
     /// That it cannot be read, or holds nothing that can be shown.
     pub(crate) fn open(path: &Path) -> io::Result<Folder> {
+        let has_traces = || locate::traces_below(path).is_ok_and(|lookup| !lookup.traces.is_empty());
         match sniff(path)? {
-            FileKind::Unknown(what) => Err(io::Error::new(io::ErrorKind::InvalidInput, what.to_string())),
+            FileKind::Unknown(what) if !has_traces() => {
+                Err(io::Error::new(io::ErrorKind::InvalidInput, what.to_string()))
+            }
             _ => Ok(Folder { root: fs::canonicalize(path)?, traces: Mutex::default(), stopping: Arc::default() }),
         }
     }
@@ -73,11 +76,11 @@ impl Folder {
             return Err(io::Error::other(format!("{MAX_TRACES} traces are open already")));
         }
         let store = Arc::new(RwLock::new(Store::with_options(StoreOptions::UNBOUNDED)));
-        let (theirs, stopping) = (Arc::clone(&store), Arc::clone(&self.stopping));
+        let (theirs, stopping, root) = (Arc::clone(&store), Arc::clone(&self.stopping), self.root.clone());
         let (opened, has_opened) = mpsc::channel();
         let work = move || {
             // An error is told to the viewer who asked.
-            let source = Source::open(&path).map_err(|error| opened.send(Err(error)));
+            let source = Source::open(&root, &path).map_err(|error| opened.send(Err(error)));
             if let Ok(source) = source {
                 let _ = opened.send(Ok(()));
                 source.follow(&theirs, &stopping);
@@ -98,17 +101,16 @@ enum Source {
 }
 
 impl Source {
-    fn open(path: &Path) -> io::Result<Source> {
-        match sniff(path)? {
-            FileKind::TraceFolder => {
-                TraceReader::open(path).map(|reader| Source::Folder(Box::new(reader))).map_err(io::Error::other)
-            }
-            FileKind::Trace(_) => {
-                let import = import::open(&[path.to_owned()]);
-                import.map(|import| Source::Foreign(Box::new(import))).map_err(io::Error::other)
-            }
-            _ => Err(io::ErrorKind::NotFound.into()),
+    /// The trace that is called by a path, of those below the root.
+    fn open(root: &Path, path: &Path) -> io::Result<Source> {
+        let trace = locate::traces_below(root)?.traces.into_iter().find(|trace| trace.path == path);
+        let trace = trace.ok_or(io::ErrorKind::NotFound)?;
+        if trace.is_own() {
+            let reader = TraceReader::open(&trace.path).map_err(io::Error::other)?;
+            return Ok(Source::Folder(Box::new(reader)));
         }
+        let import = import::open(&trace.files).map_err(io::Error::other)?;
+        Ok(Source::Foreign(Box::new(import)))
     }
 
     /// Reads into the store until told to stop; a folder that is gone, or a file that is read, stays as it was read.
@@ -139,14 +141,18 @@ fn live_until_read(mut batch: Batch) -> Batch {
 impl Served for Folder {
     fn list(&self) -> io::Result<Listing> {
         let mut listing = Listing { version: crate::VERSION, ..Listing::default() };
+        let lookup = locate::traces_below(&self.root)?;
+        for trace in &lookup.traces {
+            // `None`: a name that is no text; such a trace cannot be asked for.
+            let below = trace.path.strip_prefix(&self.root).unwrap_or(&trace.path).to_str();
+            listing.traces.extend(below.map(|path| TracePlace { path: path.to_owned() }));
+        }
         match sniff(&self.root)? {
-            FileKind::TraceFolder | FileKind::Trace(_) => {
-                listing.traces.push(TracePlace { path: String::new() });
-            }
-            FileKind::RunFolder | FileKind::Logdir => {
+            FileKind::TraceFolder | FileKind::Trace(_) => {}
+            FileKind::RunFolder | FileKind::Logdir | FileKind::Unknown(_) => {
                 let mut left = MAX_ENTRIES;
                 walk(&self.root, "", MAX_DEPTH, &mut left, &mut listing);
-                listing.is_cut = left == 0;
+                listing.is_cut = left == 0 || lookup.is_cut;
             }
             _ => {
                 // An event file, a graph, or the folder of a SavedModel.
@@ -195,7 +201,7 @@ fn is_served(path: &Path) -> bool {
         || (is_embedding && path.parent().is_some_and(|folder| folder.join(PROJECTOR).is_file()))
 }
 
-/// Adds what is in a folder and below. What cannot be read is left out: it may be gone by now.
+/// Adds the files of runs in a folder and below. What cannot be read is left out: it may be gone by now.
 fn walk(folder: &Path, name: &str, depth: usize, left: &mut usize, listing: &mut Listing) {
     let Some(depth) = depth.checked_sub(1) else { return };
     let Ok(entries) = fs::read_dir(folder) else { return };
@@ -206,9 +212,7 @@ fn walk(folder: &Path, name: &str, depth: usize, left: &mut usize, listing: &mut
         let Some(own) = path.file_name().and_then(|own| own.to_str()) else { continue };
         let below = if name.is_empty() { own.to_owned() } else { format!("{name}/{own}") };
         if path.is_dir() {
-            if matches!(sniff(&path), Ok(FileKind::TraceFolder)) {
-                listing.traces.push(TracePlace { path: below });
-            } else {
+            if !formats::is_trace_folder(&path) {
                 walk(&path, &below, depth, left, listing);
             }
             continue;

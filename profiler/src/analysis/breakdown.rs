@@ -72,7 +72,8 @@ fn class(doing: Doing) -> Option<usize> {
         Doing::Collective => COMMUNICATION,
         Doing::Copy => COPY,
         Doing::Input => INPUT,
-        Doing::HostOp | Doing::Host | Doing::Call | Doing::Launch | Doing::Memory => HOST,
+        Doing::HostOp | Doing::Host | Doing::Around | Doing::Running => HOST,
+        Doing::Call | Doing::Launch | Doing::Memory | Doing::Profiler => HOST,
         Doing::Sync | Doing::Idle | Doing::Asleep | Doing::Runnable | Doing::Frame => return None,
     })
 }
@@ -105,10 +106,11 @@ pub(crate) fn of_range(deps: &Deps<'_>, range: Range<i64>, process: Option<u32>)
 /// The breakdown of each device that has streams.
 #[must_use]
 pub fn device_breakdowns(store: &Store, range: Range<i64>) -> Vec<DeviceBreakdown> {
-    of_devices(&Deps::new(store, &range))
+    of_devices(&Deps::new(store, &range), &range)
 }
 
-pub(crate) fn of_devices(deps: &Deps<'_>) -> Vec<DeviceBreakdown> {
+/// Of what lies in the range: the index may know more.
+pub(crate) fn of_devices(deps: &Deps<'_>, range: &Range<i64>) -> Vec<DeviceBreakdown> {
     let mut devices: Vec<(u32, &str, Vec<usize>)> = Vec::new();
     let mut rows: FxHashMap<(u32, &str), usize> = FxHashMap::default();
     for (row, line) in deps.lines.lines.iter().enumerate() {
@@ -123,14 +125,18 @@ pub(crate) fn of_devices(deps: &Deps<'_>) -> Vec<DeviceBreakdown> {
         devices[device].2.push(row);
     }
     let of = |(process, device, lines): (u32, &str, Vec<usize>)| {
-        let extents = || lines.iter().filter_map(|l| deps.lines.lines[*l].extent());
+        let inside = |e: Range<i64>| e.start.max(range.start)..e.end.min(range.end);
+        let extent = |l: &usize| deps.lines.lines[*l].extent().map(inside).filter(|extent| !extent.is_empty());
+        let extents = || lines.iter().filter_map(extent);
         let range = extents().map(|e| e.start).min()?..extents().map(|e| e.end).max()?;
         let mut sweep = Sweep::new(range);
         let mut streams = Vec::new();
         for line in &lines {
             sweep.line(deps, *line, Doing::is_work);
-            let (line, extent) = (&deps.lines.lines[*line], deps.lines.lines[*line].extent()?);
-            let busy = line.pieces.iter().filter(|p| p.doing.is_work()).map(|p| p.end - p.start).sum();
+            let Some(extent) = extent(line) else { continue };
+            let line = &deps.lines.lines[*line];
+            let work = line.pieces.iter().filter(|p| p.doing.is_work());
+            let busy = work.map(|p| (p.end.min(extent.end) - p.start.max(extent.start)).max(0)).sum();
             streams.push((line.track, busy, extent.end - extent.start - busy));
         }
         Some(DeviceBreakdown { process, device: device.to_owned(), times: sweep.breakdown(), streams })

@@ -30,6 +30,10 @@ pub enum PathKind {
     Host,
     /// Memory was taken or given back.
     Memory,
+    /// A thread of which only its scheduling is known had a CPU.
+    Running,
+    /// The profiler that recorded the trace worked.
+    Profiler,
     /// Nothing ran.
     Stall(Cause),
 }
@@ -45,7 +49,7 @@ pub struct Segment {
     pub track: TrackId,
     /// What.
     pub kind: PathKind,
-    /// What ran; of a stall, what is to blame.
+    /// What ran; of a stall, what is to blame. None where only a span around much else says what that was.
     pub slice: Option<SliceId>,
 }
 
@@ -92,7 +96,14 @@ pub fn critical_path_of_range(store: &Store, range: Range<i64>) -> CriticalPath 
 }
 
 pub(crate) fn of_range(deps: &Deps<'_>, range: Range<i64>, lines: &[u32]) -> CriticalPath {
-    walk(deps, range, lines, Cause::Unexplained)
+    let mut path = walk(deps, range, lines, Cause::Unexplained);
+    if deps.store.steps().is_empty() {
+        // Before what came first there was no step either.
+        let of_steps = [PathKind::Stall(Cause::StepBegin), PathKind::Stall(Cause::StepEnd)];
+        let unknown = path.segments.iter_mut().filter(|segment| of_steps.contains(&segment.kind));
+        unknown.for_each(|segment| segment.kind = PathKind::Stall(Cause::Unexplained));
+    }
+    path
 }
 
 pub(crate) fn of_step(deps: &Deps<'_>, step: &Step) -> CriticalPath {
@@ -118,7 +129,8 @@ fn walk_step(deps: &Deps<'_>, range: Range<i64>, end: i64, last: Last) -> Critic
     let end = end.min(range.end);
     let mut path = CriticalPath { step_id: None, range: range.clone(), segments: Vec::new() };
     let (Last::Ran(at) | Last::Waited(_, at)) = last;
-    path.push(end..range.end, deps.lines.lines[at.line as usize].track, PathKind::Stall(Cause::StepEnd), None);
+    let track = deps.lines.lines[at.line as usize].track;
+    path.push(end..range.end, track, PathKind::Stall(Cause::StepEnd), None);
     let mut parts = Vec::new();
     Walk::last(deps, last, &(range.start..end), &mut parts);
     parts.iter().for_each(|part| path.part(deps, part));
@@ -143,7 +155,10 @@ fn launched_until(deps: &Deps<'_>, range: &Range<i64>, lines: &[u32]) -> i64 {
 
 fn walk(deps: &Deps<'_>, range: Range<i64>, lines: &[u32], after: Cause) -> CriticalPath {
     let last = lines.iter().filter_map(|line| last_work(deps, *line, &range));
-    let last = last.max_by_key(|(end, at)| (*end, deps.lines.piece(*at).start, std::cmp::Reverse(at.line)));
+    let last = last.max_by_key(|(end, at)| {
+        let order = (*end, deps.lines.piece(*at).start, std::cmp::Reverse(at.line));
+        (ends_the_program(deps, at.line), order)
+    });
     let mut path = CriticalPath { step_id: None, range: range.clone(), segments: Vec::new() };
     let nowhere = lines.first().map_or(TrackId(0), |l| deps.lines.lines[*l as usize].track);
     let Some((end, at)) = last else {
@@ -158,6 +173,13 @@ fn walk(deps: &Deps<'_>, range: Range<i64>, lines: &[u32], after: Cause) -> Crit
     }
     path.segments.reverse();
     path
+}
+
+/// Of threads of which only scheduling is known whichever ran last may be any helper: a program ends with its first thread.
+fn ends_the_program(deps: &Deps<'_>, line: u32) -> bool {
+    let line = &deps.lines.lines[line as usize];
+    let pid = deps.store.processes().get(line.process as usize).map(|p| p.pid);
+    !line.is_only_scheduled() || deps.store.track(line.track).map(|track| track.tid) == pid
 }
 
 /// The work of a line that ends last in the range, and when it does there.
@@ -177,9 +199,10 @@ impl CriticalPath {
         match part.what {
             What::Runs(at, _) => {
                 let track = deps.lines.lines[at.line as usize].track;
-                self.push(range, track, kind(deps.lines.piece(at).doing), Some(deps.lines.slice(at).id));
+                self.push(range, track, kind(deps.lines.piece(at).doing), deps.lines.culprit(deps.lines.slice(at).id));
             }
             What::Late(late, culprit) => {
+                let culprit = culprit.and_then(|id| deps.lines.culprit(id));
                 let track = deps.lines.lines.get(part.line as usize).map_or(TrackId(0), |l| l.track);
                 self.push(range, track, PathKind::Stall(cause(late)), culprit);
             }
@@ -211,8 +234,11 @@ fn kind(doing: Doing) -> PathKind {
         Doing::Launch => PathKind::Launch,
         Doing::Input => PathKind::Input,
         Doing::Memory => PathKind::Memory,
+        Doing::Running => PathKind::Running,
+        Doing::Profiler => PathKind::Profiler,
         Doing::HostOp
         | Doing::Host
+        | Doing::Around
         | Doing::Call
         | Doing::Sync
         | Doing::Idle

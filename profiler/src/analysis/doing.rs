@@ -1,5 +1,6 @@
 //! What a thread or a device does in a slice, as far as the analyses tell it apart.
 
+use super::spans::{self, Meaning};
 use crate::batch::NO_NODE;
 use crate::store::{Category, SiteInfo, SliceRef, Store, ThreadState, has};
 
@@ -28,6 +29,12 @@ pub(crate) enum Doing {
     Input,
     /// Runs other code.
     Host,
+    /// Runs code of which only a span around much else tells.
+    Around,
+    /// Has a CPU; a thread of which nothing else is known.
+    Running,
+    /// The profiler's own work.
+    Profiler,
     /// Waits for a device.
     Sync,
     /// Waits for work.
@@ -58,8 +65,12 @@ impl Doing {
 
     fn of(site: &SiteInfo) -> Doing {
         match site.category {
+            _ if spans::meaning(site) == Some(Meaning::Profiler) => Doing::Profiler,
             Category::Op => Doing::Op,
             Category::Shard => Doing::Shard,
+            Category::Kernel | Category::Python | Category::Other if spans::meaning(site) == Some(Meaning::Input) => {
+                Doing::Input
+            }
             Category::Kernel => Doing::Kernel,
             Category::Copy => Doing::Copy,
             Category::Collective => Doing::Collective,
@@ -100,21 +111,50 @@ fn is_other_call(name: &str) -> bool {
 pub(crate) struct Doings<'a> {
     store: &'a Store,
     /// By row of the sites.
-    of_site: Vec<Doing>,
+    sites: Vec<Site>,
+}
+
+#[derive(Clone, Copy)]
+struct Site {
+    doing: Doing,
+    /// The same of an op of which there is no graph.
+    without_node: Doing,
+    is_label: bool,
+}
+
+impl Site {
+    fn new(site: &SiteInfo) -> Site {
+        let doing = Doing::of(site);
+        let without_node = match doing {
+            Doing::Op if spans::meaning(site) == Some(Meaning::Input) => Doing::Input,
+            Doing::Op => Doing::HostOp,
+            doing => doing,
+        };
+        Site { doing, without_node, is_label: spans::is_label(site) }
+    }
 }
 
 impl<'a> Doings<'a> {
     pub(crate) fn new(store: &'a Store) -> Doings<'a> {
-        Doings { store, of_site: store.sites().iter().map(Doing::of).collect() }
+        Doings { store, sites: store.sites().iter().map(Site::new).collect() }
     }
 
     pub(crate) fn of(&self, slice: &SliceRef) -> Doing {
-        match self.of_site.get(slice.site as usize) {
-            Some(Doing::Asleep) if self.store.thread_state(slice).is_some_and(ThreadState::is_ready) => Doing::Runnable,
-            Some(Doing::Op) if slice.node == NO_NODE => Doing::HostOp,
-            Some(doing) => *doing,
+        match self.sites.get(slice.site as usize) {
+            Some(Site { doing: Doing::Asleep, .. })
+                if self.store.thread_state(slice).is_some_and(ThreadState::is_ready) =>
+            {
+                Doing::Runnable
+            }
+            Some(site) if slice.node == NO_NODE => site.without_node,
+            Some(site) => site.doing,
             None => Doing::Frame,
         }
+    }
+
+    /// Whether the slice only says which part of the program runs.
+    pub(crate) fn is_label(&self, slice: &SliceRef) -> bool {
+        self.sites.get(slice.site as usize).is_some_and(|site| site.is_label)
     }
 }
 

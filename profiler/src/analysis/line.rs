@@ -4,9 +4,9 @@
 //! just before then" is a binary search.
 
 use super::doing::{Doing, Doings};
-use crate::store::{SliceRef, Store, Track, TrackId, TrackKind};
+use crate::store::{Category, SliceId, SliceRef, Store, Track, TrackId, TrackKind};
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
 /// A part of a slice that nothing nested in it covers.
@@ -75,6 +75,11 @@ impl Line {
         (0..piece).rev().find(|i| self.pieces[*i as usize].doing.is_work())
     }
 
+    /// Whether nothing but its scheduling is known of a thread.
+    pub(crate) fn is_only_scheduled(&self) -> bool {
+        self.pieces.iter().find(|p| p.doing.is_work()).is_some_and(|p| p.doing == Doing::Running)
+    }
+
     /// From the first work to the last; `None` without any.
     pub(crate) fn extent(&self) -> Option<Range<i64>> {
         let mut work = self.pieces.iter().filter(|p| p.doing.is_work());
@@ -89,15 +94,28 @@ pub(crate) struct Lines {
     pub lines: Vec<Line>,
     /// Slices of category `sync` on devices' tracks: what waited for what, not when it did.
     pub syncs: Vec<SliceRef>,
+    /// Spans around much else, which say of nothing that it is to blame.
+    around: FxHashSet<SliceId>,
 }
 
 impl Lines {
     /// The lines of what touches the range.
     pub(crate) fn new(store: &Store, doings: &Doings<'_>, range: &Range<i64>) -> Lines {
-        let told = told(store, doings, range);
-        let made = store.tracks().par_iter().map(|track| line(doings, track, range, &told));
+        let beside =
+            Beside { told: told(store, doings, range), running: running(store, range), steps: steps(store, range) };
+        let made = store.tracks().par_iter().map(|track| line(doings, track, range, &beside));
         let (lines, syncs): (Vec<Line>, Vec<Vec<SliceRef>>) = made.unzip();
-        Lines { lines, syncs: syncs.concat() }
+        let pieces = |line: &Line| {
+            let around = line.pieces.iter().filter(|p| p.doing == Doing::Around).map(|p| line.slice(p).id);
+            around.collect::<Vec<SliceId>>()
+        };
+        let around = lines.iter().flat_map(pieces).collect();
+        Lines { lines, syncs: syncs.concat(), around }
+    }
+
+    /// The slice, unless it is only a span around much else.
+    pub(crate) fn culprit(&self, slice: SliceId) -> Option<SliceId> {
+        (!self.around.contains(&slice)).then_some(slice)
     }
 
     pub(crate) fn piece(&self, at: At) -> &Piece {
@@ -135,17 +153,80 @@ fn told(store: &Store, doings: &Doings<'_>, range: &Range<i64>) -> Told {
     found
 }
 
+/// When the CPUs ran each thread, by process and thread id.
+type Running = FxHashMap<(u32, u32), Vec<SliceRef>>;
+
+fn running(store: &Store, range: &Range<i64>) -> Running {
+    let mut found = Running::default();
+    let rows = || (0..).zip(store.processes());
+    let processes: FxHashMap<(&str, u32), u32> = rows().map(|(row, p)| ((p.host.as_str(), p.pid), row)).collect();
+    for track in store.tracks().iter().filter(|track| track.kind == TrackKind::Cpu) {
+        let Some(host) = store.processes().get(track.process as usize).map(|p| p.host.as_str()) else { continue };
+        let slices = track.lanes.iter().flat_map(|lane| lane.slices(range));
+        for slice in slices.filter(|slice| store.category(slice) == Category::Running) {
+            let process = u32::try_from(slice.arg).ok().and_then(|pid| processes.get(&(host, pid)));
+            if let Some(process) = process {
+                found.entry((*process, slice.correlation)).or_default().push(slice);
+            }
+        }
+    }
+    found
+}
+
 fn is_thread(kind: TrackKind) -> bool {
     matches!(kind, TrackKind::Thread | TrackKind::Worker)
 }
 
+/// The steps that touch a range by process, by start.
+type Steps = FxHashMap<u32, Vec<Range<i64>>>;
+
+fn steps(store: &Store, range: &Range<i64>) -> Steps {
+    let mut steps = Steps::default();
+    for step in store.steps().iter().filter(|s| s.start < range.end && s.end > range.start) {
+        if let Some(track) = store.tracks().get(step.slice.track as usize) {
+            steps.entry(track.process).or_default().push(step.start..step.end);
+        }
+    }
+    steps.values_mut().for_each(|steps| steps.sort_unstable_by_key(|step| step.start));
+    steps
+}
+
+/// Of each slice of a host's thread, which lie by start, outer before inner: whether it is a span around much else, so that its own
+/// time is nobody's in particular. It has others in it, and is a label or covers half of a step or of the thread's life.
+fn around(doings: &Doings<'_>, slices: &[SliceRef], steps: &[Range<i64>]) -> Vec<bool> {
+    let (begin, end) = (slices.first().map_or(0, |s| s.start), slices.iter().map(|s| s.end).max().unwrap_or(0));
+    let is_half_of_step = |slice: &SliceRef| {
+        let begun = steps.partition_point(|step| step.start <= slice.start);
+        let is_half = |step: &Range<i64>| {
+            let inside = slice.end.min(step.end) - slice.start.max(step.start);
+            step.start < step.end && 2 * inside >= step.end - step.start
+        };
+        steps[begun.saturating_sub(1)..].iter().take(2).any(is_half)
+    };
+    let is_around = |(i, slice): (usize, &SliceRef)| {
+        let has_others = slices.get(i + 1).is_some_and(|next| next.start < slice.end && next.end <= slice.end);
+        let is_half_of_thread = || 2 * slice.dur() >= end - begin;
+        doings.of(slice) == Doing::Host
+            && has_others
+            && (doings.is_label(slice) || is_half_of_thread() || is_half_of_step(slice))
+    };
+    slices.iter().enumerate().map(is_around).collect()
+}
+
+/// What a line needs beside its track.
+struct Beside {
+    told: Told,
+    running: Running,
+    steps: Steps,
+}
+
 /// With the slices on a device's track that tell of waits.
-fn line(doings: &Doings<'_>, track: &Track, range: &Range<i64>, told: &Told) -> (Line, Vec<SliceRef>) {
+fn line(doings: &Doings<'_>, track: &Track, range: &Range<i64>, beside: &Beside) -> (Line, Vec<SliceRef>) {
     let (id, process) = (track.id, track.process);
     let mut kind = if is_device(track.kind) { LineKind::Device } else { LineKind::Host };
     let (mut slices, mut syncs): (Vec<SliceRef>, Vec<SliceRef>) = (Vec::new(), Vec::new());
     // A thread of which several tracks tell has one line.
-    let others = if is_thread(track.kind) { told.get(&(process, track.tid)) } else { None };
+    let others = if is_thread(track.kind) { beside.told.get(&(process, track.tid)) } else { None };
     let is_line = match others {
         Some((line, _)) => line.is_none_or(|line| line == id.0),
         None => is_device(track.kind) || is_thread(track.kind),
@@ -156,7 +237,7 @@ fn line(doings: &Doings<'_>, track: &Track, range: &Range<i64>, told: &Told) -> 
         match (doings.of(&slice), kind) {
             (Doing::Frame, _) => continue,
             (Doing::Sync, LineKind::Device) => syncs.push(slice),
-            (doing, LineKind::Device) if !doing.is_device() && !matches!(doing, Doing::Op | Doing::HostOp) => continue,
+            (doing, LineKind::Device) if !doing.is_device() && !is_device_op(doing) => continue,
             (Doing::Op | Doing::Shard, LineKind::Host) => {
                 kind = LineKind::Worker;
                 slices.push(slice);
@@ -168,9 +249,20 @@ fn line(doings: &Doings<'_>, track: &Track, range: &Range<i64>, told: &Told) -> 
         // Spans around what a worker runs are no work of its own.
         slices.retain(|s| doings.of(s) != Doing::Host);
     }
-    let works = slices.iter().any(|s| doings.of(s).is_work());
+    let mut works = slices.iter().any(|s| doings.of(s).is_work());
+    if let Some(running) = beside.running.get(&(process, track.tid)).filter(|_| !works && !slices.is_empty()) {
+        slices.extend(running);
+        works = true;
+    }
     slices.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end), s.id.lane));
     let mut pieces = if works { flatten(doings, &slices) } else { Vec::new() };
+    // What is here and says nothing is on a CPU's track: the thread ran.
+    pieces.iter_mut().filter(|p| p.doing == Doing::Frame).for_each(|p| p.doing = Doing::Running);
+    if kind == LineKind::Host && !pieces.is_empty() {
+        let around = around(doings, &slices, beside.steps.get(&process).map_or(&[][..], Vec::as_slice));
+        let pieces = pieces.iter_mut().filter(|p| p.doing == Doing::Host && around[p.slice as usize]);
+        pieces.for_each(|p| p.doing = Doing::Around);
+    }
     if kind == LineKind::Device {
         // What a device calls an op is its kernel.
         pieces
@@ -179,6 +271,11 @@ fn line(doings: &Doings<'_>, track: &Track, range: &Range<i64>, told: &Told) -> 
             .for_each(|p| p.doing = Doing::Kernel);
     }
     (Line { track: id, process, kind, slices, pieces }, syncs)
+}
+
+/// What a device's track may have beside kernels, copies and collectives: what it calls an op, and its wait for input.
+fn is_device_op(doing: Doing) -> bool {
+    matches!(doing, Doing::Op | Doing::HostOp | Doing::Input)
 }
 
 /// A slice that is open while the others are swept.
@@ -220,11 +317,11 @@ impl Flattener {
     fn push(&mut self, index: u32, slice: &SliceRef, doing: Doing) {
         self.advance(slice.start);
         let mut next = Open { end: slice.end, slice: index, doing };
-        // What runs to make the input is the making of the input.
-        if let Some(outer) = self.open.last().filter(|o| o.doing == Doing::Input)
+        // What runs to make the input is the making of the input; so with the profiler's own work.
+        if let Some(outer) = self.open.last().filter(|o| matches!(o.doing, Doing::Input | Doing::Profiler))
             && matches!(doing, Doing::Host | Doing::HostOp)
         {
-            (next.slice, next.doing) = (outer.slice, Doing::Input);
+            (next.slice, next.doing) = (outer.slice, outer.doing);
         }
         if slice.start == slice.end {
             let (start, end) = (slice.start, slice.end);

@@ -3,6 +3,7 @@
 use super::counters::{self, Counted};
 use super::critical::CriticalPath;
 use super::deps::Deps;
+use super::disjoint::disjoint;
 use super::doing::Doings;
 use crate::stats::{Figures, Group, self_times};
 use crate::store::{SliceId, SliceRef, Store};
@@ -140,7 +141,8 @@ pub fn scope_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> 
     rows
 }
 
-/// The critical paths of the steps that touch a range, in their order; without steps that of the range.
+/// The critical path of a range, in parts: of the steps that touch it, each moment of the range at most once ([`disjoint`]); without
+/// steps that of the range.
 #[must_use]
 pub fn critical_paths(store: &Store, range: Range<i64>) -> Vec<CriticalPath> {
     of_steps(&Deps::new(store, &crate::stalls::around(store, &range)), &range)
@@ -150,7 +152,7 @@ pub(crate) fn of_steps(deps: &Deps<'_>, range: &Range<i64>) -> Vec<CriticalPath>
     let steps = deps.store.steps().par_iter().filter(|s| s.start < range.end && s.end > range.start);
     let paths: Vec<CriticalPath> = steps.map(|step| super::critical::of_step(deps, step)).collect();
     if !paths.is_empty() || range.is_empty() {
-        return paths;
+        return disjoint(paths, range);
     }
     let all: Vec<u32> = (0..deps.lines.lines.len() as u32).collect();
     vec![super::critical::of_range(deps, range.clone(), &all)]

@@ -2,7 +2,7 @@
 
 use super::breakdown::{self, Breakdown, DeviceBreakdown};
 use super::counters::Counted;
-use super::critical::CriticalPath;
+use super::critical::{self, CriticalPath};
 use super::deps::Deps;
 use super::findings::{Facts, Finding, findings};
 use super::memory::{DeviceMemory, memory_timelines};
@@ -12,7 +12,7 @@ use super::stragglers::{self, Stragglers};
 use super::threads::{ThreadTimes, thread_times};
 use crate::stalls::{CauseTotal, Stall, around, by_cause, stalls_of};
 use crate::stats::{TrackUse, track_use};
-use crate::store::Store;
+use crate::store::{Step, Store};
 use std::ops::Range;
 
 /// See the module's notes.
@@ -20,7 +20,7 @@ use std::ops::Range;
 pub struct Analysis {
     /// Of which range.
     pub range: Range<i64>,
-    /// The critical path of each step in it; without steps one, of the range.
+    /// The critical path of the range, in parts that follow each other: of its steps; without steps one, of the range.
     pub paths: Vec<CriticalPath>,
     /// Where the time went, over all processes.
     pub breakdown: Breakdown,
@@ -55,25 +55,48 @@ pub struct Analysis {
 pub fn analyse(store: &Store, range: Range<i64>) -> Analysis {
     let deps = Deps::new(store, &around(store, &range));
     let paths = ops::of_steps(&deps, &range);
-    let stalls = stalls_of(&deps, range.clone());
+    of_paths(&deps, range, paths)
+}
+
+/// Analyses a step, to the end of what devices still did of what it launched.
+#[must_use]
+pub fn analyse_step(store: &Store, step: &Step) -> Analysis {
+    let deps = Deps::new(store, &around(store, &(step.start..step.end)));
+    let path = critical::of_step(&deps, step);
+    of_paths(&deps, path.range.clone(), vec![path])
+}
+
+fn of_paths(deps: &Deps<'_>, range: Range<i64>, paths: Vec<CriticalPath>) -> Analysis {
+    let store = deps.store;
+    let stalls = stalls_of(deps, range.clone());
     let (counted, ops) = ops::op_table(store, range.clone(), &paths);
-    let stragglers = stragglers::of_range(&deps, &range);
-    let findings = findings(&Facts { store, paths: &paths, ops: &ops, stragglers: &stragglers });
+    let stragglers = stragglers::of_range(deps, &range);
+    let devices = breakdown::of_devices(deps, &range);
+    let threads = thread_times(store, &range);
+    let facts = Facts {
+        store,
+        range: range.clone(),
+        paths: &paths,
+        ops: &ops,
+        devices: &devices,
+        threads: &threads,
+        stragglers: &stragglers,
+    };
     Analysis {
-        breakdown: breakdown::of_range(&deps, range.clone(), None),
-        devices: breakdown::of_devices(&deps),
+        findings: findings(&facts),
+        breakdown: breakdown::of_range(deps, range.clone(), None),
         causes: by_cause(&stalls),
         scopes: ops::scope_table(store, range.clone(), &paths),
         memory: memory_timelines(store),
         track_use: track_use(store, range.clone()),
-        threads: thread_times(store, &range),
         rooflines: rooflines(store, &range, &counted, &ops),
+        devices,
+        threads,
         paths,
         stalls,
         ops,
         counted,
         stragglers,
-        findings,
         range,
     }
 }

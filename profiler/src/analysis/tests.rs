@@ -63,11 +63,13 @@ fn a_step_beside_others_has_a_path_of_its_own() {
          w1 q/Enqueue 12..14
          w1 parked q/Enqueue 13..70 full",
     );
-    let paths = critical_paths(&store, store.range());
-    let of = |id: u32| lines(&store, paths.iter().find(|path| path.step_id == Some(id)).unwrap());
+    let of = |id: u32| lines(&store, &critical_path(&store, store.steps().iter().find(|step| step.id == id).unwrap()));
     assert_eq!(of(1), ["0..5 Stall(StepBegin)", "5..20 Op A", "20..79 Op B", "79..100 Stall(StepEnd)"]);
     let own = ["10..12 Stall(StepBegin)", "12..13 Op q/Enqueue", "13..70 Stall(QueueFull) q/Enqueue"];
     assert_eq!(of(2), [&own[..], &["70..80 Stall(StepEnd)"]].concat());
+    // The range's is that of the step that did not wait for room.
+    let paths = critical_paths(&store, store.range());
+    assert_eq!(paths.iter().map(|path| (path.step_id, path.range.clone())).collect::<Vec<_>>(), [(Some(1), 0..100)]);
 }
 
 #[test]
@@ -309,7 +311,7 @@ proptest! {
         prop_assert_eq!(sum, 500);
         for device in device_breakdowns(&store, store.range()) {
             let t = &device.times;
-            prop_assert_eq!(t.compute_ns + t.non_compute_ns() + t.idle_ns, t.total_ns());
+            prop_assert_eq!(t.compute_ns + t.non_compute_ns() + t.input_ns + t.idle_ns, t.total_ns());
         }
         // Every gap is divided without holes, on every kind of track.
         let mut parts: std::collections::BTreeMap<_, Vec<_>> = std::collections::BTreeMap::new();

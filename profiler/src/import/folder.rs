@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Entries of a folder that are looked at.
 const MAX_ENTRIES: usize = 10_000;
 /// How they are named, compressed or not: a folder of thousands of other files is not opened file by file.
-const ENDS: [&str; 6] = [".json", ".xplane.pb", ".pftrace", ".perfetto-trace", ".sqlite", ".dat"];
+const ENDS: [&str; 8] = [".json", ".xplane.pb", ".pftrace", ".perfetto-trace", ".trace", ".sqlite", ".dat", ".txt"];
 /// Where TensorFlow's and JAX's profilers leave a folder for each session, below the folder of the run.
 const SESSIONS: &str = "plugins/profile";
 /// What PyTorch's handler for TensorBoard calls its files: `WORKER.TIME.pt.trace.json`.
@@ -18,7 +18,7 @@ const TORCH: &str = ".pt.trace.json";
 pub struct Files {
     /// The session's folder; the folder itself, where all its files are this trace; else the first file.
     pub path: PathBuf,
-    /// One for each process or host, by name.
+    /// One for each process or host, by name; [`open`](super::open) leaves out those that repeat another.
     pub files: Vec<PathBuf>,
 }
 
@@ -26,6 +26,13 @@ pub struct Files {
 /// handler left, and all other files together, as what the processes of one job wrote.
 #[must_use]
 pub fn traces(folder: &Path) -> Vec<Files> {
+    let sessions = entries(&folder.join(SESSIONS)).into_iter().filter(|path| path.is_dir());
+    let sessions = sessions.map(|path| Files { files: files(&path), path }).filter(|session| !session.files.is_empty());
+    traces_in(folder).into_iter().chain(sessions).collect()
+}
+
+/// The same without what lies in folders below.
+pub(crate) fn traces_in(folder: &Path) -> Vec<Files> {
     let (torch, others): (Vec<_>, Vec<_>) = files(folder).into_iter().partition(|file| worker(file).is_some());
     let mut all = rounds(torch);
     let is_one = all.len() + usize::from(!others.is_empty()) == 1;
@@ -33,14 +40,7 @@ pub fn traces(folder: &Path) -> Vec<Files> {
         all.insert(0, others);
     }
     let path = |files: &[PathBuf]| files.first().filter(|_| !is_one).map_or(folder, PathBuf::as_path).to_owned();
-    let mut found: Vec<Files> = all.into_iter().map(|files| Files { path: path(&files), files }).collect();
-    for session in entries(&folder.join(SESSIONS)).into_iter().filter(|path| path.is_dir()) {
-        let files = files(&session);
-        if !files.is_empty() {
-            found.push(Files { path: session, files });
-        }
-    }
-    found
+    all.into_iter().map(|files| Files { path: path(&files), files }).collect()
 }
 
 /// Other tools' traces in a folder itself.
@@ -103,7 +103,7 @@ mod tests {
             ("rank1.json", TRACE),
             ("rank0.json", TRACE),
             ("package.json", r#"{"name":"no trace"}"#),
-            ("notes.txt", TRACE),
+            ("notes.md", TRACE),
             ("plugins/profile/2026_01_02/a.trace.json", TRACE),
             ("plugins/profile/2026_01_02/b.trace.json", TRACE),
             ("plugins/profile/2026_01_01/a.trace.json", TRACE),

@@ -5,7 +5,7 @@
 //!   slices take the next lane.
 //! * Arguments stay in the file and are read when somebody looks.
 //! * Several files are the ranks of one job, on one clock: see [`mod@align`]. Which files of a folder are one trace:
-//!   [`traces`].
+//!   [`traces`]. A file that repeats another one is left out: [`copies`].
 //!
 //! Reading order: [`input`] (bytes), a reader per format ([`chrome`] is the first), [`stage`] (what was read, in any
 //! order), [`marks`], [`flows`], [`lanes`] (put in order), [`emit`] (batches).
@@ -14,6 +14,7 @@ mod align;
 mod async_slices;
 mod atrace;
 mod chrome;
+mod copies;
 mod emit;
 mod flows;
 mod folder;
@@ -32,6 +33,8 @@ mod step_stats;
 mod trace_dat;
 mod xplane;
 
+pub use copies::without_copies;
+pub(crate) use folder::traces_in;
 pub use folder::{Files, traces};
 
 use crate::batch::Batch;
@@ -105,22 +108,23 @@ pub struct Progress {
     pub of: u64,
 }
 
-/// Begins to import files, as the ranks of one job where there are several.
+/// Begins to import files, as the ranks of one job where there are several. Those that repeat another one are left out, with a warning.
 ///
 /// # Errors
 /// That one cannot be read, or is no trace of a known format.
 pub fn open(paths: &[PathBuf]) -> Result<Import, ImportError> {
+    let (paths, notices) = without_copies(paths);
     let mut bytes_total = 0;
-    for path in paths {
+    for path in &paths {
         format_of(path)?;
         bytes_total += std::fs::metadata(path).map_err(|e| ImportError::Io(path.clone(), e))?.len();
     }
     Ok(Import {
-        waiting: paths.iter().cloned().collect(),
+        waiting: paths.into(),
         reading: None,
         staged: Vec::new(),
         leaving: VecDeque::new(),
-        notices: Vec::new(),
+        notices,
         origin: 0,
         is_ordered: false,
         correlations: 0,

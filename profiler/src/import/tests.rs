@@ -413,6 +413,33 @@ fn xplane_as_tensorflow_reads_it() {
     assert_eq!(warnings(&store), [""; 0]);
 }
 
+/// What JAX leaves of one session: the planes, the events made from them, and Perfetto's file made from these.
+#[test]
+fn the_files_of_a_session_are_one_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = dir.path().join("plugins/profile/2026_01_02");
+    std::fs::create_dir_all(&session).unwrap();
+    let planes = session.join("h.xplane.pb");
+    std::fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tensorflow.xplane.pb"), &planes).unwrap();
+    let alone = import(std::slice::from_ref(&planes));
+    let mut json = Vec::new();
+    crate::export::export(&alone, crate::export::ExportFormat::Chrome, &mut json, &mut |_| {}).unwrap();
+    for name in ["h.trace.json", "perfetto_trace.json"] {
+        std::fs::write(session.join(name), &json).unwrap();
+    }
+    let [found] = &traces(dir.path())[..] else { panic!("one session") };
+    assert_eq!(found.files.len(), 3);
+    let store = import(&found.files);
+    same(&alone, &store);
+    let hosts = |store: &Store| store.processes().iter().map(|p| p.host.clone()).collect::<Vec<_>>();
+    assert_eq!(hosts(&store), hosts(&alone), "no ranks");
+    let said = ["h.trace.json", "perfetto_trace.json"]
+        .map(|name| format!("{name} tells the same as h.xplane.pb, and is not read"));
+    assert_eq!(warnings(&store), said);
+    let located = crate::locate::trace_at(dir.path()).unwrap();
+    assert_eq!((located.path, located.files), (session, found.files.clone()));
+}
+
 #[test]
 fn run_metadata_as_tensorflow_reads_it() {
     let store = fixture("run_metadata.pb");

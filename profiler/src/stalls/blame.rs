@@ -213,6 +213,7 @@ impl<'d, 'a> Blame<'d, 'a> {
         if range.is_empty() {
             return;
         }
+        let culprit = culprit.and_then(|id| self.deps.lines.culprit(id));
         self.stalls.push(Stall {
             track: self.line(current.gap.line).track,
             step_id: current.step_id,

@@ -102,7 +102,7 @@ impl Windows {
         gaps.clear();
         match (line.kind, self.by_process.get(&line.process)) {
             (LineKind::Worker, Some(windows)) => self.gaps_in_steps(deps, line_idx, windows, gaps),
-            (LineKind::Host, _) if self.workers.contains(&line.process) => {}
+            (LineKind::Host, _) if self.workers.contains(&line.process) || line.is_only_scheduled() => {}
             _ => {
                 if let Some(extent) = line.extent() {
                     gaps_within(line, line_idx, &extent, None, &mut 0, gaps);

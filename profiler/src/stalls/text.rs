@@ -48,7 +48,7 @@ pub(super) fn stall(store: &Store, stall: &Stall) -> String {
         (Cause::InputLate, None) => format!("{me} waited for an input of {next}"),
         (Cause::HostLate, Some(other)) => format!("{me} had no work: its host ran {other} before it launched {next}"),
         (Cause::HostLate, None) => {
-            format!("{me} had no work: its host ran code without slices before it launched {next}")
+            format!("{me} had no work: its host ran code without slices of its own before it launched {next}")
         }
         (Cause::PeerLate, None) => format!("{me} waited {time} for a peer, which left no slice of what it did"),
         (Cause::PeerLate, Some(_)) => {
@@ -86,7 +86,7 @@ pub(super) fn stall(store: &Store, stall: &Stall) -> String {
         }
         (Cause::StepBegin, _) => format!("{} had not started its first op", step()),
         (Cause::StepEnd, _) => format!("{} had no op left", step()),
-        (Cause::Unexplained, _) => format!("unexplained: {me} ran nothing for {time}"),
+        (Cause::Unexplained, _) => format!("{me} ran nothing for {time}, and the trace does not say why"),
     }
 }
 

@@ -170,6 +170,13 @@ pub struct Process {
 pub(crate) const FIRST_OWN_PID: u32 = 1 << 31;
 
 impl Process {
+    /// Its rank in a job, which importers of several files tell with the host: `rank 3`, or `node7, rank 3`.
+    #[must_use]
+    pub fn rank(&self) -> Option<u32> {
+        let (before, rank) = self.host.rsplit_once("rank ")?;
+        rank.parse().ok().filter(|_| before.is_empty() || before.ends_with(", "))
+    }
+
     /// Its name, and its id where it has one of its own.
     #[must_use]
     pub fn title(&self) -> String {

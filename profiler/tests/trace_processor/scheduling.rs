@@ -64,7 +64,8 @@ fn theirs(rows: &[Vec<Value>], last: i64) -> Stays {
 fn ours(store: &Store, last: i64) -> Stays {
     let (mut stays, last) = (Stays::new(), last - store.origin_ns());
     for track in store.tracks() {
-        for slice in track.lanes.iter().flat_map(|lane| lane.slices(&(i64::MIN..last))) {
+        let before = i64::MIN..last;
+        for slice in track.lanes.iter().flat_map(|lane| lane.slices(&before)) {
             let (Some(state), category) = (store.thread_state(&slice), store.category(&slice)) else { continue };
             let tid = if category == Category::Running { slice.correlation } else { track.tid };
             // Also the thread that took its CPU is a slice's correlation: that is no waker.

@@ -1,0 +1,212 @@
+//! `stepscope analyze --json`: docs/json.md has its fields.
+
+use profiler::analysis::breakdown::{Breakdown, DeviceBreakdown};
+use profiler::analysis::memory::DeviceMemory;
+use profiler::analysis::report::Analysis;
+use profiler::analysis::stragglers::Late;
+use profiler::{Process, SliceId, Stall, Store, Track};
+use serde_json::{Map, Value, json};
+
+use super::{SCHEMA_VERSION, clocks, counters, parts, path_kinds, path_ns, roofline};
+
+/// Stalls that are listed, at most: the longest. Their sums are of all.
+const MAX_STALLS: usize = 10_000;
+
+pub(super) fn of(store: &Store, analysis: &Analysis) -> Value {
+    let stats = store.stats();
+    let kinds = path_kinds(&analysis.paths).into_iter().map(|(kind, ns)| json!({ "kind": kind, "ns": ns }));
+    let causes = analysis.causes.iter().map(|c| json!({ "cause": c.cause.name(), "count": c.count, "ns": c.total_ns }));
+    let mut all = json!({
+        "schema_version": SCHEMA_VERSION,
+        "slices": stats.slices, "tracks": tracks(store), "processes": processes(store), "steps": store.steps().len(),
+        "dropped_events": stats.dropped, "range_ns": [analysis.range.start, analysis.range.end],
+        "stalls": analysis.stalls.iter().take(MAX_STALLS).map(|s| stall(store, s)).collect::<Vec<_>>(),
+        "stalls_total": analysis.stalls.len(), "stalls_by_cause": causes.collect::<Vec<_>>(),
+        "critical_path_ns": path_ns(&analysis.paths), "critical_path": kinds.collect::<Vec<_>>(),
+        "breakdown": breakdown(&analysis.breakdown),
+        "findings": findings(store, analysis), "warnings": store.warnings().iter().map(|w| &w.text).collect::<Vec<_>>(),
+    });
+    let tables = [
+        ("devices", devices(store, analysis).into()),
+        ("ops", ops(analysis).into()),
+        ("scopes", scopes(analysis).into()),
+        ("counters", counters::totals_json(&analysis.counted)),
+        ("rooflines", json!(roofline::to_json(&analysis.rooflines))),
+        ("memory", memory(analysis).into()),
+        ("utilisation", utilisation(store, analysis).into()),
+        ("clocks", clock_rows(store).into()),
+        ("threads", threads(store, analysis).into()),
+        ("stragglers", stragglers(store, analysis)),
+    ];
+    if let Value::Object(object) = &mut all {
+        object.extend(tables.map(|(name, rows)| (name.to_owned(), rows)));
+    }
+    all
+}
+
+/// Whose something is: process, its id, host and rank.
+fn of_process(store: &Store, row: u32) -> Map<String, Value> {
+    let process = store.processes().get(row as usize);
+    let mut object = Map::new();
+    object.insert("process_id".to_owned(), row.into());
+    object.insert("process".to_owned(), process.map(|p| p.name.clone()).into());
+    object.insert("pid".to_owned(), process.map(|p| p.pid).into());
+    object.insert("host".to_owned(), process.map(|p| p.host.clone()).into());
+    object.insert("rank".to_owned(), process.and_then(Process::rank).into());
+    object
+}
+
+/// An object that names a track: the track and whose it is, and what else it has.
+fn on_track(store: &Store, id: u32, own: Value) -> Value {
+    let track = store.tracks().get(id as usize);
+    let mut object = track.map(|track| of_process(store, track.process)).unwrap_or_default();
+    object.insert("track_id".to_owned(), id.into());
+    object.insert("track".to_owned(), super::track_name(store, id).into());
+    object.insert("device".to_owned(), track.map(|t| t.device.clone()).filter(|device| !device.is_empty()).into());
+    with(object, own)
+}
+
+fn with(mut object: Map<String, Value>, own: Value) -> Value {
+    if let Value::Object(own) = own {
+        object.extend(own);
+    }
+    Value::Object(object)
+}
+
+fn tracks(store: &Store) -> Vec<Value> {
+    let row = |track: &Track| {
+        let own = json!({ "kind": format!("{:?}", track.kind).to_lowercase(), "stream": track.stream, "tid": track.tid,
+                          "slices": track.n_slices() });
+        on_track(store, track.id.0, own)
+    };
+    store.tracks().iter().map(row).collect()
+}
+
+fn processes(store: &Store) -> Vec<Value> {
+    (0..store.processes().len() as u32).map(|row| Value::Object(of_process(store, row))).collect()
+}
+
+fn slice(store: &Store, id: SliceId) -> Value {
+    let slice = store.slice(id);
+    let own = json!({
+        "lane": id.lane, "ordinal": id.ordinal, "name": slice.map(|s| store.slice_name(&s).to_owned()),
+        "start_ns": slice.map(|s| s.start), "dur_ns": slice.map(|s| s.dur()),
+    });
+    on_track(store, id.track, own)
+}
+
+fn stall(store: &Store, stall: &Stall) -> Value {
+    let culprit = stall.culprit.and_then(|id| store.slice(id));
+    let own = json!({
+        "cause": stall.cause.name(), "ns": stall.dur(), "start_ns": stall.start, "gap_ns": [stall.gap.start, stall.gap.end],
+        "step": stall.step_id,
+        "culprit": culprit.map(|slice| store.slice_name(&slice).to_owned()),
+        "culprit_slice": stall.culprit.map(|id| slice(store, id)),
+        "blocked_slice": stall.blocked.map(|id| slice(store, id)),
+        "text": stall.text(store),
+    });
+    on_track(store, stall.track.0, own)
+}
+
+fn breakdown(times: &Breakdown) -> Value {
+    let mut object = Map::new();
+    object.insert("total_ns".to_owned(), times.total_ns().into());
+    object.extend(parts(times).map(|(name, ns)| (format!("{name}_ns"), ns.into())));
+    Value::Object(object)
+}
+
+fn ops(analysis: &Analysis) -> Vec<Value> {
+    let row = |op: &profiler::analysis::ops::OpRow| {
+        let f = op.figures;
+        json!({
+            "name": op.name, "category": op.category, "device": op.device, "count": f.count, "total_ns": f.total_ns,
+            "self_ns": f.self_ns, "mean_ns": f.mean_ns, "p50_ns": f.p50_ns, "p99_ns": f.p99_ns, "share": f.share,
+            "critical_ns": op.critical_ns, "critical_share": op.critical_share,
+            "counters": counters::values_json(&analysis.counted, &op.counts),
+        })
+    };
+    analysis.ops.iter().map(row).collect()
+}
+
+fn scopes(analysis: &Analysis) -> Vec<Value> {
+    let scopes = analysis.scopes.iter();
+    scopes
+        .map(|s| json!({ "scope": s.scope, "count": s.count, "self_ns": s.self_ns, "critical_ns": s.critical_ns }))
+        .collect()
+}
+
+fn findings(store: &Store, analysis: &Analysis) -> Vec<Value> {
+    let row = |f: &profiler::analysis::findings::Finding| {
+        let slices: Vec<Value> = f.slices.iter().map(|id| slice(store, *id)).collect();
+        json!({ "title": f.title, "text": f.text, "saves_ns": f.saves_ns, "share": f.share,
+                "range_ns": [f.range.start, f.range.end], "slices": slices })
+    };
+    analysis.findings.iter().map(row).collect()
+}
+
+fn devices(store: &Store, analysis: &Analysis) -> Vec<Value> {
+    let device = |d: &DeviceBreakdown| {
+        let stream = |(track, busy, idle): &(profiler::TrackId, i64, i64)| {
+            on_track(store, track.0, json!({ "busy_ns": busy, "idle_ns": idle }))
+        };
+        let streams: Vec<Value> = d.streams.iter().map(stream).collect();
+        let own = json!({ "device": d.device, "breakdown": breakdown(&d.times), "streams": streams });
+        with(of_process(store, d.process), own)
+    };
+    analysis.devices.iter().map(device).collect()
+}
+
+fn memory(analysis: &Analysis) -> Vec<Value> {
+    let device = |m: &DeviceMemory| {
+        let live: Vec<Value> =
+            m.live_at_peak.iter().take(100).map(|(node, bytes)| json!({ "node": node, "bytes": bytes })).collect();
+        json!({ "device": m.device, "peak_bytes": m.peak_bytes, "peak_time_ns": m.peak_time, "live_at_peak": live,
+            "rest_at_peak_bytes": m.rest_at_peak })
+    };
+    analysis.memory.iter().map(device).collect()
+}
+
+fn utilisation(store: &Store, analysis: &Analysis) -> Vec<Value> {
+    let row = |u: &profiler::TrackUse| {
+        let own = json!({ "busy_ns": u.busy_ns, "wait_ns": u.wait_ns, "utilisation": u.utilisation });
+        on_track(store, u.track.0, own)
+    };
+    analysis.track_use.iter().map(row).collect()
+}
+
+fn threads(store: &Store, analysis: &Analysis) -> Vec<Value> {
+    let row = |t: &profiler::analysis::threads::ThreadTimes| {
+        let own = json!({
+            "running_ns": t.running_ns, "ready_ns": t.ready_ns, "sleeping_ns": t.sleeping_ns,
+            "uninterruptible_ns": t.uninterruptible_ns, "other_ns": t.other_ns,
+            "woken_by": t.woken_by.map(|(thread, ns)| json!({ "thread": thread, "ns": ns })),
+        });
+        on_track(store, t.track.0, own)
+    };
+    analysis.threads.iter().map(row).collect()
+}
+
+fn clock_rows(store: &Store) -> Vec<Value> {
+    let row = |(process, clock): (&Process, profiler::ClockOffset)| {
+        json!({ "host": process.host, "rank": process.rank(), "pid": process.pid, "process": process.name,
+                "offset_ns": clock.offset_ns, "drift_ppb": clock.drift_ppb, "bound_ns": clock.bound_ns })
+    };
+    clocks(store).map(row).collect()
+}
+
+fn stragglers(store: &Store, analysis: &Analysis) -> Value {
+    let late = |l: &Late| {
+        let own = json!({ "slice": slice(store, l.slice), "late_ns": l.late_ns, "waited_ns": l.waited_ns });
+        with(of_process(store, l.process), own)
+    };
+    let found = &analysis.stragglers;
+    let process = |p: &profiler::analysis::stragglers::Straggler| {
+        let own = json!({ "times_last": p.times_last, "late_ns": p.late_ns, "waited_ns": p.waited_ns });
+        with(of_process(store, p.process), own)
+    };
+    json!({
+        "collectives": found.collectives.iter().map(late).collect::<Vec<_>>(),
+        "steps": found.steps.iter().map(late).collect::<Vec<_>>(),
+        "processes": found.processes.iter().map(process).collect::<Vec<_>>(),
+    })
+}

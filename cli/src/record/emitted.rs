@@ -1,0 +1,53 @@
+//! What a recorded command emitted by itself, where that is nothing or elsewhere.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use events::control::ELSEWHERE;
+
+/// What the user has to know of a trace folder before it is sealed: programs that record into folders of their own, and a trace that
+/// nobody wrote into. `watches`: whether scheduling, samples or counters were asked for, so that a program need not emit anything.
+pub fn hints(folder: &Path, watches: bool) -> Vec<String> {
+    let mut hints: Vec<String> = elsewhere(folder)
+        .iter()
+        .map(|(pid, other)| {
+            format!(
+                "process {pid} recorded into {} and not here: it calls `start` with a folder of its own; `start_from_env` records into \
+                 the folder of `stepscope record`",
+                other.display()
+            )
+        })
+        .collect();
+    if hints.is_empty() && !watches && !has_emitted(folder) {
+        hints.push(
+            "the command emitted no events: programs do that with stepscope-events (`start_from_env`), or with tracing and its layer; \
+             `record --sched --sample 1000` records any program"
+                .to_owned(),
+        );
+    }
+    hints
+}
+
+/// Process ids with the folders into which they record; their notes are removed.
+fn elsewhere(folder: &Path) -> Vec<(String, PathBuf)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.strip_prefix(ELSEWHERE)) else { continue };
+        if let Ok(other) = fs::read(entry.path()) {
+            found.push((pid.to_owned(), PathBuf::from(OsStr::from_bytes(&other))));
+            // What is left says the same to the next reader: nothing is lost by it.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Whether a process began to record into the folder.
+fn has_emitted(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).any(|name| name.starts_with("meta-"))
+}
