@@ -174,11 +174,31 @@ const FILES: [(&str, &[&str], i64); 9] = [
     ("synthetic_trackevent_flows.pftrace", &[], 0),
 ];
 
+/// What torch's and JAX's profilers wrote, by `tests/scripts/clients_record.py`.
+fn recorded() -> Vec<PathBuf> {
+    let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/clients");
+    let mut folders = vec![clients.join("torch_profiler"), clients.join("jax_profiler")];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let is_json = path.to_str().is_some_and(|path| path.ends_with(".json.gz"));
+            match path.is_dir() {
+                true => folders.push(path),
+                false => files.extend(is_json.then_some(path)),
+            }
+        }
+    }
+    assert_eq!(files.len(), 3, "{files:?}");
+    files
+}
+
 #[test]
 fn real_files_read_as_there() {
     let Some(peer) = TraceProcessor::find() else { return };
-    for (name, others, dropped) in FILES {
-        let Some(path) = data(name) else { return };
+    let of_others = FILES.iter().filter_map(|(name, others, dropped)| Some((data(name)?, *others, *dropped)));
+    for (path, others, dropped) in of_others.chain(recorded().into_iter().map(|path| (path, &[][..], 0))) {
+        let name = path.display();
         let answers = peer.ask(
             &path,
             &[

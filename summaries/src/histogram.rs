@@ -93,16 +93,18 @@ impl Histogram {
     }
 
     /// The value below which the share `q` (0 to 1) of the values lies, by the line through a bucket; NaN when there is no
-    /// value.
+    /// value. Where the share ends between two full buckets, the upper one begins. In TensorBoard's order of operations
+    /// (tensorboard/plugins/distribution/compressor.py), so that both give the same bits.
     pub fn quantile(&self, q: f64) -> f64 {
-        let wanted = q.clamp(0.0, 1.0) * self.num;
+        const WHOLE: f64 = 1e4;
+        let (wanted, n) = (q.clamp(0.0, 1.0) * WHOLE, self.buckets.iter().map(|b| b.count).sum::<f64>());
         let mut below = 0.0;
         for bucket in self.buckets.iter().filter(is_full) {
-            if below + bucket.count >= wanted {
-                let share = (wanted - below) / bucket.count;
-                return bucket.left + (bucket.right - bucket.left) * share;
+            let end = below + bucket.count * WHOLE / n;
+            if end > wanted {
+                return bucket.left + (wanted - below) * (bucket.right - bucket.left) / (end - below);
             }
-            below += bucket.count;
+            below = end;
         }
         self.max
     }
@@ -135,6 +137,9 @@ mod tests {
         let bucket = |left, right, count| Bucket { left, right, count };
         let h = Histogram::from_buckets(vec![bucket(-9.0, 0.0, 0.0), bucket(0.0, 1.0, 3.0), bucket(1.0, 5.0, 1.0)]);
         assert_eq!([0.0, 0.25, 0.75, 0.875, 1.0].map(|q| h.quantile(q)), [0.0, 1.0 / 3.0, 1.0, 3.0, 5.0]);
+        // Half of the values lie below a gap, half above it.
+        let h = Histogram::from_buckets(vec![bucket(0.0, 1.0, 2.0), bucket(1.0, 3.0, 0.0), bucket(3.0, 4.0, 2.0)]);
+        assert_eq!([0.25, 0.5, 0.75].map(|q| h.quantile(q)), [0.5, 3.0, 3.5]);
         assert!(Histogram::from_buckets(Vec::new()).quantile(0.5).is_nan());
     }
 }

@@ -150,8 +150,8 @@ fn typed_values(tensor: &TensorProto) -> Option<Vec<f64>> {
     Some(match t.dtype() {
         DataType::DtFloat => t.float_val.iter().map(|v| f64::from(*v)).collect(),
         DataType::DtDouble => t.double_val.clone(),
-        DataType::DtHalf => t.half_val.iter().map(|v| f64_from_half(*v as u16)).collect(),
-        DataType::DtBfloat16 => t.half_val.iter().map(|v| f64_from_bfloat16(*v as u16)).collect(),
+        DataType::DtHalf => halves(t, f64_from_half)?,
+        DataType::DtBfloat16 => halves(t, f64_from_bfloat16)?,
         DataType::DtInt64 => t.int64_val.iter().map(|v| *v as f64).collect(),
         DataType::DtUint64 => t.uint64_val.iter().map(|v| *v as f64).collect(),
         DataType::DtUint32 => t.uint32_val.iter().map(|v| f64::from(*v)).collect(),
@@ -161,6 +161,12 @@ fn typed_values(tensor: &TensorProto) -> Option<Vec<f64>> {
         }
         _ => return None,
     })
+}
+
+/// The 16 bits of each are an `int32` of their own. Larger ones mean something else: torch's `add_tensor` puts all bits of a
+/// 32-bit float there, which TensorBoard does not read either.
+fn halves(tensor: &TensorProto, value: impl Fn(u16) -> f64) -> Option<Vec<f64>> {
+    tensor.half_val.iter().map(|bits| u16::try_from(*bits).ok().map(&value)).collect()
 }
 
 fn f64_from_bfloat16(bits: u16) -> f64 {
@@ -257,5 +263,8 @@ mod tests {
         assert_eq!(f64_from_half(0xfc00), f64::NEG_INFINITY);
         assert!(f64_from_half(0x7e00).is_nan());
         assert_eq!(f64_from_bfloat16(0x3f80), 1.0);
+        // What torch 2.15 writes of 0.5.
+        let of_torch = TensorProto { half_val: vec![0x3f00_0000], ..tensor(DataType::DtHalf, &[]) };
+        assert_eq!(numbers(&of_torch), None);
     }
 }

