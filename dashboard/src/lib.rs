@@ -28,6 +28,7 @@ pub mod history;
 pub mod hparams;
 pub mod loader;
 pub mod media;
+pub mod natural;
 pub mod ops;
 pub mod pace;
 #[cfg(test)]

@@ -27,6 +27,7 @@ use crate::{
     address::Params,
     catalogue::Catalogue,
     command::Entry,
+    natural::Natural,
     runs::RunList,
     timeline::background::Background,
     widgets::{CardGrid, empty_state, run_list, side_panel, toolbar},
@@ -264,8 +265,8 @@ impl ScalarsView {
         if self.tags.0 != n_series {
             let all = data.runs().flat_map(|run| &run.run.series);
             let scalars = all.filter(|(_, series)| matches!(series, Series::Scalar(_)));
-            let names: BTreeSet<&str> = scalars.map(|(tag, _)| &**tag).collect();
-            self.tags = (n_series, names.into_iter().map(Into::into).collect());
+            let names: BTreeSet<Natural<&str>> = scalars.map(|(tag, _)| Natural(&**tag)).collect();
+            self.tags = (n_series, names.into_iter().map(|name| name.0.into()).collect());
         }
     }
 }

@@ -438,7 +438,7 @@ impl TimelineView {
         let (mut of_picked, mut out) = (Vec::new(), Vec::new());
         side(ui, Edge::Bottom, "timeline details", Extent::Share(metrics::DETAILS_SHARE), |ui| {
             let n_columns = usize::from(has_details) + usize::from(state.range.is_some() || compare.is_some());
-            ui.columns(n_columns, |columns| {
+            crate::widgets::columns(ui, n_columns, |columns| {
                 if let (true, Some(left)) = (has_details, columns.first_mut()) {
                     if let Some(stall) = &stall {
                         of_picked.extend(stalls::details_ui(left, store, stall));
