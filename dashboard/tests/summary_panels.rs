@@ -330,6 +330,22 @@ fn meshes_of_every_writer_have_all_their_parts() {
     window.wait_for("Mesh solid · by_tensorboard_2: 4 vertices, 4 faces, 4 colours");
 }
 
+/// What `tests/scripts/graph_summary_fixtures.py` wrote; `summaries/tests/graphs.rs` compares the graphs with TensorBoard's.
+#[test]
+fn graphs_and_profiles_of_keras_and_tensorflow_2_are_shown() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../summaries/tests/fixtures/graphs");
+    let mut window = at(&root.join("models/branches"), "graph");
+    window.wait_for("6 nodes, 6 edges");
+    window.wait_for("node branches/joined, Concatenate");
+    let mut window = at(&root.join("functions"), "graph?graph=functions · two");
+    window.wait_for("Graph: functions · two");
+    window.wait_for("scope graph_1");
+    window.click(ViewKind::Timeline.title());
+    window.wait_for("TensorFlow");
+    window.click(ViewKind::Media.title());
+    window.wait_for("No images or texts yet");
+}
+
 #[test]
 fn an_embedding_is_laid_out_searched_and_has_neighbours() {
     let dir = tempfile::tempdir().unwrap();

@@ -21,6 +21,7 @@ mod wav;
 
 use crate::{
     Data, Selection, View, ViewKind,
+    accepts::{Accepts, Names},
     address::Params,
     catalogue::Catalogue,
     chart::orbit,
@@ -145,4 +146,14 @@ impl View for MediaView {
         }
         self.save.ui(ui.ctx());
     }
+}
+
+/// What an address may say of this panel.
+pub(crate) fn accepts() -> Names {
+    vec![
+        ("filter", Accepts::Text),
+        ("linked", Accepts::Flag),
+        ("brightness", Accepts::Number),
+        ("contrast", Accepts::Number),
+    ]
 }
