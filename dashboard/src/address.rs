@@ -1,10 +1,13 @@
 //! Where the user is, as text: which panels are in front and what each shows.
 //!
 //! `timeline?view=1000..2000&slice=2.0.17;scalars?smoothing=0.9`: a segment per visible panel, the one in front first. The
-//! same text is a deep link (`stepscope view PATH --at TEXT`) and a step of undo. What a panel does not understand, of an
-//! older or newer version, it leaves out.
+//! same text is a deep link (`stepscope view PATH --at TEXT`) and a step of undo. A name or value that no panel has is an error
+//! that lists what there is ([`accepts`]); what only the files can tell (a node, a trace) is left out where it is not there.
 
-use crate::ViewKind;
+use crate::{
+    ViewKind,
+    accepts::{self, Names},
+};
 use std::{fmt, ops::Range, str::FromStr};
 
 /// What a panel shows: names with values, in a fixed order.
@@ -101,6 +104,51 @@ pub enum AddressError {
     /// A part has no `=`.
     #[error("`{0}` is no NAME=VALUE")]
     Param(String),
+    /// The panel knows no such name.
+    #[error("{panel} has no `{name}`; there are {list}")]
+    Name {
+        /// The panel.
+        panel: &'static str,
+        /// What was given.
+        name: String,
+        /// What there is.
+        list: String,
+    },
+    /// The name does not take this value.
+    #[error("`{value}` is no {name} of {panel}; it takes {list}")]
+    Value {
+        /// The panel.
+        panel: &'static str,
+        /// The name.
+        name: String,
+        /// What was given.
+        value: String,
+        /// What it takes.
+        list: String,
+    },
+}
+
+/// Nothing where all that is said of a panel can be said of it.
+fn check(panel: &'static str, names: &Names, params: &Params) -> Result<(), AddressError> {
+    for (name, value) in &params.0 {
+        let Some((_, accepts)) = names.iter().find(|(known, _)| known == name) else {
+            let list = names.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+            return Err(AddressError::Name { panel, name: name.clone(), list });
+        };
+        if !accepts.takes(value) {
+            let (name, value) = (name.clone(), value.clone());
+            return Err(AddressError::Value { panel, name, value, list: accepts.text() });
+        }
+    }
+    Ok(())
+}
+
+impl Address {
+    /// Whether every panel takes what this says of it, as a link that the window writes must.
+    pub(crate) fn is_accepted(&self) -> bool {
+        self.panels.iter().all(|(kind, params)| check(kind.id(), &accepts::of_panel(*kind), params).is_ok())
+            && check(SHARED, &accepts::of_window(), &self.shared).is_ok()
+    }
 }
 
 impl FromStr for Address {
@@ -117,8 +165,14 @@ impl FromStr for Address {
             };
             let params = Params(pairs.map(pair).collect::<Result<_, _>>()?);
             match ViewKind::ALL.into_iter().find(|kind| kind.id() == name) {
-                Some(kind) => out.panels.push((kind, params)),
-                None if name == SHARED => out.shared = params,
+                Some(kind) => {
+                    check(kind.id(), &accepts::of_panel(kind), &params)?;
+                    out.panels.push((kind, params));
+                }
+                None if name == SHARED => {
+                    check(SHARED, &accepts::of_window(), &params)?;
+                    out.shared = params;
+                }
                 None => return Err(AddressError::Panel(name.to_owned())),
             }
         }
@@ -167,13 +221,20 @@ mod tests {
         assert_eq!("nowhere?x=1".parse::<Address>(), Err(AddressError::Panel("nowhere".into())));
         assert_eq!("ops?x".parse::<Address>(), Err(AddressError::Param("x".into())));
         assert_eq!("".parse::<Address>(), Ok(Address::default()));
+        let error = |text: &str| text.parse::<Address>().unwrap_err().to_string();
+        assert!(error("graph?colour=nonsense").starts_with("`nonsense` is no colour of graph; it takes "));
+        assert!(error("graph?colour=nonsense").contains("Device"));
+        assert_eq!(error("graph?color=device"), "graph has no `color`; there are graph, against, colour");
+        assert_eq!(error("media?linked=yes"), "`yes` is no linked of media; it takes 0, 1");
+        assert_eq!(error("timeline?view=all"), "`all` is no view of timeline; it takes two numbers, FROM..TO");
+        assert_eq!(error("window?nodes=a"), "window has no `nodes`; there are node, op, runs");
     }
 
     proptest! {
         #[test]
         fn any_value_survives(value in ".*", node in ".*") {
             let mut address = Address { panels: vec![(ViewKind::Graph, Params::default())], ..Address::default() };
-            address.panels[0].1.set("search", &value);
+            address.panels[0].1.set("graph", &value);
             address.shared.set("node", &node);
             prop_assert_eq!(address.to_string().parse::<Address>(), Ok(address));
         }

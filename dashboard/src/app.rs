@@ -17,7 +17,7 @@ use crate::{
     pace::Pace,
     scalars::ScalarsView,
     shell::{
-        self, Choice, CommandPalette, FocusRing, KnownFacts, Layout, Memory, Navigation, OpenDialog, ProblemsWindow,
+        self, Choice, CommandPalette, FocusRing, KnownFacts, Memory, Navigation, OpenDialog, Panels, ProblemsWindow,
         Saving, SettingsWindow, ShortcutsWindow, SourceAct, StartAct, Tabs, TopBar, TopBarAction,
     },
     sql::{SqlView, engine::Engine},
@@ -48,7 +48,7 @@ pub struct Options {
     pub paths: Vec<PathBuf>,
     /// Finds what URLs stand for; without it none is opened.
     pub open_far: Option<OpenFar>,
-    /// Answers SQL; without it the panel says how to get it.
+    /// Answers SQL; without it there is no such panel.
     pub sql: Option<Arc<dyn Engine>>,
     /// The theme of this window; `None` for the one in the settings.
     pub theme: Option<Theme>,
@@ -152,6 +152,10 @@ fn close_when(ctx: egui::Context, when: Box<dyn Fn() -> bool + Send>) {
     drop(std::thread::Builder::new().name("close".into()).spawn(watch));
 }
 
+fn panels(tabs: &Tabs, data: &Data) -> Panels {
+    Panels { kinds: tabs.kinds().collect(), commands: tabs.commands(data) }
+}
+
 /// A path that holds from any folder. URLs do.
 fn absolute(path: PathBuf) -> PathBuf {
     if is_url(&path) { path } else { std::path::absolute(&path).unwrap_or(path) }
@@ -169,7 +173,7 @@ impl App {
         if let Some(when) = options.close_when {
             close_when(ctx.clone(), when);
         }
-        let views: Vec<Box<dyn View>> = vec![
+        let mut views: Vec<Box<dyn View>> = vec![
             Box::new(ScalarsView::default()),
             Box::new(HistogramsView::default()),
             Box::new(GraphView::default()),
@@ -179,8 +183,10 @@ impl App {
             Box::new(BottlenecksView::default()),
             Box::new(HParamsView::default()),
             Box::new(EmbeddingsView::default()),
-            Box::new(SqlView::new(options.sql)),
         ];
+        if options.sql.is_some() {
+            views.push(Box::new(SqlView::new(options.sql)));
+        }
         let mut app = Self {
             tabs: Tabs::new(views),
             selection: Selection::default(),
@@ -224,7 +230,8 @@ impl App {
     pub fn ui(&mut self, ui: &mut egui::Ui) {
         let data = self.loader.frame();
         self.saving.begin_frame(ui.ctx());
-        self.selection.runs.update(data.runs().map(|run| run.label));
+        let is_settled = data.logdirs.iter().all(|logdir| logdir.status != Status::Loading);
+        self.selection.runs.update(data.runs().map(|run| (run.label, run.run)), is_settled);
         self.remember(&data);
         self.keys(ui, &data);
         self.top_bar(ui, &data);
@@ -306,6 +313,14 @@ impl App {
     /// Arranges the panels as they were for what is open, and brings one to the front that has something to show, once.
     fn start(&mut self, data: &Data) {
         let is_loading = data.sources.iter().any(|s| s.status == Status::Loading);
+        if !self.has_started && is_loading {
+            // What comes first is seen at once, not an empty panel in front of it.
+            let has_some = shell::has_something_now(data, self.tabs.front());
+            let first = self.tabs.kinds().find(|kind| shell::has_something_now(data, *kind));
+            if let Some(kind) = first.filter(|_| !has_some) {
+                self.tabs.activate(kind);
+            }
+        }
         if !self.has_started && !is_loading {
             self.has_started = true;
             let known = shell::kind_of(data).and_then(|kind| self.memory.config.layouts.get(kind)).cloned();
@@ -379,7 +394,8 @@ impl App {
         if let Some(path) = self.open.ui(ctx, &self.memory.config.recent) {
             self.open_path(path);
         }
-        match self.palette.ui(ctx, data, || self.tabs.commands(data), self.tabs.front()) {
+        let tabs = &self.tabs;
+        match self.palette.ui(ctx, data, || panels(tabs, data), tabs.front()) {
             Some(Choice::Shell(command)) => self.run(ctx, data, command),
             Some(choice) => self.choose(choice, data),
             None => {}
@@ -450,7 +466,7 @@ impl App {
             ShellCommand::NormalSize => settings.scale = 1.0,
             ShellCommand::ResetLayout => {
                 let front = self.tabs.front();
-                self.tabs.arrange(&Layout::tabs());
+                self.tabs.reset();
                 self.tabs.activate(front);
             }
             ShellCommand::Panel(kind) => self.tabs.activate(kind),

@@ -1,10 +1,11 @@
 //! The tags of all shown runs, grouped and filtered: what cards a page of charts has. No egui here.
 
 use crate::{
-    Data, Selection, data::RunRef, filter::Filter, recorded::Recorded, runs::RunList, selection::is_at_or_below,
+    Data, Selection, data::RunRef, filter::Filter, natural::Natural, recorded::Recorded, runs::RunList,
+    selection::is_at_or_below,
 };
 use std::{collections::BTreeMap, sync::Arc};
-use summaries::{HistogramSeries, MediaSeries, ScalarSeries, Series};
+use summaries::{HistogramSeries, MediaSeries, Run, ScalarSeries, Series};
 
 /// A kind of series that a page shows.
 pub trait Kind {
@@ -40,8 +41,8 @@ impl Kind for MediaSeries {
 }
 
 /// Whether values of a plugin are shown elsewhere than among media.
-fn has_own_panel(kind: &str) -> bool {
-    matches!(kind, "hparams" | "custom_scalars")
+pub(crate) fn has_own_panel(kind: &str) -> bool {
+    matches!(kind, "hparams" | "custom_scalars") || summaries::is_graph_kind(kind)
 }
 
 /// A run that has the tag.
@@ -80,9 +81,14 @@ impl Member {
         Self { label, tag: Some(tag.into()), band, ..Self::of_run(run, color_idx) }
     }
 
+    /// The run.
+    pub fn run<'a>(&self, data: &'a Data) -> Option<&'a Run> {
+        data.logdirs.get(self.logdir_idx)?.runs.by_name.get(&*self.run)
+    }
+
     /// The run's series of this tag.
     pub fn series<'a, K: Kind>(&self, data: &'a Data, tag: &str) -> Option<&'a K> {
-        K::of(data.logdirs.get(self.logdir_idx)?.runs.by_name.get(&*self.run)?.series.get(tag)?)
+        K::of(self.run(data)?.series.get(tag)?)
     }
 }
 
@@ -161,7 +167,9 @@ impl Catalogue {
     /// Brings the groups up to date; whether they were made anew.
     pub fn update<K: Kind>(&mut self, data: &Data, runs: &RunList, filter: &Filter) -> bool {
         let n_series = data.runs().map(|run| run.run.series.len()).sum();
-        let shown = runs.entries().iter().fold(0_u64, |h, e| h.wrapping_mul(31).wrapping_add(u64::from(e.is_on) + 1));
+        let shown = runs.entries().iter().fold(0_u64, |h, e| {
+            h.wrapping_mul(31).wrapping_add((e.color_idx as u64).wrapping_mul(2).wrapping_add(u64::from(e.is_on) + 1))
+        });
         let (run_filter, tag_filter) = (runs.filter.text().to_owned(), filter.text().to_owned());
         let pins = self.pins.clone();
         let n_runs = data.runs().count();
@@ -171,7 +179,7 @@ impl Catalogue {
             return false;
         }
         self.stamp = Some(stamp);
-        let mut tags: BTreeMap<&str, TagRow> = BTreeMap::new();
+        let mut tags: BTreeMap<Natural<&str>, TagRow> = BTreeMap::new();
         let mut n_tags = 0;
         for run in data.runs() {
             let color_idx = runs.shown_color(run.label);
@@ -181,7 +189,7 @@ impl Catalogue {
                 let Some(color_idx) = color_idx.filter(|_| is_pinned || filter.matches(tag)) else {
                     continue;
                 };
-                let row = tags.entry(tag).or_insert_with(|| new_row(tag));
+                let row = tags.entry(Natural(tag)).or_insert_with(|| new_row(tag));
                 if row.node.is_none() && !series.node_name().is_empty() {
                     row.node = Some(series.node_name().into());
                     row.source = self.recorded.of(series.node_name()).cloned();
@@ -191,7 +199,7 @@ impl Catalogue {
         }
         self.n_tags = n_tags;
         self.revision += 1;
-        let pinned: Vec<TagRow> = self.pins.iter().filter_map(|pin| pinned(tags.get(&**pin)?)).collect();
+        let pinned: Vec<TagRow> = self.pins.iter().filter_map(|pin| pinned(tags.get(&Natural(&**pin))?)).collect();
         self.groups = grouped(tags.into_values().filter(|row| filter.matches(&row.tag)));
         if !pinned.is_empty() {
             self.groups.insert(0, Group { name: "Pinned".into(), is_pinned: true, rows: pinned });
@@ -223,8 +231,13 @@ impl Catalogue {
     }
 }
 
+/// The part of a tag that is shown below its group's title.
+pub fn name_in_group(tag: &str) -> &str {
+    tag.split_once('/').map_or(tag, |(_, rest)| rest)
+}
+
 fn new_row(tag: &str) -> TagRow {
-    let name = tag.split_once('/').map_or(tag, |(_, rest)| rest);
+    let name = name_in_group(tag);
     TagRow { key: tag.into(), tag: tag.into(), name: name.into(), node: None, source: None, members: Vec::new() }
 }
 
@@ -235,19 +248,19 @@ fn pinned(row: &TagRow) -> Option<TagRow> {
 }
 
 fn grouped(rows: impl Iterator<Item = TagRow>) -> Vec<Group> {
-    let mut groups: BTreeMap<Arc<str>, Vec<TagRow>> = BTreeMap::new();
+    let mut groups: BTreeMap<Natural<Arc<str>>, Vec<TagRow>> = BTreeMap::new();
     for row in rows {
-        let group = row.tag.split_once('/').map_or("", |(group, _)| group).into();
-        groups.entry(group).or_default().push(row);
+        let group: Arc<str> = row.tag.split_once('/').map_or("", |(group, _)| group).into();
+        groups.entry(Natural(group)).or_default().push(row);
     }
-    groups.into_iter().map(|(name, rows)| Group { name, is_pinned: false, rows }).collect()
+    groups.into_iter().map(|(Natural(name), rows)| Group { name, is_pinned: false, rows }).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fmt::Write as _;
-    use summaries::{Run, Runs};
+    use summaries::Runs;
 
     fn data(runs: &[(&str, &[&str])]) -> Data {
         let mut all = Runs::default();
@@ -262,7 +275,7 @@ mod tests {
     fn check(runs: &[(&str, &[&str])], filter: &str, expected: &str) {
         let data = data(runs);
         let mut list = RunList::default();
-        list.update(data.runs().map(|r| r.label));
+        list.update(data.runs().map(|r| (r.label, r.run)), true);
         let mut tag_filter = Filter::default();
         tag_filter.set(filter);
         let mut catalogue = Catalogue::default();
@@ -293,7 +306,7 @@ mod tests {
     fn pinned_tags_come_first_whatever_the_filter() {
         let data = data(&[("a", &["loss", "train/acc", "lr"])]);
         let mut list = RunList::default();
-        list.update(data.runs().map(|r| r.label));
+        list.update(data.runs().map(|r| (r.label, r.run)), true);
         let mut filter = Filter::default();
         filter.set("lr");
         let mut catalogue = Catalogue { pins: vec!["train/acc".into(), "gone".into()], ..Catalogue::default() };

@@ -84,7 +84,7 @@ const CTRL: Modifiers = Modifiers::COMMAND;
 const CTRL_SHIFT: Modifiers = Modifiers::COMMAND.plus(Modifiers::SHIFT);
 const NONE: Modifiers = Modifiers::NONE;
 
-/// Every command of the window, in the order of the list. A longer chord comes before a shorter one of the same key.
+/// Every command of the window, in the order of the list.
 pub const SHELL: &[ShellEntry] = &[
     ShellEntry {
         command: ShellCommand::Palette,
@@ -92,12 +92,12 @@ pub const SHELL: &[ShellEntry] = &[
         what: "Find a command, tag, node, op or thread",
     },
     ShellEntry { command: ShellCommand::Open, keys: &[key(CTRL, Key::O)], what: "Open a file or folder" },
+    ShellEntry { command: ShellCommand::Undo, keys: &[key(CTRL, Key::Z)], what: "Undo the last change of the view" },
     ShellEntry {
         command: ShellCommand::Redo,
         keys: &[key(CTRL_SHIFT, Key::Z), key(CTRL, Key::Y)],
         what: "Redo the view",
     },
-    ShellEntry { command: ShellCommand::Undo, keys: &[key(CTRL, Key::Z)], what: "Undo the last change of the view" },
     ShellEntry {
         command: ShellCommand::CopyLink,
         keys: &[key(CTRL_SHIFT, Key::L)],
@@ -148,13 +148,18 @@ pub const GESTURES: &[Entry] = &[
 /// The command whose keys were pressed in this frame. Keys without Ctrl wait while a text field has the keyboard.
 pub fn pressed(ctx: &egui::Context) -> Option<ShellCommand> {
     let is_typing = ctx.text_edit_focused();
-    let hit = |i: &mut egui::InputState, entry: &ShellEntry| {
-        let usable = entry.keys.iter().filter(|k| !is_typing || k.modifiers.command || k.logical_key == Key::F1);
+    let hit = |i: &mut egui::InputState, entry: &ShellEntry, with_shift: bool| {
+        let usable = entry.keys.iter().filter(|k| k.modifiers.shift == with_shift);
+        let usable = usable.filter(|k| !is_typing || k.modifiers.command || k.logical_key == Key::F1);
         // Undo in a text field is the field's.
         let usable = usable.filter(|k| !(is_typing && matches!(k.logical_key, Key::Z | Key::Y)));
         usable.fold(false, |hit, keys| hit | i.consume_shortcut(keys))
     };
-    ctx.input_mut(|i| SHELL.iter().find(|entry| hit(i, entry)).map(|entry| entry.command))
+    // A chord without Shift takes the one with it too: the longer ones come first.
+    ctx.input_mut(|i| {
+        let found = [true, false].into_iter().find_map(|shift| SHELL.iter().find(|entry| hit(i, entry, shift)));
+        found.map(|entry| entry.command)
+    })
 }
 
 /// The keys as text, `Ctrl+K`; empty without any.

@@ -257,7 +257,7 @@ mod tests {
         config.add_recent(Path::new("/a"), "trace");
         config.add_recent(Path::new("/b"), "logdir");
         config.add_recent(Path::new("/a"), "trace");
-        config.layouts.insert("trace".into(), Layout::tabs());
+        config.layouts.insert("trace".into(), Layout::tabs(crate::ViewKind::ALL));
         config.notes.set(Path::new("/a"), vec![Note { time: -5, text: "here \"it\" stalls".into() }]);
         config.pins.set(Path::new("/logs"), vec!["loss".into(), "a/b".into()]);
         config.sides = SideSizes::new([("timeline details".to_owned(), 240.0)].into());

@@ -170,11 +170,45 @@ pub fn value(x: f64) -> String {
     if x.fract() == 0.0 {
         return step(x as i64);
     }
+    four_digits(x)
+}
+
+/// A value that changes in place: as [`value`], but with its four digits where it happens to be a whole number, so that what is beside it
+/// stays where it is: `1.000` between `0.9844` and `1.016`.
+pub fn figure(x: f64) -> String {
+    if x.abs() < 1e3 && x.is_finite() && x.fract() == 0.0 { four_digits(x) } else { value(x) }
+}
+
+/// A number that somebody chose, without zeros that say nothing: `0.0001`, `0.9`, `1e-7`, `12,345`.
+pub fn chosen(x: f64) -> String {
+    let rounded: f64 = format!("{x:.5e}").parse().unwrap_or(x);
+    match rounded.abs() {
+        0.0 => "0".to_owned(),
+        abs if !abs.is_finite() => value(x),
+        abs if !(1e-4..1e6).contains(&abs) => format!("{rounded:e}"),
+        abs if abs >= 1e3 => grouped(&rounded.to_string()),
+        _ => rounded.to_string(),
+    }
+}
+
+/// With four significant digits; whole thousands are parted.
+fn four_digits(x: f64) -> String {
     // The exponent after rounding to four digits: 0.0099999998 is 0.01000.
-    let rounded = format!("{abs:.3e}");
+    let rounded = format!("{:.3e}", x.abs());
     let exponent = rounded.split_once('e').and_then(|(_, e)| e.parse::<i32>().ok()).unwrap_or(0);
     let decimals = (3 - exponent).max(0) as usize;
-    format!("{x:.decimals$}")
+    grouped(&format!("{x:.decimals$}"))
+}
+
+/// A decimal number with its thousands parted.
+pub fn grouped(number: &str) -> String {
+    let (sign, digits) = number.strip_prefix('-').map_or(("", number), |digits| ("-", digits));
+    let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(whole, fraction)| (whole, Some(fraction)));
+    let Ok(n) = whole.parse::<u64>() else { return number.to_owned() };
+    match fraction {
+        Some(fraction) => format!("{sign}{}.{fraction}", count(n)),
+        None => format!("{sign}{}", count(n)),
+    }
 }
 
 /// A share of a whole, 0..1, as percent: `12.3 %`.
@@ -231,6 +265,14 @@ mod tests {
     }
 
     #[test]
+    fn figures_keep_their_width_and_chosen_numbers_are_short() {
+        assert_eq!([0.9844, 1.0, -1.0, 0.0, 5000.0].map(figure), ["0.9844", "1.000", "-1.000", "0.000", "5,000"]);
+        let cases = [1e-4, 0.9, 1e-7, 0.1 + 0.2, 12_345.5, 5000.0, -64.0, 0.0, 3e8];
+        assert_eq!(cases.map(chosen), ["0.0001", "0.9", "1e-7", "0.3", "12,345.5", "5,000", "-64", "0", "3e8"]);
+        assert_eq!(chosen(f64::NAN), "NaN");
+    }
+
+    #[test]
     fn values_keep_four_digits() {
         let cases = [
             (0.0, "0"),
@@ -238,7 +280,8 @@ mod tests {
             (1.0, "1"),
             (0.009_999_999_8, "0.01000"),
             (0.97549, "0.9755"),
-            (1234.56, "1235"),
+            (1234.56, "1,235"),
+            (-98_765.4, "-98,765"),
             (123.456, "123.5"),
             (1.25e-7, "1.250e-7"),
             (-2e9, "-2.000e9"),

@@ -8,6 +8,7 @@
 //! A view is `model` (what to show, no egui) -> `layout` (geometry) -> `paint` (shapes) -> `input` (events to
 //! commands). Colours and sizes come from [`theme`] only. The engine is never linked: everything comes from files.
 
+pub mod accepts;
 pub mod address;
 pub mod app;
 pub mod bottlenecks;
@@ -28,6 +29,7 @@ pub mod history;
 pub mod hparams;
 pub mod loader;
 pub mod media;
+pub mod natural;
 pub mod ops;
 pub mod pace;
 #[cfg(test)]

@@ -50,6 +50,7 @@ impl ViewKind {
             Series::Histogram(_) => Self::Histograms,
             Series::Media(s) if s.kind() == "hparams" => Self::HParams,
             Series::Media(s) if s.kind() == "custom_scalars" => Self::Scalars,
+            Series::Media(s) if summaries::is_graph_kind(s.kind()) => Self::Graph,
             Series::Media(_) => Self::Media,
         }
     }

@@ -301,6 +301,51 @@ fn meshes_are_one_card_of_their_parts() {
     assert!(!window.shows("shape_FACE") && !window.shows("shape_COLOR"));
 }
 
+/// What `tests/scripts/mesh_fixtures.py` wrote.
+#[test]
+fn meshes_of_every_writer_have_all_their_parts() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/meshes");
+    let nothing = "nothing to draw: the run has no vertices of this mesh at this step";
+    for (run, expected) in [
+        (
+            "by_tensorboardx",
+            ["Mesh solid: 4 vertices, 4 faces, 4 colours", "Mesh cloud: 4 vertices, 0 faces, 4 colours"],
+        ),
+        ("by_tensorboard_2", ["Mesh solid: 4 vertices, 4 faces, 4 colours", "mesh · step 4"]),
+        (
+            "by_tensorboard_1",
+            ["Mesh solid: 4 vertices, 4 faces, 4 colours", "Mesh cloud: 4 vertices, 0 faces, 4 colours"],
+        ),
+        ("without_vertices", ["Mesh solid: 0 vertices, 0 faces", nothing]),
+    ] {
+        let mut window = at(&root.join(run), "media");
+        for label in expected {
+            window.wait_for(label);
+        }
+        assert!(!window.shows("(2 tags)") && !window.shows("(3 tags)"), "{run}: a part has a card of its own");
+    }
+    // A part that the filter leaves out belongs to its mesh all the same; who wrote it stands beside the name.
+    let mut window = at(&root, "media?filter=FACE|COLOR|_3");
+    window.wait_for("Mesh solid · by_tensorboardx: 4 vertices, 4 faces, 4 colours");
+    window.wait_for("Mesh solid · by_tensorboard_2: 4 vertices, 4 faces, 4 colours");
+}
+
+/// What `tests/scripts/graph_summary_fixtures.py` wrote; `summaries/tests/graphs.rs` compares the graphs with TensorBoard's.
+#[test]
+fn graphs_and_profiles_of_keras_and_tensorflow_2_are_shown() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../summaries/tests/fixtures/graphs");
+    let mut window = at(&root.join("models/branches"), "graph");
+    window.wait_for("6 nodes, 6 edges");
+    window.wait_for("node branches/joined, Concatenate");
+    let mut window = at(&root.join("functions"), "graph?graph=functions · two");
+    window.wait_for("Graph: functions · two");
+    window.wait_for("scope graph_1");
+    window.click(ViewKind::Timeline.title());
+    window.wait_for("TensorFlow");
+    window.click(ViewKind::Media.title());
+    window.wait_for("No images or texts yet");
+}
+
 #[test]
 fn an_embedding_is_laid_out_searched_and_has_neighbours() {
     let dir = tempfile::tempdir().unwrap();

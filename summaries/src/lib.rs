@@ -5,6 +5,7 @@
 //!   and commits it to the [`Runs`] that a window shares.
 //! - [`Run`], [`Series`]: what was read. Points are kept in the order of their arrival, all of them; values that are not
 //!   numbers stay in their files until [`MediaSeries::read`] gives a [`Sample`].
+//! - [`Run::tagged_graphs`], [`Run::profiles`]: graphs and profiles that TensorFlow 2 and Keras wrote as summaries.
 //! - [`mod@derive`]: smoothing, ratios, alignment, groups of runs with their bands.
 //! - [`mod@projection`]: vectors of many dimensions laid out in two or three.
 //! - [`charts`]: curves, ridges, distributions and bars as SVG and PNG.
@@ -39,6 +40,7 @@ pub mod derive;
 mod embedding;
 mod event;
 mod follow;
+mod graphs;
 mod histogram;
 mod histograms;
 mod logdir;
@@ -62,6 +64,7 @@ pub use by_name::ByName;
 pub use column::Numbers;
 pub use damage::{Damage, DamageKind};
 pub use embedding::{Embedding, EmbeddingError, Sprites};
+pub use graphs::{KerasError, NamedGraph, Profile, TaggedGraph, TaggedGraphError, is_graph_kind};
 pub use histogram::{Bucket, Histogram};
 pub use histograms::HistogramSeries;
 pub use logdir::{Changes, Logdir, LogdirError};

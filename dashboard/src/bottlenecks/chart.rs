@@ -11,11 +11,11 @@ use egui::{Align2, Color32, FontId, Mesh, Rect, Sense, Ui, pos2, vec2};
 /// The colour of a part.
 pub(super) fn color(part: Part, p: &Palette) -> Color32 {
     match part {
-        Part::Compute => p.fill(0),
-        Part::Communication => p.fill(3),
-        Part::Copies => p.fill(1),
-        Part::Input => p.fill(2),
-        Part::Host => p.fill(7),
+        Part::Compute => p.mark(0),
+        Part::Communication => p.mark(3),
+        Part::Copies => p.mark(1),
+        Part::Input => p.mark(2),
+        Part::Host => p.mark(7),
         Part::Idle => p.aggregate,
     }
 }

@@ -11,6 +11,7 @@ mod tests;
 
 use crate::{
     Data, Selection, View, ViewKind,
+    accepts::{Accepts, Names},
     address::Params,
     command::Entry,
     data::TraceData,
@@ -178,4 +179,9 @@ impl BottlenecksView {
             }
         }
     }
+}
+
+/// What an address may say of this panel.
+pub(crate) fn accepts() -> Names {
+    vec![("trace", Accepts::Text), ("all", Accepts::Flag)]
 }

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     format,
     theme::{metrics, palette},
+    widgets::with_names,
 };
 use egui::{Grid, RichText, Ui};
 use profiler::{SliceId, SliceRef, Store, analysis::findings::Finding};
@@ -40,7 +41,7 @@ pub(super) fn page_ui(ui: &mut Ui, store: &Store, report: &Report) -> Option<Lea
     }
     findings_ui(ui, store, &report.analysis.findings, &mut lead);
     steps_ui(ui, report, &mut lead);
-    ui.columns(2, |columns| {
+    crate::widgets::columns(ui, 2, |columns| {
         if let [left, right] = columns {
             path_ui(left, store, report, &mut lead);
             causes_ui(right, store, report, &mut lead);
@@ -71,11 +72,12 @@ fn findings_ui(ui: &mut Ui, store: &Store, findings: &[Finding], lead: &mut Opti
         frame.stroke(egui::Stroke::new(metrics::HAIRLINE, p.border)).show(ui, |ui| {
             ui.set_width(ui.available_width());
             ui.horizontal(|ui| {
-                ui.label(RichText::new(format!("{}. {}", i + 1, finding.title)).color(p.text_strong));
+                let title = format!("{}. {}", i + 1, finding.title);
+                ui.label(with_names(&title, metrics::TEXT, p.text_strong));
                 let saves = format::duration_ns(finding.saves_ns);
                 ui.label(RichText::new(format!("up to {saves}, {}", format::percent(finding.share))).color(p.accent));
             });
-            ui.add(egui::Label::new(&finding.text).wrap());
+            ui.add(egui::Label::new(with_names(&finding.text, metrics::TEXT, p.text)).wrap());
             ui.horizontal_wrapped(|ui| {
                 if ui.link("the longest of it").on_hover_text("Show it in Timeline").clicked() {
                     let holds = |id: &&SliceId| {
@@ -149,6 +151,7 @@ fn steps_ui(ui: &mut Ui, report: &Report, lead: &mut Option<Lead>) {
 
 /// A row of figures that leads somewhere: name, time, share, count.
 pub(super) fn row_ui(ui: &mut Ui, name: &str, figures: &[String], hint: &str) -> bool {
+    let hint = with_names(hint, metrics::TEXT, palette(ui).text);
     let is_clicked = ui.link(name).on_hover_text(hint).clicked();
     for figure in figures {
         ui.label(figure);

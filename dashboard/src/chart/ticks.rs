@@ -1,5 +1,7 @@
 //! Where grid lines go and what they are called.
 
+use crate::format;
+
 /// A grid line: its place in plot space and its label; minor lines have an empty label.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
@@ -116,7 +118,7 @@ fn label(unit: Unit, at: f64, step: f64) -> String {
     }
 }
 
-/// A multiple of `step` with as many digits as tell neighbours apart: `0.25`, `1.5k`, `20M`.
+/// A multiple of `step` with as many digits as tell neighbours apart: `0.25`, `1,500`, `20M`.
 fn number(at: f64, step: f64) -> String {
     let is_zero = at.abs() < step * 1e-6;
     let at = if is_zero { 0.0 } else { at };
@@ -131,11 +133,10 @@ fn number(at: f64, step: f64) -> String {
     let (unit, suffix) = match reach {
         1e9.. => (1e9, "G"),
         1e6.. => (1e6, "M"),
-        1e4.. => (1e3, "k"),
         _ => (1.0, ""),
     };
     let decimals = (-(step / unit).log10() - 1e-9).ceil().clamp(0.0, 12.0) as usize;
-    format!("{:.decimals$}{suffix}", at / unit)
+    format!("{}{suffix}", format::grouped(&format!("{:.decimals$}", at / unit)))
 }
 
 fn seconds(at: f64, step: f64) -> String {
@@ -228,7 +229,7 @@ mod tests {
         check(&ticks(Unit::Number, 0.0, 1.0, 5), "0.0 0.2 0.4 0.6 0.8 1.0");
         check(&ticks(Unit::Number, -0.03, 0.05, 4), "-0.02 0.00 0.02 0.04");
         check(&ticks(Unit::Whole, 0.0, 3.0, 10), "0 1 2 3");
-        check(&ticks(Unit::Whole, 0.0, 40_000.0, 4), "0 10k 20k 30k 40k");
+        check(&ticks(Unit::Whole, 0.0, 40_000.0, 4), "0 10,000 20,000 30,000 40,000");
         check(&ticks(Unit::Number, 1e-7, 5e-7, 4), "1e-7 2e-7 3e-7 4e-7 5e-7");
         check(&ticks(Unit::Seconds, 0.0, 130.0, 4), "0:00 1:00 2:00");
         check(&ticks(Unit::Wall, 1_795_216_781.0, 1_795_216_791.0, 4), "23:19:45 23:19:50");

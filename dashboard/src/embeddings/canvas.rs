@@ -119,7 +119,8 @@ impl EmbeddingsView {
             let (pos, depth) = placed[i];
             let is_behind = !found.is_empty() && !found.contains(&i);
             let color = if is_behind { mix(p.canvas, p.aggregate, 0.5) } else { self.color(i, p) };
-            let near = mix(p.canvas, color, 0.85 - 0.25 * depth.clamp(-0.6, 1.0));
+            // The farthest are still seen on the canvas.
+            let near = mix(p.canvas, color, 1.0 - 0.2 * (depth.clamp(-0.6, 1.0) + 0.6) / 1.6);
             let size = 1.0 - 0.25 * depth.clamp(-1.0, 1.0);
             match sprites.and_then(|(sheet, _)| Some((sheet.place(i)?, sheet.aspect()))) {
                 Some(([from, to], aspect)) => {
@@ -141,7 +142,7 @@ impl EmbeddingsView {
 
     fn color(&self, i: usize, p: &Palette) -> Color32 {
         match &self.coloring {
-            Coloring::Plain => p.series(0),
+            Coloring::Plain => p.mark(0),
             Coloring::Numbers { shares, .. } => p.ramp(shares.get(i).copied().unwrap_or(f64::NAN)),
             Coloring::Words { groups, .. } => groups.get(i).map_or(p.aggregate, |group| group_color(*group, p)),
         }
@@ -218,7 +219,7 @@ impl EmbeddingsView {
 
 /// The colour of the `i`-th word.
 fn group_color(i: usize, p: &Palette) -> Color32 {
-    if i < model::MAX_GROUPS { p.fill(i) } else { p.aggregate }
+    if i < model::MAX_GROUPS { p.mark(i) } else { p.aggregate }
 }
 
 fn tooltip(ui: &mut Ui, embedding: &Embedding, i: usize) {

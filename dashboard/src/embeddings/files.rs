@@ -2,7 +2,7 @@
 //! here.
 
 use super::sprites::Sheet;
-use crate::Data;
+use crate::{Data, natural};
 use formats::plugins::EmbeddingInfo;
 use std::{path::PathBuf, sync::Arc};
 use summaries::{Embedding, read_projector_config};
@@ -46,7 +46,7 @@ pub fn folders(data: &Data) -> Vec<(Arc<str>, PathBuf)> {
     let tops = data.logdirs.iter().map(|logdir| (logdir.name.clone(), logdir.path.to_path_buf()));
     let runs = data.runs().map(|run| (run.label.clone(), run.run.path.clone()));
     let mut out: Vec<(Arc<str>, PathBuf)> = tops.chain(runs).collect();
-    out.sort_by(|a, b| a.1.cmp(&b.1));
+    out.sort_by(|a, b| natural::order(&a.1.to_string_lossy(), &b.1.to_string_lossy()).then_with(|| a.1.cmp(&b.1)));
     out.dedup_by(|a, b| a.1 == b.1);
     out
 }

@@ -12,6 +12,7 @@ mod worker;
 
 use crate::{
     Data, Selection, View, ViewKind,
+    accepts::{Accepts, Names},
     address::Params,
     chart::orbit::{self, Orbit},
     command::Entry,
@@ -371,4 +372,24 @@ impl EmbeddingsView {
             self.neighbours = found.unwrap_or_default();
         }
     }
+}
+
+/// What an address may say of this panel.
+pub(crate) fn accepts() -> Names {
+    vec![
+        ("of", Accepts::Text),
+        ("method", Accepts::Words(MethodName::ALL.iter().map(|method| method.id()).collect())),
+        ("dims", Accepts::Number),
+        ("perplexity", Accepts::Number),
+        ("neighbours", Accepts::Number),
+        ("steps", Accepts::Number),
+        ("nearest", Accepts::Number),
+        ("label", Accepts::Number),
+        ("picked", Accepts::Number),
+        ("cosine", Accepts::Flag),
+        ("dots", Accepts::Flag),
+        ("color", Accepts::Text),
+        ("end", Accepts::Text),
+        ("search", Accepts::Text),
+    ]
 }

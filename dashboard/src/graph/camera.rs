@@ -56,6 +56,31 @@ impl Camera {
         self.center = vec2((x0 + x1) / 2.0, (y0 + y1) / 2.0);
     }
 
+    /// Shows all of `bounds` in a part of the view.
+    pub fn fit_into(&mut self, view: Rect, part: Rect, bounds: [f32; 4]) {
+        self.fit(part, bounds);
+        self.center -= (part.center() - view.center()) / self.zoom;
+    }
+
+    /// Shows all of `bounds` so that none of `boxes` lies under a corner of the view that something covers: beside it or above it,
+    /// whichever leaves more room.
+    pub fn fit_beside(&mut self, view: Rect, corner: Rect, bounds: [f32; 4], boxes: impl Fn() -> Vec<[f32; 4]>) {
+        self.fit(view, bounds);
+        let is_covered = |camera: Self| boxes().into_iter().any(|b| camera.rect_to_screen(view, b).intersects(corner));
+        if !is_covered(*self) {
+            return;
+        }
+        let beside = Rect::from_min_max(pos2(corner.right(), view.top()), view.max);
+        let above = Rect::from_min_max(view.min, pos2(view.right(), corner.top()));
+        let parts = [beside, above].into_iter().filter(|part| part.width() > 1.0 && part.height() > 1.0);
+        let fitted = parts.map(|part| {
+            let mut camera = *self;
+            camera.fit_into(view, part, bounds);
+            camera
+        });
+        *self = fitted.max_by(|a, b| a.zoom.total_cmp(&b.zoom)).unwrap_or(*self);
+    }
+
     /// Between two cameras, `t` in 0..=1.
     pub fn lerp(self, to: Self, t: f32) -> Self {
         let zoom = (self.zoom.ln() + (to.zoom.ln() - self.zoom.ln()) * t).exp();
@@ -94,6 +119,23 @@ mod tests {
         camera.zoom_at(view, at, 3.0);
         let after = camera.to_screen(view, before);
         assert!((after - at).length() < 0.01);
+    }
+
+    #[test]
+    fn fitting_leaves_a_covered_corner_free() {
+        let view = Rect::from_min_size(pos2(10.0, 20.0), vec2(400.0, 300.0));
+        let corner = Rect::from_min_max(pos2(18.0, 240.0), pos2(120.0, 312.0));
+        for bounds in [[0.0, 0.0, 800.0, 100.0], [0.0, 0.0, 90.0, 900.0], [0.0, 0.0, 500.0, 400.0]] {
+            let mut camera = Camera::default();
+            camera.fit_beside(view, corner, bounds, || vec![bounds]);
+            let shown = camera.rect_to_screen(view, bounds);
+            assert!(view.contains_rect(shown) && !shown.intersects(corner), "{bounds:?}: {shown:?}");
+        }
+        let mut camera = Camera::default();
+        camera.fit_beside(view, corner, [0.0, 0.0, 500.0, 400.0], || vec![[400.0, 0.0, 500.0, 100.0]]);
+        let mut plain = Camera::default();
+        plain.fit(view, [0.0, 0.0, 500.0, 400.0]);
+        assert_eq!(camera, plain, "nothing lies there");
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub(super) fn show(graph: &mut GraphView, ui: &mut Ui, model: &Arc<Model>) {
     let mut command = boxes(ui, &scene, &visible, &canvas);
     let hovered = canvas.hover_pos().or_else(|| pointer(ui).filter(|at| view.contains(*at)));
     let hovered = hovered.and_then(|at| picture.hit(scene.camera.to_picture(view, at))).map(|b| b.item);
-    legend(ui, &scene);
+    let legend_size = legend(ui, &scene);
     if let Some(format) = graph.export.take() {
         ui.ctx().copy_text(match format {
             Export::Svg => export::svg(model, &picture, p, |b| colours.fill(b.item)),
@@ -83,6 +83,12 @@ pub(super) fn show(graph: &mut GraphView, ui: &mut Ui, model: &Arc<Model>) {
     }
     if graph.hovered != hovered {
         graph.hovered = hovered;
+        ui.ctx().request_repaint();
+    }
+    if graph.legend_size != legend_size {
+        // What was fitted beside another legend is fitted again.
+        graph.legend_size = legend_size;
+        graph.fit |= graph.fitted;
         ui.ctx().request_repaint();
     }
     match command {
@@ -106,7 +112,10 @@ fn move_camera(graph: &mut GraphView, ui: &Ui, canvas: &Response, model: &Model,
         graph.fitted = true;
         graph.flight = None;
         let [w, h] = graph.picture.size;
-        graph.camera.fit(view, [0.0, 0.0, w, h]);
+        let picture = Arc::clone(&graph.picture);
+        let boxes = || picture.boxes.iter().filter(|b| !b.open).map(|b| b.rect).collect();
+        let corner = corner_of(view, graph.legend_size).expand(metrics::GAP);
+        graph.camera.fit_beside(view, corner, [0.0, 0.0, w, h], boxes);
     }
     if !graph.is_busy()
         && let Some(item) = graph.center_on.take()
@@ -277,8 +286,13 @@ fn tooltip(response: &Response, scene: &Scene<'_>, b: &PicBox) {
     });
 }
 
-/// What the colours mean, in the lower left corner.
-fn legend(ui: &Ui, scene: &Scene<'_>) {
+/// Where the legend is.
+fn corner_of(view: Rect, legend_size: Vec2) -> Rect {
+    Rect::from_min_size(view.left_bottom() + vec2(metrics::PAD, -metrics::PAD - legend_size.y), legend_size)
+}
+
+/// What the colours mean, in the lower left corner; how large that is.
+fn legend(ui: &Ui, scene: &Scene<'_>) -> Vec2 {
     let entries = scene.colours.legend(LEGEND_MAX);
     let (p, row) = (scene.palette(), metrics::TEXT_SMALL + metrics::GAP);
     let painter = ui.painter().with_clip_rect(scene.view);
@@ -289,7 +303,7 @@ fn legend(ui: &Ui, scene: &Scene<'_>) {
         .collect();
     let width = galleys.iter().map(|(_, text)| text.size().x).fold(0.0, f32::max);
     let size = vec2(width + metrics::SWATCH + 3.0 * metrics::PAD, row * galleys.len() as f32 + 2.0 * metrics::GAP);
-    let frame = Rect::from_min_size(scene.view.left_bottom() + vec2(metrics::PAD, -metrics::PAD - size.y), size);
+    let frame = corner_of(scene.view, size);
     painter.rect(
         frame,
         metrics::RADIUS,
@@ -305,4 +319,5 @@ fn legend(ui: &Ui, scene: &Scene<'_>) {
         painter.galley(pos2(swatch.right() + metrics::PAD, y), text, p.text_weak);
         at.y += row;
     }
+    size
 }

@@ -2,7 +2,7 @@
 //! Nodes are the same if their full names are.
 
 use super::model::{ItemId, Model, function_prefix};
-use crate::timeline::background::Background;
+use crate::{natural, timeline::background::Background};
 use egui::Context;
 use formats::proto::{GraphDef, NodeDef};
 use rustc_hash::FxHashMap;
@@ -176,7 +176,7 @@ fn compare(Request { model, other }: Request) -> Compared {
     let is_node = |name: &str| model.find(name).is_some_and(|item| model.node_def(item).is_some());
     let missing = there.into_keys().filter(|name| !is_node(name));
     let mut missing: Vec<String> = missing.map(Cow::into_owned).collect();
-    missing.sort_unstable();
+    missing.sort_by(|a, b| natural::order(a, b));
     Compared { model, other, of, missing }
 }
 

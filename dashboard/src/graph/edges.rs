@@ -3,7 +3,7 @@
 
 use super::{
     camera::meets,
-    layout::PicEdge,
+    layout::{PicBox, PicEdge},
     model::{MetaEdge, Model, output_shape},
     paint::{DETAIL_MAX, Scene},
 };
@@ -12,6 +12,8 @@ use egui::{Color32, Mesh, Painter, Pos2, Rect, Shape, Stroke, pos2, vec2};
 
 /// How much wider marked edges are.
 const MARKED_W: f32 = 0.8;
+/// Least distance of words beside each other, points; half of it above each other.
+const LABEL_GAP: f32 = 8.0;
 /// Where along a stretch a label is tried.
 const LABEL_AT: [f32; 3] = [0.5, 0.3, 0.7];
 /// Edges in view above which none is labelled.
@@ -38,14 +40,30 @@ pub(super) fn paint(painter: &Painter, scene: &Scene<'_>, seen: &[f32; 4]) {
     if labelled.is_empty() {
         return;
     }
-    let boxes = scene.picture.boxes.iter().filter(|b| !b.open);
-    let rects = boxes.map(|b| scene.camera.rect_to_screen(scene.view, (scene.rect_of)(b)));
+    let rects = scene.picture.boxes.iter().flat_map(|b| occupied(scene, b));
     let mut taken: Vec<Rect> = rects.filter(|rect| rect.intersects(scene.view)).collect();
     // The marked ones first: where room is scarce, theirs are read.
     let rest = labelled.iter().filter(|e| !marked.iter().any(|m| std::ptr::eq(*m, **e)));
     for edge in marked.iter().chain(rest) {
         label(painter, scene, edge, &mut taken);
     }
+}
+
+/// Where a box and its words are: no edge is labelled there. Of an open one its title, of a closed one itself and the notes beside it.
+fn occupied(scene: &Scene<'_>, b: &PicBox) -> Vec<Rect> {
+    let (zoom, rect) = (scene.camera.zoom, scene.camera.rect_to_screen(scene.view, (scene.rect_of)(b)));
+    if b.open {
+        return vec![Rect::from_min_size(rect.min, vec2(rect.width(), m::TITLE_H * zoom))];
+    }
+    let mut all = vec![rect];
+    for (list, left) in scene.picture.notes(b).into_iter().zip([true, false]) {
+        let size = vec2(m::NOTE_W, m::NOTE_H * list.len() as f32) * zoom;
+        let x = if left { rect.left() - size.x / 2.0 } else { rect.right() + size.x / 2.0 };
+        if !list.is_empty() {
+            all.push(Rect::from_center_size(pos2(x, rect.center().y), size));
+        }
+    }
+    all
 }
 
 /// Colours of edges that are not marked, for all edges of a picture.
@@ -181,6 +199,13 @@ pub(super) fn text(model: &Model, edge: &MetaEdge) -> Option<String> {
     }
 }
 
+/// The first of some places that keeps away from all that is taken: words that nearly touch read as one.
+fn free(places: impl IntoIterator<Item = Rect>, taken: &[Rect]) -> Option<Rect> {
+    let is_free =
+        |rect: &Rect| !taken.iter().any(|other| other.intersects(rect.expand2(vec2(LABEL_GAP, LABEL_GAP / 2.0))));
+    places.into_iter().find(is_free)
+}
+
 /// Labels an edge on its longest stretch that is free of boxes and of other labels; nowhere, if there is none.
 fn label(painter: &Painter, scene: &Scene<'_>, edge: &PicEdge, taken: &mut Vec<Rect>) {
     let Some(font) = scene.font(m::LABEL_SMALL) else { return };
@@ -201,8 +226,24 @@ fn label(painter: &Painter, scene: &Scene<'_>, edge: &PicEdge, taken: &mut Vec<R
         let at = scene.camera.to_screen(scene.view, place);
         Rect::from_center_size(at, galley.size() + vec2(4.0, 0.0))
     });
-    let Some(rect) = rects.into_iter().find(|rect| !taken.iter().any(|other| other.intersects(*rect))) else { return };
+    let Some(rect) = free(rects, taken) else { return };
     taken.push(rect);
     painter.rect_filled(rect, metrics::RADIUS, p.canvas.gamma_multiply(0.8 * scene.fade));
     painter.galley(rect.min + vec2(2.0, 0.0), galley, color);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_keep_away_from_words() {
+        let at = |x: f32, y: f32| Rect::from_min_size(pos2(x, y), vec2(40.0, 12.0));
+        let taken = [at(0.0, 0.0)];
+        assert_eq!(free([at(20.0, 4.0)], &taken), None, "over it");
+        assert_eq!(free([at(42.0, 0.0)], &taken), None, "beside it it reads as one");
+        assert_eq!(free([at(0.0, 14.0)], &taken), None, "and so it does right below");
+        assert_eq!(free([at(42.0, 0.0), at(60.0, 0.0)], &taken), Some(at(60.0, 0.0)));
+        assert_eq!(free([at(0.0, 17.0)], &taken), Some(at(0.0, 17.0)));
+    }
 }

@@ -38,6 +38,7 @@ pub use state::GraphView;
 
 use crate::{
     Data, Selection, View, ViewKind,
+    accepts::{Accepts, Names},
     address::Params,
     command::Entry,
     format,
@@ -213,4 +214,13 @@ impl GraphView {
             busy(ui);
         }
     }
+}
+
+/// What an address may say of this panel.
+pub(crate) fn accepts() -> Names {
+    vec![
+        ("graph", Accepts::Text),
+        ("against", Accepts::Text),
+        ("colour", Accepts::Words(ColourBy::ALL.iter().map(|by| by.name()).collect())),
+    ]
 }

@@ -67,6 +67,8 @@ pub struct GraphView {
     pub(super) picture: Arc<Picture>,
     /// The box that was clicked and where it was on the screen: the next picture keeps it there.
     anchor: Option<(ItemId, Pos2)>,
+    /// How large the legend was in the last frame.
+    pub(super) legend_size: egui::Vec2,
     /// The rect of the view in the last frame.
     pub(super) view: Option<Rect>,
     expansion: Expansion,

@@ -10,6 +10,7 @@ mod export;
 
 use crate::{
     Data, Selection, View, ViewKind,
+    accepts::{Accepts, Names},
     address::Params,
     catalogue::Catalogue,
     command::Entry,
@@ -141,4 +142,13 @@ fn controls(ui: &mut Ui, filter: &mut Filter, (mode, axis): &mut (Mode, XAxis)) 
         });
         together(ui, "x axis", |ui| *axis = axis_buttons(ui, Some(*axis)).unwrap_or(*axis));
     });
+}
+
+/// What an address may say of this panel.
+pub(crate) fn accepts() -> Names {
+    vec![
+        ("filter", Accepts::Text),
+        ("mode", Accepts::Words(Mode::ALL.iter().map(|mode| mode.key()).collect())),
+        ("x", Accepts::Words(XAxis::ALL.iter().map(|axis| axis.name()).collect())),
+    ]
 }

@@ -31,10 +31,15 @@ impl Spread {
         }
     }
 
-    /// What suits a column that nobody chose for: values over three decades are spread by their logarithm.
+    /// What suits a column that nobody chose for: values over three decades are spread by their logarithm, and so are a few values
+    /// that lie more evenly by it (1e-4, 1e-3, 1e-2; 32, 64, 128).
     pub fn usual(column: &Column) -> Self {
+        let few: Vec<f64> = column.values.iter().filter_map(finite).collect();
         match column.extent {
             Some([lo, hi]) if lo > 0.0 && hi / lo >= 1e3 => Self::Log,
+            Some([lo, _]) if lo > 0.0 && few.len() > 2 && unevenness(&few, f64::ln) < unevenness(&few, |x| x) => {
+                Self::Log
+            }
             _ => Self::Linear,
         }
     }
@@ -62,8 +67,8 @@ pub struct Axis {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// Least and greatest, in the spread's own measure.
-    Numbers([f64; 2]),
+    /// Least and greatest, in the spread's own measure; and the numbers themselves where they are few.
+    Numbers([f64; 2], Vec<f64>),
     /// All numbers, sorted.
     Ranks(Vec<f64>),
     Values(Vec<Cell>),
@@ -72,9 +77,10 @@ enum Kind {
 impl Axis {
     /// Of a column of a table.
     pub fn of(table: &Table, column: &Column, spread: Spread) -> Self {
+        let few = || column.values.iter().filter_map(finite).collect();
         let kind = match (column.extent, spread) {
             (None, _) => Kind::Values(column.values.clone()),
-            (Some([lo, hi]), Spread::Log) if lo > 0.0 => Kind::Numbers(widened([lo.log10(), hi.log10()])),
+            (Some([lo, hi]), Spread::Log) if lo > 0.0 => Kind::Numbers(widened([lo.log10(), hi.log10()]), few()),
             (Some(_), Spread::Quantile) => {
                 let cells = table.sessions.iter().filter_map(|session| session.cells.get(&column.key));
                 let mut numbers: Vec<f64> = cells.filter_map(finite).collect();
@@ -84,7 +90,7 @@ impl Axis {
             }
             (Some(extent), _) => {
                 let spread = Spread::Linear;
-                return Self { key: column.key.clone(), spread, kind: Kind::Numbers(widened(extent)) };
+                return Self { key: column.key.clone(), spread, kind: Kind::Numbers(widened(extent), few()) };
             }
         };
         Self { key: column.key.clone(), spread, kind }
@@ -93,7 +99,7 @@ impl Axis {
     /// Where a value stands, 0 to 1; `None` for one without a place.
     pub fn place(&self, cell: &Cell) -> Option<f64> {
         match (&self.kind, cell) {
-            (Kind::Numbers([lo, hi]), Cell::Number(x)) => {
+            (Kind::Numbers([lo, hi], _), Cell::Number(x)) => {
                 let x = if self.spread == Spread::Log { x.log10() } else { *x };
                 x.is_finite().then(|| (x - lo) / (hi - lo))
             }
@@ -109,7 +115,11 @@ impl Axis {
     /// Marks: places with labels.
     pub fn ticks(&self, n: usize) -> Vec<(f64, String)> {
         match &self.kind {
-            Kind::Numbers([lo, hi]) => {
+            Kind::Numbers(_, few) if !few.is_empty() => {
+                let mark = |x: &f64| Some((self.place(&Cell::Number(*x))?, format::chosen(*x)));
+                few.iter().filter_map(mark).collect()
+            }
+            Kind::Numbers([lo, hi], _) => {
                 let marks =
                     if self.spread == Spread::Log { log_ticks(*lo, *hi, n) } else { ticks(Unit::Number, *lo, *hi, n) };
                 marks.into_iter().map(|tick| ((tick.at - lo) / (hi - lo), tick.label)).collect()
@@ -149,6 +159,13 @@ fn finite(cell: &Cell) -> Option<f64> {
         Cell::Number(x) if x.is_finite() => Some(*x),
         _ => None,
     }
+}
+
+/// How far apart the widest and the narrowest gap between sorted numbers are, in some measure.
+fn unevenness(sorted: &[f64], measure: impl Fn(f64) -> f64) -> f64 {
+    let gaps = sorted.windows(2).map(|pair| measure(pair[1]) - measure(pair[0])).filter(|gap| *gap > 0.0);
+    let [least, most] = gaps.fold([f64::INFINITY, 0.0], |[least, most], gap| [least.min(gap), most.max(gap)]);
+    if most > 0.0 { most / least } else { 1.0 }
 }
 
 /// The place of the `i`-th of `n`; a lone one stands in the middle.
@@ -209,6 +226,21 @@ mod tests {
         assert_eq!(places(&table(&[Cell::Number(0.0)]), Spread::Linear), [0.5]);
         let negative = table(&[-1.0, 1.0].map(Cell::Number));
         assert_eq!(places(&negative, Spread::Log), [0.0, 1.0], "no logarithm: as they are");
+    }
+
+    #[test]
+    fn few_numbers_are_marked_themselves() {
+        let check = |values: &[f64], spread: Spread, labels: &[&str]| {
+            let cells: Vec<Cell> = values.iter().copied().map(Cell::Number).collect();
+            let table = table(&cells);
+            assert_eq!(Spread::usual(&table.columns[0]), spread, "{values:?}");
+            let ticks = Axis::of(&table, &table.columns[0], spread).ticks(5);
+            assert_eq!(ticks.iter().map(|(_, label)| label.as_str()).collect::<Vec<_>>(), labels);
+        };
+        check(&[32.0, 128.0, 64.0, 32.0], Spread::Log, &["32", "64", "128"]);
+        check(&[1e-4, 1e-3, 1e-2], Spread::Log, &["0.0001", "0.001", "0.01"]);
+        check(&[0.1, 0.2, 0.3], Spread::Linear, &["0.1", "0.2", "0.3"]);
+        check(&[0.0, 1.0], Spread::Linear, &["0", "1"]);
     }
 
     #[test]

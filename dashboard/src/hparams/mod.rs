@@ -14,6 +14,7 @@ mod table;
 
 use crate::{
     Data, Selection, View, ViewKind,
+    accepts::{Accepts, Names},
     address::Params,
     command::Entry,
     export, format,
@@ -354,4 +355,21 @@ fn column_combo(ui: &mut Ui, name: &str, none: &str, table: &Table, chosen: &mut
         }
     });
     named(&response.response, Role::ComboBox, &format!("{name}: {text}"));
+}
+
+/// What an address may say of this panel.
+pub(crate) fn accepts() -> Names {
+    vec![
+        ("mode", Accepts::Words(Mode::ALL.iter().map(|mode| mode.id()).collect())),
+        ("metric", Accepts::Words(Statistic::ALL.iter().map(|statistic| statistic.name()).collect())),
+        ("hide", Accepts::Text),
+        ("color", Accepts::Text),
+        ("x", Accepts::Text),
+        ("y", Accepts::Text),
+        ("sort", Accepts::Text),
+        ("descending", Accepts::Flag),
+        ("spread", Accepts::Text),
+        ("range", Accepts::Text),
+        ("without", Accepts::Text),
+    ]
 }

@@ -1,6 +1,6 @@
 //! Sessions with their hyperparameters and metrics as a table: columns, filters, order.
 
-use crate::format;
+use crate::{format, natural};
 use std::{
     cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
@@ -90,7 +90,7 @@ impl Cell {
     /// As it is shown.
     pub fn text(&self) -> String {
         match self {
-            Self::Number(x) => format::value(*x),
+            Self::Number(x) => format::chosen(*x),
             Self::Text(text) => text.to_string(),
         }
     }
@@ -107,7 +107,7 @@ impl Cell {
     fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Number(a), Self::Number(b)) => a.total_cmp(b),
-            (Self::Text(a), Self::Text(b)) => a.cmp(b),
+            (Self::Text(a), Self::Text(b)) => natural::order(a, b),
             (Self::Number(_), Self::Text(_)) => Ordering::Less,
             (Self::Text(_), Self::Number(_)) => Ordering::Greater,
         }

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     Selection,
     theme::{metrics, palette},
-    widgets::{Sorting, beside, figure_column, sort_heading, swatch, wide_table, word_column},
+    widgets::{Sorting, beside, figure_column, named, sort_heading, swatch, text_elided_at, wide_table, word_column},
 };
 use egui::{Align, Frame, Label, Layout, Margin, Sense, Ui};
 use egui_extras::{Column as Width, TableBuilder};
@@ -20,6 +20,7 @@ impl HParamsView {
         let has_status = self.table.sessions.iter().any(|session| !session.status.is_empty());
         let (mut sort_by, mut picked) = (None, None);
         let sorting = &self.choices.sorting;
+        let names = self.names_w(ui, selection);
         let frame = Frame::new().inner_margin(Margin::symmetric(metrics::PAD as i8, 0));
         frame.show(ui, |ui| {
             wide_table(ui, |ui| {
@@ -32,7 +33,7 @@ impl HParamsView {
                     .striped(true)
                     .sense(Sense::click())
                     .cell_layout(Layout::left_to_right(Align::Center))
-                    .column(word_column(metrics::NAME_W));
+                    .column(word_column(names));
                 table = widths.into_iter().fold(table, TableBuilder::column);
                 if has_status {
                     table = table.column(word_column(metrics::FIGURE_W));
@@ -59,7 +60,13 @@ impl HParamsView {
                         line.set_selected(selection.run.get() == Some(&session.label));
                         line.col(|ui| {
                             swatch(ui, self.color(ui, i));
-                            ui.add(Label::new(&*session.label).selectable(false).truncate());
+                            let (runs, label) = (&selection.runs, &*session.label);
+                            let (room, response) =
+                                ui.allocate_exact_size(ui.available_size_before_wrap(), Sense::hover());
+                            let color = ui.visuals().text_color();
+                            text_elided_at(ui, runs.short(label), room, color, runs.differs_at(label));
+                            named(&response, egui::Role::Label, label);
+                            response.on_hover_text(label);
                         });
                         for column in &columns {
                             line.col(|ui| cell_ui(ui, session.cells.get(&column.key)));
@@ -78,6 +85,16 @@ impl HParamsView {
             self.sort_by(key);
         }
         picked
+    }
+
+    /// How wide the column of runs is at first: as its longest name, but never more than a share of the room.
+    fn names_w(&self, ui: &Ui, selection: &Selection) -> f32 {
+        let labels = self.table.sessions.iter().map(|session| selection.runs.short(&session.label));
+        let font = egui::FontId::proportional(metrics::TEXT);
+        let longest = labels.max_by_key(|label| label.chars().count()).unwrap_or_default();
+        let galley = ui.painter().layout_no_wrap(longest.to_owned(), font, egui::Color32::PLACEHOLDER);
+        let width = galley.size().x + metrics::SWATCH + 3.0 * metrics::PAD;
+        width.clamp(metrics::NAME_W, metrics::NAME_W.max(ui.available_width() * metrics::NAMES_SHARE))
     }
 
     fn sort_by(&mut self, key: Key) {

@@ -1,4 +1,5 @@
-//! What lies beside the event files of each run: its trace, the traces that other profilers left there, its graph.
+//! What lies beside the scalars of each run: its trace, the traces that other profilers left there, its graph, and the graphs and
+//! profiles that TensorFlow and Keras wrote into its event files.
 
 use super::{Shared, SourceId, graph, short_name, trace};
 use crate::data::{GraphData, SourceKind, Warning};
@@ -11,7 +12,7 @@ use std::{
     thread::JoinHandle,
     time::UNIX_EPOCH,
 };
-use summaries::{GraphBlob, Logdir, Run};
+use summaries::{GraphBlob, Logdir, NamedGraph, Run, TaggedGraph};
 
 /// Traces of one logdir that are opened by themselves; more on request only, since each costs a thread and memory.
 const MAX_TRACES: usize = 8;
@@ -32,6 +33,8 @@ pub(super) struct Beside {
     threads: Vec<JoinHandle<()>>,
     /// Traces that are not opened by themselves.
     left_out: FxHashSet<PathBuf>,
+    /// Graphs and profiles that cannot be shown.
+    unreadable: Vec<Warning>,
 }
 
 #[derive(Default)]
@@ -42,6 +45,20 @@ struct Found {
     looked: Option<i64>,
     /// The graph shown, and the blob it came from (none for `graph.pb`).
     graph: Option<Option<Arc<GraphBlob>>>,
+    /// Of each tag whose graphs are shown, or cannot be, how many values it had.
+    tagged: FxHashMap<String, usize>,
+    /// How many profiles were there when they were read; the later ones are not shown.
+    n_profiles: Option<usize>,
+    n_later_profiles: usize,
+}
+
+/// A run as it is looked at.
+struct RunHere {
+    folder: PathBuf,
+    name: Arc<str>,
+    graph: Option<Arc<GraphBlob>>,
+    tagged: Vec<TaggedGraph>,
+    n_profiles: usize,
 }
 
 impl Beside {
@@ -56,35 +73,50 @@ impl Beside {
             found: FxHashMap::default(),
             threads: Vec::new(),
             left_out: FxHashSet::default(),
+            unreadable: Vec::new(),
         }
     }
 
     /// Opens traces and graphs that are new; whether there are any.
     pub(super) fn look(&mut self, logdir: &Logdir) -> bool {
-        let mut folders: Vec<(PathBuf, Arc<str>, Option<Arc<GraphBlob>>)> = {
-            let runs = logdir.runs();
-            runs.by_name.values().map(|run| (run.path.clone(), self.name_of(run), run.graph.clone())).collect()
+        let here = |run: &Run| RunHere {
+            folder: run.path.clone(),
+            name: self.name_of(run),
+            graph: run.graph.clone(),
+            tagged: run.tagged_graphs().collect(),
+            n_profiles: run.profiles().count(),
         };
+        let mut all: Vec<RunHere> = logdir.runs().by_name.values().map(here).collect();
         let root = self.root.is_dir().then(|| (self.root.clone(), self.root_name.clone()));
-        for (path, name) in root.into_iter().chain(self.others.iter().cloned()) {
-            if !folders.iter().any(|(run, ..)| *run == path) {
-                folders.push((path, name, None));
+        for (folder, name) in root.into_iter().chain(self.others.iter().cloned()) {
+            if !all.iter().any(|run| run.folder == folder) {
+                all.push(RunHere { folder, name, graph: None, tagged: Vec::new(), n_profiles: 0 });
             }
         }
         let mut is_changed = false;
-        for (folder, name, blob) in folders {
-            is_changed |= self.look_for_trace(&folder, &name);
-            is_changed |= self.look_for_others(&folder, &name);
-            is_changed |= self.look_for_graph(&folder, &name, blob);
+        for run in all {
+            is_changed |= self.look_for_trace(&run.folder, &run.name);
+            is_changed |= self.look_for_others(&run.folder, &run.name);
+            is_changed |= self.look_for_profiles(&run, logdir);
+            is_changed |= self.look_for_tagged_graphs(&run);
+            is_changed |= self.look_for_graph(&run.folder, &run.name, run.graph);
         }
         is_changed
     }
 
-    /// What is not opened by itself.
-    pub(super) fn warning(&self) -> Option<Warning> {
-        let first = self.left_out.iter().min()?;
-        let text = format!("not opened by itself, as {MAX_TRACES} traces are open: {} and others", first.display());
-        Some(Warning { count: self.left_out.len() as u64, text })
+    /// What is not opened by itself, and what cannot be shown.
+    pub(super) fn warnings(&self) -> Vec<Warning> {
+        let mut all = self.unreadable.clone();
+        if let Some(first) = self.left_out.iter().min() {
+            let text = format!("not opened by itself, as {MAX_TRACES} traces are open: {} and others", first.display());
+            all.push(Warning { count: self.left_out.len() as u64, text });
+        }
+        for (folder, found) in self.found.iter().filter(|(_, found)| found.n_later_profiles > 0) {
+            let text = format!("{}: profiles of steps written since it was opened: open it again", folder.display());
+            all.push(Warning { count: found.n_later_profiles as u64, text });
+        }
+        all.sort_by(|a, b| a.text.cmp(&b.text));
+        all
     }
 
     /// A run is called by its name; the logdir itself by its folder's.
@@ -167,6 +199,64 @@ impl Beside {
         found.graph = Some(blob);
         self.shared.slots.put_graph(GraphData { name: name.clone(), path: folder.into(), def });
         true
+    }
+
+    /// Shows the graphs under tags of the event files; a tag's newest.
+    fn look_for_tagged_graphs(&mut self, run: &RunHere) -> bool {
+        let mut is_changed = false;
+        for graph in &run.tagged {
+            let found = self.found.entry(run.folder.clone()).or_default();
+            if found.tagged.insert(graph.tag.clone(), graph.n_rows) == Some(graph.n_rows) {
+                continue;
+            }
+            is_changed = true;
+            let name = format!("{} · {}", run.name, graph.tag);
+            match graph.read() {
+                Ok(graphs) => {
+                    for NamedGraph { part, graph } in graphs {
+                        let name =
+                            if part.is_empty() { name.as_str().into() } else { format!("{name} · {part}").into() };
+                        let graph = GraphData { name, path: run.folder.as_path().into(), def: Arc::new(graph) };
+                        self.shared.slots.put_graph(graph);
+                    }
+                }
+                Err(error) => self.unreadable.push(Warning { count: 1, text: format!("graph {name}: {error}") }),
+            }
+        }
+        is_changed
+    }
+
+    /// Opens the profiles of steps that TensorFlow wrote into the event files, as one trace.
+    fn look_for_profiles(&mut self, run: &RunHere, logdir: &Logdir) -> bool {
+        let found = self.found.entry(run.folder.clone()).or_default();
+        if let Some(n) = found.n_profiles {
+            let n_later = run.n_profiles.saturating_sub(n);
+            return std::mem::replace(&mut found.n_later_profiles, n_later) != n_later;
+        }
+        if run.n_profiles == 0 {
+            return false;
+        }
+        found.n_profiles = Some(run.n_profiles);
+        let mut steps = Vec::new();
+        for profile in logdir.runs().by_name.values().filter(|of| of.path == run.folder).flat_map(Run::profiles) {
+            match profile.read() {
+                // A trace counts steps from 0.
+                Ok(Some(message)) => steps.push((u32::try_from(profile.step()).unwrap_or_default(), message)),
+                Ok(None) => {}
+                Err(error) => {
+                    let text = format!("profile of step {} of {}: {error}", profile.step(), run.name);
+                    self.unreadable.push(Warning { count: 1, text });
+                }
+            }
+        }
+        if steps.is_empty() {
+            return false;
+        }
+        let name = format!("{} · profiles", run.name);
+        let source = name.clone();
+        self.open(run.folder.join("profiles of steps"), &name, move |shared, id| {
+            trace::read(shared, id, import::run_metadata(&source, steps));
+        })
     }
 
     pub(super) fn stop(self) {

@@ -1,5 +1,6 @@
 //! Graphs that a folder without runs holds and that open together: before and after each pass, versions of a model.
 
+use crate::natural;
 use formats::{FileKind, Foreign, sniff};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ fn has_trace(path: &Path) -> bool {
 /// Graph files that lie in a folder itself, by name.
 pub(super) fn graphs(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = named(folder, &GRAPHS).filter(|file| is_graph(file)).collect();
-    files.sort_unstable();
+    files.sort_by(|a, b| natural::order(&a.to_string_lossy(), &b.to_string_lossy()));
     files
 }
 

@@ -50,7 +50,7 @@ pub(super) fn follow(shared: &Arc<Shared>, source: SourceId, path: &Path) {
             is_changed |= beside.look(&logdir);
         }
         if is_changed || is_first {
-            let told = warnings(&logdir.runs()).into_iter().chain(beside.warning()).collect();
+            let told = warnings(&logdir.runs()).into_iter().chain(beside.warnings()).collect();
             is_changed |= shared.slots.set_warnings(source, told);
         }
         if is_changed {

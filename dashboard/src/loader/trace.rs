@@ -47,13 +47,17 @@ pub(super) fn follow(shared: &Shared, source: SourceId, path: &Path) {
     }
 }
 
-/// Reads another tool's trace, or those of a job's processes as one. The window shows what has come so far.
+/// Reads another tool's trace, or those of a job's processes as one.
 pub(super) fn import(shared: &Shared, source: SourceId, paths: &[PathBuf]) {
     shared.slots.set_kind(source, SourceKind::Trace, None);
-    let mut import = match import::open(paths) {
-        Ok(import) => import,
-        Err(error) => return shared.slots.fail(source, &error.to_string()),
-    };
+    match import::open(paths) {
+        Ok(import) => read(shared, source, import),
+        Err(error) => shared.slots.fail(source, &error.to_string()),
+    }
+}
+
+/// Reads what is being imported. The window shows what has come so far.
+pub(super) fn read(shared: &Shared, source: SourceId, mut import: import::Import) {
     let store = Arc::new(RwLock::new(Store::with_options(StoreOptions::UNBOUNDED)));
     shared.slots.add_trace(source, store.clone());
     let (mut has_more, mut is_stopped) = (true, false);

@@ -3,9 +3,9 @@
 use super::{
     decode::Shown,
     images::{ImageCard, Tone},
-    mesh::MeshCard,
+    mesh::{MeshCard, PartState as MeshPartState},
     pr,
-    rows::{mesh_tags, shelf_key},
+    rows::{Meshes, row_of_part, shelf_key},
     shelf::Shelf,
     sounds::SoundCard,
     steps::Stops,
@@ -18,7 +18,7 @@ use crate::{
     theme::metrics,
     widgets::{self, CardFrame, CardHeader},
 };
-use egui::{Rect, Slider, Ui, UiBuilder};
+use egui::{Label, Rect, RichText, Slider, Ui, UiBuilder};
 use std::sync::Arc;
 use summaries::MediaSeries;
 
@@ -40,6 +40,8 @@ pub struct CardView<'a> {
     pub data: &'a Data,
     /// The values.
     pub shelf: &'a mut Shelf,
+    /// Which tags belong together as a mesh.
+    pub meshes: &'a Meshes,
     /// Whether one step is chosen for all cards.
     pub is_linked: bool,
     /// How images are shown.
@@ -88,6 +90,7 @@ impl Card {
             selection.tag.set(ViewKind::Media, Some(row.tag.clone()));
         }
         if members.is_empty() {
+            ui.put(inner, Label::new(RichText::new("no values yet").weak()));
             return header;
         }
         inner = inner.shrink(metrics::PAD / 2.0);
@@ -122,15 +125,28 @@ impl Card {
                 self.sound.ui(ui, &row.tag, &first.shown, sounds, first.member.color_idx, view.save);
             }
             Shown::PrCurve(_) => pr::ui(ui, &row.tag, values),
-            Shown::Mesh(_) => {
-                let parts = mesh_tags(row).map(|tag| {
-                    let series = first.member.series::<MediaSeries>(view.data, &tag)?;
-                    let row_idx = stop.min(series.len().checked_sub(1)?);
-                    view.shelf.value(&shelf_key(&tag, first.member), series, row_idx)
-                });
-                self.mesh.ui(ui, &row.name, parts);
-            }
+            Shown::Mesh(_) => self.mesh(ui, row, first.member, stop, view),
         }
+    }
+
+    /// The mesh of which the row's tag is the first part.
+    fn mesh(&mut self, ui: &mut Ui, row: &TagRow, member: &Member, stop: usize, view: &mut CardView<'_>) {
+        let (data, own) = (view.data, [Some(row.tag.clone()), None, None]);
+        let tags = view.meshes.get(&row.key).unwrap_or(&own);
+        let of = |tag: &str| member.series::<MediaSeries>(data, tag);
+        let first = of(&row.tag);
+        let mut part = |tag: &Option<Arc<str>>| {
+            let Some((tag, series, first)) = tag.as_ref().and_then(|tag| Some((tag, of(tag)?, first?))) else {
+                return MeshPartState::Missing;
+            };
+            let at = if **tag == *row.tag { Some(stop) } else { row_of_part(first, stop, series) };
+            match at.filter(|at| *at < series.len()) {
+                Some(at) => view.shelf.value(&shelf_key(tag, member), series, at).into(),
+                None => MeshPartState::Missing,
+            }
+        };
+        let parts = [part(&tags[0]), part(&tags[1]), part(&tags[2])];
+        self.mesh.ui(ui, &row.name, parts);
     }
 }
 

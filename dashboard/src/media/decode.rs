@@ -57,8 +57,20 @@ pub struct Picture {
     pub rgba: Vec<u8>,
 }
 
-/// A sample as it is shown; what cannot be shown says why.
+/// A sample as it is shown; what cannot be shown, or holds nothing, says so.
 pub fn shown(sample: Sample) -> Shown {
+    match as_it_is(sample) {
+        Shown::Pictures(pictures) if pictures.is_empty() => Shown::Text("no image at this step".into()),
+        Shown::Sounds(sounds) if sounds.is_empty() => Shown::Text("no sound at this step".into()),
+        Shown::Text(text) if text.is_empty() => Shown::Text("nothing at this step".into()),
+        Shown::Markdown { cells, .. } if cells.iter().all(|cell| cell.trim().is_empty()) => {
+            Shown::Text("an empty text".into())
+        }
+        shown => shown,
+    }
+}
+
+fn as_it_is(sample: Sample) -> Shown {
     match sample {
         Sample::Images(images) => {
             let pictures: Result<Vec<Picture>, String> = images.iter().map(picture).collect();
@@ -223,6 +235,20 @@ mod tests {
     }
 
     #[test]
+    fn a_value_of_nothing_says_so() {
+        let none = [
+            Sample::Images(Vec::new()),
+            Sample::Audio(Vec::new()),
+            Sample::Blobs(Vec::new()),
+            Sample::Layout(formats::plugins::Layout::default()),
+            Sample::Text(TextTensor { shape: Vec::new(), values: vec![" ".into()] }),
+        ];
+        for sample in none {
+            assert!(matches!(shown(sample), Shown::Text(text) if !text.is_empty()));
+        }
+    }
+
+    #[test]
     fn what_is_no_picture_says_so() {
         let mut huge = encoded(png::ColorType::Grayscale, &[1, 2]);
         huge.bytes[16..24].copy_from_slice(&[0x7f; 8]);
@@ -241,7 +267,7 @@ mod tests {
         let cube = TextTensor { shape: vec![2, 1, 2], values: cells.clone() };
         assert_eq!(shown(Sample::Text(cube)), Shown::Markdown { n_columns: 2, cells: cells[..2].to_vec() });
         let empty = TextTensor { shape: vec![0, 0], values: Vec::new() };
-        assert_eq!(shown(Sample::Text(empty)), Shown::Markdown { n_columns: 1, cells: Vec::new() });
+        assert_eq!(shown(Sample::Text(empty)), Shown::Text("an empty text".into()));
         let tensor =
             NumberTensor { dtype: formats::proto::DataType::DtFloat, shape: vec![300], values: vec![0.5; 300] };
         let Shown::Text(text) = shown(Sample::Tensor(tensor)) else { panic!() };

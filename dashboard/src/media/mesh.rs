@@ -14,11 +14,59 @@ use summaries::MeshPart;
 /// Faces and points that are drawn; of more, every so many.
 const MAX_DRAWN: usize = 100_000;
 
+/// Vertices, faces or colours, as far as they are there.
+#[derive(Clone, Debug, Default)]
+pub enum PartState {
+    /// The run has none.
+    #[default]
+    Missing,
+    /// Being read.
+    Reading,
+    /// What was read: the part, or why there is none.
+    Read(Arc<Shown>),
+}
+
+impl From<Option<Arc<Shown>>> for PartState {
+    fn from(value: Option<Arc<Shown>>) -> Self {
+        value.map_or(Self::Reading, Self::Read)
+    }
+}
+
+impl PartState {
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Read(a), Self::Read(b)) => Arc::ptr_eq(a, b),
+            (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
+        }
+    }
+
+    fn part(&self) -> Option<&MeshPart> {
+        match self {
+            Self::Read(shown) => match &**shown {
+                Shown::Mesh(part) => Some(part),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Why a part that the run has cannot be drawn.
+    fn error(&self) -> Option<&str> {
+        match self {
+            Self::Read(shown) => match &**shown {
+                Shown::Text(why) => Some(why),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
 /// What a card keeps from frame to frame.
 #[derive(Default)]
 pub struct MeshCard {
     orbit: Orbit,
-    of: [Option<Arc<Shown>>; 3],
+    of: [PartState; 3],
     model: Model,
     drawn: Option<(Orbit, [u32; 4], usize, Arc<Mesh>)>,
 }
@@ -35,6 +83,20 @@ struct Model {
 }
 
 impl Model {
+    /// Of parts in any state; what is missing or cannot be read is said.
+    fn of_states(states: &[PartState; 3]) -> Self {
+        let mut model = Self::of([states[0].part(), states[1].part(), states[2].part()]);
+        let mut notes: Vec<String> = states.iter().filter_map(|state| Some(state.error()?.to_owned())).collect();
+        if let PartState::Missing = states[0] {
+            notes.push("nothing to draw: the run has no vertices of this mesh at this step".into());
+        } else if states[0].part().is_some() && model.vertices.is_empty() {
+            notes.push("nothing to draw: the mesh has no vertices at this step".into());
+        }
+        notes.extend(model.note.take());
+        model.note = (!notes.is_empty()).then(|| notes.join(", "));
+        model
+    }
+
     /// Of vertices, faces and colours: the first of their batches.
     fn of(parts: [Option<&MeshPart>; 3]) -> Self {
         let rows = |part: Option<&MeshPart>| -> Vec<[f64; 3]> {
@@ -59,6 +121,9 @@ impl Model {
         let n_drawn = if faces.is_empty() { n } else { faces.len() };
         if n_drawn > MAX_DRAWN {
             notes.push(format!("one of {} drawn", n_drawn.div_ceil(MAX_DRAWN)));
+        }
+        if !colors.is_empty() && colors.len() != n {
+            notes.push(format!("without its colours: {} for {n} vertices", colors.len()));
         }
         let colors: Vec<[u8; 3]> = colors.into_iter().map(|c| c.map(|x| x.clamp(0.0, 255.0) as u8)).collect();
         let colors = if colors.len() == n { colors } else { Vec::new() };
@@ -87,18 +152,9 @@ fn fitted(vertices: &[[f64; 3]]) -> Vec<[f32; 3]> {
 
 impl MeshCard {
     /// Shows the mesh of these parts, as far as they are read.
-    pub fn ui(&mut self, ui: &mut Ui, name: &str, parts: [Option<Arc<Shown>>; 3]) {
-        let is_same = |a: &Option<Arc<Shown>>, b: &Option<Arc<Shown>>| match (a, b) {
-            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-            (a, b) => a.is_none() && b.is_none(),
-        };
-        if !(0..3).all(|i| is_same(&self.of[i], &parts[i])) {
-            let part = |shown: &Option<Arc<Shown>>| match shown.as_deref() {
-                Some(Shown::Mesh(part)) => Some(part.clone()),
-                _ => None,
-            };
-            let [vertices, faces, colors] = [part(&parts[0]), part(&parts[1]), part(&parts[2])];
-            self.model = Model::of([vertices.as_ref(), faces.as_ref(), colors.as_ref()]);
+    pub fn ui(&mut self, ui: &mut Ui, name: &str, parts: [PartState; 3]) {
+        if !self.of.iter().zip(&parts).all(|(known, part)| known.is_same(part)) {
+            self.model = Model::of_states(&parts);
             self.of = parts;
             self.drawn = None;
         }
@@ -106,7 +162,10 @@ impl MeshCard {
         let response = ui.interact(rect, ui.scope_id().with("mesh"), Sense::click_and_drag());
         widgets::describe(&response, || {
             let vertices = format::counted_as(self.model.vertices.len() as u64, "vertex", "vertices");
-            format!("Mesh {name}: {vertices}, {}", format::counted(self.model.faces.len() as u64, "face"))
+            let faces = format::counted(self.model.faces.len() as u64, "face");
+            let colors = format::counted(self.model.colors.len() as u64, "colour");
+            let note = self.model.note.as_ref().map_or_else(String::new, |note| format!(", {note}"));
+            format!("Mesh {name}: {vertices}, {faces}, {colors}{note}")
         });
         self.orbit.input(ui, &response, false);
         let p = palette(ui);
@@ -121,9 +180,10 @@ impl MeshCard {
         };
         ui.painter_at(rect).add(Shape::Mesh(mesh));
         if let Some(note) = &self.model.note {
-            let at = rect.left_bottom() + egui::vec2(metrics::GAP, -metrics::GAP);
             let font = egui::FontId::proportional(metrics::TEXT_SMALL);
-            ui.painter().text(at, egui::Align2::LEFT_BOTTOM, note, font, p.text_weak);
+            let galley = ui.painter().layout(note.clone(), font, p.text_weak, rect.width() - 2.0 * metrics::GAP);
+            let at = rect.left_bottom() + egui::vec2(metrics::GAP, -metrics::GAP - galley.size().y);
+            ui.painter().galley(at, galley, p.text_weak);
         }
     }
 }
@@ -197,6 +257,18 @@ mod tests {
         assert_eq!(model.faces, [[0, 1, 0]]);
         assert_eq!(model.note.as_deref(), Some("2 faces have no such vertices, the first of 2"));
         assert_eq!(Model::of([None, None, None]), Model::default());
+        let few = Model::of([Some(&vertices), None, Some(&part(1, &[1.0, 2.0, 3.0]))]);
+        assert_eq!(few.note.as_deref(), Some("the first of 2, without its colours: 1 for 2 vertices"));
+        let empty = PartState::Read(Arc::new(Shown::Mesh(part(1, &[]))));
+        for (vertices, note) in [
+            (PartState::Missing, Some("nothing to draw: the run has no vertices of this mesh at this step")),
+            (PartState::Reading, None),
+            (empty, Some("nothing to draw: the mesh has no vertices at this step")),
+            (PartState::Read(Arc::new(Shown::Text("torn".into()))), Some("torn")),
+        ] {
+            let model = Model::of_states(&[vertices, PartState::Missing, PartState::Missing]);
+            assert_eq!(model.note.as_deref(), note);
+        }
         let nowhere = Model::of([Some(&part(1, &[f64::NAN, 0.0, 0.0, 1.0, 1.0, 1.0])), None, None]);
         assert_eq!(nowhere.vertices, [[0.0; 3], [0.0; 3]]);
     }

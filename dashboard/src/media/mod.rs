@@ -21,6 +21,7 @@ mod wav;
 
 use crate::{
     Data, Selection, View, ViewKind,
+    accepts::{Accepts, Names},
     address::Params,
     catalogue::Catalogue,
     chart::orbit,
@@ -33,6 +34,7 @@ use crate::{
 use card::{Card, CardView};
 use egui::Ui;
 use images::Tone;
+use rows::Meshes;
 use rustc_hash::FxHashMap;
 use shelf::Shelf;
 use std::sync::Arc;
@@ -56,6 +58,7 @@ pub struct MediaView {
     is_linked: bool,
     tone: Tone,
     catalogue: Catalogue,
+    meshes: Meshes,
     cards: FxHashMap<Arc<str>, Card>,
     grid: CardGrid,
     shelf: Option<Shelf>,
@@ -96,7 +99,7 @@ impl View for MediaView {
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
         if self.catalogue.update::<MediaSeries>(data, &selection.runs, &self.filter) {
-            rows::arrange(&mut self.catalogue, data);
+            self.meshes = rows::arrange(&mut self.catalogue, data);
         }
         if self.catalogue.n_tags == 0 {
             let text = "A run that writes images, sounds, texts, precision-recall curves, meshes or tensors shows them here,\n\
@@ -131,7 +134,8 @@ impl View for MediaView {
         let shelf = self.shelf.get_or_insert_with(|| Shelf::new(move || context.request_repaint()));
         shelf.update();
         let mut save = None;
-        let mut view = CardView { data, shelf, is_linked: self.is_linked, tone: self.tone, save: &mut save };
+        let (meshes, is_linked, tone) = (&self.meshes, self.is_linked, self.tone);
+        let mut view = CardView { data, shelf, meshes, is_linked, tone, save: &mut save };
         let cards = &mut self.cards;
         self.grid.ui(ui, &self.catalogue, |ui, row, is_wide| {
             let card = cards.entry(row.key.clone()).or_default();
@@ -142,4 +146,14 @@ impl View for MediaView {
         }
         self.save.ui(ui.ctx());
     }
+}
+
+/// What an address may say of this panel.
+pub(crate) fn accepts() -> Names {
+    vec![
+        ("filter", Accepts::Text),
+        ("linked", Accepts::Flag),
+        ("brightness", Accepts::Number),
+        ("contrast", Accepts::Number),
+    ]
 }

@@ -33,7 +33,7 @@ struct Slot {
 }
 
 impl Shelf {
-    /// Starts the thread, which calls `wake` when a value is ready. Where the system has no thread left, nothing comes.
+    /// Starts the thread, which calls `wake` when a value is ready.
     pub fn new(wake: impl Fn() + Send + 'static) -> Self {
         let (requests, asked) = mpsc::channel::<Request>();
         let (done, answers) = mpsc::channel();
@@ -71,8 +71,10 @@ impl Shelf {
             slot.asked = Some(row);
             let place = series.rows()[row].place.clone();
             let (kind, metadata) = (series.kind().to_owned(), series.metadata.clone());
-            // Without the thread nothing comes, and the card stays empty.
-            let _ = self.requests.send(Request { key: (key.clone(), row), place, kind, metadata });
+            if self.requests.send(Request { key: (key.clone(), row), place, kind, metadata }).is_err() {
+                let why = "the system has no thread left to read it with";
+                slot.shown = Some(Arc::new(Shown::Text(why.into())));
+            }
         }
         slot.shown.clone()
     }

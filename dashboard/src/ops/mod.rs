@@ -10,6 +10,7 @@ mod tests;
 
 use crate::{
     Data, Selection, View, ViewKind,
+    accepts::{Accepts, Names},
     address::Params,
     command::Entry,
     data::{Shared, TraceData},
@@ -258,4 +259,9 @@ impl OpsView {
             selection.show(ViewKind::Timeline);
         }
     }
+}
+
+/// What an address may say of this panel.
+pub(crate) fn accepts() -> Names {
+    vec![("per", Accepts::Words(vec!["op", "node"])), ("filter", Accepts::Text)]
 }

@@ -1,5 +1,6 @@
 //! The rows of the ops table: figures per op type or per node, filtered and sorted. No egui.
 
+use crate::natural;
 use profiler::{Figures, NodeStat, OpStat};
 use std::cmp::Ordering;
 
@@ -153,7 +154,7 @@ pub fn arranged(rows: &[Row], filter: &str, order: Order) -> Vec<usize> {
         let (a, b) = (&rows[*a], &rows[*b]);
         let by_column = compare(a, b, order.column);
         let directed = if order.descending { by_column.reverse() } else { by_column };
-        directed.then_with(|| a.name.cmp(&b.name))
+        directed.then_with(|| natural::order(&a.name, &b.name))
     });
     out
 }
@@ -161,8 +162,8 @@ pub fn arranged(rows: &[Row], filter: &str, order: Order) -> Vec<usize> {
 fn compare(a: &Row, b: &Row, column: Column) -> Ordering {
     let (f, g) = (&a.figures, &b.figures);
     match column {
-        Column::Name => a.name.cmp(&b.name),
-        Column::Op => a.op.cmp(&b.op),
+        Column::Name => natural::order(&a.name, &b.name),
+        Column::Op => natural::order(&a.op, &b.op),
         Column::Category => a.category.cmp(&b.category),
         Column::Count => f.count.cmp(&g.count),
         Column::Total => f.total_ns.cmp(&g.total_ns),

@@ -34,7 +34,9 @@ pub fn table_ui(
 ) -> Acts {
     let mut acts = Acts::default();
     let columns = Column::of(grouping);
-    let widths: Vec<Width> = columns.iter().map(|column| width(ui, *column, grouping)).collect();
+    let names = longest_name(ui, rows, shown);
+    let widths: Vec<Width> = columns.iter().map(|column| width(ui, *column, grouping, names)).collect();
+    let most_share = shown.iter().map(|i| rows[*i].figures.share).fold(0.0, f64::max);
     let mut table = TableBuilder::new(ui)
         // Columns of shorter figures are narrower.
         .id_salt((grouping == Grouping::Op, format::is_exact()))
@@ -65,7 +67,7 @@ pub fn table_ui(
             };
             line.set_selected(picked);
             for column in columns {
-                line.col(|ui| beside(ui, column.is_text(), |ui| cell_ui(ui, row, *column)));
+                line.col(|ui| beside(ui, column.is_text(), |ui| cell_ui(ui, row, *column, most_share)));
             }
             let response = line.response();
             if response.clicked() {
@@ -77,12 +79,13 @@ pub fn table_ui(
     acts
 }
 
-fn cell_ui(ui: &mut Ui, row: &Row, column: Column) {
+/// `most_share` fills the column of shares.
+fn cell_ui(ui: &mut Ui, row: &Row, column: Column, most_share: f64) {
     let p = palette(ui);
     match column {
         Column::Name => {
             let (rect, _) = ui.allocate_exact_size(vec2(metrics::SWATCH, metrics::SWATCH), Sense::hover());
-            ui.painter().rect_filled(rect, 2.0, p.fill_of_name(&row.op));
+            ui.painter().rect_filled(rect, 2.0, p.mark_of_name(&row.op));
             let response = ui.add(egui::Label::new(&row.name).truncate().selectable(false));
             if !row.device.is_empty() {
                 response.on_hover_text(format!("{}\n{}", row.name, row.device));
@@ -96,9 +99,10 @@ fn cell_ui(ui: &mut Ui, row: &Row, column: Column) {
             ui.add_space(metrics::PAD);
             ui.add(egui::Label::new(cell(row, column)).selectable(false));
             let room = ui.available_rect_before_wrap();
-            let width = (room.width() - metrics::PAD).max(0.0) * row.figures.share.clamp(0.0, 1.0) as f32;
+            let part = if most_share > 0.0 { (row.figures.share / most_share).clamp(0.0, 1.0) as f32 } else { 0.0 };
+            let width = (room.width() - metrics::PAD).max(0.0) * part;
             let bar = Rect::from_min_size(room.left_center() - vec2(0.0, 4.0), vec2(width, metrics::PAD));
-            ui.painter().rect_filled(bar, 2.0, p.fill_of_name(&row.op));
+            ui.painter().rect_filled(bar, 2.0, p.mark_of_name(&row.op));
         }
         _ => {
             ui.add(egui::Label::new(cell(row, column)).selectable(false));
@@ -106,9 +110,18 @@ fn cell_ui(ui: &mut Ui, row: &Row, column: Column) {
     }
 }
 
-fn width(ui: &Ui, column: Column, grouping: Grouping) -> Width {
+/// How wide the column of names is at first: as its longest one, but never more than a share of the room.
+fn longest_name(ui: &Ui, rows: &[Row], shown: &[usize]) -> f32 {
+    let longest = shown.iter().map(|i| &rows[*i].name).max_by_key(|name| name.chars().count());
+    let font = egui::FontId::proportional(metrics::TEXT);
+    let text = |name: &String| ui.painter().layout_no_wrap(name.clone(), font.clone(), egui::Color32::PLACEHOLDER);
+    let width = longest.map_or(0.0, |name| text(name).size().x + metrics::SWATCH + 3.0 * metrics::PAD);
+    width.clamp(metrics::NAME_W, metrics::NAME_W.max(ui.available_width() * metrics::NAMES_SHARE))
+}
+
+fn width(ui: &Ui, column: Column, grouping: Grouping, names: f32) -> Width {
     match column {
-        Column::Name => word_column(metrics::NAME_W),
+        Column::Name => word_column(names),
         Column::Op | Column::Category => word_column(metrics::VALUE_W),
         // Clipped: else it would keep what room it once had when others need more. Its figure always fits.
         Column::Share => Width::remainder().at_least(SHARE_W).clip(true),

@@ -5,7 +5,7 @@
 //! last point; after a restart the newest start counts.
 
 use super::points::{Points, XAxis};
-use crate::chart::decimate::lower_bound;
+use crate::{chart::decimate::lower_bound, natural::Natural};
 use regex::Regex;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -25,12 +25,12 @@ pub struct Band {
 
 /// The lines by the part of their run's name that `pattern` captures (or matches, where it captures nothing), in order of
 /// that part; runs that it does not match are in none.
-pub fn groups<'a>(pattern: &Regex, labels: impl Iterator<Item = &'a str>) -> BTreeMap<Arc<str>, Vec<usize>> {
-    let mut groups: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
+pub fn groups<'a>(pattern: &Regex, labels: impl Iterator<Item = &'a str>) -> BTreeMap<Natural<Arc<str>>, Vec<usize>> {
+    let mut groups: BTreeMap<Natural<Arc<str>>, Vec<usize>> = BTreeMap::new();
     for (i, label) in labels.enumerate() {
         if let Some(found) = pattern.captures(label) {
             let part = found.iter().flatten().nth(1).or(found.get(0)).map_or("", |m| m.as_str());
-            groups.entry(part.into()).or_default().push(i);
+            groups.entry(Natural(part.into())).or_default().push(i);
         }
     }
     groups
@@ -107,7 +107,7 @@ mod tests {
         let labels = ["mlp/seed1", "mlp/seed2", "lstm/seed1", "other"];
         let names = |pattern: &str| -> Vec<(String, Vec<usize>)> {
             let all = groups(&Regex::new(pattern).unwrap(), labels.into_iter());
-            all.into_iter().map(|(name, rows)| (name.to_string(), rows)).collect()
+            all.into_iter().map(|(name, rows)| (name.0.to_string(), rows)).collect()
         };
         assert_eq!(names(r"^(\w+)/"), [("lstm".to_owned(), vec![2]), ("mlp".to_owned(), vec![0, 1])]);
         assert_eq!(names(r"seed\d"), [("seed1".to_owned(), vec![0, 2]), ("seed2".to_owned(), vec![1])]);

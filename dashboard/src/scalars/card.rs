@@ -20,6 +20,7 @@ use crate::{
         ticks::Unit,
     },
     format,
+    natural::Natural,
     selection::is_at_or_below,
     theme::{metrics, palette},
     widgets::{self, CardFrame, CardHeader},
@@ -210,7 +211,8 @@ impl Card {
             return;
         }
         let pattern = view.group.map_or("", Regex::as_str);
-        let n_points = lines.iter().map(|line| line.points.len() + (line.member.color_idx << 40)).sum();
+        let of_line = |line: &Line<'_>| line.points.len().wrapping_add(line.member.color_idx << 40);
+        let n_points = lines.iter().map(of_line).fold(0, usize::wrapping_add);
         let of = (pattern, view.curve);
         let is_same = self.bands.of.as_ref().is_some_and(|(text, settings, _)| (text.as_str(), *settings) == of);
         let is_old = self.bands.of.as_ref().is_none_or(|(.., n)| *n != n_points);
@@ -233,7 +235,7 @@ impl Card {
 
     fn group_bands(&self, lines: &[Line<'_>], view: &CardView<'_>, pattern: &Regex) -> Vec<(Band, usize)> {
         let groups = band::groups(pattern, lines.iter().map(|line| &*line.member.run_label));
-        let band_of = |(nth, (name, rows)): (usize, (Arc<str>, Vec<usize>))| {
+        let band_of = |(nth, (Natural(name), rows)): (usize, (Natural<Arc<str>>, Vec<usize>))| {
             let points: Vec<Points<'_>> = rows.iter().map(|&i| lines[i].points).collect();
             let value = |nth: usize, row: usize| {
                 let line = lines[rows[nth]];

@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(layouts.trouble.len(), 1, "{:?}", layouts.trouble);
         let data = data();
         let mut runs = RunList::default();
-        runs.update(data.runs().map(|r| r.label));
+        runs.update(data.runs().map(|r| (r.label, r.run)), true);
         let groups = layouts.groups(&data, &runs);
         let rows: Vec<(&str, Vec<&str>)> =
             groups[0].rows.iter().map(|r| (&*r.name, r.members.iter().map(|m| &*m.label).collect())).collect();

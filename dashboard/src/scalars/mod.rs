@@ -24,9 +24,11 @@ pub use settings::axis_buttons;
 
 use crate::{
     Data, Selection, View, ViewKind,
+    accepts::{Accepts, Names},
     address::Params,
     catalogue::Catalogue,
     command::Entry,
+    natural::Natural,
     runs::RunList,
     timeline::background::Background,
     widgets::{CardGrid, empty_state, run_list, side_panel, toolbar},
@@ -264,8 +266,8 @@ impl ScalarsView {
         if self.tags.0 != n_series {
             let all = data.runs().flat_map(|run| &run.run.series);
             let scalars = all.filter(|(_, series)| matches!(series, Series::Scalar(_)));
-            let names: BTreeSet<&str> = scalars.map(|(tag, _)| &**tag).collect();
-            self.tags = (n_series, names.into_iter().map(Into::into).collect());
+            let names: BTreeSet<Natural<&str>> = scalars.map(|(tag, _)| Natural(&**tag)).collect();
+            self.tags = (n_series, names.into_iter().map(|name| name.0.into()).collect());
         }
     }
 }
@@ -279,4 +281,24 @@ fn all_steps(data: &Data) -> range::Steps {
     let ends = scalars.flat_map(|s| s.pieces().flat_map(|piece| [s.step(piece.start), s.step(piece.end - 1)]));
     let (lo, hi) = ends.fold((i64::MAX, i64::MIN), |(lo, hi), step| (lo.min(step), hi.max(step)));
     if lo <= hi { [lo, hi] } else { [0, 0] }
+}
+
+/// What an address may say of this panel.
+pub(crate) fn accepts() -> Names {
+    vec![
+        ("filter", Accepts::Text),
+        ("xtag", Accepts::Text),
+        ("group", Accepts::Text),
+        ("pin", Accepts::Text),
+        ("x", Accepts::Words(XAxis::ALL.iter().map(|axis| axis.name()).collect())),
+        ("order", Accepts::Words(tooltip::Order::ALL.iter().map(|order| order.name()).collect())),
+        ("smoothing", Accepts::Number),
+        ("log", Accepts::Flag),
+        ("logx", Accepts::Flag),
+        ("outliers", Accepts::Flag),
+        ("layout", Accepts::Flag),
+        ("linkzoom", Accepts::Flag),
+        ("zoom", Accepts::Range),
+        ("range", Accepts::Range),
+    ]
 }

@@ -1,6 +1,6 @@
 //! What runs did over a range of steps: a row for each tag and run. No egui here.
 
-use crate::{Data, catalogue::Catalogue, chart::decimate::lower_bound, export, format};
+use crate::{Data, catalogue::Catalogue, chart::decimate::lower_bound, export, format, natural};
 use std::{cmp::Ordering, sync::Arc};
 use summaries::ScalarSeries;
 
@@ -167,8 +167,8 @@ impl Row {
 
     fn order(&self, other: &Self, column: Column) -> Ordering {
         match column {
-            Column::Tag => self.tag.cmp(&other.tag),
-            Column::Run => self.label.cmp(&other.label),
+            Column::Tag => natural::order(&self.tag, &other.tag),
+            Column::Run => natural::order(&self.label, &other.label),
             _ => self.figures.get(column).total_cmp(&other.figures.get(column)),
         }
     }

@@ -3,7 +3,7 @@
 use super::{card::Line, curve::Curve, curve::CurveSettings};
 use crate::{
     chart::ticks::Moment,
-    format,
+    format, natural,
     theme::{metrics, palette},
     widgets::swatch,
 };
@@ -50,7 +50,7 @@ impl Order {
                 let far = |row: &Row| or_last((settings.scale.forward(value(row)) - y).abs());
                 rows.sort_by(|a, b| far(a).total_cmp(&far(b)));
             }
-            Self::Name => rows.sort_by(|a, b| a.label.cmp(&b.label)),
+            Self::Name => rows.sort_by(|a, b| natural::order(&a.label, &b.label)),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! What the top bar says about the run: name, state, step, rate, last loss and accuracy. No egui here.
 
 use crate::{
-    Data, ViewKind,
+    Data, ViewKind, catalogue,
     data::{RunRef, SourceKind, Status},
     format,
+    runs::Draws,
 };
 use std::sync::Arc;
 use summaries::{ScalarSeries, Series};
@@ -46,6 +47,8 @@ pub struct RunFacts {
     pub steps_per_second: Option<f64>,
     /// Short name and newest value of a loss and of an accuracy, where there are such tags.
     pub values: Vec<(String, f64)>,
+    /// Where several runs lie side by side and none is being written: how many. Then the label is the logdir's.
+    pub n_runs: Option<usize>,
 }
 
 impl RunFacts {
@@ -79,25 +82,46 @@ impl RunFacts {
             let short = tag.rsplit('/').next().unwrap_or(tag).to_owned();
             Some((short, series.last()?.value))
         });
+        let status = status_of(data, run);
+        let n_runs = n_runs(data).filter(|_| status != Status::Live);
+        let names: Vec<&str> = data.logdirs.iter().map(|logdir| &*logdir.name).collect();
         Some(Self {
-            label: run.label.clone(),
-            status: status_of(data, run),
+            label: if n_runs.is_some() { names.join(", ").into() } else { run.label.clone() },
+            status,
             step,
             steps_per_second: rate(longest, since),
             values: values.collect(),
+            n_runs,
         })
+    }
+
+    /// What is shown beside the label and the status: names and values.
+    pub fn figures(&self) -> Vec<(&str, String)> {
+        if let Some(n) = self.n_runs {
+            return vec![("", format::counted(n as u64, "run"))];
+        }
+        let rate = self.steps_per_second.filter(|_| self.status == Status::Live);
+        let step = ("step", format::step(self.step));
+        let rate = rate.map(|rate| ("steps/s", format::figure(rate)));
+        let values = self.values.iter().map(|(name, value)| (&**name, format::figure(*value)));
+        std::iter::once(step).chain(rate).chain(values).collect()
     }
 
     /// One line: `demo · live · step 1,200 · 250 steps/s · loss 0.0312`.
     pub fn text(&self) -> String {
         let mut parts = vec![self.label.to_string(), self.status.name().to_owned()];
-        parts.push(format!("step {}", format::step(self.step)));
-        if let Some(rate) = self.steps_per_second.filter(|_| self.status == Status::Live) {
-            parts.push(format!("{} steps/s", format::value(rate)));
-        }
-        parts.extend(self.values.iter().map(|(name, value)| format!("{name} {}", format::value(*value))));
+        parts.extend(self.figures().into_iter().map(|(name, value)| match name {
+            "steps/s" => format!("{value} {name}"),
+            _ => format!("{name} {value}").trim_start().to_owned(),
+        }));
         parts.join(" · ")
     }
+}
+
+/// How many runs draw curves, if several do; runs of hyperparameters within them count with them.
+fn n_runs(data: &Data) -> Option<usize> {
+    let n = data.runs().filter(|run| Draws::of(run.run) == Draws::Curves).count();
+    (n > 1).then_some(n)
 }
 
 /// How a run is doing: its trace knows whether the program still runs and how it ended; without one, its event files
@@ -126,7 +150,7 @@ pub fn has_something(data: &Data, kind: ViewKind) -> bool {
             goes_on || has(|s| matches!(s, Series::Scalar(_)))
         }
         ViewKind::Histograms => has(|s| matches!(s, Series::Histogram(_))),
-        ViewKind::Media => has(|s| matches!(s, Series::Media(s) if s.kind() != "hparams")),
+        ViewKind::Media => has(|s| matches!(s, Series::Media(s) if !catalogue::has_own_panel(s.kind()))),
         ViewKind::Embeddings => data.runs().take(64).any(|r| r.run.path.join("projector_config.pbtxt").exists()),
         ViewKind::HParams => has(|s| s.kind() == "hparams"),
         ViewKind::Graph => !data.graphs.is_empty(),
@@ -141,12 +165,23 @@ pub fn first_panel(data: &Data) -> ViewKind {
     order.into_iter().find(|kind| has_something(data, *kind)).unwrap_or(ViewKind::Scalars)
 }
 
+/// Whether a panel has something to show already, while more is being read.
+pub fn has_something_now(data: &Data, kind: ViewKind) -> bool {
+    let has_slices = || data.traces.iter().any(|trace| trace.store.tracks().iter().any(|track| track.n_slices() > 0));
+    match kind {
+        ViewKind::Scalars => data.runs().any(|r| r.run.series.values().any(|s| matches!(s, Series::Scalar(_)))),
+        ViewKind::Timeline | ViewKind::Ops | ViewKind::Bottlenecks => has_slices(),
+        // Questions can be asked, but nothing is shown.
+        ViewKind::Sql => false,
+        kind => has_something(data, kind),
+    }
+}
+
 /// Whether there is anything but what is still being read.
 pub fn shows_anything(data: &Data) -> bool {
     let is_loading = data.sources.iter().any(|source| source.status == Status::Loading);
-    let has_slices = || data.traces.iter().any(|trace| trace.store.tracks().iter().any(|track| track.n_slices() > 0));
     match is_loading {
-        true => !data.graphs.is_empty() || data.runs().next().is_some() || has_slices(),
+        true => ViewKind::ALL.into_iter().any(|kind| has_something_now(data, kind)),
         false => kind_of(data).is_some(),
     }
 }
@@ -164,17 +199,35 @@ pub fn kind_of(data: &Data) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use summaries::Point;
+    use super::*;
+    use summaries::{Point, Run, Runs};
+
+    #[test]
+    fn several_runs_are_told_by_their_logdir() {
+        let facts = |names: &[&str]| {
+            let mut runs = Runs::default();
+            for name in names {
+                let n_points = if name.contains("hparams") { 1 } else { 3 };
+                let points = (0..n_points).map(|step| Point { step, wall: step as f64, value: 0.5 });
+                let loss = Series::Scalar(Box::new(points.collect::<ScalarSeries>()));
+                let series = [("loss".to_owned(), loss)].into_iter().collect();
+                runs.by_name.insert((*name).to_owned(), Run { name: (*name).to_owned(), series, ..Run::default() });
+            }
+            RunFacts::of(&Data::default().with_runs("logs", runs)).unwrap().text()
+        };
+        assert_eq!(facts(&["a", "a/hparams"]), "a · finished · step 2 · loss 0.5000");
+        assert_eq!(facts(&["a", "a/hparams", "b", "c"]), "logs · finished · 3 runs");
+    }
 
     #[test]
     fn rate_needs_time_and_progress() {
-        let rate = |points: &[(i64, f64)]| {
+        let per_second = |points: &[(i64, f64)]| {
             let point = |&(step, wall): &(i64, f64)| Point { step, wall, value: 0.0 };
-            super::rate(&points.iter().map(point).collect(), 0)
+            rate(&points.iter().map(point).collect(), 0)
         };
-        assert_eq!(rate(&[(0, 10.0), (100, 12.0)]), Some(50.0));
-        assert_eq!(rate(&[(5, 1.0)]), None);
-        assert_eq!(rate(&[(5, 1.0), (5, 2.0)]), None);
-        assert_eq!(rate(&[(0, 1.0), (5, 1.0)]), None);
+        assert_eq!(per_second(&[(0, 10.0), (100, 12.0)]), Some(50.0));
+        assert_eq!(per_second(&[(5, 1.0)]), None);
+        assert_eq!(per_second(&[(5, 1.0), (5, 2.0)]), None);
+        assert_eq!(per_second(&[(0, 1.0), (5, 1.0)]), None);
     }
 }

@@ -36,14 +36,14 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Every panel in one row of tabs.
-    pub fn tabs() -> Self {
-        Self::Tabs { front: 0, parts: ViewKind::ALL.map(Self::Panel).into() }
+    /// Panels in one row of tabs.
+    pub fn tabs(kinds: impl IntoIterator<Item = ViewKind>) -> Self {
+        Self::Tabs { front: 0, parts: kinds.into_iter().map(Self::Panel).collect() }
     }
 
     /// The arrangement of a tree. Grids count as rows.
     pub fn of(tree: &Tree<ViewKind>) -> Self {
-        tree.root().and_then(|root| Self::of_tile(&tree.tiles, root)).unwrap_or_else(Self::tabs)
+        tree.root().and_then(|root| Self::of_tile(&tree.tiles, root)).unwrap_or_else(|| Self::tabs([]))
     }
 
     fn of_tile(tiles: &Tiles<ViewKind>, id: TileId) -> Option<Self> {
@@ -76,11 +76,11 @@ impl Layout {
         })
     }
 
-    /// A tree with this arrangement. Each panel is in it once: what occurs twice is left out the second time, and what is
-    /// missing is added to a row of tabs.
-    pub fn tree(&self) -> Tree<ViewKind> {
+    /// A tree with this arrangement of the panels that there are. Each is in it once: what occurs twice is left out the second
+    /// time, and what is missing is added to a row of tabs.
+    pub fn tree(&self, kinds: impl IntoIterator<Item = ViewKind>) -> Tree<ViewKind> {
         let mut tiles = Tiles::default();
-        let mut missing: Vec<ViewKind> = ViewKind::ALL.into();
+        let mut missing: Vec<ViewKind> = kinds.into_iter().collect();
         let mut root = self.insert(&mut tiles, &mut missing);
         if !missing.is_empty() {
             let rest: Vec<TileId> = missing.iter().map(|kind| tiles.insert_pane(*kind)).collect();
@@ -190,8 +190,8 @@ mod tests {
                 },
             ],
         };
-        for layout in [Layout::tabs(), split] {
-            assert_eq!(Layout::of(&layout.tree()), layout);
+        for layout in [Layout::tabs(ViewKind::ALL), split] {
+            assert_eq!(Layout::of(&layout.tree(ViewKind::ALL)), layout);
             assert_eq!(Layout::from_json(&layout.to_json()), Some(layout));
         }
     }
@@ -204,7 +204,7 @@ mod tests {
             r#""ops""#,
         ] {
             let layout = Layout::from_json(&serde_json::from_str(text).unwrap()).unwrap();
-            let tree = layout.tree();
+            let tree = layout.tree(ViewKind::ALL);
             let mut kinds: Vec<ViewKind> =
                 tree.tiles.tiles().filter_map(|t| if let Tile::Pane(kind) = t { Some(*kind) } else { None }).collect();
             kinds.sort_unstable();

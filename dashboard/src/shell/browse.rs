@@ -1,5 +1,6 @@
 //! What a folder holds that can be opened, for the dialogs. No egui here.
 
+use crate::natural;
 use formats::{FileKind, TraceFormat, sniff};
 use std::path::{Path, PathBuf};
 
@@ -39,7 +40,7 @@ pub fn entries(folder: &Path, prefix: &str) -> std::io::Result<(Vec<FolderEntry>
         let is_folder = meta.as_ref().is_some_and(std::fs::Metadata::is_dir);
         all.push(FolderEntry { name, is_folder, bytes: meta.map_or(0, |m| m.len()) });
     }
-    all.sort_unstable_by(|a, b| b.is_folder.cmp(&a.is_folder).then_with(|| a.name.cmp(&b.name)));
+    all.sort_unstable_by(|a, b| b.is_folder.cmp(&a.is_folder).then_with(|| natural::order(&a.name, &b.name)));
     Ok((all, is_cut))
 }
 

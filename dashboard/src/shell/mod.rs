@@ -19,14 +19,14 @@ mod start;
 mod tabs;
 mod top_bar;
 
-pub use about::{KnownFacts, RunFacts, first_panel, has_something, kind_of, shows_anything};
+pub use about::{KnownFacts, RunFacts, first_panel, has_something, has_something_now, kind_of, shows_anything};
 pub use arrangement::Layout;
 pub use focus::FocusRing;
 pub use icon::app_icon;
 pub use memory::Memory;
 pub use navigation::{Navigation, address, command_line};
 pub use open::OpenDialog;
-pub use palette::{Choice, CommandPalette};
+pub use palette::{Choice, CommandPalette, Panels};
 pub use problems::{ProblemsWindow, SourceAct, drop_target, n_problems};
 pub use save::SaveDialog;
 pub use saving::Saving;

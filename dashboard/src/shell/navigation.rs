@@ -80,7 +80,9 @@ pub fn address(tabs: &Tabs, data: &Data, selection: &Selection) -> Address {
     shared.set_some("op", selection.op.get());
     shared.set_some("runs", Some(selection.runs.filter.text()).filter(|t| !t.is_empty()));
     let of = |kind| Some((kind, tabs.view(kind)?.address(data)));
-    Address { panels: tabs.visible().into_iter().filter_map(of).collect(), shared }
+    let address = Address { panels: tabs.visible().into_iter().filter_map(of).collect(), shared };
+    debug_assert!(address.is_accepted(), "{address}: a panel says of itself what an address may not say");
+    address
 }
 
 /// The command line that shows `paths` at `address`, for a POSIX shell.

@@ -32,6 +32,14 @@ pub enum Choice {
     Track(usize, u32),
 }
 
+/// What the window's panels are, and what can be done in each.
+pub struct Panels {
+    /// In the order of their keys.
+    pub kinds: Vec<ViewKind>,
+    /// Of those that can do something now.
+    pub commands: Vec<(ViewKind, Vec<Entry>)>,
+}
+
 /// A line of the palette.
 struct Line {
     choice: Choice,
@@ -63,7 +71,7 @@ impl CommandPalette {
         &mut self,
         ctx: &Context,
         data: &Data,
-        panels: impl FnOnce() -> Vec<(ViewKind, Vec<Entry>)>,
+        panels: impl FnOnce() -> Panels,
         front: ViewKind,
     ) -> Option<Choice> {
         if !self.is_open {
@@ -150,7 +158,7 @@ fn line_ui(ui: &mut Ui, line: &Line, is_at: bool) -> egui::Response {
 }
 
 /// The lines that fit, best first. Without a text, the commands only.
-fn offers(ctx: &Context, data: &Data, panels: &[(ViewKind, Vec<Entry>)], front: ViewKind, text: &str) -> Vec<Line> {
+fn offers(ctx: &Context, data: &Data, panels: &Panels, front: ViewKind, text: &str) -> Vec<Line> {
     let mut scored: Vec<(i32, Line)> = Vec::new();
     let mut offer = |bonus: i32, line: Line| {
         if let Some(score) = fuzzy::score(text, &line.text) {
@@ -158,7 +166,7 @@ fn offers(ctx: &Context, data: &Data, panels: &[(ViewKind, Vec<Entry>)], front: 
         }
     };
     // What a panel without contents could do is of no use.
-    let useful = panels.iter().filter(|(kind, _)| super::has_something(data, *kind));
+    let useful = panels.commands.iter().filter(|(kind, _)| super::has_something(data, *kind));
     let (of_front, others): (Vec<_>, Vec<_>) = useful.partition(|(kind, _)| *kind == front);
     for (kind, entries) in of_front.into_iter().chain(others) {
         let bonus = if *kind == front { FRONT_BONUS } else { 0 };
@@ -171,8 +179,9 @@ fn offers(ctx: &Context, data: &Data, panels: &[(ViewKind, Vec<Entry>)], front: 
         let keys = keys_text(ctx, entry);
         offer(0, Line { choice: Choice::Shell(entry.command), text: entry.what.into(), kind: "Window", keys });
     }
-    for (nth, kind) in ViewKind::ALL.into_iter().enumerate() {
-        let (text, keys) = (format!("Go to {}", kind.title()), ((nth + 1) % 10).to_string());
+    for (nth, kind) in panels.kinds.iter().copied().enumerate() {
+        let keys = if nth < 9 { (nth + 1).to_string() } else { String::new() };
+        let text = format!("Go to {}", kind.title());
         offer(0, Line { choice: Choice::Shell(ShellCommand::Panel(kind)), text, kind: "Window", keys });
     }
     if !text.trim().is_empty() {
@@ -232,7 +241,8 @@ mod tests {
         let graph = formats::proto::GraphDef::default();
         let data = Data::default().with_trace("demo", crate::timeline::testing::demo(1)).with_graph("g", graph);
         const TABLE: &[Entry] = &[Entry::command("fit", "F", "Fit the selection"), Entry::gesture("Drag", "Move")];
-        let panels = [(ViewKind::Graph, TABLE.to_vec()), (ViewKind::Timeline, TABLE.to_vec())];
+        let commands = vec![(ViewKind::Graph, TABLE.to_vec()), (ViewKind::Timeline, TABLE.to_vec())];
+        let panels = Panels { kinds: vec![ViewKind::Ops, ViewKind::Timeline], commands };
         let check = |text: &str| -> Vec<String> {
             let lines = offers(&ctx, &data, &panels, ViewKind::Timeline, text);
             lines.iter().map(|l| format!("{}: {}", l.kind, l.text)).collect()
@@ -240,6 +250,7 @@ mod tests {
         let all = check("");
         assert_eq!(all[0], "Timeline: Fit the selection");
         assert!(all.iter().any(|l| l == "Window: Go to Ops") && !all.iter().any(|l| l.contains("Move")), "{all:?}");
+        assert!(!all.iter().any(|l| l.contains("Go to SQL")), "a panel that the program has not: {all:?}");
         assert_eq!(check("fitsel"), ["Timeline: Fit the selection", "Graph: Fit the selection"]);
         assert!(check("matmul").contains(&"op: MatMul".to_owned()));
         assert!(check("worker 10").contains(&"worker: worker 10".to_owned()), "{:?}", check("worker 10"));

@@ -21,8 +21,9 @@ pub struct Tabs {
 impl Tabs {
     /// Every panel in one row of tabs, the first in front.
     pub fn new(views: Vec<Box<dyn View>>) -> Self {
-        let views = views.into_iter().map(|view| (view.kind(), view)).collect();
-        Self { tree: Layout::tabs().tree(), views, front: ViewKind::ALL[0] }
+        let views: BTreeMap<ViewKind, Box<dyn View>> = views.into_iter().map(|view| (view.kind(), view)).collect();
+        let kinds = || views.keys().copied();
+        Self { tree: Layout::tabs(kinds()).tree(kinds()), front: ViewKind::ALL[0], views }
     }
 
     /// How the panels are arranged.
@@ -32,11 +33,24 @@ impl Tabs {
 
     /// Arranges the panels.
     pub fn arrange(&mut self, layout: &Layout) {
-        self.tree = layout.tree();
+        self.tree = layout.tree(self.kinds());
+    }
+
+    /// Puts all panels into one row of tabs.
+    pub fn reset(&mut self) {
+        self.arrange(&Layout::tabs(self.kinds().collect::<Vec<_>>()));
+    }
+
+    /// The panels that this program has, in their order.
+    pub fn kinds(&self) -> impl Iterator<Item = ViewKind> {
+        self.views.keys().copied()
     }
 
     /// Brings a panel to the front of wherever it is.
     pub fn activate(&mut self, kind: ViewKind) {
+        if !self.views.contains_key(&kind) {
+            return;
+        }
         self.front = kind;
         self.tree.make_active(|_, tile| matches!(tile, Tile::Pane(k) if *k == kind));
     }

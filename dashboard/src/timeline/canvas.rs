@@ -425,7 +425,9 @@ impl Canvas {
                 ui.label(shortened(store.slice_name(&slice)).into_owned());
                 ui.label(super::facts::exact(slice.dur()));
                 let site = store.sites().get(slice.site as usize).map_or("", |s| &s.name);
-                ui.colored_label(weak, format!("{site}, starts at {}", ticks::position(slice.start, 1)));
+                // A slice without a node is called by its site: that stands above already.
+                let what = if site == store.slice_name(&slice) { String::new() } else { format!("{site}, ") };
+                ui.colored_label(weak, format!("{what}starts at {}", ticks::position(slice.start, 1)));
             }
         });
     }

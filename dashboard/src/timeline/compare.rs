@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Data, Selection,
     data::{Shared, TraceData},
-    format,
+    format, natural,
     theme::{metrics, palette},
 };
 use egui::{Context, Rect, RichText, ScrollArea, Ui};
@@ -371,7 +371,8 @@ fn answer(ask: Ask) -> Table {
         }
     }
     let mut rows: Vec<Row> = rows.into_values().collect();
-    rows.sort_by(|a, b| (Reverse(a.more_ns().abs()), &a.name).cmp(&(Reverse(b.more_ns().abs()), &b.name)));
+    let most = |row: &Row| Reverse(row.more_ns().abs());
+    rows.sort_by(|a, b| most(a).cmp(&most(b)).then_with(|| natural::order(&a.name, &b.name)));
     Table { key: ask.key, rows }
 }
 

@@ -191,7 +191,7 @@ pub fn flame_ui(ui: &mut Ui, what: &str, boxes: &[FlameBox], weight: impl Fn(u64
             continue;
         }
         let gap = if at.width() > 3.0 { pixel } else { 0.0 };
-        let fill = p.fill_of_name(&b.name);
+        let fill = p.mark_of_name(&b.name);
         mesh.add_colored_rect(Rect::from_min_max(at.min, pos2(at.right() - gap, at.bottom())), fill);
         if at.width() >= metrics::LABEL_MIN_W {
             labels.push((at, &b.name, fill));

@@ -44,6 +44,7 @@ pub mod viewport;
 
 use crate::{
     Data, Selection, View, ViewKind,
+    accepts::{Accepts, Names},
     address::Params,
     command::Entry,
     data::{Status, TraceData},
@@ -438,7 +439,7 @@ impl TimelineView {
         let (mut of_picked, mut out) = (Vec::new(), Vec::new());
         side(ui, Edge::Bottom, "timeline details", Extent::Share(metrics::DETAILS_SHARE), |ui| {
             let n_columns = usize::from(has_details) + usize::from(state.range.is_some() || compare.is_some());
-            ui.columns(n_columns, |columns| {
+            crate::widgets::columns(ui, n_columns, |columns| {
                 if let (true, Some(left)) = (has_details, columns.first_mut()) {
                     if let Some(stall) = &stall {
                         of_picked.extend(stalls::details_ui(left, store, stall));
@@ -503,4 +504,28 @@ fn whole_range(store: &Store) -> Range<i64> {
     // At most a second ahead of the newest event: a trace from elsewhere has another clock.
     let now = events::clock::mono_now().saturating_sub(store.origin_ns());
     range.start..now.clamp(range.end, range.end.saturating_add(1_000_000_000))
+}
+
+/// What an address may say of this panel.
+pub(crate) fn accepts() -> Names {
+    vec![
+        ("trace", Accepts::Text),
+        ("below", Accepts::Text),
+        ("slice", Accepts::Text),
+        ("search", Accepts::Text),
+        ("tracks", Accepts::Text),
+        ("colour", Accepts::Words(state::ColorBy::ALL.iter().map(|by| by.name()).collect())),
+        ("hidden", Accepts::List),
+        ("folded", Accepts::List),
+        ("processes", Accepts::List),
+        ("pinned", Accepts::List),
+        ("heights", Accepts::List),
+        ("view", Accepts::Range),
+        ("range", Accepts::Range),
+        ("step", Accepts::Number),
+        ("step-below", Accepts::Number),
+        ("critical", Accepts::Flag),
+        ("log", Accepts::Flag),
+        ("follow", Accepts::Flag),
+    ]
 }

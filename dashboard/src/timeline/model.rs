@@ -4,7 +4,11 @@
 //! lane per nesting depth in use; counters come after the tracks of their process. Pinned tracks come before all others. Tracks come in the order that the trace asks for, then CPUs, threads, devices' streams, copies, the network. Folding never loses a track silently: a folded process says how many tracks it holds, a folded
 //! track keeps its outermost lane, and tracks that the user hid are listed in [`Rows::hidden`].
 
-use crate::{filter::Filter, format};
+use crate::{
+    filter::Filter,
+    format,
+    natural::{self, Natural},
+};
 use profiler::{Category, Store, Track, TrackId, TrackKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -289,9 +293,9 @@ fn process_rows(store: &Store, folding: &Folding, process: u32, info: &profiler:
     if folded {
         return true;
     }
-    tracks.sort_by_cached_key(|t| {
+    tracks.sort_by_key(|t| {
         let place = folding.places.get(&t.id.0).copied().unwrap_or(usize::MAX);
-        (place, t.order, kind_order(t.kind), natural_key(&t.name), t.id)
+        (place, t.order, kind_order(t.kind), Natural(&*t.name), t.id)
     });
     out.rows.extend(tracks.into_iter().map(|t| track_row(store, t, folding)));
     if !is_filtered {
@@ -334,7 +338,7 @@ fn counter_rows(store: &Store, process: u32) -> Vec<Row> {
             (title, counter, bytes)
         })
         .collect();
-    rows.sort_by_cached_key(|(title, counter, _)| (natural_key(title), *counter));
+    rows.sort_by(|a, b| natural::order(&a.0, &b.0).then(a.1.cmp(&b.1)));
     rows.into_iter().map(|(title, counter, bytes)| Row::Counter { counter, title, bytes }).collect()
 }
 
@@ -379,13 +383,6 @@ fn track_row(store: &Store, track: &Track, folding: &Folding) -> Row {
 fn short_command(command: &str) -> &str {
     let program = command.split_whitespace().next().unwrap_or(command);
     program.rsplit('/').next().filter(|p| !p.is_empty()).unwrap_or(command)
-}
-
-/// So that `worker 2` comes before `worker 10`.
-fn natural_key(name: &str) -> (String, u64) {
-    let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-    let (head, tail) = name.split_at(name.len() - digits);
-    (head.to_owned(), tail.parse().unwrap_or(0))
 }
 
 /// The timeline in one sentence, for assistive technology and tests.

@@ -30,7 +30,9 @@ pub fn ruler(painter: &Painter, areas: &Areas, frame: &Frame, tags: &Tags, p: &P
             let text = ticks::position(tick.time, ruler.step);
             let at = pos2(x + metrics::GAP, ticks_top + 2.0);
             let galley = painter.layout_no_wrap(text, FontId::proportional(metrics::TEXT_TICK), p.text_weak);
-            if !tags.covers(Rect::from_min_size(at, galley.size())) {
+            let place = Rect::from_min_size(at, galley.size());
+            // A label that is cut says another time.
+            if !tags.covers(place) && place.right() <= areas.ruler.right() {
                 painter.galley(at, galley, p.text_weak);
             }
         }
@@ -147,7 +149,7 @@ pub fn open_slices(painter: &Painter, scene: &Scene<'_>, visible: Range<usize>, 
             let y = top + scene.places[i].top + nth as f32 * lane_h;
             let rect = Rect::from_min_max(pos2(x0, y), pos2(x1, y + lane_h - 1.0));
             let site = store.sites().get(slice.site as usize);
-            let fill = site.map_or(p.aggregate, |s| p.fill_of_name(&s.name));
+            let fill = site.map_or(p.aggregate, |s| p.mark_of_name(&s.name));
             fading(&mut mesh, rect, mix(p.stripe, fill, 0.8), mix(p.stripe, fill, 0.15));
             hatch(&mut mesh, rect, p.stripe);
             let name = store.nodes().get(slice.node as usize).map(|n| &n.name).or(site.map(|s| &s.name));

@@ -389,6 +389,8 @@ struct Colors<'a> {
     tracks: Vec<Color32>,
     fills: Vec<Color32>,
     ground: Color32,
+    /// What of a colour is left where hardly anything ran.
+    least: f32,
     /// What threads did of which only scheduling is known, when they ran.
     ran: Color32,
     quiet: Color32,
@@ -402,22 +404,22 @@ impl<'a> Colors<'a> {
             // A step covers everything below it: it stays in the background.
             let fill = match (s.category, by) {
                 (Category::Step, _) => mix(palette.stripe, palette.aggregate, 0.5),
-                (_, ColorBy::Category) => palette.fill_of_name(&s.category_name),
-                _ => palette.fill_of_name(&s.name),
+                (_, ColorBy::Category) => palette.mark_of_name(&s.category_name),
+                _ => palette.mark_of_name(&s.name),
             };
             (fill, quiet)
         };
         let of_track = |t: &profiler::Track| match by {
             ColorBy::Device if t.device.is_empty() => mix(palette.stripe, palette.aggregate, 0.8),
-            ColorBy::Device => palette.fill_of_name(&t.device),
-            ColorBy::Pool => palette.fill_of_name(pool_of(&t.name)),
-            ColorBy::Process => palette.fill(t.process as usize),
-            ColorBy::Cpu if t.kind == TrackKind::Cpu => palette.fill(cores::number_of(t)),
+            ColorBy::Device => palette.mark_of_name(&t.device),
+            ColorBy::Pool => palette.mark_of_name(pool_of(&t.name)),
+            ColorBy::Process => palette.mark(t.process as usize),
+            ColorBy::Cpu if t.kind == TrackKind::Cpu => palette.mark(cores::number_of(t)),
             ColorBy::Cpu => mix(palette.stripe, palette.aggregate, 0.6),
-            _ => palette.fill(t.id.0 as usize),
+            _ => palette.mark(t.id.0 as usize),
         };
         let of_node = |n: &profiler::NodeInfo| match by {
-            ColorBy::Device => palette.fill_of_name(&n.device),
+            ColorBy::Device => palette.mark_of_name(&n.device),
             _ => palette.aggregate,
         };
         Self {
@@ -426,8 +428,9 @@ impl<'a> Colors<'a> {
             sites: store.sites().iter().map(of_site).collect(),
             nodes: store.nodes().iter().map(of_node).collect(),
             tracks: store.tracks().iter().map(of_track).collect(),
-            fills: (0..12).map(|i| palette.fill(i)).collect(),
+            fills: (0..12).map(|i| palette.mark(i)).collect(),
             ground: palette.stripe,
+            least: palette.least_density(),
             ran: palette.good,
             quiet: mix(palette.stripe, palette.aggregate, 0.4),
             muted: mix(palette.stripe, palette.aggregate, 0.6),
@@ -478,7 +481,11 @@ impl<'a> Colors<'a> {
 
     /// Several slices, or one that is less than a pixel: as full as the time was busy, but never invisible.
     fn faded(&self, full: Color32, density: f32, dim: bool) -> Color32 {
-        let color = if density < 1.0 { laid_over(self.ground, full, (77.0 + 179.0 * density) as u32) } else { full };
+        let color = if density < 1.0 {
+            laid_over(self.ground, full, (256.0 * egui::lerp(self.least..=1.0, density)) as u32)
+        } else {
+            full
+        };
         if dim { mix(self.ground, color, 0.22) } else { color }
     }
 }

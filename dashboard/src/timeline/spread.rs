@@ -1,7 +1,7 @@
 //! What is called the same in a range: how often, how long, and how the durations spread.
 
 use crate::{
-    format,
+    format, natural,
     theme::{metrics, palette},
     widgets::describe,
 };
@@ -64,7 +64,7 @@ pub fn spreads(store: &Store, range: &Range<i64>) -> Vec<Spread> {
     }
     let mut out: Vec<Spread> = rows.into_iter().flatten().collect();
     out.iter_mut().for_each(|row| row.mean_ns /= (row.count as i64).max(1));
-    out.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));
+    out.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| natural::order(&a.name, &b.name)));
     out
 }
 
@@ -91,7 +91,7 @@ pub fn histogram_ui(ui: &mut Ui, spread: &Spread) {
         let full = spread.bars[i] as f32 / most as f32 * (inner.height() - metrics::GAP);
         let full = if spread.bars[i] > 0 { full.max(1.0) } else { 0.0 };
         let bar = Rect::from_min_max(pos2(left + 1.0, inner.bottom() - full), pos2(left + width - 1.0, inner.bottom()));
-        mesh.add_colored_rect(bar, p.fill_of_name(&spread.name));
+        mesh.add_colored_rect(bar, p.mark_of_name(&spread.name));
     }
     painter.add(mesh);
     let font = FontId::proportional(metrics::TEXT_TICK);

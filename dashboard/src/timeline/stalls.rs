@@ -8,6 +8,7 @@ use super::{
 use crate::{
     format,
     theme::{Palette, metrics, mix, palette},
+    widgets::with_names,
 };
 use egui::{Align2, Color32, Painter, Pos2, Rect, RichText, Stroke, Ui, pos2};
 use profiler::{Cause, Stall, Store};
@@ -37,7 +38,7 @@ pub fn bands(painter: &Painter, stalls: &[Stall], marks: &Marks<'_>, by: ColorBy
     for stall in stalls {
         let Some(rect) = band(stall, marks) else { continue };
         let (color, strength) = match by {
-            ColorBy::Cause => (p.vivid_fill_of_name(stall.cause.name()), 0.6),
+            ColorBy::Cause => (p.vivid_mark_of_name(stall.cause.name()), 0.6),
             _ => (color(stall.cause, p), if is_lost(stall.cause) { 0.28 } else { 0.14 }),
         };
         mesh.add_colored_rect(rect, color.gamma_multiply(strength));
@@ -76,9 +77,8 @@ pub fn blame(painter: &Painter, store: &Store, stall: &Stall, marks: &Marks<'_>,
 pub fn tip(ui: &mut Ui, store: &Store, stall: &Stall) {
     let p = palette(ui);
     ui.set_max_width(ui.spacing().tooltip_width);
-    ui.add(
-        egui::Label::new(RichText::new(stall.text(store)).color(p.text_strong)).wrap_mode(egui::TextWrapMode::Extend),
-    );
+    let text = with_names(&stall.text(store), metrics::TEXT, p.text_strong);
+    ui.add(egui::Label::new(text).wrap_mode(egui::TextWrapMode::Extend));
     ui.colored_label(p.text_weak, format!("stall: {}, {}", stall.cause, super::facts::exact(stall.dur())));
 }
 
@@ -86,7 +86,7 @@ pub fn tip(ui: &mut Ui, store: &Store, stall: &Stall) {
 pub fn details_ui(ui: &mut Ui, store: &Store, stall: &Stall) -> Vec<Command> {
     let mut out = Vec::new();
     let p = palette(ui);
-    ui.label(RichText::new(stall.text(store)).color(p.text_strong).size(metrics::TEXT_TITLE));
+    ui.label(with_names(&stall.text(store), metrics::TEXT_TITLE, p.text_strong));
     egui::Grid::new("stall facts").num_columns(2).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
         let name = |ui: &mut Ui, text: &str| ui.label(RichText::new(text).color(p.text_weak));
         name(ui, "Cause");
@@ -122,8 +122,9 @@ pub fn list_ui<'a>(ui: &mut Ui, store: &Store, stalls: &'a [Stall], most: usize)
             // What does not fit is in the tooltip.
             ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Truncate);
             let text = stall.text(store);
-            let link = ui.add(egui::Link::new(&text));
-            if link.on_hover_text(format!("{text}\nClick: show in Timeline")).clicked() {
+            let link = ui.add(egui::Link::new(with_names(&text, metrics::TEXT, ui.visuals().hyperlink_color)));
+            let hint = with_names(&format!("{text}\nClick: show in Timeline"), metrics::TEXT, p.text);
+            if link.on_hover_text(hint).clicked() {
                 clicked = Some(stall);
             }
         });

@@ -48,8 +48,7 @@ impl CardGrid {
         card: &mut impl FnMut(&mut Ui, &TagRow, bool) -> bool,
     ) {
         let title = if group.name.is_empty() { "Tags without a group" } else { &*group.name };
-        let n = format::counted(group.rows.len() as u64, "tag");
-        let text = RichText::new(format!("{title}  ({n})")).color(palette(ui).text_strong);
+        let text = RichText::new(format!("{title}  ({})", n_shown(group))).color(palette(ui).text_strong);
         let is_revealed = self.reveal.as_ref().is_some_and(|tag| group.rows.iter().any(|row| row.key == *tag));
         let header = CollapsingHeader::new(text)
             .id_salt(("group", group.is_pinned, &*group.name))
@@ -101,6 +100,16 @@ impl CardGrid {
     }
 }
 
+/// How many tags a group has, and how many cards where a tag has several.
+fn n_shown(group: &Group) -> String {
+    let tags: FxHashSet<&str> = group.rows.iter().map(|row| &*row.tag).collect();
+    let n_tags = format::counted(tags.len() as u64, "tag");
+    match group.rows.len() {
+        n if n == tags.len() => n_tags,
+        n => format!("{n_tags}, {}", format::counted(n as u64, "card")),
+    }
+}
+
 /// How many columns leave the fewest holes behind groups of these sizes; of equally good ones, the most.
 fn n_columns(width: f32, sizes: &[usize]) -> usize {
     let [least_w, most_w] = metrics::CARD_W;
@@ -123,6 +132,21 @@ pub fn width_button(ui: &mut Ui, is_wide: bool, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tags_are_counted_not_cards() {
+        let row = |tag: &str, key: &str| TagRow {
+            key: key.into(),
+            tag: tag.into(),
+            name: tag.into(),
+            node: None,
+            source: None,
+            members: Vec::new(),
+        };
+        let group = |rows| Group { name: "g".into(), is_pinned: false, rows };
+        assert_eq!(n_shown(&group(vec![row("a", "a 1"), row("a", "a 2"), row("a", "a 3")])), "1 tag, 3 cards");
+        assert_eq!(n_shown(&group(vec![row("a", "a"), row("b", "b")])), "2 tags");
+    }
 
     #[test]
     fn columns_without_holes() {

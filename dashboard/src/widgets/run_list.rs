@@ -32,7 +32,7 @@ pub fn run_list(ui: &mut Ui, runs: &mut RunList, picked: Option<&Arc<str>>) {
     ScrollArea::vertical().auto_shrink(false).show_rows(ui, metrics::ROW_H, listed.len(), |ui, rows| {
         for &i in &listed[rows] {
             let entry = &runs.entries()[i];
-            let response = row(ui, entry, picked == Some(&entry.label));
+            let response = row(ui, runs, entry, picked == Some(&entry.label));
             if response.double_clicked() {
                 clicked = Some((entry.label.clone(), true));
             } else if response.clicked() {
@@ -51,7 +51,7 @@ pub fn run_list(ui: &mut Ui, runs: &mut RunList, picked: Option<&Arc<str>>) {
     }
 }
 
-fn row(ui: &mut Ui, entry: &RunEntry, is_picked: bool) -> Response {
+fn row(ui: &mut Ui, runs: &RunList, entry: &RunEntry, is_picked: bool) -> Response {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), metrics::ROW_H), Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::CheckBox, true, entry.is_on, format!("Run {}", entry.label)));
     let p = palette(ui);
@@ -71,6 +71,7 @@ fn row(ui: &mut Ui, entry: &RunEntry, is_picked: bool) -> Response {
     }
     let text_color = if entry.is_on { p.text } else { p.text_weak };
     let left = center.x + metrics::SWATCH;
-    super::text_elided(ui, &entry.label, egui::Rect::from_min_max(egui::pos2(left, rect.top()), rect.max), text_color);
+    let room = egui::Rect::from_min_max(egui::pos2(left, rect.top()), rect.max);
+    super::text_elided_at(ui, runs.short(&entry.label), room, text_color, runs.differs_at(&entry.label));
     response.on_hover_text(format!("{}\nclick: show or hide · double click: show it alone", entry.label))
 }

@@ -8,11 +8,28 @@ const HEAD_SHARE: f32 = 0.4;
 
 /// Draws one line in `rect`, centred up and down, with an ellipsis in its middle where it is too long.
 pub fn text_elided(ui: &Ui, text: &str, rect: Rect, color: Color32) {
+    line_of(ui, text, rect, color, without_middle);
+}
+
+/// Draws one line in `rect`, centred up and down. Where it is too long, the part around the byte `differs_at` stays, from which on
+/// it differs from the lines beside it.
+pub fn text_elided_at(ui: &Ui, text: &str, rect: Rect, color: Color32, differs_at: usize) {
+    let nth = text.char_indices().take_while(|(at, _)| *at < differs_at).count();
+    line_of(
+        ui,
+        text,
+        rect,
+        color,
+        |line, room| if nth == 0 { without_middle(line, room) } else { around(line, room, nth) },
+    );
+}
+
+fn line_of(ui: &Ui, text: &str, rect: Rect, color: Color32, shorten: impl Fn(&Galley, f32) -> String) {
     let painter = ui.painter();
     let font = FontId::proportional(metrics::TEXT);
     let mut galley = painter.layout_no_wrap(text.to_owned(), font.clone(), color);
     if galley.size().x > rect.width() {
-        galley = painter.layout_no_wrap(without_middle(&galley, rect.width() - font.size), font, color);
+        galley = painter.layout_no_wrap(shorten(&galley, rect.width() - font.size), font, color);
     }
     let at = egui::pos2(rect.left(), rect.center().y - galley.size().y / 2.0);
     painter.with_clip_rect(rect.intersect(ui.clip_rect())).galley(at, galley, color);
@@ -28,9 +45,48 @@ fn without_middle(line: &Galley, room: f32) -> String {
     head.iter().copied().chain(['…']).chain(tail).collect()
 }
 
+/// What of a line's letters fits into `room`: those from the `nth` on, as long as they do not take more than their share, and as many
+/// before them as there is room for.
+fn around(line: &Galley, room: f32, nth: usize) -> String {
+    let glyphs: Vec<_> = line.rows.iter().flat_map(|row| &row.glyphs).collect();
+    let nth = nth.min(glyphs.len().saturating_sub(1));
+    let Some(from) = glyphs.get(nth).map(|glyph| glyph.pos.x) else { return String::new() };
+    let fits = glyphs[nth..].iter().take_while(|glyph| glyph.max_x() - from <= room * (1.0 - HEAD_SHARE)).count();
+    let end = nth + fits.max(1);
+    let right = glyphs[end - 1].max_x();
+    let start = glyphs.iter().position(|glyph| right - glyph.pos.x <= room).unwrap_or(nth).min(nth);
+    let ellipsis = |is_cut: bool| is_cut.then_some('…');
+    let kept = glyphs[start..end].iter().map(|glyph| glyph.chr);
+    ellipsis(start > 0).into_iter().chain(kept).chain(ellipsis(end < glyphs.len())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_differs_stays() {
+        let ctx = egui::Context::default();
+        let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
+            let line =
+                |text: &str| ui.painter().layout_no_wrap(text.to_owned(), FontId::default(), Color32::PLACEHOLDER);
+            let (begin, stamp) = ("sweep_a/lr0.01_momentum0.9_batch", "32/1795431346.94");
+            let full = line(&format!("{begin}{stamp}"));
+            for part in [0.3, 0.5, 0.8] {
+                let room = full.size().x * part;
+                let short = around(&full, room, begin.len());
+                assert!(
+                    short.contains("32/1") && line(&short).size().x <= room + 2.0 * FontId::default().size,
+                    "{short}"
+                );
+                assert!(short.starts_with('…') || begin.starts_with(&short[..5]), "{short}");
+            }
+            assert_eq!(around(&line("ab12"), 1000.0, 2), "ab12");
+            assert_eq!(around(&line(""), 10.0, 3), "");
+            assert_eq!(around(&line("abc"), 0.0, 9), "…c");
+        });
+        output.textures_delta.clear();
+    }
 
     #[test]
     fn begin_and_end_stay() {

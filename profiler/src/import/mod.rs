@@ -119,18 +119,21 @@ pub fn open(paths: &[PathBuf]) -> Result<Import, ImportError> {
         format_of(path)?;
         bytes_total += std::fs::metadata(path).map_err(|e| ImportError::Io(path.clone(), e))?.len();
     }
-    Ok(Import {
-        waiting: paths.into(),
-        reading: None,
-        staged: Vec::new(),
-        leaving: VecDeque::new(),
-        notices,
-        origin: 0,
-        is_ordered: false,
-        correlations: 0,
-        bytes_done: 0,
-        bytes_total,
-    })
+    Ok(Import { notices, ..Import::new(&paths, bytes_total) })
+}
+
+/// Begins to import TensorFlow's `RunMetadata` messages that were found in other files, each with its step, as one trace called
+/// `source`.
+#[must_use]
+pub fn run_metadata(source: &str, steps: impl IntoIterator<Item = (u32, Vec<u8>)>) -> Import {
+    let mut stage = Stage::new(source);
+    for (step, message) in steps {
+        step_stats::message(&message, Some(step), &mut stage);
+    }
+    let mut import = Import::new(&[], 0);
+    stage.finish(&mut import.correlations);
+    import.staged.push(stage);
+    import
 }
 
 fn format_of(path: &Path) -> Result<TraceFormat, ImportError> {
@@ -156,6 +159,21 @@ fn reader(format: TraceFormat, input: &Input) -> Box<dyn Reader> {
 }
 
 impl Import {
+    fn new(paths: &[PathBuf], bytes_total: u64) -> Self {
+        Self {
+            waiting: paths.iter().cloned().collect(),
+            reading: None,
+            staged: Vec::new(),
+            leaving: VecDeque::new(),
+            notices: Vec::new(),
+            origin: 0,
+            is_ordered: false,
+            correlations: 0,
+            bytes_done: 0,
+            bytes_total,
+        }
+    }
+
     /// Reads on: the next batch, which may be empty (ask again while [`Batch::more`]).
     ///
     /// # Errors

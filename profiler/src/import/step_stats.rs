@@ -81,7 +81,7 @@ fn of_event(event: &[u8], stage: &mut Stage) {
 }
 
 /// RunMetadata or StepStats.
-fn message(bytes: &[u8], step: Option<u32>, stage: &mut Stage) {
+pub(super) fn message(bytes: &[u8], step: Option<u32>, stage: &mut Stage) {
     let is_named = |stats: &Message| stats.dev_stats.iter().any(|d| d.device.starts_with('/'));
     let in_metadata = RunMetadata::decode(bytes).ok().and_then(|m| m.step_stats).filter(is_named);
     let Some(stats) = in_metadata.or_else(|| Message::decode(bytes).ok().filter(is_named)) else {

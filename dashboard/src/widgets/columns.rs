@@ -1,0 +1,50 @@
+//! Columns beside each other.
+
+use egui::{Align, Layout, Rect, Ui, UiBuilder, pos2};
+
+/// Columns of equal width. What is in them begins at the left as it does elsewhere: `egui::Ui::columns` has a justified layout, which
+/// stretches the words of text that wraps.
+pub fn columns<R>(ui: &mut Ui, n: usize, contents: impl FnOnce(&mut [Ui]) -> R) -> R {
+    let n = n.max(1);
+    let (room, gap) = (ui.available_rect_before_wrap(), ui.spacing().item_spacing.x);
+    let width = ((room.width() - gap * (n - 1) as f32) / n as f32).max(0.0);
+    let column = |nth: usize| {
+        let left = room.left() + nth as f32 * (width + gap);
+        Rect::from_min_max(pos2(left, room.top()), pos2(left + width, room.bottom()))
+    };
+    let layout = Layout::top_down(Align::Min);
+    let mut all: Vec<Ui> = (0..n)
+        .map(|nth| ui.new_child(UiBuilder::new().id_salt(("column", nth)).max_rect(column(nth)).layout(layout)))
+        .collect();
+    let result = contents(&mut all);
+    let bottom = all.iter().map(|column| column.min_rect().bottom()).fold(room.top(), f32::max);
+    ui.advance_cursor_after_rect(Rect::from_min_max(room.min, pos2(room.right(), bottom)));
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_wraps_is_not_stretched() {
+        let ctx = egui::Context::default();
+        let mut spaces = Vec::new();
+        let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
+            ui.set_max_width(300.0);
+            columns(ui, 2, |columns| {
+                let text = "What this thread waited for was a value that the other one had not made by then";
+                let response = columns[1].label(text);
+                assert!(response.rect.width() <= 150.0 && response.rect.left() >= 150.0, "{:?}", response.rect);
+                let (_, galley, _) = egui::Label::new(text).layout_in_ui(&mut columns[1]);
+                assert!(galley.rows.len() > 2, "it wraps");
+                for row in &galley.rows {
+                    let glyphs = row.glyphs.iter().filter(|glyph| glyph.chr == ' ');
+                    spaces.extend(glyphs.map(|glyph| glyph.advance_width));
+                }
+            });
+        });
+        output.textures_delta.clear();
+        assert!(spaces.windows(2).all(|pair| (pair[0] - pair[1]).abs() < 0.01), "{spaces:?}");
+    }
+}

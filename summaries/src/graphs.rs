@@ -1,0 +1,158 @@
+//! Graphs that TensorFlow 2 and Keras leave in event files, each under a tag: Keras models and what `tf.summary` traced.
+//!
+//! [`Run::tagged_graphs`] lists them; [`TaggedGraph::read`] reads one. [`keras`] turns a model's configuration into a graph of its
+//! layers, [`run_metadata`] takes the graphs of functions out of a `RunMetadata`.
+
+mod keras;
+mod run_metadata;
+
+use std::sync::Arc;
+
+use formats::proto::{GraphDef, SummaryMetadata};
+
+use crate::{
+    media::{MediaError, Place},
+    run::Run,
+    sample::Sample,
+    series::Series,
+};
+pub use keras::KerasError;
+
+/// The plugins whose values hold a graph: a Keras model, the graphs of functions, the same with a profile.
+const KERAS: &str = "graph_keras_model";
+const FUNCTIONS: &str = "graph_run_metadata_graph";
+const PROFILE: &str = "graph_run_metadata";
+
+/// Whether values of this kind hold a graph: see [`MediaSeries::kind`](crate::MediaSeries::kind).
+pub fn is_graph_kind(kind: &str) -> bool {
+    matches!(kind, KERAS | FUNCTIONS | PROFILE)
+}
+
+/// The newest graph of a tag, read when it is looked at.
+#[derive(Debug, Clone)]
+pub struct TaggedGraph {
+    /// Its name.
+    pub tag: String,
+    /// How many the tag has: it grows with each new one.
+    pub n_rows: usize,
+    /// The x axis: the program's step.
+    pub step: i64,
+    kind: String,
+    place: Place,
+    metadata: Arc<SummaryMetadata>,
+}
+
+/// One graph of a [`TaggedGraph`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedGraph {
+    /// What it shows beside the others of its tag; empty for the main one.
+    pub part: &'static str,
+    /// The graph.
+    pub graph: GraphDef,
+}
+
+/// Why a tag gives no graph.
+#[derive(Debug, thiserror::Error)]
+pub enum TaggedGraphError {
+    /// Its value cannot be read.
+    #[error(transparent)]
+    Media(#[from] MediaError),
+    /// It is no model.
+    #[error(transparent)]
+    Keras(#[from] KerasError),
+    /// It is no `RunMetadata`.
+    #[error("not a readable RunMetadata: {0}")]
+    RunMetadata(String),
+    /// There is nothing in it.
+    #[error("a value without a graph")]
+    Empty,
+}
+
+impl Run {
+    /// The graphs under tags, in the order of these.
+    pub fn tagged_graphs(&self) -> impl Iterator<Item = TaggedGraph> {
+        self.series.iter().filter_map(|(tag, series)| {
+            let Series::Media(series) = series else { return None };
+            let newest = series.rows().last().filter(|_| is_graph_kind(series.kind()))?;
+            Some(TaggedGraph {
+                tag: tag.clone(),
+                n_rows: series.len(),
+                step: newest.step,
+                kind: series.kind().to_owned(),
+                place: newest.place.clone(),
+                metadata: series.metadata.clone(),
+            })
+        })
+    }
+
+    /// Every `RunMetadata` with a profile that the run holds, with its step: what TensorFlow 1 wrote beside summaries, then what
+    /// TensorFlow 2 wrote as summaries. What cannot be read is left out.
+    pub fn profiles(&self) -> impl Iterator<Item = Profile<'_>> {
+        let beside = self.run_metadata.iter().map(Profile::Record);
+        let tagged = self.series.values().filter_map(|series| match series {
+            Series::Media(series) if series.kind() == PROFILE => Some(series),
+            _ => None,
+        });
+        beside.chain(tagged.flat_map(|series| (0..series.len()).map(move |row| Profile::Value { series, row })))
+    }
+}
+
+/// A profile of a step, read when it is looked at.
+#[derive(Debug, Clone, Copy)]
+pub enum Profile<'a> {
+    /// `tagged_run_metadata`.
+    Record(&'a crate::run::TaggedRecord),
+    /// A value of a tag.
+    Value {
+        /// The tag's values.
+        series: &'a crate::media::MediaSeries,
+        /// Which.
+        row: usize,
+    },
+}
+
+impl Profile<'_> {
+    /// The x axis: the program's step.
+    pub fn step(&self) -> i64 {
+        match self {
+            Self::Record(record) => record.step,
+            Self::Value { series, row } => series.rows()[*row].step,
+        }
+    }
+
+    /// The serialised `RunMetadata`; `None` where it has no times of nodes.
+    ///
+    /// # Errors
+    /// When the file is gone or was written over.
+    pub fn read(&self) -> Result<Option<Vec<u8>>, MediaError> {
+        let bytes = match self {
+            Self::Record(record) => record.read()?,
+            Self::Value { series, row } => first_blob(series.read(*row)?).unwrap_or_default(),
+        };
+        Ok(run_metadata::has_step_stats(&bytes).then_some(bytes))
+    }
+}
+
+impl TaggedGraph {
+    /// Reads the graphs, the main one first. About 100 MB/s, so off the window's thread.
+    ///
+    /// # Errors
+    /// When the file is gone or was written over, or its value is no graph.
+    pub fn read(&self) -> Result<Vec<NamedGraph>, TaggedGraphError> {
+        let blob = first_blob(self.place.read(&self.kind, &self.metadata)?).ok_or(TaggedGraphError::Empty)?;
+        if self.kind == KERAS {
+            return Ok(vec![NamedGraph { part: "", graph: keras::graph(&blob)? }]);
+        }
+        let graphs = run_metadata::graphs(&blob).map_err(TaggedGraphError::RunMetadata)?;
+        // A profile alone has no graph, which is no fault.
+        if graphs.is_empty() && self.kind == FUNCTIONS { Err(TaggedGraphError::Empty) } else { Ok(graphs) }
+    }
+}
+
+/// The bytes of a value that is one string.
+fn first_blob(sample: Sample) -> Option<Vec<u8>> {
+    match sample {
+        Sample::Blobs(blobs) => blobs.into_iter().next(),
+        _ => None,
+    }
+}
