@@ -7,37 +7,38 @@ use formats::FileKind;
 use profiler::import::{self, ImportError};
 use profiler::{Store, StoreOptions, TraceReader};
 
-use crate::args::Verbosity;
 use crate::outcome::Failure;
-use crate::told::Told;
+use crate::progress;
 
 /// The trace at `path`.
 ///
 /// # Errors
 /// `Failure::Use` when there is none, or it cannot be read.
 pub fn open(path: &Path) -> Result<Store, Failure> {
-    open_all(std::slice::from_ref(&path.to_path_buf()), Verbosity::Quiet)
+    open_all(std::slice::from_ref(&path.to_path_buf()))
 }
 
 /// One trace, or other tools' files as the ranks of one job.
 ///
 /// # Errors
 /// `Failure::Use` when there is none, or it cannot be read.
-pub fn open_all(paths: &[PathBuf], verbosity: Verbosity) -> Result<Store, Failure> {
+pub fn open_all(paths: &[PathBuf]) -> Result<Store, Failure> {
+    progress::doing("reading");
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
     let found = match paths {
         [folder] if !is_foreign(folder) && !has_own(folder) => only(folder)?,
         _ => None,
     };
     match (paths, found) {
-        (_, Some(found)) => import(&found.files, &mut store, verbosity)?,
+        (_, Some(found)) => import(&found.files, &mut store)?,
         ([path], _) if !is_foreign(path) => {
             let fault = |error: String| Failure::wrong_use(format_args!("{}: {error}", path.display()));
             let mut reader = TraceReader::open(&find(path)).map_err(|error| fault(error.to_string()))?;
             reader.read_all(&mut store).map_err(|error| fault(error.to_string()))?;
         }
-        _ => import(paths, &mut store, verbosity)?,
+        _ => import(paths, &mut store)?,
     }
+    progress::doing("analysing");
     Ok(store)
 }
 
@@ -52,16 +53,15 @@ fn only(folder: &Path) -> Result<Option<import::Files>, Failure> {
     Err(Failure::wrong_use(format_args!("{folder} holds several traces: name one of them\n  {all}")))
 }
 
-fn import(paths: &[PathBuf], store: &mut Store, verbosity: Verbosity) -> Result<(), Failure> {
+fn import(paths: &[PathBuf], store: &mut Store) -> Result<(), Failure> {
     let failed = |error: ImportError| Failure::wrong_use(error);
     let mut import = import::open(paths).map_err(failed)?;
-    let mut told = Told::new("reading", verbosity);
     loop {
         let batch = import.poll_staged().map_err(failed)?;
         let more = batch.more();
         store.apply(batch);
         let progress = import.progress();
-        told.share(progress.bytes as f64 / progress.of.max(1) as f64);
+        progress::share(progress.bytes as f64 / progress.of.max(1) as f64);
         if !more {
             return Ok(());
         }
@@ -79,6 +79,15 @@ fn find(path: &Path) -> PathBuf {
     if inner.is_dir() { inner } else { path.to_path_buf() }
 }
 
+/// A trace of ours that may still be written, to be read as it grows.
+///
+/// # Errors
+/// `Failure::Use` when there is none.
+pub fn follow(path: &Path) -> Result<TraceReader, Failure> {
+    let fault = |error| Failure::wrong_use(format_args!("{}: {error}", path.display()));
+    TraceReader::open(&find(path)).map_err(fault)
+}
+
 /// Seals the trace that a recording left. Gives what keeps it from that: it is as readable then, only larger and slower.
 pub fn seal(folder: &Path) -> Option<String> {
     match profiler::seal::seal(folder) {
@@ -92,7 +101,7 @@ pub fn seal(folder: &Path) -> Option<String> {
 /// Tells the store's warnings on stderr.
 pub fn warn(path: &Path, store: &Store) {
     for warning in store.warnings() {
-        eprintln!("warning: {}: {}", path.display(), warning.text);
+        note!("warning: {}: {}", path.display(), warning.text);
     }
 }
 

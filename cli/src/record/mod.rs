@@ -41,10 +41,10 @@ pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
     let watched = watch.map(Watch::stop).unwrap_or_default();
     let collected = collector.stop();
     if let Some(why) = sending::end_and_seal(sender, &folder) {
-        eprintln!("warning: {}: {why}", folder.display());
+        note!("warning: {}: {why}", folder.display());
     }
     if let Some(warning) = cuda::warning().filter(|_| !args.no_cuda) {
-        eprintln!("warning: {warning}");
+        note!("warning: {warning}");
     }
     if verbosity > Verbosity::Quiet {
         tell(&folder, wall_ns, &watched, &collected);
@@ -119,7 +119,7 @@ fn exit_code(status: ExitStatus) -> u8 {
 
 fn tell(folder: &Path, wall_ns: i64, watched: &WatchReport, collected: &CollectorReport) {
     for (what, remedy) in &watched.unavailable {
-        eprintln!("warning: {what}: not recorded on this machine; {remedy}");
+        note!("warning: {what}: not recorded on this machine; {remedy}");
     }
     let lost = collected.dropped + watched.lost;
     let mut parts = vec![
@@ -143,5 +143,5 @@ fn tell(folder: &Path, wall_ns: i64, watched: &WatchReport, collected: &Collecto
     if collected.limit_reached {
         parts.push("the size limit ended the trace".to_owned());
     }
-    eprintln!("stepscope: recorded {}: {}", folder.display(), parts.join(", "));
+    note!("stepscope: recorded {}: {}", folder.display(), parts.join(", "));
 }
