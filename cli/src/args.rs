@@ -104,6 +104,27 @@ pub enum Command {
     Ops(Ops),
     /// Say what works on this machine and how to get what does not
     Doctor(Doctor),
+    /// Print what a shell needs to complete commands and options
+    Completions(Completions),
+    /// Write the manual as pages for man
+    Man(Man),
+}
+
+impl Command {
+    /// What a command that ends by itself does, for who waits for it; others serve, or show windows.
+    pub fn takes_a_while(&self) -> Option<&'static str> {
+        match self {
+            Command::Demo(_) | Command::Train(_) => Some("preparing"),
+            Command::Run(_) | Command::Compare(_) => Some("running"),
+            Command::Params(_) | Command::Freeze(_) | Command::Runs(_) | Command::Report(_) => Some("reading"),
+            Command::Analyze(_) | Command::Diff(_) | Command::Import(_) | Command::Export(_) => Some("reading"),
+            Command::Query(_) => Some("asking"),
+            Command::Doctor(_) => Some("looking"),
+            Command::Ops(_) | Command::Certify(_) | Command::Completions(_) | Command::Man(_) => None,
+            Command::Worker(_) | Command::Master(_) | Command::View(_) => None,
+            Command::Record(_) | Command::Collect(_) | Command::Serve(_) => None,
+        }
+    }
 }
 
 /// Options of every window.
@@ -219,4 +240,32 @@ pub struct Doctor {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// `stepscope completions SHELL`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope completions bash > ~/.local/share/bash-completion/completions/stepscope
+  stepscope completions zsh -o ~/.zfunc
+  stepscope completions fish -o ~/.config/fish/completions")]
+pub struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+    /// Write a file of the name that the shell looks for into this folder instead of standard output
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+/// `stepscope man`
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "\
+Examples:
+  stepscope man -o ~/.local/share/man/man1
+  stepscope man -o man && man ./man/stepscope-analyze.1")]
+pub struct Man {
+    /// The folder to write, made if missing
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
 }

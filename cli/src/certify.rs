@@ -13,11 +13,14 @@ pub fn run(args: &args::Certify) -> Outcome {
         SecurityError::File { .. } => Failure::wrong_use(error),
     })?;
     if args.json {
-        out::line(serde_json::json!({ "files": files.iter().map(|f| f.display().to_string()).collect::<Vec<_>>() }));
+        out::object(
+            1,
+            serde_json::json!({ "files": files.iter().map(|f| f.display().to_string()).collect::<Vec<_>>() }),
+        );
         return Ok(());
     }
     files.iter().for_each(|file| out::line(file.display()));
-    eprintln!(
+    note!(
         "Give each host ca.pem and its own two files (a key to nobody else), and the cluster's file:\n\n[tls]\nauthority = \"{0}/ca.pem\"\n\
          certificate = \"{0}/{{host}}.pem\"\nkey = \"{0}/{{host}}.key\"",
         args.out.display()

@@ -1,6 +1,5 @@
 //! `stepscope collect`: gathers the traces of many processes and hosts until it is told to end.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -11,8 +10,10 @@ use serde_json::json;
 
 use crate::args::{self, Verbosity};
 use crate::human;
+use crate::out;
 use crate::outcome::{Failure, Outcome};
 use crate::run_folder::RunFolder;
+use crate::signals;
 
 /// Between two looks for something to tell.
 const LOOK: Duration = Duration::from_secs(1);
@@ -25,7 +26,7 @@ pub fn run(args: &args::Collect, verbosity: Verbosity) -> Outcome {
     let folder = folder(args)?;
     let options = ServerOptions { sync: !args.no_sync, ..ServerOptions::default() };
     let (stop, stopped) = mpsc::channel();
-    ctrlc::set_handler(move || {
+    signals::on_stop(move || {
         // Whoever waits for it may have gone.
         let _ = stop.send(());
     })
@@ -36,30 +37,25 @@ pub fn run(args: &args::Collect, verbosity: Verbosity) -> Outcome {
     })?;
     let address = server.address();
     if args.json {
-        say(&json!({ "address": address.to_string(), "folder": folder.display().to_string() }));
+        out::announce(1, json!({ "address": address.to_string(), "folder": folder.display().to_string() }))?;
     }
     if verbosity > Verbosity::Quiet {
-        eprintln!("stepscope: gathering into {} at {address}; Ctrl-C ends it", folder.display());
+        note!("stepscope: gathering into {} at {address}; Ctrl-C ends it", folder.display());
     }
     if !address.ip().is_loopback() {
-        eprintln!("warning: {address} is not a loopback address: whoever reaches it can add traces and look at them");
+        note!("warning: {address} is not a loopback address: whoever reaches it can add traces and look at them");
     }
     let mut told = ServerReport::default();
     while stopped.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) {
         let now = server.progress();
         if verbosity > Verbosity::Quiet && (now.folders, now.open) != (told.folders, told.open) {
             let (folders, open) = (folders(now.folders), human::count(now.open));
-            eprintln!("stepscope: {folders}, {open} being sent, {}", human::bytes(now.bytes));
+            note!("stepscope: {folders}, {open} being sent, {}", human::bytes(now.bytes));
         }
         told = now;
     }
     tell(&server.stop(), args.json, verbosity);
     Ok(())
-}
-
-/// Prints a line for a reader who may have gone: gathering goes on without.
-fn say(value: &serde_json::Value) {
-    let _ = writeln!(std::io::stdout().lock(), "{value}");
 }
 
 fn folder(args: &args::Collect) -> Result<PathBuf, Failure> {
@@ -79,7 +75,7 @@ fn tell(report: &ServerReport, as_json: bool, verbosity: Verbosity) {
         ("writes failed", report.failed_writes),
     ];
     for (what, n) in counts.iter().filter(|(_, n)| *n > 0) {
-        eprintln!("warning: {what}: {}", human::count(*n));
+        note!("warning: {what}: {}", human::count(*n));
     }
     if as_json {
         let report = json!({
@@ -92,10 +88,10 @@ fn tell(report: &ServerReport, as_json: bool, verbosity: Verbosity) {
             "clock_exchanges": report.exchanges,
             "failed_writes": report.failed_writes,
         });
-        say(&report);
+        out::object(1, report);
     } else if verbosity > Verbosity::Quiet {
         let (folders, bytes) = (folders(report.folders), human::bytes(report.bytes));
-        eprintln!("stepscope: gathered {bytes} of {folders}");
+        note!("stepscope: gathered {bytes} of {folders}");
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::args;
 use crate::graph::{self, Runnable, Where};
+use crate::out;
 use crate::outcome::{Failure, Outcome};
 
 /// How two values of one output differ.
@@ -129,15 +130,15 @@ fn tell(args: &args::Compare, differences: &[Difference]) {
             })
         };
         let outputs: Vec<_> = differences.iter().map(each).collect();
-        println!("{}", json!({ "outputs": outputs, "first_difference": first.map(|d| &d.name) }));
+        out::object(1, json!({ "outputs": outputs, "first_difference": first.map(|d| &d.name) }));
         return;
     }
     let width = differences.iter().map(|d| d.name.len()).max().unwrap_or(0);
     for d in differences {
-        println!("{:width$}  {}", d.name, line(d, args.tolerance));
+        say!("{:width$}  {}", d.name, line(d, args.tolerance));
     }
     if let Some(first) = first.filter(|_| args.every_node) {
-        println!("first difference at {}", first.name);
+        say!("first difference at {}", first.name);
     }
 }
 

@@ -16,10 +16,10 @@ pub fn run(args: &args::Demo, verbosity: Verbosity) -> Outcome {
     let headless = args.headless || args.training.json;
     let missing = display::missing().filter(|_| !headless);
     if let Some(reason) = missing {
-        eprintln!("{reason}: running without the window");
+        note!("{reason}: running without the window");
     }
     if headless || missing.is_some() {
-        let trained = train::train_here(trainer, verbosity, &args.training)?;
+        let trained = train::train_here(trainer, verbosity)?;
         return train::finish(trained, args.training.json);
     }
     in_window(trainer, args, verbosity)
@@ -29,7 +29,7 @@ fn in_window(trainer: Trainer, args: &args::Demo, verbosity: Verbosity) -> Outco
     let shared = Arc::new(Shared::new(trainer.n_steps()));
     train::stop_on_signal(&shared)?;
     let logdir = trainer.logdir().to_path_buf();
-    let meter = Meter::start(Arc::clone(&shared), verbosity, args.training.json);
+    let meter = Meter::start(Arc::clone(&shared), verbosity);
     let training = {
         let shared = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("trainer".into());
@@ -45,7 +45,7 @@ fn in_window(trainer: Trainer, args: &args::Demo, verbosity: Verbosity) -> Outco
     match shown {
         // The window was closed: the run ends with it.
         Ok(()) => shared.stop(),
-        Err(error) => eprintln!("{error}: running without the window"),
+        Err(error) => note!("{error}: running without the window"),
     }
     train::finish(join(training)?, args.training.json)
 }

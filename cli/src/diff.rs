@@ -25,7 +25,7 @@ pub fn run(args: &args::Diff) -> Outcome {
     trace_file::warn(&args.a, &a);
     trace_file::warn(&args.b, &b);
     if let Some(few) = few_steps(&found) {
-        eprintln!("warning: {few}");
+        note!("warning: {few}");
     }
     Ok(())
 }

@@ -9,11 +9,11 @@ use flate2::{Compression, write::GzEncoder};
 use profiler::export::{self, ExportFormat};
 
 use crate::args::{Export, ExportAs, Import, Verbosity};
-use crate::export_logdir::{self, RowFormat};
+use crate::export_logdir;
+use crate::export_rows::{self, RowFormat};
 use crate::import;
 use crate::outcome::{Failure, Outcome};
-use crate::told::Told;
-use crate::trace_file;
+use crate::{out, progress, trace_file};
 
 /// Reads, converts, writes.
 pub fn run(args: &Export, verbosity: Verbosity) -> Outcome {
@@ -24,17 +24,31 @@ pub fn run(args: &Export, verbosity: Verbosity) -> Outcome {
         return Err(Failure::wrong_use(format_args!("{} exists; --force writes over it", out.display())));
     }
     let is_logdir = export_logdir::is_logdir(&args.paths);
-    match args.format.or_else(|| by_name(args.out.as_deref()?, is_logdir)) {
-        Some(ExportAs::Csv) => export_logdir::run(args, RowFormat::Csv),
-        Some(ExportAs::Json) => export_logdir::run(args, RowFormat::Json),
-        Some(ExportAs::Parquet) if is_logdir => export_logdir::run(args, RowFormat::Parquet),
-        Some(ExportAs::Parquet) => tables(args, verbosity),
-        Some(ExportAs::Chrome) => trace(args, ExportFormat::Chrome, verbosity),
-        Some(ExportAs::Perfetto) => trace(args, ExportFormat::Perfetto, verbosity),
-        Some(ExportAs::Firefox) => trace(args, ExportFormat::Firefox, verbosity),
-        None if is_logdir => export_logdir::run(args, RowFormat::Csv),
-        None => trace(args, ExportFormat::Chrome, verbosity),
+    let format = args.format.or_else(|| by_name(args.out.as_deref()?, is_logdir));
+    if args.follow {
+        refuse_to_follow(args, format)?;
     }
+    match format {
+        Some(ExportAs::Csv) => export_rows::run(args, RowFormat::Csv),
+        Some(ExportAs::Json) => export_rows::run(args, RowFormat::Json),
+        None if is_logdir || args.follow => export_rows::run(args, RowFormat::Csv),
+        Some(ExportAs::Parquet) if is_logdir => export_logdir::run(args),
+        Some(ExportAs::Parquet) => tables(args, verbosity),
+        Some(ExportAs::Chrome) => trace(args, ExportFormat::Chrome),
+        Some(ExportAs::Perfetto) => trace(args, ExportFormat::Perfetto),
+        Some(ExportAs::Firefox) => trace(args, ExportFormat::Firefox),
+        None => trace(args, ExportFormat::Chrome),
+    }
+}
+
+/// Rows can be written as they come; other formats have an end, or are tables.
+fn refuse_to_follow(args: &Export, format: Option<ExportAs>) -> Outcome {
+    let is_rows = format.is_none_or(|format| matches!(format, ExportAs::Csv | ExportAs::Json));
+    let is_packed = args.out.as_ref().is_some_and(|out| out.extension().is_some_and(|ext| ext == "gz"));
+    if !is_rows || is_packed {
+        return Err(Failure::wrong_use("--follow writes rows as they come: --format csv or json, not compressed"));
+    }
+    Ok(())
 }
 
 /// A trace as Parquet is a folder of tables: a sealed trace.
@@ -45,23 +59,21 @@ fn tables(args: &Export, verbosity: Verbosity) -> Outcome {
     import::run(&Import { files: args.paths.clone(), out, force: args.force, json: false }, verbosity)
 }
 
-fn trace(args: &Export, format: ExportFormat, verbosity: Verbosity) -> Outcome {
+fn trace(args: &Export, format: ExportFormat) -> Outcome {
     if args.run.is_some() || args.tag.is_some() {
         return Err(Failure::wrong_use("--run and --tag choose among a logdir's rows: --format csv, json or parquet"));
     }
-    let store = trace_file::open_all(&args.paths, verbosity)?;
-    let mut told = Told::new("writing", verbosity);
-    let mut progress = |share| told.share(share);
+    let store = trace_file::open_all(&args.paths)?;
+    progress::doing("writing");
+    let mut share = progress::share;
     match &args.out {
-        None => {
-            let mut out = BufWriter::new(io::stdout().lock());
-            export::export(&store, format, &mut out, &mut progress).and_then(|()| out.flush()).or_else(reader_left)
+        None => out::rows(|out| export::export(&store, format, out, &mut share))?,
+        Some(path) => {
+            write(path, |out| export::export(&store, format, out, &mut share)).context("writing the trace")?
         }
-        Some(path) => write(path, |out| export::export(&store, format, out, &mut progress)),
     }
-    .context("writing the trace")?;
     for warning in store.warnings() {
-        eprintln!("warning: {}: {}", warning.source, warning.text);
+        note!("warning: {}: {}", warning.source, warning.text);
     }
     Ok(())
 }
@@ -89,11 +101,6 @@ pub fn write(path: &Path, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Res
             Err(error)
         }
     }
-}
-
-/// `stepscope export ... | head` is no failure.
-fn reader_left(error: io::Error) -> io::Result<()> {
-    if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
 }
 
 /// The format that a file's name asks for.

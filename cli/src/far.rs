@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use dashboard::{Far, Found};
-use gather::{Connection, Copied, LogdirCopy};
+use gather::{Connection, Copied, CopyError, LogdirCopy, ViewError};
 use parking_lot::Mutex;
 
 use crate::human;
@@ -84,7 +84,7 @@ impl Distant {
         let url = url.trim_end_matches('/');
         if let Some(address) = url.strip_prefix(CONNECT) {
             let connection = Connection::to_address(address).map_err(Failure::wrong_use)?;
-            return self.found_at(&connection, url, "");
+            return self.found_at(&connection, url);
         }
         if source::is_url(Path::new(url)) {
             return self.bucket(url);
@@ -93,7 +93,7 @@ impl Distant {
         let ssh = std::env::var(SSH).unwrap_or_else(|_| "ssh".to_owned());
         let program = target.command(&ssh, &self.remote_bin);
         let connection = Connection::to_program(url, &program).map_err(Failure::wrong_use)?;
-        self.found_at(&connection, url, "; is stepscope there? --remote-bin says where")
+        self.found_at(&connection, url)
     }
 
     /// A bucket holds a logdir.
@@ -106,12 +106,12 @@ impl Distant {
         Ok(found)
     }
 
-    fn found_at(&self, connection: &Arc<Connection>, url: &str, hint: &str) -> Result<Found, Failure> {
+    fn found_at(&self, connection: &Arc<Connection>, url: &str) -> Result<Found, Failure> {
         let mut copy =
             LogdirCopy::new(Arc::clone(connection)).context("a copy of a logdir needs a temporary folder")?;
-        let copied = copy.fetch().map_err(|error| Failure::wrong_use(format_args!("{error}{hint}")))?;
+        let copied = copy.fetch().map_err(|error| Failure::wrong_use(format_args!("{error}{}", hint(&error))))?;
         if copied.is_cut {
-            eprintln!("warning: {url}: it has more files and folders than are looked at");
+            note!("warning: {url}: it has more files and folders than are looked at");
         }
         let folder = copy.folder().to_owned();
         self.copies.lock().push(copy.scratch().to_owned());
@@ -125,6 +125,18 @@ impl Distant {
         let _ = news.tell(&copied);
         std::thread::spawn(move || keep(copy, news));
         Ok(found)
+    }
+}
+
+/// What the exit code of ssh tells: its own is 255, any other is of what it ran there. Both have said more on standard error.
+fn hint(error: &CopyError) -> &'static str {
+    match error {
+        CopyError::View(ViewError::Ended(.., 255)) => {
+            ": no connection, or nobody who may log in; ssh has said more above"
+        }
+        CopyError::View(ViewError::Ended(.., 127)) => ": no stepscope there; --remote-bin says where it is",
+        CopyError::View(ViewError::Ended(..)) => "; what it says stands above",
+        _ => "",
     }
 }
 
@@ -160,12 +172,13 @@ fn told(failure: Failure) -> String {
     match failure {
         Failure::Work(error) | Failure::Use(error) => format!("{error:#}"),
         Failure::Command(code) => format!("a command ended with {code}"),
+        Failure::Output => "standard output takes no more".to_owned(),
     }
 }
 
 fn tell_cost(name: &str, copied: &Copied) {
     let files = if copied.n_files == 1 { "file" } else { "files" };
-    eprintln!("{name}: {} of {} {files}", human::bytes(copied.n_bytes), human::count(copied.n_files as u64));
+    note!("{name}: {} of {} {files}", human::bytes(copied.n_bytes), human::count(copied.n_files as u64));
 }
 
 /// Keeps a copy up to date, and tells what appears, until the window closes.
@@ -178,7 +191,7 @@ fn keep(mut copy: LogdirCopy, mut news: News) {
             Ok(_) => last_error.clear(),
             Err(error) if error.to_string() != last_error => {
                 last_error = error.to_string();
-                eprintln!("warning: {last_error}");
+                note!("warning: {last_error}");
             }
             Err(_) => {}
         }

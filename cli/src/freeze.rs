@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::args;
 use crate::graph;
 use crate::human;
+use crate::out;
 use crate::outcome::{Failure, Outcome};
 
 /// Reads, freezes, writes.
@@ -26,10 +27,10 @@ pub fn run(args: &args::Freeze) -> Outcome {
     let (n_nodes, n_variables) = (frozen.graph.node.len(), frozen.n_variables);
     if args.json {
         let bytes = frozen.n_bytes;
-        println!("{}", json!({ "nodes": n_nodes, "variables": n_variables, "bytes": bytes, "out": args.out }));
+        out::object(1, json!({ "nodes": n_nodes, "variables": n_variables, "bytes": bytes, "out": args.out }));
     } else {
         let (out, bytes) = (args.out.display(), human::bytes(frozen.n_bytes));
-        println!(
+        say!(
             "{out}: {} nodes, {} variables of {bytes}",
             human::count(n_nodes as u64),
             human::count(n_variables as u64)

@@ -35,7 +35,7 @@ pub fn checkpoint(path: &Path) -> Result<Checkpoint, Failure> {
     let newest = Checkpoint::newest(path).map_err(|error| fault(path, error))?;
     let (checkpoint, warnings) = newest.ok_or_else(|| fault(path, "there is no checkpoint in it"))?;
     for warning in warnings {
-        eprintln!("warning: {warning}");
+        note!("warning: {warning}");
     }
     Ok(checkpoint)
 }
@@ -101,7 +101,7 @@ impl Runnable {
         if let Some(path) = &step.checkpoint {
             let missing = checkpoint(path)?.restore(&runnable.session).map_err(|error| fault(path, error))?;
             for name in missing {
-                eprintln!("warning: {}: it has no variable {name}", path.display());
+                note!("warning: {}: it has no variable {name}", path.display());
             }
         }
         for init in &step.init {

@@ -6,7 +6,7 @@ use profiler::seal;
 use crate::args::{Import, Verbosity};
 use crate::human;
 use crate::outcome::{Failure, Outcome};
-use crate::{out, trace_file};
+use crate::{out, progress, trace_file};
 
 /// Reads, seals, tells.
 pub fn run(args: &Import, verbosity: Verbosity) -> Outcome {
@@ -15,20 +15,24 @@ pub fn run(args: &Import, verbosity: Verbosity) -> Outcome {
         let remedy = if seal::is_sealed(&args.out) { "--force writes over it" } else { "give another folder" };
         return Err(Failure::wrong_use(format_args!("{} exists; {remedy}", args.out.display())));
     }
-    let store = trace_file::open_all(&args.files, verbosity)?;
+    let store = trace_file::open_all(&args.files)?;
+    progress::doing("writing");
     let sealed = seal::write(&store, &args.out).with_context(|| format!("writing {}", args.out.display()))?;
     for warning in store.warnings() {
-        eprintln!("warning: {}: {}", warning.source, warning.text);
+        note!("warning: {}: {}", warning.source, warning.text);
     }
     let bytes = sealed.parquet_bytes + sealed.sidecar_bytes;
     if args.json {
-        out::line(serde_json::json!({
-            "trace": args.out, "slices": sealed.slices, "tracks": store.tracks().len(), "bytes": bytes,
-            "warnings": store.warnings().iter().map(|w| &w.text).collect::<Vec<_>>(),
-        }));
+        out::object(
+            1,
+            serde_json::json!({
+                "trace": args.out, "slices": sealed.slices, "tracks": store.tracks().len(), "bytes": bytes,
+                "warnings": store.warnings().iter().map(|w| &w.text).collect::<Vec<_>>(),
+            }),
+        );
     } else if verbosity > Verbosity::Quiet {
         let (slices, tracks) = (human::count(sealed.slices), human::count(store.tracks().len() as u64));
-        eprintln!("stepscope: {}: {slices} slices on {tracks} tracks, {}", args.out.display(), human::bytes(bytes));
+        note!("stepscope: {}: {slices} slices on {tracks} tracks, {}", args.out.display(), human::bytes(bytes));
     }
     Ok(())
 }

@@ -1,15 +1,14 @@
 //! What the commands on logdirs share: reading one whole, telling its damage, numbers in JSON.
 
-use std::io;
 use std::path::Path;
 
-use anyhow::Context;
 use regex::Regex;
 use serde_json::Value;
 use summaries::derive::group::GroupBy;
 use summaries::{FileState, Logdir, Runs};
 
-use crate::outcome::{Failure, Outcome};
+use crate::outcome::Failure;
+use crate::progress;
 use crate::source::Source;
 
 /// A logdir that was read whole.
@@ -22,6 +21,7 @@ pub struct Whole {
 
 /// Reads everything below `path` and tells on stderr what could not be read. A path without event files is wrong use.
 pub fn read(path: &Path) -> Result<Whole, Failure> {
+    progress::doing("reading");
     let source = Source::read(path)?;
     let mut logdir = Logdir::open(&[source.path().to_owned()]).map_err(Failure::wrong_use)?;
     logdir.read_all();
@@ -32,8 +32,9 @@ pub fn read(path: &Path) -> Result<Whole, Failure> {
     Ok(Whole { logdir, source })
 }
 
-fn tell_damage(runs: &Runs, source: &Source) {
-    let warn = |message: String| eprintln!("warning: {}", source.named(message));
+/// Says on stderr what could not be read.
+pub fn tell_damage(runs: &Runs, source: &Source) {
+    let warn = |message: String| note!("warning: {}", source.named(message));
     for problem in &runs.problems {
         warn(format!("{}: {}", problem.path.display(), problem.message));
     }
@@ -85,14 +86,6 @@ impl Grouping {
 pub fn pattern(option: &str, text: Option<&str>) -> Result<Option<Regex>, Failure> {
     let refused = |text| Failure::wrong_use(format_args!("{option}: '{text}' is no regular expression"));
     text.map(|text| Regex::new(text).map_err(|_| refused(text))).transpose()
-}
-
-/// What writing came to; a reader that has seen enough (`| head`) is no failure.
-pub fn written(result: io::Result<()>) -> Outcome {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => Ok(result.context("writing the result")?),
-    }
 }
 
 /// A number; NaN and infinities, which JSON does not have, as strings.

@@ -1,5 +1,8 @@
-//! The `stepscope` command. Exit code 0: done; 1: the work failed; 2: wrong use or bad input.
-#![allow(clippy::print_stdout, clippy::print_stderr)] // The one member that talks to the terminal.
+//! The `stepscope` command. Exit code 0: done; 1: the work failed; 2: wrong use or bad input; 130 and the like: ended by a signal.
+
+// First: its macros are used by all others.
+#[macro_use]
+mod out;
 
 mod analyze;
 mod args;
@@ -13,17 +16,19 @@ mod display;
 mod doctor;
 mod export;
 mod export_logdir;
+mod export_rows;
 mod far;
 mod freeze;
 mod graph;
 mod human;
 mod import;
 mod logdir;
+mod manual;
 mod master;
 mod ops;
-mod out;
 mod outcome;
 mod params;
+mod progress;
 #[cfg_attr(not(feature = "query"), path = "no_query.rs")]
 mod query;
 mod record;
@@ -33,12 +38,12 @@ mod run_folder;
 mod runs;
 mod sending;
 mod serve;
+mod signals;
 mod source;
 #[cfg(feature = "query")]
 mod sql;
 mod summary;
 mod table;
-mod told;
 mod trace_file;
 mod train;
 mod view;
@@ -53,9 +58,10 @@ use outcome::Outcome;
 fn main() -> ExitCode {
     let args = Args::parse();
     if let Err(error) = events::start_from_env() {
-        eprintln!("warning: {error}");
+        note!("warning: {error}");
     }
     let verbosity = args.verbosity();
+    let progress = progress::begin(args.command.takes_a_while(), verbosity);
     let outcome: Outcome = match args.command {
         Command::Demo(demo) => demo::run(&demo, verbosity),
         Command::Train(train) => train::run(&train, verbosity),
@@ -79,6 +85,9 @@ fn main() -> ExitCode {
         Command::Query(query) => query::run(&query, verbosity),
         Command::Ops(ops) => ops::run(&ops),
         Command::Doctor(doctor) => doctor::run(&doctor),
+        Command::Completions(completions) => manual::completions(&completions),
+        Command::Man(man) => manual::man(&man),
     };
+    drop(progress);
     outcome::exit_code(outcome)
 }

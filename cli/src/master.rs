@@ -1,6 +1,5 @@
 //! `stepscope master`: runs the graphs of clients on the tasks of a cluster, until it is told to end.
 
-use std::io::Write;
 use std::sync::mpsc;
 
 use anyhow::Context;
@@ -8,7 +7,9 @@ use distributed::grpc::ServeError;
 use distributed::{Cluster, Master, MasterOptions, Server};
 
 use crate::args::{self, Verbosity};
+use crate::out;
 use crate::outcome::{Failure, Outcome};
+use crate::signals;
 
 /// Serves clients until Ctrl-C or SIGTERM.
 ///
@@ -30,7 +31,7 @@ pub fn run(args: &args::Master, verbosity: Verbosity) -> Outcome {
     let security = cluster.security(cluster.master.as_ref()).map_err(Failure::wrong_use)?;
     let options = MasterOptions { security, ..MasterOptions::default() };
     let (stop, stopped) = mpsc::channel();
-    ctrlc::set_handler(move || {
+    signals::on_stop(move || {
         // It may be ending already.
         let _ = stop.send(());
     })
@@ -41,12 +42,10 @@ pub fn run(args: &args::Master, verbosity: Verbosity) -> Outcome {
     })?;
     let address = server.address();
     if args.json {
-        let line = serde_json::json!({ "address": address.to_string(), "tasks": n_tasks });
-        // Whoever waits for it may have gone.
-        let _ = writeln!(std::io::stdout().lock(), "{line}");
+        out::announce(1, serde_json::json!({ "address": address.to_string(), "tasks": n_tasks }))?;
     }
     if verbosity > Verbosity::Quiet {
-        eprintln!("stepscope: master of {n_tasks} tasks at grpc://{address}; Ctrl-C ends it");
+        note!("stepscope: master of {n_tasks} tasks at grpc://{address}; Ctrl-C ends it");
     }
     // Fails only where nobody is left who could tell.
     let _ = stopped.recv();

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::args;
+use crate::out;
 use crate::outcome::Outcome;
 
 /// Lists every op with its inputs, outputs, attributes, the element types and devices of its kernels, and whether it has a
@@ -12,10 +13,10 @@ pub fn run(args: &args::Ops) -> Outcome {
     for op in &ops {
         let known = Known::of(op.name);
         if args.json {
-            println!("{}", describe(op, &known));
+            out::object(1, describe(op, &known));
         } else {
             let attrs: Vec<&str> = op.attrs.iter().map(|attr| attr.name).collect();
-            println!(
+            say!(
                 "{:<38} {:<6} {:<8} {:<40} {}",
                 op.name,
                 known.devices.join(","),
@@ -26,7 +27,7 @@ pub fn run(args: &args::Ops) -> Outcome {
         }
     }
     if !args.json {
-        eprintln!("{} ops", ops.len());
+        note!("{} ops", ops.len());
     }
     Ok(())
 }

@@ -1,13 +1,151 @@
-//! Results on stdout, for a reader who may leave before the end (`| head`).
+//! The terminal: results on standard output, everything else on standard error. Nothing else in this member writes to either, which
+//! clippy holds (`print_stdout`, `print_stderr`, and `disallowed_methods` for the streams themselves).
+//!
+//! A result that could not be written is an error of the command. The first failure is kept, what comes after it is dropped, and
+//! [`failure`] tells it when the command ends. A reader who has left (`| head`) is no error: the command ends quietly.
 
-use std::fmt::Display;
-use std::io::Write;
+use std::fmt::{Arguments, Display};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::sync::OnceLock;
 
-/// Prints a line; where nobody reads any more the program ends, as others do.
-pub fn line(text: impl Display) {
-    if writeln!(std::io::stdout().lock(), "{text}").is_err() {
-        // Only commands that look at finished files print by this: nothing is left to be flushed.
-        #[expect(clippy::disallowed_methods)]
-        std::process::exit(0);
+use parking_lot::Mutex;
+
+use crate::outcome::Failure;
+
+/// Why standard output takes nothing any more.
+static FAILED: OnceLock<io::Error> = OnceLock::new();
+/// Whether a line of progress stands on the terminal, to be wiped before anything else is written.
+static STANDING: Mutex<bool> = Mutex::new(false);
+/// Back to the line's begin, and wipe it.
+const WIPE: &str = "\r\x1b[K";
+
+/// Prints a line of results, formatted as by `println!`.
+macro_rules! say {
+    () => { $crate::out::line("") };
+    ($($arg:tt)*) => { $crate::out::line(format_args!($($arg)*)) };
+}
+
+/// Prints a line on standard error, formatted as by `eprintln!`.
+macro_rules! note {
+    ($($arg:tt)*) => { $crate::out::note(format_args!($($arg)*)) };
+}
+
+/// Standard output, for what is written in many pieces: put a `BufWriter` around it and flush that.
+pub struct Results;
+
+impl Write for Results {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        wipe();
+        attempt(|stdout| stdout.write_all(bytes)).map(|()| bytes.len())
     }
+
+    fn flush(&mut self) -> io::Result<()> {
+        attempt(|stdout| stdout.flush())
+    }
+}
+
+/// Writes, unless that failed before.
+fn attempt(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    if let Some(error) = FAILED.get() {
+        return Err(error.kind().into());
+    }
+    #[expect(clippy::disallowed_methods, reason = "the one place that writes there")]
+    let written = write(&mut io::stdout().lock());
+    written.map_err(|error| {
+        let kind = error.kind();
+        // Another thread's failure came first.
+        let _ = FAILED.set(error);
+        kind.into()
+    })
+}
+
+/// Has rows written to standard output, up to the first that it does not take.
+///
+/// # Errors
+/// `Failure::Output` when it did not take all.
+pub fn rows(write: impl FnOnce(&mut BufWriter<Results>) -> io::Result<()>) -> Result<(), Failure> {
+    let mut out = BufWriter::new(Results);
+    let written = write(&mut out).and_then(|()| out.flush());
+    // What is left of the rows is dropped, not tried again.
+    drop(out.into_parts());
+    match (written, FAILED.get()) {
+        (Ok(()), _) => Ok(()),
+        (Err(_), Some(_)) => Err(Failure::Output),
+        (Err(error), None) => Err(Failure::Work(error.into())),
+    }
+}
+
+/// Prints a line of results.
+pub fn line(text: impl Display) {
+    // The failure is kept.
+    let _ = Results.write_all(format!("{text}\n").as_bytes());
+}
+
+/// Prints an object of results on one line. What a command's objects have is documented in `docs/json.md`; the version grows when a key
+/// goes, or comes to mean something else.
+pub fn object(schema_version: u32, object: serde_json::Value) {
+    line(versioned(schema_version, object));
+}
+
+/// The same object with its version.
+pub fn versioned(schema_version: u32, mut object: serde_json::Value) -> serde_json::Value {
+    object["schema_version"] = schema_version.into();
+    object
+}
+
+/// Prints an object for who waits for it now, by a command that goes on. A reader who has left changes nothing.
+///
+/// # Errors
+/// `Failure::Output` when nobody can have read it.
+pub fn announce(schema_version: u32, told: serde_json::Value) -> Result<(), Failure> {
+    object(schema_version, told);
+    let is_lost = FAILED.get().is_some_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
+    if is_lost { Err(Failure::Output) } else { Ok(()) }
+}
+
+/// Whether standard output is a terminal.
+#[cfg(feature = "query")]
+pub fn is_terminal() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "only asked what it is")]
+    io::stdout().is_terminal()
+}
+
+/// Why the results were not written, if they were not. Writes what is left of them.
+pub fn failure() -> Option<&'static io::Error> {
+    // The failure is kept.
+    let _ = Results.flush();
+    FAILED.get()
+}
+
+/// Prints a line on standard error. Where nobody takes it there is nobody to be told.
+pub fn note(text: Arguments<'_>) {
+    wipe();
+    stderr(&format!("{text}\n"));
+}
+
+/// Shows a line of progress in the place of the one before, on a terminal.
+pub fn progress(line: &str) {
+    let mut standing = STANDING.lock();
+    stderr(&format!("{WIPE}{line}"));
+    *standing = true;
+}
+
+/// Wipes the line of progress.
+pub fn wipe() {
+    let mut standing = STANDING.lock();
+    if std::mem::take(&mut *standing) {
+        stderr(WIPE);
+    }
+}
+
+/// Whether standard error is a terminal.
+pub fn notes_are_seen() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "only asked what it is")]
+    io::stderr().is_terminal()
+}
+
+fn stderr(text: &str) {
+    #[expect(clippy::disallowed_methods, reason = "the one place that writes there")]
+    let mut stderr = io::stderr().lock();
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }

@@ -1,6 +1,10 @@
-//! How a command ends: done, failed (exit code 1), or wrongly used (exit code 2).
+//! How a command ends: done, failed (exit code 1), wrongly used (2), or ended by a signal (128 and its number).
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
+
+use crate::out;
+use crate::signals;
 
 /// Why a command did not do its work.
 #[derive(Debug)]
@@ -11,6 +15,8 @@ pub enum Failure {
     Use(anyhow::Error),
     /// The command that was run ended so, and has said itself what there is to say.
     Command(u8),
+    /// Standard output took no more; [`out::failure`] knows why.
+    Output,
 }
 
 /// What a command returns.
@@ -40,14 +46,20 @@ fn one_line(error: &anyhow::Error) -> String {
     line
 }
 
-/// Prints a failure on one line of stderr and gives its exit code.
+/// Prints a failure on one line of stderr and gives its exit code. Results that could not be written are a failure; a reader of them
+/// who has left is none.
 pub fn exit_code(outcome: Outcome) -> ExitCode {
     let (error, code) = match outcome {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(Failure::Work(error)) => (error, 1),
-        Err(Failure::Use(error)) => (error, 2),
-        Err(Failure::Command(code)) => return ExitCode::from(code),
+        Ok(()) | Err(Failure::Output) => match out::failure() {
+            Some(error) if error.kind() != ErrorKind::BrokenPipe => (Some(format!("standard output: {error}")), 1),
+            _ => (None, 0),
+        },
+        Err(Failure::Work(error)) => (Some(one_line(&error)), 1),
+        Err(Failure::Use(error)) => (Some(one_line(&error)), 2),
+        Err(Failure::Command(code)) => (None, code),
     };
-    eprintln!("stepscope: {}", one_line(&error));
-    ExitCode::from(code)
+    if let Some(error) = error {
+        note!("stepscope: {error}");
+    }
+    ExitCode::from(signals::exit_code().unwrap_or(code))
 }

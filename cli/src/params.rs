@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::args;
 use crate::graph;
 use crate::human;
+use crate::out;
 use crate::outcome::Outcome;
 
 /// What a variable is for, as its uses tell.
@@ -109,7 +110,7 @@ fn print_json(variables: &[Variable]) {
     let sum = |role| total(variables, role).0;
     let (trained, slots, other) = (sum(Role::Trained), sum(Role::Slot), sum(Role::Other));
     let bytes: u64 = variables.iter().map(|v| v.n() * v.bytes_each).sum();
-    println!("{}", json!({ "trained": trained, "slots": slots, "other": other, "bytes": bytes, "variables": each }));
+    out::object(1, json!({ "trained": trained, "slots": slots, "other": other, "bytes": bytes, "variables": each }));
 }
 
 fn print(variables: &[Variable], depth: usize) {
@@ -118,21 +119,21 @@ fn print(variables: &[Variable], depth: usize) {
     scope_rows(&trained, 0, "", depth, &mut rows);
     let width = rows.iter().map(|(name, _, _)| name.chars().count()).max().unwrap_or(0).max(20);
     for (name, n, what) in &rows {
-        println!("{name:width$}  {:>15}  {what}", human::count(*n));
+        say!("{name:width$}  {:>15}  {what}", human::count(*n));
     }
     for (role, name) in
         [(Role::Trained, "trained"), (Role::Slot, "optimizer's slots"), (Role::Other, "other variables")]
     {
         let (n, bytes) = total(variables, role);
         if n > 0 || role == Role::Trained {
-            println!("{name:width$}  {:>15}  {}", human::count(n), human::bytes(bytes));
+            say!("{name:width$}  {:>15}  {}", human::count(n), human::bytes(bytes));
         }
     }
     for v in variables.iter().filter(|v| v.shape.is_none()) {
-        eprintln!("warning: {}: its shape is not known before it is assigned; not counted", v.name);
+        note!("warning: {}: its shape is not known before it is assigned; not counted", v.name);
     }
     if variables.is_empty() {
-        eprintln!("warning: the graph has no variables (a frozen graph keeps its weights in constants)");
+        note!("warning: the graph has no variables (a frozen graph keeps its weights in constants)");
     }
 }
 

@@ -1,7 +1,7 @@
 //! `stepscope query`: SQL over traces and logdirs.
 
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Read};
+use std::io::{self, BufWriter, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::args::{Query, QueryAs, Verbosity};
 use crate::human;
 use crate::outcome::{Failure, Outcome};
+use crate::signals;
 use crate::table::Table;
 use crate::{export, out};
 
@@ -28,13 +29,13 @@ pub fn run(args: &Query, verbosity: Verbosity) -> Outcome {
     let cluster = args.cluster.as_deref().map(|address| cluster_at(address, args)).transpose()?;
     let database = Database::open_on(&args.path, options, cluster).map_err(failure)?;
     let canceller = database.canceller();
-    ctrlc::set_handler(move || canceller.cancel()).map_err(|error| Failure::Work(error.into()))?;
+    signals::on_stop(move || canceller.cancel()).map_err(|error| Failure::Work(error.into()))?;
     let done = match &sql {
         None => list(&database, format == Format::Json),
         Some(sql) => rows(&database, sql, format, args, verbosity),
     };
     for warning in database.take_warnings() {
-        eprintln!("warning: {warning}");
+        note!("warning: {warning}");
     }
     done
 }
@@ -89,10 +90,9 @@ fn format(args: &Query) -> Result<Format, Failure> {
 fn rows(database: &Database, sql: &str, format: Format, args: &Query, verbosity: Verbosity) -> Outcome {
     let n_rows = match &args.out {
         None => {
-            let mut out = BufWriter::new(io::stdout());
+            let mut out = BufWriter::new(out::Results);
             match database.query(sql, args.limit, format, &mut out) {
-                // A reader that has seen enough (`| head`) is no failure.
-                Err(QueryError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+                Err(QueryError::Output(_)) => return Err(Failure::Output),
                 done => done.map_err(failure)?,
             }
         }
@@ -108,8 +108,8 @@ fn rows(database: &Database, sql: &str, format: Format, args: &Query, verbosity:
             n_rows
         }
     };
-    if verbosity > Verbosity::Quiet && (io::stdout().is_terminal() || args.out.is_some()) {
-        eprintln!("{}", human::count_of(n_rows, "row"));
+    if verbosity > Verbosity::Quiet && (out::is_terminal() || args.out.is_some()) {
+        note!("{}", human::count_of(n_rows, "row"));
     }
     Ok(())
 }
@@ -123,7 +123,7 @@ fn list(database: &Database, as_json: bool) -> Outcome {
         if as_json {
             let column = |(name, kind, unit): (&str, String, &str)| json!({"name": name, "type": kind, "unit": unit});
             let columns: Vec<_> = table.columns().map(column).collect();
-            out::line(json!({"table": table.name, "about": table.about, "columns": columns}));
+            out::object(1, json!({"table": table.name, "about": table.about, "columns": columns}));
             continue;
         }
         out::line(format!("\n{}: {}", table.name, table.about));

@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::args;
 use crate::devices;
 use crate::graph::{self, Runnable, Where};
+use crate::out;
 use crate::outcome::{Failure, Outcome};
 use crate::train::Tracing;
 
@@ -37,13 +38,13 @@ pub fn run(args: &args::Run) -> Outcome {
     }
     tell(args, &values);
     for note in runnable.notes() {
-        eprintln!("note: {note}");
+        note!("note: {note}");
     }
     if let Some(dropped) = collected.map(|c| c.dropped).filter(|n| *n > 0) {
         warnings.push(format!("{dropped} events were dropped; the trace has gaps"));
     }
     for warning in warnings {
-        eprintln!("warning: {warning}");
+        note!("warning: {warning}");
     }
     Ok(())
 }
@@ -83,14 +84,14 @@ fn tell(args: &args::Run, values: &[Tensor]) {
     if args.json {
         let fetch = |(name, value): (&String, &Tensor)| json!({ "name": name, "dtype": value.dtype().name(), "shape": value.dims() });
         let fetches: Vec<_> = args.fetch.iter().zip(values).map(fetch).collect();
-        println!("{}", json!({ "fetches": fetches, "out": args.out, "trace": args.trace, "steps": args.steps }));
+        out::object(1, json!({ "fetches": fetches, "out": args.out, "trace": args.trace, "steps": args.steps }));
         return;
     }
     let width = args.fetch.iter().map(String::len).max().unwrap_or(0);
     for (name, value) in args.fetch.iter().zip(values) {
-        println!("{name:width$}  {value:?}");
+        say!("{name:width$}  {value:?}");
     }
     if let Some(trace) = &args.trace {
-        eprintln!("Open the trace: stepscope view {}", trace.display());
+        note!("Open the trace: stepscope view {}", trace.display());
     }
 }

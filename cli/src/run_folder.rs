@@ -26,6 +26,8 @@ struct RunInfo<'a> {
     command: Vec<String>,
     host: String,
     pid: u32,
+    /// With the process's id its identity.
+    born: u64,
     start: String,
     version: &'static str,
 }
@@ -100,6 +102,7 @@ impl RunFolder {
             command: std::env::args().collect(),
             host: host_name(),
             pid: std::process::id(),
+            born: events::session::born(std::process::id()),
             start: start.to_owned(),
             version: env!("CARGO_PKG_VERSION"),
         };
@@ -107,6 +110,14 @@ impl RunFolder {
         let text = serde_json::to_string_pretty(&info).context("encoding run.json")?;
         fs::write(&path, text + "\n").with_context(|| format!("writing {}", path.display()))
     }
+}
+
+/// Whether the process that wrote a run's folder has ended; `None` where that cannot be told: it is no run's folder, or another host's.
+pub fn is_over(folder: &Path) -> Option<bool> {
+    let info: serde_json::Value = serde_json::from_slice(&fs::read(folder.join(INFO)).ok()?).ok()?;
+    let pid = u32::try_from(info["pid"].as_u64()?).ok()?;
+    let born = info["born"].as_u64()?;
+    (info["host"].as_str() == Some(host_name().as_str())).then(|| events::session::born(pid) != born)
 }
 
 /// A folder that exists with anything in it is somebody's: it is left alone.

@@ -11,6 +11,7 @@ use summaries::{FileState, Run, Runs, Series};
 use crate::args::RunsArgs;
 use crate::human;
 use crate::logdir;
+use crate::out;
 use crate::outcome::Outcome;
 use crate::source::Source;
 
@@ -19,18 +20,16 @@ pub fn run(args: &RunsArgs) -> Outcome {
     let by = args.grouping.by()?;
     let whole = logdir::read(&args.logdir)?;
     let runs = whole.logdir.runs();
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    let printed = match by {
-        Some(by) => groups::print(&groups::of(&runs, &by), args.json, &mut out),
-        None if args.json => print_json(&runs, &whole.source, &mut out),
-        None => print_table(&runs, &mut out),
-    };
-    logdir::written(printed.and_then(|()| out.flush()))
+    out::rows(|out| match by {
+        Some(by) => groups::print(&groups::of(&runs, &by), args.json, out),
+        None if args.json => print_json(&runs, &whole.source, out),
+        None => print_table(&runs, out),
+    })
 }
 
 /// One object per run.
 fn print_json(runs: &Runs, source: &Source, out: &mut impl Write) -> io::Result<()> {
-    runs.by_name.values().try_for_each(|run| writeln!(out, "{}", run_json(run, source)))
+    runs.by_name.values().try_for_each(|run| writeln!(out, "{}", out::versioned(1, run_json(run, source))))
 }
 
 fn run_json(run: &Run, source: &Source) -> Value {

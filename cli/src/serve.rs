@@ -7,7 +7,9 @@ use gather::{Host, HostError};
 use serde_json::json;
 
 use crate::args::{self, Verbosity};
+use crate::out;
 use crate::outcome::{Failure, Outcome};
+use crate::signals;
 
 /// Serves until Ctrl-C, or until who reads standard output has ended.
 ///
@@ -18,7 +20,7 @@ pub fn run(args: &args::Serve, verbosity: Verbosity) -> Outcome {
         return gather::serve_stdio(&args.path).map_err(failure);
     }
     let (stop, stopped) = mpsc::channel();
-    ctrlc::set_handler(move || {
+    signals::on_stop(move || {
         // Whoever waits for it may have gone.
         let _ = stop.send(());
     })
@@ -26,17 +28,14 @@ pub fn run(args: &args::Serve, verbosity: Verbosity) -> Outcome {
     let host = Host::start(&args.path, args.listen).map_err(failure)?;
     let address = host.address();
     if args.json {
-        use std::io::Write;
-        let line = json!({ "address": address.to_string(), "path": args.path.display().to_string() });
-        // The reader may have gone: serving goes on without.
-        let _ = writeln!(std::io::stdout().lock(), "{line}");
+        out::announce(1, json!({ "address": address.to_string(), "path": args.path.display().to_string() }))?;
     }
     if verbosity > Verbosity::Quiet {
-        eprintln!("stepscope: {} is served at {address}; Ctrl-C ends it", args.path.display());
-        eprintln!("stepscope: to look at it: stepscope view --connect {address}");
+        note!("stepscope: {} is served at {address}; Ctrl-C ends it", args.path.display());
+        note!("stepscope: to look at it: stepscope view --connect {address}");
     }
     if !address.ip().is_loopback() {
-        eprintln!("warning: {address} is not a loopback address: whoever reaches it can look at what is served");
+        note!("warning: {address} is not a loopback address: whoever reaches it can look at what is served");
     }
     // An error says that the signal's handler has gone, which it never does before the program.
     let _ = stopped.recv();

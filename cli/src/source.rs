@@ -106,7 +106,7 @@ mod remote {
     /// Reads what is new; what cannot be read is told.
     pub fn fetch(bucket: &mut Remote) -> Result<Fetched, Failure> {
         let fetched = bucket.fetch().map_err(work)?;
-        fetched.failed.iter().for_each(|error| eprintln!("warning: {error}"));
+        fetched.failed.iter().for_each(|error| note!("warning: {error}"));
         Ok(fetched)
     }
 
@@ -116,7 +116,7 @@ mod remote {
 
     pub fn tell_cost(bucket: &Remote) {
         let cost = bucket.cost();
-        eprintln!(
+        note!(
             "{}: {} in {} requests, and {} to list it",
             bucket.url(),
             human::bytes(cost.n_bytes),
@@ -153,7 +153,7 @@ mod remote {
                     Ok(_) => {}
                     Err(Failure::Work(error)) if error.to_string() != last_error => {
                         last_error = error.to_string();
-                        eprintln!("warning: {last_error}");
+                        note!("warning: {last_error}");
                     }
                     Err(_) => {}
                 }

@@ -7,7 +7,9 @@ use profiler::{Store, StoreOptions, TraceReader};
 use serde_json::json;
 
 use crate::human;
+use crate::out;
 use crate::outcome::Failure;
+use crate::progress;
 use crate::train::Trained;
 
 /// How many ops and stalls the summary lists.
@@ -37,6 +39,7 @@ impl Summary {
     /// # Errors
     /// When the trace cannot be opened.
     pub fn of(run: Trained) -> Result<Summary, Failure> {
+        progress::doing("reading the trace");
         let trace = run.trace.as_deref().map(|folder| TraceSummary::read(folder, &run)).transpose()?;
         Ok(Summary { run, trace })
     }
@@ -64,24 +67,28 @@ impl Summary {
     pub fn print_json(&self) {
         let (run, learned) = (&self.run, &self.run.learned);
         let quality = &learned.tested.quality;
-        let object = json!({
-            "steps": learned.steps,
-            "final_loss": learned.final_loss,
-            "test_accuracy": learned.tested.accuracy,
-            "test_loss": learned.tested.loss,
-            "quality": { "name": quality.name, "value": quality.value, "goal": quality.goal, "reached": quality.is_reached() },
-            "examples_per_second": self.examples_per_second(),
-            "steps_per_second": self.steps_per_second(),
-            "logdir": run.logdir,
-            "trace": run.trace,
-            "tracing_ns_per_slice": run.ns_per_slice,
-            "tracing_share_of_cpu": self.tracing_share(),
-            "slices": self.trace.as_ref().map(|trace| trace.slices),
-            "dropped_events": self.trace.as_ref().map_or(0, |trace| trace.dropped),
-            "restarts": run.restarts,
-            "warnings": self.warnings(),
-        });
-        println!("{object}");
+        out::object(
+            1,
+            json!({
+                "steps": learned.steps,
+                "restored_steps": learned.steps - learned.n_done,
+                "seconds": learned.wall_ns as f64 / 1e9,
+                "final_loss": learned.final_loss,
+                "test_accuracy": learned.tested.accuracy,
+                "test_loss": learned.tested.loss,
+                "quality": { "name": quality.name, "value": quality.value, "goal": quality.goal, "reached": quality.is_reached() },
+                "examples_per_second": self.examples_per_second(),
+                "steps_per_second": self.steps_per_second(),
+                "logdir": run.logdir,
+                "trace": run.trace,
+                "tracing_ns_per_slice": run.ns_per_slice,
+                "tracing_share_of_cpu": self.tracing_share(),
+                "slices": self.trace.as_ref().map(|trace| trace.slices),
+                "dropped_events": self.trace.as_ref().map_or(0, |trace| trace.dropped),
+                "restarts": run.restarts,
+                "warnings": self.warnings(),
+            }),
+        );
     }
 
     fn warnings(&self) -> Vec<&String> {
@@ -92,24 +99,34 @@ impl Summary {
     pub fn print(&self) {
         let run = &self.run.learned;
         let ended = if run.stopped { " (stopped)" } else { "" };
-        println!("steps          {}{ended} in {}", human::count(run.steps), human::duration(run.wall_ns));
+        let took = human::duration(run.wall_ns);
+        match run.steps - run.n_done {
+            0 => say!("steps          {}{ended} in {took}", human::count(run.steps)),
+            restored => {
+                let (restored, done) = (human::count(restored), human::count(run.n_done));
+                say!(
+                    "steps          {}{ended}: {restored} of the checkpoint, {done} in {took}",
+                    human::count(run.steps)
+                );
+            }
+        }
         let (steps, examples) = (self.steps_per_second(), self.examples_per_second());
-        println!("speed          {steps:.0} steps/s, {} examples/s", human::count(examples as u64));
-        println!("final loss     {:.4}", run.final_loss);
-        println!("test loss      {:.4}", run.tested.loss);
+        say!("speed          {steps:.0} steps/s, {} examples/s", human::count(examples as u64));
+        say!("final loss     {:.4}", run.final_loss);
+        say!("test loss      {:.4}", run.tested.loss);
         if let Some(accuracy) = run.tested.accuracy {
-            println!("test accuracy  {:.2} %", accuracy * 100.0);
+            say!("test accuracy  {:.2} %", accuracy * 100.0);
         }
         let (quality, side) = (&run.tested.quality, if run.tested.quality.is_limit { "at most" } else { "at least" });
         let reached = if quality.is_reached() { "reached" } else { "not reached" };
-        println!("goal           {} {side} {}: {:.4}, {reached}", quality.name, quality.goal, quality.value);
+        say!("goal           {} {side} {}: {:.4}, {reached}", quality.name, quality.goal, quality.value);
         if let Some(trace) = &self.trace {
             trace.print();
             self.print_tracing(trace);
         }
         self.print_files();
         for warning in self.warnings() {
-            eprintln!("warning: {warning}");
+            note!("warning: {warning}");
         }
     }
 
@@ -117,19 +134,19 @@ impl Summary {
         let (slices, ns) = (human::count(trace.slices), self.run.ns_per_slice.unwrap_or(f64::NAN));
         let share = self.tracing_share().map(|share| format!(", {:.2} % of the CPU time", share * 100.0));
         let (share, dropped) = (share.unwrap_or_default(), human::count(trace.dropped));
-        println!();
-        println!("tracing        {slices} slices, {ns:.1} ns each{share}, {dropped} dropped");
+        say!();
+        say!("tracing        {slices} slices, {ns:.1} ns each{share}, {dropped} dropped");
     }
 
     fn print_files(&self) {
         let logdir = self.run.logdir.display();
-        println!("files          {logdir}");
+        say!("files          {logdir}");
         if let Some(trace) = &self.run.trace {
-            println!("trace          {}", trace.display());
+            say!("trace          {}", trace.display());
         }
-        println!();
-        println!("Open them:     stepscope view {logdir}");
-        println!("TensorBoard:   tensorboard --logdir {logdir}");
+        say!();
+        say!("Open them:     stepscope view {logdir}");
+        say!("TensorBoard:   tensorboard --logdir {logdir}");
     }
 }
 
@@ -152,28 +169,28 @@ impl TraceSummary {
     }
 
     fn print(&self) {
-        println!();
-        println!("{:<38} {:>9} {:>10} {:>10} {:>7}", "ops by time", "count", "total", "mean", "share");
+        say!();
+        say!("{:<38} {:>9} {:>10} {:>10} {:>7}", "ops by time", "count", "total", "mean", "share");
         for op in &self.ops {
             let f = &op.figures;
             let (total, mean) = (human::duration(f.total_ns), human::duration(f.mean_ns as i64));
-            println!("  {:<36} {:>9} {total:>10} {mean:>10} {:>5.1} %", op.op, human::count(f.count), f.share * 100.0);
+            say!("  {:<36} {:>9} {total:>10} {mean:>10} {:>5.1} %", op.op, human::count(f.count), f.share * 100.0);
         }
-        println!();
+        say!();
         let total: i64 = self.causes.iter().map(|cause| cause.total_ns).sum();
-        println!("{:<38} {:>9} {:>10} {:>10}", "stalls by cause", "count", "total", "share");
+        say!("{:<38} {:>9} {:>10} {:>10}", "stalls by cause", "count", "total", "share");
         for cause in &self.causes {
             let share = cause.total_ns as f64 * 100.0 / total.max(1) as f64;
             let (name, total) = (cause.cause.to_string(), human::duration(cause.total_ns));
-            println!("  {name:<36} {:>9} {total:>10} {share:>8.1} %", human::count(cause.count));
+            say!("  {name:<36} {:>9} {total:>10} {share:>8.1} %", human::count(cause.count));
         }
-        println!();
-        println!("largest stalls");
+        say!();
+        say!("largest stalls");
         if self.stalls.is_empty() {
-            println!("  none: the workers were never idle within a step");
+            say!("  none: the workers were never idle within a step");
         }
         for (ns, text) in &self.stalls {
-            println!("  {:>10}  {text}", human::duration(*ns));
+            say!("  {:>10}  {text}", human::duration(*ns));
         }
     }
 }

@@ -6,26 +6,26 @@ use std::path::{Path, PathBuf};
 use profiler::import::{self, ImportError};
 use profiler::{Store, StoreOptions, TraceReader, locate};
 
-use crate::args::Verbosity;
 use crate::outcome::Failure;
-use crate::told::Told;
+use crate::progress;
 
 /// The trace at `path`.
 ///
 /// # Errors
 /// `Failure::Use` when there is none, or it cannot be read.
 pub fn open(path: &Path) -> Result<Store, Failure> {
-    open_all(std::slice::from_ref(&path.to_path_buf()), Verbosity::Quiet)
+    open_all(std::slice::from_ref(&path.to_path_buf()))
 }
 
 /// One trace, or other tools' files as the ranks of one job.
 ///
 /// # Errors
 /// `Failure::Use` when there is none, or it cannot be read.
-pub fn open_all(paths: &[PathBuf], verbosity: Verbosity) -> Result<Store, Failure> {
+pub fn open_all(paths: &[PathBuf]) -> Result<Store, Failure> {
+    progress::doing("reading");
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
     let [path] = paths else {
-        import(paths, &mut store, verbosity)?;
+        import(paths, &mut store)?;
         return Ok(store);
     };
     let trace = locate::trace_at(path).map_err(Failure::wrong_use)?;
@@ -34,25 +34,35 @@ pub fn open_all(paths: &[PathBuf], verbosity: Verbosity) -> Result<Store, Failur
         let mut reader = TraceReader::open(&trace.path).map_err(|error| fault(error.to_string()))?;
         reader.read_all(&mut store).map_err(|error| fault(error.to_string()))?;
     } else {
-        import(&trace.files, &mut store, verbosity)?;
+        import(&trace.files, &mut store)?;
     }
+    progress::doing("analysing");
     Ok(store)
 }
 
-fn import(paths: &[PathBuf], store: &mut Store, verbosity: Verbosity) -> Result<(), Failure> {
+fn import(paths: &[PathBuf], store: &mut Store) -> Result<(), Failure> {
     let failed = |error: ImportError| Failure::wrong_use(error);
     let mut import = import::open(paths).map_err(failed)?;
-    let mut told = Told::new("reading", verbosity);
     loop {
         let batch = import.poll_staged().map_err(failed)?;
         let more = batch.more();
         store.apply(batch);
         let progress = import.progress();
-        told.share(progress.bytes as f64 / progress.of.max(1) as f64);
+        progress::share(progress.bytes as f64 / progress.of.max(1) as f64);
         if !more {
             return Ok(());
         }
     }
+}
+
+/// A trace of ours that may still be written, to be read as it grows.
+///
+/// # Errors
+/// `Failure::Use` when there is none.
+pub fn follow(path: &Path) -> Result<TraceReader, Failure> {
+    let trace = locate::trace_at(path).map_err(Failure::wrong_use)?;
+    let fault = |error| Failure::wrong_use(format_args!("{}: {error}", trace.path.display()));
+    TraceReader::open(&trace.path).map_err(fault)
 }
 
 /// Seals the trace that a recording left. Gives what keeps it from that: it is as readable then, only larger and slower.
@@ -68,7 +78,7 @@ pub fn seal(folder: &Path) -> Option<String> {
 /// Tells the store's warnings on stderr.
 pub fn warn(path: &Path, store: &Store) {
     for warning in store.warnings() {
-        eprintln!("warning: {}: {}", path.display(), warning.text);
+        note!("warning: {}: {}", path.display(), warning.text);
     }
 }
 

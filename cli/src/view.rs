@@ -9,6 +9,7 @@ use crate::args;
 use crate::display;
 use crate::far::{self, Distant};
 use crate::outcome::{Failure, Outcome};
+use crate::progress;
 
 /// Checks each path, then opens the window on all of them.
 pub fn run(args: args::View) -> Outcome {
@@ -61,6 +62,7 @@ fn show_at(
         #[cfg(feature = "wgpu")]
         args::Renderer::Wgpu => dashboard::Renderer::Wgpu,
     };
+    let _window = progress::ShownElsewhere::begin();
     let config = dashboard::config::default_path();
     let title = title.to_owned();
     let sql = sql_engine();

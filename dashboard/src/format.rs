@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 
+pub use text::{bytes, count, counted, counted_as, exact_ns, signed_count as step};
+
 /// The unit of durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeUnit {
@@ -62,7 +64,7 @@ pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
 /// the nanosecond in the unit that was chosen (`12.345 µs`).
 pub fn duration_ns(ns: i64) -> String {
     let (divisor, decimals) = match TIME_UNIT.get() {
-        TimeUnit::Auto => return fitting_duration(ns),
+        TimeUnit::Auto => return text::duration(ns),
         TimeUnit::Ns => return exact_ns(ns),
         TimeUnit::Us => (1_000, 3),
         TimeUnit::Ms => (1_000_000, 6),
@@ -73,80 +75,11 @@ pub fn duration_ns(ns: i64) -> String {
     format!("{sign}{whole}.{rest:0decimals$} {}", TIME_UNIT.get().name())
 }
 
-fn fitting_duration(ns: i64) -> String {
-    let sign = if ns < 0 { "-" } else { "" };
-    let abs = ns.unsigned_abs();
-    if abs < 1_000 {
-        return format!("{sign}{abs} ns");
-    }
-    let x = abs as f64;
-    if abs < 60_000_000_000 {
-        let (value, unit) = match abs {
-            0..1_000_000 => (x / 1e3, "µs"),
-            1_000_000..1_000_000_000 => (x / 1e6, "ms"),
-            _ => (x / 1e9, "s"),
-        };
-        return format!("{sign}{} {unit}", three_digits(value));
-    }
-    let seconds = abs / 1_000_000_000;
-    match seconds {
-        0..3_600 => format!("{sign}{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{sign}{} h {} min", seconds / 3_600, seconds / 60 % 60),
-    }
-}
-
-/// All digits of a time in ns, grouped: `1,234,567 ns`.
-pub fn exact_ns(ns: i64) -> String {
-    let sign = if ns < 0 { "-" } else { "" };
-    format!("{sign}{} ns", count(ns.unsigned_abs()))
-}
-
-/// A count with thousands separators: `1,234,567`.
-pub fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// A signed step with thousands separators.
-pub fn step(step: i64) -> String {
-    let sign = if step < 0 { "-" } else { "" };
-    format!("{sign}{}", count(step.unsigned_abs()))
-}
-
 /// A step by its label: `train 40`; the label alone where it ends with the number (`ProfilerStep#4`).
 pub fn step_name(label: &str, number: i64) -> String {
     let last = number.to_string();
     let ends = label.strip_suffix(&last).is_some_and(|rest| !rest.ends_with(|c: char| c.is_ascii_digit()));
     if ends { label.to_owned() } else { format!("{label} {}", step(number)) }
-}
-
-/// A count with its noun: `1 run`, `2 runs`.
-pub fn counted(n: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
-}
-
-/// A count with a noun whose plural is its own: `1 process`, `2 processes`.
-pub fn counted_as(n: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(n), if n == 1 { one } else { many })
-}
-
-/// Bytes with a binary unit: `512 B`, `1.50 KiB`.
-pub fn bytes(n: u64) -> String {
-    let mut value = n as f64;
-    for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
-        if value < 1024.0 || unit == "TiB" {
-            return if unit == "B" { format!("{n} B") } else { format!("{} {unit}", three_digits(value)) };
-        }
-        value /= 1024.0;
-    }
-    String::new()
 }
 
 /// A summary's value with four significant digits: `0.0312`, `1.25e-7`, `12,345`, `NaN`.
@@ -216,39 +149,9 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-fn three_digits(x: f64) -> String {
-    let decimals = if x < 9.995 {
-        2
-    } else if x < 99.95 {
-        1
-    } else {
-        0
-    };
-    format!("{x:.decimals$}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_choose_a_unit() {
-        let cases: [(i64, &str); 9] = [
-            (0, "0 ns"),
-            (999, "999 ns"),
-            (1_000, "1.00 µs"),
-            (-12_345, "-12.3 µs"),
-            (123_456_789, "123 ms"),
-            (4_560_000_000, "4.56 s"),
-            (200_000_000_000, "3 min 20 s"),
-            (7_260_000_000_000, "2 h 1 min"),
-            (i64::MIN, "-2562047 h 47 min"),
-        ];
-        for (ns, text) in cases {
-            assert_eq!(duration_ns(ns), text);
-        }
-        assert_eq!(exact_ns(-1_234_567), "-1,234,567 ns");
-    }
 
     #[test]
     fn a_chosen_unit_keeps_every_nanosecond() {
@@ -291,10 +194,6 @@ mod tests {
         for (x, text) in cases {
             assert_eq!(value(x), text);
         }
-        assert_eq!(count(1_234_567), "1,234,567");
-        assert_eq!(counted(1, "run"), "1 run");
-        assert_eq!(counted(1000, "run"), "1,000 runs");
-        assert_eq!(bytes(1536), "1.50 KiB");
         assert_eq!(
             (step_name("train", 1200), step_name("ProfilerStep#4", 4)),
             ("train 1,200".into(), "ProfilerStep#4".into())

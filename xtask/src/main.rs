@@ -86,6 +86,11 @@ fn release(steps: &mut Steps) -> Result<(), Failed> {
     let archive = released.join(format!("{name}.tar.gz")).display().to_string();
     steps.run("folder", "mkdir", &["-p", &folder], &[])?;
     steps.run("copy", "cp", &[&built, "README.md", "LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md", &folder], &[])?;
+    steps.run("manual", &built, &["man", "-o", &format!("{folder}/man")], &[])?;
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let completions = format!("{folder}/completions");
+        steps.run("completions", &built, &["completions", shell, "-o", &completions], &[])?;
+    }
     let injected = prepare::target_folder().join("release/libstepscope_inject.so").display().to_string();
     steps.run("library for programs with CUDA", "cp", &[&injected, &folder], &[])?;
     steps.run("archive", "tar", &["-czf", &archive, "-C", &released.display().to_string(), &name], &[])?;

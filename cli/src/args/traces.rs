@@ -227,7 +227,9 @@ pub struct Import {
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
 Reads run folders and traces of stepscope, and every trace that 'stepscope view' opens; several files are the ranks of one
-job, written on one clock.
+job, written on one clock. Rows (csv, json) are a logdir's scalar points (run,tag,step,wall_time,value) or a trace's slices (ts_ns,dur_ns,
+pid,process,track_id,track,category,name,node,step). With --follow they are written as they come, until the run is over, as far as that
+can be told, or Ctrl-C.
 
 Examples:
   stepscope export runs/demo-20261121-101500 -o demo.json.gz
@@ -236,7 +238,8 @@ Examples:
   stepscope export trace.json --format chrome > mended.json
   stepscope export trace.json --format parquet -o tables
   stepscope export runs/record-20261121-101500 --format firefox -o record.firefox.json
-  stepscope export logs --run 'seed[0-9]' --tag '^loss$' -o loss.csv")]
+  stepscope export logs --run 'seed[0-9]' --tag '^loss$' -o loss.csv
+  stepscope export runs/demo-20261121-101500 --follow --tag loss --format json | ./my-dashboard")]
 pub struct Export {
     /// Traces, or one logdir
     #[arg(value_name = "TRACE|LOGDIR", required = true)]
@@ -253,6 +256,9 @@ pub struct Export {
     /// Of a logdir: only tags that this regular expression matches
     #[arg(long, value_name = "RE")]
     pub tag: Option<String>,
+    /// Write rows as they come, until the run is over or Ctrl-C
+    #[arg(long)]
+    pub follow: bool,
     /// Write over a file that exists
     #[arg(long)]
     pub force: bool,
@@ -267,7 +273,7 @@ pub enum ExportAs {
     Perfetto,
     /// The Firefox profiler's JSON: opens in profiler.firefox.com
     Firefox,
-    /// A logdir's scalars as run,tag,step,wall_time,value, a line per point, every point
+    /// A line per scalar point of a logdir, or per slice of a trace, every one, after a line with the names of the columns
     Csv,
     /// The same as one JSON object per line; NaN and infinities are strings
     Json,

@@ -7,6 +7,7 @@ pub use checks::loads;
 use serde::Serialize;
 
 use crate::args;
+use crate::out;
 use crate::outcome::Outcome;
 
 /// The outcome of one check.
@@ -41,8 +42,7 @@ pub struct Check {
 pub fn run(args: &args::Doctor) -> Outcome {
     let checks = checks::all();
     if args.json {
-        let object = serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "checks": checks });
-        println!("{object}");
+        out::object(1, serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "checks": checks }));
         return Ok(());
     }
     for check in &checks {
@@ -51,9 +51,9 @@ pub fn run(args: &args::Doctor) -> Outcome {
             State::Limited => "limited",
             State::Missing => "missing",
         };
-        println!("{mark}  {:<16} {}", check.name, check.seen);
+        say!("{mark}  {:<16} {}", check.name, check.seen);
         if let Some(remedy) = &check.remedy {
-            println!("{:27}for {}: {remedy}", "", check.used_for);
+            say!("{:27}for {}: {remedy}", "", check.used_for);
         }
     }
     Ok(())

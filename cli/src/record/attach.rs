@@ -14,6 +14,7 @@ use crate::args::{self, Switch, Verbosity};
 use crate::human;
 use crate::outcome::{Failure, Outcome};
 use crate::sending;
+use crate::signals;
 use crate::trace_file;
 
 /// How long a dump may take to be done.
@@ -44,7 +45,7 @@ pub fn run(target: &Path, args: &args::Record, verbosity: Verbosity) -> Outcome 
         .map_err(|error| Failure::wrong_use(format_args!("{}: nobody records there: {error}", folder.display())))?;
     let tell = |what: String| {
         if verbosity > Verbosity::Quiet {
-            eprintln!("stepscope: {}: {what}", folder.display());
+            note!("stepscope: {}: {what}", folder.display());
         }
     };
     match (args.steps, args.switch, args.dump) {
@@ -97,7 +98,7 @@ fn watch(pid: u32, args: &args::Record, verbosity: Verbosity) -> Outcome {
     let folder = super::trace_folder(args.out.as_deref())?;
     let options = super::watch_options(args);
     let (stop, stopped) = mpsc::channel();
-    ctrlc::set_handler(move || {
+    signals::on_stop(move || {
         // Whoever waits for it may have gone.
         let _ = stop.send(());
     })
@@ -112,7 +113,7 @@ fn watch(pid: u32, args: &args::Record, verbosity: Verbosity) -> Outcome {
     let watched = watch.stop();
     let collected = collector.stop();
     if let Some(why) = sending::end_and_seal(sender, &folder) {
-        eprintln!("warning: {}: {why}", folder.display());
+        note!("warning: {}: {why}", folder.display());
     }
     if verbosity > Verbosity::Quiet {
         super::tell(&folder, wall_ns, &watched, &collected);
@@ -168,7 +169,7 @@ fn sent(problem: Option<String>, folder: &Path, address: &str, verbosity: Verbos
         return Err(Failure::Work(anyhow::anyhow!("{why}")));
     }
     if verbosity > Verbosity::Quiet {
-        eprintln!("stepscope: {} is at {address}", folder.display());
+        note!("stepscope: {} is at {address}", folder.display());
     }
     Ok(())
 }

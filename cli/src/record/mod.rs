@@ -44,10 +44,10 @@ pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
     let collected = collector.stop();
     let hints = emitted::hints(&folder, watches);
     if let Some(why) = sending::end_and_seal(sender, &folder) {
-        eprintln!("warning: {}: {why}", folder.display());
+        note!("warning: {}: {why}", folder.display());
     }
     if let Some(warning) = cuda::warning().filter(|_| !args.no_cuda) {
-        eprintln!("warning: {warning}");
+        note!("warning: {warning}");
     }
     hints.iter().for_each(|hint| eprintln!("warning: {hint}"));
     if verbosity > Verbosity::Quiet {
@@ -123,7 +123,7 @@ fn exit_code(status: ExitStatus) -> u8 {
 
 fn tell(folder: &Path, wall_ns: i64, watched: &WatchReport, collected: &CollectorReport) {
     for (what, remedy) in &watched.unavailable {
-        eprintln!("warning: {what}: not recorded on this machine; {remedy}");
+        note!("warning: {what}: not recorded on this machine; {remedy}");
     }
     let lost = collected.dropped + watched.lost;
     let mut parts = vec![
@@ -147,5 +147,5 @@ fn tell(folder: &Path, wall_ns: i64, watched: &WatchReport, collected: &Collecto
     if collected.limit_reached {
         parts.push("the size limit ended the trace".to_owned());
     }
-    eprintln!("stepscope: recorded {}: {}", folder.display(), parts.join(", "));
+    note!("stepscope: recorded {}: {}", folder.display(), parts.join(", "));
 }

@@ -8,6 +8,7 @@ use summaries::derive::group::{GroupBy, groups};
 use summaries::{Extent, Runs, Series};
 
 use crate::logdir::json_number;
+use crate::out;
 
 /// Runs that belong together.
 pub struct Group {
@@ -34,18 +35,18 @@ pub fn of(runs: &Runs, by: &GroupBy) -> Vec<Group> {
 }
 
 /// A line per group and one per tag, or one object per group. Values that are not finite take no part.
-pub fn print(groups: &[Group], is_json: bool, out: &mut impl Write) -> io::Result<()> {
+pub fn print(groups: &[Group], is_json: bool, to: &mut impl Write) -> io::Result<()> {
     if is_json {
-        return groups.iter().try_for_each(|group| writeln!(out, "{}", json(group)));
+        return groups.iter().try_for_each(|group| writeln!(to, "{}", out::versioned(1, json(group))));
     }
     let width = groups.iter().flat_map(|group| group.last_values.keys()).map(|tag| tag.chars().count()).max();
     let width = width.unwrap_or(0).min(60);
     for group in groups {
         let n = group.runs.len();
-        writeln!(out, "{}: {n} {}", group.name, if n == 1 { "run" } else { "runs" })?;
+        writeln!(to, "{}: {n} {}", group.name, if n == 1 { "run" } else { "runs" })?;
         for (tag, span) in &group.last_values {
             let [mean, min, max] = [span.mean(), span.min, span.max].map(short);
-            writeln!(out, "  {tag:width$}  mean {mean:<12} from {min:<12} to {max:<12} of {}", span.n_finite)?;
+            writeln!(to, "  {tag:width$}  mean {mean:<12} from {min:<12} to {max:<12} of {}", span.n_finite)?;
         }
     }
     Ok(())

@@ -62,7 +62,7 @@ impl Trainer {
         let restored = self.restore_state()?;
         if let Some(restored) = &restored {
             for warning in &restored.warnings {
-                eprintln!("warning: {warning}");
+                note!("warning: {warning}");
             }
             let (step, at) = (restored.step, restored.prefix.display());
             // One that was lost when all steps were done is only tested again.
@@ -71,8 +71,8 @@ impl Trainer {
                     "{at} is of step {step}: nothing is left to train; give more --steps"
                 )));
             }
-            eprintln!("continuing after step {step} from {at}");
-            shared.step_done(step);
+            note!("continuing after step {step} from {at}");
+            shared.begin(step, 0);
             self.restored = Some(step);
         }
         let restart = (self.restored.is_some() || self.is_restart).then(|| self.restart());

@@ -50,7 +50,7 @@ fn train(args: &args::Train, attempt: u32, verbosity: Verbosity, shared: &Arc<Sh
     let trainer = Trainer::in_run(Run::join(logdir), task, &args.training, &place)?;
     let trainer = if attempt > 0 { trainer.again() } else { trainer };
     shared.set_steps(trainer.n_steps());
-    let meter = Meter::start(Arc::clone(shared), verbosity, args.training.json);
+    let meter = Meter::start(Arc::clone(shared), verbosity);
     let learned = trainer.learn(shared);
     meter.end();
     Ok(learned?.0)

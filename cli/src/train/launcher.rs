@@ -23,6 +23,8 @@ use super::trainer::Trained;
 use super::workers::{self, NotStarted, Workers};
 use crate::args::{self, Verbosity};
 use crate::outcome::{Failure, Outcome};
+use crate::progress;
+use crate::signals;
 
 /// How often processes are looked at.
 const PERIOD: Duration = Duration::from_millis(10);
@@ -55,8 +57,11 @@ pub(super) fn run(args: &args::Train, verbosity: Verbosity) -> Outcome {
     let on_signal = move || {
         signals.fetch_add(1, Relaxed);
     };
-    ctrlc::set_handler(on_signal).map_err(|error| Failure::Work(error.into()))?;
+    signals::on_stop(on_signal).map_err(|error| Failure::Work(error.into()))?;
+    // The client shows it.
+    let shown = progress::ShownElsewhere::begin();
     let (learned, restarts) = launcher.supervise()?;
+    drop(shown);
     super::finish(Trained::of(learned, launcher.run, restarts.into()), args.training.json)
 }
 
@@ -96,7 +101,7 @@ impl Launcher<'_> {
                 return Err(anyhow!("{why}; {times}: the same command continues from the newest checkpoint").into());
             }
             restarts += 1;
-            eprintln!("stepscope: {why}; restart {restarts} of at most {budget}");
+            note!("stepscope: {why}; restart {restarts} of at most {budget}");
         }
     }
 

@@ -32,6 +32,7 @@ use engine::tasks::{self, Task};
 
 use crate::args::{self, Model, Verbosity};
 use crate::outcome::{Failure, Outcome};
+use crate::signals;
 use crate::summary;
 
 pub use cluster::Place;
@@ -58,7 +59,7 @@ pub fn run(args: &args::Train, verbosity: Verbosity) -> Outcome {
     };
     let task = task(args.name, args.data.as_deref(), args.training.seed)?;
     let trainer = Trainer::new(args.name.name(), task, &args.training, &place)?;
-    finish(train_here(trainer, verbosity, &args.training)?, args.training.json)
+    finish(train_here(trainer, verbosity)?, args.training.json)
 }
 
 /// The task of a name, on the user's data where given.
@@ -82,10 +83,10 @@ fn task(name: Model, data: Option<&Path>, seed: u64) -> Result<Task, Failure> {
 }
 
 /// Trains on this thread, with progress on stderr.
-pub fn train_here(trainer: Trainer, verbosity: Verbosity, training: &args::Training) -> Result<Trained, Failure> {
+pub fn train_here(trainer: Trainer, verbosity: Verbosity) -> Result<Trained, Failure> {
     let shared = Arc::new(Shared::new(trainer.n_steps()));
     stop_on_signal(&shared)?;
-    let meter = Meter::start(Arc::clone(&shared), verbosity, training.json);
+    let meter = Meter::start(Arc::clone(&shared), verbosity);
     let trained = trainer.train(&shared);
     meter.end();
     trained
@@ -94,7 +95,7 @@ pub fn train_here(trainer: Trainer, verbosity: Verbosity, training: &args::Train
 /// Ctrl-C and SIGTERM end the run at the next step, with everything written.
 pub fn stop_on_signal(shared: &Arc<Shared>) -> Result<(), Failure> {
     let shared = Arc::clone(shared);
-    ctrlc::set_handler(move || shared.stop()).map_err(|error| Failure::Work(error.into()))
+    signals::on_stop(move || shared.stop()).map_err(|error| Failure::Work(error.into()))
 }
 
 /// Prints what came out.

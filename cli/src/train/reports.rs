@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::learned::Learned;
 use super::progress::Shared;
+use crate::out;
 
 /// How often a client says that it is alive.
 const EVERY: Duration = Duration::from_millis(250);
@@ -47,9 +48,8 @@ impl Report {
 
     /// Says it on standard output.
     pub fn tell(&self) {
-        let mut stdout = std::io::stdout().lock();
         // Whoever listened may be gone, which standard input tells.
-        let _ = writeln!(stdout, "{}", self.to_json()).and_then(|()| stdout.flush());
+        out::line(self.to_json());
     }
 }
 

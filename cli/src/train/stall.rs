@@ -60,7 +60,7 @@ impl Watch {
     fn stalled(&self, options: &RunOptions<'_>, waiting: &[String]) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if *told != waiting {
-            eprintln!("stepscope: {}", line(options, waiting));
+            note!("stepscope: {}", line(options, waiting));
             *told = waiting.to_vec();
         }
         drop(told);

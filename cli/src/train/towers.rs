@@ -73,7 +73,7 @@ impl Towers {
             Ok(()) => Ok(Towers(names.to_vec())),
             Err(error) if cluster::lost(&error).is_some() => Err(error),
             Err(error) => {
-                eprintln!("warning: the workers write no summaries of their own: {error:#}");
+                note!("warning: the workers write no summaries of their own: {error:#}");
                 Ok(Towers::default())
             }
         }

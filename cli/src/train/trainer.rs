@@ -190,8 +190,11 @@ impl Trainer {
         self.restore(shared)?;
         let feeder = self.start_feeder()?;
         let (wall, cpu) = (clock::mono_now(), clock::cpu_now());
+        shared.begin(self.restored.unwrap_or(0), wall);
         let trained = self.steps(shared);
-        let (wall_ns, cpu_ns) = (clock::mono_now() - wall, clock::cpu_now() - cpu);
+        let (ended, cpu_ns) = (clock::mono_now(), clock::cpu_now() - cpu);
+        shared.end(ended);
+        let wall_ns = ended - wall;
         let fed = feeder.map_or(Ok(()), Feeder::end);
         // Where both failed, the input is why.
         fed?;

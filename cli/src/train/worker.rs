@@ -1,6 +1,6 @@
 //! `stepscope worker`: a task of a cluster, until it is told to end.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 
@@ -21,7 +21,9 @@ use super::recorded;
 use super::trainer::QUEUED;
 use super::world;
 use crate::args::{self, Verbosity};
+use crate::out;
 use crate::outcome::{Failure, Outcome};
+use crate::signals;
 
 /// Works until Ctrl-C or SIGTERM, or the end of standard input where that is wanted.
 pub fn run(args: &args::Worker, verbosity: Verbosity) -> Outcome {
@@ -52,12 +54,10 @@ pub fn run(args: &args::Worker, verbosity: Verbosity) -> Outcome {
     }
     let stopped = told_to_end(args.until_stdin_ends, &place)?;
     if args.json {
-        let line = serde_json::json!({ "task": task.to_string(), "address": worker.address().to_string() });
-        // Whoever waits for it may have gone.
-        let _ = writeln!(std::io::stdout().lock(), "{line}");
+        out::announce(1, serde_json::json!({ "task": task.to_string(), "address": worker.address().to_string() }))?;
     }
     if verbosity > Verbosity::Quiet {
-        eprintln!("stepscope: {task} listens at {}; Ctrl-C ends it", worker.address());
+        note!("stepscope: {task} listens at {}; Ctrl-C ends it", worker.address());
     }
     // Fails only where nobody is left who could tell.
     let _ = stopped.recv();
@@ -152,13 +152,13 @@ impl Input {
 impl ResetWatcher for Input {
     fn before_reset(&self) {
         if let Err(error) = self.end() {
-            eprintln!("warning: {}: {error:#}", self.task);
+            note!("warning: {}: {error:#}", self.task);
         }
     }
 
     fn after_reset(&self) {
         if let Err(error) = self.start() {
-            eprintln!("stepscope: {}: filling the input queue: {error:?}", self.task);
+            note!("stepscope: {}: filling the input queue: {error:?}", self.task);
         }
     }
 }
@@ -207,7 +207,7 @@ fn told_to_end(with_stdin: bool, place: &Place) -> anyhow::Result<mpsc::Receiver
     };
     let on_signal = stop.clone();
     match place {
-        Place::Known(..) => ctrlc::set_handler(move || tell(&on_signal)).context("taking over signals")?,
+        Place::Known(..) => signals::on_stop(move || tell(&on_signal)).context("taking over signals")?,
         Place::World(place) => {
             // MPI's launcher passes signals on to all at once: the client saves, and its end is the workers'.
             let n_signals = AtomicU32::new(0);
@@ -216,7 +216,7 @@ fn told_to_end(with_stdin: bool, place: &Place) -> anyhow::Result<mpsc::Receiver
                     tell(&on_signal);
                 }
             };
-            ctrlc::set_handler(second).context("taking over signals")?;
+            signals::on_stop(second).context("taking over signals")?;
             let at_end = stop.clone();
             place.at_end(move || tell(&at_end))?;
         }

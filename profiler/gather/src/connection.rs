@@ -5,12 +5,14 @@ use crate::wire::far_client::FarClient;
 use crate::wire::{ListRequest, Listing, LookRequest, ReadRequest};
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use profiler::far::{Ask, FarError};
 use std::future::Future;
 use std::io;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::process::Child;
 use tokio::runtime::Runtime;
 use tonic::transport::{Channel, Endpoint};
 
@@ -28,6 +30,9 @@ pub enum ViewError {
     /// There was no answer.
     #[error("{0}: {1}")]
     Answer(String, String),
+    /// The program that was to answer has ended.
+    #[error("{0}: {1} ended with exit code {2}")]
+    Ended(String, String, i32),
     /// The system gives no threads.
     #[error("cannot start a connection: {0}")]
     Thread(#[source] io::Error),
@@ -39,7 +44,15 @@ pub struct Connection {
     runtime: Runtime,
     client: FarClient<Channel>,
     place: String,
+    /// The program at the other end of pipes, if it is one.
+    program: Program,
 }
+
+/// The program that was started last, by its name. It is killed when another takes its place, or the connection goes.
+type Program = Arc<Mutex<Option<(String, Child)>>>;
+
+/// How long a program may take to end once it says nothing more: its exit code tells why.
+const TO_END: Duration = Duration::from_secs(2);
 
 impl Connection {
     /// To who listens at an address.
@@ -51,7 +64,7 @@ impl Connection {
             address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
         let endpoint = Endpoint::from_shared(format!("http://{address}")).ok().filter(|_| has_port);
         let endpoint = endpoint.ok_or_else(|| ViewError::Address(address.to_owned()))?;
-        Connection::made(address, |runtime| {
+        Connection::made(address, Program::default(), |runtime| {
             let _inside = runtime.enter();
             patient(endpoint).tcp_nodelay(true).connect_lazy()
         })
@@ -63,29 +76,49 @@ impl Connection {
     /// # Errors
     /// That the system gives no threads.
     pub fn to_program(place: &str, program: &[String]) -> Result<Arc<Connection>, ViewError> {
-        let program: Arc<[String]> = program.into();
+        let command: Arc<[String]> = program.into();
+        let running = Program::default();
+        let started = Arc::clone(&running);
         let connector = tower::service_fn(move |_| {
-            let program = Arc::clone(&program);
-            async move { start(&program).map(TokioIo::new) }
+            let (command, started) = (Arc::clone(&command), Arc::clone(&started));
+            async move { start(&command, &started).map(TokioIo::new) }
         });
-        Connection::made(place, |runtime| {
+        Connection::made(place, running, |runtime| {
             let _inside = runtime.enter();
             // The name is nobody's: the connector does not look at it.
             patient(Endpoint::from_static("http://stdio")).connect_with_connector_lazy(connector)
         })
     }
 
-    fn made(place: &str, channel: impl FnOnce(&Runtime) -> Channel) -> Result<Arc<Connection>, ViewError> {
+    fn made(
+        place: &str,
+        program: Program,
+        channel: impl FnOnce(&Runtime) -> Channel,
+    ) -> Result<Arc<Connection>, ViewError> {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         runtime.worker_threads(1).thread_name("far").enable_all();
         let runtime = runtime.build().map_err(ViewError::Thread)?;
         let client = FarClient::new(channel(&runtime)).max_decoding_message_size(MAX_ANSWER);
-        Ok(Arc::new(Connection { runtime, client, place: place.to_owned() }))
+        Ok(Arc::new(Connection { runtime, client, place: place.to_owned(), program }))
     }
 
     fn wait<T>(&self, answer: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>) -> Result<T, ViewError> {
         let answer = self.runtime.block_on(answer).map(tonic::Response::into_inner);
-        answer.map_err(|status| ViewError::Answer(self.place.clone(), reason(&status)))
+        answer.map_err(|status| {
+            // What the other side answers has no source: then it is there.
+            let is_broken = std::error::Error::source(&status).is_some();
+            let ended = is_broken.then(|| self.ended()).flatten();
+            ended.unwrap_or_else(|| ViewError::Answer(self.place.clone(), reason(&status)))
+        })
+    }
+
+    /// That the program has ended, which says more than its broken pipe.
+    fn ended(&self) -> Option<ViewError> {
+        let mut program = self.program.lock();
+        let (name, child) = program.as_mut()?;
+        let ending = self.runtime.block_on(async { tokio::time::timeout(TO_END, child.wait()).await });
+        let code = ending.ok()?.ok()?.code()?;
+        Some(ViewError::Ended(self.place.clone(), name.clone(), code))
     }
 
     /// What there is to look at.
@@ -128,12 +161,14 @@ fn reason(status: &tonic::Status) -> String {
 }
 
 /// Starts a program; what it says on its standard error goes to ours.
-fn start(program: &[String]) -> io::Result<Pipes> {
-    let (name, arguments) = program.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+fn start(command: &[String], started: &Program) -> io::Result<Pipes> {
+    let (name, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = tokio::process::Command::new(name);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-    let child = command.spawn().map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
-    Pipes::of_child(child)
+    let mut child = command.spawn().map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
+    let (input, output) = child.stdin.take().zip(child.stdout.take()).ok_or(io::ErrorKind::BrokenPipe)?;
+    *started.lock() = Some((name.clone(), child));
+    Ok(Pipes::of_child(input, output))
 }
 
 /// A trace on the other side of a connection.

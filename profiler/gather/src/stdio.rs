@@ -4,7 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::process::Child;
+use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::oneshot;
 use tonic::transport::server::Connected;
 
@@ -12,24 +12,20 @@ use tonic::transport::server::Connected;
 pub(crate) struct Pipes {
     reads: Box<dyn AsyncRead + Send + Unpin>,
     writes: Box<dyn AsyncWrite + Send + Unpin>,
-    /// It is ended with the connection.
-    _child: Option<Child>,
     /// Goes with the connection.
     _alive: Option<oneshot::Sender<()>>,
 }
 
 impl Pipes {
-    /// A child's, whose input and output are pipes.
-    pub(crate) fn of_child(mut child: Child) -> io::Result<Pipes> {
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let (input, output) = input.zip(output).ok_or(io::ErrorKind::BrokenPipe)?;
-        Ok(Pipes { reads: Box::new(output), writes: Box::new(input), _child: Some(child), _alive: None })
+    /// A child's.
+    pub(crate) fn of_child(input: ChildStdin, output: ChildStdout) -> Pipes {
+        Pipes { reads: Box::new(output), writes: Box::new(input), _alive: None }
     }
 
     /// Our own; `alive` is dropped when the connection has ended.
     pub(crate) fn of_this_program(alive: oneshot::Sender<()>) -> Pipes {
         let (reads, writes) = (Box::new(tokio::io::stdin()), Box::new(tokio::io::stdout()));
-        Pipes { reads, writes, _child: None, _alive: Some(alive) }
+        Pipes { reads, writes, _alive: Some(alive) }
     }
 }
 

@@ -15,11 +15,11 @@ mod text;
 use crate::analysis::deps::Deps;
 use crate::radix::{self, Keyed};
 use crate::store::{SliceId, SliceRef, Store, TrackId};
+pub(crate) use ::text::duration;
 pub use queue::{QueueWait, queue_waits};
 use rayon::prelude::*;
 use std::cmp::Reverse;
 use std::ops::Range;
-pub(crate) use text::duration;
 
 /// Why nothing ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

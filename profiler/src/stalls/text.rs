@@ -1,5 +1,7 @@
 //! Stalls as sentences.
 
+use text::duration;
+
 use super::{Cause, Stall};
 use crate::store::{SliceId, SliceRef, Store};
 
@@ -19,16 +21,6 @@ fn track(store: &Store, id: u32) -> &str {
 fn process(store: &Store, track: u32) -> String {
     let found = store.tracks().get(track as usize).and_then(|t| store.processes().get(t.process as usize));
     found.map_or_else(|| "?".to_owned(), |p| format!("{} on {} ({})", p.name, p.host, p.pid))
-}
-
-/// A duration with a unit that gives one to three digits before the point.
-pub(crate) fn duration(ns: i64) -> String {
-    match ns {
-        ..1_000 => format!("{ns} ns"),
-        1_000..1_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
-        _ => format!("{:.2} s", ns as f64 / 1e9),
-    }
 }
 
 pub(super) fn stall(store: &Store, stall: &Stall) -> String {

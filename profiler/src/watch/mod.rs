@@ -163,12 +163,6 @@ impl Watch {
         }
         // The kernel's counters begin with a command; of a process that runs `/proc` tells.
         let counters = if attached { Counters::default() } else { perf::counters() };
-        let hidden = counters.missing.iter().find(|(name, _)| *name == "cycles");
-        // Said of each that is asked for.
-        if let Some((_, error)) = hidden.filter(|_| !options.counters.has_hardware()) {
-            let remedy = "virtual machines often hide them: run on the host, or give the guest a PMU";
-            missing("hardware counters", format!("perf_event_open: {error}; {remedy}"));
-        }
         let counting = counting(options.counters, whose, &mut missing);
         let clock = instance.as_ref().map_or(ClockSource::MonotonicRaw, Instance::clock);
         let mut tracks = Tracks::create(trace_dir, std::process::id(), "kernel", clock).map_err(WatchError::Folder)?;

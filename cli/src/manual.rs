@@ -1,0 +1,46 @@
+//! `stepscope completions` and `stepscope man`: what a shell and `man` want to know, made from the same table that reads the command line.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use clap::CommandFactory;
+
+use crate::args::{Args, Completions, Man};
+use crate::out;
+use crate::outcome::Outcome;
+
+/// What the program is called where completions and pages name it.
+const NAME: &str = "stepscope";
+
+/// Prints the completions of a shell, or writes them into a folder.
+pub fn completions(args: &Completions) -> Outcome {
+    let mut command = Args::command();
+    match &args.out {
+        Some(folder) => {
+            make(folder)?;
+            let path = clap_complete::generate_to(args.shell, &mut command, NAME, folder);
+            out::line(path.with_context(|| format!("writing into {}", folder.display()))?.display());
+        }
+        None => {
+            // The generators end the program where they cannot write: they write to memory.
+            let mut text = Vec::new();
+            clap_complete::generate(args.shell, &mut command, NAME, &mut text);
+            out::rows(|out| std::io::Write::write_all(out, &text))?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a page for the program and one for each command.
+pub fn man(args: &Man) -> Outcome {
+    make(&args.out)?;
+    clap_mangen::generate_to(Args::command(), &args.out)
+        .with_context(|| format!("writing into {}", args.out.display()))?;
+    out::line(args.out.join(format!("{NAME}.1")).display());
+    Ok(())
+}
+
+fn make(folder: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))
+}

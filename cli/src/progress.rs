@@ -1,0 +1,104 @@
+//! How long a command has been at what: on standard error, once it takes longer than a moment. On a terminal one line that renews
+//! itself and goes when the command ends; elsewhere a line every few seconds. `-q` silences it.
+
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::args::Verbosity;
+use crate::human;
+use crate::out;
+
+/// When the first line comes, and how long after it the next: on a terminal, and elsewhere.
+const ON_TERMINAL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(200));
+const ELSEWHERE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(5));
+
+/// What is being done.
+struct Doing {
+    what: &'static str,
+    /// 0 to 1, where it is known.
+    share: Option<f64>,
+    /// How many others show how it goes.
+    n_elsewhere: u32,
+}
+
+static DOING: Mutex<Doing> = Mutex::new(Doing { what: "working", share: None, n_elsewhere: 0 });
+
+/// Shows progress until it is dropped.
+pub struct Progress {
+    running: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+/// Begins to show what is done; `None` is not shown.
+pub fn begin(what: Option<&'static str>, verbosity: Verbosity) -> Progress {
+    let Some(what) = what.filter(|_| verbosity > Verbosity::Quiet) else { return Progress { running: None } };
+    doing(what);
+    let (end, ended) = channel::<()>();
+    let begun = events::clock::mono_now();
+    let show = move || {
+        let on_terminal = out::notes_are_seen();
+        let (first, next) = if on_terminal { ON_TERMINAL } else { ELSEWHERE };
+        let mut wait = first;
+        while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+            wait = next;
+            let Some(line) = line(events::clock::mono_now() - begun) else { continue };
+            if on_terminal {
+                out::progress(&line);
+            } else {
+                note!("stepscope: {line}");
+            }
+        }
+        out::wipe();
+    };
+    // Without a thread for it there is no progress to see; the work is done all the same.
+    let thread = std::thread::Builder::new().name("progress".into()).spawn(show);
+    Progress { running: thread.ok().map(|thread| (end, thread)) }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some((end, thread)) = self.running.take() {
+            drop(end);
+            // It only prints; if it panicked its message is on stderr already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// `reading, 43 %, 3.21 s`
+fn line(elapsed_ns: i64) -> Option<String> {
+    let doing = DOING.lock();
+    let share = doing.share.map_or_else(String::new, |share| format!(", {:.0} %", share * 100.0));
+    (doing.n_elsewhere == 0).then(|| format!("{}{share}, {}", doing.what, human::duration(elapsed_ns)))
+}
+
+/// Says what is done from now on.
+pub fn doing(what: &'static str) {
+    let mut doing = DOING.lock();
+    (doing.what, doing.share) = (what, None);
+}
+
+/// Says how much of it is done, 0 to 1.
+pub fn share(share: f64) {
+    DOING.lock().share = Some(share.clamp(0.0, 1.0));
+}
+
+/// Keeps the line away as long as it lives: who holds it shows how it goes, or there is a window.
+pub struct ShownElsewhere;
+
+impl ShownElsewhere {
+    /// From now on.
+    pub fn begin() -> ShownElsewhere {
+        DOING.lock().n_elsewhere += 1;
+        out::wipe();
+        ShownElsewhere
+    }
+}
+
+impl Drop for ShownElsewhere {
+    fn drop(&mut self) {
+        DOING.lock().n_elsewhere -= 1;
+    }
+}
