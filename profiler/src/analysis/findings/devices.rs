@@ -2,7 +2,7 @@
 
 use super::{Facts, Finding, MAX_SLICES};
 use crate::analysis::breakdown::DeviceBreakdown;
-use crate::analysis::critical::PathKind;
+use crate::analysis::critical::{PathKind, Segment};
 use crate::analysis::doing::{Doing, Doings};
 use crate::stalls::{Cause, duration};
 use crate::store::{SliceRef, Store};
@@ -66,7 +66,7 @@ fn exposed(facts: &Facts<'_>) -> Option<(Finding, Vec<(i64, i64)>)> {
 /// Whether most of the path's segments of a kind lies in the parts.
 fn is_mostly_within(facts: &Facts<'_>, kind: PathKind, mut parts: Vec<(i64, i64)>) -> bool {
     let segments = || facts.paths.iter().flat_map(|p| &p.segments).filter(|segment| segment.kind == kind);
-    let all: i64 = segments().map(|segment| segment.dur()).sum();
+    let all: i64 = segments().map(Segment::dur).sum();
     let both_ns = union_ns(parts.clone()) + union_ns(segments().map(|segment| (segment.start, segment.end)).collect());
     parts.extend(segments().map(|segment| (segment.start, segment.end)));
     all > 0 && 2 * (both_ns - union_ns(parts)) > all
