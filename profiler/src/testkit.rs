@@ -114,19 +114,9 @@ impl Kit {
                 let on = format!("{}gpu{stream}", &track[..track.find('.').map_or(0, |at| at + 1)]);
                 self.push(&on, Event { args, correlation, ..slice(range, site) });
             }
-            [cpu, "runs", thread, range] => {
-                let (site, thread) = (self.site(cpu, "running", thread), self.track(thread));
-                let (correlation, arg) = (thread.pid * 100 + thread.ring, u64::from(thread.pid));
-                self.push(cpu, Event { correlation, arg, ..slice(range, site) });
-            }
+            [cpu, "runs", thread, range] => self.runs(cpu, thread, range),
             [track, "sample", time, stack] => self.sample(track, time, stack),
-            ["flow", id, from, at, "->", to, then] => {
-                for (track, time, kind) in [(from, at, EventKind::FlowOut), (to, then, EventKind::FlowIn)] {
-                    let site = self.site(track, "edge", "arrow");
-                    let event = slice(&format!("{time}..{time}"), site);
-                    self.push(track, Event { kind, correlation: id.parse().unwrap(), ..event });
-                }
-            }
+            ["flow", id, from, at, "->", to, then] => self.flow(id, (from, at), (to, then)),
             ["transfer", ref words @ ..] => self.transfer(words),
             [track, "count", name, time, value] => self.counter(track, name, time, value),
             [track, "alloc", ref words @ ..] => self.memory(track, words),
@@ -150,6 +140,20 @@ impl Kit {
         let site = self.site(track, "thread counter", name);
         let arg = value.parse::<f64>().unwrap().to_bits();
         self.push(track, Event { kind: EventKind::Counter, arg, ..slice(&format!("{time}..{time}"), site) });
+    }
+
+    fn runs(&mut self, cpu: &str, thread: &str, range: &str) {
+        let (site, thread) = (self.site(cpu, "running", thread), self.track(thread));
+        let (correlation, arg) = (thread.pid * 100 + thread.ring, u64::from(thread.pid));
+        self.push(cpu, Event { correlation, arg, ..slice(range, site) });
+    }
+
+    fn flow(&mut self, id: &str, from: (&str, &str), to: (&str, &str)) {
+        for ((track, time), kind) in [(from, EventKind::FlowOut), (to, EventKind::FlowIn)] {
+            let site = self.site(track, "edge", "arrow");
+            let event = slice(&format!("{time}..{time}"), site);
+            self.push(track, Event { kind, correlation: id.parse().unwrap(), ..event });
+        }
     }
 
     fn sample(&mut self, track: &str, time: &str, stack: &str) {

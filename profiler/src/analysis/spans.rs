@@ -100,11 +100,6 @@ const ROWS: &[(Is, Meaning, &str)] = &[
         Meaning::Profiler,
         "PyTorch with_stack: step, start_trace, stop_trace",
     ),
-    (
-        Is::Both("torch/autograd/profiler.py(", ": "),
-        Meaning::Profiler,
-        "PyTorch with_stack: __enter__, __exit__, _start_trace",
-    ),
     (Is::Category("overhead"), Meaning::Profiler, "Kineto: buffers that CUPTI flushes and asks for"),
     (Is::Name("cudaProfilerStart"), Meaning::Profiler, "CUDA"),
     (Is::Name("cudaProfilerStop"), Meaning::Profiler, "CUDA"),

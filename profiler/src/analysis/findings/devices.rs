@@ -2,8 +2,9 @@
 
 use super::{Facts, Finding, MAX_SLICES};
 use crate::analysis::breakdown::DeviceBreakdown;
+use crate::analysis::critical::{PathKind, Segment};
 use crate::analysis::doing::{Doing, Doings};
-use crate::stalls::duration;
+use crate::stalls::{Cause, duration};
 use crate::store::{SliceRef, Store};
 
 /// From here on communication is told of even where the path does not lead through it.
@@ -11,7 +12,11 @@ const MIN_EXPOSED: f64 = 0.1;
 const EXPOSED: &str = "exposed communication";
 
 pub(super) fn add(facts: &Facts<'_>, found: &mut Vec<Finding>) {
-    if let Some(exposed) = exposed(facts) {
+    if let Some((exposed, collectives)) = exposed(facts) {
+        if is_mostly_within(facts, PathKind::Stall(Cause::Unexplained), collectives) {
+            // Streams that waited for communication without a record of it: the same time, told better.
+            found.retain(|f| f.title != "unexplained");
+        }
         // The path may lead through all of it, through some, or, where every rank waits for another, around it.
         match found.iter_mut().find(|f| f.title == EXPOSED) {
             Some(on_path) if on_path.saves_ns >= exposed.saves_ns => {}
@@ -27,7 +32,7 @@ fn share(times: &DeviceBreakdown) -> f64 {
 }
 
 /// The device that spends most of its time in communication while it computes nothing.
-fn exposed(facts: &Facts<'_>) -> Option<Finding> {
+fn exposed(facts: &Facts<'_>) -> Option<(Finding, Vec<(i64, i64)>)> {
     let worst = facts.devices.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
     if share(worst) < MIN_EXPOSED {
         return None;
@@ -55,7 +60,16 @@ fn exposed(facts: &Facts<'_>) -> Option<Finding> {
         worst.device,
         duration(exposed_ns),
     );
-    Some(finding)
+    Some((finding, slices.iter().map(|slice| (slice.start, slice.end)).collect()))
+}
+
+/// Whether most of the path's segments of a kind lies in the parts.
+fn is_mostly_within(facts: &Facts<'_>, kind: PathKind, mut parts: Vec<(i64, i64)>) -> bool {
+    let segments = || facts.paths.iter().flat_map(|p| &p.segments).filter(|segment| segment.kind == kind);
+    let all: i64 = segments().map(Segment::dur).sum();
+    let both_ns = union_ns(parts.clone()) + union_ns(segments().map(|segment| (segment.start, segment.end)).collect());
+    parts.extend(segments().map(|segment| (segment.start, segment.end)));
+    all > 0 && 2 * (both_ns - union_ns(parts)) > all
 }
 
 /// A device's collectives, the longest first.

@@ -1,7 +1,8 @@
 //! Findings: what to change first, in plain words.
 //!
 //! Each is ranked by what fixing it would save at most, and that is its time on the critical path: a long op that nobody
-//! waited for, or a wait that something else hid, saves nothing. Shares are of that path, which is never longer than what is shown.
+//! waited for, or a wait that something else hid, saves nothing. Shares are of that path, which is never longer than what is shown,
+//! without what the profiler did for itself.
 //!
 //! | rules | about |
 //! |---|---|
@@ -15,7 +16,7 @@ mod program;
 mod words;
 
 use super::breakdown::DeviceBreakdown;
-use super::critical::{CriticalPath, Segment};
+use super::critical::{CriticalPath, PathKind, Segment};
 use super::ops::OpRow;
 use super::stragglers::Stragglers;
 use super::threads::ThreadTimes;
@@ -70,9 +71,10 @@ pub(crate) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
 }
 
 impl Facts<'_> {
-    /// The length of the critical path, ns.
+    /// The length of the critical path without the profiler's own work, ns.
     fn total(&self) -> i64 {
-        self.paths.iter().map(|p| p.range.end - p.range.start).sum()
+        let segments = self.paths.iter().flat_map(|p| &p.segments);
+        segments.filter(|segment| segment.kind != PathKind::Profiler).map(Segment::dur).sum()
     }
 
     fn has_steps(&self) -> bool {

@@ -168,7 +168,7 @@ fn slow_op(facts: &Facts<'_>, op: &OpRow) -> Option<Finding> {
     let mut found = facts.finding(&title, op.critical_ns / 2, range, slices(facts.store, &segments));
     found.text = format!(
         "{what} {:.1} % of the critical path in {} {times}; twice as fast it would save {}.",
-        op.critical_share * 100.0,
+        op.critical_ns as f64 * 100.0 / facts.total().max(1) as f64,
         op.figures.count,
         facts.per_step(found.saves_ns),
     );

@@ -82,10 +82,10 @@ impl Samples {
         let mut functions: Vec<(String, Function)> = functions.into_iter().collect();
         functions.sort_by(|(a_name, a), (b_name, b)| b.n.cmp(&a.n).then_with(|| a_name.cmp(b_name)));
         let hottest = functions.into_iter().take(MAX_FUNCTIONS);
-        hottest.map(|(name, function)| self.hot(facts, &name, function)).collect()
+        hottest.map(|(name, function)| self.hot(facts, &name, &function)).collect()
     }
 
-    fn hot(&self, facts: &Facts<'_>, name: &str, function: Function) -> Finding {
+    fn hot(&self, facts: &Facts<'_>, name: &str, function: &Function) -> Finding {
         let ran_ns = union_ns(function.ran.clone());
         let range =
             function.ran.iter().map(|r| r.0).min().unwrap_or(0)..function.ran.iter().map(|r| r.1).max().unwrap_or(0);

@@ -193,6 +193,7 @@ fn the_profilers_own_work_is_nobodys_to_change() {
         segments.map(crate::analysis::critical::Segment::dur).sum::<i64>()
     };
     assert_eq!((kinds(PathKind::Profiler), kinds(PathKind::Host)), (8_000_000, 1_000_000));
+    assert_eq!(of(&found, "host code").share, 1.0, "of what is the program's");
 }
 
 /// `main` waits for a lock that `w0` holds while it burns, then burns a little itself; `w1` is pushed off its CPU by `w0`.
