@@ -218,7 +218,7 @@ mod tests {
             batch.track(TrackKey { pid: 1, ring: ring as u32 }).events = events;
         }
         store.apply(batch);
-        assert_eq!(store.tracks().iter().map(|t| t.n_slices()).sum::<usize>(), n);
+        assert_eq!(store.tracks().iter().map(crate::Track::n_slices).sum::<usize>(), n);
         assert_eq!(store.tracks().iter().map(|t| t.clipped).sum::<u64>(), 1_000);
         assert!(store.warnings().iter().any(|w| w.count == 1_000), "{:?}", store.warnings());
     }

@@ -151,7 +151,8 @@ fn happened(line: &Line<'_>, sched: &mut Sched) -> Option<()> {
         "task_newtask" => {
             let flags = u64::from_str_radix(field(line.rest, "clone_flags")?.trim_start_matches("0x"), 16).ok()?;
             let thread = Side::new(number("pid")?, field(line.rest, "comm")?.as_bytes());
-            return Some(sched.born(line.time, line.cpu, by, thread, flags));
+            sched.born(line.time, line.cpu, by, thread, flags);
+            return Some(());
         }
         "task_rename" => {
             let name = field(line.rest, "newcomm")?;

@@ -86,8 +86,9 @@ fn pairs(stages: &[Stage]) -> Vec<((usize, Lone), (usize, Lone))> {
 
 /// Puts each message's ends at the begin and the end of the innermost slices in which they are.
 fn widen(stages: &[Stage], messages: Vec<(Message, TrackIdx, TrackIdx)>) -> Vec<Message> {
-    // Of each track the ends on it: when, of which message, whether it arrives.
-    let mut ends: FxHashMap<(usize, TrackIdx), Vec<(i64, usize, bool)>> = FxHashMap::default();
+    /// When, of which message, whether it arrives.
+    type End = (i64, usize, bool);
+    let mut ends: FxHashMap<(usize, TrackIdx), Vec<End>> = FxHashMap::default();
     for (n, (message, tail, head)) in messages.iter().enumerate() {
         ends.entry((message.from, *tail)).or_default().push((message.sent, n, false));
         ends.entry((message.to, *head)).or_default().push((message.came, n, true));

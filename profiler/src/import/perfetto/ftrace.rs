@@ -47,7 +47,7 @@ fn one(event: &FtraceEvent, cpu: u32, time: i64, sched: &mut Sched, stage: &mut 
     }
     let wakings = [&event.sched_waking, &event.sched_wakeup, &event.sched_wakeup_new];
     if let Some(waking) = wakings.into_iter().flatten().next() {
-        let target = waking.target_cpu.map_or(u32::MAX, |cpu| cpu.cast_unsigned());
+        let target = waking.target_cpu.map_or(u32::MAX, i32::cast_unsigned);
         sched.take(time, cpu, What::Waking { by: current, thread: id(waking.pid), cpu: target });
     }
     if let Some(task) = &event.task_newtask {
