@@ -546,8 +546,10 @@ def damage(rng, definition, runs, fetches):
         n = pick(with_input)
         n.input[0] = n.input[0].split(":")[0].lstrip("^") + ":17"
     elif kind == "attribute":
-        n = pick([n for n in nodes if n.attr])
-        del n.attr[pick(sorted(n.attr))]
+        # The engine infers types from inputs; TensorFlow wants them said.
+        given = [(n, a) for n in nodes for a, v in sorted(n.attr.items()) if v.WhichOneof("value") != "type"]
+        n, a = pick(given)
+        del n.attr[a]
     elif kind == "name":
         definition.node.append(definition.node[0])
     elif kind == "short" and with_input:
@@ -734,7 +736,7 @@ def packed(case, known):
     data = bytearray()
 
     def array(value):
-        value = np.ascontiguousarray(value)
+        value = np.asarray(value)
         at = len(data)
         data.extend(value.astype(value.dtype.newbyteorder("<")).tobytes())
         return {"dtype": value.dtype.name, "shape": list(np.shape(value)), "at": at}

@@ -14,4 +14,5 @@ static STRINGS: &[GradientSpec] = &[
     ),
     ("AsString", Zero),
     ("StringFormat", Zero),
+    ("StringToNumber", Zero),
 ];
