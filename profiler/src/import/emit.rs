@@ -55,6 +55,8 @@ pub(super) struct Emitter {
     pid_of: FxHashMap<u64, u32>,
     /// The next one is the last.
     tracks: Vec<Track>,
+    /// What the present track has no lanes for, by further tracks whose slices are in order already. The next one is the last.
+    further: Vec<Track>,
     /// Of the present track: its key, and its events from here on.
     now: Option<(ProcessIdx, TrackKey, std::vec::IntoIter<Event>)>,
     is_begun: bool,
@@ -73,7 +75,7 @@ impl Emitter {
         // In the order in which a reader of the file would list them.
         tracks.sort_by_key(|t| (t.process, t.order));
         tracks.reverse();
-        Emitter { stage, shift, targets, pid_of, tracks, now: None, is_begun: false }
+        Emitter { stage, shift, targets, pid_of, tracks, further: Vec::new(), now: None, is_begun: false }
     }
 
     /// Adds up to a batch's worth of events; false when there is nothing more.
@@ -85,8 +87,13 @@ impl Emitter {
         let mut room = BATCH_EVENTS;
         while room > 0 {
             if self.now.is_none() {
-                let Some(track) = self.tracks.pop() else { return false };
-                self.begin(track, batch);
+                match self.further.pop() {
+                    Some(track) => self.place(track, batch),
+                    None => {
+                        let Some(track) = self.tracks.pop() else { return false };
+                        self.begin(track, batch);
+                    }
+                }
             }
             let Some((process, key, mut events)) = self.now.take() else { continue };
             let n = room.min(events.len());
@@ -138,9 +145,14 @@ impl Emitter {
                 n => format!("{} (more {})", track.name, n + 1),
             };
             let (points, marks, device) = (Vec::new(), Vec::new(), track.device.clone());
-            self.tracks.push(Track { name, slices, points, marks, device, merge: None, ..track });
+            self.further.push(Track { name, slices, points, marks, device, merge: None, ..track });
         }
         track.points.sort_by_key(|e| e.start);
+        self.place(track, batch);
+    }
+
+    /// The present track is this one, whose events are in order.
+    fn place(&mut self, mut track: Track, batch: &mut Batch) {
         let mut events = track.slices;
         events.append(&mut track.points);
         let target = &mut self.targets[track.process as usize];
