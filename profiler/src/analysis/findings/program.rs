@@ -5,7 +5,7 @@ use super::{Facts, Finding, short};
 use crate::analysis::threads::ThreadTimes;
 use crate::flame::stack_names;
 use crate::stalls::duration;
-use crate::store::{Category, Store, TrackId};
+use crate::store::{Category, Store, ThreadState, TrackId};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -156,10 +156,10 @@ fn matters<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = &'a ThreadTimes> {
 }
 
 /// The slices of a thread in which a waker or a taker is told, by start.
-fn off_cpu(facts: &Facts<'_>, thread: &ThreadTimes, state: &str) -> Vec<(i64, i64, u32)> {
+fn off_cpu(facts: &Facts<'_>, thread: &ThreadTimes, state: ThreadState) -> Vec<(i64, i64, u32)> {
     let Some(track) = facts.store.track(thread.track) else { return Vec::new() };
     let slices = track.lanes.iter().flat_map(|lane| lane.slices(&facts.range));
-    let of_state = slices.filter(|s| facts.store.category(s) == Category::OffCpu && facts.store.slice_name(s) == state);
+    let of_state = slices.filter(|s| facts.store.thread_state(s) == Some(state));
     let mut found: Vec<_> =
         of_state.map(|s| (s.start.max(facts.range.start), s.end.min(facts.range.end), s.correlation)).collect();
     found.sort_unstable();
@@ -169,7 +169,7 @@ fn off_cpu(facts: &Facts<'_>, thread: &ThreadTimes, state: &str) -> Vec<(i64, i6
 /// The thread of those that matter that slept longest, and who ended its sleep: whoever held what it waited for.
 fn asleep(facts: &Facts<'_>, samples: &Samples) -> Option<Finding> {
     let thread = matters(facts).max_by_key(|t| (t.sleeping_ns, Reverse(t.track)))?;
-    let slept = off_cpu(facts, thread, "sleeping");
+    let slept = off_cpu(facts, thread, ThreadState::Sleeping);
     let longest = slept.iter().max_by_key(|(start, end, _)| end - start)?;
     let mut finding = facts.finding("asleep", thread.sleeping_ns, longest.0..longest.1, Vec::new());
     let name = plain(facts.store.track(thread.track).map_or("?", |t| &t.name));
@@ -201,10 +201,10 @@ fn asleep(facts: &Facts<'_>, samples: &Samples) -> Option<Finding> {
 /// The thread that waited longest for a CPU, and who had it.
 fn no_cpu(facts: &Facts<'_>) -> Option<Finding> {
     let thread = facts.threads.iter().max_by_key(|t| (t.ready_ns, Reverse(t.track))).filter(|t| t.ready_ns > 0)?;
-    let taken = off_cpu(facts, thread, "preempted");
+    let taken = off_cpu(facts, thread, ThreadState::Preempted);
     let mut takers: FxHashMap<u32, i64> = FxHashMap::default();
     taken.iter().for_each(|(start, end, by)| *takers.entry(*by).or_default() += end - start);
-    let longest = taken.iter().copied().chain(off_cpu(facts, thread, "runnable"));
+    let longest = taken.iter().copied().chain(off_cpu(facts, thread, ThreadState::Runnable));
     let range = longest.max_by_key(|(start, end, _)| end - start).map_or(facts.range.clone(), |l| l.0..l.1);
     let mut finding = facts.finding("no CPU", thread.ready_ns, range, Vec::new());
     let taker = takers.into_iter().max_by_key(|(thread, ns)| (*ns, Reverse(*thread)));
