@@ -117,7 +117,14 @@ pub fn is_over(folder: &Path) -> Option<bool> {
     let info: serde_json::Value = serde_json::from_slice(&fs::read(folder.join(INFO)).ok()?).ok()?;
     let pid = u32::try_from(info["pid"].as_u64()?).ok()?;
     let born = info["born"].as_u64()?;
-    (info["host"].as_str() == Some(host_name().as_str())).then(|| events::session::born(pid) != born)
+    let is_here = info["host"].as_str() == Some(host_name().as_str());
+    is_here.then(|| events::session::born(pid) != born || is_zombie(pid))
+}
+
+/// Whether a process has ended, though whoever started it has not asked how.
+fn is_zombie(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, after_name)| after_name.starts_with(['Z', 'X']))
 }
 
 /// A folder that exists with anything in it is somebody's: it is left alone.
@@ -169,6 +176,32 @@ mod tests {
         fs::write(dir.path().join("mine.txt"), "x").unwrap();
         assert!(matches!(RunFolder::create("demo", Some(dir.path()), None, false), Err(Failure::Use(_))));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was written");
+    }
+
+    #[test]
+    fn a_run_is_over_when_its_process_has_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(is_over(dir.path()), None, "no run's folder");
+        let info = |pid: u32, born: u64, host: &str| {
+            let text = serde_json::json!({ "pid": pid, "born": born, "host": host }).to_string();
+            fs::write(dir.path().join(INFO), text).unwrap();
+            is_over(dir.path())
+        };
+        let me = std::process::id();
+        let born = events::session::born(me);
+        assert_eq!(info(me, born, &host_name()), Some(false));
+        assert_eq!(info(me, born + 1, &host_name()), Some(true), "another process has its number");
+        assert_eq!(info(me, born, "elsewhere.example"), None);
+        let mut child = std::process::Command::new("true").stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let (pid, born) = (child.id(), events::session::born(child.id()));
+        // Its end of the pipe closes as it ends; then it is a zombie until it is waited for.
+        std::io::read_to_string(child.stdout.take().unwrap()).unwrap();
+        while !is_zombie(pid) {
+            std::thread::yield_now();
+        }
+        assert_eq!(info(pid, born, &host_name()), Some(true));
+        child.wait().unwrap();
+        assert_eq!(info(pid, born, &host_name()), Some(true));
     }
 
     #[test]

@@ -30,9 +30,10 @@ pub fn open_all(paths: &[PathBuf]) -> Result<Store, Failure> {
     };
     let trace = locate::trace_at(path).map_err(Failure::wrong_use)?;
     if trace.is_own() {
-        let fault = |error: String| Failure::wrong_use(format_args!("{}: {error}", trace.path.display()));
-        let mut reader = TraceReader::open(&trace.path).map_err(|error| fault(error.to_string()))?;
-        reader.read_all(&mut store).map_err(|error| fault(error.to_string()))?;
+        let fault = |error| Failure::wrong_use(format_args!("{}: {error}", trace.path.display()));
+        // What keeps it from being opened names its path.
+        let mut reader = TraceReader::open(&trace.path).map_err(Failure::wrong_use)?;
+        reader.read_all(&mut store).map_err(fault)?;
     } else {
         import(&trace.files, &mut store)?;
     }
@@ -61,8 +62,7 @@ fn import(paths: &[PathBuf], store: &mut Store) -> Result<(), Failure> {
 /// `Failure::Use` when there is none.
 pub fn follow(path: &Path) -> Result<TraceReader, Failure> {
     let trace = locate::trace_at(path).map_err(Failure::wrong_use)?;
-    let fault = |error| Failure::wrong_use(format_args!("{}: {error}", trace.path.display()));
-    TraceReader::open(&trace.path).map_err(fault)
+    TraceReader::open(&trace.path).map_err(Failure::wrong_use)
 }
 
 /// Seals the trace that a recording left. Gives what keeps it from that: it is as readable then, only larger and slower.

@@ -10,6 +10,11 @@ pub mod training;
 
 use std::path::{Path, PathBuf};
 
+/// The exit codes of commands that Ctrl-C and SIGTERM ended, after they have written what there was: those of a shell.
+pub const INTERRUPTED: i32 = 130;
+/// See [`INTERRUPTED`].
+pub const TERMINATED: i32 = 143;
+
 /// The repository's root.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the repository").to_path_buf()

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use profiler::{Store, StoreOptions, TraceReader};
-use stepscope_tests::stepscope_binary;
+use stepscope_tests::{TERMINATED, stepscope_binary};
 
 /// A collector and the address that it told.
 fn collect(binary: &Path, folder: &Path, listen: &str) -> (Child, String) {
@@ -26,7 +26,7 @@ fn end(child: Child) -> String {
     let kill = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
     assert!(kill.success());
     let output = child.wait_with_output().expect("it ends");
-    assert!(output.status.success(), "{output:?}");
+    assert_eq!(output.status.code(), Some(TERMINATED), "{output:?}");
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 

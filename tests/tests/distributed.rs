@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use stepscope_tests::stepscope_binary;
 use stepscope_tests::training::{Running, is_running, signal, until};
+use stepscope_tests::{TERMINATED, stepscope_binary};
 
 fn train(binary: &Path, logdir: &Path, more: &[&str]) -> Value {
     let mut command = Command::new(binary);
@@ -37,7 +37,7 @@ fn train_until_both_tell(binary: &Path, logdir: &Path, more: &[&str]) -> i64 {
         ["worker_0", "worker_1"].iter().all(tells)
     });
     assert!(signal("-TERM", run.child.id()));
-    assert!(run.end(Duration::from_secs(20)).success(), "{more:?}: {}", run.text());
+    assert_eq!(run.end(Duration::from_secs(20)).code(), Some(TERMINATED), "{more:?}: {}", run.text());
     let told: Value =
         serde_json::from_reader(run.child.stdout.take().expect("stdout is piped")).expect("one JSON object");
     told["steps"].as_i64().expect("a number of steps")

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use stepscope_tests::times;
 use stepscope_tests::training::{Dice, Running, checkpoint, is_running, newest, signal, since, until};
-use stepscope_tests::{left_out, stepscope_binary};
+use stepscope_tests::{TERMINATED, left_out, stepscope_binary};
 
 /// The longest that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -61,7 +61,7 @@ impl Place {
     /// Ends a run that has no end of its own; gives the step after which it saved.
     fn end(&self, name: &str, run: &mut Running) -> u64 {
         assert!(signal("-TERM", run.child.id()));
-        assert!(run.end(seconds(30)).success(), "{}", run.text());
+        assert_eq!(run.end(seconds(30)).code(), Some(TERMINATED), "{}", run.text());
         let step = newest(&self.checkpoints(name));
         assert!(step > 0, "it saved nothing: {}", run.text());
         step
@@ -226,7 +226,7 @@ fn kills_while_saving_leave_a_whole_checkpoint() {
         let _ = run.lines_with("is not used").first().map(|(_, line)| panic!("a torn checkpoint: {line}"));
     }
     assert!(signal("-TERM", run.child.id()));
-    assert!(run.end(PATIENCE).success(), "{}", run.text());
+    assert_eq!(run.end(PATIENCE).code(), Some(TERMINATED), "{}", run.text());
     let left = std::fs::read_dir(place.path("checkpoints-saving")).expect("the checkpoints").flatten();
     let left: Vec<_> =
         left.map(|file| file.file_name()).filter(|name| name.to_string_lossy().ends_with(".tmp")).collect();

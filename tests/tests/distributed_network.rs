@@ -15,7 +15,7 @@ use std::time::Duration;
 use profiler::store::{FlowEnd, Lane, Track};
 use profiler::{Store, StoreOptions, TraceReader};
 use stepscope_tests::training::{Running, checkpoint, newest, signal, since, until};
-use stepscope_tests::{left_out, stepscope_binary, times};
+use stepscope_tests::{TERMINATED, left_out, stepscope_binary, times};
 
 /// The longest that a run may take.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -215,6 +215,7 @@ fn disturbed(cluster: &Cluster, network: &Network, name: &str, fault: &Fault<'_>
     run.wait_for_checkpoint(&folder, 0, PATIENCE);
     let at = events::clock::mono_now();
     rules.iter().for_each(|(host, rule)| network.disturb(*host, rule));
+    let mut ends_with = 0;
     if lasts > 0 {
         let told = run.wait_for("; restart ", 1, Duration::from_secs(10));
         eprintln!("{what}: told after {:?}", Duration::from_nanos((told - at).max(0) as u64));
@@ -223,8 +224,9 @@ fn disturbed(cluster: &Cluster, network: &Network, name: &str, fault: &Fault<'_>
         run.wait_for("continuing after step", 1, PATIENCE);
         run.wait_for_checkpoint(&folder, newest(&folder).max(steps - 1), PATIENCE);
         assert!(signal("-TERM", run.child.id()));
+        ends_with = TERMINATED;
     }
-    assert!(run.end(PATIENCE).success(), "{what}: {}", run.text());
+    assert_eq!(run.end(PATIENCE).code(), Some(ends_with), "{what}: {}", run.text());
     network.heal();
     let n = run.lines_with("; restart ").len();
     eprintln!("{what}: {n} restarts, done after {:?}", since(begin));
@@ -308,7 +310,7 @@ fn the_traces_of_all_hosts_come_into_the_run() {
         });
         attached(&binary, &trace);
         assert!(signal("-TERM", run.child.id()));
-        assert!(run.end(PATIENCE).success(), "{}", run.text());
+        assert_eq!(run.end(PATIENCE).code(), Some(TERMINATED), "{}", run.text());
         assert!(trace.join("sealed").is_dir(), "{}", run.text());
         assert!(!trace.join("gathered.json").exists(), "what was sealed is there once");
         let store = read(&trace).expect("the trace");

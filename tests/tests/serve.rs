@@ -11,7 +11,7 @@ use events::clock::mono_now;
 use gather::{Connection, LogdirCopy};
 use profiler::far::Viewer;
 use profiler::{AtHand, Store, StoreOptions, TraceReader};
-use stepscope_tests::{free_port, left_out, stepscope_binary};
+use stepscope_tests::{INTERRUPTED, free_port, left_out, stepscope_binary};
 
 /// A finished run of the demo.
 fn demo(binary: &Path, dir: &Path) -> PathBuf {
@@ -98,7 +98,8 @@ fn a_run_is_served_at_an_address() {
     let told: serde_json::Value = serde_json::from_str(&line).expect("one JSON object");
     assert_serves(&Connection::to_address(told["address"].as_str().expect("an address")).expect("threads"), &run);
     let kill = Command::new("kill").args(["-INT", &serve.id().to_string()]).status();
-    assert!(kill.expect("kill runs").success() && serve.wait().expect("it ends").success());
+    assert!(kill.expect("kill runs").success());
+    assert_eq!(serve.wait().expect("it ends").code(), Some(INTERRUPTED));
 }
 
 /// An ssh server of its own keys, ended with this.

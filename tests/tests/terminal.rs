@@ -1,6 +1,5 @@
 //! A terminal's manners: results that cannot be written, readers that leave, signals, progress. Each rule is a table with every
 //! command in it, and a command that is missing there fails the test.
-#![allow(clippy::print_stderr)] // Tests say what they skip.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -10,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use serde_json::Value;
-use stepscope_tests::{free_port, stepscope_binary};
+use stepscope_tests::{INTERRUPTED, TERMINATED, free_port, left_out, stepscope_binary};
 
 /// What a command does with its standard output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -145,7 +144,7 @@ impl Place {
             String::from_utf8_lossy(&output.stderr).contains("built without SQL")
         };
         if is_missing {
-            eprintln!("SKIPPED {line}: STEPSCOPE_BIN was built without SQL");
+            left_out(format_args!("{line}: STEPSCOPE_BIN was built without SQL"));
         }
         is_missing
     }
@@ -229,7 +228,7 @@ fn a_reader_who_leaves_ends_a_command_quietly() {
             stderr.read_to_string(&mut said).expect("UTF-8");
         }
         let status = child.wait().expect("it ends");
-        let wanted = if *kind == Listens { 143 } else { 0 };
+        let wanted = if *kind == Listens { TERMINATED } else { 0 };
         assert_eq!(code(status), wanted, "{line}: {said}");
         assert!(complaints(&said).is_empty(), "{line}: {said}");
     }
@@ -282,7 +281,7 @@ fn the_exit_code_says_which_signal_ended_a_command() {
     writer.add_scalar("loss", 0.5, 1);
     writer.flush().expect("written");
     for (line, stream, sign) in LONG {
-        for (signal, wanted) in [("-INT", 130), ("-TERM", 143)] {
+        for (signal, wanted) in [("-INT", INTERRUPTED), ("-TERM", TERMINATED)] {
             let mut command = place.command(line);
             let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
             let (out, err) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
@@ -429,4 +428,40 @@ fn shells_and_man_read_what_is_written_for_them() {
         assert!(page.contains(".SH SYNOPSIS") && page.contains(".TH"), "{command}: {page}");
     }
     assert!(Path::new(&place.path("man/stepscope.1")).exists());
+}
+
+/// Commands that look for traces or logdirs, with a path where there is none.
+const READERS: &[&str] = &[
+    "analyze PATH",
+    "diff PATH PATH",
+    "report PATH -o NEW",
+    "runs PATH",
+    "import PATH -o NEW",
+    "export PATH",
+    "export PATH --format csv",
+    "export PATH --follow",
+    "serve PATH --listen 127.0.0.1:0",
+    "view PATH",
+];
+
+#[test]
+fn a_path_that_holds_nothing_is_told_once_in_one_line() {
+    let Some(place) = Place::new("paths without traces") else { return };
+    fs::create_dir(place.path("empty")).expect("the scratch folder is writable");
+    fs::write(place.path("notes.txt"), "no trace\n").expect("the scratch folder is writable");
+    for line in READERS {
+        for path in ["not-there", "notes.txt", "empty"] {
+            // A window, and rows that are to come, wait for what comes into a folder; there is nothing to serve yet either.
+            let may_wait = ["view", "serve"].iter().any(|name| line.starts_with(name)) || line.ends_with("--follow");
+            if path == "empty" && may_wait {
+                continue;
+            }
+            let output = place.command(&line.replace("PATH", path)).output().expect("the binary starts");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let told: Vec<&str> = stderr.lines().filter(|line| line.starts_with("stepscope: ")).collect();
+            assert_eq!(output.status.code(), Some(2), "{line} of {path}: {stderr}");
+            assert_eq!((told.len(), stderr.lines().count()), (1, 1), "{line} of {path}: {stderr}");
+            assert_eq!(told[0].matches(path).count(), 1, "{line} of {path}: {stderr}");
+        }
+    }
 }

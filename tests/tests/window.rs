@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use stepscope_tests::atspi::{Node, Tree};
 use stepscope_tests::desktop::Desktop;
-use stepscope_tests::stepscope_binary;
+use stepscope_tests::{TERMINATED, stepscope_binary};
 
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_secs(20);
@@ -261,7 +261,7 @@ fn a_signal_ends_it(demo: &mut Demo) {
     assert!(sent.success(), "kill -TERM");
     for _ in 0..200 {
         if let Some(status) = demo.0.try_wait().expect("the demo is our child") {
-            assert!(status.success(), "the demo ends well: {status}");
+            assert_eq!(status.code(), Some(TERMINATED), "the demo ends well: {status}");
             return;
         }
         std::thread::sleep(Duration::from_millis(100));

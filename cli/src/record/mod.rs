@@ -49,7 +49,7 @@ pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
     if let Some(warning) = cuda::warning().filter(|_| !args.no_cuda) {
         note!("warning: {warning}");
     }
-    hints.iter().for_each(|hint| eprintln!("warning: {hint}"));
+    hints.iter().for_each(|hint| note!("warning: {hint}"));
     if verbosity > Verbosity::Quiet {
         tell(&folder, wall_ns, &watched, &collected);
     }
