@@ -69,7 +69,7 @@ fn trace(args: &Export, format: ExportFormat) -> Outcome {
     match &args.out {
         None => out::rows(|out| export::export(&store, format, out, &mut share))?,
         Some(path) => {
-            write(path, |out| export::export(&store, format, out, &mut share)).context("writing the trace")?
+            write(path, |out| export::export(&store, format, out, &mut share)).context("writing the trace")?;
         }
     }
     for warning in store.warnings() {

@@ -27,7 +27,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    fn start(python: &str) -> Server {
+    fn start(python: &std::ffi::OsStr) -> Server {
         // Free now; nobody else asks for it within the moment.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = Command::new(python);

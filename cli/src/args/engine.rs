@@ -279,10 +279,6 @@ pub struct Training {
     /// Every graph that is run goes into this empty folder, before the first pass and after each: 'stepscope view DIR' shows them
     #[arg(long, value_name = "DIR")]
     pub dump_graphs: Option<PathBuf>,
-    /// Let nodes run elsewhere where the device that they ask for is not there, has no kernel for them, or is not the one of nodes
-    /// that they must be with, as TensorFlow 2 does (allow_soft_placement); without it that is an error, as in TensorFlow's sessions
-    #[arg(long)]
-    pub soft_placement: bool,
     /// Look at every result for NaNs and infinities: the trace tells where they come up (in the window Graph, Colour > Health), or the first ends the run
     #[arg(long, value_enum, value_name = "WHAT")]
     pub numerics: Option<Numerics>,
@@ -373,6 +369,10 @@ pub struct Step {
     /// kernel for runs on the first CPU
     #[arg(long, value_name = "DEVICE", value_delimiter = ',', conflicts_with = "device_count")]
     pub device: Vec<Wanted>,
+    /// Let nodes run elsewhere where the device that they ask for is not there, has no kernel for them, or is not the one of nodes
+    /// that they must be with, as TensorFlow 2 does (allow_soft_placement); without it that is an error, as in TensorFlow's sessions
+    #[arg(long)]
+    pub soft_placement: bool,
     /// Look at every result for NaNs and infinities: the trace tells where they come up (in the window Graph, Colour > Health), or the first ends the run
     #[arg(long, value_enum, value_name = "WHAT")]
     pub numerics: Option<Numerics>,
