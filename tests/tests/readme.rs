@@ -9,7 +9,7 @@ use summaries::{SummaryWriter, WriterOptions};
 
 /// What is run. The others open windows or wait for other machines, or train for minutes: they have tests of their own.
 const COMMANDS: &[&str] =
-    &["analyze", "diff", "report", "runs", "record", "import", "export", "query", "ops", "doctor"];
+    &["analyze", "diff", "report", "runs", "record", "import", "export", "query", "ops", "completions", "doctor"];
 const OTHERS: &[&str] = &["demo", "train", "run", "params", "compare", "master", "freeze", "view", "collect"];
 
 fn shell(binary: &Path, folder: &Path, line: &str) -> Output {
