@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::options::Numerics;
 use crate::checkpoint::{CheckpointError, Fields};
 use crate::device::Device;
-use crate::graph::NodeId;
+use crate::graph::{Attr, NodeId};
 use crate::kernels::{self, AnyKernel, NodeInfo};
 use crate::passes::WorkNode;
 use crate::plan::{Plan, PlanError, Signature};
@@ -138,6 +138,15 @@ fn build(node: &WorkNode, device: &Device) -> Result<AnyKernel, PlanError> {
 
 fn info(node: &WorkNode, device: &Device) -> NodeInfo {
     let (name, op) = (node.name(), node.op());
+    // The nodes that a pass fused into this one run where it does. A trace names them too, so that who looks at the graph as it was
+    // written finds their device.
+    if let Some(Attr::ListStr(originals)) = node.def.attrs.get("originals") {
+        for original in originals.iter().filter_map(|bytes| std::str::from_utf8(bytes).ok()) {
+            if *original != **name {
+                events::node(original, op, device.name());
+            }
+        }
+    }
     NodeInfo { name: Arc::clone(name), op, event_id: events::node(name, op, device.name()).get() }
 }
 
