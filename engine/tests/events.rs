@@ -318,3 +318,39 @@ fn what_is_no_number_is_told_of_each_node_when_it_changes() {
     }
     assert_eq!(of("best"), [], "whole numbers are always finite");
 }
+
+/// Who looks at the graph as it was written finds what a pass fused: each node by its name, on the device that ran it.
+#[test]
+fn fused_nodes_are_named_with_their_device() {
+    let _alone = RECORDING.lock();
+    let g = Graph::new();
+    let x = g.placeholder("x", DType::F32, [64]).unwrap();
+    let chain = ["Tanh", "Neg", "Exp"].iter().fold(x, |x, op| {
+        let node = g.add_node(op).name(&format!("chain/{op}"));
+        node.input(x).output().unwrap()
+    });
+    let fetch = g.node(chain.node).unwrap().name.to_string();
+    let s = Session::new(&g, SessionOptions { threads: Some(1), ..SessionOptions::default() }).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let recording = events::start(dir.path(), events::Options::default()).unwrap();
+    s.run(&[("x", Tensor::vector(&[0.5f32; 64]))], &[&fetch], &[]).unwrap();
+    drop(s);
+    drop(recording);
+    let (mut devices, mut entries) = (BTreeMap::new(), Vec::new());
+    for file in std::fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().path()) {
+        if file.file_name().unwrap().to_string_lossy().starts_with("meta-") {
+            MetaReader::open(&file).unwrap().poll(&mut entries).unwrap();
+        }
+    }
+    for entry in entries {
+        if let Entry::Node { name, device, .. } = entry {
+            devices.insert(name, device);
+        }
+    }
+    let trace = read(dir.path());
+    let ran = trace.of("op").iter().filter(|(_, _, e)| trace.node(e.node.get()).starts_with("chain/")).count();
+    assert_eq!(ran, 1, "one node does the work of three");
+    for name in ["chain/Tanh", "chain/Neg", "chain/Exp"] {
+        assert!(devices.get(name).is_some_and(|device| device.ends_with("CPU:0")), "{name}: {devices:?}");
+    }
+}

@@ -143,7 +143,7 @@ fn info(node: &WorkNode, device: &Device) -> NodeInfo {
     if let Some(Attr::ListStr(originals)) = node.def.attrs.get("originals") {
         for original in originals.iter().filter_map(|bytes| std::str::from_utf8(bytes).ok()) {
             if *original != **name {
-                events::node(original, op, device.name());
+                let _ = events::node(original, op, device.name());
             }
         }
     }
