@@ -82,7 +82,7 @@ mod tests {
             "thread 11 (python)",
         ]);
         check(&["", "layer1", "layer1/b", "layer1 b", "layer2/w10", "layer2/w11", "layer10/w2"]);
-        check(&["A", "a", "B", "b1", "b01", "b2", "b10x1", "b10x2", "v1.2.9", "v1.2.10"].map(|s| s));
+        check(&["A", "a", "B", "b01", "b1", "b2", "b10x1", "b10x2", "v1.2.9", "v1.2.10"].map(|s| s));
         check(&["step 99999999999999999999999999999998", "step 99999999999999999999999999999999"]);
     }
 

@@ -350,7 +350,8 @@ impl Allocator {
 
     fn error(&self, requested: usize) -> AllocError {
         let in_use = self.0.in_use.load(Ordering::Relaxed);
-        AllocError { device: self.0.device.as_str().into(), requested, in_use, limit: self.0.limit }
+        let limit = self.0.limit.min(memory::limit());
+        AllocError { device: self.0.device.as_str().into(), requested, in_use, limit }
     }
 
     /// A block from the cache, or a fresh one.

@@ -154,11 +154,18 @@ mod tests {
     use formats::plugins::{MarginChartContent, MultilineChartContent, margin_chart_content};
     use summaries::{Run, Runs};
 
+    fn curve() -> summaries::ScalarSeries {
+        let mut series = summaries::ScalarSeries::default();
+        (0..2).for_each(|step| series.push(summaries::Point { step, wall: 0.0, value: 1.0 }));
+        series
+    }
+
     fn data() -> Data {
         let mut runs = Runs::default();
         for name in ["a", "b"] {
             let tags = ["loss/train", "loss/test", "x/loss", "lo", "hi"];
-            let series = tags.map(|tag| (tag.to_owned(), Series::Scalar(Box::default())));
+            // Two points are a curve, which has a colour.
+            let series = tags.map(|tag| (tag.to_owned(), Series::Scalar(Box::new(curve()))));
             runs.by_name
                 .insert(name.into(), Run { name: name.into(), series: series.into_iter().collect(), ..Run::default() });
         }

@@ -29,7 +29,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn parts(text: &str) -> Vec<(String, bool)> {
-        let job = with_names(text, 10.0, Color32::WHITE);
+        let job = with_names(text, 10.0, Color32::PLACEHOLDER);
         let part = |section: &egui::text::LayoutSection| {
             let range = section.byte_range.clone();
             let text = job.text.get(range.start.0..range.end.0).unwrap_or_default();
@@ -48,7 +48,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_but_pairs_of_backticks_goes(text in "[a`é ]{0,12}") {
-            let job = with_names(&text, 10.0, Color32::WHITE);
+            let job = with_names(&text, 10.0, Color32::PLACEHOLDER);
             let n = text.matches('`').count();
             prop_assert_eq!(job.text.matches('`').count(), n % 2);
             prop_assert_eq!(job.text.replace('`', ""), text.replace('`', ""));
