@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use formats::FileKind;
 use regex::Regex;
 use serde_json::Value;
 use summaries::derive::group::GroupBy;
@@ -23,6 +24,7 @@ pub struct Whole {
 pub fn read(path: &Path) -> Result<Whole, Failure> {
     progress::doing("reading");
     let source = Source::read(path)?;
+    named_file(path)?;
     let mut logdir = Logdir::open(&[source.path().to_owned()]).map_err(Failure::wrong_use)?;
     logdir.read_all();
     tell_damage(&logdir.runs(), &source);
@@ -30,6 +32,17 @@ pub fn read(path: &Path) -> Result<Whole, Failure> {
         return Err(Failure::wrong_use(format_args!("{}: no event files (*tfevents*) in or below it", path.display())));
     }
     Ok(Whole { logdir, source })
+}
+
+/// A file that is named by itself is an event file, by its name or by what is in it.
+fn named_file(path: &Path) -> Result<(), Failure> {
+    let has_name = path.file_name().is_some_and(|name| name.to_string_lossy().contains("tfevents"));
+    match formats::sniff(path) {
+        Ok(FileKind::Unknown(what)) if path.is_file() && !has_name => {
+            Err(Failure::wrong_use(format_args!("{}: no event file ({what})", path.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Says on stderr what could not be read.
