@@ -156,7 +156,7 @@ pub(crate) fn vec<T>(n: usize) -> Result<Vec<T>, AllocError> {
 /// `n` times a value, a number that came as a value.
 ///
 /// # Errors
-/// As with [`vec`].
+/// As with [`vec()`].
 pub(crate) fn filled<T: Clone>(value: T, n: usize) -> Result<Vec<T>, AllocError> {
     check(n.saturating_mul(size_of::<T>().max(1)))?;
     Ok(vec![value; n])
@@ -165,7 +165,7 @@ pub(crate) fn filled<T: Clone>(value: T, n: usize) -> Result<Vec<T>, AllocError>
 /// Makes room for `n` elements more in a vector whose room is charged by `charge`.
 ///
 /// # Errors
-/// As with [`vec`].
+/// As with [`vec()`].
 pub(crate) fn grow<T>(vec: &mut Vec<T>, charge: &mut Charge, n: usize) -> Result<(), AllocError> {
     let wanted = vec.len().saturating_add(n);
     if wanted <= vec.capacity() {
