@@ -24,7 +24,7 @@ pub struct Whole {
 pub fn read(path: &Path) -> Result<Whole, Failure> {
     progress::doing("reading");
     let source = Source::read(path)?;
-    named_file(path)?;
+    refuse_other_files(path)?;
     let mut logdir = Logdir::open(&[source.path().to_owned()]).map_err(Failure::wrong_use)?;
     logdir.read_all();
     tell_damage(&logdir.runs(), &source);
@@ -34,8 +34,11 @@ pub fn read(path: &Path) -> Result<Whole, Failure> {
     Ok(Whole { logdir, source })
 }
 
-/// A file that is named by itself is an event file, by its name or by what is in it.
-fn named_file(path: &Path) -> Result<(), Failure> {
+/// A file that is named by itself must be an event file, by its name or by what is in it.
+///
+/// # Errors
+/// `Failure::Use` when it is none.
+pub fn refuse_other_files(path: &Path) -> Result<(), Failure> {
     let has_name = path.file_name().is_some_and(|name| name.to_string_lossy().contains("tfevents"));
     match formats::sniff(path) {
         Ok(FileKind::Unknown(what)) if path.is_file() && !has_name => {

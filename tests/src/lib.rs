@@ -9,6 +9,7 @@ pub mod desktop;
 pub mod training;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The exit codes of commands that Ctrl-C and SIGTERM ended, after they have written what there was: those of a shell.
 pub const INTERRUPTED: i32 = 130;
@@ -26,6 +27,15 @@ pub use test_support::{data, data_folder, left_out, path_in as from_env};
 #[track_caller]
 pub fn stepscope_binary(check: &str) -> Option<PathBuf> {
     from_env("STEPSCOPE_BIN", check)
+}
+
+/// Whether a program was built with `query`; one without it has no panel of SQL either.
+///
+/// # Panics
+/// It does not start.
+pub fn has_sql(binary: &Path) -> bool {
+    let output = training::output_of(Command::new(binary).args(["query", "."]));
+    !String::from_utf8_lossy(&output.stderr).contains("built without SQL")
 }
 
 /// How often a fault is tried: a sample in CI, the whole number in `cargo xtask soak`.

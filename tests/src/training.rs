@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -150,6 +151,26 @@ pub fn signal(signal: &str, process: u32) -> bool {
     let mut command = Command::new("kill");
     let sent = command.args([signal, &process.to_string()]).stderr(Stdio::null()).status();
     sent.expect("kill is there").success()
+}
+
+/// What a command wrote and how it ended; one that goes on for 100 s is killed.
+///
+/// # Panics
+/// It does not start, or had to be killed.
+pub fn output_of(command: &mut Command) -> Output {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("the command starts");
+    let process = child.id();
+    let (ended, end) = mpsc::channel::<()>();
+    let watch = std::thread::spawn(move || {
+        let is_late = end.recv_timeout(Duration::from_secs(100)) == Err(RecvTimeoutError::Timeout);
+        is_late && signal("-KILL", process)
+    });
+    let output = child.wait_with_output().expect("it ends");
+    drop(ended);
+    let was_killed = watch.join().expect("the watch does not panic");
+    assert!(!was_killed, "{command:?} did not end: {}", String::from_utf8_lossy(&output.stderr));
+    output
 }
 
 /// Whether a process is there and no zombie.

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use serde_json::Value;
-use stepscope_tests::{INTERRUPTED, TERMINATED, free_port, left_out, stepscope_binary};
+use stepscope_tests::training::output_of;
+use stepscope_tests::{INTERRUPTED, TERMINATED, free_port, has_sql, left_out, stepscope_binary};
 
 /// What a command does with its standard output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -139,10 +140,7 @@ impl Place {
 
     /// Whether this program was built without what the line asks for, and says so.
     fn lacks(&self, line: &str) -> bool {
-        let is_missing = line.starts_with("query") && {
-            let output = self.command(line).output().expect("the binary starts");
-            String::from_utf8_lossy(&output.stderr).contains("built without SQL")
-        };
+        let is_missing = line.starts_with("query") && !has_sql(&self.binary);
         if is_missing {
             left_out(format_args!("{line}: STEPSCOPE_BIN was built without SQL"));
         }
@@ -314,7 +312,7 @@ fn the_exit_code_says_which_signal_ended_a_command() {
 fn what_takes_longer_says_how_far_it_is_unless_it_is_to_be_quiet() {
     let Some(place) = Place::new("progress") else { return };
     let said = |line: &str| {
-        let output = place.command(line).output().expect("the binary starts");
+        let output = output_of(&mut place.command(line));
         assert!(output.status.success());
         let stdout = String::from_utf8(output.stdout).expect("UTF-8");
         assert!(serde_json::from_str::<Value>(&stdout).is_ok(), "one object and nothing else: {stdout}");
@@ -339,7 +337,7 @@ fn progress_and_summary_of_a_continued_run_agree() {
     let Some(place) = Place::new("progress after a restart") else { return };
     let train = |steps: u32| {
         let line = format!("train mlp --steps {steps} --checkpoint-dir again --logdir NEW --json");
-        let output = place.command(&line).output().expect("the binary starts");
+        let output = output_of(&mut place.command(&line));
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{stderr}");
         (serde_json::from_slice::<Value>(&output.stdout).expect("one object"), stderr)
@@ -382,7 +380,7 @@ fn rows_of_a_run_come_while_it_goes_on_and_end_with_it() {
         lines
     };
     let whole = |path: &str, format: &str| {
-        let output = place.command(&format!("export {path} --format {format}")).output().expect("the binary starts");
+        let output = output_of(&mut place.command(&format!("export {path} --format {format}")));
         assert!(output.status.success());
         sorted(&output.stdout)
     };
@@ -413,7 +411,7 @@ fn drop_field(line: &str, n: usize) -> String {
 fn shells_and_man_read_what_is_written_for_them() {
     let Some(place) = Place::new("completions and the manual") else { return };
     let commands = place.commands();
-    let script = place.command("completions bash").output().expect("the binary starts").stdout;
+    let script = output_of(&mut place.command("completions bash")).stdout;
     fs::write(place.path("completions.bash"), &script).expect("the scratch folder is writable");
     // As bash asks for what may come after `stepscope `.
     let ask = "source completions.bash; COMP_WORDS=(stepscope ''); COMP_CWORD=1; _stepscope stepscope '' stepscope; echo \"${COMPREPLY[@]}\"";
@@ -422,7 +420,7 @@ fn shells_and_man_read_what_is_written_for_them() {
     let offered: BTreeSet<String> =
         String::from_utf8_lossy(&bash.stdout).split_whitespace().map(str::to_owned).collect();
     assert!(commands.is_subset(&offered), "{:?}: {}", offered, String::from_utf8_lossy(&bash.stderr));
-    let man = place.command("man -o man").output().expect("the binary starts");
+    let man = output_of(&mut place.command("man -o man"));
     assert!(man.status.success(), "{}", String::from_utf8_lossy(&man.stderr));
     for command in commands.iter().filter(|name| *name != "help") {
         let page =
@@ -458,7 +456,7 @@ fn a_path_that_holds_nothing_is_told_once_in_one_line() {
             if path == "empty" && may_wait {
                 continue;
             }
-            let output = place.command(&line.replace("PATH", path)).output().expect("the binary starts");
+            let output = output_of(&mut place.command(&line.replace("PATH", path)));
             let stderr = String::from_utf8_lossy(&output.stderr);
             let told: Vec<&str> = stderr.lines().filter(|line| line.starts_with("stepscope: ")).collect();
             assert_eq!(output.status.code(), Some(2), "{line} of {path}: {stderr}");

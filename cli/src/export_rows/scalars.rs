@@ -65,6 +65,7 @@ impl Scalars {
             return Ok(Scalars { logdir, source, is_followed: false, chosen, given: HashMap::new() });
         }
         let source = Source::follow(path)?;
+        logdir::refuse_other_files(path)?;
         let logdir = Logdir::open(&[source.path().to_owned()]).map_err(Failure::wrong_use)?;
         Ok(Scalars { logdir, source, is_followed: true, chosen, given: HashMap::new() })
     }

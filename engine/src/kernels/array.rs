@@ -7,6 +7,7 @@ use super::widen::widened;
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::dtype::{DType, Element};
 use crate::graph::Node;
+use crate::memory;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -135,7 +136,13 @@ fn fill(c: &mut KernelContext<'_>) -> Computed {
             Ok(())
         })
     }
-    let out = by_word!(c.input(1)?.dtype(), of(c, shape))?;
+    let out = if c.input(1)?.dtype() == DType::String {
+        let [value] = c.input(1)?.strings()? else { return Err(KernelError::invalid("the value must be a scalar")) };
+        let all = memory::filled(value.clone(), shape.n_elements())?;
+        Tensor::from_strings(shape, all)?
+    } else {
+        by_word!(c.input(1)?.dtype(), of(c, shape))?
+    };
     c.set(0, out);
     Ok(())
 }
