@@ -57,8 +57,11 @@ impl View for GraphView {
     }
 
     fn ui(&mut self, ui: &mut Ui, data: &Data, selection: &mut Selection) {
-        if let Some(name) = self.wanted_graph.take() {
-            self.graph_idx = data.graphs.iter().position(|g| *g.name == *name).unwrap_or(self.graph_idx);
+        // It may be read later than the first that is shown.
+        let is_wanted = |name: &str| Some(name) == self.wanted_graph.as_deref();
+        if let Some(idx) = data.graphs.iter().position(|graph| is_wanted(&graph.name)) {
+            self.graph_idx = idx;
+            self.wanted_graph = None;
         }
         self.update(ui.ctx(), data, selection);
         let Some(model) = self.model.clone() else {
@@ -158,7 +161,9 @@ impl GraphView {
             let name = data.graphs.get(self.graph_idx).map_or("", |graph| &*graph.name);
             let choice = ComboBox::from_id_salt("graph").selected_text(name).show_ui(ui, |ui| {
                 for (idx, graph) in data.graphs.iter().enumerate() {
-                    ui.selectable_value(&mut self.graph_idx, idx, &*graph.name);
+                    if ui.selectable_value(&mut self.graph_idx, idx, &*graph.name).clicked() {
+                        self.wanted_graph = None;
+                    }
                 }
             });
             named(&choice.response, egui::Role::ComboBox, &format!("Graph: {name}"));

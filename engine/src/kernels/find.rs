@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::layout::{signed, strided};
 use super::reduce::axis;
-use super::support::{Built, Computed, cheap, cpu_any, kernel};
+use super::support::{Built, Computed, by_word, cheap, cpu_any, kernel, shard_slice};
 use super::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use crate::convert::{convert, wide_of};
 use crate::dtype::{DType, Element};
@@ -252,6 +252,9 @@ fn one_hot(node: &Node) -> Built {
             [d] => usize::try_from(*d).map_err(|_| KernelError::invalid(format!("depth {d} is negative")))?,
             more => return Err(KernelError::invalid(format!("depth must be a scalar, got {more:?}"))),
         };
+        if on.len() != 1 || off.len() != 1 {
+            return Err(KernelError::invalid("on_value and off_value must be scalars"));
+        }
         let at = axis(at, indices.shape().rank() + 1)?;
         let mut dims = indices.dims().to_vec();
         dims.insert(at, depth);
@@ -261,11 +264,35 @@ fn one_hot(node: &Node) -> Built {
         if shape.checked_n_elements().is_none() {
             return Err(KernelError::invalid(format!("shape {shape} is too large")));
         }
-        let out = super::pick::pick(c, [on, off], shape, &|i| {
-            let (k, rest) = (i / inner % depth, i / inner / depth * inner + i % inner);
-            if values[rest] == k as i64 { super::pick::From::First(0) } else { super::pick::From::Second(0) }
-        })?;
+        let out = if on.dtype() == DType::String {
+            super::pick::pick(c, [on, off], shape, &|i| {
+                let (k, rest) = (i / inner % depth, i / inner / depth * inner + i % inner);
+                if values[rest] == k as i64 { super::pick::From::First(0) } else { super::pick::From::Second(0) }
+            })?
+        } else {
+            by_word!(on.dtype(), set_one_in_each(c, shape, &values, depth, inner))?
+        };
         c.set(0, out);
+        Ok(())
+    })
+}
+
+/// Off everywhere, and on where a value says.
+fn set_one_in_each<T: Element>(
+    c: &KernelContext<'_>,
+    shape: Shape,
+    values: &[i64],
+    depth: usize,
+    inner: usize,
+) -> Result<Tensor, KernelError> {
+    let (on, off) = (c.words::<T>(2)?[0], c.words::<T>(3)?[0]);
+    c.filled_words::<T>(c.input(2)?.dtype(), shape, |out| {
+        shard_slice(c.sharder, out, 1, 1, |_, part| part.fill(off));
+        for (i, value) in values.iter().enumerate() {
+            if let Some(k) = usize::try_from(*value).ok().filter(|k| *k < depth) {
+                out[(i / inner * depth + k) * inner + i % inner] = on;
+            }
+        }
         Ok(())
     })
 }
