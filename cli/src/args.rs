@@ -64,49 +64,49 @@ pub enum Command {
     Demo(Demo),
     /// Train a model by name
     Train(Train),
-    /// Be a task of a cluster: run what its master gives this task
+    /// Start a cluster worker: it runs what the master sends it
     Worker(Worker),
-    /// Be the master of a cluster: run the graphs of clients on its tasks
+    /// Start a cluster master: it runs clients' graphs on the workers
     Master(Master),
-    /// Make certificates for a cluster's hosts, by which its processes know each other
+    /// Create TLS certificates for the hosts of a cluster
     Certify(Certify),
     /// Open logdirs, traces and graphs in the window
     View(View),
-    /// Run any command and record what it emits, its scheduling and its call stacks
+    /// Run a command and record its events, scheduling and call stacks
     Record(Record),
     /// Gather the traces of many processes and hosts into one folder
     Collect(Collect),
-    /// Let a window on another machine look at runs, logdirs and traces here
+    /// Serve runs, logdirs and traces to a window on another machine
     Serve(Serve),
-    /// Run a graph that TensorFlow made: feed arrays, fetch arrays
+    /// Run a TensorFlow graph: feed arrays, fetch arrays
     Run(Run),
-    /// Count a graph's parameters, scope by scope
+    /// Count the parameters of a graph by scope
     Params(Params),
-    /// Run two graphs on the same feeds and tell where their values part
+    /// Run two graphs on the same feeds and report where they diverge
     Compare(Compare),
-    /// Put a checkpoint's values in the place of a graph's variables
+    /// Freeze a graph: replace its variables by a checkpoint's values
     Freeze(Freeze),
-    /// Say where a trace's time went, what held it up and what to change first
+    /// Report where the time of a trace went, what held it up and what to change first
     Analyze(Analyze),
-    /// Say what changed between two traces, step for step
+    /// Compare two traces step by step
     Diff(Diff),
-    /// Write a page with charts about traces and logdirs, to be kept or mailed
+    /// Write an HTML report with charts on traces and logdirs
     Report(Report),
     /// List the runs of a logdir: tags, counts, last values, damage
     Runs(RunsArgs),
-    /// Keep other tools' traces as one of stepscope's
+    /// Convert other tools' traces to one of stepscope's
     Import(Import),
-    /// Write a trace as another tool's, or a logdir's points as rows
+    /// Convert a trace to another tool's format, or a logdir's points to rows
     Export(Export),
-    /// Ask for rows of traces and logdirs by SQL
+    /// Query traces and logdirs with SQL
     Query(Query),
-    /// List the ops that the engine knows
+    /// List the ops of the engine
     Ops(Ops),
-    /// Say what works on this machine and how to get what does not
+    /// Check this machine: what works, and how to get what does not
     Doctor(Doctor),
-    /// Print what a shell needs to complete commands and options
+    /// Print completions for a shell
     Completions(Completions),
-    /// Write the manual as pages for man
+    /// Write man pages
     Man(Man),
 }
 

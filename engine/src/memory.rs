@@ -5,7 +5,7 @@
 //! unknown length) is charged by [`Charge`]. The limit is what the machine had left when it was first looked at, unless
 //! [`set_limit`] says otherwise.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -16,10 +16,10 @@ use crate::buffer::AllocError;
 pub(crate) const SMALL: usize = 64 << 10;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
-/// 0: not looked at yet.
-static LIMIT: AtomicUsize = AtomicUsize::new(0);
-/// Somebody chose the limit.
-static IS_CHOSEN: AtomicBool = AtomicBool::new(false);
+/// The limit that somebody chose; 0: nobody did.
+static CHOSEN: AtomicUsize = AtomicUsize::new(0);
+/// The limit that the machine had when it was asked last; 0: not asked yet.
+static MEASURED: AtomicUsize = AtomicUsize::new(0);
 static CACHES: Mutex<Vec<Weak<dyn Cache>>> = Mutex::new(Vec::new());
 
 /// Memory that is kept for reuse and can be given back to the system.
@@ -38,15 +38,16 @@ pub(crate) fn register(cache: &Arc<impl Cache + 'static>) {
 
 /// Lets tensors take at most so many bytes of the host's memory from now on; `None`: what the machine has left.
 pub fn set_limit(bytes: Option<usize>) {
-    IS_CHOSEN.store(bytes.is_some(), Ordering::Relaxed);
-    LIMIT.store(bytes.unwrap_or(0), Ordering::Relaxed);
+    CHOSEN.store(bytes.map_or(0, |bytes| bytes.max(1)), Ordering::Relaxed);
+    MEASURED.store(0, Ordering::Relaxed);
 }
 
 /// Bytes that tensors may take.
 pub fn limit() -> usize {
-    match LIMIT.load(Ordering::Relaxed) {
-        0 => look(),
-        limit => limit,
+    match (CHOSEN.load(Ordering::Relaxed), MEASURED.load(Ordering::Relaxed)) {
+        (0, 0) => look(),
+        (0, measured) => measured,
+        (chosen, _) => chosen,
     }
 }
 
@@ -55,14 +56,18 @@ pub fn in_use() -> usize {
     IN_USE.load(Ordering::Relaxed)
 }
 
-/// Takes the limit from the machine unless somebody chose one.
+/// The limit, asked of the machine anew unless somebody chose it.
 #[cold]
 fn look() -> usize {
-    if !IS_CHOSEN.load(Ordering::Relaxed) {
-        let left = machine::available().unwrap_or(usize::MAX);
-        LIMIT.store(in_use().saturating_add(left).max(1), Ordering::Relaxed);
+    match CHOSEN.load(Ordering::Relaxed) {
+        0 => {
+            let left = machine::available().unwrap_or(usize::MAX);
+            let measured = in_use().saturating_add(left).max(1);
+            MEASURED.store(measured, Ordering::Relaxed);
+            measured
+        }
+        chosen => chosen,
     }
-    LIMIT.load(Ordering::Relaxed)
 }
 
 /// Bytes that are charged to the budget until this is dropped.

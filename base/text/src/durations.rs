@@ -23,7 +23,8 @@ pub fn duration(ns: i64) -> String {
     if seconds < 3_600 {
         return format!("{sign}{} min {} s", seconds / 60, seconds % 60);
     }
-    let minutes = (seconds + 30) / 60;
+    // Rounded once: from nanoseconds, not from seconds.
+    let minutes = (abs + 30_000_000_000) / 60_000_000_000;
     format!("{sign}{} h {} min", minutes / 60, minutes % 60)
 }
 
