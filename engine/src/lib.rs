@@ -37,6 +37,7 @@ pub mod schedule;
 pub mod session;
 pub mod shape;
 pub mod slices;
+pub mod strided;
 pub mod tasks;
 pub mod tensor;
 pub mod tensor_list;

@@ -151,11 +151,19 @@ pub(crate) fn check(bytes: usize) -> Result<(), AllocError> {
 /// # Errors
 /// The limit, or the machine, does not allow it.
 pub(crate) fn vec<T>(n: usize) -> Result<Vec<T>, AllocError> {
+    let mut vec = Vec::new();
+    reserve(&mut vec, n)?;
+    Ok(vec)
+}
+
+/// Room for `n` elements more in a vector, a number that came as a value.
+///
+/// # Errors
+/// As with [`vec()`].
+pub(crate) fn reserve<T>(vec: &mut Vec<T>, n: usize) -> Result<(), AllocError> {
     let bytes = n.saturating_mul(size_of::<T>().max(1));
     check(bytes)?;
-    let mut vec = Vec::new();
-    vec.try_reserve_exact(n).map_err(|_| error(bytes))?;
-    Ok(vec)
+    vec.try_reserve_exact(n).map_err(|_| error(bytes))
 }
 
 /// `n` times a value, a number that came as a value.

@@ -280,35 +280,40 @@ fn colocated_nodes_are_together_or_say_why_not() {
 
     let v = on(&g, 0).variable("v", Tensor::vector(&[1f32, 2.0])).unwrap();
     on(&g, 1).add_node("ReadVariableOp").name("read").input(v.handle).attr("dtype", DType::F32).build().unwrap();
-    let error = s.run(&[], &["read"], &[]).unwrap_err().to_string();
-    assert!(
-        error.contains("nodes v and read must be on one device (the second uses a resource of the first)"),
-        "{error}"
-    );
+    // Who uses a resource goes where it is, whatever it asks for; TensorFlow says so in its log.
+    let init = g.node(v.init).unwrap().name.clone();
+    s.run(&[], &[], &[&*init]).unwrap();
+    assert_eq!(s.run(&[], &["read"], &[]).unwrap()[0].slice::<f32>().unwrap(), [1.0, 2.0]);
+    let relaxed = s.relaxed_requests();
+    let told: Vec<_> = relaxed.iter().map(|one| (one.node.as_str(), &*one.asked)).collect();
+    assert_eq!(told, [("read", "/job:localhost/device:CPU:1")]);
 }
 
 #[test]
 fn requests_that_nothing_fits_are_errors() {
+    let cases = [
+        ("/device:GPU:0", "node odd (op TestSource) asks for /device:GPU:0, which none of the session's devices is"),
+        ("/job:worker/task:3", "node odd (op TestSource) asks for /job:worker/task:3, which none"),
+        ("/device CPU", "node odd: \"/device CPU\" is not a device"),
+    ];
+    for (device, text) in cases {
+        let g = Graph::new();
+        source(&g.with_device(device), "odd", 1.0);
+        source(&g, "other", 1.0);
+        // As in TensorFlow, also where no step needs the node.
+        for (n, name) in [(1, "odd"), (1, "other"), (2, "odd"), (2, "other")] {
+            let error = session(&g, plain(n)).run(&[], &[name], &[]).unwrap_err().to_string();
+            assert!(error.starts_with(text), "{error}");
+        }
+        if device != "/device CPU" {
+            assert_eq!(value(&session(&g, single()).run(&[], &["odd"], &[]).unwrap()), 1.0);
+        }
+    }
     let g = Graph::new();
-    source(&g.with_device("/device:GPU:0"), "gpu", 1.0);
-    source(&g.with_device("/job:worker/task:3"), "remote", 1.0);
-    source(&g.with_device("/device CPU"), "odd", 1.0);
     source(&g.with_device("/job:localhost/cpu:0").with_device("/cpu:1"), "second", 1.0);
     assert_eq!(&*g.node(g.output("second").unwrap().node).unwrap().device, "/job:localhost/device:CPU:1");
-    for n in [1, 2] {
-        let s = session(&g, plain(n));
-        let error = |name: &str| s.run(&[], &[name], &[]).unwrap_err().to_string();
-        assert!(
-            error("gpu").starts_with("node gpu (op TestSource) asks for /device:GPU:0, which none"),
-            "{}",
-            error("gpu")
-        );
-        assert!(error("remote").contains("asks for /job:worker/task:3"), "{}", error("remote"));
-        assert!(error("odd").starts_with("node odd: \"/device CPU\" is not a device"), "{}", error("odd"));
-    }
     assert!(session(&g, plain(1)).run(&[], &["second"], &[]).is_err());
     assert_eq!(value(&session(&g, plain(2)).run(&[], &["second"], &[]).unwrap()), 1.0);
-    assert_eq!(value(&session(&g, single()).run(&[], &["gpu"], &[]).unwrap()), 1.0);
     let twice = vec![Arc::new(Device::cpu(0, 1 << 20)), Arc::new(Device::cpu(0, 1 << 20))];
     let error = Session::new(&g, SessionOptions { devices: twice, ..plain(0) }).err().unwrap().to_string();
     assert_eq!(error, "two devices are named /job:localhost/device:cpu:0");

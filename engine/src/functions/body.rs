@@ -22,6 +22,10 @@ pub(super) struct Call<'a> {
     pub node: &'a str,
     /// The scope of the body's nodes, without the last `/`.
     pub scope: &'a str,
+    /// Where the names are that nodes of the body are colocated with and that are none of its own: the scope of the
+    /// innermost call, empty in the graph. What a call runs TensorFlow places by itself; the bodies of branches and loops
+    /// belong to what is around them.
+    pub names: &'a str,
     /// Values of the function's attributes.
     pub attrs: &'a Attrs,
     /// The arguments, as a graph's node writes its inputs.
@@ -284,14 +288,17 @@ impl<'a> Names<'a> {
         Ok(NodeDef { name, op, input, device: device.to_owned(), attr, ..Default::default() })
     }
 
-    /// Colocation with nodes of the body is with those in the graph.
+    /// Colocation with nodes of the body is with those in the graph. Another name is one of where the body is.
     fn colocate(&self, attr: &mut Attrs) {
         let Some(AttrValue { value: Some(attr_value::Value::List(list)) }) = attr.get_mut("_class") else { return };
         for class in &mut list.s {
-            let node = std::str::from_utf8(class).ok().and_then(|c| c.strip_prefix("loc:@"));
-            if let Some(node) = node.filter(|node| self.nodes.contains_key(node)) {
-                *class = format!("loc:@{}", self.full(node)).into_bytes();
-            }
+            let Some(node) = std::str::from_utf8(class).ok().and_then(|c| c.strip_prefix("loc:@")) else { continue };
+            let full = match (self.nodes.contains_key(node), self.call.names) {
+                (true, _) => self.full(node),
+                (false, "") => continue,
+                (false, scope) => format!("{scope}/{node}"),
+            };
+            *class = format!("loc:@{full}").into_bytes();
         }
     }
 }

@@ -34,7 +34,7 @@ use crate::tensor::Tensor;
 /// A function that is missing or does not fit, or too many nodes; `graph` is then left in between.
 pub(crate) fn lower(graph: &Graph, ids: &[NodeId], max_nodes: usize) -> Result<(), FunctionError> {
     expansion::check(graph, ids, max_nodes)?;
-    let mut lowering = Lowering { graph, chain: Vec::new(), max_nodes };
+    let mut lowering = Lowering { graph, chain: Vec::new(), names: String::new(), max_nodes };
     ids.iter().try_for_each(|id| lowering.node(*id))
 }
 
@@ -47,6 +47,8 @@ pub(super) struct Lowering<'g> {
     graph: &'g Graph,
     /// The functions in whose bodies we are.
     chain: Vec<Arc<str>>,
+    /// The scope of the innermost call, empty outside of calls.
+    names: String,
     max_nodes: usize,
 }
 
@@ -142,7 +144,7 @@ impl Lowering<'_> {
         types: &[DType],
     ) -> Done<Inlined> {
         let body = self.inline_any(node, f, scope, inputs, after)?;
-        let got = body.outputs.iter().map(|o| self.graph.dtype(*o)).collect::<Result<Vec<_>, _>>()?;
+        let got = self.types(&body.outputs)?;
         if got != types {
             return Err(self.misfit(node, &f.name, format!("gives {got:?}, the node expects {types:?}")));
         }
@@ -169,19 +171,26 @@ impl Lowering<'_> {
         }
         let scope = self.free_scope(scope, &function);
         let after = self.single(node, &scope, after)?;
+        let names = if node.op.kind == OpKind::Call { scope.clone() } else { self.names.clone() };
+        let outside = std::mem::replace(&mut self.names, names);
         let body = self.body(node, f, &function, &scope, inputs, after)?;
-        let names: Vec<String> = body.nodes.iter().map(|n| n.name.clone()).collect();
+        let own: Vec<String> = body.nodes.iter().map(|n| n.name.clone()).collect();
         let def = GraphDef { node: body.nodes, ..Default::default() };
-        self.graph.import(&def, "").map_err(|source| FunctionError::Import {
+        self.graph.import_body(&def).map_err(|source| FunctionError::Import {
             node: node.name.to_string(),
             function: f.name.to_string(),
             source: Box::new(source),
         })?;
-        let ids = names.iter().map(|name| self.id(name)).collect::<Done<Vec<NodeId>>>()?;
+        let ids = own.iter().map(|name| self.id(name)).collect::<Done<Vec<NodeId>>>()?;
         self.chain.push(f.name.clone());
         ids.into_iter().try_for_each(|id| stacker::maybe_grow(STACK_LEFT, STACK_PIECE, || self.node(id)))?;
         self.chain.pop();
+        self.names = outside;
         let outputs = body.outputs.iter().map(|o| self.graph.output(o)).collect::<Result<Vec<_>, _>>()?;
+        let (got, says) = (self.types(&outputs)?, body::output_types(&function, f)?);
+        if got != says {
+            return Err(self.misfit(node, &f.name, format!("says that it gives {says:?}, its body gives {got:?}")));
+        }
         let control = body.control.iter().map(|name| self.id(name)).collect::<Done<_>>()?;
         Ok(Inlined { outputs, control })
     }
@@ -197,7 +206,7 @@ impl Lowering<'_> {
         after: &[NodeId],
     ) -> Done<Inlined> {
         let types = |all: Vec<DType>| Attr::ListType(all);
-        let given = inputs.iter().map(|o| self.graph.dtype(*o)).collect::<Result<Vec<_>, _>>()?;
+        let given = self.types(inputs)?;
         let results = body::output_types(function, f)?;
         let n = results.len() as u32;
         let graph = self.graph.at_scope(scope).with_device(&node.device);
@@ -209,6 +218,10 @@ impl Lowering<'_> {
             outputs: (0..n).map(|port| Output { node: call, port }).collect(),
             control: if has_effects { vec![call] } else { Vec::new() },
         })
+    }
+
+    fn types(&self, outputs: &[Output]) -> Done<Vec<DType>> {
+        Ok(outputs.iter().map(|output| self.graph.dtype(*output)).collect::<Result<_, _>>()?)
     }
 
     fn id(&self, name: &str) -> Done<NodeId> {
@@ -238,8 +251,9 @@ impl Lowering<'_> {
         let types: Vec<i32> = types.map(|port| port.map_or(0, |port| port.dtype as i32)).collect();
         let after = after.map(name_of);
         let after = after.as_deref();
+        let (node, names, device) = (&*node.name, &*self.names, &*node.device);
         let call =
-            Call { node: &node.name, scope, attrs: &attrs, args: &args, types: &types, after, device: &node.device };
+            Call { node, scope, names, attrs: &attrs, args: &args, types: &types, after, device };
         body::instantiate(nodes.functions(), function, &call)
     }
 
@@ -382,7 +396,7 @@ impl Lowering<'_> {
         let (inputs, grads) = node.inputs.split_at(types.len().min(node.inputs.len()));
         let own = |x: &Output| graph.add_node("Identity").name("x").input(*x).after(&node.control_inputs).output();
         let xs = inputs.iter().map(own).collect::<Result<Vec<_>, _>>()?;
-        let of_outputs = grads.iter().map(|g| self.graph.dtype(*g)).collect::<Result<Vec<_>, _>>()?;
+        let of_outputs = self.types(grads)?;
         let scope = format!("{}/forward", node.name);
         let body = self.inline(node, f, &scope, &xs, &self.guards(node)?, &of_outputs)?;
         let gradients = crate::gradients::gradients(&graph, &body.outputs, &xs, grads);

@@ -35,19 +35,30 @@ static SEGMENT: &[GradientSpec] = &[
 /// The row of `x` that each id names; rows with a negative id are zeros.
 fn rows_of(c: &mut GradientContext<'_>, x: Output) -> Added {
     let ids = c.input(1);
-    let Some((rank, of_ids)) = c.shape(c.input(0))?.rank().zip(c.shape(ids)?.rank()) else {
-        return Err(c.unsupported("for data or ids of unknown rank"));
-    };
     let (axis, zero) = (c.constant(Tensor::scalar(0i32))?, c.scalar_like(0.0, ids)?);
     let safe = c.op("Maximum", &[ids, zero])?;
     let rows = c.op("GatherV2", &[x, safe, axis])?;
-    let mut inside = c.op("GreaterEqual", &[ids, zero])?;
-    let last = c.constant(Tensor::scalar(-1i32))?;
-    for _ in of_ids..rank {
-        inside = c.op("ExpandDims", &[inside, last])?;
-    }
+    let inside = c.op("GreaterEqual", &[ids, zero])?;
+    let inside = with_dims_of(c, inside, rows)?;
     let zeros = c.op("ZerosLike", &[rows])?;
     c.op("SelectV2", &[inside, rows, zeros])
+}
+
+/// `x`, whose dimensions are the first of `whole`, with dimensions of 1 for the others.
+fn with_dims_of(c: &mut GradientContext<'_>, mut x: Output, whole: Output) -> Added {
+    if let Some((rank, all)) = c.shape(x)?.rank().zip(c.shape(whole)?.rank()) {
+        let last = c.constant(Tensor::scalar(-1i32))?;
+        for _ in rank..all {
+            x = c.op("ExpandDims", &[x, last])?;
+        }
+        return Ok(x);
+    }
+    let (shape, rank, all) = (c.shape_of(x)?, c.op("Rank", &[x])?, c.op("Rank", &[whole])?);
+    let (missing, one) = (c.op("Sub", &[all, rank])?, c.constant(Tensor::scalar(1i32))?);
+    let length = c.op_of_list("Pack", &[missing], &[], &[])?;
+    let (ones, axis) = (c.op("Fill", &[length, one])?, c.constant(Tensor::scalar(0i32))?);
+    let shape = c.op_of_list("ConcatV2", &[shape, ones], &[axis], &[])?;
+    c.op("Reshape", &[x, shape])
 }
 
 fn sum(c: &mut GradientContext<'_>) -> Done {

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use formats::proto::{AttrValue, GraphDef, NameAttrList, NodeDef, VersionDef, attr_value};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::loops::{Attempt, Heads, head_input};
 use super::staged::Staged;
 use super::{Attr, FuncRef, Graph, GraphError, Node, NodeId, Nodes, Output};
+use crate::device::{DeviceName, DeviceNameError};
 use crate::dtype::DType;
 use crate::functions::{self, FunctionError};
 use crate::ops::{self, OpKind};
@@ -56,6 +57,14 @@ pub enum ImportError {
         /// What is wrong.
         reason: String,
     },
+    /// A node asks for a device by what is no device's name.
+    #[error("node {node}: {source}")]
+    Device {
+        /// The node.
+        node: String,
+        /// What is wrong with the name.
+        source: DeviceNameError,
+    },
     /// A function of the library does not fit, or is missing.
     #[error(transparent)]
     Function(#[from] FunctionError),
@@ -64,15 +73,43 @@ pub enum ImportError {
     Graph(#[from] GraphError),
 }
 
+/// What is added.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    def: &'a GraphDef,
+    prefix: &'a str,
+    /// The body of a function rather than a graph.
+    is_body: bool,
+}
+
+impl Source<'_> {
+    fn scoped(&self, name: &str) -> String {
+        if self.prefix.is_empty() { name.to_owned() } else { format!("{}/{name}", self.prefix) }
+    }
+}
+
 impl Graph {
     /// Adds the nodes of a definition, all or none, their names prefixed with `prefix/` (empty: as they are).
+    ///
+    /// A node that is colocated with others gets the device of the first of them that has one, instead of its own, as
+    /// TensorFlow's `import_graph_def` does it.
     ///
     /// # Errors
     /// See [`ImportError`].
     pub fn import(&self, def: &GraphDef, prefix: &str) -> Result<(), ImportError> {
+        self.import_all(Source { def, prefix, is_body: false })
+    }
+
+    /// Adds the nodes of a function's body. What shapes say against a node is left to the step to tell: the node may never
+    /// run.
+    pub(crate) fn import_body(&self, def: &GraphDef) -> Result<(), ImportError> {
+        self.import_all(Source { def, prefix: "", is_body: true })
+    }
+
+    fn import_all(&self, source: Source<'_>) -> Result<(), ImportError> {
         let mut heads = Heads::default();
         loop {
-            match self.import_with(def, prefix, &mut heads) {
+            match self.import_with(source, &mut heads) {
                 Ok(()) => return Ok(()),
                 // What was assumed of a loop variable does not hold, or may be why some op does not fit.
                 Err(Attempt::Again) => {}
@@ -82,14 +119,19 @@ impl Graph {
         }
     }
 
-    fn import_with(&self, def: &GraphDef, prefix: &str, heads: &mut Heads) -> Result<(), Attempt> {
-        let scoped = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
+    fn import_with(&self, source: Source<'_>, heads: &mut Heads) -> Result<(), Attempt> {
+        let (def, scoped) = (source.def, |name: &str| source.scoped(name));
         let mut staged = Staged::begin(self);
         if let Some(library) = &def.library {
             staged.functions_mut().import(library).map_err(ImportError::from)?;
         }
-        for i in order(def, |name| staged.nodes().find(&scoped(name)).is_some())? {
-            self.import_node(&mut staged, &def.node[i], prefix, &scoped)?;
+        let order = order(def, |name| staged.nodes().find(&scoped(name)).is_some())?;
+        let devices = match source.is_body {
+            true => def.node.iter().map(|node| node.device.clone()).collect(),
+            false => devices(def, &order, |name| staged.nodes().find(&scoped(name)).map(|node| node.device.to_string()))?,
+        };
+        for i in order {
+            self.import_node(&mut staged, source, &def.node[i], &devices[i])?;
             let name = scoped(&def.node[i].name);
             heads.assume(&mut staged, &name);
         }
@@ -101,15 +143,19 @@ impl Graph {
     fn import_node(
         &self,
         staged: &mut Staged<'_>,
+        source: Source<'_>,
         def: &NodeDef,
-        prefix: &str,
-        scoped: &impl Fn(&str) -> String,
+        device: &str,
     ) -> Result<(), ImportError> {
+        let scoped = |name: &str| source.scoped(name);
         let function = staged.nodes().functions().get(&def.op).filter(|_| ops::lookup(&def.op).is_none());
         let call = function.map(|function| functions::as_call(function, def)).transpose()?;
         let def = call.as_ref().unwrap_or(def);
         let root = self.at_root();
-        let mut node = root.add_node(&def.op).full_name(&scoped(&def.name)).device(&def.device);
+        let mut node = root.add_node(&def.op).full_name(&scoped(&def.name)).device(device);
+        if source.is_body {
+            node = node.whatever_shapes();
+        }
         let op =
             ops::lookup(&def.op).ok_or_else(|| GraphError::UnknownOp { node: def.name.clone(), op: def.op.clone() })?;
         let is_merge = op.kind == OpKind::Merge;
@@ -133,6 +179,9 @@ impl Graph {
             // What newer or other programs wrote beside the op's own attributes has no meaning here.
             let known = op.attrs.iter().any(|a| a.name == name);
             match from_proto(value) {
+                Ok(Attr::ListStr(classes)) if name == COLOCATED && !source.prefix.is_empty() => {
+                    node = node.attr(name, Attr::ListStr(classes.into_iter().map(|c| scoped_class(c, &scoped)).collect()));
+                }
                 Ok(value) if known || name.starts_with('_') => node = node.attr(name, value),
                 Err(reason) if known => {
                     return Err(ImportError::Attr { node: def.name.clone(), attr: name.clone(), reason });
@@ -140,7 +189,7 @@ impl Graph {
                 _ => {}
             }
         }
-        if let (false, OpKind::Enter, Some(frame)) = (prefix.is_empty(), op.kind, def.attr.get("frame_name"))
+        if let (false, OpKind::Enter, Some(frame)) = (source.prefix.is_empty(), op.kind, def.attr.get("frame_name"))
             && let Ok(Attr::Str(frame)) = from_proto(frame)
         {
             // Two copies of a loop are two loops.
@@ -206,6 +255,57 @@ impl<'a> Input<'a> {
             },
         }
     }
+}
+
+/// The attribute that says with which nodes a node is colocated: `loc:@name`.
+const COLOCATED: &str = "_class";
+
+fn colocated_with(class: &[u8]) -> Option<&str> {
+    std::str::from_utf8(class).ok()?.strip_prefix("loc:@")
+}
+
+fn scoped_class(class: Vec<u8>, scoped: impl Fn(&str) -> String) -> Vec<u8> {
+    colocated_with(&class).map(|node| format!("loc:@{}", scoped(node)).into_bytes()).unwrap_or(class)
+}
+
+/// The device that each node of the definition asks for: its own or, where it is colocated with other nodes, that of the
+/// first of these that has one. `of` knows the nodes that are in the graph already.
+fn devices(
+    def: &GraphDef,
+    order: &[usize],
+    of: impl Fn(&str) -> Option<String>,
+) -> Result<Vec<String>, ImportError> {
+    let others = |node: &NodeDef| match node.attr.get(COLOCATED).and_then(|class| class.value.as_ref()) {
+        Some(attr_value::Value::List(list)) => {
+            let named = list.s.iter().filter_map(|class| colocated_with(class));
+            named.filter(|other| *other != node.name).map(str::to_owned).collect::<Vec<_>>()
+        }
+        _ => Vec::new(),
+    };
+    let others: Vec<Vec<String>> = def.node.iter().map(others).collect();
+    let mut devices: Vec<String> = Vec::with_capacity(def.node.len());
+    let mut known = FxHashSet::default();
+    for (node, others) in def.node.iter().zip(&others) {
+        let own = if others.is_empty() { node.device.as_str() } else { "" };
+        if known.insert(own) {
+            own.parse::<DeviceName>().map_err(|source| ImportError::Device { node: node.name.clone(), source })?;
+        }
+        devices.push(own.to_owned());
+    }
+    if others.iter().all(Vec::is_empty) {
+        return Ok(devices);
+    }
+    let by_name: FxHashMap<&str, usize> = def.node.iter().enumerate().map(|(i, node)| (node.name.as_str(), i)).collect();
+    for &i in order {
+        let device = |name: &String| match by_name.get(name.as_str()) {
+            Some(j) => Some(devices[*j].clone()),
+            None => of(name),
+        };
+        if let Some(device) = others[i].iter().filter_map(device).find(|device| !device.is_empty()) {
+            devices[i] = device;
+        }
+    }
+    Ok(devices)
 }
 
 /// The definition's nodes in an order in which each comes after its inputs.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Attr, Node, Nodes, Output, ShapeError};
+use super::{Attr, FuncRef, Node, Nodes, Output, ShapeError};
 use crate::ops::OpKind;
 use crate::ops::control_flow::forwards_input;
 use crate::shape::{PartialShape, Shape};
@@ -48,7 +48,7 @@ impl InferContext<'_> {
     pub fn value(&self, i: usize) -> Option<Tensor> {
         let node = self.origin(i)?;
         match (node.op.kind, node.attrs.get("value"), node.inputs.first()) {
-            (OpKind::Const, Some(Attr::Tensor(t)), _) => Some(t.clone()),
+            (OpKind::Const, Some(Attr::Tensor(t)), _) => (node.outputs.first()?.dtype == t.dtype()).then(|| t.clone()),
             (_, _, Some(of)) if node.op.name == "Shape" => {
                 let dims: Option<Vec<i64>> =
                     self.nodes.shape_of(*of).known()?.dims().iter().map(|d| i64::try_from(*d).ok()).collect();
@@ -56,6 +56,16 @@ impl InferContext<'_> {
             }
             _ => None,
         }
+    }
+
+    /// The shapes that the function `f` gives for the inputs, where they are told.
+    ///
+    /// # Errors
+    /// The inputs do not fit a node of its body.
+    pub(crate) fn shapes_of_call(&self, f: &FuncRef) -> Result<Option<Vec<PartialShape>>, ShapeError> {
+        let port = |input: &Output| self.nodes.get(input.node)?.outputs.get(input.port as usize).cloned();
+        let Some(args) = self.inputs.iter().map(port).collect::<Option<Vec<_>>>() else { return Ok(None) };
+        self.nodes.shapes_of_call(f, &args).map_err(|error| ShapeError(error.to_string()))
     }
 
     /// The shape of the variable that input `i` is the handle of, where it comes straight from its `VarHandleOp`.
@@ -83,6 +93,11 @@ impl InferContext<'_> {
             let ints = value.slice::<i32>().ok()?;
             Some(ints.iter().map(|v| i64::from(*v)).collect())
         })
+    }
+
+    /// The attributes.
+    pub fn attrs(&self) -> &BTreeMap<String, Attr> {
+        self.attrs
     }
 
     /// An attribute.

@@ -26,7 +26,7 @@ use rustc_hash::FxHashMap;
 
 use crate::device::DeviceName;
 use crate::dtype::DType;
-use crate::functions::Library;
+use crate::functions::{self, Budget, Library};
 use crate::shape::PartialShape;
 pub use attr::{Attr, FuncRef};
 pub use build_flow::WhileOptions;
@@ -89,7 +89,9 @@ pub struct Nodes {
     contexts: control_flow::Contexts,
     /// How often a name (in lower case, scopes included) was asked for.
     names: FxHashMap<String, usize>,
-    functions: Library,
+    functions: Arc<Library>,
+    /// Where this is the body of a call whose shapes are asked for.
+    budget: Option<Budget>,
 }
 
 impl Nodes {
@@ -123,8 +125,13 @@ impl Nodes {
         &self.functions
     }
 
+    /// The shapes of what a call gives for these arguments; see [`functions::shapes_of_call`].
+    pub(crate) fn shapes_of_call(&self, f: &FuncRef, args: &[Port]) -> Result<Option<Vec<PartialShape>>, GraphError> {
+        functions::shapes_of_call(&self.functions, f, args, &self.budget.clone().unwrap_or_default())
+    }
+
     pub(crate) fn functions_mut(&mut self) -> &mut Library {
-        &mut self.functions
+        Arc::make_mut(&mut self.functions)
     }
 
     /// Counts a node's name as asked for; whether it was not before.
@@ -178,9 +185,14 @@ impl Graph {
 
     /// An empty graph with the same functions.
     pub(crate) fn with_same_functions(&self) -> Graph {
-        let graph = Graph::new();
-        *graph.nodes.write().functions_mut() = self.nodes().functions().clone();
-        graph
+        let nodes = Nodes { functions: Arc::clone(&self.nodes().functions), ..Nodes::default() };
+        Graph { nodes: Arc::new(RwLock::new(nodes)), ..Graph::new() }
+    }
+
+    /// An empty graph for the body of a call whose shapes are asked for.
+    pub(crate) fn for_inference(functions: Arc<Library>, budget: Budget) -> Graph {
+        let nodes = Nodes { functions, budget: Some(budget), ..Nodes::default() };
+        Graph { nodes: Arc::new(RwLock::new(nodes)), ..Graph::new() }
     }
 
     /// Takes over the nodes of a fork, where this graph did not change meanwhile; whether it did so.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Attr, FuncRef, Graph, GraphError, InferContext, NodeId, Nodes, Output};
 use crate::dtype::DType;
-use crate::ops::{self, ArgDef, ArgType, AttrError, AttrKind, OpDef};
+use crate::ops::{self, ArgDef, ArgType, AttrError, AttrKind, OpDef, OpKind};
 use crate::shape::PartialShape;
 
 /// A use of an op in a graph.
@@ -122,6 +122,7 @@ pub struct NodeBuilder<'g> {
     control: Vec<NodeId>,
     attrs: BTreeMap<String, Attr>,
     device: Option<Arc<str>>,
+    whatever_shapes: bool,
 }
 
 impl<'g> NodeBuilder<'g> {
@@ -136,6 +137,7 @@ impl<'g> NodeBuilder<'g> {
             control: Vec::new(),
             attrs: BTreeMap::new(),
             device: None,
+            whatever_shapes: false,
         }
     }
 
@@ -180,6 +182,12 @@ impl<'g> NodeBuilder<'g> {
     /// Asks for a device, instead of the handle's.
     pub fn device(mut self, device: &str) -> Self {
         self.device = Some(device.into());
+        self
+    }
+
+    /// That the shapes of the inputs do not fit is no error now, but one of the step that runs the node.
+    pub(super) fn whatever_shapes(mut self) -> Self {
+        self.whatever_shapes = true;
         self
     }
 
@@ -230,7 +238,7 @@ impl<'g> NodeBuilder<'g> {
         check.lists(&self.lists)?;
         check.defaults()?;
         check.input_types()?;
-        let outputs = check.outputs()?;
+        let outputs = check.outputs(self.whatever_shapes)?;
         let attrs = check.attrs;
         let id = NodeId(u32::try_from(nodes.len()).map_err(|_| GraphError::TooManyNodes)?);
         let (name, is_new_name): (Arc<str>, bool) = match self.exact_name {
@@ -432,16 +440,24 @@ impl Check<'_> {
     }
 
     /// Types and shapes of the outputs.
-    fn outputs(&self) -> Result<Vec<Port>, GraphError> {
+    fn outputs(&self, whatever_shapes: bool) -> Result<Vec<Port>, GraphError> {
         let types = self.types(&self.op.outputs)?;
         let outputs = vec![PartialShape::unknown(); types.len()];
+        let unknown = outputs.clone();
+        if whatever_shapes && self.op.kind == OpKind::Call {
+            // A body of its own comes in the call's place.
+            return Ok(types.into_iter().zip(unknown).map(|((_, dtype), shape)| Port { dtype, shape }).collect());
+        }
         let mut infer = InferContext { nodes: self.nodes, inputs: self.inputs, attrs: &self.attrs, outputs };
-        (self.op.shape_fn)(&mut infer).map_err(|source| {
-            let shapes: Vec<String> = self.inputs.iter().map(|o| self.nodes.shape_of(*o).to_string()).collect();
-            let inputs = shapes.join(", ");
-            GraphError::Shape { node: self.name.to_owned(), op: self.op.name, inputs, source }
-        })?;
-        let shapes = infer.outputs;
+        let shapes = match (self.op.shape_fn)(&mut infer) {
+            Ok(()) => infer.outputs,
+            Err(_) if whatever_shapes => unknown,
+            Err(source) => {
+                let shapes: Vec<String> = self.inputs.iter().map(|o| self.nodes.shape_of(*o).to_string()).collect();
+                let (node, op, inputs) = (self.name.to_owned(), self.op.name, shapes.join(", "));
+                return Err(GraphError::Shape { node, op, inputs, source });
+            }
+        };
         Ok(types.into_iter().zip(shapes).map(|((_, dtype), shape)| Port { dtype, shape }).collect())
     }
 }

@@ -1,5 +1,7 @@
 //! Nodes that come into a graph together or not at all.
 
+use std::sync::Arc;
+
 use parking_lot::RwLockWriteGuard;
 
 use crate::functions::Library;
@@ -11,7 +13,7 @@ pub(super) struct Staged<'g> {
     nodes: RwLockWriteGuard<'g, Nodes>,
     n_before: usize,
     n_contexts: usize,
-    functions_before: Library,
+    functions_before: Arc<Library>,
     /// Names that were not asked for before.
     claimed: Vec<String>,
 }
@@ -22,7 +24,7 @@ impl<'g> Staged<'g> {
         Staged {
             n_before: nodes.len(),
             n_contexts: nodes.contexts.len(),
-            functions_before: nodes.functions().clone(),
+            functions_before: Arc::clone(&nodes.functions),
             nodes,
             claimed: Vec::new(),
         }
@@ -52,7 +54,7 @@ impl<'g> Staged<'g> {
     pub(super) fn commit(mut self) {
         self.n_before = self.nodes.len();
         self.n_contexts = self.nodes.contexts.len();
-        self.functions_before = self.nodes.functions().clone();
+        self.functions_before = Arc::clone(&self.nodes.functions);
         self.claimed.clear();
     }
 }
@@ -64,7 +66,7 @@ impl Drop for Staged<'_> {
             nodes.by_name.remove(&node.name);
         }
         nodes.contexts.truncate(self.n_before, self.n_contexts);
-        *nodes.functions_mut() = std::mem::take(&mut self.functions_before);
+        nodes.functions = Arc::clone(&self.functions_before);
         for name in &self.claimed {
             nodes.names.remove(name);
         }

@@ -14,7 +14,10 @@ use crate::tensor::Tensor;
 #[linkme::distributed_slice(KERNEL_TABLES)]
 static ARRAY: &[KernelDef] = &[
     cpu_any("Const", |n| {
-        let value = n.tensor("value")?.clone();
+        let (value, dtype) = (n.tensor("value")?.clone(), *n.dtype("dtype")?);
+        if value.dtype() != dtype {
+            return Err(KernelError::invalid(format!("the value is {}, attribute dtype is {dtype}", value.dtype())));
+        }
         cheap(move |c| {
             c.set(0, value.clone());
             Ok(())
@@ -189,6 +192,10 @@ fn range(c: &mut KernelContext<'_>) -> Computed {
             if delta == (0 as $t) {
                 return Err(KernelError::invalid("delta must not be 0"));
             }
+            if (delta > (0 as $t) && start > limit) || (delta < (0 as $t) && start < limit) {
+                let text = format!("limit {limit} is not reached from {start} in steps of {delta}");
+                return Err(KernelError::invalid(text));
+            }
             let n: f64 = $n(start, limit, delta);
             if n > (1u64 << 40) as f64 {
                 return Err(KernelError::invalid(format!("a range of {n} elements is too long")));
@@ -201,8 +208,7 @@ fn range(c: &mut KernelContext<'_>) -> Computed {
     }
     let whole = |s: i64, l: i64, d: i64| {
         let (s, l, d) = (i128::from(s), i128::from(l), i128::from(d));
-        let span = (l - s) * d.signum();
-        ((span.max(0) + d.abs() - 1) / d.abs()) as f64
+        (((l - s) * d.signum() + d.abs() - 1) / d.abs()) as f64
     };
     let out = match c.input(0)?.dtype() {
         DType::I32 => of!(i32, |s, l, d| whole(i64::from(s), i64::from(l), i64::from(d))),

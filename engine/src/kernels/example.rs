@@ -61,13 +61,13 @@ impl Values {
 
     /// Makes room for `n` values.
     pub fn reserve(&mut self, n: usize) -> Computed {
-        let reserved = match self {
-            Values::Bytes(v) => v.try_reserve_exact(n),
-            Values::Floats(v) => v.try_reserve_exact(n),
-            Values::Ints(v) => v.try_reserve_exact(n),
-            Values::None => Ok(()),
-        };
-        reserved.map_err(|_| KernelError::invalid(format!("there is no room for {n} values of a feature")))
+        match self {
+            Values::Bytes(v) => memory::reserve(v, n)?,
+            Values::Floats(v) => memory::reserve(v, n)?,
+            Values::Ints(v) => memory::reserve(v, n)?,
+            Values::None => {}
+        }
+        Ok(())
     }
 
     /// Adds the values of another list of the same type.

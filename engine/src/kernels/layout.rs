@@ -13,6 +13,7 @@ use crate::dtype::{Complex32, Complex64, DType, Element};
 use crate::graph::Node;
 use crate::memory;
 use crate::shape::Shape;
+use crate::strided::{Masks, Sliced, resolve};
 use crate::tensor::Tensor;
 
 #[linkme::distributed_slice(KERNEL_TABLES)]
@@ -215,120 +216,8 @@ fn slice(c: &mut KernelContext<'_>) -> Computed {
     Ok(())
 }
 
-/// The masks of a strided slice.
-pub struct Masks {
-    begin: i64,
-    end: i64,
-    ellipsis: i64,
-    new_axis: i64,
-    shrink: i64,
-}
-
-impl Masks {
-    /// Those of a node.
-    ///
-    /// # Errors
-    /// One is missing.
-    pub fn of(node: &Node) -> Result<Masks, KernelError> {
-        Ok(Masks {
-            begin: *node.int("begin_mask")?,
-            end: *node.int("end_mask")?,
-            ellipsis: *node.int("ellipsis_mask")?,
-            new_axis: *node.int("new_axis_mask")?,
-            shrink: *node.int("shrink_axis_mask")?,
-        })
-    }
-}
-
-/// A strided slice of a shape, resolved.
-pub struct Sliced {
-    /// The output's dimensions, those that are dropped included as 1, and the input's strides along them.
-    pub dims: Vec<usize>,
-    /// See [`Sliced::dims`].
-    pub strides: Vec<isize>,
-    /// The input's element that is the output's first.
-    pub first: isize,
-    /// The output's dimensions.
-    pub shape: Shape,
-}
-
-/// numpy's slicing as TensorFlow's masks write it: bit `i` speaks of entry `i` of begin, end and strides.
-///
-/// # Errors
-/// They do not fit the shape.
-pub fn resolve(of: &Shape, masks: &Masks, begin: &[i64], end: &[i64], step: &[i64]) -> Result<Sliced, KernelError> {
-    let n = begin.len();
-    if end.len() != n || step.len() != n || n > 32 {
-        return Err(KernelError::invalid("begin, end and strides must have one length, at most 32"));
-    }
-    let bit = |mask: i64, i: usize| mask >> i & 1 == 1;
-    if masks.ellipsis.count_ones() > 1 {
-        return Err(KernelError::invalid("more than one ellipsis"));
-    }
-    let n_new = (0..n).filter(|i| bit(masks.new_axis, *i) && !bit(masks.ellipsis, *i)).count();
-    let n_used = n - n_new - usize::from((0..n).any(|i| bit(masks.ellipsis, i)));
-    let too_many = || KernelError::invalid(format!("{n_used} indices for shape {of}"));
-    let n_rest = of.rank().checked_sub(n_used).ok_or_else(too_many)?;
-    let own = of.strides();
-    let mut out = Sliced { dims: vec![], strides: vec![], first: 0, shape: Shape::scalar() };
-    let mut kept = Vec::new();
-    let mut d = 0;
-    let whole = |out: &mut Sliced, kept: &mut Vec<usize>, d: usize| {
-        out.dims.push(of.dims()[d]);
-        out.strides.push(own[d] as isize);
-        kept.push(of.dims()[d]);
-    };
-    for i in 0..n {
-        if bit(masks.ellipsis, i) {
-            (d..d + n_rest).for_each(|d| whole(&mut out, &mut kept, d));
-            d += n_rest;
-        } else if bit(masks.new_axis, i) {
-            kept.push(1);
-        } else {
-            let flags = (bit(masks.begin, i), bit(masks.end, i), bit(masks.shrink, i));
-            let (first, len) = one_axis(of.dims()[d], begin[i], end[i], step[i], flags)?;
-            out.first += first * own[d] as isize;
-            out.dims.push(len);
-            out.strides.push(step[i] as isize * own[d] as isize);
-            if !flags.2 {
-                kept.push(len);
-            }
-            d += 1;
-        }
-    }
-    (d..of.rank()).for_each(|d| whole(&mut out, &mut kept, d));
-    out.shape = Shape::new(&kept);
-    Ok(out)
-}
-
-/// Where an axis of `size` begins to be read, and how many of it are.
-fn one_axis(
-    size: usize,
-    begin: i64,
-    end: i64,
-    step: i64,
-    (open_begin, open_end, shrink): (bool, bool, bool),
-) -> Result<(isize, usize), KernelError> {
-    let n = size as i64;
-    if shrink {
-        let at = if begin < 0 { begin.saturating_add(n) } else { begin };
-        let outside = || KernelError::invalid(format!("index {begin} is outside of [-{n}, {n})"));
-        return if (0..n).contains(&at) && step > 0 { Ok((at as isize, 1)) } else { Err(outside()) };
-    }
-    if step == 0 {
-        return Err(KernelError::invalid("a stride must not be 0"));
-    }
-    let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
-    let clip = |v: i64| (if v < 0 { v.saturating_add(n) } else { v }).clamp(low, high);
-    let from = if open_begin { if step > 0 { 0 } else { n - 1 } } else { clip(begin) };
-    let to = if open_end { if step > 0 { n } else { -1 } } else { clip(end) };
-    let span = if step > 0 { to - from } else { from - to };
-    let len = (span.max(0) as u64).div_ceil(step.unsigned_abs());
-    Ok((if len == 0 { 0 } else { from as isize }, len as usize))
-}
-
 fn strided_slice(node: &Node) -> Built {
-    let masks = Masks::of(node)?;
+    let masks = Masks::of(&node.attrs);
     kernel(move |c| {
         let x = c.input(0)?;
         let s = resolve(x.shape(), &masks, &c.ints(1)?, &c.ints(2)?, &c.ints(3)?)?;
@@ -340,7 +229,7 @@ fn strided_slice(node: &Node) -> Built {
 
 /// Zeros of the given shape with `dy` where the slice was taken.
 fn strided_slice_grad(node: &Node) -> Built {
-    let masks = Masks::of(node)?;
+    let masks = Masks::of(&node.attrs);
     kernel(move |c| {
         let shape = c.shape_input(0)?;
         let s = resolve(&shape, &masks, &c.ints(1)?, &c.ints(2)?, &c.ints(3)?)?;

@@ -110,6 +110,7 @@ use crate::ops::AttrError;
 use crate::rendezvous::{Rendezvous, RendezvousError};
 use crate::resources::{ResourceError, ResourceManager};
 use crate::shape::Shape;
+use crate::strided::SliceError;
 use crate::tensor::{Tensor, TensorError};
 
 /// An implementation of an op.
@@ -303,6 +304,12 @@ pub enum KernelError {
         /// The device type, and the node's type attributes, as ` with T=float, ...`.
         wanted: Box<str>,
     },
+}
+
+impl From<SliceError> for KernelError {
+    fn from(error: SliceError) -> KernelError {
+        KernelError::invalid(error.to_string())
+    }
 }
 
 impl From<AllocError> for KernelError {

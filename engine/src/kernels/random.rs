@@ -17,6 +17,7 @@ use crate::checkpoint::Checkpointed;
 use crate::convert::convert;
 use crate::dtype::{DType, Element};
 use crate::graph::Node;
+use crate::memory;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -282,8 +283,7 @@ fn multinomial(node: &Node, origin: Origin) -> Built {
         let reserved = (n_rows as u64).wrapping_mul((n as u64).next_multiple_of(4) * 2).wrapping_mul(RESERVED);
         let mut words = Words::new(origin.begin(c, reserved)?);
         let n_out = n_rows.checked_mul(n).ok_or_else(|| KernelError::invalid("the result is too large"))?;
-        let mut out = Vec::new();
-        out.try_reserve_exact(n_out).map_err(|_| KernelError::invalid("the result is too large"))?;
+        let mut out = memory::vec(n_out)?;
         for row in values.chunks(n_classes.max(1)) {
             let cumulative = cumulative(row);
             let total = cumulative.last().copied().unwrap_or(0.0);

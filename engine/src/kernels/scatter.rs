@@ -1,6 +1,6 @@
 //! Scatters: rows or slices of a tensor updated at indices, in variables or in a copy.
 
-use super::layout::{Masks, resolve, walk};
+use super::layout::walk;
 use super::rows::{Arith, Combine, pick, row_function};
 use super::support::{Built, Computed, by_word, cpu_any, kernel};
 use super::variables::{copied, pass_on, value_of, with_value};
@@ -9,6 +9,7 @@ use crate::convert::convert;
 use crate::dtype::{Complex64, DType, Element};
 use crate::graph::Node;
 use crate::shape::Shape;
+use crate::strided::{Masks, resolve};
 use crate::tensor::Tensor;
 
 /// Where slices of a tensor lie: their offsets, the length of each, and the shape that updates of all of them have.
@@ -192,7 +193,7 @@ fn scatter_nd(c: &mut KernelContext<'_>) -> Computed {
 
 /// A strided slice of the variable is overwritten.
 fn slice_assign(node: &Node) -> Built {
-    let masks = Masks::of(node)?;
+    let masks = Masks::of(&node.attrs);
     kernel(move |c| {
         let (begin, end, strides) = (c.ints(1)?, c.ints(2)?, c.ints(3)?);
         let update = c.input(4)?;

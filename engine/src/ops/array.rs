@@ -6,6 +6,7 @@ use super::shapes::{
 use super::{OP_TABLES, OpKind as K, OpSpec, op};
 use crate::graph::{Attr, InferContext, ShapeError};
 use crate::shape::PartialShape;
+use crate::strided::{self, Masks};
 
 const T: &str = "T: type";
 const OUT: &str = "T: type; out_type: {int32, int64} = int32";
@@ -47,7 +48,7 @@ static ARRAY: &[OpSpec] = &[
     op("Pack", "values: N * T -> output: T", "N: int; T: type; axis: int = 0", pack),
     op("Unpack", "value: T -> output: num * T", "num: int; T: type; axis: int = 0", unpack),
     op("Slice", "input: T, begin: Index, size: Index -> output: T", "T: type; Index: {int32, int64}", slice),
-    op("StridedSlice", "input: T, begin: Index, end: Index, strides: Index -> output: T", STRIDED, none),
+    op("StridedSlice", "input: T, begin: Index, end: Index, strides: Index -> output: T", STRIDED, strided_slice),
     op(
         "StridedSliceGrad",
         "shape: Index, begin: Index, end: Index, strides: Index, dy: T -> output: T",
@@ -64,10 +65,8 @@ static ARRAY: &[OpSpec] = &[
 ];
 
 fn constant(c: &mut InferContext<'_>) -> Inferred {
+    // A value of another type than the node says is an error of the steps that run the node.
     let Some(Attr::Tensor(value)) = c.attr("value") else { return Ok(()) };
-    if c.attr("dtype") != Some(&Attr::Type(value.dtype())) {
-        return Err(ShapeError(format!("the value is {}, attribute dtype is not", value.dtype())));
-    }
     let shape = PartialShape::from(value.shape());
     c.set(0, shape);
     Ok(())
@@ -123,6 +122,16 @@ fn expand_dims(c: &mut InferContext<'_>) -> Inferred {
         }
         _ => c.set(0, PartialShape::of_rank(dims.len() + 1)),
     }
+    Ok(())
+}
+
+fn strided_slice(c: &mut InferContext<'_>) -> Inferred {
+    let (input, length) = (c.input(0), c.input(1).dims().and_then(|dims| *dims.first()?));
+    let (Some(dims), Some(n)) = (input.dims(), length) else { return Ok(()) };
+    let known = (|| Some([c.ints(1)?, c.ints(2)?, c.ints(3)?]))();
+    let masks = Masks::of(c.attrs());
+    let shape = strided::shape(dims, &masks, n, known.as_ref()).map_err(|e| ShapeError(e.to_string()))?;
+    c.set(0, PartialShape::new(&shape));
     Ok(())
 }
 

@@ -17,8 +17,8 @@ const SYMBOLIC_GRADIENT: &str = "Tin: list(type); Tout: list(type); f: func";
 
 #[linkme::distributed_slice(OP_TABLES)]
 static FUNCTIONAL: &[OpSpec] = &[
-    op("PartitionedCall", "args: Tin -> output: Tout", CALL, none).kind(K::Call),
-    stateful("StatefulPartitionedCall", "args: Tin -> output: Tout", CALL, none).kind(K::Call),
+    op("PartitionedCall", "args: Tin -> output: Tout", CALL, called).kind(K::Call),
+    stateful("StatefulPartitionedCall", "args: Tin -> output: Tout", CALL, called).kind(K::Call),
     stateful("If", "cond: Tcond, input: Tin -> output: Tout", IF, declared).kind(K::If),
     op("StatelessIf", "cond: Tcond, input: Tin -> output: Tout", IF, declared).kind(K::If),
     stateful("Case", "branch_index: int32, input: Tin -> output: Tout", CASE, declared).kind(K::Case),
@@ -31,6 +31,18 @@ static FUNCTIONAL: &[OpSpec] = &[
     op("IdentityN", "input: T -> output: T", "T: list(type)", as_inputs).kind(K::IdentityN),
     op("SymbolicGradient", "input: Tin -> output: Tout", SYMBOLIC_GRADIENT, as_inputs).kind(K::SymbolicGradient),
 ];
+
+/// The shapes that the function's body tells.
+fn called(c: &mut InferContext<'_>) -> Inferred {
+    if c.flag("_disable_call_shape_inference") {
+        return Ok(());
+    }
+    let Some(Attr::Func(f)) = c.attr("f") else { return Ok(()) };
+    let n_outputs = c.n_outputs();
+    let shapes = c.shapes_of_call(f)?.filter(|shapes| shapes.len() == n_outputs);
+    shapes.into_iter().flatten().enumerate().for_each(|(i, shape)| c.set(i, shape));
+    Ok(())
+}
 
 /// The shapes that the node declares.
 fn declared(c: &mut InferContext<'_>) -> Inferred {

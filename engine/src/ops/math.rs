@@ -2,7 +2,7 @@
 
 use super::shapes::{Inferred, axis, reduce, scalar};
 use super::{OP_TABLES, OpSpec, op};
-use crate::graph::InferContext;
+use crate::graph::{InferContext, ShapeError};
 use crate::shape::PartialShape;
 
 const FLOAT: &str = "T: {float, double}";
@@ -47,7 +47,7 @@ fn matmul(c: &mut InferContext<'_>) -> Inferred {
     let (m, k) = oriented(&a, c.flag("transpose_a"));
     let (k2, n) = oriented(&b, c.flag("transpose_b"));
     c.merge(&[k].into(), &[k2].into()).map_err(|_| {
-        crate::graph::ShapeError(format!("inner dimensions differ: {} and {}", k.unwrap_or(0), k2.unwrap_or(0)))
+        ShapeError(format!("inner dimensions differ: {} and {}", k.unwrap_or(0), k2.unwrap_or(0)))
     })?;
     c.set(0, [m, n]);
     Ok(())
@@ -71,7 +71,10 @@ fn range(c: &mut InferContext<'_>) -> Inferred {
     let n = match (known(0), known(1), known(2)) {
         (Some(start), Some(limit), Some(delta)) if delta != 0 => {
             let span = (i128::from(limit) - i128::from(start)) * i128::from(delta.signum());
-            usize::try_from((span.max(0) + i128::from(delta).abs() - 1) / i128::from(delta).abs()).ok()
+            if span < 0 {
+                return Err(ShapeError(format!("limit {limit} is not reached from {start} in steps of {delta}")));
+            }
+            usize::try_from((span + i128::from(delta).abs() - 1) / i128::from(delta).abs()).ok()
         }
         _ => None,
     };

@@ -1,8 +1,8 @@
 //! Which nodes must be on one device, and which devices that can be (white paper section 4.3).
 //!
 //! Nodes come together by union-find: those that name one class (`_class` with `loc:@name`), and those that use a
-//! resource with the node that makes it. A group's devices are those that all its members' requests admit and that have
-//! kernels for all of them.
+//! resource with the node that makes it, whose request counts where they ask for different devices. A group's devices are
+//! those that all its members' requests admit and that have kernels for all of them.
 
 use std::sync::Arc;
 
@@ -20,6 +20,23 @@ use crate::passes::{Source, WorkGraph, WorkId, WorkNode};
 type Kinds = u64;
 /// As many devices as a session may have: what placement looks at grows with the square.
 pub const MAX_DEVICES: usize = 1024;
+
+/// Why two nodes must be on one device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    Colocated,
+    /// The second uses a resource of the first.
+    Resource,
+}
+
+impl Why {
+    fn text(self) -> &'static str {
+        match self {
+            Why::Colocated => "they are colocated",
+            Why::Resource => "the second uses a resource of the first",
+        }
+    }
+}
 
 /// The groups of a graph.
 pub(super) struct Groups {
@@ -86,8 +103,8 @@ impl<'a> Constraints<'a> {
             let class = self.class_of(id, node)?;
             self.class[id.index()] = Some(class);
         }
-        self.join_classes()?;
         self.join_resources()?;
+        self.join_classes()?;
         self.collect(pinned)
     }
 
@@ -123,7 +140,7 @@ impl<'a> Constraints<'a> {
                 let with = self.graph.find(name).or_else(|| first.get(name).copied());
                 first.entry(name).or_insert(id);
                 if let Some(with) = with {
-                    self.join(with, id, "they are colocated")?;
+                    self.join(with, id, Why::Colocated)?;
                 }
             }
         }
@@ -137,7 +154,7 @@ impl<'a> Constraints<'a> {
                 if let Source::Port(from, port) = source
                     && self.graph.get(*from).is_some_and(|from| hands_out(from, *port))
                 {
-                    self.join(*from, id, "the second uses a resource of the first")?;
+                    self.join(*from, id, Why::Resource)?;
                 }
             }
         }
@@ -154,7 +171,7 @@ impl<'a> Constraints<'a> {
         at
     }
 
-    fn join(&mut self, a: WorkId, b: WorkId, why: &'static str) -> Result<(), PlacementError> {
+    fn join(&mut self, a: WorkId, b: WorkId, why: Why) -> Result<(), PlacementError> {
         let (mut to, mut from) = (self.root(a), self.root(b));
         if to == from {
             return Ok(());
@@ -171,10 +188,12 @@ impl<'a> Constraints<'a> {
         Ok(())
     }
 
-    fn merge(&self, a: &Class, b: &Class, why: &'static str) -> Result<Class, PlacementError> {
+    fn merge(&self, a: &Class, b: &Class, why: Why) -> Result<Class, PlacementError> {
         let request = match (&a.request, &b.request) {
             (Some((name_a, node_a)), Some((name_b, node_b))) if name_a != name_b => match name_a.merge(name_b) {
                 Ok(both) => Some((Arc::new(both), *node_a)),
+                // Who uses a resource goes where it is, whatever it asks for: TensorFlow's rule too.
+                Err(_) if why == Why::Resource => a.request.clone(),
                 Err(_) if self.is_soft => {
                     // Neither gets its way: what both leave open is decided like everything else.
                     let both = name_a.merge_softly(name_b).unwrap_or_default();
@@ -184,7 +203,7 @@ impl<'a> Constraints<'a> {
                     return Err(PlacementError::Requests {
                         first: self.name(*node_a),
                         second: self.name(*node_b),
-                        why,
+                        why: why.text(),
                         conflict: conflict.into(),
                     });
                 }
@@ -199,7 +218,7 @@ impl<'a> Constraints<'a> {
                 first_kinds: self.kind_names(a.kinds),
                 second: self.name(b.narrowed_by),
                 second_kinds: self.kind_names(b.kinds),
-                why,
+                why: why.text(),
             });
         }
         let narrowed_by = if kinds == a.kinds { a.narrowed_by } else { b.narrowed_by };

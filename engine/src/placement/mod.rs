@@ -16,10 +16,11 @@ pub mod simulate;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::device::{Device, DeviceName, DeviceNameConflict, DeviceNameError, Link};
 use crate::graph::{Node, Nodes};
+use crate::kernels;
 use crate::partition::Pair;
 use crate::passes::{PIPELINE, PassContext, Source, WorkGraph, WorkId, WorkNode};
 use crate::plan::PlanError;
@@ -137,10 +138,7 @@ pub fn place(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usize, 
     if context.devices.len() > MAX_DEVICES {
         return Err(PlacementError::TooManyDevices(context.devices.len()).into());
     }
-    if let [only] = context.devices {
-        if !context.placement.is_soft {
-            check_requests(graph, only)?;
-        }
+    if context.devices.len() == 1 {
         *context.relaxed.borrow_mut() = relaxed(graph, context.devices)?;
         return Ok(0);
     }
@@ -185,26 +183,35 @@ fn request(node: &WorkNode) -> Result<DeviceName, PlacementError> {
     node.def.device.parse().map_err(|source| PlacementError::Name { node: node.name().to_string(), source })
 }
 
-/// With one device: whether all nodes can be there.
-fn check_requests(graph: &WorkGraph, device: &Device) -> Result<(), PlacementError> {
-    let mut known: Option<&Arc<str>> = None;
-    for (_, node) in graph.iter() {
-        let asked = &node.def.device;
-        if asked.is_empty() || known.is_some_and(|known| known == asked) {
+/// Whether each request of a graph's nodes means one of the devices, be the node needed or not: as TensorFlow, which places
+/// a graph as a whole.
+///
+/// # Errors
+/// A request is no device's name, or none of the devices is meant.
+pub(crate) fn check_requests(nodes: &Nodes, devices: &[Arc<Device>]) -> Result<(), PlacementError> {
+    let mut known: FxHashSet<&str> = FxHashSet::default();
+    for node in nodes.iter().filter(|node| !node.device.is_empty()) {
+        if !known.insert(&node.device) {
             continue;
         }
-        let name = request(node)?;
-        if !name.admits(device.full_name()) {
-            return Err(PlacementError::NoDevice {
-                node: node.name().to_string(),
-                op: node.op(),
-                asked: name.to_string().into(),
-                restricted: None,
-                kinds: device.kind().into(),
-                devices: device.name().into(),
-            });
+        let name = node.device.parse::<DeviceName>();
+        let name = name.map_err(|source| PlacementError::Name { node: node.name.to_string(), source })?;
+        if devices.iter().any(|device| name.admits(device.full_name())) {
+            continue;
         }
-        known = Some(asked);
+        let mut kinds: Vec<&str> = devices.iter().map(|device| device.kind()).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        kinds.retain(|kind| kernels::supports(node, kind));
+        let names: Vec<&str> = devices.iter().map(|device| device.name()).collect();
+        return Err(PlacementError::NoDevice {
+            node: node.name.to_string(),
+            op: node.op.name,
+            asked: name.to_string().into(),
+            restricted: None,
+            kinds: kinds.join(", ").into(),
+            devices: names.join(", ").into(),
+        });
     }
     Ok(())
 }

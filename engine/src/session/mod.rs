@@ -272,9 +272,12 @@ impl Session {
                 self.kernels.lock().forget_stateless();
             }
             graph = WorkGraph::pruned(&lowered.nodes(), signature)?;
-            pins = Some(self.pinned(&lowered.nodes()));
+            pins = Some(self.pinned(&lowered.nodes())?);
         }
-        let pins = pins.unwrap_or_else(|| self.pinned(&self.graph.nodes()));
+        let pins = match pins {
+            Some(pins) => pins,
+            None => self.pinned(&self.graph.nodes())?,
+        };
         let context = PassContext { dump: self.dump_graphs.as_deref(), ..self.pass_context(&pins) };
         let passes = passes::run(&mut graph, &self.passes, &context)?;
         let (peaks, relaxed) = (context.peaks.into_inner(), context.relaxed.into_inner());
@@ -315,15 +318,21 @@ impl Session {
         PassContext { devices: &self.devices, dump: None, placement, transfers, pins, unknown_dim, peaks, relaxed }
     }
 
-    /// Where the nodes that hold state are. With several devices all nodes of a graph that grew are looked at, so that a
-    /// variable's place does not depend on which step is asked for first.
-    fn pinned(&self, nodes: &Nodes) -> Arc<Pins> {
+    /// Where the nodes that hold state are. All nodes of a graph that grew are looked at, so that a variable's place, and
+    /// whether there are the devices that are asked for, does not depend on which step comes first.
+    fn pinned(&self, nodes: &Nodes) -> Result<Arc<Pins>, PlanError> {
         let mut known = self.pins.lock();
-        if self.devices.len() > 1 && known.0 != nodes.len() {
-            let pins = placement::pin(nodes, &self.pass_context(&known.1));
-            *known = (nodes.len(), Arc::new(pins));
+        if known.0 != nodes.len() {
+            if !self.placement.is_soft {
+                placement::check_requests(nodes, &self.devices)?;
+            }
+            let pins = match self.devices.len() {
+                1 => Arc::clone(&known.1),
+                _ => Arc::new(placement::pin(nodes, &self.pass_context(&known.1))),
+            };
+            *known = (nodes.len(), pins);
         }
-        Arc::clone(&known.1)
+        Ok(Arc::clone(&known.1))
     }
 
     /// What is executed for feeds, fetches and targets, and what each pass did to get there: nodes before and after,

@@ -1,7 +1,7 @@
 //! Ops that put elements elsewhere: all are copies by strides.
 
 use engine::graph::Node;
-use engine::kernels::layout::{Masks, resolve};
+use engine::strided::{Masks, resolve};
 use engine::kernels::support::Built;
 use engine::kernels::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
 use engine::{Shape, Tensor};
@@ -180,7 +180,7 @@ fn slice(node: &Node) -> Built {
 
 /// Begin, end, steps and masks are resolved by the engine's own function.
 fn strided_slice(node: &Node) -> Built {
-    let masks = Masks::of(node)?;
+    let masks = Masks::of(&node.attrs);
     kernel(node, move |ctx| {
         let (begin, end, step) = (ints(ctx, 1)?, ints(ctx, 2)?, ints(ctx, 3)?);
         let (input, from) = operand(ctx, 0)?;
@@ -194,7 +194,7 @@ fn strided_slice(node: &Node) -> Built {
 
 /// Zeros with the gradient where the slice was taken.
 fn strided_slice_grad(node: &Node) -> Built {
-    let masks = Masks::of(node)?;
+    let masks = Masks::of(&node.attrs);
     kernel(node, move |ctx| {
         let dims: Result<Vec<usize>, _> = ints(ctx, 0)?.iter().map(|d| usize::try_from(*d)).collect();
         let shape = Shape::new(&dims.map_err(|_| KernelError::invalid("a negative number is no size"))?);
