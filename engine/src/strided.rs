@@ -186,3 +186,40 @@ fn one_axis(
     let len = (span.max(0) as u64).div_ceil(step.unsigned_abs());
     Ok((if len == 0 { 0 } else { from as isize }, len as usize))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// What is told of a slice before all is known agrees with the slice.
+        #[test]
+        fn shapes_agree_with_slices(
+            dims in proptest::collection::vec(0usize..5, 0..4),
+            entries in proptest::collection::vec((-6i64..6, -6i64..6, -2i64..3), 0..5),
+            masks in proptest::array::uniform5(0i64..16),
+            unknown in any::<u8>(),
+        ) {
+            let [begin, end, ellipsis, new_axis, shrink] = masks;
+            let masks = Masks { begin, end, ellipsis, new_axis, shrink };
+            let of = |f: fn(&(i64, i64, i64)) -> i64| entries.iter().map(f).collect::<Vec<_>>();
+            let numbers = [of(|e| e.0), of(|e| e.1), of(|e| e.2)];
+            let whole = Shape::new(&dims);
+            let sliced = resolve(&whole, &masks, &numbers[0], &numbers[1], &numbers[2]).map(|s| s.shape);
+            let known: Vec<Option<usize>> = dims.iter().copied().map(Some).collect();
+            let full = shape(&known, &masks, entries.len(), Some(&numbers));
+            let expected = sliced.clone().map(|s| s.dims().iter().copied().map(Some).collect::<Vec<_>>());
+            prop_assert_eq!(full, expected);
+            let part: Vec<_> = known.iter().enumerate().map(|(i, d)| d.filter(|_| unknown >> i & 1 == 0)).collect();
+            if let Ok(sliced) = sliced {
+                for numbers in [Some(&numbers), None] {
+                    let told = shape(&part, &masks, entries.len(), numbers).unwrap();
+                    prop_assert_eq!(told.len(), sliced.rank());
+                    prop_assert!(told.iter().zip(sliced.dims()).all(|(a, b)| a.is_none_or(|a| a == *b)));
+                }
+            }
+        }
+    }
+}

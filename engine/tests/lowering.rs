@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use engine::{Graph, Session, SessionOptions, Tensor};
+use engine::{Graph, PartialShape, Session, SessionOptions, Tensor};
+use formats::proto::GraphDef;
 
 /// An attribute `key` of a type.
 fn of(key: &str, dtype: &str) -> String {
@@ -54,16 +55,21 @@ fn function(name: &str, args: &str, nodes: &[String], results: &str) -> String {
     format!(r#"function {{ signature {{ name: "{name}" {args} {outputs} }} {nodes} {rets} }} "#)
 }
 
-/// `y` of a graph with a fed `x`.
-fn y(nodes: &[String], functions: &[String], x: f32) -> f32 {
+/// A graph with a placeholder `x`.
+fn definition(nodes: &[String], functions: &[String]) -> GraphDef {
     let nodes: String = nodes.iter().map(|node| format!("node {node} ")).collect();
     let placeholder = node("x", "Placeholder", &[], &of("dtype", "DT_FLOAT"));
     let pbtxt = format!("node {placeholder} {nodes} library {{ {} }}", functions.concat());
-    let def = formats::graph_file::decode(pbtxt.as_bytes()).unwrap();
+    formats::graph_file::decode(pbtxt.as_bytes()).unwrap()
+}
+
+/// `y` of a graph with a fed `x`.
+fn y(nodes: &[String], functions: &[String], x: f32) -> f32 {
+    let def = definition(nodes, functions);
     let mut values = Vec::new();
     for (devices, threads) in [(1, 1), (1, 2), (2, 2)] {
         let graph = Graph::new();
-        graph.import(&def, "").unwrap_or_else(|e| panic!("{e}\n{pbtxt}"));
+        graph.import(&def, "").unwrap_or_else(|e| panic!("{e}\n{nodes:?}"));
         let options = SessionOptions { threads: Some(threads), ..SessionOptions::devices(devices) };
         let session = Session::new(&graph, options).unwrap();
         let got = session.run(&[("x", Tensor::scalar(x))], &["y"], &[]).unwrap_or_else(|e| panic!("{e}"));
@@ -172,4 +178,158 @@ fn a_loop_without_changes_in_a_loop_ends() {
     ];
     let body = [node("twice", "AddV2", &["v", "v"], &t()), node("inner", "While", &["twice:z:0"], inner)];
     assert_eq!(three_times(&body, &functions, "inner:output:0", 2.0), 16.0);
+}
+
+fn shape(dims: &[i32]) -> String {
+    let content: String = dims.iter().map(|d| format!("int_val: {d} ")).collect();
+    let shape = format!("tensor_shape {{ dim {{ size: {} }} }}", dims.len());
+    let value = format!(r#"attr {{ key: "value" value {{ tensor {{ dtype: DT_INT32 {shape} {content} }} }} }}"#);
+    of("dtype", "DT_INT32") + &value
+}
+
+/// A function that makes a vector of 3 of a scalar, which no scalar can be.
+fn impossible() -> String {
+    let nodes = [node("s", "Const", &[], &shape(&[3])), node("r", "Reshape", &["a", "s:output:0"], &t())];
+    function("impossible", "a DT_FLOAT", &nodes, "r DT_FLOAT r:output:0")
+}
+
+#[test]
+fn shapes_that_do_not_fit_in_a_branch_are_errors_of_the_step_that_takes_it() {
+    let functions = [
+        impossible(),
+        function("else", "a DT_FLOAT", &[node("neg", "Neg", &["a"], &t())], "r DT_FLOAT neg:y:0"),
+    ];
+    let conditional = calls(&[("then_branch", "impossible"), ("else_branch", "else")], "DT_FLOAT", "DT_FLOAT");
+    let nodes = [
+        node("zero", "Const", &[], &float(0.0)),
+        node("p", "Greater", &["x", "zero"], &t()),
+        node("y", "If", &["p", "x"], &(of("Tcond", "DT_BOOL") + &conditional)),
+    ];
+    assert_eq!(y(&nodes, &functions, -2.0), 2.0);
+    let graph = Graph::new();
+    graph.import(&definition(&nodes, &functions), "").unwrap();
+    let session = Session::new(&graph, SessionOptions::default()).unwrap();
+    let error = session.run(&[("x", Tensor::scalar(2.0f32))], &["y"], &[]).unwrap_err().to_string();
+    assert!(error.contains("y/then/r") && error.contains("Reshape"), "{error}");
+}
+
+#[test]
+fn a_call_gives_the_shapes_of_its_body_and_its_misfits_are_found_at_once() {
+    let body = [
+        node("s", "Const", &[], &shape(&[2, 3])),
+        node("fill", "Fill", &["s:output:0", "a"], &t()),
+        node("call", "PartitionedCall", &["fill:output:0"], &calls(&[("f", "inner")], "DT_FLOAT", "DT_FLOAT")),
+    ];
+    let inner = [node("s", "Const", &[], &shape(&[-1, 2])), node("r", "Reshape", &["b", "s:output:0"], &t())];
+    let functions = [
+        function("outer", "a DT_FLOAT", &body, "r DT_FLOAT call:output:0"),
+        function("inner", "b DT_FLOAT", &inner, "r DT_FLOAT r:output:0"),
+        impossible(),
+    ];
+    let call = |f: &str, more: &str| {
+        let attrs = calls(&[("f", f)], "DT_FLOAT", "DT_FLOAT") + more;
+        [node("one", "Const", &[], &float(1.0)), node("y", "PartitionedCall", &["one"], &attrs)]
+    };
+    let import = |nodes: &[String]| {
+        let graph = Graph::new();
+        graph.import(&definition(nodes, &functions), "").map(|()| graph.shape(graph.output("y").unwrap()).unwrap())
+    };
+    assert_eq!(import(&call("outer", "")).unwrap(), PartialShape::new(&[Some(3), Some(2)]));
+    let error = import(&call("impossible", "")).unwrap_err().to_string();
+    assert!(error.contains("node y") && error.contains("1 elements do not fit shape [3]"), "{error}");
+    let unasked = r#"attr { key: "_disable_call_shape_inference" value { b: true } }"#;
+    assert_eq!(import(&call("impossible", unasked)).unwrap(), PartialShape::unknown());
+}
+
+#[test]
+fn a_function_that_says_another_type_than_it_gives_is_refused() {
+    let wrong = function("f", "a DT_FLOAT", &[node("neg", "Neg", &["a"], &t())], "r DT_INT32 neg:y:0");
+    let nodes = [node("y", "PartitionedCall", &["x"], &calls(&[("f", "f")], "DT_FLOAT", "DT_FLOAT"))];
+    let graph = Graph::new();
+    graph.import(&definition(&nodes, &[wrong]), "").unwrap();
+    let session = Session::new(&graph, SessionOptions::default()).unwrap();
+    let error = session.run(&[("x", Tensor::scalar(2.0f32))], &["y"], &[]).unwrap_err().to_string();
+    assert!(error.contains("node y: function f says that it gives"), "{error}");
+}
+
+/// TensorFlow's rule: `import_graph_def` gives a node the device of what it is colocated with.
+#[test]
+fn colocated_nodes_get_the_device_of_what_they_are_with() {
+    let on = |mut node: String, device: &str, with: &[&str]| {
+        let class: String = with.iter().map(|with| format!(r#"s: "loc:@{with}" "#)).collect();
+        let class = format!(r#"attr {{ key: "_class" value {{ list {{ {class} }} }} }}"#);
+        let end = node.rfind('}').unwrap();
+        node.insert_str(end, &format!(r#" device: "{device}" {}"#, if with.is_empty() { "" } else { &class }));
+        node
+    };
+    let nodes = [
+        on(node("a", "Neg", &["x"], &t()), "/device:CPU:1", &[]),
+        on(node("b", "Neg", &["x"], &t()), "/no device", &["nobody", "x", "a"]),
+        on(node("c", "Neg", &["b"], &t()), "/device:CPU:0", &["b"]),
+        on(node("d", "Neg", &["b"], &t()), "/device:CPU:0", &["nobody"]),
+        on(node("e", "Neg", &["b"], &t()), "/device:CPU:0", &["e"]),
+    ];
+    for prefix in ["", "within"] {
+        let graph = Graph::new();
+        graph.import(&definition(&nodes, &[]), prefix).unwrap();
+        let nodes = graph.nodes();
+        let devices: Vec<&str> = nodes.iter().skip(1).map(|node| &*node.device).collect();
+        assert_eq!(devices, ["/device:CPU:1", "/device:CPU:1", "/device:CPU:1", "", "/device:CPU:0"]);
+    }
+    let wrong = [on(node("a", "Neg", &["x"], &t()), "/gpu:x", &[])];
+    let error = Graph::new().import(&definition(&wrong, &[]), "").unwrap_err().to_string();
+    assert!(error.starts_with("node a: \"/gpu:x\" is not a device"), "{error}");
+}
+
+#[test]
+fn a_constant_of_another_type_than_it_says_is_an_error_of_the_steps_that_need_it() {
+    let value = r#"attr { key: "value" value { tensor { dtype: DT_FLOAT float_val: 1 } } }"#;
+    let nodes = [
+        node("wrong", "Const", &[], &(of("dtype", "DT_INT32") + value)),
+        node("y", "Neg", &["x"], &t()),
+        node("z", "Neg", &["wrong"], &of("T", "DT_INT32")),
+    ];
+    assert_eq!(y(&nodes, &[], 2.0), -2.0);
+    let graph = Graph::new();
+    graph.import(&definition(&nodes, &[]), "").unwrap();
+    let session = Session::new(&graph, SessionOptions::default()).unwrap();
+    let error = session.run(&[], &["z"], &[]).unwrap_err().to_string();
+    assert!(error.contains("wrong") && error.contains("the value is float"), "{error}");
+}
+
+#[test]
+fn a_range_that_runs_away_from_its_limit_is_refused() {
+    let known = [
+        node("start", "Const", &[], &int(3)),
+        node("limit", "Const", &[], &int(1)),
+        node("step", "Const", &[], &int(1)),
+        node("y", "Range", &["start", "limit", "step"], &of("Tidx", "DT_INT32")),
+    ];
+    let error = Graph::new().import(&definition(&known, &[]), "").unwrap_err().to_string();
+    assert!(error.contains("limit 1 is not reached from 3 in steps of 1"), "{error}");
+    let fed = [
+        node("limit", "Const", &[], &float(1.0)),
+        node("range", "Range", &["x", "limit", "limit"], &of("Tidx", "DT_FLOAT")),
+        node("y", "Size", &["range"], &t()),
+    ];
+    let graph = Graph::new();
+    graph.import(&definition(&fed, &[]), "").unwrap();
+    let session = Session::new(&graph, SessionOptions::default()).unwrap();
+    let run = |x: f32| session.run(&[("x", Tensor::scalar(x))], &["y"], &[]).map(|y| y[0].item::<i32>().unwrap());
+    assert_eq!((run(-2.0).unwrap(), run(1.0).unwrap()), (3, 0));
+    assert!(run(2.0).unwrap_err().to_string().contains("limit 1 is not reached from 2 in steps of 1"));
+}
+
+#[test]
+fn a_result_that_nobody_takes_is_not_computed() {
+    let nodes = [
+        node("s", "Const", &[], &shape(&[3])),
+        node("wrong", "Reshape", &["a", "s:output:0"], &t()),
+        node("right", "Neg", &["a"], &t()),
+    ];
+    let function = function("two", "a DT_FLOAT", &nodes, "r DT_FLOAT right:y:0, w DT_FLOAT wrong:output:0");
+    let unasked = r#"attr { key: "_disable_call_shape_inference" value { b: true } }"#;
+    let attrs = calls(&[("f", "two")], "DT_FLOAT", "DT_FLOAT DT_FLOAT") + unasked;
+    let nodes = [node("call", "PartitionedCall", &["x"], &attrs), node("y", "Neg", &["call"], &t())];
+    assert_eq!(y(&nodes, &[function], 2.0), 2.0);
 }

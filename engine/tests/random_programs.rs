@@ -187,6 +187,9 @@ fn check(program: &Program) -> Result<usize, String> {
         Way { devices: 3 - devices, is_soft: true, ..own },
         Way { devices: 2, is_soft: true, dealt: true, threads: 2 },
     ];
+    // A loop that lost one of its primitives may run on one device, but not on several.
+    let is_loop_damaged = program.meta.get("damage").is_some_and(|damage| damage == "frame");
+    let others = others.into_iter().take(if is_loop_damaged { 1 } else { 3 });
     for (i, way) in std::iter::once(own).chain(others).enumerate() {
         let done = catch_unwind(AssertUnwindSafe(|| run(program, way, i > 0)));
         let done = done.unwrap_or_else(|_| Err("it panicked".to_owned()));

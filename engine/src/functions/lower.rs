@@ -38,6 +38,9 @@ pub(crate) fn lower(graph: &Graph, ids: &[NodeId], max_nodes: usize) -> Result<(
     ids.iter().try_for_each(|id| lowering.node(*id))
 }
 
+/// The attribute of an `IdentityN` in the place of a function node: what it gives is what the bodies gave.
+pub(crate) const RESULTS: &str = "_results";
+
 /// Where less of the stack is left than this, the body of a call gets a new piece.
 const STACK_LEFT: usize = 128 << 10;
 /// How large a new piece is.
@@ -285,7 +288,10 @@ impl Lowering<'_> {
     pub(super) fn finish(&self, node: &Node, outputs: &[Output], control: &[NodeId]) -> Done {
         let builder = match outputs.is_empty() {
             true => self.graph.add_node("NoOp").after(&self.guards(node)?),
-            false => self.graph.add_node("IdentityN").inputs(outputs).after(&node.control_inputs),
+            false => {
+                let results = self.graph.add_node("IdentityN").inputs(outputs).attr(RESULTS, true);
+                results.after(&node.control_inputs)
+            }
         };
         Ok(builder.device(&node.device).after(control).build_in_place_of(node.id)?)
     }

@@ -16,6 +16,6 @@ mod shapes;
 pub(crate) use body::as_call;
 pub use expansion::MAX_NODES;
 pub use library::{FunctionError, Library};
-pub(crate) use lower::lower;
+pub(crate) use lower::{RESULTS, lower};
 pub(crate) use lowered::Lowered;
 pub(crate) use shapes::{Budget, of_call as shapes_of_call};

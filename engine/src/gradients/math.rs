@@ -44,7 +44,6 @@ static MATH: &[GradientSpec] = &[
     ("Select", Function(select)),
     ("SelectV2", Function(select)),
     ("L2Loss", Function(|c| unary(c, |c, g| c.op("Mul", &[c.input(0), g])))),
-    ("UnsortedSegmentSum", Function(segment_sum)),
     ("Sign", Zero),
     ("Floor", Zero),
     ("FloorDiv", Zero),
@@ -323,26 +322,5 @@ fn select(c: &mut GradientContext<'_>) -> Done {
         let grad = c.op("Reshape", &[sum, own])?;
         c.set(input, grad);
     }
-    Ok(())
-}
-
-/// Each row gets the gradient of its segment; rows with a negative id are in none.
-fn segment_sum(c: &mut GradientContext<'_>) -> Done {
-    let (g, ids) = (c.grad(0)?, c.input(1));
-    let Some((rank, of_ids)) = c.shape(c.input(0))?.rank().zip(c.shape(ids)?.rank()) else {
-        return Err(c.unsupported("for data or ids of unknown rank"));
-    };
-    let axis = c.constant(Tensor::scalar(0i32))?;
-    let zero = c.scalar_like(0.0, ids)?;
-    let safe = c.op("Maximum", &[ids, zero])?;
-    let rows = c.op("GatherV2", &[g, safe, axis])?;
-    let mut inside = c.op("GreaterEqual", &[ids, zero])?;
-    let last = c.constant(Tensor::scalar(-1i32))?;
-    for _ in of_ids..rank {
-        inside = c.op("ExpandDims", &[inside, last])?;
-    }
-    let zeros = c.op("ZerosLike", &[rows])?;
-    let of_data = c.op("SelectV2", &[inside, rows, zeros])?;
-    c.set(0, of_data);
     Ok(())
 }

@@ -16,6 +16,7 @@ static SEGMENT: &[GradientSpec] = &[
     ("SegmentMax", Function(extreme)),
     ("SegmentMinV2", Function(extreme)),
     ("SegmentMaxV2", Function(extreme)),
+    ("UnsortedSegmentSum", Function(sum)),
     ("UnsortedSegmentMin", Function(extreme)),
     ("UnsortedSegmentMax", Function(extreme)),
     ("UnsortedSegmentProd", Function(product)),

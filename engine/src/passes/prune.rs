@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::{Source, WorkFeed, WorkGraph, WorkId, WorkNode};
+use crate::functions;
 use crate::graph::{Node, NodeId, Nodes, Output};
 use crate::ops::OpKind;
 use crate::plan::{PlanError, Signature};
@@ -38,10 +39,11 @@ impl WorkGraph {
             Some(feed) => Source::Feed(*feed),
             None => Source::Port(WorkId(number[output.node.index()]), output.port),
         };
+        let input = |output: &Output| source(&prune.maker(*output));
         for node in order {
             let control = node.control_inputs.iter().map(|id| number[id.index()]);
             graph.add(WorkNode {
-                inputs: node.inputs.iter().map(source).collect(),
+                inputs: node.inputs.iter().map(input).collect(),
                 // Not in the graph: a placeholder that is fed.
                 control_inputs: control.filter(|id| *id != u32::MAX).map(WorkId).collect(),
                 origin: Some(node.id),
@@ -79,6 +81,19 @@ impl<'a> Prune<'a> {
     /// Whether nothing is left to run of a node: a placeholder that is fed.
     fn is_given(&self, id: NodeId) -> bool {
         self.fed.contains_key(&Output::from(id)) && self.nodes.get(id).is_some_and(|n| n.op.kind == OpKind::Placeholder)
+    }
+
+    /// The output that an input takes: where it is a result of a call, branch or loop, that of the body. Who needs one of the
+    /// results does not wait for the others.
+    fn maker(&self, mut output: Output) -> Output {
+        while !self.fed.contains_key(&output)
+            && let Some(node) = self.nodes.get(output.node)
+            && node.attrs.contains_key(functions::RESULTS)
+            && let (Some(input), []) = (node.inputs.get(output.port as usize), &*node.control_inputs)
+        {
+            output = *input;
+        }
+        output
     }
 
     fn order(&self, signature: &Signature) -> Result<Vec<&'a Arc<Node>>, PlanError> {
@@ -123,7 +138,8 @@ impl<'a> Prune<'a> {
         if node.op.kind == OpKind::Placeholder {
             return Err(PlanError::not_fed(node));
         }
-        let data = node.inputs.iter().filter(|input| !self.fed.contains_key(input)).map(|input| input.node);
+        let data = node.inputs.iter().map(|input| self.maker(*input));
+        let data = data.filter(|input| !self.fed.contains_key(input)).map(|input| input.node);
         let control = node.control_inputs.iter().copied().filter(|id| !self.is_given(*id));
         for before in data.chain(control) {
             if find(self.nodes, before)?.op.kind.closes_loop(node.op.kind) {
