@@ -9,8 +9,7 @@ casts, reductions, broadcasting, slices, gathers, scatters, products, integers, 
 primitives or in `tf.function`, in float32 or float64, on one device or two, with gradients of order 0 to 2. Every eighth is
 damaged. Each runs in two processes, with and without oneDNN, and with feeds and constants that are off by a few units in the
 last place: where the answers differ by more than a quarter of the tolerance, TensorFlow has no answer, and the program is
-dropped. Where TensorFlow refuses or fails, the answer is that it does, but for two faults of TensorFlow's own gradients
-(`OWN_FAULTS`). A third fault gives wrong numbers: the gradient of gathering from a list keeps only the last of those of an
+dropped. Where TensorFlow refuses or fails, the answer is that it does, but for three faults of its own (`is_own_fault`). A fourth gives wrong numbers: the gradient of gathering from a list keeps only the last of those of an
 element that is gathered twice. Where differences contradict a gradient of such a program, it has no `xs`: it is still run, but
 the gradients of others are not compared with TensorFlow's.
 
@@ -600,6 +599,14 @@ def damage(rng, definition, runs, fetches):
     return kind
 
 
+def is_own_fault(graph, error):
+    """Whether TensorFlow fails on a program that nobody damaged by a fault of its own: see `OWN_FAULTS`, or it colocates a
+    function's argument, wherever the value is, with a node of the body that asks for another device."""
+    arguments = [arg.name for f in graph.library.function for arg in f.signature.input_arg]
+    colocates = "Cannot colocate" in error and any(f"{{{{colocation_node {name}}}}}" in error for name in arguments)
+    return colocates or any(fault in error for fault in OWN_FAULTS)
+
+
 def answer(tf, case, feeds):
     """What TensorFlow makes of a run: arrays, or why not."""
     v1 = tf.compat.v1
@@ -616,7 +623,7 @@ def answer(tf, case, feeds):
     except Exception as error:
         noise = ("Graph execution error", "Detected at node", "Node:", "\t")
         lines = [line for line in str(error).splitlines() if line and not line.startswith(noise)]
-        if any(fault in str(error) for fault in OWN_FAULTS) and "damage" not in case:
+        if "damage" not in case and is_own_fault(case["graph"], str(error)):
             return None
         return f"{type(error).__name__}: {lines[0][:150] if lines else ''}"
 

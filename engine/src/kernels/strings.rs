@@ -355,20 +355,32 @@ fn substr(node: &Node) -> Built {
         let strings = input.strings()?;
         let mut out = Vec::with_capacity(pairs.at.len());
         for [s, i] in &pairs.at {
-            let (s, at, len) = (&strings[*s], at[*i], len[*i]);
+            let s = &strings[*s];
             let cuts = if characters { boundaries(s) } else { (0..=s.len()).collect() };
-            let n = cuts.len() as i64 - 1;
-            let outside = || KernelError::invalid(format!("pos {at} out of range for string of length {n}"));
-            let from = if at < 0 { at.checked_add(n).filter(|v| *v >= 0).ok_or_else(outside)? } else { at };
-            if from > n || len < 0 {
-                return Err(outside());
-            }
-            let to = from.saturating_add(len).min(n);
-            out.push(s[cuts[from as usize]..cuts[to as usize]].to_vec());
+            let (from, to) = part_of(cuts.len() - 1, at[*i], len[*i], characters)?;
+            out.push(s[cuts[from]..cuts[to]].to_vec());
         }
         c.set(0, Tensor::from_strings(along, out)?);
         Ok(())
     })
+}
+
+/// Where `len` of a string's `n` bytes or characters begin and end, from `at` on. As in TensorFlow, a negative length means the
+/// rest of the bytes, but no characters (counted, for a position from the end, as if there were more of them).
+fn part_of(n: usize, at: i64, len: i64, characters: bool) -> Result<(usize, usize), KernelError> {
+    let n = n as i64;
+    let outside = || KernelError::invalid(format!("pos {at} out of range for string of length {n}"));
+    let from = if at < 0 { at.saturating_add(n) } else { at };
+    let reaches_out = characters && at < 0 && len < 0 && at.saturating_add(len) < -n;
+    if !(0..=n).contains(&from) || reaches_out {
+        return Err(outside());
+    }
+    let to = match len {
+        0.. => from.saturating_add(len).min(n),
+        _ if characters => from,
+        _ => n,
+    };
+    Ok((from as usize, to as usize))
 }
 
 /// Joined along axes in the order in which these are given, the first one innermost.
@@ -396,4 +408,28 @@ fn reduce_join(node: &Node) -> Built {
         c.set(0, out);
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `tf.strings.substr` of TensorFlow 2.21 makes of `abcd` for each position from -6 to 6 with each of these lengths; `!`
+    /// is an error.
+    #[test]
+    fn parts_of_strings_are_tensorflows() {
+        let tables = [
+            (false, "!,!,!,!,!,!,!,!,!,!,!,!,!,!,abcd,abcd,abcd,,a,ab,abcd,bcd,bcd,bcd,,b,bc,bcd,cd,cd,cd,,c,cd,cd,d,d,d,,d,d,d,abcd,abcd,abcd,,a,ab,abcd,bcd,bcd,bcd,,b,bc,bcd,cd,cd,cd,,c,cd,cd,d,d,d,,d,d,d,,,,,,,,!,!,!,!,!,!,!,!,!,!,!,!,!,!"),
+            (true, "!,!,!,!,!,!,!,!,!,!,!,!,!,!,!,!,!,,a,ab,abcd,!,!,!,,b,bc,bcd,!,!,!,,c,cd,cd,!,!,!,,d,d,d,,,,,a,ab,abcd,,,,,b,bc,bcd,,,,,c,cd,cd,,,,,d,d,d,,,,,,,,!,!,!,!,!,!,!,!,!,!,!,!,!,!"),
+        ];
+        for (characters, table) in tables {
+            let mut expected = table.split(',');
+            for at in -6..=6 {
+                for len in [-9, -3, -1, 0, 1, 2, 9] {
+                    let part = part_of(4, at, len, characters).map(|(from, to)| &"abcd"[from..to]);
+                    assert_eq!(part.unwrap_or("!"), expected.next().unwrap(), "{at} {len} {characters}");
+                }
+            }
+        }
+    }
 }

@@ -109,6 +109,14 @@ fn element(list: &TensorList, i: usize, asked: &PartialShape, allocator: &Alloca
     }
 }
 
+/// Element `i`, for which input `asked` gives a shape; that counts only where the element was not set.
+fn one_element(ctx: &KernelContext<'_>, list: &TensorList, i: usize, asked: usize) -> Computes<Tensor> {
+    match &list.tensors[i] {
+        Some(tensor) => Ok(tensor.clone()),
+        None => element(list, i, &shape_input(ctx, asked)?, ctx.allocator),
+    }
+}
+
 fn empty(node: &Node) -> Built {
     let dtype = *node.dtype("element_dtype")?;
     cheap(move |c| {
@@ -146,12 +154,11 @@ fn push_back(ctx: &mut KernelContext<'_>) -> Computed {
 }
 
 fn pop_back(ctx: &mut KernelContext<'_>) -> Computed {
-    let asked = shape_input(ctx, 1)?;
     let mut list = take_list(ctx, 0)?;
     let Some(last) = list.tensors.len().checked_sub(1) else {
         return Err(KernelError::invalid("nothing can be taken from an empty list"));
     };
-    let tensor = element(&list, last, &asked, ctx.allocator)?;
+    let tensor = one_element(ctx, &list, last, 1)?;
     Arc::make_mut(&mut list).tensors.pop();
     ctx.set(0, Tensor::list(list));
     ctx.set(1, tensor);
@@ -182,10 +189,9 @@ fn element_shape(node: &Node) -> Built {
 }
 
 fn get_item(ctx: &mut KernelContext<'_>) -> Computed {
-    let asked = shape_input(ctx, 2)?;
     let list = ctx.input(0)?.as_list()?;
     let i = index_of(list, i64::from(ctx.item::<i32>(1)?))?;
-    let item = element(list, i, &asked, ctx.allocator)?;
+    let item = one_element(ctx, list, i, 2)?;
     ctx.set(0, item);
     Ok(())
 }

@@ -245,11 +245,8 @@ fn slice(c: &mut InferContext<'_>) -> Inferred {
 fn tile(c: &mut InferContext<'_>) -> Inferred {
     let input = c.input(0);
     let Some(dims) = input.dims() else { return Ok(()) };
-    let multiples = c.ints(1);
-    let dim = |i: usize| {
-        let n = usize::try_from(*multiples.as_ref()?.get(i)?).ok()?;
-        dims[i]?.checked_mul(n)
-    };
+    let multiples = from_value(c, 1)?;
+    let dim = |i: usize| dims[i]?.checked_mul((*multiples.dims()?.get(i)?)?);
     c.set(0, PartialShape::new(&(0..dims.len()).map(dim).collect::<Vec<_>>()));
     Ok(())
 }
