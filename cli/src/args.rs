@@ -64,49 +64,49 @@ pub enum Command {
     Demo(Demo),
     /// Train a model by name
     Train(Train),
-    /// Start a cluster worker: it runs what the master sends it
+    /// Be a task of a cluster: run what its master gives this task
     Worker(Worker),
-    /// Start a cluster master: it runs clients' graphs on the workers
+    /// Be the master of a cluster: run the graphs of clients on its tasks
     Master(Master),
-    /// Create TLS certificates for the hosts of a cluster
+    /// Make certificates for a cluster's hosts, by which its processes know each other
     Certify(Certify),
     /// Open logdirs, traces and graphs in the window
     View(View),
-    /// Run a command and record its events, scheduling and call stacks
+    /// Run any command and record what it emits, its scheduling and its call stacks
     Record(Record),
     /// Gather the traces of many processes and hosts into one folder
     Collect(Collect),
-    /// Serve runs, logdirs and traces to a window on another machine
+    /// Let a window on another machine look at runs, logdirs and traces here
     Serve(Serve),
-    /// Run a TensorFlow graph: feed arrays, fetch arrays
+    /// Run a graph that TensorFlow made: feed arrays, fetch arrays
     Run(Run),
-    /// Count the parameters of a graph by scope
+    /// Count a graph's parameters, scope by scope
     Params(Params),
-    /// Run two graphs on the same feeds and report where they diverge
+    /// Run two graphs on the same feeds and tell where their values part
     Compare(Compare),
-    /// Freeze a graph: replace its variables by a checkpoint's values
+    /// Put a checkpoint's values in the place of a graph's variables
     Freeze(Freeze),
-    /// Report where the time of a trace went, what held it up and what to change first
+    /// Say where a trace's time went, what held it up and what to change first
     Analyze(Analyze),
-    /// Compare two traces step by step
+    /// Say what changed between two traces, step for step
     Diff(Diff),
-    /// Write an HTML report with charts on traces and logdirs
+    /// Write a page with charts about traces and logdirs, to be kept or mailed
     Report(Report),
     /// List the runs of a logdir: tags, counts, last values, damage
     Runs(RunsArgs),
-    /// Convert other tools' traces to one of stepscope's
+    /// Keep other tools' traces as one of stepscope's
     Import(Import),
-    /// Convert a trace to another tool's format, or a logdir's points to rows
+    /// Write a trace as another tool's, or a logdir's points as rows
     Export(Export),
-    /// Query traces and logdirs with SQL
+    /// Ask for rows of traces and logdirs by SQL
     Query(Query),
-    /// List the ops of the engine
+    /// List the ops that the engine knows
     Ops(Ops),
-    /// Check this machine: what works, and how to get what does not
+    /// Say what works on this machine and how to get what does not
     Doctor(Doctor),
-    /// Print completions for a shell
+    /// Print what a shell needs to complete commands and options
     Completions(Completions),
-    /// Write man pages
+    /// Write the manual as pages for man
     Man(Man),
 }
 

@@ -54,7 +54,7 @@ pub enum ShellCommand {
     SaveSvg,
     /// Saves the panel's table.
     SaveCsv,
-    /// Enlarge the interface.
+    /// Everything larger.
     Larger,
     /// Everything smaller.
     Smaller,
@@ -120,13 +120,13 @@ pub const SHELL: &[ShellEntry] = &[
     ShellEntry {
         command: ShellCommand::Larger,
         keys: &[key(CTRL, Key::Plus), key(CTRL, Key::Equals)],
-        what: "Enlarge the interface",
+        what: "Everything larger",
     },
-    ShellEntry { command: ShellCommand::Smaller, keys: &[key(CTRL, Key::Minus)], what: "Shrink the interface" },
+    ShellEntry { command: ShellCommand::Smaller, keys: &[key(CTRL, Key::Minus)], what: "Everything smaller" },
     ShellEntry {
         command: ShellCommand::NormalSize,
         keys: &[key(CTRL, Key::Num0)],
-        what: "Reset the size of the interface",
+        what: "Everything in its normal size",
     },
     ShellEntry { command: ShellCommand::ResetLayout, keys: &[], what: "Put all panels back into one row of tabs" },
     ShellEntry {
@@ -140,7 +140,7 @@ pub const SHELL: &[ShellEntry] = &[
 pub const GESTURES: &[Entry] = &[
     Entry::gesture("1 … 9", "The panel with that place in the row of tabs"),
     Entry::gesture("Drag a tab", "Put a panel beside another"),
-    Entry::gesture("Drag a border", "Resize a list or the details; double-click to reset"),
+    Entry::gesture("Drag a border", "Give a list or the details more room; double click: as at first"),
     Entry::gesture("Esc", "Close a dialog; clear the selection"),
     Entry::gesture("Tab", "The next control"),
 ];

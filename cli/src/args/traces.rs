@@ -42,7 +42,7 @@ pub struct Record {
     /// list: task-clock,page-faults,cycles,instructions,cache-misses,branch-misses]. With flops,cache-misses 'analyze' has a roofline (Intel)
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = profiler::count::USUAL)]
     pub counters: Option<profiler::count::CounterSet>,
-    /// Record the next N steps that begin, in all processes together, and nothing else
+    /// Record the next N steps that begin, in all processes together, and no events else
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub steps: Option<u32>,
     /// Keep the events of the last SECONDS only; they are written at the end, and when a dump is asked for (--dump, SIGUSR2 to 'record', a
@@ -52,7 +52,7 @@ pub struct Record {
     /// A step that takes longer asks for a dump
     #[arg(long, value_name = "MS", requires = "flight", value_parser = clap::value_parser!(u64).range(1..))]
     pub slow_step: Option<u64>,
-    /// Control the programs that record into this trace folder, or the process with this id, instead of running a command
+    /// Run nothing: say to the programs that record into this trace folder what to do, or to the process with this id
     ///
     /// With a process's id and --sched, --sample or --counters: watch it from outside until it ends or Ctrl-C.
     #[arg(long, value_name = "DIR|PID", conflicts_with_all = ["flight", "command"])]

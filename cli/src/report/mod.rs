@@ -123,7 +123,7 @@ fn trace_section(path: &Path) -> Result<Option<Section>, Failure> {
     figures.extend(step_figure(&store));
     figures.extend(memory_figures(&analysis));
     let findings = analysis.findings.iter().take(TOP).map(|f| vec![human::duration(f.saves_ns), f.text.clone()]);
-    let mut tables = vec![("Top opportunities, with what each would save at most".to_owned(), findings.collect())];
+    let mut tables = vec![("What to change first, with what it would save at most".to_owned(), findings.collect())];
     if let Some(cells) = analyze::counters::cells(&analysis) {
         tables.push(("What processor and kernel counted".to_owned(), names_last(cells)));
     }

@@ -62,7 +62,7 @@ pub(super) fn heading(ui: &mut Ui, text: &str) {
 }
 
 fn findings_ui(ui: &mut Ui, store: &Store, findings: &[Finding], lead: &mut Option<Lead>) {
-    heading(ui, "Top opportunities");
+    heading(ui, "What to change first");
     if findings.is_empty() {
         ui.label("Nothing stands out: no single thing holds up the steps by more than 1 %.");
     }
@@ -79,7 +79,7 @@ fn findings_ui(ui: &mut Ui, store: &Store, findings: &[Finding], lead: &mut Opti
             });
             ui.add(egui::Label::new(with_names(&finding.text, metrics::TEXT, p.text)).wrap());
             ui.horizontal_wrapped(|ui| {
-                if ui.link("Longest").on_hover_text("Show it in Timeline").clicked() {
+                if ui.link("the longest of it").on_hover_text("Show it in Timeline").clicked() {
                     let holds = |id: &&SliceId| {
                         store.slice(**id).is_some_and(|s| s.start <= finding.range.start && s.end >= finding.range.end)
                     };
@@ -171,7 +171,7 @@ fn path_ui(ui: &mut Ui, store: &Store, report: &Report, lead: &mut Option<Lead>)
     heading(ui, "Critical path");
     ui.weak("Only what is on it delays the end of a step.");
     Grid::new("path").num_columns(4).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
-        headings_ui(ui, &["What", "Time", "Share", "Count"]);
+        headings_ui(ui, &["What", "Time", "Share", "Times"]);
         for row in &report.path {
             let (time, share) = (format::duration_ns(row.total_ns), format::percent(row.share));
             let at = row.longest.slice.and_then(|id| store.slice(id));
@@ -207,7 +207,7 @@ fn memory_ui(ui: &mut Ui, store: &Store, report: &Report, lead: &mut Option<Lead
     if report.analysis.memory.is_empty() {
         return;
     }
-    heading(ui, "Peak memory");
+    heading(ui, "Memory at its peak");
     for device in &report.analysis.memory {
         let peak = format!("{}: {}", device.device, format::bytes(device.peak_bytes.max(0) as u64));
         if ui.link(peak).on_hover_text("Show that moment in Timeline").clicked() {
@@ -232,7 +232,7 @@ fn memory_ui(ui: &mut Ui, store: &Store, report: &Report, lead: &mut Option<Lead
             if device.rest_at_peak > 0 {
                 ui.horizontal(|ui| {
                     ui.label(format::bytes(device.rest_at_peak as u64));
-                    ui.weak("allocated before the recording, or in small pieces");
+                    ui.weak("taken before the recording, or in small pieces");
                 });
             }
         });
@@ -266,7 +266,7 @@ fn ops_ui(ui: &mut Ui, report: &Report, lead: &mut Option<Lead>) {
     let mut ops: Vec<_> = report.analysis.ops.iter().collect();
     ops.sort_by_key(|op| (std::cmp::Reverse(op.critical_ns), std::cmp::Reverse(op.figures.self_ns)));
     Grid::new("bottleneck ops").num_columns(7).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
-        headings_ui(ui, &["Name", "Kind", "Device", "Count", "Self", "Critical", "Share of path"]);
+        headings_ui(ui, &["Name", "Kind", "Device", "Times", "Self", "Critical", "Share of path"]);
         for op in ops.iter().take(MAX_OPS) {
             let figures = [
                 op.category.clone(),
@@ -277,7 +277,7 @@ fn ops_ui(ui: &mut Ui, report: &Report, lead: &mut Option<Lead>) {
                 format::percent(op.critical_share),
             ];
             let name: String = op.name.chars().take(80).collect();
-            if row_ui(ui, &name, &figures, "Highlight its slices in Timeline") {
+            if row_ui(ui, &name, &figures, "Its slices stand out in Timeline") {
                 *lead = Some(Lead::Op(op.name.as_str().into()));
             }
         }

@@ -188,7 +188,7 @@ fn table_ui(ui: &mut Ui, line: &Roofline, lead: &mut Option<Lead>) {
                 let mut cells = vec![format::duration_ns(row.work.ns)];
                 cells.extend(figures(&row.work, &line.roof));
                 let name: String = row.name.chars().take(80).collect();
-                if row_ui(ui, &name, &cells, "Highlight its slices in Timeline") {
+                if row_ui(ui, &name, &cells, "Its slices stand out in Timeline") {
                     *lead = Some(Lead::Op(row.name.as_str().into()));
                 }
             }

@@ -8,7 +8,7 @@ use egui::{PointerButton, Pos2, Rect, Response, Ui, Vec2};
 pub const GESTURES: [Entry; 3] = [
     Entry::gesture("Drag (3-D)", "Turn it"),
     Entry::gesture("Shift + drag (3-D)", "Move it"),
-    Entry::gesture("Ctrl + wheel, double click (3-D)", "Zoom; reset"),
+    Entry::gesture("Ctrl + wheel, double click (3-D)", "Come closer; back to the start"),
 ];
 
 /// Radians that a drag over the whole height turns.

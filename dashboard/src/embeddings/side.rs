@@ -81,14 +81,13 @@ impl EmbeddingsView {
         if worker.is_running() {
             ui.horizontal(|ui| {
                 ui.add(ProgressBar::new(worker.share()).desired_width(metrics::PROGRESS_W).show_percentage());
-                if ui.button("Stop").on_hover_text("Keep the layout as it is now").clicked() {
+                if ui.button("Stop").on_hover_text("What there is stays").clicked() {
                     worker.stop();
                 }
             });
         } else if !self.explained.is_empty() {
             let shares: Vec<String> = self.explained.iter().map(|share| format::percent(*share)).collect();
-            let all = format::percent(self.explained.iter().sum());
-            ui.weak(format!("Variance explained: {all} ({})", shares.join(" + ")));
+            ui.weak(format!("explain {} of the variance", shares.join(" + ")));
         } else if self.places.len() < embedding.vectors.len() {
             ui.weak("stopped before the first layout");
         }

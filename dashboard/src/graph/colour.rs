@@ -235,7 +235,7 @@ impl<'a> Colours<'a> {
                     // The whole name: several classes may hold a `layer1`.
                     let name = first.map_or("", |i| self.model.name(i));
                     let n = first.map_or(0, |i| self.model.structure(i).n_members);
-                    format!("Same structure as {name} ({n})")
+                    format!("like {name} ({n})")
                 };
                 let mut list: Vec<_> =
                     entries.iter().take(max).map(|&(idx, class)| (self.palette.fill(idx), label(class))).collect();

@@ -81,7 +81,7 @@ pub(super) fn show(ui: &mut Ui, model: &Model, known: &Known<'_>, item: ItemId, 
     ui.add_space(metrics::GAP);
     ui.horizontal_wrapped(|ui| {
         if marks.traced {
-            if ui.button("Clear highlight").on_hover_text("Clear the highlight (t)").clicked() {
+            if ui.button("Unmark").on_hover_text("End the marking (t)").clicked() {
                 asked = Some(Asked::Trace { forward: false });
             }
         } else {
@@ -92,7 +92,7 @@ pub(super) fn show(ui: &mut Ui, model: &Model, known: &Known<'_>, item: ItemId, 
                 asked = Some(Asked::Trace { forward: true });
             }
         }
-        let way = if marks.way_from.is_some() { "Find path to here" } else { "Find path from here" };
+        let way = if marks.way_from.is_some() { "Way to here" } else { "Way from here" };
         if ui.button(way).on_hover_text("Mark what lies between two items (p)").clicked() {
             asked = Some(Asked::Way);
         }
@@ -262,7 +262,7 @@ fn scope(ui: &mut Ui, model: &Model, times: &Times, item: ItemId) -> Option<Aske
         row(ui, "children", &format::count(model.children(item).len() as u64));
         let structure = model.structure(item);
         let text = match structure.n_members {
-            0 | 1 => "unique".to_owned(),
+            0 | 1 => "found once".to_owned(),
             n => format!("the same in {n} places"),
         };
         row(ui, "structure", &text);

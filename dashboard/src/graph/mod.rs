@@ -189,10 +189,10 @@ impl GraphView {
         if ui.button("Fit").on_hover_text("Show the whole graph (F)").clicked() {
             self.fit = true;
         }
-        if ui.button("Expand level").on_hover_text("Expand one more level of scopes (e)").clicked() {
+        if ui.button("Open level").on_hover_text("Open one level of scopes (e)").clicked() {
             self.open_level(model);
         }
-        if ui.button("Collapse all").on_hover_text("Collapse all scopes").clicked() {
+        if ui.button("Close all").on_hover_text("Close all scopes").clicked() {
             self.close_all(model);
         }
         if let Some(hit) = self.search.field(ui, model, &self.times) {

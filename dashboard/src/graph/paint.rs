@@ -172,7 +172,7 @@ fn side_area(painter: &Painter, scene: &Scene<'_>, scope: Option<ItemId>, rect: 
     let line = [pos2(x, top), pos2(x, rect.bottom() - 6.0 * scene.camera.zoom)];
     painter.add(Shape::dashed_line(&line, Stroke::new(metrics::HAIRLINE, p.border), 4.0, 4.0));
     if let Some(font) = scene.font(m::LABEL_SMALL) {
-        painter.text(pos2(x + 6.0 * scene.camera.zoom, top), Align2::LEFT_TOP, "Auxiliary nodes", font, p.text_weak);
+        painter.text(pos2(x + 6.0 * scene.camera.zoom, top), Align2::LEFT_TOP, "set aside", font, p.text_weak);
     }
 }
 

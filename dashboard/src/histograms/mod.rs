@@ -115,7 +115,7 @@ impl View for HistogramsView {
         toolbar(ui, |ui| controls(ui, &mut self.filter, &mut choice));
         (self.mode, self.axis) = choice;
         if self.catalogue.groups.is_empty() {
-            return empty_state(ui, "No matches", "Change the filter of tags or of runs.");
+            return empty_state(ui, "Nothing passes the filters", "Change the filter of tags or of runs.");
         }
         if let Some(node) = selection.node.news(ViewKind::Histograms, &mut self.node_seen) {
             self.grid.reveal(&self.catalogue, |row| row.belongs_to(node));

@@ -72,8 +72,8 @@ impl Mode {
 const ENTRIES: &[Entry] = &[
     Entry::command("table", "", "Hyperparameters as a table"),
     Entry::command("parallel", "", "Hyperparameters as parallel coordinates"),
-    Entry::command("scatter", "", "Scatter plot"),
-    Entry::command("matrix", "", "Scatter matrix"),
+    Entry::command("scatter", "", "Hyperparameters as points"),
+    Entry::command("matrix", "", "Hyperparameters as a matrix of points"),
     Entry::gesture("Click a session", "Pick its run in every panel"),
     Entry::gesture("Drag along an axis", "Show the sessions that pass there; a click shows all again"),
 ];
@@ -191,7 +191,11 @@ impl View for HParamsView {
         side_panel(ui, "hparams columns", |ui| columns::ui(ui, &self.table, &mut self.choices));
         toolbar(ui, |ui| self.toolbar_ui(ui, selection));
         if self.shown.rows.is_empty() {
-            return empty_state(ui, "No matches", "Change the filters at the left, or of runs in Scalars.");
+            return empty_state(
+                ui,
+                "Nothing passes the filters",
+                "Change the filters at the left, or of runs in Scalars.",
+            );
         }
         self.legend_ui(ui);
         let picked = match self.choices.mode {

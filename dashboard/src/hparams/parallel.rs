@@ -70,7 +70,7 @@ impl HParamsView {
         let outer = ui.available_rect_before_wrap().shrink(metrics::PAD);
         let keys: Vec<Key> = self.columns().map(|column| column.key.clone()).collect();
         if keys.is_empty() {
-            widgets::empty_state(ui, "No column is shown", "Enable columns on the left.");
+            widgets::empty_state(ui, "No column is shown", "Switch some on at the left.");
             return None;
         }
         let mut inner = outer.shrink2(vec2(metrics::AXIS_LABEL_W, metrics::GAP_WIDE));

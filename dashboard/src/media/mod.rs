@@ -44,7 +44,7 @@ use summaries::MediaSeries;
 const ENTRIES: &[Entry] = &[
     Entry::command("link", "", "One step for all cards, or for each its own"),
     Entry::gesture("Drag a slider, arrows", "Another step"),
-    Entry::gesture("Ctrl + wheel, drag, double click (image)", "Zoom; pan; fit"),
+    Entry::gesture("Ctrl + wheel, drag, double click (image)", "Come closer; move; all of it"),
     Entry::gesture("Click a sound's curve", "Go there"),
     orbit::GESTURES[0],
     orbit::GESTURES[1],
@@ -122,7 +122,7 @@ impl View for MediaView {
             });
         });
         if self.catalogue.groups.is_empty() {
-            return empty_state(ui, "No matches", "Change the filter of tags or of runs.");
+            return empty_state(ui, "Nothing passes the filters", "Change the filter of tags or of runs.");
         }
         if let Some(node) = selection.node.news(ViewKind::Media, &mut self.node_seen) {
             self.grid.reveal(&self.catalogue, |row| row.belongs_to(node));

@@ -35,8 +35,8 @@ const REFRESH_S: f64 = 0.5;
 const ENTRIES: &[Entry] = &[
     Entry::command("per op", "", "Statistics per op, kernel, call or span"),
     Entry::command("per node", "", "Statistics per node"),
-    Entry::gesture("Click a heading", "Sort; click again to reverse"),
-    Entry::gesture("Click a row", "Highlight its slices in Timeline and its nodes in Graph"),
+    Entry::gesture("Click a heading", "Sort; again: the other way around"),
+    Entry::gesture("Click a row", "Its slices stand out in Timeline, its nodes in Graph"),
     Entry::gesture("Double click a row", "Go there in Timeline"),
 ];
 

@@ -172,7 +172,7 @@ impl View for ScalarsView {
             return self.cards_ui(ui, data, selection);
         }
         if self.catalogue.groups.is_empty() {
-            return empty_state(ui, "No matches", "Change the filter of tags or of runs.");
+            return empty_state(ui, "Nothing passes the filters", "Change the filter of tags or of runs.");
         }
         if let Some(steps) = self.settings.range {
             self.table.ui(ui, &self.catalogue, data, steps, selection);

@@ -168,7 +168,7 @@ impl Settings {
             self.curve.scale = if is_log { Scale::Log10 } else { Scale::Linear };
             ui.checkbox(&mut self.curve.ignore_outliers, "Ignore outliers")
                 .on_hover_text("The y axis spans the 5 % to 95 % quantile");
-            ui.checkbox(&mut self.links_zoom, "Sync zoom").on_hover_text("Zooming along x zooms all cards");
+            ui.checkbox(&mut self.links_zoom, "Link zoom").on_hover_text("A zoom along x is one of all cards");
         });
     }
 

@@ -32,7 +32,7 @@ impl Order {
     /// What to call it.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Greatest => "Highest first",
+            Self::Greatest => "Greatest first",
             Self::Least => "Least first",
             Self::Nearest => "Nearest first",
             Self::Name => "By name",

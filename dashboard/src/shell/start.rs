@@ -65,7 +65,7 @@ pub fn start_screen(ui: &mut Ui, data: &Data, recent: &[Recent], open_keys: &str
             }
             if !recent.is_empty() {
                 ui.add_space(metrics::GAP_WIDE);
-                ui.label(RichText::new("Recent").color(p.text_strong));
+                ui.label(RichText::new("Opened before").color(p.text_strong));
                 ui.add_space(metrics::GAP);
                 for r in recent.iter().take(8) {
                     act = recent_row(ui, r).or(act.take());

@@ -36,7 +36,7 @@ const EDITOR_ROWS: usize = 6;
 const ENTRIES: &[Entry] = &[
     Entry::command("run", "Ctrl+Enter", "Run the query"),
     Entry::command("stop", "", "Stop the query that runs"),
-    Entry::gesture("Click a heading", "Sort the rows; click again to reverse"),
+    Entry::gesture("Click a heading", "Sort the rows; again: the other way around"),
     Entry::gesture("Click a row", "Its op and node stand out in the other panels; with ts_ns, its time is selected"),
     Entry::gesture("Double click a row", "Show it in Timeline"),
     Entry::gesture("Click a table or column at the side", "Put its name into the query"),

@@ -322,7 +322,7 @@ impl Canvas {
             paint::note(body, note, p);
         } else if let Some(ns) = shown.findings.and_then(|f| f.stalls.only_last_ns) {
             let last = format::duration_ns(ns);
-            paint::note(body, &format!("Stalls are marked in the last {last} only: zoom in to see more"), p);
+            paint::note(body, &format!("Stalls are marked in the last {last} only: come closer for others"), p);
         }
         if state.critical {
             critical::paint(body, shown.store, shown.findings.map_or(&[][..], |f| &f.paths), marks, p);

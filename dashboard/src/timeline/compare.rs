@@ -287,14 +287,14 @@ impl Compare {
             ui.label(RichText::new(&moment.name).color(p.text_strong));
             ui.label(format::duration_ns(moment.range.end - moment.range.start));
         }
-        ui.colored_label(p.text_weak, "B is").on_hover_text("Compared with A, the upper one");
+        ui.colored_label(p.text_weak, "the lower step is").on_hover_text("Compared with the upper one");
         ui.label(difference(&above.range, &below.range));
     }
 
     fn trace_choice(&mut self, ui: &mut Ui, data: &Data, upper: &Upper<'_>) {
         let mut chosen = self.trace_idx;
         let name = |i: usize| data.traces.get(i).map_or("", |t: &TraceData| &t.name);
-        egui::ComboBox::from_label("B").selected_text(name(chosen)).show_ui(ui, |ui| {
+        egui::ComboBox::from_label("below").selected_text(name(chosen)).show_ui(ui, |ui| {
             for i in 0..data.traces.len() {
                 ui.selectable_value(&mut chosen, i, name(i));
             }
@@ -332,12 +332,12 @@ impl Compare {
         let stores = || [data.traces[upper.trace_idx].store.shared(), below.store.shared()];
         let title = if state.range.is_some() { "Selected range" } else { "Steps" };
         let title = if self.moments.is_some() || state.range.is_some() { title } else { "On the screen" };
-        let text = format!("{title}: A above, B below; B is {}", difference(&key.ranges[0], &key.ranges[1]));
+        let text = format!("{title}, below against above: {}", difference(&key.ranges[0], &key.ranges[1]));
         ui.label(RichText::new(text).color(palette(ui).text_strong).size(metrics::TEXT_TITLE));
         match self.table_of(ui.ctx(), &key, stores) {
             Some(table) => rows_ui(ui, &table.rows),
             None => {
-                ui.label("Computing…");
+                ui.label("counting");
             }
         }
     }
@@ -380,7 +380,7 @@ fn rows_ui(ui: &mut Ui, rows: &[Row]) {
     let p = palette(ui);
     ScrollArea::both().id_salt("comparison").auto_shrink([false, false]).show(ui, |ui| {
         egui::Grid::new("comparison").num_columns(8).striped(true).spacing([metrics::GAP_WIDE, 2.0]).show(ui, |ui| {
-            for title in ["Name", "Category", "A", "B", "Δ (B − A)", "Count A", "Count B"] {
+            for title in ["Name", "Category", "Above", "Below", "More below", "Slices above", "below"] {
                 ui.label(RichText::new(title).color(p.text_weak));
             }
             ui.end_row();
@@ -418,7 +418,7 @@ fn difference(above: &Range<i64>, below: &Range<i64>) -> String {
     let (a, b) = (above.end - above.start, below.end - below.start);
     let share = format::percent((b - a).abs() as f64 / a.max(1) as f64);
     match b.cmp(&a) {
-        std::cmp::Ordering::Equal => "equally long".to_owned(),
+        std::cmp::Ordering::Equal => "as long".to_owned(),
         std::cmp::Ordering::Greater => format!("{} longer ({share})", format::duration_ns(b - a)),
         std::cmp::Ordering::Less => format!("{} shorter ({share})", format::duration_ns(a - b)),
     }

@@ -71,8 +71,8 @@ fn menu_of(track: u32, foldable: bool, folded: bool, pinned: bool) -> Vec<(&'sta
         (if pinned { "Unpin" } else { "Pin to the top" }, Command::TogglePin(track)),
         ("Move up", Command::MoveTrack { track, up: true }),
         ("Move down", Command::MoveTrack { track, up: false }),
-        ("Taller lanes", Command::ResizeTrack { track, higher: true }),
-        ("Shorter lanes", Command::ResizeTrack { track, higher: false }),
+        ("Higher lanes", Command::ResizeTrack { track, higher: true }),
+        ("Lower lanes", Command::ResizeTrack { track, higher: false }),
         ("Hide track", Command::HideTrack(track)),
     ];
     fold.into_iter().chain(others).collect()

@@ -135,7 +135,7 @@ impl View for TimelineView {
         if trace.store.tracks().is_empty() {
             let source = data.sources.iter().find(|s| s.path == trace.path);
             let text = match source.map(|s| (s.warnings.is_empty(), s.status)) {
-                Some((false, _)) => "The trace could not be read. See the warnings (top right).",
+                Some((false, _)) => "Nothing of it could be read: the badge at the top right tells why.",
                 Some((true, Status::Finished)) => "It has ended, and holds no slices.",
                 _ => "Slices appear here as soon as a thread emits the first one.",
             };

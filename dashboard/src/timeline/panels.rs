@@ -71,7 +71,7 @@ pub fn bar_ui(ui: &mut Ui, bar: &Bar<'_>, mut search: SearchState<'_>) -> BarAns
 
 /// Which part of the trace is shown.
 fn view_ui(ui: &mut Ui, bar: &Bar<'_>, out: &mut Vec<Command>) {
-    if ui.button("Fit trace").on_hover_text("Show the whole trace (0)").clicked() {
+    if ui.button("Whole").on_hover_text("Show the whole trace (0)").clicked() {
         out.push(Command::Whole);
     }
     if ui.button("Fit").on_hover_text("Show the selected slice or range (F)").clicked() {
@@ -255,7 +255,7 @@ pub fn range_ui(
         }
     });
     let Some(facts) = facts.filter(|f| f.range == *range) else {
-        ui.label("Computing…");
+        ui.label("counting");
         return out;
     };
     if let Some(note) = crate::far::note(facts.hand) {

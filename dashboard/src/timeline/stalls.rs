@@ -98,7 +98,7 @@ pub fn details_ui(ui: &mut Ui, store: &Store, stall: &Stall) -> Vec<Command> {
         name(ui, "Start");
         ui.label(super::facts::exact(stall.start));
         ui.end_row();
-        for (what, id) in [("Culprit", stall.culprit), ("Blocked", stall.blocked)] {
+        for (what, id) in [("Culprit", stall.culprit), ("Ran after it", stall.blocked)] {
             let Some(slice) = id.and_then(|id| store.slice(id)) else { continue };
             name(ui, what);
             if ui.link(store.slice_name(&slice)).on_hover_text("Go to that slice").clicked() {

@@ -336,7 +336,7 @@ fn a_step_is_compared_with_another_one() {
     let before = moments(&harness);
     assert_eq!(before[0].1, 110_000, "{before:?}: the step in the middle of the view");
     assert_ne!(before[0], before[1]);
-    wait_for(&mut harness, "Steps: A above, B below; B is equally long");
+    wait_for(&mut harness, "Steps, below against above: as long");
     assert_eq!(views(&harness).len(), 2);
     // The lower one moves with the upper one, later by as much as its step begins later.
     press(&mut harness, Key::W);

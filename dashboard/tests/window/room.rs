@@ -85,7 +85,7 @@ fn controls_leave_the_panel_its_room() {
     let mut window = small(vec![run()], "scalars");
     window.wait_for(": 1 run, ");
     window.wait();
-    assert!(window.rect("Ungrouped").bottom() < 0.6 * SMALL[1], "no card is seen");
+    assert!(window.rect("Tags without a group").bottom() < 0.6 * SMALL[1], "no card is seen");
     assert!(!window.is_inside("Group runs by (regex)") || window.rect("Group runs by (regex)").top() > SMALL[1]);
     window.harness.get_by_label("More controls").click();
     window.wait();

@@ -141,7 +141,7 @@ fn enclosing(store: &Store, track: TrackId, time: i64) -> Option<SliceRef> {
     slices.filter(|slice| slice.start <= time && time < slice.end).min_by_key(SliceRef::dur)
 }
 
-/// An op that is waited for: a 2× speed-up would save half of its time on the path.
+/// An op that is waited for: twice as fast it would save half of its time on the path.
 fn slow_op(facts: &Facts<'_>, op: &OpRow) -> Option<Finding> {
     if !matches!(op.category.as_str(), "op" | "kernel" | "shard") {
         return None;
@@ -167,7 +167,7 @@ fn slow_op(facts: &Facts<'_>, op: &OpRow) -> Option<Finding> {
     let title = format!("slow {}", op.category);
     let mut found = facts.finding(&title, op.critical_ns / 2, range, slices(facts.store, &segments));
     found.text = format!(
-        "{what} {:.1} % of the critical path in {} {times}; a 2× speed-up would save {}.",
+        "{what} {:.1} % of the critical path in {} {times}; twice as fast it would save {}.",
         op.critical_ns as f64 * 100.0 / facts.total().max(1) as f64,
         op.figures.count,
         facts.per_step(found.saves_ns),
