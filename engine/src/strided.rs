@@ -145,9 +145,8 @@ pub fn shape(
             Part::Whole(axis) => dims.push(of[axis]),
             Part::New => dims.push(Some(1)),
             Part::Entry { entry, axis } => {
-                let numbers = known.and_then(|[begin, end, step]| {
-                    Some([*begin.get(entry)?, *end.get(entry)?, *step.get(entry)?])
-                });
+                let numbers = known
+                    .and_then(|[begin, end, step]| Some([*begin.get(entry)?, *end.get(entry)?, *step.get(entry)?]));
                 let len = match of[axis].zip(numbers) {
                     Some((size, numbers)) => Some(one_axis(size, masks, entry, numbers)?.1),
                     None => None,
@@ -162,12 +161,7 @@ pub fn shape(
 }
 
 /// Where an axis of `size` begins to be read by entry `i`, and how many of it are.
-fn one_axis(
-    size: usize,
-    masks: &Masks,
-    i: usize,
-    [begin, end, step]: [i64; 3],
-) -> Result<(isize, usize), SliceError> {
+fn one_axis(size: usize, masks: &Masks, i: usize, [begin, end, step]: [i64; 3]) -> Result<(isize, usize), SliceError> {
     let n = size as i64;
     if bit(masks.shrink, i) {
         let at = if begin < 0 { begin.saturating_add(n) } else { begin };

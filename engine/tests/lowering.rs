@@ -195,10 +195,8 @@ fn impossible() -> String {
 
 #[test]
 fn shapes_that_do_not_fit_in_a_branch_are_errors_of_the_step_that_takes_it() {
-    let functions = [
-        impossible(),
-        function("else", "a DT_FLOAT", &[node("neg", "Neg", &["a"], &t())], "r DT_FLOAT neg:y:0"),
-    ];
+    let functions =
+        [impossible(), function("else", "a DT_FLOAT", &[node("neg", "Neg", &["a"], &t())], "r DT_FLOAT neg:y:0")];
     let conditional = calls(&[("then_branch", "impossible"), ("else_branch", "else")], "DT_FLOAT", "DT_FLOAT");
     let nodes = [
         node("zero", "Const", &[], &float(0.0)),

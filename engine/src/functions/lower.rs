@@ -255,8 +255,7 @@ impl Lowering<'_> {
         let after = after.map(name_of);
         let after = after.as_deref();
         let (node, names, device) = (&*node.name, &*self.names, &*node.device);
-        let call =
-            Call { node, scope, names, attrs: &attrs, args: &args, types: &types, after, device };
+        let call = Call { node, scope, names, attrs: &attrs, args: &args, types: &types, after, device };
         body::instantiate(nodes.functions(), function, &call)
     }
 

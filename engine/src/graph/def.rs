@@ -128,7 +128,9 @@ impl Graph {
         let order = order(def, |name| staged.nodes().find(&scoped(name)).is_some())?;
         let devices = match source.is_body {
             true => def.node.iter().map(|node| node.device.clone()).collect(),
-            false => devices(def, &order, |name| staged.nodes().find(&scoped(name)).map(|node| node.device.to_string()))?,
+            false => {
+                devices(def, &order, |name| staged.nodes().find(&scoped(name)).map(|node| node.device.to_string()))?
+            }
         };
         for i in order {
             self.import_node(&mut staged, source, &def.node[i], &devices[i])?;
@@ -180,7 +182,8 @@ impl Graph {
             let known = op.attrs.iter().any(|a| a.name == name);
             match from_proto(value) {
                 Ok(Attr::ListStr(classes)) if name == COLOCATED && !source.prefix.is_empty() => {
-                    node = node.attr(name, Attr::ListStr(classes.into_iter().map(|c| scoped_class(c, &scoped)).collect()));
+                    node =
+                        node.attr(name, Attr::ListStr(classes.into_iter().map(|c| scoped_class(c, scoped)).collect()));
                 }
                 Ok(value) if known || name.starts_with('_') => node = node.attr(name, value),
                 Err(reason) if known => {
@@ -270,11 +273,7 @@ fn scoped_class(class: Vec<u8>, scoped: impl Fn(&str) -> String) -> Vec<u8> {
 
 /// The device that each node of the definition asks for: its own or, where it is colocated with other nodes, that of the
 /// first of these that has one. `of` knows the nodes that are in the graph already.
-fn devices(
-    def: &GraphDef,
-    order: &[usize],
-    of: impl Fn(&str) -> Option<String>,
-) -> Result<Vec<String>, ImportError> {
+fn devices(def: &GraphDef, order: &[usize], of: impl Fn(&str) -> Option<String>) -> Result<Vec<String>, ImportError> {
     let others = |node: &NodeDef| match node.attr.get(COLOCATED).and_then(|class| class.value.as_ref()) {
         Some(attr_value::Value::List(list)) => {
             let named = list.s.iter().filter_map(|class| colocated_with(class));
@@ -295,7 +294,8 @@ fn devices(
     if others.iter().all(Vec::is_empty) {
         return Ok(devices);
     }
-    let by_name: FxHashMap<&str, usize> = def.node.iter().enumerate().map(|(i, node)| (node.name.as_str(), i)).collect();
+    let by_name: FxHashMap<&str, usize> =
+        def.node.iter().enumerate().map(|(i, node)| (node.name.as_str(), i)).collect();
     for &i in order {
         let device = |name: &String| match by_name.get(name.as_str()) {
             Some(j) => Some(devices[*j].clone()),

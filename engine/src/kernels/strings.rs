@@ -419,8 +419,14 @@ mod tests {
     #[test]
     fn parts_of_strings_are_tensorflows() {
         let tables = [
-            (false, "!,!,!,!,!,!,!,!,!,!,!,!,!,!,abcd,abcd,abcd,,a,ab,abcd,bcd,bcd,bcd,,b,bc,bcd,cd,cd,cd,,c,cd,cd,d,d,d,,d,d,d,abcd,abcd,abcd,,a,ab,abcd,bcd,bcd,bcd,,b,bc,bcd,cd,cd,cd,,c,cd,cd,d,d,d,,d,d,d,,,,,,,,!,!,!,!,!,!,!,!,!,!,!,!,!,!"),
-            (true, "!,!,!,!,!,!,!,!,!,!,!,!,!,!,!,!,!,,a,ab,abcd,!,!,!,,b,bc,bcd,!,!,!,,c,cd,cd,!,!,!,,d,d,d,,,,,a,ab,abcd,,,,,b,bc,bcd,,,,,c,cd,cd,,,,,d,d,d,,,,,,,,!,!,!,!,!,!,!,!,!,!,!,!,!,!"),
+            (
+                false,
+                "!,!,!,!,!,!,!,!,!,!,!,!,!,!,abcd,abcd,abcd,,a,ab,abcd,bcd,bcd,bcd,,b,bc,bcd,cd,cd,cd,,c,cd,cd,d,d,d,,d,d,d,abcd,abcd,abcd,,a,ab,abcd,bcd,bcd,bcd,,b,bc,bcd,cd,cd,cd,,c,cd,cd,d,d,d,,d,d,d,,,,,,,,!,!,!,!,!,!,!,!,!,!,!,!,!,!",
+            ),
+            (
+                true,
+                "!,!,!,!,!,!,!,!,!,!,!,!,!,!,!,!,!,,a,ab,abcd,!,!,!,,b,bc,bcd,!,!,!,,c,cd,cd,!,!,!,,d,d,d,,,,,a,ab,abcd,,,,,b,bc,bcd,,,,,c,cd,cd,,,,,d,d,d,,,,,,,,!,!,!,!,!,!,!,!,!,!,!,!,!,!",
+            ),
         ];
         for (characters, table) in tables {
             let mut expected = table.split(',');

@@ -46,9 +46,8 @@ fn matmul(c: &mut InferContext<'_>) -> Inferred {
     };
     let (m, k) = oriented(&a, c.flag("transpose_a"));
     let (k2, n) = oriented(&b, c.flag("transpose_b"));
-    c.merge(&[k].into(), &[k2].into()).map_err(|_| {
-        ShapeError(format!("inner dimensions differ: {} and {}", k.unwrap_or(0), k2.unwrap_or(0)))
-    })?;
+    c.merge(&[k].into(), &[k2].into())
+        .map_err(|_| ShapeError(format!("inner dimensions differ: {} and {}", k.unwrap_or(0), k2.unwrap_or(0))))?;
     c.set(0, [m, n]);
     Ok(())
 }

@@ -17,7 +17,9 @@ impl WorkGraph {
     pub fn constant(&self, source: Source) -> Option<&Tensor> {
         let node = self.get(source.node()?)?;
         match node.def.attrs.get("value") {
-            Some(Attr::Tensor(value)) if node.kind() == OpKind::Const && value.dtype() == node.outputs().first()?.dtype => {
+            Some(Attr::Tensor(value))
+                if node.kind() == OpKind::Const && value.dtype() == node.outputs().first()?.dtype =>
+            {
                 Some(value)
             }
             _ => None,

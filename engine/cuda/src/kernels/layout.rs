@@ -1,9 +1,9 @@
 //! Ops that put elements elsewhere: all are copies by strides.
 
 use engine::graph::Node;
-use engine::strided::{Masks, resolve};
 use engine::kernels::support::Built;
 use engine::kernels::{KERNEL_TABLES, KernelContext, KernelDef, KernelError};
+use engine::strided::{Masks, resolve};
 use engine::{Shape, Tensor};
 
 use super::elementwise::broadcast_strides;
