@@ -9,9 +9,10 @@ casts, reductions, broadcasting, slices, gathers, scatters, products, integers, 
 primitives or in `tf.function`, in float32 or float64, on one device or two, with gradients of order 0 to 2. Every eighth is
 damaged. Each runs in two processes, with and without oneDNN, and with feeds and constants that are off by a few units in the
 last place: where the answers differ by more than a quarter of the tolerance, TensorFlow has no answer, and the program is
-dropped. Where TensorFlow refuses or fails, the answer is that it does, but for three faults of its own (`is_own_fault`). A fourth gives wrong numbers: the gradient of gathering from a list keeps only the last of those of an
-element that is gathered twice. Where differences contradict a gradient of such a program, it has no `xs`: it is still run, but
-the gradients of others are not compared with TensorFlow's.
+dropped. Where TensorFlow refuses or fails, the answer is that it does, but for three faults of its own (`is_own_fault`). A
+fourth gives wrong numbers: the gradient of gathering from a list keeps only the last of those of an element that is
+gathered twice. Where differences contradict a gradient of such a program, it has no `xs`: it is still run, but the
+gradients of others are not compared with TensorFlow's.
 
 The file is a gzipped sequence of blobs, each after its length (32 bits, little-endian), three for a program: JSON; the
 GraphDef; the bytes of the arrays that the JSON names by type, shape and position.
