@@ -360,10 +360,6 @@ fn graphs_that_are_no_loops_are_refused_with_one_clear_error() {
             "node n (NextIteration): it is outside of any loop",
         ),
         (
-            vec![float(), enter("f"), node("a", "AddV2", &["c", "e"], std::slice::from_ref(&t))],
-            "inputs from different frames: c is in the root frame, e in frame f",
-        ),
-        (
             vec![
                 float(),
                 enter("f"),

@@ -250,16 +250,18 @@ fn a_function_that_says_another_type_than_it_gives_is_refused() {
     assert!(error.contains("node y: function f says that it gives"), "{error}");
 }
 
+/// The node with a device, colocated with others.
+fn on(mut node: String, device: &str, with: &[&str]) -> String {
+    let class: String = with.iter().map(|with| format!(r#"s: "loc:@{with}" "#)).collect();
+    let class = format!(r#"attr {{ key: "_class" value {{ list {{ {class} }} }} }}"#);
+    let end = node.rfind('}').unwrap();
+    node.insert_str(end, &format!(r#" device: "{device}" {}"#, if with.is_empty() { "" } else { &class }));
+    node
+}
+
 /// TensorFlow's rule: `import_graph_def` gives a node the device of what it is colocated with.
 #[test]
 fn colocated_nodes_get_the_device_of_what_they_are_with() {
-    let on = |mut node: String, device: &str, with: &[&str]| {
-        let class: String = with.iter().map(|with| format!(r#"s: "loc:@{with}" "#)).collect();
-        let class = format!(r#"attr {{ key: "_class" value {{ list {{ {class} }} }} }}"#);
-        let end = node.rfind('}').unwrap();
-        node.insert_str(end, &format!(r#" device: "{device}" {}"#, if with.is_empty() { "" } else { &class }));
-        node
-    };
     let nodes = [
         on(node("a", "Neg", &["x"], &t()), "/device:CPU:1", &[]),
         on(node("b", "Neg", &["x"], &t()), "/no device", &["nobody", "x", "a"]),
@@ -330,4 +332,44 @@ fn a_result_that_nobody_takes_is_not_computed() {
     let attrs = calls(&[("f", "two")], "DT_FLOAT", "DT_FLOAT DT_FLOAT") + unasked;
     let nodes = [node("call", "PartitionedCall", &["x"], &attrs), node("y", "Neg", &["call"], &t())];
     assert_eq!(y(&nodes, &[function], 2.0), 2.0);
+}
+
+/// TensorFlow places what a call runs by itself, and by default where the call is.
+#[test]
+fn the_device_of_a_call_is_a_default_for_its_body() {
+    let body = [
+        on(node("a", "Neg", &["v"], &t()), "", &["k"]),
+        on(node("b", "Neg", &["v"], &t()), "/device:CPU:1", &["k"]),
+        node("c", "AddV2", &["a:y:0", "b:y:0"], &t()),
+    ];
+    let function = function("f", "v DT_FLOAT", &body, "r DT_FLOAT c:z:0");
+    let call = node("call", "PartitionedCall", &["x"], &calls(&[("f", "f")], "DT_FLOAT", "DT_FLOAT"));
+    let nodes = [on(call, "/device:CPU:0", &[]), on(node("y", "Neg", &["call"], &t()), "/device:CPU:0", &[])];
+    let graph = Graph::new();
+    graph.import(&definition(&nodes, &[function]), "").unwrap();
+    let session = Session::new(&graph, SessionOptions::devices(3)).unwrap();
+    assert_eq!(session.run(&[("x", Tensor::scalar(2.0f32))], &["y"], &[]).unwrap()[0].item::<f32>().unwrap(), 4.0);
+    assert!(session.relaxed_requests().is_empty());
+    let ran = session.inspect(&["x"], &["y"], &[]).unwrap().graph;
+    let device = |name: &str| ran.node.iter().find(|node| node.name == name).unwrap().device.clone();
+    assert!(device("call/a").ends_with("cpu:1") && device("call/b").ends_with("cpu:1"), "{}", device("call/a"));
+    assert!(device("call/c").ends_with("cpu:0"), "{}", device("call/c"));
+}
+
+#[test]
+fn inputs_from_different_loops_are_an_error_of_the_steps_that_run_the_node() {
+    let enter = node("enter", "Enter", &["x"], &(t() + r#"attr { key: "frame_name" value { s: "loop" } }"#));
+    let nodes = [
+        enter,
+        node("outside", "Const", &[], &float(1.0)),
+        node("mixed", "AddV2", &["enter", "outside"], &t()),
+        node("after", "Neg", &["mixed"], &t()),
+        node("y", "Neg", &["x"], &t()),
+    ];
+    assert_eq!(y(&nodes, &[], 2.0), -2.0);
+    let graph = Graph::new();
+    graph.import(&definition(&nodes, &[]), "").unwrap();
+    let session = Session::new(&graph, SessionOptions::default()).unwrap();
+    let error = session.run(&[("x", Tensor::scalar(2.0f32))], &["after"], &[]).unwrap_err().to_string();
+    assert!(error.contains("node mixed") && error.contains("inputs from different frames"), "{error}");
 }

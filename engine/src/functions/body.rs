@@ -14,6 +14,10 @@ use crate::dtype::DType;
 use crate::graph::{FuncRef, attr_to_proto};
 use crate::ops::{self, ArgType, Effect, OpKind};
 
+/// The attribute of a node that has its device from the call that runs it. It gives way to the requests of what the node is
+/// colocated with: TensorFlow places what a call runs by itself, by default where the call is.
+pub(crate) const DEFAULT_DEVICE: &str = "_default_device";
+
 pub(super) type Attrs = BTreeMap<String, AttrValue>;
 
 /// What a call puts into a function's body.
@@ -36,6 +40,8 @@ pub(super) struct Call<'a> {
     pub after: Option<&'a str>,
     /// The device of nodes that ask for none.
     pub device: &'a str,
+    /// Whether that gives way to what such a node is colocated with.
+    pub is_default: bool,
 }
 
 /// A function's body as nodes of a graph.
@@ -284,6 +290,9 @@ impl<'a> Names<'a> {
         }
         self.colocate(&mut attr);
         let device = if def.device.is_empty() { self.call.device } else { &def.device };
+        if def.device.is_empty() && self.call.is_default && !device.is_empty() {
+            attr.insert(DEFAULT_DEVICE.to_owned(), AttrValue { value: Some(attr_value::Value::B(true)) });
+        }
         let (name, op) = (self.full(&def.name), def.op.clone());
         Ok(NodeDef { name, op, input, device: device.to_owned(), attr, ..Default::default() })
     }

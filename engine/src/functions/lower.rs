@@ -254,8 +254,9 @@ impl Lowering<'_> {
         let types: Vec<i32> = types.map(|port| port.map_or(0, |port| port.dtype as i32)).collect();
         let after = after.map(name_of);
         let after = after.as_deref();
+        let is_default = node.op.kind == OpKind::Call || node.attrs.contains_key(body::DEFAULT_DEVICE);
         let (node, names, device) = (&*node.name, &*self.names, &*node.device);
-        let call = Call { node, scope, names, attrs: &attrs, args: &args, types: &types, after, device };
+        let call = Call { node, scope, names, attrs: &attrs, args: &args, types: &types, after, device, is_default };
         body::instantiate(nodes.functions(), function, &call)
     }
 

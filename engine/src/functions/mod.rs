@@ -13,7 +13,7 @@ mod lower_while;
 mod lowered;
 mod shapes;
 
-pub(crate) use body::as_call;
+pub(crate) use body::{DEFAULT_DEVICE, as_call};
 pub use expansion::MAX_NODES;
 pub use library::{FunctionError, Library};
 pub(crate) use lower::{RESULTS, lower};

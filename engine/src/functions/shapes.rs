@@ -70,7 +70,9 @@ fn infer(
     let types: Vec<i32> = args.iter().map(|arg| arg.dtype as i32).collect();
     let attrs: BTreeMap<_, _> = f.attrs.iter().map(|(name, value)| (name.clone(), attr_to_proto(value))).collect();
     let (node, scope) = ("call", &*f.name);
-    let call = Call { node, scope, names: scope, attrs: &attrs, args: &names, types: &types, after: None, device: "" };
+    let (after, device, is_default) = (None, "", false);
+    let call =
+        Call { node, scope, names: scope, attrs: &attrs, args: &names, types: &types, after, device, is_default };
     let body = body::instantiate(library, function, &call)?;
     graph.import(&GraphDef { node: body.nodes, ..GraphDef::default() }, "")?;
     let outputs = body.outputs.iter().map(|output| graph.shape(graph.output(output)?));

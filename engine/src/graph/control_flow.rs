@@ -189,6 +189,8 @@ pub(super) struct Contexts {
     branches: FxHashMap<(ContextId, Output, bool), ContextId>,
     /// What each `Enter` leads into, and each loop's `Merge` and `Switch` to their variable.
     entered: FxHashMap<NodeId, ContextId>,
+    /// Imported nodes whose inputs are in different loops.
+    misplaced: FxHashMap<NodeId, GraphError>,
 }
 
 impl Default for Contexts {
@@ -201,6 +203,7 @@ impl Default for Contexts {
             frames: FxHashMap::default(),
             branches: FxHashMap::default(),
             entered: FxHashMap::default(),
+            misplaced: FxHashMap::default(),
         }
     }
 }
@@ -278,6 +281,7 @@ impl Contexts {
         self.frames.retain(|_, id| is_known(id));
         self.branches.retain(|_, id| is_known(id));
         self.entered.retain(|node, _| is_old(node));
+        self.misplaced.retain(|node, _| is_old(node));
         for context in &mut self.list {
             context.captures.retain(|_, inner| is_old(&inner.node));
             let ContextKind::While(of) = &mut context.kind else { continue };
@@ -352,12 +356,19 @@ impl Nodes {
         }
     }
 
-    /// Gives a node, which is about to be added, its context.
-    pub(super) fn place(&mut self, node: &Node) -> Result<(), GraphError> {
+    /// Gives a node, which is about to be added, its context. That its inputs are in different loops is an error of the steps
+    /// that run the node where it is imported: [`Nodes::misplaced`].
+    pub(super) fn place(&mut self, node: &Node, defers_frame_errors: bool) -> Result<(), GraphError> {
         let is_flow = node.op.kind.is_control_flow();
         let at = match self.contexts.len() == 1 && !is_flow {
             true => ContextId::ROOT,
-            false => self.find_context(node)?,
+            false => match self.find_context(node) {
+                Err(error) if defers_frame_errors && !is_flow => {
+                    self.contexts.misplaced.insert(node.id, error);
+                    ContextId::ROOT
+                }
+                found => found?,
+            },
         };
         let fail = |source: ControlFlowError| GraphError::ControlFlow {
             node: node.name.to_string(),
@@ -369,6 +380,11 @@ impl Nodes {
         }
         self.contexts.of_node.push(at);
         Ok(())
+    }
+
+    /// Why a node can never run: its inputs are in different loops.
+    pub(crate) fn misplaced(&self, id: NodeId) -> Option<&GraphError> {
+        self.contexts.misplaced.get(&id)
     }
 
     /// The context that the inputs are in.

@@ -154,9 +154,9 @@ impl Graph {
         let call = function.map(|function| functions::as_call(function, def)).transpose()?;
         let def = call.as_ref().unwrap_or(def);
         let root = self.at_root();
-        let mut node = root.add_node(&def.op).full_name(&scoped(&def.name)).device(device);
+        let mut node = root.add_node(&def.op).full_name(&scoped(&def.name)).device(device).defer_frame_errors();
         if source.is_body {
-            node = node.whatever_shapes();
+            node = node.defer_shape_errors();
         }
         let op =
             ops::lookup(&def.op).ok_or_else(|| GraphError::UnknownOp { node: def.name.clone(), op: def.op.clone() })?;

@@ -122,7 +122,8 @@ pub struct NodeBuilder<'g> {
     control: Vec<NodeId>,
     attrs: BTreeMap<String, Attr>,
     device: Option<Arc<str>>,
-    whatever_shapes: bool,
+    defers_frame_errors: bool,
+    defers_shape_errors: bool,
 }
 
 impl<'g> NodeBuilder<'g> {
@@ -137,7 +138,8 @@ impl<'g> NodeBuilder<'g> {
             control: Vec::new(),
             attrs: BTreeMap::new(),
             device: None,
-            whatever_shapes: false,
+            defers_frame_errors: false,
+            defers_shape_errors: false,
         }
     }
 
@@ -185,9 +187,15 @@ impl<'g> NodeBuilder<'g> {
         self
     }
 
+    /// That the inputs are in different loops is no error now, but one of the step that runs the node.
+    pub(super) fn defer_frame_errors(mut self) -> Self {
+        self.defers_frame_errors = true;
+        self
+    }
+
     /// That the shapes of the inputs do not fit is no error now, but one of the step that runs the node.
-    pub(super) fn whatever_shapes(mut self) -> Self {
-        self.whatever_shapes = true;
+    pub(super) fn defer_shape_errors(mut self) -> Self {
+        self.defers_shape_errors = true;
         self
     }
 
@@ -238,7 +246,7 @@ impl<'g> NodeBuilder<'g> {
         check.lists(&self.lists)?;
         check.defaults()?;
         check.input_types()?;
-        let outputs = check.outputs(self.whatever_shapes)?;
+        let outputs = check.outputs(self.defers_shape_errors)?;
         let attrs = check.attrs;
         let id = NodeId(u32::try_from(nodes.len()).map_err(|_| GraphError::TooManyNodes)?);
         let (name, is_new_name): (Arc<str>, bool) = match self.exact_name {
@@ -247,7 +255,7 @@ impl<'g> NodeBuilder<'g> {
         };
         let device = self.device.unwrap_or_else(|| graph.device.clone());
         let node = Node { id, name, op, attrs, inputs, control_inputs: control, device, outputs };
-        nodes.place(&node)?;
+        nodes.place(&node, self.defers_frame_errors)?;
         nodes.by_name.insert(node.name.clone(), id);
         nodes.nodes.push(Arc::new(node));
         Ok((id, is_new_name))
@@ -440,18 +448,18 @@ impl Check<'_> {
     }
 
     /// Types and shapes of the outputs.
-    fn outputs(&self, whatever_shapes: bool) -> Result<Vec<Port>, GraphError> {
+    fn outputs(&self, defers_shape_errors: bool) -> Result<Vec<Port>, GraphError> {
         let types = self.types(&self.op.outputs)?;
         let outputs = vec![PartialShape::unknown(); types.len()];
         let unknown = outputs.clone();
-        if whatever_shapes && self.op.kind == OpKind::Call {
+        if defers_shape_errors && self.op.kind == OpKind::Call {
             // A body of its own comes in the call's place.
             return Ok(types.into_iter().zip(unknown).map(|((_, dtype), shape)| Port { dtype, shape }).collect());
         }
         let mut infer = InferContext { nodes: self.nodes, inputs: self.inputs, attrs: &self.attrs, outputs };
         let shapes = match (self.op.shape_fn)(&mut infer) {
             Ok(()) => infer.outputs,
-            Err(_) if whatever_shapes => unknown,
+            Err(_) if defers_shape_errors => unknown,
             Err(source) => {
                 let shapes: Vec<String> = self.inputs.iter().map(|o| self.nodes.shape_of(*o).to_string()).collect();
                 let (node, op, inputs) = (self.name.to_owned(), self.op.name, shapes.join(", "));

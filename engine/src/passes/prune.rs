@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Source, WorkFeed, WorkGraph, WorkId, WorkNode};
 use crate::functions;
-use crate::graph::{Node, NodeId, Nodes, Output};
+use crate::graph::{GraphError, Node, NodeId, Nodes, Output};
 use crate::ops::OpKind;
 use crate::plan::{PlanError, Signature};
 
@@ -39,7 +39,7 @@ impl WorkGraph {
             Some(feed) => Source::Feed(*feed),
             None => Source::Port(WorkId(number[output.node.index()]), output.port),
         };
-        let input = |output: &Output| source(&prune.maker(*output));
+        let input = |output: &Output| source(&prune.producer(*output));
         for node in order {
             let control = node.control_inputs.iter().map(|id| number[id.index()]);
             graph.add(WorkNode {
@@ -85,7 +85,7 @@ impl<'a> Prune<'a> {
 
     /// The output that an input takes: where it is a result of a call, branch or loop, that of the body. Who needs one of the
     /// results does not wait for the others.
-    fn maker(&self, mut output: Output) -> Output {
+    fn producer(&self, mut output: Output) -> Output {
         while !self.fed.contains_key(&output)
             && let Some(node) = self.nodes.get(output.node)
             && node.attrs.contains_key(functions::RESULTS)
@@ -138,7 +138,10 @@ impl<'a> Prune<'a> {
         if node.op.kind == OpKind::Placeholder {
             return Err(PlanError::not_fed(node));
         }
-        let data = node.inputs.iter().map(|input| self.maker(*input));
+        if let Some(GraphError::ControlFlow { node, op, source }) = self.nodes.misplaced(node.id) {
+            return Err(PlanError::ControlFlow { node: node.clone(), op, source: source.clone() });
+        }
+        let data = node.inputs.iter().map(|input| self.producer(*input));
         let data = data.filter(|input| !self.fed.contains_key(input)).map(|input| input.node);
         let control = node.control_inputs.iter().copied().filter(|id| !self.is_given(*id));
         for before in data.chain(control) {

@@ -12,6 +12,7 @@ use super::PlacementError;
 use super::device_set::DeviceSet;
 use crate::device::{Device, DeviceName};
 use crate::dtype::DType;
+use crate::functions;
 use crate::graph::Attr;
 use crate::kernels;
 use crate::passes::{Source, WorkGraph, WorkId, WorkNode};
@@ -51,6 +52,8 @@ pub(super) struct Groups {
 struct Class {
     /// What its members ask for together, and one that asks for something.
     request: Option<(Arc<DeviceName>, WorkId)>,
+    /// Where its members are if that can be: the device of a call is only a default for what it runs.
+    default: Option<Arc<DeviceName>>,
     /// Device types that have kernels for all members.
     kinds: Kinds,
     /// The member that restricted the types last.
@@ -111,12 +114,16 @@ impl<'a> Constraints<'a> {
     fn class_of(&mut self, id: WorkId, node: &WorkNode) -> Result<Class, PlacementError> {
         let asked = Arc::clone(&node.def.device);
         let request = if asked.is_empty() { None } else { Some(self.parsed(node, &asked)?) };
-        let request = request.filter(|name| !name.is_any()).map(|name| (name, id));
+        let named = request.filter(|name| !name.is_any());
+        let (request, default) = match node.def.attrs.contains_key(functions::DEFAULT_DEVICE) {
+            true => (None, named),
+            false => (named.map(|name| (name, id)), None),
+        };
         let has_kernel = |kind: &&str| kernels::supports(&node.def, kind);
         let kinds = self.kinds.iter().enumerate().filter(|(_, kind)| has_kernel(kind)).map(|(i, _)| 1 << i);
         let kinds = kinds.fold(0, |set: Kinds, kind: Kinds| set | kind);
         // What no type can run fails where its kernel is made, with a better message; here it fits anywhere.
-        Ok(Class { request, kinds: if kinds == 0 { Kinds::MAX } else { kinds }, narrowed_by: id })
+        Ok(Class { request, default, kinds: if kinds == 0 { Kinds::MAX } else { kinds }, narrowed_by: id })
     }
 
     fn parsed(&mut self, node: &WorkNode, text: &Arc<str>) -> Result<Arc<DeviceName>, PlacementError> {
@@ -222,7 +229,8 @@ impl<'a> Constraints<'a> {
             });
         }
         let narrowed_by = if kinds == a.kinds { a.narrowed_by } else { b.narrowed_by };
-        Ok(Class { request, kinds, narrowed_by })
+        let default = a.default.clone().or_else(|| b.default.clone());
+        Ok(Class { request, default, kinds, narrowed_by })
     }
 
     fn name(&self, id: WorkId) -> String {
@@ -269,7 +277,12 @@ impl<'a> Constraints<'a> {
             let devices = self.devices.iter().enumerate().filter(|(_, device)| fits(device));
             devices.map(|(i, _)| i as u32).collect::<DeviceSet>()
         };
-        let Some((name, node)) = &class.request else { return Ok(admitted(None)) };
+        let near_default = |set: DeviceSet| {
+            let default = class.default.as_ref().map(|name| admitted(Some(name)));
+            let both = default.map(|default| set.iter().filter(|device| default.has(*device)).collect::<DeviceSet>());
+            both.filter(|both| !both.is_empty()).unwrap_or(set)
+        };
+        let Some((name, node)) = &class.request else { return Ok(near_default(admitted(None))) };
         let mut set = admitted(Some(name));
         if set.is_empty() && self.is_soft {
             set = admitted(Some(&name.softened()));
@@ -285,6 +298,6 @@ impl<'a> Constraints<'a> {
                 devices: known.join(", ").into(),
             });
         }
-        Ok(set)
+        Ok(near_default(set))
     }
 }

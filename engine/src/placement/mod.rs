@@ -19,6 +19,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::device::{Device, DeviceName, DeviceNameConflict, DeviceNameError, Link};
+use crate::functions;
 use crate::graph::{Node, Nodes};
 use crate::kernels;
 use crate::partition::Pair;
@@ -164,7 +165,8 @@ pub fn place(graph: &mut WorkGraph, context: &PassContext<'_>) -> Result<usize, 
 fn relaxed(graph: &WorkGraph, devices: &[Arc<Device>]) -> Result<Vec<RelaxedRequest>, PlacementError> {
     let mut met: FxHashMap<(&str, u32), bool> = FxHashMap::default();
     let mut relaxed = Vec::new();
-    for (_, node) in graph.iter().filter(|(_, node)| !node.def.device.is_empty()) {
+    let asks = |node: &WorkNode| !node.def.device.is_empty() && !node.def.attrs.contains_key(functions::DEFAULT_DEVICE);
+    for (_, node) in graph.iter().filter(|(_, node)| asks(node)) {
         let Some(device) = devices.get(node.device as usize) else { continue };
         let is_met = match met.entry((&node.def.device, node.device)) {
             Entry::Occupied(known) => *known.get(),
