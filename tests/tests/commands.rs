@@ -171,9 +171,10 @@ fn requests_for_devices_hold_or_give_way() {
         let note = "note: node two (op Const) asks for /device:GPU:9, runs on /job:localhost/device:cpu:";
         assert!(text(&soft.stderr).contains(note), "{}", text(&soft.stderr));
     }
-    // What a step does not need is not placed.
+    // Graphs are placed as a whole, what a step does not need too.
     let x = format!("x={}", files.floats("x.npy", &[2, 3], &[0.0; 6]));
-    assert!(run(&[&unused, "--feed", &x, "--fetch", "y"]).status.success());
+    check_refused(&run(&[&unused, "--feed", &x, "--fetch", "y"]), &["node e", "/device:GPU:9", "--soft-placement"]);
+    assert!(run(&[&unused, "--feed", &x, "--fetch", "y", "--soft-placement"]).status.success());
     assert!(run(&[&graph, "--feed", &x, "--fetch", "y", "--soft-placement"]).stderr.is_empty());
 }
 

@@ -79,10 +79,10 @@ fn devices_have_the_names_of_their_tasks() {
     let g = Graph::new();
     let x = vector(&g.with_device("/job:worker/task:1/cpu:1"), "x", 5);
     g.with_device("/job:worker/task:1/cpu:0").add_node("Neg").name("y").input(x).output().unwrap();
-    let p = g.placeholder("p", DType::F32, [None]).unwrap();
-    g.with_device("/job:worker/task:2").add_node("Neg").name("z").input(p).output().unwrap();
     let s = cluster.master.session(&g).unwrap();
     assert_eq!(s.run(&[], &["y"], &[]).unwrap(), local(&g).run(&[], &["y"], &[]).unwrap());
+    let p = g.placeholder("p", DType::F32, [None]).unwrap();
+    g.with_device("/job:worker/task:2").add_node("Neg").name("z").input(p).output().unwrap();
     let error = s.run(&[("p", Tensor::vector(&[1f32]))], &["z"], &[]).unwrap_err().to_string();
     assert!(error.contains("node z (op Neg) asks for /job:worker/task:2"), "{error}");
 }

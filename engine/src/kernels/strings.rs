@@ -366,13 +366,12 @@ fn substr(node: &Node) -> Built {
 }
 
 /// Where `len` of a string's `n` bytes or characters begin and end, from `at` on. As in TensorFlow, a negative length means the
-/// rest of the bytes, but no characters (counted, for a position from the end, as if there were more of them).
+/// rest of the bytes, no characters, and for characters from the end nothing at all.
 fn part_of(n: usize, at: i64, len: i64, characters: bool) -> Result<(usize, usize), KernelError> {
     let n = n as i64;
     let outside = || KernelError::invalid(format!("pos {at} out of range for string of length {n}"));
     let from = if at < 0 { at.saturating_add(n) } else { at };
-    let reaches_out = characters && at < 0 && len < 0 && at.saturating_add(len) < -n;
-    if !(0..=n).contains(&from) || reaches_out {
+    if !(0..=n).contains(&from) || (characters && at < 0 && len < 0) {
         return Err(outside());
     }
     let to = match len {
