@@ -247,7 +247,7 @@ fn a_function_that_says_another_type_than_it_gives_is_refused() {
     graph.import(&definition(&nodes, &[wrong]), "").unwrap();
     let session = Session::new(&graph, SessionOptions::default()).unwrap();
     let error = session.run(&[("x", Tensor::scalar(2.0f32))], &["y"], &[]).unwrap_err().to_string();
-    assert!(error.contains("node y: function f says that it gives"), "{error}");
+    assert!(error.contains("node y: function f declares results of types"), "{error}");
 }
 
 /// The node with a device, colocated with others.

@@ -11,11 +11,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{FunctionError, Library};
 use crate::dtype::DType;
-use crate::graph::{FuncRef, attr_to_proto};
+use crate::graph::{FuncRef, attr_to_proto, colocated_with};
 use crate::ops::{self, ArgType, Effect, OpKind};
 
-/// The attribute of a node that has its device from the call that runs it. It gives way to the requests of what the node is
-/// colocated with: TensorFlow places what a call runs by itself, by default where the call is.
+/// The attribute of a node whose device is that of the call that runs it. Such a device is a default: requests of nodes with
+/// which the node is colocated take precedence, as in TensorFlow.
 pub(crate) const DEFAULT_DEVICE: &str = "_default_device";
 
 pub(super) type Attrs = BTreeMap<String, AttrValue>;
@@ -26,10 +26,10 @@ pub(super) struct Call<'a> {
     pub node: &'a str,
     /// The scope of the body's nodes, without the last `/`.
     pub scope: &'a str,
-    /// Where the names are that nodes of the body are colocated with and that are none of its own: the scope of the
-    /// innermost call, empty in the graph. What a call runs TensorFlow places by itself; the bodies of branches and loops
-    /// belong to what is around them.
-    pub names: &'a str,
+    /// The scope in which nodes outside the body are looked up when the body is colocated with them: that of the innermost
+    /// call, or the graph (empty). TensorFlow places the body of a call on its own, and the bodies of branches and loops
+    /// together with the nodes around them.
+    pub colocation_scope: &'a str,
     /// Values of the function's attributes.
     pub attrs: &'a Attrs,
     /// The arguments, as a graph's node writes its inputs.
@@ -40,7 +40,7 @@ pub(super) struct Call<'a> {
     pub after: Option<&'a str>,
     /// The device of nodes that ask for none.
     pub device: &'a str,
-    /// Whether that gives way to what such a node is colocated with.
+    /// Whether `device` is a default: it gives way to the requests of nodes with which such a node is colocated.
     pub is_default: bool,
 }
 
@@ -297,12 +297,12 @@ impl<'a> Names<'a> {
         Ok(NodeDef { name, op, input, device: device.to_owned(), attr, ..Default::default() })
     }
 
-    /// Colocation with nodes of the body is with those in the graph. Another name is one of where the body is.
+    /// Writes the names of colocated nodes as the graph knows them.
     fn colocate(&self, attr: &mut Attrs) {
         let Some(AttrValue { value: Some(attr_value::Value::List(list)) }) = attr.get_mut("_class") else { return };
         for class in &mut list.s {
-            let Some(node) = std::str::from_utf8(class).ok().and_then(|c| c.strip_prefix("loc:@")) else { continue };
-            let full = match (self.nodes.contains_key(node), self.call.names) {
+            let Some(node) = colocated_with(class) else { continue };
+            let full = match (self.nodes.contains_key(node), self.call.colocation_scope) {
                 (true, _) => self.full(node),
                 (false, "") => continue,
                 (false, scope) => format!("{scope}/{node}"),

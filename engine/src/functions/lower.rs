@@ -34,24 +34,24 @@ use crate::tensor::Tensor;
 /// A function that is missing or does not fit, or too many nodes; `graph` is then left in between.
 pub(crate) fn lower(graph: &Graph, ids: &[NodeId], max_nodes: usize) -> Result<(), FunctionError> {
     expansion::check(graph, ids, max_nodes)?;
-    let mut lowering = Lowering { graph, chain: Vec::new(), names: String::new(), max_nodes };
+    let mut lowering = Lowering { graph, chain: Vec::new(), colocation_scope: String::new(), max_nodes };
     ids.iter().try_for_each(|id| lowering.node(*id))
 }
 
-/// The attribute of an `IdentityN` in the place of a function node: what it gives is what the bodies gave.
+/// The attribute of the `IdentityN` that replaces a function node and hands on the results of its bodies.
 pub(crate) const RESULTS: &str = "_results";
 
 /// Where less of the stack is left than this, the body of a call gets a new piece.
-const STACK_LEFT: usize = 128 << 10;
+pub(super) const STACK_LEFT: usize = 128 << 10;
 /// How large a new piece is.
-const STACK_PIECE: usize = 2 << 20;
+pub(super) const STACK_PIECE: usize = 2 << 20;
 
 pub(super) struct Lowering<'g> {
     graph: &'g Graph,
     /// The functions in whose bodies we are.
     chain: Vec<Arc<str>>,
-    /// The scope of the innermost call, empty outside of calls.
-    names: String,
+    /// See [`Call::colocation_scope`].
+    colocation_scope: String,
     max_nodes: usize,
 }
 
@@ -174,25 +174,31 @@ impl Lowering<'_> {
         }
         let scope = self.free_scope(scope, &function);
         let after = self.single(node, &scope, after)?;
-        let names = if node.op.kind == OpKind::Call { scope.clone() } else { self.names.clone() };
-        let outside = std::mem::replace(&mut self.names, names);
+        let outer_scope = self.colocation_scope.clone();
+        if node.op.kind == OpKind::Call {
+            self.colocation_scope.clone_from(&scope);
+        }
         let body = self.body(node, f, &function, &scope, inputs, after)?;
-        let own: Vec<String> = body.nodes.iter().map(|n| n.name.clone()).collect();
+        let names: Vec<String> = body.nodes.iter().map(|n| n.name.clone()).collect();
         let def = GraphDef { node: body.nodes, ..Default::default() };
         self.graph.import_body(&def).map_err(|source| FunctionError::Import {
             node: node.name.to_string(),
             function: f.name.to_string(),
             source: Box::new(source),
         })?;
-        let ids = own.iter().map(|name| self.id(name)).collect::<Done<Vec<NodeId>>>()?;
+        let ids = names.iter().map(|name| self.id(name)).collect::<Done<Vec<NodeId>>>()?;
         self.chain.push(f.name.clone());
         ids.into_iter().try_for_each(|id| stacker::maybe_grow(STACK_LEFT, STACK_PIECE, || self.node(id)))?;
         self.chain.pop();
-        self.names = outside;
+        self.colocation_scope = outer_scope;
         let outputs = body.outputs.iter().map(|o| self.graph.output(o)).collect::<Result<Vec<_>, _>>()?;
-        let (got, says) = (self.types(&outputs)?, body::output_types(&function, f)?);
-        if got != says {
-            return Err(self.misfit(node, &f.name, format!("says that it gives {says:?}, its body gives {got:?}")));
+        let (got, declared) = (self.types(&outputs)?, body::output_types(&function, f)?);
+        if got != declared {
+            return Err(self.misfit(
+                node,
+                &f.name,
+                format!("declares results of types {declared:?}, its body gives {got:?}"),
+            ));
         }
         let control = body.control.iter().map(|name| self.id(name)).collect::<Done<_>>()?;
         Ok(Inlined { outputs, control })
@@ -255,8 +261,18 @@ impl Lowering<'_> {
         let after = after.map(name_of);
         let after = after.as_deref();
         let is_default = node.op.kind == OpKind::Call || node.attrs.contains_key(body::DEFAULT_DEVICE);
-        let (node, names, device) = (&*node.name, &*self.names, &*node.device);
-        let call = Call { node, scope, names, attrs: &attrs, args: &args, types: &types, after, device, is_default };
+        let (node, colocation_scope, device) = (&*node.name, &*self.colocation_scope, &*node.device);
+        let call = Call {
+            node,
+            scope,
+            colocation_scope,
+            attrs: &attrs,
+            args: &args,
+            types: &types,
+            after,
+            device,
+            is_default,
+        };
         body::instantiate(nodes.functions(), function, &call)
     }
 

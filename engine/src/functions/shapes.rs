@@ -1,4 +1,5 @@
-//! What a call gives: the shapes that its function's body tells, as TensorFlow infers them where a call comes into a graph.
+//! The shapes of a call's results, inferred from the body of its function when the call is added to a graph, as in
+//! TensorFlow.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,16 +9,14 @@ use formats::proto::{FunctionDef, GraphDef};
 
 use super::Library;
 use super::body::{self, Call};
+use super::lower::{STACK_LEFT, STACK_PIECE};
 use crate::graph::{FuncRef, Graph, GraphError, ImportError, Port, attr_to_proto};
 use crate::shape::PartialShape;
 
-/// Nodes of bodies that are looked at for one call of a graph, those of calls in bodies included.
+/// Nodes that shape inference visits for one call, nested calls included.
 const MAX_NODES: usize = 20_000;
-/// Where less of the stack is left than this, a body in a body gets a new piece of [`STACK_PIECE`] bytes.
-const STACK_LEFT: usize = 128 << 10;
-const STACK_PIECE: usize = 2 << 20;
 
-/// How many nodes more may be looked at for the call whose body this is.
+/// How many more nodes shape inference may visit.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget(Arc<AtomicUsize>);
 
@@ -33,8 +32,8 @@ impl Budget {
     }
 }
 
-/// The shapes of what a call of `f` gives for such arguments. `None` where that is not told: the function is missing or does
-/// not fit (an error of the step that runs the call), or too much would have to be looked at.
+/// The shapes of the results of calling `f` with such arguments. `None` where they cannot be inferred: the function is missing
+/// or does not fit (an error of the step that runs the call), or the budget is spent.
 ///
 /// # Errors
 /// The arguments' shapes do not fit a node of the body.
@@ -71,8 +70,17 @@ fn infer(
     let attrs: BTreeMap<_, _> = f.attrs.iter().map(|(name, value)| (name.clone(), attr_to_proto(value))).collect();
     let (node, scope) = ("call", &*f.name);
     let (after, device, is_default) = (None, "", false);
-    let call =
-        Call { node, scope, names: scope, attrs: &attrs, args: &names, types: &types, after, device, is_default };
+    let call = Call {
+        node,
+        scope,
+        colocation_scope: scope,
+        attrs: &attrs,
+        args: &names,
+        types: &types,
+        after,
+        device,
+        is_default,
+    };
     let body = body::instantiate(library, function, &call)?;
     graph.import(&GraphDef { node: body.nodes, ..GraphDef::default() }, "")?;
     let outputs = body.outputs.iter().map(|output| graph.shape(graph.output(output)?));

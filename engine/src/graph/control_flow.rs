@@ -356,8 +356,8 @@ impl Nodes {
         }
     }
 
-    /// Gives a node, which is about to be added, its context. That its inputs are in different loops is an error of the steps
-    /// that run the node where it is imported: [`Nodes::misplaced`].
+    /// Gives a node, which is about to be added, its context. With `defers_frame_errors`, inputs from different loops are noted
+    /// in [`Nodes::misplaced`] instead of refused.
     pub(super) fn place(&mut self, node: &Node, defers_frame_errors: bool) -> Result<(), GraphError> {
         let is_flow = node.op.kind.is_control_flow();
         let at = match self.contexts.len() == 1 && !is_flow {

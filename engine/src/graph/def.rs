@@ -57,7 +57,7 @@ pub enum ImportError {
         /// What is wrong.
         reason: String,
     },
-    /// A node asks for a device by what is no device's name.
+    /// A node asks for a device by a name that cannot be read.
     #[error("node {node}: {source}")]
     Device {
         /// The node.
@@ -73,7 +73,7 @@ pub enum ImportError {
     Graph(#[from] GraphError),
 }
 
-/// What is added.
+/// The definition that is imported, and how.
 #[derive(Clone, Copy)]
 struct Source<'a> {
     def: &'a GraphDef,
@@ -100,8 +100,8 @@ impl Graph {
         self.import_all(Source { def, prefix, is_body: false })
     }
 
-    /// Adds the nodes of a function's body. What shapes say against a node is left to the step to tell: the node may never
-    /// run.
+    /// Adds the nodes of a function's body. Shapes that do not fit are an error of the step that runs the node, since it may
+    /// never run.
     pub(crate) fn import_body(&self, def: &GraphDef) -> Result<(), ImportError> {
         self.import_all(Source { def, prefix: "", is_body: true })
     }
@@ -260,10 +260,11 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The attribute that says with which nodes a node is colocated: `loc:@name`.
+/// The attribute that lists the nodes with which a node is colocated, each as `loc:@name`.
 const COLOCATED: &str = "_class";
 
-fn colocated_with(class: &[u8]) -> Option<&str> {
+/// The node that an entry of the attribute `_class` names.
+pub(crate) fn colocated_with(class: &[u8]) -> Option<&str> {
     std::str::from_utf8(class).ok()?.strip_prefix("loc:@")
 }
 

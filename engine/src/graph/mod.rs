@@ -32,7 +32,7 @@ pub use attr::{Attr, FuncRef};
 pub use build_flow::WhileOptions;
 pub use control_flow::{CondContext, ContextId, ContextKind, ControlFlowError, LoopVar, WhileContext};
 pub use def::ImportError;
-pub(crate) use def::to_proto as attr_to_proto;
+pub(crate) use def::{colocated_with, to_proto as attr_to_proto};
 pub use error::{GraphError, ShapeError};
 pub use infer::InferContext;
 pub use math::{Built, Var};

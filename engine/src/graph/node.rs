@@ -187,13 +187,13 @@ impl<'g> NodeBuilder<'g> {
         self
     }
 
-    /// That the inputs are in different loops is no error now, but one of the step that runs the node.
+    /// Makes inputs from different loops an error of the step that runs the node.
     pub(super) fn defer_frame_errors(mut self) -> Self {
         self.defers_frame_errors = true;
         self
     }
 
-    /// That the shapes of the inputs do not fit is no error now, but one of the step that runs the node.
+    /// Makes shapes that do not fit an error of the step that runs the node.
     pub(super) fn defer_shape_errors(mut self) -> Self {
         self.defers_shape_errors = true;
         self
@@ -450,16 +450,14 @@ impl Check<'_> {
     /// Types and shapes of the outputs.
     fn outputs(&self, defers_shape_errors: bool) -> Result<Vec<Port>, GraphError> {
         let types = self.types(&self.op.outputs)?;
-        let outputs = vec![PartialShape::unknown(); types.len()];
-        let unknown = outputs.clone();
-        if defers_shape_errors && self.op.kind == OpKind::Call {
-            // A body of its own comes in the call's place.
-            return Ok(types.into_iter().zip(unknown).map(|((_, dtype), shape)| Port { dtype, shape }).collect());
-        }
-        let mut infer = InferContext { nodes: self.nodes, inputs: self.inputs, attrs: &self.attrs, outputs };
-        let shapes = match (self.op.shape_fn)(&mut infer) {
+        let unknown = || vec![PartialShape::unknown(); types.len()];
+        let mut infer = InferContext { nodes: self.nodes, inputs: self.inputs, attrs: &self.attrs, outputs: unknown() };
+        // In a body, a call is about to be replaced by a body of its own: inferring its shapes would be done twice.
+        let is_replaced = defers_shape_errors && self.op.kind == OpKind::Call;
+        let inferred = if is_replaced { Ok(()) } else { (self.op.shape_fn)(&mut infer) };
+        let shapes = match inferred {
             Ok(()) => infer.outputs,
-            Err(_) if defers_shape_errors => unknown,
+            Err(_) if defers_shape_errors => unknown(),
             Err(source) => {
                 let shapes: Vec<String> = self.inputs.iter().map(|o| self.nodes.shape_of(*o).to_string()).collect();
                 let (node, op, inputs) = (self.name.to_owned(), self.op.name, shapes.join(", "));

@@ -13,7 +13,7 @@ use super::device_set::DeviceSet;
 use crate::device::{Device, DeviceName};
 use crate::dtype::DType;
 use crate::functions;
-use crate::graph::Attr;
+use crate::graph::{Attr, colocated_with};
 use crate::kernels;
 use crate::passes::{Source, WorkGraph, WorkId, WorkNode};
 
@@ -52,7 +52,7 @@ pub(super) struct Groups {
 struct Class {
     /// What its members ask for together, and one that asks for something.
     request: Option<(Arc<DeviceName>, WorkId)>,
-    /// Where its members are if that can be: the device of a call is only a default for what it runs.
+    /// The device of the call that runs the members; used where nothing else decides.
     default: Option<Arc<DeviceName>>,
     /// Device types that have kernels for all members.
     kinds: Kinds,
@@ -141,9 +141,7 @@ impl<'a> Constraints<'a> {
         for (id, node) in self.graph.iter() {
             let Some(Attr::ListStr(classes)) = node.def.attrs.get("_class") else { continue };
             for class in classes {
-                let Some(name) = std::str::from_utf8(class).ok().and_then(|c| c.strip_prefix("loc:@")) else {
-                    continue;
-                };
+                let Some(name) = colocated_with(class) else { continue };
                 let with = self.graph.find(name).or_else(|| first.get(name).copied());
                 first.entry(name).or_insert(id);
                 if let Some(with) = with {
