@@ -41,26 +41,29 @@ impl Desktop {
             ("WINIT_X11_SCALE_FACTOR", "1".into()),
         ];
         let mut desktop = Desktop { servers: vec![xvfb, bus], env, runtime };
-        desktop.wait_for_display();
+        // On a busy machine the server names its display before it answers.
+        desktop.wait_for("the X server", "getdisplaygeometry");
         let manager = spawn(desktop.command("openbox").stderr(Stdio::null()));
         desktop.servers.push(manager);
+        // A window that opens before there is a window manager never gets the keyboard.
+        desktop.wait_for("openbox", "get_desktop");
         desktop
     }
 
-    /// On a busy machine the server names its display before it answers.
-    fn wait_for_display(&self) {
+    /// Waits until what answers this question of xdotool's is there.
+    fn wait_for(&self, what: &str, question: &str) {
         let answers = || {
             let mut ask = self.command("xdotool");
-            ask.arg("getdisplaygeometry").stdout(Stdio::null()).stderr(Stdio::null());
+            ask.arg(question).stdout(Stdio::null()).stderr(Stdio::null());
             ask.status().is_ok_and(|status| status.success())
         };
-        let answered = (0..100).any(|_| {
+        let answered = (0..300).any(|_| {
             answers() || {
                 std::thread::sleep(Duration::from_millis(100));
                 false
             }
         });
-        assert!(answered, "the X server does not answer");
+        assert!(answered, "{what} does not answer");
     }
 
     /// A command that runs on this desktop.

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Attr, FuncRef, Node, Nodes, Output, ShapeError};
+use super::{Attr, FuncRef, Node, Nodes, Output, ShapeError, constant};
 use crate::ops::OpKind;
-use crate::ops::control_flow::forwards_input;
 use crate::shape::{PartialShape, Shape};
 use crate::tensor::Tensor;
 
@@ -34,26 +33,14 @@ impl InferContext<'_> {
 
     /// The node that made the value of input `i`, before it came into branches and, unchanging, into loops.
     pub fn origin(&self, i: usize) -> Option<&Node> {
-        let mut node = self.nodes.get(self.inputs.get(i)?.node)?;
-        loop {
-            let is_constant = matches!(node.attrs.get("is_constant"), Some(Attr::Bool(true)));
-            match node.inputs.first().and_then(|input| self.nodes.get(input.node)) {
-                Some(from) if forwards_input(node.op.kind, is_constant) => node = from,
-                _ => return Some(node),
-            }
-        }
+        constant::origin(self.nodes, *self.inputs.get(i)?)
     }
 
-    /// The value of input `i` where it is known without running: constants, and shapes of fully known inputs.
+    /// The value of input `i` where it is a constant.
     pub fn value(&self, i: usize) -> Option<Tensor> {
         let node = self.origin(i)?;
-        match (node.op.kind, node.attrs.get("value"), node.inputs.first()) {
-            (OpKind::Const, Some(Attr::Tensor(t)), _) => (node.outputs.first()?.dtype == t.dtype()).then(|| t.clone()),
-            (_, _, Some(of)) if node.op.name == "Shape" => {
-                let dims: Option<Vec<i64>> =
-                    self.nodes.shape_of(*of).known()?.dims().iter().map(|d| i64::try_from(*d).ok()).collect();
-                Some(Tensor::vector(&dims?))
-            }
+        match (node.op.kind, node.attrs.get("value")) {
+            (OpKind::Const, Some(Attr::Tensor(t))) => (node.outputs.first()?.dtype == t.dtype()).then(|| t.clone()),
             _ => None,
         }
     }
@@ -88,11 +75,7 @@ impl InferContext<'_> {
 
     /// The value of input `i` as integers, where it is known.
     pub fn ints(&self, i: usize) -> Option<Vec<i64>> {
-        let value = self.value(i)?;
-        value.slice::<i64>().map(<[i64]>::to_vec).ok().or_else(|| {
-            let ints = value.slice::<i32>().ok()?;
-            Some(ints.iter().map(|v| i64::from(*v)).collect())
-        })
+        constant::ints(self.nodes, *self.inputs.get(i)?)
     }
 
     /// The attributes.

@@ -6,6 +6,7 @@
 
 mod attr;
 mod build_flow;
+mod constant;
 pub mod control_flow;
 mod def;
 mod error;

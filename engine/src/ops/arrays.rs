@@ -5,7 +5,7 @@
 
 use super::shapes::{Inferred, none, scalar};
 use super::{OP_TABLES, OpKind as K, OpSpec, of_step};
-use crate::graph::{Attr, InferContext};
+use crate::graph::{Attr, InferContext, ShapeError};
 use crate::shape::PartialShape;
 
 const STACK: &str = "elem_type: type; stack_name: string = ''";
@@ -70,7 +70,7 @@ static ARRAYS: &[OpSpec] = &[
         "TensorArrayWriteV3",
         "handle: resource, index: int32, value: T, flow_in: float -> flow_out: float",
         "T: type",
-        scalar,
+        write,
     ),
     of_step("TensorArrayReadV3", "handle: resource, index: int32, flow_in: float -> value: dtype", "dtype: type", read),
     of_step("TensorArrayGatherV3", "handle: resource, indices: int32, flow_in: float -> value: dtype", GATHER, gather),
@@ -78,14 +78,14 @@ static ARRAYS: &[OpSpec] = &[
         "TensorArrayScatterV3",
         "handle: resource, indices: int32, value: T, flow_in: float -> flow_out: float",
         "T: type",
-        scalar,
+        scatter,
     ),
     of_step("TensorArrayConcatV3", "handle: resource, flow_in: float -> value: dtype, lengths: int64", CONCAT, concat),
     of_step(
         "TensorArraySplitV3",
         "handle: resource, value: T, lengths: int64, flow_in: float -> flow_out: float",
         "T: type",
-        scalar,
+        split,
     ),
     of_step("TensorArraySizeV3", "handle: resource, flow_in: float -> size: int32", "", scalar),
     of_step("TensorArrayCloseV3", "handle: resource ->", "", none),
@@ -121,6 +121,29 @@ fn read(c: &mut InferContext<'_>) -> Inferred {
     let shape = element_shape(c);
     c.set(0, shape);
     Ok(())
+}
+
+fn write(c: &mut InferContext<'_>) -> Inferred {
+    c.of_rank(1, 0)?;
+    c.merge(&c.input(2), &element_shape(c))?;
+    scalar(c)
+}
+
+fn scatter(c: &mut InferContext<'_>) -> Inferred {
+    let (indices, value) = (c.of_rank(1, 1)?, c.input(2));
+    if let Some(dims) = value.dims() {
+        let [n, element @ ..] = dims else {
+            return Err(ShapeError("the value must have a first dimension, one element for each index".to_owned()));
+        };
+        c.merge(&indices, &[*n].into())?;
+        c.merge(&PartialShape::new(element), &element_shape(c))?;
+    }
+    scalar(c)
+}
+
+fn split(c: &mut InferContext<'_>) -> Inferred {
+    c.of_rank(2, 1)?;
+    scalar(c)
 }
 
 fn gather(c: &mut InferContext<'_>) -> Inferred {

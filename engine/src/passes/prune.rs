@@ -5,10 +5,12 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::{Source, WorkFeed, WorkGraph, WorkId, WorkNode};
+use crate::dtype::DType;
 use crate::functions;
 use crate::graph::{GraphError, Node, NodeId, Nodes, Output};
 use crate::ops::OpKind;
 use crate::plan::{PlanError, Signature};
+use crate::shape::PartialShape;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Mark {
@@ -57,7 +59,47 @@ impl WorkGraph {
         }
         let targets = signature.targets.iter().map(|id| number[id.index()]);
         graph.targets = targets.filter(|id| *id != u32::MAX).map(WorkId).collect();
+        graph.forget_shapes_of_fed(nodes, signature);
         Ok(graph)
+    }
+
+    /// Shapes follow from integers that the graph computes from constants. Where a feed takes the place of such integers,
+    /// what depends on it can have any shape.
+    fn forget_shapes_of_fed(&mut self, nodes: &Nodes, signature: &Signature) {
+        let is_computed = |output: &Output| {
+            nodes.get(output.node).is_some_and(|node| {
+                let dtype = node.outputs.get(output.port as usize).map(|port| port.dtype);
+                node.op.kind != OpKind::Placeholder && matches!(dtype, Some(DType::I32 | DType::I64))
+            })
+        };
+        let fed: Vec<u32> = (0..).zip(&signature.feeds).filter(|(_, feed)| is_computed(feed)).map(|(i, _)| i).collect();
+        if fed.is_empty() {
+            return;
+        }
+        for (feed, output) in self.feeds.iter_mut().zip(&signature.feeds) {
+            if nodes.get(output.node).is_some_and(|node| node.op.kind != OpKind::Placeholder) {
+                feed.shape = PartialShape::unknown();
+            }
+        }
+        let ids: Vec<WorkId> = self.iter().map(|(id, _)| id).collect();
+        let mut depends = vec![false; ids.len()];
+        let mut is_changed = true;
+        // Again until nothing changes: a loop's head comes before what closes it.
+        while std::mem::take(&mut is_changed) {
+            for id in &ids {
+                let Some(node) = self.get(*id).filter(|_| !depends[id.index()]) else { continue };
+                depends[id.index()] = node.inputs.iter().any(|source| match source {
+                    Source::Feed(i) => fed.contains(i),
+                    Source::Port(from, _) => depends[from.index()],
+                });
+                is_changed |= depends[id.index()];
+            }
+        }
+        for id in ids.into_iter().filter(|id| depends[id.index()]) {
+            if let Some(node) = self.get_mut(id) {
+                Arc::make_mut(&mut node.def).outputs.iter_mut().for_each(|port| port.shape = PartialShape::unknown());
+            }
+        }
     }
 }
 
