@@ -314,10 +314,12 @@ fn a_picture_has_the_panel_alone() {
     let mut window = Window::open(&[dir.path().to_owned()]);
     window.wait_for("loss: 2 runs");
     let chart = window.harness.get_by_label_contains("loss: 2 runs").rect();
-    window.ctrl(egui::Modifiers::SHIFT, egui::Key::L);
-    window.wait_for("Copied: a command that opens this view");
-    window.ctrl(egui::Modifiers::NONE, egui::Key::K);
-    window.type_text("Command palette", "save png");
+    // In counted frames: after five seconds of them what was told is gone.
+    assert!(window.copied_by(egui::Key::L).is_some());
+    window.harness.key_press_modifiers(egui::Modifiers::COMMAND, egui::Key::K);
+    window.harness.run_steps(3);
+    window.harness.get_by_label("Command palette").type_text("save png");
+    window.harness.run_steps(3);
     window.harness.hover_at(chart.center());
     window.harness.key_press(egui::Key::Enter);
     let before = painted(&window);

@@ -268,19 +268,27 @@ fn colocated_nodes_are_together_or_say_why_not() {
     let def = s.inspect(&[], &["near"], &[]).unwrap().graph;
     assert!(ops(&def, "_Send").is_empty());
     with(&on(&g, 2), "far");
-    let error = s.run(&[], &["far"], &[]).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "nodes x and far must be on one device (they are colocated), but their requests contradict each other: \
-         /device:CPU:1 and /device:CPU:2 differ in index"
-    );
+    // As in TensorFlow, also where no step needs the node.
+    for fetch in ["far", "near"] {
+        let error = s.run(&[], &[fetch], &[]).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "nodes x and far must be on one device (they are colocated), but their requests contradict each other: \
+             /device:CPU:1 and /device:CPU:2 differ in index"
+        );
+    }
     // Softly, neither gets its way.
     let placement = PlacementOptions { is_soft: true, ..PlacementOptions::default() };
     assert_eq!(value(&session(&g, SessionOptions { placement, ..plain(3) }).run(&[], &["far"], &[]).unwrap()), 1.0);
+}
 
+#[test]
+fn who_uses_a_resource_goes_where_it_is() {
+    let g = Graph::new();
+    let s = session(&g, plain(3));
     let v = on(&g, 0).variable("v", Tensor::vector(&[1f32, 2.0])).unwrap();
     on(&g, 1).add_node("ReadVariableOp").name("read").input(v.handle).attr("dtype", DType::F32).build().unwrap();
-    // Who uses a resource goes where it is, whatever it asks for; TensorFlow says so in its log.
+    // Whatever it asks for; TensorFlow says so in its log.
     let init = g.node(v.init).unwrap().name.clone();
     s.run(&[], &[], &[&*init]).unwrap();
     assert_eq!(s.run(&[], &["read"], &[]).unwrap()[0].slice::<f32>().unwrap(), [1.0, 2.0]);

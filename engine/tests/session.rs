@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::{note_node, notes, session, source, sum, value};
 use engine::graph::{Attr, Graph, Output};
 use engine::session::{CancelToken, RunError};
-use engine::{DType, PartialShape, RunOptions, Session, SessionOptions, Tensor};
+use engine::{DType, PartialShape, RunOptions, Session, SessionOptions, Shape, Tensor};
 
 /// The graph of the white paper's Figure 6 with a note at each node: a and b feed c; b feeds d; c and d feed e and f.
 fn figure_6() -> (Graph, Session) {
@@ -62,6 +62,37 @@ fn a_fed_port_leaves_the_other_ports_of_its_node() {
     let s = session(&g, 1);
     assert_eq!(value(&s.run(&[], &["y"], &[]).unwrap()), 20.0);
     assert_eq!(value(&s.run(&[("split:1", Tensor::scalar(100.0f32))], &["y"], &[]).unwrap()), 111.0);
+}
+
+/// As TensorFlow's shape functions, which evaluate what is constant; a fed value is none.
+#[test]
+fn shapes_follow_from_computed_integers_unless_those_are_fed() {
+    let g = Graph::new();
+    let ints = |v: &[i32]| g.constant(Tensor::vector(v)).unwrap();
+    let int = |v: i32| g.constant(Tensor::scalar(v)).unwrap();
+    let x = g.constant(Tensor::from_vec([2, 3, 5], vec![0f32; 30]).unwrap()).unwrap();
+    let shape = g.add_node("Shape").input(x).output().unwrap();
+    // The last two dimensions, the first of them doubled.
+    let slice = g
+        .add_node("StridedSlice")
+        .inputs(&[shape, ints(&[1]), ints(&[0]), ints(&[1])])
+        .attr("end_mask", 1i64)
+        .attr("Index", DType::I32);
+    let last = slice.output().unwrap();
+    let doubled = g.add_node("Mul").name("doubled").inputs(&[last, ints(&[2, 1])]).output().unwrap();
+    let rank = g.add_node("Rank").input(x).output().unwrap();
+    let pack = g.add_node("Pack").name("pack").inputs(&[rank, int(1)]).output().unwrap();
+    let dims = g.add_node("ConcatV2").inputs(&[doubled, pack]).input(int(0)).output().unwrap();
+    let one = g.constant(Tensor::scalar(1f32)).unwrap();
+    let filled = g.add_node("Fill").input(dims).input(one).output().unwrap();
+    g.add_node("Shape").name("sizes").input(filled).output().unwrap();
+    assert_eq!(g.shape(filled).unwrap(), PartialShape::from(&Shape::new(&[6, 5, 3, 1])));
+
+    let s = session(&g, 1);
+    let sizes = |feeds: &[(&str, Tensor)]| s.run(feeds, &["sizes"], &[]).unwrap()[0].slice::<i32>().unwrap().to_vec();
+    assert_eq!(sizes(&[]), [6, 5, 3, 1]);
+    assert_eq!(sizes(&[("pack", Tensor::vector(&[2i32, 2]))]), [6, 5, 2, 2]);
+    assert_eq!(sizes(&[("doubled", Tensor::vector(&[4i32])), ("pack", Tensor::vector(&[2i32, 2]))]), [4, 2, 2]);
 }
 
 #[test]

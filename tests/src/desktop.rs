@@ -23,6 +23,8 @@ impl Desktop {
         let runtime = tempfile::tempdir().expect("a private runtime folder");
         let screen = format!("{width}x{height}x24");
         let args = ["-displayfd", "1", "-screen", "0", screen.as_str(), "-nolisten", "tcp", "+extension", "GLX"];
+        // Without -noreset the server begins anew when its last client leaves, and turns away who comes meanwhile.
+        let args = args.into_iter().chain(["-noreset"]);
         let mut xvfb = spawn(Command::new("Xvfb").args(args).stdout(Stdio::piped()));
         let display = format!(":{}", first_line(&mut xvfb));
         let mut bus = Command::new("dbus-daemon");

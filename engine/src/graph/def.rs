@@ -1,6 +1,7 @@
 //! Graphs from and to TensorFlow's `GraphDef`.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use formats::proto::{AttrValue, GraphDef, NameAttrList, NodeDef, VersionDef, attr_value};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -334,14 +335,16 @@ fn order(def: &GraphDef, exists: impl Fn(&str) -> bool) -> Result<Vec<usize>, Im
             }
         }
     }
-    let mut order: Vec<usize> = (0..def.node.len()).filter(|i| waits_for[*i] == 0).collect();
-    let mut next = 0;
-    while let Some(&i) = order.get(next) {
-        next += 1;
+    // Of the nodes that are ready the first of the definition, as TensorFlow: where requests for devices contradict each other
+    // the order decides.
+    let mut ready: BinaryHeap<_> = (0..def.node.len()).filter(|i| waits_for[*i] == 0).map(Reverse).collect();
+    let mut order = Vec::with_capacity(def.node.len());
+    while let Some(Reverse(i)) = ready.pop() {
+        order.push(i);
         for consumer in &consumers[i] {
             waits_for[*consumer] -= 1;
             if waits_for[*consumer] == 0 {
-                order.push(*consumer);
+                ready.push(Reverse(*consumer));
             }
         }
     }

@@ -219,18 +219,27 @@ pub(crate) fn check_requests(nodes: &Nodes, devices: &[Arc<Device>]) -> Result<(
 }
 
 /// Places a whole graph and notes where its nodes with state are; those of `pins` stay where they are.
-pub(crate) fn pin(nodes: &Nodes, context: &PassContext<'_>) -> Pins {
+///
+/// # Errors
+/// Nodes that must be on one device ask for different ones, be they needed or not: as TensorFlow. Whatever else is wrong with
+/// nodes that no step needs is no error of the steps that are asked for.
+pub(crate) fn pin(nodes: &Nodes, context: &PassContext<'_>) -> Result<Pins, PlanError> {
     let mut graph = whole(nodes);
     let mut pins = context.pins.clone();
     let needed = PIPELINE.iter().take_while(|pass| pass.name != "place").filter(|pass| !pass.is_optional);
-    // What contradicts itself in a part that no step needs is no error of the steps that are asked for.
-    let placed = { needed }.try_for_each(|pass| (pass.run)(&mut graph, context).map(drop));
-    if placed.and_then(|()| place(&mut graph, context)).is_ok() {
-        for (_, node) in graph.iter().filter(|(_, node)| holds_state(node)) {
-            pins.entry(Arc::clone(node.name())).or_insert(node.device);
+    let passed = { needed }.try_for_each(|pass| (pass.run)(&mut graph, context).map(drop));
+    match passed.and_then(|()| place(&mut graph, context)) {
+        Ok(_) => {
+            for (_, node) in graph.iter().filter(|(_, node)| holds_state(node)) {
+                pins.entry(Arc::clone(node.name())).or_insert(node.device);
+            }
+            Ok(pins)
         }
+        Err(PlanError::Placement(error)) if matches!(*error, PlacementError::Requests { .. }) => {
+            Err(PlanError::Placement(error))
+        }
+        Err(_) => Ok(pins),
     }
-    pins
 }
 
 /// Whether a node's device keeps something for it between steps: it hands out a resource.

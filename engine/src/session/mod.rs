@@ -328,7 +328,7 @@ impl Session {
             }
             let pins = match self.devices.len() {
                 1 => Arc::clone(&known.1),
-                _ => Arc::new(placement::pin(nodes, &self.pass_context(&known.1))),
+                _ => Arc::new(placement::pin(nodes, &self.pass_context(&known.1))?),
             };
             *known = (nodes.len(), pins);
         }

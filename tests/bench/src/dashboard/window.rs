@@ -50,7 +50,10 @@ pub fn run(report: &mut Report) -> Result<(), BenchError> {
 /// A display of its own, with the name that it chose.
 fn own_display() -> Option<(String, Option<Child>)> {
     let mut server = Command::new("Xvfb");
-    server.args(["-displayfd", "1", "-screen", "0", "1600x900x24"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    server
+        .args(["-displayfd", "1", "-screen", "0", "1600x900x24", "-noreset"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let mut server = server.spawn().ok()?;
     let mut number = String::new();
     BufReader::new(server.stdout.take()?).read_line(&mut number).ok()?;
