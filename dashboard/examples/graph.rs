@@ -1,7 +1,8 @@
-//! Opens the Graph panel alone: `cargo run -p stepscope-dashboard --example graph -- [--light] FILE`
+//! Opens the Graph panel alone: `cargo run -p dashboard --example graph -- [--light] FILE`
 //!
 //! FILE is a graph file or an event file that holds a graph, either of them gzipped.
 
+use dashboard::{Data, Selection, Theme, View, graph::GraphView, theme};
 use formats::{
     graph_file,
     proto::{Event, GraphDef, event::What},
@@ -9,7 +10,6 @@ use formats::{
 };
 use prost::Message;
 use std::io::Read;
-use stepscope_dashboard::{Data, Selection, Theme, View, graph::GraphView, theme};
 
 fn read(path: &str) -> Result<GraphDef, Box<dyn std::error::Error>> {
     let mut bytes = std::fs::read(path)?;

@@ -1,8 +1,8 @@
-//! Opens the window on the paths given: `cargo run -p stepscope-dashboard --example open -- [--light|--dark] [--config FILE] [--at ADDRESS] PATH...`
+//! Opens the window on the paths given: `cargo run -p dashboard --example open -- [--light|--dark] [--config FILE] [--at ADDRESS] PATH...`
 
-use stepscope_dashboard::{Options, Theme, run};
+use dashboard::{Options, Theme, run};
 
-fn main() -> Result<(), stepscope_dashboard::Error> {
+fn main() -> Result<(), dashboard::Error> {
     let mut options = Options::default();
     let mut args = std::env::args_os().skip(1);
     while let Some(arg) = args.next() {

@@ -1,20 +1,20 @@
 //! What every panel looks like, in both themes, beside the pictures in `tests/snapshots`: three real runs (`tests/fixtures`), and
 //! digits as vectors. What panels do is tested through the accessibility tree; this tells when they look otherwise.
 //!
-//! `STEPSCOPE_UPDATE_SNAPSHOTS=1 cargo test -p stepscope-dashboard --test snapshots` takes the pictures anew: look at each that changed.
+//! `STEPSCOPE_UPDATE_SNAPSHOTS=1 cargo test -p dashboard --test snapshots` takes the pictures anew: look at each that changed.
 #![allow(clippy::unwrap_used)] // a test file
 
 mod support;
 
+use dashboard::{
+    Options, Theme,
+    sql::engine::{Answer, Engine, Table, Tables},
+};
 use egui_kittest::kittest::Queryable;
 use std::{
     io::Read,
     path::{Path, PathBuf},
     sync::Arc,
-};
-use stepscope_dashboard::{
-    Options, Theme,
-    sql::engine::{Answer, Engine, Table, Tables},
 };
 use summaries::Pixels;
 use support::{Window, picture, writer};

@@ -4,12 +4,12 @@
 
 mod support;
 
+use dashboard::{Options, ViewKind};
 use egui_kittest::kittest::Queryable;
 use formats::plugins::{
     Category, Chart, Layout, MarginChartContent, MultilineChartContent, chart::Content, margin_chart_content,
 };
 use std::{collections::BTreeMap, path::Path};
-use stepscope_dashboard::{Options, ViewKind};
 use summaries::{HParam, Mesh};
 use support::{Window, two_runs, writer};
 

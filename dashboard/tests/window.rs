@@ -4,6 +4,7 @@
 mod room;
 mod support;
 
+use dashboard::{Far, OpenFar, Options, theme::SystemFonts};
 use egui_kittest::kittest::Queryable;
 use std::{
     path::{Path, PathBuf},
@@ -14,7 +15,6 @@ use std::{
     },
     time::Duration,
 };
-use stepscope_dashboard::{Far, OpenFar, Options, theme::SystemFonts};
 use summaries::{Bucket, Pixels};
 use support::{Window, two_runs, writer};
 
@@ -474,7 +474,7 @@ fn traces_of_a_folder_are_one() {
         let text = format!(r#"{{"distributedInfo":{{"rank":{rank}}},"traceEvents":[{slice}]}}"#);
         std::fs::write(dir.path().join(format!("rank{rank}.pt.trace.json")), text).unwrap();
     }
-    assert!(stepscope_dashboard::loader::opens_whole(dir.path()));
+    assert!(dashboard::loader::opens_whole(dir.path()));
     let mut window = Window::open(&[dir.path().to_owned()]);
     window.key(egui::Key::Num4);
     window.wait_for("Timeline: 2 tracks, 2 slices");

@@ -1,7 +1,7 @@
 //! Concurrent steps: several training steps of one model at once on the same devices (white paper, figure 9).
 //!
 //! ```text
-//! cargo run --release -p stepscope-engine --example concurrent_steps [STEPS]
+//! cargo run --release -p engine --example concurrent_steps [STEPS]
 //! ```
 //!
 //! Two clients call `run` on one session from threads of their own. Where a step alone leaves workers idle, between its

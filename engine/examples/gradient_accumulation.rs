@@ -1,7 +1,7 @@
 //! Gradient accumulation: four batches of 32 train as one of 128 does, in a quarter of the memory.
 //!
 //! ```text
-//! cargo run --release -p stepscope-engine --example gradient_accumulation
+//! cargo run --release -p engine --example gradient_accumulation
 //! ```
 //!
 //! Each micro-step adds its gradients to accumulators; after four of them a step applies their mean and clears them. A

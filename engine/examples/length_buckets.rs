@@ -1,7 +1,7 @@
 //! Batches of sentences of like length: a queue for each bucket, so that little of a batch is padding.
 //!
 //! ```text
-//! cargo run --release -p stepscope-engine --example length_buckets
+//! cargo run --release -p engine --example length_buckets
 //! ```
 //!
 //! A step per sentence draws it from the text and puts it into its bucket's queue; whichever bucket is full first gives the next

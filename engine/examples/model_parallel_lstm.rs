@@ -1,7 +1,7 @@
 //! Model parallelism: an LSTM of three layers, each on a device of its own (white paper, figure 8).
 //!
 //! ```text
-//! cargo run --release -p stepscope-engine --example model_parallel_lstm [TRACE_FOLDER]
+//! cargo run --release -p engine --example model_parallel_lstm [TRACE_FOLDER]
 //! ```
 //!
 //! While the third device works on the first words, the second works on the next ones, and the first on those after:

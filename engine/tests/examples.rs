@@ -12,7 +12,7 @@ fn run(name: &str, args: &[&str]) -> Option<String> {
     let folder: PathBuf = deps.parent().and_then(|deps| deps.parent()).unwrap().join("examples");
     let program = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     if !program.exists() {
-        test_support::left_out(format_args!("{name} was not built: cargo build -p stepscope-engine --examples"));
+        test_support::left_out(format_args!("{name} was not built: cargo build -p engine --examples"));
         return None;
     }
     let output = Command::new(program).args(args).output().unwrap();

@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test file
 
+use profiler::analysis::ops::{OpRow, op_table};
+use profiler::count::CounterSet;
+use profiler::watch::{Watch, WatchOptions, WatchReport};
+use profiler::{Collector, CollectorOptions, Store, StoreOptions, TraceReader, seal};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use stepscope_profiler::analysis::ops::{OpRow, op_table};
-use stepscope_profiler::count::CounterSet;
-use stepscope_profiler::watch::{Watch, WatchOptions, WatchReport};
-use stepscope_profiler::{Collector, CollectorOptions, Store, StoreOptions, TraceReader, seal};
 
 const ROLE: &str = "STEPSCOPE_COUNTERS_TEST_TRACE";
 const ROUNDS: u64 = 8;

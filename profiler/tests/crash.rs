@@ -4,12 +4,12 @@
 #![allow(clippy::unwrap_used)] // a test file
 
 use events::{NodeId, Options, emit_slice, now};
+use profiler::{Collector, CollectorOptions, Store, StoreOptions, TraceReader};
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
-use stepscope_profiler::{Collector, CollectorOptions, Store, StoreOptions, TraceReader};
 
 const ROLE: &str = "STEPSCOPE_CRASH_TEST_ROLE";
 const DIR: &str = "STEPSCOPE_CRASH_TEST_DIR";

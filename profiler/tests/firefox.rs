@@ -3,12 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test file
 
+use profiler::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
+use profiler::export::{ExportFormat, export};
+use profiler::{Store, stalls};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use stepscope_profiler::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
-use stepscope_profiler::export::{ExportFormat, export};
-use stepscope_profiler::{Store, stalls};
 
 /// The profiler's library, with a profile loaded. It runs as a process of its own until it is told to stop.
 struct Profiler {

@@ -7,12 +7,12 @@ use events::control::Control;
 use events::meta::{Entry, Writer};
 use events::record::site_word;
 use events::{Anchor, Kind, NodeId, Options, Record, SiteId, emit_slice, now};
+use profiler::chunks::{self, ChunkHeader, FLAG_LAST};
+use profiler::{Collector, CollectorOptions, Store, StoreOptions, TraceReader, WarningKind};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use stepscope_profiler::chunks::{self, ChunkHeader, FLAG_LAST};
-use stepscope_profiler::{Collector, CollectorOptions, Store, StoreOptions, TraceReader, WarningKind};
 
 /// A process has one session: held by a test that records.
 static ONE: Mutex<()> = Mutex::new(());

@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use profiler::analysis::report::analyse;
+use profiler::{Store, StoreOptions, WarningKind, import};
 use std::fmt::Write as _;
-use stepscope_profiler::analysis::report::analyse;
-use stepscope_profiler::{Store, StoreOptions, WarningKind, import};
 
 const N: i64 = 60_000;
 

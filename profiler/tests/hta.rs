@@ -5,13 +5,13 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that says what it skips")]
 
 use flate2::read::GzDecoder;
+use profiler::analysis::breakdown::{DeviceBreakdown, device_breakdowns};
+use profiler::analysis::critical::{PathKind, Segment, critical_path_of_range};
+use profiler::batch::{Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
+use profiler::{Batch, Category, Cause, SliceRef, Store, StoreOptions, TrackKind, stalls};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use stepscope_profiler::analysis::breakdown::{DeviceBreakdown, device_breakdowns};
-use stepscope_profiler::analysis::critical::{PathKind, Segment, critical_path_of_range};
-use stepscope_profiler::batch::{Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
-use stepscope_profiler::{Batch, Category, Cause, SliceRef, Store, StoreOptions, TrackKind, stalls};
 
 /// The folder of the traces; without it the check is left out.
 #[track_caller]
@@ -153,7 +153,7 @@ fn nanoseconds_are_kept() {
     let store = read(&folder.join(format!("{name}.json.gz")));
     let found = device(&store).times;
     let kernels: usize =
-        store.tracks().iter().filter(|t| t.kind == TrackKind::Stream).map(stepscope_profiler::Track::n_slices).sum();
+        store.tracks().iter().filter(|t| t.kind == TrackKind::Stream).map(profiler::Track::n_slices).sum();
     for (ours, key) in [(found.compute_ns, "compute"), (found.non_compute_ns(), "non_compute")] {
         let lost = us(ours) - temporal(name, key);
         assert!((0.0..kernels as f64).contains(&lost), "{key}: {lost} us on {kernels} kernels");
@@ -170,7 +170,7 @@ fn stalls_of_streams_are_their_idle_time() {
         let found = stalls(&store, store.range());
         for (track, _, idle_ns) in device(&store).streams {
             let parts = found.iter().filter(|s| s.track == track);
-            assert_eq!(parts.map(stepscope_profiler::Stall::dur).sum::<i64>(), idle_ns, "{name}");
+            assert_eq!(parts.map(profiler::Stall::dur).sum::<i64>(), idle_ns, "{name}");
         }
     }
 }

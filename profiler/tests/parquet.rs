@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use stepscope_profiler::batch::{Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
-use stepscope_profiler::{Batch, Function, Store, StoreOptions};
+use profiler::batch::{Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
+use profiler::{Batch, Function, Store, StoreOptions};
 
 /// More than two row groups.
 const SLICES: u32 = 300_000;
@@ -130,7 +130,7 @@ fn duckdb_pandas_and_pyarrow_give_our_numbers() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("sealed");
     let store = store();
-    let sealed = stepscope_profiler::seal::write(&store, &folder).unwrap();
+    let sealed = profiler::seal::write(&store, &folder).unwrap();
     assert_eq!(sealed.slices, u64::from(SLICES));
     let lines = run(&python, &folder);
     let of = |prefix: &str| -> Vec<String> {

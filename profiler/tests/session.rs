@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used)] // a test file
 
 use events::{Options, emit_slice, now};
+use profiler::{
+    self as profiler, Category, Collector, CollectorOptions, Store, StoreOptions, TraceReader, WarningKind,
+};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use stepscope_profiler::{
-    self as profiler, Category, Collector, CollectorOptions, Store, StoreOptions, TraceReader, WarningKind,
-};
 
 /// A process has one recording session: these tests take turns.
 static TURN: Mutex<()> = Mutex::new(());

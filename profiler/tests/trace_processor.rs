@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use profiler::export::{ExportFormat, export};
+use profiler::{SliceRef, Store, StoreOptions, Track, import};
 use serde_json::Value;
-use stepscope_profiler::export::{ExportFormat, export};
-use stepscope_profiler::{SliceRef, Store, StoreOptions, Track, import};
 
 /// Node and trace_processor; where they are missing the check is left out.
 struct TraceProcessor {
@@ -130,8 +130,7 @@ fn what_is_exported_is_whole_there() {
         ]);
         let [by_name, flows, counters, errors, args] = &answers[..] else { panic!("{name}: {answers:?}") };
         same(&ours(&store), &theirs(by_name), name);
-        let is_forward =
-            |f: &&stepscope_profiler::Flow| matches!((f.from, f.to), (Some(a), Some(b)) if a.time <= b.time);
+        let is_forward = |f: &&profiler::Flow| matches!((f.from, f.to), (Some(a), Some(b)) if a.time <= b.time);
         let arrows = store.flows().filter(is_forward).count();
         assert_eq!(flows[0][0].as_u64(), Some(arrows as u64), "{name}: arrows");
         let mut own: BTreeMap<&str, (u64, f64, f64)> = BTreeMap::new();

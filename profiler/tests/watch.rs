@@ -4,16 +4,16 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // a test file
 
 use events::clock::mono_now;
+use profiler::count::CounterSet;
+use profiler::watch::{Watch, WatchError, WatchOptions, WatchReport};
+use profiler::{
+    Category, Collector, CollectorOptions, SliceRef, Store, StoreOptions, TraceReader, Track, TrackKind, WarningKind,
+    flame,
+};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use stepscope_profiler::count::CounterSet;
-use stepscope_profiler::watch::{Watch, WatchError, WatchOptions, WatchReport};
-use stepscope_profiler::{
-    Category, Collector, CollectorOptions, SliceRef, Store, StoreOptions, TraceReader, Track, TrackKind, WarningKind,
-    flame,
-};
 
 const ROLE: &str = "STEPSCOPE_WATCH_TEST_ROLE";
 const OUT: &str = "STEPSCOPE_WATCH_TEST_OUT";

@@ -7,8 +7,8 @@ mod moto;
 
 use common::{chrome, open, rows, sealed, try_rows, value};
 use moto::Moto;
+use query::{Database, Options, QueryError};
 use serde_json::json;
-use stepscope_query::{Database, Options, QueryError};
 use summaries::{SummaryWriter, WriterOptions};
 
 #[test]

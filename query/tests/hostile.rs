@@ -4,8 +4,8 @@
 mod common;
 
 use common::{both, open, rows, try_rows, value};
+use query::{Database, Format, Options, QueryError};
 use serde_json::json;
-use stepscope_query::{Database, Format, Options, QueryError};
 
 #[track_caller]
 fn refused(database: &Database, sql: &str, says: &[&str]) {

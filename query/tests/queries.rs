@@ -6,8 +6,8 @@ mod common;
 use common::{both, chrome, open, rows, sealed, try_rows, value};
 use profiler::analysis::report::analyse;
 use profiler::{by_cause, stalls};
+use query::{Database, Options};
 use serde_json::json;
-use stepscope_query::{Database, Options};
 use summaries::{SummaryWriter, WriterOptions};
 
 #[test]

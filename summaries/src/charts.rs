@@ -2,7 +2,7 @@
 //! pixels of width on, in light and in dark.
 //!
 //! ```
-//! use stepscope_summaries::charts::{Chart, Curve, Shape, Style};
+//! use summaries::charts::{Chart, Curve, Shape, Style};
 //!
 //! let points = (0..50).map(|x| (f64::from(x), (-0.1 * f64::from(x)).exp())).collect();
 //! let curves = vec![Curve { label: "mlp".into(), points, band: vec![] }];

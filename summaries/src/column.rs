@@ -101,7 +101,7 @@ impl Floats {
 /// Numbers with a pyramid over them, so that the extent of any range is found without looking at all of it.
 ///
 /// ```
-/// let mut numbers = stepscope_summaries::Numbers::default();
+/// let mut numbers = summaries::Numbers::default();
 /// (0..1_000_000).for_each(|i| numbers.push(f64::from(i)));
 /// let extent = numbers.extent(10..900_000);
 /// assert_eq!((extent.min, extent.max, extent.n_finite), (10.0, 899_999.0, 899_990));

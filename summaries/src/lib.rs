@@ -13,7 +13,7 @@
 //! - [`Damage`]: what could not be read, and where.
 //!
 //! ```
-//! use stepscope_summaries::{Logdir, Series, SummaryWriter, WriterOptions};
+//! use summaries::{Logdir, Series, SummaryWriter, WriterOptions};
 //!
 //! let folder = tempfile::tempdir()?;
 //! let writer = SummaryWriter::create(folder.path(), WriterOptions::default())?;

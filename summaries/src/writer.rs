@@ -81,7 +81,7 @@ pub enum WriterError {
 /// order.
 ///
 /// ```
-/// use stepscope_summaries::{SummaryWriter, WriterOptions};
+/// use summaries::{SummaryWriter, WriterOptions};
 ///
 /// let logdir = tempfile::tempdir()?;
 /// let writer = SummaryWriter::create(logdir.path(), WriterOptions::default())?;

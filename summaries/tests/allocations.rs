@@ -10,7 +10,7 @@ use std::{
 };
 
 use formats::tfrecord::masked_crc;
-use stepscope_summaries::{Logdir, Pixels, Series, SummaryWriter, WriterOptions};
+use summaries::{Logdir, Pixels, Series, SummaryWriter, WriterOptions};
 
 /// The system's allocator, with the greatest sum of what was allocated at a time.
 struct Counting;

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, path::Path};
 use formats::proto::{GraphDef, NodeDef, attr_value::Value as Attr};
 use prost::Message;
 use serde_json::{Value, json};
-use stepscope_summaries::{Logdir, Run, TaggedGraph};
+use summaries::{Logdir, Run, TaggedGraph};
 
 fn logdir() -> Logdir {
     let mut logdir = Logdir::open(&[Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/graphs")]).unwrap();

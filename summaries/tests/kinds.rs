@@ -9,7 +9,7 @@ use formats::plugins::{
     Category, Chart, Layout, MultilineChartContent, chart, h_param_value::Kind, h_params_plugin_data::Data,
     mesh_plugin_data::ContentType,
 };
-use stepscope_summaries::{
+use summaries::{
     Bucket, HParam, Logdir, Mesh, Pixels, PrCurve, Run, Sample, Series, SummaryWriter, TextTensor, ValueError,
     WriterOptions, read_projector_config,
 };

@@ -5,7 +5,7 @@
 
 use std::{fs, path::Path};
 
-use stepscope_summaries::{Logdir, Series, SummaryWriter, WriterOptions};
+use summaries::{Logdir, Series, SummaryWriter, WriterOptions};
 
 /// SplitMix64 (Steele, Lea, Flood 2014): the same files in every run.
 struct Rng(u64);

@@ -9,7 +9,7 @@ use std::{
     process::Command,
 };
 
-use stepscope_summaries::projection::{Progress, TsneOptions, UmapOptions, Vectors, pca, tsne, umap};
+use summaries::projection::{Progress, TsneOptions, UmapOptions, Vectors, pca, tsne, umap};
 
 #[track_caller]
 fn python() -> Option<PathBuf> {

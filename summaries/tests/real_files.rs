@@ -4,7 +4,7 @@
 // Clippy's exceptions for tests do not reach the helpers of an integration test.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use stepscope_summaries::{DamageKind, Logdir, Run, Series};
+use summaries::{DamageKind, Logdir, Run, Series};
 
 /// One line per tag: `tag kind points`, and one per damage and waiting tail.
 fn dump(run: &Run) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! Histograms beyond the budget of memory are in a temporary file, and read back as they were.
 
-use stepscope_summaries::{Bucket, Logdir, Series, SummaryWriter, WriterOptions};
+use summaries::{Bucket, Logdir, Series, SummaryWriter, WriterOptions};
 
 const N_STEPS: i64 = 3000;
 

@@ -67,7 +67,7 @@ fn workspace_members() -> Vec<String> {
     let manifest = manifest(".");
     let all = manifest["workspace"]["dependencies"].as_table().expect("a table").iter();
     let has_path = all.filter(|(_, value)| value.get("path").is_some()).map(|(name, _)| name.clone());
-    has_path.filter(|name| name != "test_support").collect()
+    has_path.filter(|name| name != "test-support").collect()
 }
 
 fn manifest(member: &str) -> toml::Table {
@@ -114,7 +114,7 @@ fn members_use_what_the_table_says() {
                 broken.push(format!("{member} [{section}] uses {used:?}, the table has {allowed:?}"));
             }
         }
-        let helps = |section: &str| manifest.get(section).is_some_and(|table| table.get("test_support").is_some());
+        let helps = |section: &str| manifest.get(section).is_some_and(|table| table.get("test-support").is_some());
         if helps("dependencies") || helps("build-dependencies") {
             broken.push(format!("{member} is built with test_support, which is for tests only"));
         }

@@ -65,7 +65,8 @@ fn main() -> ExitCode {
 }
 
 /// What is checked and tested beyond what is built by default.
-const FEATURES: &str = "--features=stepscope/s3,stepscope-engine/s3,stepscope/buckets,stepscope-summaries/buckets,stepscope/cluster,stepscope-bench/query";
+const FEATURES: &str =
+    "--features=stepscope/s3,engine/s3,stepscope/buckets,summaries/buckets,stepscope/cluster,stepscope-bench/query";
 
 /// What the released program has that a build from source leaves out, to be quick.
 const RELEASED: &str = "--features=cluster,s3";
@@ -100,7 +101,7 @@ fn release(steps: &mut Steps) -> Result<(), Failed> {
 
 /// Builds the check of a GPU, and runs it or packs it.
 fn gpu(steps: &mut Steps, rest: &[String]) -> Result<(), Failed> {
-    const BUILD: &[&str] = &["build", "--release", "--package", "stepscope-cuda", "--example", "gpu_check"];
+    const BUILD: &[&str] = &["build", "--release", "--package", "cuda", "--example", "gpu_check"];
     let is_packed = match rest {
         [] => false,
         [flag] if flag == "--pack" => true,
@@ -146,7 +147,7 @@ fn test(steps: &mut Steps) -> Result<(), Failed> {
 
 /// Bodies by MPI. A build of its own: programs with MPI do not start without it.
 fn test_mpi(steps: &mut Steps, list: &left_out::List) -> Result<(), Failed> {
-    const TEST: &[&str] = &["test", "--package", "stepscope-net", "--features=mpi", "--test", "mpi"];
+    const TEST: &[&str] = &["test", "--package", "net", "--features=mpi", "--test", "mpi"];
     match prepare::mpi(steps) {
         Ok(env) => steps.cargo("tests of MPI", TEST, &borrowed(&env)),
         Err(Failed(why)) => {
@@ -227,10 +228,10 @@ fn soak(steps: &mut Steps) -> Result<(), Failed> {
 fn soak_tests(steps: &mut Steps, env: &[(&str, &str)]) -> Result<(), Failed> {
     let test = |arguments: &[&'static str]| [&["test", "--release", "--package"], arguments].concat();
     steps.cargo("soak", &test(&["stepscope-tests", "--no-fail-fast"]), env)?;
-    steps.cargo("soak: gathering", &test(&["stepscope-gather", "--test", "kills"]), env)?;
-    let simulation = test(&["stepscope-distributed", "--test", "simulation", "--", "--nocapture"]);
+    steps.cargo("soak: gathering", &test(&["gather", "--test", "kills"]), env)?;
+    let simulation = test(&["distributed", "--test", "simulation", "--", "--nocapture"]);
     steps.cargo("soak: simulation", &simulation, env)?;
-    steps.cargo("soak: parking", &["test", "--package", "stepscope-engine", "--test", "sleep_model"], env)
+    steps.cargo("soak: parking", &["test", "--package", "engine", "--test", "sleep_model"], env)
 }
 
 /// Random programs with fresh seeds (or those from `STEPSCOPE_SEED` on), which the engine must answer as TensorFlow does.
@@ -248,7 +249,7 @@ fn random_programs(steps: &mut Steps, list: &left_out::List) -> Result<(), Faile
     let first: u64 = given.unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 32);
     let file = prepare::target_folder().join("random_programs.bin.gz");
     let file = std::path::absolute(&file).unwrap_or(file).display().to_string();
-    let test = ["test", "--release", "--package", "stepscope-engine", "--test", "random_programs", "--", "--nocapture"];
+    let test = ["test", "--release", "--package", "engine", "--test", "random_programs", "--", "--nocapture"];
     for batch in 0..N_PROGRAMS / BATCH {
         // Some seeds give no program.
         let (seed, count) = ((first + batch * 2 * BATCH).to_string(), BATCH.to_string());

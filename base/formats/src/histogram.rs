@@ -75,7 +75,7 @@ impl Places {
 /// Counts values into TensorFlow's buckets.
 ///
 /// ```
-/// let mut h = stepscope_formats::histogram::HistogramBuilder::new();
+/// let mut h = formats::histogram::HistogramBuilder::new();
 /// h.extend([0.5_f32, -0.25, 0.5]);
 /// let proto = h.to_proto();
 /// assert_eq!((proto.num, proto.min, proto.max), (3.0, -0.25, 0.5));

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use stepscope_formats::{
+use formats::{
     FileKind, graph_file,
     proto::{GraphDef, attr_value::Value},
     sniff,

@@ -10,7 +10,7 @@ use crate::logdir::Grouping;
 /// `stepscope record -- COMMAND`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
-The command runs as it would alone: its output, signals and exit code are its own. Programs that link stepscope-events, or use
+The command runs as it would alone: its output, signals and exit code are its own. Programs that link the events crate, or use
 tracing with its layer, emit events where STEPSCOPE_TRACE is set, which 'record' does; of others scheduling and samples are recorded.
 With --sample it also sets PYTHONPERFSUPPORT=1, so that Python tells the names of its functions. Of programs that use CUDA the driver
 loads libstepscope_inject.so, which lies beside this program: kernels, copies, calls and NVTX ranges are recorded, of PyTorch and JAX too.

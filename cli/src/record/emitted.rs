@@ -22,7 +22,7 @@ pub fn hints(folder: &Path, watches: bool) -> Vec<String> {
         .collect();
     if hints.is_empty() && !watches && !has_emitted(folder) {
         hints.push(
-            "the command emitted no events: programs do that with stepscope-events (`start_from_env`), or with tracing and its layer; \
+            "the command emitted no events: programs do that with the events crate (`start_from_env`), or with tracing and its layer; \
              `record --sched --sample 1000` records any program"
                 .to_owned(),
         );

@@ -6,10 +6,10 @@
 pub mod picture;
 pub mod raster;
 
+use dashboard::{Options, Theme, app::App, pace::Pace};
 use egui_kittest::{Harness, kittest::Queryable};
 use raster::{Pixels, Textures};
 use std::path::{Path, PathBuf};
-use stepscope_dashboard::{Options, Theme, app::App, pace::Pace};
 use summaries::{SummaryWriter, WriterOptions};
 
 /// Frames that something is waited for.

@@ -1,10 +1,10 @@
 //! What the window does with little room: 1280 x 720 pixels at 300 % are 427 x 240 points.
 
 use crate::support::{Window, two_runs};
+use dashboard::Options;
 use egui::{Rect, pos2, vec2};
 use egui_kittest::kittest::Queryable;
 use std::path::PathBuf;
-use stepscope_dashboard::Options;
 
 const SMALL: [f32; 2] = [427.0, 240.0];
 

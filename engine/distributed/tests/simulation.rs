@@ -116,7 +116,7 @@ fn told(payload: &(dyn std::any::Any + Send)) -> String {
 fn outcome(seed: u64) -> Outcome {
     catch_unwind(AssertUnwindSafe(|| simulate(seed, |_| {}))).unwrap_or_else(|payload| {
         panic!(
-            "seed {seed}: {}\nagain: STEPSCOPE_SEED={seed} cargo test --package stepscope-distributed --test simulation seeds",
+            "seed {seed}: {}\nagain: STEPSCOPE_SEED={seed} cargo test --package distributed --test simulation seeds",
             told(&*payload)
         )
     })

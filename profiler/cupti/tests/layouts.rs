@@ -6,9 +6,9 @@ mod common;
 
 use common::{call, event, marker, memcpy, wait};
 use cudarc::cupti::sys;
-use stepscope_cupti::buffer::{Bounds, records};
-use stepscope_cupti::layout::{Kind, Layout, NEWEST, OLDEST};
-use stepscope_cupti::record::{MemoryWork, Object, Payload, Place, Record, Span, Text, record};
+use cupti::buffer::{Bounds, records};
+use cupti::layout::{Kind, Layout, NEWEST, OLDEST};
+use cupti::record::{MemoryWork, Object, Payload, Place, Record, Span, Text, record};
 
 /// Versions of the library with the structs that their headers name for each kind, from the list of versions in
 /// `cupti_version.h` and the comments of `CUpti_ActivityKind`.

@@ -6,15 +6,15 @@
 mod common;
 
 use common::{Texts, call, event, marker, memcpy, wait};
+use cupti::layout::{Kind, Layout};
+use cupti::library::{Clock, Completed, Failed, Requested};
+use cupti::{Library, Recorder, Report, Unavailable, working_for};
 use profiler::{Cause, Collector, CollectorOptions, Store, StoreOptions, TraceReader, WarningKind};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use stepscope_cupti::layout::{Kind, Layout};
-use stepscope_cupti::library::{Clock, Completed, Failed, Requested};
-use stepscope_cupti::{Library, Recorder, Report, Unavailable, working_for};
 
 /// A process has one recording session: these tests take turns.
 static TURN: Mutex<()> = Mutex::new(());

@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Folder, loopback, read, wait_until};
+use gather::{Connection, Host, LogdirCopy, Sender, SenderOptions, Server, ServerOptions};
 use parking_lot::RwLock;
 use profiler::far::Viewer;
 use profiler::{AtHand, Span, Store, StoreOptions};
@@ -11,7 +12,6 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use stepscope_gather::{Connection, Host, LogdirCopy, Sender, SenderOptions, Server, ServerOptions};
 
 /// A thread's slices and a counter.
 fn recorded(dir: &Path, n: i64) -> Folder {

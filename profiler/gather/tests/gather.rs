@@ -4,12 +4,12 @@
 mod common;
 
 use common::{Folder, args, loopback, read, wait_until};
+use gather::{Clock, Sender, SenderOptions, ServeError, Server, ServerOptions};
 use profiler::Store;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use stepscope_gather::{Clock, Sender, SenderOptions, ServeError, Server, ServerOptions};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// More than the system's processes have.
@@ -269,7 +269,7 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
         assert!(matches!(Server::start_within(&run, &ServerOptions::default()), Err(ServeError::Taken(_))));
         let mut other = Folder::create(&dir.path().join(format!("other{round}")), NOBODY + 1, begin);
         let (wanted, wants) = mpsc::channel();
-        let (giver, given) = stepscope_gather::given(move || {
+        let (giver, given) = gather::given(move || {
             let _ = wanted.send(());
         });
         let taking = Arc::clone(&server);

@@ -5,13 +5,13 @@ mod common;
 
 use bytes::Bytes;
 use common::{Folder, args, loopback, read, wait_until};
+use gather::wire::gather_client::GatherClient;
+use gather::wire::{ClockAsk, Down, Exchange, Hello, Piece, State, Up, down, up};
+use gather::{Sender, SenderOptions, Server, ServerOptions};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
-use stepscope_gather::wire::gather_client::GatherClient;
-use stepscope_gather::wire::{ClockAsk, Down, Exchange, Hello, Piece, State, Up, down, up};
-use stepscope_gather::{Sender, SenderOptions, Server, ServerOptions};
 use tokio_stream::StreamExt;
 
 fn good_sender_works(dir: &Path, server: &Server, pid: u32) {

@@ -4,10 +4,10 @@
 mod common;
 
 use common::{Folder, args, loopback, read};
+use gather::{Sender, SenderOptions, Server, ServerOptions, Unsealed};
 use profiler::seal;
 use std::path::Path;
 use std::time::Duration;
-use stepscope_gather::{Sender, SenderOptions, Server, ServerOptions, Unsealed};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

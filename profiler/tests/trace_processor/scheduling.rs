@@ -7,12 +7,12 @@ use formats::perfetto::{
     FtraceEvent, FtraceEventBundle, ProcessTree, SchedSwitchFtraceEvent, SchedWakingFtraceEvent, TracePacket,
     process_tree,
 };
+use profiler::analysis::threads::thread_times;
+use profiler::{Category, Store, ThreadState, TrackKind};
 use prost::Message;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use stepscope_profiler::analysis::threads::thread_times;
-use stepscope_profiler::{Category, Store, ThreadState, TrackKind};
 
 /// A stay in a state: begin, end (none where it was still going on), state, and who woke the thread.
 type Stay = (i64, Option<i64>, String, Option<i64>);

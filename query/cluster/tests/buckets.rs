@@ -1,7 +1,7 @@
 //! A cluster whose executors read traces from a bucket.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-extern crate query as stepscope_query;
+extern crate query as query;
 
 mod common;
 #[path = "../../tests/common/moto.rs"]

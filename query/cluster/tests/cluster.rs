@@ -1,7 +1,7 @@
 //! The same SQL here and on a cluster: the same rows, and clear words where there are none.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-extern crate query as stepscope_query;
+extern crate query as query;
 
 mod common;
 #[path = "../../tests/common/mod.rs"]
@@ -11,10 +11,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::Ballista;
 use common::{Nodes, Sight};
 use query::{Database, Options, QueryError};
 use serde_json::{Value, json};
-use stepscope_cluster::Ballista;
 use summaries::{SummaryWriter, WriterOptions};
 use traces::{chrome, open, rows, sealed, try_rows, value};
 

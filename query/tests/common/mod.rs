@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use profiler::{Store, StoreOptions, import, seal};
+use query::{Database, Format, Options, QueryError};
 use serde_json::Value;
-use stepscope_query::{Database, Format, Options, QueryError};
 
 /// Chrome's JSON with `n` groups of nested slices on seven threads of two processes, with arguments, counters, flows, instants.
 pub fn chrome(n: u32) -> String {

@@ -79,7 +79,7 @@ impl SummaryWriter {
     /// Adds an image as PNG; encoding takes about 10 ms for a million pixels, in this call.
     ///
     /// ```
-    /// # use stepscope_summaries::{Pixels, SummaryWriter, WriterOptions};
+    /// # use summaries::{Pixels, SummaryWriter, WriterOptions};
     /// # let logdir = tempfile::tempdir()?;
     /// # let writer = SummaryWriter::create(logdir.path(), WriterOptions::default())?;
     /// let grey = [0, 85, 170, 255];

@@ -18,7 +18,7 @@ use std::{
 };
 
 use emulator::Emulator;
-use stepscope_summaries::{FileState, Logdir, Remote, Series, SummaryWriter, WriterOptions};
+use summaries::{FileState, Logdir, Remote, Series, SummaryWriter, WriterOptions};
 
 /// The bytes of an event file with so many points of `loss`.
 fn event_file(n: i64) -> Vec<u8> {

@@ -95,7 +95,7 @@ fn words_of(facts: &Facts<'_>, kind: PathKind, part: Part) -> Option<Words> {
             title: "unexplained",
             what: What::Is("The trace does not say what was waited for"),
             remedy: "Scheduling tells when threads waited and who woke them; for what, slices of the program's own would tell \
-                     (`tracing`, or `stepscope-events`).",
+                     (`tracing`, or the `events` crate).",
         },
         (kind, _) => words::words(kind)?,
     })

@@ -16,13 +16,13 @@ use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_
 use ballista_scheduler::cluster::BallistaCluster;
 use ballista_scheduler::config::SchedulerConfig;
 use ballista_scheduler::scheduler_process::{create_scheduler, start_grpc_service_with_listener};
+use cluster::Ballista;
 use datafusion::execution::object_store::{DefaultObjectStoreRegistry, ObjectStoreRegistry};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::object_store::local::LocalFileSystem;
 use datafusion::prelude::SessionConfig;
 use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
 use query::{Database, Options};
-use stepscope_cluster::Ballista;
 
 const ROLE: &str = "STEPSCOPE_CLUSTER_TEST_ROLE";
 const DIR: &str = "STEPSCOPE_CLUSTER_TEST_DIR";
