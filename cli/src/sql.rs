@@ -52,7 +52,7 @@ mod tests {
     /// The panel's engine gives the rows of a real trace, says what tables there are, and what is wrong.
     #[test]
     fn tables_of_a_trace_are_asked() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiler/tests/fixtures/packets.pftrace");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiler/formats/tests/fixtures/packets.pftrace");
         let tables = DataFusion.open(&path).expect("a trace");
         let listed = tables.list();
         let slices = listed.iter().find(|table| table.name == "slices").expect("slices");

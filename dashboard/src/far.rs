@@ -1,13 +1,13 @@
 //! Traces of other machines: what is said where not all that an analysis needs is here.
 
-use profiler::AtHand;
+use profiler::Residency;
 
 /// Says that slices are missing, and what to do; nothing where all are here.
-pub fn note(hand: AtHand) -> Option<&'static str> {
+pub fn note(hand: Residency) -> Option<&'static str> {
     match hand {
-        AtHand::All => None,
-        AtHand::Coming => Some("Slices are being fetched from the other machine …"),
-        AtHand::TooMany => Some(
+        Residency::Resident => None,
+        Residency::Loading => Some("Slices are being fetched from the other machine …"),
+        Residency::TooLarge => Some(
             "Too many slices to fetch from the other machine: select a shorter range, or run stepscope analyze there.",
         ),
     }

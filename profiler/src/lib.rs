@@ -1,59 +1,65 @@
-//! Collects events, stores and indexes them, draws levels of detail, analyses.
-//!
-//! In reading order, which is the order in which data flows:
-//!
-//! 1. [`chunks`]: the file format of what was collected, and its scanner.
-//! 2. [`collect`]: drains the rings of every process of a trace folder into a chunk file.
-//! 3. [`follow`]: reads a trace folder, growing or finished, damaged or not, into batches.
-//! 4. [`mod@import`]: reads other tools' traces into batches.
-//!    [`locate`] says which traces a path holds.
-//! 5. [`batch`]: what a source of events (the follower, an importer, a test) hands to the store.
-//! 6. [`store`]: the columns: tracks, lanes, slices, steps, counters, flows, names, warnings.
-//! 7. [`lod`]: the spans that a lane shows at a pixel width.
-//! 8. [`seal`]: a finished trace as Parquet files, with its pyramids beside; written, opened, paged.
-//! 9. [`far`]: a trace that another process has; what is shown of it comes from there.
-//! 10. [`mod@export`]: writes a store as other tools' traces.
-//! 11. [`stats`], [`mod@stalls`], [`mod@flame`] and [`analysis`]: pure functions over the store.
-//!
-//! What the kernel tells of a command's threads comes from [`watch`], which puts together `sched` (context switches), `sample` (call
-//! stacks), `symbols` (the functions of sampled addresses) and [`count`] (what processor and kernel count of each thread).
+//! The profiler's members under one name.
 
-pub mod analysis;
-pub mod batch;
-pub mod chunks;
-pub mod clocks;
-pub mod collect;
-pub mod count;
-pub mod export;
-pub mod far;
-pub mod flame;
-pub mod follow;
-pub mod import;
-pub mod locate;
-pub mod lod;
-mod radix;
-mod sample;
-mod sched;
-pub mod seal;
-pub mod stalls;
-pub mod stats;
-pub mod store;
-mod symbols;
-pub mod watch;
+pub use trace_analysis as analysis;
+pub use trace_analysis::flame::FlameNode;
+pub use trace_analysis::stalls::{Cause, CauseTotal, QueueWait, Stall, by_cause, queue_waits};
+pub use trace_analysis::stats::{self, Figures, NodeStat, OpStat, TrackUse, node_stats, op_stats, track_use};
+pub use trace_analysis::{flame, stalls};
+pub use trace_formats::{export, import, locate};
+pub use trace_model::args::Args;
+pub use trace_model::batch::Batch;
+pub use trace_model::layout::OpenError;
+pub use trace_model::lod::Span;
+pub use trace_model::names::{Category, ClockOffset, NodeInfo, Process, SiteInfo};
+pub use trace_model::pages::{PagerStats, Pages};
+pub use trace_model::rows::{Counter, Flow, FlowEnd, Step, Transfer};
+pub use trace_model::slice::{SliceId, SliceRef};
+pub use trace_model::stack::{Frame, Function, Stack};
+pub use trace_model::thread_state::ThreadState;
+pub use trace_model::track::{InstantEvent, OpenSlice, TrackId, TrackKind};
+pub use trace_model::warning::{Warning, WarningKind};
+pub use trace_model::{chunks, clocks};
+pub use trace_record::collect::{self, CollectError, Collector, CollectorOptions, CollectorReport};
+pub use trace_record::{count, watch};
+pub use trace_store::follow::TraceReader;
+pub use trace_store::remote as far;
+pub use trace_store::seal::{Pager, SealError, Sealed, SealedWriter};
+pub use trace_store::sealing::SealReport;
+pub use trace_store::store::{Lane, Residency, Store, StoreOptions, StoreStats, Track, Update};
 
-#[cfg(test)]
-mod testkit;
+/// What a source of events hands to the store.
+pub mod batch {
+    pub use trace_model::batch::*;
+    pub use trace_model::track::TrackKey;
+    pub use trace_model::warning::Notice;
+}
 
-pub use batch::Batch;
-pub use collect::{CollectError, Collector, CollectorOptions, CollectorReport};
-pub use flame::{FlameNode, flame};
-pub use follow::{OpenError, TraceReader};
-pub use lod::Span;
-pub use seal::{Pager, SealError, SealReport, Sealed, SealedWriter};
-pub use stalls::{Cause, CauseTotal, QueueWait, Stall, by_cause, queue_waits, stalls};
-pub use stats::{Figures, NodeStat, OpStat, TrackUse, node_stats, op_stats, track_use};
-pub use store::{
-    Args, AtHand, Category, ClockOffset, Counter, Flow, FlowEnd, Frame, Function, InstantEvent, Lane, NodeInfo,
-    OpenSlice, PagerStats, Pages, Process, SiteInfo, SliceId, SliceRef, Stack, Step, Store, StoreOptions, StoreStats,
-    ThreadState, Track, TrackId, TrackKind, Transfer, Warning, WarningKind,
-};
+/// A finished trace in its last form.
+pub mod seal {
+    pub use trace_model::layout::SEALED_FOLDER as FOLDER;
+    pub use trace_store::seal::*;
+    pub use trace_store::sealing::*;
+}
+
+/// The columns.
+pub mod store {
+    pub use trace_model::layout::SEGMENT;
+    pub use trace_model::names::*;
+    pub use trace_model::rows::*;
+    pub use trace_model::slice::*;
+    pub use trace_model::stack::*;
+    pub use trace_model::track::*;
+    pub use trace_store::store::*;
+}
+
+/// Following a trace folder.
+pub mod follow {
+    pub use trace_store::follow::TraceReader;
+
+    /// Gathered folders.
+    pub mod gathered {
+        pub use trace_model::layout::{
+            GATHERED_FILE as FILE, GatheredInfo, SOURCE_FILE, SourceInfo, is_gathered, read_json,
+        };
+    }
+}

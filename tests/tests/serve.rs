@@ -10,7 +10,7 @@ use std::time::Duration;
 use events::clock::mono_now;
 use gather::{Connection, LogdirCopy};
 use profiler::far::Viewer;
-use profiler::{AtHand, Store, StoreOptions, TraceReader};
+use profiler::{Residency, Store, StoreOptions, TraceReader};
 use stepscope_tests::{INTERRUPTED, free_port, left_out, stepscope_binary};
 
 /// A finished run of the demo.
@@ -33,11 +33,11 @@ fn far(connection: &Arc<Connection>, trace: &str, n: u64) -> Store {
     let mut viewer = Viewer::new(connection.trace(trace));
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
     let begin = mono_now();
-    while store.stats().slices < n || store.at_hand(&store.range()) == AtHand::Coming {
+    while store.stats().slices < n || store.residency(&store.range()) == Residency::Loading {
         assert!(mono_now() - begin < 60_000_000_000, "only {} of {n} slices came", store.stats().slices);
         store.apply(viewer.poll().expect("an answer"));
         if let Some(pages) = store.pager() {
-            pages.load_wished();
+            pages.load_requested();
         }
         std::thread::sleep(Duration::from_millis(5));
     }

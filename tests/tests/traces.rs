@@ -43,7 +43,7 @@ impl Program {
 }
 
 fn fixture(name: &str) -> (PathBuf, u64) {
-    let path = root().join("profiler/tests/fixtures").join(name);
+    let path = root().join("profiler/formats/tests/fixtures").join(name);
     let expected = std::fs::read(path.with_file_name(format!("{name}.expected.json"))).expect("a fixture");
     let expected: Value = serde_json::from_slice(&expected).expect("JSON");
     (path, expected["slices"].as_u64().expect("a count"))

@@ -78,7 +78,7 @@ fn release(steps: &mut Steps) -> Result<(), Failed> {
     steps.run(
         "it has SQL",
         &built,
-        &["query", "profiler/tests/fixtures/packets.pftrace", "select count(*) from slices"],
+        &["query", "profiler/formats/tests/fixtures/packets.pftrace", "select count(*) from slices"],
         &[],
     )?;
     let name = format!("stepscope-{}-{}-{}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH, std::env::consts::OS);

@@ -2,7 +2,7 @@
 
 use crate::{data::Shared, format, timeline::analysis::recent};
 use profiler::{
-    AtHand, Stall, Store,
+    Residency, Stall, Store,
     analysis::{
         breakdown::{Breakdown, breakdown},
         critical::{CriticalPath, PathKind, Segment},
@@ -122,7 +122,7 @@ pub struct Report {
     /// What was asked.
     pub question: Question,
     /// Whether the slices were here; else nothing was found.
-    pub hand: AtHand,
+    pub hand: Residency,
     /// The range that was asked about; what is analysed begins later where that is too much.
     pub whole: Range<i64>,
     /// What the analyses found.
@@ -145,8 +145,8 @@ pub fn answer(request: Request) -> Report {
     let whole = question.range.clone().unwrap_or_else(|| store.range());
     let n_steps = touching(&store, &whole).count();
     let mut range = if question.all_steps { whole.clone() } else { recent(&store, &whole, MAX_STEPS) };
-    let hand = store.at_hand(&range);
-    if hand != AtHand::All {
+    let hand = store.residency(&range);
+    if hand != Residency::Resident {
         range.end = range.start;
     }
     let bar = |s: &profiler::Step| {

@@ -38,7 +38,7 @@ fn every_line_leads_to_its_evidence() {
 
 #[test]
 fn ops_lie_below_their_devices_limits() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../profiler/tests/fixtures/roofline.xplane.pb");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../profiler/formats/tests/fixtures/roofline.xplane.pb");
     let mut store = profiler::Store::with_options(profiler::StoreOptions::UNBOUNDED);
     profiler::import::open(&[path.into()]).unwrap().read_all(&mut store).unwrap();
     let mut harness = harness(Data::default().with_trace("tpu", store));

@@ -10,7 +10,7 @@ use crate::{
     widgets::describe,
 };
 use egui::{Context, Mesh, Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
-use profiler::{AtHand, Category, Store};
+use profiler::{Category, Residency, Store};
 use rustc_hash::FxHashMap;
 use std::{ops::Range, sync::Arc};
 
@@ -101,7 +101,7 @@ fn costs(store: &Store, trace_idx: usize, model: &Model, item: ItemId) -> Vec<St
         return Vec::new();
     };
     let span = start..end;
-    if store.at_hand(&span) != AtHand::All {
+    if store.residency(&span) != Residency::Resident {
         return Vec::new();
     }
     let is_mine = |name: &str| model.find(name).is_some_and(|found| model.is_below(found, item));

@@ -192,7 +192,7 @@ fn sum(Request { model, stores, told }: Request) -> Sums {
         let span = range.clone().unwrap_or_else(|| store.range().start..store.range().end.saturating_add(1));
         seen.add(&model, &store, &span);
         ran_on.add(&model, &store);
-        if store.at_hand(&span) != profiler::AtHand::All {
+        if store.residency(&span) != profiler::Residency::Resident {
             continue;
         }
         let mut add = |node: &str, time: Time| {

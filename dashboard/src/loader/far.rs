@@ -97,7 +97,7 @@ fn follow(shared: &Shared, source: SourceId, ask: Arc<dyn Ask>) {
     let (mut due_ns, mut is_read) = (i64::MIN, false);
     loop {
         let pages = store.read().pager().cloned();
-        let mut is_changed = pages.is_some_and(|pages| pages.has_wishes() && pages.load_wished());
+        let mut is_changed = pages.is_some_and(|pages| pages.has_requests() && pages.load_requested());
         let now_ns = clock::mono_now();
         if now_ns >= due_ns {
             match viewer.poll() {

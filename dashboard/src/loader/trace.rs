@@ -23,7 +23,7 @@ pub(super) fn follow(shared: &Shared, source: SourceId, path: &Path) {
     let mut pager: Option<Arc<dyn Pages>> = None;
     loop {
         // Of a sealed trace what the last picture lacked comes first.
-        if pager.as_ref().is_some_and(|pager| pager.load_wished()) {
+        if pager.as_ref().is_some_and(|pager| pager.load_requested()) {
             (shared.wake)();
         }
         let batch = match reader.poll_staged() {

@@ -25,7 +25,7 @@ use crate::{
 };
 use egui::{Frame, Margin, TextEdit, Ui};
 use model::{Grouping, Order, Row};
-use profiler::{AtHand, Store, TrackUse, node_stats, op_stats, track_use};
+use profiler::{Residency, Store, TrackUse, node_stats, op_stats, track_use};
 use std::{ops::Range, sync::Arc};
 
 /// How often the figures of a growing trace are computed anew, seconds.
@@ -54,7 +54,7 @@ struct Question {
 pub struct Findings {
     question: Question,
     /// Whether its slices were here; else there are no figures.
-    hand: AtHand,
+    hand: Residency,
     /// The range that they are about.
     pub range: Range<i64>,
     /// Rows per op type.
@@ -76,8 +76,8 @@ fn answer(request: Request) -> Findings {
     let store = request.store.read_recursive();
     let question = Question { version: store.version(), ..request.question };
     let range = question.range.clone().unwrap_or_else(|| store.range());
-    let hand = store.at_hand(&range);
-    if hand != AtHand::All {
+    let hand = store.residency(&range);
+    if hand != Residency::Resident {
         return Findings { question, range, hand, ..Findings::default() };
     }
     Findings {

@@ -11,7 +11,7 @@ use super::{
 use crate::data::{Held, Shared};
 use egui::Context;
 use profiler::{
-    AtHand, CauseTotal, OpStat, Stall, Store, TrackUse,
+    CauseTotal, OpStat, Residency, Stall, Store, TrackUse,
     analysis::{critical::CriticalPath, ops::critical_paths},
     by_cause, op_stats, stalls, track_use,
 };
@@ -66,7 +66,7 @@ pub struct RangeFacts {
     /// Which range.
     pub range: Range<i64>,
     /// Whether its slices were here; else what follows is empty.
-    pub hand: AtHand,
+    pub hand: Residency,
     /// Slices that touch it.
     pub n_slices: u64,
     /// Per op type, the one with most time first.
@@ -91,7 +91,7 @@ pub struct Findings {
     /// What was asked.
     pub question: Question,
     /// Whether the slices on the screen were here; else nothing is known of their stalls.
-    pub hand: AtHand,
+    pub hand: Residency,
     /// Stalls of the steps on the screen.
     pub stalls: Arc<Stalls>,
     /// How tracks spent the time on the screen.
@@ -180,10 +180,10 @@ pub fn answer(request: Request) -> Findings {
     let before = request.before.filter(|b| (b.question.trace_idx, b.question.version) == (q.trace_idx, q.version));
     let before = before.as_deref();
     let same_view = before.filter(|b| b.question.view == q.view);
-    let hand = store.at_hand(&q.view);
+    let hand = store.residency(&q.view);
     let (on_screen, uses) = match same_view {
         Some(b) => (Arc::clone(&b.stalls), Arc::clone(&b.track_use)),
-        None if hand != AtHand::All => Default::default(),
+        None if hand != Residency::Resident => Default::default(),
         None => (Arc::new(stalls_of(&store, &q.view)), Arc::new(track_use(&store, q.view.clone()))),
     };
     let range = match (&q.range, before.and_then(|b| b.range.as_ref())) {
@@ -197,7 +197,7 @@ pub fn answer(request: Request) -> Findings {
     };
     let paths = match same_view.filter(|b| b.question.critical || !q.critical) {
         Some(b) => Arc::clone(&b.paths),
-        None if q.critical && hand == AtHand::All => Arc::new(paths_of(&store, &q.view)),
+        None if q.critical && hand == Residency::Resident => Arc::new(paths_of(&store, &q.view)),
         None => Arc::default(),
     };
     let log = match before.and_then(|b| b.log.as_ref()) {
@@ -209,8 +209,8 @@ pub fn answer(request: Request) -> Findings {
 
 /// Statistics of a range; looks at every slice in it.
 pub fn range_facts(store: &Store, range: &Range<i64>) -> RangeFacts {
-    let hand = store.at_hand(range);
-    if hand != AtHand::All {
+    let hand = store.residency(range);
+    if hand != Residency::Resident {
         return RangeFacts { range: range.clone(), hand, ..RangeFacts::default() };
     }
     let (flame, flame_is_cut) = flame::of_slices(store, range, |_| true);

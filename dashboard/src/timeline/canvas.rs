@@ -366,7 +366,7 @@ impl Canvas {
         });
         if !fresh {
             self.density = paint::density(shown.store, whole, n);
-            let lacks = pager.is_some_and(|pager| pager.has_wishes());
+            let lacks = pager.is_some_and(|pager| pager.has_requests());
             self.density_of = Some((whole.clone(), n, lacks.then_some(came)));
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Walks over lanes are bounded by [`SCAN_LIMIT`] slices, so that no key press takes longer than a few milliseconds.
 
-use profiler::{AtHand, Category, Lane, SliceId, SliceRef, Store, TrackId};
+use profiler::{Category, Lane, Residency, SliceId, SliceRef, Store, TrackId};
 use std::{ops::Range, sync::Arc};
 
 /// Slices that a search on the UI thread looks at, at most.
@@ -86,7 +86,7 @@ pub fn matches(store: &Store, query: &Query) -> Matches {
         }
     };
     // Of a long distant trace those that are here are found: the others are not fetched for it.
-    let look = if store.at_hand(&store.range()) == AtHand::TooMany { Lane::slice_now } else { Lane::slice };
+    let look = if store.residency(&store.range()) == Residency::TooLarge { Lane::slice_now } else { Lane::slice };
     let mut kept = 0;
     for track in store.tracks() {
         for (lane_idx, lane) in (0_u32..).zip(&track.lanes) {

@@ -6,7 +6,6 @@ use crate::wire::{ListRequest, Listing, LookRequest, ReadRequest};
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use profiler::far::{Ask, FarError};
 use std::future::Future;
 use std::io;
 use std::process::Stdio;
@@ -15,6 +14,7 @@ use std::time::Duration;
 use tokio::process::Child;
 use tokio::runtime::Runtime;
 use tonic::transport::{Channel, Endpoint};
+use trace_store::remote::{RemoteError, Transport};
 
 /// The longest answer that is taken.
 const MAX_ANSWER: usize = 64 << 20;
@@ -140,8 +140,8 @@ impl Connection {
 
     /// One of the traces, to be viewed.
     #[must_use]
-    pub fn trace(self: &Arc<Connection>, path: &str) -> Arc<dyn Ask> {
-        Arc::new(FarTrace { connection: Arc::clone(self), path: path.to_owned() })
+    pub fn trace(self: &Arc<Connection>, path: &str) -> Arc<dyn Transport> {
+        Arc::new(RemoteTrace { connection: Arc::clone(self), path: path.to_owned() })
     }
 }
 
@@ -172,19 +172,19 @@ fn start(command: &[String], started: &Program) -> io::Result<Pipes> {
 }
 
 /// A trace on the other side of a connection.
-struct FarTrace {
+struct RemoteTrace {
     connection: Arc<Connection>,
     path: String,
 }
 
-impl Ask for FarTrace {
-    fn ask(&self, question: &[u8]) -> Result<Bytes, FarError> {
-        let request = LookRequest { trace: self.path.clone(), question: Bytes::copy_from_slice(question) };
+impl Transport for RemoteTrace {
+    fn request(&self, request: &[u8]) -> Result<Bytes, RemoteError> {
+        let request = LookRequest { trace: self.path.clone(), question: Bytes::copy_from_slice(request) };
         let reply = self.connection.wait(self.connection.client.clone().look(request));
-        Ok(reply.map_err(|error| FarError::Connection(error.to_string()))?.answer)
+        Ok(reply.map_err(|error| RemoteError::Connection(error.to_string()))?.answer)
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         match self.path.as_str() {
             "" => self.connection.place.clone(),
             path => format!("{}/{path}", self.connection.place),

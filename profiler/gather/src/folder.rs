@@ -1,11 +1,10 @@
 //! A path that is served to distant viewers: a trace, a run's folder, or a logdir of many.
 
-use crate::far::{POLL, Served};
+use crate::remote::{POLL, Served};
 use crate::wire::{FilePlace, Listing, TracePlace};
 use formats::graph_file::SAVED_MODEL;
 use formats::{FileKind, sniff};
 use parking_lot::{Mutex, RwLock};
-use profiler::{Batch, Store, StoreOptions, TraceReader, far, import, locate};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
@@ -13,6 +12,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
+use trace_formats::{import, locate};
+use trace_model::batch::Batch;
+use trace_store::follow::TraceReader;
+use trace_store::store::{Store, StoreOptions, Update};
 
 /// How deep a logdir is looked into, and how many entries of it.
 const MAX_DEPTH: usize = 32;
@@ -28,7 +31,7 @@ const EMBEDDINGS: [&str; 3] = ["tsv", "bytes", "png"];
 /// See the module's notes. Traces are opened when somebody looks at them, and followed until this goes.
 pub(crate) struct Folder {
     root: PathBuf,
-    traces: Mutex<BTreeMap<String, Arc<far::Server>>>,
+    traces: Mutex<BTreeMap<String, Arc<trace_store::remote::Server>>>,
     stopping: Arc<AtomicBool>,
 }
 
@@ -66,7 +69,7 @@ impl Folder {
         if path.starts_with(&self.root) { Ok(path) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
-    fn server(&self, trace: &str) -> io::Result<Arc<far::Server>> {
+    fn server(&self, trace: &str) -> io::Result<Arc<trace_store::remote::Server>> {
         let path = self.path_of(trace)?;
         let mut traces = self.traces.lock();
         if let Some(server) = traces.get(trace) {
@@ -88,7 +91,7 @@ impl Folder {
         };
         std::thread::Builder::new().name("follow".to_owned()).spawn(work)?;
         has_opened.recv().map_err(io::Error::other)??;
-        let server = Arc::new(far::Server::new(store));
+        let server = Arc::new(trace_store::remote::Server::new(store));
         traces.insert(trace.to_owned(), Arc::clone(&server));
         Ok(server)
     }
@@ -116,13 +119,13 @@ impl Source {
     /// Reads into the store until told to stop; a folder that is gone, or a file that is read, stays as it was read.
     fn follow(mut self, store: &RwLock<Store>, stopping: &AtomicBool) {
         while !stopping.load(Ordering::Acquire) {
-            let batch = match &mut self {
+            let update: Option<Update> = match &mut self {
                 Source::Folder(reader) => reader.poll_staged().ok(),
-                Source::Foreign(import) => import.poll_staged().ok().map(live_until_read),
+                Source::Foreign(import) => import.poll_staged().ok().map(|batch| live_until_read(batch).into()),
             };
-            let Some(batch) = batch else { return };
-            let more = batch.more();
-            store.write().apply(batch);
+            let Some(update) = update else { return };
+            let more = update.more();
+            store.write().apply(update);
             match &self {
                 Source::Foreign(_) if !more => return,
                 _ if !more => std::thread::park_timeout(POLL),
@@ -165,7 +168,7 @@ impl Served for Folder {
     }
 
     fn look(&self, trace: &str, question: &[u8]) -> io::Result<Vec<u8>> {
-        Ok(self.server(trace)?.answer(question))
+        Ok(self.server(trace)?.respond(question))
     }
 
     fn read(&self, path: &str, offset: u64, length: u32) -> io::Result<Vec<u8>> {

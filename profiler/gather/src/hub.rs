@@ -4,14 +4,15 @@ use crate::identity::{Clock, ID_BYTES, is_clock_id, to_hex};
 use crate::mirror::{Item, Mirror, MirrorError, place};
 use crate::wire::{Exchange, FileLength, Hello};
 use parking_lot::Mutex;
-use profiler::clocks::{self, Fact};
-use profiler::follow::gathered::{FILE, GatheredInfo, read_json};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use trace_model::clocks;
+use trace_model::clocks::Fact;
+use trace_model::layout::{GATHERED_FILE, GatheredInfo, read_json};
 
 /// Folders and clocks of one collector, at most.
 const MAX_FOLDERS: usize = 4096;
@@ -54,7 +55,7 @@ impl Hub {
     /// ([`io::ErrorKind::WouldBlock`]), or that it cannot be written.
     pub(crate) fn open(dir: &Path, sync: bool) -> io::Result<Hub> {
         std::fs::create_dir_all(dir)?;
-        if !dir.join(FILE).is_file() && std::fs::read_dir(dir)?.next().is_some() {
+        if !dir.join(GATHERED_FILE).is_file() && std::fs::read_dir(dir)?.next().is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         Hub::within(dir, sync)
@@ -65,7 +66,7 @@ impl Hub {
     /// # Errors
     /// As [`Hub::open`].
     pub(crate) fn within(dir: &Path, sync: bool) -> io::Result<Hub> {
-        let path = dir.join(FILE);
+        let path = dir.join(GATHERED_FILE);
         let mut lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
         lock.try_lock()?;
         let clock = Clock::here();

@@ -15,7 +15,6 @@
 mod connection;
 mod copy;
 mod exchange;
-mod far;
 mod folder;
 mod given;
 mod hub;
@@ -23,6 +22,7 @@ mod identity;
 mod limits;
 mod mirror;
 mod receive;
+mod remote;
 mod scratch;
 mod sender;
 mod serve;

@@ -1,9 +1,9 @@
 //! Serves a path to distant viewers: on an address, or through standard input and output.
 
 use crate::MAX_MESSAGE;
-use crate::far::Far;
 use crate::folder::Folder;
 use crate::limits::Incoming;
+use crate::remote::Far;
 use crate::stdio::Pipes;
 use crate::wire::far_server::FarServer;
 use std::io;

@@ -1,13 +1,12 @@
 //! The collector as a whole: listens, keeps what comes, follows it for distant viewers, and ends.
 
 use crate::MAX_MESSAGE;
-use crate::far::{Far, Gathered, follow};
 use crate::hub::Hub;
 use crate::limits::Incoming;
 use crate::receive::Receiver;
+use crate::remote::{Far, Gathered, follow};
 use crate::wire::far_server::FarServer;
 use crate::wire::gather_server::GatherServer;
-use profiler::{Store, StoreOptions};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -18,6 +17,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
+use trace_store::store::{Store, StoreOptions};
 
 /// Connections that were given and wait to be served.
 const GIVEN: usize = 64;
@@ -124,7 +124,7 @@ impl Server {
             move || follow(&hub, &store, &stopping)
         });
         let following = Some(following.map_err(ServeError::Threads)?);
-        let far = FarServer::new(Far(Arc::new(Gathered(profiler::far::Server::new(store)))));
+        let far = FarServer::new(Far(Arc::new(Gathered(trace_store::remote::Server::new(store)))));
         let stop = serve(&runtime, &hub, incoming, Some(far.max_decoding_message_size(MAX_MESSAGE)));
         let (stop, runtime, given) = (Some(stop), Some(runtime), None);
         Ok(Server { address: Some(address), hub, turned_away, given, stopping, stop, runtime, following })

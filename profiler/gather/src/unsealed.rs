@@ -2,9 +2,10 @@
 
 use crate::identity::FolderId;
 use crate::sender::SendError;
-use profiler::{Store, seal};
 use std::io;
 use std::path::{Path, PathBuf};
+use trace_store::seal;
+use trace_store::store::Store;
 
 /// The folder in the trace's, for as long as it is sent.
 const SCRATCH: &str = "unsealed";

@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use profiler::{Store, TraceReader};
+use trace_store::follow::TraceReader;
+use trace_store::store::Store;
 
 /// The library, which cargo builds beside the tests.
 fn library() -> PathBuf {

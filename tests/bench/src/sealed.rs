@@ -188,7 +188,7 @@ fn frames(report: &mut Report, label: &str, store: &Store) {
             let from = range.start + (length - width) / 41 * i;
             first.push(picture(store, from..from + width, &mut spans));
             let begun = clock::mono_now();
-            while store.pager().is_some_and(|pager| pager.load_wished()) {
+            while store.pager().is_some_and(|pager| pager.load_requested()) {
                 picture(store, from..from + width, &mut spans);
             }
             loading.push(clock::mono_now() - begun);

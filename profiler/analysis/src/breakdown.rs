@@ -1,0 +1,223 @@
+//! Where the time of a step went: input, host, device compute, communication exposed and overlapped, copies, idle.
+//!
+//! Each moment belongs to the first of these that something does in it: compute, communication, copy, input, host; else it
+//! is idle. So the parts add up to the range. Communication and copies are *exposed* while no compute runs, else *overlapped*.
+
+use super::deps::Deps;
+use super::doing::Doing;
+use super::line::LineKind;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use trace_model::track::TrackId;
+use trace_store::store::Store;
+
+/// See the module's notes. All times are ns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breakdown {
+    /// Of what.
+    pub range: Range<i64>,
+    /// A device computes: kernels, and ops of a graph.
+    pub compute_ns: i64,
+    /// Devices or processes exchange data, and nothing computes.
+    pub communication_exposed_ns: i64,
+    /// Devices or processes exchange data, and something computes.
+    pub communication_overlapped_ns: i64,
+    /// Memory is copied, and nothing computes or communicates.
+    pub copy_exposed_ns: i64,
+    /// Memory is copied, and something computes or communicates.
+    pub copy_overlapped_ns: i64,
+    /// Only input is made.
+    pub input_ns: i64,
+    /// Only hosts run: launches, framework code, allocations.
+    pub host_ns: i64,
+    /// Nothing that was recorded.
+    pub idle_ns: i64,
+}
+
+impl Breakdown {
+    /// The range's length.
+    #[must_use]
+    pub fn total_ns(&self) -> i64 {
+        self.range.end - self.range.start
+    }
+
+    /// Communication and copies that nothing hides: HTA's "non-compute".
+    #[must_use]
+    pub fn non_compute_ns(&self) -> i64 {
+        self.communication_exposed_ns + self.copy_exposed_ns
+    }
+}
+
+/// How a device spent the time from its first work to its last. Hosts are left out, so that all else is idle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceBreakdown {
+    /// Row of the processes.
+    pub process: u32,
+    /// The device, as its tracks name it.
+    pub device: String,
+    /// Its times.
+    pub times: Breakdown,
+    /// Of each of its streams, from first work to last: busy and idle ns.
+    pub streams: Vec<(TrackId, i64, i64)>,
+}
+
+const COMPUTE: usize = 0;
+const COMMUNICATION: usize = 1;
+const COPY: usize = 2;
+const INPUT: usize = 3;
+const HOST: usize = 4;
+
+fn class(doing: Doing) -> Option<usize> {
+    Some(match doing {
+        Doing::Op | Doing::Shard | Doing::Kernel => COMPUTE,
+        Doing::Collective => COMMUNICATION,
+        Doing::Copy => COPY,
+        Doing::Input => INPUT,
+        Doing::HostOp | Doing::Host | Doing::Around | Doing::Running => HOST,
+        Doing::Call | Doing::Launch | Doing::Memory | Doing::Profiler => HOST,
+        Doing::Sync | Doing::Idle | Doing::Asleep | Doing::Runnable | Doing::Frame => return None,
+    })
+}
+
+/// The breakdown of a range over all processes, or over one.
+#[must_use]
+pub fn breakdown(store: &Store, range: Range<i64>, process: Option<u32>) -> Breakdown {
+    of_range(&Deps::new(store, &range), range, process)
+}
+
+pub(crate) fn of_range(deps: &Deps<'_>, range: Range<i64>, process: Option<u32>) -> Breakdown {
+    let lines = deps.lines.lines.iter().enumerate().filter(|(_, l)| process.is_none_or(|p| l.process == p));
+    let mut sweep = Sweep::new(range);
+    for (line, _) in lines {
+        sweep.line(deps, line, |_| true);
+    }
+    let is_of = |track: Option<TrackId>, process: u32| {
+        track.and_then(|track| deps.store.track(track)).is_some_and(|track| track.process == process)
+    };
+    for transfer in deps.store.transfers() {
+        if let (Some(sent), Some(arrived)) = (transfer.sent.or(transfer.left), transfer.arrived)
+            && process.is_none_or(|p| is_of(transfer.from, p) || is_of(transfer.to, p))
+        {
+            sweep.add(COMMUNICATION, sent..arrived);
+        }
+    }
+    sweep.breakdown()
+}
+
+/// The breakdown of each device that has streams.
+#[must_use]
+pub fn device_breakdowns(store: &Store, range: Range<i64>) -> Vec<DeviceBreakdown> {
+    of_devices(&Deps::new(store, &range), &range)
+}
+
+/// Of what lies in the range: the index may know more.
+pub(crate) fn of_devices(deps: &Deps<'_>, range: &Range<i64>) -> Vec<DeviceBreakdown> {
+    let mut devices: Vec<(u32, &str, Vec<usize>)> = Vec::new();
+    let mut rows: FxHashMap<(u32, &str), usize> = FxHashMap::default();
+    for (row, line) in deps.lines.lines.iter().enumerate() {
+        if line.kind != LineKind::Device || line.pieces.is_empty() {
+            continue;
+        }
+        let device = deps.store.track(line.track).map_or("", |t| t.device.as_str());
+        let device = *rows.entry((line.process, device)).or_insert_with(|| {
+            devices.push((line.process, device, Vec::new()));
+            devices.len() - 1
+        });
+        devices[device].2.push(row);
+    }
+    let of = |(process, device, lines): (u32, &str, Vec<usize>)| {
+        let inside = |e: Range<i64>| e.start.max(range.start)..e.end.min(range.end);
+        let extent = |l: &usize| deps.lines.lines[*l].extent().map(inside).filter(|extent| !extent.is_empty());
+        let extents = || lines.iter().filter_map(extent);
+        let range = extents().map(|e| e.start).min()?..extents().map(|e| e.end).max()?;
+        let mut sweep = Sweep::new(range);
+        let mut streams = Vec::new();
+        for line in &lines {
+            sweep.line(deps, *line, Doing::is_work);
+            let Some(extent) = extent(line) else { continue };
+            let line = &deps.lines.lines[*line];
+            let work = line.pieces.iter().filter(|p| p.doing.is_work());
+            let busy = work.map(|p| (p.end.min(extent.end) - p.start.max(extent.start)).max(0)).sum();
+            streams.push((line.track, busy, extent.end - extent.start - busy));
+        }
+        Some(DeviceBreakdown { process, device: device.to_owned(), times: sweep.breakdown(), streams })
+    };
+    devices.into_iter().filter_map(of).collect()
+}
+
+/// Begins and ends of what happens in a range.
+struct Sweep {
+    range: Range<i64>,
+    /// Time, class, +1 or -1.
+    edges: Vec<(i64, usize, i32)>,
+}
+
+impl Sweep {
+    fn new(range: Range<i64>) -> Sweep {
+        Sweep { range, edges: Vec::new() }
+    }
+
+    fn add(&mut self, class: usize, span: Range<i64>) {
+        let (start, end) = (span.start.max(self.range.start), span.end.min(self.range.end));
+        if start < end {
+            self.edges.extend([(start, class, 1), (end, class, -1)]);
+        }
+    }
+
+    fn line(&mut self, deps: &Deps<'_>, line: usize, counts: impl Fn(Doing) -> bool) {
+        let pieces = &deps.lines.lines[line].pieces;
+        let first = pieces.partition_point(|p| p.end <= self.range.start);
+        let end = self.range.end;
+        for piece in pieces[first..].iter().take_while(|p| p.start < end).filter(|p| counts(p.doing)) {
+            if let Some(class) = class(piece.doing) {
+                self.add(class, piece.start..piece.end);
+            }
+        }
+    }
+
+    fn breakdown(mut self) -> Breakdown {
+        self.edges.sort_unstable();
+        let range = self.range;
+        let (mut open, mut until) = ([0i32; 5], range.start);
+        let mut times = Breakdown {
+            compute_ns: 0,
+            communication_exposed_ns: 0,
+            communication_overlapped_ns: 0,
+            copy_exposed_ns: 0,
+            copy_overlapped_ns: 0,
+            input_ns: 0,
+            host_ns: 0,
+            idle_ns: 0,
+            range,
+        };
+        for (time, class, change) in self.edges {
+            times.add(&open, time - until);
+            until = time;
+            open[class] += change;
+        }
+        times.add(&open, times.range.end - until);
+        times
+    }
+}
+
+impl Breakdown {
+    /// Counts a time in which this many of each class were open.
+    fn add(&mut self, open: &[i32; 5], ns: i64) {
+        let [compute, communication, copy, input, host] = open.map(|n| n > 0);
+        if compute && communication {
+            self.communication_overlapped_ns += ns;
+        }
+        if copy && (compute || communication) {
+            self.copy_overlapped_ns += ns;
+        }
+        let part = match () {
+            () if compute => &mut self.compute_ns,
+            () if communication => &mut self.communication_exposed_ns,
+            () if copy => &mut self.copy_exposed_ns,
+            () if input => &mut self.input_ns,
+            () if host => &mut self.host_ns,
+            () => &mut self.idle_ns,
+        };
+        *part += ns;
+    }
+}

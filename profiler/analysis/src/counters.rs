@@ -1,0 +1,221 @@
+//! What processor and kernel counted, laid on what threads ran (`stepscope record --counters`).
+//!
+//! Between two points a counter of a thread rises evenly. Each rise goes to the slices that the thread ran then, to each the part that lies
+//! in its pieces: those in which nothing nested in it ran. What lies in no slice is counted outside. Whole numbers: parts add up.
+
+use super::doing::{Doing, Doings};
+use super::line::flatten;
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
+use std::ops::Range;
+use trace_model::rows::Counter;
+use trace_model::slice::SliceRef;
+use trace_model::track::TrackKind;
+use trace_store::store::{Store, Track};
+
+/// What was counted in a range, in all threads whose counters were recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// The counters, by their names in `perf stat`.
+    pub names: Vec<String>,
+    /// Of each, all of it.
+    pub total: Vec<u64>,
+    /// Of each, what no op had part in.
+    pub outside: Vec<u64>,
+}
+
+impl Counted {
+    /// Whether counters of threads were recorded.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The value of the counter with this name, of one row of values.
+    #[must_use]
+    pub fn value(&self, values: &[u64], name: &str) -> Option<u64> {
+        values.get(self.names.iter().position(|n| n == name)?).copied()
+    }
+
+    /// Instructions per cycle, of one row of values.
+    #[must_use]
+    pub fn per_cycle(&self, values: &[u64]) -> Option<f64> {
+        ratio(self.value(values, "instructions")?, self.value(values, "cycles")?)
+    }
+
+    /// Cache misses per 1,000 instructions, of one row of values.
+    #[must_use]
+    pub fn misses_per_1000(&self, values: &[u64]) -> Option<f64> {
+        ratio(self.value(values, "cache-misses")?, self.value(values, "instructions")?).map(|each| each * 1000.0)
+    }
+}
+
+fn ratio(of: u64, to: u64) -> Option<f64> {
+    (to > 0).then(|| of as f64 / to as f64)
+}
+
+/// A counter's value at times that only rise.
+struct Rise<'a> {
+    counter: &'a Counter,
+    /// Points up to here are at or before the last time.
+    passed: usize,
+}
+
+impl Rise<'_> {
+    /// What was counted up to a time.
+    fn up_to(&mut self, time: i64) -> u64 {
+        let Counter { time: times, value: values, .. } = self.counter;
+        while times.get(self.passed).is_some_and(|t| *t <= time) {
+            self.passed += 1;
+        }
+        let whole = |at: usize| values.get(at).map_or(0, |v| v.max(0.0) as u64);
+        let Some(last) = self.passed.checked_sub(1) else { return whole(0) };
+        let (Some(from), Some(to)) = (times.get(last), times.get(self.passed)) else { return whole(last) };
+        let rise = u128::from(whole(self.passed).saturating_sub(whole(last)));
+        let (part, all) = (i128::from(time - from).unsigned_abs(), i128::from(to - from).unsigned_abs().max(1));
+        whole(last) + (rise * part / all) as u64
+    }
+}
+
+/// Counters by (process, thread), each with its row among the names.
+type ByThread<'a> = FxHashMap<(u32, u32), Vec<(usize, &'a Counter)>>;
+
+/// The counters of threads, and their names.
+fn counters(store: &Store) -> (Vec<String>, ByThread<'_>) {
+    let (mut names, mut threads): (Vec<String>, ByThread<'_>) = (Vec::new(), ByThread::default());
+    let mut rows: FxHashMap<&str, usize> = FxHashMap::default();
+    for counter in store.counters() {
+        let Some(track) = counter.track.and_then(|id| store.track(id)) else { continue };
+        let Some(site) = store.sites().get(counter.site as usize) else { continue };
+        let row = *rows.entry(&site.name).or_insert_with(|| {
+            names.push(site.name.clone());
+            names.len() - 1
+        });
+        threads.entry((track.process, track.tid)).or_default().push((row, counter));
+    }
+    (names, threads)
+}
+
+/// The slices of a thread, whichever of its tracks they are on, in order, the outer before the inner; without those that say that it did
+/// not run.
+fn slices(tracks: &[&Track], doings: &Doings<'_>, range: &Range<i64>) -> Vec<SliceRef> {
+    let all = tracks.iter().flat_map(|t| &t.lanes).flat_map(|lane| lane.slices(range));
+    let ran = |s: &SliceRef| !matches!(doings.of(s), Doing::Asleep | Doing::Runnable);
+    let mut slices: Vec<SliceRef> = all.filter(ran).collect();
+    slices.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end), s.id.lane));
+    slices
+}
+
+/// What was counted in a range while slices of each key ran: of each the values, in the order of the names.
+pub(crate) fn by_key<K: Eq + Hash>(
+    store: &Store,
+    range: &Range<i64>,
+    key: impl Fn(&SliceRef) -> K,
+) -> (Counted, FxHashMap<K, Vec<u64>>) {
+    let (names, threads) = counters(store);
+    let (doings, n) = (Doings::new(store), names.len());
+    let mut counted = Counted { total: vec![0; n], outside: vec![0; n], names };
+    let mut rows: FxHashMap<K, Vec<u64>> = FxHashMap::default();
+    let mut tracks: FxHashMap<(u32, u32), Vec<&Track>> = FxHashMap::default();
+    for track in store.tracks().iter().filter(|t| matches!(t.kind, TrackKind::Thread | TrackKind::Worker)) {
+        tracks.entry((track.process, track.tid)).or_default().push(track);
+    }
+    for (thread, counters) in threads {
+        let slices = slices(tracks.get(&thread).map_or(&[], Vec::as_slice), &doings, range);
+        let pieces = flatten(&doings, &slices);
+        for (row, counter) in counters {
+            let mut rise = Rise { counter, passed: 0 };
+            let before = rise.up_to(range.start);
+            let mut inside = 0;
+            for piece in pieces.iter().filter(|p| p.doing.is_work() && p.start < range.end && p.end > range.start) {
+                let from = rise.up_to(piece.start.max(range.start));
+                let part = rise.up_to(piece.end.min(range.end)).saturating_sub(from);
+                if part > 0 {
+                    rows.entry(key(&slices[piece.slice as usize])).or_insert_with(|| vec![0; n])[row] += part;
+                    inside += part;
+                }
+            }
+            let total = rise.up_to(range.end).saturating_sub(before);
+            counted.total[row] += total;
+            counted.outside[row] += total.saturating_sub(inside);
+        }
+    }
+    (counted, rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::op_table;
+    use proptest::prelude::*;
+    use trace_store::testkit;
+
+    #[test]
+    fn a_rise_goes_to_what_ran() {
+        // 100 faults from 0 to 100: A runs for 30 of them, of which B has 10; C in its second half for 40, 10 of them after the last point.
+        let store = testkit::store(
+            "w0 A 0..30
+             >w0 B 10..20
+             w0 C 60..110
+             w0 idle 40..60
+             w1 D 0..100
+             w0 count page-faults 0 0
+             w0 count page-faults 100 100
+             w1 count page-faults 0 7
+             w1 count page-faults 50 7
+             w1 count page-faults 100 9",
+        );
+        let rows = |range: Range<i64>| {
+            let (counted, ops) = op_table(&store, range, &[]);
+            let mut rows: Vec<(String, u64)> = ops.iter().map(|op| (op.name.clone(), op.counts[0])).collect();
+            rows.sort();
+            assert_eq!(counted.names, ["page-faults"]);
+            assert_eq!(rows.iter().map(|r| r.1).sum::<u64>() + counted.outside[0], counted.total[0]);
+            (rows, counted.total[0])
+        };
+        let of = |a, b, c, d| [("A", a), ("B", b), ("C", c), ("D", d)].map(|(name, n)| (name.to_owned(), n)).to_vec();
+        assert_eq!(rows(0..110), (of(20, 10, 40, 2), 102));
+        assert_eq!(rows(0..50), ([("A", 20), ("B", 10), ("D", 0)].map(|(n, v)| (n.to_owned(), v)).to_vec(), 50));
+        assert_eq!(rows(50..110).1, 52, "ranges that adjoin add up");
+    }
+
+    #[test]
+    fn ratios_need_both_counters() {
+        let names = ["cycles", "instructions", "cache-misses"].map(str::to_owned).to_vec();
+        let counted = Counted { names, ..Counted::default() };
+        assert_eq!(counted.per_cycle(&[400, 1_000, 5]), Some(2.5));
+        assert_eq!(counted.misses_per_1000(&[400, 1_000, 5]), Some(5.0));
+        assert_eq!((counted.per_cycle(&[0, 0, 0]), counted.misses_per_1000(&[9, 0, 0])), (None, None));
+        assert_eq!(Counted::default().per_cycle(&[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_add_up(
+            slices in prop::collection::vec((0i64..1000, 1i64..300, 0u8..3), 0..12),
+            points in prop::collection::vec((0i64..200, 0u64..1_000_000), 0..12),
+            cut in 0i64..1200,
+        ) {
+            let mut text = String::new();
+            for (n, (start, dur, depth)) in slices.iter().enumerate() {
+                text += &format!("{}w0 {} {start}..{}\n", ">".repeat(*depth as usize), ["A", "B", "C"][n % 3], start + dur);
+            }
+            let (mut time, mut value) = (0, 0);
+            for (step, rise) in &points {
+                (time, value) = (time + step, value + rise);
+                text += &format!("w0 count cycles {time} {value}\n");
+            }
+            let store = testkit::store(&text);
+            let total = |range: Range<i64>| {
+                let (counted, rows) = by_key(&store, &range, |s| s.site);
+                let inside: u64 = rows.values().map(|v| v[0]).sum();
+                let whole = counted.total.first().copied().unwrap_or(0);
+                assert_eq!(inside + counted.outside.first().copied().unwrap_or(0), whole);
+                whole
+            };
+            let first = points.first().map_or(0, |p| p.1);
+            prop_assert_eq!(total(-1..i64::MAX), value - first);
+            prop_assert_eq!(total(-1..cut) + total(cut..i64::MAX), value - first);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The critical path: the chain of last-arriving predecessors from the end of a step to its begin, across threads, streams
+//! and processes. Only what is on it delays the step's end.
+
+use super::deps::Deps;
+use super::doing::Doing;
+use super::line::{At, LineKind};
+use super::stepped::Last;
+use super::walk::{Late, Part, Walk, What};
+use crate::stalls::Cause;
+use std::ops::Range;
+use trace_model::rows::Step;
+use trace_model::slice::SliceId;
+use trace_model::track::TrackId;
+use trace_store::store::Store;
+
+/// What a part of the path was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PathKind {
+    /// An op of a graph ran.
+    Op,
+    /// A device computed.
+    Kernel,
+    /// A device copied.
+    Copy,
+    /// Devices exchanged data.
+    Collective,
+    /// A host launched work.
+    Launch,
+    /// The step's input was made.
+    Input,
+    /// A host ran other code.
+    Host,
+    /// Memory was taken or given back.
+    Memory,
+    /// A thread of which only its scheduling is known had a CPU.
+    Running,
+    /// The profiler that recorded the trace worked.
+    Profiler,
+    /// Nothing ran.
+    Stall(Cause),
+}
+
+/// A part of the path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Begin, ns from the origin.
+    pub start: i64,
+    /// End (not included): the next one's begin.
+    pub end: i64,
+    /// Where.
+    pub track: TrackId,
+    /// What.
+    pub kind: PathKind,
+    /// What ran; of a stall, what is to blame. None where only a span around much else says what that was.
+    pub slice: Option<SliceId>,
+}
+
+impl Segment {
+    /// How long.
+    #[must_use]
+    pub fn dur(&self) -> i64 {
+        self.end - self.start
+    }
+}
+
+/// The critical path of a range. The segments follow each other from its begin to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CriticalPath {
+    /// The step's id, where it is a step's.
+    pub step_id: Option<u32>,
+    /// The range: a step's, and beyond its end what devices still did of what was launched in it.
+    pub range: Range<i64>,
+    /// In order of time.
+    pub segments: Vec<Segment>,
+}
+
+impl CriticalPath {
+    /// Time in which something ran, ns; the rest is stalls.
+    #[must_use]
+    pub fn busy_ns(&self) -> i64 {
+        self.segments.iter().filter(|s| !matches!(s.kind, PathKind::Stall(_))).map(Segment::dur).sum()
+    }
+}
+
+/// The critical path of a step.
+#[must_use]
+pub fn critical_path(store: &Store, step: &Step) -> CriticalPath {
+    let range = step.start..step.end;
+    of_step(&Deps::new(store, &crate::stalls::around(store, &range)), step)
+}
+
+/// The critical path that ends with what ended last in a range, whatever steps there are.
+#[must_use]
+pub fn critical_path_of_range(store: &Store, range: Range<i64>) -> CriticalPath {
+    let deps = Deps::new(store, &range);
+    let all: Vec<u32> = (0..deps.lines.lines.len() as u32).collect();
+    of_range(&deps, range, &all)
+}
+
+pub(crate) fn of_range(deps: &Deps<'_>, range: Range<i64>, lines: &[u32]) -> CriticalPath {
+    let mut path = walk(deps, range, lines, Cause::Unexplained);
+    if deps.store.steps().is_empty() {
+        // Before what came first there was no step either.
+        let of_steps = [PathKind::Stall(Cause::StepBegin), PathKind::Stall(Cause::StepEnd)];
+        let unknown = path.segments.iter_mut().filter(|segment| of_steps.contains(&segment.kind));
+        unknown.for_each(|segment| segment.kind = PathKind::Stall(Cause::Unexplained));
+    }
+    path
+}
+
+pub(crate) fn of_step(deps: &Deps<'_>, step: &Step) -> CriticalPath {
+    let lines = &deps.lines.lines;
+    let process = lines.get(step.slice.track as usize).map(|l| l.process);
+    let own: Vec<u32> = (0..lines.len() as u32).filter(|l| Some(lines[*l as usize].process) == process).collect();
+    let mut range = step.start..step.end;
+    if !own.iter().any(|l| lines[*l as usize].kind == LineKind::Worker) {
+        range.end = range.end.max(launched_until(deps, &range, &own));
+    }
+    let worked = process.and_then(|process| deps.stepped.row(deps.store, process, step.id, step.start));
+    let worked = worked.and_then(|row| deps.stepped.last(row)).filter(|(end, _)| *end > range.start);
+    let mut path = match worked {
+        Some((end, last)) => walk_step(deps, range, end, last),
+        None => walk(deps, range, &own, Cause::StepEnd),
+    };
+    path.step_id = Some(step.id);
+    path
+}
+
+/// Of a step whose ops say that they are its: others may run beside it, and what they do last is not its end.
+fn walk_step(deps: &Deps<'_>, range: Range<i64>, end: i64, last: Last) -> CriticalPath {
+    let end = end.min(range.end);
+    let mut path = CriticalPath { step_id: None, range: range.clone(), segments: Vec::new() };
+    let (Last::Ran(at) | Last::Waited(_, at)) = last;
+    let track = deps.lines.lines[at.line as usize].track;
+    path.push(end..range.end, track, PathKind::Stall(Cause::StepEnd), None);
+    let mut parts = Vec::new();
+    Walk::last(deps, last, &(range.start..end), &mut parts);
+    parts.iter().for_each(|part| path.part(deps, part));
+    path.segments.reverse();
+    path
+}
+
+/// When the last work ended that a host's thread launched in a range.
+fn launched_until(deps: &Deps<'_>, range: &Range<i64>, lines: &[u32]) -> i64 {
+    let mut until = range.end;
+    for line_idx in lines {
+        let line = &deps.lines.lines[*line_idx as usize];
+        let first = line.pieces.partition_point(|p| p.start < range.start);
+        let within = line.pieces[first..].iter().take_while(|p| p.start < range.end).enumerate();
+        for (piece, _) in within.filter(|(_, p)| p.doing == Doing::Launch) {
+            let work = deps.work_of(At { line: *line_idx, piece: (first + piece) as u32 });
+            until = work.map_or(until, |work| until.max(deps.lines.slice(work).end));
+        }
+    }
+    until
+}
+
+fn walk(deps: &Deps<'_>, range: Range<i64>, lines: &[u32], after: Cause) -> CriticalPath {
+    let last = lines.iter().filter_map(|line| last_work(deps, *line, &range));
+    let last = last.max_by_key(|(end, at)| {
+        let order = (*end, deps.lines.piece(*at).start, std::cmp::Reverse(at.line));
+        (ends_the_program(deps, at.line), order)
+    });
+    let mut path = CriticalPath { step_id: None, range: range.clone(), segments: Vec::new() };
+    let nowhere = lines.first().map_or(TrackId(0), |l| deps.lines.lines[*l as usize].track);
+    let Some((end, at)) = last else {
+        path.push(range, nowhere, PathKind::Stall(Cause::Unexplained), None);
+        return path;
+    };
+    path.push(end..range.end, deps.lines.lines[at.line as usize].track, PathKind::Stall(after), None);
+    let mut parts = Vec::new();
+    Walk::run(deps, at, &(range.start..end), usize::MAX / 2, &mut parts);
+    for part in &parts {
+        path.part(deps, part);
+    }
+    path.segments.reverse();
+    path
+}
+
+/// Of threads of which only scheduling is known whichever ran last may be any helper: a program ends with its first thread.
+fn ends_the_program(deps: &Deps<'_>, line: u32) -> bool {
+    let line = &deps.lines.lines[line as usize];
+    let pid = deps.store.processes().get(line.process as usize).map(|p| p.pid);
+    !line.is_only_scheduled() || deps.store.track(line.track).map(|track| track.tid) == pid
+}
+
+/// The work of a line that ends last in the range, and when it does there.
+fn last_work(deps: &Deps<'_>, line: u32, range: &Range<i64>) -> Option<(i64, At)> {
+    let pieces = &deps.lines.lines[line as usize].pieces;
+    let after = pieces.partition_point(|p| p.start < range.end);
+    // Not further back than the range: a thread may only wait for long.
+    let mut within = (0..after).rev().take_while(|i| pieces[*i].end > range.start);
+    let piece = within.find(|i| pieces[*i].doing.is_work())?;
+    let end = pieces[piece].end.min(range.end);
+    (end > range.start).then_some((end, At { line, piece: piece as u32 }))
+}
+
+impl CriticalPath {
+    fn part(&mut self, deps: &Deps<'_>, part: &Part) {
+        let range = part.start..part.end;
+        match part.what {
+            What::Runs(at, _) => {
+                let track = deps.lines.lines[at.line as usize].track;
+                self.push(range, track, kind(deps.lines.piece(at).doing), deps.lines.culprit(deps.lines.slice(at).id));
+            }
+            What::Late(late, culprit) => {
+                let culprit = culprit.and_then(|id| deps.lines.culprit(id));
+                let track = deps.lines.lines.get(part.line as usize).map_or(TrackId(0), |l| l.track);
+                self.push(range, track, PathKind::Stall(cause(late)), culprit);
+            }
+        }
+    }
+
+    /// Adds a segment that ends where the one before begins.
+    fn push(&mut self, range: Range<i64>, track: TrackId, kind: PathKind, slice: Option<SliceId>) {
+        if range.is_empty() {
+            return;
+        }
+        if let Some(last) = self.segments.last_mut()
+            && (last.track, last.kind, last.slice) == (track, kind, slice)
+            && last.start == range.end
+        {
+            last.start = range.start;
+            return;
+        }
+        self.segments.push(Segment { start: range.start, end: range.end, track, kind, slice });
+    }
+}
+
+fn kind(doing: Doing) -> PathKind {
+    match doing {
+        Doing::Op | Doing::Shard => PathKind::Op,
+        Doing::Kernel => PathKind::Kernel,
+        Doing::Copy => PathKind::Copy,
+        Doing::Collective => PathKind::Collective,
+        Doing::Launch => PathKind::Launch,
+        Doing::Input => PathKind::Input,
+        Doing::Memory => PathKind::Memory,
+        Doing::Running => PathKind::Running,
+        Doing::Profiler => PathKind::Profiler,
+        Doing::HostOp
+        | Doing::Host
+        | Doing::Around
+        | Doing::Call
+        | Doing::Sync
+        | Doing::Idle
+        | Doing::Asleep
+        | Doing::Runnable
+        | Doing::Frame => PathKind::Host,
+    }
+}
+
+fn cause(late: Late) -> Cause {
+    match late {
+        Late::Launch => Cause::Launch,
+        Late::Dispatch => Cause::Dispatch,
+        Late::WakeUp => Cause::WakeUp,
+        Late::ScheduledOut => Cause::ScheduledOut,
+        Late::Sync => Cause::Synchronisation,
+        Late::QueueEmpty => Cause::QueueEmpty,
+        Late::QueueFull => Cause::QueueFull,
+        Late::OtherStep => Cause::OtherStep,
+        Late::Network => Cause::Network,
+        Late::Transfer => Cause::Dma,
+        Late::Untraced | Late::Between => Cause::HostLate,
+        Late::End => Cause::StepEnd,
+        Late::Begin | Late::First => Cause::StepBegin,
+        Late::Unknown => Cause::Unexplained,
+    }
+}

@@ -1,0 +1,320 @@
+//! The dependency index: what had to happen before what, as the trace recorded it.
+//!
+//! | edge | recorded as |
+//! |---|---|
+//! | order of a thread or stream | pieces of one line |
+//! | op -> op that it made ready | `correlation` of `op` slices |
+//! | op -> its shards | the node, and time |
+//! | launch -> device work | equal `correlation` in the process |
+//! | event recorded -> stream or host that waits | synchronisation records ([`super::sync`]) |
+//! | queue -> op that waited for it without a thread | `parked` slices |
+//! | `_Send` -> `_Recv` | [`Store::transfers`] |
+//! | anything -> anything, messages between processes too | [`Store::flows`] |
+//! | a step -> the next on its thread | steps ([`super::stepped`]) |
+//! | waker -> thread that slept | `correlation` of `off cpu` slices |
+//! | peers of a collective | [`super::collectives`] |
+//!
+//! Building it sorts, and finds what each slice names ([`super::linked`]); each other question is a look-up in a hash table or a
+//! binary search.
+
+use super::collectives::Exchanges;
+use super::doing::{Doing, Doings};
+use super::line::{At, LineKind, Lines};
+use super::linked::{Calls, Executions, Linked};
+use super::stepped::Stepped;
+use super::sync::{SyncRecord, Waited};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use trace_model::batch::NO_NODE;
+use trace_model::names::Category;
+use trace_model::rows::Transfer;
+use trace_model::slice::SliceRef;
+use trace_model::track::TrackKind;
+use trace_store::store::Store;
+
+/// `arg` of a wait for a value from another device (docs/trace-format.md).
+const AWAITS_VALUE: u64 = 0;
+
+/// (row of the process, correlation).
+type Key = (u32, u32);
+
+/// An arrow from one line to another.
+pub(crate) struct Arrow {
+    pub line: u32,
+    pub to: i64,
+    pub from_line: u32,
+    pub from: i64,
+}
+
+/// See the module's notes.
+pub(crate) struct Deps<'a> {
+    pub store: &'a Store,
+    pub lines: Lines,
+    pub exchanges: Exchanges,
+    ops: Executions,
+    launches: Calls,
+    linked: Linked,
+    /// By receiver, when its consumers were unblocked.
+    receivers: FxHashMap<u32, Vec<(i64, u32)>>,
+    arrows: Vec<Arrow>,
+    /// By node and end: waits that held no thread, but those for a value, which transfers tell.
+    parked: Vec<SliceRef>,
+    /// The same of each process, by end.
+    parked_in: FxHashMap<u32, Vec<SliceRef>>,
+    syncs: FxHashMap<Key, SyncRecord>,
+    /// By process and stream that waits: records by time.
+    waits: FxHashMap<(u32, u64), Vec<SyncRecord>>,
+    threads: FxHashMap<u32, u32>,
+    /// By process, its devices' lines.
+    devices: FxHashMap<u32, Vec<u32>>,
+    pub stepped: Stepped,
+}
+
+impl<'a> Deps<'a> {
+    /// The index of what touches the range.
+    pub(crate) fn new(store: &'a Store, range: &Range<i64>) -> Deps<'a> {
+        let doings = Doings::new(store);
+        let lines = Lines::new(store, &doings, range);
+        let exchanges = Exchanges::new(&lines);
+        let (ops, launches, works) = by_number(store, &lines);
+        let linked = Linked::new(&lines, &doings, &ops, &launches, &works);
+        let mut deps = Deps {
+            store,
+            exchanges,
+            ops,
+            launches,
+            linked,
+            receivers: FxHashMap::default(),
+            arrows: Vec::new(),
+            parked: Vec::new(),
+            parked_in: FxHashMap::default(),
+            syncs: FxHashMap::default(),
+            waits: FxHashMap::default(),
+            threads: FxHashMap::default(),
+            devices: FxHashMap::default(),
+            stepped: Stepped::default(),
+            lines,
+        };
+        deps.index_lines();
+        deps.index_syncs();
+        deps.index_transfers(range);
+        deps.index_arrows(range);
+        deps.index_parked(range);
+        deps.stepped = Stepped::new(store, &deps.lines, &deps.parked, &deps.ops);
+        deps
+    }
+
+    fn index_parked(&mut self, range: &Range<i64>) {
+        for track in self.store.tracks().iter().filter(|t| t.kind == TrackKind::Async) {
+            let slices = track.lanes.iter().flat_map(|lane| lane.slices(range));
+            let waits = slices.filter(|s| self.store.category(s) == Category::Parked && s.arg != AWAITS_VALUE);
+            self.parked_in.entry(track.process).or_default().extend(waits);
+        }
+        self.parked = self.parked_in.values().flatten().copied().collect();
+        self.parked.sort_unstable_by_key(|wait| (wait.node, wait.end));
+        self.parked_in.values_mut().for_each(|waits| waits.sort_unstable_by_key(|wait| wait.end));
+    }
+
+    /// The wait of a node that began at or after `from` and ended last, by `time`.
+    pub(crate) fn parked(&self, node: u32, from: i64, time: i64) -> Option<&SliceRef> {
+        let after = self.parked.partition_point(|wait| (wait.node, wait.end) <= (node, time));
+        let wait = self.parked.get(after.checked_sub(1)?)?;
+        (wait.node == node && wait.start >= from).then_some(wait)
+    }
+
+    /// The waits of a process that held no thread, by end.
+    pub(crate) fn parked_in(&self, process: u32) -> &[SliceRef] {
+        self.parked_in.get(&process).map_or(&[], Vec::as_slice)
+    }
+
+    fn index_lines(&mut self) {
+        for (row, line) in (0..).zip(&self.lines.lines).filter(|(_, l)| !l.pieces.is_empty()) {
+            if line.kind == LineKind::Device {
+                self.devices.entry(line.process).or_default().push(row);
+            }
+            if let Some(tid) = self.store.track(line.track).map(|t| t.tid).filter(|tid| *tid != 0) {
+                self.threads.entry(tid).or_insert(row);
+            }
+        }
+    }
+
+    fn index_syncs(&mut self) {
+        for record in self.lines.syncs.iter().filter_map(|s| SyncRecord::of(self.store, s)) {
+            match record.waiter {
+                Some(stream) => self.waits.entry((record.process, stream)).or_default().push(record),
+                None => _ = self.syncs.insert((record.process, record.correlation), record),
+            }
+        }
+        self.waits.values_mut().for_each(|waits| waits.sort_unstable_by_key(|w| w.time));
+    }
+
+    fn index_transfers(&mut self, range: &Range<i64>) {
+        for (row, transfer) in self.store.transfers().iter().enumerate() {
+            if let Some(time) = transfer.unblocked.or(transfer.arrived)
+                && transfer.receiver != NO_NODE
+                && range.contains(&time)
+            {
+                self.receivers.entry(transfer.receiver).or_default().push((time, row as u32));
+            }
+        }
+        self.receivers.values_mut().for_each(|times| times.sort_unstable());
+    }
+
+    fn index_arrows(&mut self, range: &Range<i64>) {
+        for flow in self.store.flows() {
+            let category = self.store.sites().get(flow.site as usize).map(|s| s.category);
+            if let (Some(from), Some(to)) = (flow.from, flow.to)
+                && !category.is_some_and(Category::is_transfer)
+                && from.time <= to.time
+                // What stays on a line is its order.
+                && from.track != to.track
+                && range.contains(&to.time)
+            {
+                let (line, from_line) = (to.track.0, from.track.0);
+                self.arrows.push(Arrow { line, to: to.time, from_line, from: from.time });
+            }
+        }
+        self.arrows.sort_unstable_by_key(|a| (a.line, a.to, a.from));
+    }
+
+    /// The execution that made an op ready.
+    pub(crate) fn made_ready_by(&self, at: At) -> Option<At> {
+        self.linked.of(&self.lines, at)
+    }
+
+    /// The last execution of a node that had started by `time`.
+    pub(crate) fn started_by(&self, node: u32, time: i64) -> Option<At> {
+        self.ops.started_by(&self.lines, node, time)
+    }
+
+    /// The call that gave a device this work.
+    pub(crate) fn launch_of(&self, at: At) -> Option<At> {
+        self.linked.of(&self.lines, at)
+    }
+
+    /// The device's work that a call gave it.
+    pub(crate) fn work_of(&self, at: At) -> Option<At> {
+        self.linked.of(&self.lines, at)
+    }
+
+    /// The transfer whose value unblocked the consumers of a `_Recv` last, by `time`.
+    pub(crate) fn received_by(&self, receiver: u32, time: i64) -> Option<(i64, &'a Transfer)> {
+        let times = self.receivers.get(&receiver)?;
+        let after = times.partition_point(|(at, _)| *at <= time);
+        let (at, row) = *times.get(after.checked_sub(1)?)?;
+        Some((at, self.store.transfers().get(row as usize)?))
+    }
+
+    /// The arrow that arrived on a line in `after..=by` and began last, on another line.
+    pub(crate) fn arrow(&self, line: u32, after: i64, by: i64) -> Option<&Arrow> {
+        let end = self.arrows.partition_point(|a| (a.line, a.to) <= (line, by));
+        let arrived = self.arrows[..end].iter().rev().take_while(|a| a.line == line && a.to > after);
+        arrived.filter(|a| a.from > after).max_by_key(|a| (a.from, a.to))
+    }
+
+    /// The arrow from another line that arrived on a line last, by `time`.
+    pub(crate) fn arrived_on(&self, line: u32, time: i64) -> Option<&Arrow> {
+        let end = self.arrows.partition_point(|a| (a.line, a.to) <= (line, time));
+        self.arrows[..end].last().filter(|a| a.line == line)
+    }
+
+    /// The line of the thread with this id of the kernel.
+    pub(crate) fn thread(&self, tid: u32) -> Option<u32> {
+        self.threads.get(&tid).copied()
+    }
+
+    /// The device's work for which a host's call waited: what ended last in it.
+    pub(crate) fn awaited_by_host(&self, at: At) -> Option<At> {
+        let line = &self.lines.lines[at.line as usize];
+        let (call, piece) = (self.lines.slice(at), self.lines.piece(at));
+        let record = self.syncs.get(&(line.process, call.correlation));
+        match record.map_or(Waited::Device, |r| r.waited) {
+            Waited::Event { stream, record: Some(record) } => self.recorded(line.process, stream, record),
+            waited => {
+                let stream = match waited {
+                    Waited::Stream(stream) => Some(stream),
+                    Waited::Event { stream, .. } => stream,
+                    Waited::Device => None,
+                };
+                let ended = self.device_lines(line.process, stream).filter_map(|l| self.ended_on(l, piece.end));
+                ended.max_by_key(|at| self.lines.piece(*at).end)
+            }
+        }
+        .filter(|work| self.lines.piece(*work).end <= piece.end)
+    }
+
+    /// The work of another stream for which a stream waited after its work `before` had been launched, until `at` was.
+    pub(crate) fn awaited_by_stream(&self, at: At, launched: i64) -> Option<At> {
+        let line = &self.lines.lines[at.line as usize];
+        let stream = self.store.track(line.track)?.stream?;
+        let waits = self.waits.get(&(line.process, stream))?;
+        let before = at.piece.checked_sub(1).and_then(|piece| self.launch_of(At { piece, ..at }));
+        let since = before.map_or(i64::MIN, |launch| self.lines.piece(launch).start);
+        let after = waits.partition_point(|w| w.time <= launched);
+        let asked = waits[..after].iter().rev().take_while(|w| w.time > since);
+        let works = asked.filter_map(|w| match w.waited {
+            Waited::Event { stream, record: Some(record) } => self.recorded(line.process, stream, record),
+            _ => None,
+        });
+        works.filter(|w| w.line != at.line).max_by_key(|work| self.lines.piece(*work).end)
+    }
+
+    /// The last work that a stream had been given when an event was recorded.
+    fn recorded(&self, process: u32, stream: Option<u64>, record: u32) -> Option<At> {
+        let call = self.lines.piece(self.launches.find(process, record)?).start;
+        let works = self.device_lines(process, stream).filter_map(|line| {
+            // Work is launched in the order in which a stream runs it.
+            let pieces = &self.lines.lines[line as usize].pieces;
+            let launched_before = |piece: usize| {
+                let launch = self.launch_of(At { line, piece: piece as u32 });
+                launch.is_none_or(|l| self.lines.piece(l).start < call)
+            };
+            let (mut low, mut high) = (0, pieces.len());
+            while low < high {
+                let middle = (low + high) / 2;
+                if launched_before(middle) { low = middle + 1 } else { high = middle }
+            }
+            Some(At { line, piece: low.checked_sub(1)? as u32 })
+        });
+        works.max_by_key(|at| self.lines.piece(*at).end)
+    }
+
+    fn device_lines(&self, process: u32, stream: Option<u64>) -> impl Iterator<Item = u32> + '_ {
+        let lines = self.devices.get(&process).map_or(&[][..], Vec::as_slice).iter().copied();
+        lines.filter(move |line| {
+            let track = self.store.track(self.lines.lines[*line as usize].track);
+            stream.is_none() || track.is_some_and(|t| t.stream == stream)
+        })
+    }
+
+    /// The last piece of a line that ended by `time`.
+    fn ended_on(&self, line: u32, time: i64) -> Option<At> {
+        let after = self.lines.lines[line as usize].pieces.partition_point(|p| p.end <= time);
+        Some(At { line, piece: (after as u32).checked_sub(1)? })
+    }
+}
+
+/// The executions of nodes, the calls and the works, at the pieces at which they begin.
+fn by_number(store: &Store, lines: &Lines) -> (Executions, Calls, Calls) {
+    let (mut ops, mut launches, mut works) = (Vec::new(), Calls::default(), Calls::default());
+    for (line_idx, line) in (0..).zip(&lines.lines) {
+        let mut before = u32::MAX;
+        for (piece, p) in (0..).zip(&line.pieces) {
+            let slice = line.slice(p);
+            if p.slice == before || p.start != slice.start {
+                continue;
+            }
+            before = p.slice;
+            let at = At { line: line_idx, piece };
+            match p.doing {
+                Doing::Op => ops.push((slice.node, slice.end, at)),
+                Doing::Launch | Doing::Memory | Doing::Call => launches.add(line.process, slice.correlation, at),
+                doing if doing.is_device() => works.add(line.process, slice.correlation, at),
+                _ => {}
+            }
+        }
+    }
+    launches.sort();
+    works.sort();
+    (Executions::new(store.nodes().len(), &ops), launches, works)
+}

@@ -1,0 +1,240 @@
+//! What changed between two traces: step time, ops, scopes and stalls, per step, with a confidence interval.
+//!
+//! Each step is one observation. A change is told with Welch's 95 % interval for the difference of the means (the two traces
+//! may vary differently); it counts as certain where the interval does not hold zero. One step in twenty comparisons is so
+//! by chance. With fewer than two steps in a trace there is no interval.
+
+use super::doing::Doings;
+use crate::stalls::stalls;
+use crate::stats::self_times;
+use rustc_hash::FxHashMap;
+use trace_store::store::Store;
+
+/// One thing in both traces.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// What: an op, a scope, a cause.
+    pub name: String,
+    /// Mean per step in the first trace, ns.
+    pub a_ns: f64,
+    /// And in the second.
+    pub b_ns: f64,
+    /// The 95 % interval of `b_ns - a_ns`; `None` with fewer than two steps in one of them.
+    pub interval_ns: Option<(f64, f64)>,
+}
+
+impl Change {
+    /// The difference of the means.
+    #[must_use]
+    pub fn change_ns(&self) -> f64 {
+        self.b_ns - self.a_ns
+    }
+
+    /// Whether the interval excludes that nothing changed.
+    #[must_use]
+    pub fn is_certain(&self) -> bool {
+        self.interval_ns.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
+    }
+}
+
+/// See the module's notes. Lists begin with the largest change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diff {
+    /// Steps in the first trace.
+    pub a_steps: usize,
+    /// And in the second.
+    pub b_steps: usize,
+    /// The duration of steps; of traces without steps that of the trace.
+    pub step: Change,
+    /// Self time by op, kernel, copy or call.
+    pub ops: Vec<Change>,
+    /// Self time by name scope.
+    pub scopes: Vec<Change>,
+    /// Stalls by cause, over all tracks.
+    pub stalls: Vec<Change>,
+}
+
+/// Compares two traces.
+#[must_use]
+pub fn diff(a: &Store, b: &Store) -> Diff {
+    let (a, b) = (Observed::new(a), Observed::new(b));
+    let step = change("step".to_owned(), &a.durations, &b.durations);
+    let all = |pick: fn(&Observed) -> &Named| {
+        let (a_rows, b_rows) = (pick(&a), pick(&b));
+        let mut names: Vec<&String> = a_rows.keys().chain(b_rows.keys().filter(|n| !a_rows.contains_key(*n))).collect();
+        names.sort();
+        let row = |rows: &Named, name: &String, n: usize| rows.get(name).cloned().unwrap_or_else(|| vec![0.0; n]);
+        let mut changes: Vec<Change> = names
+            .into_iter()
+            .map(|name| {
+                let (a, b) = (row(a_rows, name, a.durations.len()), row(b_rows, name, b.durations.len()));
+                change(name.clone(), &a, &b)
+            })
+            .collect();
+        changes.sort_by(|x, y| y.change_ns().abs().total_cmp(&x.change_ns().abs()));
+        changes
+    };
+    Diff {
+        a_steps: a.n_steps,
+        b_steps: b.n_steps,
+        step,
+        ops: all(|o| &o.ops),
+        scopes: all(|o| &o.scopes),
+        stalls: all(|o| &o.stalls),
+    }
+}
+
+/// By name, a value per step.
+type Named = FxHashMap<String, Vec<f64>>;
+
+/// What a trace shows, step by step.
+struct Observed {
+    n_steps: usize,
+    durations: Vec<f64>,
+    ops: Named,
+    scopes: Named,
+    stalls: Named,
+}
+
+impl Observed {
+    fn new(store: &Store) -> Observed {
+        let range = store.range();
+        let starts: Vec<i64> = store.steps().iter().map(|s| s.start).collect();
+        let n = starts.len().max(1);
+        // What a device does after a step's end was launched in it: until the next one begins.
+        let step_of = |time: i64| match starts.len() {
+            0 => Some(0),
+            _ => starts.partition_point(|s| *s <= time).checked_sub(1),
+        };
+        let durations = match store.steps() {
+            [] => vec![(range.end - range.start) as f64],
+            steps => steps.iter().map(|s| (s.end - s.start) as f64).collect(),
+        };
+        let mut found = Observed {
+            n_steps: starts.len(),
+            durations,
+            ops: Named::default(),
+            scopes: Named::default(),
+            stalls: Named::default(),
+        };
+        found.observe_slices(store, n, step_of);
+        for stall in stalls(store, range) {
+            if let Some(step) = step_of(stall.start) {
+                let row = found.stalls.entry(stall.cause.name().to_owned()).or_insert_with(|| vec![0.0; n]);
+                row[step] += stall.dur() as f64;
+            }
+        }
+        found
+    }
+
+    fn observe_slices(&mut self, store: &Store, n: usize, step_of: impl Fn(i64) -> Option<usize>) {
+        let doings = Doings::new(store);
+        // By row of the sites and of the nodes first: names are looked at once.
+        let mut sites: FxHashMap<u32, Vec<f64>> = FxHashMap::default();
+        let mut nodes: FxHashMap<u32, Vec<f64>> = FxHashMap::default();
+        for track in store.tracks() {
+            for (slice, self_ns) in self_times(track, &store.range()) {
+                let Some(step) = step_of(slice.start).filter(|_| doings.of(&slice).is_work()) else { continue };
+                sites.entry(slice.site).or_insert_with(|| vec![0.0; n])[step] += self_ns as f64;
+                if store.node_of(&slice).is_some() {
+                    nodes.entry(slice.node).or_insert_with(|| vec![0.0; n])[step] += self_ns as f64;
+                }
+            }
+        }
+        let add = |rows: &mut Named, name: String, values: &[f64]| {
+            let row = rows.entry(name).or_insert_with(|| vec![0.0; n]);
+            row.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+        };
+        for (site, values) in &sites {
+            if let Some(site) = store.sites().get(*site as usize) {
+                add(&mut self.ops, site.name.clone(), values);
+            }
+        }
+        for (node, values) in &nodes {
+            let Some(node) = store.nodes().get(*node as usize) else { continue };
+            for (end, _) in node.name.match_indices('/').filter(|(end, _)| *end > 0) {
+                add(&mut self.scopes, node.name[..end].to_owned(), values);
+            }
+        }
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+fn change(name: String, a: &[f64], b: &[f64]) -> Change {
+    let (a_ns, b_ns) = (mean(a), mean(b));
+    Change { name, a_ns, b_ns, interval_ns: welch(a, b) }
+}
+
+/// The 95 % interval of the difference of two means whose variances may differ.
+fn welch(a: &[f64], b: &[f64]) -> Option<(f64, f64)> {
+    let error = |values: &[f64]| {
+        let (n, mean) = (values.len() as f64, mean(values));
+        let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        (variance / n, n - 1.0)
+    };
+    if a.len() < 2 || b.len() < 2 {
+        return None;
+    }
+    let ((ea, da), (eb, db)) = (error(a), error(b));
+    let (change, sum) = (mean(b) - mean(a), ea + eb);
+    let freedom = if sum > 0.0 { sum * sum / (ea * ea / da + eb * eb / db) } else { f64::INFINITY };
+    let half = student(freedom) * sum.sqrt();
+    Some((change - half, change + half))
+}
+
+/// The value that Student's t with these degrees of freedom stays below with 97.5 %: the usual table, between its rows
+/// linear in their inverse (to 0.003 from 3 degrees on).
+fn student(freedom: f64) -> f64 {
+    const TABLE: [(f64, f64); 17] = [
+        (1.0, 12.706),
+        (2.0, 4.303),
+        (3.0, 3.182),
+        (4.0, 2.776),
+        (5.0, 2.571),
+        (6.0, 2.447),
+        (7.0, 2.365),
+        (8.0, 2.306),
+        (9.0, 2.262),
+        (10.0, 2.228),
+        (12.0, 2.179),
+        (15.0, 2.131),
+        (20.0, 2.086),
+        (30.0, 2.042),
+        (60.0, 2.000),
+        (120.0, 1.980),
+        (f64::INFINITY, 1.960),
+    ];
+    let above = TABLE.iter().position(|(df, _)| *df >= freedom).unwrap_or(TABLE.len() - 1).max(1);
+    let ((low, at_low), (high, at_high)) = (TABLE[above - 1], TABLE[above]);
+    let part = (1.0 / low - 1.0 / freedom.max(1.0)) / (1.0 / low - 1.0 / high);
+    at_low + (at_high - at_low) * part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_of_student_between_the_rows() {
+        // From published tables.
+        for (freedom, want) in [(1.0, 12.706), (11.0, 2.201), (17.0, 2.110), (25.0, 2.060), (40.0, 2.021), (1e9, 1.960)]
+        {
+            assert!((student(freedom) - want).abs() < 0.003, "{freedom}: {}", student(freedom));
+        }
+    }
+
+    #[test]
+    fn welch_as_in_the_textbooks() {
+        // scipy.stats.ttest_ind(b, a, equal_var=False).confidence_interval(): the values below.
+        let a = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4];
+        let b = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 30.5, 25.6];
+        let (low, high) = welch(&a, &b).unwrap();
+        assert!((low - WANT.0).abs() < 0.01 && (high - WANT.1).abs() < 0.01, "{low} {high}");
+        assert_eq!(welch(&a[..1], &b), None);
+    }
+
+    const WANT: (f64, f64) = (0.8635, 4.9632);
+}

@@ -1,0 +1,167 @@
+//! What a thread or a device does in a slice, as far as the analyses tell it apart.
+
+use super::spans::{self, Meaning};
+use trace_model::batch::NO_NODE;
+use trace_model::names::{Category, SiteInfo, has};
+use trace_model::slice::SliceRef;
+use trace_model::thread_state::ThreadState;
+use trace_store::store::Store;
+
+/// See the module's notes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Doing {
+    /// Runs a graph node's kernel.
+    Op,
+    /// Runs a part of it.
+    Shard,
+    /// Runs an op of a framework of which there is no graph.
+    HostOp,
+    /// A device computes.
+    Kernel,
+    /// A device copies or sets memory.
+    Copy,
+    /// A device exchanges data with its peers.
+    Collective,
+    /// A host gives a device work.
+    Launch,
+    /// Calls a device's runtime without giving it work: asks, records, makes streams.
+    Call,
+    /// Takes or gives back memory.
+    Memory,
+    /// Makes a step's input.
+    Input,
+    /// Runs other code.
+    Host,
+    /// Runs code of which only a span around much else tells.
+    Around,
+    /// Has a CPU; a thread of which nothing else is known.
+    Running,
+    /// The profiler's own work.
+    Profiler,
+    /// Waits for a device.
+    Sync,
+    /// Waits for work.
+    Idle,
+    /// The operating system does not run it: it waits for something.
+    Asleep,
+    /// The operating system does not run it, although it could run.
+    Runnable,
+    /// Says nothing about who is busy: a step, an annotation.
+    Frame,
+}
+
+impl Doing {
+    /// Whether something makes progress.
+    pub(crate) fn is_work(self) -> bool {
+        !self.is_wait() && self != Doing::Frame
+    }
+
+    /// Whether something else is waited for.
+    pub(crate) fn is_wait(self) -> bool {
+        matches!(self, Doing::Sync | Doing::Idle | Doing::Asleep | Doing::Runnable)
+    }
+
+    /// Whether a device does it.
+    pub(crate) fn is_device(self) -> bool {
+        matches!(self, Doing::Kernel | Doing::Copy | Doing::Collective)
+    }
+
+    fn of(site: &SiteInfo) -> Doing {
+        match site.category {
+            _ if spans::meaning(site) == Some(Meaning::Profiler) => Doing::Profiler,
+            Category::Op => Doing::Op,
+            Category::Shard => Doing::Shard,
+            Category::Kernel | Category::Python | Category::Other if spans::meaning(site) == Some(Meaning::Input) => {
+                Doing::Input
+            }
+            Category::Kernel => Doing::Kernel,
+            Category::Copy => Doing::Copy,
+            Category::Collective => Doing::Collective,
+            Category::Launch if has(&site.name, &["malloc", "free", "memalloc", "memcreate"]) => Doing::Memory,
+            Category::Launch if site.waits() => Doing::Sync,
+            Category::Launch if is_other_call(&site.name) => Doing::Call,
+            Category::Launch => Doing::Launch,
+            Category::Alloc => Doing::Memory,
+            Category::Input => Doing::Input,
+            Category::Sync if !site.waits() => Doing::Call,
+            Category::Sync => Doing::Sync,
+            Category::Wait => Doing::Idle,
+            // By the slice's state, where that says more.
+            Category::OffCpu => Doing::Asleep,
+            // Kineto's span of the whole recording, on a track of its own.
+            Category::Other if site.category_name == "Trace" => Doing::Frame,
+            Category::Python | Category::Other => Doing::Host,
+            // Steps, parked ops, stamps, samples, counters.
+            _ => Doing::Frame,
+        }
+    }
+}
+
+/// Whether a call of CUDA or HIP gives the device no work.
+fn is_other_call(name: &str) -> bool {
+    (["cuda", "cu", "hip"].iter().any(|prefix| name.starts_with(prefix)))
+        && !has(name, &["launch", "memcpy", "memset", "memprefetch"])
+}
+
+/// What slices do.
+pub(crate) struct Doings<'a> {
+    store: &'a Store,
+    /// By row of the sites.
+    sites: Vec<Site>,
+}
+
+#[derive(Clone, Copy)]
+struct Site {
+    doing: Doing,
+    /// The same of an op of which there is no graph.
+    without_node: Doing,
+    is_label: bool,
+}
+
+impl Site {
+    fn new(site: &SiteInfo) -> Site {
+        let doing = Doing::of(site);
+        let without_node = match doing {
+            Doing::Op if spans::meaning(site) == Some(Meaning::Input) => Doing::Input,
+            Doing::Op => Doing::HostOp,
+            doing => doing,
+        };
+        Site { doing, without_node, is_label: spans::is_label(site) }
+    }
+}
+
+impl<'a> Doings<'a> {
+    pub(crate) fn new(store: &'a Store) -> Doings<'a> {
+        Doings { store, sites: store.sites().iter().map(Site::new).collect() }
+    }
+
+    pub(crate) fn of(&self, slice: &SliceRef) -> Doing {
+        match self.sites.get(slice.site as usize) {
+            Some(Site { doing: Doing::Asleep, .. })
+                if self.store.thread_state(slice).is_some_and(ThreadState::is_ready) =>
+            {
+                Doing::Runnable
+            }
+            Some(site) if slice.node == NO_NODE => site.without_node,
+            Some(site) => site.doing,
+            None => Doing::Frame,
+        }
+    }
+
+    /// Whether the slice only says which part of the program runs.
+    pub(crate) fn is_label(&self, slice: &SliceRef) -> bool {
+        self.sites.get(slice.site as usize).is_some_and(|site| site.is_label)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_around_a_recording_are_nobodys_work() {
+        let of = |category: &str, name: &str| Doing::of(&SiteInfo::new(category, name));
+        assert!(!of("Trace", "PyTorch Profiler (0)").is_work());
+        assert!(of("app", "load").is_work() && of("user_annotation", "## backward ##").is_work());
+    }
+}

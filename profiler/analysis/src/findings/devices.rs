@@ -1,0 +1,126 @@
+//! Findings about several devices or processes: communication that no compute hides, and who comes last.
+
+use super::{Facts, Finding, MAX_SLICES};
+use crate::breakdown::DeviceBreakdown;
+use crate::critical::{PathKind, Segment};
+use crate::doing::{Doing, Doings};
+use crate::stalls::{Cause, duration};
+use trace_model::slice::SliceRef;
+use trace_store::store::Store;
+
+/// From here on communication is told of even where the path does not lead through it.
+const MIN_EXPOSED: f64 = 0.1;
+const EXPOSED: &str = "exposed communication";
+
+pub(super) fn add(facts: &Facts<'_>, found: &mut Vec<Finding>) {
+    if let Some((exposed, collectives)) = exposed(facts) {
+        if is_mostly_within(facts, PathKind::Stall(Cause::Unexplained), collectives) {
+            // Streams that waited for communication without a record of it: the same time, told better.
+            found.retain(|f| f.title != "unexplained");
+        }
+        // The path may lead through all of it, through some, or, where every rank waits for another, around it.
+        match found.iter_mut().find(|f| f.title == EXPOSED) {
+            Some(on_path) if on_path.saves_ns >= exposed.saves_ns => {}
+            Some(on_path) => *on_path = exposed,
+            None => found.push(exposed),
+        }
+    }
+    found.extend(straggler(facts));
+}
+
+fn share(times: &DeviceBreakdown) -> f64 {
+    times.times.communication_exposed_ns as f64 / times.times.total_ns().max(1) as f64
+}
+
+/// The device that spends most of its time in communication while it computes nothing.
+fn exposed(facts: &Facts<'_>) -> Option<(Finding, Vec<(i64, i64)>)> {
+    let worst = facts.devices.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
+    if share(worst) < MIN_EXPOSED {
+        return None;
+    }
+    let n = facts.devices.iter().filter(|device| share(device) >= MIN_EXPOSED).count();
+    let slices = collectives(facts, worst);
+    let range = slices.first().map_or(worst.times.range.clone(), |longest| longest.start..longest.end);
+    let exposed_ns = worst.times.communication_exposed_ns;
+    let mut finding =
+        facts.finding(EXPOSED, exposed_ns, range, slices.iter().take(MAX_SLICES).map(|slice| slice.id).collect());
+    let process = facts.store.processes().get(worst.process as usize);
+    let of = process.map_or_else(String::new, |p| format!(" of {} on {}", p.title(), p.host));
+    let others = match facts.devices.len() {
+        1 => String::new(),
+        all => format!("; {n} of {all} devices spend {:.0} % or more so", MIN_EXPOSED * 100.0),
+    };
+    let longest = slices.first().map_or_else(String::new, |slice| {
+        let name = super::short(facts.store.slice_name(slice));
+        format!(" The longest of {}, {}, is `{name}`.", slices.len(), duration(slice.dur()))
+    });
+    finding.text = format!(
+        "{:.1} % of the time of {}{of} is communication that no compute hides, {}{others}.{longest} Larger buckets that start \
+         earlier, fewer bytes, or peers that come at the same time help.",
+        share(worst) * 100.0,
+        worst.device,
+        duration(exposed_ns),
+    );
+    Some((finding, slices.iter().map(|slice| (slice.start, slice.end)).collect()))
+}
+
+/// Whether most of the path's segments of a kind lies in the parts.
+fn is_mostly_within(facts: &Facts<'_>, kind: PathKind, mut parts: Vec<(i64, i64)>) -> bool {
+    let segments = || facts.paths.iter().flat_map(|p| &p.segments).filter(|segment| segment.kind == kind);
+    let all: i64 = segments().map(Segment::dur).sum();
+    let both_ns = union_ns(parts.clone()) + union_ns(segments().map(|segment| (segment.start, segment.end)).collect());
+    parts.extend(segments().map(|segment| (segment.start, segment.end)));
+    all > 0 && 2 * (both_ns - union_ns(parts)) > all
+}
+
+/// A device's collectives, the longest first.
+fn collectives(facts: &Facts<'_>, device: &DeviceBreakdown) -> Vec<SliceRef> {
+    let (store, doings) = (facts.store, Doings::new(facts.store));
+    let tracks = device.streams.iter().filter_map(|(track, ..)| store.track(*track));
+    let slices = tracks.flat_map(|track| track.lanes.iter().flat_map(|lane| lane.slices(&facts.range)));
+    let mut found: Vec<SliceRef> = slices.filter(|slice| doings.of(slice) == Doing::Collective).collect();
+    found.sort_by_key(|slice| (std::cmp::Reverse(slice.dur()), slice.start));
+    found
+}
+
+/// The process that made the others wait longest.
+fn straggler(facts: &Facts<'_>) -> Option<Finding> {
+    let worst = facts.stragglers.processes.first()?;
+    let mut times: Vec<_> = facts.stragglers.collectives.iter().filter(|l| l.process == worst.process).collect();
+    let exchanges = facts.stragglers.collectives.len();
+    times.sort_by_key(|l| std::cmp::Reverse(l.late_ns));
+    let first = times.first()?;
+    let slice = facts.store.slice(first.slice)?;
+    let late_ns: i64 = times.iter().map(|l| l.late_ns).sum();
+    let process = facts.store.processes().get(worst.process as usize)?;
+    let slices = times.iter().take(MAX_SLICES).map(|l| l.slice).collect();
+    // Collectives of several streams may be waited for at the same time: that is saved once.
+    let waits = times.iter().filter_map(|l| came(facts.store, l.slice, l.late_ns));
+    let mut finding = facts.finding("straggler", union_ns(waits.collect()), slice.start..slice.end, slices);
+    finding.text = format!(
+        "{} on {} came last to {} of {exchanges} collectives, {} after the first; the others waited {} together.",
+        process.title(),
+        process.host,
+        times.len(),
+        duration(late_ns / times.len().max(1) as i64),
+        duration(times.iter().map(|l| l.waited_ns).sum()),
+    );
+    Some(finding)
+}
+
+/// From when the first came to a collective to when the last did.
+fn came(store: &Store, last: trace_model::slice::SliceId, late_ns: i64) -> Option<(i64, i64)> {
+    let start = store.slice(last)?.start;
+    Some((start - late_ns, start))
+}
+
+/// The length of what the parts cover.
+pub(super) fn union_ns(mut parts: Vec<(i64, i64)>) -> i64 {
+    parts.sort_unstable();
+    let (mut sum, mut until) = (0, i64::MIN);
+    for (start, end) in parts {
+        sum += (end - start.max(until)).max(0);
+        until = until.max(end);
+    }
+    sum
+}

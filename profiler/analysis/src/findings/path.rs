@@ -1,0 +1,179 @@
+//! Findings from the critical path: what held it up, by kind, and its slow ops.
+
+use super::words::{self, Words};
+use super::{Facts, Finding, MIN_SHARE, short, slices};
+use crate::critical::{PathKind, Segment};
+use crate::doing::{Doing, Doings};
+use crate::ops::OpRow;
+use crate::stalls::{Cause, duration};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use trace_model::names::Category;
+use trace_model::slice::SliceRef;
+use trace_model::track::TrackId;
+use trace_store::store::Store;
+
+/// A launch whose work begins later than this did not wait for the launch: HTA and NVIDIA give 2 to 100 us for one. Nor does a
+/// call take so long to give a device work: it waited for something.
+const LONG_LAUNCH_NS: i64 = 1_000_000;
+
+pub(super) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
+    let doings = Doings::new(facts.store);
+    let mut groups: FxHashMap<(PathKind, Part), Vec<&Segment>> = FxHashMap::default();
+    for segment in facts.paths.iter().flat_map(|p| &p.segments) {
+        let part = part(facts.store, &doings, segment);
+        let kind = if part == Part::LongCall { PathKind::Launch } else { segment.kind };
+        groups.entry((kind, part)).or_default().push(segment);
+    }
+    let of_group = |((kind, part), segments)| Some(finding(facts, &words_of(facts, kind, part)?, segments));
+    let mut found: Vec<Finding> = groups.into_iter().filter_map(of_group).collect();
+    found.extend(facts.ops.iter().filter_map(|op| slow_op(facts, op)));
+    found
+}
+
+/// What tells segments of one kind apart, where they ask for different changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Part {
+    Usual,
+    /// A call took long to launch something: it waited itself.
+    LongCall,
+    /// Work began long after its launch.
+    LateWork,
+    /// A thread waited for a timer, a device or what the trace does not have, and not for a CPU.
+    Asleep,
+}
+
+fn part(store: &Store, doings: &Doings<'_>, segment: &Segment) -> Part {
+    let slice = segment.slice.and_then(|id| store.slice(id));
+    match segment.kind {
+        PathKind::Launch if segment.dur() > LONG_LAUNCH_NS => Part::LongCall,
+        PathKind::Stall(Cause::Launch) if segment.dur() > LONG_LAUNCH_NS => {
+            let is_call = slice.is_some_and(|call| 2 * (call.end.min(segment.end) - segment.start) > segment.dur());
+            if is_call { Part::LongCall } else { Part::LateWork }
+        }
+        PathKind::Stall(Cause::ScheduledOut) => {
+            if slice.is_some_and(|slice| doings.of(&slice) == Doing::Asleep) {
+                Part::Asleep
+            } else {
+                Part::Usual
+            }
+        }
+        _ => Part::Usual,
+    }
+}
+
+fn words_of(facts: &Facts<'_>, kind: PathKind, part: Part) -> Option<Words> {
+    use words::What;
+    Some(match (kind, part) {
+        (_, Part::LongCall) => Words {
+            title: "long launch calls",
+            what: What::Waits("for calls that took long to launch work"),
+            remedy: "Such a call waits itself: for room in the device's queue, for a module that is loaded, for a lock. Launching less \
+                     does not help.",
+        },
+        (_, Part::LateWork) => Words {
+            title: "work that began late",
+            what: What::Is("Work began more than a millisecond after its launch, with nothing before it on its stream"),
+            remedy: "That is no cost of launching: look for another process on the device, a module that was loaded, or streams \
+                     that were not recorded.",
+        },
+        (_, Part::Asleep) => Words {
+            title: "asleep",
+            what: What::Is(
+                "The thread that everything waited for slept, until a timer, a device or another program woke it",
+            ),
+            remedy: "Look at what it called there: a sleep, a read, a socket.",
+        },
+        (PathKind::Input, _) if !facts.has_steps() => Words {
+            title: "input",
+            what: What::Waits("for its input"),
+            remedy: "More loader workers, or loading ahead, helps.",
+        },
+        (PathKind::Host, _) if !facts.has_steps() => Words {
+            title: "host code",
+            what: What::Waits("for code on the host"),
+            remedy: "Make it cheaper, or let other threads do it meanwhile.",
+        },
+        (PathKind::Stall(Cause::Unexplained), _) if has_scheduling(facts.store) => Words {
+            title: "unexplained",
+            what: What::Is("The trace does not say what was waited for"),
+            remedy: "Scheduling tells when threads waited and who woke them; for what, slices of the program's own would tell \
+                     (`tracing`, or the `events` crate).",
+        },
+        (kind, _) => words::words(kind)?,
+    })
+}
+
+fn has_scheduling(store: &Store) -> bool {
+    store.sites().iter().any(|site| site.category == Category::OffCpu)
+}
+
+fn finding(facts: &Facts<'_>, words: &Words, mut segments: Vec<&Segment>) -> Finding {
+    segments.sort_by_key(|s| (Reverse(s.dur()), s.start));
+    let time: i64 = segments.iter().map(|s| s.dur()).sum();
+    let range = segments.first().map_or(0..0, |longest| longest.start..longest.end);
+    let mut found = facts.finding(words.title, time, range, slices(facts.store, &segments));
+    let at = segments.first().map_or_else(String::new, |longest| place(facts.store, longest, segments.len()));
+    let (what, time, share) = (words.what.text(facts.has_steps()), facts.per_step(time), found.share * 100.0);
+    found.text = format!("{what}: {time}, {share:.1} % of the critical path.{at} {}", words.remedy);
+    found
+}
+
+/// ` The longest of 12, 3.4 ms, at `f` on main.`
+fn place(store: &Store, longest: &Segment, n: usize) -> String {
+    let culprit = longest.slice.and_then(|id| store.slice(id));
+    let track = culprit.map_or(longest.track, |slice| TrackId(slice.id.track));
+    let track = store.track(track).map_or("?", |t| t.name.trim());
+    let around = || enclosing(store, longest.track, longest.start);
+    let name = |slice: &SliceRef| short(store.slice_name(slice));
+    let place = match culprit {
+        Some(slice) => format!("at `{}` on {track}", name(&slice)),
+        None => match around() {
+            Some(slice) => format!("within `{}` on {track}", name(&slice)),
+            None => return String::new(),
+        },
+    };
+    let dur = duration(longest.dur());
+    if n == 1 { format!(" It is one piece, {place}.") } else { format!(" The longest of {n}, {dur}, {place}.") }
+}
+
+/// The innermost slice of a track that was open at a time.
+fn enclosing(store: &Store, track: TrackId, time: i64) -> Option<SliceRef> {
+    let at = time..time + 1;
+    let slices = store.track(track)?.lanes.iter().flat_map(|lane| lane.slices(&at));
+    slices.filter(|slice| slice.start <= time && time < slice.end).min_by_key(SliceRef::dur)
+}
+
+/// An op that is waited for: twice as fast it would save half of its time on the path.
+fn slow_op(facts: &Facts<'_>, op: &OpRow) -> Option<Finding> {
+    if !matches!(op.category.as_str(), "op" | "kernel" | "shard") {
+        return None;
+    }
+    let is_it = |s: &&Segment| {
+        let slice = s.slice.filter(|_| matches!(s.kind, PathKind::Op | PathKind::Kernel));
+        let slice = slice.and_then(|id| facts.store.slice(id));
+        let site = slice.and_then(|slice| facts.store.sites().get(slice.site as usize));
+        site.is_some_and(|site| site.name == op.name && site.category_name == op.category)
+    };
+    if (op.critical_ns / 2) as f64 / (facts.total().max(1) as f64) < MIN_SHARE {
+        return None;
+    }
+    let mut segments: Vec<&Segment> = facts.paths.iter().flat_map(|p| &p.segments).filter(is_it).collect();
+    segments.sort_by_key(|s| (Reverse(s.dur()), s.start));
+    let longest = segments.first()?;
+    let name = short(&op.name);
+    let (what, times) = match op.category.as_str() {
+        "shard" => (format!("Parts of `{name}` that ran on other threads are"), "parts"),
+        _ => (format!("`{name}` is"), "executions"),
+    };
+    let range = longest.start..longest.end;
+    let title = format!("slow {}", op.category);
+    let mut found = facts.finding(&title, op.critical_ns / 2, range, slices(facts.store, &segments));
+    found.text = format!(
+        "{what} {:.1} % of the critical path in {} {times}; twice as fast it would save {}.",
+        op.critical_ns as f64 * 100.0 / facts.total().max(1) as f64,
+        op.figures.count,
+        facts.per_step(found.saves_ns),
+    );
+    Some(found)
+}

@@ -1,0 +1,226 @@
+//! Findings about a program without steps: its hottest functions, by samples, and what its threads waited for, by the scheduler.
+
+use super::devices::union_ns;
+use super::{Facts, Finding, short};
+use crate::flame::stack_names;
+use crate::stalls::duration;
+use crate::threads::ThreadTimes;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::ops::Range;
+use trace_model::names::Category;
+use trace_model::thread_state::ThreadState;
+use trace_model::track::TrackId;
+use trace_store::store::Store;
+
+/// Functions that are told of, at most.
+const MAX_FUNCTIONS: usize = 3;
+/// A thread that ran for less than this share of the busiest one's time is a helper: its sleep keeps nobody waiting.
+const HELPER: i64 = 20;
+/// Callers that a function is told with.
+const MAX_CALLERS: usize = 3;
+
+pub(super) fn add(facts: &Facts<'_>, found: &mut Vec<Finding>) {
+    if !facts.store.steps().is_empty() {
+        return;
+    }
+    let samples = Samples::new(facts.store, &facts.range);
+    let mut own = samples.hottest(facts);
+    own.extend(asleep(facts, &samples));
+    own.extend(no_cpu(facts));
+    if !own.is_empty() {
+        found.retain(|f| f.title != "unexplained");
+    }
+    found.extend(own);
+}
+
+/// A sample: the thread's track, when, and its stack's row.
+type Sample = (TrackId, i64, u32);
+
+/// The samples of a range.
+struct Samples {
+    all: Vec<Sample>,
+    /// The time on a CPU that one stands for, ns.
+    period_ns: i64,
+}
+
+/// What is known of a function that ran.
+#[derive(Default)]
+struct Function {
+    n: usize,
+    /// When it had a CPU, on any thread.
+    ran: Vec<(i64, i64)>,
+    by_track: FxHashMap<TrackId, usize>,
+    by_stack: FxHashMap<u32, usize>,
+}
+
+impl Samples {
+    fn new(store: &Store, range: &Range<i64>) -> Samples {
+        let is_sample = |site: u32| store.sites().get(site as usize).is_some_and(|s| s.category == Category::Sample);
+        let mut all: Vec<Sample> = Vec::new();
+        let mut between: Vec<i64> = Vec::new();
+        for track in store.tracks() {
+            let samples = track.instants.iter().filter(|i| range.contains(&i.time) && is_sample(i.site));
+            let before = all.len();
+            all.extend(samples.map(|i| (track.id, i.time, i.arg as u32)));
+            between.extend(all[before..].windows(2).map(|pair| pair[1].1 - pair[0].1));
+        }
+        // Of a thread that runs on they are one period apart; of one that sleeps between them, more.
+        between.sort_unstable();
+        Samples { all, period_ns: between.get(between.len() / 4).copied().unwrap_or(0) }
+    }
+
+    /// The functions with most samples of their own.
+    fn hottest(&self, facts: &Facts<'_>) -> Vec<Finding> {
+        let mut functions: FxHashMap<String, Function> = FxHashMap::default();
+        let mut names: FxHashMap<u32, String> = FxHashMap::default();
+        for (track, time, stack) in &self.all {
+            let name = names.entry(*stack).or_insert_with(|| leaf(facts.store, *stack));
+            let function = functions.entry(name.clone()).or_default();
+            function.n += 1;
+            function.ran.push((time - self.period_ns, *time));
+            *function.by_track.entry(*track).or_default() += 1;
+            *function.by_stack.entry(*stack).or_default() += 1;
+        }
+        let mut functions: Vec<(String, Function)> = functions.into_iter().collect();
+        functions.sort_by(|(a_name, a), (b_name, b)| b.n.cmp(&a.n).then_with(|| a_name.cmp(b_name)));
+        let hottest = functions.into_iter().take(MAX_FUNCTIONS);
+        hottest.map(|(name, function)| self.hot(facts, &name, &function)).collect()
+    }
+
+    fn hot(&self, facts: &Facts<'_>, name: &str, function: &Function) -> Finding {
+        let ran_ns = union_ns(function.ran.clone());
+        let range =
+            function.ran.iter().map(|r| r.0).min().unwrap_or(0)..function.ran.iter().map(|r| r.1).max().unwrap_or(0);
+        let mut finding = facts.finding("hot function", ran_ns / 2, range, Vec::new());
+        let thread = most(&function.by_track).and_then(|track| facts.store.track(track));
+        let threads = function.by_track.len();
+        let on = match (thread, threads) {
+            (Some(thread), 1) => format!(" on {}", plain(&thread.name)),
+            (Some(thread), n) => format!(" on {n} threads, most on {}", plain(&thread.name)),
+            (None, _) => String::new(),
+        };
+        let callers = most(&function.by_stack).map(|stack| callers(facts.store, stack)).unwrap_or_default();
+        let callers = if callers.is_empty() { String::new() } else { format!(", called by {}", callers.join(" ← ")) };
+        finding.text = format!(
+            "`{}`{callers} has {:.1} % of the samples ({} of {}, {} on a CPU){on}. Twice as fast it would save {}.",
+            short(name),
+            function.n as f64 * 100.0 / self.all.len().max(1) as f64,
+            function.n,
+            self.all.len(),
+            duration(function.n as i64 * self.period_ns),
+            duration(finding.saves_ns),
+        );
+        finding
+    }
+
+    /// The function that a thread ran most in some parts of time, and in how many samples.
+    fn ran_most(&self, store: &Store, track: TrackId, parts: &[(i64, i64)]) -> Option<(String, usize)> {
+        let is_inside = |time: i64| {
+            let begun = parts.partition_point(|(start, _)| *start <= time);
+            begun.checked_sub(1).is_some_and(|i| time < parts[i].1)
+        };
+        let mut by_name: FxHashMap<String, usize> = FxHashMap::default();
+        for (_, _, stack) in self.all.iter().filter(|(of, time, _)| *of == track && is_inside(*time)) {
+            *by_name.entry(leaf(store, *stack)).or_default() += 1;
+        }
+        by_name.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)))
+    }
+}
+
+/// The key with the largest value; of equals the smallest.
+fn most<K: Copy + Ord>(counts: &FxHashMap<K, usize>) -> Option<K> {
+    counts.iter().max_by_key(|(key, n)| (**n, Reverse(**key))).map(|(key, _)| *key)
+}
+
+fn leaf(store: &Store, stack: u32) -> String {
+    stack_names(store, stack).pop().unwrap_or_else(|| "(no stack)".to_owned())
+}
+
+/// Who called the innermost function of a stack, the nearest first.
+fn callers(store: &Store, stack: u32) -> Vec<String> {
+    let names = stack_names(store, stack);
+    names.iter().rev().skip(1).take(MAX_CALLERS).map(|name| format!("`{}`", short(name))).collect()
+}
+
+/// A thread's name without what its track tells.
+fn plain(name: &str) -> &str {
+    name.trim().trim_end_matches(", scheduling")
+}
+
+/// Threads that do something: the first of a process, and those that ran for long.
+fn matters<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = &'a ThreadTimes> {
+    let busiest = facts.threads.iter().map(|t| t.running_ns).max().unwrap_or(0);
+    facts.threads.iter().filter(move |t| {
+        let track = facts.store.track(t.track);
+        let pid = track.and_then(|track| facts.store.processes().get(track.process as usize)).map(|p| p.pid);
+        t.running_ns.saturating_mul(HELPER) >= busiest || (track.is_some() && pid == track.map(|track| track.tid))
+    })
+}
+
+/// The slices of a thread in which a waker or a taker is told, by start.
+fn off_cpu(facts: &Facts<'_>, thread: &ThreadTimes, state: ThreadState) -> Vec<(i64, i64, u32)> {
+    let Some(track) = facts.store.track(thread.track) else { return Vec::new() };
+    let slices = track.lanes.iter().flat_map(|lane| lane.slices(&facts.range));
+    let of_state = slices.filter(|s| facts.store.thread_state(s) == Some(state));
+    let mut found: Vec<_> =
+        of_state.map(|s| (s.start.max(facts.range.start), s.end.min(facts.range.end), s.correlation)).collect();
+    found.sort_unstable();
+    found
+}
+
+/// The thread of those that matter that slept longest, and who ended its sleep: whoever held what it waited for.
+fn asleep(facts: &Facts<'_>, samples: &Samples) -> Option<Finding> {
+    let thread = matters(facts).max_by_key(|t| (t.sleeping_ns, Reverse(t.track)))?;
+    let slept = off_cpu(facts, thread, ThreadState::Sleeping);
+    let longest = slept.iter().max_by_key(|(start, end, _)| end - start)?;
+    let mut finding = facts.finding("asleep", thread.sleeping_ns, longest.0..longest.1, Vec::new());
+    let name = plain(facts.store.track(thread.track).map_or("?", |t| &t.name));
+    let total = facts.range.end - facts.range.start;
+    let woken = match thread.woken_by {
+        None => String::new(),
+        Some((0, ns)) => format!("; a timer or a device ended {} of that", duration(ns)),
+        Some((waker, ns)) => {
+            let track = facts.store.tracks().iter().find(|t| t.tid == waker);
+            let who = track.map_or_else(|| format!("thread {waker}"), |t| format!("`{}`", plain(&t.name)));
+            let parts: Vec<(i64, i64)> =
+                slept.iter().filter(|(.., by)| *by == waker).map(|(start, end, _)| (*start, *end)).collect();
+            let ran = track.and_then(|t| samples.ran_most(facts.store, t.id, &parts));
+            let ran = ran.map_or_else(String::new, |(name, n)| {
+                format!(", which ran `{}` meanwhile ({n} samples)", short(&name))
+            });
+            format!("; {who} ended {} of that{ran}", duration(ns))
+        }
+    };
+    let waits = match slept.len() {
+        1 => "in one wait".to_owned(),
+        n => format!("in {n} waits, the longest {}", duration(longest.1 - longest.0)),
+    };
+    let (slept, total) = (duration(thread.sleeping_ns), duration(total));
+    finding.text = format!("`{name}` slept for {slept} of {total} {waits}{woken}.");
+    Some(finding)
+}
+
+/// The thread that waited longest for a CPU, and who had it.
+fn no_cpu(facts: &Facts<'_>) -> Option<Finding> {
+    let thread = facts.threads.iter().max_by_key(|t| (t.ready_ns, Reverse(t.track))).filter(|t| t.ready_ns > 0)?;
+    let taken = off_cpu(facts, thread, ThreadState::Preempted);
+    let mut takers: FxHashMap<u32, i64> = FxHashMap::default();
+    taken.iter().for_each(|(start, end, by)| *takers.entry(*by).or_default() += end - start);
+    let longest = taken.iter().copied().chain(off_cpu(facts, thread, ThreadState::Runnable));
+    let range = longest.max_by_key(|(start, end, _)| end - start).map_or(facts.range.clone(), |l| l.0..l.1);
+    let mut finding = facts.finding("no CPU", thread.ready_ns, range, Vec::new());
+    let taker = takers.into_iter().max_by_key(|(thread, ns)| (*ns, Reverse(*thread)));
+    let taker = taker.filter(|(thread, _)| *thread != 0).map_or_else(String::new, |(thread, ns)| {
+        let track = facts.store.tracks().iter().find(|t| t.tid == thread);
+        let who =
+            track.map_or_else(|| format!("thread {thread}, of another program"), |t| format!("`{}`", plain(&t.name)));
+        format!("; {who} took it for {} of that", duration(ns))
+    });
+    let name = plain(facts.store.track(thread.track).map_or("?", |t| &t.name));
+    finding.text = format!(
+        "`{name}` could run for {} longer than it did, and had no CPU{taker}. Fewer threads than cores, or pinned ones, help.",
+        duration(thread.ready_ns),
+    );
+    Some(finding)
+}

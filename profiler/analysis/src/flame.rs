@@ -1,0 +1,90 @@
+//! Flame graphs: samples added up by call stack.
+
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use trace_model::names::Category;
+use trace_model::stack::NO_STACK;
+use trace_model::track::TrackId;
+use trace_store::store::Store;
+
+/// A function with all that called it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlameNode {
+    /// Index of its caller's node, `None` for the outermost.
+    pub parent: Option<usize>,
+    /// How many callers it has.
+    pub depth: usize,
+    /// The function.
+    pub name: String,
+    /// Samples in it and in what it called.
+    pub total: u64,
+    /// Samples in it.
+    pub own: u64,
+}
+
+/// The samples of some tracks (all where none is given) in `range`, ns from the origin. A node comes after its caller's.
+#[must_use]
+pub fn flame(store: &Store, tracks: &[TrackId], range: Range<i64>) -> Vec<FlameNode> {
+    let mut by_stack: FxHashMap<u32, u64> = FxHashMap::default();
+    for track in store.tracks().iter().filter(|t| tracks.is_empty() || tracks.contains(&t.id)) {
+        for sample in track.instants.iter().filter(|i| range.contains(&i.time)) {
+            let is_sample = store.sites().get(sample.site as usize).is_some_and(|s| s.category == Category::Sample);
+            if is_sample {
+                *by_stack.entry(sample.arg as u32).or_default() += 1;
+            }
+        }
+    }
+    let mut stacks: Vec<(u32, u64)> = by_stack.into_iter().collect();
+    stacks.sort_unstable();
+    let mut tree = Tree::default();
+    for (stack, n) in stacks {
+        tree.add(store, stack, n);
+    }
+    tree.nodes
+}
+
+#[derive(Default)]
+struct Tree {
+    nodes: Vec<FlameNode>,
+    by_name: FxHashMap<(Option<usize>, String), usize>,
+}
+
+impl Tree {
+    fn add(&mut self, store: &Store, stack: u32, n: u64) {
+        let mut at = None;
+        let mut names = stack_names(store, stack);
+        if names.is_empty() {
+            names.push("(no stack)".to_owned());
+        }
+        for name in names {
+            let depth = at.map_or(0, |parent: usize| self.nodes[parent].depth + 1);
+            let nodes = &mut self.nodes;
+            let node = *self.by_name.entry((at, name)).or_insert_with_key(|(parent, name)| {
+                nodes.push(FlameNode { parent: *parent, depth, name: name.clone(), total: 0, own: 0 });
+                nodes.len() - 1
+            });
+            self.nodes[node].total += n;
+            at = Some(node);
+        }
+        if let Some(leaf) = at {
+            self.nodes[leaf].own += n;
+        }
+    }
+}
+
+/// The functions of a stack, outermost first, the inlined ones too.
+pub fn stack_names(store: &Store, stack: u32) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut at = stack;
+    // A stack's row is larger than its caller's; damage must not make a circle.
+    while let Some(row) = store.stacks().get(at as usize) {
+        match store.frames().get(row.frame as usize) {
+            Some(frame) if frame.functions.is_empty() => names.push(frame.name()),
+            Some(frame) => names.extend(frame.functions.iter().rev().map(|f| f.name.clone())),
+            None => {}
+        }
+        at = if row.parent < at { row.parent } else { NO_STACK };
+    }
+    names.reverse();
+    names
+}

@@ -1,0 +1,365 @@
+//! What each track did, moment by moment: its nested slices flattened into pieces that follow each other.
+//!
+//! A piece is a part of a slice in which no slice nested in it ran. Pieces of a line never overlap, so that "what ran here
+//! just before then" is a binary search.
+
+use super::doing::{Doing, Doings};
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
+use trace_model::names::Category;
+use trace_model::slice::{SliceId, SliceRef};
+use trace_model::track::{TrackId, TrackKind};
+use trace_store::store::{Store, Track};
+
+/// A part of a slice that nothing nested in it covers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub start: i64,
+    pub end: i64,
+    /// Index of [`Line::slices`].
+    pub slice: u32,
+    pub doing: Doing,
+}
+
+/// Who works on a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineKind {
+    /// A thread that runs graph nodes.
+    Worker,
+    /// Any other thread.
+    Host,
+    /// A stream or a copy engine.
+    Device,
+}
+
+/// One track.
+pub(crate) struct Line {
+    pub track: TrackId,
+    pub process: u32,
+    pub kind: LineKind,
+    /// By start, outer before inner.
+    pub slices: Vec<SliceRef>,
+    pub pieces: Vec<Piece>,
+}
+
+/// A piece of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct At {
+    pub line: u32,
+    pub piece: u32,
+}
+
+impl Line {
+    /// The slice of a piece.
+    pub(crate) fn slice(&self, piece: &Piece) -> &SliceRef {
+        &self.slices[piece.slice as usize]
+    }
+
+    /// Index of the last piece that starts before `time`.
+    pub(crate) fn before(&self, time: i64) -> Option<u32> {
+        (self.pieces.partition_point(|p| p.start < time) as u32).checked_sub(1)
+    }
+
+    /// The same, where it is this piece or one of the next few: the search begins there.
+    pub(crate) fn before_near(&self, piece: u32, time: i64) -> Option<u32> {
+        let later = self.pieces.get(piece as usize..).filter(|later| later.first().is_some_and(|p| p.start < time));
+        let Some(later) = later else { return self.before(time) };
+        let mut near = 1;
+        while later.get(near).is_some_and(|p| p.start < time) {
+            near *= 2;
+        }
+        let within = &later[near / 2..near.min(later.len())];
+        Some(piece + (near / 2 + within.partition_point(|p| p.start < time)) as u32 - 1)
+    }
+
+    /// Index of the last piece before this one in which there was work.
+    pub(crate) fn work_before(&self, piece: u32) -> Option<u32> {
+        (0..piece).rev().find(|i| self.pieces[*i as usize].doing.is_work())
+    }
+
+    /// Whether nothing but its scheduling is known of a thread.
+    pub(crate) fn is_only_scheduled(&self) -> bool {
+        self.pieces.iter().find(|p| p.doing.is_work()).is_some_and(|p| p.doing == Doing::Running)
+    }
+
+    /// From the first work to the last; `None` without any.
+    pub(crate) fn extent(&self) -> Option<Range<i64>> {
+        let mut work = self.pieces.iter().filter(|p| p.doing.is_work());
+        let first = work.next()?;
+        Some(first.start..work.next_back().unwrap_or(first).end)
+    }
+}
+
+/// The lines of all tracks, and the slices on devices' tracks that tell of waits.
+pub(crate) struct Lines {
+    /// In the order of the tracks; tracks that are nobody's (CPUs, links, asynchronous operations) have empty lines.
+    pub lines: Vec<Line>,
+    /// Slices of category `sync` on devices' tracks: what waited for what, not when it did.
+    pub syncs: Vec<SliceRef>,
+    /// Spans around much else, which say of nothing that it is to blame.
+    around: FxHashSet<SliceId>,
+}
+
+impl Lines {
+    /// The lines of what touches the range.
+    pub(crate) fn new(store: &Store, doings: &Doings<'_>, range: &Range<i64>) -> Lines {
+        let beside =
+            Beside { told: told(store, doings, range), running: running(store, range), steps: steps(store, range) };
+        let made = store.tracks().par_iter().map(|track| line(doings, track, range, &beside));
+        let (lines, syncs): (Vec<Line>, Vec<Vec<SliceRef>>) = made.unzip();
+        let pieces = |line: &Line| {
+            let around = line.pieces.iter().filter(|p| p.doing == Doing::Around).map(|p| line.slice(p).id);
+            around.collect::<Vec<SliceId>>()
+        };
+        let around = lines.iter().flat_map(pieces).collect();
+        Lines { lines, syncs: syncs.concat(), around }
+    }
+
+    /// The slice, unless it is only a span around much else.
+    pub(crate) fn culprit(&self, slice: SliceId) -> Option<SliceId> {
+        (!self.around.contains(&slice)).then_some(slice)
+    }
+
+    pub(crate) fn piece(&self, at: At) -> &Piece {
+        &self.lines[at.line as usize].pieces[at.piece as usize]
+    }
+
+    pub(crate) fn slice(&self, at: At) -> &SliceRef {
+        self.lines[at.line as usize].slice(self.piece(at))
+    }
+}
+
+fn is_device(kind: TrackKind) -> bool {
+    matches!(kind, TrackKind::Stream | TrackKind::Copy)
+}
+
+/// What threads did that other tracks than their own tell: when they were off the CPU (the scheduler), what they called (a device's
+/// library). By process and thread id, with the track whose line they join: the first of the thread's that tells of work.
+type Told = FxHashMap<(u32, u32), (Option<u32>, Vec<SliceRef>)>;
+
+fn told(store: &Store, doings: &Doings<'_>, range: &Range<i64>) -> Told {
+    let mut n_tracks: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+    let threads = || store.tracks().iter().filter(|t| t.tid != 0 && is_thread(t.kind));
+    for track in threads() {
+        *n_tracks.entry((track.process, track.tid)).or_default() += 1;
+    }
+    let mut found = Told::default();
+    for track in threads().filter(|t| n_tracks[&(t.process, t.tid)] > 1) {
+        let (line, slices) = found.entry((track.process, track.tid)).or_default();
+        let before = slices.len();
+        slices.extend(track.lanes.iter().flat_map(|l| l.slices(range)).filter(|s| doings.of(s) != Doing::Frame));
+        if line.is_none() && slices[before..].iter().any(|s| doings.of(s).is_work()) {
+            *line = Some(track.id.0);
+        }
+    }
+    found
+}
+
+/// When the CPUs ran each thread, by process and thread id.
+type Running = FxHashMap<(u32, u32), Vec<SliceRef>>;
+
+fn running(store: &Store, range: &Range<i64>) -> Running {
+    let mut found = Running::default();
+    let rows = || (0..).zip(store.processes());
+    let processes: FxHashMap<(&str, u32), u32> = rows().map(|(row, p)| ((p.host.as_str(), p.pid), row)).collect();
+    for track in store.tracks().iter().filter(|track| track.kind == TrackKind::Cpu) {
+        let Some(host) = store.processes().get(track.process as usize).map(|p| p.host.as_str()) else { continue };
+        let slices = track.lanes.iter().flat_map(|lane| lane.slices(range));
+        for slice in slices.filter(|slice| store.category(slice) == Category::Running) {
+            let process = u32::try_from(slice.arg).ok().and_then(|pid| processes.get(&(host, pid)));
+            if let Some(process) = process {
+                found.entry((*process, slice.correlation)).or_default().push(slice);
+            }
+        }
+    }
+    found
+}
+
+fn is_thread(kind: TrackKind) -> bool {
+    matches!(kind, TrackKind::Thread | TrackKind::Worker)
+}
+
+/// The steps that touch a range by process, by start.
+type Steps = FxHashMap<u32, Vec<Range<i64>>>;
+
+fn steps(store: &Store, range: &Range<i64>) -> Steps {
+    let mut steps = Steps::default();
+    for step in store.steps().iter().filter(|s| s.start < range.end && s.end > range.start) {
+        if let Some(track) = store.tracks().get(step.slice.track as usize) {
+            steps.entry(track.process).or_default().push(step.start..step.end);
+        }
+    }
+    steps.values_mut().for_each(|steps| steps.sort_unstable_by_key(|step| step.start));
+    steps
+}
+
+/// Of each slice of a host's thread, which lie by start, outer before inner: whether it is a span around much else, so that its own
+/// time is nobody's in particular. It has others in it, and is a label or covers half of a step or of the thread's life.
+fn around(doings: &Doings<'_>, slices: &[SliceRef], steps: &[Range<i64>]) -> Vec<bool> {
+    let (begin, end) = (slices.first().map_or(0, |s| s.start), slices.iter().map(|s| s.end).max().unwrap_or(0));
+    let is_half_of_step = |slice: &SliceRef| {
+        let begun = steps.partition_point(|step| step.start <= slice.start);
+        let is_half = |step: &Range<i64>| {
+            let inside = slice.end.min(step.end) - slice.start.max(step.start);
+            step.start < step.end && 2 * inside >= step.end - step.start
+        };
+        steps[begun.saturating_sub(1)..].iter().take(2).any(is_half)
+    };
+    let is_around = |(i, slice): (usize, &SliceRef)| {
+        let has_others = slices.get(i + 1).is_some_and(|next| next.start < slice.end && next.end <= slice.end);
+        let is_half_of_thread = || 2 * slice.dur() >= end - begin;
+        doings.of(slice) == Doing::Host
+            && has_others
+            && (doings.is_label(slice) || is_half_of_thread() || is_half_of_step(slice))
+    };
+    slices.iter().enumerate().map(is_around).collect()
+}
+
+/// What a line needs beside its track.
+struct Beside {
+    told: Told,
+    running: Running,
+    steps: Steps,
+}
+
+/// With the slices on a device's track that tell of waits.
+fn line(doings: &Doings<'_>, track: &Track, range: &Range<i64>, beside: &Beside) -> (Line, Vec<SliceRef>) {
+    let (id, process) = (track.id, track.process);
+    let mut kind = if is_device(track.kind) { LineKind::Device } else { LineKind::Host };
+    let (mut slices, mut syncs): (Vec<SliceRef>, Vec<SliceRef>) = (Vec::new(), Vec::new());
+    // A thread of which several tracks tell has one line.
+    let others = if is_thread(track.kind) { beside.told.get(&(process, track.tid)) } else { None };
+    let is_line = match others {
+        Some((line, _)) => line.is_none_or(|line| line == id.0),
+        None => is_device(track.kind) || is_thread(track.kind),
+    };
+    let elsewhere = others.iter().flat_map(|(_, slices)| slices).filter(|s| s.id.track != id.0).copied();
+    let own = track.lanes.iter().flat_map(|l| l.slices(range));
+    for slice in own.chain(elsewhere).filter(|_| is_line) {
+        match (doings.of(&slice), kind) {
+            (Doing::Frame, _) => continue,
+            (Doing::Sync, LineKind::Device) => syncs.push(slice),
+            (doing, LineKind::Device) if !doing.is_device() && !is_device_op(doing) => continue,
+            (Doing::Op | Doing::Shard, LineKind::Host) => {
+                kind = LineKind::Worker;
+                slices.push(slice);
+            }
+            _ => slices.push(slice),
+        }
+    }
+    if kind == LineKind::Worker {
+        // Spans around what a worker runs are no work of its own.
+        slices.retain(|s| doings.of(s) != Doing::Host);
+    }
+    let mut works = slices.iter().any(|s| doings.of(s).is_work());
+    if let Some(running) = beside.running.get(&(process, track.tid)).filter(|_| !works && !slices.is_empty()) {
+        slices.extend(running);
+        works = true;
+    }
+    slices.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end), s.id.lane));
+    let mut pieces = if works { flatten(doings, &slices) } else { Vec::new() };
+    // What is here and says nothing is on a CPU's track: the thread ran.
+    pieces.iter_mut().filter(|p| p.doing == Doing::Frame).for_each(|p| p.doing = Doing::Running);
+    if kind == LineKind::Host && !pieces.is_empty() {
+        let around = around(doings, &slices, beside.steps.get(&process).map_or(&[][..], Vec::as_slice));
+        let pieces = pieces.iter_mut().filter(|p| p.doing == Doing::Host && around[p.slice as usize]);
+        pieces.for_each(|p| p.doing = Doing::Around);
+    }
+    if kind == LineKind::Device {
+        // What a device calls an op is its kernel.
+        pieces
+            .iter_mut()
+            .filter(|p| matches!(p.doing, Doing::Op | Doing::HostOp))
+            .for_each(|p| p.doing = Doing::Kernel);
+    }
+    (Line { track: id, process, kind, slices, pieces }, syncs)
+}
+
+/// What a device's track may have beside kernels, copies and collectives: what it calls an op, and its wait for input.
+fn is_device_op(doing: Doing) -> bool {
+    matches!(doing, Doing::Op | Doing::HostOp | Doing::Input)
+}
+
+/// A slice that is open while the others are swept.
+struct Open {
+    end: i64,
+    slice: u32,
+    doing: Doing,
+}
+
+/// Sweeps slices by start, outer before inner. Where they overlap without nesting the one that began last is shown.
+#[derive(Default)]
+struct Flattener {
+    pieces: Vec<Piece>,
+    open: Vec<Open>,
+    until: i64,
+}
+
+impl Flattener {
+    /// What is open innermost ran until `to`.
+    fn advance(&mut self, to: i64) {
+        while let Some(top) = self.open.last() {
+            let end = top.end.min(to);
+            if self.until < end {
+                let (slice, doing) = (top.slice, top.doing);
+                match self.pieces.last_mut() {
+                    Some(last) if last.end == self.until && last.slice == slice => last.end = end,
+                    _ => self.pieces.push(Piece { start: self.until, end, slice, doing }),
+                }
+                self.until = end;
+            }
+            if top.end > to {
+                break;
+            }
+            self.open.pop();
+        }
+        self.until = to;
+    }
+
+    fn push(&mut self, index: u32, slice: &SliceRef, doing: Doing) {
+        self.advance(slice.start);
+        let mut next = Open { end: slice.end, slice: index, doing };
+        // What runs to make the input is the making of the input; so with the profiler's own work.
+        if let Some(outer) = self.open.last().filter(|o| matches!(o.doing, Doing::Input | Doing::Profiler))
+            && matches!(doing, Doing::Host | Doing::HostOp)
+        {
+            (next.slice, next.doing) = (outer.slice, outer.doing);
+        }
+        if slice.start == slice.end {
+            let (start, end) = (slice.start, slice.end);
+            self.pieces.push(Piece { start, end, slice: next.slice, doing: next.doing });
+        } else {
+            self.open.push(next);
+        }
+    }
+}
+
+/// The pieces of slices that lie by start, outer before inner.
+pub(crate) fn flatten(doings: &Doings<'_>, slices: &[SliceRef]) -> Vec<Piece> {
+    let pieces = Vec::with_capacity(slices.len());
+    let mut sweep = Flattener { pieces, open: Vec::new(), until: i64::MIN };
+    for (index, slice) in slices.iter().enumerate() {
+        sweep.push(index as u32, slice, doings.of(slice));
+    }
+    sweep.advance(i64::MAX);
+    sweep.pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_search_from_near_finds_what_the_search_of_all_finds() {
+        let pieces = [0, 4, 4, 9, 10, 17, 23, 23, 40];
+        let piece = |start: i64| Piece { start, end: start + 1, slice: 0, doing: Doing::Op };
+        let pieces = pieces.map(piece).to_vec();
+        let line = Line { track: TrackId(0), process: 0, kind: LineKind::Worker, slices: Vec::new(), pieces };
+        for time in -1..45 {
+            for from in 0..=line.pieces.len() as u32 {
+                assert_eq!(line.before_near(from, time), line.before(time), "{time} from {from}");
+            }
+        }
+    }
+}

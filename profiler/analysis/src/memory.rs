@@ -1,0 +1,110 @@
+//! Memory over time, by device, and what was live at the peak.
+
+use rustc_hash::FxHashMap;
+use trace_model::rows::{Counter, MemoryEvent};
+use trace_store::store::Store;
+
+/// The memory of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceMemory {
+    /// The device, as the events name it; behind it its process, where several name theirs alike.
+    pub device: String,
+    /// When it changed, ns from the origin, and how many bytes were taken from then on: as the events tell it, or their sum.
+    pub points: Vec<(i64, i64)>,
+    /// The most bytes.
+    pub peak_bytes: i64,
+    /// When it was first reached.
+    pub peak_time: i64,
+    /// What was live then by node: full name (empty where the events name none) and bytes, the most first.
+    pub live_at_peak: Vec<(String, i64)>,
+    /// What was taken then beside that: before the recording began, or in pieces too small for events of their own.
+    pub rest_at_peak: i64,
+}
+
+/// One per device that took or gave back memory.
+#[must_use]
+pub fn memory_timelines(store: &Store) -> Vec<DeviceMemory> {
+    let mut by_device: FxHashMap<(u32, u32), Vec<&MemoryEvent>> = FxHashMap::default();
+    for event in store.memory() {
+        let process = store.track(event.track).map_or(u32::MAX, |track| track.process);
+        by_device.entry((process, event.site)).or_default().push(event);
+    }
+    let name = |site: u32| store.sites().get(site as usize).map_or("", |site| &site.name);
+    let mut n_alike: FxHashMap<&str, usize> = FxHashMap::default();
+    by_device.keys().for_each(|(_, site)| *n_alike.entry(name(*site)).or_default() += 1);
+    let counters = store.counters().iter().filter(|c| c.track.is_none() && !c.time.is_empty());
+    let told: FxHashMap<(u32, u32), &Counter> = counters.map(|c| ((c.process, c.site), c)).collect();
+    let mut devices: Vec<DeviceMemory> = by_device
+        .iter()
+        .map(|(&(process, site), events)| {
+            let device = match store.processes().get(process as usize) {
+                Some(process) if n_alike[name(site)] > 1 => format!("{} of {}", name(site), process.name),
+                _ => name(site).to_owned(),
+            };
+            // Threads are read one after the other.
+            let mut events = events.clone();
+            events.sort_by_key(|event| event.time);
+            timeline(store, device, told.get(&(process, site)).copied(), &events)
+        })
+        .collect();
+    devices.sort_by(|a, b| b.peak_bytes.cmp(&a.peak_bytes).then_with(|| a.device.cmp(&b.device)));
+    devices
+}
+
+fn timeline(store: &Store, device: String, told: Option<&Counter>, events: &[&MemoryEvent]) -> DeviceMemory {
+    let sums: Vec<i64> = events
+        .iter()
+        .scan(0i64, |sum, event| {
+            *sum = sum.saturating_add(event.bytes);
+            Some(*sum)
+        })
+        .collect();
+    let (points, (peak_time, peak_bytes)) = match told {
+        Some(counter) => {
+            let all = counter.time.iter().copied().zip(counter.value.iter().map(|value| *value as i64));
+            (last_of_each_time(all.clone()), first_peak(all))
+        }
+        None => {
+            let all = events.iter().map(|event| event.time).zip(sums.iter().copied());
+            (last_of_each_time(all.clone()), first_peak(all))
+        }
+    };
+    // Of several events at that time, the one after which the most is taken.
+    let n_before = events.partition_point(|event| event.time < peak_time);
+    let n_until = events.partition_point(|event| event.time <= peak_time);
+    let n_live = (n_before..=n_until).rev().max_by_key(|n| n.checked_sub(1).map_or(0, |last| sums[last])).unwrap_or(0);
+    let live_at_peak = live(store, &events[..n_live]);
+    let rest_at_peak = (peak_bytes - live_at_peak.iter().map(|(_, bytes)| bytes).sum::<i64>()).max(0);
+    DeviceMemory { device, points, peak_bytes, peak_time, live_at_peak, rest_at_peak }
+}
+
+/// What these events leave taken, by node.
+fn live(store: &Store, events: &[&MemoryEvent]) -> Vec<(String, i64)> {
+    let mut live: FxHashMap<u32, i64> = FxHashMap::default();
+    for event in events {
+        *live.entry(event.node).or_default() += event.bytes;
+    }
+    let name = |node: u32| store.nodes().get(node as usize).map_or_else(String::new, |node| node.name.clone());
+    let mut live: Vec<(String, i64)> = live.iter().map(|(node, bytes)| (name(*node), *bytes)).collect();
+    // What was taken before the recording and given back in it is none of this.
+    live.retain(|(_, bytes)| *bytes > 0);
+    live.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    live
+}
+
+/// The last value of each time.
+fn last_of_each_time(all: impl Iterator<Item = (i64, i64)>) -> Vec<(i64, i64)> {
+    let mut points: Vec<(i64, i64)> = Vec::new();
+    for (time, bytes) in all {
+        match points.last_mut() {
+            Some(last) if last.0 == time => last.1 = bytes,
+            _ => points.push((time, bytes)),
+        }
+    }
+    points
+}
+
+/// When the most was first reached, and how much it is; nothing is taken before.
+fn first_peak(all: impl Iterator<Item = (i64, i64)>) -> (i64, i64) {
+    all.fold((0, 0), |peak, point| if point.1 > peak.1 { point } else { peak })
+}

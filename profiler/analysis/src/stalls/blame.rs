@@ -1,0 +1,264 @@
+//! From the parts of the backward walk to stalls.
+
+use super::gaps::{Gap, Window, Windows, step_of};
+use super::{Cause, Stall};
+use crate::deps::Deps;
+use crate::doing::Doing;
+use crate::line::{At, Line, LineKind};
+use crate::walk::{Late, Part, Via, Walk, What};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use trace_model::slice::SliceId;
+
+/// Parts of one gap: what is left of it is one more, so that threads that wait for a long chain of ops do not each repeat it.
+const MAX_PARTS: usize = 64;
+
+/// See the module's notes.
+pub(super) struct Blame<'d, 'a> {
+    deps: &'d Deps<'a>,
+    windows: &'d Windows,
+    pub stalls: Vec<Stall>,
+    parts: Vec<Part>,
+    ran: FxHashMap<(u32, u32), Ran>,
+}
+
+/// What the workers of a process ran in a window.
+struct Ran {
+    /// Start and place of each piece of work, by start; and the longest of those from there on.
+    starts: Vec<(i64, At)>,
+    longest: Vec<At>,
+}
+
+/// The gap that is being divided.
+struct Current<'g> {
+    gap: &'g Gap,
+    step_id: Option<u32>,
+    /// First start and last end of what any worker ran in the step.
+    active: Option<Range<i64>>,
+}
+
+impl<'d, 'a> Blame<'d, 'a> {
+    pub(super) fn new(deps: &'d Deps<'a>, windows: &'d Windows) -> Blame<'d, 'a> {
+        Blame { deps, windows, stalls: Vec::new(), parts: Vec::new(), ran: FxHashMap::default() }
+    }
+
+    fn line(&self, line: u32) -> &'d Line {
+        &self.deps.lines.lines[line as usize]
+    }
+
+    /// Divides a gap.
+    pub(super) fn gap(&mut self, gap: &Gap) {
+        let process = self.line(gap.line).process;
+        let window = gap.window.and_then(|row| self.windows.window(process, row));
+        let step = window.and_then(|w| step_of(self.deps, w, gap));
+        let active = window.map(Window::active_or_end);
+        let current = Current { gap, step_id: step.map(|s| s.id), active };
+        let Some(next) = gap.next else { return self.nothing_more(&current) };
+        let mut parts = std::mem::take(&mut self.parts);
+        let left = Walk::start(self.deps, next, &gap.range, MAX_PARTS, &mut parts);
+        for part in parts.drain(..) {
+            self.part(&current, &part);
+        }
+        self.parts = parts;
+        if left > gap.range.start {
+            let longest = self.longest(&current, gap.range.start..left);
+            self.push(&current, gap.range.start..left, Cause::InputLate, longest);
+        }
+    }
+
+    /// A part of the walk as a stall of the gap.
+    fn part(&mut self, current: &Current<'_>, part: &Part) {
+        let range = part.start..part.end;
+        match part.what {
+            What::Runs(at, via) => {
+                let culprit = self.deps.lines.slice(at).id;
+                self.push(current, range, self.cause(current.gap.line, at, via), Some(culprit));
+            }
+            What::Late(Late::Unknown, _) => self.push(current, range, Cause::Unexplained, None),
+            What::Late(Late::Begin, _) => {
+                let first = current.active.as_ref().map_or(range.start, |a| a.start.clamp(range.start, range.end));
+                self.push(current, first..range.end, Cause::Unexplained, None);
+                self.push(current, range.start..first, Cause::StepBegin, None);
+            }
+            What::Late(late, culprit) => {
+                let is_own = Some(part.blocked) == current.gap.next;
+                let late_itself = !is_own && matches!(late, Late::Dispatch | Late::WakeUp);
+                let blocked = late_itself.then(|| self.deps.lines.slice(part.blocked).id);
+                self.push(current, range, self.late(current.gap.line, part, late), blocked.or(culprit));
+            }
+        }
+    }
+
+    /// Why a track waited while this piece ran.
+    fn cause(&self, waiting: u32, at: At, via: Via) -> Cause {
+        let (me, other) = (self.line(waiting), self.line(at.line));
+        let is_peer = me.process != other.process;
+        match self.deps.lines.piece(at).doing {
+            Doing::Collective if !is_peer => Cause::Network,
+            _ if is_peer => Cause::PeerLate,
+            Doing::Copy => Cause::Dma,
+            Doing::Memory => Cause::Memory,
+            Doing::Launch => Cause::Launch,
+            Doing::Input => Cause::InputLate,
+            Doing::Kernel if via == Via::Sync => Cause::Synchronisation,
+            Doing::Kernel => Cause::InputLate,
+            Doing::Op | Doing::Shard if via == Via::Order && other.kind == LineKind::Worker => Cause::Dispatch,
+            _ if me.kind == LineKind::Device => Cause::HostLate,
+            _ => Cause::InputLate,
+        }
+    }
+
+    /// Why a track waited while nothing that it waited for ran.
+    fn late(&self, waiting: u32, part: &Part, late: Late) -> Cause {
+        let is_elsewhere = part.line != waiting;
+        let is_peer = self.line(part.line).process != self.line(waiting).process;
+        match late {
+            Late::Network => Cause::Network,
+            Late::Transfer => Cause::Dma,
+            Late::ScheduledOut => Cause::ScheduledOut,
+            Late::QueueEmpty => Cause::QueueEmpty,
+            Late::QueueFull => Cause::QueueFull,
+            Late::OtherStep => Cause::OtherStep,
+            _ if is_peer => Cause::PeerLate,
+            Late::Launch => Cause::Launch,
+            Late::Dispatch => Cause::Dispatch,
+            Late::WakeUp => Cause::WakeUp,
+            Late::Sync => Cause::Synchronisation,
+            Late::Between => Cause::HostLate,
+            Late::First => Cause::StepBegin,
+            Late::End => Cause::StepEnd,
+            Late::Untraced if is_elsewhere && self.line(waiting).kind == LineKind::Device => Cause::HostLate,
+            Late::Untraced | Late::Begin | Late::Unknown => Cause::Unexplained,
+        }
+    }
+
+    /// The step had nothing more for this track.
+    fn nothing_more(&mut self, current: &Current<'_>) {
+        let range = current.gap.range.clone();
+        let Some(active) = current.active.clone() else {
+            return self.push(current, range, Cause::Unexplained, None);
+        };
+        let (first, last) = (active.start.clamp(range.start, range.end), active.end.clamp(range.start, range.end));
+        let last = last.max(first);
+        self.push(current, last..range.end, Cause::StepEnd, None);
+        let last = self.parked(current, first..last);
+        let longest = self.longest(current, first..last);
+        let cause = if longest.is_some() { Cause::NothingReady } else { Cause::Unexplained };
+        self.push(current, first..last, cause, longest);
+        self.push(current, range.start..first, Cause::StepBegin, None);
+    }
+
+    /// The end of a part of the gap in which an op waited without a thread and nothing else ran: gives where it begins.
+    fn parked(&mut self, current: &Current<'_>, range: Range<i64>) -> i64 {
+        let waits = self.deps.parked_in(self.line(current.gap.line).process);
+        let first = waits.partition_point(|wait| wait.end < range.end);
+        let Some(wait) = waits.get(first).filter(|wait| wait.start < range.end).copied() else { return range.end };
+        let from = wait.start.max(range.start);
+        if self.longest(current, from..range.end).is_some() {
+            return range.end;
+        }
+        let late = Late::parked(&wait);
+        let cause = match late {
+            Late::QueueEmpty => Cause::QueueEmpty,
+            Late::QueueFull => Cause::QueueFull,
+            _ => Cause::OtherStep,
+        };
+        self.push(current, from..range.end, cause, Some(wait.id));
+        from
+    }
+
+    /// The work of the gap's process that covers most of a part of the gap.
+    fn longest(&mut self, current: &Current<'_>, range: Range<i64>) -> Option<SliceId> {
+        let (deps, process) = (self.deps, self.line(current.gap.line).process);
+        if range.is_empty() {
+            return None;
+        }
+        let workers =
+            || deps.lines.lines.iter().enumerate().filter(|(_, l)| l.process == process && l.kind == LineKind::Worker);
+        let covering = workers().filter_map(|(line, l)| Some(At { line: line as u32, piece: l.before(range.start)? }));
+        let mut candidates: Vec<At> = covering.collect();
+        if let (Some(row), Some(window)) =
+            (current.gap.window, current.gap.window.and_then(|row| self.windows.window(process, row)))
+        {
+            let ran = self.ran.entry((process, row)).or_insert_with(|| Ran::new(deps, process, &window.range));
+            candidates.extend(ran.longest_from(range.start));
+        }
+        let covers = |at: &At| {
+            let piece = deps.lines.piece(*at);
+            if piece.doing.is_work() { piece.end.min(range.end) - piece.start.max(range.start) } else { 0 }
+        };
+        let best = candidates.into_iter().filter(|at| at.line != current.gap.line && covers(at) > 0);
+        best.max_by_key(|at| (covers(at), std::cmp::Reverse(at.line))).map(|at| deps.lines.slice(at).id)
+    }
+
+    /// Collectives of a line: until the last peer came they only waited for it.
+    pub(super) fn peers(&mut self, line: u32, range: &Range<i64>) {
+        for (piece, p) in self.line(line).pieces.iter().enumerate() {
+            if p.doing != Doing::Collective || p.start >= range.end || p.end <= range.start {
+                continue;
+            }
+            let at = At { line, piece: piece as u32 };
+            let Some(last) = self.deps.exchanges.last_peer(at) else { continue };
+            let came = self.deps.lines.piece(last).start.min(p.end);
+            if came > p.start {
+                let gap = Gap { line, range: p.start..came, next: Some(at), window: None };
+                let current = Current { gap: &gap, step_id: None, active: None };
+                let culprit = Some(self.deps.lines.slice(last).id);
+                self.push(&current, gap.range.clone(), Cause::PeerLate, culprit);
+            }
+        }
+    }
+
+    fn push(&mut self, current: &Current<'_>, range: Range<i64>, cause: Cause, culprit: Option<SliceId>) {
+        if range.is_empty() {
+            return;
+        }
+        let culprit = culprit.and_then(|id| self.deps.lines.culprit(id));
+        self.stalls.push(Stall {
+            track: self.line(current.gap.line).track,
+            step_id: current.step_id,
+            gap: current.gap.range.clone(),
+            start: range.start,
+            end: range.end,
+            cause,
+            culprit,
+            blocked: current.gap.next.map(|at| self.deps.lines.slice(at).id),
+        });
+    }
+}
+
+impl Window {
+    /// [`Window::active`], or the window's end where nothing ran.
+    fn active_or_end(&self) -> Range<i64> {
+        if self.active.start <= self.active.end { self.active.clone() } else { self.range.end..self.range.end }
+    }
+}
+
+impl Ran {
+    fn new(deps: &Deps<'_>, process: u32, window: &Range<i64>) -> Ran {
+        let mut starts: Vec<(i64, At)> = Vec::new();
+        for (index, line) in deps.lines.lines.iter().enumerate() {
+            if line.process != process || line.kind != LineKind::Worker {
+                continue;
+            }
+            let first = line.pieces.partition_point(|p| p.start < window.start);
+            let within = line.pieces[first..].iter().take_while(|p| p.start < window.end).enumerate();
+            let work = within.filter(|(_, p)| p.doing.is_work());
+            starts.extend(work.map(|(i, p)| (p.start, At { line: index as u32, piece: (first + i) as u32 })));
+        }
+        starts.sort_by_key(|(start, _)| *start);
+        let length = |at: &At| deps.lines.piece(*at).end - deps.lines.piece(*at).start;
+        let mut longest: Vec<At> = Vec::with_capacity(starts.len());
+        for (_, at) in starts.iter().rev() {
+            let before = longest.last().copied().unwrap_or(*at);
+            longest.push(if length(at) >= length(&before) { *at } else { before });
+        }
+        longest.reverse();
+        Ran { starts, longest }
+    }
+
+    /// The longest of what started at or after `time`.
+    fn longest_from(&self, time: i64) -> Option<At> {
+        self.longest.get(self.starts.partition_point(|(start, _)| *start < time)).copied()
+    }
+}

@@ -1,0 +1,236 @@
+//! Simulated schedules with planted delays. The simulator knows why each thing began when it did, since it made it wait: it
+//! keeps the history of causes forward in time, where the analysis looks back from the records alone.
+
+use super::{Cause, stalls};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use trace_store::testkit;
+
+/// Parts of time without holes, each with its cause, up to some moment.
+type History = Vec<(i64, i64, Cause)>;
+
+fn then(history: &History, until: i64, cause: Cause) -> History {
+    let mut history = history.clone();
+    let from = history.last().map_or(0, |last| last.1);
+    if from < until {
+        history.push((from, until, cause));
+    }
+    history
+}
+
+/// What of a history lies in a gap; neighbours of one cause as one.
+fn within(history: &History, gap: (i64, i64)) -> History {
+    let mut found = History::new();
+    for (start, end, cause) in history {
+        let (start, end) = ((*start).max(gap.0), (*end).min(gap.1));
+        match found.last_mut() {
+            _ if start >= end => {}
+            Some(last) if last.2 == *cause && last.1 == start => last.1 = end,
+            _ => found.push((start, end, *cause)),
+        }
+    }
+    found
+}
+
+/// Gaps by track and begin, with their parts.
+type Gaps = BTreeMap<(String, i64), History>;
+
+/// What the analysis finds for the gaps that have an answer.
+fn found(text: &str, want: &Gaps) -> Gaps {
+    let store = testkit::store(text);
+    let mut gaps = Gaps::new();
+    for stall in stalls(&store, store.range()) {
+        let key = (store.track(stall.track).unwrap().name.clone(), stall.gap.start);
+        if want.contains_key(&key) {
+            gaps.entry(key).or_default().push((stall.start, stall.end, stall.cause));
+        }
+    }
+    for parts in gaps.values_mut() {
+        parts.sort_unstable();
+        *parts = within(parts, (i64::MIN, i64::MAX));
+    }
+    gaps
+}
+
+/// What a host does next.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// Runs something for so long; the cause when a stream waits for it.
+    Host(i64, Cause),
+    /// Launches work that takes so long on a stream, after a latency.
+    Launch { stream: usize, dur: i64, latency: i64 },
+    /// Waits for a stream, and returns so much later.
+    Sync { stream: usize, late: i64 },
+    /// Lets a stream's next work wait for what another has been given so far.
+    Event { waits: usize, records: usize },
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let host = (1i64..200, prop::sample::select(vec![Cause::HostLate, Cause::InputLate, Cause::Memory]));
+    prop_oneof![
+        host.prop_map(|(dur, cause)| Act::Host(dur, cause)),
+        (0usize..3, 1i64..300, 1i64..9).prop_map(|(stream, dur, latency)| Act::Launch { stream, dur, latency }),
+        (0usize..3, 1i64..9).prop_map(|(stream, late)| Act::Sync { stream, late }),
+        (0usize..3, 0usize..3).prop_map(|(waits, records)| Act::Event { waits, records }),
+    ]
+}
+
+/// When something was done, and the history of why it did not begin before.
+#[derive(Clone, Default)]
+struct Done {
+    at: i64,
+    why_begun: History,
+}
+
+#[derive(Default)]
+struct Host {
+    text: String,
+    now: i64,
+    why: History,
+    calls: u32,
+    streams: [Option<Done>; 3],
+    /// What each stream's next work waits for.
+    awaited: [Option<Done>; 3],
+    gaps: Gaps,
+}
+
+impl Host {
+    fn call(&mut self) -> u32 {
+        self.calls += 1;
+        self.calls
+    }
+
+    fn act(&mut self, act: Act) {
+        let now = self.now;
+        match act {
+            Act::Host(dur, cause) => {
+                let what = match cause {
+                    Cause::InputLate => "input: next",
+                    Cause::Memory => "launch: cudaMalloc",
+                    _ => "python: code",
+                };
+                let _ = writeln!(self.text, "main {what} {now}..{}", now + dur);
+                self.goes_on(now + dur, cause);
+            }
+            Act::Launch { stream, dur, latency } => self.launch(stream, dur, latency),
+            Act::Sync { stream, late } => self.sync(stream, late),
+            Act::Event { waits, records } => {
+                let (record, _) = (self.call(), self.call());
+                let _ = writeln!(self.text, "main launch: cudaEventRecord {now}..{} c {record}", now + 1);
+                let _ = writeln!(self.text, "gpu{waits} wait {0}..{0} for {records} record {record}", now + 1);
+                let _ = writeln!(self.text, "main launch: cudaStreamWaitEvent {}..{}", now + 1, now + 2);
+                self.goes_on(now + 2, Cause::HostLate);
+                // A stream waits for all events that it was told of; what another has is in order.
+                if waits != records
+                    && let Some(work) = &self.streams[records]
+                    && self.awaited[waits].as_ref().is_none_or(|other| other.at < work.at)
+                {
+                    self.awaited[waits] = Some(work.clone());
+                }
+            }
+        }
+    }
+
+    fn goes_on(&mut self, until: i64, cause: Cause) {
+        self.why = then(&self.why, until, cause);
+        self.now = until;
+    }
+
+    fn launch(&mut self, stream: usize, dur: i64, latency: i64) {
+        let (now, call) = (self.now, self.call());
+        let (before, event) = (self.streams[stream].clone(), self.awaited[stream].take());
+        let free = before.as_ref().map_or(0, |b| b.at);
+        let start = (now + latency).max(free + 1).max(event.as_ref().map_or(0, |e| e.at + 1));
+        // Whichever came last; between equals what the work itself needed.
+        let mut last = (now, then(&self.why, start, Cause::Launch));
+        if let Some(event) = event.filter(|e| e.at >= last.0) {
+            let why = then(&event.why_begun, event.at, Cause::Synchronisation);
+            last = (event.at, then(&why, start, Cause::Synchronisation));
+        }
+        if let Some(before) = before.filter(|b| b.at > last.0) {
+            last.1 = then(&then(&before.why_begun, before.at, Cause::InputLate), start, Cause::Launch);
+        }
+        if free > 0 {
+            self.gaps.insert((format!("gpu{stream}"), free), within(&last.1, (free, start)));
+        }
+        let end = start + dur;
+        let _ = writeln!(self.text, "main launch: cudaLaunchKernel {now}..{} c {call}", now + 2);
+        let _ = writeln!(self.text, "gpu{stream} kernel: k{call} {start}..{end} c {call}");
+        self.streams[stream] = Some(Done { at: end, why_begun: last.1 });
+        self.goes_on(now + 2, Cause::Launch);
+    }
+
+    fn sync(&mut self, stream: usize, late: i64) {
+        let (now, call) = (self.now, self.call());
+        let Some(work) = self.streams[stream].clone() else { return };
+        let end = now.max(work.at) + late;
+        let _ = writeln!(self.text, "main synced {now}..{end} for {stream} c {call}");
+        if work.at > now {
+            self.why = then(&work.why_begun, work.at, Cause::Synchronisation);
+        }
+        self.goes_on(end, Cause::Synchronisation);
+    }
+}
+
+/// An op: which worker runs it, what makes it ready, how long nobody takes it, how long it runs.
+type Op = (usize, usize, i64, i64);
+
+#[derive(Default)]
+struct Workers {
+    text: String,
+    ops: Vec<Done>,
+    workers: [Option<Done>; 4],
+    gaps: Gaps,
+}
+
+impl Workers {
+    fn run(&mut self, (worker, by, late, dur): Op) {
+        let id = self.ops.len();
+        let by = self.ops.len().checked_sub(1 + by % (id.max(1)));
+        let ready = by.map_or(0, |by| self.ops[by].at);
+        let before = self.workers[worker].clone();
+        let free = before.as_ref().map_or(0, |b| b.at);
+        let start = ready.max(free) + late;
+        let needed = by.map(|by| then(&self.ops[by].why_begun, ready, Cause::InputLate)).unwrap_or_default();
+        let why = match before {
+            Some(before) if free > ready => then(&before.why_begun, free, Cause::Dispatch),
+            _ => needed,
+        };
+        let why = then(&why, start, Cause::Dispatch);
+        if free > 0 && start > free {
+            self.gaps.insert((format!("w{worker}"), free), within(&why, (free, start)));
+        }
+        let (end, wait) = (start + dur, start - ready);
+        let by = by.map_or_else(String::new, |by| format!("by n{by}x"));
+        let _ = writeln!(self.text, "w{worker} n{id}x {start}..{end} {by} queue {wait}");
+        let done = Done { at: end, why_begun: why };
+        self.workers[worker] = Some(done.clone());
+        self.ops.push(done);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// A host, three streams, events and synchronisations.
+    #[test]
+    fn delays_of_streams_are_recovered(acts in prop::collection::vec(act(), 1..40)) {
+        let mut host = Host::default();
+        for act in acts {
+            host.act(act);
+        }
+        prop_assume!(!host.text.is_empty());
+        prop_assert_eq!(found(&host.text, &host.gaps), host.gaps, "in\n{}", host.text);
+    }
+
+    /// Workers that take ops late, or from behind others.
+    #[test]
+    fn delays_of_workers_are_recovered(ops in prop::collection::vec((0usize..4, 0usize..9, 0i64..20, 1i64..99), 1..40)) {
+        let mut workers = Workers { text: "step 1: 0..9999\n".to_owned(), ..Workers::default() };
+        for op in ops {
+            workers.run(op);
+        }
+        prop_assert_eq!(found(&workers.text, &workers.gaps), workers.gaps, "in\n{}", workers.text);
+    }
+}

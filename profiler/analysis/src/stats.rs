@@ -1,0 +1,356 @@
+//! Statistics over a range of time: per name of what works, per node, per track. Pure functions over the store.
+//!
+//! For a half-open range, over the slices that touch it:
+//! * `total_ns` and `self_ns` are the parts inside the range, so that they add up over ranges that adjoin;
+//! * `count`, `mean_ns`, `p50_ns`, `p99_ns`, `min_ns`, `max_ns` are about whole slices;
+//! * self time is what no slice nested directly in it on the same track covers; a node's has its shards', on all threads;
+//! * percentiles are by nearest rank, exact.
+
+use crate::doing::{Doing, Doings};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use trace_model::batch::NO_NODE;
+use trace_model::names::Category;
+use trace_model::slice::SliceRef;
+use trace_model::track::TrackId;
+use trace_store::store::{Store, Track};
+
+/// The figures of a group of slices.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Slices that touch the range.
+    pub count: u64,
+    /// Their time inside the range.
+    pub total_ns: i64,
+    /// Of that, what no nested slice covers.
+    pub self_ns: i64,
+    /// Mean duration.
+    pub mean_ns: f64,
+    /// Median duration.
+    pub p50_ns: i64,
+    /// 99 of 100 are at most this long.
+    pub p99_ns: i64,
+    /// Shortest.
+    pub min_ns: i64,
+    /// Longest.
+    pub max_ns: i64,
+    /// Share of the `self_ns` of all groups, 0..=1.
+    pub share: f64,
+}
+
+/// The figures of what is called the same: an op type, a kernel, a call, a span.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpStat {
+    /// Its name.
+    pub op: String,
+    /// Its category as recorded: `op`, `kernel`, `shard`, ...
+    pub category: String,
+    /// Row of the sites.
+    pub site: u32,
+    /// Its figures.
+    pub figures: Figures,
+}
+
+/// A node's figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeStat {
+    /// Row of the nodes.
+    pub node: u32,
+    /// Full name.
+    pub name: String,
+    /// Op type.
+    pub op: String,
+    /// Device.
+    pub device: String,
+    /// Its figures.
+    pub figures: Figures,
+}
+
+/// How a track spent a range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrackUse {
+    /// Which.
+    pub track: TrackId,
+    /// Time in ops and shards, kernels, copies, collectives, launches and the making of input, on a CPU's track of threads that ran, ns;
+    /// where they overlap counted once. In a trace that has nothing of that kind, time in any slice that is no wait; on a track of
+    /// which only the waits for a CPU are known, the time between them.
+    pub busy_ns: i64,
+    /// Time in waits and synchronisations, of such a track in the waits for a CPU, ns.
+    pub wait_ns: i64,
+    /// `busy_ns` over the range's length, 0..=1.
+    pub utilisation: f64,
+}
+
+/// Per name of what works or waits for a device, the one with most time first. Steps, waits for work and what the operating system
+/// does with threads are left out.
+#[must_use]
+pub fn op_stats(store: &Store, range: Range<i64>) -> Vec<OpStat> {
+    let doings = Doings::new(store);
+    let counted = |slice: &SliceRef| match doings.of(slice) {
+        doing if doing.is_work() || doing == Doing::Sync => Some((slice.site, Part::Whole)),
+        _ => None,
+    };
+    groups(store, &range, counted)
+        .into_iter()
+        .filter_map(|(site, figures)| {
+            let info = store.sites().get(site as usize)?;
+            Some(OpStat { op: info.name.clone(), category: info.category_name.clone(), site, figures })
+        })
+        .collect()
+}
+
+/// Per graph node, the one with most time first.
+#[must_use]
+pub fn node_stats(store: &Store, range: Range<i64>) -> Vec<NodeStat> {
+    let counted = |slice: &SliceRef| match store.category(slice) {
+        Category::Op => Some((slice.node, Part::Whole)),
+        Category::Shard if slice.node != NO_NODE => Some((slice.node, Part::OfAnother)),
+        _ => None,
+    };
+    groups(store, &range, counted)
+        .into_iter()
+        .filter_map(|(node, figures)| {
+            let info = store.nodes().get(node as usize)?;
+            let (name, op, device) = (info.name.clone(), info.op.clone(), info.device.clone());
+            Some(NodeStat { node, name, op, device, figures })
+        })
+        .collect()
+}
+
+/// Per track with any slice, in the store's order.
+#[must_use]
+pub fn track_use(store: &Store, range: Range<i64>) -> Vec<TrackUse> {
+    let length = range.end.saturating_sub(range.start).max(1);
+    let mut rows: Vec<TrackUse> = store
+        .tracks()
+        .iter()
+        .filter(|track| track.n_slices() > 0)
+        .map(|track| TrackUse { track: track.id, busy_ns: 0, wait_ns: 0, utilisation: 0.0 })
+        .collect();
+    let tells_work =
+        store.sites().iter().any(|site| BUSY.contains(&site.category) && site.category != Category::Running);
+    let is_busy = |category: Category| match tells_work {
+        true => BUSY.contains(&category),
+        false => BUSY.contains(&category) || matches!(category, Category::Other | Category::Python),
+    };
+    let waits = |category: Category| matches!(category, Category::Wait | Category::Sync);
+    for part in store.parts(range) {
+        for row in &mut rows {
+            let Some(track) = store.track(row.track) else { continue };
+            if let Some((on, off)) = scheduled(store, track, &part) {
+                row.busy_ns += on;
+                row.wait_ns += off;
+                continue;
+            }
+            row.busy_ns += covered(store, track, &part, is_busy);
+            row.wait_ns += covered(store, track, &part, waits);
+        }
+    }
+    for row in &mut rows {
+        row.utilisation = row.busy_ns as f64 / length as f64;
+    }
+    rows
+}
+
+/// What a busy track does.
+const BUSY: &[Category] = &[
+    Category::Op,
+    Category::Shard,
+    Category::Kernel,
+    Category::Copy,
+    Category::Collective,
+    Category::Launch,
+    Category::Input,
+    Category::Running,
+];
+
+/// Where only a thread's waits for a CPU are known: the time between them and in them, from the first to the last.
+fn scheduled(store: &Store, track: &Track, range: &Range<i64>) -> Option<(i64, i64)> {
+    let mut lanes = track.lanes.iter().filter(|lane| !lane.is_empty());
+    let (lane, None) = (lanes.next()?, lanes.next()) else { return None };
+    let known = lane.range()?;
+    let range = known.start.max(range.start)..known.end.min(range.end);
+    let mut off = 0;
+    for slice in lane.slices(&range) {
+        if store.category(&slice) != Category::OffCpu {
+            return None;
+        }
+        off += slice.end.min(range.end) - slice.start.max(range.start);
+    }
+    (off > 0).then_some(((range.end - range.start - off).max(0), off))
+}
+
+/// Part of the range in which the track has a slice of such a category.
+fn covered(store: &Store, track: &Track, range: &Range<i64>, is_such: impl Fn(Category) -> bool) -> i64 {
+    let mut parts: Vec<Range<i64>> = Vec::new();
+    for lane in &track.lanes {
+        let of_category = lane.slices(range).filter(|s| is_such(store.category(s)));
+        parts.extend(of_category.map(|s| s.start.max(range.start)..s.end.min(range.end)));
+    }
+    parts.sort_unstable_by_key(|part| part.start);
+    let (mut sum, mut until) = (0, i64::MIN);
+    for part in parts {
+        sum += (part.end - part.start.max(until)).max(0);
+        until = until.max(part.end);
+    }
+    sum
+}
+
+/// Collects durations and sums of one group.
+#[derive(Default)]
+pub(crate) struct Group {
+    durs: Vec<i64>,
+    total_ns: i64,
+    self_ns: i64,
+}
+
+impl Group {
+    /// Adds a slice: its length, unless it was counted before; of that what is inside the range, and what is its own.
+    pub(crate) fn add(&mut self, dur: Option<i64>, inside_ns: i64, self_ns: i64) {
+        self.durs.extend(dur);
+        self.total_ns += inside_ns;
+        self.self_ns += self_ns;
+    }
+
+    /// The figures. `all_ns`: the self time of all groups.
+    pub(crate) fn figures(mut self, all_ns: i64) -> Figures {
+        let n = self.durs.len();
+        let mut rank = |of_100: usize| match n {
+            0 => 0,
+            _ => *self.durs.select_nth_unstable((n * of_100).div_ceil(100).clamp(1, n) - 1).1,
+        };
+        let (p50_ns, p99_ns, min_ns, max_ns) = (rank(50), rank(99), rank(0), rank(100));
+        let sum: f64 = self.durs.iter().map(|d| *d as f64).sum();
+        Figures {
+            count: n as u64,
+            total_ns: self.total_ns,
+            self_ns: self.self_ns,
+            mean_ns: sum / n.max(1) as f64,
+            p50_ns,
+            p99_ns,
+            min_ns,
+            max_ns,
+            share: if all_ns > 0 { self.self_ns as f64 / all_ns as f64 } else { 0.0 },
+        }
+    }
+}
+
+/// What a slice adds to a group.
+enum Part {
+    /// One more, with its time.
+    Whole,
+    /// Self time only: it is a part of one that is counted elsewhere.
+    OfAnother,
+}
+
+/// `counted`: the group that a slice belongs to.
+fn groups(
+    store: &Store,
+    range: &Range<i64>,
+    counted: impl Fn(&SliceRef) -> Option<(u32, Part)>,
+) -> Vec<(u32, Figures)> {
+    let mut groups: FxHashMap<u32, Group> = FxHashMap::default();
+    let mut all_ns = 0;
+    // Parts that adjoin add up; a slice is counted in the first that it touches.
+    for part in store.parts(range.clone()) {
+        let slices = store.tracks().iter().flat_map(|track| self_times(track, &part));
+        for (slice, self_ns) in slices {
+            let Some((key, counts)) = counted(&slice) else { continue };
+            let group = groups.entry(key).or_default();
+            all_ns += self_ns;
+            match counts {
+                Part::Whole => {
+                    let inside = slice.end.min(part.end) - slice.start.max(part.start);
+                    let is_first = slice.start >= part.start || part.start == range.start;
+                    group.add(is_first.then_some(slice.dur()), inside, self_ns);
+                }
+                Part::OfAnother => group.add(None, 0, self_ns),
+            }
+        }
+    }
+    let mut rows: Vec<(u32, Figures)> = groups.into_iter().map(|(k, g)| (k, g.figures(all_ns))).collect();
+    rows.sort_by_key(|(key, f)| (std::cmp::Reverse(f.total_ns), *key));
+    rows
+}
+
+/// The slices of a track that touch the range, each with its self time inside the range.
+///
+/// A slice is nested directly in the shortest one of the same track that contains it; slices that overlap without
+/// containment do not take from each other.
+#[must_use]
+pub fn self_times(track: &Track, range: &Range<i64>) -> Vec<(SliceRef, i64)> {
+    let mut all: Vec<(SliceRef, i64)> = Vec::new();
+    for lane in &track.lanes {
+        all.extend(lane.slices(range).map(|s| (s, s.end.min(range.end) - s.start.max(range.start))));
+    }
+    if track.lanes.iter().filter(|l| !l.is_empty()).count() < 2 {
+        return all;
+    }
+    // Outer before inner: by start, the longer first, the outer lane first.
+    all.sort_by_key(|(s, _)| (s.start, std::cmp::Reverse(s.end), s.id.lane));
+    // Those that may contain what follows. One that ends before a later one contains nothing that the later one does not, so that each
+    // ends no later than the one before it, and is looked at once.
+    let mut enclosing: Vec<usize> = Vec::new();
+    for i in 0..all.len() {
+        let (slice, inside) = all[i];
+        while enclosing.last().is_some_and(|outer| all[*outer].0.end <= slice.start || all[*outer].0.end < slice.end) {
+            enclosing.pop();
+        }
+        if let Some(outer) = enclosing.last() {
+            all[*outer].1 -= inside;
+        }
+        enclosing.push(i);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use trace_store::testkit;
+
+    proptest! {
+        /// The rule as its words say it, by looking at all pairs.
+        #[test]
+        fn self_time_is_what_no_slice_directly_in_it_has(spans in prop::collection::vec((0_i64..60, 0_i64..30), 1..40)) {
+            let lines = spans.iter().map(|(start, length)| format!("w0 A {start}..{}", start + length));
+            let store = testkit::store(&lines.collect::<Vec<_>>().join("\n"));
+            let track = store.tracks().iter().find(|t| t.n_slices() > 0).unwrap();
+            let found = self_times(track, &(i64::MIN..i64::MAX));
+            for (at, (outer, self_ns)) in found.iter().enumerate() {
+                let contains = |o: &SliceRef, i: &SliceRef| o.start <= i.start && i.end <= o.end && o.end > i.start;
+                let direct = found[at + 1..].iter().enumerate().filter(|(n, (inner, _))| {
+                    let between = &found[at + 1..at + 1 + n];
+                    contains(outer, inner) && !between.iter().any(|(middle, _)| contains(middle, inner))
+                });
+                prop_assert_eq!(*self_ns, outer.dur() - direct.map(|(_, (inner, _))| inner.dur()).sum::<i64>());
+            }
+        }
+    }
+
+    #[test]
+    fn figures_by_hand() {
+        // MatMul: 10, 20 and 60 long; the last with a Cast of 15 nested in it.
+        let store = testkit::store(
+            "step 1: 0..200
+             w0 a/MatMul 0..10
+             w0 a/MatMul 20..40
+             >w0 Cast 110..125
+             w0 b/MatMul 100..160",
+        );
+        let ops = op_stats(&store, store.range());
+        let names: Vec<&str> = ops.iter().map(|o| o.op.as_str()).collect();
+        assert_eq!(names, ["MatMul", "Cast"]);
+        let f = ops[0].figures;
+        assert_eq!((f.count, f.total_ns, f.self_ns, f.mean_ns), (3, 90, 75, 30.0));
+        assert_eq!((f.p50_ns, f.p99_ns, f.min_ns, f.max_ns), (20, 60, 10, 60));
+        assert!((f.share - 75.0 / 90.0).abs() < 1e-12, "of the self time: nothing is counted twice");
+        // Ranges that adjoin add up.
+        let parts: i64 = [0..30, 30..115, 115..200].map(|r| op_stats(&store, r)[0].figures.self_ns).iter().sum();
+        assert_eq!(parts, 75);
+        assert_eq!(node_stats(&store, store.range())[0].name, "b/MatMul");
+        let used = track_use(&store, 0..200);
+        assert_eq!(used.iter().map(|u| u.busy_ns).collect::<Vec<_>>(), [0, 90]);
+    }
+}

@@ -1,0 +1,103 @@
+//! Stragglers: which process came last to what all of them do, and how long the others waited.
+
+use super::deps::Deps;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use trace_model::rows::Step;
+use trace_model::slice::SliceId;
+use trace_store::store::Store;
+
+/// One exchange or step, and who came last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// What came last: a collective's slice, or a step's.
+    pub slice: SliceId,
+    /// Its row of the processes.
+    pub process: u32,
+    /// How much later than the first, ns.
+    pub late_ns: i64,
+    /// What all the others waited together, ns.
+    pub waited_ns: i64,
+}
+
+/// A process, and how often it was last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Straggler {
+    /// Row of the processes.
+    pub process: u32,
+    /// Exchanges and steps to which it came last.
+    pub times_last: u64,
+    /// Sum of how late it was then, against the first, ns.
+    pub late_ns: i64,
+    /// Sum of what the others waited for it, ns.
+    pub waited_ns: i64,
+}
+
+/// Who came last to collectives and to steps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stragglers {
+    /// Collectives that several processes took part in.
+    pub collectives: Vec<Late>,
+    /// Steps of the same number that several processes ran: by their ends.
+    pub steps: Vec<Late>,
+    /// By process, the one that made others wait longest first.
+    pub processes: Vec<Straggler>,
+}
+
+/// The stragglers of a range.
+#[must_use]
+pub fn stragglers(store: &Store, range: Range<i64>) -> Stragglers {
+    of_range(&Deps::new(store, &range), &range)
+}
+
+pub(crate) fn of_range(deps: &Deps<'_>, range: &Range<i64>) -> Stragglers {
+    let lines = &deps.lines;
+    let exchanges = deps.exchanges.rows.iter().map(|exchange| {
+        let came = exchange.peers.iter().map(|at| {
+            let line = &lines.lines[at.line as usize];
+            (lines.piece(*at).start, line.process, lines.slice(*at).id)
+        });
+        last_of(came)
+    });
+    let mut found = Stragglers { collectives: exchanges.flatten().collect(), ..Stragglers::default() };
+    found.steps = steps(deps.store, range);
+    let mut processes: FxHashMap<u32, Straggler> = FxHashMap::default();
+    for late in found.collectives.iter().chain(&found.steps) {
+        let process = late.process;
+        let empty = Straggler { process, times_last: 0, late_ns: 0, waited_ns: 0 };
+        let row = processes.entry(process).or_insert(empty);
+        row.times_last += 1;
+        row.late_ns += late.late_ns;
+        row.waited_ns += late.waited_ns;
+    }
+    found.processes = processes.into_values().collect();
+    found.processes.sort_by_key(|p| (std::cmp::Reverse(p.waited_ns), p.process));
+    found
+}
+
+/// Steps of the same number in several processes.
+fn steps(store: &Store, range: &Range<i64>) -> Vec<Late> {
+    let mut by_id: FxHashMap<u32, Vec<&Step>> = FxHashMap::default();
+    for step in store.steps().iter().filter(|s| s.start < range.end && s.end > range.start) {
+        by_id.entry(step.id).or_default().push(step);
+    }
+    let process = |step: &Step| store.tracks().get(step.slice.track as usize).map_or(u32::MAX, |t| t.process);
+    let mut late: Vec<Late> = by_id
+        .into_values()
+        .filter(|steps| {
+            let mut processes: Vec<u32> = steps.iter().map(|s| process(s)).collect();
+            processes.sort_unstable();
+            processes.windows(2).all(|pair| pair[0] != pair[1]) && processes.len() > 1
+        })
+        .filter_map(|steps| last_of(steps.iter().map(|s| (s.end, process(s), s.slice))))
+        .collect();
+    late.sort_by_key(|l| (std::cmp::Reverse(l.late_ns), l.slice));
+    late
+}
+
+fn last_of(came: impl Iterator<Item = (i64, u32, SliceId)> + Clone) -> Option<Late> {
+    let (last, process, slice) = came.clone().max_by_key(|(time, process, _)| (*time, *process))?;
+    let first = came.clone().map(|(time, ..)| time).min()?;
+    let waited_ns = came.map(|(time, ..)| last - time).sum();
+    Some(Late { slice, process, late_ns: last - first, waited_ns })
+}

@@ -1,0 +1,67 @@
+//! What waits for what on a device: the synchronisation records of CUDA.
+//!
+//! A record is a slice of category `sync` on a device's track, with arguments such as
+//! `{"cuda_sync_kind": "Stream Wait Event", "stream": 24, "wait_on_stream": 20, "wait_on_cuda_event_record_corr_id": 1385}`;
+//! its correlation is that of the host's call. Handles of events are reused, so that only the call that recorded the event
+//! tells which recording is meant.
+
+use serde::Deserialize;
+use trace_model::slice::SliceRef;
+use trace_store::store::Store;
+
+/// What a synchronisation waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// All work of the device that was launched before.
+    Device,
+    /// All work of a stream that was launched before.
+    Stream(u64),
+    /// What a stream had been given when the event was recorded, by the call with this correlation.
+    Event { stream: Option<u64>, record: Option<u32> },
+}
+
+/// A synchronisation record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SyncRecord {
+    /// Of the host's call.
+    pub correlation: u32,
+    /// Row of the processes.
+    pub process: u32,
+    /// When, ns from the origin.
+    pub time: i64,
+    pub waited: Waited,
+    /// The stream that waits; `None` where it is the host.
+    pub waiter: Option<u64>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Args {
+    cuda_sync_kind: String,
+    stream: Option<i64>,
+    wait_on_stream: Option<i64>,
+    wait_on_cuda_event_record_corr_id: Option<i64>,
+}
+
+fn natural(value: Option<i64>) -> Option<u64> {
+    value.and_then(|v| u64::try_from(v).ok())
+}
+
+impl SyncRecord {
+    /// `None` where the slice's arguments say no such thing.
+    pub(crate) fn of(store: &Store, slice: &SliceRef) -> Option<SyncRecord> {
+        let text = store.args().get(slice.args)?;
+        let args: Args = serde_json::from_str(&text).ok()?;
+        let record = natural(args.wait_on_cuda_event_record_corr_id).and_then(|id| u32::try_from(id).ok());
+        let event = Waited::Event { stream: natural(args.wait_on_stream), record };
+        let (waited, waiter) = match args.cuda_sync_kind.as_str() {
+            "Stream Wait Event" => (event, natural(args.stream)),
+            "Event Sync" => (event, None),
+            "Stream Sync" => (Waited::Stream(natural(args.stream)?), None),
+            "Context Sync" => (Waited::Device, None),
+            _ => return None,
+        };
+        let process = store.tracks().get(slice.id.track as usize)?.process;
+        Some(SyncRecord { correlation: slice.correlation, process, time: slice.start, waited, waiter })
+    }
+}

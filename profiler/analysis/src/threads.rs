@@ -1,0 +1,100 @@
+//! What threads did as the kernel's scheduler saw it, in traces that tell it (`stepscope record --sched`).
+
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use trace_model::names::Category;
+use trace_model::slice::SliceRef;
+use trace_model::thread_state::ThreadState;
+use trace_model::track::{TrackId, TrackKind};
+use trace_store::store::Store;
+
+/// How a thread spent its time, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadTimes {
+    /// Its track.
+    pub track: TrackId,
+    /// It had a CPU.
+    pub running_ns: i64,
+    /// It could have run, and waited for a CPU: taken from it, or not yet given after a wake-up.
+    pub ready_ns: i64,
+    /// It waited for a lock, a timer, a pipe or a socket.
+    pub sleeping_ns: i64,
+    /// It waited for something that no signal interrupts: mostly a disk.
+    pub uninterruptible_ns: i64,
+    /// It waited, or was stopped; for what is not known.
+    pub other_ns: i64,
+    /// The thread whose wake-ups ended most of the time asleep, with that time; 0 stands for a timer or a device that found its CPU
+    /// idle.
+    pub woken_by: Option<(u32, i64)>,
+}
+
+/// The times of all threads whose scheduling was recorded, those that ran longest first.
+#[must_use]
+pub fn thread_times(store: &Store, range: &Range<i64>) -> Vec<ThreadTimes> {
+    let mut threads: FxHashMap<(u32, u32), Thread> = FxHashMap::default();
+    let pid = |process: u32| store.processes().get(process as usize).map_or(0, |p| p.pid);
+    for part in store.parts(range.clone()) {
+        for (id, track) in store.tracks().iter().enumerate() {
+            for slice in track.lanes.iter().flat_map(|lane| lane.slices(&part)) {
+                let ns = slice.end.min(part.end) - slice.start.max(part.start);
+                match (store.category(&slice), track.kind) {
+                    (Category::OffCpu, _) => {
+                        let thread = threads.entry((pid(track.process), track.tid)).or_default();
+                        thread.track = Some(TrackId(id as u32));
+                        thread.off(store, &slice, ns);
+                    }
+                    (Category::Running, TrackKind::Cpu) => {
+                        let process = u32::try_from(slice.arg).unwrap_or(0);
+                        threads.entry((process, slice.correlation)).or_default().running_ns += ns;
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    let mut all: Vec<ThreadTimes> = threads.into_values().filter_map(Thread::times).collect();
+    all.sort_by_key(|t| (std::cmp::Reverse(t.running_ns), t.track.0));
+    all
+}
+
+#[derive(Default)]
+struct Thread {
+    track: Option<TrackId>,
+    running_ns: i64,
+    ready_ns: i64,
+    sleeping_ns: i64,
+    uninterruptible_ns: i64,
+    other_ns: i64,
+    wakers: FxHashMap<u32, i64>,
+}
+
+impl Thread {
+    fn off(&mut self, store: &Store, slice: &SliceRef, ns: i64) {
+        let state = store.thread_state(slice);
+        let sum = match state {
+            Some(state) if state.is_ready() => &mut self.ready_ns,
+            Some(ThreadState::Sleeping) => &mut self.sleeping_ns,
+            Some(ThreadState::Uninterruptible) => &mut self.uninterruptible_ns,
+            _ => &mut self.other_ns,
+        };
+        *sum += ns;
+        if state == Some(ThreadState::Sleeping) {
+            *self.wakers.entry(slice.correlation).or_default() += ns;
+        }
+    }
+
+    /// `None` for a thread that is only seen on a CPU: one of another program.
+    fn times(self) -> Option<ThreadTimes> {
+        let most = self.wakers.into_iter().max_by_key(|(thread, ns)| (*ns, std::cmp::Reverse(*thread)));
+        let Thread { running_ns, ready_ns, sleeping_ns, uninterruptible_ns, other_ns, .. } = self;
+        Some(ThreadTimes {
+            track: self.track?,
+            running_ns,
+            ready_ns,
+            sleeping_ns,
+            uninterruptible_ns,
+            other_ns,
+            woken_by: most,
+        })
+    }
+}

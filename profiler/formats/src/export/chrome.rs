@@ -1,0 +1,192 @@
+//! Chrome's trace event format. Times are microseconds with three decimals, so that no nanosecond is lost; arguments are
+//! written as they came. What a track is (a stream, a CPU) stands in a metadata event that other tools ignore.
+
+use super::{counter_names, instant_args, site_names, slice_args, slices, thread_ids};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use trace_model::slice::SliceRef;
+use trace_store::store::{Store, Track};
+
+/// The name of the metadata event that says what a track is.
+pub(crate) const TRACK_EVENT: &str = "stepscope_track";
+
+pub(super) fn write(store: &Store, out: &mut dyn Write, progress: &mut dyn FnMut(f64)) -> io::Result<()> {
+    let mut writer = Writer { store, tids: thread_ids(store), out, line: String::new(), is_first: true };
+    writer.out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+    writer.names()?;
+    let n_tracks = store.tracks().len().max(1);
+    for (idx, track) in store.tracks().iter().enumerate() {
+        writer.track(track)?;
+        progress((idx + 1) as f64 / n_tracks as f64);
+    }
+    writer.counters()?;
+    writer.flows()?;
+    writer.memory()?;
+    let warnings: Vec<String> = store.warnings().iter().map(|w| format!("{}: {}", w.source, w.text)).collect();
+    write!(writer.out, "\n],\"otherData\":{}}}\n", json!({"writer": "stepscope", "warnings": warnings}))
+}
+
+struct Writer<'a> {
+    store: &'a Store,
+    tids: Vec<u32>,
+    out: &'a mut dyn Write,
+    line: String,
+    is_first: bool,
+}
+
+impl Writer<'_> {
+    /// Writes `self.line` as one event.
+    fn end_line(&mut self) -> io::Result<()> {
+        self.out.write_all(if self.is_first { b"\n" } else { b",\n" })?;
+        self.is_first = false;
+        self.out.write_all(self.line.as_bytes())
+    }
+
+    fn event(&mut self, event: &Value) -> io::Result<()> {
+        self.line = event.to_string();
+        self.end_line()
+    }
+
+    fn names(&mut self) -> io::Result<()> {
+        for process in self.store.processes() {
+            let pid = process.pid;
+            let names = json!({"name": process.name, "host": process.host});
+            self.event(&json!({"ph": "M", "name": "process_name", "pid": pid, "args": names}))?;
+        }
+        for (track, tid) in self.store.tracks().iter().zip(self.tids.clone()) {
+            let pid = self.pid(track);
+            self.event(
+                &json!({"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": track.name}}),
+            )?;
+            let order = json!({"sort_index": track.order});
+            self.event(&json!({"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid, "args": order}))?;
+            let what = json!({
+                "kind": track.kind.name(), "device": track.device, "stream": track.stream, "tid": track.tid,
+            });
+            self.event(&json!({"ph": "M", "name": TRACK_EVENT, "pid": pid, "tid": tid, "args": what}))?;
+        }
+        Ok(())
+    }
+
+    fn pid(&self, track: &Track) -> u32 {
+        self.store.processes().get(track.process as usize).map_or(0, |p| p.pid)
+    }
+
+    /// `"pid":1,"tid":2,"ts":3.000` of something on a track.
+    fn place(&mut self, track: &Track, time: i64) {
+        let (pid, tid) = (self.pid(track), self.tids[track.id.0 as usize]);
+        let _ = write!(self.line, "\"pid\":{pid},\"tid\":{tid},\"ts\":");
+        push_us(&mut self.line, i128::from(self.store.origin_ns()) + i128::from(time));
+    }
+
+    fn track(&mut self, track: &Track) -> io::Result<()> {
+        for slice in slices(track) {
+            self.slice(track, &slice)?;
+        }
+        for instant in &track.instants {
+            self.line.clear();
+            self.line.push_str("{\"ph\":\"i\",\"s\":\"t\",");
+            self.place(track, instant.time);
+            let (name, category) = site_names(self.store, instant.site);
+            push_names(&mut self.line, name, category);
+            self.args(instant_args(self.store, instant));
+            self.line.push('}');
+            self.end_line()?;
+        }
+        for open in &track.open {
+            self.line.clear();
+            self.line.push_str("{\"ph\":\"B\",");
+            self.place(track, open.start);
+            let (name, category) = site_names(self.store, open.site);
+            let node = self.store.nodes().get(open.node as usize);
+            push_names(&mut self.line, node.map_or(name, |n| &n.name), category);
+            self.line.push('}');
+            self.end_line()?;
+        }
+        Ok(())
+    }
+
+    fn slice(&mut self, track: &Track, slice: &SliceRef) -> io::Result<()> {
+        self.line.clear();
+        self.line.push_str("{\"ph\":\"X\",");
+        self.place(track, slice.start);
+        self.line.push_str(",\"dur\":");
+        push_us(&mut self.line, i128::from(slice.dur()));
+        let (_, category) = site_names(self.store, slice.site);
+        push_names(&mut self.line, self.store.slice_name(slice), category);
+        self.args(slice_args(self.store, slice));
+        self.line.push('}');
+        self.end_line()
+    }
+
+    fn args(&mut self, args: Option<String>) {
+        if let Some(args) = args {
+            let _ = write!(self.line, ",\"args\":{args}");
+        }
+    }
+
+    fn counters(&mut self) -> io::Result<()> {
+        for counter in self.store.counters() {
+            let pid = self.store.processes().get(counter.process as usize).map_or(0, |p| p.pid);
+            let (title, category) = counter_names(self.store, counter);
+            let mut names = String::new();
+            push_names(&mut names, &title, category);
+            for (time, value) in counter.time.iter().zip(&counter.value) {
+                self.line.clear();
+                let _ = write!(self.line, "{{\"ph\":\"C\",\"pid\":{pid},\"ts\":");
+                push_us(&mut self.line, i128::from(self.store.origin_ns()) + i128::from(*time));
+                let value = if value.is_finite() { json!(value) } else { json!(value.to_string()) };
+                let _ = write!(self.line, "{names},\"args\":{{\"value\":{value}}}}}");
+                self.end_line()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flows(&mut self) -> io::Result<()> {
+        for (id, flow) in self.store.flows().enumerate() {
+            let (name, category) = site_names(self.store, flow.site);
+            for (phase, end) in [("s", flow.from), ("f", flow.to)] {
+                let Some((end, track)) = end.and_then(|end| Some((end, self.store.track(end.track)?))) else {
+                    continue;
+                };
+                self.line.clear();
+                let _ = write!(self.line, "{{\"ph\":\"{phase}\",\"bp\":\"e\",\"id\":{id},");
+                self.place(track, end.time);
+                push_names(&mut self.line, name, category);
+                self.line.push('}');
+                self.end_line()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn memory(&mut self) -> io::Result<()> {
+        for event in self.store.memory() {
+            let Some(track) = self.store.track(event.track) else { continue };
+            let device = self.store.sites().get(event.site as usize).map_or("?", |s| &*s.name);
+            self.line.clear();
+            self.line.push_str("{\"ph\":\"i\",\"s\":\"t\",");
+            self.place(track, event.time);
+            push_names(&mut self.line, "[memory]", "alloc");
+            let _ = write!(self.line, ",\"args\":{}}}", json!({"Bytes": event.bytes, "device": device}));
+            self.end_line()?;
+        }
+        Ok(())
+    }
+}
+
+fn push_names(line: &mut String, name: &str, category: &str) {
+    let _ = write!(line, ",\"name\":{}", Value::from(name));
+    if !category.is_empty() {
+        let _ = write!(line, ",\"cat\":{}", Value::from(category));
+    }
+}
+
+/// Nanoseconds as microseconds with three decimals.
+fn push_us(line: &mut String, ns: i128) {
+    let sign = if ns < 0 { "-" } else { "" };
+    let ns = ns.unsigned_abs();
+    let _ = write!(line, "{sign}{}.{:03}", ns / 1_000, ns % 1_000);
+}

@@ -1,0 +1,120 @@
+//! A track's slices as begins and ends, in order of time; those that overlap in sets in which all nest.
+
+use super::arrows::{Arrow, Arrows};
+use crate::export::slices;
+use std::iter::Peekable;
+use trace_model::slice::{SliceId, SliceRef};
+use trace_model::track::{InstantEvent, OpenSlice};
+use trace_store::store::Track;
+
+/// What comes next on a track.
+pub(super) enum Next {
+    /// A slice begins, in the set.
+    Begin(SliceRef, usize),
+    End {
+        time: i64,
+        slice: SliceId,
+        set: usize,
+    },
+    Instant(InstantEvent),
+    /// A slice begins that has not ended, in the set.
+    Open(OpenSlice, usize),
+    /// An arrow's end at which nothing runs.
+    Arrow(i64, Arrow),
+}
+
+impl Next {
+    /// The set in which it is.
+    pub(super) fn place(&self) -> usize {
+        match self {
+            Next::Begin(_, set) | Next::End { set, .. } | Next::Open(_, set) => *set,
+            Next::Instant(_) | Next::Arrow(..) => 0,
+        }
+    }
+}
+
+type Points = std::vec::IntoIter<(i64, Point)>;
+
+/// What has no length, or no end.
+enum Point {
+    Instant(InstantEvent),
+    Open(OpenSlice),
+    Arrow(Arrow),
+}
+
+/// See the module's notes.
+pub(super) struct Nested<'a> {
+    slices: Peekable<Box<dyn Iterator<Item = SliceRef> + 'a>>,
+    points: Peekable<Points>,
+    /// Of each set what is open, the innermost last. Where a slice is that has not ended nothing ends any more.
+    sets: Vec<Vec<(i64, Option<SliceId>)>>,
+    arrows: &'a Arrows,
+}
+
+impl<'a> Nested<'a> {
+    pub(super) fn of(track: &'a Track, arrows: &'a Arrows) -> Nested<'a> {
+        let mut points: Vec<(i64, Point)> = Vec::new();
+        points.extend(track.instants.iter().map(|i| (i.time, Point::Instant(*i))));
+        points.extend(track.open.iter().map(|o| (o.start, Point::Open(*o))));
+        points.extend(arrows.lonely(track.id).iter().map(|(time, arrow)| (*time, Point::Arrow(*arrow))));
+        points.sort_by_key(|(time, _)| *time);
+        let slices: Box<dyn Iterator<Item = SliceRef>> = Box::new(slices(track));
+        Nested { slices: slices.peekable(), points: points.into_iter().peekable(), sets: Vec::new(), arrows }
+    }
+
+    /// When the next thing happens, and whether an arrow arrives there: those come after what happens elsewhere at the
+    /// same time.
+    pub(super) fn next_key(&mut self) -> Option<(i64, bool)> {
+        let end = self.first_end().map(|(time, _)| (time, false));
+        let arrows = self.arrows;
+        let arrives = |s: &SliceRef| (s.start, arrows.at_begin(s.id).iter().any(|a| !a.leaves));
+        let begin = self.slices.peek().map(arrives);
+        let point = self.points.peek().map(|(time, point)| (*time, matches!(point, Point::Arrow(a) if !a.leaves)));
+        [end, begin, point].into_iter().flatten().min_by_key(|(time, _)| *time)
+    }
+
+    /// The set of which something ends first.
+    fn first_end(&self) -> Option<(i64, usize)> {
+        let ends = self.sets.iter().map(|open| open.last().filter(|(_, slice)| slice.is_some()));
+        ends.enumerate().filter_map(|(set, end)| Some((end?.0, set))).min()
+    }
+
+    /// What is next: ends before begins, so that what follows upon a slice is not within it.
+    pub(super) fn next(&mut self) -> Option<Next> {
+        let begin = self.slices.peek().map(|s| s.start);
+        let point = self.points.peek().map(|(time, _)| *time);
+        let others = [begin, point].into_iter().flatten().min();
+        if let Some((time, set)) = self.first_end()
+            && others.is_none_or(|other| time <= other)
+            && let Some((_, Some(slice))) = self.sets[set].pop()
+        {
+            return Some(Next::End { time, slice, set });
+        }
+        if begin.is_some() && begin == others {
+            let slice = self.slices.next()?;
+            let set = self.set_for(slice.end);
+            self.sets[set].push((slice.end, Some(slice.id)));
+            return Some(Next::Begin(slice, set));
+        }
+        let (time, point) = self.points.next()?;
+        Some(match point {
+            Point::Instant(instant) => Next::Instant(instant),
+            Point::Open(open) => {
+                let set = self.set_for(i64::MAX);
+                self.sets[set].push((i64::MAX, None));
+                Next::Open(open, set)
+            }
+            Point::Arrow(arrow) => Next::Arrow(time, arrow),
+        })
+    }
+
+    /// The first set in which a slice that begins now and ends then nests.
+    fn set_for(&mut self, end: i64) -> usize {
+        let fits = |open: &Vec<(i64, Option<SliceId>)>| open.last().is_none_or(|(outer, _)| end <= *outer);
+        let set = self.sets.iter().position(fits).unwrap_or(self.sets.len());
+        if set == self.sets.len() {
+            self.sets.push(Vec::new());
+        }
+        set
+    }
+}

@@ -1,0 +1,247 @@
+//! Puts several files on one clock.
+//!
+//! Files that know the time of day are laid on it. Where two files have the same collectives (the all-reduces of one
+//! group, as many in both), these say more: none of the two can end before the other has begun, which bounds the clocks'
+//! difference from both sides, and usually they end together. [Messages](super::messages) bound it too, where they went both ways: none came
+//! before it was sent ([`mod@by_messages`]). The bound is told. Where one difference cannot be, because one of the clocks runs faster, a line
+//! through what is possible takes its place ([`trace_model::clocks`] says what is assumed of clocks). A file without any relation to the others
+//! begins where the first begins.
+
+mod by_messages;
+
+use super::emit::clock_notice;
+use super::messages::Message;
+use super::problems::Problem;
+use super::stage::Stage;
+use by_messages::{Placed, by_messages};
+use std::collections::BTreeMap;
+use trace_model::clocks::{Fact, Line, Side};
+use trace_model::names::Category;
+use trace_model::warning::Notice;
+
+/// Times since 1970 are beyond this many nanoseconds (2001), times since a machine's start are not.
+const UNIX_NS: i64 = 1_000_000_000_000_000_000;
+
+/// A collective: when it ran on one rank.
+type Span = (i64, i64);
+
+/// What to add to a file's times.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shift {
+    /// The same to all.
+    Constant(i64),
+    /// As the two clocks part, and the same to all.
+    Drifting(Line, i64),
+}
+
+impl Shift {
+    pub(super) fn apply(self, time: i64) -> i64 {
+        time.saturating_add(match self {
+            Shift::Constant(ns) => ns,
+            Shift::Drifting(line, more) => line.difference(time).saturating_add(more),
+        })
+    }
+}
+
+/// What to add to the times of each stage.
+pub(super) fn shifts(stages: &mut [Stage], messages: &[Message], notices: &mut Vec<Notice>) -> Vec<Shift> {
+    if stages.len() < 2 {
+        return vec![Shift::Constant(0); stages.len()];
+    }
+    for (idx, stage) in stages.iter_mut().enumerate() {
+        stage.rank.get_or_insert(idx as u32);
+    }
+    let (wall, has_wall) = by_wall_clock(stages);
+    let shifts = wall.iter().copied().map(Shift::Constant).collect();
+    let mut placed = Placed { shifts, bounds: vec![None; stages.len()] };
+    placed.bounds[0] = Some(0);
+    let reference = collectives(&stages[0]);
+    for (idx, stage) in stages.iter().enumerate().skip(1) {
+        let theirs = collectives(stage);
+        let found = if let Some((difference, bound)) = by_collectives(&reference, &theirs, wall[idx] - wall[0]) {
+            Some((Shift::Constant(wall[0].saturating_add(difference)), bound))
+        } else {
+            drifting(&reference, &theirs).map(|(line, bound)| (Shift::Drifting(line, wall[0]), bound))
+        };
+        if let Some((shift, bound)) = found {
+            placed.place(idx, shift, bound);
+            notices.push(laid(stages, idx, 0, "their collectives", shift, bound));
+        }
+    }
+    by_messages(stages, messages, &has_wall, &mut placed, notices);
+    for (idx, stage) in stages.iter_mut().enumerate() {
+        if !has_wall[idx] && placed.bounds[idx].is_none() {
+            stage.problems.count(Problem::NoCommonClock);
+        }
+    }
+    placed.shifts
+}
+
+/// The sentence for a file that was laid beside another one.
+fn laid(stages: &[Stage], idx: usize, beside: usize, by: &str, shift: Shift, bound: i64) -> Notice {
+    let drift = match shift {
+        Shift::Constant(_) => String::new(),
+        Shift::Drifting(line, _) => format!("; its clock drifts by {} ns in a second", line.rate_ppb()),
+    };
+    let text = format!("laid beside {} by {by}, to within {bound} ns{drift}", stages[beside].source);
+    clock_notice(&title(&stages[idx]), text)
+}
+
+fn title(stage: &Stage) -> String {
+    format!("{} (rank {})", stage.source, stage.rank.unwrap_or(0))
+}
+
+/// By the time of day; a file without one begins with the first. Also whether each is laid by it.
+fn by_wall_clock(stages: &[Stage]) -> (Vec<i64>, Vec<bool>) {
+    let ranges: Vec<_> = stages.iter().map(Stage::range).collect();
+    let wall = |stage: &Stage, range: Option<(i64, i64)>| match (stage.wall_offset, range) {
+        (Some(offset), _) => Some(offset),
+        (None, Some((begin, _))) if begin > UNIX_NS => Some(0),
+        _ => None,
+    };
+    let offsets: Vec<Option<i64>> = stages.iter().zip(&ranges).map(|(s, r)| wall(s, *r)).collect();
+    let first = offsets[0].unwrap_or(0);
+    let begin = ranges[0].map_or(0, |(begin, _)| begin.saturating_add(first));
+    let shift = |idx: usize| match (offsets[idx], ranges[idx]) {
+        (Some(offset), _) if offsets[0].is_some() => (offset, true),
+        (_, Some((own, _))) if idx > 0 => (begin.saturating_sub(own), false),
+        _ => (first, true),
+    };
+    (0..stages.len()).map(shift).unzip()
+}
+
+/// Collectives by name, in order of time.
+fn collectives(stage: &Stage) -> BTreeMap<String, Vec<Span>> {
+    let mut found: BTreeMap<String, Vec<Span>> = BTreeMap::new();
+    for track in &stage.tracks {
+        for slice in &track.slices {
+            if stage.sites.means(slice.site) == Category::Collective {
+                let name = stage.sites.name(super::sites::SiteIdx(slice.site));
+                match found.get_mut(name) {
+                    Some(spans) => spans.push((slice.start, slice.end)),
+                    None => {
+                        found.insert(name.to_owned(), vec![(slice.start, slice.end)]);
+                    }
+                }
+            }
+        }
+    }
+    found.values_mut().for_each(|spans| spans.sort_unstable());
+    found
+}
+
+/// How far the second is behind the first, and how wrong that may be; `None` where they have nothing in common, or what
+/// they have contradicts a constant difference. Only names of which both have as many are used: a part of a recording
+/// has others.
+fn by_collectives(
+    first: &BTreeMap<String, Vec<Span>>,
+    second: &BTreeMap<String, Vec<Span>>,
+    presumed: i64,
+) -> Option<(i64, i64)> {
+    let (mut least, mut most, mut ends) = (i64::MIN, i64::MAX, Vec::new());
+    for (name, theirs) in second {
+        let Some(ours) = first.get(name).filter(|ours| ours.len() == theirs.len()) else { continue };
+        for (our, their) in ours.iter().zip(theirs) {
+            // theirs + d ends after ours begins, and ours after theirs + d begins.
+            least = least.max(our.0.saturating_sub(their.1));
+            most = most.min(our.1.saturating_sub(their.0));
+            ends.push(our.1.saturating_sub(their.1));
+        }
+    }
+    if ends.is_empty() || least > most {
+        return None;
+    }
+    ends.sort_unstable();
+    let difference = ends[ends.len() / 2].clamp(least, most);
+    // Less than the line's would only be true of clocks that run alike.
+    let bound = (difference - least).max(most - difference);
+    let bound = line(first, second)
+        .map_or(bound, |(line, times)| bound.max(line.error(difference, times.0)).max(line.error(difference, times.1)));
+    // The clocks may be better than that already.
+    let is_better = presumed < least || presumed > most || bound < 1_000_000;
+    is_better.then_some((difference, bound))
+}
+
+/// A line where no constant difference can be, and how wrong it may be between the first and the last collective.
+fn drifting(first: &BTreeMap<String, Vec<Span>>, second: &BTreeMap<String, Vec<Span>>) -> Option<(Line, i64)> {
+    let (line, (begin, end)) = line(first, second)?;
+    let error = |time| line.error(line.difference(time), time);
+    Some((line, error(begin).max(error(end))))
+}
+
+/// What is possible where clocks may drift, and the times of the first and the last collective.
+fn line(first: &BTreeMap<String, Vec<Span>>, second: &BTreeMap<String, Vec<Span>>) -> Option<(Line, Span)> {
+    let (mut least, mut most) = (Vec::new(), Vec::new());
+    for (name, theirs) in second {
+        let Some(ours) = first.get(name).filter(|ours| ours.len() == theirs.len()) else { continue };
+        for (our, their) in ours.iter().zip(theirs) {
+            least.push(Fact { at: their.1, limit: our.0, side: Side::Least });
+            most.push(Fact { at: their.0, limit: our.1, side: Side::Most });
+        }
+    }
+    let (begin, end) = (most.iter().map(|f| f.at).min()?, least.iter().map(|f| f.at).max()?);
+    Some((Line::through(i64::midpoint(begin, end), &least, &most)?, (begin, end)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(spans: &[Span]) -> BTreeMap<String, Vec<Span>> {
+        BTreeMap::from([("all-reduce".to_owned(), spans.to_vec())])
+    }
+
+    #[test]
+    fn a_planted_difference_is_found_within_its_bound() {
+        // Ranks arrive at different times and leave together, the second's clock 12,345 ns ahead.
+        let arrivals = [(100, 130), (1_000, 700), (2_500, 2_900), (4_000, 4_050)];
+        let ours: Vec<Span> = arrivals.iter().map(|(a, b)| (*a, *a.max(b) + 20)).collect();
+        let theirs: Vec<Span> = arrivals.iter().map(|(a, b)| (b + 12_345, a.max(b) + 22 + 12_345)).collect();
+        let (difference, bound) = by_collectives(&of(&ours), &of(&theirs), 0).unwrap();
+        assert!((difference + 12_345).abs() <= bound && bound < 200, "{difference} {bound}");
+        assert!((difference + 12_345).abs() <= 2);
+    }
+
+    proptest! {
+        /// Ranks arrive when they like and leave within some us of each other; the second's clock is off and runs at another rate.
+        #[test]
+        fn planted_skew_and_drift_are_found_within_the_bound(
+            offset in -1_000_000_000i64..1_000_000_000,
+            ppm in -200i64..200,
+            arrivals in prop::collection::vec((0i64..400_000, 0i64..400_000, 0i64..20_000), 20..60),
+        ) {
+            let theirs_at = |t: i64| t + offset + t * ppm / 1_000_000;
+            let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+            for (n, (a, b, late)) in arrivals.iter().enumerate() {
+                let step = n as i64 * 20_000_000;
+                let end = step + a.max(b) + 1_000;
+                ours.push((step + a, end));
+                theirs.push((theirs_at(step + b), theirs_at(end + late)));
+            }
+            let (ours, theirs) = (of(&ours), of(&theirs));
+            let wrong = |found: &dyn Fn(i64) -> i64| {
+                let times = arrivals.iter().enumerate().map(|(n, (a, b, _))| n as i64 * 20_000_000 + a.max(b));
+                times.map(|t| (found(theirs_at(t)) - t).abs()).max().unwrap_or(0)
+            };
+            match (by_collectives(&ours, &theirs, 0), drifting(&ours, &theirs)) {
+                (Some((difference, bound)), _) => {
+                    // One difference fits all: the drift is within the bound.
+                    let most = wrong(&|t| t + difference);
+                    prop_assert!(most <= bound + 1, "{most} {bound}");
+                }
+                (None, Some((line, bound))) => {
+                    let most = wrong(&|t| Shift::Drifting(line, 0).apply(t));
+                    prop_assert!(most <= bound + 1 && bound < 1_000_000, "{most} {bound}");
+                }
+                (None, None) => prop_assert!(false, "nothing found"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_contradicts_is_no_relation() {
+        assert_eq!(by_collectives(&of(&[(0, 10), (100, 110)]), &of(&[(0, 10), (900, 910)]), 0), None);
+        assert_eq!(by_collectives(&of(&[(0, 10)]), &of(&[(0, 10), (20, 30)]), 0), None);
+    }
+}

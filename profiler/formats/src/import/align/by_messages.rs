@@ -1,0 +1,155 @@
+//! Clocks by messages: one from the first clock to the second says that the second's time was at least so much when it came, one back that
+//! it was at most so much when it left.
+//!
+//! Nothing is assumed of how long messages take: the difference is the middle of what both ways leave, and the bound is half of that.
+//! Files that exchange no messages with the first are laid beside those that do, the surest first; bounds add up on the way.
+
+use super::{Shift, clock_notice, laid, title};
+use crate::import::messages::Message;
+use crate::import::stage::Stage;
+use std::collections::BTreeMap;
+use trace_model::clocks::{Fact, Line, Side};
+use trace_model::warning::Notice;
+
+/// What a file's times are shifted by, and for those that are laid beside the first one how wrong that may be.
+pub(super) struct Placed {
+    pub(super) shifts: Vec<Shift>,
+    pub(super) bounds: Vec<Option<i64>>,
+}
+
+impl Placed {
+    pub(super) fn place(&mut self, idx: usize, shift: Shift, bound: i64) {
+        (self.shifts[idx], self.bounds[idx]) = (shift, Some(bound));
+    }
+}
+
+/// Messages of two files, by sender and receiver.
+type Messages = BTreeMap<(usize, usize), Vec<Message>>;
+
+/// What the messages of two files say of the second one's clock.
+#[derive(Clone, Copy)]
+enum Relation {
+    /// The shift and its bound.
+    Known(Shift, i64),
+    /// What it was presumed to be, and by how much that may be wrong.
+    AsPresumed(i64),
+    OneWay,
+    Contradictory,
+}
+
+/// Lays files beside others by the messages between them, and warns of those for which that cannot be.
+pub(super) fn by_messages(
+    stages: &[Stage],
+    messages: &[Message],
+    has_wall: &[bool],
+    placed: &mut Placed,
+    notices: &mut Vec<Notice>,
+) {
+    let mut by_pair = Messages::new();
+    for message in messages {
+        by_pair.entry((message.from, message.to)).or_default().push(*message);
+    }
+    let n =
+        |a: usize, b: usize| [(a, b), (b, a)].iter().filter_map(|pair| by_pair.get(pair)).map(Vec::len).sum::<usize>();
+    // By file: the least bound that a file that is placed gives, and which file.
+    let mut best: BTreeMap<usize, (i64, usize, Option<Shift>)> = BTreeMap::new();
+    let mut failed: BTreeMap<usize, (usize, Relation)> = BTreeMap::new();
+    let mut newly: Vec<usize> = (0..stages.len()).filter(|idx| placed.bounds[*idx].is_some()).collect();
+    loop {
+        for via in std::mem::take(&mut newly) {
+            let base = placed.bounds[via].unwrap_or(0);
+            let others: Vec<usize> =
+                neighbours(&by_pair, via).filter(|other| placed.bounds[*other].is_none()).collect();
+            for other in others {
+                let presumed = has_wall[other].then_some(placed.shifts[other]);
+                let (bound, shift) = match relation(&by_pair, (via, placed.shifts[via]), other, presumed) {
+                    Relation::Known(shift, bound) => (bound, Some(shift)),
+                    Relation::AsPresumed(bound) => (bound, None),
+                    relation => {
+                        failed.entry(other).or_insert((via, relation));
+                        continue;
+                    }
+                };
+                let found = (bound.saturating_add(base), via, shift);
+                if best.get(&other).is_none_or(|known| found.0 < known.0) {
+                    best.insert(other, found);
+                }
+            }
+        }
+        let Some(idx) = best.iter().min_by_key(|(_, found)| found.0).map(|(idx, _)| *idx) else { break };
+        let Some((bound, via, shift)) = best.remove(&idx) else { break };
+        placed.place(idx, shift.unwrap_or(placed.shifts[idx]), bound);
+        newly.push(idx);
+        if let Some(shift) = shift {
+            notices.push(laid(stages, idx, via, &format!("{} messages", n(idx, via)), shift, bound));
+        }
+    }
+    for (idx, (via, relation)) in failed {
+        if placed.bounds[idx].is_none() {
+            let why = match relation {
+                Relation::OneWay => "went one way only",
+                _ => "contradict each other",
+            };
+            let (source, n, early) = (&stages[via].source, n(idx, via), early(messages, &placed.shifts, idx));
+            let text = format!(
+                "its clock could not be laid beside that of {source}: their {n} messages {why}; {early} of its messages seem to \
+                 arrive before they leave"
+            );
+            notices.push(clock_notice(&title(&stages[idx]), text));
+        }
+    }
+}
+
+fn neighbours(by_pair: &Messages, of: usize) -> impl Iterator<Item = usize> + '_ {
+    let all = by_pair.keys().filter_map(move |(from, to)| match (*from == of, *to == of) {
+        (true, _) => Some(*to),
+        (_, true) => Some(*from),
+        _ => None,
+    });
+    all.collect::<std::collections::BTreeSet<usize>>().into_iter()
+}
+
+fn early(messages: &[Message], shifts: &[Shift], of: usize) -> usize {
+    let its = messages.iter().filter(|m| m.from == of || m.to == of);
+    its.filter(|m| shifts[m.to].apply(m.came) < shifts[m.from].apply(m.sent)).count()
+}
+
+/// What is known of `other` beside `via`, whose shift is known.
+fn relation(by_pair: &Messages, (via, shift): (usize, Shift), other: usize, presumed: Option<Shift>) -> Relation {
+    let of = |pair| by_pair.get(&pair).map_or(&[][..], Vec::as_slice);
+    let least: Vec<Fact> =
+        of((via, other)).iter().map(|m| Fact { at: m.came, limit: shift.apply(m.sent), side: Side::Least }).collect();
+    let most: Vec<Fact> =
+        of((other, via)).iter().map(|m| Fact { at: m.sent, limit: shift.apply(m.came), side: Side::Most }).collect();
+    let difference = |fact: &Fact| fact.limit.saturating_sub(fact.at);
+    let (Some(low), Some(high)) = (least.iter().map(difference).max(), most.iter().map(difference).min()) else {
+        return Relation::OneWay;
+    };
+    let times = || least.iter().chain(&most).map(|fact| fact.at);
+    let (begin, end) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
+    let line = Line::through(i64::midpoint(begin, end), &least, &most);
+    let error = |difference: i64, line: &Line| line.error(difference, begin).max(line.error(difference, end));
+    if low > high {
+        return match line {
+            Some(line) => {
+                let bound = line.error(line.difference(begin), begin).max(line.error(line.difference(end), end));
+                Relation::Known(Shift::Drifting(line, 0), bound)
+            }
+            None => Relation::Contradictory,
+        };
+    }
+    // Less than the line's would only be true of clocks that run alike.
+    let bound =
+        |at: i64| line.map_or(0, |line| error(at, &line)).max(at.saturating_sub(low)).max(high.saturating_sub(at));
+    let middle = i64::midpoint(low, high);
+    match presumed {
+        // The times of day may be better than that already.
+        Some(Shift::Constant(at)) if (low..=high).contains(&at) && bound(middle) >= 1_000_000 => {
+            Relation::AsPresumed(bound(at))
+        }
+        _ => Relation::Known(Shift::Constant(middle), bound(middle)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

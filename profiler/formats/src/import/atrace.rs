@@ -1,0 +1,54 @@
+//! Marks that programs write into the kernel's trace: `B|pid|name`, `E|pid`, `C|pid|name|value`, `S|pid|name|cookie`.
+
+use super::marks::Mark;
+use super::sched::Sched;
+use super::stage::{Stage, What};
+use rustc_hash::FxHasher;
+use std::hash::{BuildHasher, BuildHasherDefault};
+use trace_model::batch::{EventKind, NO_ARGS};
+
+/// Stages the mark that thread `tid` wrote; any other text is an instant.
+pub(super) fn take(text: &str, tid: i64, time: i64, sched: &mut Sched, stage: &mut Stage) {
+    let text = text.trim_end_matches(['\n', '\0']);
+    let mut parts = text.splitn(3, '|');
+    let kind = parts.next().unwrap_or("");
+    let pid = parts.next().and_then(|pid| pid.trim().parse::<i64>().ok());
+    let rest = parts.next().unwrap_or("");
+    if let Some(pid) = pid.filter(|_| matches!(kind, "B" | "E" | "S" | "F")) {
+        // Who writes such a mark is of the process it names.
+        sched.process_of.entry(tid).or_insert(pid);
+    }
+    match (kind, pid) {
+        ("B", _) => {
+            let (site, track) = (stage.site("", rest), sched.thread(tid, stage));
+            stage.mark(track, time, false, Some(site), NO_ARGS);
+        }
+        ("E", _) => {
+            let track = sched.thread(tid, stage);
+            stage.mark(track, time, true, None, NO_ARGS);
+        }
+        ("C", Some(pid)) => counter(rest, pid, time, stage),
+        ("S" | "F", Some(pid)) => {
+            let (name, cookie) = rest.rsplit_once('|').unwrap_or((rest, "0"));
+            let site = stage.site("", name);
+            let id = BuildHasherDefault::<FxHasher>::default().hash_one((name, cookie));
+            let key = (stage.process(pid), stage.flows.space(b"atrace"), id);
+            let mark = Mark { time, is_end: kind == "F", site, args: NO_ARGS, correlation: 0 };
+            stage.async_slices.mark(key, mark);
+            stage.seen(time);
+        }
+        _ => {
+            let (site, track) = (stage.site("print", text), sched.thread(tid, stage));
+            stage.point(track, EventKind::Instant, time, What::of(site));
+        }
+    }
+}
+
+fn counter(rest: &str, pid: i64, time: i64, stage: &mut Stage) {
+    let (name, value) = rest.split_once('|').unwrap_or((rest, ""));
+    if let Ok(value) = value.split('|').next().unwrap_or("").trim().parse() {
+        let site = stage.site("counter", name);
+        let process = stage.process(pid);
+        stage.counter(process, time, site, value);
+    }
+}

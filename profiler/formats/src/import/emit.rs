@@ -1,0 +1,210 @@
+//! Hands what is staged to the store, a batch at a time, a track after the other.
+
+use super::align::Shift;
+use super::lanes::arrange;
+use super::sites::SiteIdx;
+use super::stage::{ProcessIdx, Stage, Track};
+use rustc_hash::{FxHashMap, FxHashSet};
+use trace_model::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name};
+use trace_model::names::{Category, FIRST_OWN_PID};
+use trace_model::track::TrackKey;
+use trace_model::warning::WarningKind;
+
+/// Events of a batch.
+const BATCH_EVENTS: usize = 1 << 16;
+/// Ids of processes that are taken, over all files.
+#[derive(Default)]
+pub(super) struct Pids {
+    taken: FxHashSet<u32>,
+    n_own: u32,
+}
+
+impl Pids {
+    /// The process's own id where no other has it.
+    fn take(&mut self, wanted: Option<i64>) -> u32 {
+        if let Some(pid) = wanted.and_then(|pid| u32::try_from(pid).ok())
+            && self.taken.insert(pid)
+        {
+            return pid;
+        }
+        loop {
+            let pid = FIRST_OWN_PID.wrapping_add(self.n_own);
+            self.n_own += 1;
+            if self.taken.insert(pid) {
+                return pid;
+            }
+        }
+    }
+}
+
+/// One process as the store will know it.
+#[derive(Default)]
+struct Target {
+    pid: u32,
+    /// The store wants sites numbered from 0 in each process.
+    sites: FxHashMap<u32, u32>,
+    nodes: FxHashMap<u32, u32>,
+    n_tracks: u32,
+}
+
+/// A stage on its way out.
+pub(super) struct Emitter {
+    stage: Stage,
+    /// Added to every time.
+    shift: Shift,
+    targets: Vec<Target>,
+    /// Ids of processes in the file, and those that the store knows them by. 0 are threads of no known process.
+    pid_of: FxHashMap<u64, u32>,
+    /// The next one is the last.
+    tracks: Vec<Track>,
+    /// What the present track has no lanes for, by further tracks whose slices are in order already. The next one is the last.
+    further: Vec<Track>,
+    /// Of the present track: its key, and its events from here on.
+    now: Option<(ProcessIdx, TrackKey, std::vec::IntoIter<Event>)>,
+    is_begun: bool,
+}
+
+impl Emitter {
+    /// `shift` is added to every time of the stage.
+    pub(super) fn new(mut stage: Stage, shift: Shift, pids: &mut Pids) -> Emitter {
+        let target = |p: &super::stage::Process| Target { pid: pids.take(p.pid), ..Target::default() };
+        let targets: Vec<Target> = stage.processes.iter().map(target).collect();
+        let of_file = stage.processes.iter().map(|p| p.pid.and_then(|pid| u64::try_from(pid).ok()));
+        let pid_of = of_file.zip(&targets).filter_map(|(pid, target)| Some((pid?, target.pid)));
+        let others = stage.without_process.map(|row| (0, targets[row as usize].pid));
+        let pid_of = pid_of.chain(others).collect();
+        let mut tracks = std::mem::take(&mut stage.tracks);
+        // In the order in which a reader of the file would list them.
+        tracks.sort_by_key(|t| (t.process, t.order));
+        tracks.reverse();
+        Emitter { stage, shift, targets, pid_of, tracks, further: Vec::new(), now: None, is_begun: false }
+    }
+
+    /// Adds up to a batch's worth of events; false when there is nothing more.
+    pub(super) fn fill(&mut self, batch: &mut Batch) -> bool {
+        if !self.is_begun {
+            self.is_begun = true;
+            self.processes(batch);
+        }
+        let mut room = BATCH_EVENTS;
+        while room > 0 {
+            if self.now.is_none() {
+                match self.further.pop() {
+                    Some(track) => self.place(track, batch),
+                    None => {
+                        let Some(track) = self.tracks.pop() else { return false };
+                        self.begin(track, batch);
+                    }
+                }
+            }
+            let Some((process, key, mut events)) = self.now.take() else { continue };
+            let n = room.min(events.len());
+            for event in events.by_ref().take(n) {
+                let event = self.translate(process, event, batch);
+                batch.track(key).events.push(event);
+            }
+            room -= n;
+            if events.len() > 0 {
+                self.now = Some((process, key, events));
+            }
+        }
+        true
+    }
+
+    fn processes(&self, batch: &mut Batch) {
+        for notice in self.stage.problems.notices(&self.stage.source) {
+            batch.notice(notice);
+        }
+        for (process, target) in self.stage.processes.iter().zip(&self.targets) {
+            let mut name = process.name.clone();
+            if name.is_empty() {
+                name = process.pid.map_or("process".to_owned(), |pid| format!("process {pid}"));
+            }
+            if !process.label.is_empty() {
+                name = format!("{name} ({})", process.label);
+            }
+            // The id that it has in the file, where the store knows it by another.
+            if let Some(pid) = process.pid.filter(|pid| *pid != i64::from(target.pid)) {
+                name = format!("{name} (process {pid})");
+            }
+            let host = match self.stage.rank {
+                _ if !process.host.is_empty() => process.host.clone(),
+                Some(rank) if self.stage.host.is_empty() => format!("rank {rank}"),
+                Some(rank) => format!("{}, rank {rank}", self.stage.host),
+                None => self.stage.host.clone(),
+            };
+            batch.name(Name::Process { pid: target.pid, host, name, ns_per_tick: 1.0 });
+        }
+    }
+
+    fn begin(&mut self, mut track: Track, batch: &mut Batch) {
+        if track.slices.is_empty() && track.points.is_empty() {
+            return;
+        }
+        for (n, slices) in arrange(&mut track.slices).into_iter().enumerate().rev() {
+            let name = match n {
+                0 => format!("{} (more)", track.name),
+                n => format!("{} (more {})", track.name, n + 1),
+            };
+            let (points, marks, device) = (Vec::new(), Vec::new(), track.device.clone());
+            self.further.push(Track { name, slices, points, marks, device, merge: None, ..track });
+        }
+        track.points.sort_by_key(|e| e.start);
+        self.place(track, batch);
+    }
+
+    /// The present track is this one, whose events are in order.
+    fn place(&mut self, mut track: Track, batch: &mut Batch) {
+        let mut events = track.slices;
+        events.append(&mut track.points);
+        let target = &mut self.targets[track.process as usize];
+        let key = TrackKey { pid: target.pid, ring: target.n_tracks };
+        target.n_tracks += 1;
+        let (kind, tid, device, stream) = (track.kind, track.tid, track.device, track.stream);
+        let name = match (track.name.is_empty(), stream, tid) {
+            (false, ..) => track.name,
+            (true, Some(stream), _) => format!("{device} stream {stream}"),
+            (true, None, 0) => "events".to_owned(),
+            (true, None, tid) => format!("thread {tid}"),
+        };
+        batch.name(Name::Track { key, kind, name, tid, device, stream, order: track.order });
+        self.now = Some((track.process, key, events.into_iter()));
+    }
+
+    /// The event with the ids of its process and batch.
+    fn translate(&mut self, process: ProcessIdx, event: Event, batch: &mut Batch) -> Event {
+        let (stage, target) = (&self.stage, &mut self.targets[process as usize]);
+        let next = target.sites.len() as u32;
+        let site = *target.sites.entry(event.site).or_insert_with(|| {
+            if let Some(site) = stage.sites.get(SiteIdx(event.site)) {
+                let (category, name) = (site.category.clone(), site.name.clone());
+                batch.name(Name::Site { pid: target.pid, id: next, category, name });
+            }
+            next
+        });
+        let next = target.nodes.len() as u32;
+        let node = match stage.nodes.get(event.node as usize) {
+            None => NO_NODE,
+            Some((name, op, device)) => *target.nodes.entry(event.node).or_insert_with(|| {
+                let (name, op, device) = (name.clone(), op.clone(), device.clone());
+                batch.name(Name::Node { pid: target.pid, id: next, name, op, device });
+                next
+            }),
+        };
+        let args = if event.args == NO_ARGS { NO_ARGS } else { batch.args.push_row(&self.stage.args, event.args) };
+        // Which node made an op ready no format tells.
+        let means = if event.kind == EventKind::Slice { stage.sites.means(event.site) } else { Category::Other };
+        let correlation = if means == Category::Op { NO_NODE } else { event.correlation };
+        // Of a thread on a CPU: its process.
+        let is_running = means == Category::Running;
+        let arg =
+            if is_running { self.pid_of.get(&event.arg).map_or(event.arg, |pid| u64::from(*pid)) } else { event.arg };
+        let (start, end) = (self.shift.apply(event.start), self.shift.apply(event.end));
+        Event { site, node, correlation, arg, args, start, end, ..event }
+    }
+}
+
+/// A notice of a kind that no importer counts.
+pub(super) fn clock_notice(source: &str, text: String) -> trace_model::warning::Notice {
+    trace_model::warning::Notice { kind: WarningKind::Clock, source: source.to_owned(), count: 1, text }
+}

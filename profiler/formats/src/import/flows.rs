@@ -1,0 +1,196 @@
+//! Arrows: points that belong together by an id, made into pairs.
+
+use super::sites::{SiteIdx, Sites};
+use super::stage::{TrackIdx, What};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{BuildHasher, BuildHasherDefault};
+use trace_model::batch::{Event, EventKind};
+
+/// A point's part in its arrow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// An arrow leaves here.
+    Start,
+    /// One arrives here and another leaves.
+    Step,
+    /// The last one arrives here.
+    Finish,
+}
+
+/// What makes points one flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct FlowKey {
+    /// Ids of different spaces do not meet.
+    pub(super) space: u64,
+    pub(super) id: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    key: FlowKey,
+    time: i64,
+    part: Part,
+    track: TrackIdx,
+    /// Its name.
+    site: SiteIdx,
+}
+
+/// A point whose arrow has no other end in its file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lone {
+    pub(super) id: u64,
+    pub(super) part: Part,
+    pub(super) track: TrackIdx,
+    pub(super) time: i64,
+    /// Its name.
+    pub(super) site: SiteIdx,
+    /// Its space, where other files' ids may be of the same one.
+    pub(super) space: Option<u64>,
+}
+
+/// Points in the order of the file.
+#[derive(Default)]
+pub(super) struct Flows {
+    points: Vec<Point>,
+    spaces: FxHashMap<Box<[u8]>, u64>,
+    /// Spaces that several files have in common, by what they have in common.
+    shared: FxHashMap<u64, u64>,
+    /// After [`Flows::finish`].
+    pub(super) lone: Vec<Lone>,
+}
+
+impl Flows {
+    /// A number for a space of ids that is told by text (category, name, scope).
+    pub(super) fn space(&mut self, text: &[u8]) -> u64 {
+        let next = self.spaces.len() as u64;
+        match self.spaces.get(text) {
+            Some(space) => *space,
+            None => *self.spaces.entry(text.into()).or_insert(next),
+        }
+    }
+
+    /// A space as [`Flows::space`], whose ids mean the same in the other files of a job.
+    pub(super) fn shared_space(&mut self, text: &[u8]) -> u64 {
+        let space = self.space(text);
+        self.shared.entry(space).or_insert_with(|| BuildHasherDefault::<FxHasher>::default().hash_one(text));
+        space
+    }
+
+    pub(super) fn point(&mut self, key: FlowKey, part: Part, track: TrackIdx, time: i64, site: SiteIdx) {
+        self.points.push(Point { key, time, part, track, site });
+    }
+
+    /// The ends of arrows with numbers after `correlations`, two of each. Points of one id are chained from its start
+    /// on in order of time; an id that starts again is another flow. What has no other end is [lone](Flows::lone).
+    pub(super) fn finish(
+        &mut self,
+        correlations: &mut u32,
+        sites: &mut Sites,
+        site_of: impl Fn(&mut Sites, &str) -> SiteIdx,
+    ) -> Vec<(TrackIdx, Event)> {
+        let mut points = std::mem::take(&mut self.points);
+        // The file's order does not count but for points that are equal in all else.
+        points.sort_by_key(|p| (p.key, p.time, p.part));
+        let mut ends = Vec::new();
+        let mut site_for: FxHashMap<SiteIdx, SiteIdx> = FxHashMap::default();
+        for group in points.chunk_by(|a, b| a.key == b.key) {
+            for chain in chains(group) {
+                let mut tail = chain[0];
+                if chain.len() == 1 {
+                    let Point { key, time, part, track, site } = tail;
+                    let space = self.shared.get(&key.space).copied();
+                    self.lone.push(Lone { id: key.id, part, track, time, site, space });
+                }
+                for head in &chain[1..] {
+                    let site = *site_for.entry(tail.site).or_insert_with(|| {
+                        let name = sites.name(tail.site).to_owned();
+                        site_of(sites, &name)
+                    });
+                    *correlations = correlations.wrapping_add(1);
+                    let what = What { correlation: *correlations, ..What::of(site) };
+                    ends.push((tail.track, what.event(EventKind::FlowOut, tail.time, tail.time)));
+                    ends.push((head.track, what.event(EventKind::FlowIn, head.time, head.time)));
+                    // Several finishes (a graph's launch has many kernels) all come from the same place.
+                    if head.part == Part::Step {
+                        tail = *head;
+                    }
+                }
+            }
+        }
+        ends
+    }
+}
+
+/// Parts of one id's points, each beginning with a start where there is any. What comes before the first start belongs
+/// to it: a device's clock may be behind its host's.
+fn chains(group: &[Point]) -> Vec<Vec<Point>> {
+    let mut starts = group.iter().enumerate().filter(|(_, p)| p.part == Part::Start).map(|(i, _)| i);
+    let Some(first) = starts.next() else {
+        return without_start(group);
+    };
+    let bounds: Vec<usize> = starts.chain([group.len()]).collect();
+    let mut chains = Vec::with_capacity(bounds.len());
+    let mut from = first;
+    for to in bounds {
+        let mut chain = vec![group[from]];
+        if from == first {
+            chain.extend(&group[..first]);
+        }
+        chain.extend(&group[from + 1..to]);
+        chains.push(chain);
+        from = to;
+    }
+    chains
+}
+
+/// Without a start a chain goes from one finish to the next; finishes alone are just that.
+fn without_start(group: &[Point]) -> Vec<Vec<Point>> {
+    let mut chains: Vec<Vec<Point>> =
+        group.split_inclusive(|p| p.part == Part::Finish).map(<[Point]>::to_vec).collect();
+    // A lone finish before all, and a chain that lacks one: clocks that disagree.
+    let is_early = chains.len() > 1
+        && chains[0].len() == 1
+        && chains.last().and_then(|c| c.last()).is_some_and(|p| p.part == Part::Step);
+    if is_early {
+        let finish = chains.remove(0);
+        if let Some(last) = chains.last_mut() {
+            last.extend(finish);
+        }
+    }
+    chains
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Points such as `s7@1` (part, id, time); gives the arrows as `1>3` and the number of lonely ends.
+    fn arrows(text: &str) -> (String, u64) {
+        let (mut flows, mut sites) = (Flows::default(), Sites::default());
+        for word in text.split_whitespace() {
+            let (id, time) = word[1..].split_once('@').unwrap();
+            let part = [Part::Start, Part::Step, Part::Finish]["stf".find(&word[..1]).unwrap()];
+            let key = FlowKey { space: 0, id: id.parse().unwrap() };
+            flows.point(key, part, 0, time.parse().unwrap(), SiteIdx::NONE);
+        }
+        let mut correlations = 0;
+        let ends = flows.finish(&mut correlations, &mut sites, |sites, _| sites.of("edge", "x"));
+        let shown = ends.chunks(2).map(|pair| {
+            assert_eq!(pair[0].1.correlation, pair[1].1.correlation);
+            format!("{}>{}", pair[0].1.start, pair[1].1.start)
+        });
+        (shown.collect::<Vec<_>>().join(" "), flows.lone.len() as u64)
+    }
+
+    #[test]
+    fn points_pair_by_id_and_never_by_order() {
+        assert_eq!(arrows("f2@5 s1@1 f1@9 s2@3"), ("1>9 3>5".into(), 0));
+        assert_eq!(arrows("s1@1 t1@4 t1@2 f1@9"), ("1>2 2>4 4>9".into(), 0));
+        assert_eq!(arrows("s1@10 f1@8"), ("10>8".into(), 0), "a kernel before its launch");
+        assert_eq!(arrows("s1@1 f1@2 s1@5 f1@6"), ("1>2 5>6".into(), 0), "an id used again");
+        assert_eq!(arrows("s1@1 f1@2 f1@3"), ("1>2 1>3".into(), 0), "one launch of two kernels");
+        assert_eq!(arrows("t1@1 t1@2 f1@3 t1@7 f1@9"), ("1>2 2>3 7>9".into(), 0), "no starts, as Perfetto has it");
+        assert_eq!(arrows("f1@1 t1@2"), ("2>1".into(), 0));
+        assert_eq!(arrows("f3@1 s4@1 f3@2"), (String::new(), 3));
+    }
+}

@@ -1,0 +1,306 @@
+//! Opens traces that other tools wrote, as batches for a store.
+//!
+//! * What a file is its content tells, not its name; gzip and zstd are unpacked on the way.
+//! * Nothing that can be read is lost: a damaged, cut or odd file gives what is intact and counted warnings. Overlapping
+//!   slices take the next lane.
+//! * Arguments stay in the file and are read when somebody looks.
+//! * Several files are the ranks of one job, on one clock: see [`mod@align`]. Which files of a folder are one trace:
+//!   [`traces`]. A file that repeats another one is left out: [`copies`].
+//!
+//! Reading order: [`input`] (bytes), a reader per format ([`chrome`] is the first), [`stage`] (what was read, in any
+//! order), [`marks`], [`flows`], [`lanes`] (put in order), [`emit`] (batches).
+
+mod align;
+mod async_slices;
+mod atrace;
+mod chrome;
+mod copies;
+mod emit;
+mod flows;
+mod folder;
+mod input;
+mod lanes;
+mod linux;
+mod marks;
+mod messages;
+mod nsys;
+mod perfetto;
+mod problems;
+mod sched;
+mod sites;
+mod stage;
+mod step_stats;
+mod trace_dat;
+mod xplane;
+
+pub use copies::without_copies;
+pub(crate) use folder::traces_in;
+pub use folder::{Files, traces};
+
+use emit::{Emitter, Pids};
+use formats::{FileKind, TraceFormat};
+use input::Input;
+use problems::Problems;
+use stage::Stage;
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use trace_model::batch::Batch;
+use trace_model::warning::WarningKind;
+use trace_store::store::Store;
+
+/// Why a file cannot be imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// It cannot be read.
+    #[error("cannot read {0}: {1}")]
+    Io(PathBuf, #[source] io::Error),
+    /// Nothing at all could be read of it (of any of them, where there are several); what is wrong with it.
+    #[error("nothing could be read of {0}: {1}")]
+    Unreadable(PathBuf, String),
+    /// It is no trace of a known format; what it is instead.
+    #[error("{0} is no trace that can be imported ({1})")]
+    Foreign(PathBuf, String),
+}
+
+/// Reads a file of one format into a stage.
+trait Reader {
+    /// Reads on, some ten thousand events. False when all is read.
+    fn read(&mut self, stage: &mut Stage) -> io::Result<bool>;
+
+    /// Bytes read so far, unpacked.
+    fn position(&self) -> u64;
+
+    /// After the last read: what can be said only when all is known.
+    fn finish(&mut self, stage: &mut Stage) {
+        let _ = stage;
+    }
+}
+
+/// Files being imported. All batches belong to one store, in order.
+pub struct Import {
+    waiting: VecDeque<PathBuf>,
+    reading: Option<Reading>,
+    staged: Vec<Stage>,
+    leaving: VecDeque<Emitter>,
+    notices: Vec<trace_model::warning::Notice>,
+    origin: i64,
+    is_ordered: bool,
+    /// Numbers of arrows, unique over all files.
+    correlations: u32,
+    bytes_done: u64,
+    bytes_total: u64,
+}
+
+struct Reading {
+    path: PathBuf,
+    reader: Box<dyn Reader>,
+    stage: Stage,
+    on_disk: u64,
+    unpacked: u64,
+}
+
+/// How far an import has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes of the files (as they are on disk) that are read.
+    pub bytes: u64,
+    /// Of so many.
+    pub of: u64,
+}
+
+/// Begins to import files, as the ranks of one job where there are several. Those that repeat another one are left out, with a warning.
+///
+/// # Errors
+/// That one cannot be read, or is no trace of a known format.
+pub fn open(paths: &[PathBuf]) -> Result<Import, ImportError> {
+    let (paths, notices) = without_copies(paths);
+    let mut bytes_total = 0;
+    for path in &paths {
+        format_of(path)?;
+        bytes_total += std::fs::metadata(path).map_err(|e| ImportError::Io(path.clone(), e))?.len();
+    }
+    Ok(Import { notices, ..Import::new(&paths, bytes_total) })
+}
+
+/// Begins to import TensorFlow's `RunMetadata` messages that were found in other files, each with its step, as one trace called
+/// `source`.
+#[must_use]
+pub fn run_metadata(source: &str, steps: impl IntoIterator<Item = (u32, Vec<u8>)>) -> Import {
+    let mut stage = Stage::new(source);
+    for (step, message) in steps {
+        step_stats::message(&message, Some(step), &mut stage);
+    }
+    let mut import = Import::new(&[], 0);
+    stage.finish(&mut import.correlations);
+    import.staged.push(stage);
+    import
+}
+
+fn format_of(path: &Path) -> Result<TraceFormat, ImportError> {
+    match formats::sniff(path) {
+        Ok(FileKind::Trace(format)) => Ok(format),
+        Ok(FileKind::Unknown(what)) => Err(ImportError::Foreign(path.to_owned(), what.to_string())),
+        Ok(_) => Err(ImportError::Foreign(path.to_owned(), "it is no file of another tool's trace".to_owned())),
+        Err(e) => Err(ImportError::Io(path.to_owned(), e)),
+    }
+}
+
+fn reader(format: TraceFormat, input: &Input) -> Box<dyn Reader> {
+    match format {
+        TraceFormat::ChromeJson => Box::new(chrome::Chrome::new(input)),
+        TraceFormat::Perfetto => Box::new(perfetto::Perfetto::new(input)),
+        TraceFormat::XPlane => Box::new(xplane::XPlane::new(input)),
+        TraceFormat::StepStats => Box::new(step_stats::StepStats::new(input)),
+        TraceFormat::Ftrace => Box::new(linux::Ftrace::new(input)),
+        TraceFormat::PerfScript => Box::new(linux::PerfScript::new(input)),
+        TraceFormat::Nsys => Box::new(nsys::Nsys::new(input)),
+        TraceFormat::TraceDat => Box::new(trace_dat::TraceDat::new(input)),
+    }
+}
+
+impl Import {
+    fn new(paths: &[PathBuf], bytes_total: u64) -> Self {
+        Self {
+            waiting: paths.iter().cloned().collect(),
+            reading: None,
+            staged: Vec::new(),
+            leaving: VecDeque::new(),
+            notices: Vec::new(),
+            origin: 0,
+            is_ordered: false,
+            correlations: 0,
+            bytes_done: 0,
+            bytes_total,
+        }
+    }
+
+    /// Reads on: the next batch, which may be empty (ask again while [`Batch::more`]).
+    ///
+    /// # Errors
+    /// That a file cannot be read any more.
+    pub fn poll_staged(&mut self) -> Result<Batch, ImportError> {
+        let mut batch = Batch::new();
+        batch.more = true;
+        if self.reading.is_some() || !self.waiting.is_empty() {
+            self.read()?;
+        } else {
+            if !self.is_ordered {
+                self.check()?;
+                self.order();
+            }
+            batch.set_origin(self.origin);
+            for notice in self.notices.drain(..) {
+                batch.notice(notice);
+            }
+            if let Some(emitter) = self.leaving.front_mut()
+                && !emitter.fill(&mut batch)
+            {
+                self.leaving.pop_front();
+            }
+            batch.more = !self.leaving.is_empty();
+        }
+        batch.set_disk_bytes(self.progress().bytes);
+        batch.set_live(false);
+        Ok(batch)
+    }
+
+    /// Reads all into a store.
+    ///
+    /// # Errors
+    /// As [`Import::poll_staged`].
+    pub fn read_all(&mut self, store: &mut Store) -> Result<(), ImportError> {
+        loop {
+            let batch = self.poll_staged()?;
+            let more = batch.more();
+            store.apply(batch);
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// How far it has come.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let of_this = self.reading.as_ref().map_or(0, |r| {
+            let share = r.reader.position() as f64 / r.unpacked.max(1) as f64;
+            (share.min(1.0) * r.on_disk as f64) as u64
+        });
+        Progress { bytes: self.bytes_done + of_this, of: self.bytes_total }
+    }
+
+    fn read(&mut self) -> Result<(), ImportError> {
+        let mut reading = match self.reading.take() {
+            Some(reading) => reading,
+            None => match self.waiting.pop_front() {
+                Some(path) => begin(path)?,
+                None => return Ok(()),
+            },
+        };
+        let failed = |e| ImportError::Io(reading.path.clone(), e);
+        if reading.reader.read(&mut reading.stage).map_err(failed)? {
+            self.reading = Some(reading);
+            return Ok(());
+        }
+        self.finish(reading);
+        Ok(())
+    }
+
+    fn finish(&mut self, mut reading: Reading) {
+        reading.reader.finish(&mut reading.stage);
+        reading.stage.finish(&mut self.correlations);
+        self.bytes_done += reading.on_disk;
+        self.staged.push(reading.stage);
+    }
+
+    /// Reads no more of any file: what came so far is handed out.
+    pub fn stop(&mut self) {
+        self.waiting.clear();
+        if let Some(reading) = self.reading.take() {
+            self.finish(reading);
+        }
+    }
+
+    /// That something was read. A trace without events is one; a file in which only damage was met is none.
+    fn check(&self) -> Result<(), ImportError> {
+        let is_damage = |kind| matches!(kind, WarningKind::Damage | WarningKind::TornTail | WarningKind::SizeLimit);
+        let told = |stage: &Stage| {
+            let notices = stage.problems.notices(&stage.source).into_iter();
+            notices.filter(|notice| is_damage(notice.kind)).map(|notice| notice.text)
+        };
+        match self.staged.iter().find(|stage| stage.is_empty() && told(stage).next().is_some()) {
+            Some(stage) if self.staged.iter().all(Stage::is_empty) => {
+                Err(ImportError::Unreadable(stage.path.clone(), told(stage).collect::<Vec<_>>().join("; ")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts all files on one clock.
+    fn order(&mut self) {
+        self.is_ordered = true;
+        let mut stages = std::mem::take(&mut self.staged);
+        let messages = messages::join(&mut stages, &mut self.correlations);
+        let shifts = align::shifts(&mut stages, &messages, &mut self.notices);
+        let begins = stages.iter().zip(&shifts).filter_map(|(s, shift)| Some(shift.apply(s.range()?.0)));
+        self.origin = begins.min().unwrap_or(0);
+        let mut pids = Pids::default();
+        self.leaving = stages.into_iter().zip(shifts).map(|(s, shift)| Emitter::new(s, shift, &mut pids)).collect();
+    }
+}
+
+fn begin(path: PathBuf) -> Result<Reading, ImportError> {
+    let format = format_of(&path)?;
+    let on_disk = std::fs::metadata(&path).map_err(|e| ImportError::Io(path.clone(), e))?.len();
+    let source = path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy()).into_owned();
+    let mut problems = Problems::default();
+    let input = Input::open(&path, &mut problems)?;
+    let unpacked = input.length;
+    let mut stage = Stage::new(&source);
+    (stage.path, stage.problems) = (path.clone(), problems);
+    Ok(Reading { path, reader: reader(format, &input), stage, on_disk, unpacked })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! The kernel's scheduling in other tools' traces: gathered while a file is read, in any order, then given to the machine that the recorder
+//! uses too ([`trace_model::scheduling::derive`]).
+//!
+//! A CPU's track has a slice per stay of a thread on it (category `running`), a thread's track one per time off (category `off cpu`), a disk's
+//! one per request (category `disk`); docs/trace-format.md says what they carry. All threads are followed.
+
+use super::problems::Problem;
+use super::sites::SiteIdx;
+use super::stage::{ProcessIdx, Stage, TrackIdx, TrackOf, What as Said};
+use rustc_hash::FxHashMap;
+use trace_model::batch::EventKind;
+use trace_model::scheduling::derive::{Output, Scheduling, Slice};
+use trace_model::scheduling::{Comm, Event, What};
+use trace_model::thread_state::ThreadState;
+
+/// `clone_flags` of a thread in its maker's process.
+const CLONE_THREAD: u64 = 0x1_0000;
+
+/// A thread's part in a switch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Side {
+    pub(super) tid: u32,
+    pub(super) name: Comm,
+}
+
+impl Side {
+    pub(super) fn new(tid: u32, name: &[u8]) -> Side {
+        Side { tid, name: Comm::new(name) }
+    }
+}
+
+/// Something that a file tells.
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    /// In the machine's words.
+    Whole(What),
+    /// A switch away from whoever ran there.
+    SwitchTo { left: ThreadState, next: Side },
+    /// A wake-up by whoever ran there.
+    Waking { thread: u32, target: u32 },
+}
+
+/// Switches and wake-ups in any order, and which thread is whose.
+#[derive(Default)]
+pub(super) struct Sched {
+    told: Vec<(i64, u32, Told)>,
+    /// Thread to process, where the file tells.
+    pub(super) process_of: FxHashMap<i64, i64>,
+}
+
+impl Sched {
+    /// `prev`: `None` is whoever ran there.
+    pub(super) fn switch(&mut self, time: i64, cpu: u32, prev: Option<Side>, left: ThreadState, next: Side) {
+        let told = match prev {
+            None => Told::SwitchTo { left, next },
+            Some(Side { tid: prev, name: prev_name }) => {
+                let (next, next_name) = (next.tid, next.name);
+                Told::Whole(What::Switch { prev, prev_name, left, next, next_name })
+            }
+        };
+        self.told.push((time, cpu, told));
+    }
+
+    /// A thread was woken on `cpu`, by whoever ran there, to run on `target`.
+    pub(super) fn waking_there(&mut self, time: i64, cpu: u32, thread: u32, target: u32) {
+        self.told.push((time, cpu, Told::Waking { thread, target }));
+    }
+
+    /// Anything else that happened on `cpu`.
+    pub(super) fn take(&mut self, time: i64, cpu: u32, what: What) {
+        self.told.push((time, cpu, Told::Whole(what)));
+    }
+
+    /// A thread began, with the flags of the call that made it.
+    pub(super) fn born(&mut self, time: i64, cpu: u32, parent: u32, thread: Side, clone_flags: u64) {
+        let (in_process, name) = (clone_flags & CLONE_THREAD != 0, thread.name);
+        self.take(time, cpu, What::Born { parent, thread: thread.tid, in_process, name });
+    }
+
+    /// The track of a thread, in its process as far as that is known in the end.
+    pub(super) fn thread(&self, tid: i64, stage: &mut Stage) -> TrackIdx {
+        stage.thread_of_any(tid)
+    }
+
+    /// Puts it all on tracks.
+    pub(super) fn finish(mut self, stage: &mut Stage) {
+        let mut told = std::mem::take(&mut self.told);
+        told.sort_by_key(|(time, ..)| *time);
+        self.learn_processes(&told);
+        let mut out = Staged { stage, process_of: self.process_of, cpus: None };
+        for tid in out.stage.unsettled() {
+            let process = out.process_row(out.process_of.get(&tid).copied());
+            out.stage.settle(tid, process);
+        }
+        let mut machine = Scheduling::default();
+        let last = told.last().map_or(0, |(time, ..)| *time);
+        for (time, cpu, told) in told {
+            let here = machine.on_cpu(cpu).unwrap_or_default();
+            let what = match told {
+                Told::Whole(what) => what,
+                Told::SwitchTo { left, next } => {
+                    What::Switch { prev: here.0, prev_name: here.1, left, next: next.tid, next_name: next.name }
+                }
+                Told::Waking { thread, target } => What::Waking { by: here.0, thread, cpu: target },
+            };
+            machine.take(&Event { time: ticks(time), cpu, what }, &mut out);
+        }
+        machine.finish(ticks(last), &mut out);
+        out.stage.problems.add(Problem::UntoldSwitch, machine.seen.untold, None);
+        out.stage.problems.add(Problem::TooManyThreads, machine.seen.untracked, None);
+    }
+
+    /// What births tell of processes, where the file does not say it otherwise; in order of time, a thread's maker before it.
+    fn learn_processes(&mut self, told: &[(i64, u32, Told)]) {
+        for (.., told) in told {
+            if let Told::Whole(What::Born { parent, thread, in_process, .. }) = told {
+                let own = if *in_process {
+                    self.process_of.get(&i64::from(*parent)).copied()
+                } else {
+                    Some((*thread).into())
+                };
+                if let Some(process) = own {
+                    self.process_of.entry((*thread).into()).or_insert(process);
+                }
+            }
+        }
+    }
+}
+
+/// The machine's ticks count from the least time there is, so that none is negative.
+fn ticks(ns: i64) -> u64 {
+    ns.cast_unsigned() ^ (1 << 63)
+}
+
+fn ns(ticks: u64) -> i64 {
+    (ticks ^ (1 << 63)).cast_signed()
+}
+
+/// A stage as the machine's output.
+struct Staged<'a> {
+    stage: &'a mut Stage,
+    process_of: FxHashMap<i64, i64>,
+    /// The process of CPUs and disks.
+    cpus: Option<ProcessIdx>,
+}
+
+impl Staged<'_> {
+    fn process_row(&mut self, pid: Option<i64>) -> ProcessIdx {
+        let Some(pid) = pid else {
+            let process = self.named_process("threads of no known process", "threads");
+            self.stage.without_process = Some(process);
+            return process;
+        };
+        self.stage.process(pid)
+    }
+
+    fn machine(&mut self) -> ProcessIdx {
+        if let Some(process) = self.cpus {
+            return process;
+        }
+        let process = self.named_process("CPUs", "CPUs");
+        self.cpus = Some(process);
+        process
+    }
+
+    fn named_process(&mut self, key: &str, name: &str) -> ProcessIdx {
+        let id = self.stage.text_id(key);
+        let process = self.stage.process(id);
+        name.clone_into(&mut self.stage.processes[process as usize].name);
+        process
+    }
+
+    fn said(what: Slice<SiteIdx>) -> Said {
+        Said { correlation: what.correlation, arg: what.arg, ..Said::of(what.site) }
+    }
+}
+
+impl Output for Staged<'_> {
+    type Track = TrackIdx;
+    type Site = SiteIdx;
+
+    fn process_of(&self, thread: u32) -> Option<u32> {
+        let pid = self.process_of.get(&i64::from(thread));
+        Some(pid.and_then(|pid| u32::try_from(*pid).ok()).unwrap_or(0))
+    }
+
+    fn thread(&mut self, process: u32, thread: u32, name: Comm) -> TrackIdx {
+        let process = self.process_row((process != 0).then_some(process.into()));
+        let track = self.stage.track(process, TrackOf::Thread(thread.into()));
+        if self.stage.tracks[track as usize].name.is_empty() {
+            self.stage.tracks[track as usize].name = name.text();
+        }
+        track
+    }
+
+    fn rename(&mut self, track: TrackIdx, _: u32, _: u32, name: Comm) {
+        self.stage.tracks[track as usize].name = name.text();
+    }
+
+    fn process(&mut self, process: u32, name: Comm) {
+        let process = self.stage.process(process.into());
+        let present = &mut self.stage.processes[process as usize].name;
+        if present.is_empty() {
+            *present = name.text();
+        }
+    }
+
+    fn cpu(&mut self, cpu: u32) -> TrackIdx {
+        let machine = self.machine();
+        self.stage.track(machine, TrackOf::Cpu(cpu.into()))
+    }
+
+    fn disk(&mut self, device: u32) -> TrackIdx {
+        let machine = self.machine();
+        let name = format!("disk {}:{}", device >> 20, device & 0xf_ffff);
+        let id = self.stage.text_id(&name);
+        let track = self.stage.track(machine, TrackOf::Async(id));
+        self.stage.tracks[track as usize].name = name;
+        track
+    }
+
+    fn site(&mut self, category: &'static str, name: &str) -> SiteIdx {
+        self.stage.site(category, name)
+    }
+
+    fn slice(&mut self, track: TrackIdx, begin: u64, end: u64, what: Slice<SiteIdx>) {
+        self.stage.slice(track, ns(begin), ns(end), Staged::said(what));
+    }
+
+    fn instant(&mut self, track: TrackIdx, time: u64, what: Slice<SiteIdx>) {
+        self.stage.point(track, EventKind::Instant, ns(time), Staged::said(what));
+    }
+}

@@ -1,0 +1,388 @@
+//! What an importer has read of one file, in any order: processes, tracks, slices, begins and ends, arrows.
+//!
+//! A store wants each track in order of time; files have theirs in any. So a file is read whole into a stage (48 bytes
+//! per event; arguments stay in the file), [put in order](Stage::finish), and then handed out in batches.
+
+use super::async_slices::AsyncSlices;
+use super::flows::Flows;
+use super::marks::{Mark, close};
+use super::problems::{Problem, Problems};
+use super::sites::{SiteIdx, Sites};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use trace_model::args::Args;
+use trace_model::batch::{Event, EventKind, NO_ARGS, NO_NODE};
+use trace_model::track::TrackKind;
+
+/// A process of a stage.
+pub(super) type ProcessIdx = u32;
+/// A track of a stage.
+pub(super) type TrackIdx = u32;
+
+/// Row of a stage's graph nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NodeIdx(pub(super) u32);
+
+impl NodeIdx {
+    /// No node.
+    pub(super) const NONE: NodeIdx = NodeIdx(NO_NODE);
+}
+
+/// What a track stands for in its process, as the file tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum TrackOf {
+    /// A thread.
+    Thread(i64),
+    /// A CPU of the machine.
+    Cpu(i64),
+    /// A device's stream or line.
+    Stream(i64, i64),
+    /// What begins and ends on no thread, by its [name](Stage::text_id).
+    Async(i64),
+    /// Anything with an identity of its own.
+    Other(u64),
+}
+
+/// A process or a machine.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Process {
+    /// Its id where that is a number.
+    pub(super) pid: Option<i64>,
+    pub(super) name: String,
+    pub(super) label: String,
+    /// Where it ran, if not where the whole file says.
+    pub(super) host: String,
+    pub(super) order: i32,
+}
+
+/// A track and what is known of it so far.
+#[derive(Clone, Debug)]
+pub(super) struct Track {
+    pub(super) process: ProcessIdx,
+    pub(super) kind: TrackKind,
+    pub(super) name: String,
+    pub(super) tid: u32,
+    pub(super) device: String,
+    pub(super) stream: Option<u64>,
+    pub(super) order: i32,
+    /// Tracks with the same one are shown as one.
+    pub(super) merge: Option<u64>,
+    pub(super) slices: Vec<Event>,
+    pub(super) marks: Vec<Mark>,
+    /// Everything that is no slice.
+    pub(super) points: Vec<Event>,
+}
+
+/// See the module's notes.
+pub(super) struct Stage {
+    /// The file's name, for warnings.
+    pub(super) source: String,
+    pub(super) path: PathBuf,
+    pub(super) host: String,
+    /// Its place in a job of several.
+    pub(super) rank: Option<u32>,
+    /// What to add to its times to get nanoseconds since 1970, where that is known.
+    pub(super) wall_offset: Option<i64>,
+    pub(super) processes: Vec<Process>,
+    process_of: FxHashMap<i64, ProcessIdx>,
+    pub(super) tracks: Vec<Track>,
+    track_of: FxHashMap<(ProcessIdx, TrackOf), TrackIdx>,
+    /// Tracks of [`Stage::thread_of_any`] by thread.
+    unsettled: BTreeMap<i64, TrackIdx>,
+    /// The process of threads of which none is known.
+    pub(super) without_process: Option<ProcessIdx>,
+    texts: FxHashMap<String, i64>,
+    pub(super) sites: Sites,
+    /// Graph nodes: name, op, device.
+    pub(super) nodes: Vec<(String, String, String)>,
+    node_of: FxHashMap<(String, String, String), NodeIdx>,
+    pub(super) args: Args,
+    pub(super) flows: Flows,
+    pub(super) async_slices: AsyncSlices,
+    counters: Vec<(ProcessIdx, Event)>,
+    /// Tracks that went into others.
+    merged: FxHashMap<TrackIdx, TrackIdx>,
+    pub(super) problems: Problems,
+    /// The last time of anything.
+    last: i64,
+}
+
+/// An event before its kind is known: what most have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct What {
+    pub(super) site: SiteIdx,
+    pub(super) node: NodeIdx,
+    pub(super) correlation: u32,
+    pub(super) arg: u64,
+    pub(super) args: u32,
+}
+
+impl What {
+    pub(super) fn of(site: SiteIdx) -> What {
+        What { site, node: NodeIdx::NONE, correlation: 0, arg: 0, args: NO_ARGS }
+    }
+
+    pub(super) fn with_args(self, args: u32) -> What {
+        What { args, ..self }
+    }
+
+    pub(super) fn event(self, kind: EventKind, start: i64, end: i64) -> Event {
+        let What { site, node, correlation, arg, args } = self;
+        Event { kind, depth: 0, start, end, site: site.0, node: node.0, correlation, arg, args }
+    }
+}
+
+impl Stage {
+    pub(super) fn new(source: &str) -> Stage {
+        Stage {
+            source: source.to_owned(),
+            path: PathBuf::new(),
+            host: String::new(),
+            rank: None,
+            wall_offset: None,
+            processes: Vec::new(),
+            process_of: FxHashMap::default(),
+            tracks: Vec::new(),
+            track_of: FxHashMap::default(),
+            unsettled: BTreeMap::new(),
+            without_process: None,
+            texts: FxHashMap::default(),
+            sites: Sites::default(),
+            nodes: Vec::new(),
+            node_of: FxHashMap::default(),
+            args: Args::default(),
+            flows: Flows::default(),
+            async_slices: AsyncSlices::default(),
+            counters: Vec::new(),
+            merged: FxHashMap::default(),
+            problems: Problems::default(),
+            last: i64::MIN,
+        }
+    }
+
+    /// A number for an id that is a text; no number that a file has.
+    pub(super) fn text_id(&mut self, text: &str) -> i64 {
+        let next = i64::MIN + self.texts.len() as i64;
+        match self.texts.get(text) {
+            Some(id) => *id,
+            None => *self.texts.entry(text.to_owned()).or_insert(next),
+        }
+    }
+
+    /// The process with this id, as the file has it or from [`Stage::text_id`].
+    pub(super) fn process(&mut self, id: i64) -> ProcessIdx {
+        let processes = &mut self.processes;
+        *self.process_of.entry(id).or_insert_with(|| {
+            let pid = (id >= 0).then_some(id);
+            processes.push(Process { pid, ..Process::default() });
+            processes.len() as ProcessIdx - 1
+        })
+    }
+
+    /// A track, made where it is new.
+    pub(super) fn track(&mut self, process: ProcessIdx, of: TrackOf) -> TrackIdx {
+        let tracks = &mut self.tracks;
+        *self.track_of.entry((process, of)).or_insert_with(|| {
+            tracks.push(Track::new(process, of));
+            tracks.len() as TrackIdx - 1
+        })
+    }
+
+    /// A thread by its process's and its own id.
+    pub(super) fn thread(&mut self, pid: i64, tid: i64) -> TrackIdx {
+        let process = self.process(pid);
+        self.track(process, TrackOf::Thread(tid))
+    }
+
+    /// The track of a thread whose process is not known yet, until it is [settled](Stage::settle).
+    pub(super) fn thread_of_any(&mut self, tid: i64) -> TrackIdx {
+        let tracks = &mut self.tracks;
+        *self.unsettled.entry(tid).or_insert_with(|| {
+            tracks.push(Track::new(ProcessIdx::MAX, TrackOf::Thread(tid)));
+            tracks.len() as TrackIdx - 1
+        })
+    }
+
+    /// The threads whose process is still to be told.
+    pub(super) fn unsettled(&self) -> Vec<i64> {
+        self.unsettled.keys().copied().collect()
+    }
+
+    /// Says the process of a thread. What the process's thread has already is joined by what came meanwhile.
+    pub(super) fn settle(&mut self, tid: i64, process: ProcessIdx) {
+        let Some(from) = self.unsettled.remove(&tid) else { return };
+        let to = *self.track_of.entry((process, TrackOf::Thread(tid))).or_insert(from);
+        self.tracks[from as usize].process = process;
+        if to != from {
+            let from = &mut self.tracks[from as usize];
+            let (slices, points) = (std::mem::take(&mut from.slices), std::mem::take(&mut from.points));
+            let (marks, name) = (std::mem::take(&mut from.marks), std::mem::take(&mut from.name));
+            let to = &mut self.tracks[to as usize];
+            to.slices.extend(slices);
+            to.points.extend(points);
+            to.marks.extend(marks);
+            if to.name.is_empty() {
+                to.name = name;
+            }
+        }
+    }
+
+    pub(super) fn site(&mut self, category: &str, name: &str) -> SiteIdx {
+        self.sites.of(category, name)
+    }
+
+    /// A graph node by its full name, op type and device.
+    pub(super) fn node(&mut self, name: &str, op: &str, device: &str) -> NodeIdx {
+        let key = (name.to_owned(), op.to_owned(), device.to_owned());
+        let nodes = &mut self.nodes;
+        *self.node_of.entry(key).or_insert_with_key(|key| {
+            nodes.push(key.clone());
+            NodeIdx(nodes.len() as u32 - 1)
+        })
+    }
+
+    /// Adds a slice; one that ends before it begins is counted and has no length.
+    pub(super) fn slice(&mut self, track: TrackIdx, start: i64, end: i64, what: What) {
+        if end < start {
+            self.problems.count(Problem::NegativeDuration);
+        }
+        let end = end.max(start);
+        self.last = self.last.max(end);
+        self.tracks[track as usize].slices.push(what.event(EventKind::Slice, start, end));
+    }
+
+    /// Adds a begin (with what begins) or an end (of that, or of whatever is open).
+    pub(super) fn mark(&mut self, track: TrackIdx, time: i64, is_end: bool, site: Option<SiteIdx>, args: u32) {
+        self.last = self.last.max(time);
+        let site = site.unwrap_or(SiteIdx::NONE);
+        self.tracks[track as usize].marks.push(Mark { time, is_end, site, args, correlation: 0 });
+    }
+
+    /// Adds something that happened at one time.
+    pub(super) fn point(&mut self, track: TrackIdx, kind: EventKind, time: i64, what: What) {
+        self.last = self.last.max(time);
+        self.tracks[track as usize].points.push(what.event(kind, time, time));
+    }
+
+    /// Adds the value of a process's counter.
+    pub(super) fn counter(&mut self, process: ProcessIdx, time: i64, site: SiteIdx, value: f64) {
+        let what = What { arg: value.to_bits(), ..What::of(site) };
+        self.seen(time);
+        self.counters.push((process, what.event(EventKind::Counter, time, time)));
+    }
+
+    /// Something happened at this time.
+    pub(super) fn seen(&mut self, time: i64) {
+        self.last = self.last.max(time);
+    }
+
+    /// Whether it has no event at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tracks.iter().all(|t| t.slices.is_empty() && t.points.is_empty())
+    }
+
+    /// The first and the last time of anything that stays; `None` without any.
+    pub(super) fn range(&self) -> Option<(i64, i64)> {
+        let events = || self.tracks.iter().flat_map(|t| t.slices.iter().chain(&t.points));
+        Some((events().map(|e| e.start).min()?, events().map(|e| e.end).max()?))
+    }
+
+    /// Makes slices of begins and ends, and puts arrows' ends on their tracks.
+    pub(super) fn finish(&mut self, correlations: &mut u32) {
+        let end = self.last;
+        for track in &mut self.tracks {
+            let marks = std::mem::take(&mut track.marks);
+            if !marks.is_empty() {
+                close(marks, end, &self.sites, &mut self.problems, &mut track.slices);
+            }
+        }
+        self.merge();
+        for (process, name, slices, points) in self.async_slices.finish(end, &self.sites, &mut self.problems) {
+            let id = self.text_id(&name);
+            let track = self.track(process, TrackOf::Async(id));
+            let track = &mut self.tracks[track as usize];
+            track.name = name;
+            track.slices.extend(slices);
+            track.points.extend(points);
+        }
+        let site_of = |sites: &mut Sites, name: &str| sites.of("edge", name);
+        for (track, event) in self.flows.finish(correlations, &mut self.sites, site_of) {
+            let track = self.merged.get(&track).copied().unwrap_or(track);
+            self.tracks[track as usize].points.push(event);
+        }
+        for lone in &mut self.flows.lone {
+            lone.track = self.merged.get(&lone.track).copied().unwrap_or(lone.track);
+        }
+        self.place_counters();
+    }
+
+    /// Puts tracks that are shown as one into the first of them. Arrows follow.
+    fn merge(&mut self) {
+        let mut first: FxHashMap<u64, usize> = FxHashMap::default();
+        for idx in 0..self.tracks.len() {
+            let Some(key) = self.tracks[idx].merge else { continue };
+            let to = *first.entry(key).or_insert(idx);
+            if to != idx {
+                let slices = std::mem::take(&mut self.tracks[idx].slices);
+                let points = std::mem::take(&mut self.tracks[idx].points);
+                self.tracks[to].slices.extend(slices);
+                self.tracks[to].points.extend(points);
+                self.merged.insert(idx as TrackIdx, to as TrackIdx);
+            }
+        }
+    }
+
+    /// A counter is a process's; in a batch it travels with one of its tracks.
+    fn place_counters(&mut self) {
+        let mut carriers: FxHashMap<ProcessIdx, TrackIdx> = FxHashMap::default();
+        for (idx, track) in self.tracks.iter().enumerate() {
+            if !(track.slices.is_empty() && track.points.is_empty()) {
+                carriers.entry(track.process).or_insert(idx as TrackIdx);
+            }
+        }
+        for (process, event) in std::mem::take(&mut self.counters) {
+            let track = match carriers.get(&process) {
+                Some(track) => *track,
+                None => {
+                    let track = self.track(process, TrackOf::Other(0));
+                    self.tracks[track as usize].name = "counters".to_owned();
+                    *carriers.entry(process).or_insert(track)
+                }
+            };
+            self.tracks[track as usize].points.push(event);
+        }
+    }
+}
+
+impl Track {
+    fn new(process: ProcessIdx, of: TrackOf) -> Track {
+        let (kind, tid) = match of {
+            TrackOf::Thread(tid) => (TrackKind::Thread, u32::try_from(tid).unwrap_or(0)),
+            TrackOf::Cpu(_) => (TrackKind::Cpu, 0),
+            TrackOf::Stream(..) => (TrackKind::Stream, 0),
+            TrackOf::Async(_) | TrackOf::Other(_) => (TrackKind::Async, 0),
+        };
+        let name = match of {
+            TrackOf::Cpu(cpu) => format!("CPU {cpu}"),
+            _ => String::new(),
+        };
+        let order = match of {
+            TrackOf::Cpu(cpu) => i32::try_from(cpu).unwrap_or(i32::MAX),
+            _ => 0,
+        };
+        Track {
+            process,
+            kind,
+            name,
+            tid,
+            device: String::new(),
+            stream: None,
+            order,
+            merge: None,
+            slices: Vec::new(),
+            marks: Vec::new(),
+            points: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Events of the pages, on tracks.
+
+use super::file::{Contents, Pages};
+use crate::import::atrace;
+use crate::import::problems::Problem;
+use crate::import::sched::{Sched, Side};
+use crate::import::stage::{Stage, What as Said};
+use rustc_hash::FxHashMap;
+use serde_json::{Map, Value};
+use trace_model::batch::EventKind;
+use trace_model::scheduling::format::{Field, Format};
+use trace_model::scheduling::page::{Layout, Page};
+use trace_model::scheduling::{Comm, What};
+use trace_model::thread_state::ThreadState;
+
+/// What is done with a kind of event.
+enum Means {
+    /// `prev_comm`, `prev_pid`, `prev_state`, `next_comm`, `next_pid`.
+    Switch([Field; 5]),
+    /// `pid`, `target_cpu`.
+    Waking(Field, Option<Field>),
+    /// Its text.
+    Mark(Field),
+    /// `pid`, `comm`, `clone_flags`.
+    NewTask([Field; 3]),
+    /// `pid`, `newcomm`.
+    Rename([Field; 2]),
+    /// `pid`.
+    Exit([Field; 1]),
+    /// `dev`, `sector`, `bytes`, `rwbs`.
+    Issue([Field; 4]),
+    /// `dev`, `sector`.
+    Complete([Field; 2]),
+    Other,
+}
+
+struct KindOf {
+    name: String,
+    format: Format,
+    means: Means,
+}
+
+/// See the module's notes.
+pub(super) struct Events {
+    layout: Layout,
+    kinds: FxHashMap<u16, KindOf>,
+    common_pid: Option<Field>,
+    names: FxHashMap<i64, String>,
+    sched: Sched,
+    tsc: Option<(u32, u32, u64)>,
+    offset: i64,
+    /// Times count something of an unknown rate.
+    is_counter: bool,
+}
+
+fn means(name: &str, format: &Format) -> Means {
+    fn fields<const N: usize>(format: &Format, names: [&str; N]) -> Option<[Field; N]> {
+        let fields: Option<Vec<Field>> = names.into_iter().map(|name| format.field(name)).collect();
+        fields?.try_into().ok()
+    }
+    let found = match name {
+        "sched_switch" => {
+            fields(format, ["prev_comm", "prev_pid", "prev_state", "next_comm", "next_pid"]).map(Means::Switch)
+        }
+        "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => {
+            format.field("pid").map(|pid| Means::Waking(pid, format.field("target_cpu")))
+        }
+        "print" => format.field("buf").map(Means::Mark),
+        "task_newtask" => fields(format, ["pid", "comm", "clone_flags"]).map(Means::NewTask),
+        "task_rename" => fields(format, ["pid", "newcomm"]).map(Means::Rename),
+        "sched_process_exit" => fields(format, ["pid"]).map(Means::Exit),
+        "block_rq_issue" => fields(format, ["dev", "sector", "bytes", "rwbs"]).map(Means::Issue),
+        "block_rq_complete" => fields(format, ["dev", "sector"]).map(Means::Complete),
+        _ => None,
+    };
+    found.unwrap_or(Means::Other)
+}
+
+impl Events {
+    /// `None` where the pages' description is missing.
+    pub(super) fn new(contents: &Contents) -> Option<Events> {
+        let layout = Layout::parse(&contents.header_page)?;
+        let mut kinds = FxHashMap::default();
+        let mut common_pid = None;
+        for text in &contents.formats {
+            let name = text.lines().find_map(|line| line.strip_prefix("name:")).unwrap_or("").trim().to_owned();
+            let Some(format) = Format::parse(text) else { continue };
+            common_pid = common_pid.or(format.field("common_pid"));
+            let means = means(&name, &format);
+            kinds.insert(format.id, KindOf { name, format, means });
+        }
+        let names = contents.command_lines.lines().filter_map(|line| {
+            let (pid, name) = line.trim().split_once(' ')?;
+            Some((pid.parse().ok()?, name.to_owned()))
+        });
+        let is_counter = contents.tsc.is_none() && matches!(contents.clock.as_str(), "x86-tsc" | "counter");
+        let (names, sched) = (names.collect(), Sched::default());
+        let Contents { tsc, offset, .. } = *contents;
+        Some(Events { layout, kinds, common_pid, names, sched, tsc, offset, is_counter })
+    }
+
+    fn time(&self, raw: u64) -> Option<i64> {
+        let ns = match self.tsc {
+            Some((multiplier, shift, offset)) => {
+                let scaled = (u128::from(raw) * u128::from(multiplier)).checked_shr(shift).unwrap_or(0);
+                scaled.checked_add(offset.into())?
+            }
+            None => raw.into(),
+        };
+        i64::try_from(ns).ok()?.checked_add(self.offset)
+    }
+
+    /// Takes all pages of a part of a CPU's.
+    pub(super) fn pages(&mut self, bytes: &[u8], pages: &Pages, stage: &mut Stage) {
+        for page in bytes.chunks(pages.page_size) {
+            let Some(page) = Page::new(page, self.layout) else {
+                stage.problems.at(Problem::Damaged, pages.position());
+                continue;
+            };
+            stage.problems.add(Problem::LostByRecorder, if page.lost == u64::MAX { 1 } else { page.lost }, None);
+            for (raw, event) in page {
+                match self.time(raw) {
+                    Some(time) => self.event(time, pages.cpu, event, stage),
+                    None => stage.problems.count(Problem::AbsurdTime),
+                }
+            }
+        }
+    }
+
+    fn event(&mut self, time: i64, cpu: u32, event: &[u8], stage: &mut Stage) {
+        let id = event.first_chunk().map(|id| u16::from_le_bytes(*id));
+        let Some(kind) = id.and_then(|id| self.kinds.get(&id)) else {
+            return stage.problems.count(Problem::UnknownEvent);
+        };
+        let current = self.common_pid.map_or(0, |f| f.number(event) as u32);
+        let (tid, sched) = (i64::from(current), &mut self.sched);
+        let number = |field: &Field| field.number(event) as u32;
+        let side = |name: &Field, tid: &Field| Side::new(number(tid), name.text(event));
+        match &kind.means {
+            Means::Switch([prev_name, prev, state, next_name, next]) => {
+                let left = ThreadState::from_prev_state(state.number(event));
+                // What follows is the line of the thread that leaves: it has its track by now.
+                return sched.switch(time, cpu, Some(side(prev_name, prev)), left, side(next_name, next));
+            }
+            Means::Waking(thread, target) => {
+                let target = target.as_ref().map_or(u32::MAX, number);
+                sched.take(time, cpu, What::Waking { by: current, thread: number(thread), cpu: target });
+            }
+            Means::Mark(text) => {
+                let text = String::from_utf8_lossy(text.rest(event)).into_owned();
+                atrace::take(text.trim_end(), tid, time, sched, stage);
+            }
+            means => {
+                match means {
+                    Means::NewTask([pid, name, flags]) => {
+                        sched.born(time, cpu, current, side(name, pid), flags.number(event));
+                    }
+                    Means::Rename([pid, name]) => {
+                        sched.take(time, cpu, What::Renamed { thread: number(pid), name: Comm::new(name.text(event)) });
+                    }
+                    Means::Exit([pid]) => sched.take(time, cpu, What::Exit { thread: number(pid) }),
+                    Means::Issue([device, sector, bytes, kind]) => {
+                        let is_write = kind.text(event).contains(&b'W');
+                        let (device, sector, bytes) = (number(device), sector.number(event), number(bytes));
+                        let what = What::Disk { device, sector, bytes, by: current, is_write, ends: false };
+                        sched.take(time, cpu, what);
+                    }
+                    Means::Complete([device, sector]) => {
+                        let (device, sector) = (number(device), sector.number(event));
+                        let what = What::Disk { device, sector, bytes: 0, by: current, is_write: false, ends: true };
+                        sched.take(time, cpu, what);
+                    }
+                    _ => {}
+                }
+                let track = sched.thread(tid, stage);
+                let (args, site) = (stage.args.push(&fields(kind, event, cpu)), stage.site("ftrace", &kind.name));
+                stage.point(track, EventKind::Instant, time, Said::of(site).with_args(args));
+            }
+        }
+        let track = self.sched.thread(tid, stage) as usize;
+        if tid != 0
+            && stage.tracks[track].name.is_empty()
+            && let Some(name) = self.names.get(&tid)
+        {
+            stage.tracks[track].name.clone_from(name);
+        }
+    }
+
+    pub(super) fn finish(self, stage: &mut Stage) {
+        self.sched.finish(stage);
+        if self.is_counter {
+            stage.problems.count(Problem::TicksAsNs);
+        }
+    }
+}
+
+/// An event's own fields as a JSON object.
+fn fields(kind: &KindOf, event: &[u8], cpu: u32) -> String {
+    let mut args = Map::new();
+    for (name, field) in kind.format.own_fields() {
+        let value = if field.is_number() {
+            Value::from(field.number(event))
+        } else {
+            String::from_utf8_lossy(field.text(event)).into_owned().into()
+        };
+        args.insert(name.to_owned(), value);
+    }
+    args.insert("cpu".to_owned(), cpu.into());
+    Value::Object(args).to_string()
+}

@@ -1,0 +1,402 @@
+//! The chunk file `chunks-PID.bin`: what the collector PID drained from rings.
+//!
+//! Append-only, little-endian: a file header, then chunks, each the next records of one ring. (A second collector with
+//! the same process id writes `chunks-PID-2.bin`, and so on.)
+//!
+//! ```text
+//! file  byte 0     magic "STPCHNK1"                chunk  byte 0     magic "STPK"
+//!            8     collector's pid u32                         4     header crc u32: of bytes 8..64
+//!            12    zero u32                                    8     payload crc u32: of bytes 64..end
+//!            16    begun i64, CLOCK_MONOTONIC_RAW ns           12    count u32, records, at most 65,536
+//!            24    crc u32: of bytes 0..24                     16    pid u32
+//!            28    zero u32                                    20    ring number u32
+//!            32    first chunk                                 24    made u64: the ring's own, tells rings of one number apart
+//!                                                              32    first u64: sequence number of the first record
+//!                                                              40    dropped u64: records that the ring could not take, in total
+//!                                                              48    written i64, CLOCK_MONOTONIC_RAW ns
+//!                                                              56    flags u32: 1 the ring's last chunk, 2 size limit reached,
+//!                                                                    4 a flight recorder's: records before it were written over
+//!                                                              60    zero u32
+//!                                                              64    count x 32 bytes: the records
+//! ```
+//!
+//! Checksums are CRC-32C. The header has its own, so that where only a payload is damaged the number of lost records is
+//! known exactly; everywhere else the sequence numbers tell. A chunk is written with the others of its batch in one `write`,
+//! and its records leave the ring only after that: a chunk that was cut by a crash is still in the ring.
+
+use events::Record;
+
+/// Magic of the file.
+pub const FILE_MAGIC: [u8; 8] = *b"STPCHNK1";
+/// Length of the file header.
+pub const FILE_HEADER: usize = 32;
+/// Magic of a chunk.
+pub const SYNC: [u8; 4] = *b"STPK";
+/// Length of a chunk's header.
+pub const CHUNK_HEADER: usize = 64;
+/// Records of a chunk, at most.
+pub const MAX_RECORDS: usize = 1 << 16;
+/// Length of the longest chunk.
+pub const MAX_CHUNK: usize = CHUNK_HEADER + MAX_RECORDS * size_of::<Record>();
+
+/// The ring ended with this chunk.
+pub const FLAG_LAST: u32 = 1;
+/// The collector stopped here because the trace reached its size limit.
+pub const FLAG_LIMIT: u32 = 2;
+
+/// From a flight recorder's ring: what is missing before it was written over.
+pub const FLAG_FLIGHT: u32 = 4;
+
+/// What a chunk says about its records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChunkHeader {
+    /// Number of records.
+    pub count: u32,
+    /// The producer.
+    pub pid: u32,
+    /// Its ring.
+    pub ring: u32,
+    /// Which of the rings that had this number.
+    pub made: u64,
+    /// How many records the ring took before these.
+    pub first: u64,
+    /// How many records the ring could not take so far.
+    pub dropped: u64,
+    /// When it was written, CLOCK_MONOTONIC_RAW ns.
+    pub written_ns: i64,
+    /// [`FLAG_LAST`], [`FLAG_LIMIT`], [`FLAG_FLIGHT`].
+    pub flags: u32,
+}
+
+/// The header of a chunk file.
+#[must_use]
+pub fn file_header(pid: u32, begun_ns: i64) -> [u8; FILE_HEADER] {
+    let mut bytes = [0; FILE_HEADER];
+    bytes[..8].copy_from_slice(&FILE_MAGIC);
+    bytes[8..12].copy_from_slice(&pid.to_le_bytes());
+    bytes[16..24].copy_from_slice(&begun_ns.to_le_bytes());
+    let crc = crc32c::crc32c(&bytes[..24]);
+    bytes[24..28].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+/// Records that a chunk's header takes the place of.
+const HEADER_RECORDS: usize = CHUNK_HEADER / size_of::<Record>();
+
+/// Begins a chunk at the end of `batch`: append its records, at most [`MAX_RECORDS`], then call [`end_chunk`] with this place.
+pub fn begin_chunk(batch: &mut Vec<Record>) -> usize {
+    batch.resize(batch.len() + HEADER_RECORDS, Record::default());
+    batch.len()
+}
+
+/// Writes the header of the chunk whose records begin at `at`; they tell `header.count`.
+pub fn end_chunk(header: ChunkHeader, at: usize, batch: &mut [Record]) {
+    end_summed_chunk(header, crc32c::crc32c(bytemuck::cast_slice(&batch[at..])), at, batch);
+}
+
+/// As [`end_chunk`], where the checksum of the records is known.
+pub fn end_summed_chunk(header: ChunkHeader, crc: u32, at: usize, batch: &mut [Record]) {
+    let (before, records) = batch.split_at_mut(at);
+    debug_assert!(records.len() <= MAX_RECORDS);
+    let h: &mut [u8] = bytemuck::cast_slice_mut(&mut before[at - HEADER_RECORDS..]);
+    h.fill(0);
+    h[..4].copy_from_slice(&SYNC);
+    h[8..12].copy_from_slice(&crc.to_le_bytes());
+    h[12..16].copy_from_slice(&(records.len() as u32).to_le_bytes());
+    h[16..20].copy_from_slice(&header.pid.to_le_bytes());
+    h[20..24].copy_from_slice(&header.ring.to_le_bytes());
+    h[24..32].copy_from_slice(&header.made.to_le_bytes());
+    h[32..40].copy_from_slice(&header.first.to_le_bytes());
+    h[40..48].copy_from_slice(&header.dropped.to_le_bytes());
+    h[48..56].copy_from_slice(&header.written_ns.to_le_bytes());
+    h[56..60].copy_from_slice(&header.flags.to_le_bytes());
+    let crc = crc32c::crc32c(&h[8..]);
+    h[4..8].copy_from_slice(&crc.to_le_bytes());
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..at + 4].try_into().map_or(0, u32::from_le_bytes)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..at + 8].try_into().map_or(0, u64::from_le_bytes)
+}
+
+/// The header at the front of `bytes` and its payload's checksum, if it is one and checks. `bytes` has a header's length at least.
+fn parse_header(bytes: &[u8]) -> Option<(ChunkHeader, u32)> {
+    if bytes[..4] != SYNC || crc32c::crc32c(&bytes[8..CHUNK_HEADER]) != u32_at(bytes, 4) {
+        return None;
+    }
+    let header = ChunkHeader {
+        count: u32_at(bytes, 12),
+        pid: u32_at(bytes, 16),
+        ring: u32_at(bytes, 20),
+        made: u64_at(bytes, 24),
+        first: u64_at(bytes, 32),
+        dropped: u64_at(bytes, 40),
+        written_ns: u64_at(bytes, 48).cast_signed(),
+        flags: u32_at(bytes, 56),
+    };
+    (header.count as usize <= MAX_RECORDS).then_some((header, u32_at(bytes, 8)))
+}
+
+/// How many bytes at the front of `bytes` stay as they are however the file grows: whole chunks, or damage that no growing mends. They
+/// begin at a chunk or, `at_begin`, with the file's header.
+#[must_use]
+pub fn settled(bytes: &[u8], at_begin: bool) -> usize {
+    let mut at = if at_begin { FILE_HEADER } else { 0 };
+    if bytes.len() < at {
+        return 0;
+    }
+    while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= CHUNK_HEADER) {
+        let len = match parse_header(rest) {
+            Some((header, _)) => CHUNK_HEADER + header.count as usize * size_of::<Record>(),
+            None => {
+                let last = rest.len() - CHUNK_HEADER;
+                let next = (1..=last).find(|n| rest[*n] == SYNC[0] && parse_header(&rest[*n..]).is_some());
+                next.unwrap_or_else(|| rest.len().saturating_sub(MAX_CHUNK))
+            }
+        };
+        if len == 0 || rest.len() < len {
+            break;
+        }
+        at += len;
+    }
+    at
+}
+
+/// What the scanner found next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// A sound chunk; its records are appended to the caller's vector.
+    Chunk(ChunkHeader),
+    /// A chunk whose records do not check: none of them is given out.
+    BadPayload(ChunkHeader),
+}
+
+/// Damage in a file so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// Places.
+    pub places: u64,
+    /// Bytes that were skipped there.
+    pub bytes: u64,
+    /// Offset of the first place in the file.
+    pub first_at: u64,
+}
+
+/// Takes a chunk file apart as it grows. Feed it the file's bytes in order, in pieces of any size.
+///
+/// Damage is skipped to the next chunk that checks. An unfinished chunk at the end waits for its rest. Memory: the bytes
+/// fed and not yet taken, so at most [`MAX_CHUNK`] more than one piece.
+#[derive(Debug, Default)]
+pub struct Scanner {
+    bytes: Vec<u8>,
+    /// Of `bytes`, how many are done with.
+    at: usize,
+    /// Offset in the file of `bytes[0]`.
+    offset: u64,
+    has_header: bool,
+    in_gap: bool,
+    damage: Damage,
+}
+
+impl Scanner {
+    /// Takes the next bytes of the file.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.at);
+        self.offset += self.at as u64;
+        self.at = 0;
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next chunk; `None` when more bytes are needed. Records of a sound chunk are appended to `records`.
+    pub fn next(&mut self, records: &mut Vec<Record>) -> Option<Found> {
+        if !self.has_header {
+            self.file_header()?;
+        }
+        loop {
+            let rest = &self.bytes[self.at..];
+            let sync = rest.len().min(SYNC.len());
+            if rest[..sync] == SYNC[..sync] {
+                let header = rest.get(..CHUNK_HEADER)?;
+                if let Some((header, crc)) = parse_header(header) {
+                    let payload = rest.get(CHUNK_HEADER..CHUNK_HEADER + header.count as usize * size_of::<Record>())?;
+                    return Some(self.take(header, crc, payload.len(), records));
+                }
+            }
+            let next = rest.get(1..)?.iter().position(|b| *b == SYNC[0]).map_or(rest.len(), |n| n + 1);
+            self.skip(next);
+        }
+    }
+
+    fn take(&mut self, header: ChunkHeader, crc: u32, len: usize, records: &mut Vec<Record>) -> Found {
+        let from = self.at + CHUNK_HEADER;
+        let payload = &self.bytes[from..from + len];
+        let sound = crc32c::crc32c(payload) == crc;
+        if sound {
+            records.extend(payload.chunks_exact(size_of::<Record>()).map(bytemuck::pod_read_unaligned::<Record>));
+            self.in_gap = false;
+            self.at = from + len;
+            return Found::Chunk(header);
+        }
+        self.in_gap = false;
+        // The header checks, so its length is right and the next chunk begins behind the payload.
+        self.skip(CHUNK_HEADER + len);
+        self.in_gap = false;
+        Found::BadPayload(header)
+    }
+
+    /// Checks the file header; a damaged one is skipped like other damage.
+    fn file_header(&mut self) -> Option<()> {
+        let header = self.bytes.get(self.at..self.at + FILE_HEADER)?;
+        self.has_header = true;
+        if header[..8] == FILE_MAGIC && crc32c::crc32c(&header[..24]) == u32_at(header, 24) {
+            self.at += FILE_HEADER;
+        }
+        Some(())
+    }
+
+    fn skip(&mut self, n: usize) {
+        if !self.in_gap {
+            self.in_gap = true;
+            if self.damage.places == 0 {
+                self.damage.first_at = self.offset + self.at as u64;
+            }
+            self.damage.places += 1;
+        }
+        self.damage.bytes += n as u64;
+        self.at += n;
+    }
+
+    /// Damage so far.
+    #[must_use]
+    pub fn damage(&self) -> Damage {
+        self.damage
+    }
+
+    /// Bytes of an unfinished chunk at the end.
+    #[must_use]
+    pub fn unfinished(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record(i: u64) -> Record {
+        Record { begin: i, dur: 7, site: 1, node: u32::MAX, correlation: i as u32, arg: !i }
+    }
+
+    fn append_chunk(header: ChunkHeader, records: &[Record], out: &mut Vec<u8>) {
+        let mut batch = Vec::new();
+        let at = begin_chunk(&mut batch);
+        batch.extend_from_slice(records);
+        end_chunk(header, at, &mut batch);
+        out.extend_from_slice(bytemuck::cast_slice(&batch));
+    }
+
+    /// A file of chunks of these sizes, all of one ring.
+    fn file(sizes: &[usize]) -> (Vec<u8>, Vec<(ChunkHeader, Vec<Record>)>) {
+        let mut bytes = file_header(9, 5).to_vec();
+        let mut chunks = Vec::new();
+        let mut first = 0;
+        for size in sizes {
+            let records: Vec<Record> = (first..first + *size as u64).map(record).collect();
+            let header = ChunkHeader {
+                count: *size as u32,
+                pid: 9,
+                ring: 3,
+                made: 77,
+                first,
+                dropped: 1,
+                written_ns: 8,
+                flags: 0,
+            };
+            append_chunk(header, &records, &mut bytes);
+            first += *size as u64;
+            chunks.push((header, records));
+        }
+        (bytes, chunks)
+    }
+
+    /// Everything that the scanner gives for these bytes, fed in pieces of `piece` bytes.
+    fn scan(bytes: &[u8], piece: usize) -> (Vec<(Found, Vec<Record>)>, Scanner) {
+        let mut scanner = Scanner::default();
+        let mut found = Vec::new();
+        for part in bytes.chunks(piece.max(1)) {
+            scanner.feed(part);
+            let mut records = Vec::new();
+            while let Some(f) = scanner.next(&mut records) {
+                found.push((f, std::mem::take(&mut records)));
+            }
+        }
+        (found, scanner)
+    }
+
+    #[test]
+    fn bytes_are_as_drawn() {
+        let header = ChunkHeader { count: 1, pid: 2, ring: 3, made: 4, first: 5, dropped: 6, written_ns: 7, flags: 1 };
+        let mut bytes = Vec::new();
+        append_chunk(header, &[record(0)], &mut bytes);
+        assert_eq!(bytes.len(), 96);
+        assert_eq!(&bytes[..4], b"STPK");
+        let words: Vec<u32> = bytes[12..64].chunks(4).map(|w| u32_at(w, 0)).collect();
+        assert_eq!(words, [1, 2, 3, 4, 0, 5, 0, 6, 0, 7, 0, 1, 0]);
+        assert_eq!(file_header(0x0403_0201, 1)[..17], *b"STPCHNK1\x01\x02\x03\x04\0\0\0\0\x01");
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip_in_any_pieces(sizes in prop::collection::vec(0usize..40, 0..8), piece in 1usize..300) {
+            let (bytes, chunks) = file(&sizes);
+            let (found, scanner) = scan(&bytes, piece);
+            let want: Vec<_> = chunks.into_iter().map(|(h, r)| (Found::Chunk(h), r)).collect();
+            prop_assert_eq!(found, want);
+            prop_assert_eq!(scanner.damage(), Damage::default());
+            prop_assert_eq!(scanner.unfinished(), 0);
+        }
+
+        #[test]
+        fn damage_never_gives_a_wrong_record(
+            sizes in prop::collection::vec(0usize..20, 1..8),
+            piece in 1usize..3000,
+            hits in prop::collection::vec((any::<prop::sample::Index>(), 0u8..4, 1usize..200, any::<u8>()), 1..4),
+        ) {
+            let (mut bytes, chunks) = file(&sizes);
+            for (at, what, len, xor) in hits {
+                let at = at.index(bytes.len());
+                let end = (at + len).min(bytes.len());
+                match what {
+                    0 => bytes[at] ^= xor,
+                    1 => bytes[at..end].fill(0),
+                    2 => bytes.truncate(at.max(1)),
+                    _ => { let copy = bytes[at..end].to_vec(); bytes.splice(at..at, copy); }
+                }
+            }
+            let (found, _) = scan(&bytes, piece);
+            for (f, records) in found {
+                match f {
+                    // A chunk that checks is one of those that were written, whole.
+                    Found::Chunk(h) => prop_assert!(chunks.iter().any(|(want, r)| *want == h && *r == records)),
+                    Found::BadPayload(_) => prop_assert!(records.is_empty()),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_flipped_bit_costs_one_chunk() {
+        let (bytes, _) = file(&[10, 10, 10]);
+        for bit in (FILE_HEADER * 8..bytes.len() * 8).step_by(7) {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let (found, scanner) = scan(&bytes, usize::MAX);
+            let sound = found.iter().filter(|(f, _)| matches!(f, Found::Chunk(_))).count();
+            assert_eq!((sound, scanner.damage().places), (2, 1), "bit {bit}");
+        }
+    }
+}

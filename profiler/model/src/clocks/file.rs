@@ -1,0 +1,142 @@
+//! What is known of one machine's clock, in a file that grows: `clock-ID.bin` of a gathered folder.
+//!
+//! Frames of 40 bytes, little-endian:
+//!
+//! ```text
+//! byte 0   "STPX" an exchange, or "STPM" / "STPL" a fact: the collector's time was at most / at least the limit
+//!      4   crc u32: CRC-32C of bytes 0..4 and 8..40
+//!      8   asked i64, ns        of a fact: at i64
+//!      16  received i64, ns                limit i64
+//!      24  sent i64, ns                    zero
+//!      32  answered i64, ns                zero
+//! ```
+//!
+//! Frames that do not check are left out and counted; an unfinished one at the end waits for its rest.
+
+use super::fact::{Exchange, Fact, Side};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+const FRAME: usize = 40;
+/// Bytes asked for at a time: whole frames.
+const PIECE: usize = FRAME * 1024;
+
+/// A growing file of facts.
+#[derive(Debug)]
+pub struct ClockFile {
+    file: File,
+    pending: Vec<u8>,
+    damaged: u64,
+}
+
+/// The file of the clock `id` in a gathered folder.
+#[must_use]
+pub fn path(gathered: &Path, id: &str) -> PathBuf {
+    gathered.join(format!("clock-{id}.bin"))
+}
+
+/// Whether a path is one of these.
+pub fn is_clock_file(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.starts_with("clock-") && name.ends_with(".bin")
+}
+
+/// An exchange as a frame.
+#[must_use]
+pub fn exchange_frame(exchange: &Exchange) -> [u8; FRAME] {
+    frame(*b"STPX", [exchange.asked, exchange.received, exchange.sent, exchange.answered])
+}
+
+/// A fact as a frame.
+#[must_use]
+pub fn fact_frame(fact: &Fact) -> [u8; FRAME] {
+    let tag = if fact.side == Side::Most { *b"STPM" } else { *b"STPL" };
+    frame(tag, [fact.at, fact.limit, 0, 0])
+}
+
+fn frame(tag: [u8; 4], values: [i64; 4]) -> [u8; FRAME] {
+    let mut bytes = [0; FRAME];
+    bytes[..4].copy_from_slice(&tag);
+    for (place, value) in bytes[8..].chunks_exact_mut(8).zip(values) {
+        place.copy_from_slice(&value.to_le_bytes());
+    }
+    let crc = checksum(&bytes);
+    bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+fn checksum(frame: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&frame[..4]), &frame[8..FRAME])
+}
+
+/// The facts of a frame; none where it does not check or says nothing.
+fn facts(frame: &[u8]) -> Option<Vec<Fact>> {
+    let word = |at: usize| frame[at..at + 4].try_into().map_or(0, u32::from_le_bytes);
+    let value = |n: usize| frame[8 + 8 * n..16 + 8 * n].try_into().map_or(0, i64::from_le_bytes);
+    if word(4) != checksum(frame) {
+        return None;
+    }
+    let fact = |side| vec![Fact { at: value(0), limit: value(1), side }];
+    match &frame[..4] {
+        b"STPX" => {
+            let exchange = Exchange { asked: value(0), received: value(1), sent: value(2), answered: value(3) };
+            Some(if exchange.is_sound() { exchange.facts().to_vec() } else { Vec::new() })
+        }
+        b"STPM" => Some(fact(Side::Most)),
+        b"STPL" => Some(fact(Side::Least)),
+        _ => None,
+    }
+}
+
+/// Opens a file to append frames; whole ones are written at once.
+///
+/// # Errors
+/// That it cannot be opened.
+pub fn append_to(path: &Path) -> io::Result<File> {
+    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    // A frame that was cut by a kill would put all later ones out of step.
+    let torn = file.metadata()?.len() % FRAME as u64;
+    if torn > 0 {
+        file.write_all(&vec![0; FRAME - torn as usize])?;
+    }
+    Ok(file)
+}
+
+impl ClockFile {
+    /// Opens a file; it may still be empty.
+    ///
+    /// # Errors
+    /// That it cannot be opened.
+    pub fn open(path: &Path) -> io::Result<ClockFile> {
+        Ok(ClockFile { file: File::open(path)?, pending: Vec::new(), damaged: 0 })
+    }
+
+    /// What was added since the last call.
+    ///
+    /// # Errors
+    /// That reading failed; it may be tried again.
+    pub fn poll(&mut self) -> io::Result<Vec<Fact>> {
+        let mut found = Vec::new();
+        loop {
+            let read = (&self.file).take(PIECE as u64).read_to_end(&mut self.pending)?;
+            let whole = self.pending.len() / FRAME * FRAME;
+            for frame in self.pending[..whole].chunks_exact(FRAME) {
+                match facts(frame) {
+                    Some(facts) => found.extend(facts),
+                    None => self.damaged += 1,
+                }
+            }
+            self.pending.drain(..whole);
+            if read == 0 {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Frames that did not check.
+    #[must_use]
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+}

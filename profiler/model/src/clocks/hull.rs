@@ -1,0 +1,85 @@
+//! What facts leave possible at one time: a convex polygon over (difference, rate).
+
+use super::fact::{Fact, MAX_DRIFT, Side, wander};
+
+/// Within what a clock's difference to the collector's (ns to add) and its change (ns per ns) lie at one time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Known {
+    pub(super) least: f64,
+    pub(super) most: f64,
+    slowest: f64,
+    fastest: f64,
+}
+
+impl Known {
+    pub(super) fn middle(&self) -> f64 {
+        f64::midpoint(self.least, self.most)
+    }
+
+    pub(super) fn rate(&self) -> f64 {
+        f64::midpoint(self.slowest, self.fastest)
+    }
+
+    /// The least and greatest difference `away` ns later (or, negative, earlier).
+    pub(super) fn reaching(&self, away: f64) -> (f64, f64) {
+        let (one, other) = (self.slowest * away, self.fastest * away);
+        (self.least + one.min(other) - wander(away), self.most + one.max(other) + wander(away))
+    }
+}
+
+/// A corner: difference less `base`, rate.
+type Corner = (f64, f64);
+
+/// What the facts leave possible at the time `at`; `None` when they contradict each other, or one side has none.
+pub(super) fn known_at(at: i64, least: &[Fact], most: &[Fact]) -> Option<Known> {
+    let nearest = least.iter().min_by_key(|f| f.at.abs_diff(at))?;
+    // Differences of differences: numbers that a f64 holds exactly.
+    let base = nearest.limit.checked_sub(nearest.at)?;
+    let half_plane = |fact: &Fact| {
+        let away = fact.at.saturating_sub(at) as f64;
+        let limit = i128::from(fact.limit) - i128::from(fact.at) - i128::from(base);
+        let slack = if fact.side == Side::Most { wander(away) } else { -wander(away) };
+        (away, limit as f64 + slack)
+    };
+    let reach = |(away, limit): (f64, f64), sign: f64| limit + sign * MAX_DRIFT * away.abs();
+    let low = least.iter().map(|f| reach(half_plane(f), -1.0)).fold(f64::NEG_INFINITY, f64::max);
+    let high = most.iter().map(|f| reach(half_plane(f), 1.0)).fold(f64::INFINITY, f64::min);
+    if !(low.is_finite() && high.is_finite() && low <= high) {
+        return None;
+    }
+    let mut corners = vec![(low, -MAX_DRIFT), (high, -MAX_DRIFT), (high, MAX_DRIFT), (low, MAX_DRIFT)];
+    let mut clipped = Vec::new();
+    for fact in least.iter().chain(most) {
+        let (away, limit) = half_plane(fact);
+        let sign = if fact.side == Side::Most { 1.0 } else { -1.0 };
+        clip(&corners, &mut clipped, |(difference, rate)| sign * (limit - difference - rate * away));
+        std::mem::swap(&mut corners, &mut clipped);
+        if corners.is_empty() {
+            return None;
+        }
+    }
+    let range = |value: fn(&Corner) -> f64| {
+        let values = corners.iter().map(value);
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)))
+    };
+    let ((low, high), (slowest, fastest)) = (range(|c| c.0), range(|c| c.1));
+    Some(Known { least: base as f64 + low, most: base as f64 + high, slowest, fastest })
+}
+
+/// The part of a convex polygon in which `inside` is not negative (it is linear).
+fn clip(corners: &[Corner], out: &mut Vec<Corner>, inside: impl Fn(Corner) -> f64) {
+    out.clear();
+    let Some(last) = corners.last() else { return };
+    let (mut from, mut depth) = (*last, inside(*last));
+    for &to in corners {
+        let next = inside(to);
+        if (depth >= 0.0) != (next >= 0.0) {
+            let part = depth / (depth - next);
+            out.push((from.0 + (to.0 - from.0) * part, from.1 + (to.1 - from.1) * part));
+        }
+        if next >= 0.0 {
+            out.push(to);
+        }
+        (from, depth) = (to, next);
+    }
+}

@@ -1,0 +1,183 @@
+//! A query: the nodes and slices of a lane, joined while they fit into a pixel.
+
+use super::node::{LEAF, LEVELS, Node, rank};
+use super::pyramid::Columns;
+use super::span::Span;
+use crate::slice::SliceHeader;
+use std::ops::Range;
+
+/// The highest level whose slices are looked at without asking the nodes below, where a query is that near.
+const RUN_LEVEL: usize = 2;
+
+/// Slices per node of `level`.
+const fn width(level: usize) -> usize {
+    LEAF << (2 * level)
+}
+
+/// A segment as a query sees it.
+pub trait Slices {
+    /// Number of slices.
+    fn len(&self) -> usize;
+    /// A node of a level; the last may cover fewer slices than the others.
+    fn node(&self, level: usize, i: usize) -> Option<Node>;
+    /// Gives the slices of a range to `see`; false, and none, where they do not lie side by side in memory.
+    fn side_by_side(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool;
+    /// Gives the slices of a range within a leaf to `see`; false, and none, where they are not in memory.
+    fn leaf(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool;
+}
+
+/// Feeds the slices `range` of a segment to `merge`, in the largest pieces that fit into a pixel. `base` is the index in
+/// the lane of the segment's first slice.
+pub fn walk(segment: &mut impl Slices, base: u32, range: Range<usize>, merge: &mut Merge<'_>) {
+    let len = segment.len();
+    let mut i = range.start;
+    // The level to try next: goes up where a node of the level above begins, and down where a node is too wide.
+    let mut level = LEVELS - 1;
+    while i < range.end {
+        let step = width(level);
+        let to = (i + step).min(len);
+        let node = if i.is_multiple_of(step) && to <= range.end { segment.node(level, i / step) } else { None };
+        if let Some(node) = &node
+            && node.end - node.start <= merge.pixel
+        {
+            merge.push(base, i, to - i, node);
+            i = to;
+        } else if let Some(node) = node.filter(|_| (1..=RUN_LEVEL).contains(&level))
+            // No more than LEAF slices a pixel, and on average its leaves are too wide: they need not be asked one by one.
+            && (node.end - node.start) / (step / LEAF) as i64 > merge.pixel
+            && segment.side_by_side(i..to, |slices| merge.slices(base + i as u32, &slices))
+        {
+            i = to;
+        } else if level > 0 {
+            level -= 1;
+            continue;
+        } else {
+            let to = (i / LEAF * LEAF + LEAF).min(range.end);
+            let is_there = segment.leaf(i..to, |slices| merge.slices(base + i as u32, &slices));
+            if !is_there && let Some(leaf) = segment.node(0, i / LEAF) {
+                let first = i / LEAF * LEAF;
+                merge.push(base, first, (first + LEAF).min(len) - first, &leaf);
+            }
+            i = to;
+        }
+        while level + 1 < LEVELS && i.is_multiple_of(width(level + 1)) {
+            level += 1;
+        }
+    }
+}
+
+/// A pixel's width in a view of `px` pixels, ns.
+#[must_use]
+pub fn pixel_ns(view: &Range<i64>, px: usize) -> i64 {
+    let px = i64::try_from(px.max(1)).unwrap_or(i64::MAX);
+    let view_ns = view.end.saturating_sub(view.start);
+    (view_ns / px + i64::from(view_ns % px != 0)).max(1)
+}
+
+/// Feeds what `walk` has of a lane to a merge with pixels of `pixel` ns; appends the spans to `out`.
+pub fn merged(pixel: i64, out: &mut Vec<Span>, walk: impl FnOnce(&mut Merge<'_>)) {
+    let mut merge = Merge { pixel: pixel.max(1), pending: None, rank: 0, out };
+    walk(&mut merge);
+    merge.flush();
+}
+
+/// Joins neighbours while they fit into a pixel.
+pub struct Merge<'a> {
+    pixel: i64,
+    pending: Option<Span>,
+    /// Of the pending span's top.
+    rank: i64,
+    out: &'a mut Vec<Span>,
+}
+
+impl Merge<'_> {
+    /// Of one pixel, ns.
+    pub fn pixel(&self) -> i64 {
+        self.pixel
+    }
+
+    /// `count` slices that follow each other, the first of which is the lane's `base + first`.
+    #[inline]
+    pub fn push(&mut self, base: u32, first: usize, count: usize, node: &Node) {
+        if let Some(pending) = &mut self.pending
+            && node.end - pending.start <= self.pixel
+        {
+            pending.end = node.end;
+            pending.count += count as u32;
+            pending.busy_ns += node.busy;
+            pending.wait_ns += node.wait;
+            let rank = rank(node.longest, node.site);
+            if rank > self.rank {
+                (pending.top, pending.site, pending.node) = (base + node.top, node.site.row(), node.node);
+                self.rank = rank;
+            }
+            return;
+        }
+        self.flush();
+        self.rank = rank(node.longest, node.site);
+        self.pending = Some(Span {
+            start: node.start,
+            end: node.end,
+            first: base + first as u32,
+            count: count as u32,
+            busy_ns: node.busy,
+            wait_ns: node.wait,
+            top_ns: node.longest,
+            top: base + node.top,
+            site: node.site.row(),
+            waits: node.site.waits(),
+            node: node.node,
+        });
+    }
+
+    /// Slices that follow, the first of which is the lane's `index`.
+    #[inline]
+    fn slices(&mut self, index: u32, slices: &Columns<'_>) {
+        let Columns { start, end, site, node } = *slices;
+        let n = start.len().min(end.len()).min(site.len()).min(node.len());
+        let (start, end, site, node) = (&start[..n], &end[..n], &site[..n], &node[..n]);
+        let mut i = 0;
+        while i < n {
+            if let Some(pending) = &mut self.pending {
+                let (from, until) = (i, pending.start.saturating_add(self.pixel));
+                let (mut all, mut wait, mut highest, mut top) = (0, 0, self.rank, n);
+                while i < n && end[i] <= until {
+                    let dur = end[i] - start[i];
+                    all += dur;
+                    wait += dur & site[i].mask();
+                    // Chosen without a jump: which of a few slices is the longest cannot be guessed.
+                    let rank = rank(dur, site[i]);
+                    let is_higher = rank > highest;
+                    highest = std::hint::select_unpredictable(is_higher, rank, highest);
+                    top = std::hint::select_unpredictable(is_higher, i, top);
+                    i += 1;
+                }
+                if i > from {
+                    pending.end = end[i - 1];
+                    pending.count += (i - from) as u32;
+                    pending.busy_ns += all - wait;
+                    pending.wait_ns += wait;
+                }
+                if top < n {
+                    (pending.top, pending.site, pending.node) = (index + top as u32, site[top].row(), node[top]);
+                    self.rank = highest;
+                }
+                if i == n {
+                    return;
+                }
+            }
+            self.flush();
+            let slice = SliceHeader { start: start[i], end: end[i], site: site[i], node: node[i] };
+            self.rank = rank(slice.end - slice.start, slice.site);
+            self.pending = Some(Span::of(slice, index + i as u32));
+            i += 1;
+        }
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        if let Some(span) = self.pending.take() {
+            self.out.push(Span { top_ns: self.rank & i64::MAX, waits: self.rank < 0, ..span });
+        }
+    }
+}

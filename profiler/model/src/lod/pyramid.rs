@@ -1,0 +1,135 @@
+//! The pyramid over the slices of one segment.
+
+use super::node::{FAN, LEAF, LEVELS, Node, rank};
+use crate::site::Site;
+use crate::slice::SliceHeader;
+
+/// The levels over the slices of one segment.
+#[derive(Debug, Default)]
+pub struct Pyramid {
+    levels: [Vec<Node>; LEVELS],
+}
+
+impl Pyramid {
+    /// Takes in the next [`LEAF`] slices; fewer, but not none, only as the last ones.
+    pub fn push(&mut self, slices: &Columns<'_>) {
+        let mut node = leaf(slices);
+        node.top += (self.levels[0].len() * LEAF) as u32;
+        self.levels[0].push(node);
+        for level in 1..LEVELS {
+            let below = &self.levels[level - 1];
+            if !below.len().is_multiple_of(FAN) {
+                break;
+            }
+            let node = joined(&below[below.len() - FAN..]);
+            self.levels[level].extend(node);
+        }
+    }
+
+    /// Adds the last node of each level, over what does not fill it: for a segment that is complete.
+    pub fn close(&mut self) {
+        for level in 1..LEVELS {
+            let rest = &self.levels[level - 1][self.levels[level].len() * FAN..];
+            let node = joined(rest);
+            self.levels[level].extend(node);
+        }
+    }
+
+    /// The nodes of a level, the lowest first.
+    pub fn level(&self, level: usize) -> &[Node] {
+        &self.levels[level]
+    }
+
+    /// Bytes of memory that it holds.
+    pub fn bytes(&self) -> usize {
+        self.levels.iter().map(|l| l.capacity() * size_of::<Node>()).sum()
+    }
+}
+
+fn joined(nodes: &[Node]) -> Option<Node> {
+    let (first, rest) = nodes.split_first()?;
+    let mut node = *first;
+    rest.iter().for_each(|next| node.join(next));
+    Some(node)
+}
+
+/// Nodes of each level of a closed segment of `n` slices.
+pub fn level_lens(n: usize) -> [usize; LEVELS] {
+    let mut lens = [n.div_ceil(LEAF); LEVELS];
+    for level in 1..LEVELS {
+        lens[level] = lens[level - 1].div_ceil(FAN);
+    }
+    lens
+}
+
+/// What drawing needs of neighbouring slices, a structure of arrays of the same length: what a query reads of most slices is
+/// when they begin and end.
+#[derive(Clone, Copy)]
+pub struct Columns<'a> {
+    /// Starts.
+    pub start: &'a [i64],
+    /// Ends.
+    pub end: &'a [i64],
+    /// Sites.
+    pub site: &'a [Site],
+    /// Rows of the nodes.
+    pub node: &'a [u32],
+}
+
+/// Slices of a leaf, of which others keep no columns.
+#[derive(Clone, Debug, Default)]
+pub struct Leaf {
+    start: [i64; LEAF],
+    end: [i64; LEAF],
+    site: [Site; LEAF],
+    node: [u32; LEAF],
+    n: usize,
+}
+
+impl Leaf {
+    /// Up to [`LEAF`] slices; `None` where one is not to be had.
+    pub fn of(slices: impl Iterator<Item = Option<SliceHeader>>) -> Option<Leaf> {
+        let mut leaf = Leaf::default();
+        for slice in slices.take(LEAF) {
+            leaf.push(slice?);
+        }
+        Some(leaf)
+    }
+
+    /// Adds a slice, of which there is room for [`LEAF`]; true if it was the last one.
+    pub fn push(&mut self, slice: SliceHeader) -> bool {
+        let (i, SliceHeader { start, end, site, node }) = (self.n, slice);
+        (self.start[i], self.end[i], self.site[i], self.node[i]) = (start, end, site, node);
+        self.n += 1;
+        self.n == LEAF
+    }
+
+    /// Gives its slices to a pyramid, if it has some.
+    pub fn end(&mut self, pyramid: &mut Pyramid) {
+        if self.n > 0 {
+            pyramid.push(&self.columns());
+            self.n = 0;
+        }
+    }
+
+    /// The slices that it has.
+    pub fn columns(&self) -> Columns<'_> {
+        let n = self.n;
+        Columns { start: &self.start[..n], end: &self.end[..n], site: &self.site[..n], node: &self.node[..n] }
+    }
+}
+
+/// Up to [`LEAF`] slices, at least one, as a node whose `top` counts from the first.
+fn leaf(slices: &Columns<'_>) -> Node {
+    let Columns { start, end, site, node } = *slices;
+    let (mut all, mut wait, mut highest, mut top) = (0, 0, i64::MIN, 0);
+    for (i, ((start, end), site)) in start.iter().zip(end).zip(site).enumerate() {
+        let dur = end - start;
+        all += dur;
+        wait += dur & site.mask();
+        let rank = rank(dur, *site);
+        (highest, top) = if rank > highest { (rank, i) } else { (highest, top) };
+    }
+    let (start, end, longest) = (start[0], end[end.len() - 1], end[top] - start[top]);
+    Node { start, end, busy: all - wait, wait, longest, top: top as u32, site: site[top], node: node[top], zero: 0 }
+}

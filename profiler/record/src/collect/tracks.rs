@@ -1,0 +1,225 @@
+//! Tracks that no ring feeds: what a recorder tells of threads, CPUs and disks from outside.
+//!
+//! They are written as the rings of one more process, the recorder: a meta file with names and clock, and chunks. So whatever
+//! reads a trace needs nothing more for them than the entries [`Entry::Track`] and [`Entry::Other`].
+
+use events::clock::Source as ClockSource;
+use events::meta::{self, Entry, NoteKind, TrackKind};
+use events::record::site_word;
+use events::{Kind, NodeId, Record, SiteId, clock};
+use rustc_hash::FxHashMap;
+use std::io;
+use std::path::Path;
+use trace_model::chunks;
+use trace_model::chunks::{ChunkHeader, FLAG_LAST};
+
+/// Records of a track that wait for the next write, at most; further ones are dropped and counted. Only a full disk gets here.
+const MAX_WAITING: usize = 1 << 18;
+/// Between two clock anchors, ns.
+const ANCHOR_NS: i64 = 1_000_000_000;
+
+/// A track's number: that of its ring in the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TrackNo(u32);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Sequence number of the first of `records`.
+    first: u64,
+    records: Vec<Record>,
+    dropped: u64,
+}
+
+/// See the module's notes.
+pub struct Tracks {
+    pid: u32,
+    made: u64,
+    meta: meta::Writer,
+    sites: FxHashMap<(&'static str, String), SiteId>,
+    waiting: Vec<Waiting>,
+    /// The clock's readings; the first tells, with the last, the rate.
+    first_anchor: events::Anchor,
+    last_anchor: events::Anchor,
+    is_ns: bool,
+    n_slices: u64,
+}
+
+impl Tracks {
+    /// Tracks in a trace folder, as those of process `pid`, called `name`; times are ticks of `clock`.
+    ///
+    /// # Errors
+    /// That the meta file cannot be made.
+    pub fn create(trace_dir: &Path, pid: u32, name: &str, clock: ClockSource) -> io::Result<Tracks> {
+        let mut meta = meta::Writer::create(trace_dir, pid)?;
+        meta.append(&Entry::Process {
+            pid,
+            start_ns: clock::wall_now_ns(),
+            clock,
+            host: events::session::host_name(),
+            exe: name.to_owned(),
+            args: Vec::new(),
+            born: events::session::born(pid),
+        });
+        let is_ns = clock == ClockSource::MonotonicRaw;
+        let first_anchor = anchor(is_ns);
+        meta.append(&Entry::Anchor(first_anchor));
+        let last_anchor = anchor(is_ns);
+        meta.append(&Entry::Anchor(last_anchor));
+        let (sites, waiting) = (FxHashMap::default(), Vec::new());
+        let made = first_anchor.ticks + 1;
+        Ok(Tracks { pid, made, meta, sites, waiting, first_anchor, last_anchor, is_ns, n_slices: 0 })
+    }
+
+    /// The process whose tracks they are in the files.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Adds a track.
+    pub fn track(&mut self, kind: TrackKind, process: u32, tid: u32, order: i32, name: &str) -> TrackNo {
+        let track = TrackNo(self.waiting.len() as u32);
+        self.waiting.push(Waiting::default());
+        self.rename(track, kind, process, tid, order, name);
+        track
+    }
+
+    /// Says anew what a track is.
+    pub fn rename(&mut self, track: TrackNo, kind: TrackKind, process: u32, tid: u32, order: i32, name: &str) {
+        self.meta.append(&Entry::Track { ring: track.0, kind, process, tid, order, name: name.to_owned() });
+    }
+
+    /// Names a process that is recorded from outside.
+    pub fn process(&mut self, pid: u32, name: &str) {
+        self.meta.append(&Entry::Other { pid, name: name.to_owned() });
+    }
+
+    /// Tells the user something.
+    pub fn note(&mut self, kind: NoteKind, count: u64, source: &str, text: &str) {
+        self.meta.append(&Entry::Note { kind, count, source: source.to_owned(), text: text.to_owned() });
+    }
+
+    /// Writes entries of the meta file that are no track's: frames, stacks.
+    pub fn entries(&mut self, entries: impl Iterator<Item = Entry>) {
+        self.meta.append_all(entries);
+    }
+
+    /// The site with this name.
+    pub fn site(&mut self, category: &'static str, name: &str) -> SiteId {
+        if let Some(id) = self.sites.get(&(category, name.to_owned())) {
+            return *id;
+        }
+        let id = SiteId::from_bits(self.sites.len() as u32);
+        self.meta.append(&Entry::Site { id: id.get(), category: category.to_owned(), name: name.to_owned() });
+        self.sites.insert((category, name.to_owned()), id);
+        id
+    }
+
+    /// Adds a slice, in ticks.
+    pub fn slice(&mut self, track: TrackNo, begin: u64, end: u64, site: SiteId, correlation: u32, arg: u64) {
+        let ticks = end.saturating_sub(begin);
+        let word = |kind| site_word(kind, 0, site);
+        let slice = Record { begin, dur: 0, site: word(Kind::Slice), node: NodeId::NONE.get(), correlation, arg };
+        self.n_slices += 1;
+        if let Some(dur) = u32::try_from(ticks).ok().filter(|dur| *dur != u32::MAX) {
+            self.push(track, &[Record { dur, ..slice }]);
+        } else {
+            let long = Record { site: word(Kind::LongSlice), arg: ticks, ..slice };
+            self.push(track, &[long, Record { dur: u32::MAX, ..slice }]);
+        }
+    }
+
+    /// Adds something without duration.
+    pub fn point(&mut self, kind: Kind, track: TrackNo, at: u64, site: SiteId, correlation: u32, arg: u64) {
+        let site = site_word(kind, 0, site);
+        self.push(track, &[Record { begin: at, dur: 0, site, node: NodeId::NONE.get(), correlation, arg }]);
+    }
+
+    fn push(&mut self, track: TrackNo, records: &[Record]) {
+        let Some(waiting) = self.waiting.get_mut(track.0 as usize) else { return };
+        if waiting.records.len() + records.len() > MAX_WAITING {
+            waiting.dropped += records.len() as u64;
+        } else {
+            waiting.records.extend_from_slice(records);
+        }
+    }
+
+    /// The tick at a time of `CLOCK_MONOTONIC_RAW`, good to tens of nanoseconds.
+    #[must_use]
+    pub fn ticks_at(&self, mono_ns: i64) -> u64 {
+        if self.is_ns {
+            return mono_ns.max(0).unsigned_abs();
+        }
+        let (from, to) = (self.first_anchor, self.last_anchor);
+        let run = i128::from(to.mono_ns.saturating_sub(from.mono_ns)).max(1);
+        let rise = i128::from(to.ticks.saturating_sub(from.ticks));
+        let ticks = i128::from(to.ticks) + (i128::from(mono_ns) - i128::from(to.mono_ns)) * rise / run;
+        u64::try_from(ticks).unwrap_or(0)
+    }
+
+    /// Appends what waits as chunks to `batch`; how many records of each track that is. `last`: none will come any more.
+    pub(crate) fn append_chunks(&self, last: bool, written_ns: i64, batch: &mut Vec<Record>) -> Vec<usize> {
+        for (ring, waiting) in self.waiting.iter().enumerate() {
+            let n_chunks = waiting.records.len().div_ceil(chunks::MAX_RECORDS).max(usize::from(last));
+            for i in 0..n_chunks {
+                let from = i * chunks::MAX_RECORDS;
+                let part = &waiting.records[from..waiting.records.len().min(from + chunks::MAX_RECORDS)];
+                let header = ChunkHeader {
+                    pid: self.pid,
+                    ring: ring as u32,
+                    made: self.made,
+                    first: waiting.first + from as u64,
+                    dropped: waiting.dropped,
+                    written_ns,
+                    flags: if last && i + 1 == n_chunks { FLAG_LAST } else { 0 },
+                    ..ChunkHeader::default()
+                };
+                let at = chunks::begin_chunk(batch);
+                batch.extend_from_slice(part);
+                chunks::end_chunk(header, at, batch);
+            }
+        }
+        self.waiting.iter().map(|w| w.records.len()).collect()
+    }
+
+    /// Forgets the first records of each track, which were written.
+    pub(crate) fn forget(&mut self, counts: &[usize]) {
+        for (waiting, n) in self.waiting.iter_mut().zip(counts) {
+            waiting.records.drain(..n);
+            waiting.first += *n as u64;
+        }
+    }
+
+    /// Records that found no room.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.waiting.iter().map(|w| w.dropped).sum()
+    }
+
+    /// Now, in ticks.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        if self.is_ns { clock::mono_now().max(0).unsigned_abs() } else { clock::now() }
+    }
+
+    /// Reads the clock now and then.
+    pub(crate) fn keep_time(&mut self, last: bool) {
+        let age = clock::mono_now() - self.last_anchor.mono_ns;
+        // Early ones come closer together: the rate is soon known well.
+        let since_first = self.last_anchor.mono_ns - self.first_anchor.mono_ns;
+        if last || age > ANCHOR_NS.min((10 * since_first).max(10_000_000)) {
+            self.last_anchor = anchor(self.is_ns);
+            self.meta.append(&Entry::Anchor(self.last_anchor));
+        }
+    }
+
+    /// Slices since the call before.
+    pub(crate) fn take_n_slices(&mut self) -> u64 {
+        std::mem::take(&mut self.n_slices)
+    }
+}
+
+/// An anchor of the given clock.
+fn anchor(is_ns: bool) -> events::Anchor {
+    let anchor = clock::anchor();
+    if is_ns { events::Anchor { ticks: anchor.mono_ns.max(0).unsigned_abs(), ..anchor } } else { anchor }
+}

@@ -1,0 +1,210 @@
+//! The kernel's counters of a command: on each CPU one group, inherited by all that the command starts, with one ring.
+//!
+//! A group's leader is the CPU clock, which puts the values of the whole group into the ring at a steady rate of the thread's own time;
+//! the group's count of context switches does the same whenever a thread leaves the CPU, where the kernel's part may be counted.
+
+use super::kinds::{CounterSet, Kind};
+use crate::sample::perf;
+use crate::sample::perf::{Place, Whose};
+use perf_event::{Builder, Counter, ReadFormat, SampleFlag, Sampler};
+use rustc_hash::FxHashMap;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// Readings in a second of a thread's own time.
+const READINGS_HZ: u64 = 1_000;
+
+/// The opened groups.
+pub(crate) struct Groups {
+    pub(crate) rings: Vec<Sampler>,
+    /// What is counted.
+    pub(crate) kinds: Vec<Kind>,
+    /// Which of [`Groups::kinds`] a counter's id counts.
+    pub(crate) kind_of: FxHashMap<u64, usize>,
+    pub(crate) has_hardware: bool,
+    /// The kernel's part is counted, and leaving a CPU is told.
+    pub(crate) has_kernel: bool,
+    /// What this machine does not count, and why.
+    pub(crate) missing: Vec<(Kind, io::Error)>,
+    /// Threads that are not counted.
+    pub(crate) left_out: usize,
+    /// They count as long as they are open.
+    _members: Vec<Counter>,
+}
+
+/// Opens the counters; for a command on the thread that will start it.
+///
+/// # Errors
+/// That the system grants none of them; [`remedy`] says what to do.
+pub(crate) fn open(wanted: CounterSet, whose: Whose<'_>) -> io::Result<Groups> {
+    match open_all(wanted, whose, true) {
+        Ok(groups) => Ok(groups),
+        Err(_) => open_all(wanted, whose, false),
+    }
+}
+
+fn open_all(wanted: CounterSet, whose: Whose<'_>, has_kernel: bool) -> io::Result<Groups> {
+    let (places, left_out) = perf::places(whose);
+    let mut groups = Groups {
+        rings: Vec::new(),
+        kinds: Vec::new(),
+        kind_of: FxHashMap::default(),
+        has_hardware: false,
+        has_kernel,
+        missing: Vec::new(),
+        left_out,
+        _members: Vec::new(),
+    };
+    let mut kinds = Vec::new();
+    for kind in wanted.kinds() {
+        match probe(kind, has_kernel) {
+            Ok(()) => kinds.push(kind),
+            Err(error) => groups.missing.push((kind, error)),
+        }
+    }
+    let mut error = io::Error::from_raw_os_error(libc::ESRCH);
+    for place in places {
+        match groups.add(&mut kinds, place) {
+            Ok(()) => {}
+            // It ended meanwhile.
+            Err(e) if place.thread.is_some() && e.raw_os_error() == Some(libc::ESRCH) => {}
+            // No more files may be open: those threads that are counted are.
+            Err(e) if place.thread.is_some() && !groups.rings.is_empty() => {
+                groups.left_out += 1;
+                error = e;
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    if groups.rings.is_empty() {
+        return Err(error);
+    }
+    groups.has_hardware = kinds.iter().any(|kind| kind.is_hardware());
+    groups.kinds = kinds;
+    Ok(groups)
+}
+
+/// Whether this machine counts it at all.
+fn probe(kind: Kind, has_kernel: bool) -> io::Result<()> {
+    if !kind.is_of_here() {
+        return Err(io::Error::from_raw_os_error(libc::ENOENT));
+    }
+    kind.builder().observe_self().enabled(false).exclude_kernel(!has_kernel).exclude_hv(true).build().map(drop)
+}
+
+/// What of a set can be counted of each thread here, and names of what is missing with how to get it.
+///
+/// # Errors
+/// That nothing can, with the remedy.
+pub fn available(wanted: CounterSet) -> Result<(CounterSet, Vec<(String, String)>), String> {
+    let groups = open(wanted, Whose::NextCommand).map_err(|error| remedy(&error))?;
+    Ok((CounterSet::of(groups.kinds.iter().copied()), groups.remedies()))
+}
+
+impl Groups {
+    /// What is missing: names that share a remedy, with that.
+    pub(crate) fn remedies(&self) -> Vec<(String, String)> {
+        let mut found: Vec<(String, String)> = Vec::new();
+        for (kind, error) in &self.missing {
+            let remedy = remedy_for(error);
+            match found.iter_mut().find(|(_, known)| *known == remedy) {
+                Some((names, _)) => *names += &format!(", {}", kind.name()),
+                None => found.push((kind.name().to_owned(), remedy)),
+            }
+        }
+        found
+    }
+
+    /// Adds the group of one place. A counter that finds no room in the first group is left out of all.
+    fn add(&mut self, kinds: &mut Vec<Kind>, place: Place) -> io::Result<()> {
+        let builder = |mut builder: Builder<'static>| {
+            perf::inherited(&mut builder, place, self.has_kernel);
+            builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU | SampleFlag::READ).inherit_stat(true);
+            builder.read_format(ReadFormat::GROUP | ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING);
+            builder
+        };
+        let mut leader = builder(Kind::CPU_CLOCK.builder());
+        leader.sample_frequency(READINGS_HZ).task(true).comm(true).comm_exec(true).context_switch(true);
+        let mut ring = perf::with_ring(&mut leader, place)?;
+        let mut ids = vec![(Kind::CPU_CLOCK, ring.as_counter().id())];
+        let mut members = Vec::new();
+        let mut join = |kind: Kind| -> io::Result<()> {
+            let mut member = builder(kind.builder());
+            // The leader says when all of them count.
+            member.enabled(true).enable_on_exec(false);
+            if kind == Kind::CONTEXT_SWITCHES {
+                member.sample_period(1);
+            }
+            let member = member.build_with_group(ring.as_counter_mut())?;
+            tell_into(&member, ring.as_counter())?;
+            ids.push((kind, member.id()));
+            members.push(member);
+            Ok(())
+        };
+        join(Kind::CONTEXT_SWITCHES)?;
+        let is_first = self.rings.is_empty();
+        let mut failed = None;
+        kinds.retain(|kind| {
+            if failed.is_some() || matches!(*kind, Kind::CPU_CLOCK | Kind::CONTEXT_SWITCHES) {
+                return true;
+            }
+            match join(*kind) {
+                Ok(()) => true,
+                Err(error) if is_first && kind.is_hardware() => {
+                    self.missing.push((*kind, error));
+                    false
+                }
+                Err(error) => {
+                    failed = Some(error);
+                    true
+                }
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let row = |kind: Kind| kinds.iter().position(|k| *k == kind);
+        self.kind_of.extend(ids.into_iter().filter_map(|(kind, id)| Some((id, row(kind)?))));
+        self.rings.push(ring);
+        self._members.extend(members);
+        Ok(())
+    }
+}
+
+/// What a counter tells comes into the ring of another one.
+fn tell_into(counter: &Counter, other: &Counter) -> io::Result<()> {
+    // PERF_EVENT_IOC_SET_OUTPUT of linux/perf_event.h.
+    const SET_OUTPUT: libc::c_ulong = 0x2405;
+    // SAFETY: both files are open; the call takes two numbers and no memory.
+    match unsafe { libc::ioctl(counter.as_raw_fd(), SET_OUTPUT as _, other.as_raw_fd()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// How to get counters where [`open`] failed.
+pub(crate) fn remedy(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EINVAL) => {
+            format!("perf_event_open: {error}; Linux 6.13 or newer tells counters of inherited threads")
+        }
+        Some(libc::EMFILE) => format!("perf_event_open: {error}; raise the limit of open files (ulimit -n)"),
+        _ => perf::remedy(error),
+    }
+}
+
+/// How to get one that is missing.
+fn remedy_for(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EINVAL) => {
+            format!(
+                "perf_event_open: {error}; the processor has no room for it beside the others: record fewer at once"
+            )
+        }
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => format!(
+            "perf_event_open: {error}; this processor does not count it, or a virtual machine hides it: run on the host, or give the guest \
+             a PMU"
+        ),
+        _ => perf::remedy(error),
+    }
+}

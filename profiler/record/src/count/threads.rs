@@ -1,0 +1,360 @@
+//! From readings of the kernel's counters to points of each thread's counters.
+//!
+//! Values are sums since the counting began. Between two points a counter rises evenly: a point before and one after each stretch in
+//! which the thread ran say so, so that what was counted lies where the thread had a CPU. A counter that did not change gets no points.
+//!
+//! Counters are the kernel's for a thread and a CPU. `enabled` goes on for all of them while the thread runs, `running` for those of the CPU that
+//! it is on: where the sum of the latter stays behind, the processor had to count something else for a while.
+
+use super::kinds::Kind;
+use super::parse::{Reading, Told};
+use crate::collect::{TrackNo, Tracks};
+use crate::sample::parse::{From, Record};
+use events::meta::TrackKind;
+use events::{Kind as EventKind, SiteId};
+use rustc_hash::FxHashMap;
+
+/// The category of the counters of one thread.
+pub(crate) const CATEGORY: &str = "thread counter";
+/// Tracks of counters come after those of samples.
+const ORDER: i32 = 1_000_002;
+/// Threads that are told apart; those beyond are counted as untold.
+const MAX_THREADS: usize = 1 << 16;
+/// Stretches on a CPU between two readings; shorter ones are put together beyond.
+const MAX_STRETCHES: usize = 64;
+/// A group may have counted this much, ns, that no reading tells yet.
+const UNREAD_NS: u64 = 2_000_000;
+
+/// What is known of a thread.
+#[derive(Default)]
+struct Thread {
+    name: Vec<u8>,
+    track: Option<TrackNo>,
+    /// It ended; its last values may still come.
+    ended: bool,
+    /// Since when it has a CPU.
+    on_since: Option<u64>,
+    /// When it had one since the last reading: from, to.
+    stretches: Vec<(u64, u64)>,
+    read_at: u64,
+    /// How long it ran with its counters on, ns.
+    enabled: u64,
+    /// By group, which is a CPU's: how long it counted, ns.
+    running: FxHashMap<u64, u64>,
+    /// By counter of the kernel: its value.
+    values: FxHashMap<u64, u64>,
+    /// By kind, over all CPUs.
+    counters: Vec<Total>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Total {
+    value: u64,
+    /// When the last point was.
+    told_at: Option<u64>,
+}
+
+impl Thread {
+    fn leaves(&mut self, time: u64) {
+        let Some(since) = self.on_since.take() else { return };
+        let is_full = self.stretches.len() >= MAX_STRETCHES;
+        match self.stretches.last_mut().filter(|_| is_full) {
+            Some(last) => last.1 = time,
+            None => self.stretches.push((since, time)),
+        }
+    }
+
+    /// How long its counters were on, and how long they counted.
+    fn times(&self) -> (u64, u64) {
+        (self.enabled, self.running.values().sum())
+    }
+
+    /// What a count has to be multiplied with: more than 1 where the processor counted other things for a part of the time.
+    fn scale(&self) -> Option<f64> {
+        let (enabled, running) = self.times();
+        let unread = UNREAD_NS * self.running.len() as u64;
+        (running > 0 && enabled > running + running / 20 + unread).then(|| enabled as f64 / running as f64)
+    }
+
+    /// When it had a CPU since the last reading.
+    fn take_stretches(&mut self, time: u64, running_ns: u64) -> Vec<(u64, u64)> {
+        let mut stretches = std::mem::take(&mut self.stretches);
+        if let Some(since) = &mut self.on_since {
+            stretches.push((*since, time));
+            *since = time;
+        } else if stretches.is_empty() {
+            // When it got its CPU was not told.
+            stretches.push((time.saturating_sub(running_ns).max(self.read_at), time));
+        }
+        self.read_at = time;
+        stretches
+    }
+}
+
+impl Total {
+    /// The points, time and value, of a rise that is even over the stretches.
+    fn rise(&mut self, by: u64, stretches: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let length = |(from, to): &(u64, u64)| to.saturating_sub(*from);
+        let whole = stretches.iter().map(length).sum::<u64>();
+        let (before, mut passed, mut points) = (self.value, 0, Vec::new());
+        for (i, stretch) in stretches.iter().enumerate() {
+            passed += length(stretch);
+            let is_last = i + 1 == stretches.len();
+            let so_far = if is_last { by } else { share(by, passed, whole) };
+            if before + so_far == self.value {
+                continue;
+            }
+            if self.told_at != Some(stretch.0) {
+                points.push((stretch.0, self.value));
+            }
+            self.value = before + so_far;
+            self.told_at = Some(stretch.1);
+            points.push((stretch.1, self.value));
+        }
+        points
+    }
+}
+
+fn share(of: u64, part: u64, whole: u64) -> u64 {
+    // At most `of`, since `part` is at most `whole`.
+    (u128::from(of) * u128::from(part) / u128::from(whole.max(1))) as u64
+}
+
+/// See the module's notes.
+pub(crate) struct Threads {
+    kinds: Vec<Kind>,
+    /// Which of the kinds each counter of the kernel counts.
+    kind_of: FxHashMap<u64, usize>,
+    /// Whether the processor counts any of them: only then may counters have to take turns.
+    has_hardware: bool,
+    threads: FxHashMap<u32, Thread>,
+    sites: Vec<SiteId>,
+    pub(crate) readings: u64,
+    pub(crate) untold: u64,
+    /// Of threads whose counts were scaled: how long counters were on, and counted, ns.
+    scaled: (u64, u64),
+}
+
+impl Threads {
+    pub(crate) fn new(kinds: Vec<Kind>, kind_of: FxHashMap<u64, usize>, has_hardware: bool) -> Threads {
+        let (threads, sites) = (FxHashMap::default(), Vec::new());
+        Threads { kinds, kind_of, has_hardware, threads, sites, readings: 0, untold: 0, scaled: (0, 0) }
+    }
+
+    /// Takes what the kernel tells next; in order of time.
+    pub(crate) fn take(&mut self, told: &Told, tracks: &mut Tracks) {
+        match told {
+            Told::Reading(from, reading) => self.read(*from, reading, tracks),
+            Told::Other(Record::SwitchIn(from)) => {
+                if let Some(thread) = self.thread(from.tid) {
+                    thread.on_since = Some(from.time);
+                }
+            }
+            Told::Other(Record::SwitchOut { from, .. }) => {
+                if let Some(thread) = self.thread(from.tid) {
+                    thread.leaves(from.time);
+                }
+            }
+            Told::Other(Record::Comm { from, name, exec }) => self.named(*from, name, *exec, tracks),
+            Told::Other(Record::Fork { tid, parent, .. }) => {
+                let name = self.threads.get(parent).map_or(Vec::new(), |parent| parent.name.clone());
+                // Its id may have been another thread's.
+                self.threads.remove(tid);
+                if let Some(thread) = self.thread(*tid) {
+                    thread.name = name;
+                }
+            }
+            Told::Other(Record::Exit { tid, .. }) => {
+                if let Some(thread) = self.threads.get_mut(tid) {
+                    thread.ended = true;
+                }
+            }
+            Told::Other(_) => {}
+        }
+    }
+
+    /// See [`super::Counting::counted_share`].
+    pub(crate) fn counted_share(&self) -> Option<f64> {
+        let (enabled, running) = self.scaled;
+        (enabled > 0).then(|| running as f64 / enabled as f64)
+    }
+
+    fn thread(&mut self, tid: u32) -> Option<&mut Thread> {
+        if self.threads.len() >= MAX_THREADS && !self.threads.contains_key(&tid) {
+            self.threads.retain(|_, thread| !thread.ended);
+            if self.threads.len() >= MAX_THREADS {
+                self.untold += 1;
+                return None;
+            }
+        }
+        Some(self.threads.entry(tid).or_default())
+    }
+
+    fn named(&mut self, from: From, name: &[u8], exec: bool, tracks: &mut Tracks) {
+        let Some(thread) = self.thread(from.tid) else { return };
+        name.clone_into(&mut thread.name);
+        if exec {
+            thread.on_since.get_or_insert(from.time);
+        }
+        if let Some(track) = thread.track {
+            let title = title(name, from.tid);
+            tracks.rename(track, TrackKind::Thread, from.pid, from.tid, ORDER, &title);
+        }
+    }
+
+    fn read(&mut self, from: From, reading: &Reading, tracks: &mut Tracks) {
+        let (n_kinds, has_hardware) = (self.kinds.len(), self.has_hardware);
+        if self.sites.is_empty() {
+            self.sites = self.kinds.iter().map(|kind| tracks.site(CATEGORY, kind.name())).collect();
+        }
+        let Some((group, _)) = reading.values.first() else { return };
+        if self.thread(from.tid).is_none() {
+            return;
+        }
+        let Some(thread) = self.threads.get_mut(&from.tid) else { return };
+        thread.counters.resize(n_kinds, Total::default());
+        thread.enabled = thread.enabled.max(reading.enabled);
+        let before = thread.running.insert(*group, reading.running).unwrap_or(0);
+        let stretches = thread.take_stretches(from.time, reading.running.saturating_sub(before));
+        let scale = thread.scale().filter(|_| has_hardware);
+        if scale.is_some() {
+            let (enabled, running) = thread.times();
+            self.scaled = (self.scaled.0 + enabled, self.scaled.1 + running);
+        }
+        self.readings += 1;
+        for (id, value) in &reading.values {
+            let Some(kind) = self.kind_of.get(id) else { continue };
+            let rise = value.saturating_sub(thread.values.insert(*id, *value).unwrap_or(0));
+            let rise = scale.map_or(rise, |scale| (rise as f64 * scale).round() as u64);
+            for (time, value) in thread.counters[*kind].rise(rise, &stretches) {
+                let track = *thread.track.get_or_insert_with(|| track(from, &thread.name, tracks));
+                let at = tracks.ticks_at(time.cast_signed());
+                tracks.point(EventKind::Counter, track, at, self.sites[*kind], 0, (value as f64).to_bits());
+            }
+        }
+    }
+}
+
+fn track(from: From, name: &[u8], tracks: &mut Tracks) -> TrackNo {
+    let read = || std::fs::read(format!("/proc/{}/comm", from.tid)).unwrap_or_default().trim_ascii_end().to_vec();
+    let name = if name.is_empty() { read() } else { name.to_vec() };
+    tracks.track(TrackKind::Thread, from.pid, from.tid, ORDER, &title(&name, from.tid))
+}
+
+fn title(name: &[u8], tid: u32) -> String {
+    format!("{} {tid}", String::from_utf8_lossy(name)).trim_start().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::{Collector, CollectorOptions};
+    use events::clock::Source;
+    use parking_lot::Mutex;
+    use std::sync::Arc;
+    use trace_store::follow::TraceReader;
+    use trace_store::store::{Store, StoreOptions};
+
+    const FAULTS: usize = 0;
+    const CYCLES: usize = 1;
+
+    fn from(time: u64) -> From {
+        From { pid: 70, tid: 71, time, cpu: 0 }
+    }
+
+    fn on(time: u64) -> Told {
+        Told::Other(Record::SwitchIn(from(time)))
+    }
+
+    fn off(time: u64) -> Told {
+        Told::Other(Record::SwitchOut { from: from(time), preempted: false })
+    }
+
+    /// A reading on a CPU, of which the counters' ids are 10 times its number and 1, 2, 3.
+    fn reading(time: u64, cpu: u64, (enabled, running): (u64, u64), faults: u64, cycles: u64) -> Told {
+        let values = vec![(cpu * 10 + 1, 5), (cpu * 10 + 2, faults), (cpu * 10 + 3, cycles)];
+        Told::Reading(From { cpu: cpu as u32, ..from(time) }, Reading { enabled, running, values })
+    }
+
+    /// The points (ns from `zero`, value) of a counter, and the share that was counted.
+    fn points(told: impl Fn(u64) -> Vec<Told>, counter: usize) -> (Vec<(i64, f64)>, Option<f64>) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut tracks = Tracks::create(dir.path(), 1, "kernel", Source::MonotonicRaw).unwrap();
+        let zero = tracks.now();
+        let kinds: super::super::CounterSet = "page-faults,cycles".parse().unwrap();
+        let kind_of = [(12, FAULTS), (13, CYCLES), (22, FAULTS), (23, CYCLES)];
+        let mut threads = Threads::new(kinds.kinds().collect(), kind_of.into_iter().collect(), true);
+        for told in told(zero) {
+            threads.take(&told, &mut tracks);
+        }
+        let tracks = Arc::new(Mutex::new(tracks));
+        let collector = Collector::start_with(dir.path(), CollectorOptions::default(), Some(tracks)).unwrap();
+        collector.stop();
+        let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+        TraceReader::open(dir.path()).unwrap().read_all(&mut store).unwrap();
+        let found =
+            store.counters().iter().find(|c| store.sites()[c.site as usize].name == threads.kinds[counter].name());
+        let zero = zero as i64 - store.origin_ns();
+        let points = found.map_or(Vec::new(), |c| {
+            let thread = c.track.and_then(|id| store.track(id)).unwrap();
+            assert_eq!((thread.tid, store.processes()[c.process as usize].pid), (71, 70));
+            c.time.iter().zip(&c.value).map(|(t, v)| (t - zero, *v)).collect()
+        });
+        (points, threads.counted_share())
+    }
+
+    #[test]
+    fn a_count_rises_while_the_thread_has_a_cpu() {
+        let told = |zero| {
+            vec![
+                on(zero + 100),
+                reading(zero + 1_100, 1, (1_000, 1_000), 10, 4_000),
+                off(zero + 1_600),
+                on(zero + 9_600),
+                // Half of what came since ran before the sleep.
+                reading(zero + 10_100, 1, (2_000, 2_000), 20, 4_000),
+                reading(zero + 11_100, 1, (3_000, 3_000), 20, 4_000),
+                reading(zero + 12_100, 1, (4_000, 4_000), 21, 9_000),
+            ]
+        };
+        let want =
+            [(100, 0.0), (1_100, 10.0), (1_600, 15.0), (9_600, 15.0), (10_100, 20.0), (11_100, 20.0), (12_100, 21.0)];
+        assert_eq!(points(told, FAULTS), (want.to_vec(), None));
+        let want = [(100, 0.0), (1_100, 4_000.0), (11_100, 4_000.0), (12_100, 9_000.0)];
+        assert_eq!(points(told, CYCLES).0, want);
+    }
+
+    #[test]
+    fn a_thread_on_several_cpus_has_their_sum() {
+        let told = |zero| {
+            vec![
+                on(zero),
+                reading(zero + 1_000, 1, (1_000, 1_000), 7, 0),
+                off(zero + 1_000),
+                on(zero + 2_000),
+                reading(zero + 3_000, 2, (2_000, 1_000), 5, 0),
+                off(zero + 3_000),
+                on(zero + 4_000),
+                reading(zero + 5_000, 1, (3_000, 2_000), 8, 0),
+                // Its last values, after it ended: of each CPU.
+                Told::Other(Record::Exit { from: from(zero + 5_500), tid: 71 }),
+                reading(zero + 5_500, 1, (3_500, 2_500), 9, 0),
+                reading(zero + 5_500, 2, (3_500, 1_000), 5, 0),
+            ]
+        };
+        let want = [(0, 0.0), (1_000, 7.0), (2_000, 7.0), (3_000, 12.0), (4_000, 12.0), (5_000, 13.0), (5_500, 14.0)];
+        assert_eq!(points(told, FAULTS), (want.to_vec(), None));
+    }
+
+    #[test]
+    fn counters_that_took_turns_are_scaled() {
+        const MS: u64 = 1_000_000;
+        let told = |zero| {
+            let at = |ms: u64, running: u64, cycles| reading(zero + ms * MS, 1, (ms * MS, running * MS), 0, cycles);
+            vec![on(zero), at(10, 5, 1_000), at(20, 10, 3_000)]
+        };
+        let (points, share) = points(told, CYCLES);
+        assert_eq!(points, [(0, 0.0), (10 * MS as i64, 2_000.0), (20 * MS as i64, 6_000.0)]);
+        assert_eq!(share, Some(0.5));
+    }
+}

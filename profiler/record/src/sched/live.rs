@@ -1,0 +1,66 @@
+//! Scheduling of a command and what it starts, as tracks of a recording.
+
+use crate::collect::{TrackNo, Tracks};
+use events::meta::TrackKind;
+use events::{Kind, SiteId};
+use trace_model::scheduling::Comm;
+use trace_model::scheduling::derive::{Output, Slice};
+
+/// Tracks of a thread come after those it writes itself.
+const ORDER: i32 = 1_000_000;
+
+impl Output for Tracks {
+    type Track = TrackNo;
+    type Site = SiteId;
+
+    fn process_of(&self, _: u32) -> Option<u32> {
+        // The command's threads are adopted, or born of such.
+        None
+    }
+
+    fn thread(&mut self, process: u32, thread: u32, name: Comm) -> TrackNo {
+        self.track(TrackKind::Thread, process, thread, ORDER, &title(name, thread))
+    }
+
+    fn rename(&mut self, track: TrackNo, process: u32, thread: u32, name: Comm) {
+        Tracks::rename(self, track, TrackKind::Thread, process, thread, ORDER, &title(name, thread));
+    }
+
+    fn process(&mut self, process: u32, name: Comm) {
+        Tracks::process(self, process, &command(process, name));
+    }
+
+    fn cpu(&mut self, cpu: u32) -> TrackNo {
+        let order = i32::try_from(cpu).unwrap_or(i32::MAX);
+        self.track(TrackKind::Cpu, self.pid(), 0, order, &format!("CPU {cpu}"))
+    }
+
+    fn disk(&mut self, device: u32) -> TrackNo {
+        let name = format!("disk {}:{}", device >> 20, device & 0xf_ffff);
+        self.track(TrackKind::Async, self.pid(), 0, ORDER, &name)
+    }
+
+    fn site(&mut self, category: &'static str, name: &str) -> SiteId {
+        Tracks::site(self, category, name)
+    }
+
+    fn slice(&mut self, track: TrackNo, begin: u64, end: u64, what: Slice<SiteId>) {
+        Tracks::slice(self, track, begin, end, what.site, what.correlation, what.arg);
+    }
+
+    fn instant(&mut self, track: TrackNo, time: u64, what: Slice<SiteId>) {
+        self.point(Kind::Instant, track, time, what.site, what.correlation, what.arg);
+    }
+}
+
+fn title(name: Comm, thread: u32) -> String {
+    format!("{} {thread}, scheduling", name.text())
+}
+
+/// The command line of a process; where it is gone already, its name.
+fn command(process: u32, name: Comm) -> String {
+    let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    let words: Vec<String> = line.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect();
+    let text = words.join(" ").trim_end().chars().take(1000).collect::<String>();
+    if text.is_empty() { name.text() } else { text }
+}

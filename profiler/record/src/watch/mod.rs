@@ -1,0 +1,522 @@
+//! Watches a command from outside: scheduling, samples and counters of all its threads, whether it emits events or not.
+//!
+//! [`Watch::prepare`] opens what the system grants, on the thread that then starts the command; [`Watch::command`] says which process that
+//! is; [`Watch::attach`] takes a process that runs already. A thread of its own asks the kernel's rings every few milliseconds, and adds what they tell to [`Tracks`], which the
+//! collector writes. What is not to be had is told once, with its remedy.
+
+mod proc;
+mod samples;
+
+use crate::collect::Tracks;
+use crate::count::groups;
+use crate::count::{CounterSet, Counting};
+use crate::sample::parse;
+use crate::sample::parse::Record;
+use crate::sample::perf;
+use crate::sample::perf::{Counters, Rings, Wanted, Whose};
+use crate::sched::tracefs::{Instance, Root};
+use events::clock::{self, Source as ClockSource};
+use events::meta::NoteKind;
+use events::{Kind, SiteId};
+use parking_lot::Mutex;
+use samples::Samples;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use trace_model::scheduling::derive::Scheduling;
+use trace_model::scheduling::{Comm, Event, What};
+use trace_model::thread_state::ThreadState;
+
+/// Between two looks into the kernel's rings.
+const INTERVAL: Duration = Duration::from_millis(10);
+/// Looks between two readings of the counters.
+const COUNT_EVERY: u64 = 10;
+
+/// The clocks that the kernel's own trace offers, where it is to be had: mounted, or by a mount of this process's own.
+///
+/// # Errors
+/// That it is not to be had: no root, or a kernel without.
+pub fn tracefs_clocks() -> io::Result<String> {
+    Root::find()?.clocks()
+}
+
+/// What to watch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WatchOptions {
+    /// Who runs on each CPU, and what threads wait for.
+    pub sched: bool,
+    /// Call stacks, so many times a second on each CPU.
+    pub sample_hz: Option<u32>,
+    /// What to count of each thread.
+    pub counters: CounterSet,
+}
+
+impl WatchOptions {
+    /// Whether there is anything to watch.
+    #[must_use]
+    pub fn watches(self) -> bool {
+        self.sched || self.sample_hz.is_some() || !self.counters.is_empty()
+    }
+}
+
+/// What was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WatchReport {
+    /// Where scheduling was read: `tracefs`, `perf events`, `/proc`, or nothing.
+    pub sched_source: Option<&'static str>,
+    /// Switches in which a thread of the command took part.
+    pub switches: u64,
+    /// Wake-ups of its threads.
+    pub wakeups: u64,
+    /// Samples of its threads.
+    pub samples: u64,
+    /// Times that the counters of a thread were read.
+    pub readings: u64,
+    /// Events that the kernel's rings could not keep.
+    pub lost: u64,
+    /// Times that a thread got a CPU without the kernel telling (some kernels leave out what certain threads do): its wake-up
+    /// stands for it, so that the wait for the CPU counts as running.
+    pub untold: u64,
+    /// What cannot be recorded here: its name and how to get it.
+    pub unavailable: Vec<(String, String)>,
+}
+
+/// Why watching did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// There is no such process.
+    #[error("there is no process {0}")]
+    NoProcess(u32),
+    /// The trace folder cannot be written.
+    #[error("cannot write the trace folder: {0}")]
+    Folder(#[source] io::Error),
+    /// The system gives no thread.
+    #[error("cannot start the watching thread: {0}")]
+    Thread(#[source] io::Error),
+}
+
+struct Shared {
+    /// The command, once it runs.
+    command: AtomicU32,
+    stopping: AtomicBool,
+    tracks: Arc<Mutex<Tracks>>,
+}
+
+/// A watched command. Dropping it stops watching.
+#[must_use = "watching stops when it is dropped"]
+pub struct Watch {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<WatchReport>>,
+}
+
+impl Watch {
+    /// Opens what the system grants of `options`, into a trace folder that exists. Start the command on the same thread.
+    ///
+    /// # Errors
+    /// That the folder cannot be written. What cannot be recorded is no error: the report and the trace tell it.
+    pub fn prepare(trace_dir: &Path, options: WatchOptions) -> Result<Watch, WatchError> {
+        Watch::open(trace_dir, options, Whose::NextCommand)
+    }
+
+    /// Watches a process that runs already, with all that it has started, into a trace folder that exists.
+    ///
+    /// # Errors
+    /// That there is no such process, or as [`Watch::prepare`].
+    pub fn attach(trace_dir: &Path, options: WatchOptions, pid: u32) -> Result<Watch, WatchError> {
+        let threads: Vec<u32> = proc::descendants(pid).into_iter().flat_map(proc::threads).collect();
+        if threads.is_empty() {
+            return Err(WatchError::NoProcess(pid));
+        }
+        let watch = Watch::open(trace_dir, options, Whose::Threads(&threads))?;
+        watch.command(pid);
+        Ok(watch)
+    }
+
+    fn open(trace_dir: &Path, options: WatchOptions, whose: Whose<'_>) -> Result<Watch, WatchError> {
+        let attached = whose != Whose::NextCommand;
+        let mut unavailable = Vec::new();
+        let mut missing = |what: &str, remedy: String| unavailable.push((what.to_owned(), remedy));
+        let instance = options.sched.then(|| Root::find().and_then(Instance::start));
+        let instance = match instance {
+            Some(Err(error)) => {
+                missing("wake-ups and other processes on the CPUs (tracefs)", tracefs_remedy(&error));
+                None
+            }
+            found => found.and_then(Result::ok),
+        };
+        let wanted = Wanted { sample_hz: options.sample_hz, switches: options.sched && instance.is_none() };
+        let rings = (wanted.switches || wanted.sample_hz.is_some()).then(|| perf::open(wanted, whose));
+        let rings = match rings {
+            Some(Err(error)) => {
+                let what = if wanted.sample_hz.is_some() { "samples" } else { "context switches" };
+                missing(&format!("{what} (perf events)"), perf::remedy(&error));
+                None
+            }
+            found => found.and_then(Result::ok),
+        };
+        if rings.as_ref().is_some_and(|r| !r.has_kernel && wanted.sample_hz.is_some()) {
+            missing("the kernel's part of stacks", perf::KERNEL_REMEDY.to_owned());
+        }
+        if let Some(n) = rings.as_ref().map(|r| r.left_out).filter(|n| *n > 0) {
+            missing(&format!("{n} of the process's threads"), "it has too many; record it from its start".to_owned());
+        }
+        // The kernel's counters begin with a command; of a process that runs `/proc` tells.
+        let counters = if attached { Counters::default() } else { perf::counters() };
+        let counting = counting(options.counters, whose, &mut missing);
+        let clock = instance.as_ref().map_or(ClockSource::MonotonicRaw, Instance::clock);
+        let mut tracks = Tracks::create(trace_dir, std::process::id(), "kernel", clock).map_err(WatchError::Folder)?;
+        for (what, remedy) in &unavailable {
+            let text = format!("{what}: not recorded on this machine; {remedy}");
+            tracks.note(NoteKind::Unavailable, 1, what, &text);
+        }
+        let (command, stopping) = (AtomicU32::new(0), AtomicBool::new(false));
+        let shared = Arc::new(Shared { command, stopping, tracks: Arc::new(Mutex::new(tracks)) });
+        let watcher = Watcher { attached, counting, ..Watcher::new(options, instance, rings, counters, unavailable) };
+        let thread = std::thread::Builder::new().name("watch".to_owned()).spawn({
+            let shared = Arc::clone(&shared);
+            move || watcher.run(&shared)
+        });
+        Ok(Watch { shared, thread: Some(thread.map_err(WatchError::Thread)?) })
+    }
+
+    /// The tracks, for [`Collector::start_with`](crate::collect::Collector::start_with).
+    #[must_use]
+    pub fn tracks(&self) -> Arc<Mutex<Tracks>> {
+        Arc::clone(&self.shared.tracks)
+    }
+
+    /// The command runs as this process.
+    pub fn command(&self, pid: u32) {
+        self.shared.command.store(pid, Ordering::Release);
+    }
+
+    /// Reads what is left, and looks up the functions of sampled addresses. Stop the collector afterwards.
+    pub fn stop(mut self) -> WatchReport {
+        self.shared.stopping.store(true, Ordering::Release);
+        // A panic there has been reported by its hook; what it wrote stays readable.
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Opens the counters of threads; says what is missing.
+fn counting(wanted: CounterSet, whose: Whose<'_>, missing: &mut impl FnMut(&str, String)) -> Option<Counting> {
+    if wanted.is_empty() {
+        return None;
+    }
+    match groups::open(wanted, whose) {
+        Ok(groups) => {
+            for (names, remedy) in groups.remedies() {
+                missing(&format!("counters {names}"), remedy);
+            }
+            if groups.left_out > 0 {
+                let what = format!("counters of {} of the process's threads", groups.left_out);
+                missing(
+                    &what,
+                    "it has too many; record it from its start, or raise the limit of open files".to_owned(),
+                );
+            }
+            if !groups.has_kernel {
+                missing("the kernel's part of counters", perf::KERNEL_REMEDY.to_owned());
+            }
+            Some(Counting::new(groups))
+        }
+        Err(error) => {
+            missing(&format!("counters {wanted} of threads"), groups::remedy(&error));
+            None
+        }
+    }
+}
+
+fn tracefs_remedy(error: &io::Error) -> String {
+    format!("{error}; run as root, on a kernel with CONFIG_FTRACE")
+}
+
+/// The watching thread's own.
+struct Watcher {
+    instance: Option<Instance>,
+    rings: Option<Rings>,
+    counters: Counters,
+    proc: Option<proc::Usage>,
+    scheduling: Scheduling<Tracks>,
+    samples: Samples,
+    counting: Option<Counting>,
+    /// Records later than what may still come from another CPU.
+    waiting: Vec<Record>,
+    sites: Vec<(SiteId, u64)>,
+    polls: u64,
+    lost: u64,
+    /// It ran before it was watched.
+    attached: bool,
+    report: WatchReport,
+}
+
+impl Watcher {
+    fn new(
+        options: WatchOptions,
+        instance: Option<Instance>,
+        rings: Option<Rings>,
+        counters: Counters,
+        unavailable: Vec<(String, String)>,
+    ) -> Watcher {
+        let sched_source = match (&instance, &rings) {
+            _ if !options.sched => None,
+            (Some(_), _) => Some("tracefs"),
+            (None, Some(_)) => Some("perf events"),
+            (None, None) => Some("/proc"),
+        };
+        let proc = (sched_source == Some("/proc") || counters.counters.is_empty()).then(proc::Usage::default);
+        let report = WatchReport { sched_source, unavailable, ..WatchReport::default() };
+        let (scheduling, samples, waiting) = (Scheduling::default(), Samples::default(), Vec::new());
+        let (counting, sites, polls, lost, attached) = (None, Vec::new(), 0, 0, false);
+        Watcher {
+            instance,
+            rings,
+            counters,
+            proc,
+            scheduling,
+            samples,
+            counting,
+            waiting,
+            sites,
+            polls,
+            lost,
+            attached,
+            report,
+        }
+    }
+
+    fn run(mut self, shared: &Shared) -> WatchReport {
+        let mut command = 0;
+        while !shared.stopping.load(Ordering::Acquire) {
+            if command == 0 {
+                command = shared.command.load(Ordering::Acquire);
+                if command != 0 {
+                    self.begin(command, &mut shared.tracks.lock());
+                }
+            }
+            if command != 0 {
+                self.poll(command, shared, false);
+            }
+            std::thread::sleep(INTERVAL);
+        }
+        if let Some(instance) = &self.instance {
+            instance.stop();
+        }
+        // A command may end before it was looked at even once.
+        let unseen = if command == 0 { shared.command.load(Ordering::Acquire) } else { 0 };
+        if unseen != 0 {
+            command = unseen;
+            self.begin(command, &mut shared.tracks.lock());
+        }
+        if command != 0 {
+            self.poll(command, shared, true);
+            let mut tracks = shared.tracks.lock();
+            let now = tracks.now();
+            self.scheduling.finish(now, &mut tracks);
+            self.tell_untold(&mut tracks);
+            self.tell_shared(&mut tracks);
+        }
+        let symbols = self.samples.symbols();
+        shared.tracks.lock().entries(symbols.into_iter());
+        let seen = self.scheduling.seen;
+        let (switches, wakeups, samples) = (seen.switches, seen.wakeups, self.samples.n);
+        let (untold, readings) = (seen.untold, self.counting.as_ref().map_or(0, Counting::readings));
+        WatchReport { switches, wakeups, samples, readings, untold, ..self.report }
+    }
+
+    fn begin(&mut self, command: u32, tracks: &mut Tracks) {
+        if self.attached {
+            return self.adopt(command, tracks);
+        }
+        let name = std::fs::read(format!("/proc/{command}/comm")).unwrap_or_default();
+        self.scheduling.adopt(command, command, Comm::new(name.trim_ascii_end()));
+        self.scheduling.take(
+            &Event { time: 0, cpu: 0, what: What::Exec { process: command, name: Comm::new(name.trim_ascii_end()) } },
+            tracks,
+        );
+    }
+
+    /// Takes over what ran before: threads, children, the code that they have mapped.
+    fn adopt(&mut self, command: u32, tracks: &mut Tracks) {
+        for process in proc::descendants(command) {
+            let name = proc::name(process, process);
+            for thread in proc::threads(process) {
+                self.scheduling.adopt(thread, process, proc::name(process, thread));
+            }
+            self.scheduling.take(&Event { time: 0, cpu: 0, what: What::Exec { process, name } }, tracks);
+            for (address, len, offset, path) in proc::code(process) {
+                self.samples.maps.map(process, address, len, offset, &path);
+            }
+        }
+    }
+
+    fn poll(&mut self, command: u32, shared: &Shared, last: bool) {
+        // Read before the lock: the collector waits for it.
+        let events = self.instance.as_mut().map(|i| i.poll(last)).unwrap_or_default();
+        let records = self.records(last);
+        let mut tracks = shared.tracks.lock();
+        for event in &events {
+            self.scheduling.take(event, &mut tracks);
+        }
+        drop(tracks);
+        let counted = self.counting.as_mut().map(|counting| counting.poll(last, &mut shared.tracks.lock()));
+        // The counters' rings name threads and programs too, where no other does.
+        let counted = counted.filter(|_| self.rings.is_none()).unwrap_or_default();
+        let names = counted.into_iter().filter(|r| matches!(r, Record::Comm { .. } | Record::Fork { .. }));
+        for record in records.into_iter().chain(names) {
+            self.record(record, &shared.tracks);
+        }
+        let mut tracks = shared.tracks.lock();
+        self.samples.flush(&mut tracks);
+        self.faults(&mut tracks);
+        if self.polls.is_multiple_of(COUNT_EVERY) || last {
+            self.count(command, &mut tracks);
+            self.tell_lost(&mut tracks);
+        }
+        self.polls += 1;
+        tracks.keep_time(last);
+    }
+
+    /// What the perf rings hold, in order of time.
+    fn records(&mut self, last: bool) -> Vec<Record> {
+        let until = clock::mono_now().max(0).unsigned_abs();
+        let Some(rings) = &mut self.rings else { return Vec::new() };
+        let mut records = std::mem::take(&mut self.waiting);
+        for sampler in &mut rings.samplers {
+            while let Some(record) = sampler.next_record() {
+                let (kind, misc) = (record.ty(), record.misc());
+                match parse::parse(kind, misc, &record.to_contiguous(), rings.has_stack) {
+                    Some(Record::Lost(n)) => self.lost += n,
+                    Some(Record::Other) | None => {}
+                    Some(record) => records.push(record),
+                }
+            }
+        }
+        records.sort_by_key(Record::time);
+        if !last {
+            self.waiting = records.split_off(records.partition_point(|r| r.time() <= until));
+        }
+        records
+    }
+
+    fn record(&mut self, record: Record, tracks: &Mutex<Tracks>) {
+        if let Record::Sample(from, sample) = &record {
+            // Finding callers may mean to read a library first: without the lock.
+            self.samples.take(*from, sample);
+            return;
+        }
+        let mut tracks = tracks.lock();
+        let (time, cpu) = (tracks.ticks_at(record.time().cast_signed()), record.cpu());
+        let what = match record {
+            Record::Map { from, address, len, offset, path } => {
+                drop(tracks);
+                self.samples.maps.map(from.pid, address, len, offset, &path);
+                return;
+            }
+            Record::Comm { from, name, exec } => {
+                let name = Comm::new(&name);
+                if exec {
+                    self.samples.maps.exec(from.pid);
+                    What::Exec { process: from.pid, name }
+                } else {
+                    What::Renamed { thread: from.tid, name }
+                }
+            }
+            Record::Fork { pid, tid, parent, parent_pid, .. } => {
+                self.samples.maps.fork(parent_pid, pid);
+                What::Born { parent, thread: tid, in_process: pid == parent_pid, name: Comm::default() }
+            }
+            // Its events end here: the last switch is not told.
+            Record::Exit { tid, .. } => What::Off { thread: tid, left: ThreadState::Dead },
+            Record::SwitchIn(from) => What::On { thread: from.tid },
+            Record::SwitchOut { from, preempted } => {
+                let left = if preempted { ThreadState::Preempted } else { ThreadState::Waiting };
+                What::Off { thread: from.tid, left }
+            }
+            Record::Sample(..) | Record::Lost(_) | Record::Other => return,
+        };
+        // tracefs tells the same, and more.
+        if self.instance.is_none() {
+            self.scheduling.take(&Event { time, cpu, what }, &mut tracks);
+        }
+    }
+
+    fn faults(&mut self, tracks: &mut Tracks) {
+        let Some(rings) = &mut self.rings else { return };
+        for sampler in &mut rings.faults {
+            while let Some(record) = sampler.next_record() {
+                let Some((from, address)) = parse::fault(record.ty(), &record.to_contiguous()) else { continue };
+                let time = tracks.ticks_at(from.time.cast_signed());
+                let what = What::MajorFault { thread: from.tid, address };
+                self.scheduling.take(&Event { time, cpu: from.cpu, what }, tracks);
+            }
+        }
+    }
+
+    /// Reads the counters of the command.
+    fn count(&mut self, command: u32, tracks: &mut Tracks) {
+        let now = tracks.now();
+        if let Some(usage) = &mut self.proc {
+            usage.count(command, &mut self.scheduling, now, tracks);
+        }
+        let Some(track) = self.scheduling.process_track(command, tracks) else { return };
+        if self.sites.is_empty() {
+            let names = self.counters.counters.iter().map(|(name, _)| (tracks.site("counter", name), u64::MAX));
+            self.sites = names.collect();
+        }
+        for ((_, counter), (site, before)) in self.counters.counters.iter_mut().zip(&mut self.sites) {
+            let Ok(value) = counter.read() else { continue };
+            if value != *before {
+                *before = value;
+                tracks.point(Kind::Counter, track, now, *site, 0, (value as f64).to_bits());
+            }
+        }
+    }
+
+    fn tell_lost(&mut self, tracks: &mut Tracks) {
+        let lost = self.instance.as_ref().map_or(0, Instance::lost);
+        let counted = self.counting.as_ref().map_or(0, |counting| counting.lost + counting.untold());
+        let total = self.lost.max(lost) + self.scheduling.seen.untracked + self.samples.cut() + counted;
+        if total > self.report.lost {
+            self.report.lost = total;
+            let text = format!("{total} events of the kernel were lost: its rings were full, or the tables were");
+            tracks.note(NoteKind::Lost, total, "kernel", &text);
+        }
+    }
+
+    fn tell_shared(&mut self, tracks: &mut Tracks) {
+        if let Some(share) = self.counting.as_ref().and_then(Counting::counted_share) {
+            let what = "counters that took turns";
+            let text = format!(
+                "{what}: the processor has too few for all, they counted {:.0} % of the time and are scaled up to all of it; record \
+                 fewer at once",
+                share * 100.0
+            );
+            tracks.note(NoteKind::Unavailable, 1, what, &text);
+        }
+    }
+
+    fn tell_untold(&mut self, tracks: &mut Tracks) {
+        let n = self.scheduling.seen.untold;
+        if n > 0 {
+            let what = "switches that the kernel left out";
+            let text = format!(
+                "{what}: {n} times a thread ran that had got no CPU as far as was told; after a wake-up it counts as running at once, \
+                 and after losing its CPU its wait is not seen"
+            );
+            tracks.note(NoteKind::Unavailable, n, what, &text);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Samples on their way from the kernel's rings to the tracks.
+
+use crate::collect::{TrackNo, Tracks};
+use crate::sample::maps::Maps;
+use crate::sample::parse::{From, Sample};
+use crate::sample::stacks::{ROOT, Stacks};
+use crate::sample::unwind;
+use crate::sample::unwind::Cache;
+use crate::symbols;
+use events::meta::{Entry, TrackKind};
+use events::{Kind, SiteId};
+use rustc_hash::FxHashMap;
+
+/// Tracks of samples come after those of scheduling.
+const ORDER: i32 = 1_000_001;
+
+/// See the module's notes.
+#[derive(Default)]
+pub(super) struct Samples {
+    pub(super) maps: Maps,
+    stacks: Stacks,
+    cache: Cache,
+    tracks: FxHashMap<u32, TrackNo>,
+    site: Option<SiteId>,
+    /// Taken and not yet in a track: where from, and the stack.
+    waiting: Vec<(From, u32)>,
+    pub(super) n: u64,
+}
+
+impl Samples {
+    /// Finds the callers of a sample.
+    pub(super) fn take(&mut self, from: From, sample: &Sample) {
+        let (kernel, user) = {
+            let process = self.maps.process(from.pid);
+            unwind::stack(sample, &process.unwinder, &mut self.cache)
+        };
+        let mut stack = ROOT;
+        // Outermost first. All but the innermost are the places to which calls return: the call is just before.
+        for (n, address) in user.iter().enumerate().rev() {
+            let at = if n == 0 { *address } else { address.saturating_sub(1) };
+            let (module, at) = self.place(from.pid, at);
+            stack = self.push(stack, module, at);
+        }
+        if !kernel.is_empty() {
+            let module = self.maps.path(symbols::KERNEL);
+            for (n, address) in kernel.iter().enumerate().rev() {
+                let at = if n == 0 { *address } else { address.saturating_sub(1) };
+                stack = self.push(stack, module, at);
+            }
+        }
+        self.waiting.push((from, stack));
+    }
+
+    fn push(&mut self, stack: u32, module: u32, address: u64) -> u32 {
+        let path = &self.maps.paths[module as usize];
+        let pushed = self.stacks.frame(module, address, path).and_then(|frame| self.stacks.push(stack, frame));
+        self.stacks.cut += u64::from(pushed.is_none());
+        pushed.unwrap_or(stack)
+    }
+
+    /// The file of code at an address, and the address in it.
+    fn place(&mut self, pid: u32, address: u64) -> (u32, u64) {
+        let found = self.maps.process(pid).find(address).map(|m| (m.path, address.wrapping_add(m.bias)));
+        match found {
+            Some((path, in_file)) if self.maps.paths[path as usize].starts_with('/') => (path, in_file),
+            // Code that no file holds: made at run time.
+            _ => (self.maps.path(&symbols::perf_map(pid)), address),
+        }
+    }
+
+    /// Writes what was taken to the tracks.
+    pub(super) fn flush(&mut self, tracks: &mut Tracks) {
+        // A stack is in the meta file before a record with it is in a chunk.
+        let new = self.stacks.take_new();
+        if !new.is_empty() {
+            tracks.entries(new.into_iter());
+        }
+        for (from, stack) in std::mem::take(&mut self.waiting) {
+            let site = *self.site.get_or_insert_with(|| tracks.site("sample", "CPU clock"));
+            let track = *self.tracks.entry(from.tid).or_insert_with(|| {
+                let name = std::fs::read_to_string(format!("/proc/{}/comm", from.tid)).unwrap_or_default();
+                let title = format!("{} {}, samples", name.trim_end(), from.tid);
+                tracks.track(TrackKind::Thread, from.pid, from.tid, ORDER, title.trim_start())
+            });
+            let time = tracks.ticks_at(from.time.cast_signed());
+            tracks.point(Kind::Instant, track, time, site, from.cpu, u64::from(stack));
+            self.n += 1;
+        }
+    }
+
+    /// Frames that found no room in the tables.
+    pub(super) fn cut(&self) -> u64 {
+        self.stacks.cut
+    }
+
+    /// The functions of all frames. Reads symbol tables: takes a while.
+    pub(super) fn symbols(&self) -> Vec<Entry> {
+        let paths = &self.maps.paths;
+        symbols::resolve(
+            self.stacks.frames().map(|(module, address, id)| (paths[module as usize].as_str(), address, id)),
+        )
+    }
+}

@@ -1,0 +1,162 @@
+//! Reads a trace folder into batches: while it grows, after it was finished, after a crash, with damage.
+//!
+//! Each poll reads, in this order: new chunks, then what is still in the rings (without consuming, so that a live
+//! view is as fresh as the last publish, and after a crash nothing published is missing), then the meta files (a
+//! name is written before the first record that uses it). Every record has a sequence number in its ring, so
+//! what was seen in a ring and comes again in a chunk is taken once, and what is missing is counted exactly.
+//!
+//! Damage never ends the reading: it becomes a notice in the batch, with file, offset and count.
+
+mod clock;
+mod files;
+mod folder;
+mod gathered;
+mod notices;
+mod process;
+mod rings;
+
+use crate::store::{Store, Update};
+use folder::FolderReader;
+use gathered::Gathered;
+use std::io;
+use std::path::{Path, PathBuf};
+use trace_model::batch::Batch;
+use trace_model::clocks::Fact;
+use trace_model::layout::{OpenError, find_sealed, is_gathered};
+use trace_model::rows::RingPosition;
+
+/// Follows a trace folder. All its updates belong to one store, in order.
+pub struct TraceReader {
+    dir: PathBuf,
+    source: Source,
+    ended: bool,
+}
+
+enum Source {
+    /// One machine's.
+    Folder(Box<FolderReader>),
+    /// Those of many processes and hosts.
+    Gathered(Box<Gathered>),
+}
+
+impl TraceReader {
+    /// Opens a trace folder, which may still be growing, or may be [sealed](crate::seal); a gathered one; or a folder of Parquet files.
+    ///
+    /// # Errors
+    /// That it cannot be read or holds no trace.
+    pub fn open(trace_dir: &Path) -> Result<TraceReader, OpenError> {
+        let source = if is_gathered(trace_dir) {
+            let gathered = Gathered::open(trace_dir).map_err(|e| OpenError::Io(trace_dir.to_owned(), e))?;
+            Source::Gathered(Box::new(gathered))
+        } else {
+            Source::Folder(Box::new(FolderReader::open(trace_dir)?))
+        };
+        Ok(TraceReader { dir: trace_dir.to_owned(), source, ended: false })
+    }
+
+    /// Opens a trace whose collector has ended, however it did.
+    pub(crate) fn open_ended(trace_dir: &Path) -> Result<TraceReader, OpenError> {
+        let mut reader = TraceReader::open(trace_dir)?;
+        reader.ended = true;
+        match &mut reader.source {
+            Source::Folder(folder) => folder.end(),
+            Source::Gathered(gathered) => gathered.end(),
+        }
+        Ok(reader)
+    }
+
+    /// Of a gathered folder: the folders within it that are read besides its own trace.
+    pub(crate) fn sources(&self) -> Vec<PathBuf> {
+        match &self.source {
+            Source::Folder(_) => Vec::new(),
+            Source::Gathered(gathered) => gathered.sources(),
+        }
+    }
+
+    /// The reader of what this machine recorded into the folder.
+    fn own(&self) -> Option<&FolderReader> {
+        match &self.source {
+            Source::Folder(folder) => Some(folder),
+            Source::Gathered(gathered) => gathered.own(),
+        }
+    }
+
+    /// How far each ring was read.
+    pub(crate) fn positions(&self) -> Vec<RingPosition> {
+        self.own().map_or_else(Vec::new, FolderReader::positions)
+    }
+
+    /// A process that may still write into the folder, as far as can be seen from here.
+    pub(crate) fn lives(&self) -> Option<u32> {
+        self.own().and_then(FolderReader::lives)
+    }
+
+    /// A process that still writes to a ring, as it was when the rings were read last.
+    pub(crate) fn writes(&self) -> Option<u32> {
+        self.own().and_then(FolderReader::writes)
+    }
+
+    /// Of a gathered folder: what messages between hosts have shown of their clocks since the last call, each with the clock's id.
+    pub fn take_clock_facts(&mut self) -> Vec<(String, Fact)> {
+        match &mut self.source {
+            Source::Folder(_) => Vec::new(),
+            Source::Gathered(gathered) => gathered.take_facts(),
+        }
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Reads what is new, one update of it, into the store. True if the store changed.
+    ///
+    /// # Errors
+    /// That the folder cannot be listed any more. Damaged or unreadable files are warnings of the store instead.
+    pub fn poll(&mut self, store: &mut Store) -> io::Result<bool> {
+        Ok(store.apply(self.poll_staged()?))
+    }
+
+    /// Reads all there is now.
+    ///
+    /// # Errors
+    /// As [`TraceReader::poll`].
+    pub fn read_all(&mut self, store: &mut Store) -> io::Result<()> {
+        loop {
+            let update = self.poll_staged()?;
+            let more = update.more();
+            store.apply(update);
+            if !more {
+                break;
+            }
+        }
+        // Who reads all wants to know of all damage.
+        if let Some(pager) = store.pager() {
+            pager.check_all();
+            store.apply(Batch::new());
+        }
+        Ok(())
+    }
+
+    /// Reads what is new, about 65,536 events of it, for [`Store::apply`]. Ask again at once while [`Update::more`].
+    ///
+    /// # Errors
+    /// As [`TraceReader::poll`].
+    pub fn poll_staged(&mut self) -> io::Result<Update> {
+        let gathered = match &mut self.source {
+            Source::Folder(folder) => return folder.poll_staged(),
+            Source::Gathered(gathered) => gathered,
+        };
+        let polled = gathered.poll_staged();
+        if is_gathered(&self.dir) || find_sealed(&self.dir).is_none() {
+            return polled;
+        }
+        // It was sealed while it was followed: all is there now.
+        let mut folder = FolderReader::open(&self.dir).map_err(io::Error::other)?;
+        folder.ended = self.ended.then_some(None);
+        let update = folder.poll_staged();
+        self.source = Source::Folder(Box::new(folder));
+        update
+    }
+}

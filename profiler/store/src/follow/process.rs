@@ -1,0 +1,346 @@
+//! What is known of each process: names and clock, from its meta file; and its records as events.
+
+use super::clock::SteadyClock;
+use super::notices::{file_name, io_notice, notice};
+use events::clock::Source;
+use events::meta::{self, Entry, MetaReader, NoteKind};
+use events::record::Decoder;
+use events::ring::OpenSlice;
+use events::{Kind, Record};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet, btree_map};
+use std::io;
+use std::path::{Path, PathBuf};
+use trace_model::batch::{Batch, Event, EventKind, Name, OpenEvent};
+use trace_model::stack::Function;
+use trace_model::track::TrackKey;
+use trace_model::track::TrackKind;
+use trace_model::warning::Notice;
+use trace_model::warning::WarningKind;
+
+/// Whether a process of this machine runs.
+pub(super) fn is_running(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+/// Numbers from here on are no ids of the system's: Linux gives none above 2^22.
+const FIRST_LATER: u32 = 1 << 22;
+
+#[derive(Default)]
+struct Process {
+    /// The system's id.
+    pid: u32,
+    clock: SteadyClock,
+    /// Ticks are nanoseconds.
+    is_ns: bool,
+    /// What the process said of itself, to be told with the rate of its clock.
+    host_name: Option<(String, String)>,
+    told_anchors: usize,
+    converted: bool,
+}
+
+struct Meta {
+    pid: u32,
+    path: PathBuf,
+    reader: MetaReader,
+    error: Option<String>,
+    /// The processes that had this id, one after the other.
+    lives: Vec<Life>,
+    notes: BTreeMap<(u32, String), Notice>,
+}
+
+/// A process among those of one id.
+struct Life {
+    /// Its number in the batches: the system's id for the first, so that a trace usually shows those.
+    number: u32,
+    born: u64,
+    /// Its first anchor: rings that were made later are its.
+    from: Option<u64>,
+}
+
+/// All processes of a folder.
+#[derive(Default)]
+pub(crate) struct Processes {
+    metas: BTreeMap<u32, Meta>,
+    by_number: FxHashMap<u32, Process>,
+    n_later: u32,
+    /// All rings that were ever announced.
+    pub(crate) threads: BTreeSet<TrackKey>,
+}
+
+impl Processes {
+    /// Opens the meta file of a process that is not known yet.
+    pub(crate) fn discover(&mut self, pid: u32, path: &Path) -> io::Result<()> {
+        if let btree_map::Entry::Vacant(place) = self.metas.entry(pid) {
+            let reader = MetaReader::open(path)?;
+            let (path, notes) = (path.to_owned(), BTreeMap::new());
+            place.insert(Meta { pid, path, reader, error: None, lives: Vec::new(), notes });
+        }
+        Ok(())
+    }
+
+    /// Reads what is new in the meta files.
+    pub(crate) fn read_meta(&mut self, batch: &mut Batch) {
+        let mut entries = Vec::new();
+        for meta in self.metas.values_mut() {
+            meta.error = meta.reader.poll(&mut entries).err().map(|e| e.to_string());
+            for entry in entries.drain(..) {
+                if let Entry::Process { born, .. } = &entry {
+                    meta.lives(*born, &mut self.n_later);
+                }
+                let number = meta.lives.last().map_or(meta.pid, |life| life.number);
+                let process = self.by_number.entry(number).or_default();
+                process.pid = meta.pid;
+                match entry {
+                    Entry::Anchor(anchor) => {
+                        if let Some(life) = meta.lives.last_mut() {
+                            life.from.get_or_insert(anchor.ticks);
+                        }
+                        process.clock.extend(std::iter::once(anchor));
+                    }
+                    Entry::Thread { ring, tid, name } => {
+                        let key = TrackKey { pid: number, ring };
+                        self.threads.insert(key);
+                        let name = if name.is_empty() { format!("thread {tid}") } else { name };
+                        batch.name(Name::Thread { key, name, tid });
+                    }
+                    Entry::Note { kind, count, source, text } => meta.note(kind, count, source, text),
+                    other => {
+                        if let Entry::Track { ring, .. } | Entry::Stream { ring, .. } = &other {
+                            self.threads.insert(TrackKey { pid: number, ring: *ring });
+                        }
+                        process.name(number, other, batch);
+                    }
+                }
+            }
+            for life in &meta.lives {
+                if let Some(process) = self.by_number.get_mut(&life.number) {
+                    process.tell(life.number, batch);
+                    if let Some(first) = process.clock.first_ns() {
+                        batch.set_origin(first);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Another process than this, still running here, that has announced itself.
+    pub(crate) fn any_alive(&self) -> Option<u32> {
+        self.metas.keys().copied().find(|pid| *pid != std::process::id() && is_running(*pid))
+    }
+
+    /// The number of the process that had this id when it made a ring at `made`.
+    pub(crate) fn number(&self, pid: u32, made: u64) -> u32 {
+        let lives = self.metas.get(&pid).map_or(&[][..], |meta| &meta.lives);
+        let later = lives.iter().rev().find(|life| life.from.is_some_and(|from| from <= made));
+        later.or(lives.first()).map_or(pid, |life| life.number)
+    }
+
+    /// Whether times of the process can be converted for good.
+    pub(crate) fn clock_is_ready(&self, pid: u32) -> bool {
+        self.by_number.get(&pid).is_some_and(|p| p.is_ns && p.clock.n_anchors() > 0 || p.clock.is_ready())
+    }
+
+    /// Appends the records of a ring to its track.
+    pub(crate) fn convert(&mut self, key: TrackKey, records: &[Record], decoder: &mut Decoder, batch: &mut Batch) {
+        let process = self.by_number.entry(key.pid).or_default();
+        process.converted |= !records.is_empty();
+        // Apart from the batch: texts go into its arguments.
+        let mut events = std::mem::take(&mut batch.track(key).events);
+        events.reserve(records.len());
+        for record in records {
+            let Some(event) = decoder.push(*record) else { continue };
+            let text = decoder.text();
+            let args = match event.kind {
+                _ if text.is_empty() => trace_model::batch::NO_ARGS,
+                Kind::Slice => batch.args(&arguments(&text)),
+                _ => batch.args(&message(&text)),
+            };
+            let start = process.clock.ns(event.begin);
+            let end = if event.dur == 0 { start } else { process.clock.ns(event.begin.saturating_add(event.dur)) };
+            let kind = match event.kind {
+                Kind::Slice | Kind::LongSlice => EventKind::Slice,
+                Kind::Instant | Kind::Text => EventKind::Instant,
+                Kind::Counter => EventKind::Counter,
+                Kind::FlowOut => EventKind::FlowOut,
+                Kind::FlowIn => EventKind::FlowIn,
+                Kind::Alloc => EventKind::Alloc,
+                Kind::Free => EventKind::Free,
+            };
+            events.push(Event {
+                kind,
+                depth: event.depth as u8,
+                start,
+                end,
+                site: event.site.get(),
+                node: event.node.get(),
+                correlation: event.correlation,
+                arg: event.arg,
+                args,
+            });
+        }
+        batch.track(key).events = events;
+    }
+
+    pub(crate) fn convert_open(&self, pid: u32, open: &[OpenSlice]) -> Vec<OpenEvent> {
+        let Some(process) = self.by_number.get(&pid) else { return Vec::new() };
+        let open = open.iter();
+        open.map(|o| OpenEvent { start: process.clock.at(o.begin), site: o.site.get(), node: o.node.get() }).collect()
+    }
+
+    /// Names a thread as its ring does, for traces whose meta file lacks it.
+    pub(crate) fn name_thread(&self, key: TrackKey, name: String, tid: u32, batch: &mut Batch) {
+        if !name.is_empty() {
+            batch.name(Name::Thread { key, name, tid });
+        }
+    }
+
+    pub(crate) fn notices(&self, collector_lives: bool, batch: &mut Batch) {
+        for meta in self.metas.values() {
+            let name = file_name(&meta.path);
+            let (places, bytes) = (meta.reader.damaged(), meta.reader.skipped_bytes());
+            if places > 0 {
+                let text = format!(
+                    "{name}: {bytes} damaged bytes skipped in {places} places; names or clock anchors may be missing"
+                );
+                batch.notice(notice(WarningKind::Damage, name.clone(), places, text));
+            }
+            let torn = meta.reader.unfinished_bytes();
+            if torn > 0 && !collector_lives {
+                let text = format!("{name}: the last entry was cut while it was written ({torn} bytes)");
+                batch.notice(notice(WarningKind::TornTail, name.clone(), 1, text));
+            }
+            let unknown = meta.reader.unknown();
+            if unknown > 0 {
+                let text = format!("{name}: {unknown} entries of a later version were left out");
+                batch.notice(notice(WarningKind::UnknownName, name.clone(), unknown, text));
+            }
+            if let Some(error) = &meta.error {
+                batch.notice(io_notice(&meta.path, error));
+            }
+            for note in meta.notes.values() {
+                batch.notice(note.clone());
+            }
+        }
+        for process in self.by_number.values() {
+            let pid = process.pid;
+            if process.converted && !process.is_ns && !process.clock.is_ready() {
+                let text = format!(
+                    "process {pid}: the rate of its clock is not in the trace; its times are counter ticks, not ns"
+                );
+                batch.notice(notice(WarningKind::Clock, format!("process {pid}"), 1, text));
+            }
+        }
+    }
+}
+
+/// A slice's text is a JSON object already; where it is none (it was cut, or is of another version), it is shown as a text.
+fn arguments(text: &str) -> String {
+    let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok();
+    if is_object { text.to_owned() } else { message(text) }
+}
+
+/// A text as arguments: `{"message":"..."}`.
+fn message(text: &str) -> String {
+    let mut json = String::from("{\"message\":\"");
+    for c in text.chars() {
+        match c {
+            '"' => json.push_str("\\\""),
+            '\\' => json.push_str("\\\\"),
+            c if c < ' ' => json.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => json.push(c),
+        }
+    }
+    json.push_str("\"}");
+    json
+}
+
+impl Meta {
+    /// A session begins: that of the process before, or of another that got the same id.
+    fn lives(&mut self, born: u64, n_later: &mut u32) {
+        match self.lives.last() {
+            None => self.lives.push(Life { number: self.pid, born, from: None }),
+            Some(last) if last.born == born => {}
+            Some(_) => {
+                self.lives.push(Life { number: FIRST_LATER.saturating_add(*n_later), born, from: None });
+                *n_later += 1;
+            }
+        }
+    }
+
+    fn note(&mut self, kind: NoteKind, count: u64, source: String, text: String) {
+        let warning = match kind {
+            NoteKind::Lost => WarningKind::Dropped,
+            NoteKind::Unavailable => WarningKind::Unavailable,
+            NoteKind::Clock => WarningKind::Clock,
+        };
+        self.notes.insert((kind as u32, source.clone()), notice(warning, source, count, text));
+    }
+}
+
+impl Process {
+    /// `pid`: its number in the batch.
+    fn name(&mut self, pid: u32, entry: Entry, batch: &mut Batch) {
+        match entry {
+            Entry::Process { clock, host, exe, args, .. } => {
+                self.is_ns = clock == Source::MonotonicRaw;
+                let program = Path::new(&exe).file_name().map_or(exe.clone(), |n| n.to_string_lossy().into_owned());
+                let name = std::iter::once(program).chain(args).collect::<Vec<_>>().join(" ");
+                self.host_name = Some((host, name));
+                self.told_anchors = 0;
+            }
+            Entry::Site { id, category, name } => batch.name(Name::Site { pid, id, category, name }),
+            Entry::Node { id, name, op, device } => batch.name(Name::Node { pid, id, name, op, device }),
+            Entry::Track { ring, kind, process, tid, order, name } => {
+                let key = TrackKey { pid, ring };
+                let kind = match kind {
+                    meta::TrackKind::Thread => TrackKind::Thread,
+                    meta::TrackKind::Cpu => TrackKind::Cpu,
+                    meta::TrackKind::Async => TrackKind::Async,
+                };
+                batch.name(Name::Track { key, kind, name, tid, device: String::new(), stream: None, order });
+                // A process's own tracks are those of its present life.
+                batch.name(Name::Owner { key, pid: if process == self.pid { pid } else { process } });
+            }
+            Entry::Stream { ring, stream, order, device, name } => {
+                let (key, kind) = (TrackKey { pid, ring }, TrackKind::Stream);
+                batch.name(Name::Track {
+                    key,
+                    kind,
+                    name,
+                    tid: 0,
+                    device,
+                    stream: (stream != u64::MAX).then_some(stream),
+                    order,
+                });
+            }
+            Entry::Other { pid: other, name } => {
+                let host = self.host_name.as_ref().map_or_else(String::new, |(host, _)| host.clone());
+                batch.name(Name::Other { pid: other, host, name });
+            }
+            Entry::Frame { id, address, module } => batch.name(Name::Frame { pid, id, module, address }),
+            Entry::Stack { id, parent, frame } => batch.name(Name::Stack { pid, id, parent, frame }),
+            Entry::Symbol { frame, line, name, file, .. } => {
+                batch.name(Name::Function { pid, frame, function: Function { name, file, line } });
+            }
+            // The caller's.
+            Entry::Anchor(_) | Entry::Thread { .. } | Entry::Note { .. } => {}
+        }
+    }
+
+    /// Tells the process's name, and again when the rate of its clock is known better.
+    fn tell(&mut self, pid: u32, batch: &mut Batch) {
+        let anchors = self.clock.n_anchors();
+        // The first few anchors improve the rate from 10 ppm to below 1; later ones change nothing that is shown.
+        if anchors == self.told_anchors || self.told_anchors >= 4 {
+            return;
+        }
+        if let Some((host, name)) = self.host_name.clone() {
+            self.told_anchors = anchors;
+            batch.name(Name::Process { pid, host, name, ns_per_tick: self.clock.ns_per_tick() });
+            if pid != self.pid {
+                batch.name(Name::Pid { process: pid, pid: self.pid });
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What is known of each ring: how far it was read, what is missing, what is still in its file.
+
+use super::notices::{io_notice, notice};
+use super::process::is_running;
+use events::Record;
+use events::record::Decoder;
+use events::ring::{self, Peek, RingError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use trace_model::batch::Batch;
+use trace_model::rows::RingPosition;
+use trace_model::track::TrackKey;
+use trace_model::warning::WarningKind;
+
+/// A ring, as far as it was read.
+#[derive(Debug, Default)]
+pub(crate) struct Ring {
+    /// Sequence number of the next record.
+    pub(crate) next: u64,
+    /// Records that are missing: damaged, or never found.
+    missing: u64,
+    /// Records of a flight recorder that were written over.
+    overwritten: u64,
+    /// Records that it could not take.
+    pub(crate) dropped: u64,
+    pub(crate) decoder: Decoder,
+    pub(crate) named: bool,
+    /// Its last record was read.
+    pub(crate) is_complete: bool,
+}
+
+impl Ring {
+    /// Of the records from number `first` on, those that were not taken before. Counts a gap.
+    pub(crate) fn new_part<'a>(&mut self, first: u64, records: &'a [Record]) -> &'a [Record] {
+        self.missing += first.saturating_sub(self.next);
+        let known = self.next.saturating_sub(first).min(records.len() as u64) as usize;
+        self.next = self.next.max(first.saturating_add(records.len() as u64));
+        &records[known..]
+    }
+
+    /// Those before number `first` that were not taken are not missing: a flight recorder wrote over them.
+    pub(crate) fn skip_to(&mut self, first: u64) {
+        self.overwritten += first.saturating_sub(self.next);
+        self.next = self.next.max(first);
+    }
+
+    /// Counts `n` records from number `first` on as missing, as far as they were not taken before.
+    pub(crate) fn miss(&mut self, first: u64, n: u64) {
+        let end = first.saturating_add(n);
+        self.missing += end.saturating_sub(self.next);
+        self.next = self.next.max(end);
+    }
+}
+
+/// A ring's file, as far as it was looked at.
+#[derive(Debug, Default)]
+struct RingFile {
+    /// Nothing more to read: gone, no ring, or finished and read.
+    is_over: bool,
+    /// The file was removed.
+    is_gone: bool,
+    /// The thread ended: nothing new comes.
+    finished: bool,
+    /// Positions made no sense.
+    damaged: bool,
+    problem: Option<String>,
+}
+
+/// All rings of a folder.
+#[derive(Debug, Default)]
+pub(crate) struct Rings {
+    /// By number and by when they were made: a number is used again after its file was removed.
+    by_key: BTreeMap<(TrackKey, u64), Ring>,
+    files: BTreeMap<(u32, u32), RingFile>,
+    /// Where the next look begins.
+    at: usize,
+}
+
+impl Rings {
+    /// A ring file is in the folder.
+    pub(crate) fn discover(&mut self, key: (u32, u32)) {
+        let file = self.files.entry(key).or_default();
+        // The number may be in use again.
+        if file.is_gone {
+            *file = RingFile::default();
+        }
+    }
+
+    /// The ring with this number that was made at `made`.
+    pub(crate) fn ring(&mut self, key: TrackKey, made: u64) -> &mut Ring {
+        self.by_key.entry((key, made)).or_default()
+    }
+
+    /// Records that all rings of this number could not take.
+    pub(crate) fn dropped(&self, key: TrackKey) -> u64 {
+        self.by_key.range((key, 0)..=(key, u64::MAX)).map(|(_, ring)| ring.dropped).sum()
+    }
+
+    /// Looks into the ring files, until they gave about `budget` records. Also returns whether all were looked at.
+    pub(crate) fn look(&mut self, dir: &Path, budget: usize, batch: &mut Batch) -> (Vec<Peek>, bool) {
+        let mut looks = Vec::new();
+        let mut n = 0;
+        for (key, file) in self.files.iter_mut().skip(self.at) {
+            if n > budget {
+                return (looks, false);
+            }
+            self.at += 1;
+            if file.is_over {
+                continue;
+            }
+            let path = ring::path(dir, key.0, key.1);
+            match ring::peek(&path) {
+                Ok(look) if (look.info.pid, look.info.ring) == *key => {
+                    file.damaged |= look.damaged;
+                    // A finished ring that nobody drains stays as it is: no need to read it each time.
+                    file.is_over = file.finished && look.finished;
+                    file.finished = look.finished;
+                    n += look.records.len();
+                    looks.push(look);
+                }
+                Ok(_) => file.refuse("its header names another ring"),
+                Err(RingError::NotReady) => {}
+                Err(RingError::Io(e)) if e.kind() == std::io::ErrorKind::NotFound => {
+                    file.is_over = true;
+                    file.is_gone = true;
+                }
+                Err(RingError::Io(e)) => batch.notice(io_notice(&path, &e.to_string())),
+                Err(e @ (RingError::Foreign(_) | RingError::Damaged(_))) => file.refuse(&e.to_string()),
+            }
+        }
+        self.at = 0;
+        (looks, true)
+    }
+
+    /// For a trace that its collector finished: the rings of `threads` whose end is nowhere.
+    pub(crate) fn cut_short(&self, threads: &BTreeSet<TrackKey>) -> Vec<TrackKey> {
+        let has_end = |key: &TrackKey| {
+            let in_file = self.files.get(&(key.pid, key.ring)).is_some_and(|f| !f.is_gone);
+            in_file || self.by_key.range((*key, 0)..=(*key, u64::MAX)).next_back().is_some_and(|(_, r)| r.is_complete)
+        };
+        let known = self.by_key.keys().map(|(key, _)| *key);
+        let mut keys: Vec<TrackKey> = known.chain(threads.iter().copied()).filter(|key| !has_end(key)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    /// A process on this machine that still writes to a ring.
+    pub(crate) fn any_alive(&self) -> Option<u32> {
+        let mut writing = self.files.iter().filter(|(_, f)| !f.is_over && !f.finished);
+        writing.find(|(key, _)| is_running(key.0)).map(|(key, _)| key.0)
+    }
+
+    /// How far each ring was read.
+    pub(crate) fn positions(&self) -> Vec<RingPosition> {
+        let position = |((key, made), ring): (&(TrackKey, u64), &Ring)| RingPosition {
+            pid: key.pid,
+            ring: key.ring,
+            made: *made,
+            next: ring.next,
+            dropped: ring.dropped,
+        };
+        self.by_key.iter().map(position).collect()
+    }
+
+    /// Takes up reading where a sealed trace ends.
+    pub(crate) fn set_positions(&mut self, positions: &[RingPosition]) {
+        for position in positions {
+            let key = TrackKey { pid: position.pid, ring: position.ring };
+            let ring = self.ring(key, position.made);
+            ring.next = ring.next.max(position.next);
+            ring.dropped = ring.dropped.max(position.dropped);
+            // Its end is either in there, or missing as the warnings say that are in there too.
+            (ring.is_complete, ring.named) = (true, true);
+        }
+    }
+
+    /// Whether everything up to these positions was read.
+    pub(crate) fn have_all(&self, positions: &[RingPosition]) -> bool {
+        positions.iter().all(|position| {
+            let key = TrackKey { pid: position.pid, ring: position.ring };
+            position.next == 0 || self.by_key.get(&(key, position.made)).is_some_and(|r| r.next >= position.next)
+        })
+    }
+
+    pub(crate) fn notices(&self, batch: &mut Batch) {
+        for ((pid, ring), file) in &self.files {
+            let source = format!("ring-{pid}-{ring}.ring");
+            if let Some(problem) = &file.problem {
+                let text = format!("{source}: {problem}; what it held is missing");
+                batch.notice(notice(WarningKind::Damage, source, 1, text));
+            } else if file.damaged {
+                let text = format!("{source}: its positions make no sense; what it held is missing");
+                batch.notice(notice(WarningKind::Damage, source, 1, text));
+            }
+        }
+        for ((key, _), ring) in &self.by_key {
+            if ring.missing > 0 {
+                let (n, source) = (ring.missing, format!("ring {} of process {}", key.ring, key.pid));
+                let text = format!("{source}: {n} records are missing from the files");
+                batch.notice(notice(WarningKind::Damage, source, n, text));
+            }
+            if ring.overwritten > 0 {
+                let (n, source) = (ring.overwritten, format!("ring {} of process {}", key.ring, key.pid));
+                let text =
+                    format!("{source}: a flight recorder, which kept the newest; {n} older records were written over");
+                batch.notice(notice(WarningKind::Evicted, source, n, text));
+            }
+            if ring.decoder.unknown() > 0 {
+                let (n, source) = (ring.decoder.unknown(), format!("ring {} of process {}", key.ring, key.pid));
+                let text = format!("{source}: {n} records are of a later version and were left out");
+                batch.notice(notice(WarningKind::UnknownName, source, n, text));
+            }
+        }
+    }
+}
+
+impl RingFile {
+    fn refuse(&mut self, problem: &str) {
+        self.is_over = true;
+        self.problem = Some(problem.to_owned());
+    }
+}

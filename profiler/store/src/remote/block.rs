@@ -1,0 +1,114 @@
+//! A block: whole slices of a lane that follow each other.
+
+use super::key::{Names, is_time};
+use super::message;
+use crate::store::{Lane, Store};
+use std::ops::Range;
+use trace_model::batch::NO_ARGS;
+use trace_model::site::Site;
+use trace_model::slice::Row;
+
+/// Rows of a lane, with the texts of their arguments.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// Ordinal of the first.
+    first: u64,
+    /// The ordinal up to which it is all that the lane has.
+    until: u64,
+    rows: Vec<Row>,
+    /// Arguments by [`Row::args`], which count from `first_args`.
+    args: Vec<Box<str>>,
+    first_args: u32,
+}
+
+impl Block {
+    pub(super) fn row(&self, ordinal: u64) -> Option<Row> {
+        self.rows.get(usize::try_from(ordinal.checked_sub(self.first)?).ok()?).copied()
+    }
+
+    pub(super) fn args(&self, number: u32) -> Option<&str> {
+        self.args.get(number.checked_sub(self.first_args)? as usize).map(AsRef::as_ref)
+    }
+
+    pub(super) fn n_args(&self) -> u32 {
+        self.args.len() as u32
+    }
+
+    /// The ordinal up to which it is all that the lane has.
+    pub(super) fn until(&self) -> u64 {
+        self.until
+    }
+
+    /// Numbers its arguments from `first` on.
+    pub(super) fn number_args(&mut self, first: u32) {
+        for row in self.rows.iter_mut().filter(|row| row.args != NO_ARGS) {
+            row.args = row.args - self.first_args + first;
+        }
+        self.first_args = first;
+    }
+
+    /// Forgets its arguments.
+    pub(super) fn drop_args(&mut self) {
+        self.args.clear();
+        self.rows.iter_mut().for_each(|row| row.args = NO_ARGS);
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let texts: usize = self.args.iter().map(|text| text.len() + size_of::<Box<str>>()).sum();
+        size_of::<Block>() + self.rows.capacity() * size_of::<Row>() + texts
+    }
+
+    /// Checks a message and takes it over: its rows have these ordinals, and sites and nodes among `names`.
+    pub(super) fn of_message(block: message::Block, ordinals: &Range<u64>, names: Names) -> Option<Block> {
+        let n = block.gap.len();
+        let lens = [block.length.len(), block.site.len(), block.node.len(), block.correlation.len(), block.arg.len()];
+        // Of slices that were given up, or are damaged, there are no rows.
+        let is_inside = block.first >= ordinals.start && block.first.checked_add(n as u64)? <= ordinals.end;
+        if lens != [n; 5] || !is_inside {
+            return None;
+        }
+        let (mut rows, mut at) = (Vec::with_capacity(n), 0_i64);
+        for i in 0..n {
+            let start = at.checked_add(block.gap[i]).filter(|start| i == 0 || *start >= at)?;
+            let end = start.checked_add_unsigned(block.length[i]).filter(|end| is_time(start) && is_time(*end))?;
+            let (site, node) = names.of(block.site[i], block.node[i].wrapping_sub(1));
+            let (correlation, arg) = (block.correlation[i], block.arg[i]);
+            rows.push(Row { start, end, site, node, correlation, arg, args: NO_ARGS });
+            at = end;
+        }
+        if block.args.len() != block.args_of.len() {
+            return None;
+        }
+        for (number, row) in (0..).zip(&block.args_of) {
+            rows.get_mut(*row as usize)?.args = number;
+        }
+        let args = block.args.into_iter().map(String::into_boxed_str).collect();
+        Some(Block { first: block.first, until: block.until, rows, args, first_args: 0 })
+    }
+}
+
+/// The slices of a lane with these ordinals, as far as it has them. Waits for the disk.
+pub(super) fn message(store: &Store, lane: &Lane, ordinals: &Range<u64>) -> message::Block {
+    let first = ordinals.start.max(lane.evicted());
+    let index = |ordinal: u64| u32::try_from(ordinal.saturating_sub(lane.evicted())).unwrap_or(u32::MAX);
+    let until = ordinals.end.min(lane.evicted() + lane.len() as u64);
+    let mut block = message::Block { first, until, ..message::Block::default() };
+    let mut at = 0;
+    for (i, slice) in (0..).zip(lane.slices_at(index(first)..index(ordinals.end).min(lane.len() as u32))) {
+        if slice.id.ordinal != first + u64::from(i) {
+            break; // What is before it cannot be read.
+        }
+        block.gap.push(slice.start - at);
+        block.length.push(slice.dur().unsigned_abs());
+        block.site.push(Site::of(store.sites(), slice.site).to_code());
+        block.node.push(slice.node.wrapping_add(1));
+        block.correlation.push(slice.correlation);
+        block.arg.push(slice.arg);
+        if let Some(args) = store.args().get(slice.args) {
+            block.args_of.push(i);
+            block.args.push(args.into_owned());
+        }
+        at = slice.end;
+    }
+    block
+}

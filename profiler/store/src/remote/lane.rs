@@ -1,0 +1,170 @@
+//! A lane whose slices are in another process: drawn from tiles, its rows come by blocks.
+
+use super::block::Block;
+use super::key::{LaneKey, MAX_LEVEL, TileKey};
+use super::pages::{Missing, RemotePages};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use trace_model::cold::{ColdLane, SliceCursor};
+use trace_model::layout::BLOCK;
+use trace_model::lod::{Merge, Node};
+use trace_model::slice::Row;
+
+/// What is known of a lane.
+#[derive(Clone, Debug)]
+pub(crate) struct RemoteLane {
+    pub(super) pages: Arc<RemotePages>,
+    pub(super) key: LaneKey,
+    /// Ordinals of its slices.
+    pub(super) ordinals: Range<u64>,
+    /// All of them as one span.
+    pub(super) all: Node,
+    /// Number of the block of the first fence.
+    pub(super) first_block: u64,
+    /// Start of the first slice of each block.
+    pub(super) fences: Arc<Vec<i64>>,
+}
+
+impl ColdLane for RemoteLane {
+    fn n_slices(&self) -> usize {
+        usize::try_from(self.ordinals.end - self.ordinals.start).unwrap_or(usize::MAX)
+    }
+
+    fn evicted(&self) -> u64 {
+        self.ordinals.start
+    }
+
+    fn longest_ns(&self) -> i64 {
+        self.all.longest()
+    }
+
+    fn range(&self) -> Range<i64> {
+        self.all.start..self.all.end
+    }
+
+    fn cursor(&self) -> Box<dyn SliceCursor + '_> {
+        Box::new(RemoteCursor { lane: self, missing: Missing::Request, held: None })
+    }
+
+    fn cursor_in_memory(&self) -> Box<dyn SliceCursor + '_> {
+        Box::new(RemoteCursor { lane: self, missing: Missing::Ignore, held: None })
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn walk_waiting(&self, _: Range<u32>, _: &mut Merge<'_>) {}
+
+    fn start_of(&self, _: usize) -> Option<i64> {
+        None
+    }
+
+    /// Feeds the tiles whose pixels are no larger, if they are here; else the next larger
+    /// ones that are, and requests them.
+    fn walk(&self, view: &Range<i64>, merge: &mut Merge<'_>) {
+        let shown = self.all.start.max(view.start)..self.all.end.saturating_add(1).min(view.end);
+        if shown.start >= shown.end {
+            return;
+        }
+        let wanted = merge.pixel().ilog2().min(MAX_LEVEL);
+        let mut walked = false;
+        self.pages.with_tiles(|tiles| {
+            for level in wanted..=MAX_LEVEL {
+                let keys = || TileKey::of_view(self.key, level, &shown);
+                let Some(found) = tiles.all_of(keys()) else { continue };
+                for (i, tile) in found.iter().enumerate() {
+                    tile.walk(self.ordinals.start, view, i == 0, merge);
+                }
+                walked = true;
+                let is_whole = (level == wanted || found.iter().all(|tile| tile.is_exact)) && tiles.are_fresh(keys());
+                if is_whole {
+                    return;
+                }
+                break;
+            }
+            tiles.wish(TileKey::of_view(self.key, wanted, &shown));
+        });
+        if !walked {
+            merge.push(0, 0, self.n_slices(), &self.all);
+        }
+    }
+
+    fn remote_blocks(&self, view: &Range<i64>) -> Range<u64> {
+        if view.start >= view.end || self.all.start >= view.end || self.all.end < view.start {
+            return 0..0;
+        }
+        let from = self.fences.partition_point(|fence| *fence < view.start).saturating_sub(1) as u64;
+        let to = self.fences.partition_point(|fence| *fence < view.end) as u64;
+        self.first_block + from..self.first_block + to.max(from)
+    }
+
+    fn has_block(&self, number: u64) -> bool {
+        let block = self.pages.block(self.key, number, self.ordinals_of(number).end, Missing::Request);
+        block.is_some_and(|block| block.until() >= self.ordinals_of(number).end)
+    }
+}
+
+impl RemoteLane {
+    /// The ordinals of a block that the lane has.
+    pub(super) fn ordinals_of(&self, block: u64) -> Range<u64> {
+        let whole = block.saturating_mul(BLOCK)..block.saturating_add(1).saturating_mul(BLOCK);
+        whole.start.max(self.ordinals.start)..whole.end.min(self.ordinals.end)
+    }
+}
+
+/// A cursor over a remote lane; it holds on to the block that was used last, and never waits.
+struct RemoteCursor<'a> {
+    lane: &'a RemoteLane,
+    missing: Missing,
+    held: Option<(u64, Option<Arc<Block>>)>,
+}
+
+impl SliceCursor for RemoteCursor<'_> {
+    #[inline]
+    fn row(&mut self, index: u64) -> Option<Row> {
+        let ordinal = self.lane.ordinals.start.checked_add(index).filter(|o| *o < self.lane.ordinals.end)?;
+        let block = ordinal / BLOCK;
+        if self.held.as_ref().is_none_or(|(held, _)| *held != block) {
+            self.held = Some((
+                block,
+                self.lane.pages.block(self.lane.key, block, self.lane.ordinals_of(block).end, self.missing),
+            ));
+        }
+        self.held.as_ref()?.1.as_ref()?.row(ordinal)
+    }
+
+    fn rows(&mut self, indices: Range<u32>, out: &mut VecDeque<(u32, Row)>) {
+        out.extend(indices.filter_map(|index| Some((index, self.row(u64::from(index))?))));
+    }
+
+    /// Where the slices that decide are not here: the first of their block.
+    fn first_touching(&mut self, time: i64) -> u32 {
+        self.first(time, false, |row| row.end <= time && row.start < time)
+    }
+
+    /// Where the slices that decide are not here: the end of their block.
+    fn first_from(&mut self, time: i64) -> u32 {
+        self.first(time, true, |row| row.start < time)
+    }
+}
+
+impl RemoteCursor<'_> {
+    fn first(&mut self, time: i64, rounds_up: bool, before: impl Fn(&Row) -> bool) -> u32 {
+        let index = |ordinal: u64| (ordinal - self.lane.ordinals.start) as u32;
+        let Some(fence) = self.lane.fences.partition_point(|fence| *fence < time).checked_sub(1) else { return 0 };
+        let ordinals = self.lane.ordinals_of(self.lane.first_block + fence as u64);
+        let (mut from, mut to) = (index(ordinals.start), index(ordinals.end.max(ordinals.start)));
+        let outside = if rounds_up { to } else { from };
+        while from < to {
+            let middle = from + (to - from) / 2;
+            match self.row(u64::from(middle)) {
+                Some(row) if before(&row) => from = middle + 1,
+                Some(_) => to = middle,
+                None => return outside,
+            }
+        }
+        from
+    }
+}

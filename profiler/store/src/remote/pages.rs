@@ -1,0 +1,317 @@
+//! What came from afar and is kept, within a budget; and what is wished for.
+
+use super::block::Block;
+use super::key::{LaneKey, Names, TileKey};
+use super::message::{self, BlockId, RequestKind, ResponseKind, TileId};
+use super::tile::Tile;
+use super::transport::{RemoteError, Transport, call};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::hash::Hash;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use trace_model::layout::BLOCK;
+use trace_model::pages::{PagerStats, Pages};
+use trace_model::warning::{Warning, WarningKind};
+
+/// Bytes that are kept, by default.
+const BUDGET: usize = 256 << 20;
+/// Tiles and blocks that are asked for at a time. What is left out is wished for again by the next picture.
+const TILES_AT_A_TIME: usize = 512;
+const BLOCKS_AT_A_TIME: usize = 16;
+
+/// What a look does about rows that are not here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    Request,
+    Ignore,
+}
+
+/// The pages of one generation of a distant store.
+pub(crate) struct RemotePages {
+    transport: Arc<dyn Transport>,
+    generation: u64,
+    names: Mutex<Names>,
+    cache: Mutex<Cache>,
+    wished_blocks: Mutex<BTreeSet<(LaneKey, u64)>>,
+    version: AtomicU64,
+    problem: Mutex<Option<String>>,
+    recovered: AtomicBool,
+}
+
+impl std::fmt::Debug for RemotePages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemotePages").field("generation", &self.generation).finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Cache {
+    tiles: Kept<TileKey, Tile>,
+    wished_tiles: BTreeSet<TileKey>,
+    /// Tiles that may have more slices by now.
+    stale: BTreeSet<TileKey>,
+    blocks: Kept<(LaneKey, u64), Block>,
+    /// Arguments are numbered as blocks come: which block has those from a number on.
+    args: Vec<(u32, (LaneKey, u64))>,
+    n_args: u32,
+}
+
+/// What was used last, within a budget.
+struct Kept<K, V> {
+    entries: FxHashMap<K, (Arc<V>, u64)>,
+    bytes: usize,
+    budget: usize,
+    clock: u64,
+}
+
+impl<K, V> Default for Kept<K, V> {
+    fn default() -> Self {
+        Kept { entries: FxHashMap::default(), bytes: 0, budget: BUDGET / 2, clock: 0 }
+    }
+}
+
+impl<K: Copy + Eq + Hash, V> Kept<K, V> {
+    fn get(&mut self, key: &K) -> Option<Arc<V>> {
+        self.clock += 1;
+        let (value, used) = self.entries.get_mut(key)?;
+        *used = self.clock;
+        Some(Arc::clone(value))
+    }
+
+    fn insert(&mut self, key: K, value: V, bytes: impl Fn(&V) -> usize) {
+        self.clock += 1;
+        self.bytes += bytes(&value);
+        if let Some((before, _)) = self.entries.insert(key, (Arc::new(value), self.clock)) {
+            self.bytes -= bytes(&before);
+        }
+        if self.bytes <= self.budget {
+            return;
+        }
+        // Half goes at a time, so that it is not looked for at every insertion.
+        let mut used: Vec<u64> = self.entries.values().map(|(_, used)| *used).collect();
+        used.sort_unstable();
+        let middle = used[used.len() / 2];
+        self.entries.retain(|_, (_, used)| *used >= middle);
+        self.bytes = self.entries.values().map(|(value, _)| bytes(value)).sum();
+    }
+}
+
+/// The tiles, for a picture.
+pub(super) struct Tiles<'a> {
+    cache: &'a mut Cache,
+}
+
+impl Tiles<'_> {
+    /// All of these tiles, if they are here.
+    pub(super) fn all_of(&mut self, keys: impl Iterator<Item = TileKey>) -> Option<Vec<Arc<Tile>>> {
+        keys.map(|key| self.cache.tiles.get(&key)).collect()
+    }
+
+    /// Whether none of these may have more by now.
+    pub(super) fn are_fresh(&self, mut keys: impl Iterator<Item = TileKey>) -> bool {
+        keys.all(|key| !self.cache.stale.contains(&key))
+    }
+
+    /// Wishes for those that are not here, or may have more by now.
+    pub(super) fn wish(&mut self, keys: impl Iterator<Item = TileKey>) {
+        for key in keys {
+            if self.cache.stale.contains(&key) || !self.cache.tiles.entries.contains_key(&key) {
+                self.cache.wished_tiles.insert(key);
+            }
+        }
+    }
+}
+
+impl RemotePages {
+    pub(super) fn new(transport: Arc<dyn Transport>, generation: u64) -> RemotePages {
+        RemotePages {
+            transport,
+            generation,
+            names: Mutex::default(),
+            cache: Mutex::default(),
+            wished_blocks: Mutex::default(),
+            version: AtomicU64::new(0),
+            problem: Mutex::default(),
+            recovered: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub(super) fn set_names(&self, names: Names) {
+        *self.names.lock() = names;
+    }
+
+    /// Whether questions failed before, and are answered again since.
+    pub(super) fn has_recovered(&self) -> bool {
+        self.recovered.swap(false, Ordering::Relaxed)
+    }
+
+    /// The slices of these lanes outside of what is kept of each are not what they were.
+    pub(super) fn changed(&self, kept: &FxHashMap<LaneKey, Range<i64>>) {
+        let mut cache = self.cache.lock();
+        let Cache { tiles, stale, .. } = &mut *cache;
+        stale.retain(|tile| tiles.entries.contains_key(tile));
+        let reaches_out = |tile: &&TileKey| {
+            let kept = kept.get(&(tile.track, tile.lane));
+            kept.is_some_and(|kept| tile.range().start < kept.start || tile.range().end > kept.end)
+        };
+        stale.extend(tiles.entries.keys().filter(reaches_out));
+    }
+
+    pub(super) fn with_tiles(&self, look: impl FnOnce(&mut Tiles<'_>)) {
+        look(&mut Tiles { cache: &mut self.cache.lock() });
+    }
+
+    /// The block of a lane's rows with this number, if it is here; it is requested unless it reaches the ordinal `until`.
+    pub(super) fn block(&self, lane: LaneKey, number: u64, until: u64, missing: Missing) -> Option<Arc<Block>> {
+        let found = self.cache.lock().blocks.get(&(lane, number));
+        let is_whole = found.as_deref().is_some_and(|block| block.until() >= until);
+        if !is_whole && missing == Missing::Request {
+            self.wished_blocks.lock().insert((lane, number));
+        }
+        found
+    }
+
+    /// The names that are known; `None` where there are more by now. What refers to those comes again, after them.
+    fn names_of(&self, sites: u32, nodes: u32) -> Option<Names> {
+        let names = *self.names.lock();
+        (names == Names { sites, nodes }).then_some(names)
+    }
+
+    /// Asks for some of the tiles that are wished for.
+    fn load_tiles(&self) -> Result<bool, RemoteError> {
+        let wished = std::mem::take(&mut self.cache.lock().wished_tiles);
+        let keys: Vec<TileKey> = wished.into_iter().take(TILES_AT_A_TIME).collect();
+        if keys.is_empty() {
+            return Ok(false);
+        }
+        let tiles =
+            keys.iter().map(|key| TileId { track: key.track, lane: key.lane, level: key.level, index: key.index });
+        let request = message::TilesRequest { generation: self.generation, tiles: tiles.collect() };
+        let ResponseKind::Tiles(answer) = call(&*self.transport, RequestKind::Tiles(request))? else {
+            return Err(RemoteError::Invalid("an answer is not to its request"));
+        };
+        let Some(names) = self.names_of(answer.sites, answer.nodes) else { return Ok(false) };
+        let mut cache = self.cache.lock();
+        for (key, tile) in keys.iter().zip(&answer.tiles) {
+            // The lane may have grown since its state came: then it is asked about again.
+            let tile = Tile::of_message(tile, u64::MAX, names)
+                .ok_or(RemoteError::Invalid("the spans of a tile make no sense"))?;
+            cache.stale.remove(key);
+            cache.tiles.insert(*key, tile, Tile::bytes);
+        }
+        Ok(!answer.tiles.is_empty())
+    }
+
+    /// Asks for some of the blocks that are wished for.
+    fn load_blocks(&self) -> Result<bool, RemoteError> {
+        let wished = std::mem::take(&mut *self.wished_blocks.lock());
+        let keys: Vec<(LaneKey, u64)> = wished.into_iter().take(BLOCKS_AT_A_TIME).collect();
+        if keys.is_empty() {
+            return Ok(false);
+        }
+        let blocks = keys.iter().map(|((track, lane), block)| BlockId { track: *track, lane: *lane, block: *block });
+        let request = message::RowsRequest { generation: self.generation, blocks: blocks.collect() };
+        let ResponseKind::Rows(answer) = call(&*self.transport, RequestKind::Rows(request))? else {
+            return Err(RemoteError::Invalid("an answer is not to its request"));
+        };
+        let Some(names) = self.names_of(answer.sites, answer.nodes) else { return Ok(false) };
+        let mut cache = self.cache.lock();
+        let n = answer.blocks.len();
+        for (key, block) in keys.iter().zip(answer.blocks) {
+            let whole = key.1.saturating_mul(BLOCK)..key.1.saturating_add(1).saturating_mul(BLOCK);
+            let mut block = Block::of_message(block, &whole, names)
+                .ok_or(RemoteError::Invalid("the rows of a block make no sense"))?;
+            cache.number_args(&mut block, *key);
+            cache.blocks.insert(*key, block, Block::bytes);
+        }
+        Ok(n > 0)
+    }
+}
+
+impl Cache {
+    fn number_args(&mut self, block: &mut Block, key: (LaneKey, u64)) {
+        // Numbers from 2^31 on are of arguments in memory.
+        let until = self.n_args.checked_add(block.n_args()).filter(|until| *until < 1 << 31);
+        let Some(until) = until else { return block.drop_args() };
+        block.number_args(self.n_args);
+        if until > self.n_args {
+            self.args.push((self.n_args, key));
+            self.n_args = until;
+        }
+    }
+}
+
+impl Pages for RemotePages {
+    fn set_budget(&self, budget: usize) {
+        let mut cache = self.cache.lock();
+        (cache.tiles.budget, cache.blocks.budget) = (budget / 2, budget / 2);
+    }
+
+    fn stats(&self) -> PagerStats {
+        let cache = self.cache.lock();
+        PagerStats {
+            bytes: cache.tiles.bytes + cache.blocks.bytes,
+            budget: cache.tiles.budget + cache.blocks.budget,
+            loads: self.version.load(Ordering::Relaxed),
+        }
+    }
+
+    fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    fn load_requested(&self) -> bool {
+        let loaded = self.load_tiles().and_then(|tiles| Ok(tiles | self.load_blocks()?));
+        let mut problem = self.problem.lock();
+        let changed = match loaded {
+            Ok(changed) => {
+                let recovers = changed && problem.take().is_some();
+                self.recovered.fetch_or(recovers, Ordering::Relaxed);
+                changed
+            }
+            Err(error) => {
+                let error = error.to_string();
+                let is_new = problem.as_ref() != Some(&error);
+                *problem = Some(error);
+                is_new
+            }
+        };
+        self.version.fetch_add(u64::from(changed), Ordering::Release);
+        changed
+    }
+
+    fn has_requests(&self) -> bool {
+        !self.cache.lock().wished_tiles.is_empty() || !self.wished_blocks.lock().is_empty()
+    }
+
+    fn args(&self, number: u32) -> Option<String> {
+        let mut cache = self.cache.lock();
+        let at = cache.args.partition_point(|(first, _)| *first <= number).checked_sub(1)?;
+        let (_, key) = cache.args[at];
+        cache.blocks.get(&key)?.args(number).map(ToOwned::to_owned)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.stats().bytes
+    }
+
+    fn part_starts(&self) -> Vec<i64> {
+        Vec::new()
+    }
+
+    fn damage(&self) -> Option<Warning> {
+        let problem = self.problem.lock().clone()?;
+        let source = self.transport.location();
+        let text = format!("{source}: {problem}; what is shown may be coarse or old");
+        Some(Warning { kind: WarningKind::Damage, source, count: 1, text })
+    }
+
+    fn check_all(&self) {}
+}

@@ -1,0 +1,47 @@
+//! How requests reach the process that has the trace.
+
+use super::message::{Request, RequestKind, Response, ResponseKind, VERSION};
+use bytes::Bytes;
+use prost::Message;
+
+/// Carries requests to the process that has the trace.
+pub trait Transport: Send + Sync {
+    /// Returns the response to a request, from [`Server::respond`](super::Server::respond). Waits for it.
+    ///
+    /// # Errors
+    /// That it did not come, and why.
+    fn request(&self, request: &[u8]) -> Result<Bytes, RemoteError>;
+
+    /// Location of the trace, for messages.
+    fn location(&self) -> String;
+}
+
+/// Why nothing came.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// The connection broke, or was not made.
+    #[error("{0}")]
+    Connection(String),
+    /// The other side says why there is no answer.
+    #[error("the other side says: {0}")]
+    Answer(String),
+    /// What came is not what was asked for.
+    #[error("the answer makes no sense: {0}")]
+    Invalid(&'static str),
+    /// A table cannot be read.
+    #[error("the answer makes no sense: {0}")]
+    Table(String),
+}
+
+/// Sends a request and checks the response.
+pub(super) fn call(transport: &dyn Transport, kind: RequestKind) -> Result<ResponseKind, RemoteError> {
+    let response = transport.request(&Request { kind: Some(kind), version: VERSION }.encode_to_vec())?;
+    let response = Response::decode(response).map_err(|_| RemoteError::Invalid("it is damaged"))?;
+    if response.version != VERSION && !matches!(response.kind, Some(ResponseKind::Problem(_))) {
+        return Err(RemoteError::Invalid("the two programs are of different versions"));
+    }
+    match response.kind.ok_or(RemoteError::Invalid("it is empty"))? {
+        ResponseKind::Problem(problem) => Err(RemoteError::Answer(problem)),
+        other => Ok(other),
+    }
+}

@@ -1,0 +1,157 @@
+//! The side that shows the trace: keeps a store of far lanes up to date.
+
+use super::key::{LaneKey, Names, is_time};
+use super::lane::RemoteLane;
+use super::message::{KnownLane, LaneState, RequestKind, ResponseKind, State, StateRequest, TableState};
+use super::pages::RemotePages;
+use super::tile::Tile;
+use super::transport::{RemoteError, Transport, call};
+use crate::seal;
+use crate::store::{Contents, Lane, Store, Update};
+use bytes::Bytes;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use trace_model::batch::Batch;
+use trace_model::cold::ColdLane;
+use trace_model::layout::BLOCK;
+use trace_model::track::MAX_LANES;
+
+/// Follows a distant trace. See the module's notes.
+pub struct Viewer {
+    transport: Arc<dyn Transport>,
+    pages: Option<Arc<RemotePages>>,
+    /// The last tables, by name.
+    tables: FxHashMap<String, (u32, Bytes)>,
+    lanes: BTreeMap<LaneKey, RemoteLane>,
+    live: Option<bool>,
+}
+
+impl Viewer {
+    /// Nothing is asked yet.
+    #[must_use]
+    pub fn new(transport: Arc<dyn Transport>) -> Viewer {
+        Viewer { transport, pages: None, tables: FxHashMap::default(), lanes: BTreeMap::new(), live: None }
+    }
+
+    /// Asks what has changed; an empty update if nothing has. [`Store::apply`] gives the store what there is.
+    ///
+    /// # Errors
+    /// That no answer came, or one that makes no sense. What is known stays.
+    pub fn poll(&mut self) -> Result<Update, RemoteError> {
+        let ResponseKind::State(state) = call(&*self.transport, RequestKind::State(self.request()))? else {
+            return Err(RemoteError::Invalid("it is not to its request"));
+        };
+        if self.pages.as_ref().is_none_or(|pages| pages.generation() != state.generation) {
+            self.pages = Some(Arc::new(RemotePages::new(Arc::clone(&self.transport), state.generation)));
+            (self.tables, self.lanes) = Default::default();
+        }
+        let is_changed = !state.lanes.is_empty()
+            || state.tables.iter().any(|table| !table.file.is_empty())
+            || self.live != Some(state.live)
+            || self.pages.as_ref().is_some_and(|pages| pages.has_recovered());
+        if is_changed { self.take_in(state).inspect_err(|_| self.forget()) } else { Ok(Update::default()) }
+    }
+
+    /// Asks for everything the next time.
+    fn forget(&mut self) {
+        self.pages = None;
+    }
+
+    fn request(&self) -> StateRequest {
+        let tables =
+            self.tables.iter().map(|(name, (crc, _))| TableState { name: name.clone(), crc: *crc, file: Bytes::new() });
+        let lanes = self.lanes.iter().map(|((track, lane), known)| KnownLane {
+            track: *track,
+            lane: *lane,
+            end: known.ordinals.end,
+            blocks: known.first_block + known.fences.len() as u64,
+        });
+        let generation = self.pages.as_ref().map_or(0, |pages| pages.generation());
+        StateRequest { generation, tables: tables.collect(), lanes: lanes.collect() }
+    }
+
+    fn take_in(&mut self, state: State) -> Result<Update, RemoteError> {
+        let pages = self.pages.clone().ok_or(RemoteError::Invalid("there is no generation"))?;
+        for TableState { name, crc, file } in state.tables {
+            if file.is_empty() {
+                continue;
+            }
+            if crc32c::crc32c(&file) != crc {
+                return Err(RemoteError::Table(format!("the table {name} is damaged")));
+            }
+            self.tables.insert(name, (crc, file));
+        }
+        let files = self.tables.iter().map(|(name, (_, file))| (name.clone(), file.clone())).collect();
+        let mut contents = seal::contents_of(&files).map_err(RemoteError::Table)?;
+        let names = Names { sites: contents.sites.len() as u32, nodes: contents.nodes.len() as u32 };
+        let mut kept = FxHashMap::default();
+        for lane in state.lanes {
+            let before = self.take_lane(&pages, &lane, names).ok_or(RemoteError::Invalid("a lane makes no sense"))?;
+            kept.extend(before.map(|range| ((lane.track, lane.lane), range)));
+        }
+        pages.changed(&kept);
+        pages.set_names(names);
+        // Tables of a trace that grows may be older than its lanes.
+        for lane in self.lanes.values() {
+            let range = lane.range();
+            contents.range = contents.range.start.min(range.start)..contents.range.end.max(range.end);
+        }
+        self.place(&mut contents);
+        contents.pager = Some(pages);
+        self.live = Some(state.live);
+        let mut batch = Batch::new();
+        batch.set_live(state.live);
+        batch.set_disk_bytes(state.disk_bytes);
+        Ok(Update { replacement: Some(Box::new(Store::of_contents(contents))), batch })
+    }
+
+    /// Checks the state of a lane and takes it over. Gives the times in which it is what it was, if it was known.
+    fn take_lane(&mut self, pages: &Arc<RemotePages>, state: &LaneState, names: Names) -> Option<Option<Range<i64>>> {
+        let key = (state.track, state.lane);
+        let all = Tile::of_message(state.all.as_ref()?, u64::MAX, names)?;
+        let (all, n) = all.only_span()?;
+        let ordinals = state.first..state.first.checked_add(u64::from(n))?;
+        let before = self.lanes.remove(&key);
+        let (mut first_block, mut fences) = (state.first_block, Vec::new());
+        let mut kept = None;
+        if let Some(before) = before {
+            // What was given up at the begin, and what came at the end.
+            let begin = if ordinals.start > before.ordinals.start { all.start } else { i64::MIN };
+            kept = Some(begin..before.all.end);
+            if state.first_block == before.first_block + before.fences.len() as u64 {
+                first_block = before.first_block;
+                fences = Arc::unwrap_or_clone(before.fences);
+            }
+        }
+        let mut at = 0_i64;
+        for gap in &state.fences {
+            at = at.checked_add(*gap).filter(|at| is_time(*at))?;
+            if fences.last().is_some_and(|last| at < *last) {
+                return None;
+            }
+            fences.push(at);
+        }
+        let blocks = first_block..first_block.checked_add(fences.len() as u64)?;
+        if blocks.start > ordinals.start / BLOCK || blocks.end != ordinals.end.div_ceil(BLOCK) {
+            return None;
+        }
+        let (pages, fences) = (Arc::clone(pages), Arc::new(fences));
+        self.lanes.insert(key, RemoteLane { pages, key, ordinals, all, first_block, fences });
+        Some(kept)
+    }
+
+    /// Gives the tracks their lanes. Of a track that is not told of yet they wait.
+    fn place(&self, contents: &mut Contents) {
+        for ((track, lane), far) in &self.lanes {
+            let Some(row) = contents.tracks.get_mut(*track as usize).filter(|_| (*lane as usize) < MAX_LANES) else {
+                continue;
+            };
+            while row.lanes.len() <= *lane as usize {
+                row.lanes.push(Lane::new(*track, row.lanes.len() as u32));
+            }
+            row.lanes[*lane as usize] = Lane::of_cold(*track, *lane, Box::new(far.clone()));
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The tables of a store as record batches: the rows and columns that a sealed trace has in its files, for who asks by SQL.
+
+use super::checksums::{Checksums, FILE_NAME, read_part};
+use super::names::Names;
+use super::part::Part;
+use super::schema::{COUNTERS, FLOWS, FORMAT, INSTANTS, MEMORY, META, RINGS, SLICES, TRANSFERS, Table, VERSION};
+use super::tables::{self, WHOLE};
+use super::{SealError, columns, writer};
+use crate::store::{PlacedInstant, Store, Track};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use trace_model::layout::{SEALED_FOLDER, find_sealed, is_chunk_file, is_meta_file, is_ring_file};
+use trace_model::slice::{Row, SliceRef};
+use trace_model::track::InstantEvent;
+
+/// Rows of a batch.
+const ROWS: usize = 1 << 14;
+/// Larger files of slices are not read to be checked.
+const CHECKED: u64 = 1 << 30;
+
+/// Takes a batch; false where no more are wanted.
+pub type Take<'a> = &'a mut dyn FnMut(RecordBatch) -> bool;
+
+fn all_tables() -> impl Iterator<Item = Table> {
+    let sides = [FLOWS, COUNTERS, INSTANTS, MEMORY, TRANSFERS, META];
+    std::iter::once(SLICES).chain(WHOLE.map(|(table, _)| table)).chain(sides)
+}
+
+/// The names of the tables with their columns.
+pub fn tables() -> impl Iterator<Item = (&'static str, SchemaRef)> {
+    all_tables().map(|table| (table.name, table.schema()))
+}
+
+/// The tables beside the slices, each as a Parquet file in memory, with its name.
+///
+/// # Errors
+/// That the columns cannot be coded.
+pub(crate) fn side_files(store: &Store) -> Result<Vec<(&'static str, Bytes)>, SealError> {
+    let sides = all_tables().filter(|table| table.name != SLICES.name);
+    sides.map(|table| Ok((table.name, table_file(store, table)?))).collect()
+}
+
+fn table_file(store: &Store, table: Table) -> Result<Bytes, SealError> {
+    let options = ArrowWriterOptions::new().with_properties(table.properties()?).with_skip_arrow_metadata(true);
+    let mut writer = ArrowWriter::try_new_with_options(Vec::new(), table.schema(), options)?;
+    let mut written = Ok(());
+    batches(store, table.name, &mut |batch| {
+        written = writer.write(&batch);
+        written.is_ok()
+    })?;
+    written?;
+    Ok(writer.into_inner()?.into())
+}
+
+/// Gives all rows of a table of [`mod@tables`], some at a time; none of another.
+///
+/// # Errors
+/// That the columns do not fit together.
+pub fn batches(store: &Store, table: &str, take: Take<'_>) -> Result<(), SealError> {
+    let names = &Names::of(store);
+    match table {
+        "slices" => slices(store, names, take),
+        "instants" => {
+            let placed = |track: &Track, event: &InstantEvent| PlacedInstant {
+                track: track.id,
+                event: *event,
+                args: store.args().get(event.args).map(Into::into),
+            };
+            let rows = store.tracks().iter().flat_map(|t| t.instants.iter().map(move |i| placed(t, i)));
+            give(INSTANTS, rows, |rows| tables::instants(rows, names), take)
+        }
+        "counters" => give(COUNTERS, tables::points(store.counters()), |rows| tables::counters(rows, names), take),
+        "flows" => give(FLOWS, store.flows().copied(), |rows| tables::flows(rows, names), take),
+        "memory" => give(MEMORY, store.memory().iter().copied(), |rows| tables::memory(rows, names), take),
+        "transfers" => give(TRANSFERS, store.transfers().iter().copied(), tables::transfers, take),
+        "meta" => {
+            let rows = writer::meta(store, store.stats().slices);
+            give(META, std::iter::once(rows), |rows| tables::meta(&rows[0]), take)
+        }
+        _ => {
+            for (whole, columns) in WHOLE.into_iter().filter(|(whole, _)| whole.name == table) {
+                take(RecordBatch::try_new(whole.schema(), columns(store, names))?);
+            }
+            Ok(())
+        }
+    }
+}
+
+fn give<T>(
+    table: Table,
+    rows: impl Iterator<Item = T>,
+    columns: impl Fn(&[T]) -> Vec<ArrayRef>,
+    take: Take<'_>,
+) -> Result<(), SealError> {
+    let schema = table.schema();
+    let mut rows = rows;
+    loop {
+        let some: Vec<T> = rows.by_ref().take(ROWS).collect();
+        if some.is_empty() || !take(RecordBatch::try_new(schema.clone(), columns(&some))?) {
+            return Ok(());
+        }
+    }
+}
+
+/// Lane by lane, a part of the time after the other.
+fn slices(store: &Store, names: &Names, take: Take<'_>) -> Result<(), SealError> {
+    let range = store.range();
+    let parts = store.parts(range.start..range.end.saturating_add(1));
+    let begins_in = |part: &Range<i64>, slice: &SliceRef| slice.start >= part.start || part.start == range.start;
+    let rows = parts.iter().flat_map(|part| {
+        let lanes =
+            store.tracks().iter().flat_map(|track| track.lanes.iter().enumerate().map(move |l| (track.id.0, l)));
+        lanes.flat_map(move |(track, (lane, slices))| {
+            let begun = slices.slices(part).filter(move |slice| begins_in(part, slice));
+            begun.map(move |slice| (track, lane as u32, slice.row(store.sites())))
+        })
+    });
+    let columns = |rows: &[(u32, u32, Row)]| {
+        let mut part = Part::with_capacity(rows.len());
+        for (track, lane, row) in rows {
+            part.push(*track, *lane, row, store.args().get(row.args).as_deref());
+        }
+        part.arrays(store.sites(), names)
+    };
+    give(SLICES, rows, columns, take)
+}
+
+/// The folder with the files of a sealed trace, where it has all that the trace at `path` has: nothing was collected after
+/// it was sealed.
+#[must_use]
+pub fn whole_folder(path: &Path) -> Option<PathBuf> {
+    let folder = find_sealed(path).filter(|folder| folder.join(FILE_NAME).is_file())?;
+    let is_inner = folder.file_name().is_some_and(|name| name == SEALED_FOLDER);
+    let trace = if is_inner { folder.parent()? } else { return Some(folder) };
+    let is_collected = |name: &str| is_chunk_file(name) || is_ring_file(name) || is_meta_file(name);
+    let mut entries = std::fs::read_dir(trace).ok()?.flatten();
+    let is_alone = !entries.any(|entry| entry.file_name().to_str().is_some_and(is_collected));
+    is_alone.then_some(folder)
+}
+
+/// Checks the files of a sealed folder against its list of checksums; the slices up to 1 GiB, of larger ones the footer.
+///
+/// # Errors
+/// The first file that is not what was written, and why.
+pub fn check(folder: &Path) -> Result<(), String> {
+    let list = std::fs::read_to_string(folder.join(FILE_NAME)).map_err(|e| format!("{FILE_NAME}: {e}"))?;
+    let sums = Checksums::parse(&list).ok_or_else(|| format!("{FILE_NAME}: it is damaged"))?;
+    let meta = columns::read(sums.read(folder, &META.file_name()).map_err(|e| format!("{}: {e}", META.file_name()))?);
+    let format = meta.ok().and_then(|rows| format_of(&rows)).unwrap_or_default();
+    let version = format.strip_prefix(FORMAT).and_then(|version| version.trim().parse::<u32>().ok());
+    let version = version.filter(|version| (1..=VERSION).contains(version));
+    let version =
+        version.ok_or_else(|| format!("{}: this program does not know the format {format:?}", META.file_name()))?;
+    for table in all_tables().chain([RINGS]).filter(|table| table.since() <= version) {
+        let name = table.file_name();
+        check_file(&sums, folder, &name).map_err(|e| format!("{name}: {e}"))?;
+    }
+    Ok(())
+}
+
+fn format_of(meta: &[RecordBatch]) -> Option<String> {
+    let row = |batch: &RecordBatch| {
+        let (keys, values) = (columns::Texts::of(batch, "key").ok()?, columns::Texts::of(batch, "value").ok()?);
+        (0..batch.num_rows()).find(|i| keys.at(*i) == "format").map(|i| values.at(i).to_owned())
+    };
+    meta.iter().find_map(row)
+}
+
+fn check_file(sums: &Checksums, folder: &Path, name: &str) -> Result<(), super::checksums::PartError> {
+    let file = File::open(folder.join(name))?;
+    sums.check_len(&file, name)?;
+    let parts = sums.parts(name).unwrap_or_default();
+    let skipped = if file.metadata()?.len() > CHECKED { parts.len().saturating_sub(1) } else { 0 };
+    parts[skipped..].iter().try_for_each(|part| read_part(&file, *part).map(|_| ()))
+}

@@ -1,0 +1,144 @@
+//! A folder of Parquet files that another program made, or one of ours without its names: the slices are read as
+//! events, so they may come in any order and overlap. All of them are kept in memory.
+
+use super::columns::{self, Ints, TableError, Texts};
+use super::pager::SlicesFile;
+use super::part::whole_arg;
+use super::schema::TRACKS;
+use crate::store::{Store, StoreOptions};
+use arrow_array::RecordBatch;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::path::Path;
+use trace_model::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name};
+use trace_model::names::Category;
+use trace_model::track::TrackKey;
+use trace_model::track::TrackKind;
+
+/// Nesting depths that are told apart.
+const MAX_DEPTH: i64 = 255;
+
+/// Reads the slices, and the tracks where their table is readable, into a store.
+pub(super) fn store(folder: &Path, file: SlicesFile, problems: &mut Vec<String>) -> Store {
+    let mut reading = Reading { store: Store::with_options(StoreOptions::UNBOUNDED), ..Reading::default() };
+    // Without it the tracks have numbers for names.
+    let tracks = std::fs::read(folder.join(TRACKS.file_name())).ok().and_then(|b| columns::read(b.into()).ok());
+    for batch in tracks.into_iter().flatten() {
+        if let Err(problem) = reading.tracks(&batch) {
+            problems.push(format!("{}: {problem}", TRACKS.file_name()));
+        }
+    }
+    if let Err(problem) = reading.slices(file) {
+        problems.push(format!("slices.parquet: {problem}"));
+    }
+    reading.store
+}
+
+#[derive(Default)]
+struct Reading {
+    store: Store,
+    keys: FxHashMap<u32, TrackKey>,
+    pids: FxHashMap<(String, String), u32>,
+    sites: FxHashMap<(String, String), u32>,
+    nodes: FxHashMap<(String, String, String), u32>,
+    /// Sites and nodes that a process has registered.
+    told_sites: FxHashSet<(u32, u32)>,
+    told_nodes: FxHashSet<(u32, u32)>,
+}
+
+impl Reading {
+    fn tracks(&mut self, batch: &RecordBatch) -> Result<(), TableError> {
+        let (id, tid) = (Ints::of(batch, "track_id")?, Ints::or_null(batch, "tid")?);
+        let (order, stream) = (Ints::or_null(batch, "position")?, Ints::or_null(batch, "stream")?);
+        let [host, process, kind] = ["host", "process", "kind"].map(|name| Texts::or_null(batch, name));
+        let (host, process, kind) = (host?, process?, kind?);
+        let [name, thread, device] = ["name", "thread", "device"].map(|name| Texts::or_null(batch, name));
+        let (name, thread, device) = (name?, thread?, device?);
+        let mut names = Batch::new();
+        for i in 0..batch.num_rows() {
+            let n_processes = self.pids.len() as u32;
+            let owner = (host.at(i).to_owned(), process.at(i).to_owned());
+            let pid = *self.pids.entry(owner.clone()).or_insert(n_processes + 1);
+            let key = TrackKey { pid, ring: id.id(i) };
+            self.keys.insert(id.id(i), key);
+            names.name(Name::Process { pid, host: owner.0, name: owner.1, ns_per_tick: 1.0 });
+            names.name(Name::Track {
+                key,
+                kind: TrackKind::from_name(kind.at(i)).unwrap_or(TrackKind::Thread),
+                name: name.get(i).or(thread.get(i)).map_or_else(|| format!("track {}", id.id(i)), ToOwned::to_owned),
+                tid: tid.at(i) as u32,
+                device: device.at(i).to_owned(),
+                stream: stream.get(i).map(|s| s as u64),
+                order: order.at(i) as i32,
+            });
+        }
+        self.store.apply(names);
+        Ok(())
+    }
+
+    fn slices(&mut self, file: SlicesFile) -> Result<(), TableError> {
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file.file, file.metadata);
+        for batch in reader.with_batch_size(1 << 17).build()? {
+            self.slice_rows(&batch?)?;
+        }
+        Ok(())
+    }
+
+    fn slice_rows(&mut self, batch: &RecordBatch) -> Result<(), TableError> {
+        let [start, dur, track] = super::rows::ints(batch, ["ts_ns", "dur_ns", "track_id"])?;
+        let [lane, step, correlation, arg] =
+            ["lane", "step", "correlation", "arg"].map(|name| Ints::or_null(batch, name));
+        let (lane, step, correlation, arg) = (lane?, step?, correlation?, arg?);
+        let (name, category) = (Texts::of(batch, "name")?, Texts::or_null(batch, "category")?);
+        let [op, node, device] = ["op", "node", "device"].map(|name| Texts::or_null(batch, name));
+        let (op, node, device) = (op?, node?, device?);
+        let args = Texts::or_null(batch, "args")?;
+        let mut order: Vec<usize> = (0..batch.num_rows()).collect();
+        order.sort_by_key(|i| start.at(*i));
+        let mut out = Batch::new();
+        out.set_origin(0);
+        for i in order {
+            let key = *self.keys.entry(track.id(i)).or_insert(TrackKey { pid: 0, ring: track.id(i) });
+            let kind = Category::from_name(category.at(i));
+            let site = self.site(key.pid, category.at(i), name.at(i), &mut out);
+            let node = match node.get(i) {
+                Some(node) => self.node(key.pid, [op.at(i), node, device.at(i)], &mut out),
+                None => NO_NODE,
+            };
+            // An op's names the node before it, by a table that is not here.
+            let correlation = if kind == Category::Op { NO_NODE } else { correlation.at(i) as u32 };
+            let args = args.get(i).map_or(NO_ARGS, |text| out.args(text));
+            out.track(key).events.push(Event {
+                kind: EventKind::Slice,
+                depth: lane.at(i).clamp(0, MAX_DEPTH) as u8,
+                start: start.at(i),
+                end: start.at(i).saturating_add(dur.at(i).max(0)),
+                site,
+                node,
+                correlation,
+                arg: whole_arg(kind, step.get(i).map(|step| step as u32), arg.at(i) as u64),
+                args,
+            });
+        }
+        self.store.apply(out);
+        Ok(())
+    }
+
+    fn site(&mut self, pid: u32, category: &str, name: &str, out: &mut Batch) -> u32 {
+        let n = self.sites.len() as u32;
+        let id = *self.sites.entry((category.to_owned(), name.to_owned())).or_insert(n);
+        if self.told_sites.insert((pid, id)) {
+            out.name(Name::Site { pid, id, category: category.to_owned(), name: name.to_owned() });
+        }
+        id
+    }
+
+    fn node(&mut self, pid: u32, [op, name, device]: [&str; 3], out: &mut Batch) -> u32 {
+        let n = self.nodes.len() as u32;
+        let id = *self.nodes.entry((op.to_owned(), name.to_owned(), device.to_owned())).or_insert(n);
+        if self.told_nodes.insert((pid, id)) {
+            out.name(Name::Node { pid, id, name: name.to_owned(), op: op.to_owned(), device: device.to_owned() });
+        }
+        id
+    }
+}

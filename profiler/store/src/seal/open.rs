@@ -1,0 +1,342 @@
+//! A sealed folder becomes a store: small tables are read, the sidecar is mapped, slices stay on disk.
+
+use super::checksums::{Checksums, FILE_NAME, Part, PartError};
+use super::columns::{self, TableError, Texts};
+use super::group::Decoded;
+use super::paged::PagedLane;
+use super::pager::{Pager, SlicesFile};
+use super::pyramids::Pyramids;
+use super::resolver::Resolver;
+use super::rows::{
+    Texted, flow_rows, frame_rows, function_rows, instant_rows, ints, memory_rows, node_rows, point_rows, process_rows,
+    ring_rows, site_rows, stack_rows, step_rows, track_rows, transfer_rows, warning_rows,
+};
+use super::schema::{
+    COUNTERS, FLOWS, FORMAT, FRAMES, FUNCTIONS, INSTANTS, MEMORY, META, NODES, OPEN, PROCESSES, RINGS, SITES, SLICES,
+    STACKS, STEPS, TRACKS, TRANSFERS, Table, VERSION, WARNINGS,
+};
+use super::sidecar::{SIDECAR, Sidecar, SidecarError};
+use super::slices::Layout;
+use crate::store::{Contents, Lane, Store};
+use arrow_array::RecordBatch;
+use bytes::Bytes;
+use rustc_hash::FxHashMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use trace_model::rows::RingPosition;
+use trace_model::track::{MAX_LANES, OpenSlice};
+use trace_model::warning::{Warning, WarningKind};
+
+/// Whether a folder is a sealed trace that was written here, and nothing else.
+#[must_use]
+pub fn is_sealed(folder: &Path) -> bool {
+    folder.join(SLICES.file_name()).is_file() && folder.join(FILE_NAME).is_file()
+}
+
+/// The parts of a sealed folder that are always read.
+pub(super) struct Opened {
+    pub(super) parts: Contents,
+    pub(super) names: Resolver,
+    pub(super) slices: Option<SlicesFile>,
+    pub(super) rings: Vec<RingPosition>,
+    /// What is wrong, a line for each file.
+    pub(super) problems: Vec<String>,
+    /// Whether slices can be placed: names and tracks are there.
+    pub(super) is_whole: bool,
+    slices_key: (u64, u32),
+}
+
+/// Where the tables are.
+enum Files<'a> {
+    Folder(&'a Path, Option<Checksums>),
+    /// By name.
+    Memory(&'a FxHashMap<String, Bytes>),
+}
+
+impl Files<'_> {
+    fn read(&self, table: Table) -> Result<Bytes, PartError> {
+        let name = table.file_name();
+        match self {
+            Files::Folder(folder, Some(sums)) => sums.read(folder, &name),
+            Files::Folder(folder, None) => Ok(std::fs::read(folder.join(&name))?.into()),
+            Files::Memory(tables) => tables.get(table.name).cloned().ok_or(PartError::NotListed),
+        }
+    }
+}
+
+/// Reads tables and notes what is wrong with them.
+struct Reading<'a> {
+    files: Files<'a>,
+    problems: Vec<String>,
+}
+
+impl Reading<'_> {
+    /// Gives the rows of a table to `each`, some at a time. False where the table is of no use.
+    fn table(&mut self, table: Table, mut each: impl FnMut(&RecordBatch) -> Result<(), TableError>) -> bool {
+        let name = table.file_name();
+        let result = self.files.read(table).map_err(TableError::from).and_then(columns::read);
+        let result = result.and_then(|batches| batches.iter().try_for_each(&mut each));
+        if let Err(problem) = &result {
+            self.problems.push(format!("{name}: {problem}"));
+        }
+        result.is_ok()
+    }
+
+    /// Opens `slices.parquet` and checks its footer.
+    fn slices(&mut self) -> Option<(SlicesFile, (u64, u32))> {
+        let Files::Folder(folder, sums) = &self.files else { return None };
+        let name = SLICES.file_name();
+        let open = || -> Result<(SlicesFile, (u64, u32)), TableError> {
+            let file = File::open(folder.join(&name)).map_err(PartError::Io)?;
+            let len = file.metadata().map_err(PartError::Io)?.len();
+            let mut parts: Vec<Part> = Vec::new();
+            if let Some(sums) = sums {
+                sums.check_len(&file, &name)?;
+                parts = sums.parts(&name).unwrap_or_default().to_vec();
+                super::checksums::read_part(&file, *parts.last().ok_or(PartError::NotListed)?)?;
+            }
+            let metadata = columns::open(&file)?;
+            let crc = parts.pop().map_or(0, |footer| footer.crc);
+            if sums.is_some() && parts.len() != metadata.metadata().num_row_groups() {
+                return Err(TableError::Rows("it has other row groups than the list of checksums"));
+            }
+            Ok((SlicesFile { file, metadata, parts }, (len, crc)))
+        };
+        let opened = open();
+        if let Err(problem) = &opened {
+            self.problems.push(format!("{name}: {problem}"));
+        }
+        opened.ok()
+    }
+}
+
+impl Opened {
+    /// Reads all but the slices.
+    pub(super) fn read(folder: &Path) -> std::io::Result<Opened> {
+        std::fs::read_dir(folder)?;
+        let mut problems = Vec::new();
+        let sums = match std::fs::read(folder.join(FILE_NAME)) {
+            Ok(bytes) => Checksums::parse(&String::from_utf8_lossy(&bytes)).or_else(|| {
+                problems.push(format!("{FILE_NAME}: it is damaged, so nothing else can be checked"));
+                None
+            }),
+            Err(_) => None,
+        };
+        let is_ours = sums.is_some();
+        let mut reading = Reading { files: Files::Folder(folder, sums), problems };
+        let mut parts = Contents::default();
+        let mut rings = Vec::new();
+        let version = if is_ours { read_names(&mut reading, &mut parts) } else { None };
+        let is_whole = version.is_some();
+        if let Some(version) = version {
+            read_sides(&mut reading, &mut parts, version);
+            reading.table(RINGS, |batch| ring_rows(batch, &mut rings));
+        }
+        let (slices, slices_key) = reading.slices().map_or((None, (0, 0)), |(file, key)| (Some(file), key));
+        let names = Resolver::of(&parts.sites, &parts.nodes);
+        Ok(Opened { parts, names, slices, rings, problems: reading.problems, is_whole, slices_key })
+    }
+}
+
+/// Reads the tables without which nothing can be placed; gives the format's version.
+fn read_names(reading: &mut Reading<'_>, parts: &mut Contents) -> Option<u32> {
+    let mut format = String::new();
+    let meta = reading.table(META, |batch| {
+        let (keys, values) = (Texts::of(batch, "key")?, Texts::of(batch, "value")?);
+        for i in 0..batch.num_rows() {
+            let number = || values.at(i).parse::<i64>().map_err(|_| TableError::Rows("a number is none"));
+            match keys.at(i) {
+                "format" => format = values.at(i).to_owned(),
+                "origin_ns" => parts.origin = number()?,
+                "first_ns" => parts.range.start = number()?,
+                "last_ns" => parts.range.end = number()?,
+                _ => {}
+            }
+        }
+        Ok(())
+    });
+    let version = format.strip_prefix(FORMAT).and_then(|version| version.trim().parse().ok());
+    let version = version.filter(|version| (1..=VERSION).contains(version));
+    if meta && version.is_none() {
+        reading.problems.push(format!("{}: this program does not know the format {format:?}", META.file_name()));
+    }
+    let is_whole = version.is_some()
+        && reading.table(PROCESSES, |batch| process_rows(batch, &mut parts.processes))
+        && reading.table(SITES, |batch| site_rows(batch, &mut parts.sites))
+        && reading.table(NODES, |batch| node_rows(batch, &mut parts.nodes))
+        && reading.table(TRACKS, |batch| track_rows(batch, &mut parts.tracks));
+    version.filter(|_| is_whole)
+}
+
+/// Reads what a trace can do without; a table with a problem is left out.
+fn read_sides(reading: &mut Reading<'_>, parts: &mut Contents, version: u32) {
+    let (n_tracks, n_sites) = (parts.tracks.len(), parts.sites.len());
+    let known = |track: u32, site: u32| {
+        let is_known = (track as usize) < n_tracks && (site as usize) < n_sites;
+        if is_known { Ok(()) } else { Err(TableError::Rows("a track or site is unknown")) }
+    };
+    reading.table(STEPS, |batch| step_rows(batch, &mut parts.steps));
+    reading.table(FLOWS, |batch| flow_rows(batch, &mut parts.flows));
+    reading.table(COUNTERS, |batch| point_rows(batch, &mut parts.points));
+    reading.table(MEMORY, |batch| memory_rows(batch, &mut parts.memory));
+    reading.table(TRANSFERS, |batch| transfer_rows(batch, &mut parts.transfers));
+    reading.table(WARNINGS, |batch| warning_rows(batch, &mut parts.warnings));
+    let (tracks, args, mut texted) = (&mut parts.tracks, &mut parts.args, Texted::default());
+    reading.table(INSTANTS, |batch| instant_rows(batch, n_sites, tracks, args, &mut texted));
+    if version > 1 {
+        let frames = &mut parts.frames;
+        reading.table(FRAMES, |batch| frame_rows(batch, frames));
+        reading.table(FUNCTIONS, |batch| function_rows(batch, frames));
+        reading.table(STACKS, |batch| stack_rows(batch, frames.len(), &mut parts.stacks));
+    }
+    reading.table(OPEN, |batch| {
+        let [track, start, depth, site, node] = ints(batch, ["track_id", "ts_ns", "depth", "site_id", "node_id"])?;
+        for i in 0..batch.num_rows() {
+            known(track.id(i), site.id(i))?;
+            let (site, node, depth) = (site.id(i), node.id(i), depth.at(i) as u8);
+            tracks[track.id(i) as usize].open.push(OpenSlice { start: start.at(i), site, node, depth });
+        }
+        Ok(())
+    });
+}
+
+/// The contents of the tables beside the slices, each a Parquet file in memory, by name.
+///
+/// # Errors
+/// The first table that is of no use, and why.
+pub(crate) fn contents_of(tables: &FxHashMap<String, Bytes>) -> Result<Contents, String> {
+    let mut reading = Reading { files: Files::Memory(tables), problems: Vec::new() };
+    let mut parts = Contents::default();
+    if let Some(version) = read_names(&mut reading, &mut parts) {
+        read_sides(&mut reading, &mut parts, version);
+    }
+    reading.problems.pop().map_or(Ok(parts), Err)
+}
+
+/// How far the rings beside a sealed folder are in it.
+pub(crate) fn positions(folder: &Path) -> std::io::Result<Vec<RingPosition>> {
+    let list = std::fs::read_to_string(folder.join(FILE_NAME))?;
+    let mut reading = Reading { files: Files::Folder(folder, Checksums::parse(&list)), problems: Vec::new() };
+    let mut rings = Vec::new();
+    reading.table(RINGS, |batch| ring_rows(batch, &mut rings));
+    Ok(rings)
+}
+
+/// A sealed trace, read as far as it is kept in memory.
+#[derive(Debug)]
+pub(crate) struct SealedTrace {
+    pub(crate) store: Store,
+    /// How far the rings beside it are in it.
+    pub(crate) rings: Vec<RingPosition>,
+}
+
+impl SealedTrace {
+    /// Opens a sealed folder. What is damaged in it becomes warnings of the store.
+    ///
+    /// # Errors
+    /// That the folder cannot be read at all.
+    pub(crate) fn open(folder: &Path) -> std::io::Result<SealedTrace> {
+        let Opened { mut parts, names, slices, rings, mut problems, is_whole, slices_key } = Opened::read(folder)?;
+        let store = match slices {
+            Some(file) if is_whole => {
+                let sidecar = match Sidecar::open(&folder.join(SIDECAR), slices_key.0, slices_key.1) {
+                    Ok(sidecar) => Some(sidecar),
+                    Err(problem) => {
+                        // Of another version is no damage.
+                        if !matches!(problem, SidecarError::Version(_)) {
+                            problems.push(format!("{SIDECAR}: {problem}; it was made again"));
+                        }
+                        rebuilt(folder, &file, &names, slices_key, &mut problems)
+                    }
+                };
+                if let Some(sidecar) = sidecar {
+                    place_lanes(&mut parts, Pager::new(file, names, Arc::new(sidecar)));
+                }
+                Store::of_contents(parts)
+            }
+            Some(file) => super::foreign::store(folder, file, &mut problems),
+            None => Store::of_contents(parts),
+        };
+        Ok(SealedTrace { store: store.with_warnings(warnings(folder, problems)), rings })
+    }
+}
+
+fn warnings(folder: &Path, problems: Vec<String>) -> impl Iterator<Item = Warning> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    problems.into_iter().map(move |problem| {
+        let source = format!("{name}/{}", problem.split(':').next().unwrap_or_default());
+        Warning { kind: WarningKind::Damage, source, count: 1, text: format!("{name}/{problem}") }
+    })
+}
+
+/// Gives the tracks their lanes.
+fn place_lanes(parts: &mut Contents, pager: Pager) {
+    let pager = Arc::new(pager);
+    for entry in pager.sidecar().lanes() {
+        let Some(track) = parts.tracks.get_mut(entry.track as usize) else { continue };
+        while track.lanes.len() <= (entry.lane as usize).min(MAX_LANES - 1) {
+            track.lanes.push(Lane::new(entry.track, track.lanes.len() as u32));
+        }
+        if let Some(place) = track.lanes.get_mut(entry.lane as usize) {
+            *place = Lane::of_cold(entry.track, entry.lane, Box::new(PagedLane::new(&pager, *entry)));
+        }
+    }
+    parts.pager = Some(pager);
+}
+
+/// Makes the sidecar again, and puts it in its place where the folder can be written.
+fn rebuilt(
+    folder: &Path,
+    file: &SlicesFile,
+    names: &Resolver,
+    key: (u64, u32),
+    problems: &mut Vec<String>,
+) -> Option<Sidecar> {
+    match build(file, names, key, problems) {
+        Ok(bytes) => {
+            let scratch = folder.join(format!("{SIDECAR}.tmp"));
+            let written = super::place::write_synced(&scratch, &bytes);
+            if written.and_then(|()| std::fs::rename(&scratch, folder.join(SIDECAR))).is_ok()
+                && let Ok(sidecar) = Sidecar::open(&folder.join(SIDECAR), key.0, key.1)
+            {
+                return Some(sidecar);
+            }
+            Sidecar::of_bytes(&bytes, key.0, key.1).ok()
+        }
+        Err(problem) => {
+            problems.push(format!("{}: {problem}; the timeline is empty", SLICES.file_name()));
+            None
+        }
+    }
+}
+
+fn build(
+    file: &SlicesFile,
+    names: &Resolver,
+    key: (u64, u32),
+    problems: &mut Vec<String>,
+) -> Result<Vec<u8>, TableError> {
+    let failed = |e| TableError::Part(PartError::Io(e));
+    let mut pyramids = Pyramids::new(Vec::new(), Layout::default().min_briefs).map_err(failed)?;
+    let mut until: FxHashMap<(u32, u32), i64> = FxHashMap::default();
+    for group in 0..file.parts.len() {
+        match file.read(group).and_then(|batch| Decoded::of(&batch, names)) {
+            Ok(decoded) => {
+                let keys = decoded.track.iter().copied().zip(decoded.lane.iter().copied());
+                for (i, key) in keys.enumerate() {
+                    let slice = decoded.header(i);
+                    let free_from = until.insert(key, slice.end).unwrap_or(i64::MIN);
+                    if slice.start < free_from {
+                        return Err(TableError::Rows("the slices of a lane overlap"));
+                    }
+                    pyramids.push(key.0, key.1, slice, decoded.has_args(i)).map_err(failed)?;
+                }
+            }
+            // Its slices are missing; all others are there.
+            Err(problem) => problems.push(format!("{}: row group {group}: {problem}", SLICES.file_name())),
+        }
+        pyramids.end_group();
+    }
+    pyramids.finish(key.0, key.1).map_err(failed)
+}

@@ -1,0 +1,270 @@
+//! A lane whose slices are on disk: the pyramid is mapped, the columns come by row group.
+
+use super::group::Group;
+use super::pager::Pager;
+use super::sidecar::{LaneEntry, Piece, SegmentEntry};
+use crate::store::segment_parts;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use trace_model::cold::{ColdLane, SliceCursor};
+use trace_model::layout::{BLOCK, SEGMENT};
+use trace_model::lod::{Columns, LEAF, LEVELS, Leaf, Merge, Node, Nodes, Slices, walk};
+use trace_model::slice::{Row, SliceHeader};
+
+/// The level whose nodes have as many slices as a block of rows.
+const BLOCK_LEVEL: usize = 4;
+const _: () = assert!((LEAF << (2 * BLOCK_LEVEL)) as u64 == BLOCK);
+
+/// A lane by its row in the sidecar.
+#[derive(Clone, Debug)]
+pub(super) struct PagedLane {
+    pager: Arc<Pager>,
+    entry: LaneEntry,
+}
+
+impl PagedLane {
+    pub(super) fn new(pager: &Arc<Pager>, entry: LaneEntry) -> PagedLane {
+        PagedLane { pager: Arc::clone(pager), entry }
+    }
+
+    fn cursor_with(&self, missing: Missing) -> PagedCursor<'_> {
+        let sidecar = self.pager.sidecar();
+        PagedCursor {
+            lane: self,
+            segments: sidecar.segments(&self.entry),
+            pieces: sidecar.pieces(&self.entry),
+            headers: sidecar.briefs(&self.entry),
+            missing,
+            held: None,
+        }
+    }
+}
+
+impl ColdLane for PagedLane {
+    fn n_slices(&self) -> usize {
+        self.entry.n as usize
+    }
+
+    fn longest_ns(&self) -> i64 {
+        self.entry.longest
+    }
+
+    fn range(&self) -> Range<i64> {
+        self.entry.start..self.entry.end
+    }
+
+    fn cursor(&self) -> Box<dyn SliceCursor + '_> {
+        Box::new(self.cursor_with(Missing::Read))
+    }
+
+    fn cursor_in_memory(&self) -> Box<dyn SliceCursor + '_> {
+        Box::new(self.cursor_with(Missing::Ignore))
+    }
+
+    /// What is missing is requested if all that the view shows fits into memory.
+    fn walk(&self, view: &Range<i64>, merge: &mut Merge<'_>) {
+        let missing = if self.pager.has_room_for(view) { Missing::Request } else { Missing::Ignore };
+        let mut cursor = self.cursor_with(missing);
+        let (first, last) = (cursor.first_touching(view.start), cursor.first_from(view.end));
+        cursor.walk(first..last, merge);
+    }
+
+    fn walk_waiting(&self, indices: Range<u32>, merge: &mut Merge<'_>) {
+        self.cursor_with(Missing::Read).walk(indices, merge);
+    }
+
+    fn start_of(&self, index: usize) -> Option<i64> {
+        self.cursor_with(Missing::Read).start_of(index)
+    }
+}
+
+/// What a cursor does about a row group that is on disk.
+#[derive(Clone, Copy, Debug)]
+enum Missing {
+    Read,
+    Request,
+    Ignore,
+}
+
+/// A cursor over a paged lane; it holds on to the row group that was used last.
+struct PagedCursor<'a> {
+    lane: &'a PagedLane,
+    segments: &'a [SegmentEntry],
+    pieces: &'a [Piece],
+    /// All slices, of a sparse lane.
+    headers: Option<&'a [SliceHeader]>,
+    missing: Missing,
+    held: Option<Held>,
+}
+
+/// The ordinals that a row group has of the lane, and the group where it is in memory.
+struct Held {
+    ordinals: Range<u64>,
+    offset: u32,
+    group: Option<Arc<Group>>,
+}
+
+impl<'a> PagedCursor<'a> {
+    fn hold(&mut self, ordinal: u64) -> Option<()> {
+        let n = self.lane.entry.n;
+        let i = self.pieces.partition_point(|piece| piece.first <= ordinal).checked_sub(1)?;
+        let piece = self.pieces[i];
+        let until = self.pieces.get(i + 1).map_or(n, |next| next.first);
+        let ordinals = piece.first..until;
+        if !ordinals.contains(&ordinal) {
+            return None;
+        }
+        let pager = &self.lane.pager;
+        let group = match self.missing {
+            Missing::Read => pager.load(piece.group),
+            Missing::Request => pager.peek(piece.group, true),
+            Missing::Ignore => pager.peek(piece.group, false),
+        };
+        self.held = Some(Held { ordinals, offset: piece.offset, group });
+        Some(())
+    }
+
+    /// Slices that are in memory side by side.
+    fn columns(&mut self, ordinals: &Range<u64>) -> Option<Columns<'_>> {
+        if self.headers.is_some() {
+            return None;
+        }
+        if self.held.as_ref().is_none_or(|held| !held.ordinals.contains(&ordinals.start)) {
+            self.hold(ordinals.start)?;
+        }
+        let held = self.held.as_ref().filter(|held| ordinals.end <= held.ordinals.end)?;
+        let at = |ordinal: u64| (ordinal - held.ordinals.start) as usize + held.offset as usize;
+        held.group.as_ref()?.columns(at(ordinals.start)..at(ordinals.end))
+    }
+
+    /// Start of the slice at `index`; from the pyramid where it is the first of a node with as many slices as a block has.
+    fn start_of(&mut self, index: usize) -> Option<i64> {
+        if self.headers.is_none() && (index as u64).is_multiple_of(BLOCK) {
+            let segment = self.segments.get(index / SEGMENT)?;
+            return Some(
+                self.levels(index / SEGMENT, segment)[BLOCK_LEVEL].get(index % SEGMENT / BLOCK as usize)?.start,
+            );
+        }
+        self.header(index as u64).map(|slice| slice.start)
+    }
+
+    fn header(&mut self, ordinal: u64) -> Option<SliceHeader> {
+        match self.headers {
+            Some(headers) => headers.get(ordinal as usize).copied(),
+            None => self.row(ordinal).map(|row| row.header()),
+        }
+    }
+
+    /// The first slice for which `before` does not hold: it must hold for a prefix, for all that end before `time`, and
+    /// for none that starts at it or later. Where the slices that decide are on disk only: the end of a leaf, so that
+    /// all that are asked for are inside.
+    fn first(&mut self, time: i64, rounds_up: bool, before: impl Fn(&SliceHeader) -> bool) -> u32 {
+        let n = self.lane.entry.n;
+        if let Some(headers) = self.headers {
+            return headers.partition_point(before) as u32;
+        }
+        let (from, to) = (self.leaf_by_end(time).min(n), self.leaf_by_start(time).min(n));
+        for ordinal in from..to {
+            match self.header(ordinal) {
+                Some(slice) if before(&slice) => {}
+                Some(_) => return ordinal as u32,
+                None => return if rounds_up { to } else { ordinal / LEAF as u64 * LEAF as u64 } as u32,
+            }
+        }
+        to as u32
+    }
+
+    /// Ordinal of the first slice of the first leaf that does not end before `time`.
+    fn leaf_by_end(&self, time: i64) -> u64 {
+        let idx = self.segments.partition_point(|s| s.end < time);
+        let Some(segment) = self.segments.get(idx) else { return self.lane.entry.n };
+        let leaves = self.levels(idx, segment)[0];
+        (idx * SEGMENT + leaves.partition_point(|leaf| leaf.end < time) * LEAF) as u64
+    }
+
+    /// Ordinal of the first slice of the first leaf that starts at `time` or later.
+    fn leaf_by_start(&self, time: i64) -> u64 {
+        let next = self.segments.partition_point(|s| s.start < time);
+        let Some(idx) = next.checked_sub(1) else { return 0 };
+        let leaves = self.levels(idx, &self.segments[idx])[0];
+        (idx * SEGMENT + leaves.partition_point(|leaf| leaf.start < time) * LEAF) as u64
+    }
+
+    fn n_in(&self, segment: usize) -> usize {
+        (self.lane.entry.n as usize - segment * SEGMENT).min(SEGMENT)
+    }
+
+    fn levels(&self, idx: usize, segment: &SegmentEntry) -> [Nodes<'a>; LEVELS] {
+        self.lane.pager.sidecar().levels(segment, self.n_in(idx))
+    }
+
+    /// Feeds the slices with these indices to `merge`.
+    fn walk(&mut self, indices: Range<u32>, merge: &mut Merge<'_>) {
+        for part in segment_parts(indices.start as usize..indices.end as usize) {
+            let (idx, base) = (part.start / SEGMENT, part.start / SEGMENT * SEGMENT);
+            let Some(segment) = self.segments.get(idx) else { return };
+            let (n, levels) = (self.n_in(idx), self.levels(idx, segment));
+            let mut segment = PagedSegment { first: base as u64, n, levels, slices: self };
+            walk(&mut segment, base as u32, part.start - base..part.end - base, merge);
+        }
+    }
+}
+
+impl SliceCursor for PagedCursor<'_> {
+    #[inline]
+    fn row(&mut self, index: u64) -> Option<Row> {
+        if self.held.as_ref().is_none_or(|held| !held.ordinals.contains(&index)) {
+            self.hold(index)?;
+        }
+        let held = self.held.as_ref()?;
+        held.group.as_ref()?.row((index - held.ordinals.start) as usize + held.offset as usize)
+    }
+
+    fn rows(&mut self, indices: Range<u32>, out: &mut VecDeque<(u32, Row)>) {
+        out.extend(indices.filter_map(|index| Some((index, self.row(u64::from(index))?))));
+    }
+
+    fn first_touching(&mut self, time: i64) -> u32 {
+        self.first(time, false, |slice| slice.end <= time && slice.start < time)
+    }
+
+    fn first_from(&mut self, time: i64) -> u32 {
+        self.first(time, true, |slice| slice.start < time)
+    }
+}
+
+/// A segment of a paged lane.
+struct PagedSegment<'s, 'a> {
+    first: u64,
+    n: usize,
+    levels: [Nodes<'a>; LEVELS],
+    slices: &'s mut PagedCursor<'a>,
+}
+
+impl Slices for PagedSegment<'_, '_> {
+    fn len(&self) -> usize {
+        self.n
+    }
+
+    #[inline]
+    fn node(&self, level: usize, i: usize) -> Option<Node> {
+        self.levels[level].get(i)
+    }
+
+    fn side_by_side(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool {
+        let ordinals = self.first + range.start as u64..self.first + range.end as u64;
+        self.slices.columns(&ordinals).map(see).is_some()
+    }
+
+    fn leaf(&mut self, range: Range<usize>, see: impl FnOnce(Columns<'_>)) -> bool {
+        let ordinals = self.first + range.start as u64..self.first + range.end as u64;
+        if let Some(columns) = self.slices.columns(&ordinals) {
+            see(columns);
+            return true;
+        }
+        let Some(leaf) = Leaf::of(ordinals.map(|ordinal| self.slices.header(ordinal))) else { return false };
+        see(leaf.columns());
+        true
+    }
+}

@@ -1,0 +1,304 @@
+//! The row groups of a sealed trace that are in memory: the latest used, within a budget.
+
+use super::checksums::{Part, read_part};
+use super::columns::TableError;
+use super::group::{Decoded, Group, LaneRows};
+use super::resolver::Resolver;
+use super::sidecar::Sidecar;
+use arrow_array::RecordBatch;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::statistics::Statistics;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use trace_model::pages::{PagerStats, Pages};
+use trace_model::slice::Row;
+use trace_model::warning::{Warning, WarningKind};
+
+/// Bytes of row groups in memory, by default: about six million slices.
+pub const BUDGET: usize = 256 << 20;
+/// Row groups that are read for wishes before the picture is made again.
+const WISHES_AT_A_TIME: usize = 4;
+
+/// `slices.parquet`, open.
+#[derive(Debug)]
+pub(super) struct SlicesFile {
+    pub(super) file: File,
+    pub(super) metadata: ArrowReaderMetadata,
+    /// Of each row group.
+    pub(super) parts: Vec<Part>,
+}
+
+/// Reads row groups when they are needed. Shared by the lanes of a store; see the module's notes.
+#[derive(Debug)]
+pub struct Pager {
+    file: SlicesFile,
+    names: Resolver,
+    sidecar: Arc<Sidecar>,
+    lanes: LaneRows,
+    cache: Mutex<Cache>,
+    /// Row groups that a picture would have shown, had they been here.
+    wishes: Mutex<BTreeSet<u32>>,
+    /// Grows when wishes came true.
+    version: AtomicU64,
+    loads: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Cache {
+    groups: FxHashMap<u32, Cached>,
+    /// Row groups that are damaged, and why.
+    damaged: FxHashMap<u32, String>,
+    bytes: usize,
+    budget: usize,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Cached {
+    group: Arc<Group>,
+    used: u64,
+}
+
+impl Pager {
+    pub(super) fn new(file: SlicesFile, names: Resolver, sidecar: Arc<Sidecar>) -> Pager {
+        let lanes = sidecar.lanes().iter().enumerate().map(|(row, lane)| ((lane.track, lane.lane), row as u32));
+        let cache =
+            Cache { groups: FxHashMap::default(), damaged: FxHashMap::default(), bytes: 0, budget: BUDGET, clock: 0 };
+        Pager {
+            lanes: lanes.collect(),
+            file,
+            names,
+            sidecar,
+            cache: Mutex::new(cache),
+            wishes: Mutex::default(),
+            version: AtomicU64::new(0),
+            loads: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether all row groups of a view fit into memory together: else a picture of it would drive out what it just read.
+    pub(super) fn has_room_for(&self, view: &Range<i64>) -> bool {
+        let shown = self.sidecar.groups().iter().filter(|g| g.start < view.end && g.end >= view.start);
+        let bytes: usize = shown.map(|g| g.rows as usize * size_of::<Row>()).sum();
+        bytes <= self.cache.lock().budget
+    }
+
+    /// A row group if it is in memory, else nothing or a wish.
+    pub(super) fn peek(&self, group: u32, wishes: bool) -> Option<Arc<Group>> {
+        let found = self.cache.lock().find(group);
+        match found {
+            Found::Here(group) => return Some(group),
+            Found::Damaged => {}
+            Found::OnDisk if wishes => {
+                self.wishes.lock().insert(group);
+            }
+            Found::OnDisk => {}
+        }
+        None
+    }
+
+    /// A row group, read if it is not in memory; `None` where it is damaged.
+    pub(super) fn load(&self, group: u32) -> Option<Arc<Group>> {
+        match self.cache.lock().find(group) {
+            Found::Here(group) => return Some(group),
+            Found::Damaged => return None,
+            Found::OnDisk => {}
+        }
+        // Without the lock: two threads may read the same group, which costs time only.
+        let read = self.read(group);
+        self.loads.fetch_add(1, Ordering::Relaxed);
+        let mut cache = self.cache.lock();
+        match read {
+            Ok(read) => Some(cache.insert(group, read)),
+            Err(problem) => {
+                cache.damaged.insert(group, problem.to_string());
+                None
+            }
+        }
+    }
+
+    fn read(&self, group: u32) -> Result<Group, TableError> {
+        let decoded = Decoded::of(&self.file.read(group as usize)?, &self.names)?;
+        Group::of(decoded, &self.sidecar, &self.lanes, group)
+    }
+
+    pub(super) fn sidecar(&self) -> &Sidecar {
+        &self.sidecar
+    }
+}
+
+impl Pages for Pager {
+    fn set_budget(&self, budget: usize) {
+        let mut cache = self.cache.lock();
+        cache.budget = budget;
+        cache.keep_budget(None);
+    }
+
+    fn stats(&self) -> PagerStats {
+        let cache = self.cache.lock();
+        PagerStats { bytes: cache.bytes, budget: cache.budget, loads: self.loads.load(Ordering::Relaxed) }
+    }
+
+    fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    fn load_requested(&self) -> bool {
+        // Wishes that are left out come again with the next picture, if they are still wanted.
+        let wishes = std::mem::take(&mut *self.wishes.lock());
+        let mut has_more = false;
+        for group in wishes.into_iter().take(WISHES_AT_A_TIME) {
+            has_more |= self.load(group).is_some();
+        }
+        self.version.fetch_add(u64::from(has_more), Ordering::Release);
+        has_more
+    }
+
+    fn has_requests(&self) -> bool {
+        !self.wishes.lock().is_empty()
+    }
+
+    fn damage(&self) -> Option<Warning> {
+        let cache = self.cache.lock();
+        let (group, problem) = cache.damaged.iter().min_by_key(|(group, _)| **group)?;
+        let (count, source) = (cache.damaged.len() as u64, "slices.parquet".to_owned());
+        let text = format!(
+            "slices.parquet: {count} row groups cannot be read, their slices are missing (row group {group}: {problem})"
+        );
+        Some(Warning { kind: WarningKind::Damage, source, count, text })
+    }
+
+    fn check_all(&self) {
+        for (group, part) in (0..).zip(&self.file.parts) {
+            if let Err(problem) = read_part(&self.file.file, *part) {
+                self.cache.lock().damaged.insert(group, problem.to_string());
+            }
+        }
+    }
+
+    fn args(&self, number: u32) -> Option<String> {
+        let groups = self.sidecar.groups();
+        let group = groups.partition_point(|g| g.first_args <= number).checked_sub(1)?;
+        self.load(group as u32)?.args(number).map(ToOwned::to_owned)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.cache.lock().bytes + self.sidecar.memory_bytes()
+    }
+
+    fn part_starts(&self) -> Vec<i64> {
+        let groups = self.sidecar.groups();
+        let budget = self.cache.lock().budget;
+        let at_a_time = (budget / 2 / (super::schema::GROUP_ROWS * 48)).max(1);
+        groups.iter().step_by(at_a_time).map(|g| g.start).collect()
+    }
+}
+
+enum Found {
+    Here(Arc<Group>),
+    Damaged,
+    OnDisk,
+}
+
+impl Cache {
+    fn find(&mut self, group: u32) -> Found {
+        self.clock += 1;
+        match self.groups.get_mut(&group) {
+            Some(cached) => {
+                cached.used = self.clock;
+                Found::Here(Arc::clone(&cached.group))
+            }
+            None if self.damaged.contains_key(&group) => Found::Damaged,
+            None => Found::OnDisk,
+        }
+    }
+
+    fn insert(&mut self, number: u32, group: Group) -> Arc<Group> {
+        let group = Arc::new(group);
+        let cached = Cached { group: Arc::clone(&group), used: self.clock };
+        self.bytes += group.bytes();
+        if let Some(before) = self.groups.insert(number, cached) {
+            self.bytes -= before.group.bytes();
+        }
+        self.keep_budget(Some(number));
+        group
+    }
+
+    /// Gives up the longest unused, but for `except`.
+    fn keep_budget(&mut self, except: Option<u32>) {
+        while self.bytes > self.budget {
+            let others = self.groups.iter().filter(|(number, _)| Some(**number) != except);
+            let Some(oldest) = others.min_by_key(|(_, cached)| cached.used).map(|(number, _)| *number) else { return };
+            self.bytes -= self.groups.remove(&oldest).map_or(0, |cached| cached.group.bytes());
+        }
+    }
+}
+
+impl SlicesFile {
+    /// Reads and checks a row group.
+    pub(super) fn read(&self, group: usize) -> Result<RecordBatch, TableError> {
+        let part = *self.parts.get(group).ok_or(TableError::Rows("there is no such row group"))?;
+        let bytes = InFile { from: part.from, bytes: read_part(&self.file, part)? };
+        let schema = self.metadata.parquet_schema();
+        let all_null = |column: &ColumnChunkMetaData| {
+            let nulls = column.statistics().and_then(Statistics::null_count_opt);
+            column.column_path().string() == "args" && nulls == Some(column.num_values() as u64)
+        };
+        let columns = self.metadata.metadata().row_group(group).columns();
+        let wanted = columns.iter().enumerate().filter(|(_, c)| c.column_path().string() != "depth" && !all_null(c));
+        let mask = ProjectionMask::leaves(schema, wanted.map(|(i, _)| i));
+        let n = usize::try_from(self.metadata.metadata().row_group(group).num_rows()).unwrap_or(0);
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, self.metadata.clone())
+            .with_row_groups(vec![group])
+            .with_projection(mask)
+            .with_batch_size(n.clamp(1, 1 << 20))
+            .build()?;
+        let mut batches = reader.collect::<Result<Vec<RecordBatch>, _>>()?;
+        match (batches.pop(), batches.is_empty()) {
+            (Some(batch), true) => Ok(batch),
+            _ => Err(TableError::Rows("the row group is empty or too large")),
+        }
+    }
+}
+
+/// Part of a file in memory, at its place.
+struct InFile {
+    from: u64,
+    bytes: Bytes,
+}
+
+impl Length for InFile {
+    fn len(&self) -> u64 {
+        self.from + self.bytes.len() as u64
+    }
+}
+
+impl ChunkReader for InFile {
+    type T = bytes::buf::Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
+        let at = start.checked_sub(self.from).and_then(|at| usize::try_from(at).ok());
+        let at = at.filter(|at| *at <= self.bytes.len()).ok_or_else(outside)?;
+        Ok(bytes::Buf::reader(self.bytes.slice(at..)))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
+        let at = start.checked_sub(self.from).and_then(|at| usize::try_from(at).ok()).ok_or_else(outside)?;
+        let end = at.checked_add(length).filter(|end| *end <= self.bytes.len()).ok_or_else(outside)?;
+        Ok(self.bytes.slice(at..end))
+    }
+}
+
+fn outside() -> ParquetError {
+    ParquetError::EOF("a column is outside of its row group".to_owned())
+}

@@ -1,0 +1,263 @@
+//! Builds the sidecar while the slices pass by, in the order of `slices.parquet`.
+//!
+//! Complete segments are written at once. What stays in memory is the open segment of each lane, the upper nodes (2.4 KB for
+//! 16,384 slices), the directory, and the slices of the lanes that are sparse so far.
+
+use super::sidecar::{GroupEntry, LaneEntry, MAGIC, Piece, SegmentEntry, Trailer, UPPER, VERSION};
+use bytemuck::Zeroable;
+use rustc_hash::FxHashMap;
+use std::io::{self, Write};
+use trace_model::layout::SEGMENT;
+use trace_model::lod::{LEVELS, Leaf, Narrow, Node, Pyramid};
+use trace_model::slice::SliceHeader;
+
+/// Slices of sparse lanes in a sidecar: this part of all, at most so many.
+const BRIEFS_SHARE: usize = 16;
+const MAX_BRIEFS: usize = 2 << 20;
+
+/// A lane, as far as it has come.
+struct Building {
+    entry: LaneEntry,
+    pyramid: Pyramid,
+    leaf: Leaf,
+    segment_start: i64,
+    /// Complete segments, and their upper nodes; the offsets of these are from the first one's.
+    segments: Vec<SegmentEntry>,
+    upper: Vec<u8>,
+    pieces: Vec<Piece>,
+    /// All its slices, as long as it is sparse.
+    briefs: Option<Vec<SliceHeader>>,
+    /// Slices in the row group that is being filled.
+    in_group: u64,
+}
+
+/// See the module's notes.
+pub(super) struct Pyramids<W> {
+    out: W,
+    at: u64,
+    crc: u32,
+    lanes: Vec<Building>,
+    row_of: FxHashMap<(u32, u32), u32>,
+    groups: Vec<GroupEntry>,
+    /// Rows of lanes with slices in the row group that is being filled.
+    touched: Vec<u32>,
+    group: GroupEntry,
+    /// Slices with arguments in the row group that is being filled, and before it.
+    group_args: u32,
+    args_before: u32,
+    n: usize,
+    n_briefs: usize,
+    min_briefs: usize,
+    /// Room for a segment's lower nodes.
+    lower: Vec<u8>,
+}
+
+/// Appends nodes in one of their two forms.
+fn append(nodes: &[Node], start: i64, is_narrow: bool, out: &mut Vec<u8>) {
+    if is_narrow {
+        for narrow in nodes.iter().filter_map(|node| Narrow::of(node, start)) {
+            out.extend_from_slice(bytemuck::bytes_of(&narrow));
+        }
+    } else {
+        out.extend_from_slice(bytemuck::cast_slice(nodes));
+    }
+}
+
+const NO_GROUP: GroupEntry = GroupEntry { start: i64::MAX, end: i64::MIN, first_args: 0, rows: 0 };
+
+impl<W: Write> Pyramids<W> {
+    pub(super) fn new(out: W, min_briefs: usize) -> io::Result<Pyramids<W>> {
+        let mut pyramids = Pyramids {
+            out,
+            at: 0,
+            crc: 0,
+            lanes: Vec::new(),
+            row_of: FxHashMap::default(),
+            groups: Vec::new(),
+            touched: Vec::new(),
+            group: NO_GROUP,
+            group_args: 0,
+            args_before: 0,
+            n: 0,
+            n_briefs: 0,
+            min_briefs,
+            lower: Vec::new(),
+        };
+        pyramids.write(&MAGIC)?;
+        Ok(pyramids)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.write_all(bytes)?;
+        self.crc = crc32c::crc32c_append(self.crc, bytes);
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// The next slice of a lane.
+    pub(super) fn push(&mut self, track: u32, lane: u32, slice: SliceHeader, has_args: bool) -> io::Result<()> {
+        let n_lanes = self.lanes.len() as u32;
+        let row = *self.row_of.entry((track, lane)).or_insert(n_lanes);
+        if row == n_lanes {
+            let entry = LaneEntry { track, lane, start: slice.start, ..LaneEntry::zeroed() };
+            self.lanes.push(Building {
+                entry,
+                pyramid: Pyramid::default(),
+                leaf: Leaf::default(),
+                segment_start: 0,
+                segments: Vec::new(),
+                upper: Vec::new(),
+                pieces: Vec::new(),
+                briefs: Some(Vec::new()),
+                in_group: 0,
+            });
+        }
+        let lane = &mut self.lanes[row as usize];
+        if lane.in_group == 0 {
+            self.touched.push(row);
+        }
+        lane.in_group += 1;
+        lane.entry.n += 1;
+        lane.entry.end = slice.end;
+        lane.entry.longest = lane.entry.longest.max(slice.end - slice.start);
+        if lane.entry.n % SEGMENT as u64 == 1 {
+            lane.segment_start = slice.start;
+        }
+        if lane.leaf.push(slice) {
+            lane.leaf.end(&mut lane.pyramid);
+        }
+        if let Some(briefs) = &mut lane.briefs {
+            briefs.push(slice);
+            self.n_briefs += 1;
+        }
+        self.group.start = self.group.start.min(slice.start);
+        self.group.end = self.group.end.max(slice.end);
+        self.group.rows += 1;
+        self.group_args += u32::from(has_args);
+        self.n += 1;
+        if lane.entry.n.is_multiple_of(SEGMENT as u64) {
+            self.end_segment(row)?;
+        }
+        if self.n_briefs > self.max_briefs() {
+            self.forget_dense();
+        }
+        Ok(())
+    }
+
+    fn max_briefs(&self) -> usize {
+        (self.n / BRIEFS_SHARE).min(MAX_BRIEFS).max(self.min_briefs)
+    }
+
+    /// Gives up the slices of the lanes with the most, down to half of what is allowed.
+    fn forget_dense(&mut self) {
+        let mut left = self.max_briefs() / 2;
+        let mut sizes: Vec<(u64, usize)> = self.lanes.iter().enumerate().map(|(i, l)| (l.entry.n, i)).collect();
+        sizes.sort_unstable();
+        self.n_briefs = 0;
+        for (n, i) in sizes {
+            let lane = &mut self.lanes[i];
+            match left.checked_sub(n as usize) {
+                Some(rest) if lane.briefs.is_some() => {
+                    left = rest;
+                    self.n_briefs += n as usize;
+                }
+                _ => lane.briefs = None,
+            }
+        }
+    }
+
+    fn end_segment(&mut self, row: u32) -> io::Result<()> {
+        let lane = &mut self.lanes[row as usize];
+        let mut pyramid = std::mem::take(&mut lane.pyramid);
+        lane.leaf.end(&mut pyramid);
+        pyramid.close();
+        let (start, end, upper) = (lane.segment_start, lane.entry.end, lane.upper.len() as u64);
+        // Slices of a lane do not overlap: no node is longer than the one above it, whose site is one of the lowest ones'.
+        let ends = [0, LEVELS - 1].map(|level| pyramid.level(level));
+        let is_narrow = ends.into_iter().flatten().all(|node| Narrow::of(node, start).is_some());
+        let node_bytes = if is_narrow { size_of::<Narrow>() } else { size_of::<Node>() } as u32;
+        lane.segments.push(SegmentEntry { lower: self.at, upper, start, end, node_bytes, zero: 0 });
+        let mut bytes = std::mem::take(&mut lane.upper);
+        (UPPER..LEVELS).for_each(|level| append(pyramid.level(level), start, is_narrow, &mut bytes));
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        lane.upper = bytes;
+        let mut bytes = std::mem::take(&mut self.lower);
+        bytes.clear();
+        (0..UPPER).for_each(|level| append(pyramid.level(level), start, is_narrow, &mut bytes));
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        self.write(&bytes)?;
+        self.lower = bytes;
+        Ok(())
+    }
+
+    /// The slices since the last call are a row group.
+    pub(super) fn end_group(&mut self) {
+        let mut offset = 0;
+        self.touched.sort_unstable();
+        for row in self.touched.drain(..) {
+            let lane = &mut self.lanes[row as usize];
+            let (first, group) = (lane.entry.n - lane.in_group, self.groups.len() as u32);
+            lane.pieces.push(Piece { first, group, offset });
+            offset += lane.in_group as u32;
+            lane.in_group = 0;
+        }
+        self.groups.push(GroupEntry { first_args: self.args_before, ..self.group });
+        self.group = NO_GROUP;
+        self.args_before = self.args_before.saturating_add(std::mem::take(&mut self.group_args));
+    }
+
+    /// Writes the rest; gives back the file.
+    pub(super) fn finish(mut self, slices_len: u64, slices_crc: u32) -> io::Result<W> {
+        for row in 0..self.lanes.len() as u32 {
+            if !self.lanes[row as usize].entry.n.is_multiple_of(SEGMENT as u64) {
+                self.end_segment(row)?;
+            }
+        }
+        for row in 0..self.lanes.len() {
+            let (at, upper) = (self.at, std::mem::take(&mut self.lanes[row].upper));
+            self.lanes[row].segments.iter_mut().for_each(|segment| segment.upper += at);
+            self.write(&upper)?;
+        }
+        for row in 0..self.lanes.len() {
+            if let Some(briefs) = self.lanes[row].briefs.take() {
+                self.lanes[row].entry.briefs = self.at;
+                self.write(bytemuck::cast_slice(&briefs))?;
+            }
+        }
+        let directory = self.at;
+        let (groups, lanes) = (std::mem::take(&mut self.groups), std::mem::take(&mut self.lanes));
+        self.write(bytemuck::cast_slice(&groups))?;
+        let (mut n_segments, mut n_pieces) = (0, 0);
+        for lane in &lanes {
+            let (first_segment, first_piece) = (n_segments, n_pieces);
+            let entry = LaneEntry { first_segment, first_piece, n_pieces: lane.pieces.len() as u64, ..lane.entry };
+            n_segments += lane.segments.len() as u64;
+            n_pieces += entry.n_pieces;
+            self.write(bytemuck::bytes_of(&entry))?;
+        }
+        for lane in &lanes {
+            self.write(bytemuck::cast_slice(&lane.segments))?;
+        }
+        for lane in &lanes {
+            self.write(bytemuck::cast_slice(&lane.pieces))?;
+        }
+        let (n_groups, n_lanes, version) = (groups.len() as u64, lanes.len() as u64, VERSION);
+        let trailer = Trailer {
+            directory,
+            n_groups,
+            n_lanes,
+            n_segments,
+            n_pieces,
+            slices_len,
+            slices_crc,
+            version,
+            zero: 0,
+            crc: 0,
+        };
+        let bytes = bytemuck::bytes_of(&trailer);
+        self.write(&bytes[..bytes.len() - 4])?;
+        let crc = self.crc;
+        self.write(&crc.to_le_bytes())?;
+        Ok(self.out)
+    }
+}

@@ -1,0 +1,227 @@
+//! Writes `slices.parquet` and the sidecar from slices that come roughly in order of time.
+//!
+//! The order of the file is by start within each row group, and by start as far as 524,288 slices of waiting can make
+//! it so; a slice that comes later still (an outer one is known at its end) goes into the next row group. Each lane's
+//! slices stay in their order, whatever the others do, since they come in it.
+
+use super::SealError;
+use super::checksums;
+use super::group_file::GroupFile;
+use super::names::Names;
+use super::part::Part;
+use super::pyramids::Pyramids;
+use super::schema::GROUP_ROWS;
+use super::sidecar::SIDECAR;
+use crate::store::Store;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use trace_model::args::ArgsReader;
+use trace_model::batch::NO_ARGS;
+use trace_model::radix;
+use trace_model::radix::Keyed;
+use trace_model::slice::Row;
+
+/// Row groups' worth of slices that wait for their place, at most, and that still wait after others were written.
+const WINDOW: usize = 4;
+const KEPT: usize = 2;
+
+/// How the files are laid out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    /// Slices of a row group.
+    pub(super) group_rows: usize,
+    /// Slices of sparse lanes that the sidecar has at least.
+    pub(super) min_briefs: usize,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Layout { group_rows: GROUP_ROWS, min_briefs: 1 << 16 }
+    }
+}
+
+/// A slice that waits for its place; the row's `args` is a row of the window's texts, or of the store that is written.
+#[derive(Clone, Copy)]
+struct Placed {
+    track: u32,
+    lane: u32,
+    row: Row,
+}
+
+/// Slices that wait, and the texts of their arguments.
+#[derive(Default)]
+struct Window {
+    slices: Vec<Placed>,
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Window {
+    fn push(&mut self, placed: Placed, args: Option<&str>) {
+        let n_texts = self.ends.len() as u32;
+        let row = Row { args: if args.is_some() { n_texts } else { NO_ARGS }, ..placed.row };
+        self.slices.push(Placed { row, ..placed });
+        if let Some(args) = args {
+            self.text.push_str(args);
+            self.ends.push(self.text.len());
+        }
+    }
+
+    fn args(&self, row: u32) -> Option<&str> {
+        let end = *self.ends.get(row as usize)?;
+        let start = row.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
+        self.text.get(start..end)
+    }
+
+    fn clear(&mut self) {
+        self.slices.clear();
+        self.text.clear();
+        self.ends.clear();
+    }
+}
+
+/// The texts of a store that is written as a whole; a stream's are in the window.
+pub(super) type MaybeReader<'r, 'a> = Option<&'r mut ArgsReader<'a>>;
+
+/// What the two files became.
+pub(super) struct Written {
+    pub(super) slices: Vec<checksums::Part>,
+    pub(super) sidecar_bytes: u64,
+    /// Of each row group a checksum over its rows, to compare with what is read back.
+    pub(super) digests: Vec<u32>,
+    pub(super) rows: u64,
+}
+
+/// See the module's notes.
+pub(super) struct SliceFile {
+    file: GroupFile,
+    pyramids: Pyramids<BufWriter<File>>,
+    window: Window,
+    /// The window by start, and room.
+    order: Vec<Keyed>,
+    spare: (Vec<Keyed>, Window),
+    digests: Vec<u32>,
+    rows: u64,
+    group_rows: usize,
+}
+
+impl SliceFile {
+    pub(super) fn create(folder: &Path, layout: Layout) -> Result<SliceFile, SealError> {
+        let path = folder.join(SIDECAR);
+        let sidecar = File::create_new(&path).map_err(|e| SealError::Io(path.clone(), e))?;
+        let sidecar = BufWriter::with_capacity(1 << 17, sidecar);
+        Ok(SliceFile {
+            file: GroupFile::create(folder)?,
+            pyramids: Pyramids::new(sidecar, layout.min_briefs).map_err(|e| SealError::Io(path, e))?,
+            window: Window::default(),
+            order: Vec::new(),
+            spare: Default::default(),
+            digests: Vec::new(),
+            rows: 0,
+            group_rows: layout.group_rows,
+        })
+    }
+
+    /// How many slices may come out of order until [`SliceFile::write_ready`] without changing the order of the file.
+    pub(super) fn slack(&self) -> usize {
+        (WINDOW - KEPT) * self.group_rows / 2
+    }
+
+    /// The next slice of a lane, with the text of its arguments.
+    pub(super) fn push(&mut self, track: u32, lane: u32, row: Row, args: Option<&str>) {
+        self.window.push(Placed { track, lane, row }, args);
+    }
+
+    /// The next slice of a lane of a store, whose arguments are read when it is written.
+    pub(super) fn push_row(&mut self, track: u32, lane: u32, row: Row) {
+        self.window.slices.push(Placed { track, lane, row });
+    }
+
+    /// Writes what need not wait any more; `args` has the texts of a store's slices.
+    pub(super) fn write_ready(
+        &mut self,
+        store: &Store,
+        names: &Names,
+        args: MaybeReader<'_, '_>,
+    ) -> Result<(), SealError> {
+        let n = self.window.slices.len();
+        if n < WINDOW * self.group_rows {
+            return Ok(());
+        }
+        self.write_first((n / self.group_rows - KEPT) * self.group_rows, store, names, args)
+    }
+
+    /// Writes the first `n` slices of the window, by start, as row groups; the others stay, in that order.
+    fn write_first(
+        &mut self,
+        n: usize,
+        store: &Store,
+        names: &Names,
+        mut args: MaybeReader<'_, '_>,
+    ) -> Result<(), SealError> {
+        self.order.clear();
+        self.order.extend(self.window.slices.iter().map(|slice| radix::key(slice.row.start)).zip(0..));
+        radix::sort(&mut self.order, &mut self.spare.0);
+        let order = std::mem::take(&mut self.order);
+        for group in order[..n].chunks(self.group_rows) {
+            self.write_group(group, store, names, args.as_deref_mut())?;
+        }
+        let mut rest = std::mem::take(&mut self.spare.1);
+        for (_, row) in &order[n..] {
+            let placed = self.window.slices[*row as usize];
+            match args {
+                Some(_) => rest.slices.push(placed),
+                None => rest.push(placed, self.window.args(placed.row.args)),
+            }
+        }
+        self.window.clear();
+        self.spare.1 = std::mem::replace(&mut self.window, rest);
+        self.order = order;
+        Ok(())
+    }
+
+    fn write_group(
+        &mut self,
+        rows: &[Keyed],
+        store: &Store,
+        names: &Names,
+        mut args: MaybeReader<'_, '_>,
+    ) -> Result<(), SealError> {
+        let mut part = Part::with_capacity(rows.len());
+        for (_, row) in rows {
+            let Placed { track, lane, row } = self.window.slices[*row as usize];
+            let args = match &mut args {
+                Some(args) => args.get(row.args),
+                None => self.window.args(row.args),
+            };
+            let pushed = self.pyramids.push(track, lane, row.header(), args.is_some());
+            pushed.map_err(|e| SealError::Io(SIDECAR.into(), e))?;
+            part.push(track, lane, &row, args);
+        }
+        self.pyramids.end_group();
+        let (columns, digest) = part.columns(store.sites(), names);
+        self.file.write(columns)?;
+        self.digests.push(digest);
+        self.rows += rows.len() as u64;
+        Ok(())
+    }
+
+    /// Writes the rest and waits until both files are on disk.
+    pub(super) fn finish(
+        mut self,
+        store: &Store,
+        names: &Names,
+        args: MaybeReader<'_, '_>,
+    ) -> Result<Written, SealError> {
+        self.write_first(self.window.slices.len(), store, names, args)?;
+        let slices = self.file.finish()?;
+        let (len, crc) = slices.last().map_or((0, 0), |footer| (footer.from + footer.len, footer.crc));
+        let failed = |e| SealError::Io(SIDECAR.into(), e);
+        let sidecar = self.pyramids.finish(len, crc).map_err(failed)?;
+        let sidecar = sidecar.into_inner().map_err(|e| failed(e.into_error()))?;
+        sidecar.sync_all().map_err(failed)?;
+        let sidecar_bytes = sidecar.metadata().map_err(failed)?.len();
+        Ok(Written { slices, sidecar_bytes, digests: self.digests, rows: self.rows })
+    }
+}

@@ -1,0 +1,398 @@
+//! A store as the files that a collector leaves: names and clock of each process, and chunks.
+//!
+//! What is sealed is sent so to a collector on another machine, which knows growing folders only. Ticks are nanoseconds of the trace's own
+//! clock. Nothing is lost but the slices that had not ended, of which these files have no word.
+
+use crate::store::{Store, Track};
+use events::clock::Source;
+use events::meta::{self, Entry, NoteKind};
+use events::record::{MAX_DEPTH, MAX_TEXT, TEXT_BYTES, site_word};
+use events::{Anchor, Kind, NodeId, Record, SiteId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use trace_model::batch::{NO_ARGS, NO_NODE};
+use trace_model::chunks;
+use trace_model::chunks::{ChunkHeader, FLAG_LAST};
+use trace_model::names::Category;
+use trace_model::rows::Counter;
+use trace_model::slice::SliceRef;
+use trace_model::stack::NO_STACK;
+use trace_model::track::{TrackId, TrackKind};
+use trace_model::warning::WarningKind;
+
+/// Records of a ring that are written at a time.
+const BLOCK: usize = 1 << 12;
+/// The number of tracks that the store makes of what rings tell of waits.
+const OF_STORE: u32 = u32::MAX;
+
+/// Writes a store into an empty folder.
+///
+/// # Errors
+/// That the folder cannot be written.
+pub fn unseal(store: &Store, dir: &Path) -> io::Result<()> {
+    let mut writer = Writer::create(store, dir)?;
+    let (of_store, of_rings): (Vec<&Track>, _) = store.tracks().iter().partition(|t| t.key.ring == OF_STORE);
+    for track in of_rings.into_iter().chain(of_store) {
+        writer.announce(track);
+    }
+    let range = store.range();
+    let range = range.start..range.end.saturating_add(1);
+    for part in store.parts(range.clone()) {
+        for track in store.tracks() {
+            writer.slices(track, &part, part.start == range.start)?;
+        }
+    }
+    writer.sides()?;
+    writer.finish()
+}
+
+/// The entries of one process that writes, and what it has named.
+struct Process {
+    /// Of its meta file; written at the end, since a later process of the same id has its entries behind.
+    entries: Vec<Entry>,
+    /// What the files call it: the system's id.
+    pid: u32,
+    /// Tells processes of one id apart.
+    made: u64,
+    sites: FxHashSet<u32>,
+    nodes: FxHashSet<u32>,
+    has_stacks: bool,
+}
+
+struct Ring {
+    /// Number of the process in the store's keys.
+    process: u32,
+    ring: u32,
+    next: u64,
+    dropped: u64,
+    waiting: Vec<Record>,
+}
+
+struct Writer<'a> {
+    store: &'a Store,
+    dir: PathBuf,
+    processes: BTreeMap<u32, Process>,
+    rings: Vec<Ring>,
+    /// By track: row of the rings.
+    ring_of: FxHashMap<TrackId, usize>,
+    out: BufWriter<File>,
+}
+
+impl<'a> Writer<'a> {
+    fn create(store: &'a Store, dir: &Path) -> io::Result<Writer<'a>> {
+        let origin = store.origin_ns();
+        let numbers: BTreeMap<u32, &Track> = store.tracks().iter().rev().map(|t| (t.key.pid, t)).collect();
+        let mut processes: BTreeMap<u32, Process> = BTreeMap::new();
+        let mut told: FxHashSet<u32> = FxHashSet::default();
+        for (life, (number, track)) in (0i64..).zip(&numbers) {
+            // Its own row: the one with its number, or, of a later process with another's id, that of its tracks.
+            let is_own = |row: &usize| store.processes()[*row].pid == *number;
+            let row = (0..store.processes().len()).find(is_own).unwrap_or(track.process as usize);
+            let known = store.processes().get(row);
+            let pid = known.map_or(*number, |p| p.pid);
+            told.insert(row as u32);
+            let (host, exe) = known.map_or_else(Default::default, |p| (p.host.clone(), p.name.clone()));
+            let born = life.unsigned_abs() + 1;
+            let mut entries = vec![Entry::Process {
+                pid,
+                start_ns: 0,
+                clock: Source::MonotonicRaw,
+                host,
+                exe,
+                args: Vec::new(),
+                born,
+            }];
+            for at in [origin + life, origin.saturating_add(store.range().end).max(origin + life) + 1] {
+                entries.push(Entry::Anchor(Anchor { ticks: at.max(0).unsigned_abs(), mono_ns: at.max(0), real_ns: 0 }));
+            }
+            let made = (origin + life).max(0).unsigned_abs();
+            let (sites, nodes) = Default::default();
+            processes.insert(*number, Process { entries, pid, made, sites, nodes, has_stacks: false });
+        }
+        let first = processes.values().next().map_or(0, |p| p.pid);
+        let mut out = BufWriter::new(File::create_new(dir.join(format!("chunks-{first}.bin")))?);
+        out.write_all(&chunks::file_header(first, origin))?;
+        let mut writer =
+            Writer { store, dir: dir.to_owned(), processes, rings: Vec::new(), ring_of: FxHashMap::default(), out };
+        writer.others(&told);
+        Ok(writer)
+    }
+
+    /// Names the processes that wrote nothing themselves, and tells the trace's warnings.
+    fn others(&mut self, told: &FxHashSet<u32>) {
+        let Some(teller) = self.processes.values_mut().next() else { return };
+        for (_, process) in (0u32..).zip(self.store.processes()).filter(|(row, _)| !told.contains(row)) {
+            teller.entries.push(Entry::Other { pid: process.pid, name: process.name.clone() });
+        }
+        for warning in self.store.warnings() {
+            let kind = match warning.kind {
+                WarningKind::Unavailable => NoteKind::Unavailable,
+                WarningKind::Clock => NoteKind::Clock,
+                _ => NoteKind::Lost,
+            };
+            let (source, text) = (warning.source.clone(), warning.text.clone());
+            teller.entries.push(Entry::Note { kind, count: warning.count, source, text });
+        }
+    }
+
+    fn announce(&mut self, track: &Track) {
+        if track.key.ring == OF_STORE {
+            // The store puts what it tells on a track of its own again, whichever ring it comes from.
+            let other = self.rings.iter().position(|ring| ring.process == track.key.pid);
+            self.ring_of.extend(other.map(|other| (track.id, other)));
+            return;
+        }
+        let ring = track.key.ring;
+        self.ring_of.insert(track.id, self.rings.len());
+        let (process, dropped) = (track.key.pid, track.dropped);
+        self.rings.push(Ring { process, ring, next: 0, dropped, waiting: Vec::new() });
+        let Some(process) = self.processes.get_mut(&track.key.pid) else { return };
+        let (order, name) = (track.order, track.name.clone());
+        let owner = self.store.processes().get(track.process as usize).map_or(process.pid, |p| p.pid);
+        let kind = match track.kind {
+            TrackKind::Thread | TrackKind::Worker => meta::TrackKind::Thread,
+            TrackKind::Cpu => meta::TrackKind::Cpu,
+            TrackKind::Stream | TrackKind::Copy => {
+                let (stream, device) = (track.stream.unwrap_or(u64::MAX), track.device.clone());
+                return process.entries.push(Entry::Stream { ring, stream, order, device, name });
+            }
+            _ => meta::TrackKind::Async,
+        };
+        process.entries.push(Entry::Track { ring, kind, process: owner, tid: track.tid, order, name });
+    }
+
+    fn process(&mut self, track: TrackId) -> Option<&mut Process> {
+        let key = self.store.track(track)?.key;
+        self.processes.get_mut(&key.pid)
+    }
+
+    fn site(&mut self, track: TrackId, site: u32) -> SiteId {
+        let info = self.store.sites().get(site as usize);
+        if let Some(process) = self.process(track)
+            && process.sites.insert(site)
+            && let Some(info) = info
+        {
+            let (category, name) = (info.category_name.clone(), info.name.clone());
+            process.entries.push(Entry::Site { id: site, category, name });
+        }
+        SiteId::from_bits(site)
+    }
+
+    fn node(&mut self, track: TrackId, node: u32) -> u32 {
+        let info = self.store.nodes().get(node as usize);
+        if let Some(process) = self.process(track)
+            && let Some(info) = info
+            && process.nodes.insert(node)
+        {
+            let (name, op, device) = (info.name.clone(), info.op.clone(), info.device.clone());
+            process.entries.push(Entry::Node { id: node, name, op, device });
+        }
+        if info.is_some() { node } else { NodeId::NONE.get() }
+    }
+
+    fn ticks(&self, time: i64) -> u64 {
+        self.store.origin_ns().saturating_add(time).max(0).unsigned_abs()
+    }
+
+    /// Adds an event of a track.
+    fn push(&mut self, track: TrackId, text: &str, event: &[Record]) -> io::Result<()> {
+        let Some(ring) = self.ring_of.get(&track).copied() else { return Ok(()) };
+        let waiting = &mut self.rings[ring].waiting;
+        let text = &text.as_bytes()[..text.floor_char_boundary(MAX_TEXT)];
+        waiting.extend(text.chunks(TEXT_BYTES).map(Record::of_text));
+        waiting.extend_from_slice(event);
+        if waiting.len() >= BLOCK { self.flush(ring, 0) } else { Ok(()) }
+    }
+
+    fn flush(&mut self, ring: usize, flags: u32) -> io::Result<()> {
+        let ring = &mut self.rings[ring];
+        let Some(process) = self.processes.get(&ring.process) else { return Ok(()) };
+        let header = ChunkHeader {
+            pid: process.pid,
+            ring: ring.ring,
+            made: process.made,
+            first: ring.next,
+            dropped: ring.dropped,
+            written_ns: self.store.origin_ns(),
+            flags,
+            ..ChunkHeader::default()
+        };
+        let mut batch = Vec::with_capacity(ring.waiting.len() + 2);
+        let at = chunks::begin_chunk(&mut batch);
+        batch.append(&mut ring.waiting);
+        ring.next += (batch.len() - at) as u64;
+        chunks::end_chunk(header, at, &mut batch);
+        self.out.write_all(bytemuck::cast_slice(&batch))
+    }
+
+    /// The slices of a track that begin in a part of the trace, in their order; of the first part all.
+    fn slices(&mut self, track: &Track, part: &std::ops::Range<i64>, is_first: bool) -> io::Result<()> {
+        let all = track.lanes.iter().flat_map(|lane| lane.slices(part));
+        let mut slices: Vec<SliceRef> = all.filter(|s| is_first || s.start >= part.start).collect();
+        slices.sort_by_key(|s| (s.start, s.id.lane, s.id.ordinal));
+        slices.iter().try_for_each(|slice| self.slice(track.id, slice))
+    }
+
+    fn slice(&mut self, track: TrackId, slice: &SliceRef) -> io::Result<()> {
+        let (site, node) = (self.site(track, slice.site), self.node(track, slice.node));
+        let correlation = match self.store.category(slice) {
+            Category::Op => self.node(track, slice.correlation),
+            _ => slice.correlation,
+        };
+        let begin = self.ticks(slice.start);
+        let depth = slice.id.lane.min(MAX_DEPTH);
+        let word = |kind| site_word(kind, depth, site);
+        let record = Record { begin, dur: 0, site: word(Kind::Slice), node, correlation, arg: slice.arg };
+        let ticks = slice.dur().max(0).unsigned_abs();
+        let store = self.store;
+        let args = if slice.args == NO_ARGS { None } else { store.args().get(slice.args) };
+        let text = args.as_deref().unwrap_or_default();
+        match u32::try_from(ticks).ok().filter(|dur| *dur != u32::MAX) {
+            Some(dur) => self.push(track, text, &[Record { dur, ..record }]),
+            None => {
+                let long = Record { site: word(Kind::LongSlice), arg: ticks, ..record };
+                self.push(track, text, &[long, Record { dur: u32::MAX, ..record }])
+            }
+        }
+    }
+
+    fn point(&mut self, track: TrackId, kind: Kind, site: u32, at: i64, rest: Record) -> Record {
+        let site = self.site(track, site);
+        Record { begin: self.ticks(at), dur: 0, site: site_word(kind, 0, site), ..rest }
+    }
+
+    /// What is beside the slices.
+    fn sides(&mut self) -> io::Result<()> {
+        let store = self.store;
+        // The stamps of transfers are written from these: they have the nodes.
+        let is_transfer = |site: u32| store.sites().get(site as usize).is_some_and(|s| s.category.is_transfer());
+        let none = Record { node: NO_NODE, ..Record::default() };
+        for track in store.tracks() {
+            for instant in track.instants.iter().filter(|i| !is_transfer(i.site)) {
+                self.instant(track.id, instant)?;
+            }
+        }
+        for counter in store.counters() {
+            self.counter(counter)?;
+        }
+        for flow in store.flows().filter(|flow| !is_transfer(flow.site)) {
+            for (end, kind) in [(flow.from, Kind::FlowOut), (flow.to, Kind::FlowIn)] {
+                let Some(end) = end else { continue };
+                let rest = Record { correlation: flow.correlation, ..none };
+                let record = self.point(end.track, kind, flow.site, end.time, rest);
+                self.push(end.track, "", &[record])?;
+            }
+        }
+        for event in store.memory() {
+            let kind = if event.bytes < 0 { Kind::Free } else { Kind::Alloc };
+            let node = self.node(event.track, event.node);
+            let rest = Record { node, arg: event.bytes.unsigned_abs(), ..none };
+            let record = self.point(event.track, kind, event.site, event.time, rest);
+            self.push(event.track, "", &[record])?;
+        }
+        self.transfers()
+    }
+
+    fn instant(&mut self, track: TrackId, instant: &trace_model::track::InstantEvent) -> io::Result<()> {
+        let store = self.store;
+        let is_sample = store.sites().get(instant.site as usize).is_some_and(|s| s.category == Category::Sample);
+        let mut arg = instant.arg;
+        if is_sample {
+            self.stacks(track);
+            arg = if arg == u64::from(NO_STACK) { u64::from(u32::MAX) } else { arg };
+        }
+        let args = if instant.args == NO_ARGS { None } else { store.args().get(instant.args) };
+        let text = args.as_deref().map(message).unwrap_or_default();
+        let record = self.point(
+            track,
+            Kind::Instant,
+            instant.site,
+            instant.time,
+            Record { node: NO_NODE, arg, ..Record::default() },
+        );
+        self.push(track, &text, &[record])
+    }
+
+    /// All stacks with their frames, once for each process that has samples.
+    fn stacks(&mut self, track: TrackId) {
+        let store = self.store;
+        let Some(process) = self.process(track).filter(|p| !p.has_stacks) else { return };
+        process.has_stacks = true;
+        for (id, frame) in (0..).zip(store.frames()) {
+            process.entries.push(Entry::Frame { id, address: frame.address, module: frame.module.clone() });
+            for (inlined, f) in (0..).zip(&frame.functions) {
+                let (name, file) = (f.name.clone(), f.file.clone());
+                process.entries.push(Entry::Symbol { frame: id, inlined, line: f.line, name, file });
+            }
+        }
+        let stacks = (0..).zip(store.stacks());
+        process.entries.extend(stacks.map(|(id, s)| Entry::Stack { id, parent: s.parent, frame: s.frame }));
+    }
+
+    /// A counter is its process's: it travels with one of that's tracks.
+    fn counter(&mut self, counter: &Counter) -> io::Result<()> {
+        let of_process = || self.store.tracks().iter().find(|t| t.process == counter.process).map(|t| t.id);
+        let Some(track) = counter.track.or_else(of_process) else { return Ok(()) };
+        for (time, value) in counter.time.iter().zip(&counter.value) {
+            let rest = Record { node: NO_NODE, arg: value.to_bits(), ..Record::default() };
+            let record = self.point(track, Kind::Counter, counter.site, *time, rest);
+            self.push(track, "", &[record])?;
+        }
+        Ok(())
+    }
+
+    fn transfers(&mut self) -> io::Result<()> {
+        let store = self.store;
+        let mut rows: FxHashMap<(bool, &str), u32> = FxHashMap::default();
+        for (row, site) in (0..).zip(store.sites()).filter(|(_, s)| s.category.is_transfer()) {
+            rows.insert((site.category == Category::RemoteTransfer, &site.name), row);
+        }
+        for transfer in store.transfers() {
+            let arg = u64::from(transfer.step_id) << 32 | u64::from(transfer.bytes);
+            let stamps = [
+                ("enqueue", Kind::Instant, transfer.enqueued, transfer.from, transfer.sender),
+                ("send", Kind::Instant, transfer.sent, transfer.from, transfer.sender),
+                ("edge", Kind::FlowOut, transfer.left, transfer.from, transfer.sender),
+                ("arrive", Kind::Instant, transfer.arrived, transfer.to, transfer.receiver),
+                ("edge", Kind::FlowIn, transfer.unblocked, transfer.to, transfer.receiver),
+            ];
+            let is_remote = transfer.scope == u32::MAX;
+            for (name, kind, time, track, node) in stamps {
+                let site = rows.get(&(is_remote, name));
+                let (Some(time), Some(track), Some(site)) = (time, track, site) else { continue };
+                let rest =
+                    Record { node: self.node(track, node), correlation: transfer.number, arg, ..Record::default() };
+                let record = self.point(track, kind, *site, time, rest);
+                self.push(track, "", &[record])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        for ring in 0..self.rings.len() {
+            self.flush(ring, FLAG_LAST)?;
+        }
+        for process in self.processes.into_values() {
+            let mut meta = meta::Writer::create(&self.dir, process.pid)?;
+            meta.append_all(process.entries.into_iter());
+            if meta.lost() > 0 {
+                return Err(io::Error::other(format!("{} names could not be written", meta.lost())));
+            }
+        }
+        self.out.flush()
+    }
+}
+
+/// The text of a log message, of which the store has made arguments; other arguments as they are.
+fn message(args: &str) -> String {
+    let object: Option<serde_json::Map<String, serde_json::Value>> = serde_json::from_str(args).ok();
+    let only = object.as_ref().filter(|object| object.len() == 1).and_then(|object| object.get("message")?.as_str());
+    only.unwrap_or(args).to_owned()
+}
+
+#[cfg(test)]
+mod tests;

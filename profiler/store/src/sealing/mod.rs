@@ -1,0 +1,129 @@
+//! Seals the trace that a collector left in a folder, and removes what it was made from.
+//!
+//! At every moment the folder is a readable trace. The sealed form says how far each ring is in it, so that chunk files
+//! that a kill left beside it bring nothing twice; who seals again only clears them away.
+
+mod gathered;
+
+use crate::follow::TraceReader;
+use crate::seal::{SealError, Sealed, SealedWriter, kill_point, sync_folder, write_all};
+use crate::store::{Store, StoreOptions};
+use events::control::{ClaimError, Collector};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use trace_model::layout::{SEALED_FOLDER, find_sealed, is_chunk_file, is_meta_file, is_ring_file};
+use trace_model::warning::WarningKind;
+
+/// What sealing did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SealReport {
+    /// What was written; nothing where all was sealed before.
+    pub sealed: Option<Sealed>,
+    /// Bytes of collected files that were removed.
+    pub removed_bytes: u64,
+    /// Why collected files stay beside the sealed form.
+    pub kept: Option<String>,
+}
+
+/// Seals the trace in a folder, those that were gathered into it as well. Nobody may record into it or collect from it meanwhile.
+///
+/// Memory is bounded as with [`SealedWriter`]. Where the trace has damage the collected files stay: somebody may get more
+/// out of them than this program does.
+///
+/// # Errors
+/// That somebody records or collects, that files cannot be read or written, or that what was written does not read back.
+/// The trace is as readable as before.
+pub fn seal(trace_dir: &Path) -> Result<SealReport, SealError> {
+    let mut reader = TraceReader::open_ended(trace_dir)?;
+    let busy = |why: String| SealError::Busy(trace_dir.to_owned(), why);
+    let claim = Collector::claim(trace_dir).map_err(|e| match e {
+        ClaimError::Taken { pid } => busy(format!("process {pid} collects")),
+        ClaimError::Control(e) => busy(e.to_string()),
+    })?;
+    if let Some(pid) = reader.lives() {
+        return Err(busy(format!("process {pid} lives")));
+    }
+    let gathering = gathered::claim(trace_dir).map_err(|e| match e.kind() {
+        io::ErrorKind::WouldBlock => busy("traces of other hosts are gathered into it".to_owned()),
+        _ => SealError::Io(trace_dir.to_owned(), e),
+    })?;
+    let before = if find_sealed(trace_dir).is_some() { Some(reader.positions()) } else { None };
+    let folder = trace_dir.join(SEALED_FOLDER);
+    let io_failed = |e| SealError::Io(trace_dir.to_owned(), e);
+    let (sealed, kept) = match before {
+        None => stream(&mut reader, &folder).map(|(sealed, kept)| (Some(sealed), kept))?,
+        Some(before) => {
+            let mut store = Store::with_options(StoreOptions::UNBOUNDED);
+            reader.read_all(&mut store).map_err(io_failed)?;
+            let kept = problem(&reader, &store)?;
+            let rings = reader.positions();
+            if rings == before && reader.sources().is_empty() {
+                (None, kept)
+            } else {
+                let mut writer = SealedWriter::create(&folder)?;
+                writer.set_rings(rings);
+                writer.set_sources(gathered::names(trace_dir, &reader.sources()));
+                (Some(write_all(&store, writer)?), kept)
+            }
+        }
+    };
+    kill_point("sealed");
+    let mut removed_bytes = 0;
+    if kept.is_none() {
+        removed_bytes = remove_collected(trace_dir).map_err(io_failed)?;
+        if gathering.is_some() {
+            removed_bytes += gathered::remove(trace_dir).map_err(io_failed)?;
+        }
+    }
+    claim.finish();
+    Ok(SealReport { sealed, removed_bytes, kept })
+}
+
+/// Reads the trace batch by batch into a sealed folder.
+fn stream(reader: &mut TraceReader, folder: &Path) -> Result<(Sealed, Option<String>), SealError> {
+    let mut writer = SealedWriter::create(folder)?;
+    kill_point("begun");
+    loop {
+        let update = reader.poll_staged().map_err(|e| SealError::Io(reader.dir().to_owned(), e))?;
+        let more = update.more();
+        writer.apply(update)?;
+        if !more {
+            break;
+        }
+    }
+    let kept = problem(reader, writer.store())?;
+    writer.set_rings(reader.positions());
+    writer.set_sources(gathered::names(reader.dir(), &reader.sources()));
+    kill_point("written");
+    Ok((writer.finish()?, kept))
+}
+
+/// Why the collected files have to stay; an error where they could not be read, or are still written.
+fn problem(reader: &TraceReader, store: &Store) -> Result<Option<String>, SealError> {
+    if let Some(pid) = reader.writes() {
+        return Err(SealError::Busy(reader.dir().to_owned(), format!("process {pid} writes")));
+    }
+    let of_kind = |kinds: &[WarningKind]| store.warnings().iter().find(|w| kinds.contains(&w.kind));
+    if let Some(warning) = of_kind(&[WarningKind::Io]) {
+        return Err(SealError::Io(PathBuf::from(&warning.source), io::Error::other(warning.text.clone())));
+    }
+    Ok(of_kind(&[WarningKind::Damage, WarningKind::UnknownName]).map(|warning| warning.text.clone()))
+}
+
+/// Removes chunks, then rings, then names: what is left at any moment is understood. Gives the bytes.
+fn remove_collected(trace_dir: &Path) -> io::Result<u64> {
+    let mut removed = 0;
+    for is_of_kind in [is_chunk_file as fn(&str) -> bool, is_ring_file, is_meta_file] {
+        for entry in fs::read_dir(trace_dir)? {
+            let entry = entry?;
+            if entry.file_name().to_str().is_some_and(is_of_kind) {
+                removed += entry.metadata()?.len();
+                fs::remove_file(entry.path())?;
+                kill_point("removed");
+            }
+        }
+    }
+    sync_folder(trace_dir)?;
+    Ok(removed)
+}

@@ -1,0 +1,393 @@
+//! How a batch becomes rows of the store.
+
+use super::transfers::Stamp;
+use super::{Store, Update};
+use trace_model::batch::{Event, EventKind, NO_ARGS, NO_NODE, Name, TrackEvents};
+use trace_model::names::{Category, NodeInfo, Process, SiteInfo};
+use trace_model::rows::{CounterKey, FlowEnd, MemoryEvent, Step};
+use trace_model::site::Site;
+use trace_model::slice::Row;
+use trace_model::track::{InstantEvent, OpenSlice, TrackId, TrackKey, TrackKind};
+use trace_model::warning::{Warning, WarningKind};
+
+use super::track::Track;
+
+/// Times beyond this (73 years) are damage; clamped, so that no sum of durations overflows.
+const FAR: i64 = 1 << 61;
+
+impl Store {
+    pub(super) fn apply_update(&mut self, update: Update) -> bool {
+        let Update { replacement, batch } = update;
+        let mut changed = !batch.names.is_empty() || replacement.is_some();
+        if let Some(store) = replacement {
+            self.replace_by(*store);
+        }
+        changed |= self.note_damage();
+        for name in batch.names {
+            self.register(name);
+        }
+        if self.origin.is_none() {
+            let starts = batch.tracks.values().flat_map(|t| t.events.iter().map(|e| e.start));
+            self.origin = batch.origin.or_else(|| starts.min());
+        }
+        if let Some(live) = batch.live {
+            changed |= self.live != live;
+            self.live = live;
+        }
+        self.disk_bytes = self.disk_bytes.max(batch.disk_bytes);
+        let first_args = self.args.append(&batch.args);
+        // In order of the keys, so that the same files always give the same rows.
+        let mut tracks: Vec<(TrackKey, TrackEvents)> = batch.tracks.into_iter().collect();
+        tracks.sort_unstable_by_key(|(key, _)| *key);
+        for (key, events) in tracks {
+            changed |= self.take_track(key, events, first_args);
+        }
+        self.place_late_steps(batch.more);
+        for n in batch.notices {
+            changed |= self.warnings.set(Warning { kind: n.kind, source: n.source, count: n.count, text: n.text });
+        }
+        changed
+    }
+
+    fn register(&mut self, name: Name) {
+        match name {
+            Name::Process { pid, host, name, ns_per_tick } => {
+                let row = self.process_row(pid) as usize;
+                let clock = self.processes[row].clock;
+                self.processes[row] = Process { pid, host, name, clock, ns_per_tick, tells: true };
+            }
+            Name::Thread { key, name, tid } => {
+                let row = self.track_row(key) as usize;
+                self.tracks[row].name = name;
+                self.tracks[row].tid = tid;
+            }
+            Name::Track { key, kind, name, tid, device, stream, order } => {
+                let row = self.track_row(key) as usize;
+                let track = &mut self.tracks[row];
+                (track.kind, track.name, track.tid) = (kind, name, tid);
+                (track.device, track.stream, track.order) = (device, stream, order);
+            }
+            Name::Pid { process, pid } => {
+                let row = self.process_row(process) as usize;
+                self.processes[row].pid = pid;
+            }
+            Name::Clock { pid, clock } => {
+                let row = self.process_row(pid) as usize;
+                self.processes[row].clock = clock;
+            }
+            Name::Other { pid, host, name } => {
+                let row = self.process_row(pid) as usize;
+                let process = &mut self.processes[row];
+                if !process.tells {
+                    (process.host, process.name) = (host, name);
+                }
+            }
+            Name::Owner { key, pid } => {
+                let (row, process) = (self.track_row(key) as usize, self.process_row(pid));
+                self.tracks[row].process = process;
+            }
+            Name::Frame { pid, id, module, address } => self.stacks.add_frame(pid, id, module, address),
+            Name::Function { pid, frame, function } => self.stacks.add_function(pid, frame, function),
+            Name::Stack { pid, id, parent, frame } => self.stacks.add_stack(pid, id, parent, frame),
+            Name::Site { pid, id, category, name } => {
+                let key = format!("{category}\0{name}");
+                self.sites.register(pid, id, key, || SiteInfo::new(&category, &name));
+            }
+            Name::Node { pid, id, name, op, device } => {
+                let key = format!("{name}\0{op}\0{device}");
+                self.nodes.register(pid, id, key, || NodeInfo { name, op, device });
+            }
+        }
+    }
+
+    fn process_row(&mut self, pid: u32) -> u32 {
+        let processes = &mut self.processes;
+        *self.process_of.entry(pid).or_insert_with(|| {
+            let (host, name) = (String::new(), format!("process {pid}"));
+            processes.push(Process { pid, host, name, clock: None, ns_per_tick: 1.0, tells: false });
+            processes.len() as u32 - 1
+        })
+    }
+
+    fn track_row(&mut self, key: TrackKey) -> u32 {
+        if let Some(row) = self.track_of.get(&key) {
+            return *row;
+        }
+        let process = self.process_row(key.pid);
+        let row = self.tracks.len() as u32;
+        self.tracks.push(Track::new(TrackId(row), key, process));
+        self.track_of.insert(key, row);
+        row
+    }
+
+    fn take_track(&mut self, key: TrackKey, from: TrackEvents, first_args: u32) -> bool {
+        let row = self.track_row(key);
+        let mut changed = !from.events.is_empty();
+        for event in &from.events {
+            let args = if event.args == NO_ARGS { NO_ARGS } else { first_args.saturating_add(event.args) };
+            self.take_event(row, key.pid, &Event { args, ..*event });
+        }
+        if let Some(open) = from.open {
+            let open: Vec<OpenSlice> = open
+                .iter()
+                .enumerate()
+                .map(|(depth, o)| OpenSlice {
+                    start: self.time(o.start),
+                    site: self.site_row(key.pid, o.site),
+                    node: self.node_row(key.pid, o.node),
+                    depth: depth.min(255) as u8,
+                })
+                .collect();
+            let track = &mut self.tracks[row as usize];
+            changed |= track.open != open;
+            track.open = open;
+        }
+        if let Some(dropped) = from.dropped
+            && dropped > self.tracks[row as usize].dropped
+        {
+            self.tracks[row as usize].dropped = dropped;
+            let source = self.track_title(row);
+            let text = format!("{source}: its buffer was full, {dropped} events were not recorded");
+            changed |= self.warnings.set(Warning { kind: WarningKind::Dropped, source, count: dropped, text });
+        }
+        self.keep_budget(row);
+        changed
+    }
+
+    fn track_title(&self, row: u32) -> String {
+        let track = &self.tracks[row as usize];
+        format!("{} ({})", track.name, track.key.pid)
+    }
+
+    fn time(&self, mono_ns: i64) -> i64 {
+        mono_ns.saturating_sub(self.origin_ns()).clamp(-FAR, FAR)
+    }
+
+    fn site_row(&mut self, pid: u32, id: u32) -> u32 {
+        if let Some(row) = self.sites.find(pid, id) {
+            return row;
+        }
+        let name = format!("site {id} of process {pid} (its name is missing)");
+        self.missing(pid, "call site");
+        self.sites.register(pid, id, format!("?{pid}\0{id}"), || SiteInfo::new("", &name))
+    }
+
+    fn node_row(&mut self, pid: u32, id: u32) -> u32 {
+        if id == NO_NODE {
+            return NO_NODE;
+        }
+        if let Some(row) = self.nodes.find(pid, id) {
+            return row;
+        }
+        let name = format!("node {id} of process {pid} (its name is missing)");
+        self.missing(pid, "node");
+        self.nodes.register(pid, id, format!("?{pid}\0{id}"), || NodeInfo {
+            name,
+            op: String::new(),
+            device: String::new(),
+        })
+    }
+
+    fn missing(&mut self, pid: u32, what: &str) {
+        let source = format!("process {pid}, {what}s");
+        let count = self.warnings.count(WarningKind::UnknownName, &source) + 1;
+        let text = format!("process {pid}: the names of {count} {what}s are missing");
+        self.warnings.set(Warning { kind: WarningKind::UnknownName, source, count, text });
+    }
+
+    fn take_event(&mut self, track: u32, pid: u32, event: &Event) {
+        let (start, end) = (self.time(event.start), self.time(event.end.max(event.start)));
+        let range = self.range.get_or_insert(start..end);
+        range.start = range.start.min(start);
+        range.end = range.end.max(end);
+        let site = self.site_row(pid, event.site);
+        let keep = self.options.events_per_kind;
+        if self.sites.rows()[site as usize].category.is_transfer() {
+            self.take_transfer(track, pid, site, event, start);
+        }
+        let given_up = match event.kind {
+            EventKind::Slice => {
+                self.take_slice(track, pid, site, event, start..end);
+                0
+            }
+            EventKind::Instant => {
+                let is_sample = self.sites.rows()[site as usize].category == Category::Sample;
+                let arg = if is_sample { self.stacks.row(pid, event.arg as u32).into() } else { event.arg };
+                self.tracks[track as usize].instants.push(InstantEvent { time: start, site, arg, args: event.args });
+                0
+            }
+            EventKind::Counter => {
+                let process = self.tracks[track as usize].process;
+                let is_threads = self.sites.rows()[site as usize].category == Category::ThreadCounter;
+                let key = CounterKey { process, site, track: is_threads.then_some(TrackId(track)) };
+                self.counters.push(key, start, f64::from_bits(event.arg), keep)
+            }
+            EventKind::FlowOut | EventKind::FlowIn => {
+                let end = FlowEnd { track: TrackId(track), time: start };
+                let across = self.sites.rows()[site as usize].category.joins_processes();
+                let scope = if across { u32::MAX } else { self.tracks[track as usize].process };
+                let key = (scope, site, event.correlation);
+                self.flows.push(key, end, event.kind == EventKind::FlowOut, keep)
+            }
+            EventKind::Alloc | EventKind::Free => {
+                let bytes = i64::try_from(event.arg).unwrap_or(i64::MAX);
+                let bytes = if event.kind == EventKind::Alloc { bytes } else { -bytes };
+                let node = self.node_row(pid, event.node);
+                let key = CounterKey { process: self.tracks[track as usize].process, site, track: None };
+                let in_use = event.correlation.checked_sub(1).map(|n| f64::from(n) * 64.0);
+                let old_points = in_use.map_or(0, |in_use| self.counters.push(key, start, in_use, keep));
+                self.memory.push_back(MemoryEvent { time: start, track: TrackId(track), site, node, bytes });
+                let old = if self.memory.len() > keep { self.memory.pop_front() } else { None };
+                old_points + u64::from(old.is_some())
+            }
+        };
+        if given_up > 0 {
+            self.gave_up("counters, flows and memory events", given_up);
+        }
+    }
+
+    fn take_transfer(&mut self, track: u32, pid: u32, site: u32, event: &Event, time: i64) {
+        let node = self.node_row(pid, event.node);
+        let is_remote = self.sites.rows()[site as usize].category.joins_processes();
+        let stamp = Stamp {
+            scope: if is_remote { u32::MAX } else { self.tracks[track as usize].process },
+            track: TrackId(track),
+            kind: event.kind,
+            name: &self.sites.rows()[site as usize].name,
+            node,
+            number: event.correlation,
+            arg: event.arg,
+            time,
+        };
+        let given_up = self.transfers.push(&stamp, self.options.events_per_kind);
+        if given_up > 0 {
+            self.gave_up("transfers", given_up);
+        }
+    }
+
+    /// The track of a process's waits that hold no thread: no ring has its number.
+    fn parked_row(&mut self, pid: u32) -> u32 {
+        let row = self.track_row(TrackKey { pid, ring: u32::MAX });
+        let track = &mut self.tracks[row as usize];
+        if track.kind != TrackKind::Async {
+            (track.kind, track.name, track.order) = (TrackKind::Async, "waits".to_owned(), i32::MAX);
+        }
+        row
+    }
+
+    fn take_slice(&mut self, track: u32, pid: u32, site: u32, event: &Event, span: std::ops::Range<i64>) {
+        let mut row = Row {
+            start: span.start,
+            end: span.end,
+            site: Site::of(self.sites.rows(), site),
+            node: self.node_row(pid, event.node),
+            correlation: event.correlation,
+            arg: event.arg,
+            args: event.args,
+        };
+        let category = self.sites.rows()[site as usize].category;
+        if category == Category::Op {
+            row.correlation = self.node_row(pid, event.correlation);
+            let process = self.tracks[track as usize].process;
+            let wait_ns = f64::from(event.arg as u32) * self.processes[process as usize].ns_per_tick;
+            row.arg = event.arg >> 32 << 32 | u64::from(wait_ns as u32);
+        }
+        if matches!(category, Category::Op | Category::Shard) && self.tracks[track as usize].kind == TrackKind::Thread {
+            self.tracks[track as usize].kind = TrackKind::Worker;
+        }
+        let (track, depth) = match category {
+            Category::Parked => (self.parked_row(pid), 0),
+            _ => (track, usize::from(event.depth)),
+        };
+        let slice = self.tracks[track as usize].push(depth, row);
+        self.slices_total += 1;
+        if category == Category::Step {
+            let step = Step {
+                id: event.correlation,
+                summary_step: event.arg as i64,
+                site,
+                start: span.start,
+                end: span.end,
+                slice,
+            };
+            let is_next = self.late_steps.is_empty() && self.steps.last().is_none_or(|last| last.start <= step.start);
+            if is_next { self.steps.push(step) } else { self.late_steps.push(step) }
+        }
+    }
+
+    /// Puts steps that came out of order at their places; while more is to come only when they are many, so that each is moved few times.
+    fn place_late_steps(&mut self, more: bool) {
+        if self.late_steps.is_empty() || (more && self.late_steps.len() < self.steps.len() / 4) {
+            return;
+        }
+        let mut late = std::mem::take(&mut self.late_steps);
+        late.sort_by_key(|step| step.start);
+        let at = self.steps.partition_point(|step| step.start <= late[0].start);
+        let mut later = self.steps.split_off(at).into_iter().peekable();
+        for step in late {
+            while let Some(earlier) = later.next_if(|before| before.start <= step.start) {
+                self.steps.push(earlier);
+            }
+            self.steps.push(step);
+        }
+        self.steps.extend(later);
+    }
+
+    /// Tells what was found damaged since the last time.
+    fn note_damage(&mut self) -> bool {
+        let damage = self.pager.as_ref().and_then(|pager| pager.damage());
+        damage.is_some_and(|damage| self.warnings.set(damage))
+    }
+
+    /// Gives up the oldest counters' points, flows, transfers and memory events of a trace that came as a whole.
+    pub(super) fn keep_side_budget(&mut self) {
+        let keep = self.options.events_per_kind;
+        let over = self.memory.len().saturating_sub(keep);
+        self.memory.drain(..over);
+        let n = over as u64 + self.counters.keep_last(keep) + self.flows.keep_last(keep);
+        let n = n + self.transfers.keep_last(keep);
+        if n > 0 {
+            self.gave_up("counters, flows, transfers and memory events", n);
+        }
+    }
+
+    /// Gives up the oldest of what is over the budget, and says so.
+    pub(super) fn keep_budget(&mut self, track: u32) {
+        let options = self.options;
+        let title = self.track_title(track);
+        let track = &mut self.tracks[track as usize];
+        let slices: u64 = track.lanes.iter_mut().map(|l| l.keep_last(options.slices_per_lane)).sum();
+        let instants = give_up_oldest(&mut track.instants, options.events_per_kind);
+        let clipped = track.clipped;
+        let steps = give_up_oldest(&mut self.steps, options.steps);
+        if slices > 0 {
+            self.gave_up(&title, slices);
+        }
+        if instants + steps > 0 {
+            self.gave_up("instants and steps", instants + steps);
+        }
+        if clipped > 0 {
+            let text =
+                format!("{title}: {clipped} slices overlap more others than there are lanes and are shown shortened");
+            self.warnings.set(Warning { kind: WarningKind::Clipped, source: title, count: clipped, text });
+        }
+    }
+
+    fn gave_up(&mut self, what: &str, count: u64) {
+        self.evicted += count;
+        let count = self.warnings.count(WarningKind::Evicted, what) + count;
+        let text =
+            format!("{what}: the oldest {count} are no longer shown, to bound memory (they are in the trace files)");
+        self.warnings.set(Warning { kind: WarningKind::Evicted, source: what.to_owned(), count, text });
+    }
+}
+
+/// Halves the vector when it is over twice `keep`; so that the cost per element stays constant.
+fn give_up_oldest<T>(rows: &mut Vec<T>, keep: usize) -> u64 {
+    if rows.len() / 2 < keep.max(1) {
+        return 0;
+    }
+    let n = rows.len() - keep;
+    rows.drain(..n);
+    n as u64
+}

@@ -1,0 +1,142 @@
+//! What a sealed trace brings, made into a store; and what a store gives to one while it is written.
+
+use super::side::{Counters, Flows, Warnings};
+use super::stacks::Stacks;
+use super::table::{Table, node_key, site_key};
+use super::track::Track;
+use super::transfers::Transfers;
+use super::{Store, StoreOptions};
+use std::ops::Range;
+use std::sync::Arc;
+use trace_model::args::Args;
+use trace_model::batch::NO_ARGS;
+use trace_model::names::{NodeInfo, Process, SiteInfo};
+use trace_model::pages::Pages;
+use trace_model::rows::{Flow, MemoryEvent, Point, Step, Transfer};
+use trace_model::slice::Row;
+use trace_model::stack::{Frame, Stack};
+use trace_model::track::{InstantEvent, TrackId};
+use trace_model::warning::Warning;
+
+/// The contents of a store.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    pub(crate) origin: i64,
+    pub(crate) range: Range<i64>,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) sites: Vec<SiteInfo>,
+    pub(crate) nodes: Vec<NodeInfo>,
+    pub(crate) tracks: Vec<Track>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) points: Vec<Point>,
+    pub(crate) memory: Vec<MemoryEvent>,
+    pub(crate) transfers: Vec<Transfer>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) stacks: Vec<Stack>,
+    pub(crate) warnings: Vec<Warning>,
+    /// Of instants.
+    pub(crate) args: Args,
+    pub(crate) pager: Option<Arc<dyn Pages>>,
+}
+
+/// An instant with its track and the text of its arguments.
+#[derive(Debug)]
+pub(crate) struct PlacedInstant {
+    pub(crate) track: TrackId,
+    pub(crate) event: InstantEvent,
+    pub(crate) args: Option<Box<str>>,
+}
+
+/// Rows that a store gave away.
+#[derive(Debug, Default)]
+pub(crate) struct SideRows {
+    pub(crate) instants: Vec<PlacedInstant>,
+    pub(crate) points: Vec<Point>,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) memory: Vec<MemoryEvent>,
+    pub(crate) transfers: Vec<Transfer>,
+}
+
+impl Store {
+    /// A store that keeps everything, with these contents.
+    pub(crate) fn of_contents(mut contents: Contents) -> Store {
+        let mut args = Args::of_pager(contents.pager.clone());
+        let first_args = args.append(&contents.args);
+        for instant in contents.tracks.iter_mut().flat_map(|t| &mut t.instants).filter(|i| i.args != NO_ARGS) {
+            instant.args = instant.args.saturating_add(first_args);
+        }
+        let mut counters = Counters::default();
+        for Point { key, time, value } in contents.points {
+            counters.push(key, time, value, usize::MAX);
+        }
+        let has_events = contents.tracks.iter().any(|t| t.n_slices() > 0 || !t.instants.is_empty())
+            || !(contents.flows.is_empty() && contents.memory.is_empty() && counters.rows().is_empty());
+        Store {
+            options: StoreOptions::UNBOUNDED,
+            origin: (has_events || contents.origin != 0).then_some(contents.origin),
+            range: has_events.then_some(contents.range),
+            process_of: contents.processes.iter().enumerate().map(|(row, p)| (p.pid, row as u32)).collect(),
+            processes: contents.processes,
+            sites: Table::of_rows(contents.sites, site_key),
+            nodes: Table::of_rows(contents.nodes, node_key),
+            track_of: contents.tracks.iter().map(|t| (t.key, t.id.0)).collect(),
+            slices_total: contents.tracks.iter().map(|t| t.n_slices() as u64).sum(),
+            tracks: contents.tracks,
+            steps: contents.steps,
+            counters,
+            flows: Flows::of_rows(contents.flows),
+            transfers: Transfers::of_rows(contents.transfers),
+            memory: contents.memory.into(),
+            args,
+            stacks: Stacks::of_rows(contents.frames, contents.stacks),
+            warnings: Warnings::of_rows(contents.warnings),
+            pager: contents.pager,
+            ..Store::default()
+        }
+    }
+
+    /// Adds warnings.
+    pub(crate) fn with_warnings(mut self, warnings: impl Iterator<Item = Warning>) -> Store {
+        for warning in warnings {
+            self.warnings.set(warning);
+        }
+        self
+    }
+
+    /// Takes over the contents of another store, in the budget of this one.
+    pub(super) fn replace_by(&mut self, other: Store) {
+        let (options, version, generation) = (self.options, self.version, self.generation + 1);
+        *self = Store { options, version, generation, ..other };
+        self.keep_side_budget();
+        (0..self.tracks.len() as u32).for_each(|track| self.keep_budget(track));
+    }
+
+    /// Gives away all slices in memory, with the texts of their arguments, lane by lane. After [`Store::drain_side`],
+    /// since no arguments are left then.
+    pub(crate) fn drain_slices(&mut self, mut take: impl FnMut(u32, u32, Row, Option<&str>)) {
+        let args = std::mem::take(&mut self.args);
+        for track in &mut self.tracks {
+            for (lane_idx, lane) in (0..).zip(&mut track.lanes) {
+                lane.drain(|row| take(track.id.0, lane_idx, row, args.get(row.args).as_deref()));
+            }
+        }
+    }
+
+    /// Gives away what is beside the slices; of flows and transfers the last `pending` stay, whose rest may come.
+    pub(crate) fn drain_side(&mut self, pending: usize) -> SideRows {
+        let mut rows = SideRows::default();
+        for track in &mut self.tracks {
+            let id = track.id;
+            rows.instants.extend(track.instants.drain(..).map(|event| {
+                let args = self.args.get(event.args).map(Into::into);
+                PlacedInstant { track: id, event, args }
+            }));
+        }
+        rows.points = self.counters.drain();
+        rows.flows = self.flows.drain(pending);
+        rows.transfers = self.transfers.drain(pending);
+        rows.memory = self.memory.drain(..).collect();
+        rows
+    }
+}

@@ -1,0 +1,412 @@
+//! A lane: slices of one track that do not overlap, in columns.
+//!
+//! Slices are stored in segments of [`SEGMENT`] slices, each with its own columns and its own level-of-detail
+//! pyramid. So an append never moves what is there, and the oldest can be evicted a segment at a time.
+//! Those of a sealed or remote trace are [*cold*](ColdLane): they come when somebody asks. A lane is its cold slices, then its
+//! resident ones.
+//!
+//! Invariants, on which the level of detail and the analyses build:
+//! * `start[i] <= end[i] <= start[i + 1]`: in order, never overlapping;
+//! * all resident segments but the last are full;
+//! * an *index* counts from the oldest retained slice and moves when slices are evicted; an *ordinal* counts
+//!   from the first slice ever and is stable ([`SliceId`]).
+
+use super::segment::Segment;
+use std::collections::VecDeque;
+use std::ops::Range;
+use trace_model::cold::{ColdLane, SliceCursor};
+use trace_model::layout::{BLOCK, SEGMENT};
+use trace_model::lod::{Merge, Span, merged, pixel_ns, walk};
+use trace_model::slice::{Row, SliceHeader, SliceId, SliceRef};
+
+/// Slices that do not overlap, in order of time.
+#[derive(Debug, Default)]
+pub struct Lane {
+    track: u32,
+    lane: u32,
+    /// The first slices, where they are not in memory.
+    cold: Option<Box<dyn ColdLane>>,
+    segments: VecDeque<Segment>,
+    /// Ordinal of the slice at index 0.
+    evicted: u64,
+    /// Longest slice ever appended, ns.
+    longest: i64,
+    /// End of the last slice ever appended.
+    until: Option<i64>,
+}
+
+impl Lane {
+    pub(crate) fn new(track: u32, lane: u32) -> Lane {
+        Lane { track, lane, ..Lane::default() }
+    }
+
+    /// A lane of a sealed or remote trace.
+    pub(crate) fn of_cold(track: u32, lane: u32, cold: Box<dyn ColdLane>) -> Lane {
+        let (longest, until, evicted) = (cold.longest_ns(), Some(cold.range().end), cold.evicted());
+        Lane { track, lane, longest, until, evicted, cold: Some(cold), ..Lane::default() }
+    }
+
+    /// Number of retained slices.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.n_cold() + self.segments.back().map_or(0, |last| (self.segments.len() - 1) * SEGMENT + last.len())
+    }
+
+    fn n_cold(&self) -> usize {
+        self.cold.as_ref().map_or(0, |cold| cold.n_slices())
+    }
+
+    /// The slices that are not in memory.
+    pub(super) fn cold(&self) -> Option<&dyn ColdLane> {
+        self.cold.as_deref()
+    }
+
+    fn cursor(&self) -> Option<Box<dyn SliceCursor + '_>> {
+        self.cold.as_ref().map(|cold| cold.cursor())
+    }
+
+    /// Whether it has no slice.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of slices that were given up to stay in the memory budget.
+    #[must_use]
+    pub fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// The longest slice that the lane ever had, ns; of a distant trace no slice is longer.
+    #[must_use]
+    pub fn longest_ns(&self) -> i64 {
+        self.longest
+    }
+
+    /// From the first slice's start to the last one's end; `None` without slices.
+    #[must_use]
+    pub fn range(&self) -> Option<Range<i64>> {
+        let cold = self.cold.as_ref().map(|cold| cold.range());
+        let first = self.segments.front().and_then(|s| s.start.first().copied());
+        let last = self.segments.back().and_then(|s| s.end.last().copied());
+        Some(cold.as_ref().map(|c| c.start).or(first)?..last.or(cold.map(|c| c.end))?)
+    }
+
+    /// The slice at `index`; `None` past the end. One that is on disk is read with its neighbours (about 10 ms), unless
+    /// it was lately; `None` too where it is damaged there.
+    #[must_use]
+    pub fn slice(&self, index: u32) -> Option<SliceRef> {
+        let row = match index.checked_sub(self.n_cold() as u32) {
+            Some(i) => self.resident_row(i as usize)?,
+            None => self.cold.as_ref()?.cursor().row(u64::from(index))?,
+        };
+        Some(self.slice_ref(index, row))
+    }
+
+    /// As [`Lane::slice`], but `None` for one that is not in memory.
+    #[must_use]
+    pub fn slice_now(&self, index: u32) -> Option<SliceRef> {
+        match &self.cold {
+            Some(cold) if (index as usize) < cold.n_slices() => {
+                Some(self.slice_ref(index, cold.cursor_in_memory().row(u64::from(index))?))
+            }
+            _ => self.slice(index),
+        }
+    }
+
+    fn slice_ref(&self, index: u32, row: Row) -> SliceRef {
+        let Row { start, end, site, node, correlation, arg, args } = row;
+        let site = site.row();
+        let id = SliceId { track: self.track, lane: self.lane, ordinal: self.evicted + u64::from(index) };
+        SliceRef { id, start, end, site, node, correlation, arg, args }
+    }
+
+    /// The present index of a slice; `None` when it was given up or is of another lane.
+    #[must_use]
+    pub fn index_of(&self, id: SliceId) -> Option<u32> {
+        if (id.track, id.lane) != (self.track, self.lane) {
+            return None;
+        }
+        let index = id.ordinal.checked_sub(self.evicted)?;
+        (index < self.len() as u64).then_some(index as u32)
+    }
+
+    /// Indices of the slices that touch the half-open `view`: `start < view.end` and (`end > view.start` or
+    /// `start == view.start`). An empty view touches nothing. May read from disk, as [`Lane::slice`].
+    #[must_use]
+    pub fn touching(&self, view: &Range<i64>) -> Range<u32> {
+        self.touching_with(view, self.cursor().as_deref_mut())
+    }
+
+    fn touching_with(&self, view: &Range<i64>, cursor: Option<&mut (dyn SliceCursor + '_)>) -> Range<u32> {
+        if view.start >= view.end {
+            return 0..0;
+        }
+        let n_cold = self.n_cold() as u32;
+        let resident = self.resident_touching(view);
+        let (first, last) = cursor.map_or((0, 0), |c| (c.first_touching(view.start), c.first_from(view.end)));
+        let first = if first < n_cold { first } else { n_cold + resident.start };
+        let last = if last < n_cold { last } else { n_cold + resident.end };
+        first..last.max(first)
+    }
+
+    /// As [`Lane::touching`], of the resident slices, counted from the first of these.
+    fn resident_touching(&self, view: &Range<i64>) -> Range<u32> {
+        let first = self.partition(|segment, i| segment.end[i] <= view.start && segment.start[i] < view.start);
+        let last = self.partition(|segment, i| segment.start[i] < view.end);
+        first..last.max(first)
+    }
+
+    /// Index among the resident slices of the first for which `before` does not hold; it must hold for a prefix.
+    fn partition(&self, before: impl Fn(&Segment, usize) -> bool) -> u32 {
+        let segment_idx = self.segments.partition_point(|s| s.len() > 0 && before(s, s.len() - 1));
+        let Some(segment) = self.segments.get(segment_idx) else {
+            return (self.len() - self.n_cold()) as u32;
+        };
+        let (mut lo, mut hi) = (0, segment.len());
+        while lo < hi {
+            let mid = (lo + hi) / 2;
+            if before(segment, mid) {
+                lo = mid + 1;
+            } else {
+                hi = mid;
+            }
+        }
+        (segment_idx * SEGMENT + lo) as u32
+    }
+
+    /// The slices that touch the half-open `view`, in order. Slices on disk are read a row group at a time and forgotten
+    /// again; who goes through several lanes of a long range does so in the parts that
+    /// [`Store::parts`](super::Store::parts) gives, so that each row group is read once. Slices that are far and not here are
+    /// left out, and wished for: ask [`Store::residency`](super::Store::residency) first.
+    pub fn slices(&self, view: &Range<i64>) -> impl DoubleEndedIterator<Item = SliceRef> + '_ {
+        let mut cursor = self.cursor();
+        let touching = self.touching_with(view, cursor.as_deref_mut());
+        self.rows_of(touching, cursor).map(|(index, row)| self.slice_ref(index, row))
+    }
+
+    /// The slices with these indices.
+    pub(crate) fn slices_at(&self, indices: Range<u32>) -> impl DoubleEndedIterator<Item = SliceRef> + '_ {
+        self.rows_of(indices, self.cursor()).map(|(index, row)| self.slice_ref(index, row))
+    }
+
+    fn rows_of<'a>(&'a self, indices: Range<u32>, cursor: Option<Box<dyn SliceCursor + 'a>>) -> Rows<'a> {
+        let n_cold = self.n_cold() as u32;
+        Rows { lane: self, n_cold, cursor, indices, front: VecDeque::new(), back: VecDeque::new(), next_read: 1 }
+    }
+
+    fn resident_row(&self, i: usize) -> Option<Row> {
+        self.segments.get(i / SEGMENT)?.row(i % SEGMENT)
+    }
+
+    /// The last slice that starts before `time`.
+    #[must_use]
+    pub fn last_before(&self, time: i64) -> Option<SliceRef> {
+        self.slice(self.touching(&(i64::MIN..time)).end.checked_sub(1)?)
+    }
+
+    /// Appends the spans to draw for the half-open `view` on `px` pixels: see [`lod`](trace_model::lod).
+    pub fn spans(&self, view: Range<i64>, px: usize, out: &mut Vec<Span>) {
+        merged(pixel_ns(&view, px), out, |merge| {
+            if view.start < view.end {
+                if let Some(cold) = &self.cold {
+                    cold.walk(&view, merge);
+                }
+                self.walk_resident(self.resident_touching(&view), merge);
+            }
+        });
+    }
+
+    /// Appends the slices that begin in a range of time, as spans of at most `pixel` ns. Returns the index of the first of them, and the
+    /// slice before it where that reaches into the range. Waits for the disk; a remote lane has none.
+    pub(crate) fn begun_in(&self, range: &Range<i64>, pixel: i64, out: &mut Vec<Span>) -> (u32, Option<SliceHeader>) {
+        if self.cold.as_ref().is_some_and(|cold| cold.is_remote()) {
+            return (0, None);
+        }
+        let touching = self.touching(range);
+        let rows = self.rows_of(touching.clone(), self.cursor());
+        let before = rows.take_while(|(_, row)| row.start < range.start).last();
+        let first = before.map_or(touching.start, |(index, _)| index + 1);
+        merged(pixel, out, |merge| {
+            let n_cold = self.n_cold() as u32;
+            if let Some(cold) = &self.cold {
+                cold.walk_waiting(first.min(n_cold)..touching.end.min(n_cold), merge);
+            }
+            self.walk_resident(first.max(n_cold) - n_cold..touching.end.max(n_cold) - n_cold, merge);
+        });
+        (first, before.map(|(_, row)| row.header()))
+    }
+
+    /// Feeds resident slices, counted from the first of these, to `merge`.
+    fn walk_resident(&self, indices: Range<u32>, merge: &mut Merge<'_>) {
+        let n_cold = self.n_cold();
+        for part in segment_parts(indices.start as usize..indices.end as usize) {
+            let base = part.start / SEGMENT * SEGMENT;
+            let mut segment = &self.segments[base / SEGMENT];
+            walk(&mut segment, (n_cold + base) as u32, part.start - base..part.end - base, merge);
+        }
+    }
+
+    /// Starts of the first slice that is kept of each block of [`far::BLOCK`](trace_model::layout::BLOCK) ordinals, from a block on.
+    pub(crate) fn block_starts(&self, from: u64) -> impl Iterator<Item = i64> + '_ {
+        let end = self.evicted + self.len() as u64;
+        let firsts = (from..end.div_ceil(BLOCK)).map(|block| (block * BLOCK).max(self.evicted) - self.evicted);
+        firsts.filter_map(|index| self.start_of(index as usize))
+    }
+
+    fn start_of(&self, index: usize) -> Option<i64> {
+        match index.checked_sub(self.n_cold()) {
+            Some(i) => self.segments.get(i / SEGMENT)?.start.get(i % SEGMENT).copied(),
+            None => self.cold.as_ref()?.start_of(index),
+        }
+    }
+
+    /// End of the last slice; where the next one may start.
+    pub(super) fn free_from(&self) -> i64 {
+        self.until.unwrap_or(i64::MIN)
+    }
+
+    /// Appends a slice that starts at or after [`Lane::free_from`]; gives back its identity.
+    pub(crate) fn push(&mut self, row: Row) -> SliceId {
+        debug_assert!(row.start >= self.free_from() && row.end >= row.start);
+        if self.segments.back().is_none_or(|s| s.len() == SEGMENT) {
+            // A lane that filled a segment will fill the next: no growing by doubling there.
+            let capacity = if self.segments.is_empty() { 0 } else { SEGMENT };
+            if self.segments.is_empty() {
+                self.segments.reserve_exact(1);
+            }
+            self.segments.push_back(Segment::with_capacity(capacity));
+        }
+        let ordinal = self.evicted + self.len() as u64;
+        self.longest = self.longest.max(row.end - row.start);
+        self.until = Some(row.end);
+        if let Some(segment) = self.segments.back_mut() {
+            segment.push(row);
+        }
+        SliceId { track: self.track, lane: self.lane, ordinal }
+    }
+
+    /// Gives up what is on disk, then whole segments, while at least `keep` slices stay in memory; gives back how many
+    /// slices went.
+    pub(crate) fn keep_last(&mut self, keep: usize) -> u64 {
+        let before = self.evicted;
+        while self.segments.len() > 1 && self.len() - self.n_cold() - SEGMENT >= keep {
+            self.evicted += self.cold.take().map_or(0, |cold| cold.n_slices() as u64);
+            self.segments.pop_front();
+            self.evicted += SEGMENT as u64;
+        }
+        self.evicted - before
+    }
+
+    /// Gives up all resident slices, each to `take`.
+    pub(crate) fn drain(&mut self, mut take: impl FnMut(Row)) {
+        for segment in &self.segments {
+            (0..segment.len()).filter_map(|i| segment.row(i)).for_each(&mut take);
+            self.evicted += segment.len() as u64;
+        }
+        // More will come: the room stays.
+        self.segments.truncate(1);
+        self.segments.iter_mut().for_each(Segment::clear);
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.segments.iter().map(Segment::bytes).sum()
+    }
+
+    pub(crate) fn lod_bytes(&self) -> usize {
+        self.segments.iter().map(|s| s.pyramid.bytes()).sum()
+    }
+}
+
+/// Slices that are read at a time, at most.
+const READ: u32 = 256;
+
+/// Rows of a lane with their indices; those that cannot be had are left out. Cold ones are read several at a time.
+struct Rows<'a> {
+    lane: &'a Lane,
+    n_cold: u32,
+    cursor: Option<Box<dyn SliceCursor + 'a>>,
+    /// Neither read nor returned.
+    indices: Range<u32>,
+    front: VecDeque<(u32, Row)>,
+    back: VecDeque<(u32, Row)>,
+    /// Grows: who asks for one slice needs no more.
+    next_read: u32,
+}
+
+impl Rows<'_> {
+    fn read_size(&mut self) -> u32 {
+        let n = self.next_read;
+        self.next_read = (n * 4).min(READ);
+        n
+    }
+}
+
+impl Iterator for Rows<'_> {
+    type Item = (u32, Row);
+
+    fn next(&mut self) -> Option<(u32, Row)> {
+        loop {
+            if let Some(row) = self.front.pop_front() {
+                return Some(row);
+            }
+            let index = self.indices.start;
+            if index >= self.indices.end {
+                return self.back.pop_front();
+            }
+            if let Some(i) = index.checked_sub(self.n_cold) {
+                self.indices.start += 1;
+                if let Some(row) = self.lane.resident_row(i as usize) {
+                    return Some((index, row));
+                }
+                continue;
+            }
+            let end = index.saturating_add(self.read_size()).min(self.n_cold).min(self.indices.end);
+            self.indices.start = end;
+            if let Some(cursor) = &mut self.cursor {
+                cursor.rows(index..end, &mut self.front);
+            }
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.indices.len() + self.front.len() + self.back.len()))
+    }
+}
+
+impl DoubleEndedIterator for Rows<'_> {
+    fn next_back(&mut self) -> Option<(u32, Row)> {
+        loop {
+            if let Some(row) = self.back.pop_back() {
+                return Some(row);
+            }
+            let end = self.indices.end;
+            if self.indices.start >= end {
+                return self.front.pop_back();
+            }
+            if let Some(i) = (end - 1).checked_sub(self.n_cold) {
+                self.indices.end -= 1;
+                if let Some(row) = self.lane.resident_row(i as usize) {
+                    return Some((end - 1, row));
+                }
+                continue;
+            }
+            let from = end.saturating_sub(self.read_size()).max(self.indices.start);
+            self.indices.end = from;
+            if let Some(cursor) = &mut self.cursor {
+                cursor.rows(from..end, &mut self.back);
+            }
+        }
+    }
+}
+
+/// The parts of a range of indices that lie in one segment each.
+pub(crate) fn segment_parts(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let mut from = range.start;
+    std::iter::from_fn(move || {
+        let to = ((from / SEGMENT + 1) * SEGMENT).min(range.end);
+        let part = (from < range.end).then_some(from..to);
+        from = to;
+        part
+    })
+}

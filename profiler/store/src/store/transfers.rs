@@ -1,0 +1,185 @@
+//! Transfers between devices: the stamps of a `_Send` and its `_Recv`, joined by their number.
+
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use trace_model::batch::{EventKind, NO_NODE};
+use trace_model::rows::Transfer;
+use trace_model::track::TrackId;
+
+/// One stamp, as it is emitted.
+pub(crate) struct Stamp<'a> {
+    pub scope: u32,
+    pub track: TrackId,
+    pub kind: EventKind,
+    pub name: &'a str,
+    pub node: u32,
+    pub number: u32,
+    pub arg: u64,
+    pub time: i64,
+}
+
+/// Transfers, in the order in which their first stamps came.
+#[derive(Debug, Default)]
+pub(crate) struct Transfers {
+    rows: VecDeque<Transfer>,
+    evicted: u64,
+    /// The ordinal of the latest of each key.
+    by_number: FxHashMap<Key, u64>,
+}
+
+/// Scope, number and step. Numbers of several processes may be the same, but hardly in one step.
+type Key = (u32, u32, u32);
+
+impl Transfers {
+    pub(crate) fn rows(&self) -> &VecDeque<Transfer> {
+        &self.rows
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<Transfer>()
+    }
+
+    /// Adds a stamp; gives how many old transfers were given up to keep at most `keep`.
+    pub(crate) fn push(&mut self, stamp: &Stamp<'_>, keep: usize) -> u64 {
+        let key = (stamp.scope, stamp.number, (stamp.arg >> 32) as u32);
+        let known = self.by_number.get(&key).and_then(|ordinal| ordinal.checked_sub(self.evicted));
+        if let Some(transfer) = known.and_then(|row| self.rows.get_mut(row as usize))
+            && add_stamp(transfer, stamp)
+        {
+            return 0;
+        }
+        // A number comes again after four billion transfers.
+        let mut transfer = unstamped(stamp);
+        if !add_stamp(&mut transfer, stamp) {
+            return 0;
+        }
+        self.by_number.insert(key, self.evicted + self.rows.len() as u64);
+        self.rows.push_back(transfer);
+        self.keep_last(keep)
+    }
+
+    pub(crate) fn of_rows(rows: Vec<Transfer>) -> Transfers {
+        let by_number = rows.iter().enumerate().map(|(row, t)| (key(t), row as u64)).collect();
+        Transfers { rows: rows.into(), evicted: 0, by_number }
+    }
+
+    /// Gives away all but the last `pending`, whose rest may come.
+    pub(crate) fn drain(&mut self, pending: usize) -> Vec<Transfer> {
+        let over = self.rows.len().saturating_sub(pending);
+        (0..over).filter_map(|_| self.pop()).collect()
+    }
+
+    /// Gives up the oldest over `keep`; gives back how many.
+    pub(crate) fn keep_last(&mut self, keep: usize) -> u64 {
+        let over = self.rows.len().saturating_sub(keep);
+        (0..over).filter_map(|_| self.pop()).count() as u64
+    }
+
+    fn pop(&mut self) -> Option<Transfer> {
+        let old = self.rows.pop_front()?;
+        if self.by_number.get(&key(&old)) == Some(&self.evicted) {
+            self.by_number.remove(&key(&old));
+        }
+        self.evicted += 1;
+        Some(old)
+    }
+}
+
+/// A transfer without stamps, of the same value as `stamp`.
+fn unstamped(stamp: &Stamp<'_>) -> Transfer {
+    Transfer {
+        scope: stamp.scope,
+        number: stamp.number,
+        step_id: (stamp.arg >> 32) as u32,
+        bytes: stamp.arg as u32,
+        sender: NO_NODE,
+        receiver: NO_NODE,
+        from: None,
+        to: None,
+        enqueued: None,
+        sent: None,
+        left: None,
+        arrived: None,
+        unblocked: None,
+    }
+}
+
+fn key(transfer: &Transfer) -> Key {
+    (transfer.scope, transfer.number, transfer.step_id)
+}
+
+/// Takes a stamp; false where it has that one, or it is none of a transfer's.
+fn add_stamp(transfer: &mut Transfer, stamp: &Stamp<'_>) -> bool {
+    let (slot, node) = match (stamp.name, stamp.kind) {
+        ("enqueue", _) => (&mut transfer.enqueued, &mut transfer.sender),
+        ("send", _) => (&mut transfer.sent, &mut transfer.sender),
+        ("edge", EventKind::FlowOut) => {
+            transfer.from = Some(stamp.track);
+            (&mut transfer.left, &mut transfer.sender)
+        }
+        ("arrive", _) => (&mut transfer.arrived, &mut transfer.receiver),
+        ("edge", EventKind::FlowIn) => {
+            transfer.to = Some(stamp.track);
+            (&mut transfer.unblocked, &mut transfer.receiver)
+        }
+        _ => return false,
+    };
+    if slot.is_some() {
+        return false;
+    }
+    (*slot, *node) = (Some(stamp.time), stamp.node);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp(name: &str, kind: EventKind, number: u32, time: i64) -> Stamp<'_> {
+        let node = if matches!(name, "arrive") || kind == EventKind::FlowIn { 8 } else { 7 };
+        Stamp { scope: 0, track: TrackId(0), kind, name, node, number, arg: 5 << 32 | 64, time }
+    }
+
+    #[test]
+    fn stamps_of_two_processes_are_joined_by_number_and_step() {
+        let mut transfers = Transfers::default();
+        let of = |name, kind, step: u64, time| Stamp { scope: u32::MAX, arg: step << 32, ..stamp(name, kind, 1, time) };
+        // Another process has the same number in another step; one process's stamps all come before the other's.
+        for step in [5, 6] {
+            transfers.push(&of("send", EventKind::Instant, step, 10 * step as i64), 10);
+        }
+        for step in [6, 5] {
+            transfers.push(&of("arrive", EventKind::Instant, step, 10 * step as i64 + 3), 10);
+        }
+        let found = transfers.rows().iter().map(|t| (t.step_id, t.sent, t.arrived));
+        assert_eq!(found.collect::<Vec<_>>(), [(5, Some(50), Some(53)), (6, Some(60), Some(63))]);
+    }
+
+    #[test]
+    fn stamps_of_one_number_are_one_transfer_in_any_order() {
+        let mut transfers = Transfers::default();
+        let of = |number, at| {
+            [
+                stamp("arrive", EventKind::Instant, number, at + 30),
+                stamp("edge", EventKind::FlowIn, number, at + 40),
+                stamp("enqueue", EventKind::Instant, number, at),
+                stamp("send", EventKind::Instant, number, at + 10),
+                stamp("edge", EventKind::FlowOut, number, at + 20),
+            ]
+        };
+        for stamp in of(1, 0).iter().chain(&of(2, 5)) {
+            transfers.push(stamp, 10);
+        }
+        assert_eq!(transfers.rows().len(), 2);
+        let first = transfers.rows()[0];
+        assert_eq!((first.sender, first.receiver, first.step_id, first.bytes), (7, 8, 5, 64));
+        let stamps = [first.enqueued, first.sent, first.left, first.arrived, first.unblocked];
+        assert_eq!(stamps, [Some(0), Some(10), Some(20), Some(30), Some(40)]);
+        // The number again: another transfer. Others unknown: none.
+        transfers.push(&stamp("send", EventKind::Instant, 1, 99), 10);
+        transfers.push(&stamp("pigeon", EventKind::Instant, 3, 99), 10);
+        assert_eq!((transfers.rows().len(), transfers.rows()[2].sent), (3, Some(99)));
+        assert_eq!(transfers.push(&stamp("send", EventKind::Instant, 9, 1), 3), 1, "the oldest is given up");
+        assert_eq!(transfers.rows()[0].number, 2);
+    }
+}
