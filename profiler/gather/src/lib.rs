@@ -3,7 +3,7 @@
 //! In reading order:
 //!
 //! 1. `identity`: a trace folder's id and a machine's clock, which outlive connections.
-//! 2. `tail`, `exchange`, [`Sender`]: a folder's growing files and its clock's stamps, to a collector; [`given()`]: over connections that somebody else makes; [`Unsealed`]: those of a sealed one.
+//! 2. `tail`, `exchange`, [`Sender`]: a folder's growing files and its clock's stamps, to a collector; [`connector()`]: over connections that somebody else makes; [`Unsealed`]: those of a sealed one.
 //! 3. `mirror`, `hub`: the collector's copies, what of them is safe, the clocks' files.
 //! 4. `receive`, `limits`, [`Server`]: the collector's side of connections.
 //! 5. `far`, `folder`, [`Host`]: what distant viewers may look at: a gathered trace, or a folder of traces and event files.
@@ -13,10 +13,10 @@
 //! else be compiled into the engine's tests and the dashboard too. docs/collection.md tells how to use it, docs/trace-format.md what it promises.
 
 mod connection;
+mod connector;
 mod copy;
 mod exchange;
 mod folder;
-mod given;
 mod hub;
 mod identity;
 mod limits;
@@ -38,8 +38,8 @@ pub mod wire {
 }
 
 pub use connection::{Connection, ViewError};
+pub use connector::{ConnectionSupplier, Connector, connector};
 pub use copy::{Copied, CopyError, LogdirCopy};
-pub use given::{Given, Giver, given};
 pub use identity::Clock;
 pub use scratch::Scratch;
 pub use sender::{SendError, Sender, SenderOptions, SenderReport};

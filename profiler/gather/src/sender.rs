@@ -4,8 +4,8 @@
 //! what the folder itself counts as dropped. The position in each file is what identifies bytes, so that after a kill of either side
 //! the collector's answer to the greeting tells where to go on. Memory: the window of what is not acknowledged, and one block.
 
+use crate::connector::{Connector, Problem};
 use crate::exchange::Exchanger;
-use crate::given::Given;
 use crate::identity::{Clock, FolderId};
 use crate::tail::{Part, Tail};
 use crate::wire::{Hello, Piece, State, Up, Welcome, down, gather_client::GatherClient, up};
@@ -91,7 +91,7 @@ struct Shared {
     folder: FolderId,
     endpoint: Endpoint,
     /// Who makes the connections; otherwise they are made to the endpoint's address.
-    given: Option<Given>,
+    connector: Option<Connector>,
     options: SenderOptions,
     report: Mutex<SenderReport>,
     /// What was acknowledged of each file.
@@ -126,15 +126,19 @@ impl Sender {
     ///
     /// # Errors
     /// That another process sends the folder, or that it cannot be written.
-    pub fn start_given(trace_dir: &Path, given: Given, options: SenderOptions) -> Result<Sender, SendError> {
+    pub fn start_connecting(
+        trace_dir: &Path,
+        connector: Connector,
+        options: SenderOptions,
+    ) -> Result<Sender, SendError> {
         // The name is nobody's.
-        Sender::begin(trace_dir, Endpoint::from_static("http://given"), Some(given), options)
+        Sender::begin(trace_dir, Endpoint::from_static("http://connector"), Some(connector), options)
     }
 
     fn begin(
         trace_dir: &Path,
         endpoint: Endpoint,
-        given: Option<Given>,
+        connector: Option<Connector>,
         options: SenderOptions,
     ) -> Result<Sender, SendError> {
         let endpoint = endpoint
@@ -149,7 +153,7 @@ impl Sender {
             _ => SendError::Folder(dir.clone(), e),
         })?;
         let (report, safe, exchanges) = (Mutex::default(), Mutex::default(), Arc::default());
-        let shared = Arc::new(Shared { dir, folder, endpoint, given, options, report, safe, exchanges });
+        let shared = Arc::new(Shared { dir, folder, endpoint, connector, options, report, safe, exchanges });
         let (stop, stopping) = watch::channel(None);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SendError::Thread)?;
         let thread = std::thread::Builder::new().name("sender".to_owned()).spawn({
@@ -218,12 +222,10 @@ async fn keep_sending(shared: &Shared, stopping: watch::Receiver<Option<Duration
     }
 }
 
-pub(crate) type Problem = Box<dyn std::error::Error + Send + Sync>;
-
 impl Shared {
     async fn connect(&self) -> Result<Channel, Problem> {
-        match &self.given {
-            Some(given) => given.connect(&self.endpoint).await,
+        match &self.connector {
+            Some(connector) => connector.connect(&self.endpoint).await,
             None => Ok(self.endpoint.connect().await?),
         }
     }

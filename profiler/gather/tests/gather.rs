@@ -269,7 +269,7 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
         assert!(matches!(Server::start_within(&run, &ServerOptions::default()), Err(ServeError::Taken(_))));
         let mut other = Folder::create(&dir.path().join(format!("other{round}")), NOBODY + 1, begin);
         let (wanted, wants) = mpsc::channel();
-        let (giver, given) = gather::given(move || {
+        let (giver, connector) = gather::connector(move || {
             let _ = wanted.send(());
         });
         let taking = Arc::clone(&server);
@@ -277,10 +277,10 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
             for () in wants {
                 let (a, b) = UnixStream::pair().unwrap();
                 taking.take(a).unwrap();
-                giver.give(b).unwrap();
+                giver.supply(b).unwrap();
             }
         });
-        let sender = Sender::start_given(&other.dir, given, SenderOptions::default()).unwrap();
+        let sender = Sender::start_connecting(&other.dir, connector, SenderOptions::default()).unwrap();
         for i in 0..n {
             other.slice(begin + i as i64 * 1_000, 900, i);
             other.flush(0);

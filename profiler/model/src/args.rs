@@ -3,12 +3,14 @@
 //! A text is either kept here or stays in the file it was read from, of which only the place is kept: twelve bytes per
 //! row instead of some hundred. Those of a sealed trace stay in its files.
 
-use crate::batch::NO_ARGS;
 use crate::pages::Pages;
 use std::borrow::Cow;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+
+/// "No arguments".
+pub const NO_ARGS: u32 = u32::MAX;
 
 /// Bits of a place that are an offset; those above are 0 for the own text, else 1 + the file's index.
 const OFFSET_BITS: u32 = 56;

@@ -5,6 +5,8 @@
 //! Ids in a batch are the producer's own (unique in a process); the store maps them to its tables, so
 //! that the source of a batch needs no knowledge of the store.
 
+pub use crate::args::NO_ARGS;
+
 use crate::args::Args;
 use crate::names::ClockOffset;
 use crate::stack::Function;
@@ -16,9 +18,6 @@ use std::sync::Arc;
 
 /// "No node", as a producer writes it.
 pub const NO_NODE: u32 = u32::MAX;
-
-/// "No arguments".
-pub const NO_ARGS: u32 = u32::MAX;
 
 /// What an event is; the producers' kinds, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,9 +9,9 @@
 
 mod by_messages;
 
-use super::emit::clock_notice;
 use super::messages::Message;
 use super::problems::Problem;
+use super::problems::clock_notice;
 use super::stage::Stage;
 use by_messages::{Placed, by_messages};
 use std::collections::BTreeMap;

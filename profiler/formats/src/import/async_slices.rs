@@ -1,9 +1,9 @@
 //! Slices that begin and end on no thread: their begins and ends belong together by an id.
 
+use super::fields::ProcessIdx;
 use super::marks::{Mark, close};
 use super::problems::Problems;
 use super::sites::Sites;
-use super::stage::ProcessIdx;
 use rustc_hash::FxHashMap;
 use trace_model::batch::Event;
 

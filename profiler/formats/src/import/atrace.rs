@@ -1,8 +1,9 @@
 //! Marks that programs write into the kernel's trace: `B|pid|name`, `E|pid`, `C|pid|name|value`, `S|pid|name|cookie`.
 
+use super::fields::EventFields;
 use super::marks::Mark;
 use super::sched::Sched;
-use super::stage::{Stage, What};
+use super::stage::Stage;
 use rustc_hash::FxHasher;
 use std::hash::{BuildHasher, BuildHasherDefault};
 use trace_model::batch::{EventKind, NO_ARGS};
@@ -39,7 +40,7 @@ pub(super) fn take(text: &str, tid: i64, time: i64, sched: &mut Sched, stage: &m
         }
         _ => {
             let (site, track) = (stage.site("print", text), sched.thread(tid, stage));
-            stage.point(track, EventKind::Instant, time, What::of(site));
+            stage.point(track, EventKind::Instant, time, EventFields::of(site));
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Hands what is staged to the store, a batch at a time, a track after the other.
 
 use super::align::Shift;
+use super::fields::ProcessIdx;
 use super::lanes::arrange;
 use super::sites::SiteIdx;
-use super::stage::{ProcessIdx, Stage, Track};
+use super::stage::{Stage, Track};
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace_model::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name};
 use trace_model::names::{Category, FIRST_OWN_PID};
@@ -202,9 +203,4 @@ impl Emitter {
         let (start, end) = (self.shift.apply(event.start), self.shift.apply(event.end));
         Event { site, node, correlation, arg, args, start, end, ..event }
     }
-}
-
-/// A notice of a kind that no importer counts.
-pub(super) fn clock_notice(source: &str, text: String) -> trace_model::warning::Notice {
-    trace_model::warning::Notice { kind: WarningKind::Clock, source: source.to_owned(), count: 1, text }
 }

@@ -1,7 +1,7 @@
 //! Arrows: points that belong together by an id, made into pairs.
 
+use super::fields::{EventFields, TrackIdx};
 use super::sites::{SiteIdx, Sites};
-use super::stage::{TrackIdx, What};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{BuildHasher, BuildHasherDefault};
 use trace_model::batch::{Event, EventKind};
@@ -17,7 +17,7 @@ pub(super) enum Part {
     Finish,
 }
 
-/// What makes points one flow.
+/// EventFields makes points one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct FlowKey {
     /// Ids of different spaces do not meet.
@@ -81,7 +81,7 @@ impl Flows {
     }
 
     /// The ends of arrows with numbers after `correlations`, two of each. Points of one id are chained from its start
-    /// on in order of time; an id that starts again is another flow. What has no other end is [lone](Flows::lone).
+    /// on in order of time; an id that starts again is another flow. EventFields has no other end is [lone](Flows::lone).
     pub(super) fn finish(
         &mut self,
         correlations: &mut u32,
@@ -107,7 +107,7 @@ impl Flows {
                         site_of(sites, &name)
                     });
                     *correlations = correlations.wrapping_add(1);
-                    let what = What { correlation: *correlations, ..What::of(site) };
+                    let what = EventFields { correlation: *correlations, ..EventFields::of(site) };
                     ends.push((tail.track, what.event(EventKind::FlowOut, tail.time, tail.time)));
                     ends.push((head.track, what.event(EventKind::FlowIn, head.time, head.time)));
                     // Several finishes (a graph's launch has many kernels) all come from the same place.
@@ -121,7 +121,7 @@ impl Flows {
     }
 }
 
-/// Parts of one id's points, each beginning with a start where there is any. What comes before the first start belongs
+/// Parts of one id's points, each beginning with a start where there is any. EventFields comes before the first start belongs
 /// to it: a device's clock may be behind its host's.
 fn chains(group: &[Point]) -> Vec<Vec<Point>> {
     let mut starts = group.iter().enumerate().filter(|(_, p)| p.part == Part::Start).map(|(i, _)| i);

@@ -129,15 +129,15 @@ impl Lanes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::fields::EventFields;
     use crate::import::sites::SiteIdx;
-    use crate::import::stage::What;
     use proptest::prelude::*;
     use trace_model::batch::{Batch, EventKind};
     use trace_model::track::TrackKey;
     use trace_store::store::{Store, StoreOptions};
 
     fn slices(spans: &[(i64, i64)]) -> Vec<Event> {
-        spans.iter().map(|(start, end)| What::of(SiteIdx(0)).event(EventKind::Slice, *start, *end)).collect()
+        spans.iter().map(|(start, end)| EventFields::of(SiteIdx(0)).event(EventKind::Slice, *start, *end)).collect()
     }
 
     fn depths(spans: &[(i64, i64)]) -> Vec<(i64, i64, u8)> {
@@ -206,7 +206,7 @@ mod tests {
         }
     }
 
-    /// What has no lane is shortened and counted by the store, not lost; and no more tracks are made for it.
+    /// EventFields has no lane is shortened and counted by the store, not lost; and no more tracks are made for it.
     #[test]
     fn more_than_all_lanes_are_still_all_there() {
         let n = MAX_LANES * MAX_TRACKS + 1_000;

@@ -7,14 +7,15 @@
 
 use super::Reader;
 use super::atrace;
+use super::fields::EventFields;
 use super::input::{Input, Window};
 use super::problems::Problem;
 use super::sched::{Sched, Side};
-use super::stage::{Stage, What};
+use super::stage::Stage;
 use serde_json::json;
 use std::io;
 use trace_model::batch::EventKind;
-use trace_model::scheduling::{Comm, What as Happened};
+use trace_model::scheduling::{Comm, EventFields as Happened};
 use trace_model::thread_state::ThreadState;
 
 /// Lines that one call reads.
@@ -114,7 +115,7 @@ impl Ftrace {
                 let track = sched.thread(line.tid, stage);
                 let args = stage.args.push(&json!({"text": line.rest, "cpu": line.cpu}).to_string());
                 let site = stage.site("ftrace", line.name);
-                stage.point(track, EventKind::Instant, line.time, What::of(site).with_args(args));
+                stage.point(track, EventKind::Instant, line.time, EventFields::of(site).with_args(args));
             }
         }
         let track = sched.thread(line.tid, stage) as usize;
@@ -214,7 +215,7 @@ impl Reader for Ftrace {
     }
 }
 
-/// What `perf script` prints.
+/// EventFields `perf script` prints.
 pub(super) struct PerfScript {
     window: Window,
     /// The sample whose stack is being read.
@@ -276,7 +277,12 @@ impl PerfScript {
         let site = stage.site("sample", name);
         let args = json!({"event": s.event, "weight": s.weight, "cpu": s.cpu, "stack": s.stack});
         let args = stage.args.push(&args.to_string());
-        stage.point(track, EventKind::Instant, s.time, What { arg: s.weight, ..What::of(site).with_args(args) });
+        stage.point(
+            track,
+            EventKind::Instant,
+            s.time,
+            EventFields { arg: s.weight, ..EventFields::of(site).with_args(args) },
+        );
     }
 }
 

@@ -1,8 +1,8 @@
 //! Begins and ends of one track, made into slices.
 
+use super::fields::EventFields;
 use super::problems::{Problem, Problems};
 use super::sites::{SiteIdx, Sites};
-use super::stage::What;
 use rustc_hash::FxHashMap;
 use trace_model::batch::{Event, EventKind, NO_ARGS};
 
@@ -11,7 +11,7 @@ use trace_model::batch::{Event, EventKind, NO_ARGS};
 pub(super) struct Mark {
     pub(super) time: i64,
     pub(super) is_end: bool,
-    /// What begins; what ends, or [`SiteIdx::NONE`] for whatever began last.
+    /// EventFields begins; what ends, or [`SiteIdx::NONE`] for whatever began last.
     pub(super) site: SiteIdx,
     pub(super) args: u32,
     pub(super) correlation: u32,
@@ -60,7 +60,7 @@ fn is_same(sites: &Sites, begin: SiteIdx, end: SiteIdx) -> bool {
 
 fn slice(begin: &Mark, end: i64, args_of_end: u32) -> Event {
     let args = if begin.args == NO_ARGS { args_of_end } else { begin.args };
-    let what = What { correlation: begin.correlation, ..What::of(begin.site).with_args(args) };
+    let what = EventFields { correlation: begin.correlation, ..EventFields::of(begin.site).with_args(args) };
     what.event(EventKind::Slice, begin.time, end)
 }
 

@@ -3,9 +3,10 @@
 //! An arrow whose start is alone in its file and whose end is alone in another file, under the same category, name and id, is one that went
 //! from the one to the other. Ids that are a process's own (a launch and its kernel) are left out of this.
 
+use super::fields::{EventFields, TrackIdx};
 use super::flows::{Lone, Part};
 use super::problems::Problem;
-use super::stage::{Stage, TrackIdx, What};
+use super::stage::Stage;
 use rustc_hash::FxHashMap;
 use trace_model::batch::EventKind;
 
@@ -20,7 +21,7 @@ pub(super) struct Message {
     pub(super) came: i64,
 }
 
-/// What is alone under an id, over all files.
+/// EventFields is alone under an id, over all files.
 #[derive(Clone, Copy)]
 enum Met {
     One(usize, Lone),
@@ -37,7 +38,7 @@ pub(super) fn join(stages: &mut [Stage], correlations: &mut u32) -> Vec<Message>
         let name = stages[from].sites.name(tail.site).to_owned();
         for (idx, kind, end) in [(from, EventKind::FlowOut, tail), (to, EventKind::FlowIn, head)] {
             let site = stages[idx].site("edge", &name);
-            let what = What { correlation: *correlations, ..What::of(site) };
+            let what = EventFields { correlation: *correlations, ..EventFields::of(site) };
             stages[idx].point(end.track, kind, end.time, what);
         }
         messages.push((Message { from, to, sent: tail.time, came: head.time }, tail.track, head.track));

@@ -16,6 +16,7 @@ mod atrace;
 mod chrome;
 mod copies;
 mod emit;
+mod fields;
 mod flows;
 mod folder;
 mod input;

@@ -1,4 +1,4 @@
-//! What Nsight Systems exports as SQLite (`nsys export --type sqlite`).
+//! EventFields Nsight Systems exports as SQLite (`nsys export --type sqlite`).
 //!
 //! Read are CUDA's kernels, copies, memory sets, synchronisations and graphs (on streams of the process that launched them), the
 //! calls of its API, NVTX ranges and marks, calls of the operating system, names of threads, processes and devices. A
@@ -11,10 +11,11 @@ mod rows;
 
 use super::Reader;
 use super::chrome::{category, step_number};
+use super::fields::{EventFields, ProcessIdx, TrackIdx};
 use super::flows::{FlowKey, Part};
 use super::input::Input;
 use super::problems::Problem;
-use super::stage::{ProcessIdx, Stage, TrackIdx, TrackOf, What};
+use super::stage::{Stage, TrackOf};
 use rows::{Database, Row};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Map, Value, json};
@@ -174,7 +175,7 @@ impl Reader for Nsys {
     }
 }
 
-/// What numbers mean, and which launches have work.
+/// EventFields numbers mean, and which launches have work.
 #[derive(Default)]
 struct Names {
     strings: FxHashMap<i64, String>,
@@ -251,7 +252,7 @@ impl Names {
         let site = stage.site(category(kind, name), name);
         let correlation = row.int("correlationId").unwrap_or(0) as u32;
         let args = stage.args.push(&args.to_string());
-        stage.slice(track, start, end, What { correlation, arg: bytes, args, ..What::of(site) });
+        stage.slice(track, start, end, EventFields { correlation, arg: bytes, args, ..EventFields::of(site) });
         if correlation != 0 {
             self.launched.insert((pid, correlation));
             let site = stage.site("edge", "launch");
@@ -313,7 +314,7 @@ impl Names {
         let track = self.stream(process, row.int("deviceId").unwrap_or(0), stream, stage);
         let site = stage.site("sync", "Stream Wait Event");
         let correlation = row.int("correlationId").unwrap_or(0) as u32;
-        stage.slice(track, start, end, What { correlation, ..What::of(site) });
+        stage.slice(track, start, end, EventFields { correlation, ..EventFields::of(site) });
     }
 
     fn call(&mut self, row: &Row<'_>, stage: &mut Stage) {
@@ -332,7 +333,7 @@ impl Names {
         let args = failed.map_or(NO_ARGS, |code| {
             stage.args.push(&json!({"correlation": correlation, "return value": code}).to_string())
         });
-        stage.slice(track, start, end, What { correlation, args, ..What::of(site) });
+        stage.slice(track, start, end, EventFields { correlation, args, ..EventFields::of(site) });
         if self.launched.contains(&(pid, correlation)) {
             let site = stage.site("edge", "launch");
             let key = flow(pid, correlation, stage);
@@ -359,7 +360,7 @@ impl Names {
         let step = step_number(&text);
         let site = stage.site(if step.is_some() { "step" } else { "nvtx" }, &text);
         let number = step.unwrap_or(0);
-        let what = What { correlation: number, arg: number.into(), args, ..What::of(site) };
+        let what = EventFields { correlation: number, arg: number.into(), args, ..EventFields::of(site) };
         // A range may end on another thread than it began on.
         let track = if kind == START_END {
             let process = stage.process(pid);
@@ -394,7 +395,7 @@ impl Names {
         let (pid, tid) = ids(global);
         let name = self.name(row, &["nameId"], stage);
         let (track, site) = (stage.thread(pid, tid), stage.site("system call", &name));
-        stage.slice(track, start, end, What::of(site));
+        stage.slice(track, start, end, EventFields::of(site));
     }
 }
 

@@ -149,3 +149,8 @@ impl Problems {
         notices
     }
 }
+
+/// A notice of a kind that no importer counts.
+pub(super) fn clock_notice(source: &str, text: String) -> Notice {
+    Notice { kind: WarningKind::Clock, source: source.to_owned(), count: 1, text }
+}

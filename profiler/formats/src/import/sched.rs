@@ -4,13 +4,14 @@
 //! A CPU's track has a slice per stay of a thread on it (category `running`), a thread's track one per time off (category `off cpu`), a disk's
 //! one per request (category `disk`); docs/trace-format.md says what they carry. All threads are followed.
 
+use super::fields::{EventFields, ProcessIdx, TrackIdx};
 use super::problems::Problem;
 use super::sites::SiteIdx;
-use super::stage::{ProcessIdx, Stage, TrackIdx, TrackOf, What as Said};
+use super::stage::{Stage, TrackOf};
 use rustc_hash::FxHashMap;
 use trace_model::batch::EventKind;
 use trace_model::scheduling::derive::{Output, Scheduling, Slice};
-use trace_model::scheduling::{Comm, Event, What};
+use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
 use trace_model::thread_state::ThreadState;
 
 /// `clone_flags` of a thread in its maker's process.
@@ -33,7 +34,7 @@ impl Side {
 #[derive(Clone, Copy, Debug)]
 enum Told {
     /// In the machine's words.
-    Whole(What),
+    Whole(SchedKind),
     /// A switch away from whoever ran there.
     SwitchTo { left: ThreadState, next: Side },
     /// A wake-up by whoever ran there.
@@ -55,7 +56,7 @@ impl Sched {
             None => Told::SwitchTo { left, next },
             Some(Side { tid: prev, name: prev_name }) => {
                 let (next, next_name) = (next.tid, next.name);
-                Told::Whole(What::Switch { prev, prev_name, left, next, next_name })
+                Told::Whole(SchedKind::Switch { prev, prev_name, left, next, next_name })
             }
         };
         self.told.push((time, cpu, told));
@@ -67,14 +68,14 @@ impl Sched {
     }
 
     /// Anything else that happened on `cpu`.
-    pub(super) fn take(&mut self, time: i64, cpu: u32, what: What) {
+    pub(super) fn take(&mut self, time: i64, cpu: u32, kind: SchedKind) {
         self.told.push((time, cpu, Told::Whole(what)));
     }
 
     /// A thread began, with the flags of the call that made it.
     pub(super) fn born(&mut self, time: i64, cpu: u32, parent: u32, thread: Side, clone_flags: u64) {
         let (in_process, name) = (clone_flags & CLONE_THREAD != 0, thread.name);
-        self.take(time, cpu, What::Born { parent, thread: thread.tid, in_process, name });
+        self.take(time, cpu, SchedKind::Born { parent, thread: thread.tid, in_process, name });
     }
 
     /// The track of a thread, in its process as far as that is known in the end.
@@ -99,11 +100,11 @@ impl Sched {
             let what = match told {
                 Told::Whole(what) => what,
                 Told::SwitchTo { left, next } => {
-                    What::Switch { prev: here.0, prev_name: here.1, left, next: next.tid, next_name: next.name }
+                    SchedKind::Switch { prev: here.0, prev_name: here.1, left, next: next.tid, next_name: next.name }
                 }
-                Told::Waking { thread, target } => What::Waking { by: here.0, thread, cpu: target },
+                Told::Waking { thread, target } => SchedKind::Waking { by: here.0, thread, cpu: target },
             };
-            machine.take(&Event { time: ticks(time), cpu, what }, &mut out);
+            machine.take(&SchedEvent { time: ticks(time), cpu, kind: what }, &mut out);
         }
         machine.finish(ticks(last), &mut out);
         out.stage.problems.add(Problem::UntoldSwitch, machine.seen.untold, None);
@@ -113,7 +114,7 @@ impl Sched {
     /// What births tell of processes, where the file does not say it otherwise; in order of time, a thread's maker before it.
     fn learn_processes(&mut self, told: &[(i64, u32, Told)]) {
         for (.., told) in told {
-            if let Told::Whole(What::Born { parent, thread, in_process, .. }) = told {
+            if let Told::Whole(SchedKind::Born { parent, thread, in_process, .. }) = told {
                 let own = if *in_process {
                     self.process_of.get(&i64::from(*parent)).copied()
                 } else {
@@ -170,8 +171,8 @@ impl Staged<'_> {
         process
     }
 
-    fn said(what: Slice<SiteIdx>) -> Said {
-        Said { correlation: what.correlation, arg: what.arg, ..Said::of(what.site) }
+    fn said(what: Slice<SiteIdx>) -> EventFields {
+        EventFields { correlation: what.correlation, arg: what.arg, ..EventFields::of(what.site) }
     }
 }
 

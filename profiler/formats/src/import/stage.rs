@@ -4,6 +4,7 @@
 //! per event; arguments stay in the file), [put in order](Stage::finish), and then handed out in batches.
 
 use super::async_slices::AsyncSlices;
+use super::fields::{EventFields, NodeIdx, ProcessIdx, TrackIdx};
 use super::flows::Flows;
 use super::marks::{Mark, close};
 use super::problems::{Problem, Problems};
@@ -14,20 +15,6 @@ use std::path::PathBuf;
 use trace_model::args::Args;
 use trace_model::batch::{Event, EventKind, NO_ARGS, NO_NODE};
 use trace_model::track::TrackKind;
-
-/// A process of a stage.
-pub(super) type ProcessIdx = u32;
-/// A track of a stage.
-pub(super) type TrackIdx = u32;
-
-/// Row of a stage's graph nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NodeIdx(pub(super) u32);
-
-impl NodeIdx {
-    /// No node.
-    pub(super) const NONE: NodeIdx = NodeIdx(NO_NODE);
-}
 
 /// What a track stands for in its process, as the file tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -106,31 +93,6 @@ pub(super) struct Stage {
     pub(super) problems: Problems,
     /// The last time of anything.
     last: i64,
-}
-
-/// An event before its kind is known: what most have in common.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct What {
-    pub(super) site: SiteIdx,
-    pub(super) node: NodeIdx,
-    pub(super) correlation: u32,
-    pub(super) arg: u64,
-    pub(super) args: u32,
-}
-
-impl What {
-    pub(super) fn of(site: SiteIdx) -> What {
-        What { site, node: NodeIdx::NONE, correlation: 0, arg: 0, args: NO_ARGS }
-    }
-
-    pub(super) fn with_args(self, args: u32) -> What {
-        What { args, ..self }
-    }
-
-    pub(super) fn event(self, kind: EventKind, start: i64, end: i64) -> Event {
-        let What { site, node, correlation, arg, args } = self;
-        Event { kind, depth: 0, start, end, site: site.0, node: node.0, correlation, arg, args }
-    }
 }
 
 impl Stage {
@@ -243,7 +205,7 @@ impl Stage {
     }
 
     /// Adds a slice; one that ends before it begins is counted and has no length.
-    pub(super) fn slice(&mut self, track: TrackIdx, start: i64, end: i64, what: What) {
+    pub(super) fn slice(&mut self, track: TrackIdx, start: i64, end: i64, what: EventFields) {
         if end < start {
             self.problems.count(Problem::NegativeDuration);
         }
@@ -260,14 +222,14 @@ impl Stage {
     }
 
     /// Adds something that happened at one time.
-    pub(super) fn point(&mut self, track: TrackIdx, kind: EventKind, time: i64, what: What) {
+    pub(super) fn point(&mut self, track: TrackIdx, kind: EventKind, time: i64, what: EventFields) {
         self.last = self.last.max(time);
         self.tracks[track as usize].points.push(what.event(kind, time, time));
     }
 
     /// Adds the value of a process's counter.
     pub(super) fn counter(&mut self, process: ProcessIdx, time: i64, site: SiteIdx, value: f64) {
-        let what = What { arg: value.to_bits(), ..What::of(site) };
+        let what = EventFields { arg: value.to_bits(), ..EventFields::of(site) };
         self.seen(time);
         self.counters.push((process, what.event(EventKind::Counter, time, time)));
     }

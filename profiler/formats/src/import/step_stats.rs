@@ -1,9 +1,10 @@
 //! TensorFlow's StepStats: alone, in RunMetadata, or in event files' `tagged_run_metadata` (each tag is a step).
 
 use super::Reader;
+use super::fields::{EventFields, NodeIdx};
 use super::input::{Input, MAX_EVENT, Window};
 use super::problems::Problem;
-use super::stage::{NodeIdx, Stage, TrackOf, What};
+use super::stage::{Stage, TrackOf};
 use formats::profile::{DeviceStepStats, NodeExecStats, RunMetadata, StepStats as Message};
 use formats::tfrecord::{RecordScanner, Scan, begins_with_record};
 use formats::wire::{Fields, Value};
@@ -105,7 +106,7 @@ fn mark_step(stats: &Message, step: u32, stage: &mut Stage) {
     stage.tracks[track as usize].name = "steps".to_owned();
     stage.tracks[track as usize].order = -1;
     let site = stage.site("step", "step");
-    stage.slice(track, start, end, What { correlation: step, arg: u64::from(step), ..What::of(site) });
+    stage.slice(track, start, end, EventFields { correlation: step, arg: u64::from(step), ..EventFields::of(site) });
 }
 
 fn take(device: &DeviceStepStats, step: u32, stage: &mut Stage) {
@@ -140,7 +141,7 @@ fn take(device: &DeviceStepStats, step: u32, stage: &mut Stage) {
         let op = op_of(node);
         let category = if is_device { "kernel" } else { "op" };
         let site = stage.site(category, op);
-        let mut what = What { node: stage.node(&node.node_name, op, name), ..What::of(site) };
+        let mut what = EventFields { node: stage.node(&node.node_name, op, name), ..EventFields::of(site) };
         if !is_device {
             let wait = start.saturating_sub(scheduled(node).unwrap_or(start)).clamp(0, u32::MAX.into());
             (what.correlation, what.arg) = (NodeIdx::NONE.0, u64::from(step) << 32 | wait as u64);

@@ -4,10 +4,11 @@
 //! picoseconds; they are summed before they are rounded to nanoseconds.
 
 use super::Reader;
+use super::fields::{EventFields, ProcessIdx, TrackIdx};
 use super::flows::{FlowKey, Part};
 use super::input::{Input, MAX_EVENT, Window};
 use super::problems::Problem;
-use super::stage::{ProcessIdx, Stage, TrackIdx, TrackOf, What};
+use super::stage::{Stage, TrackOf};
 use formats::profile::{XEvent, XEventMetadata, XLine, XPlane as Plane, XStat, x_event, x_stat};
 use formats::wire::{Fields, Value as Wire};
 use prost::Message;
@@ -136,7 +137,7 @@ fn take(plane: &Plane, number: i64, stage: &mut Stage) {
     }
 }
 
-/// What the device reaches at most, as counters that never change.
+/// EventFields the device reaches at most, as counters that never change.
 fn limits(plane: &Plane, device: &str, process: ProcessIdx, stage: &mut Stage) {
     let Some(time) = plane.lines.iter().filter(|line| !line.events.is_empty()).map(|line| line.timestamp_ns).min()
     else {
@@ -201,7 +202,7 @@ fn one(plane: &Plane, line: &XLine, event: &XEvent, owner: &Owner, track: TrackI
     let step = stats.number("step_num").or(stats.number("group_id")).map(|n| n as u32);
     let category = category(line, name, owner, &stats);
     let site = stage.site(category, name);
-    let mut what = What::of(site);
+    let mut what = EventFields::of(site);
     match category {
         "step" => {
             let step = name.parse().ok().or(step).unwrap_or(0);

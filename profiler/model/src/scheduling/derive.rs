@@ -3,7 +3,7 @@
 //! One machine for what is recorded here and for what other tools recorded: they differ in where the events come from, in whose threads
 //! are followed, and in where the slices go, which is an [`Output`].
 
-use super::{Comm, Event, What};
+use super::{Comm, SchedEvent, SchedKind};
 use crate::thread_state::ThreadState;
 use rustc_hash::FxHashMap;
 
@@ -168,49 +168,49 @@ impl<O: Output> Scheduling<O> {
     }
 
     /// Takes the next event; they come in order of time.
-    pub fn take(&mut self, event: &Event, out: &mut O) {
+    pub fn take(&mut self, event: &SchedEvent, out: &mut O) {
         let (time, cpu) = (event.time, event.cpu);
-        if let Some((thread, name)) = event.what.by() {
+        if let Some((thread, name)) = event.kind.by() {
             self.came_untold(cpu, thread, name, out);
         }
-        match event.what {
-            What::Switch { prev, prev_name, left, next, next_name } => {
+        match event.kind {
+            SchedKind::Switch { prev, prev_name, left, next, next_name } => {
                 self.cpu_switches(cpu, time, (prev, prev_name), (next, next_name), out);
                 let ours = self.goes_off(prev, time, left, next, out) | self.goes_on(next, time, Some(next_name), out);
                 self.seen.switches += u64::from(ours);
             }
-            What::Off { thread, left } => {
+            SchedKind::Off { thread, left } => {
                 let name = self.threads.get(&thread).map_or(Comm::default(), |t| t.name);
                 self.cpu_switches(cpu, time, (thread, name), (0, Comm::default()), out);
                 self.seen.switches += u64::from(self.goes_off(thread, time, left, 0, out));
             }
-            What::On { thread } => {
+            SchedKind::On { thread } => {
                 let name = self.threads.get(&thread).map_or(Comm::default(), |t| t.name);
                 self.cpu_switches(cpu, time, (0, Comm::default()), (thread, name), out);
                 self.seen.switches += u64::from(self.goes_on(thread, time, None, out));
             }
-            What::Waking { by, thread, cpu } => self.wakes(time, by, thread, cpu, out),
-            What::Born { parent, thread, in_process, name } => {
+            SchedKind::Waking { by, thread, cpu } => self.wakes(time, by, thread, cpu, out),
+            SchedKind::Born { parent, thread, in_process, name } => {
                 self.born(time, parent, (thread, name), in_process, out);
             }
-            What::Exec { process, name } => {
+            SchedKind::Exec { process, name } => {
                 if self.known(process, out).is_some() {
                     out.process(process, name);
                     self.renamed(process, name, out);
                 }
             }
-            What::Renamed { thread, name } => self.renamed(thread, name, out),
-            What::Exit { thread } => {
+            SchedKind::Renamed { thread, name } => self.renamed(thread, name, out),
+            SchedKind::Exit { thread } => {
                 // Its last switch is still to come; it only says that the thread is no more.
                 if let Some(thread) = self.threads.get_mut(&thread) {
                     thread.state = State::Running;
                 }
             }
-            What::Disk { device, sector, bytes, by, is_write, ends } => {
+            SchedKind::Disk { device, sector, bytes, by, is_write, ends } => {
                 let request = Request { begin: time, by, bytes, is_write };
                 self.disk((device, sector), request, ends, out);
             }
-            What::MajorFault { thread, address } => {
+            SchedKind::MajorFault { thread, address } => {
                 if let Some(track) = self.thread_track(thread, out) {
                     let site = out.site("fault", "major page fault");
                     out.instant(track, time, Slice { site, correlation: event.cpu, arg: address });

@@ -33,19 +33,19 @@ impl Comm {
 
 /// Something that the kernel told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct SchedEvent {
     /// When, in the ticks of the output.
     pub time: u64,
     /// The CPU on which it happened.
     pub cpu: u32,
     /// What happened.
-    pub what: What,
+    pub kind: SchedKind,
 }
 
 /// The kinds of scheduler events.
 #[allow(missing_docs, reason = "the fields are named as in the kernel's events")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum SchedKind {
     /// A CPU goes from one thread to another; 0 is the idle thread.
     Switch { prev: u32, prev_name: Comm, left: ThreadState, next: u32, next_name: Comm },
     /// A thread leaves its CPU, to whom is not known.
@@ -68,14 +68,14 @@ pub enum What {
     MajorFault { thread: u32, address: u64 },
 }
 
-impl What {
+impl SchedKind {
     /// The thread that had the CPU when this happened there, and its name where that is told.
     pub fn by(&self) -> Option<(u32, Option<Comm>)> {
         match *self {
-            What::Switch { prev, prev_name, .. } => Some((prev, Some(prev_name))),
-            What::Waking { by, .. } => Some((by, None)),
-            What::Born { parent, .. } => Some((parent, None)),
-            What::Exit { thread } => Some((thread, None)),
+            SchedKind::Switch { prev, prev_name, .. } => Some((prev, Some(prev_name))),
+            SchedKind::Waking { by, .. } => Some((by, None)),
+            SchedKind::Born { parent, .. } => Some((parent, None)),
+            SchedKind::Exit { thread } => Some((thread, None)),
             _ => None,
         }
     }

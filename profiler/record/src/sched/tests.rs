@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use trace_analysis::threads::thread_times;
 use trace_model::scheduling::derive::{Scheduling, Seen};
-use trace_model::scheduling::{Comm, Event, What};
+use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
 use trace_model::thread_state::ThreadState;
 use trace_record::collect::Tracks;
 use trace_record::collect::{Collector, CollectorOptions};
@@ -18,7 +18,7 @@ const MS: u64 = 1_000_000;
 type Told = (String, String, i64, i64, u32);
 
 /// The trace that a list of events (ms, CPU, what) makes, and where 0 ms lies in it.
-fn trace(events: &[(u64, u32, What)]) -> (Store, i64, Seen) {
+fn trace(events: &[(u64, u32, SchedKind)]) -> (Store, i64, Seen) {
     let dir = tempfile::tempdir().unwrap();
     let tracks = Tracks::create(dir.path(), 1, "kernel", Source::MonotonicRaw).unwrap();
     let base = tracks.now();
@@ -27,7 +27,7 @@ fn trace(events: &[(u64, u32, What)]) -> (Store, i64, Seen) {
     let mut scheduling = Scheduling::<Tracks>::default();
     scheduling.adopt(7, 7, Comm::new(b"seven"));
     for (time, cpu, what) in events {
-        scheduling.take(&Event { time: base + time * MS, cpu: *cpu, what: *what }, &mut tracks.lock());
+        scheduling.take(&SchedEvent { time: base + time * MS, cpu: *cpu, kind: *what }, &mut tracks.lock());
     }
     tracks.lock().keep_time(true);
     assert_eq!(collector.stop().dropped, 0);
@@ -38,7 +38,7 @@ fn trace(events: &[(u64, u32, What)]) -> (Store, i64, Seen) {
 }
 
 /// The slices that a list of events makes.
-fn slices(events: &[(u64, u32, What)]) -> (Vec<Told>, Seen) {
+fn slices(events: &[(u64, u32, SchedKind)]) -> (Vec<Told>, Seen) {
     let (store, zero, seen) = trace(events);
     let mut found = Vec::new();
     for track in store.tracks() {
@@ -51,9 +51,9 @@ fn slices(events: &[(u64, u32, What)]) -> (Vec<Told>, Seen) {
     (found, seen)
 }
 
-fn switch(prev: u32, left: ThreadState, next: u32) -> What {
+fn switch(prev: u32, left: ThreadState, next: u32) -> SchedKind {
     let name = |id: u32| Comm::new(if id == 7 { b"seven" } else { b"other" });
-    What::Switch { prev, prev_name: name(prev), left, next, next_name: name(next) }
+    SchedKind::Switch { prev, prev_name: name(prev), left, next, next_name: name(next) }
 }
 
 fn row(track: &str, name: &str, start: i64, end: i64, by: u32) -> Told {
@@ -67,7 +67,7 @@ fn a_sleep_ends_with_its_wake_up_and_the_wait_for_a_cpu_begins() {
     let (found, seen) = slices(&[
         (0, 1, switch(0, ThreadState::Preempted, 7)),
         (10, 1, switch(7, ThreadState::Sleeping, 0)),
-        (40, 0, What::Waking { by: 9, thread: 7, cpu: 1 }),
+        (40, 0, SchedKind::Waking { by: 9, thread: 7, cpu: 1 }),
         (45, 1, switch(0, ThreadState::Preempted, 7)),
         (60, 1, switch(7, ThreadState::Preempted, 8)),
         (70, 1, switch(8, ThreadState::Sleeping, 7)),
@@ -92,9 +92,9 @@ fn where_the_idle_thread_is_silent_a_wake_up_stands_for_its_switch() {
     let (mut found, seen) = slices(&[
         (0, 1, switch(8, ThreadState::Preempted, 7)),
         (10, 1, switch(7, ThreadState::Sleeping, 0)),
-        (40, 0, What::Waking { by: 9, thread: 7, cpu: 1 }),
+        (40, 0, SchedKind::Waking { by: 9, thread: 7, cpu: 1 }),
         (60, 1, switch(7, ThreadState::Sleeping, 0)),
-        (70, 0, What::Waking { by: 9, thread: 8, cpu: 1 }),
+        (70, 0, SchedKind::Waking { by: 9, thread: 8, cpu: 1 }),
         (80, 1, switch(8, ThreadState::Sleeping, 0)),
         (90, 1, switch(7, ThreadState::Sleeping, 0)),
     ]);
@@ -113,12 +113,12 @@ fn where_the_idle_thread_is_silent_a_wake_up_stands_for_its_switch() {
 #[test]
 fn what_a_thread_does_shows_that_it_runs() {
     let name = Comm::new(b"nine");
-    let born = What::Born { parent: 7, thread: 9, in_process: true, name };
-    for act in [What::Exit { thread: 7 }, What::Waking { by: 7, thread: 8, cpu: 0 }, born] {
+    let born = SchedKind::Born { parent: 7, thread: 9, in_process: true, name };
+    for act in [SchedKind::Exit { thread: 7 }, SchedKind::Waking { by: 7, thread: 8, cpu: 0 }, born] {
         let (mut found, seen) = slices(&[
             (0, 1, switch(8, ThreadState::Preempted, 7)),
             (10, 1, switch(7, ThreadState::Sleeping, 0)),
-            (40, 0, What::Waking { by: 9, thread: 7, cpu: 1 }),
+            (40, 0, SchedKind::Waking { by: 9, thread: 7, cpu: 1 }),
             (50, 1, act),
             (60, 1, switch(7, ThreadState::Dead, 0)),
         ]);
@@ -135,12 +135,12 @@ fn a_threads_time_is_split_as_it_was_scheduled() {
     let (store, zero, _) = trace(&[
         (0, 1, switch(0, ThreadState::Preempted, 7)),
         (10, 1, switch(7, ThreadState::Sleeping, 0)),
-        (40, 0, What::Waking { by: 9, thread: 7, cpu: 1 }),
+        (40, 0, SchedKind::Waking { by: 9, thread: 7, cpu: 1 }),
         (45, 1, switch(0, ThreadState::Preempted, 7)),
         (60, 1, switch(7, ThreadState::Preempted, 8)),
         (70, 1, switch(8, ThreadState::Sleeping, 7)),
         (75, 1, switch(7, ThreadState::Uninterruptible, 0)),
-        (95, 1, What::Waking { by: 0, thread: 7, cpu: 1 }),
+        (95, 1, SchedKind::Waking { by: 0, thread: 7, cpu: 1 }),
         (95, 1, switch(0, ThreadState::Preempted, 7)),
         (96, 1, switch(7, ThreadState::Dead, 0)),
     ]);

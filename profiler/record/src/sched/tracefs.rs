@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use trace_model::scheduling::format::{Field, Format};
 use trace_model::scheduling::page::{Layout, Page};
-use trace_model::scheduling::{Comm, Event, What};
+use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
 use trace_model::thread_state::ThreadState;
 
 const PREFIX: &str = "stepscope-";
@@ -96,7 +96,7 @@ pub(crate) struct Instance {
     cpus: Vec<Ring>,
     page: Vec<u8>,
     /// Later than what may still come: kept for the next poll.
-    waiting: Vec<Event>,
+    waiting: Vec<SchedEvent>,
     /// When the poll before began.
     polled: u64,
     lost: u64,
@@ -174,7 +174,7 @@ impl Instance {
 
     /// The events up to the poll before, in order of time. Those since come with the next poll: another CPU may still have earlier
     /// ones, as one that was stopped by its hypervisor while it wrote. `last`: all there are.
-    pub(crate) fn poll(&mut self, last: bool) -> Vec<Event> {
+    pub(crate) fn poll(&mut self, last: bool) -> Vec<SchedEvent> {
         let now = match self.clock {
             ClockSource::Counter => clock::now(),
             ClockSource::MonotonicRaw => clock::mono_now().max(0).unsigned_abs(),
@@ -275,12 +275,12 @@ impl Formats {
         Ok(formats)
     }
 
-    fn event(&self, time: u64, cpu: u32, event: &[u8]) -> Option<Event> {
+    fn event(&self, time: u64, cpu: u32, event: &[u8]) -> Option<SchedEvent> {
         let id = event.get(..2).and_then(|b| b.try_into().ok()).map(u16::from_le_bytes)?;
         let current = self.common_pid.number(event) as u32;
         let what = if id == self.switch.0 {
             let [prev, prev_name, state, next, next_name] = &self.switch.1;
-            What::Switch {
+            SchedKind::Switch {
                 prev: prev.number(event) as u32,
                 prev_name: Comm::new(prev_name.text(event)),
                 left: ThreadState::from_prev_state(state.number(event)),
@@ -289,36 +289,36 @@ impl Formats {
             }
         } else if id == self.waking.0 {
             let [thread, cpu] = &self.waking.1;
-            What::Waking { by: current, thread: thread.number(event) as u32, cpu: cpu.number(event) as u32 }
+            SchedKind::Waking { by: current, thread: thread.number(event) as u32, cpu: cpu.number(event) as u32 }
         } else {
             self.rare(id, current, event)?
         };
-        Some(Event { time, cpu, what })
+        Some(SchedEvent { time, cpu, kind: what })
     }
 
-    fn rare(&self, id: u16, current: u32, event: &[u8]) -> Option<What> {
+    fn rare(&self, id: u16, current: u32, event: &[u8]) -> Option<SchedKind> {
         if let Some((_, [pid, name, flags])) = self.newtask.as_ref().filter(|f| f.0 == id) {
             let in_process = flags.number(event) & libc::CLONE_THREAD as u64 != 0;
             let (thread, name) = (pid.number(event) as u32, Comm::new(name.text(event)));
-            return Some(What::Born { parent: current, thread, in_process, name });
+            return Some(SchedKind::Born { parent: current, thread, in_process, name });
         }
         if let Some((_, [pid])) = self.exec.as_ref().filter(|f| f.0 == id) {
             let process = pid.number(event) as u32;
             let name = fs::read(format!("/proc/{process}/comm")).unwrap_or_default();
-            return Some(What::Exec { process, name: Comm::new(name.trim_ascii_end()) });
+            return Some(SchedKind::Exec { process, name: Comm::new(name.trim_ascii_end()) });
         }
         if let Some((_, [pid])) = self.exit.as_ref().filter(|f| f.0 == id) {
-            return Some(What::Exit { thread: pid.number(event) as u32 });
+            return Some(SchedKind::Exit { thread: pid.number(event) as u32 });
         }
         if let Some((_, [device, sector, bytes, kind])) = self.issue.as_ref().filter(|f| f.0 == id) {
             let (device, sector) = (device.number(event) as u32, sector.number(event));
             let is_write = kind.text(event).contains(&b'W');
             let bytes = bytes.number(event) as u32;
-            return Some(What::Disk { device, sector, bytes, by: current, is_write, ends: false });
+            return Some(SchedKind::Disk { device, sector, bytes, by: current, is_write, ends: false });
         }
         let (_, [device, sector]) = self.complete.as_ref().filter(|f| f.0 == id)?;
         let (device, sector) = (device.number(event) as u32, sector.number(event));
-        Some(What::Disk { device, sector, bytes: 0, by: current, is_write: false, ends: true })
+        Some(SchedKind::Disk { device, sector, bytes: 0, by: current, is_write: false, ends: true })
     }
 }
 

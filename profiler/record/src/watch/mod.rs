@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use trace_model::scheduling::derive::Scheduling;
-use trace_model::scheduling::{Comm, Event, What};
+use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
 use trace_model::thread_state::ThreadState;
 
 /// Between two looks into the kernel's rings.
@@ -343,7 +343,11 @@ impl Watcher {
         let name = std::fs::read(format!("/proc/{command}/comm")).unwrap_or_default();
         self.scheduling.adopt(command, command, Comm::new(name.trim_ascii_end()));
         self.scheduling.take(
-            &Event { time: 0, cpu: 0, what: What::Exec { process: command, name: Comm::new(name.trim_ascii_end()) } },
+            &SchedEvent {
+                time: 0,
+                cpu: 0,
+                kind: SchedKind::Exec { process: command, name: Comm::new(name.trim_ascii_end()) },
+            },
             tracks,
         );
     }
@@ -355,7 +359,7 @@ impl Watcher {
             for thread in proc::threads(process) {
                 self.scheduling.adopt(thread, process, proc::name(process, thread));
             }
-            self.scheduling.take(&Event { time: 0, cpu: 0, what: What::Exec { process, name } }, tracks);
+            self.scheduling.take(&SchedEvent { time: 0, cpu: 0, kind: SchedKind::Exec { process, name } }, tracks);
             for (address, len, offset, path) in proc::code(process) {
                 self.samples.maps.map(process, address, len, offset, &path);
             }
@@ -429,27 +433,27 @@ impl Watcher {
                 let name = Comm::new(&name);
                 if exec {
                     self.samples.maps.exec(from.pid);
-                    What::Exec { process: from.pid, name }
+                    SchedKind::Exec { process: from.pid, name }
                 } else {
-                    What::Renamed { thread: from.tid, name }
+                    SchedKind::Renamed { thread: from.tid, name }
                 }
             }
             Record::Fork { pid, tid, parent, parent_pid, .. } => {
                 self.samples.maps.fork(parent_pid, pid);
-                What::Born { parent, thread: tid, in_process: pid == parent_pid, name: Comm::default() }
+                SchedKind::Born { parent, thread: tid, in_process: pid == parent_pid, name: Comm::default() }
             }
             // Its events end here: the last switch is not told.
-            Record::Exit { tid, .. } => What::Off { thread: tid, left: ThreadState::Dead },
-            Record::SwitchIn(from) => What::On { thread: from.tid },
+            Record::Exit { tid, .. } => SchedKind::Off { thread: tid, left: ThreadState::Dead },
+            Record::SwitchIn(from) => SchedKind::On { thread: from.tid },
             Record::SwitchOut { from, preempted } => {
                 let left = if preempted { ThreadState::Preempted } else { ThreadState::Waiting };
-                What::Off { thread: from.tid, left }
+                SchedKind::Off { thread: from.tid, left }
             }
             Record::Sample(..) | Record::Lost(_) | Record::Other => return,
         };
         // tracefs tells the same, and more.
         if self.instance.is_none() {
-            self.scheduling.take(&Event { time, cpu, what }, &mut tracks);
+            self.scheduling.take(&SchedEvent { time, cpu, kind: what }, &mut tracks);
         }
     }
 
@@ -459,8 +463,8 @@ impl Watcher {
             while let Some(record) = sampler.next_record() {
                 let Some((from, address)) = parse::fault(record.ty(), &record.to_contiguous()) else { continue };
                 let time = tracks.ticks_at(from.time.cast_signed());
-                let what = What::MajorFault { thread: from.tid, address };
-                self.scheduling.take(&Event { time, cpu: from.cpu, what }, tracks);
+                let what = SchedKind::MajorFault { thread: from.tid, address };
+                self.scheduling.take(&SchedEvent { time, cpu: from.cpu, kind: what }, tracks);
             }
         }
     }

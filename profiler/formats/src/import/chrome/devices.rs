@@ -1,7 +1,8 @@
 //! Kineto writes a device as a process of its own. Here its streams belong to the process that launched their work, so that
 //! a launch finds its kernel; and ops learn in which step they ran.
 
-use crate::import::stage::{ProcessIdx, Stage};
+use crate::import::fields::ProcessIdx;
+use crate::import::stage::Stage;
 use rustc_hash::{FxHashMap, FxHashSet};
 use trace_model::names::Category;
 use trace_model::track::TrackKind;

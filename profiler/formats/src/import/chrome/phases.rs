@@ -1,4 +1,4 @@
-//! What each kind of event (`ph`) puts into the stage.
+//! EventFields each kind of event (`ph`) puts into the stage.
 
 use super::event::{Fields, Part};
 use super::json::{members, text};
@@ -6,12 +6,13 @@ use super::kineto::{self, Numbers};
 use super::time::{NoTime, Time};
 use crate::export::TRACK_EVENT;
 use crate::import::async_slices::AsyncKey;
+use crate::import::fields::{EventFields, ProcessIdx, TrackIdx};
 use crate::import::flows::{FlowKey, Part as FlowPart};
 use crate::import::input::Input;
 use crate::import::marks::Mark;
 use crate::import::problems::Problem;
 use crate::import::sites::SiteIdx;
-use crate::import::stage::{ProcessIdx, Stage, TrackIdx, What};
+use crate::import::stage::Stage;
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::hash::{BuildHasher, BuildHasherDefault};
@@ -20,7 +21,7 @@ use trace_model::batch::{EventKind, NO_ARGS};
 use trace_model::names::Category;
 use trace_model::track::TrackKind;
 
-/// What is kept from event to event.
+/// EventFields is kept from event to event.
 pub(super) struct Phases {
     file: Arc<File>,
     /// Tracks by what stands in the file for process and thread.
@@ -175,7 +176,7 @@ impl Phases {
                 Err(why) => return no_time(why, stage, b, f),
             },
         };
-        let mut what = What::of(site).with_args(self.args(b, f, stage));
+        let mut what = EventFields::of(site).with_args(self.args(b, f, stage));
         self.numbers(b, f, track, &mut what, stage);
         let (start, end) = if span.is_negative() {
             stage.problems.at(Problem::NegativeDuration, b.offset);
@@ -187,8 +188,8 @@ impl Phases {
         self.binding(b, f, time.ns(), track, site, stage);
     }
 
-    /// What the arguments tell of a slice whose category has numbers.
-    fn numbers(&mut self, b: &Bytes<'_>, f: &Fields, track: TrackIdx, what: &mut What, stage: &mut Stage) {
+    /// EventFields the arguments tell of a slice whose category has numbers.
+    fn numbers(&mut self, b: &Bytes<'_>, f: &Fields, track: TrackIdx, what: &mut EventFields, stage: &mut Stage) {
         let means = stage.sites.means(what.site.0);
         let numbers = if kineto::has_numbers(means) { Numbers::of(b.get(f.args)) } else { Numbers::default() };
         match means {
@@ -229,10 +230,10 @@ impl Phases {
             && let Some((bytes, device)) = kineto::memory(b.get(f.args))
         {
             let kind = if bytes < 0 { EventKind::Free } else { EventKind::Alloc };
-            let what = What { arg: bytes.unsigned_abs(), ..What::of(stage.site("alloc", &device)) };
+            let what = EventFields { arg: bytes.unsigned_abs(), ..EventFields::of(stage.site("alloc", &device)) };
             return stage.point(track, kind, time, what);
         }
-        let what = What::of(site).with_args(self.args(b, f, stage));
+        let what = EventFields::of(site).with_args(self.args(b, f, stage));
         stage.point(track, EventKind::Instant, time, what);
     }
 
@@ -257,7 +258,7 @@ impl Phases {
                 stage.async_slices.mark(key, Mark { time, is_end, site, args, correlation: 0 });
             }
             None => {
-                let event = What::of(site).with_args(args).event(EventKind::Instant, time, time);
+                let event = EventFields::of(site).with_args(args).event(EventKind::Instant, time, time);
                 stage.async_slices.point(key, event);
             }
         }
@@ -349,7 +350,7 @@ impl Phases {
         }
     }
 
-    /// What needs all events: stacks, steps of ops, processes of devices.
+    /// EventFields needs all events: stacks, steps of ops, processes of devices.
     pub(super) fn finish(&mut self, stage: &mut Stage) {
         for (row, frame) in std::mem::take(&mut self.stacks) {
             let stack = self.stack(&frame);

@@ -3,11 +3,12 @@
 use super::args;
 use super::sequence::Sequence;
 use super::tracks::Tracks;
+use crate::import::fields::{EventFields, TrackIdx};
 use crate::import::flows::{FlowKey, Part};
 use crate::import::marks::Mark;
 use crate::import::problems::Problem;
 use crate::import::sites::SiteIdx;
-use crate::import::stage::{Stage, TrackIdx, What};
+use crate::import::stage::Stage;
 use formats::perfetto::TrackEvent;
 use formats::perfetto::track_event::LegacyEvent;
 use trace_model::batch::{EventKind, NO_ARGS};
@@ -43,7 +44,7 @@ pub(super) fn take(e: &TrackEvent, time: i64, sequence: &mut Sequence, tracks: &
         (END, _) => stage.mark(track, time, true, site, args),
         (INSTANT, _) => {
             let site = site.unwrap_or_else(|| stage.site("", ""));
-            stage.point(track, EventKind::Instant, time, What::of(site).with_args(args));
+            stage.point(track, EventKind::Instant, time, EventFields::of(site).with_args(args));
         }
         (_, Some(legacy)) => old(legacy, time, track, site, args, stage),
         _ => stage.problems.count(Problem::UnknownEvent),
@@ -146,17 +147,17 @@ fn old(e: &LegacyEvent, time: i64, track: TrackIdx, site: Option<SiteIdx>, args:
     match phase {
         b'X' => {
             let end = time.saturating_add(e.duration_us.unwrap_or(0).saturating_mul(1_000));
-            stage.slice(track, time, end, What::of(site).with_args(args));
+            stage.slice(track, time, end, EventFields::of(site).with_args(args));
         }
         b'B' | b'E' => stage.mark(track, time, phase == b'E', Some(site), args),
-        b'I' | b'i' => stage.point(track, EventKind::Instant, time, What::of(site).with_args(args)),
+        b'I' | b'i' => stage.point(track, EventKind::Instant, time, EventFields::of(site).with_args(args)),
         b'b' | b'S' | b'e' | b'F' => {
             let is_end = matches!(phase, b'e' | b'F');
             stage.async_slices.mark(key, Mark { time, is_end, site, args, correlation: 0 });
             stage.seen(time);
         }
         b'n' | b'T' | b'p' => {
-            let event = What::of(site).with_args(args).event(EventKind::Instant, time, time);
+            let event = EventFields::of(site).with_args(args).event(EventKind::Instant, time, time);
             stage.async_slices.point(key, event);
         }
         _ => stage.problems.count(Problem::UnknownEvent),

@@ -8,7 +8,7 @@ use crate::import::sched::{Sched, Side};
 use crate::import::stage::Stage;
 use formats::perfetto::ftrace_event_bundle::CompactSched;
 use formats::perfetto::{FtraceEvent, FtraceEventBundle};
-use trace_model::scheduling::{Comm, What};
+use trace_model::scheduling::{Comm, SchedKind};
 use trace_model::thread_state::ThreadState;
 
 /// `ftrace_clock` in terms of the trace's clocks.
@@ -48,7 +48,7 @@ fn one(event: &FtraceEvent, cpu: u32, time: i64, sched: &mut Sched, stage: &mut 
     let wakings = [&event.sched_waking, &event.sched_wakeup, &event.sched_wakeup_new];
     if let Some(waking) = wakings.into_iter().flatten().next() {
         let target = waking.target_cpu.map_or(u32::MAX, i32::cast_unsigned);
-        sched.take(time, cpu, What::Waking { by: current, thread: id(waking.pid), cpu: target });
+        sched.take(time, cpu, SchedKind::Waking { by: current, thread: id(waking.pid), cpu: target });
     }
     if let Some(task) = &event.task_newtask {
         let thread = Side::new(id(task.pid), task.comm.as_deref().unwrap_or_default().as_bytes());
@@ -56,10 +56,10 @@ fn one(event: &FtraceEvent, cpu: u32, time: i64, sched: &mut Sched, stage: &mut 
     }
     if let Some(task) = &event.task_rename {
         let name = Comm::new(task.newcomm.as_deref().unwrap_or_default().as_bytes());
-        sched.take(time, cpu, What::Renamed { thread: id(task.pid), name });
+        sched.take(time, cpu, SchedKind::Renamed { thread: id(task.pid), name });
     }
     if let Some(exit) = &event.sched_process_exit {
-        sched.take(time, cpu, What::Exit { thread: id(exit.pid) });
+        sched.take(time, cpu, SchedKind::Exit { thread: id(exit.pid) });
     }
     for (request, ends) in [(&event.block_rq_issue, false), (&event.block_rq_complete, true)] {
         if let Some(r) = request {
@@ -67,7 +67,7 @@ fn one(event: &FtraceEvent, cpu: u32, time: i64, sched: &mut Sched, stage: &mut 
             let is_write = r.rwbs.as_deref().is_some_and(|kind| kind.contains('W'));
             // The fourth field of a completion is its error.
             let bytes = if ends { 0 } else { r.bytes.unwrap_or(0) };
-            sched.take(time, cpu, What::Disk { device, sector, bytes, by: current, is_write, ends });
+            sched.take(time, cpu, SchedKind::Disk { device, sector, bytes, by: current, is_write, ends });
         }
     }
     if let Some(text) = event.print.as_ref().and_then(|p| p.buf.as_deref()) {

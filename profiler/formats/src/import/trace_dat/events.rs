@@ -2,15 +2,16 @@
 
 use super::file::{Contents, Pages};
 use crate::import::atrace;
+use crate::import::fields::EventFields;
 use crate::import::problems::Problem;
 use crate::import::sched::{Sched, Side};
-use crate::import::stage::{Stage, What as Said};
+use crate::import::stage::Stage;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 use trace_model::batch::EventKind;
 use trace_model::scheduling::format::{Field, Format};
 use trace_model::scheduling::page::{Layout, Page};
-use trace_model::scheduling::{Comm, What};
+use trace_model::scheduling::{Comm, SchedKind};
 use trace_model::thread_state::ThreadState;
 
 /// What is done with a kind of event.
@@ -144,7 +145,7 @@ impl Events {
             }
             Means::Waking(thread, target) => {
                 let target = target.as_ref().map_or(u32::MAX, number);
-                sched.take(time, cpu, What::Waking { by: current, thread: number(thread), cpu: target });
+                sched.take(time, cpu, SchedKind::Waking { by: current, thread: number(thread), cpu: target });
             }
             Means::Mark(text) => {
                 let text = String::from_utf8_lossy(text.rest(event)).into_owned();
@@ -156,25 +157,30 @@ impl Events {
                         sched.born(time, cpu, current, side(name, pid), flags.number(event));
                     }
                     Means::Rename([pid, name]) => {
-                        sched.take(time, cpu, What::Renamed { thread: number(pid), name: Comm::new(name.text(event)) });
+                        sched.take(
+                            time,
+                            cpu,
+                            SchedKind::Renamed { thread: number(pid), name: Comm::new(name.text(event)) },
+                        );
                     }
-                    Means::Exit([pid]) => sched.take(time, cpu, What::Exit { thread: number(pid) }),
+                    Means::Exit([pid]) => sched.take(time, cpu, SchedKind::Exit { thread: number(pid) }),
                     Means::Issue([device, sector, bytes, kind]) => {
                         let is_write = kind.text(event).contains(&b'W');
                         let (device, sector, bytes) = (number(device), sector.number(event), number(bytes));
-                        let what = What::Disk { device, sector, bytes, by: current, is_write, ends: false };
+                        let what = SchedKind::Disk { device, sector, bytes, by: current, is_write, ends: false };
                         sched.take(time, cpu, what);
                     }
                     Means::Complete([device, sector]) => {
                         let (device, sector) = (number(device), sector.number(event));
-                        let what = What::Disk { device, sector, bytes: 0, by: current, is_write: false, ends: true };
+                        let what =
+                            SchedKind::Disk { device, sector, bytes: 0, by: current, is_write: false, ends: true };
                         sched.take(time, cpu, what);
                     }
                     _ => {}
                 }
                 let track = sched.thread(tid, stage);
                 let (args, site) = (stage.args.push(&fields(kind, event, cpu)), stage.site("ftrace", &kind.name));
-                stage.point(track, EventKind::Instant, time, Said::of(site).with_args(args));
+                stage.point(track, EventKind::Instant, time, EventFields::of(site).with_args(args));
             }
         }
         let track = self.sched.thread(tid, stage) as usize;
