@@ -6,27 +6,6 @@ use std::sync::Arc;
 /// The column that every table of a trace ends with.
 pub const TRACE: &str = "trace";
 
-/// What a row of each table is; `?` after a type: may be null.
-const ABOUT: &[(&str, &str)] = &[
-    ("slices", "work with a begin and an end"),
-    ("tracks", "a row of the timeline: a thread, a stream, a CPU"),
-    ("processes", "a process"),
-    ("steps", "an execution of the graph"),
-    ("nodes", "a node of the graph, on a device"),
-    ("flows", "an arrow between two tracks; an end that did not come is null"),
-    ("counters", "a value from a time on"),
-    ("instants", "something at one time: a log message, a sample"),
-    ("memory", "bytes taken or (negative) given back"),
-    ("transfers", "a value's way between devices, with its five stamps"),
-    ("open_slices", "what had begun and not ended"),
-    ("sites", "what slices, counters and instants are called"),
-    ("stacks", "a call stack: its caller's and one more frame; a sample's arg is its stack_id"),
-    ("frames", "a place in code"),
-    ("functions", "the functions of a frame, of those inlined into each other the outer one first"),
-    ("warnings", "what the user has to know of a trace"),
-    ("meta", "a trace's origin, range, format and hosts, as text"),
-];
-
 /// A table of which rows can be asked for.
 #[derive(Clone, Debug)]
 pub struct TableInfo {
@@ -41,18 +20,23 @@ pub struct TableInfo {
 impl TableInfo {
     /// Each column with its type in SQL's words and its unit, which is empty where it has none.
     pub fn columns(&self) -> impl Iterator<Item = (&str, String, &'static str)> {
-        self.schema.fields().iter().map(|field| (field.name().as_str(), type_name(field), unit(field.name())))
+        let declared = profiler::seal::tables().iter().find(|table| table.name == self.name);
+        let unit = move |name: &str| {
+            let column = declared.and_then(|table| table.columns.iter().find(|column| column.name == name));
+            column.map_or_else(|| unit(name), |column| column.unit())
+        };
+        self.schema.fields().iter().map(move |field| (field.name().as_str(), type_name(field), unit(field.name())))
     }
 }
 
 /// The tables that a trace's files have, in the order in which they are listed.
 pub(crate) fn stored() -> Vec<TableInfo> {
-    let kept: Vec<(&str, SchemaRef)> = profiler::seal::tables().collect();
-    let table = |(name, about): &(&'static str, &'static str)| {
-        let (_, schema) = kept.iter().find(|(kept, _)| kept == name)?;
-        Some(TableInfo { name, about, schema: of_trace(schema.fields()) })
+    let table = |table: &profiler::seal::Table| TableInfo {
+        name: table.name,
+        about: table.about,
+        schema: of_trace(table.schema().fields()),
     };
-    ABOUT.iter().filter_map(table).collect()
+    profiler::seal::tables().iter().map(table).collect()
 }
 
 /// The columns of a table whose rows come of traces: with strings as views, and the trace at the end.
@@ -101,27 +85,11 @@ fn type_name(field: &Field) -> String {
 /// The unit of a column, by its name.
 fn unit(column: &str) -> &'static str {
     match column {
-        "ns_per_tick" => "ns",
         "wall_time" | "last_wall_time" => "s since 1970",
         "bytes" => "bytes",
         "share" | "critical_share" => "0 to 1",
         _ if column.ends_with("ts_ns") => "ns from the trace's origin",
-        "enqueued_ns" | "sent_ns" | "left_ns" | "arrived_ns" | "unblocked_ns" => "ns from the trace's origin",
         _ if column.ends_with("_ns") => "ns",
         _ => "",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_stored_table_is_told_of() {
-        let told: Vec<&str> = stored().iter().map(|table| table.name).collect();
-        let mut kept: Vec<&str> = profiler::seal::tables().map(|(name, _)| name).collect();
-        kept.retain(|name| !told.contains(name));
-        assert!(kept.is_empty(), "no line in ABOUT for {kept:?}");
-        assert_eq!(told.len(), ABOUT.len());
     }
 }

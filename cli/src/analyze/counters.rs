@@ -1,6 +1,6 @@
 //! What was counted of threads, as `analyze` tells it.
 
-use profiler::analysis::counters::Counted;
+use profiler::analysis::counters::CounterTotals;
 use profiler::analysis::ops::OpRow;
 use profiler::analysis::report::Analysis;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use crate::table::{Table, cut};
 const TOP: usize = 10;
 
 /// The values of one row by the counters' names, with what follows from them.
-pub fn values_json(counted: &Counted, values: &[u64]) -> Value {
+pub fn values_json(counted: &CounterTotals, values: &[u64]) -> Value {
     let mut object: Map<String, Value> =
         counted.names.iter().zip(values).map(|(name, value)| (name.clone(), json!(value))).collect();
     if let Some(ratio) = counted.per_cycle(values) {
@@ -25,7 +25,7 @@ pub fn values_json(counted: &Counted, values: &[u64]) -> Value {
 }
 
 /// All of it, and what no op had part in; null where no threads' counters were recorded.
-pub fn totals_json(counted: &Counted) -> Value {
+pub fn totals_json(counted: &CounterTotals) -> Value {
     if counted.is_empty() {
         return Value::Null;
     }
@@ -46,7 +46,8 @@ pub fn cells(analysis: &Analysis) -> Option<Cells> {
     if counted.is_empty() {
         return None;
     }
-    let ratios: [(&str, Ratio); 2] = [("per cycle", Counted::per_cycle), ("misses/1,000", Counted::misses_per_1000)];
+    let ratios: [(&str, Ratio); 2] =
+        [("per cycle", CounterTotals::per_cycle), ("misses/1,000", CounterTotals::misses_per_1000)];
     let ratios: Vec<(&str, Ratio)> =
         ratios.into_iter().filter(|(_, of)| of(counted, &counted.total).is_some()).collect();
     let titles = ["counted by op", "<device"].into_iter().chain(counted.names.iter().map(String::as_str));
@@ -72,7 +73,7 @@ pub fn print(analysis: &Analysis) {
     table.print();
 }
 
-type Ratio = fn(&Counted, &[u64]) -> Option<f64>;
+type Ratio = fn(&CounterTotals, &[u64]) -> Option<f64>;
 
 /// Clocks count nanoseconds.
 fn shown(name: &str, value: u64) -> String {

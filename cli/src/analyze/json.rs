@@ -3,7 +3,7 @@
 use profiler::analysis::breakdown::{Breakdown, DeviceBreakdown};
 use profiler::analysis::memory::DeviceMemory;
 use profiler::analysis::report::Analysis;
-use profiler::analysis::stragglers::Late;
+use profiler::analysis::stragglers::LateArrival;
 use profiler::{Process, SliceId, Stall, Store, Track};
 use serde_json::{Map, Value, json};
 
@@ -195,7 +195,7 @@ fn clock_rows(store: &Store) -> Vec<Value> {
 }
 
 fn stragglers(store: &Store, analysis: &Analysis) -> Value {
-    let late = |l: &Late| {
+    let late = |l: &LateArrival| {
         let own = json!({ "slice": slice(store, l.slice), "late_ns": l.late_ns, "waited_ns": l.waited_ns });
         with(of_process(store, l.process), own)
     };

@@ -3,15 +3,15 @@
 //! Each moment belongs to the first of these that something does in it: compute, communication, copy, input, host; else it
 //! is idle. So the parts add up to the range. Communication and copies are *exposed* while no compute runs, else *overlapped*.
 
+use super::activity::Activity;
 use super::deps::Deps;
-use super::doing::Doing;
 use super::line::LineKind;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use trace_model::track::TrackId;
 use trace_store::store::Store;
 
-/// See the module's notes. All times are ns.
+/// All times are ns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breakdown {
     /// Of what.
@@ -67,15 +67,15 @@ const COPY: usize = 2;
 const INPUT: usize = 3;
 const HOST: usize = 4;
 
-fn class(doing: Doing) -> Option<usize> {
+fn class(doing: Activity) -> Option<usize> {
     Some(match doing {
-        Doing::Op | Doing::Shard | Doing::Kernel => COMPUTE,
-        Doing::Collective => COMMUNICATION,
-        Doing::Copy => COPY,
-        Doing::Input => INPUT,
-        Doing::HostOp | Doing::Host | Doing::Around | Doing::Running => HOST,
-        Doing::Call | Doing::Launch | Doing::Memory | Doing::Profiler => HOST,
-        Doing::Sync | Doing::Idle | Doing::Asleep | Doing::Runnable | Doing::Frame => return None,
+        Activity::Op | Activity::Shard | Activity::Kernel => COMPUTE,
+        Activity::Collective => COMMUNICATION,
+        Activity::Copy => COPY,
+        Activity::Input => INPUT,
+        Activity::HostOp | Activity::Host | Activity::Around | Activity::Running => HOST,
+        Activity::Call | Activity::Launch | Activity::Memory | Activity::Profiler => HOST,
+        Activity::Sync | Activity::Idle | Activity::Asleep | Activity::Runnable | Activity::Frame => return None,
     })
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn of_devices(deps: &Deps<'_>, range: &Range<i64>) -> Vec<DeviceBreak
         let mut sweep = Sweep::new(range);
         let mut streams = Vec::new();
         for line in &lines {
-            sweep.line(deps, *line, Doing::is_work);
+            sweep.line(deps, *line, Activity::is_work);
             let Some(extent) = extent(line) else { continue };
             let line = &deps.lines.lines[*line];
             let work = line.pieces.iter().filter(|p| p.doing.is_work());
@@ -164,7 +164,7 @@ impl Sweep {
         }
     }
 
-    fn line(&mut self, deps: &Deps<'_>, line: usize, counts: impl Fn(Doing) -> bool) {
+    fn line(&mut self, deps: &Deps<'_>, line: usize, counts: impl Fn(Activity) -> bool) {
         let pieces = &deps.lines.lines[line].pieces;
         let first = pieces.partition_point(|p| p.end <= self.range.start);
         let end = self.range.end;

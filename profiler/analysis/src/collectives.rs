@@ -3,7 +3,7 @@
 //! The peers of a communicator call their collectives in the same order. So the n-th collective of a name in one process
 //! belongs to the n-th of that name in the others, where all have the same number of them and they overlap in time.
 
-use super::doing::Doing;
+use super::activity::Activity;
 use super::line::{At, Lines};
 use rustc_hash::FxHashMap;
 
@@ -25,7 +25,7 @@ impl Exchanges {
         // By site, and within it by process: pieces by start.
         let mut sites: FxHashMap<u32, FxHashMap<u32, Vec<(i64, At)>>> = FxHashMap::default();
         for (index, line) in lines.lines.iter().enumerate() {
-            for (piece, p) in line.pieces.iter().enumerate().filter(|(_, p)| p.doing == Doing::Collective) {
+            for (piece, p) in line.pieces.iter().enumerate().filter(|(_, p)| p.doing == Activity::Collective) {
                 let at = At { line: index as u32, piece: piece as u32 };
                 let ranks = sites.entry(line.slice(p).site).or_default();
                 ranks.entry(line.process).or_default().push((p.start, at));

@@ -3,7 +3,7 @@
 //! Between two points a counter of a thread rises evenly. Each rise goes to the slices that the thread ran then, to each the part that lies
 //! in its pieces: those in which nothing nested in it ran. What lies in no slice is counted outside. Whole numbers: parts add up.
 
-use super::doing::{Doing, Doings};
+use super::activity::{Activities, Activity};
 use super::line::flatten;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
@@ -15,7 +15,7 @@ use trace_store::store::{Store, Track};
 
 /// What was counted in a range, in all threads whose counters were recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct CounterTotals {
     /// The counters, by their names in `perf stat`.
     pub names: Vec<String>,
     /// Of each, all of it.
@@ -24,7 +24,7 @@ pub struct Counted {
     pub outside: Vec<u64>,
 }
 
-impl Counted {
+impl CounterTotals {
     /// Whether counters of threads were recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -98,9 +98,9 @@ fn counters(store: &Store) -> (Vec<String>, ByThread<'_>) {
 
 /// The slices of a thread, whichever of its tracks they are on, in order, the outer before the inner; without those that say that it did
 /// not run.
-fn slices(tracks: &[&Track], doings: &Doings<'_>, range: &Range<i64>) -> Vec<SliceRef> {
+fn slices(tracks: &[&Track], doings: &Activities<'_>, range: &Range<i64>) -> Vec<SliceRef> {
     let all = tracks.iter().flat_map(|t| &t.lanes).flat_map(|lane| lane.slices(range));
-    let ran = |s: &SliceRef| !matches!(doings.of(s), Doing::Asleep | Doing::Runnable);
+    let ran = |s: &SliceRef| !matches!(doings.of(s), Activity::Asleep | Activity::Runnable);
     let mut slices: Vec<SliceRef> = all.filter(ran).collect();
     slices.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end), s.id.lane));
     slices
@@ -111,10 +111,10 @@ pub(crate) fn by_key<K: Eq + Hash>(
     store: &Store,
     range: &Range<i64>,
     key: impl Fn(&SliceRef) -> K,
-) -> (Counted, FxHashMap<K, Vec<u64>>) {
+) -> (CounterTotals, FxHashMap<K, Vec<u64>>) {
     let (names, threads) = counters(store);
-    let (doings, n) = (Doings::new(store), names.len());
-    let mut counted = Counted { total: vec![0; n], outside: vec![0; n], names };
+    let (doings, n) = (Activities::new(store), names.len());
+    let mut counted = CounterTotals { total: vec![0; n], outside: vec![0; n], names };
     let mut rows: FxHashMap<K, Vec<u64>> = FxHashMap::default();
     let mut tracks: FxHashMap<(u32, u32), Vec<&Track>> = FxHashMap::default();
     for track in store.tracks().iter().filter(|t| matches!(t.kind, TrackKind::Thread | TrackKind::Worker)) {
@@ -182,11 +182,11 @@ mod tests {
     #[test]
     fn ratios_need_both_counters() {
         let names = ["cycles", "instructions", "cache-misses"].map(str::to_owned).to_vec();
-        let counted = Counted { names, ..Counted::default() };
+        let counted = CounterTotals { names, ..CounterTotals::default() };
         assert_eq!(counted.per_cycle(&[400, 1_000, 5]), Some(2.5));
         assert_eq!(counted.misses_per_1000(&[400, 1_000, 5]), Some(5.0));
         assert_eq!((counted.per_cycle(&[0, 0, 0]), counted.misses_per_1000(&[9, 0, 0])), (None, None));
-        assert_eq!(Counted::default().per_cycle(&[]), None);
+        assert_eq!(CounterTotals::default().per_cycle(&[]), None);
     }
 
     proptest! {

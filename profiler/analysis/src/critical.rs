@@ -1,11 +1,11 @@
 //! The critical path: the chain of last-arriving predecessors from the end of a step to its begin, across threads, streams
 //! and processes. Only what is on it delays the step's end.
 
+use super::activity::Activity;
 use super::deps::Deps;
-use super::doing::Doing;
-use super::line::{At, LineKind};
+use super::line::{LineKind, PieceId};
 use super::stepped::Last;
-use super::walk::{Late, Part, Walk, What};
+use super::walk::{IdleReason, PartKind, Walk, WalkPart};
 use crate::stalls::Cause;
 use std::ops::Range;
 use trace_model::rows::Step;
@@ -31,7 +31,7 @@ pub enum PathKind {
     Input,
     /// A host ran other code.
     Host,
-    /// Memory was taken or given back.
+    /// Memory was taken or freed.
     Memory,
     /// A thread of which only its scheduling is known had a CPU.
     Running,
@@ -127,7 +127,7 @@ pub(crate) fn of_step(deps: &Deps<'_>, step: &Step) -> CriticalPath {
     path
 }
 
-/// Of a step whose ops say that they are its: others may run beside it, and what they do last is not its end.
+/// Of a step whose ops say that they are its: others may run next to it, and what they do last is not its end.
 fn walk_step(deps: &Deps<'_>, range: Range<i64>, end: i64, last: Last) -> CriticalPath {
     let end = end.min(range.end);
     let mut path = CriticalPath { step_id: None, range: range.clone(), segments: Vec::new() };
@@ -148,8 +148,8 @@ fn launched_until(deps: &Deps<'_>, range: &Range<i64>, lines: &[u32]) -> i64 {
         let line = &deps.lines.lines[*line_idx as usize];
         let first = line.pieces.partition_point(|p| p.start < range.start);
         let within = line.pieces[first..].iter().take_while(|p| p.start < range.end).enumerate();
-        for (piece, _) in within.filter(|(_, p)| p.doing == Doing::Launch) {
-            let work = deps.work_of(At { line: *line_idx, piece: (first + piece) as u32 });
+        for (piece, _) in within.filter(|(_, p)| p.doing == Activity::Launch) {
+            let work = deps.work_of(PieceId { line: *line_idx, piece: (first + piece) as u32 });
             until = work.map_or(until, |work| until.max(deps.lines.slice(work).end));
         }
     }
@@ -186,25 +186,25 @@ fn ends_the_program(deps: &Deps<'_>, line: u32) -> bool {
 }
 
 /// The work of a line that ends last in the range, and when it does there.
-fn last_work(deps: &Deps<'_>, line: u32, range: &Range<i64>) -> Option<(i64, At)> {
+fn last_work(deps: &Deps<'_>, line: u32, range: &Range<i64>) -> Option<(i64, PieceId)> {
     let pieces = &deps.lines.lines[line as usize].pieces;
     let after = pieces.partition_point(|p| p.start < range.end);
     // Not further back than the range: a thread may only wait for long.
     let mut within = (0..after).rev().take_while(|i| pieces[*i].end > range.start);
     let piece = within.find(|i| pieces[*i].doing.is_work())?;
     let end = pieces[piece].end.min(range.end);
-    (end > range.start).then_some((end, At { line, piece: piece as u32 }))
+    (end > range.start).then_some((end, PieceId { line, piece: piece as u32 }))
 }
 
 impl CriticalPath {
-    fn part(&mut self, deps: &Deps<'_>, part: &Part) {
+    fn part(&mut self, deps: &Deps<'_>, part: &WalkPart) {
         let range = part.start..part.end;
         match part.what {
-            What::Runs(at, _) => {
+            PartKind::Runs(at, _) => {
                 let track = deps.lines.lines[at.line as usize].track;
                 self.push(range, track, kind(deps.lines.piece(at).doing), deps.lines.culprit(deps.lines.slice(at).id));
             }
-            What::Late(late, culprit) => {
+            PartKind::Idle(late, culprit) => {
                 let culprit = culprit.and_then(|id| deps.lines.culprit(id));
                 let track = deps.lines.lines.get(part.line as usize).map_or(TrackId(0), |l| l.track);
                 self.push(range, track, PathKind::Stall(cause(late)), culprit);
@@ -228,44 +228,44 @@ impl CriticalPath {
     }
 }
 
-fn kind(doing: Doing) -> PathKind {
+fn kind(doing: Activity) -> PathKind {
     match doing {
-        Doing::Op | Doing::Shard => PathKind::Op,
-        Doing::Kernel => PathKind::Kernel,
-        Doing::Copy => PathKind::Copy,
-        Doing::Collective => PathKind::Collective,
-        Doing::Launch => PathKind::Launch,
-        Doing::Input => PathKind::Input,
-        Doing::Memory => PathKind::Memory,
-        Doing::Running => PathKind::Running,
-        Doing::Profiler => PathKind::Profiler,
-        Doing::HostOp
-        | Doing::Host
-        | Doing::Around
-        | Doing::Call
-        | Doing::Sync
-        | Doing::Idle
-        | Doing::Asleep
-        | Doing::Runnable
-        | Doing::Frame => PathKind::Host,
+        Activity::Op | Activity::Shard => PathKind::Op,
+        Activity::Kernel => PathKind::Kernel,
+        Activity::Copy => PathKind::Copy,
+        Activity::Collective => PathKind::Collective,
+        Activity::Launch => PathKind::Launch,
+        Activity::Input => PathKind::Input,
+        Activity::Memory => PathKind::Memory,
+        Activity::Running => PathKind::Running,
+        Activity::Profiler => PathKind::Profiler,
+        Activity::HostOp
+        | Activity::Host
+        | Activity::Around
+        | Activity::Call
+        | Activity::Sync
+        | Activity::Idle
+        | Activity::Asleep
+        | Activity::Runnable
+        | Activity::Frame => PathKind::Host,
     }
 }
 
-fn cause(late: Late) -> Cause {
+fn cause(late: IdleReason) -> Cause {
     match late {
-        Late::Launch => Cause::Launch,
-        Late::Dispatch => Cause::Dispatch,
-        Late::WakeUp => Cause::WakeUp,
-        Late::ScheduledOut => Cause::ScheduledOut,
-        Late::Sync => Cause::Synchronisation,
-        Late::QueueEmpty => Cause::QueueEmpty,
-        Late::QueueFull => Cause::QueueFull,
-        Late::OtherStep => Cause::OtherStep,
-        Late::Network => Cause::Network,
-        Late::Transfer => Cause::Dma,
-        Late::Untraced | Late::Between => Cause::HostLate,
-        Late::End => Cause::StepEnd,
-        Late::Begin | Late::First => Cause::StepBegin,
-        Late::Unknown => Cause::Unexplained,
+        IdleReason::Launch => Cause::Launch,
+        IdleReason::Dispatch => Cause::Dispatch,
+        IdleReason::WakeUp => Cause::WakeUp,
+        IdleReason::ScheduledOut => Cause::ScheduledOut,
+        IdleReason::Sync => Cause::Synchronisation,
+        IdleReason::QueueEmpty => Cause::QueueEmpty,
+        IdleReason::QueueFull => Cause::QueueFull,
+        IdleReason::OtherStep => Cause::OtherStep,
+        IdleReason::Network => Cause::Network,
+        IdleReason::Transfer => Cause::Dma,
+        IdleReason::Untraced | IdleReason::Between => Cause::HostLate,
+        IdleReason::End => Cause::StepEnd,
+        IdleReason::Begin | IdleReason::First => Cause::StepBegin,
+        IdleReason::Unknown => Cause::Unexplained,
     }
 }

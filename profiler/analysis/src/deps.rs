@@ -17,9 +17,9 @@
 //! Building it sorts, and finds what each slice names ([`super::linked`]); each other question is a look-up in a hash table or a
 //! binary search.
 
+use super::activity::{Activities, Activity};
 use super::collectives::Exchanges;
-use super::doing::{Doing, Doings};
-use super::line::{At, LineKind, Lines};
+use super::line::{LineKind, Lines, PieceId};
 use super::linked::{Calls, Executions, Linked};
 use super::stepped::Stepped;
 use super::sync::{SyncRecord, Waited};
@@ -46,7 +46,6 @@ pub(crate) struct Arrow {
     pub from: i64,
 }
 
-/// See the module's notes.
 pub(crate) struct Deps<'a> {
     pub store: &'a Store,
     pub lines: Lines,
@@ -57,7 +56,7 @@ pub(crate) struct Deps<'a> {
     /// By receiver, when its consumers were unblocked.
     receivers: FxHashMap<u32, Vec<(i64, u32)>>,
     arrows: Vec<Arrow>,
-    /// By node and end: waits that held no thread, but those for a value, which transfers tell.
+    /// By node and end: waits that held no thread, but those for a value, which transfers say.
     parked: Vec<SliceRef>,
     /// The same of each process, by end.
     parked_in: FxHashMap<u32, Vec<SliceRef>>,
@@ -73,7 +72,7 @@ pub(crate) struct Deps<'a> {
 impl<'a> Deps<'a> {
     /// The index of what touches the range.
     pub(crate) fn new(store: &'a Store, range: &Range<i64>) -> Deps<'a> {
-        let doings = Doings::new(store);
+        let doings = Activities::new(store);
         let lines = Lines::new(store, &doings, range);
         let exchanges = Exchanges::new(&lines);
         let (ops, launches, works) = by_number(store, &lines);
@@ -178,22 +177,22 @@ impl<'a> Deps<'a> {
     }
 
     /// The execution that made an op ready.
-    pub(crate) fn made_ready_by(&self, at: At) -> Option<At> {
+    pub(crate) fn made_ready_by(&self, at: PieceId) -> Option<PieceId> {
         self.linked.of(&self.lines, at)
     }
 
     /// The last execution of a node that had started by `time`.
-    pub(crate) fn started_by(&self, node: u32, time: i64) -> Option<At> {
+    pub(crate) fn started_by(&self, node: u32, time: i64) -> Option<PieceId> {
         self.ops.started_by(&self.lines, node, time)
     }
 
     /// The call that gave a device this work.
-    pub(crate) fn launch_of(&self, at: At) -> Option<At> {
+    pub(crate) fn launch_of(&self, at: PieceId) -> Option<PieceId> {
         self.linked.of(&self.lines, at)
     }
 
     /// The device's work that a call gave it.
-    pub(crate) fn work_of(&self, at: At) -> Option<At> {
+    pub(crate) fn work_of(&self, at: PieceId) -> Option<PieceId> {
         self.linked.of(&self.lines, at)
     }
 
@@ -224,7 +223,7 @@ impl<'a> Deps<'a> {
     }
 
     /// The device's work for which a host's call waited: what ended last in it.
-    pub(crate) fn awaited_by_host(&self, at: At) -> Option<At> {
+    pub(crate) fn awaited_by_host(&self, at: PieceId) -> Option<PieceId> {
         let line = &self.lines.lines[at.line as usize];
         let (call, piece) = (self.lines.slice(at), self.lines.piece(at));
         let record = self.syncs.get(&(line.process, call.correlation));
@@ -244,11 +243,11 @@ impl<'a> Deps<'a> {
     }
 
     /// The work of another stream for which a stream waited after its work `before` had been launched, until `at` was.
-    pub(crate) fn awaited_by_stream(&self, at: At, launched: i64) -> Option<At> {
+    pub(crate) fn awaited_by_stream(&self, at: PieceId, launched: i64) -> Option<PieceId> {
         let line = &self.lines.lines[at.line as usize];
         let stream = self.store.track(line.track)?.stream?;
         let waits = self.waits.get(&(line.process, stream))?;
-        let before = at.piece.checked_sub(1).and_then(|piece| self.launch_of(At { piece, ..at }));
+        let before = at.piece.checked_sub(1).and_then(|piece| self.launch_of(PieceId { piece, ..at }));
         let since = before.map_or(i64::MIN, |launch| self.lines.piece(launch).start);
         let after = waits.partition_point(|w| w.time <= launched);
         let asked = waits[..after].iter().rev().take_while(|w| w.time > since);
@@ -260,13 +259,13 @@ impl<'a> Deps<'a> {
     }
 
     /// The last work that a stream had been given when an event was recorded.
-    fn recorded(&self, process: u32, stream: Option<u64>, record: u32) -> Option<At> {
+    fn recorded(&self, process: u32, stream: Option<u64>, record: u32) -> Option<PieceId> {
         let call = self.lines.piece(self.launches.find(process, record)?).start;
         let works = self.device_lines(process, stream).filter_map(|line| {
             // Work is launched in the order in which a stream runs it.
             let pieces = &self.lines.lines[line as usize].pieces;
             let launched_before = |piece: usize| {
-                let launch = self.launch_of(At { line, piece: piece as u32 });
+                let launch = self.launch_of(PieceId { line, piece: piece as u32 });
                 launch.is_none_or(|l| self.lines.piece(l).start < call)
             };
             let (mut low, mut high) = (0, pieces.len());
@@ -274,7 +273,7 @@ impl<'a> Deps<'a> {
                 let middle = (low + high) / 2;
                 if launched_before(middle) { low = middle + 1 } else { high = middle }
             }
-            Some(At { line, piece: low.checked_sub(1)? as u32 })
+            Some(PieceId { line, piece: low.checked_sub(1)? as u32 })
         });
         works.max_by_key(|at| self.lines.piece(*at).end)
     }
@@ -288,9 +287,9 @@ impl<'a> Deps<'a> {
     }
 
     /// The last piece of a line that ended by `time`.
-    fn ended_on(&self, line: u32, time: i64) -> Option<At> {
+    fn ended_on(&self, line: u32, time: i64) -> Option<PieceId> {
         let after = self.lines.lines[line as usize].pieces.partition_point(|p| p.end <= time);
-        Some(At { line, piece: (after as u32).checked_sub(1)? })
+        Some(PieceId { line, piece: (after as u32).checked_sub(1)? })
     }
 }
 
@@ -305,10 +304,12 @@ fn by_number(store: &Store, lines: &Lines) -> (Executions, Calls, Calls) {
                 continue;
             }
             before = p.slice;
-            let at = At { line: line_idx, piece };
+            let at = PieceId { line: line_idx, piece };
             match p.doing {
-                Doing::Op => ops.push((slice.node, slice.end, at)),
-                Doing::Launch | Doing::Memory | Doing::Call => launches.add(line.process, slice.correlation, at),
+                Activity::Op => ops.push((slice.node, slice.end, at)),
+                Activity::Launch | Activity::Memory | Activity::Call => {
+                    launches.add(line.process, slice.correlation, at)
+                }
                 doing if doing.is_device() => works.add(line.process, slice.correlation, at),
                 _ => {}
             }

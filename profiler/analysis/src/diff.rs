@@ -1,10 +1,10 @@
 //! What changed between two traces: step time, ops, scopes and stalls, per step, with a confidence interval.
 //!
-//! Each step is one observation. A change is told with Welch's 95 % interval for the difference of the means (the two traces
+//! Each step is one observation. A change is reported with Welch's 95 % interval for the difference of the means (the two traces
 //! may vary differently); it counts as certain where the interval does not hold zero. One step in twenty comparisons is so
 //! by chance. With fewer than two steps in a trace there is no interval.
 
-use super::doing::Doings;
+use super::activity::Activities;
 use crate::stalls::stalls;
 use crate::stats::self_times;
 use rustc_hash::FxHashMap;
@@ -37,7 +37,7 @@ impl Change {
     }
 }
 
-/// See the module's notes. Lists begin with the largest change.
+/// Lists begin with the largest change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diff {
     /// Steps in the first trace.
@@ -59,11 +59,12 @@ pub struct Diff {
 pub fn diff(a: &Store, b: &Store) -> Diff {
     let (a, b) = (Observed::new(a), Observed::new(b));
     let step = change("step".to_owned(), &a.durations, &b.durations);
-    let all = |pick: fn(&Observed) -> &Named| {
+    let all = |pick: fn(&Observed) -> &ValuesByName| {
         let (a_rows, b_rows) = (pick(&a), pick(&b));
         let mut names: Vec<&String> = a_rows.keys().chain(b_rows.keys().filter(|n| !a_rows.contains_key(*n))).collect();
         names.sort();
-        let row = |rows: &Named, name: &String, n: usize| rows.get(name).cloned().unwrap_or_else(|| vec![0.0; n]);
+        let row =
+            |rows: &ValuesByName, name: &String, n: usize| rows.get(name).cloned().unwrap_or_else(|| vec![0.0; n]);
         let mut changes: Vec<Change> = names
             .into_iter()
             .map(|name| {
@@ -85,15 +86,15 @@ pub fn diff(a: &Store, b: &Store) -> Diff {
 }
 
 /// By name, a value per step.
-type Named = FxHashMap<String, Vec<f64>>;
+type ValuesByName = FxHashMap<String, Vec<f64>>;
 
 /// What a trace shows, step by step.
 struct Observed {
     n_steps: usize,
     durations: Vec<f64>,
-    ops: Named,
-    scopes: Named,
-    stalls: Named,
+    ops: ValuesByName,
+    scopes: ValuesByName,
+    stalls: ValuesByName,
 }
 
 impl Observed {
@@ -113,9 +114,9 @@ impl Observed {
         let mut found = Observed {
             n_steps: starts.len(),
             durations,
-            ops: Named::default(),
-            scopes: Named::default(),
-            stalls: Named::default(),
+            ops: ValuesByName::default(),
+            scopes: ValuesByName::default(),
+            stalls: ValuesByName::default(),
         };
         found.observe_slices(store, n, step_of);
         for stall in stalls(store, range) {
@@ -128,7 +129,7 @@ impl Observed {
     }
 
     fn observe_slices(&mut self, store: &Store, n: usize, step_of: impl Fn(i64) -> Option<usize>) {
-        let doings = Doings::new(store);
+        let doings = Activities::new(store);
         // By row of the sites and of the nodes first: names are looked at once.
         let mut sites: FxHashMap<u32, Vec<f64>> = FxHashMap::default();
         let mut nodes: FxHashMap<u32, Vec<f64>> = FxHashMap::default();
@@ -141,7 +142,7 @@ impl Observed {
                 }
             }
         }
-        let add = |rows: &mut Named, name: String, values: &[f64]| {
+        let add = |rows: &mut ValuesByName, name: String, values: &[f64]| {
             let row = rows.entry(name).or_insert_with(|| vec![0.0; n]);
             row.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
         };

@@ -1,5 +1,5 @@
 //! One critical path of a range from those of its steps, which may overlap: those of several processes run at the same time, a device
-//! still works for a step when the next has begun, and the step that fills a queue runs beside the one that trains.
+//! still works for a step when the next has begun, and the step that fills a queue runs next to the one that trains.
 //!
 //! Each moment belongs to one step: of those that ran then, to the one that ended last, since the others were done when it was not;
 //! a step that waited for room in a queue was ahead of whoever takes from it, and has only the moments of no other. So the parts add
@@ -14,7 +14,7 @@ use std::ops::Range;
 /// The parts of the paths that are the range's, by time. A path that others cut into several parts is several paths of one step.
 pub(super) fn disjoint(mut paths: Vec<CriticalPath>, range: &Range<i64>) -> Vec<CriticalPath> {
     paths.sort_by_key(|path| (was_ahead(path), Reverse(path.range.end), path.range.start));
-    let mut taken = Taken::default();
+    let mut taken = OccupiedTime::default();
     let mut parts: Vec<CriticalPath> = Vec::with_capacity(paths.len());
     for path in &paths {
         let (start, end) = (path.range.start.max(range.start), path.range.end.min(range.end));
@@ -42,9 +42,9 @@ fn cut(path: &CriticalPath, part: &Range<i64>) -> CriticalPath {
 
 /// Parts of time that are somebody's: begin and end, none touching another.
 #[derive(Default)]
-struct Taken(BTreeMap<i64, i64>);
+struct OccupiedTime(BTreeMap<i64, i64>);
 
-impl Taken {
+impl OccupiedTime {
     /// What of a range is nobody's.
     fn free(&self, range: &Range<i64>) -> Vec<Range<i64>> {
         let mut free = Vec::new();

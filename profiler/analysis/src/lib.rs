@@ -9,6 +9,7 @@
 //! 7. [`findings`]: what to change first; [`report`] has it all.
 //! 8. [`diff`]: what changed between two traces.
 
+mod activity;
 pub mod breakdown;
 mod collectives;
 pub mod counters;
@@ -16,7 +17,6 @@ pub mod critical;
 mod deps;
 pub mod diff;
 mod disjoint;
-mod doing;
 pub mod findings;
 pub mod flame;
 mod line;

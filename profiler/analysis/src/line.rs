@@ -3,7 +3,7 @@
 //! A piece is a part of a slice in which no slice nested in it ran. Pieces of a line never overlap, so that "what ran here
 //! just before then" is a binary search.
 
-use super::doing::{Doing, Doings};
+use super::activity::{Activities, Activity};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
@@ -19,7 +19,7 @@ pub(crate) struct Piece {
     pub end: i64,
     /// Index of [`Line::slices`].
     pub slice: u32,
-    pub doing: Doing,
+    pub doing: Activity,
 }
 
 /// Who works on a line.
@@ -45,7 +45,7 @@ pub(crate) struct Line {
 
 /// A piece of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct At {
+pub(crate) struct PieceId {
     pub line: u32,
     pub piece: u32,
 }
@@ -80,7 +80,7 @@ impl Line {
 
     /// Whether nothing but its scheduling is known of a thread.
     pub(crate) fn is_only_scheduled(&self) -> bool {
-        self.pieces.iter().find(|p| p.doing.is_work()).is_some_and(|p| p.doing == Doing::Running)
+        self.pieces.iter().find(|p| p.doing.is_work()).is_some_and(|p| p.doing == Activity::Running)
     }
 
     /// From the first work to the last; `None` without any.
@@ -91,7 +91,7 @@ impl Line {
     }
 }
 
-/// The lines of all tracks, and the slices on devices' tracks that tell of waits.
+/// The lines of all tracks, and the slices on devices' tracks that report waits.
 pub(crate) struct Lines {
     /// In the order of the tracks; tracks that are nobody's (CPUs, links, asynchronous operations) have empty lines.
     pub lines: Vec<Line>,
@@ -103,13 +103,13 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// The lines of what touches the range.
-    pub(crate) fn new(store: &Store, doings: &Doings<'_>, range: &Range<i64>) -> Lines {
+    pub(crate) fn new(store: &Store, doings: &Activities<'_>, range: &Range<i64>) -> Lines {
         let beside =
-            Beside { told: told(store, doings, range), running: running(store, range), steps: steps(store, range) };
+            LineInputs { told: told(store, doings, range), running: running(store, range), steps: steps(store, range) };
         let made = store.tracks().par_iter().map(|track| line(doings, track, range, &beside));
         let (lines, syncs): (Vec<Line>, Vec<Vec<SliceRef>>) = made.unzip();
         let pieces = |line: &Line| {
-            let around = line.pieces.iter().filter(|p| p.doing == Doing::Around).map(|p| line.slice(p).id);
+            let around = line.pieces.iter().filter(|p| p.doing == Activity::Around).map(|p| line.slice(p).id);
             around.collect::<Vec<SliceId>>()
         };
         let around = lines.iter().flat_map(pieces).collect();
@@ -121,11 +121,11 @@ impl Lines {
         (!self.around.contains(&slice)).then_some(slice)
     }
 
-    pub(crate) fn piece(&self, at: At) -> &Piece {
+    pub(crate) fn piece(&self, at: PieceId) -> &Piece {
         &self.lines[at.line as usize].pieces[at.piece as usize]
     }
 
-    pub(crate) fn slice(&self, at: At) -> &SliceRef {
+    pub(crate) fn slice(&self, at: PieceId) -> &SliceRef {
         self.lines[at.line as usize].slice(self.piece(at))
     }
 }
@@ -134,21 +134,21 @@ fn is_device(kind: TrackKind) -> bool {
     matches!(kind, TrackKind::Stream | TrackKind::Copy)
 }
 
-/// What threads did that other tracks than their own tell: when they were off the CPU (the scheduler), what they called (a device's
-/// library). By process and thread id, with the track whose line they join: the first of the thread's that tells of work.
-type Told = FxHashMap<(u32, u32), (Option<u32>, Vec<SliceRef>)>;
+/// What threads did that other tracks than their own say: when they were off the CPU (the scheduler), what they called (a device's
+/// library). By process and thread id, with the track whose line they join: the first of the thread's that reports work.
+type RunsByThread = FxHashMap<(u32, u32), (Option<u32>, Vec<SliceRef>)>;
 
-fn told(store: &Store, doings: &Doings<'_>, range: &Range<i64>) -> Told {
+fn told(store: &Store, doings: &Activities<'_>, range: &Range<i64>) -> RunsByThread {
     let mut n_tracks: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     let threads = || store.tracks().iter().filter(|t| t.tid != 0 && is_thread(t.kind));
     for track in threads() {
         *n_tracks.entry((track.process, track.tid)).or_default() += 1;
     }
-    let mut found = Told::default();
+    let mut found = RunsByThread::default();
     for track in threads().filter(|t| n_tracks[&(t.process, t.tid)] > 1) {
         let (line, slices) = found.entry((track.process, track.tid)).or_default();
         let before = slices.len();
-        slices.extend(track.lanes.iter().flat_map(|l| l.slices(range)).filter(|s| doings.of(s) != Doing::Frame));
+        slices.extend(track.lanes.iter().flat_map(|l| l.slices(range)).filter(|s| doings.of(s) != Activity::Frame));
         if line.is_none() && slices[before..].iter().any(|s| doings.of(s).is_work()) {
             *line = Some(track.id.0);
         }
@@ -196,7 +196,7 @@ fn steps(store: &Store, range: &Range<i64>) -> Steps {
 
 /// Of each slice of a host's thread, which lie by start, outer before inner: whether it is a span around much else, so that its own
 /// time is nobody's in particular. It has others in it, and is a label or covers half of a step or of the thread's life.
-fn around(doings: &Doings<'_>, slices: &[SliceRef], steps: &[Range<i64>]) -> Vec<bool> {
+fn around(doings: &Activities<'_>, slices: &[SliceRef], steps: &[Range<i64>]) -> Vec<bool> {
     let (begin, end) = (slices.first().map_or(0, |s| s.start), slices.iter().map(|s| s.end).max().unwrap_or(0));
     let is_half_of_step = |slice: &SliceRef| {
         let begun = steps.partition_point(|step| step.start <= slice.start);
@@ -209,26 +209,26 @@ fn around(doings: &Doings<'_>, slices: &[SliceRef], steps: &[Range<i64>]) -> Vec
     let is_around = |(i, slice): (usize, &SliceRef)| {
         let has_others = slices.get(i + 1).is_some_and(|next| next.start < slice.end && next.end <= slice.end);
         let is_half_of_thread = || 2 * slice.dur() >= end - begin;
-        doings.of(slice) == Doing::Host
+        doings.of(slice) == Activity::Host
             && has_others
             && (doings.is_label(slice) || is_half_of_thread() || is_half_of_step(slice))
     };
     slices.iter().enumerate().map(is_around).collect()
 }
 
-/// What a line needs beside its track.
-struct Beside {
-    told: Told,
+/// What a line needs next to its track.
+struct LineInputs {
+    told: RunsByThread,
     running: Running,
     steps: Steps,
 }
 
-/// With the slices on a device's track that tell of waits.
-fn line(doings: &Doings<'_>, track: &Track, range: &Range<i64>, beside: &Beside) -> (Line, Vec<SliceRef>) {
+/// With the slices on a device's track that report waits.
+fn line(doings: &Activities<'_>, track: &Track, range: &Range<i64>, beside: &LineInputs) -> (Line, Vec<SliceRef>) {
     let (id, process) = (track.id, track.process);
     let mut kind = if is_device(track.kind) { LineKind::Device } else { LineKind::Host };
     let (mut slices, mut syncs): (Vec<SliceRef>, Vec<SliceRef>) = (Vec::new(), Vec::new());
-    // A thread of which several tracks tell has one line.
+    // A thread of which several tracks say has one line.
     let others = if is_thread(track.kind) { beside.told.get(&(process, track.tid)) } else { None };
     let is_line = match others {
         Some((line, _)) => line.is_none_or(|line| line == id.0),
@@ -238,10 +238,10 @@ fn line(doings: &Doings<'_>, track: &Track, range: &Range<i64>, beside: &Beside)
     let own = track.lanes.iter().flat_map(|l| l.slices(range));
     for slice in own.chain(elsewhere).filter(|_| is_line) {
         match (doings.of(&slice), kind) {
-            (Doing::Frame, _) => continue,
-            (Doing::Sync, LineKind::Device) => syncs.push(slice),
+            (Activity::Frame, _) => continue,
+            (Activity::Sync, LineKind::Device) => syncs.push(slice),
             (doing, LineKind::Device) if !doing.is_device() && !is_device_op(doing) => continue,
-            (Doing::Op | Doing::Shard, LineKind::Host) => {
+            (Activity::Op | Activity::Shard, LineKind::Host) => {
                 kind = LineKind::Worker;
                 slices.push(slice);
             }
@@ -250,7 +250,7 @@ fn line(doings: &Doings<'_>, track: &Track, range: &Range<i64>, beside: &Beside)
     }
     if kind == LineKind::Worker {
         // Spans around what a worker runs are no work of its own.
-        slices.retain(|s| doings.of(s) != Doing::Host);
+        slices.retain(|s| doings.of(s) != Activity::Host);
     }
     let mut works = slices.iter().any(|s| doings.of(s).is_work());
     if let Some(running) = beside.running.get(&(process, track.tid)).filter(|_| !works && !slices.is_empty()) {
@@ -260,39 +260,39 @@ fn line(doings: &Doings<'_>, track: &Track, range: &Range<i64>, beside: &Beside)
     slices.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end), s.id.lane));
     let mut pieces = if works { flatten(doings, &slices) } else { Vec::new() };
     // What is here and says nothing is on a CPU's track: the thread ran.
-    pieces.iter_mut().filter(|p| p.doing == Doing::Frame).for_each(|p| p.doing = Doing::Running);
+    pieces.iter_mut().filter(|p| p.doing == Activity::Frame).for_each(|p| p.doing = Activity::Running);
     if kind == LineKind::Host && !pieces.is_empty() {
         let around = around(doings, &slices, beside.steps.get(&process).map_or(&[][..], Vec::as_slice));
-        let pieces = pieces.iter_mut().filter(|p| p.doing == Doing::Host && around[p.slice as usize]);
-        pieces.for_each(|p| p.doing = Doing::Around);
+        let pieces = pieces.iter_mut().filter(|p| p.doing == Activity::Host && around[p.slice as usize]);
+        pieces.for_each(|p| p.doing = Activity::Around);
     }
     if kind == LineKind::Device {
         // What a device calls an op is its kernel.
         pieces
             .iter_mut()
-            .filter(|p| matches!(p.doing, Doing::Op | Doing::HostOp))
-            .for_each(|p| p.doing = Doing::Kernel);
+            .filter(|p| matches!(p.doing, Activity::Op | Activity::HostOp))
+            .for_each(|p| p.doing = Activity::Kernel);
     }
     (Line { track: id, process, kind, slices, pieces }, syncs)
 }
 
-/// What a device's track may have beside kernels, copies and collectives: what it calls an op, and its wait for input.
-fn is_device_op(doing: Doing) -> bool {
-    matches!(doing, Doing::Op | Doing::HostOp | Doing::Input)
+/// What a device's track may have next to kernels, copies and collectives: what it calls an op, and its wait for input.
+fn is_device_op(doing: Activity) -> bool {
+    matches!(doing, Activity::Op | Activity::HostOp | Activity::Input)
 }
 
 /// A slice that is open while the others are swept.
-struct Open {
+struct OpenSlice {
     end: i64,
     slice: u32,
-    doing: Doing,
+    doing: Activity,
 }
 
 /// Sweeps slices by start, outer before inner. Where they overlap without nesting the one that began last is shown.
 #[derive(Default)]
 struct Flattener {
     pieces: Vec<Piece>,
-    open: Vec<Open>,
+    open: Vec<OpenSlice>,
     until: i64,
 }
 
@@ -317,12 +317,12 @@ impl Flattener {
         self.until = to;
     }
 
-    fn push(&mut self, index: u32, slice: &SliceRef, doing: Doing) {
+    fn push(&mut self, index: u32, slice: &SliceRef, doing: Activity) {
         self.advance(slice.start);
-        let mut next = Open { end: slice.end, slice: index, doing };
+        let mut next = OpenSlice { end: slice.end, slice: index, doing };
         // What runs to make the input is the making of the input; so with the profiler's own work.
-        if let Some(outer) = self.open.last().filter(|o| matches!(o.doing, Doing::Input | Doing::Profiler))
-            && matches!(doing, Doing::Host | Doing::HostOp)
+        if let Some(outer) = self.open.last().filter(|o| matches!(o.doing, Activity::Input | Activity::Profiler))
+            && matches!(doing, Activity::Host | Activity::HostOp)
         {
             (next.slice, next.doing) = (outer.slice, outer.doing);
         }
@@ -336,7 +336,7 @@ impl Flattener {
 }
 
 /// The pieces of slices that lie by start, outer before inner.
-pub(crate) fn flatten(doings: &Doings<'_>, slices: &[SliceRef]) -> Vec<Piece> {
+pub(crate) fn flatten(doings: &Activities<'_>, slices: &[SliceRef]) -> Vec<Piece> {
     let pieces = Vec::with_capacity(slices.len());
     let mut sweep = Flattener { pieces, open: Vec::new(), until: i64::MIN };
     for (index, slice) in slices.iter().enumerate() {
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn the_search_from_near_finds_what_the_search_of_all_finds() {
         let pieces = [0, 4, 4, 9, 10, 17, 23, 23, 40];
-        let piece = |start: i64| Piece { start, end: start + 1, slice: 0, doing: Doing::Op };
+        let piece = |start: i64| Piece { start, end: start + 1, slice: 0, doing: Activity::Op };
         let pieces = pieces.map(piece).to_vec();
         let line = Line { track: TrackId(0), process: 0, kind: LineKind::Worker, slices: Vec::new(), pieces };
         for time in -1..45 {

@@ -8,22 +8,27 @@
 //!
 //! Slices of a line come by time, and so do what they name, nearly: a search begins where the one before ended.
 
-use super::doing::{Doing, Doings};
-use super::line::{At, Line, LineKind, Lines};
+use super::activity::{Activities, Activity};
+use super::line::{Line, LineKind, Lines, PieceId};
 use rayon::prelude::*;
 use trace_model::batch::NO_NODE;
 
 /// No piece.
-const NOTHING: At = At { line: u32::MAX, piece: u32::MAX };
+const NOTHING: PieceId = PieceId { line: u32::MAX, piece: u32::MAX };
 
-/// See the module's notes.
 pub(super) struct Linked {
     /// By line and slice.
-    by_slice: Vec<Vec<At>>,
+    by_slice: Vec<Vec<PieceId>>,
 }
 
 impl Linked {
-    pub(super) fn new(lines: &Lines, doings: &Doings<'_>, ops: &Executions, launches: &Calls, works: &Calls) -> Linked {
+    pub(super) fn new(
+        lines: &Lines,
+        doings: &Activities<'_>,
+        ops: &Executions,
+        launches: &Calls,
+        works: &Calls,
+    ) -> Linked {
         let of_line = |cursors: &mut Vec<usize>, line: &Line| {
             if line.pieces.is_empty() {
                 return Vec::new();
@@ -36,11 +41,11 @@ impl Linked {
                     _ if line.kind == LineKind::Device || doing.is_device() => {
                         launches.find_near(&mut launch, line.process, slice.correlation)
                     }
-                    Doing::Op => {
+                    Activity::Op => {
                         let cursor = cursors.get_mut(slice.correlation as usize);
                         cursor.and_then(|cursor| ops.ended_near(cursor, slice.correlation, slice.start))
                     }
-                    Doing::Launch | Doing::Memory | Doing::Call => {
+                    Activity::Launch | Activity::Memory | Activity::Call => {
                         works.find_near(&mut work, line.process, slice.correlation)
                     }
                     _ => None,
@@ -53,7 +58,7 @@ impl Linked {
     }
 
     /// What the slice of a piece names.
-    pub(super) fn of(&self, lines: &Lines, at: At) -> Option<At> {
+    pub(super) fn of(&self, lines: &Lines, at: PieceId) -> Option<PieceId> {
         let slice = lines.piece(at).slice;
         Some(self.by_slice[at.line as usize][slice as usize]).filter(|found| *found != NOTHING)
     }
@@ -63,12 +68,12 @@ impl Linked {
 pub(super) struct Executions {
     /// By node, where its rows begin; and the end of the last one's.
     begins: Vec<u32>,
-    rows: Vec<(i64, At)>,
+    rows: Vec<(i64, PieceId)>,
 }
 
 impl Executions {
     /// From (node, end, piece) line by line; nodes are below `n_nodes`.
-    pub(super) fn new(n_nodes: usize, found: &[(u32, i64, At)]) -> Executions {
+    pub(super) fn new(n_nodes: usize, found: &[(u32, i64, PieceId)]) -> Executions {
         let mut begins = vec![0u32; n_nodes + 1];
         found.iter().for_each(|(node, ..)| begins[*node as usize + 1] += 1);
         for node in 0..n_nodes {
@@ -93,20 +98,20 @@ impl Executions {
         self.begins.len() - 1
     }
 
-    fn of(&self, node: u32) -> &[(i64, At)] {
+    fn of(&self, node: u32) -> &[(i64, PieceId)] {
         let bounds = self.begins.get(node as usize).zip(self.begins.get(node as usize + 1));
         bounds.map_or(&[], |(begin, end)| &self.rows[*begin as usize..*end as usize])
     }
 
     /// The last execution of a node that ended by `time`; `cursor` is how many had for what was asked before.
-    fn ended_near(&self, cursor: &mut usize, node: u32, time: i64) -> Option<At> {
+    fn ended_near(&self, cursor: &mut usize, node: u32, time: i64) -> Option<PieceId> {
         let ops = self.of(node);
         *cursor = near(ops, *cursor, |(end, _)| *end <= time);
         Some(ops.get(cursor.checked_sub(1)?)?.1)
     }
 
     /// The last execution of a node that had started by `time`.
-    pub(super) fn started_by(&self, lines: &Lines, node: u32, time: i64) -> Option<At> {
+    pub(super) fn started_by(&self, lines: &Lines, node: u32, time: i64) -> Option<PieceId> {
         // Executions of one node rarely overlap: the one that ends after `time`, or the last that ended.
         let ops = self.of(node);
         let after = ops.partition_point(|(end, _)| *end <= time);
@@ -120,12 +125,12 @@ impl Executions {
 #[derive(Default)]
 pub(super) struct Calls {
     /// By correlation and process; of equal ones in the order in which they were added.
-    rows: Vec<(u64, At)>,
+    rows: Vec<(u64, PieceId)>,
 }
 
 impl Calls {
     /// Adds a piece, before [`Calls::sort`].
-    pub(super) fn add(&mut self, process: u32, correlation: u32, at: At) {
+    pub(super) fn add(&mut self, process: u32, correlation: u32, at: PieceId) {
         if correlation != 0 && correlation != NO_NODE {
             self.rows.push((key(correlation, process), at));
         }
@@ -135,15 +140,15 @@ impl Calls {
         self.rows.par_sort_by_key(|(key, _)| *key);
     }
 
-    pub(super) fn find(&self, process: u32, correlation: u32) -> Option<At> {
+    pub(super) fn find(&self, process: u32, correlation: u32) -> Option<PieceId> {
         self.find_near(&mut 0, process, correlation)
     }
 
     /// The last one in the process, or the first in the only process that has the correlation. `cursor` is where the last search
     /// ended.
-    fn find_near(&self, cursor: &mut usize, process: u32, correlation: u32) -> Option<At> {
+    fn find_near(&self, cursor: &mut usize, process: u32, correlation: u32) -> Option<PieceId> {
         *cursor = near(&self.rows, *cursor, |(row, _)| *row < key(correlation, 0));
-        let same = |row: &&(u64, At)| row.0 >> 32 == u64::from(correlation);
+        let same = |row: &&(u64, PieceId)| row.0 >> 32 == u64::from(correlation);
         let first = self.rows.get(*cursor).filter(same)?;
         let Some(_) = self.rows.get(*cursor + 1).filter(same) else { return Some(first.1) };
         let rest = &self.rows[*cursor..];
@@ -200,11 +205,11 @@ mod tests {
         ) {
             let (mut calls, mut here, mut processes) = (Calls::default(), FxHashMap::default(), FxHashMap::default());
             for ((process, correlation), piece) in added.into_iter().zip(0..) {
-                let at = At { line: process, piece };
+                let at = PieceId { line: process, piece };
                 calls.add(process, correlation, at);
                 if correlation != 0 {
                     here.insert((process, correlation), at);
-                    let of_all: &mut Vec<At> = processes.entry(correlation).or_default();
+                    let of_all: &mut Vec<PieceId> = processes.entry(correlation).or_default();
                     of_all.push(at);
                 }
             }

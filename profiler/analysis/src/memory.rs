@@ -9,7 +9,7 @@ use trace_store::store::Store;
 pub struct DeviceMemory {
     /// The device, as the events name it; behind it its process, where several name theirs alike.
     pub device: String,
-    /// When it changed, ns from the origin, and how many bytes were taken from then on: as the events tell it, or their sum.
+    /// When it changed, ns from the origin, and how many bytes were taken from then on: as the events say it, or their sum.
     pub points: Vec<(i64, i64)>,
     /// The most bytes.
     pub peak_bytes: i64,
@@ -17,7 +17,7 @@ pub struct DeviceMemory {
     pub peak_time: i64,
     /// What was live then by node: full name (empty where the events name none) and bytes, the most first.
     pub live_at_peak: Vec<(String, i64)>,
-    /// What was taken then beside that: before the recording began, or in pieces too small for events of their own.
+    /// What was taken then next to that: before the recording began, or in pieces too small for events of their own.
     pub rest_at_peak: i64,
 }
 
@@ -86,7 +86,7 @@ fn live(store: &Store, events: &[&MemoryEvent]) -> Vec<(String, i64)> {
     }
     let name = |node: u32| store.nodes().get(node as usize).map_or_else(String::new, |node| node.name.clone());
     let mut live: Vec<(String, i64)> = live.iter().map(|(node, bytes)| (name(*node), *bytes)).collect();
-    // What was taken before the recording and given back in it is none of this.
+    // What was taken before the recording and freed in it is none of this.
     live.retain(|(_, bytes)| *bytes > 0);
     live.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     live

@@ -1,10 +1,10 @@
 //! The op table: what took time, and how much of it the steps waited for.
 
-use super::counters::{self, Counted};
+use super::activity::Activities;
+use super::counters::{self, CounterTotals};
 use super::critical::CriticalPath;
 use super::deps::Deps;
 use super::disjoint::disjoint;
-use super::doing::Doings;
 use crate::stats::{Figures, Group, self_times};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -27,7 +27,7 @@ pub struct OpRow {
     pub critical_ns: i64,
     /// Of the length of all critical paths, 0..=1.
     pub critical_share: f64,
-    /// What was counted in its self time, in the order of [`Counted::names`]; empty where nothing was.
+    /// What was counted in its self time, in the order of [`CounterTotals::names`]; empty where nothing was.
     pub counts: Vec<u64>,
 }
 
@@ -57,8 +57,8 @@ pub(crate) fn critical_ns(paths: &[CriticalPath]) -> FxHashMap<SliceId, i64> {
 
 /// The op table of a range, the most self time first, and what was counted in it. `paths` are the critical paths of its steps.
 #[must_use]
-pub fn op_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> (Counted, Vec<OpRow>) {
-    let (doings, on_path) = (Doings::new(store), critical_ns(paths));
+pub fn op_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> (CounterTotals, Vec<OpRow>) {
+    let (doings, on_path) = (Activities::new(store), critical_ns(paths));
     let path_ns: i64 = paths.iter().map(|p| p.range.end - p.range.start).sum();
     let mut devices: FxHashMap<&str, u32> = FxHashMap::default();
     let mut names: Vec<&str> = Vec::new();
@@ -108,7 +108,7 @@ pub(super) fn device_of<'a>(store: &'a Store, slice: &SliceRef) -> &'a str {
 /// Time by name scope, the most first; scopes hold what their inner scopes hold.
 #[must_use]
 pub fn scope_table(store: &Store, range: Range<i64>, paths: &[CriticalPath]) -> Vec<ScopeRow> {
-    let (doings, on_path) = (Doings::new(store), critical_ns(paths));
+    let (doings, on_path) = (Activities::new(store), critical_ns(paths));
     // By node first: a name is taken apart once.
     let mut nodes: FxHashMap<u32, (u64, i64, i64)> = FxHashMap::default();
     for track in store.tracks() {

@@ -1,7 +1,7 @@
-//! Everything that the analyses tell of a trace, from one dependency index.
+//! Everything that the analyses report a trace, from one dependency index.
 
 use super::breakdown::{self, Breakdown, DeviceBreakdown};
-use super::counters::Counted;
+use super::counters::CounterTotals;
 use super::critical::{self, CriticalPath};
 use super::deps::Deps;
 use super::findings::{Facts, Finding, findings};
@@ -16,7 +16,7 @@ use std::ops::Range;
 use trace_model::rows::Step;
 use trace_store::store::Store;
 
-/// See the module's notes.
+/// All analyses of a trace, or of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Analysis {
     /// Of which range.
@@ -34,8 +34,8 @@ pub struct Analysis {
     /// What took time.
     pub ops: Vec<OpRow>,
     /// What was counted of threads; of each op [`OpRow::counts`].
-    pub counted: Counted,
-    /// Of each device of which it is told what its ops did.
+    pub counted: CounterTotals,
+    /// Of each device of which it is reported what its ops did.
     pub rooflines: Vec<Roofline>,
     /// By name scope.
     pub scopes: Vec<ScopeRow>,

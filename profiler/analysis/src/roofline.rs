@@ -1,11 +1,11 @@
-//! Rooflines (Williams, Waterman, Patterson 2009): the floating-point operations a second that each op reached, beside what its device
+//! Rooflines (Williams, Waterman, Patterson 2009): the floating-point operations a second that each op reached, next to what its device
 //! could reach at most at as many operations per byte of memory traffic.
 //!
-//! What an op did is told by its slices' arguments `flops` and `bytes_accessed` (XLA's cost analysis, in XPlane traces), or by counters of
-//! its thread (`record --counters flops,cache-misses`). Nothing is estimated: an op that neither tells of has no place under the roof.
+//! What an op did is reported by its slices' arguments `flops` and `bytes_accessed` (XLA's cost analysis, in XPlane traces), or by counters of
+//! its thread (`record --counters flops,cache-misses`). Nothing is estimated: an op that neither reports has no place under the roof.
 
-use super::counters::Counted;
-use super::doing::Doings;
+use super::activity::Activities;
+use super::counters::CounterTotals;
 use super::ops::{OpRow, device_of};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
@@ -30,7 +30,7 @@ const FLOPS_OF: [(&str, f64); 8] = [
 /// Bytes that a miss of the last cache brings.
 const CACHE_LINE: f64 = 64.0;
 
-/// What XPlane's planes of devices tell of them, and the units: operations, or bytes, a second.
+/// What XPlane's planes of devices report them, and the units: operations, or bytes, a second.
 const PEAK_FLOPS: (&str, f64) = ("peak_teraflops_per_second", 1e12);
 const PEAK_BYTES: [(&str, f64); 2] = [("peak_hbm_bw_gigabytes_per_second", 1e9), ("memory_bandwidth", 1.0)];
 
@@ -91,7 +91,7 @@ impl Bound {
     }
 }
 
-/// What a device reaches at most; `None` where nobody told.
+/// What a device reaches at most; `None` where nobody reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Roof {
     /// Operations a second.
@@ -131,7 +131,7 @@ pub struct RooflineRow {
     pub name: String,
     /// As in the op table.
     pub category: String,
-    /// Executions that told what they did.
+    /// Executions that reported what they did.
     pub count: u64,
     /// All of them together.
     pub work: Work,
@@ -144,15 +144,15 @@ pub struct Roofline {
     pub device: String,
     /// Its limits.
     pub roof: Roof,
-    /// All ops together; what lies in one that told what it did counts once.
+    /// All ops together; what lies in one that reported what it did counts once.
     pub total: Work,
     /// The ops, those with the most time first.
     pub rows: Vec<RooflineRow>,
 }
 
-/// The rooflines of all devices of which something is told, by name. `ops` is the op table of the range.
+/// The rooflines of all devices of which something is reported, by name. `ops` is the op table of the range.
 #[must_use]
-pub fn rooflines(store: &Store, range: &Range<i64>, counted: &Counted, ops: &[OpRow]) -> Vec<Roofline> {
+pub fn rooflines(store: &Store, range: &Range<i64>, counted: &CounterTotals, ops: &[OpRow]) -> Vec<Roofline> {
     let mut devices: FxHashMap<String, Roofline> = FxHashMap::default();
     told(store, range, &mut devices);
     for op in ops {
@@ -183,7 +183,7 @@ fn of_device<'a>(devices: &'a mut FxHashMap<String, Roofline>, device: &str) -> 
 }
 
 /// What an op's thread counted in its self time.
-fn counted_work(counted: &Counted, op: &OpRow) -> Option<Work> {
+fn counted_work(counted: &CounterTotals, op: &OpRow) -> Option<Work> {
     let flops = FLOPS_OF.iter().filter_map(|(name, each)| Some(counted.value(&op.counts, name)? as f64 * each));
     let flops = flops.reduce(|a, b| a + b).filter(|flops| *flops > 0.0)?;
     let misses = counted.value(&op.counts, "cache-misses").unwrap_or(0);
@@ -217,8 +217,8 @@ fn number(value: &Value) -> Option<f64> {
 
 /// Adds what slices say of themselves.
 fn told(store: &Store, range: &Range<i64>, devices: &mut FxHashMap<String, Roofline>) {
-    let (doings, mut args) = (Doings::new(store), store.args().reader());
-    // Whether the first slice of a site with arguments told: arguments may be far away, and most traces tell nothing of the kind.
+    let (doings, mut args) = (Activities::new(store), store.args().reader());
+    // Whether the first slice of a site with arguments reported: arguments may be far away, and most traces say nothing of the kind.
     let mut tells: FxHashMap<u32, bool> = FxHashMap::default();
     let mut rows: FxHashMap<(u32, String), (u64, Work)> = FxHashMap::default();
     for track in store.tracks() {
@@ -269,7 +269,7 @@ fn of_track(
     found
 }
 
-/// What the trace tells of a device's limits: counters that bear its name.
+/// What the trace reports a device's limits: counters that bear its name.
 fn roof_of(store: &Store, device: &str) -> Roof {
     let mut roof = Roof::default();
     for counter in store.counters() {
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn slices_tell_what_they_did() {
-        // A loop of 100 ns tells 1,000 operations, its body 800 of them; another kernel 300 in 50.
+        // A loop of 100 ns says 1,000 operations, its body 800 of them; another kernel 300 in 50.
         let found = lines(
             r#"gpu7 kernel: while 0..100 says {"flops":1000,"bytes_accessed":"500"}
              >gpu7 kernel: dot 10..90 says {"flops":800,"bytes_accessed":100}

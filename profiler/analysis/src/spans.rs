@@ -16,7 +16,7 @@ pub(super) enum Meaning {
 
 /// How a row knows a name.
 #[derive(Clone, Copy, Debug)]
-enum Is {
+enum NamePattern {
     /// The whole name.
     Name(&'static str),
     /// The name's beginning.
@@ -31,78 +31,98 @@ enum Is {
     Category(&'static str),
 }
 
-impl Is {
+impl NamePattern {
     fn holds(self, category: &str, name: &str) -> bool {
         match self {
-            Is::Name(all) => name == all,
-            Is::Begins(begin) => name.starts_with(begin),
-            Is::Has(part) => name.contains(part),
-            Is::Both(a, b) => name.find(a).is_some_and(|at| name[at + a.len()..].contains(b)),
-            Is::Hlo(op) => {
+            NamePattern::Name(all) => name == all,
+            NamePattern::Begins(begin) => name.starts_with(begin),
+            NamePattern::Has(part) => name.contains(part),
+            NamePattern::Both(a, b) => name.find(a).is_some_and(|at| name[at + a.len()..].contains(b)),
+            NamePattern::Hlo(op) => {
                 let rest = name.trim_start_matches('%').strip_prefix(op);
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || rest.starts_with(' '))
             }
-            Is::Category(of) => category == of,
+            NamePattern::Category(of) => category == of,
         }
     }
 }
 
 /// Names, what they mean, and who writes them where.
-const ROWS: &[(Is, Meaning, &str)] = &[
+const ROWS: &[(NamePattern, Meaning, &str)] = &[
     (
-        Is::Begins("enumerate(DataLoader)"),
+        NamePattern::Begins("enumerate(DataLoader)"),
         Meaning::Input,
         "PyTorch: _profile_name in torch/utils/data/dataloader.py; workers or none",
     ),
-    (Is::Begins("enumerate(DataPipe)"), Meaning::Input, "PyTorch: torch/utils/data/datapipes/_hook_iterator.py"),
-    (Is::Both("torch/utils/data/", "__next__"), Meaning::Input, "PyTorch with_stack: FILE(LINE): FUNCTION"),
     (
-        Is::Both("torch/utils/data/_utils/", ": "),
+        NamePattern::Begins("enumerate(DataPipe)"),
+        Meaning::Input,
+        "PyTorch: torch/utils/data/datapipes/_hook_iterator.py",
+    ),
+    (NamePattern::Both("torch/utils/data/", "__next__"), Meaning::Input, "PyTorch with_stack: FILE(LINE): FUNCTION"),
+    (
+        NamePattern::Both("torch/utils/data/_utils/", ": "),
         Meaning::Input,
         "PyTorch with_stack: fetch, collate, pin_memory, worker",
     ),
-    (Is::Both("torchdata/", "__next__"), Meaning::Input, "torchdata: StatefulDataLoader and nodes"),
-    (Is::Both("nvidia/dali/plugin/", "__next__"), Meaning::Input, "NVIDIA DALI's iterators"),
+    (NamePattern::Both("torchdata/", "__next__"), Meaning::Input, "torchdata: StatefulDataLoader and nodes"),
+    (NamePattern::Both("nvidia/dali/plugin/", "__next__"), Meaning::Input, "NVIDIA DALI's iterators"),
     (
-        Is::Both("data_loader.py", "__next__"),
+        NamePattern::Both("data_loader.py", "__next__"),
         Meaning::Input,
         "JAX's Python tracer: $FILE:LINE FUNCTION (grain and others)",
     ),
-    (Is::Both("dataloader.py", "__next__"), Meaning::Input, "the same"),
-    (Is::Has("dataloader_next"), Meaning::Input, "Lightning: [_TrainingEpochLoop].train_dataloader_next"),
-    (Is::Has(".val_next"), Meaning::Input, "Lightning: [_EvaluationLoop].val_next"),
+    (NamePattern::Both("dataloader.py", "__next__"), Meaning::Input, "the same"),
+    (NamePattern::Has("dataloader_next"), Meaning::Input, "Lightning: [_TrainingEpochLoop].train_dataloader_next"),
+    (NamePattern::Has(".val_next"), Meaning::Input, "Lightning: [_EvaluationLoop].val_next"),
     (
-        Is::Has(".batch_to_device"),
+        NamePattern::Has(".batch_to_device"),
         Meaning::Input,
         "Lightning: [Strategy]NAME.batch_to_device, the input's copy to the device",
     ),
-    (Is::Begins("## copy_batch_to_gpu"), Meaning::Input, "torchrec: train_pipeline, the input's copy to the device"),
-    (Is::Begins("## wait_for_batch"), Meaning::Input, "torchrec: train_pipeline"),
-    (Is::Begins("## next_batch"), Meaning::Input, "torchrec: train_pipeline"),
-    (Is::Begins("## load_batch"), Meaning::Input, "torchrec: train_pipeline"),
-    (Is::Begins("IteratorGetNext"), Meaning::Input, "tf.data: IteratorGetNext[Sync|AsOptional][Op::DoCompute]"),
-    (Is::Begins("MultiDeviceIteratorGetNext"), Meaning::Input, "tf.data: one iterator for several devices"),
-    (Is::Begins("Iterator::"), Meaning::Input, "tf.data: TraceMe of each dataset, Iterator::Prefetch::Map"),
     (
-        Is::Begins("InfeedEnqueue"),
+        NamePattern::Begins("## copy_batch_to_gpu"),
+        Meaning::Input,
+        "torchrec: train_pipeline, the input's copy to the device",
+    ),
+    (NamePattern::Begins("## wait_for_batch"), Meaning::Input, "torchrec: train_pipeline"),
+    (NamePattern::Begins("## next_batch"), Meaning::Input, "torchrec: train_pipeline"),
+    (NamePattern::Begins("## load_batch"), Meaning::Input, "torchrec: train_pipeline"),
+    (
+        NamePattern::Begins("IteratorGetNext"),
+        Meaning::Input,
+        "tf.data: IteratorGetNext[Sync|AsOptional][Op::DoCompute]",
+    ),
+    (NamePattern::Begins("MultiDeviceIteratorGetNext"), Meaning::Input, "tf.data: one iterator for several devices"),
+    (NamePattern::Begins("Iterator::"), Meaning::Input, "tf.data: TraceMe of each dataset, Iterator::Prefetch::Map"),
+    (
+        NamePattern::Begins("InfeedEnqueue"),
         Meaning::Input,
         "TensorFlow on TPUs: InfeedEnqueue[Tuple]; XProf's HostInfeedEnqueue",
     ),
-    (Is::Begins("TransferToInfeed"), Meaning::Input, "PjRt and StreamExecutor"),
-    (Is::Hlo("infeed"), Meaning::Input, "XLA: the device waits for the host's next batch; XProf's kHloInfeed"),
-    (Is::Both("profiler.py:", " start_trace"), Meaning::Profiler, "JAX: jax/_src/profiler.py in the Python tracer"),
-    (Is::Both("profiler.py:", " stop_trace"), Meaning::Profiler, "the same"),
-    (Is::Both("profiler_v2.py:", " st"), Meaning::Profiler, "TensorFlow: start and stop in profiler_v2.py"),
-    (Is::Begins("ProfilerSession::"), Meaning::Profiler, "XLA: tsl/profiler/lib/profiler_session.cc"),
-    (Is::Begins("profiler::_record_function"), Meaning::Profiler, "PyTorch: what record_function itself costs"),
+    (NamePattern::Begins("TransferToInfeed"), Meaning::Input, "PjRt and StreamExecutor"),
+    (NamePattern::Hlo("infeed"), Meaning::Input, "XLA: the device waits for the host's next batch; XProf's kHloInfeed"),
     (
-        Is::Both("torch/profiler/profiler.py(", ": "),
+        NamePattern::Both("profiler.py:", " start_trace"),
+        Meaning::Profiler,
+        "JAX: jax/_src/profiler.py in the Python tracer",
+    ),
+    (NamePattern::Both("profiler.py:", " stop_trace"), Meaning::Profiler, "the same"),
+    (NamePattern::Both("profiler_v2.py:", " st"), Meaning::Profiler, "TensorFlow: start and stop in profiler_v2.py"),
+    (NamePattern::Begins("ProfilerSession::"), Meaning::Profiler, "XLA: tsl/profiler/lib/profiler_session.cc"),
+    (
+        NamePattern::Begins("profiler::_record_function"),
+        Meaning::Profiler,
+        "PyTorch: what record_function itself costs",
+    ),
+    (
+        NamePattern::Both("torch/profiler/profiler.py(", ": "),
         Meaning::Profiler,
         "PyTorch with_stack: step, start_trace, stop_trace",
     ),
-    (Is::Category("overhead"), Meaning::Profiler, "Kineto: buffers that CUPTI flushes and asks for"),
-    (Is::Name("cudaProfilerStart"), Meaning::Profiler, "CUDA"),
-    (Is::Name("cudaProfilerStop"), Meaning::Profiler, "CUDA"),
+    (NamePattern::Category("overhead"), Meaning::Profiler, "Kineto: buffers that CUPTI flushes and asks for"),
+    (NamePattern::Name("cudaProfilerStart"), Meaning::Profiler, "CUDA"),
+    (NamePattern::Name("cudaProfilerStop"), Meaning::Profiler, "CUDA"),
 ];
 
 /// What a site's spans mean, where a row knows it.

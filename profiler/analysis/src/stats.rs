@@ -6,7 +6,7 @@
 //! * self time is what no slice nested directly in it on the same track covers; a node's has its shards', on all threads;
 //! * percentiles are by nearest rank, exact.
 
-use crate::doing::{Doing, Doings};
+use crate::activity::{Activities, Activity};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use trace_model::batch::NO_NODE;
@@ -85,9 +85,9 @@ pub struct TrackUse {
 /// does with threads are left out.
 #[must_use]
 pub fn op_stats(store: &Store, range: Range<i64>) -> Vec<OpStat> {
-    let doings = Doings::new(store);
+    let doings = Activities::new(store);
     let counted = |slice: &SliceRef| match doings.of(slice) {
-        doing if doing.is_work() || doing == Doing::Sync => Some((slice.site, Part::Whole)),
+        doing if doing.is_work() || doing == Activity::Sync => Some((slice.site, Share::Whole)),
         _ => None,
     };
     groups(store, &range, counted)
@@ -103,8 +103,8 @@ pub fn op_stats(store: &Store, range: Range<i64>) -> Vec<OpStat> {
 #[must_use]
 pub fn node_stats(store: &Store, range: Range<i64>) -> Vec<NodeStat> {
     let counted = |slice: &SliceRef| match store.category(slice) {
-        Category::Op => Some((slice.node, Part::Whole)),
-        Category::Shard if slice.node != NO_NODE => Some((slice.node, Part::OfAnother)),
+        Category::Op => Some((slice.node, Share::Whole)),
+        Category::Shard if slice.node != NO_NODE => Some((slice.node, Share::OfAnother)),
         _ => None,
     };
     groups(store, &range, counted)
@@ -236,7 +236,7 @@ impl Group {
 }
 
 /// What a slice adds to a group.
-enum Part {
+enum Share {
     /// One more, with its time.
     Whole,
     /// Self time only: it is a part of one that is counted elsewhere.
@@ -247,7 +247,7 @@ enum Part {
 fn groups(
     store: &Store,
     range: &Range<i64>,
-    counted: impl Fn(&SliceRef) -> Option<(u32, Part)>,
+    counted: impl Fn(&SliceRef) -> Option<(u32, Share)>,
 ) -> Vec<(u32, Figures)> {
     let mut groups: FxHashMap<u32, Group> = FxHashMap::default();
     let mut all_ns = 0;
@@ -259,12 +259,12 @@ fn groups(
             let group = groups.entry(key).or_default();
             all_ns += self_ns;
             match counts {
-                Part::Whole => {
+                Share::Whole => {
                     let inside = slice.end.min(part.end) - slice.start.max(part.start);
                     let is_first = slice.start >= part.start || part.start == range.start;
                     group.add(is_first.then_some(slice.dur()), inside, self_ns);
                 }
-                Part::OfAnother => group.add(None, 0, self_ns),
+                Share::OfAnother => group.add(None, 0, self_ns),
             }
         }
     }

@@ -1,9 +1,9 @@
 //! The steps of processes whose threads run graph nodes: what each did last, and which came before it on its thread.
 //!
-//! Steps of one process may overlap (the step that fills a queue beside the one that trains): an op says in which it ran.
+//! Steps of one process may overlap (the step that fills a queue next to the one that trains): an op says in which it ran.
 
-use super::doing::Doing;
-use super::line::{At, LineKind, Lines};
+use super::activity::Activity;
+use super::line::{LineKind, Lines, PieceId};
 use super::linked::Executions;
 use rustc_hash::FxHashMap;
 use trace_model::rows::Step;
@@ -14,12 +14,12 @@ use trace_store::store::Store;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Last {
     /// This piece ran.
-    Ran(At),
+    Ran(PieceId),
     /// This wait held no thread; and its op.
-    Waited(SliceRef, At),
+    Waited(SliceRef, PieceId),
 }
 
-/// See the module's notes. Rows are those of [`Store::steps`].
+/// Rows are those of [`Store::steps`].
 #[derive(Default)]
 pub(crate) struct Stepped {
     /// By process and step id, rows by start: ids of a cluster's steps and of a process's own may be equal.
@@ -46,12 +46,13 @@ impl Stepped {
         for (line_row, line) in (0..).zip(&lines.lines).filter(|(_, line)| line.kind == LineKind::Worker) {
             // Neighbours are of one step, mostly.
             let mut near = (u32::MAX, None);
-            for (piece, p) in (0..).zip(&line.pieces).filter(|(_, p)| matches!(p.doing, Doing::Op | Doing::Shard)) {
+            for (piece, p) in (0..).zip(&line.pieces).filter(|(_, p)| matches!(p.doing, Activity::Op | Activity::Shard))
+            {
                 let Some(id) = store.step_id_of(line.slice(p)) else { continue };
                 if near.0 != id {
                     near = (id, stepped.row(store, line.process, id, p.start));
                 }
-                stepped.note(near.1, p.end, Last::Ran(At { line: line_row, piece }));
+                stepped.note(near.1, p.end, Last::Ran(PieceId { line: line_row, piece }));
             }
         }
         for wait in parked {

@@ -9,7 +9,7 @@ use trace_store::store::Store;
 
 /// One exchange or step, and who came last.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Late {
+pub struct LateArrival {
     /// What came last: a collective's slice, or a step's.
     pub slice: SliceId,
     /// Its row of the processes.
@@ -37,9 +37,9 @@ pub struct Straggler {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stragglers {
     /// Collectives that several processes took part in.
-    pub collectives: Vec<Late>,
+    pub collectives: Vec<LateArrival>,
     /// Steps of the same number that several processes ran: by their ends.
-    pub steps: Vec<Late>,
+    pub steps: Vec<LateArrival>,
     /// By process, the one that made others wait longest first.
     pub processes: Vec<Straggler>,
 }
@@ -76,13 +76,13 @@ pub(crate) fn of_range(deps: &Deps<'_>, range: &Range<i64>) -> Stragglers {
 }
 
 /// Steps of the same number in several processes.
-fn steps(store: &Store, range: &Range<i64>) -> Vec<Late> {
+fn steps(store: &Store, range: &Range<i64>) -> Vec<LateArrival> {
     let mut by_id: FxHashMap<u32, Vec<&Step>> = FxHashMap::default();
     for step in store.steps().iter().filter(|s| s.start < range.end && s.end > range.start) {
         by_id.entry(step.id).or_default().push(step);
     }
     let process = |step: &Step| store.tracks().get(step.slice.track as usize).map_or(u32::MAX, |t| t.process);
-    let mut late: Vec<Late> = by_id
+    let mut late: Vec<LateArrival> = by_id
         .into_values()
         .filter(|steps| {
             let mut processes: Vec<u32> = steps.iter().map(|s| process(s)).collect();
@@ -95,9 +95,9 @@ fn steps(store: &Store, range: &Range<i64>) -> Vec<Late> {
     late
 }
 
-fn last_of(came: impl Iterator<Item = (i64, u32, SliceId)> + Clone) -> Option<Late> {
+fn last_of(came: impl Iterator<Item = (i64, u32, SliceId)> + Clone) -> Option<LateArrival> {
     let (last, process, slice) = came.clone().max_by_key(|(time, process, _)| (*time, *process))?;
     let first = came.clone().map(|(time, ..)| time).min()?;
     let waited_ns = came.map(|(time, ..)| last - time).sum();
-    Some(Late { slice, process, late_ns: last - first, waited_ns })
+    Some(LateArrival { slice, process, late_ns: last - first, waited_ns })
 }

@@ -192,7 +192,7 @@ fn memory_at_the_peak() {
     assert!(found.iter().all(|device| device.rest_at_peak == 0));
 }
 
-/// Where events tell how much is taken in all, that counts: it has what was taken before the recording, and small pieces.
+/// Where events say how much is taken in all, that counts: it has what was taken before the recording, and small pieces.
 #[test]
 fn memory_that_was_taken_before_the_recording() {
     let store = testkit::store(

@@ -1,4 +1,4 @@
-//! What threads did as the kernel's scheduler saw it, in traces that tell it (`stepscope record --sched`).
+//! What threads did as the kernel's scheduler saw it, in traces that say it (`stepscope record --sched`).
 
 use rustc_hash::FxHashMap;
 use std::ops::Range;

@@ -4,9 +4,9 @@
 //! came last, goes there, and so on. The parts that it gives follow each other from the end to the beginning without
 //! holes. A gap's stalls and a step's critical path are both such walks.
 
+use super::activity::Activity;
 use super::deps::{Arrow, Deps};
-use super::doing::Doing;
-use super::line::{At, LineKind, Piece};
+use super::line::{LineKind, Piece, PieceId};
 use super::stepped::Last;
 use std::ops::Range;
 use trace_model::batch::NO_NODE;
@@ -20,7 +20,7 @@ const MAX_STANDSTILL: u32 = 256;
 
 /// By what kind of edge the walk came to a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Via {
+pub(crate) enum Edge {
     /// It ran before on the same line.
     Order,
     /// Its end made the op ready.
@@ -41,7 +41,7 @@ pub(crate) enum Via {
 
 /// Why nothing ran that was waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Late {
+pub(crate) enum IdleReason {
     /// From the launch's begin to the work's.
     Launch,
     /// It was ready, and not started.
@@ -72,53 +72,53 @@ pub(crate) enum Late {
     End,
     /// Between steps, or between messages: code of who runs the steps.
     Between,
-    /// The trace does not tell.
+    /// The trace does not say.
     Unknown,
 }
 
-impl Late {
-    /// Why a wait that held no thread was one: its `arg` tells (docs/trace-format.md).
-    pub(crate) fn parked(wait: &SliceRef) -> Late {
+impl IdleReason {
+    /// Why a wait that held no thread was one: its `arg` says (docs/trace-format.md).
+    pub(crate) fn parked(wait: &SliceRef) -> IdleReason {
         match wait.arg {
-            1 => Late::QueueEmpty,
-            2 => Late::QueueFull,
-            _ => Late::OtherStep,
+            1 => IdleReason::QueueEmpty,
+            2 => IdleReason::QueueFull,
+            _ => IdleReason::OtherStep,
         }
     }
 }
 
 /// What a part of the walk was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum PartKind {
     /// This piece ran.
-    Runs(At, Via),
+    Runs(PieceId, Edge),
     /// Nothing did; what was waited for, or the wait.
-    Late(Late, Option<SliceId>),
+    Idle(IdleReason, Option<SliceId>),
 }
 
 /// A part of the walk.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct WalkPart {
     pub start: i64,
     pub end: i64,
-    pub what: What,
+    pub what: PartKind,
     /// The line that ran, or should have.
     pub line: u32,
     /// The piece whose start is explained.
-    pub blocked: At,
+    pub blocked: PieceId,
 }
 
 /// Where the walk goes on.
 #[derive(Clone, Copy)]
 enum Next<'a> {
     /// Why this piece did not start before.
-    Start(At),
+    Start(PieceId),
     /// What this piece did until a time.
-    Run(At, i64, Via),
+    Run(PieceId, i64, Edge),
     /// How this value came.
     Transfer(&'a Transfer, i64),
     /// An op's wait that held no thread, and the op.
-    Parked(SliceRef, At),
+    Parked(SliceRef, PieceId),
     /// It was ready at this time, and needed nothing but its step.
     Root(i64),
     /// A message left this line at this time.
@@ -131,44 +131,55 @@ enum Next<'a> {
 #[derive(Clone, Copy)]
 struct Link<'a> {
     arrival: i64,
-    via: Via,
+    via: Edge,
     next: Next<'a>,
 }
 
-/// See the module's notes.
 pub(crate) struct Walk<'d, 'a> {
     deps: &'d Deps<'a>,
     /// Everything from here on is explained.
     cursor: i64,
     /// How far to explain.
     limit: i64,
-    out: &'d mut Vec<Part>,
+    out: &'d mut Vec<WalkPart>,
     most: usize,
 }
 
 impl<'d, 'a> Walk<'d, 'a> {
     /// Appends the parts of `range`, from its end to its beginning, which explain why a piece did not start before the
     /// range's end. After `most` parts the rest is left to the caller: gives how far it came.
-    pub(crate) fn start(deps: &'d Deps<'a>, at: At, range: &Range<i64>, most: usize, out: &'d mut Vec<Part>) -> i64 {
+    pub(crate) fn start(
+        deps: &'d Deps<'a>,
+        at: PieceId,
+        range: &Range<i64>,
+        most: usize,
+        out: &'d mut Vec<WalkPart>,
+    ) -> i64 {
         Walk { deps, cursor: range.end, limit: range.start, most: out.len() + most, out }.go(Next::Start(at), at)
     }
 
     /// The same, where a piece ran until the range's end.
-    pub(crate) fn run(deps: &'d Deps<'a>, at: At, range: &Range<i64>, most: usize, out: &'d mut Vec<Part>) -> i64 {
+    pub(crate) fn run(
+        deps: &'d Deps<'a>,
+        at: PieceId,
+        range: &Range<i64>,
+        most: usize,
+        out: &'d mut Vec<WalkPart>,
+    ) -> i64 {
         let walk = Walk { deps, cursor: range.end, limit: range.start, most: out.len() + most, out };
-        walk.go(Next::Run(at, range.end, Via::Order), at)
+        walk.go(Next::Run(at, range.end, Edge::Order), at)
     }
 
     /// The same, where a step ended so.
-    pub(crate) fn last(deps: &'d Deps<'a>, last: Last, range: &Range<i64>, out: &'d mut Vec<Part>) {
+    pub(crate) fn last(deps: &'d Deps<'a>, last: Last, range: &Range<i64>, out: &'d mut Vec<WalkPart>) {
         let walk = Walk { deps, cursor: range.end, limit: range.start, most: usize::MAX, out };
         match last {
-            Last::Ran(at) => walk.go(Next::Run(at, range.end, Via::Order), at),
+            Last::Ran(at) => walk.go(Next::Run(at, range.end, Edge::Order), at),
             Last::Waited(wait, op) => walk.go(Next::Parked(wait, op), op),
         };
     }
 
-    fn go(mut self, first: Next<'d>, at: At) -> i64 {
+    fn go(mut self, first: Next<'d>, at: PieceId) -> i64 {
         let (mut next, mut blocked, mut standstill) = (first, at, 0);
         while self.cursor > self.limit && self.out.len() < self.most {
             let before = self.cursor;
@@ -182,16 +193,21 @@ impl<'d, 'a> Walk<'d, 'a> {
                 Next::Run(at, until, via) => self.ran(at, until, via, &mut blocked),
                 Next::Transfer(transfer, unblocked) => self.transferred(transfer, unblocked, blocked),
                 Next::Parked(wait, op) => {
-                    self.part(wait.start, What::Late(Late::parked(&wait), Some(wait.id)), blocked.line, blocked);
-                    self.end_of(op, Via::Ready).next
+                    self.part(
+                        wait.start,
+                        PartKind::Idle(IdleReason::parked(&wait), Some(wait.id)),
+                        blocked.line,
+                        blocked,
+                    );
+                    self.end_of(op, Edge::Ready).next
                 }
                 Next::Root(ready) => {
-                    self.part(ready, What::Late(Late::Dispatch, None), blocked.line, blocked);
+                    self.part(ready, PartKind::Idle(IdleReason::Dispatch, None), blocked.line, blocked);
                     self.began(blocked)
                 }
                 Next::Sent(line, time) => self.sent(line, time, blocked),
                 Next::Unknown => {
-                    self.part(self.limit, What::Late(Late::Unknown, None), blocked.line, blocked);
+                    self.part(self.limit, PartKind::Idle(IdleReason::Unknown, None), blocked.line, blocked);
                     break;
                 }
             };
@@ -204,42 +220,43 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 
     /// Explains back to `from`, as far as it is not explained yet.
-    fn part(&mut self, from: i64, what: What, line: u32, blocked: At) {
+    fn part(&mut self, from: i64, what: PartKind, line: u32, blocked: PieceId) {
         let from = from.max(self.limit);
         if from < self.cursor {
-            self.out.push(Part { start: from, end: self.cursor, what, line, blocked });
+            self.out.push(WalkPart { start: from, end: self.cursor, what, line, blocked });
             self.cursor = from;
         }
     }
 
-    fn piece(&self, at: At) -> &'d Piece {
+    fn piece(&self, at: PieceId) -> &'d Piece {
         self.deps.lines.piece(at)
     }
 
     /// What ran on a line just before `time`.
-    fn running(&self, line: u32, time: i64, via: Via) -> Option<Next<'d>> {
+    fn running(&self, line: u32, time: i64, via: Edge) -> Option<Next<'d>> {
         let piece = self.deps.lines.lines[line as usize].before(time)?;
-        Some(Next::Run(At { line, piece }, time, via))
+        Some(Next::Run(PieceId { line, piece }, time, via))
     }
 
     /// The end of a slice, as something that was waited for.
-    fn end_of(&self, at: At, via: Via) -> Link<'d> {
+    fn end_of(&self, at: PieceId, via: Edge) -> Link<'d> {
         let end = self.deps.lines.slice(at).end;
-        let last =
-            self.deps.lines.lines[at.line as usize].before_near(at.piece, end).map_or(at, |piece| At { piece, ..at });
+        let last = self.deps.lines.lines[at.line as usize]
+            .before_near(at.piece, end)
+            .map_or(at, |piece| PieceId { piece, ..at });
         // A slice of no length has no piece before its end.
         let last = if self.piece(at).start == end { at } else { last };
         Link { arrival: end, via, next: Next::Run(last, end, via) }
     }
 
     /// The last-arriving predecessor of a piece.
-    fn last_arrival(&self, at: At) -> Link<'d> {
+    fn last_arrival(&self, at: PieceId) -> Link<'d> {
         let line = &self.deps.lines.lines[at.line as usize];
         let start = self.piece(at).start;
         let order = line.work_before(at.piece);
         let ordered = order.map(|piece| {
             let end = line.pieces[piece as usize].end;
-            Link { arrival: end, via: Via::Order, next: Next::Run(At { piece, ..at }, end, Via::Order) }
+            Link { arrival: end, via: Edge::Order, next: Next::Run(PieceId { piece, ..at }, end, Edge::Order) }
         });
         let is_fresh = start == self.deps.lines.slice(at).start;
         let needed = if is_fresh { self.needed(at) } else { None };
@@ -247,8 +264,8 @@ impl<'d, 'a> Walk<'d, 'a> {
         let arrived = if needed.is_none() {
             let after = ordered.map_or(i64::MIN, |o| o.arrival);
             self.deps.arrow(at.line, after, start).and_then(|arrow| {
-                let next = self.running(arrow.from_line, arrow.from, Via::Arrow)?;
-                Some(Link { arrival: arrow.from, via: Via::Arrow, next })
+                let next = self.running(arrow.from_line, arrow.from, Edge::Arrow)?;
+                Some(Link { arrival: arrow.from, via: Edge::Arrow, next })
             })
         } else {
             None
@@ -258,42 +275,42 @@ impl<'d, 'a> Walk<'d, 'a> {
             let is_later = |l: &Link<'_>| l.arrival <= start && last.is_none_or(|last| last.arrival <= l.arrival);
             link.filter(is_later).or(last)
         });
-        last.unwrap_or(Link { arrival: start, via: Via::Order, next: Next::Unknown })
+        last.unwrap_or(Link { arrival: start, via: Edge::Order, next: Next::Unknown })
     }
 
-    /// What a piece's slice itself needed, beside its line.
-    fn needed(&self, at: At) -> Option<Link<'d>> {
+    /// What a piece's slice itself needed, next to its line.
+    fn needed(&self, at: PieceId) -> Option<Link<'d>> {
         let (piece, slice) = (self.piece(at), self.deps.lines.slice(at));
         match piece.doing {
-            Doing::Op if slice.correlation == NO_NODE => {
+            Activity::Op if slice.correlation == NO_NODE => {
                 let ready = slice.start - self.deps.store.queue_wait_ns(slice);
-                Some(Link { arrival: ready, via: Via::Ready, next: Next::Root(ready) })
+                Some(Link { arrival: ready, via: Edge::Ready, next: Next::Root(ready) })
             }
-            Doing::Op => {
+            Activity::Op => {
                 let op = self.deps.made_ready_by(at).filter(|by| *by != at);
                 let parked = op.and_then(|by| {
                     let wait = self.deps.parked(slice.correlation, self.deps.lines.slice(by).start, slice.start)?;
-                    Some(Link { arrival: wait.end, via: Via::Ready, next: Next::Parked(*wait, by) })
+                    Some(Link { arrival: wait.end, via: Edge::Ready, next: Next::Parked(*wait, by) })
                 });
-                let op = op.map(|by| self.end_of(by, Via::Ready));
+                let op = op.map(|by| self.end_of(by, Edge::Ready));
                 let received = self.deps.received_by(slice.correlation, slice.start).map(|(arrival, transfer)| Link {
                     arrival,
-                    via: Via::Transfer,
+                    via: Edge::Transfer,
                     next: Next::Transfer(transfer, arrival),
                 });
                 op.into_iter().chain(received).chain(parked).max_by_key(|l| l.arrival)
             }
-            Doing::Shard => {
+            Activity::Shard => {
                 let op = self.deps.started_by(slice.node, slice.start)?;
-                Some(Link { arrival: self.piece(op).start, via: Via::Ready, next: Next::Start(op) })
+                Some(Link { arrival: self.piece(op).start, via: Edge::Ready, next: Next::Start(op) })
             }
             doing if doing.is_device() => {
                 let launch = self.deps.launch_of(at);
                 let launched = launch.map(|l| self.piece(l).start.min(piece.start));
                 let by = launch.zip(launched);
-                let launch = by.map(|(launch, arrival)| Link { arrival, via: Via::Launch, next: Next::Start(launch) });
+                let launch = by.map(|(launch, arrival)| Link { arrival, via: Edge::Launch, next: Next::Start(launch) });
                 let event = launched.and_then(|time| self.deps.awaited_by_stream(at, time));
-                let event = event.map(|work| self.end_of(work, Via::Sync)).filter(|l| l.arrival <= piece.start);
+                let event = event.map(|work| self.end_of(work, Edge::Sync)).filter(|l| l.arrival <= piece.start);
                 launch.into_iter().chain(event).max_by_key(|l| l.arrival)
             }
             _ => None,
@@ -301,28 +318,28 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 
     /// What a thread waited for between its last work and a piece.
-    fn waited(&self, at: At, order: Option<u32>) -> Option<Link<'d>> {
+    fn waited(&self, at: PieceId, order: Option<u32>) -> Option<Link<'d>> {
         let line = &self.deps.lines.lines[at.line as usize];
         (order.map_or(0, |o| o + 1)..at.piece).rev().find_map(|piece| {
-            let wait = At { piece, ..at };
+            let wait = PieceId { piece, ..at };
             match line.pieces[piece as usize].doing {
-                Doing::Sync => {
-                    let link = self.end_of(self.deps.awaited_by_host(wait)?, Via::Sync);
+                Activity::Sync => {
+                    let link = self.end_of(self.deps.awaited_by_host(wait)?, Edge::Sync);
                     (link.arrival > self.piece(wait).start).then_some(link)
                 }
-                Doing::Asleep => {
+                Activity::Asleep => {
                     let waker = self.deps.thread(self.deps.lines.slice(wait).correlation)?;
                     let arrival = self.piece(wait).end;
-                    let next = self.running(waker, arrival, Via::Wake).filter(|_| waker != at.line)?;
-                    Some(Link { arrival, via: Via::Wake, next })
+                    let next = self.running(waker, arrival, Edge::Wake).filter(|_| waker != at.line)?;
+                    Some(Link { arrival, via: Edge::Wake, next })
                 }
                 _ => None,
             }
         })
     }
 
-    /// Explains from the arrival of what a piece needed to its start; the line's waits before `upto` tell why it was late.
-    fn late(&mut self, at: At, upto: u32, link: &Link<'d>) {
+    /// Explains from the arrival of what a piece needed to its start; the line's waits before `upto` say why it was late.
+    fn late(&mut self, at: PieceId, upto: u32, link: &Link<'d>) {
         let deps = self.deps;
         let line = &deps.lines.lines[at.line as usize];
         let is_known = !matches!(link.next, Next::Unknown);
@@ -333,45 +350,45 @@ impl<'d, 'a> Walk<'d, 'a> {
         let is_remote =
             matches!(link.next, Next::Run(by, ..) if deps.lines.lines[by.line as usize].process != line.process);
         let base = match base(line.kind, link.via, to - from) {
-            Late::Dispatch if is_remote && link.via == Via::Arrow => Late::Network,
+            IdleReason::Dispatch if is_remote && link.via == Edge::Arrow => IdleReason::Network,
             base => base,
         };
-        if base == Late::Unknown
+        if base == IdleReason::Unknown
             && let Some((given, launch)) = self.given_late(at, from)
         {
-            let rest = if to - given > QUEUED_GAP_NS { Late::Unknown } else { Late::Launch };
-            let culprit = Some(launch).filter(|_| rest == Late::Launch);
-            self.part(given, What::Late(rest, culprit), at.line, at);
-            self.part(from, What::Late(Late::Launch, Some(launch)), at.line, at);
+            let rest = if to - given > QUEUED_GAP_NS { IdleReason::Unknown } else { IdleReason::Launch };
+            let culprit = Some(launch).filter(|_| rest == IdleReason::Launch);
+            self.part(given, PartKind::Idle(rest, culprit), at.line, at);
+            self.part(from, PartKind::Idle(IdleReason::Launch, Some(launch)), at.line, at);
             return;
         }
         let culprit = match link.next {
-            Next::Start(by) if link.via == Via::Launch => Some(deps.lines.slice(by).id),
-            Next::Run(by, ..) if link.via != Via::Order => Some(deps.lines.slice(by).id),
+            Next::Start(by) if link.via == Edge::Launch => Some(deps.lines.slice(by).id),
+            Next::Run(by, ..) if link.via != Edge::Order => Some(deps.lines.slice(by).id),
             Next::Transfer(transfer, _) => self.sender(transfer).map(|send| deps.lines.slice(send).id),
             _ => None,
         };
-        let culprit = culprit.filter(|_| base != Late::Untraced);
+        let culprit = culprit.filter(|_| base != IdleReason::Untraced);
         for piece in (0..upto).rev() {
             let p = &line.pieces[piece as usize];
             if p.end <= from || !p.doing.is_wait() {
                 break;
             }
-            self.part(p.end.max(from), What::Late(base, culprit), at.line, at);
+            self.part(p.end.max(from), PartKind::Idle(base, culprit), at.line, at);
             let why = match p.doing {
-                Doing::Sync => Late::Sync,
-                Doing::Idle => Late::WakeUp,
-                Doing::Asleep if matches!(link.via, Via::Wake | Via::Ready | Via::Transfer) => Late::WakeUp,
-                _ => Late::ScheduledOut,
+                Activity::Sync => IdleReason::Sync,
+                Activity::Idle => IdleReason::WakeUp,
+                Activity::Asleep if matches!(link.via, Edge::Wake | Edge::Ready | Edge::Transfer) => IdleReason::WakeUp,
+                _ => IdleReason::ScheduledOut,
             };
-            let culprit = if p.doing == Doing::Idle { culprit } else { Some(line.slice(p).id) };
-            self.part(p.start.max(from), What::Late(why, culprit), at.line, at);
+            let culprit = if p.doing == Activity::Idle { culprit } else { Some(line.slice(p).id) };
+            self.part(p.start.max(from), PartKind::Idle(why, culprit), at.line, at);
         }
-        self.part(from, What::Late(base, culprit), at.line, at);
+        self.part(from, PartKind::Idle(base, culprit), at.line, at);
     }
 
     /// A call that began before a device's work could have begun, at `from`, and was still giving it when it could: until when, and which.
-    fn given_late(&self, at: At, from: i64) -> Option<(i64, SliceId)> {
+    fn given_late(&self, at: PieceId, from: i64) -> Option<(i64, SliceId)> {
         let (work, launch) = (self.deps.lines.slice(at), self.deps.launch_of(at)?);
         let launch = self.deps.lines.slice(launch);
         let is_late = self.piece(at).start == work.start && launch.end > from;
@@ -379,66 +396,66 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 
     /// A piece ran until a time: explains back to its start.
-    fn ran(&mut self, at: At, until: i64, via: Via, blocked: &mut At) -> Next<'d> {
+    fn ran(&mut self, at: PieceId, until: i64, via: Edge, blocked: &mut PieceId) -> Next<'d> {
         let piece = self.piece(at);
         if piece.doing.is_wait() {
             return self.waits(at, until);
         }
         // An arrow may begin where nothing was recorded.
-        self.part(piece.end.min(until), What::Late(Late::Untraced, None), at.line, *blocked);
+        self.part(piece.end.min(until), PartKind::Idle(IdleReason::Untraced, None), at.line, *blocked);
         if let Some(cause) = self.waited_inside(at, until) {
-            self.part(cause.arrival, What::Runs(at, via), at.line, *blocked);
+            self.part(cause.arrival, PartKind::Runs(at, via), at.line, *blocked);
             *blocked = at;
             return cause.next;
         }
-        self.part(piece.start, What::Runs(at, via), at.line, *blocked);
+        self.part(piece.start, PartKind::Runs(at, via), at.line, *blocked);
         Next::Start(at)
     }
 
     /// What a piece of work waited for while it ran: a peer, a copy, a value.
-    fn waited_inside(&self, at: At, until: i64) -> Option<Link<'d>> {
+    fn waited_inside(&self, at: PieceId, until: i64) -> Option<Link<'d>> {
         let (piece, slice) = (self.piece(at), self.deps.lines.slice(at));
         let inside = |time: i64| time > piece.start && time <= until.min(piece.end);
         match piece.doing {
-            Doing::Collective => {
+            Activity::Collective => {
                 let last = self.deps.exchanges.last_peer(at)?;
                 let arrival = self.piece(last).start;
-                inside(arrival).then_some(Link { arrival, via: Via::Peer, next: Next::Start(last) })
+                inside(arrival).then_some(Link { arrival, via: Edge::Peer, next: Next::Start(last) })
             }
-            Doing::Launch => {
+            Activity::Launch => {
                 // Copies may block; a kernel that ends before its launch returns does not.
-                let work = self.deps.work_of(at).filter(|work| self.piece(*work).doing == Doing::Copy)?;
-                let link = self.end_of(work, Via::Sync);
+                let work = self.deps.work_of(at).filter(|work| self.piece(*work).doing == Activity::Copy)?;
+                let link = self.end_of(work, Edge::Sync);
                 inside(link.arrival).then_some(link)
             }
-            Doing::Op => {
+            Activity::Op => {
                 let (arrival, transfer) = self.deps.received_by(slice.node, until)?;
                 let next = Next::Transfer(transfer, arrival);
-                inside(arrival).then_some(Link { arrival, via: Via::Transfer, next })
+                inside(arrival).then_some(Link { arrival, via: Edge::Transfer, next })
             }
             _ => None,
         }
     }
 
     /// A thread waited until a time: what for.
-    fn waits(&mut self, at: At, until: i64) -> Next<'d> {
-        let after = At { piece: at.piece + 1, ..at };
+    fn waits(&mut self, at: PieceId, until: i64) -> Next<'d> {
+        let after = PieceId { piece: at.piece + 1, ..at };
         let line = &self.deps.lines.lines[at.line as usize];
         // As if what comes next on the line had been waited for: it waited for the same.
         let order = line.work_before(at.piece);
         let ordered = order.map(|piece| {
             let end = line.pieces[piece as usize].end;
-            Link { arrival: end, via: Via::Order, next: Next::Run(At { piece, ..at }, end, Via::Order) }
+            Link { arrival: end, via: Edge::Order, next: Next::Run(PieceId { piece, ..at }, end, Edge::Order) }
         });
         let waited = self.waited(after, order).filter(|l| l.arrival <= until);
-        let unknown = Link { arrival: until, via: Via::Order, next: Next::Unknown };
+        let unknown = Link { arrival: until, via: Edge::Order, next: Next::Unknown };
         let link = waited.or(ordered).unwrap_or(unknown);
         self.late(at, after.piece, &link);
         link.next
     }
 
     /// The step of an op that needed nothing began: with a message of another process, else after the step before on the same thread.
-    fn began(&mut self, root: At) -> Next<'d> {
+    fn began(&mut self, root: PieceId) -> Next<'d> {
         let deps = self.deps;
         let (process, slice) = (deps.lines.lines[root.line as usize].process, deps.lines.slice(root));
         let id = deps.store.step_id_of(slice);
@@ -446,66 +463,66 @@ impl<'d, 'a> Walk<'d, 'a> {
         let row = id.and_then(|id| deps.stepped.row(deps.store, process, id, slice.start));
         let step = row.and_then(|row| deps.store.steps().get(row as usize));
         let Some(step) = step.filter(|step| step.start > self.limit && step.start <= slice.start) else {
-            self.part(self.limit, What::Late(Late::Begin, None), root.line, root);
+            self.part(self.limit, PartKind::Idle(IdleReason::Begin, None), root.line, root);
             return Next::Unknown;
         };
-        self.part(step.start, What::Late(Late::First, None), root.line, root);
+        self.part(step.start, PartKind::Idle(IdleReason::First, None), root.line, root);
         self.sent(step.slice.track, step.start, root)
     }
 
     /// What a line did last before a time at which it began a step or sent a message: explains back to that.
-    fn sent(&mut self, line: u32, time: i64, blocked: At) -> Next<'d> {
+    fn sent(&mut self, line: u32, time: i64, blocked: PieceId) -> Next<'d> {
         let deps = self.deps;
         let step = deps.stepped.ended_by(deps.store, line, time);
         let arrow = deps.arrived_on(line, time);
-        let piece = deps.lines.lines[line as usize].before(time).map(|piece| At { line, piece });
-        let ended = |at: &At| self.piece(*at).end.min(time);
+        let piece = deps.lines.lines[line as usize].before(time).map(|piece| PieceId { line, piece });
+        let ended = |at: &PieceId| self.piece(*at).end.min(time);
         let work = piece.filter(|at| self.piece(*at).doing.is_work() && arrow.is_none_or(|a| a.to < ended(at)));
         if let Some(arrow) = arrow.filter(|a| step.is_none_or(|(_, step)| step.end <= a.to) && work.is_none()) {
             return self.came(arrow, blocked);
         }
         if let Some((row, step)) = step.filter(|(_, step)| work.as_ref().is_none_or(|at| ended(at) <= step.end)) {
-            self.part(step.end, What::Late(Late::Between, None), line, blocked);
+            self.part(step.end, PartKind::Idle(IdleReason::Between, None), line, blocked);
             let Some((end, last)) = deps.stepped.last(row) else { return Next::Unknown };
-            self.part(end, What::Late(Late::End, None), line, blocked);
+            self.part(end, PartKind::Idle(IdleReason::End, None), line, blocked);
             return match last {
-                Last::Ran(at) => Next::Run(at, end, Via::Order),
+                Last::Ran(at) => Next::Run(at, end, Edge::Order),
                 Last::Waited(wait, op) => Next::Parked(wait, op),
             };
         }
-        work.map_or(Next::Unknown, |at| Next::Run(at, time, Via::Arrow))
+        work.map_or(Next::Unknown, |at| Next::Run(at, time, Edge::Arrow))
     }
 
     /// A message came: explains back to where it left.
-    fn came(&mut self, arrow: &Arrow, blocked: At) -> Next<'d> {
-        self.part(arrow.to, What::Late(Late::Dispatch, None), arrow.line, blocked);
-        self.part(arrow.from, What::Late(Late::Network, None), arrow.from_line, blocked);
+    fn came(&mut self, arrow: &Arrow, blocked: PieceId) -> Next<'d> {
+        self.part(arrow.to, PartKind::Idle(IdleReason::Dispatch, None), arrow.line, blocked);
+        self.part(arrow.from, PartKind::Idle(IdleReason::Network, None), arrow.from_line, blocked);
         Next::Sent(arrow.from_line, arrow.from)
     }
 
     /// The `_Send` of a transfer.
-    fn sender(&self, transfer: &Transfer) -> Option<At> {
+    fn sender(&self, transfer: &Transfer) -> Option<PieceId> {
         self.deps.started_by(transfer.sender, transfer.sent.or(transfer.left)?)
     }
 
     /// A value came to its receiver: explains back to where it left.
-    fn transferred(&mut self, transfer: &'d Transfer, unblocked: i64, blocked: At) -> Next<'d> {
+    fn transferred(&mut self, transfer: &'d Transfer, unblocked: i64, blocked: PieceId) -> Next<'d> {
         let deps = self.deps;
         let line_of = |track: Option<trace_model::track::TrackId>| track.map_or(blocked.line, |t| t.0);
         let process_of = |line: u32| deps.lines.lines.get(line as usize).map(|l| l.process);
         let (from, to) = (line_of(transfer.from), line_of(transfer.to));
-        let way = if process_of(from) == process_of(to) { Late::Transfer } else { Late::Network };
+        let way = if process_of(from) == process_of(to) { IdleReason::Transfer } else { IdleReason::Network };
         let arrived = transfer.arrived.unwrap_or(unblocked);
         let left = transfer.sent.or(transfer.left);
         let send = self.sender(transfer);
         let sender = send.map(|at| deps.lines.slice(at).id);
-        self.part(arrived, What::Late(Late::Dispatch, sender), to, blocked);
+        self.part(arrived, PartKind::Idle(IdleReason::Dispatch, sender), to, blocked);
         let Some(left) = left else { return Next::Unknown };
-        self.part(left, What::Late(way, sender), from, blocked);
+        self.part(left, PartKind::Idle(way, sender), from, blocked);
         match (send, transfer.enqueued) {
             (Some(send), _) => Next::Start(send),
             (None, Some(enqueued)) => {
-                self.part(enqueued, What::Late(Late::Dispatch, None), from, blocked);
+                self.part(enqueued, PartKind::Idle(IdleReason::Dispatch, None), from, blocked);
                 Next::Unknown
             }
             (None, None) => Next::Unknown,
@@ -513,14 +530,14 @@ impl<'d, 'a> Walk<'d, 'a> {
     }
 }
 
-/// Why a piece of a line started later than the last thing that it needed, where no wait of its thread tells.
-fn base(kind: LineKind, via: Via, late_ns: i64) -> Late {
+/// Why a piece of a line started later than the last thing that it needed, where no wait of its thread says.
+fn base(kind: LineKind, via: Edge, late_ns: i64) -> IdleReason {
     match (kind, via) {
-        (_, Via::Launch) => Late::Launch,
-        (LineKind::Host, Via::Order | Via::Sync | Via::Wake) => Late::Untraced,
-        (_, Via::Sync) => Late::Sync,
-        (LineKind::Device, Via::Order) if late_ns > QUEUED_GAP_NS => Late::Unknown,
-        (LineKind::Device, _) => Late::Launch,
-        (LineKind::Host | LineKind::Worker, _) => Late::Dispatch,
+        (_, Edge::Launch) => IdleReason::Launch,
+        (LineKind::Host, Edge::Order | Edge::Sync | Edge::Wake) => IdleReason::Untraced,
+        (_, Edge::Sync) => IdleReason::Sync,
+        (LineKind::Device, Edge::Order) if late_ns > QUEUED_GAP_NS => IdleReason::Unknown,
+        (LineKind::Device, _) => IdleReason::Launch,
+        (LineKind::Host | LineKind::Worker, _) => IdleReason::Dispatch,
     }
 }

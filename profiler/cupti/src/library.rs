@@ -23,7 +23,7 @@ pub struct Failed {
     pub text: String,
 }
 
-/// See the module's notes.
+/// The functions of CUPTI that are used.
 pub trait Library: Send + Sync {
     /// `cuptiGetVersion`.
     ///
@@ -40,7 +40,7 @@ pub trait Library: Send + Sync {
     /// # Errors
     /// See [`Library::version`].
     fn use_clock(&self, clock: Clock) -> Result<(), Failed>;
-    /// Lets threads be told by the system's ids.
+    /// Lets threads be reported by the system's ids.
     ///
     /// # Errors
     /// See [`Library::version`].
@@ -50,7 +50,7 @@ pub trait Library: Send + Sync {
     /// # Errors
     /// See [`Library::version`].
     fn switch(&self, kind: Kind, on: bool) -> Result<(), Failed>;
-    /// Gives back the buffers of which all records are complete, or all of them if `is_forced`.
+    /// Returns the buffers of which all records are complete, or all of them if `is_forced`.
     ///
     /// # Errors
     /// See [`Library::version`].
@@ -61,7 +61,7 @@ pub trait Library: Send + Sync {
     fn dropped(&self, context: usize, stream: u32) -> u64;
     /// The name of a call.
     fn call_name(&self, is_runtime: bool, id: u32) -> Option<String>;
-    /// The text at an address that a record told.
+    /// The text at an address that a record reported.
     fn text(&self, address: u64) -> Option<String>;
     /// From now on this thread works for `id`, until [`Library::pop`].
     ///

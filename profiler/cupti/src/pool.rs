@@ -28,12 +28,12 @@ struct Slot {
     stream: AtomicU64,
 }
 
-// SAFETY: the memory is the slot's own; who may touch it is told by `state`, of which every change is one atomic exchange.
+// SAFETY: the memory is the slot's own; who may touch it is reported by `state`, of which every change is one atomic exchange.
 unsafe impl Send for Slot {}
 // SAFETY: as above.
 unsafe impl Sync for Slot {}
 
-/// See the module's notes.
+/// Buffers that are used again.
 pub struct Pool {
     slots: Vec<Slot>,
     /// Times that no buffer was free.

@@ -4,7 +4,6 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::hash::Hash;
 
-/// See the module's notes.
 pub(crate) struct Recent<K, V> {
     by_key: FxHashMap<K, V>,
     order: VecDeque<K>,

@@ -99,11 +99,11 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins; the events session must run. What the library has not is told in the trace, and is no error where the rest
+    /// Begins; the events session must run. What the library has not is reported in the trace, and is no error where the rest
     /// can be recorded.
     ///
     /// # Errors
-    /// That nothing can be recorded; the trace tells it too.
+    /// That nothing can be recorded; the trace says it too.
     pub fn start(library: Arc<dyn Library>) -> Result<Recorder, Unavailable> {
         let started = Recorder::begin(library);
         if let Err(why) = &started {

@@ -36,7 +36,7 @@ struct State {
     refuses: bool,
     dropped: u64,
     pushed: Vec<u64>,
-    /// Buffers that are not given back before the flush.
+    /// Buffers that are not freed before the flush.
     lent: Vec<(usize, Vec<u8>)>,
 }
 
@@ -213,7 +213,7 @@ fn planted(texts: &mut Texts, tick: impl Fn(u64) -> u64) -> Vec<Vec<u8>> {
         records.push(call(true, id, tick(start), tick(end), thread, correlation));
     }
     records.push(event(3, 13, 5, 70));
-    // The same event is recorded again later: its number tells which is meant.
+    // The same event is recorded again later: its number says which is meant.
     records.push(event(99, 7, 5, 71));
     records.push(wait(2, tick(22), tick(24), 4, 7, 5, 70));
     records.push(wait(3, tick(40), tick(560), 6, 7, u32::MAX, 0));
@@ -222,7 +222,7 @@ fn planted(texts: &mut Texts, tick: impl Fn(u64) -> u64) -> Vec<Vec<u8>> {
         let name = texts.address(name);
         records.push(kernel!(CUpti_ActivityKernel9, tick(start), tick(end), 7u32, correlation, name));
     }
-    // CUPTI tells works and calls in no common order.
+    // CUPTI says works and calls in no common order.
     records.reverse();
     records
 }

@@ -3,7 +3,7 @@
 //! | what lies there | the trace |
 //! |---|---|
 //! | a trace folder of our own | that folder |
-//! | a run's folder: `trace/` in it is one | `trace/`, whatever else lies beside it |
+//! | a run's folder: `trace/` in it is one | `trace/`, whatever else lies next to it |
 //! | another tool's file | that file |
 //! | other tools' files in a folder | what [`import::traces`] makes of them: sessions, rounds, the ranks of a job |
 //! | folders below | each of their traces |

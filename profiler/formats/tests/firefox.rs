@@ -12,7 +12,7 @@ use trace_model::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name};
 use trace_model::track::TrackKey;
 use trace_store::store::Store;
 
-/// The profiler's library, with a profile loaded. It runs as a process of its own until it is told to stop.
+/// The profiler's library, with a profile loaded. It runs as a process of its own until it is reported to stop.
 struct Profiler {
     program: PathBuf,
     node: std::ffi::OsString,

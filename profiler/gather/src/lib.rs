@@ -1,4 +1,4 @@
-//! Gathers the trace folders of many processes and hosts into one, over gRPC, and answers distant viewers from it.
+//! Gathers the trace folders of many processes and hosts into one, over gRPC, and answers remote viewers from it.
 //!
 //! In reading order:
 //!
@@ -6,11 +6,11 @@
 //! 2. `tail`, `exchange`, [`Sender`]: a folder's growing files and its clock's stamps, to a collector; [`connector()`]: over connections that somebody else makes; [`Unsealed`]: those of a sealed one.
 //! 3. `mirror`, `hub`: the collector's copies, what of them is safe, the clocks' files.
 //! 4. `receive`, `limits`, [`Server`]: the collector's side of connections.
-//! 5. `far`, `folder`, [`Host`]: what distant viewers may look at: a gathered trace, or a folder of traces and event files.
+//! 5. `far`, `folder`, [`Host`]: what remote viewers may look at: a gathered trace, or a folder of traces and event files.
 //! 6. [`Connection`], [`LogdirCopy`]: the viewer's side, to an address or through a program's standard input and output; [`Scratch`]: where copies lie.
 //!
 //! A member of its own, not a part of `profiler`: what it needs for gRPC (tonic, hyper, tokio: about 60 crates, a minute of CPU time) would
-//! else be compiled into the engine's tests and the dashboard too. docs/collection.md tells how to use it, docs/trace-format.md what it promises.
+//! else be compiled into the engine's tests and the dashboard too. docs/collection.md says how to use it, docs/trace-format.md what it promises.
 
 mod connection;
 mod connector;

@@ -41,7 +41,6 @@ struct Copy {
     is_dirty: bool,
 }
 
-/// See the module's notes.
 pub(crate) struct Mirror {
     dir: PathBuf,
     copies: BTreeMap<String, Copy>,
@@ -107,7 +106,7 @@ impl Mirror {
         self.copies.iter().map(length).collect::<io::Result<_>>().map_err(|e| MirrorError::Io(self.dir.clone(), e))
     }
 
-    /// Takes what came, makes it safe, and gives back up to which sequence number that is; and how many new bytes.
+    /// Takes what came, makes it safe, and returns up to which sequence number that is; and how many new bytes.
     pub(crate) fn take(&mut self, items: Vec<Item>, sync: bool) -> Result<(u64, u64), MirrorError> {
         let (mut sequence, mut bytes, mut finished) = (0, 0, false);
         for item in items {
@@ -146,7 +145,7 @@ impl Mirror {
         }
     }
 
-    /// Appends what is new of a piece; gives back how much that is.
+    /// Appends what is new of a piece; returns how much that is.
     fn write(&mut self, piece: &Piece) -> Result<u64, MirrorError> {
         if !is_trace_file(&piece.file) {
             return Err(MirrorError::Wrong(format!("{:?} is no file of a trace folder", piece.file)));

@@ -1,4 +1,4 @@
-//! The service for distant viewers, whatever it is that they look at.
+//! The service for remote viewers, whatever it is that they look at.
 
 use crate::wire::far_server;
 use crate::wire::{ListRequest, Listing, LookReply, LookRequest, ReadReply, ReadRequest};
@@ -18,7 +18,7 @@ pub(crate) const POLL: Duration = Duration::from_millis(50);
 /// Bytes of a file that are read at a time.
 pub(crate) const MAX_READ: u32 = 1 << 20;
 
-/// What distant viewers can look at. Its functions may wait for the disk.
+/// What remote viewers can look at. Its functions may wait for the disk.
 pub(crate) trait Served: Send + Sync + 'static {
     /// What there is.
     fn list(&self) -> io::Result<Listing>;
@@ -46,7 +46,7 @@ impl Served for Gathered {
     }
 }
 
-/// Follows the gathered folder into the store until told to stop, and keeps what messages tell of clocks.
+/// Follows the gathered folder into the store until reported to stop, and keeps what messages report clocks.
 pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
     let mut reader: Option<TraceReader> = None;
     while !stopping.load(Ordering::Acquire) {
@@ -71,9 +71,9 @@ pub(crate) fn follow(hub: &Hub, store: &RwLock<Store>, stopping: &AtomicBool) {
 }
 
 /// The service.
-pub(crate) struct Far(pub(crate) Arc<dyn Served>);
+pub(crate) struct RemoteService(pub(crate) Arc<dyn Served>);
 
-impl Far {
+impl RemoteService {
     async fn off<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Served) -> io::Result<T> + Send + 'static,
@@ -90,7 +90,7 @@ impl Far {
 }
 
 #[tonic::async_trait]
-impl far_server::Far for Far {
+impl far_server::Far for RemoteService {
     async fn list(&self, request: Request<ListRequest>) -> Result<Response<Listing>, Status> {
         let version = request.into_inner().version;
         if version != crate::VERSION {

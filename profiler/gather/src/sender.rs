@@ -2,12 +2,12 @@
 //!
 //! The folder is recorded as without a sender, and is the buffer: whatever the network or the collector do, nothing is lost but
 //! what the folder itself counts as dropped. The position in each file is what identifies bytes, so that after a kill of either side
-//! the collector's answer to the greeting tells where to go on. Memory: the window of what is not acknowledged, and one block.
+//! the collector's answer to the greeting says where to go on. Memory: the window of what is not acknowledged, and one block.
 
 use crate::connector::{Connector, Problem};
 use crate::exchange::Exchanger;
 use crate::identity::{Clock, FolderId};
-use crate::tail::{Part, Tail};
+use crate::tail::{FilePart, Tail};
 use crate::wire::{Hello, Piece, State, Up, Welcome, down, gather_client::GatherClient, up};
 use crate::{MAX_MESSAGE, VERSION};
 use parking_lot::Mutex;
@@ -170,7 +170,7 @@ impl Sender {
         SenderReport { exchanges, ..self.shared.report.lock().clone() }
     }
 
-    /// Sends the rest and says that nothing follows; gives up after `patience`. What is not acknowledged then stays in the folder: a
+    /// Sends the rest and says that nothing follows; evicts after `patience`. What is not acknowledged then stays in the folder: a
     /// later sender goes on. Stop recording and collecting first.
     pub fn finish(mut self, patience: Duration) -> SenderReport {
         self.end(Some(patience));
@@ -276,7 +276,7 @@ fn greet(shared: &Shared, welcome: &Welcome) -> Result<(), Problem> {
 }
 
 /// Sent and not acknowledged.
-struct Sent {
+struct Unacknowledged {
     sequence: u64,
     bytes: u64,
     /// File and its end there; `None` for a state.
@@ -289,7 +289,7 @@ struct Connection<'a> {
     tail: Tail,
     control: Option<events::control::Control>,
     sequence: u64,
-    on_the_way: VecDeque<Sent>,
+    on_the_way: VecDeque<Unacknowledged>,
     bytes: u64,
 }
 
@@ -334,21 +334,21 @@ impl Connection<'_> {
         Ok(false)
     }
 
-    async fn piece(&mut self, part: Part) -> Result<(), Problem> {
+    async fn piece(&mut self, part: FilePart) -> Result<(), Problem> {
         self.sequence += 1;
         let bytes = part.data.len() as u64;
         let end = Some((part.file.clone(), part.offset + bytes));
-        self.on_the_way.push_back(Sent { sequence: self.sequence, bytes, end });
+        self.on_the_way.push_back(Unacknowledged { sequence: self.sequence, bytes, end });
         self.bytes += bytes;
         let crc = crc32c::crc32c(&part.data);
         let piece = Piece { sequence: self.sequence, file: part.file, offset: part.offset, crc, data: part.data };
         Ok(self.up.send(Up { what: Some(up::What::Piece(piece)) }).await?)
     }
 
-    /// Sends what the control page says; gives back its sequence number.
+    /// Sends what the control page says; returns its sequence number.
     async fn state(&mut self, finished: bool) -> Result<u64, Problem> {
         self.sequence += 1;
-        self.on_the_way.push_back(Sent { sequence: self.sequence, bytes: 0, end: None });
+        self.on_the_way.push_back(Unacknowledged { sequence: self.sequence, bytes: 0, end: None });
         let lost = self.control.as_ref().map(events::control::Control::lost).unwrap_or_default();
         let state = State {
             sequence: self.sequence,

@@ -1,9 +1,9 @@
-//! Serves a path to distant viewers: on an address, or through standard input and output.
+//! Serves a path to remote viewers: on an address, or through standard input and output.
 
 use crate::MAX_MESSAGE;
 use crate::folder::Folder;
 use crate::limits::Incoming;
-use crate::remote::Far;
+use crate::remote::RemoteService;
 use crate::stdio::Pipes;
 use crate::wire::far_server::FarServer;
 use std::io;
@@ -60,7 +60,7 @@ impl Host {
         Ok(Host { address, _runtime: runtime })
     }
 
-    /// Where it listens: tells the port where `listen` had 0.
+    /// Where it listens: says the port where `listen` had 0.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -89,7 +89,7 @@ pub fn serve_stdio(path: &Path) -> Result<(), HostError> {
 
 fn router(path: &Path) -> Result<Router, HostError> {
     let folder = Folder::open(path).map_err(|error| HostError::Path(path.to_owned(), error))?;
-    let far = FarServer::new(Far(Arc::new(folder))).max_decoding_message_size(MAX_MESSAGE);
+    let far = FarServer::new(RemoteService(Arc::new(folder))).max_decoding_message_size(MAX_MESSAGE);
     Ok(Server::builder().initial_stream_window_size(1 << 20).initial_connection_window_size(2 << 20).add_service(far))
 }
 

@@ -1,10 +1,10 @@
-//! The collector as a whole: listens, keeps what comes, follows it for distant viewers, and ends.
+//! The collector as a whole: listens, keeps what comes, follows it for remote viewers, and ends.
 
 use crate::MAX_MESSAGE;
 use crate::hub::Hub;
 use crate::limits::Incoming;
 use crate::receive::Receiver;
-use crate::remote::{Far, Gathered, follow};
+use crate::remote::{Gathered, RemoteService, follow};
 use crate::wire::far_server::FarServer;
 use crate::wire::gather_server::GatherServer;
 use std::io;
@@ -30,7 +30,7 @@ pub struct ServerOptions {
     pub sync: bool,
     /// Connections at once; a sender has two, a viewer one.
     pub max_connections: usize,
-    /// What is kept in memory for distant viewers.
+    /// What is kept in memory for remote viewers.
     pub keep: StoreOptions,
 }
 
@@ -124,7 +124,7 @@ impl Server {
             move || follow(&hub, &store, &stopping)
         });
         let following = Some(following.map_err(ServeError::Threads)?);
-        let far = FarServer::new(Far(Arc::new(Gathered(trace_store::remote::Server::new(store)))));
+        let far = FarServer::new(RemoteService(Arc::new(Gathered(trace_store::remote::Server::new(store)))));
         let stop = serve(&runtime, &hub, incoming, Some(far.max_decoding_message_size(MAX_MESSAGE)));
         let (stop, runtime, given) = (Some(stop), Some(runtime), None);
         Ok(Server { address: Some(address), hub, turned_away, given, stopping, stop, runtime, following })
@@ -159,7 +159,7 @@ impl Server {
         Ok(())
     }
 
-    /// Where it listens: tells the port where `listen` had 0; `0.0.0.0:0` where it listens nowhere.
+    /// Where it listens: says the port where `listen` had 0; `0.0.0.0:0` where it listens nowhere.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)))
@@ -224,7 +224,12 @@ fn runtime() -> Result<Runtime, ServeError> {
 }
 
 /// Serves what comes, until what this gives is used or dropped.
-fn serve(runtime: &Runtime, hub: &Arc<Hub>, incoming: Incoming, far: Option<FarServer<Far>>) -> oneshot::Sender<()> {
+fn serve(
+    runtime: &Runtime,
+    hub: &Arc<Hub>,
+    incoming: Incoming,
+    far: Option<FarServer<RemoteService>>,
+) -> oneshot::Sender<()> {
     let (stop, stopped) = oneshot::channel::<()>();
     let service = Arc::clone(hub);
     runtime.spawn(async move {
@@ -236,7 +241,7 @@ fn serve(runtime: &Runtime, hub: &Arc<Hub>, incoming: Incoming, far: Option<FarS
             .http2_keepalive_timeout(Some(Duration::from_secs(5)))
             .add_service(GatherServer::new(Receiver(service)).max_decoding_message_size(MAX_MESSAGE))
             .add_optional_service(far);
-        // It ends when it is told to; connections that are open then are cut with the runtime.
+        // It ends when it is reported to; connections that are open then are cut with the runtime.
         let until = async { stopped.await.unwrap_or(()) };
         let _ = router.serve_with_incoming_shutdown(incoming, until).await;
     });

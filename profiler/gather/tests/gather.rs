@@ -1,4 +1,4 @@
-//! Folders of several processes and hosts into one collector: everything once, on one clock, and seen from afar.
+//! Folders of several processes and hosts into one collector: everything once, on one clock, and seen from another process.
 #![allow(clippy::unwrap_used)] // a test file
 
 mod common;
@@ -195,7 +195,7 @@ fn a_file_that_was_written_anew_is_sent_anew() {
     bytes.extend(&first);
     std::fs::write(&path, &bytes).unwrap();
     wait_until("the first part is there", || sender.progress().acknowledged > bytes.len() as u64);
-    // As after a failed write: taken back, and the same records come in other chunks.
+    // As after a failed write: revoked, and the same records come in other chunks.
     let mut again = Folder::create(&dir.path().join("b"), 41, begin);
     let chunks = [add(&mut again, 0..60), add(&mut again, 60..250)];
     let mut other = std::fs::read(&path).unwrap()[..32].to_vec();

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use trace_store::follow::TraceReader;
 use trace_store::store::Store;
 
-/// The library, which cargo builds beside the tests.
+/// The library, which cargo builds next to the tests.
 fn library() -> PathBuf {
     let beside = std::env::current_exe().unwrap();
     let deps = beside.parent().unwrap();

@@ -14,7 +14,7 @@ pub const NO_ARGS: u32 = u32::MAX;
 
 /// Bits of a place that are an offset; those above are 0 for the own text, else 1 + the file's index.
 const OFFSET_BITS: u32 = 56;
-/// Files that the bits above can tell apart.
+/// Files that the bits above can say apart.
 const MAX_FILES: usize = 255;
 
 /// Rows of a sealed trace's arguments come before all others.

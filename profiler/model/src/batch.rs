@@ -34,7 +34,7 @@ pub enum EventKind {
     FlowIn,
     /// `arg` bytes were taken.
     Alloc,
-    /// `arg` bytes were given back.
+    /// `arg` bytes were freed.
     Free,
 }
 
@@ -119,7 +119,7 @@ pub enum Name {
         /// The system's id.
         pid: u32,
     },
-    /// A process that is recorded from outside; what it tells of itself counts more.
+    /// A process that is recorded from outside; what it reports itself counts more.
     Other {
         /// Its id.
         pid: u32,
@@ -128,7 +128,7 @@ pub enum Name {
         /// Its command.
         name: String,
     },
-    /// A track shows a thread of another process than the one that tells of it.
+    /// A track shows a thread of another process than the one that reports it.
     Owner {
         /// The track.
         key: TrackKey,
@@ -144,7 +144,7 @@ pub enum Name {
     },
     /// A place in code.
     Frame {
-        /// The process that tells of it.
+        /// The process that reports it.
         pid: u32,
         /// The frame's id in that process.
         id: u32,
@@ -155,7 +155,7 @@ pub enum Name {
     },
     /// The function of a frame; of those inlined into each other the outer one first.
     Function {
-        /// The process that tells of it.
+        /// The process that reports it.
         pid: u32,
         /// The frame's id.
         frame: u32,
@@ -164,7 +164,7 @@ pub enum Name {
     },
     /// A call stack: its caller's and one more frame.
     Stack {
-        /// The process that tells of it.
+        /// The process that reports it.
         pid: u32,
         /// The stack's id in that process.
         id: u32,

@@ -10,7 +10,7 @@
 //!            16    begun i64, CLOCK_MONOTONIC_RAW ns           12    count u32, records, at most 65,536
 //!            24    crc u32: of bytes 0..24                     16    pid u32
 //!            28    zero u32                                    20    ring number u32
-//!            32    first chunk                                 24    made u64: the ring's own, tells rings of one number apart
+//!            32    first chunk                                 24    made u64: the ring's own, says rings of one number apart
 //!                                                              32    first u64: sequence number of the first record
 //!                                                              40    dropped u64: records that the ring could not take, in total
 //!                                                              48    written i64, CLOCK_MONOTONIC_RAW ns
@@ -21,7 +21,7 @@
 //! ```
 //!
 //! Checksums are CRC-32C. The header has its own, so that where only a payload is damaged the number of lost records is
-//! known exactly; everywhere else the sequence numbers tell. A chunk is written with the others of its batch in one `write`,
+//! known exactly; everywhere else the sequence numbers say. A chunk is written with the others of its batch in one `write`,
 //! and its records leave the ring only after that: a chunk that was cut by a crash is still in the ring.
 
 use events::Record;
@@ -89,7 +89,7 @@ pub fn begin_chunk(batch: &mut Vec<Record>) -> usize {
     batch.len()
 }
 
-/// Writes the header of the chunk whose records begin at `at`; they tell `header.count`.
+/// Writes the header of the chunk whose records begin at `at`; they say `header.count`.
 pub fn end_chunk(header: ChunkHeader, at: usize, batch: &mut [Record]) {
     end_summed_chunk(header, crc32c::crc32c(bytemuck::cast_slice(&batch[at..])), at, batch);
 }
@@ -167,7 +167,7 @@ pub fn settled(bytes: &[u8], at_begin: bool) -> usize {
 
 /// What the scanner found next.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum Scanned {
     /// A sound chunk; its records are appended to the caller's vector.
     Chunk(ChunkHeader),
     /// A chunk whose records do not check: none of them is given out.
@@ -211,7 +211,7 @@ impl Scanner {
     }
 
     /// The next chunk; `None` when more bytes are needed. Records of a sound chunk are appended to `records`.
-    pub fn next(&mut self, records: &mut Vec<Record>) -> Option<Found> {
+    pub fn next(&mut self, records: &mut Vec<Record>) -> Option<Scanned> {
         if !self.has_header {
             self.file_header()?;
         }
@@ -230,7 +230,7 @@ impl Scanner {
         }
     }
 
-    fn take(&mut self, header: ChunkHeader, crc: u32, len: usize, records: &mut Vec<Record>) -> Found {
+    fn take(&mut self, header: ChunkHeader, crc: u32, len: usize, records: &mut Vec<Record>) -> Scanned {
         let from = self.at + CHUNK_HEADER;
         let payload = &self.bytes[from..from + len];
         let sound = crc32c::crc32c(payload) == crc;
@@ -238,13 +238,13 @@ impl Scanner {
             records.extend(payload.chunks_exact(size_of::<Record>()).map(bytemuck::pod_read_unaligned::<Record>));
             self.in_gap = false;
             self.at = from + len;
-            return Found::Chunk(header);
+            return Scanned::Chunk(header);
         }
         self.in_gap = false;
         // The header checks, so its length is right and the next chunk begins behind the payload.
         self.skip(CHUNK_HEADER + len);
         self.in_gap = false;
-        Found::BadPayload(header)
+        Scanned::BadPayload(header)
     }
 
     /// Checks the file header; a damaged one is skipped like other damage.
@@ -324,7 +324,7 @@ mod tests {
     }
 
     /// Everything that the scanner gives for these bytes, fed in pieces of `piece` bytes.
-    fn scan(bytes: &[u8], piece: usize) -> (Vec<(Found, Vec<Record>)>, Scanner) {
+    fn scan(bytes: &[u8], piece: usize) -> (Vec<(Scanned, Vec<Record>)>, Scanner) {
         let mut scanner = Scanner::default();
         let mut found = Vec::new();
         for part in bytes.chunks(piece.max(1)) {
@@ -354,7 +354,7 @@ mod tests {
         fn round_trip_in_any_pieces(sizes in prop::collection::vec(0usize..40, 0..8), piece in 1usize..300) {
             let (bytes, chunks) = file(&sizes);
             let (found, scanner) = scan(&bytes, piece);
-            let want: Vec<_> = chunks.into_iter().map(|(h, r)| (Found::Chunk(h), r)).collect();
+            let want: Vec<_> = chunks.into_iter().map(|(h, r)| (Scanned::Chunk(h), r)).collect();
             prop_assert_eq!(found, want);
             prop_assert_eq!(scanner.damage(), Damage::default());
             prop_assert_eq!(scanner.unfinished(), 0);
@@ -381,8 +381,8 @@ mod tests {
             for (f, records) in found {
                 match f {
                     // A chunk that checks is one of those that were written, whole.
-                    Found::Chunk(h) => prop_assert!(chunks.iter().any(|(want, r)| *want == h && *r == records)),
-                    Found::BadPayload(_) => prop_assert!(records.is_empty()),
+                    Scanned::Chunk(h) => prop_assert!(chunks.iter().any(|(want, r)| *want == h && *r == records)),
+                    Scanned::BadPayload(_) => prop_assert!(records.is_empty()),
                 }
             }
         }
@@ -395,7 +395,7 @@ mod tests {
             let mut bytes = bytes.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             let (found, scanner) = scan(&bytes, usize::MAX);
-            let sound = found.iter().filter(|(f, _)| matches!(f, Found::Chunk(_))).count();
+            let sound = found.iter().filter(|(f, _)| matches!(f, Scanned::Chunk(_))).count();
             assert_eq!((sound, scanner.damage().places), (2, 1), "bit {bit}");
         }
     }

@@ -15,7 +15,7 @@ pub const SEALED_FOLDER: &str = "sealed";
 pub const SLICES_FILE: &str = "slices.parquet";
 /// The file that makes a folder a gathered one.
 pub const GATHERED_FILE: &str = "gathered.json";
-/// The file of a gathered folder that tells whose trace folder it is.
+/// The file of a gathered folder that says whose trace folder it is.
 pub const SOURCE_FILE: &str = "source.json";
 
 /// Why a folder cannot be read as a trace.

@@ -169,7 +169,7 @@ pub struct Process {
 pub const FIRST_OWN_PID: u32 = 1 << 31;
 
 impl Process {
-    /// Its rank in a job, which importers of several files tell with the host: `rank 3`, or `node7, rank 3`.
+    /// Its rank in a job, which importers of several files say with the host: `rank 3`, or `node7, rank 3`.
     #[must_use]
     pub fn rank(&self) -> Option<u32> {
         let (before, rank) = self.host.rsplit_once("rank ")?;

@@ -16,7 +16,7 @@ pub struct PagerStats {
 
 /// The source of a store's paged lanes: a sealed trace's files, or another process that has them.
 ///
-/// A picture never waits for it: what a picture lacked is noted as a wish.
+/// A picture never waits for it: what a picture lacked is noted as a page request.
 pub trait Pages: Debug + Send + Sync {
     /// Changes how many bytes of slices are kept in memory.
     fn set_budget(&self, budget: usize);

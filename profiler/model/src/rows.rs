@@ -1,4 +1,4 @@
-//! Rows of a trace beside its slices: steps, counters, flows, transfers, memory.
+//! Rows of a trace next to its slices: steps, counters, flows, transfers, memory.
 
 use crate::slice::SliceId;
 use crate::track::TrackId;
@@ -36,7 +36,7 @@ pub struct Counter {
     pub value: VecDeque<f64>,
 }
 
-/// What tells counters apart.
+/// Key of counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CounterKey {
     /// Row of the processes.
@@ -48,7 +48,7 @@ pub struct CounterKey {
 }
 
 impl Counter {
-    /// The key by which counters are told apart.
+    /// The key by which counters are distinguished.
     pub fn key(&self) -> CounterKey {
         CounterKey { process: self.process, site: self.site, track: self.track }
     }
@@ -78,7 +78,7 @@ pub struct Flow {
     pub to: Option<FlowEnd>,
 }
 
-/// Memory of a device that was taken or given back.
+/// Memory of a device that was taken or freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryEvent {
     /// When, ns from the origin.
@@ -89,7 +89,7 @@ pub struct MemoryEvent {
     pub site: u32,
     /// Row of the nodes, or `u32::MAX`.
     pub node: u32,
-    /// Bytes taken; negative when given back.
+    /// Bytes taken; negative when freed.
     pub bytes: i64,
 }
 

@@ -5,7 +5,7 @@
 use crate::names::SiteInfo;
 use bytemuck::{Pod, Zeroable};
 
-/// See the module's notes. The highest bit is the mark, the others are the row.
+/// The highest bit is the mark, the others are the row.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct Site(u32);

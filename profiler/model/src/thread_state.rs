@@ -1,4 +1,4 @@
-//! The states of a thread, as an operating system's scheduler tells them apart.
+//! The states of a thread, as an operating system's scheduler distinguishes them.
 
 /// What a thread is doing, or why it is not running.
 ///
@@ -20,7 +20,7 @@ pub enum ThreadState {
     Uninterruptible = 5,
     /// It was stopped, by a signal or a debugger.
     Stopped = 6,
-    /// It waits for something that the trace does not tell; so do parked and idle threads of the kernel.
+    /// It waits for something that the trace does not say; so do parked and idle threads of the kernel.
     Waiting = 7,
     /// It ended.
     Dead = 8,

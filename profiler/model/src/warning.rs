@@ -24,7 +24,7 @@ pub enum WarningKind {
     Unsupported,
     /// Slices were clipped because all lanes were taken.
     Clipped,
-    /// Old slices or events were given up to stay in the memory budget.
+    /// Old slices or events were evicted to stay in the memory budget.
     Evicted,
     /// Something cannot be recorded on the machine; the sentence says how to get it.
     Unavailable,

@@ -50,7 +50,7 @@ fn the_program() {
 fn touch_pages() {
     const PAGE: usize = 4096;
     let len = PAGES as usize * PAGE;
-    // SAFETY: new memory of this function's own, written within its bounds and given back.
+    // SAFETY: new memory of this function's own, written within its bounds and freed.
     unsafe {
         let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         let memory = libc::mmap(std::ptr::null_mut(), len, rights, flags, -1, 0);

@@ -125,7 +125,7 @@ fn pin(cpu: usize) {
     }
 }
 
-/// Two threads hand a turn to and fro; gives back their ids. Each has a CPU of its own: on one CPU whoever is woken takes it
+/// Two threads hand a turn to and fro; returns their ids. Each has a CPU of its own: on one CPU whoever is woken takes it
 /// from the other, which then waits for the CPU and not for its turn.
 fn ping_pong() -> String {
     let (turn, changed) = (Mutex::new(0u32), Condvar::new());
@@ -146,7 +146,7 @@ fn ping_pong() -> String {
     })
 }
 
-/// Two threads that want one CPU for 300 ms; gives back of each its id, from when to when it was measured (raw monotonic ns), and how
+/// Two threads that want one CPU for 300 ms; returns of each its id, from when to when it was measured (raw monotonic ns), and how
 /// long, by the kernel's accounting, it waited for the CPU in that time.
 fn hogs() -> String {
     pin(0);
@@ -225,7 +225,7 @@ fn a_lock_that_goes_to_and_fro_names_its_waker() {
     }
 }
 
-/// How long in `range` nothing is told of a CPU, ns.
+/// How long in `range` nothing is reported of a CPU, ns.
 fn holes(runs: &[SliceRef], range: &std::ops::Range<i64>) -> i64 {
     let told = runs.iter().map(|s| s.end.min(range.end) - s.start.max(range.start));
     range.end - range.start - told.filter(|ns| *ns > 0).sum::<i64>()
@@ -256,7 +256,7 @@ fn threads_that_want_one_cpu_wait_as_long_as_the_kernel_says() {
         let sum = |slices: &[&SliceRef]| slices.iter().map(|s| s.end - s.start).sum::<i64>();
         let (preempted, waking) = (of("preempted"), of("runnable"));
         let (found, waited) = (sum(&preempted) + sum(&waking), waited as i64);
-        // Some kernels do not tell when certain threads leave a CPU: what is not found lies where the CPU's track says nothing.
+        // Some kernels do not say when certain threads leave a CPU: what is not found lies where the CPU's track says nothing.
         let untold = holes(&runs, &measured);
         let of_kernel = format!("{found} ns, by the kernel {waited} ns, untold {untold} ns: {:?}", watched.report);
         assert!(untold * 2 < measured.end - measured.start, "{of_kernel}");

@@ -8,7 +8,7 @@ use trace_model::track::TrackKey;
 use trace_model::track::TrackKind;
 
 /// A process records into one folder at a time: held by a test that does.
-pub(crate) static RECORDING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+pub static RECORDING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 
 /// A store with origin 0 from lines such as
 ///
@@ -30,19 +30,19 @@ pub(crate) static RECORDING: parking_lot::Mutex<()> = parking_lot::Mutex::new(()
 /// w0 off-cpu: sleeping 10..20 c 101                   the thread slept until 101 woke it
 /// cpu0 runs w0 0..10                                  a CPU ran the thread
 /// w0 sample 12 main;work;burn                         the thread's call stack, the outermost function first
-/// w0 alloc cpu:0 A 12 1024                memory taken by the node `A`; negative: given back
+/// w0 alloc cpu:0 A 12 1024                memory taken by the node `A`; negative: freed
 /// w0 alloc cpu:0 A 12 1024 of 4096        the same, and how much is taken then in all, in steps of 64
 /// ```
 ///
 /// A track `2.w0` is of process 2, else of 1; its tid is 100 times the process and the track's number in it. A node's op type is
 /// its name's last part without digits. Indented by `>` a slice is nested that deep.
-pub(crate) fn store(text: &str) -> Store {
+pub fn store(text: &str) -> Store {
     let mut store = Store::with_options(StoreOptions::UNBOUNDED);
     store.apply(batch(text));
     store
 }
 
-pub(crate) fn batch(text: &str) -> Batch {
+pub fn batch(text: &str) -> Batch {
     let mut kit = Kit::default();
     kit.batch.set_origin(0);
     for line in text.lines().map(str::trim).filter(|l| !l.is_empty()) {

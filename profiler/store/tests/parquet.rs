@@ -18,7 +18,7 @@ use trace_store::store::{Store, StoreOptions};
 /// More than two row groups.
 const SLICES: u32 = 300_000;
 
-/// Slices of eight tracks with nodes, args and steps; counters and flows beside them.
+/// Slices of eight tracks with nodes, args and steps; counters and flows next to them.
 fn store() -> Store {
     let mut batch = Batch::new();
     batch.set_origin(0);

@@ -1,21 +1,21 @@
 //! Findings about several devices or processes: communication that no compute hides, and who comes last.
 
 use super::{Facts, Finding, MAX_SLICES};
+use crate::activity::{Activities, Activity};
 use crate::breakdown::DeviceBreakdown;
 use crate::critical::{PathKind, Segment};
-use crate::doing::{Doing, Doings};
 use crate::stalls::{Cause, duration};
 use trace_model::slice::SliceRef;
 use trace_store::store::Store;
 
-/// From here on communication is told of even where the path does not lead through it.
+/// From here on communication is reported of even where the path does not lead through it.
 const MIN_EXPOSED: f64 = 0.1;
 const EXPOSED: &str = "exposed communication";
 
 pub(super) fn add(facts: &Facts<'_>, found: &mut Vec<Finding>) {
     if let Some((exposed, collectives)) = exposed(facts) {
         if is_mostly_within(facts, PathKind::Stall(Cause::Unexplained), collectives) {
-            // Streams that waited for communication without a record of it: the same time, told better.
+            // Streams that waited for communication without a record of it: the same time, reported better.
             found.retain(|f| f.title != "unexplained");
         }
         // The path may lead through all of it, through some, or, where every rank waits for another, around it.
@@ -75,10 +75,10 @@ fn is_mostly_within(facts: &Facts<'_>, kind: PathKind, mut parts: Vec<(i64, i64)
 
 /// A device's collectives, the longest first.
 fn collectives(facts: &Facts<'_>, device: &DeviceBreakdown) -> Vec<SliceRef> {
-    let (store, doings) = (facts.store, Doings::new(facts.store));
+    let (store, doings) = (facts.store, Activities::new(facts.store));
     let tracks = device.streams.iter().filter_map(|(track, ..)| store.track(*track));
     let slices = tracks.flat_map(|track| track.lanes.iter().flat_map(|lane| lane.slices(&facts.range)));
-    let mut found: Vec<SliceRef> = slices.filter(|slice| doings.of(slice) == Doing::Collective).collect();
+    let mut found: Vec<SliceRef> = slices.filter(|slice| doings.of(slice) == Activity::Collective).collect();
     found.sort_by_key(|slice| (std::cmp::Reverse(slice.dur()), slice.start));
     found
 }

@@ -33,7 +33,7 @@ const MAX_NAME: usize = 120;
 /// What saves less of the critical path is left out.
 const MIN_SHARE: f64 = 0.01;
 
-/// See the module's notes.
+/// Something to change, with what it would save.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// A few words: `launch overhead`.

@@ -1,10 +1,11 @@
 //! Findings from the critical path: what held it up, by kind, and its slow ops.
 
-use super::words::{self, Words};
+use super::words::{Words, of_kind};
 use super::{Facts, Finding, MIN_SHARE, short, slices};
+use crate::activity::{Activities, Activity};
 use crate::critical::{PathKind, Segment};
-use crate::doing::{Doing, Doings};
 use crate::ops::OpRow;
+use crate::stalls::cause::{Advice, Problem};
 use crate::stalls::{Cause, duration};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -18,11 +19,11 @@ use trace_store::store::Store;
 const LONG_LAUNCH_NS: i64 = 1_000_000;
 
 pub(super) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
-    let doings = Doings::new(facts.store);
-    let mut groups: FxHashMap<(PathKind, Part), Vec<&Segment>> = FxHashMap::default();
+    let doings = Activities::new(facts.store);
+    let mut groups: FxHashMap<(PathKind, SegmentGroup), Vec<&Segment>> = FxHashMap::default();
     for segment in facts.paths.iter().flat_map(|p| &p.segments) {
         let part = part(facts.store, &doings, segment);
-        let kind = if part == Part::LongCall { PathKind::Launch } else { segment.kind };
+        let kind = if part == SegmentGroup::LongCall { PathKind::Launch } else { segment.kind };
         groups.entry((kind, part)).or_default().push(segment);
     }
     let of_group = |((kind, part), segments)| Some(finding(facts, &words_of(facts, kind, part)?, segments));
@@ -31,9 +32,9 @@ pub(super) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     found
 }
 
-/// What tells segments of one kind apart, where they ask for different changes.
+/// What says segments of one kind apart, where they ask for different changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Part {
+enum SegmentGroup {
     Usual,
     /// A call took long to launch something: it waited itself.
     LongCall,
@@ -43,64 +44,64 @@ enum Part {
     Asleep,
 }
 
-fn part(store: &Store, doings: &Doings<'_>, segment: &Segment) -> Part {
+fn part(store: &Store, doings: &Activities<'_>, segment: &Segment) -> SegmentGroup {
     let slice = segment.slice.and_then(|id| store.slice(id));
     match segment.kind {
-        PathKind::Launch if segment.dur() > LONG_LAUNCH_NS => Part::LongCall,
+        PathKind::Launch if segment.dur() > LONG_LAUNCH_NS => SegmentGroup::LongCall,
         PathKind::Stall(Cause::Launch) if segment.dur() > LONG_LAUNCH_NS => {
             let is_call = slice.is_some_and(|call| 2 * (call.end.min(segment.end) - segment.start) > segment.dur());
-            if is_call { Part::LongCall } else { Part::LateWork }
+            if is_call { SegmentGroup::LongCall } else { SegmentGroup::LateWork }
         }
         PathKind::Stall(Cause::ScheduledOut) => {
-            if slice.is_some_and(|slice| doings.of(&slice) == Doing::Asleep) {
-                Part::Asleep
+            if slice.is_some_and(|slice| doings.of(&slice) == Activity::Asleep) {
+                SegmentGroup::Asleep
             } else {
-                Part::Usual
+                SegmentGroup::Usual
             }
         }
-        _ => Part::Usual,
+        _ => SegmentGroup::Usual,
     }
 }
 
-fn words_of(facts: &Facts<'_>, kind: PathKind, part: Part) -> Option<Words> {
-    use words::What;
+fn words_of(facts: &Facts<'_>, kind: PathKind, part: SegmentGroup) -> Option<Words> {
+    let words = |title, problem, remedy| Words { title, advice: Advice { problem, remedy } };
     Some(match (kind, part) {
-        (_, Part::LongCall) => Words {
-            title: "long launch calls",
-            what: What::Waits("for calls that took long to launch work"),
-            remedy: "Such a call waits itself: for room in the device's queue, for a module that is loaded, for a lock. Launching less \
+        (_, SegmentGroup::LongCall) => words(
+            "long launch calls",
+            Problem::Waits("for calls that took long to launch work"),
+            "Such a call waits itself: for room in the device's queue, for a module that is loaded, for a lock. Launching less \
                      does not help.",
-        },
-        (_, Part::LateWork) => Words {
-            title: "work that began late",
-            what: What::Is("Work began more than a millisecond after its launch, with nothing before it on its stream"),
-            remedy: "That is no cost of launching: look for another process on the device, a module that was loaded, or streams \
+        ),
+        (_, SegmentGroup::LateWork) => words(
+            "work that began late",
+            Problem::Sentence(
+                "Work began more than a millisecond after its launch, with nothing before it on its stream",
+            ),
+            "That is no cost of launching: look for another process on the device, a module that was loaded, or streams \
                      that were not recorded.",
-        },
-        (_, Part::Asleep) => Words {
-            title: "asleep",
-            what: What::Is(
+        ),
+        (_, SegmentGroup::Asleep) => words(
+            "asleep",
+            Problem::Sentence(
                 "The thread that everything waited for slept, until a timer, a device or another program woke it",
             ),
-            remedy: "Look at what it called there: a sleep, a read, a socket.",
-        },
-        (PathKind::Input, _) if !facts.has_steps() => Words {
-            title: "input",
-            what: What::Waits("for its input"),
-            remedy: "More loader workers, or loading ahead, helps.",
-        },
-        (PathKind::Host, _) if !facts.has_steps() => Words {
-            title: "host code",
-            what: What::Waits("for code on the host"),
-            remedy: "Make it cheaper, or let other threads do it meanwhile.",
-        },
-        (PathKind::Stall(Cause::Unexplained), _) if has_scheduling(facts.store) => Words {
-            title: "unexplained",
-            what: What::Is("The trace does not say what was waited for"),
-            remedy: "Scheduling tells when threads waited and who woke them; for what, slices of the program's own would tell \
+            "Look at what it called there: a sleep, a read, a socket.",
+        ),
+        (PathKind::Input, _) if !facts.has_steps() => {
+            words("input", Problem::Waits("for its input"), "More loader workers, or loading ahead, helps.")
+        }
+        (PathKind::Host, _) if !facts.has_steps() => words(
+            "host code",
+            Problem::Waits("for code on the host"),
+            "Make it cheaper, or let other threads do it meanwhile.",
+        ),
+        (PathKind::Stall(Cause::Unexplained), _) if has_scheduling(facts.store) => words(
+            "unexplained",
+            Problem::Sentence("The trace does not say what was waited for"),
+            "Scheduling tells when threads waited and who woke them; for what, slices of the program's own would tell \
                      (`tracing`, or the `events` crate).",
-        },
-        (kind, _) => words::words(kind)?,
+        ),
+        (kind, _) => of_kind(kind)?,
     })
 }
 
@@ -114,8 +115,8 @@ fn finding(facts: &Facts<'_>, words: &Words, mut segments: Vec<&Segment>) -> Fin
     let range = segments.first().map_or(0..0, |longest| longest.start..longest.end);
     let mut found = facts.finding(words.title, time, range, slices(facts.store, &segments));
     let at = segments.first().map_or_else(String::new, |longest| place(facts.store, longest, segments.len()));
-    let (what, time, share) = (words.what.text(facts.has_steps()), facts.per_step(time), found.share * 100.0);
-    found.text = format!("{what}: {time}, {share:.1} % of the critical path.{at} {}", words.remedy);
+    let (what, time, share) = (words.advice.problem.text(facts.has_steps()), facts.per_step(time), found.share * 100.0);
+    found.text = format!("{what}: {time}, {share:.1} % of the critical path.{at} {}", words.advice.remedy);
     found
 }
 

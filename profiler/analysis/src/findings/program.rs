@@ -13,11 +13,11 @@ use trace_model::thread_state::ThreadState;
 use trace_model::track::TrackId;
 use trace_store::store::Store;
 
-/// Functions that are told of, at most.
+/// Functions that are reported of, at most.
 const MAX_FUNCTIONS: usize = 3;
 /// A thread that ran for less than this share of the busiest one's time is a helper: its sleep keeps nobody waiting.
 const HELPER: i64 = 20;
-/// Callers that a function is told with.
+/// Callers that a function is reported with.
 const MAX_CALLERS: usize = 3;
 
 pub(super) fn add(facts: &Facts<'_>, found: &mut Vec<Finding>) {
@@ -143,7 +143,7 @@ fn callers(store: &Store, stack: u32) -> Vec<String> {
     names.iter().rev().skip(1).take(MAX_CALLERS).map(|name| format!("`{}`", short(name))).collect()
 }
 
-/// A thread's name without what its track tells.
+/// A thread's name without what its track says.
 fn plain(name: &str) -> &str {
     name.trim().trim_end_matches(", scheduling")
 }
@@ -158,7 +158,7 @@ fn matters<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = &'a ThreadTimes> {
     })
 }
 
-/// The slices of a thread in which a waker or a taker is told, by start.
+/// The slices of a thread in which a waker or a taker is reported, by start.
 fn off_cpu(facts: &Facts<'_>, thread: &ThreadTimes, state: ThreadState) -> Vec<(i64, i64, u32)> {
     let Some(track) = facts.store.track(thread.track) else { return Vec::new() };
     let slices = track.lanes.iter().flat_map(|lane| lane.slices(&facts.range));

@@ -2,10 +2,10 @@
 
 use super::gaps::{Gap, Window, Windows, step_of};
 use super::{Cause, Stall};
+use crate::activity::Activity;
 use crate::deps::Deps;
-use crate::doing::Doing;
-use crate::line::{At, Line, LineKind};
-use crate::walk::{Late, Part, Via, Walk, What};
+use crate::line::{Line, LineKind, PieceId};
+use crate::walk::{Edge, IdleReason, PartKind, Walk, WalkPart};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use trace_model::slice::SliceId;
@@ -13,20 +13,19 @@ use trace_model::slice::SliceId;
 /// Parts of one gap: what is left of it is one more, so that threads that wait for a long chain of ops do not each repeat it.
 const MAX_PARTS: usize = 64;
 
-/// See the module's notes.
 pub(super) struct Blame<'d, 'a> {
     deps: &'d Deps<'a>,
     windows: &'d Windows,
     pub stalls: Vec<Stall>,
-    parts: Vec<Part>,
+    parts: Vec<WalkPart>,
     ran: FxHashMap<(u32, u32), Ran>,
 }
 
 /// What the workers of a process ran in a window.
 struct Ran {
     /// Start and place of each piece of work, by start; and the longest of those from there on.
-    starts: Vec<(i64, At)>,
-    longest: Vec<At>,
+    starts: Vec<(i64, PieceId)>,
+    longest: Vec<PieceId>,
 }
 
 /// The gap that is being divided.
@@ -67,22 +66,22 @@ impl<'d, 'a> Blame<'d, 'a> {
     }
 
     /// A part of the walk as a stall of the gap.
-    fn part(&mut self, current: &Current<'_>, part: &Part) {
+    fn part(&mut self, current: &Current<'_>, part: &WalkPart) {
         let range = part.start..part.end;
         match part.what {
-            What::Runs(at, via) => {
+            PartKind::Runs(at, via) => {
                 let culprit = self.deps.lines.slice(at).id;
                 self.push(current, range, self.cause(current.gap.line, at, via), Some(culprit));
             }
-            What::Late(Late::Unknown, _) => self.push(current, range, Cause::Unexplained, None),
-            What::Late(Late::Begin, _) => {
+            PartKind::Idle(IdleReason::Unknown, _) => self.push(current, range, Cause::Unexplained, None),
+            PartKind::Idle(IdleReason::Begin, _) => {
                 let first = current.active.as_ref().map_or(range.start, |a| a.start.clamp(range.start, range.end));
                 self.push(current, first..range.end, Cause::Unexplained, None);
                 self.push(current, range.start..first, Cause::StepBegin, None);
             }
-            What::Late(late, culprit) => {
+            PartKind::Idle(late, culprit) => {
                 let is_own = Some(part.blocked) == current.gap.next;
-                let late_itself = !is_own && matches!(late, Late::Dispatch | Late::WakeUp);
+                let late_itself = !is_own && matches!(late, IdleReason::Dispatch | IdleReason::WakeUp);
                 let blocked = late_itself.then(|| self.deps.lines.slice(part.blocked).id);
                 self.push(current, range, self.late(current.gap.line, part, late), blocked.or(culprit));
             }
@@ -90,45 +89,45 @@ impl<'d, 'a> Blame<'d, 'a> {
     }
 
     /// Why a track waited while this piece ran.
-    fn cause(&self, waiting: u32, at: At, via: Via) -> Cause {
+    fn cause(&self, waiting: u32, at: PieceId, via: Edge) -> Cause {
         let (me, other) = (self.line(waiting), self.line(at.line));
         let is_peer = me.process != other.process;
         match self.deps.lines.piece(at).doing {
-            Doing::Collective if !is_peer => Cause::Network,
+            Activity::Collective if !is_peer => Cause::Network,
             _ if is_peer => Cause::PeerLate,
-            Doing::Copy => Cause::Dma,
-            Doing::Memory => Cause::Memory,
-            Doing::Launch => Cause::Launch,
-            Doing::Input => Cause::InputLate,
-            Doing::Kernel if via == Via::Sync => Cause::Synchronisation,
-            Doing::Kernel => Cause::InputLate,
-            Doing::Op | Doing::Shard if via == Via::Order && other.kind == LineKind::Worker => Cause::Dispatch,
+            Activity::Copy => Cause::Dma,
+            Activity::Memory => Cause::Memory,
+            Activity::Launch => Cause::Launch,
+            Activity::Input => Cause::InputLate,
+            Activity::Kernel if via == Edge::Sync => Cause::Synchronisation,
+            Activity::Kernel => Cause::InputLate,
+            Activity::Op | Activity::Shard if via == Edge::Order && other.kind == LineKind::Worker => Cause::Dispatch,
             _ if me.kind == LineKind::Device => Cause::HostLate,
             _ => Cause::InputLate,
         }
     }
 
     /// Why a track waited while nothing that it waited for ran.
-    fn late(&self, waiting: u32, part: &Part, late: Late) -> Cause {
+    fn late(&self, waiting: u32, part: &WalkPart, late: IdleReason) -> Cause {
         let is_elsewhere = part.line != waiting;
         let is_peer = self.line(part.line).process != self.line(waiting).process;
         match late {
-            Late::Network => Cause::Network,
-            Late::Transfer => Cause::Dma,
-            Late::ScheduledOut => Cause::ScheduledOut,
-            Late::QueueEmpty => Cause::QueueEmpty,
-            Late::QueueFull => Cause::QueueFull,
-            Late::OtherStep => Cause::OtherStep,
+            IdleReason::Network => Cause::Network,
+            IdleReason::Transfer => Cause::Dma,
+            IdleReason::ScheduledOut => Cause::ScheduledOut,
+            IdleReason::QueueEmpty => Cause::QueueEmpty,
+            IdleReason::QueueFull => Cause::QueueFull,
+            IdleReason::OtherStep => Cause::OtherStep,
             _ if is_peer => Cause::PeerLate,
-            Late::Launch => Cause::Launch,
-            Late::Dispatch => Cause::Dispatch,
-            Late::WakeUp => Cause::WakeUp,
-            Late::Sync => Cause::Synchronisation,
-            Late::Between => Cause::HostLate,
-            Late::First => Cause::StepBegin,
-            Late::End => Cause::StepEnd,
-            Late::Untraced if is_elsewhere && self.line(waiting).kind == LineKind::Device => Cause::HostLate,
-            Late::Untraced | Late::Begin | Late::Unknown => Cause::Unexplained,
+            IdleReason::Launch => Cause::Launch,
+            IdleReason::Dispatch => Cause::Dispatch,
+            IdleReason::WakeUp => Cause::WakeUp,
+            IdleReason::Sync => Cause::Synchronisation,
+            IdleReason::Between => Cause::HostLate,
+            IdleReason::First => Cause::StepBegin,
+            IdleReason::End => Cause::StepEnd,
+            IdleReason::Untraced if is_elsewhere && self.line(waiting).kind == LineKind::Device => Cause::HostLate,
+            IdleReason::Untraced | IdleReason::Begin | IdleReason::Unknown => Cause::Unexplained,
         }
     }
 
@@ -157,10 +156,10 @@ impl<'d, 'a> Blame<'d, 'a> {
         if self.longest(current, from..range.end).is_some() {
             return range.end;
         }
-        let late = Late::parked(&wait);
+        let late = IdleReason::parked(&wait);
         let cause = match late {
-            Late::QueueEmpty => Cause::QueueEmpty,
-            Late::QueueFull => Cause::QueueFull,
+            IdleReason::QueueEmpty => Cause::QueueEmpty,
+            IdleReason::QueueFull => Cause::QueueFull,
             _ => Cause::OtherStep,
         };
         self.push(current, from..range.end, cause, Some(wait.id));
@@ -175,15 +174,16 @@ impl<'d, 'a> Blame<'d, 'a> {
         }
         let workers =
             || deps.lines.lines.iter().enumerate().filter(|(_, l)| l.process == process && l.kind == LineKind::Worker);
-        let covering = workers().filter_map(|(line, l)| Some(At { line: line as u32, piece: l.before(range.start)? }));
-        let mut candidates: Vec<At> = covering.collect();
+        let covering =
+            workers().filter_map(|(line, l)| Some(PieceId { line: line as u32, piece: l.before(range.start)? }));
+        let mut candidates: Vec<PieceId> = covering.collect();
         if let (Some(row), Some(window)) =
             (current.gap.window, current.gap.window.and_then(|row| self.windows.window(process, row)))
         {
             let ran = self.ran.entry((process, row)).or_insert_with(|| Ran::new(deps, process, &window.range));
             candidates.extend(ran.longest_from(range.start));
         }
-        let covers = |at: &At| {
+        let covers = |at: &PieceId| {
             let piece = deps.lines.piece(*at);
             if piece.doing.is_work() { piece.end.min(range.end) - piece.start.max(range.start) } else { 0 }
         };
@@ -194,10 +194,10 @@ impl<'d, 'a> Blame<'d, 'a> {
     /// Collectives of a line: until the last peer came they only waited for it.
     pub(super) fn peers(&mut self, line: u32, range: &Range<i64>) {
         for (piece, p) in self.line(line).pieces.iter().enumerate() {
-            if p.doing != Doing::Collective || p.start >= range.end || p.end <= range.start {
+            if p.doing != Activity::Collective || p.start >= range.end || p.end <= range.start {
                 continue;
             }
-            let at = At { line, piece: piece as u32 };
+            let at = PieceId { line, piece: piece as u32 };
             let Some(last) = self.deps.exchanges.last_peer(at) else { continue };
             let came = self.deps.lines.piece(last).start.min(p.end);
             if came > p.start {
@@ -236,7 +236,7 @@ impl Window {
 
 impl Ran {
     fn new(deps: &Deps<'_>, process: u32, window: &Range<i64>) -> Ran {
-        let mut starts: Vec<(i64, At)> = Vec::new();
+        let mut starts: Vec<(i64, PieceId)> = Vec::new();
         for (index, line) in deps.lines.lines.iter().enumerate() {
             if line.process != process || line.kind != LineKind::Worker {
                 continue;
@@ -244,11 +244,11 @@ impl Ran {
             let first = line.pieces.partition_point(|p| p.start < window.start);
             let within = line.pieces[first..].iter().take_while(|p| p.start < window.end).enumerate();
             let work = within.filter(|(_, p)| p.doing.is_work());
-            starts.extend(work.map(|(i, p)| (p.start, At { line: index as u32, piece: (first + i) as u32 })));
+            starts.extend(work.map(|(i, p)| (p.start, PieceId { line: index as u32, piece: (first + i) as u32 })));
         }
         starts.sort_by_key(|(start, _)| *start);
-        let length = |at: &At| deps.lines.piece(*at).end - deps.lines.piece(*at).start;
-        let mut longest: Vec<At> = Vec::with_capacity(starts.len());
+        let length = |at: &PieceId| deps.lines.piece(*at).end - deps.lines.piece(*at).start;
+        let mut longest: Vec<PieceId> = Vec::with_capacity(starts.len());
         for (_, at) in starts.iter().rev() {
             let before = longest.last().copied().unwrap_or(*at);
             longest.push(if length(at) >= length(&before) { *at } else { before });
@@ -258,7 +258,7 @@ impl Ran {
     }
 
     /// The longest of what started at or after `time`.
-    fn longest_from(&self, time: i64) -> Option<At> {
+    fn longest_from(&self, time: i64) -> Option<PieceId> {
         self.longest.get(self.starts.partition_point(|(start, _)| *start < time)).copied()
     }
 }

@@ -1,7 +1,7 @@
 //! Gaps: when a busy track had nothing to do, and in which step.
 
 use crate::deps::Deps;
-use crate::line::{At, Line, LineKind};
+use crate::line::{Line, LineKind, PieceId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use trace_model::rows::Step;
@@ -11,7 +11,7 @@ pub(super) struct Gap {
     pub line: u32,
     pub range: Range<i64>,
     /// `None` where the step had nothing more for the track.
-    pub next: Option<At>,
+    pub next: Option<PieceId>,
     /// Row of the windows of the process, where the track works in steps.
     pub window: Option<u32>,
 }
@@ -145,7 +145,7 @@ fn gaps_within(
     {
         if p.doing.is_work() && p.end >= window.start {
             if p.start > until {
-                let next = Some(At { line: line_idx, piece: *piece as u32 });
+                let next = Some(PieceId { line: line_idx, piece: *piece as u32 });
                 gaps.push(Gap { line: line_idx, range: until..p.start, next, window: row });
             }
             until = until.max(p.end);

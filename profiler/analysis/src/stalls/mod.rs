@@ -8,12 +8,14 @@
 //! Pure functions over the store; docs/analysis.md has the definitions.
 
 mod blame;
+pub mod cause;
 mod gaps;
 mod queue;
 mod text;
 
 use crate::deps::Deps;
 pub(crate) use ::text::duration;
+pub use cause::Cause;
 pub use queue::{QueueWait, queue_waits};
 use rayon::prelude::*;
 use std::cmp::Reverse;
@@ -23,103 +25,6 @@ use trace_model::radix::Keyed;
 use trace_model::slice::{SliceId, SliceRef};
 use trace_model::track::TrackId;
 use trace_store::store::Store;
-
-/// Why nothing ran.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Cause {
-    /// An input was still being computed; the culprit is the op, kernel or loader that did.
-    InputLate,
-    /// The host had not launched the work: it ran something else.
-    HostLate,
-    /// Another process was not there yet; the culprit is what it did.
-    PeerLate,
-    /// A value was on its way between processes, or a collective ran with all its peers.
-    Network,
-    /// Memory was being copied to, from or between devices.
-    Dma,
-    /// A host or a stream waited for a device: what it waited for, and the wait's own time.
-    Synchronisation,
-    /// The operating system did not run the thread.
-    ScheduledOut,
-    /// An op waited for a row of a queue: whoever fills it is late. The culprit is the wait.
-    QueueEmpty,
-    /// An op waited for room in a queue: whoever takes from it is late. The culprit is the wait.
-    QueueFull,
-    /// An op waited for what another step holds or has to bring. The culprit is the wait.
-    OtherStep,
-    /// From the launching call to the begin of the device's work.
-    Launch,
-    /// Work was ready and the worker awake, or an op on the way there started late: the executor's own time.
-    Dispatch,
-    /// Memory was being taken or given back.
-    Memory,
-    /// Work was ready while the worker slept.
-    WakeUp,
-    /// The step had nothing more for this worker while other ops ran; the culprit is the longest of them.
-    NothingReady,
-    /// Before the step's first op: feeds, the plan.
-    StepBegin,
-    /// After the step's last op: fetches, cleaning up.
-    StepEnd,
-    /// The trace does not tell.
-    Unexplained,
-}
-
-impl Cause {
-    /// All of them.
-    pub const ALL: [Cause; 18] = [
-        Cause::InputLate,
-        Cause::HostLate,
-        Cause::PeerLate,
-        Cause::Network,
-        Cause::Dma,
-        Cause::Synchronisation,
-        Cause::ScheduledOut,
-        Cause::QueueEmpty,
-        Cause::QueueFull,
-        Cause::OtherStep,
-        Cause::Launch,
-        Cause::Dispatch,
-        Cause::Memory,
-        Cause::WakeUp,
-        Cause::NothingReady,
-        Cause::StepBegin,
-        Cause::StepEnd,
-        Cause::Unexplained,
-    ];
-
-    /// One or two words for tables: `input late`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Cause::InputLate => "input late",
-            Cause::HostLate => "host late",
-            Cause::PeerLate => "peer late",
-            Cause::Network => "network",
-            Cause::Dma => "DMA",
-            Cause::Synchronisation => "synchronisation",
-            Cause::ScheduledOut => "scheduled out",
-            Cause::QueueEmpty => "queue empty",
-            Cause::QueueFull => "queue full",
-            Cause::OtherStep => "other step",
-            Cause::Launch => "launch overhead",
-            Cause::Dispatch => "dispatch",
-            Cause::Memory => "memory",
-            Cause::WakeUp => "wake-up",
-            Cause::NothingReady => "nothing ready",
-            Cause::StepBegin => "step begins",
-            Cause::StepEnd => "step ends",
-            Cause::Unexplained => "unexplained",
-        }
-    }
-}
-
-impl std::fmt::Display for Cause {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// A part of a gap, with its cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,7 +115,8 @@ pub(crate) fn around(store: &Store, range: &Range<i64>) -> Range<i64> {
 /// Sums by cause, the largest first.
 #[must_use]
 pub fn by_cause(stalls: &[Stall]) -> Vec<CauseTotal> {
-    let mut totals = Cause::ALL.map(|cause| CauseTotal { cause, count: 0, total_ns: 0 });
+    let total = |cause: &Cause| CauseTotal { cause: *cause, count: 0, total_ns: 0 };
+    let mut totals: Vec<CauseTotal> = Cause::ALL.iter().map(total).collect();
     for stall in stalls {
         let total = &mut totals[stall.cause as usize];
         total.count += 1;

@@ -45,7 +45,7 @@ fn a_call_that_lasts_longer_than_the_work_before_is_the_launchs() {
 
 #[test]
 fn between_its_steps_a_worker_waits_for_its_master_and_so_for_the_slowest_peer() {
-    // The master (process 3) begins its second step when the last worker's answer is there. X is another step's, beside both.
+    // The master (process 3) begins its second step when the last worker's answer is there. X is another step's, next to both.
     let store = testkit::store(
         "step 9: on w1 0..130
          w1 X 0..130
@@ -327,7 +327,7 @@ fn input_memory_and_copies_hold_a_stream_up() {
 
 #[test]
 fn a_stream_waits_for_an_event_of_another() {
-    // The record tells which recording of the event: kernel `b`, not `c`, which was launched after it.
+    // The record says which recording of the event: kernel `b`, not `c`, which was launched after it.
     check(
         "main launch: cudaLaunchKernel 0..2 c 1
          gpu7 kernel: a 3..10 c 1

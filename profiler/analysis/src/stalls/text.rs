@@ -18,7 +18,7 @@ fn track(store: &Store, id: u32) -> &str {
     store.tracks().get(id as usize).map_or("?", |t| &t.name)
 }
 
-/// A process as its host and name tell it.
+/// A process as its host and name say it.
 fn process(store: &Store, track: u32) -> String {
     let found = store.tracks().get(track as usize).and_then(|t| store.processes().get(t.process as usize));
     found.map_or_else(|| "?".to_owned(), |p| format!("{} on {} ({})", p.name, p.host, p.pid))

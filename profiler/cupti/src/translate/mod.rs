@@ -3,7 +3,7 @@
 //!
 //! Records come a buffer at a time, and what belongs together may come in any order and in different buffers. So a buffer is
 //! gone through twice, first for what others refer to (contexts, events, correlations); and what waits for its other half waits in
-//! tables that are bounded, of which what is given up is counted.
+//! tables that are bounded, of which what is evicted is counted.
 //!
 //! Slices look as those of an imported trace of PyTorch's profiler do (`kernel`, `copy`, `launch`, `sync`), so that analyses find
 //! the same in both.
@@ -14,7 +14,7 @@ mod work;
 
 use crate::buffer::Unread;
 use crate::recent::Recent;
-use crate::record::{Object, Place, Record, Span, Text};
+use crate::record::{Object, Record, Span, StreamId, Text};
 use crate::words;
 use events::clock::{self, TicksToNs};
 use events::{Kind, NodeId, SiteId};
@@ -90,7 +90,7 @@ struct Launch {
     start: u64,
 }
 
-/// See the module's notes.
+/// Turns activity records into events of tracks.
 pub struct Translator {
     tracks: Tracks,
     ranges: Ranges,
@@ -101,7 +101,7 @@ pub struct Translator {
     nodes: Recent<u32, NodeId>,
     launches: Recent<u32, Launch>,
     /// Work whose call has not come yet: where and when it began.
-    unlaunched: Recent<u32, Vec<(Place, u64)>>,
+    unlaunched: Recent<u32, Vec<(StreamId, u64)>>,
     report: Report,
 }
 
@@ -265,7 +265,7 @@ impl Translator {
     }
 
     /// Work began: the arrow from its call.
-    fn worked(&mut self, correlation: u32, place: Place, start: u64) {
+    fn worked(&mut self, correlation: u32, place: StreamId, start: u64) {
         self.report.works += 1;
         if correlation == 0 {
             return;
@@ -276,7 +276,7 @@ impl Translator {
         }
     }
 
-    fn arrow(&mut self, correlation: u32, launch: Launch, place: Place, start: u64) {
+    fn arrow(&mut self, correlation: u32, launch: Launch, place: StreamId, start: u64) {
         let site = self.site("cuda", "launch");
         let at = |kind, at| move |track: &mut events::Track| track.point(kind, at, site, NodeId::NONE, correlation, "");
         self.tracks.calls(launch.thread, at(Kind::FlowOut, launch.start));

@@ -36,7 +36,6 @@ struct Begun {
     depth: u32,
 }
 
-/// See the module's notes.
 pub(super) struct Ranges {
     open: Recent<u32, Begun>,
     data: Recent<u32, Data>,

@@ -33,7 +33,7 @@ pub enum ExportFormat {
     Firefox,
 }
 
-/// Writes a store; `progress` is told the share that is written, 0 to 1, now and then.
+/// Writes a store; `progress` is reported the share that is written, 0 to 1, now and then.
 ///
 /// # Errors
 /// Of `out`.

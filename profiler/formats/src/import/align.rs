@@ -3,7 +3,7 @@
 //! Files that know the time of day are laid on it. Where two files have the same collectives (the all-reduces of one
 //! group, as many in both), these say more: none of the two can end before the other has begun, which bounds the clocks'
 //! difference from both sides, and usually they end together. [Messages](super::messages) bound it too, where they went both ways: none came
-//! before it was sent ([`mod@by_messages`]). The bound is told. Where one difference cannot be, because one of the clocks runs faster, a line
+//! before it was sent ([`mod@by_messages`]). The bound is reported. Where one difference cannot be, because one of the clocks runs faster, a line
 //! through what is possible takes its place ([`trace_model::clocks`] says what is assumed of clocks). A file without any relation to the others
 //! begins where the first begins.
 
@@ -13,7 +13,7 @@ use super::messages::Message;
 use super::problems::Problem;
 use super::problems::clock_notice;
 use super::stage::Stage;
-use by_messages::{Placed, by_messages};
+use by_messages::{ClockShifts, by_messages};
 use std::collections::BTreeMap;
 use trace_model::clocks::{Fact, Line, Side};
 use trace_model::names::Category;
@@ -53,7 +53,7 @@ pub(super) fn shifts(stages: &mut [Stage], messages: &[Message], notices: &mut V
     }
     let (wall, has_wall) = by_wall_clock(stages);
     let shifts = wall.iter().copied().map(Shift::Constant).collect();
-    let mut placed = Placed { shifts, bounds: vec![None; stages.len()] };
+    let mut placed = ClockShifts { shifts, bounds: vec![None; stages.len()] };
     placed.bounds[0] = Some(0);
     let reference = collectives(&stages[0]);
     for (idx, stage) in stages.iter().enumerate().skip(1) {
@@ -77,7 +77,7 @@ pub(super) fn shifts(stages: &mut [Stage], messages: &[Message], notices: &mut V
     placed.shifts
 }
 
-/// The sentence for a file that was laid beside another one.
+/// The sentence for a file that was laid next to another one.
 fn laid(stages: &[Stage], idx: usize, beside: usize, by: &str, shift: Shift, bound: i64) -> Notice {
     let drift = match shift {
         Shift::Constant(_) => String::new(),

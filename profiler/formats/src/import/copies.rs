@@ -1,4 +1,4 @@
-//! Files that tell what another file beside them tells: read together, everything in them would count twice.
+//! Files that say what another file next to them says: read together, everything in them would count twice.
 //!
 //! | file | is left out where there is | since |
 //! |---|---|---|

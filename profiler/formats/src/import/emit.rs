@@ -9,7 +9,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use trace_model::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name};
 use trace_model::names::{Category, FIRST_OWN_PID};
 use trace_model::track::TrackKey;
-use trace_model::warning::WarningKind;
 
 /// Events of a batch.
 const BATCH_EVENTS: usize = 1 << 16;
@@ -193,7 +192,7 @@ impl Emitter {
             }),
         };
         let args = if event.args == NO_ARGS { NO_ARGS } else { batch.args.push_row(&self.stage.args, event.args) };
-        // Which node made an op ready no format tells.
+        // Which node made an op ready no format says.
         let means = if event.kind == EventKind::Slice { stage.sites.means(event.site) } else { Category::Other };
         let correlation = if means == Category::Op { NO_NODE } else { event.correlation };
         // Of a thread on a CPU: its process.

@@ -8,7 +8,7 @@ use trace_model::batch::{Event, EventKind};
 
 /// A point's part in its arrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum FlowPart {
     /// An arrow leaves here.
     Start,
     /// One arrives here and another leaves.
@@ -17,7 +17,7 @@ pub(super) enum Part {
     Finish,
 }
 
-/// EventFields makes points one flow.
+/// What makes points one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct FlowKey {
     /// Ids of different spaces do not meet.
@@ -29,7 +29,7 @@ pub(super) struct FlowKey {
 struct Point {
     key: FlowKey,
     time: i64,
-    part: Part,
+    part: FlowPart,
     track: TrackIdx,
     /// Its name.
     site: SiteIdx,
@@ -37,9 +37,9 @@ struct Point {
 
 /// A point whose arrow has no other end in its file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lone {
+pub(super) struct UnpairedPoint {
     pub(super) id: u64,
-    pub(super) part: Part,
+    pub(super) part: FlowPart,
     pub(super) track: TrackIdx,
     pub(super) time: i64,
     /// Its name.
@@ -56,11 +56,11 @@ pub(super) struct Flows {
     /// Spaces that several files have in common, by what they have in common.
     shared: FxHashMap<u64, u64>,
     /// After [`Flows::finish`].
-    pub(super) lone: Vec<Lone>,
+    pub(super) lone: Vec<UnpairedPoint>,
 }
 
 impl Flows {
-    /// A number for a space of ids that is told by text (category, name, scope).
+    /// A number for a space of ids that is reported by text (category, name, scope).
     pub(super) fn space(&mut self, text: &[u8]) -> u64 {
         let next = self.spaces.len() as u64;
         match self.spaces.get(text) {
@@ -76,7 +76,7 @@ impl Flows {
         space
     }
 
-    pub(super) fn point(&mut self, key: FlowKey, part: Part, track: TrackIdx, time: i64, site: SiteIdx) {
+    pub(super) fn point(&mut self, key: FlowKey, part: FlowPart, track: TrackIdx, time: i64, site: SiteIdx) {
         self.points.push(Point { key, time, part, track, site });
     }
 
@@ -99,7 +99,7 @@ impl Flows {
                 if chain.len() == 1 {
                     let Point { key, time, part, track, site } = tail;
                     let space = self.shared.get(&key.space).copied();
-                    self.lone.push(Lone { id: key.id, part, track, time, site, space });
+                    self.lone.push(UnpairedPoint { id: key.id, part, track, time, site, space });
                 }
                 for head in &chain[1..] {
                     let site = *site_for.entry(tail.site).or_insert_with(|| {
@@ -111,7 +111,7 @@ impl Flows {
                     ends.push((tail.track, what.event(EventKind::FlowOut, tail.time, tail.time)));
                     ends.push((head.track, what.event(EventKind::FlowIn, head.time, head.time)));
                     // Several finishes (a graph's launch has many kernels) all come from the same place.
-                    if head.part == Part::Step {
+                    if head.part == FlowPart::Step {
                         tail = *head;
                     }
                 }
@@ -124,7 +124,7 @@ impl Flows {
 /// Parts of one id's points, each beginning with a start where there is any. EventFields comes before the first start belongs
 /// to it: a device's clock may be behind its host's.
 fn chains(group: &[Point]) -> Vec<Vec<Point>> {
-    let mut starts = group.iter().enumerate().filter(|(_, p)| p.part == Part::Start).map(|(i, _)| i);
+    let mut starts = group.iter().enumerate().filter(|(_, p)| p.part == FlowPart::Start).map(|(i, _)| i);
     let Some(first) = starts.next() else {
         return without_start(group);
     };
@@ -146,11 +146,11 @@ fn chains(group: &[Point]) -> Vec<Vec<Point>> {
 /// Without a start a chain goes from one finish to the next; finishes alone are just that.
 fn without_start(group: &[Point]) -> Vec<Vec<Point>> {
     let mut chains: Vec<Vec<Point>> =
-        group.split_inclusive(|p| p.part == Part::Finish).map(<[Point]>::to_vec).collect();
+        group.split_inclusive(|p| p.part == FlowPart::Finish).map(<[Point]>::to_vec).collect();
     // A lone finish before all, and a chain that lacks one: clocks that disagree.
     let is_early = chains.len() > 1
         && chains[0].len() == 1
-        && chains.last().and_then(|c| c.last()).is_some_and(|p| p.part == Part::Step);
+        && chains.last().and_then(|c| c.last()).is_some_and(|p| p.part == FlowPart::Step);
     if is_early {
         let finish = chains.remove(0);
         if let Some(last) = chains.last_mut() {
@@ -169,7 +169,7 @@ mod tests {
         let (mut flows, mut sites) = (Flows::default(), Sites::default());
         for word in text.split_whitespace() {
             let (id, time) = word[1..].split_once('@').unwrap();
-            let part = [Part::Start, Part::Step, Part::Finish]["stf".find(&word[..1]).unwrap()];
+            let part = [FlowPart::Start, FlowPart::Step, FlowPart::Finish]["stf".find(&word[..1]).unwrap()];
             let key = FlowKey { space: 0, id: id.parse().unwrap() };
             flows.point(key, part, 0, time.parse().unwrap(), SiteIdx::NONE);
         }

@@ -206,7 +206,7 @@ mod tests {
         }
     }
 
-    /// EventFields has no lane is shortened and counted by the store, not lost; and no more tracks are made for it.
+    /// What has no lane is shortened and counted by the store, not lost; and no more tracks are made for it.
     #[test]
     fn more_than_all_lanes_are_still_all_there() {
         let n = MAX_LANES * MAX_TRACKS + 1_000;

@@ -10,12 +10,12 @@ use super::atrace;
 use super::fields::EventFields;
 use super::input::{Input, Window};
 use super::problems::Problem;
-use super::sched::{Sched, Side};
+use super::sched::{Sched, SwitchThread};
 use super::stage::Stage;
 use serde_json::json;
 use std::io;
 use trace_model::batch::EventKind;
-use trace_model::scheduling::{Comm, EventFields as Happened};
+use trace_model::scheduling::{Comm, SchedKind};
 use trace_model::thread_state::ThreadState;
 
 /// Lines that one call reads.
@@ -129,7 +129,7 @@ impl Ftrace {
 fn switch(line: &Line<'_>, sched: &mut Sched) -> Option<()> {
     let side = |comm: &str, pid: &str| {
         let tid = field(line.rest, pid)?.parse().ok()?;
-        Some(Side::new(tid, field(line.rest, comm)?.as_bytes()))
+        Some(SwitchThread::new(tid, field(line.rest, comm)?.as_bytes()))
     };
     let (prev, next) = (side("prev_comm", "prev_pid")?, side("next_comm", "next_pid")?);
     let left = ThreadState::from_letters(field(line.rest, "prev_state")?);
@@ -140,7 +140,7 @@ fn switch(line: &Line<'_>, sched: &mut Sched) -> Option<()> {
 fn waking(line: &Line<'_>, sched: &mut Sched) -> Option<()> {
     let (by, thread) = (u32::try_from(line.tid).ok()?, field(line.rest, "pid")?.parse().ok()?);
     let cpu = field(line.rest, "target_cpu").and_then(|cpu| cpu.parse().ok()).unwrap_or(u32::MAX);
-    sched.take(line.time, line.cpu, Happened::Waking { by, thread, cpu });
+    sched.take(line.time, line.cpu, SchedKind::Waking { by, thread, cpu });
     Some(())
 }
 
@@ -151,15 +151,15 @@ fn happened(line: &Line<'_>, sched: &mut Sched) -> Option<()> {
     let what = match line.name {
         "task_newtask" => {
             let flags = u64::from_str_radix(field(line.rest, "clone_flags")?.trim_start_matches("0x"), 16).ok()?;
-            let thread = Side::new(number("pid")?, field(line.rest, "comm")?.as_bytes());
+            let thread = SwitchThread::new(number("pid")?, field(line.rest, "comm")?.as_bytes());
             sched.born(line.time, line.cpu, by, thread, flags);
             return Some(());
         }
         "task_rename" => {
             let name = field(line.rest, "newcomm")?;
-            Happened::Renamed { thread: number("pid").unwrap_or(by), name: Comm::new(name.as_bytes()) }
+            SchedKind::Renamed { thread: number("pid").unwrap_or(by), name: Comm::new(name.as_bytes()) }
         }
-        "sched_process_exit" => Happened::Exit { thread: number("pid")? },
+        "sched_process_exit" => SchedKind::Exit { thread: number("pid")? },
         "block_rq_issue" | "block_rq_complete" => request(line, by)?,
         _ => return None,
     };
@@ -168,7 +168,7 @@ fn happened(line: &Line<'_>, sched: &mut Sched) -> Option<()> {
 }
 
 /// `8,0 WS 4096 () 5523 + 8 none,0,0 [comm]`, where a completion has no bytes.
-fn request(line: &Line<'_>, by: u32) -> Option<Happened> {
+fn request(line: &Line<'_>, by: u32) -> Option<SchedKind> {
     let (front, back) = line.rest.split_once('(')?;
     let mut words = front.split_whitespace();
     let (major, minor) = words.next()?.split_once(',')?;
@@ -177,7 +177,7 @@ fn request(line: &Line<'_>, by: u32) -> Option<Happened> {
     let bytes = words.next().and_then(|bytes| bytes.parse().ok()).unwrap_or(0);
     let sector = back.split_once(')')?.1.split_whitespace().next()?.parse().ok()?;
     let device = major.checked_shl(20)? | (minor & 0xf_ffff);
-    Some(Happened::Disk { device, sector, bytes, by, is_write, ends: line.name == "block_rq_complete" })
+    Some(SchedKind::Disk { device, sector, bytes, by, is_write, ends: line.name == "block_rq_complete" })
 }
 
 impl Reader for Ftrace {
@@ -215,7 +215,7 @@ impl Reader for Ftrace {
     }
 }
 
-/// EventFields `perf script` prints.
+/// What `perf script` prints.
 pub(super) struct PerfScript {
     window: Window,
     /// The sample whose stack is being read.

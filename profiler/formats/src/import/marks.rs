@@ -11,7 +11,7 @@ use trace_model::batch::{Event, EventKind, NO_ARGS};
 pub(super) struct Mark {
     pub(super) time: i64,
     pub(super) is_end: bool,
-    /// EventFields begins; what ends, or [`SiteIdx::NONE`] for whatever began last.
+    /// What begins; what ends, or [`SiteIdx::NONE`] for whatever began last.
     pub(super) site: SiteIdx,
     pub(super) args: u32,
     pub(super) correlation: u32,

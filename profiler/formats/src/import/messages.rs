@@ -4,7 +4,7 @@
 //! from the one to the other. Ids that are a process's own (a launch and its kernel) are left out of this.
 
 use super::fields::{EventFields, TrackIdx};
-use super::flows::{Lone, Part};
+use super::flows::{FlowPart, UnpairedPoint};
 use super::problems::Problem;
 use super::stage::Stage;
 use rustc_hash::FxHashMap;
@@ -21,11 +21,11 @@ pub(super) struct Message {
     pub(super) came: i64,
 }
 
-/// EventFields is alone under an id, over all files.
+/// What is alone under an id, over all files.
 #[derive(Clone, Copy)]
 enum Met {
-    One(usize, Lone),
-    Pair((usize, Lone), (usize, Lone)),
+    One(usize, UnpairedPoint),
+    Pair((usize, UnpairedPoint), (usize, UnpairedPoint)),
     /// More than two, or twice the same end: who belongs to whom is not known.
     Unclear,
 }
@@ -55,7 +55,7 @@ pub(super) fn join(stages: &mut [Stage], correlations: &mut u32) -> Vec<Message>
     widen(stages, messages)
 }
 
-fn pairs(stages: &[Stage]) -> Vec<((usize, Lone), (usize, Lone))> {
+fn pairs(stages: &[Stage]) -> Vec<((usize, UnpairedPoint), (usize, UnpairedPoint))> {
     let mut met: FxHashMap<(u64, u64), Met> = FxHashMap::default();
     if stages.len() < 2 {
         return Vec::new();
@@ -68,8 +68,8 @@ fn pairs(stages: &[Stage]) -> Vec<((usize, Lone), (usize, Lone))> {
                 .and_modify(|met| {
                     *met = match *met {
                         Met::One(other, before) if other != idx => match (before.part, lone.part) {
-                            (Part::Start | Part::Step, Part::Finish) => Met::Pair((other, before), here),
-                            (Part::Finish, Part::Start | Part::Step) => Met::Pair(here, (other, before)),
+                            (FlowPart::Start | FlowPart::Step, FlowPart::Finish) => Met::Pair((other, before), here),
+                            (FlowPart::Finish, FlowPart::Start | FlowPart::Step) => Met::Pair(here, (other, before)),
                             _ => Met::Unclear,
                         },
                         _ => Met::Unclear,

@@ -1,6 +1,6 @@
 //! Opens traces that other tools wrote, as batches for a store.
 //!
-//! * What a file is its content tells, not its name; gzip and zstd are unpacked on the way.
+//! * What a file is its content says, not its name; gzip and zstd are unpacked on the way.
 //! * Nothing that can be read is lost: a damaged, cut or odd file gives what is intact and counted warnings. Overlapping
 //!   slices take the next lane.
 //! * Arguments stay in the file and are read when somebody looks.
@@ -81,7 +81,7 @@ trait Reader {
 /// Files being imported. All batches belong to one store, in order.
 pub struct Import {
     waiting: VecDeque<PathBuf>,
-    reading: Option<Reading>,
+    reading: Option<OpenFile>,
     staged: Vec<Stage>,
     leaving: VecDeque<Emitter>,
     notices: Vec<trace_model::warning::Notice>,
@@ -93,7 +93,7 @@ pub struct Import {
     bytes_total: u64,
 }
 
-struct Reading {
+struct OpenFile {
     path: PathBuf,
     reader: Box<dyn Reader>,
     stage: Stage,
@@ -248,7 +248,7 @@ impl Import {
         Ok(())
     }
 
-    fn finish(&mut self, mut reading: Reading) {
+    fn finish(&mut self, mut reading: OpenFile) {
         reading.reader.finish(&mut reading.stage);
         reading.stage.finish(&mut self.correlations);
         self.bytes_done += reading.on_disk;
@@ -291,7 +291,7 @@ impl Import {
     }
 }
 
-fn begin(path: PathBuf) -> Result<Reading, ImportError> {
+fn begin(path: PathBuf) -> Result<OpenFile, ImportError> {
     let format = format_of(&path)?;
     let on_disk = std::fs::metadata(&path).map_err(|e| ImportError::Io(path.clone(), e))?.len();
     let source = path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy()).into_owned();
@@ -300,7 +300,7 @@ fn begin(path: PathBuf) -> Result<Reading, ImportError> {
     let unpacked = input.length;
     let mut stage = Stage::new(&source);
     (stage.path, stage.problems) = (path.clone(), problems);
-    Ok(Reading { path, reader: reader(format, &input), stage, on_disk, unpacked })
+    Ok(OpenFile { path, reader: reader(format, &input), stage, on_disk, unpacked })
 }
 
 #[cfg(test)]

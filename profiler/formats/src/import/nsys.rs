@@ -1,11 +1,11 @@
-//! EventFields Nsight Systems exports as SQLite (`nsys export --type sqlite`).
+//! What Nsight Systems exports as SQLite (`nsys export --type sqlite`).
 //!
 //! Read are CUDA's kernels, copies, memory sets, synchronisations and graphs (on streams of the process that launched them), the
 //! calls of its API, NVTX ranges and marks, calls of the operating system, names of threads, processes and devices. A
 //! launch and its work are joined by `correlationId`, which is unique in a process. Columns differ from version to version:
 //! what is not there is nothing.
 //!
-//! The file is opened so that nothing beside it is made or looked at, and only tables are read, no views.
+//! The file is opened so that nothing next to it is made or looked at, and only tables are read, no views.
 
 mod rows;
 
@@ -119,7 +119,6 @@ const TABLES: [Table; 12] = [
     },
 ];
 
-/// See the module's notes.
 pub(super) struct Nsys {
     file: Arc<File>,
     length: u64,
@@ -175,7 +174,7 @@ impl Reader for Nsys {
     }
 }
 
-/// EventFields numbers mean, and which launches have work.
+/// What numbers mean, and which launches have work.
 #[derive(Default)]
 struct Names {
     strings: FxHashMap<i64, String>,

@@ -1,4 +1,4 @@
-//! What was wrong with a file: counted, and told in one line per kind.
+//! What was wrong with a file: counted, and reported in one line per kind.
 
 use std::collections::BTreeMap;
 use trace_model::warning::Notice;
@@ -43,7 +43,7 @@ pub(crate) enum Problem {
     BadCompression,
     /// Switches of threads that a recording should have and has not.
     UntoldSwitch,
-    /// More threads than are told apart.
+    /// More threads than are distinguished.
     TooManyThreads,
 }
 
@@ -118,7 +118,7 @@ impl Problems {
         }
     }
 
-    /// Where a total is told again and again.
+    /// Where a total is reported again and again.
     pub(crate) fn at_least(&mut self, problem: Problem, total: u64) {
         let known = self.met.get(&problem).map_or(0, |(count, _)| *count);
         self.add(problem, total.saturating_sub(known), None);

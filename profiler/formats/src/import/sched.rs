@@ -19,24 +19,24 @@ const CLONE_THREAD: u64 = 0x1_0000;
 
 /// A thread's part in a switch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Side {
+pub(super) struct SwitchThread {
     pub(super) tid: u32,
     pub(super) name: Comm,
 }
 
-impl Side {
-    pub(super) fn new(tid: u32, name: &[u8]) -> Side {
-        Side { tid, name: Comm::new(name) }
+impl SwitchThread {
+    pub(super) fn new(tid: u32, name: &[u8]) -> SwitchThread {
+        SwitchThread { tid, name: Comm::new(name) }
     }
 }
 
-/// Something that a file tells.
+/// Something that a file says.
 #[derive(Clone, Copy, Debug)]
-enum Told {
+enum FileEvent {
     /// In the machine's words.
-    Whole(SchedKind),
+    Complete(SchedKind),
     /// A switch away from whoever ran there.
-    SwitchTo { left: ThreadState, next: Side },
+    SwitchTo { left: ThreadState, next: SwitchThread },
     /// A wake-up by whoever ran there.
     Waking { thread: u32, target: u32 },
 }
@@ -44,19 +44,26 @@ enum Told {
 /// Switches and wake-ups in any order, and which thread is whose.
 #[derive(Default)]
 pub(super) struct Sched {
-    told: Vec<(i64, u32, Told)>,
-    /// Thread to process, where the file tells.
+    told: Vec<(i64, u32, FileEvent)>,
+    /// Thread to process, where the file says.
     pub(super) process_of: FxHashMap<i64, i64>,
 }
 
 impl Sched {
     /// `prev`: `None` is whoever ran there.
-    pub(super) fn switch(&mut self, time: i64, cpu: u32, prev: Option<Side>, left: ThreadState, next: Side) {
+    pub(super) fn switch(
+        &mut self,
+        time: i64,
+        cpu: u32,
+        prev: Option<SwitchThread>,
+        left: ThreadState,
+        next: SwitchThread,
+    ) {
         let told = match prev {
-            None => Told::SwitchTo { left, next },
-            Some(Side { tid: prev, name: prev_name }) => {
+            None => FileEvent::SwitchTo { left, next },
+            Some(SwitchThread { tid: prev, name: prev_name }) => {
                 let (next, next_name) = (next.tid, next.name);
-                Told::Whole(SchedKind::Switch { prev, prev_name, left, next, next_name })
+                FileEvent::Complete(SchedKind::Switch { prev, prev_name, left, next, next_name })
             }
         };
         self.told.push((time, cpu, told));
@@ -64,16 +71,16 @@ impl Sched {
 
     /// A thread was woken on `cpu`, by whoever ran there, to run on `target`.
     pub(super) fn waking_there(&mut self, time: i64, cpu: u32, thread: u32, target: u32) {
-        self.told.push((time, cpu, Told::Waking { thread, target }));
+        self.told.push((time, cpu, FileEvent::Waking { thread, target }));
     }
 
     /// Anything else that happened on `cpu`.
     pub(super) fn take(&mut self, time: i64, cpu: u32, kind: SchedKind) {
-        self.told.push((time, cpu, Told::Whole(what)));
+        self.told.push((time, cpu, FileEvent::Complete(kind)));
     }
 
     /// A thread began, with the flags of the call that made it.
-    pub(super) fn born(&mut self, time: i64, cpu: u32, parent: u32, thread: Side, clone_flags: u64) {
+    pub(super) fn born(&mut self, time: i64, cpu: u32, parent: u32, thread: SwitchThread, clone_flags: u64) {
         let (in_process, name) = (clone_flags & CLONE_THREAD != 0, thread.name);
         self.take(time, cpu, SchedKind::Born { parent, thread: thread.tid, in_process, name });
     }
@@ -98,11 +105,11 @@ impl Sched {
         for (time, cpu, told) in told {
             let here = machine.on_cpu(cpu).unwrap_or_default();
             let what = match told {
-                Told::Whole(what) => what,
-                Told::SwitchTo { left, next } => {
+                FileEvent::Complete(kind) => what,
+                FileEvent::SwitchTo { left, next } => {
                     SchedKind::Switch { prev: here.0, prev_name: here.1, left, next: next.tid, next_name: next.name }
                 }
-                Told::Waking { thread, target } => SchedKind::Waking { by: here.0, thread, cpu: target },
+                FileEvent::Waking { thread, target } => SchedKind::Waking { by: here.0, thread, cpu: target },
             };
             machine.take(&SchedEvent { time: ticks(time), cpu, kind: what }, &mut out);
         }
@@ -111,10 +118,10 @@ impl Sched {
         out.stage.problems.add(Problem::TooManyThreads, machine.seen.untracked, None);
     }
 
-    /// What births tell of processes, where the file does not say it otherwise; in order of time, a thread's maker before it.
-    fn learn_processes(&mut self, told: &[(i64, u32, Told)]) {
+    /// What births report processes, where the file does not say it otherwise; in order of time, a thread's maker before it.
+    fn learn_processes(&mut self, told: &[(i64, u32, FileEvent)]) {
         for (.., told) in told {
-            if let Told::Whole(SchedKind::Born { parent, thread, in_process, .. }) = told {
+            if let FileEvent::Complete(SchedKind::Born { parent, thread, in_process, .. }) = told {
                 let own = if *in_process {
                     self.process_of.get(&i64::from(*parent)).copied()
                 } else {

@@ -19,7 +19,6 @@ pub(super) struct Site {
     pub(super) means: Category,
 }
 
-/// See the module's notes.
 #[derive(Default)]
 pub(super) struct Sites {
     rows: Vec<Site>,

@@ -13,10 +13,10 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use trace_model::args::Args;
-use trace_model::batch::{Event, EventKind, NO_ARGS, NO_NODE};
+use trace_model::batch::{Event, EventKind};
 use trace_model::track::TrackKind;
 
-/// What a track stands for in its process, as the file tells it.
+/// What a track stands for in its process, as the file says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum TrackOf {
     /// A thread.
@@ -61,7 +61,6 @@ pub(super) struct Track {
     pub(super) points: Vec<Event>,
 }
 
-/// See the module's notes.
 pub(super) struct Stage {
     /// The file's name, for warnings.
     pub(super) source: String,
@@ -166,7 +165,7 @@ impl Stage {
         })
     }
 
-    /// The threads whose process is still to be told.
+    /// The threads whose process is still to be reported.
     pub(super) fn unsettled(&self) -> Vec<i64> {
         self.unsettled.keys().copied().collect()
     }

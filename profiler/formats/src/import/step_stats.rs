@@ -19,7 +19,6 @@ const RUN_METADATA: u32 = 2;
 /// `Event.step`.
 const STEP: u32 = 2;
 
-/// See the module's notes.
 pub(super) struct StepStats {
     window: Window,
 }
@@ -63,7 +62,7 @@ fn event_file(bytes: &[u8], stage: &mut Stage) {
     }
 }
 
-/// The steps that an event tells of.
+/// The steps that an event reports.
 fn of_event(event: &[u8], stage: &mut Stage) {
     let mut step = 0;
     for field in Fields::new(event).map_while(Result::ok) {

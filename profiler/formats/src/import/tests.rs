@@ -21,7 +21,7 @@ pub(super) fn read_bytes(content: &[u8]) -> Result<Store, ImportError> {
     Ok(store)
 }
 
-/// Files that are nothing but damage, of each format that can tell: an error that names the file and the damage, and no empty trace.
+/// Files that are nothing but damage, of each format that can say: an error that names the file and the damage, and no empty trace.
 #[test]
 fn what_cannot_be_read_at_all_is_an_error() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
@@ -257,7 +257,7 @@ fn bytes_that_were_changed_lose_what_they_touch() {
     }
 }
 
-/// Everything that a store tells, in words, for comparing two.
+/// Everything that a store says, in words, for comparing two.
 fn told(store: &Store) -> Vec<String> {
     let origin = store.origin_ns();
     let mut lines = Vec::new();
@@ -322,7 +322,7 @@ fn what_is_exported_comes_back() {
     }
 }
 
-/// What Perfetto's format has a place for: arguments in any order, arrows between slices, no numbers beside them.
+/// What Perfetto's format has a place for: arguments in any order, arrows between slices, no numbers next to them.
 fn told_by_perfetto(store: &Store) -> Vec<String> {
     let origin = store.origin_ns();
     let mut lines = Vec::new();

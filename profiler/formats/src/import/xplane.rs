@@ -20,7 +20,6 @@ use trace_model::track::TrackKind;
 /// The longest text of an op's description that is kept with each of its executions.
 const MAX_TEXT: usize = 256;
 
-/// See the module's notes.
 pub(super) struct XPlane {
     window: Window,
     n_planes: i64,
@@ -137,7 +136,7 @@ fn take(plane: &Plane, number: i64, stage: &mut Stage) {
     }
 }
 
-/// EventFields the device reaches at most, as counters that never change.
+/// What the device reaches at most, as counters that never change.
 fn limits(plane: &Plane, device: &str, process: ProcessIdx, stage: &mut Stage) {
     let Some(time) = plane.lines.iter().filter(|line| !line.events.is_empty()).map(|line| line.timestamp_ns).min()
     else {

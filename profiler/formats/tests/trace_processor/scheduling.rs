@@ -1,5 +1,5 @@
-//! The states of threads as trace_processor's `thread_state` has them, beside ours: the same switches and wake-ups, which trace-cmd
-//! recorded, from each format that tells scheduling.
+//! The states of threads as trace_processor's `thread_state` has them, next to ours: the same switches and wake-ups, which trace-cmd
+//! recorded, from each format that says scheduling.
 
 use super::TraceProcessor;
 use formats::perfetto::ftrace_event_bundle::CompactSched;
@@ -26,7 +26,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/trace-cmd").join(name)
 }
 
-/// What both tell apart.
+/// What both say apart.
 fn ours_of(state: ThreadState) -> &'static str {
     match state {
         ThreadState::Running => "running",
@@ -156,7 +156,7 @@ fn kernel() -> Vec<u8> {
     field(&[0x0a], &packet)
 }
 
-/// Bundles of each CPU's events, with every thread in process 77 as the recorder's list of processes tells.
+/// Bundles of each CPU's events, with every thread in process 77 as the recorder's list of processes says.
 fn as_perfetto(events: &[Event], is_compact: bool) -> Vec<u8> {
     let mut bundles: BTreeMap<u32, FtraceEventBundle> = BTreeMap::new();
     for e in events {
@@ -317,7 +317,7 @@ fn made_up() -> Vec<Event> {
     events
 }
 
-/// Of the recordings the one whose kernel told every switch; the others lack those of the idle thread.
+/// Of the recordings the one whose kernel reported every switch; the others lack those of the idle thread.
 #[test]
 fn each_source_tells_the_states_that_trace_processor_tells() {
     let Some(peer) = TraceProcessor::find() else { return };

@@ -25,7 +25,7 @@ impl Exchange {
         self.asked <= self.answered && self.received <= self.sent
     }
 
-    /// What it tells.
+    /// What it says.
     #[must_use]
     pub fn facts(&self) -> [Fact; 2] {
         [

@@ -4,14 +4,14 @@ use super::fact::{Fact, MAX_DRIFT, Side, wander};
 
 /// Within what a clock's difference to the collector's (ns to add) and its change (ns per ns) lie at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Known {
+pub(super) struct Bounds {
     pub(super) least: f64,
     pub(super) most: f64,
     slowest: f64,
     fastest: f64,
 }
 
-impl Known {
+impl Bounds {
     pub(super) fn middle(&self) -> f64 {
         f64::midpoint(self.least, self.most)
     }
@@ -31,7 +31,7 @@ impl Known {
 type Corner = (f64, f64);
 
 /// What the facts leave possible at the time `at`; `None` when they contradict each other, or one side has none.
-pub(super) fn known_at(at: i64, least: &[Fact], most: &[Fact]) -> Option<Known> {
+pub(super) fn known_at(at: i64, least: &[Fact], most: &[Fact]) -> Option<Bounds> {
     let nearest = least.iter().min_by_key(|f| f.at.abs_diff(at))?;
     // Differences of differences: numbers that a f64 holds exactly.
     let base = nearest.limit.checked_sub(nearest.at)?;
@@ -63,7 +63,7 @@ pub(super) fn known_at(at: i64, least: &[Fact], most: &[Fact]) -> Option<Known> 
         values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)))
     };
     let ((low, high), (slowest, fastest)) = (range(|c| c.0), range(|c| c.1));
-    Some(Known { least: base as f64 + low, most: base as f64 + high, slowest, fastest })
+    Some(Bounds { least: base as f64 + low, most: base as f64 + high, slowest, fastest })
 }
 
 /// The part of a convex polygon in which `inside` is not negative (it is linear).

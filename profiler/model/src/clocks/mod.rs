@@ -17,7 +17,7 @@ mod hull;
 use fact::wander;
 pub use fact::{Exchange, Fact, MAX_DRIFT, MAX_WANDER, Side};
 pub use file::ClockFile;
-use hull::{Known, known_at};
+use hull::{Bounds, known_at};
 
 /// Between two knots, ns.
 pub const KNOT_NS: i64 = 2_000_000_000;
@@ -25,11 +25,11 @@ pub const KNOT_NS: i64 = 2_000_000_000;
 const WINDOW_NS: i64 = 4 * KNOT_NS;
 /// Facts around a knot that are used, the most telling ones of as many parts of the window.
 const FACTS_PER_SIDE: usize = 256;
-/// Facts of a side that are kept; of older ones those that tell more.
+/// Facts of a side that are kept; of older ones those that say more.
 const MAX_FACTS: usize = 1 << 16;
 
 impl Fact {
-    /// What a message tells of its sender's clock and of its receiver's: it came after it was sent. `None` for what was known before.
+    /// What a message reports its sender's clock and of its receiver's: it came after it was sent. `None` for what was known before.
     #[must_use]
     pub fn of_message(
         (sender, sent): (&HostClock, i64),
@@ -48,10 +48,10 @@ impl Fact {
 #[derive(Clone, Copy, Debug)]
 struct Knot {
     at: i64,
-    known: Known,
+    known: Bounds,
 }
 
-/// A clock as far as facts tell it.
+/// A clock as far as facts say it.
 #[derive(Clone, Debug, Default)]
 pub struct HostClock {
     /// In order of `at`.
@@ -190,7 +190,7 @@ impl HostClock {
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
     at: i64,
-    known: Known,
+    known: Bounds,
 }
 
 impl Line {
@@ -217,14 +217,14 @@ impl Line {
     }
 }
 
-/// Of each two of the older half keeps the one that tells more.
+/// Of each two of the older half keeps the one that says more.
 fn thin(facts: &mut Vec<Fact>) {
     let newer = facts.split_off(facts.len() / 2);
     let more_telling = |pair: &[Fact]| pair.iter().max_by_key(|f| tightness(f)).copied();
     *facts = facts.chunks(2).filter_map(more_telling).chain(newer).collect();
 }
 
-/// Among facts of one side at about the same time, the larger the more it tells.
+/// Among facts of one side at about the same time, the larger the more it says.
 fn tightness(fact: &Fact) -> i64 {
     let difference = fact.limit.saturating_sub(fact.at);
     if fact.side == Side::Least { difference } else { difference.saturating_neg() }

@@ -20,8 +20,8 @@
 //!
 //! A query never waits for the disk. Where the slices themselves are on disk only (`seal`) it shows the lowest
 //! nodes, of 16 slices, whole: such a span may be wider than a pixel, and at the view's edges it brings slices that only
-//! its neighbours touch. `count`, `busy_ns` and `wait_ns` are what the span's own slices add up to, as ever. What is missing is
-//! noted as a wish, `load_requested` reads it, and the next query is exact.
+//! its neighbours touch. `count`, `busy_ns` and `wait_ns` are what the span's own slices add up to, as always. What is missing is
+//! noted as a page request, `load_requested` reads it, and the next query is exact.
 
 mod merge;
 mod node;

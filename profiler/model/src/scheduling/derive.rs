@@ -7,7 +7,7 @@ use super::{Comm, SchedEvent, SchedKind};
 use crate::thread_state::ThreadState;
 use rustc_hash::FxHashMap;
 
-/// Threads that are told apart; those beyond have no track (they are counted). What Linux calls `PID_MAX_LIMIT`.
+/// Threads that are distinguished; those beyond have no track (they are counted). What Linux calls `PID_MAX_LIMIT`.
 const MAX_THREADS: usize = 1 << 22;
 /// Requests to disks that may be under way.
 const MAX_REQUESTS: usize = 1 << 14;
@@ -63,11 +63,11 @@ pub struct Slice<S> {
 enum State {
     Unknown,
     Running,
-    Off { since: u64, left: ThreadState, taker: u32, woken: Option<Woken> },
+    Off { since: u64, left: ThreadState, taker: u32, woken: Option<WakeUp> },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Woken {
+struct WakeUp {
     at: u64,
     by: u32,
 }
@@ -97,19 +97,19 @@ struct Request {
 
 /// What happened so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// Switches in which a thread that is followed took part, those that were not told included.
+pub struct SchedCounts {
+    /// Switches in which a thread that is followed took part, those that were not reported included.
     pub switches: u64,
     /// Wake-ups of such threads.
     pub wakeups: u64,
     /// Threads without a track, because there are too many.
     pub untracked: u64,
-    /// Threads that ran on a CPU which, as far as was told, they had not got: some kernels do not tell when certain threads, such as
+    /// Threads that ran on a CPU which, as far as was reported, they had not got: some kernels do not say when certain threads, such as
     /// the idle one, leave a CPU. Threads that were woken ran from then on, so much is sure.
     pub untold: u64,
 }
 
-/// See the module's notes.
+/// The states of threads and CPUs, and the slices that follow from their events.
 pub struct Scheduling<O: Output> {
     threads: FxHashMap<u32, Thread<O::Track>>,
     cpus: FxHashMap<u32, Cpu<O::Track>>,
@@ -119,7 +119,7 @@ pub struct Scheduling<O: Output> {
     names: FxHashMap<Comm, O::Site>,
     states: [Option<O::Site>; ThreadState::N_CODES],
     /// Counts of what was seen.
-    pub seen: Seen,
+    pub seen: SchedCounts,
 }
 
 impl<O: Output> Default for Scheduling<O> {
@@ -132,7 +132,7 @@ impl<O: Output> Default for Scheduling<O> {
             process_tracks: FxHashMap::default(),
             names: FxHashMap::default(),
             states: [None; ThreadState::N_CODES],
-            seen: Seen::default(),
+            seen: SchedCounts::default(),
         }
     }
 }
@@ -162,7 +162,7 @@ impl<O: Output> Scheduling<O> {
         self.threads.get_mut(&id)
     }
 
-    /// Who runs on a CPU, as far as was told.
+    /// Who runs on a CPU, as far as was reported.
     pub fn on_cpu(&self, cpu: u32) -> Option<(u32, Comm)> {
         self.cpus.get(&cpu)?.runs.map(|(id, name, _)| (id, name))
     }
@@ -224,7 +224,7 @@ impl<O: Output> Scheduling<O> {
             cpu.expects = Some((id, time));
         }
         let Some(thread) = self.known(id, out) else { return };
-        let woken = Some(Woken { at: time, by });
+        let woken = Some(WakeUp { at: time, by });
         match &mut thread.state {
             State::Off { woken: before @ None, .. } => *before = woken,
             // It slept, who knows since when; only one that sleeps is woken.
@@ -239,7 +239,7 @@ impl<O: Output> Scheduling<O> {
         let process = if in_process { maker.process } else { id };
         let name = if name == Comm::default() { maker.name } else { name };
         // It can run from here on, and waits for its first turn.
-        let woken = Some(Woken { at: time, by: parent });
+        let woken = Some(WakeUp { at: time, by: parent });
         let state = State::Off { since: time, left: ThreadState::Waiting, taker: 0, woken };
         self.insert(id, Thread { process, name, track: None, state });
         if !in_process {

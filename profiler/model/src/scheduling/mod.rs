@@ -31,7 +31,7 @@ impl Comm {
     }
 }
 
-/// Something that the kernel told.
+/// Something that the kernel reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedEvent {
     /// When, in the ticks of the output.
@@ -69,7 +69,7 @@ pub enum SchedKind {
 }
 
 impl SchedKind {
-    /// The thread that had the CPU when this happened there, and its name where that is told.
+    /// The thread that had the CPU when this happened there, and its name where that is reported.
     pub fn by(&self) -> Option<(u32, Option<Comm>)> {
         match *self {
             SchedKind::Switch { prev, prev_name, .. } => Some((prev, Some(prev_name))),

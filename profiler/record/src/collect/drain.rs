@@ -50,18 +50,18 @@ pub struct CollectorReport {
     pub passes: u64,
     /// Whether the size limit ended the trace.
     pub limit_reached: bool,
-    /// The collector thread's own CPU time, ns; 0 where the system does not tell.
+    /// The collector thread's own CPU time, ns; 0 where the system does not say.
     pub cpu_ns: u64,
 }
 
-/// A ring with what was last told about it.
+/// A ring with what was last reported about it.
 struct Source {
     reader: RingReader,
     dropped_told: u64,
 }
 
 /// What a pass took from a ring: it is consumed after the write.
-struct Taken {
+struct Drained {
     key: (u32, u32),
     /// Number of the record after the last that was taken.
     end: u64,
@@ -79,17 +79,17 @@ pub(crate) struct Drain<S> {
     refused: BTreeSet<(u32, u32)>,
     looked: Option<SystemTime>,
     passes_until_look: u32,
-    /// What is told from outside.
+    /// What is reported from outside.
     tracks: Option<Arc<Mutex<Tracks>>>,
     /// Chunks; a header lies in the place of two records.
     batch: Vec<Record>,
-    taken: Vec<Taken>,
+    taken: Vec<Drained>,
     /// Records of each of `tracks` in the batch.
     told: Vec<usize>,
     batch_slices: u64,
     batch_records: u64,
     last_pass_ns: i64,
-    /// The clock's reading when it began: with a later one it tells how old a record is.
+    /// The clock's reading when it began: with a later one it says how old a record is.
     past: Past,
     /// What flight recorders hold is to be written in this pass.
     dumps: bool,
@@ -134,14 +134,14 @@ impl<S: Sink> Drain<S> {
         CollectorReport { dropped: self.dropped_before + dropped + lost, ..self.report }
     }
 
-    /// Drains every ring once. Gives back how long to wait before the next time.
+    /// Drains every ring once. Returns how long to wait before the next time.
     pub(crate) fn pass(&mut self) -> Duration {
         self.claim.heartbeat();
         self.report.passes += 1;
         if self.report.limit_reached {
             return self.options.interval;
         }
-        // Asked before the look: what was recorded before the wish lies in a ring that the look finds.
+        // Asked before the look: what was recorded before the page request lies in a ring that the look finds.
         let (asked, done) = self.claim.control().dumps();
         if asked != done {
             self.dumps = true;
@@ -221,7 +221,7 @@ impl<S: Sink> Drain<S> {
         }
     }
 
-    /// Adds what a ring holds to the batch, writing it whenever it is full. Gives back how full the ring was, 0..=1; `None` when
+    /// Adds what a ring holds to the batch, writing it whenever it is full. Returns how full the ring was, 0..=1; `None` when
     /// writing failed.
     fn take(&mut self, key: (u32, u32), now: i64) -> Option<f64> {
         let source = self.rings.get_mut(&key)?;
@@ -234,7 +234,7 @@ impl<S: Sink> Drain<S> {
         let dropped = reader.dropped();
         let pending = reader.pending();
         if reader.is_damaged() {
-            // Positions that make no sense: begin again where the producer says it is; the gap in the numbers tells.
+            // Positions that make no sense: begin again where the producer says it is; the gap in the numbers says.
             reader.drain(&mut Vec::new());
             self.report.bad_rings += 1;
             return Some(0.0);
@@ -265,7 +265,7 @@ impl<S: Sink> Drain<S> {
         }
     }
 
-    /// Adds one chunk of a ring that has `left` more records than are in the batch. Gives back how many it took.
+    /// Adds one chunk of a ring that has `left` more records than are in the batch. Returns how many it took.
     fn take_chunk(&mut self, key: (u32, u32), header: ChunkHeader, left: u64, last: bool) -> Option<u64> {
         let reader = &self.rings.get(&key)?.reader;
         // What the batch holds already is not consumed yet.
@@ -289,7 +289,7 @@ impl<S: Sink> Drain<S> {
         let header = ChunkHeader { first, flags: if ends { FLAG_LAST } else { 0 }, ..header };
         chunks::end_summed_chunk(header, crc, at, &mut self.batch);
         self.batch_records += n;
-        self.taken.push(Taken { key, end: first + n, dropped: header.dropped, last: ends });
+        self.taken.push(Drained { key, end: first + n, dropped: header.dropped, last: ends });
         Some(n)
     }
 
@@ -325,7 +325,7 @@ impl<S: Sink> Drain<S> {
             chunks::end_chunk(header, at, &mut self.batch);
             self.batch_records += part.len() as u64;
             self.batch_slices += n_slices(part);
-            self.taken.push(Taken { key, end: first + part.len() as u64, dropped, last: ends });
+            self.taken.push(Drained { key, end: first + part.len() as u64, dropped, last: ends });
             if self.batch.len() >= BATCH_RECORDS && !self.write() {
                 return None;
             }
@@ -333,7 +333,7 @@ impl<S: Sink> Drain<S> {
         Some(0.0)
     }
 
-    /// Adds what is told from outside to the batch.
+    /// Adds what is reported from outside to the batch.
     fn take_tracks(&mut self, now: i64, last: bool) {
         if let Some(tracks) = &self.tracks {
             let mut tracks = tracks.lock();
@@ -371,7 +371,7 @@ impl<S: Sink> Drain<S> {
         written
     }
 
-    fn consume(&mut self, taken: &Taken) {
+    fn consume(&mut self, taken: &Drained) {
         let Some(source) = self.rings.get_mut(&taken.key) else { return };
         source.reader.consume_to(taken.end);
         source.dropped_told = taken.dropped;

@@ -4,7 +4,7 @@
 //! when it is late or cannot write, their rings fill up, and they count what they drop.
 //!
 //! After a crash of the collector, of a traced program or of both, every record that was published is in a
-//! chunk file, or in a ring file, or (between the write and the giving back) in both; sequence numbers tell.
+//! chunk file, or in a ring file, or (between the write and the giving back) in both; sequence numbers say.
 
 mod drain;
 mod flight;
@@ -75,7 +75,7 @@ impl Collector {
         Collector::start_with(trace_dir, options, None)
     }
 
-    /// As [`start`](Self::start), and writes what `tracks` are told too.
+    /// As [`start`](Self::start), and writes what `tracks` are reported too.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -140,7 +140,7 @@ fn run(mut drain: Drain<FileSink>, shared: &Shared) {
     *shared.report.lock() = report;
 }
 
-/// CPU time of the calling thread as the scheduler counts it; 0 where it does not tell.
+/// CPU time of the calling thread as the scheduler counts it; 0 where it does not say.
 fn thread_cpu_ns() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     stat.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0)

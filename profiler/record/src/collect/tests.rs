@@ -6,7 +6,7 @@ use super::*;
 use events::control::Control;
 use std::collections::BTreeSet;
 use std::fs::File;
-use trace_model::chunks::{Found, Scanner, file_header};
+use trace_model::chunks::{Scanned, Scanner, file_header};
 use trace_store::testkit::RECORDING;
 
 /// A file that fails at some writes.
@@ -28,7 +28,7 @@ impl Sink for Faulty<'_> {
 }
 
 /// Emits 600 records in six parts to a ring of 256 with a pass after each; the given writes fail.
-/// Gives back the `arg`s in the file and the collector's report.
+/// Returns the `arg`s in the file and the collector's report.
 fn run_with_faults(fails: &[u32]) -> (Vec<u64>, CollectorReport) {
     let _one = RECORDING.lock();
     let dir = tempfile::tempdir().unwrap();
@@ -58,15 +58,15 @@ fn args(file: &[u8]) -> Vec<u64> {
     scanner.feed(file);
     let (mut records, mut next) = (Vec::new(), 0);
     while let Some(found) = scanner.next(&mut records) {
-        let Found::Chunk(header) = found else { panic!("{found:?}") };
+        let Scanned::Chunk(header) = found else { panic!("{found:?}") };
         assert_eq!(header.first, next, "no gap, none twice");
         next += u64::from(header.count);
     }
     records.iter().map(|r| r.arg).collect()
 }
 
-/// A flight recorder whose ring was made after the collector's last look into a folder whose time stamp does not tell of it; a dump is
-/// asked for at once. The given writes fail. Gives back the `arg`s in the file after the passes.
+/// A flight recorder whose ring was made after the collector's last look into a folder whose time stamp does not report it; a dump is
+/// asked for at once. The given writes fail. Returns the `arg`s in the file after the passes.
 fn dump_of_a_new_ring(fails: &[u32], n_passes: u32) -> Vec<u64> {
     let _one = RECORDING.lock();
     let dir = tempfile::tempdir().unwrap();

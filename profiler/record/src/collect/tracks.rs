@@ -1,4 +1,4 @@
-//! Tracks that no ring feeds: what a recorder tells of threads, CPUs and disks from outside.
+//! Tracks that no ring feeds: what a recorder reports threads, CPUs and disks from outside.
 //!
 //! They are written as the rings of one more process, the recorder: a meta file with names and clock, and chunks. So whatever
 //! reads a trace needs nothing more for them than the entries [`Entry::Track`] and [`Entry::Other`].
@@ -30,14 +30,14 @@ struct Waiting {
     dropped: u64,
 }
 
-/// See the module's notes.
+/// Tracks of the collector's own, as rings of one more process.
 pub struct Tracks {
     pid: u32,
     made: u64,
     meta: meta::Writer,
     sites: FxHashMap<(&'static str, String), SiteId>,
     waiting: Vec<Waiting>,
-    /// The clock's readings; the first tells, with the last, the rate.
+    /// The clock's readings; the first says, with the last, the rate.
     first_anchor: events::Anchor,
     last_anchor: events::Anchor,
     is_ns: bool,

@@ -5,7 +5,7 @@
 
 use super::kinds::{CounterSet, Kind};
 use crate::sample::perf;
-use crate::sample::perf::{Place, Whose};
+use crate::sample::perf::{Observed, RingTarget};
 use perf_event::{Builder, Counter, ReadFormat, SampleFlag, Sampler};
 use rustc_hash::FxHashMap;
 use std::io;
@@ -22,7 +22,7 @@ pub(crate) struct Groups {
     /// Which of [`Groups::kinds`] a counter's id counts.
     pub(crate) kind_of: FxHashMap<u64, usize>,
     pub(crate) has_hardware: bool,
-    /// The kernel's part is counted, and leaving a CPU is told.
+    /// The kernel's part is counted, and leaving a CPU is reported.
     pub(crate) has_kernel: bool,
     /// What this machine does not count, and why.
     pub(crate) missing: Vec<(Kind, io::Error)>,
@@ -36,14 +36,14 @@ pub(crate) struct Groups {
 ///
 /// # Errors
 /// That the system grants none of them; [`remedy`] says what to do.
-pub(crate) fn open(wanted: CounterSet, whose: Whose<'_>) -> io::Result<Groups> {
+pub(crate) fn open(wanted: CounterSet, whose: Observed<'_>) -> io::Result<Groups> {
     match open_all(wanted, whose, true) {
         Ok(groups) => Ok(groups),
         Err(_) => open_all(wanted, whose, false),
     }
 }
 
-fn open_all(wanted: CounterSet, whose: Whose<'_>, has_kernel: bool) -> io::Result<Groups> {
+fn open_all(wanted: CounterSet, whose: Observed<'_>, has_kernel: bool) -> io::Result<Groups> {
     let (places, left_out) = perf::places(whose);
     let mut groups = Groups {
         rings: Vec::new(),
@@ -97,7 +97,7 @@ fn probe(kind: Kind, has_kernel: bool) -> io::Result<()> {
 /// # Errors
 /// That nothing can, with the remedy.
 pub fn available(wanted: CounterSet) -> Result<(CounterSet, Vec<(String, String)>), String> {
-    let groups = open(wanted, Whose::NextCommand).map_err(|error| remedy(&error))?;
+    let groups = open(wanted, Observed::NextCommand).map_err(|error| remedy(&error))?;
     Ok((CounterSet::of(groups.kinds.iter().copied()), groups.remedies()))
 }
 
@@ -116,7 +116,7 @@ impl Groups {
     }
 
     /// Adds the group of one place. A counter that finds no room in the first group is left out of all.
-    fn add(&mut self, kinds: &mut Vec<Kind>, place: Place) -> io::Result<()> {
+    fn add(&mut self, kinds: &mut Vec<Kind>, place: RingTarget) -> io::Result<()> {
         let builder = |mut builder: Builder<'static>| {
             perf::inherited(&mut builder, place, self.has_kernel);
             builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU | SampleFlag::READ).inherit_stat(true);
@@ -171,7 +171,7 @@ impl Groups {
     }
 }
 
-/// What a counter tells comes into the ring of another one.
+/// What a counter says comes into the ring of another one.
 fn tell_into(counter: &Counter, other: &Counter) -> io::Result<()> {
     // PERF_EVENT_IOC_SET_OUTPUT of linux/perf_event.h.
     const SET_OUTPUT: libc::c_ulong = 0x2405;

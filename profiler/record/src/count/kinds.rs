@@ -16,30 +16,30 @@ enum Event {
 }
 
 /// A row of the table of what can be counted.
-struct Known {
+struct CounterKind {
     name: &'static str,
     /// Those with the same one are counted together.
     alias: &'static str,
     event: Event,
 }
 
-const fn software(name: &'static str, alias: &'static str, event: Software) -> Known {
-    Known { name, alias, event: Event::Software(event) }
+const fn software(name: &'static str, alias: &'static str, event: Software) -> CounterKind {
+    CounterKind { name, alias, event: Event::Software(event) }
 }
 
-const fn hardware(name: &'static str, alias: &'static str, event: Hardware) -> Known {
-    Known { name, alias, event: Event::Hardware(event) }
+const fn hardware(name: &'static str, alias: &'static str, event: Hardware) -> CounterKind {
+    CounterKind { name, alias, event: Event::Hardware(event) }
 }
 
-const fn cache(name: &'static str, id: CacheId, result: CacheResult) -> Known {
-    Known { name, alias: "", event: Event::Cache(id, result) }
+const fn cache(name: &'static str, id: CacheId, result: CacheResult) -> CounterKind {
+    CounterKind { name, alias: "", event: Event::Cache(id, result) }
 }
 
-const fn fp_arith(name: &'static str, alias: &'static str, unit_mask: u8) -> Known {
-    Known { name, alias, event: Event::FpArith(unit_mask) }
+const fn fp_arith(name: &'static str, alias: &'static str, unit_mask: u8) -> CounterKind {
+    CounterKind { name, alias, event: Event::FpArith(unit_mask) }
 }
 
-const KNOWN: [Known; 33] = [
+const KNOWN: [CounterKind; 33] = [
     software("task-clock", "", Software::TASK_CLOCK),
     software("cpu-clock", "", Software::CPU_CLOCK),
     software("page-faults", "faults", Software::PAGE_FAULTS),
@@ -88,7 +88,7 @@ static HAS_FP_ARITH: LazyLock<bool> = LazyLock::new(|| {
     has("vendor_id", "GenuineIntel") && has("flags", "adx")
 });
 
-/// What tells most of a program.
+/// What says most of a program.
 pub const USUAL: &str = "task-clock,page-faults,cycles,instructions,cache-misses,branch-misses";
 
 /// One thing that can be counted.
@@ -99,7 +99,7 @@ impl Kind {
     pub(crate) const CPU_CLOCK: Kind = Kind(1);
     pub(crate) const CONTEXT_SWITCHES: Kind = Kind(5);
 
-    fn known(self) -> &'static Known {
+    fn known(self) -> &'static CounterKind {
         &KNOWN[usize::from(self.0)]
     }
 
@@ -185,7 +185,7 @@ impl FromStr for CounterSet {
     fn from_str(text: &str) -> Result<CounterSet, UnknownCounter> {
         let mut set = CounterSet::default();
         for name in text.split(',').map(str::trim) {
-            let is_it = |known: &Known| known.name == name || (!name.is_empty() && known.alias == name);
+            let is_it = |known: &CounterKind| known.name == name || (!name.is_empty() && known.alias == name);
             let named = (0..KNOWN.len()).filter(|at| is_it(&KNOWN[*at])).fold(0, |set, at| set | 1 << at);
             if named == 0 {
                 return Err(UnknownCounter(name.to_owned()));

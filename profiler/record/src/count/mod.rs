@@ -1,6 +1,6 @@
 //! What processor and kernel count of each thread: cycles, cache misses, page faults.
 //!
-//! In reading order: [`kinds`] names what can be counted, [`groups`] opens the kernel's counters, [`parse`] takes what it tells apart,
+//! In reading order: [`kinds`] names what can be counted, [`groups`] opens the kernel's counters, [`parse`] takes what it says apart,
 //! [`threads`] turns that into points of each thread's counters.
 //!
 //! Nobody reads a counter while an op runs: the kernel puts the values of all counters of a thread into its ring a thousand times a second
@@ -18,7 +18,7 @@ use crate::collect::Tracks;
 use crate::sample::parse::Record;
 use events::clock;
 use groups::Groups;
-use parse::Told;
+use parse::CountRecord;
 use threads::Threads;
 
 /// The counters of a command's threads while it is watched.
@@ -26,7 +26,7 @@ pub(crate) struct Counting {
     groups: Groups,
     threads: Threads,
     /// Records later than what may still come from another CPU.
-    waiting: Vec<Told>,
+    waiting: Vec<CountRecord>,
     pub(crate) lost: u64,
 }
 
@@ -36,28 +36,28 @@ impl Counting {
         Counting { groups, threads, waiting: Vec::new(), lost: 0 }
     }
 
-    /// Adds what the rings hold to the tracks. What they tell beside counters (which threads and programs there are) comes back.
+    /// Adds what the rings hold to the tracks. What they say next to counters (which threads and programs there are) comes back.
     pub(crate) fn poll(&mut self, last: bool, tracks: &mut Tracks) -> Vec<Record> {
         let until = clock::mono_now().max(0).unsigned_abs();
         let mut told = std::mem::take(&mut self.waiting);
         for ring in &mut self.groups.rings {
             while let Some(record) = ring.next_record() {
                 match parse::parse(record.ty(), record.misc(), &record.to_contiguous()) {
-                    Some(Told::Other(Record::Lost(n))) => self.lost += n,
-                    Some(Told::Other(Record::Other)) | None => {}
+                    Some(CountRecord::Other(Record::Lost(n))) => self.lost += n,
+                    Some(CountRecord::Other(Record::Other)) | None => {}
                     Some(record) => told.push(record),
                 }
             }
         }
-        // Stable: what one ring tells at one time stays in its order.
-        told.sort_by_key(Told::time);
+        // Stable: what one ring says at one time stays in its order.
+        told.sort_by_key(CountRecord::time);
         if !last {
             self.waiting = told.split_off(told.partition_point(|r| r.time() <= until));
         }
         let mut others = Vec::new();
         for record in told {
             self.threads.take(&record, tracks);
-            if let Told::Other(record) = record {
+            if let CountRecord::Other(record) = record {
                 others.push(record);
             }
         }
@@ -74,7 +74,7 @@ impl Counting {
         self.threads.counted_share()
     }
 
-    /// Readings of threads that are too many to be told apart.
+    /// Readings of threads that are too many to be distinguished.
     pub(crate) fn untold(&self) -> u64 {
         self.threads.untold
     }

@@ -1,6 +1,6 @@
 //! Records of the counters' rings. The layout is that of perf_event_open(2) for the fields that [`super::groups`] asks for.
 
-use crate::sample::parse::{Bytes, From, READ, Record, SAMPLE, from_trailer};
+use crate::sample::parse::{Bytes, Origin, READ, Record, SAMPLE, from_trailer};
 
 /// The values of a group of counters of one thread, as they were at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,38 +14,38 @@ pub(crate) struct Reading {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
-    Reading(From, Reading),
+pub(crate) enum CountRecord {
+    Reading(Origin, Reading),
     Other(Record),
 }
 
-impl Told {
+impl CountRecord {
     /// When, ns of `CLOCK_MONOTONIC_RAW`.
     pub(crate) fn time(&self) -> u64 {
         match self {
-            Told::Reading(from, _) => from.time,
-            Told::Other(record) => record.time(),
+            CountRecord::Reading(from, _) => from.time,
+            CountRecord::Other(record) => record.time(),
         }
     }
 }
 
 /// What a record's body says; `None` for one that is too short.
-pub(crate) fn parse(kind: u32, misc: u16, body: &[u8]) -> Option<Told> {
+pub(crate) fn parse(kind: u32, misc: u16, body: &[u8]) -> Option<CountRecord> {
     match kind {
         SAMPLE => {
             let mut body = Bytes(body);
             let (pid, tid, time, cpu) = (body.u32()?, body.u32()?, body.u64()?, body.u32()?);
             body.u32()?;
-            Some(Told::Reading(From { pid, tid, time, cpu }, reading(&mut body)?))
+            Some(CountRecord::Reading(Origin { pid, tid, time, cpu }, reading(&mut body)?))
         }
         // A thread's last values.
         READ => {
             let (body, from) = from_trailer(body)?;
             let mut body = Bytes(body);
             let (pid, tid) = (body.u32()?, body.u32()?);
-            Some(Told::Reading(From { pid, tid, ..from }, reading(&mut body)?))
+            Some(CountRecord::Reading(Origin { pid, tid, ..from }, reading(&mut body)?))
         }
-        _ => crate::sample::parse::parse(kind, misc, body, false).map(Told::Other),
+        _ => crate::sample::parse::parse(kind, misc, body, false).map(CountRecord::Other),
     }
 }
 
@@ -73,17 +73,17 @@ mod tests {
         let who = 7 | 8 << 32;
         let group = [2, 50, 40, 11, 100, 12, 101];
         let want = Reading { enabled: 50, running: 40, values: vec![(100, 11), (101, 12)] };
-        let from = From { pid: 7, tid: 8, time: 99, cpu: 3 };
+        let from = Origin { pid: 7, tid: 8, time: 99, cpu: 3 };
         let sample = [&[who, 99, 3][..], &group].concat();
-        assert_eq!(parse(SAMPLE, 0, &words(&sample)), Some(Told::Reading(from, want.clone())));
+        assert_eq!(parse(SAMPLE, 0, &words(&sample)), Some(CountRecord::Reading(from, want.clone())));
         let read = [&[who][..], &group, &[who, 99, 3]].concat();
-        assert_eq!(parse(READ, 0, &words(&read)), Some(Told::Reading(from, want)));
+        assert_eq!(parse(READ, 0, &words(&read)), Some(CountRecord::Reading(from, want)));
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_a_record_or_none(kind in 0u32..20, misc: u16, body in prop::collection::vec(any::<u8>(), 0..200)) {
-            if let Some(Told::Reading(_, reading)) = parse(kind, misc, &body) {
+            if let Some(CountRecord::Reading(_, reading)) = parse(kind, misc, &body) {
                 prop_assert!(reading.values.len() * 16 <= body.len());
             }
         }

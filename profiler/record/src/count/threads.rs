@@ -7,9 +7,9 @@
 //! it is on: where the sum of the latter stays behind, the processor had to count something else for a while.
 
 use super::kinds::Kind;
-use super::parse::{Reading, Told};
+use super::parse::{CountRecord, Reading};
 use crate::collect::{TrackNo, Tracks};
-use crate::sample::parse::{From, Record};
+use crate::sample::parse::{Origin, Record};
 use events::meta::TrackKind;
 use events::{Kind as EventKind, SiteId};
 use rustc_hash::FxHashMap;
@@ -18,11 +18,11 @@ use rustc_hash::FxHashMap;
 pub(crate) const CATEGORY: &str = "thread counter";
 /// Tracks of counters come after those of samples.
 const ORDER: i32 = 1_000_002;
-/// Threads that are told apart; those beyond are counted as untold.
+/// Threads that are distinguished; those beyond are counted as untold.
 const MAX_THREADS: usize = 1 << 16;
 /// Stretches on a CPU between two readings; shorter ones are put together beyond.
 const MAX_STRETCHES: usize = 64;
-/// A group may have counted this much, ns, that no reading tells yet.
+/// A group may have counted this much, ns, that no reading says yet.
 const UNREAD_NS: u64 = 2_000_000;
 
 /// What is known of a thread.
@@ -83,7 +83,7 @@ impl Thread {
             stretches.push((*since, time));
             *since = time;
         } else if stretches.is_empty() {
-            // When it got its CPU was not told.
+            // When it got its CPU was not reported.
             stretches.push((time.saturating_sub(running_ns).max(self.read_at), time));
         }
         self.read_at = time;
@@ -120,7 +120,6 @@ fn share(of: u64, part: u64, whole: u64) -> u64 {
     (u128::from(of) * u128::from(part) / u128::from(whole.max(1))) as u64
 }
 
-/// See the module's notes.
 pub(crate) struct Threads {
     kinds: Vec<Kind>,
     /// Which of the kinds each counter of the kernel counts.
@@ -141,22 +140,22 @@ impl Threads {
         Threads { kinds, kind_of, has_hardware, threads, sites, readings: 0, untold: 0, scaled: (0, 0) }
     }
 
-    /// Takes what the kernel tells next; in order of time.
-    pub(crate) fn take(&mut self, told: &Told, tracks: &mut Tracks) {
+    /// Takes what the kernel says next; in order of time.
+    pub(crate) fn take(&mut self, told: &CountRecord, tracks: &mut Tracks) {
         match told {
-            Told::Reading(from, reading) => self.read(*from, reading, tracks),
-            Told::Other(Record::SwitchIn(from)) => {
+            CountRecord::Reading(from, reading) => self.read(*from, reading, tracks),
+            CountRecord::Other(Record::SwitchIn(from)) => {
                 if let Some(thread) = self.thread(from.tid) {
                     thread.on_since = Some(from.time);
                 }
             }
-            Told::Other(Record::SwitchOut { from, .. }) => {
+            CountRecord::Other(Record::SwitchOut { from, .. }) => {
                 if let Some(thread) = self.thread(from.tid) {
                     thread.leaves(from.time);
                 }
             }
-            Told::Other(Record::Comm { from, name, exec }) => self.named(*from, name, *exec, tracks),
-            Told::Other(Record::Fork { tid, parent, .. }) => {
+            CountRecord::Other(Record::Comm { from, name, exec }) => self.named(*from, name, *exec, tracks),
+            CountRecord::Other(Record::Fork { tid, parent, .. }) => {
                 let name = self.threads.get(parent).map_or(Vec::new(), |parent| parent.name.clone());
                 // Its id may have been another thread's.
                 self.threads.remove(tid);
@@ -164,12 +163,12 @@ impl Threads {
                     thread.name = name;
                 }
             }
-            Told::Other(Record::Exit { tid, .. }) => {
+            CountRecord::Other(Record::Exit { tid, .. }) => {
                 if let Some(thread) = self.threads.get_mut(tid) {
                     thread.ended = true;
                 }
             }
-            Told::Other(_) => {}
+            CountRecord::Other(_) => {}
         }
     }
 
@@ -190,7 +189,7 @@ impl Threads {
         Some(self.threads.entry(tid).or_default())
     }
 
-    fn named(&mut self, from: From, name: &[u8], exec: bool, tracks: &mut Tracks) {
+    fn named(&mut self, from: Origin, name: &[u8], exec: bool, tracks: &mut Tracks) {
         let Some(thread) = self.thread(from.tid) else { return };
         name.clone_into(&mut thread.name);
         if exec {
@@ -202,7 +201,7 @@ impl Threads {
         }
     }
 
-    fn read(&mut self, from: From, reading: &Reading, tracks: &mut Tracks) {
+    fn read(&mut self, from: Origin, reading: &Reading, tracks: &mut Tracks) {
         let (n_kinds, has_hardware) = (self.kinds.len(), self.has_hardware);
         if self.sites.is_empty() {
             self.sites = self.kinds.iter().map(|kind| tracks.site(CATEGORY, kind.name())).collect();
@@ -235,7 +234,7 @@ impl Threads {
     }
 }
 
-fn track(from: From, name: &[u8], tracks: &mut Tracks) -> TrackNo {
+fn track(from: Origin, name: &[u8], tracks: &mut Tracks) -> TrackNo {
     let read = || std::fs::read(format!("/proc/{}/comm", from.tid)).unwrap_or_default().trim_ascii_end().to_vec();
     let name = if name.is_empty() { read() } else { name.to_vec() };
     tracks.track(TrackKind::Thread, from.pid, from.tid, ORDER, &title(&name, from.tid))
@@ -258,26 +257,26 @@ mod tests {
     const FAULTS: usize = 0;
     const CYCLES: usize = 1;
 
-    fn from(time: u64) -> From {
-        From { pid: 70, tid: 71, time, cpu: 0 }
+    fn from(time: u64) -> Origin {
+        Origin { pid: 70, tid: 71, time, cpu: 0 }
     }
 
-    fn on(time: u64) -> Told {
-        Told::Other(Record::SwitchIn(from(time)))
+    fn on(time: u64) -> CountRecord {
+        CountRecord::Other(Record::SwitchIn(from(time)))
     }
 
-    fn off(time: u64) -> Told {
-        Told::Other(Record::SwitchOut { from: from(time), preempted: false })
+    fn off(time: u64) -> CountRecord {
+        CountRecord::Other(Record::SwitchOut { from: from(time), preempted: false })
     }
 
     /// A reading on a CPU, of which the counters' ids are 10 times its number and 1, 2, 3.
-    fn reading(time: u64, cpu: u64, (enabled, running): (u64, u64), faults: u64, cycles: u64) -> Told {
+    fn reading(time: u64, cpu: u64, (enabled, running): (u64, u64), faults: u64, cycles: u64) -> CountRecord {
         let values = vec![(cpu * 10 + 1, 5), (cpu * 10 + 2, faults), (cpu * 10 + 3, cycles)];
-        Told::Reading(From { cpu: cpu as u32, ..from(time) }, Reading { enabled, running, values })
+        CountRecord::Reading(Origin { cpu: cpu as u32, ..from(time) }, Reading { enabled, running, values })
     }
 
     /// The points (ns from `zero`, value) of a counter, and the share that was counted.
-    fn points(told: impl Fn(u64) -> Vec<Told>, counter: usize) -> (Vec<(i64, f64)>, Option<f64>) {
+    fn points(told: impl Fn(u64) -> Vec<CountRecord>, counter: usize) -> (Vec<(i64, f64)>, Option<f64>) {
         let dir = tempfile::tempdir().unwrap();
         let mut tracks = Tracks::create(dir.path(), 1, "kernel", Source::MonotonicRaw).unwrap();
         let zero = tracks.now();
@@ -337,7 +336,7 @@ mod tests {
                 on(zero + 4_000),
                 reading(zero + 5_000, 1, (3_000, 2_000), 8, 0),
                 // Its last values, after it ended: of each CPU.
-                Told::Other(Record::Exit { from: from(zero + 5_500), tid: 71 }),
+                CountRecord::Other(Record::Exit { from: from(zero + 5_500), tid: 71 }),
                 reading(zero + 5_500, 1, (3_500, 2_500), 9, 0),
                 reading(zero + 5_500, 2, (3_500, 1_000), 5, 0),
             ]

@@ -1,4 +1,4 @@
-//! Call stacks of running threads, taken many times a second, and what else perf events tell of a command's threads.
+//! Call stacks of running threads, taken many times a second, and what else perf events report a command's threads.
 //!
 //! In reading order: [`perf`] opens the kernel's rings, [`parse`] takes their records apart, [`maps`] knows what code lies where in each
 //! process, [`elf`] reads a file of code, [`unwind`] finds the callers, [`stacks`] keeps each stack once.

@@ -2,7 +2,7 @@
 
 /// Where a record says that it is from: the fields that each has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct From {
+pub(crate) struct Origin {
     pub(crate) pid: u32,
     pub(crate) tid: u32,
     /// `CLOCK_MONOTONIC_RAW`, ns.
@@ -23,10 +23,10 @@ pub(crate) struct Sample {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
-    Sample(From, Sample),
+    Sample(Origin, Sample),
     /// A mapping of code.
     Map {
-        from: From,
+        from: Origin,
         address: u64,
         len: u64,
         offset: u64,
@@ -34,25 +34,25 @@ pub(crate) enum Record {
     },
     /// `tid` runs under this name; `exec`: another program from now on.
     Comm {
-        from: From,
+        from: Origin,
         name: Vec<u8>,
         exec: bool,
     },
     /// Thread `tid` of process `pid` was made by thread `parent` of process `parent_pid`.
     Fork {
-        from: From,
+        from: Origin,
         pid: u32,
         tid: u32,
         parent: u32,
         parent_pid: u32,
     },
     Exit {
-        from: From,
+        from: Origin,
         tid: u32,
     },
-    SwitchIn(From),
+    SwitchIn(Origin),
     SwitchOut {
-        from: From,
+        from: Origin,
         preempted: bool,
     },
     Lost(u64),
@@ -60,7 +60,7 @@ pub(crate) enum Record {
 }
 
 impl Record {
-    fn from(&self) -> From {
+    fn from(&self) -> Origin {
         match self {
             Record::Sample(from, _)
             | Record::Map { from, .. }
@@ -69,7 +69,7 @@ impl Record {
             | Record::Exit { from, .. }
             | Record::SwitchIn(from)
             | Record::SwitchOut { from, .. } => *from,
-            Record::Lost(_) | Record::Other => From::default(),
+            Record::Lost(_) | Record::Other => Origin::default(),
         }
     }
 
@@ -140,7 +140,7 @@ pub(crate) fn parse(kind: u32, misc: u16, body: &[u8], has_stack: bool) -> Optio
         COMM => {
             let (pid, tid) = (body.u32()?, body.u32()?);
             let name = body.0.split(|b| *b == 0).next().unwrap_or_default().to_vec();
-            Record::Comm { from: From { pid, tid, ..from }, name, exec: misc & MISC_EXEC != 0 }
+            Record::Comm { from: Origin { pid, tid, ..from }, name, exec: misc & MISC_EXEC != 0 }
         }
         FORK | EXIT => {
             let (pid, parent_pid, tid, parent) = (body.u32()?, body.u32()?, body.u32()?, body.u32()?);
@@ -152,14 +152,14 @@ pub(crate) fn parse(kind: u32, misc: u16, body: &[u8], has_stack: bool) -> Optio
 }
 
 /// Each record that is no sample ends with pid, tid, time, cpu and a reserved word.
-pub(crate) fn from_trailer(body: &[u8]) -> Option<(&[u8], From)> {
+pub(crate) fn from_trailer(body: &[u8]) -> Option<(&[u8], Origin)> {
     let (body, trailer) = body.split_at_checked(body.len().checked_sub(24)?)?;
     let mut trailer = Bytes(trailer);
     let (pid, tid, time, cpu) = (trailer.u32()?, trailer.u32()?, trailer.u64()?, trailer.u32()?);
-    Some((body, From { pid, tid, time, cpu }))
+    Some((body, Origin { pid, tid, time, cpu }))
 }
 
-fn map(from: From, body: &mut Bytes<'_>) -> Option<Record> {
+fn map(from: Origin, body: &mut Bytes<'_>) -> Option<Record> {
     let (pid, tid) = (body.u32()?, body.u32()?);
     let (address, len, offset) = (body.u64()?, body.u64()?, body.u64()?);
     body.take(24)?; // device, inode, generation or build id
@@ -169,14 +169,14 @@ fn map(from: From, body: &mut Bytes<'_>) -> Option<Record> {
     }
     let path = body.0.split(|b| *b == 0).next().unwrap_or_default();
     let path = String::from_utf8_lossy(path).into_owned();
-    Some(Record::Map { from: From { pid, tid, ..from }, address, len, offset, path })
+    Some(Record::Map { from: Origin { pid, tid, ..from }, address, len, offset, path })
 }
 
 fn sample(body: &mut Bytes<'_>, has_stack: bool) -> Option<Record> {
     body.u64()?; // the address: the chain has it too
     let (pid, tid, time, cpu) = (body.u32()?, body.u32()?, body.u64()?, body.u32()?);
     body.u32()?;
-    let from = From { pid, tid, time, cpu };
+    let from = Origin { pid, tid, time, cpu };
     let n = body.u64()?;
     let chain = body.take(usize::try_from(n.checked_mul(8)?).ok()?)?;
     let word = |b: &[u8]| b.try_into().map_or(0, u64::from_le_bytes);
@@ -195,14 +195,14 @@ fn sample(body: &mut Bytes<'_>, has_stack: bool) -> Option<Record> {
 }
 
 /// A major page fault: `ip` is not asked for, the address is.
-pub(crate) fn fault(kind: u32, body: &[u8]) -> Option<(From, u64)> {
+pub(crate) fn fault(kind: u32, body: &[u8]) -> Option<(Origin, u64)> {
     if kind != SAMPLE {
         return None;
     }
     let mut body = Bytes(body);
     let (pid, tid, time) = (body.u32()?, body.u32()?, body.u64()?);
     let address = body.u64()?;
-    Some((From { pid, tid, time, cpu: body.u32()? }, address))
+    Some((Origin { pid, tid, time, cpu: body.u32()? }, address))
 }
 
 #[cfg(test)]
@@ -215,7 +215,7 @@ mod tests {
     }
 
     const TRAILER: [u32; 6] = [7, 8, 99, 0, 3, 0];
-    const FROM: From = From { pid: 7, tid: 8, time: 99, cpu: 3 };
+    const FROM: Origin = Origin { pid: 7, tid: 8, time: 99, cpu: 3 };
 
     #[test]
     fn records_as_the_manual_draws_them() {

@@ -18,7 +18,7 @@ pub(crate) const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct PerfOptions {
     /// Samples a second and CPU.
     pub(crate) sample_hz: Option<u32>,
     /// When threads get and leave CPUs.
@@ -27,14 +27,14 @@ pub(crate) struct Wanted {
 
 /// Whose events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose<'a> {
+pub(crate) enum Observed<'a> {
     /// Of the command that this thread starts next.
     NextCommand,
     /// Of these threads, which run already.
     Threads(&'a [u32]),
 }
 
-/// Rings of threads that run already, at most: further threads are left out, and told.
+/// Rings of threads that run already, at most: further threads are left out, and reported.
 const MAX_THREAD_RINGS: usize = 512;
 
 /// The rings.
@@ -54,7 +54,7 @@ pub(crate) struct Rings {
 ///
 /// # Errors
 /// That the system grants none; [`remedy`] says what to do.
-pub(crate) fn open(wanted: Wanted, whose: Whose<'_>) -> io::Result<Rings> {
+pub(crate) fn open(wanted: PerfOptions, whose: Observed<'_>) -> io::Result<Rings> {
     let has_stack = wanted.sample_hz.is_some() && cfg!(target_arch = "x86_64");
     let (places, left_out) = places(whose);
     let places = || places.iter().copied();
@@ -80,27 +80,27 @@ pub(crate) fn open(wanted: Wanted, whose: Whose<'_>) -> io::Result<Rings> {
 
 /// What one ring observes: a CPU, and a thread that runs already or the next command.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct RingTarget {
     pub(crate) thread: Option<u32>,
     cpu: usize,
 }
 
 /// Where rings are needed, and how many threads are left out because they are too many.
-pub(crate) fn places(whose: Whose<'_>) -> (Vec<Place>, usize) {
+pub(crate) fn places(whose: Observed<'_>) -> (Vec<RingTarget>, usize) {
     let cpus = online_cpus();
     let (threads, left_out): (Vec<Option<u32>>, usize) = match whose {
-        Whose::NextCommand => (vec![None], 0),
-        Whose::Threads(all) => {
+        Observed::NextCommand => (vec![None], 0),
+        Observed::Threads(all) => {
             let most = (MAX_THREAD_RINGS / cpus.len()).max(1).min(all.len());
             (all[..most].iter().copied().map(Some).collect(), all.len() - most)
         }
     };
-    let of_thread = |thread: Option<u32>| cpus.iter().map(move |cpu| Place { thread, cpu: *cpu });
+    let of_thread = |thread: Option<u32>| cpus.iter().map(move |cpu| RingTarget { thread, cpu: *cpu });
     (threads.into_iter().flat_map(of_thread).collect(), left_out)
 }
 
 /// An event with a ring, as large a one as the system grants.
-pub(crate) fn with_ring(builder: &mut Builder<'_>, place: Place) -> io::Result<Sampler> {
+pub(crate) fn with_ring(builder: &mut Builder<'_>, place: RingTarget) -> io::Result<Sampler> {
     let mut error = io::Error::from(io::ErrorKind::OutOfMemory);
     let sizes = if place.thread.is_some() { &THREAD_RING_BYTES } else { &RING_BYTES };
     for bytes in *sizes {
@@ -113,7 +113,7 @@ pub(crate) fn with_ring(builder: &mut Builder<'_>, place: Place) -> io::Result<S
 }
 
 /// What every event of a command has.
-pub(crate) fn inherited(builder: &mut Builder<'_>, place: Place, has_kernel: bool) {
+pub(crate) fn inherited(builder: &mut Builder<'_>, place: RingTarget, has_kernel: bool) {
     builder.one_cpu(place.cpu).inherit(true);
     match place.thread {
         Some(thread) => builder.observe_pid(thread.cast_signed()).enabled(true),
@@ -122,7 +122,7 @@ pub(crate) fn inherited(builder: &mut Builder<'_>, place: Place, has_kernel: boo
     builder.exclude_kernel(!has_kernel).exclude_hv(true).sample_id_all(true).clockid(Clock::MONOTONIC_RAW);
 }
 
-fn builder(wanted: Wanted, place: Place, has_kernel: bool, has_stack: bool) -> Builder<'static> {
+fn builder(wanted: PerfOptions, place: RingTarget, has_kernel: bool, has_stack: bool) -> Builder<'static> {
     let event = if wanted.sample_hz.is_some() { Software::CPU_CLOCK } else { Software::DUMMY };
     let mut builder = Builder::new(event);
     inherited(&mut builder, place, has_kernel);
@@ -139,7 +139,7 @@ fn builder(wanted: Wanted, place: Place, has_kernel: bool, has_stack: bool) -> B
     builder
 }
 
-fn fault_builder(place: Place, has_kernel: bool) -> Builder<'static> {
+fn fault_builder(place: RingTarget, has_kernel: bool) -> Builder<'static> {
     let mut builder = Builder::new(Software::PAGE_FAULTS_MAJ);
     inherited(&mut builder, place, has_kernel);
     builder.sample_period(1).sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::CPU | SampleFlag::ADDR);

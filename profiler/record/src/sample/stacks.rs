@@ -8,7 +8,6 @@ pub(crate) const ROOT: u32 = u32::MAX;
 /// Different frames and different stacks of a recording; beyond it a stack ends at its last known part (counted).
 const MAX_ROWS: usize = 1 << 21;
 
-/// See the module's notes.
 #[derive(Default)]
 pub(crate) struct Stacks {
     frames: FxHashMap<(u32, u64), u32>,

@@ -1,7 +1,7 @@
 //! The callers of a sampled thread, from its registers and a part of its stack.
 //!
 //! The kernel follows frame pointers; code that keeps none (most C libraries) ends its chain early or sends it astray. There the tables that
-//! compilers write for exceptions (`.eh_frame`) tell, read by `framehop`. Both are tried, and the longer chain is taken.
+//! compilers write for exceptions (`.eh_frame`) say, read by `framehop`. Both are tried, and the longer chain is taken.
 
 use super::elf::Elf;
 use super::parse::{CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER, Sample};

@@ -4,7 +4,7 @@ use events::clock::Source;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use trace_analysis::threads::thread_times;
-use trace_model::scheduling::derive::{Scheduling, Seen};
+use trace_model::scheduling::derive::{SchedCounts, Scheduling};
 use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
 use trace_model::thread_state::ThreadState;
 use trace_record::collect::Tracks;
@@ -15,10 +15,10 @@ use trace_store::store::{Store, StoreOptions};
 const MS: u64 = 1_000_000;
 
 /// Track, name, start and end (ms), and who took the CPU, woke the thread or ran.
-type Told = (String, String, i64, i64, u32);
+type SliceRow = (String, String, i64, i64, u32);
 
 /// The trace that a list of events (ms, CPU, what) makes, and where 0 ms lies in it.
-fn trace(events: &[(u64, u32, SchedKind)]) -> (Store, i64, Seen) {
+fn trace(events: &[(u64, u32, SchedKind)]) -> (Store, i64, SchedCounts) {
     let dir = tempfile::tempdir().unwrap();
     let tracks = Tracks::create(dir.path(), 1, "kernel", Source::MonotonicRaw).unwrap();
     let base = tracks.now();
@@ -38,7 +38,7 @@ fn trace(events: &[(u64, u32, SchedKind)]) -> (Store, i64, Seen) {
 }
 
 /// The slices that a list of events makes.
-fn slices(events: &[(u64, u32, SchedKind)]) -> (Vec<Told>, Seen) {
+fn slices(events: &[(u64, u32, SchedKind)]) -> (Vec<SliceRow>, SchedCounts) {
     let (store, zero, seen) = trace(events);
     let mut found = Vec::new();
     for track in store.tracks() {
@@ -56,7 +56,7 @@ fn switch(prev: u32, left: ThreadState, next: u32) -> SchedKind {
     SchedKind::Switch { prev, prev_name: name(prev), left, next, next_name: name(next) }
 }
 
-fn row(track: &str, name: &str, start: i64, end: i64, by: u32) -> Told {
+fn row(track: &str, name: &str, start: i64, end: i64, by: u32) -> SliceRow {
     (track.to_owned(), name.to_owned(), start, end, by)
 }
 
@@ -86,7 +86,7 @@ fn a_sleep_ends_with_its_wake_up_and_the_wait_for_a_cpu_begins() {
     assert_eq!((seen.wakeups, seen.untold), (1, 0));
 }
 
-/// As a kernel tells it that leaves out every switch of its idle thread.
+/// As a kernel says it that leaves out every switch of its idle thread.
 #[test]
 fn where_the_idle_thread_is_silent_a_wake_up_stands_for_its_switch() {
     let (mut found, seen) = slices(&[
@@ -109,7 +109,7 @@ fn where_the_idle_thread_is_silent_a_wake_up_stands_for_its_switch() {
     assert_eq!(seen.untold, 2, "the last one has not even a wake-up: no slice");
 }
 
-/// Whoever wakes another, starts one or ends has got a CPU, told or not.
+/// Whoever wakes another, starts one or ends has got a CPU, reported or not.
 #[test]
 fn what_a_thread_does_shows_that_it_runs() {
     let name = Comm::new(b"nine");

@@ -53,7 +53,7 @@ impl Root {
         fs::read_to_string(self.path.join("trace_clock"))
     }
 
-    /// Removes the instances of recorders that are gone. Gives back how many.
+    /// Removes the instances of recorders that are gone. Returns how many.
     pub(crate) fn remove_stale(&self) -> usize {
         let Ok(entries) = fs::read_dir(self.path.join("instances")) else { return 0 };
         let names = entries.flatten().filter_map(|e| e.file_name().into_string().ok());

@@ -12,7 +12,7 @@ pub(crate) const KERNEL: &str = "[kernel]";
 /// Bytes of a list of symbols that are read: the kernel's has 10 MB.
 const MAX_LIST: u64 = 256 << 20;
 
-/// The file in which process `pid` tells the names of code that it made.
+/// The file in which process `pid` says the names of code that it made.
 pub(crate) fn perf_map(pid: u32) -> String {
     format!("/tmp/perf-{pid}.map")
 }

@@ -1,8 +1,8 @@
 //! Watches a command from outside: scheduling, samples and counters of all its threads, whether it emits events or not.
 //!
 //! [`Watch::prepare`] opens what the system grants, on the thread that then starts the command; [`Watch::command`] says which process that
-//! is; [`Watch::attach`] takes a process that runs already. A thread of its own asks the kernel's rings every few milliseconds, and adds what they tell to [`Tracks`], which the
-//! collector writes. What is not to be had is told once, with its remedy.
+//! is; [`Watch::attach`] takes a process that runs already. A thread of its own asks the kernel's rings every few milliseconds, and adds what they say to [`Tracks`], which the
+//! collector writes. What is not to be had is reported once, with its remedy.
 
 mod proc;
 mod samples;
@@ -13,7 +13,7 @@ use crate::count::{CounterSet, Counting};
 use crate::sample::parse;
 use crate::sample::parse::Record;
 use crate::sample::perf;
-use crate::sample::perf::{Counters, Rings, Wanted, Whose};
+use crate::sample::perf::{Counters, Observed, PerfOptions, Rings};
 use crate::sched::tracefs::{Instance, Root};
 use events::clock::{self, Source as ClockSource};
 use events::meta::NoteKind;
@@ -116,9 +116,9 @@ impl Watch {
     /// Opens what the system grants of `options`, into a trace folder that exists. Start the command on the same thread.
     ///
     /// # Errors
-    /// That the folder cannot be written. What cannot be recorded is no error: the report and the trace tell it.
+    /// That the folder cannot be written. What cannot be recorded is no error: the report and the trace say it.
     pub fn prepare(trace_dir: &Path, options: WatchOptions) -> Result<Watch, WatchError> {
-        Watch::open(trace_dir, options, Whose::NextCommand)
+        Watch::open(trace_dir, options, Observed::NextCommand)
     }
 
     /// Watches a process that runs already, with all that it has started, into a trace folder that exists.
@@ -130,13 +130,13 @@ impl Watch {
         if threads.is_empty() {
             return Err(WatchError::NoProcess(pid));
         }
-        let watch = Watch::open(trace_dir, options, Whose::Threads(&threads))?;
+        let watch = Watch::open(trace_dir, options, Observed::Threads(&threads))?;
         watch.command(pid);
         Ok(watch)
     }
 
-    fn open(trace_dir: &Path, options: WatchOptions, whose: Whose<'_>) -> Result<Watch, WatchError> {
-        let attached = whose != Whose::NextCommand;
+    fn open(trace_dir: &Path, options: WatchOptions, whose: Observed<'_>) -> Result<Watch, WatchError> {
+        let attached = whose != Observed::NextCommand;
         let mut unavailable = Vec::new();
         let mut missing = |what: &str, remedy: String| unavailable.push((what.to_owned(), remedy));
         let instance = options.sched.then(|| Root::find().and_then(Instance::start));
@@ -147,7 +147,7 @@ impl Watch {
             }
             found => found.and_then(Result::ok),
         };
-        let wanted = Wanted { sample_hz: options.sample_hz, switches: options.sched && instance.is_none() };
+        let wanted = PerfOptions { sample_hz: options.sample_hz, switches: options.sched && instance.is_none() };
         let rings = (wanted.switches || wanted.sample_hz.is_some()).then(|| perf::open(wanted, whose));
         let rings = match rings {
             Some(Err(error)) => {
@@ -163,7 +163,7 @@ impl Watch {
         if let Some(n) = rings.as_ref().map(|r| r.left_out).filter(|n| *n > 0) {
             missing(&format!("{n} of the process's threads"), "it has too many; record it from its start".to_owned());
         }
-        // The kernel's counters begin with a command; of a process that runs `/proc` tells.
+        // The kernel's counters begin with a command; of a process that runs `/proc` says.
         let counters = if attached { Counters::default() } else { perf::counters() };
         let counting = counting(options.counters, whose, &mut missing);
         let clock = instance.as_ref().map_or(ClockSource::MonotonicRaw, Instance::clock);
@@ -211,7 +211,7 @@ impl Drop for Watch {
 }
 
 /// Opens the counters of threads; says what is missing.
-fn counting(wanted: CounterSet, whose: Whose<'_>, missing: &mut impl FnMut(&str, String)) -> Option<Counting> {
+fn counting(wanted: CounterSet, whose: Observed<'_>, missing: &mut impl FnMut(&str, String)) -> Option<Counting> {
     if wanted.is_empty() {
         return None;
     }
@@ -442,7 +442,7 @@ impl Watcher {
                 self.samples.maps.fork(parent_pid, pid);
                 SchedKind::Born { parent, thread: tid, in_process: pid == parent_pid, name: Comm::default() }
             }
-            // Its events end here: the last switch is not told.
+            // Its events end here: the last switch is not reported.
             Record::Exit { tid, .. } => SchedKind::Off { thread: tid, left: ThreadState::Dead },
             Record::SwitchIn(from) => SchedKind::On { thread: from.tid },
             Record::SwitchOut { from, preempted } => {
@@ -451,7 +451,7 @@ impl Watcher {
             }
             Record::Sample(..) | Record::Lost(_) | Record::Other => return,
         };
-        // tracefs tells the same, and more.
+        // tracefs says the same, and more.
         if self.instance.is_none() {
             self.scheduling.take(&SchedEvent { time, cpu, kind: what }, &mut tracks);
         }

@@ -1,4 +1,4 @@
-//! What `/proc` tells any user of a command: the last resort where the kernel grants no events.
+//! What `/proc` says any user of a command: the last resort where the kernel grants no events.
 
 use crate::collect::Tracks;
 use events::Kind;

@@ -2,7 +2,7 @@
 
 use crate::collect::{TrackNo, Tracks};
 use crate::sample::maps::Maps;
-use crate::sample::parse::{From, Sample};
+use crate::sample::parse::{Origin, Sample};
 use crate::sample::stacks::{ROOT, Stacks};
 use crate::sample::unwind;
 use crate::sample::unwind::Cache;
@@ -14,7 +14,6 @@ use rustc_hash::FxHashMap;
 /// Tracks of samples come after those of scheduling.
 const ORDER: i32 = 1_000_001;
 
-/// See the module's notes.
 #[derive(Default)]
 pub(super) struct Samples {
     pub(super) maps: Maps,
@@ -23,13 +22,13 @@ pub(super) struct Samples {
     tracks: FxHashMap<u32, TrackNo>,
     site: Option<SiteId>,
     /// Taken and not yet in a track: where from, and the stack.
-    waiting: Vec<(From, u32)>,
+    waiting: Vec<(Origin, u32)>,
     pub(super) n: u64,
 }
 
 impl Samples {
     /// Finds the callers of a sample.
-    pub(super) fn take(&mut self, from: From, sample: &Sample) {
+    pub(super) fn take(&mut self, from: Origin, sample: &Sample) {
         let (kernel, user) = {
             let process = self.maps.process(from.pid);
             unwind::stack(sample, &process.unwinder, &mut self.cache)

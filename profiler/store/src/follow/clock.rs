@@ -18,7 +18,6 @@ struct Knot {
 /// Beyond the last anchor by more than this (ns): not a time of this process but damage, which must not fix the line.
 const BELIEVED_NS: f64 = 60e9;
 
-/// See the module's notes.
 #[derive(Debug, Default)]
 pub(crate) struct SteadyClock {
     line: TicksToNs,

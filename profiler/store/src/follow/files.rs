@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use trace_model::chunks;
-use trace_model::chunks::{ChunkHeader, Found, Scanner};
+use trace_model::chunks::{ChunkHeader, Scanned, Scanner};
 
 /// Bytes asked for at a time.
 const PIECE: u64 = 1 << 20;
@@ -76,8 +76,8 @@ impl ChunkFiles {
                     && let Some(found) = file.scanner.next(&mut records)
                 {
                     let (header, bad) = match found {
-                        Found::Chunk(header) => (header, false),
-                        Found::BadPayload(header) => (header, true),
+                        Scanned::Chunk(header) => (header, false),
+                        Scanned::BadPayload(header) => (header, true),
                     };
                     n += records.len();
                     out.push(Staged { header, records: std::mem::take(&mut records), bad });

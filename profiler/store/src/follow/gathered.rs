@@ -6,11 +6,11 @@
 //! HOST-FOLDER/           a trace folder as its senders sent it, and source.json: {"host", "clock", "folder"}
 //! ```
 //!
-//! Beside these may lie the files of a trace that this machine records itself into the folder, and its sealed form, which says of which
+//! Next to these may lie the files of a trace that this machine records itself into the folder, and its sealed form, which says of which
 //! of the others it holds what they have (`sources.txt`).
 //!
 //! Processes keep their ids as long as no two have the same; all times of a host go through one line, so that nothing changes its
-//! place among the host's own. How wrong that line may be is told with each process (`store::ClockOffset`).
+//! place among the host's own. How wrong that line may be is reported with each process (`store::ClockOffset`).
 
 use super::clock::SteadyClock;
 use super::folder::FolderReader;
@@ -159,7 +159,7 @@ struct Edge {
 /// What identifies a message: its site's name, its number, and of a value on its way between processes the step and the bytes.
 type MessageKey = (String, u32, u64);
 
-/// Reads a gathered folder. See the module's notes.
+/// Reads a gathered folder.
 pub(crate) struct Gathered {
     dir: PathBuf,
     own_clock: String,
@@ -248,7 +248,7 @@ impl Gathered {
         self.sources.values_mut().for_each(|source| source.reader.end());
     }
 
-    /// What messages between hosts told of their clocks since the last call: what was not known before.
+    /// What messages between hosts reported of their clocks since the last call: what was not known before.
     pub(crate) fn take_facts(&mut self) -> Vec<(String, Fact)> {
         std::mem::take(&mut self.facts)
     }
@@ -340,7 +340,7 @@ impl Gathered {
         let batch = &mut update.batch;
         source.live = batch.live.unwrap_or(source.live);
         source.disk_bytes = batch.disk_bytes;
-        let numbers = Numbers {
+        let numbers = ProcessNumbers {
             taken: &mut self.taken,
             n_renamed: &mut self.n_renamed,
             of_source: &mut source.numbers,
@@ -460,7 +460,7 @@ fn shift(batch: &mut Batch, machine: &mut Machine) {
 }
 
 /// Numbers of one source's processes among all sources'.
-struct Numbers<'a> {
+struct ProcessNumbers<'a> {
     taken: &'a mut BTreeSet<u32>,
     n_renamed: &'a mut u32,
     of_source: &'a mut BTreeMap<u32, u32>,
@@ -468,7 +468,7 @@ struct Numbers<'a> {
     own: Vec<(u32, u32)>,
 }
 
-impl Numbers<'_> {
+impl ProcessNumbers<'_> {
     fn of(&mut self, pid: &mut u32) {
         if let Some(number) = self.of_source.get(pid) {
             *pid = *number;
@@ -485,7 +485,7 @@ impl Numbers<'_> {
 }
 
 /// Gives a batch's processes their numbers among all sources'.
-fn renumber(batch: &mut Batch, mut numbers: Numbers<'_>) {
+fn renumber(batch: &mut Batch, mut numbers: ProcessNumbers<'_>) {
     for name in &mut batch.names {
         match name {
             Name::Process { pid, .. } => {
@@ -497,7 +497,7 @@ fn renumber(batch: &mut Batch, mut numbers: Numbers<'_>) {
             }
             Name::Pid { process, .. } => {
                 numbers.of(process);
-                // The source told already which id it is.
+                // The source reported already which id it is.
                 numbers.own.retain(|(number, _)| number != process);
             }
             Name::Thread { key, .. } | Name::Track { key, .. } => numbers.of(&mut key.pid),

@@ -33,7 +33,7 @@ struct Process {
     clock: SteadyClock,
     /// Ticks are nanoseconds.
     is_ns: bool,
-    /// What the process said of itself, to be told with the rate of its clock.
+    /// What the process said of itself, to be reported with the rate of its clock.
     host_name: Option<(String, String)>,
     told_anchors: usize,
     converted: bool,

@@ -62,7 +62,7 @@ impl Block {
     pub(super) fn of_message(block: message::Block, ordinals: &Range<u64>, names: Names) -> Option<Block> {
         let n = block.gap.len();
         let lens = [block.length.len(), block.site.len(), block.node.len(), block.correlation.len(), block.arg.len()];
-        // Of slices that were given up, or are damaged, there are no rows.
+        // Of slices that were evicted, or are damaged, there are no rows.
         let is_inside = block.first >= ordinals.start && block.first.checked_add(n as u64)? <= ordinals.end;
         if lens != [n; 5] || !is_inside {
             return None;

@@ -84,7 +84,7 @@ impl ColdLane for RemoteLane {
                 }
                 break;
             }
-            tiles.wish(TileKey::of_view(self.key, wanted, &shown));
+            tiles.request(TileKey::of_view(self.key, wanted, &shown));
         });
         if !walked {
             merge.push(0, 0, self.n_slices(), &self.all);

@@ -6,7 +6,7 @@
 use prost::{Message, Oneof};
 
 /// Of these messages. Those of another version are refused: numbers of theirs mean something else. The first version had none;
-/// this one tells waits from work.
+/// this one says waits from work.
 pub(super) const VERSION: u32 = 2;
 
 #[derive(Clone, PartialEq, Message)]

@@ -1,4 +1,4 @@
-//! What came from afar and is kept, within a budget; and what is wished for.
+//! What came from another process and is kept, within a budget; and what is requested.
 
 use super::block::Block;
 use super::key::{LaneKey, Names, TileKey};
@@ -18,7 +18,7 @@ use trace_model::warning::{Warning, WarningKind};
 
 /// Bytes that are kept, by default.
 const BUDGET: usize = 256 << 20;
-/// Tiles and blocks that are asked for at a time. What is left out is wished for again by the next picture.
+/// Tiles and blocks that are asked for at a time. What is left out is requested again by the next picture.
 const TILES_AT_A_TIME: usize = 512;
 const BLOCKS_AT_A_TIME: usize = 16;
 
@@ -29,13 +29,13 @@ pub(super) enum Missing {
     Ignore,
 }
 
-/// The pages of one generation of a distant store.
+/// The pages of one generation of a remote store.
 pub(crate) struct RemotePages {
     transport: Arc<dyn Transport>,
     generation: u64,
     names: Mutex<Names>,
     cache: Mutex<Cache>,
-    wished_blocks: Mutex<BTreeSet<(LaneKey, u64)>>,
+    requested_blocks: Mutex<BTreeSet<(LaneKey, u64)>>,
     version: AtomicU64,
     problem: Mutex<Option<String>>,
     recovered: AtomicBool,
@@ -49,31 +49,31 @@ impl std::fmt::Debug for RemotePages {
 
 #[derive(Default)]
 struct Cache {
-    tiles: Kept<TileKey, Tile>,
-    wished_tiles: BTreeSet<TileKey>,
+    tiles: LruCache<TileKey, Tile>,
+    requested_tiles: BTreeSet<TileKey>,
     /// Tiles that may have more slices by now.
     stale: BTreeSet<TileKey>,
-    blocks: Kept<(LaneKey, u64), Block>,
+    blocks: LruCache<(LaneKey, u64), Block>,
     /// Arguments are numbered as blocks come: which block has those from a number on.
     args: Vec<(u32, (LaneKey, u64))>,
     n_args: u32,
 }
 
 /// What was used last, within a budget.
-struct Kept<K, V> {
+struct LruCache<K, V> {
     entries: FxHashMap<K, (Arc<V>, u64)>,
     bytes: usize,
     budget: usize,
     clock: u64,
 }
 
-impl<K, V> Default for Kept<K, V> {
+impl<K, V> Default for LruCache<K, V> {
     fn default() -> Self {
-        Kept { entries: FxHashMap::default(), bytes: 0, budget: BUDGET / 2, clock: 0 }
+        LruCache { entries: FxHashMap::default(), bytes: 0, budget: BUDGET / 2, clock: 0 }
     }
 }
 
-impl<K: Copy + Eq + Hash, V> Kept<K, V> {
+impl<K: Copy + Eq + Hash, V> LruCache<K, V> {
     fn get(&mut self, key: &K) -> Option<Arc<V>> {
         self.clock += 1;
         let (value, used) = self.entries.get_mut(key)?;
@@ -115,11 +115,11 @@ impl Tiles<'_> {
         keys.all(|key| !self.cache.stale.contains(&key))
     }
 
-    /// Wishes for those that are not here, or may have more by now.
-    pub(super) fn wish(&mut self, keys: impl Iterator<Item = TileKey>) {
+    /// Requests those that are not here, or may have more by now.
+    pub(super) fn request(&mut self, keys: impl Iterator<Item = TileKey>) {
         for key in keys {
             if self.cache.stale.contains(&key) || !self.cache.tiles.entries.contains_key(&key) {
-                self.cache.wished_tiles.insert(key);
+                self.cache.requested_tiles.insert(key);
             }
         }
     }
@@ -132,7 +132,7 @@ impl RemotePages {
             generation,
             names: Mutex::default(),
             cache: Mutex::default(),
-            wished_blocks: Mutex::default(),
+            requested_blocks: Mutex::default(),
             version: AtomicU64::new(0),
             problem: Mutex::default(),
             recovered: AtomicBool::new(false),
@@ -173,7 +173,7 @@ impl RemotePages {
         let found = self.cache.lock().blocks.get(&(lane, number));
         let is_whole = found.as_deref().is_some_and(|block| block.until() >= until);
         if !is_whole && missing == Missing::Request {
-            self.wished_blocks.lock().insert((lane, number));
+            self.requested_blocks.lock().insert((lane, number));
         }
         found
     }
@@ -184,10 +184,10 @@ impl RemotePages {
         (names == Names { sites, nodes }).then_some(names)
     }
 
-    /// Asks for some of the tiles that are wished for.
+    /// Asks for some of the tiles that are requested.
     fn load_tiles(&self) -> Result<bool, RemoteError> {
-        let wished = std::mem::take(&mut self.cache.lock().wished_tiles);
-        let keys: Vec<TileKey> = wished.into_iter().take(TILES_AT_A_TIME).collect();
+        let requested = std::mem::take(&mut self.cache.lock().requested_tiles);
+        let keys: Vec<TileKey> = requested.into_iter().take(TILES_AT_A_TIME).collect();
         if keys.is_empty() {
             return Ok(false);
         }
@@ -209,10 +209,10 @@ impl RemotePages {
         Ok(!answer.tiles.is_empty())
     }
 
-    /// Asks for some of the blocks that are wished for.
+    /// Asks for some of the blocks that are requested.
     fn load_blocks(&self) -> Result<bool, RemoteError> {
-        let wished = std::mem::take(&mut *self.wished_blocks.lock());
-        let keys: Vec<(LaneKey, u64)> = wished.into_iter().take(BLOCKS_AT_A_TIME).collect();
+        let requested = std::mem::take(&mut *self.requested_blocks.lock());
+        let keys: Vec<(LaneKey, u64)> = requested.into_iter().take(BLOCKS_AT_A_TIME).collect();
         if keys.is_empty() {
             return Ok(false);
         }
@@ -288,7 +288,7 @@ impl Pages for RemotePages {
     }
 
     fn has_requests(&self) -> bool {
-        !self.cache.lock().wished_tiles.is_empty() || !self.wished_blocks.lock().is_empty()
+        !self.cache.lock().requested_tiles.is_empty() || !self.requested_blocks.lock().is_empty()
     }
 
     fn args(&self, number: u32) -> Option<String> {

@@ -19,7 +19,7 @@ const MAX_ANSWER: usize = 8 << 20;
 /// The tables are coded anew after this many times what it took: a trace that changes all the time costs a twentieth of a core.
 const REST: i64 = 20;
 
-/// Answers for a store, which somebody else fills. See the module's notes.
+/// Answers for a store, which somebody else fills.
 #[derive(Debug)]
 pub struct Server {
     store: Arc<RwLock<Store>>,
@@ -28,7 +28,7 @@ pub struct Server {
     tables: Mutex<Tables>,
 }
 
-/// The tables beside the slices, as they were coded last.
+/// The tables next to the slices, as they were coded last.
 #[derive(Debug, Default)]
 struct Tables {
     /// Version and generation of the store, and its numbers of names.

@@ -1,4 +1,4 @@
-//! A distant store beside the one it comes from.
+//! A remote store next to the one it comes from.
 
 use super::{RemoteError, Server, Transport, Viewer};
 use crate::follow::TraceReader;
@@ -39,50 +39,50 @@ impl Transport for Here {
 }
 
 struct Pair {
-    near: Arc<RwLock<Store>>,
-    ask: Arc<Here>,
+    local: Arc<RwLock<Store>>,
+    transport: Arc<Here>,
     viewer: Viewer,
-    far: Store,
+    remote: Store,
 }
 
 impl Pair {
-    fn of(near: Store) -> Pair {
-        let near = Arc::new(RwLock::new(near));
+    fn of(local: Store) -> Pair {
+        let local = Arc::new(RwLock::new(local));
         let (bytes, is_cut) = Default::default();
-        let ask = Arc::new(Here { server: Server::new(Arc::clone(&near)), bytes, is_cut });
-        let viewer = Viewer::new(Arc::clone(&ask) as Arc<dyn Transport>);
-        let mut pair = Pair { near, ask, viewer, far: Store::with_options(StoreOptions::UNBOUNDED) };
+        let transport = Arc::new(Here { server: Server::new(Arc::clone(&local)), bytes, is_cut });
+        let viewer = Viewer::new(Arc::clone(&transport) as Arc<dyn Transport>);
+        let mut pair = Pair { local, transport, viewer, remote: Store::with_options(StoreOptions::UNBOUNDED) };
         pair.poll();
         pair
     }
 
     fn poll(&mut self) -> bool {
-        self.far.apply(self.viewer.poll().unwrap())
+        self.remote.apply(self.viewer.poll().unwrap())
     }
 
-    /// Brings all that is wished for.
+    /// Brings all that is requested.
     fn load(&self) {
-        while self.far.pager().is_some_and(|pages| pages.load_requested()) {}
+        while self.remote.pager().is_some_and(|pages| pages.load_requested()) {}
     }
 
     /// The spans of a lane, once all that they need is here.
     fn spans(&self, track: usize, lane: usize, view: &Range<i64>, px: usize) -> Vec<Span> {
-        let lane = &self.far.tracks()[track].lanes[lane];
+        let lane = &self.remote.tracks()[track].lanes[lane];
         let mut out = Vec::new();
         lane.spans(view.clone(), px, &mut out);
         self.load();
         out.clear();
         lane.spans(view.clone(), px, &mut out);
-        assert!(!self.far.pager().unwrap().has_requests(), "{view:?} on {px} pixels is still not whole");
+        assert!(!self.remote.pager().unwrap().has_requests(), "{view:?} on {px} pixels is still not whole");
         out
     }
 
     /// All slices that touch a range, once they are here.
     fn slices(&self, track: usize, lane: usize, range: &Range<i64>) -> Vec<SliceRef> {
-        while self.far.residency(range) == Residency::Loading {
-            assert!(self.far.pager().unwrap().load_requested());
+        while self.remote.residency(range) == Residency::Loading {
+            assert!(self.remote.pager().unwrap().load_requested());
         }
-        self.far.tracks()[track].lanes[lane].slices(range).collect()
+        self.remote.tracks()[track].lanes[lane].slices(range).collect()
     }
 }
 
@@ -129,17 +129,17 @@ fn parts(n: usize) -> Vec<(i64, i64)> {
 }
 
 /// What the contract of [`lod`] says of a view, from the slices themselves.
-fn check(pair: &Pair, near: &Lane, view: &Range<i64>, px: usize) {
+fn check(pair: &Pair, local: &Lane, view: &Range<i64>, px: usize) {
     let spans = pair.spans(0, 0, view, px);
     let pixel = ((view.end - view.start) as u64).div_ceil(px as u64).max(1) as i64;
     assert!(spans.len() <= 2 * px + 2, "{} spans on {px} pixels", spans.len());
-    let slices: Vec<SliceRef> = near.slices_at(0..near.len() as u32).collect();
+    let slices: Vec<SliceRef> = local.slices_at(0..local.len() as u32).collect();
     let touches = |s: &SliceRef| s.start < view.end && (s.end > view.start || s.start >= view.start);
     let mut shown = vec![false; slices.len()];
     for span in &spans {
         let of_span = &slices[span.first as usize..(span.first + span.count) as usize];
         assert_eq!((span.start, span.end), (of_span[0].start, of_span[of_span.len() - 1].end));
-        crate::lod_tests::check_span(&pair.near.read(), near, span);
+        crate::lod_tests::check_span(&pair.local.read(), local, span);
         assert!(span.count == 1 || span.end - span.start <= pixel);
         shown[span.first as usize..(span.first + span.count) as usize].fill(true);
     }
@@ -152,8 +152,8 @@ fn check(pair: &Pair, near: &Lane, view: &Range<i64>, px: usize) {
 fn a_distant_lane_shows_what_the_near_one_has() {
     let parts = parts(100_000);
     let pair = Pair::of(store_of(&parts));
-    let near = pair.near.read();
-    let (lane, all) = (&near.tracks()[0].lanes[0], near.range());
+    let local = pair.local.read();
+    let (lane, all) = (&local.tracks()[0].lanes[0], local.range());
     for (view, px) in [
         (all.clone(), 1920),
         (all.clone(), 1),
@@ -171,26 +171,26 @@ fn a_distant_lane_shows_what_the_near_one_has() {
 #[test]
 fn what_comes_is_a_fraction_of_the_trace() {
     let pair = Pair::of(store_of(&parts(1_000_000)));
-    let opened = pair.ask.bytes.load(Relaxed);
+    let opened = pair.transport.bytes.load(Relaxed);
     assert!(opened < 40_000, "{opened} bytes to open a million slices");
-    let all = pair.near.read().range();
+    let all = pair.local.read().range();
     let spans = pair.spans(0, 0, &all, 1920);
-    let drawn = pair.ask.bytes.load(Relaxed) - opened;
+    let drawn = pair.transport.bytes.load(Relaxed) - opened;
     assert!(drawn < 40 * spans.len() as u64 * 2, "{drawn} bytes for {} spans", spans.len());
     // Deep inside, where each span is a slice, nothing more is asked for.
     let few = all.end / 2..all.end / 2 + 60_000;
     assert!(pair.spans(0, 0, &few, 1920).iter().all(|span| span.count == 1));
-    let before = pair.ask.bytes.load(Relaxed);
+    let before = pair.transport.bytes.load(Relaxed);
     pair.spans(0, 0, &(few.start + 20_000..few.start + 30_000), 1920);
-    assert_eq!(pair.ask.bytes.load(Relaxed), before);
+    assert_eq!(pair.transport.bytes.load(Relaxed), before);
 }
 
 #[test]
 fn before_anything_came_a_lane_is_one_span_and_pans_show_larger_tiles() {
     let parts = parts(50_000);
     let pair = Pair::of(store_of(&parts));
-    let lane = &pair.far.tracks()[0].lanes[0];
-    let all = pair.far.range();
+    let lane = &pair.remote.tracks()[0].lanes[0];
+    let all = pair.remote.range();
     let mut out = Vec::new();
     lane.spans(all.clone(), 1000, &mut out);
     let busy: i64 = parts.iter().map(|(_, dur)| dur).sum();
@@ -200,21 +200,21 @@ fn before_anything_came_a_lane_is_one_span_and_pans_show_larger_tiles() {
     out.clear();
     lane.spans(all.end / 2..all.end / 2 + all.end / 10, 1000, &mut out);
     assert!(out.len() > 5, "{} spans", out.len());
-    assert!(pair.far.pager().unwrap().has_requests());
+    assert!(pair.remote.pager().unwrap().has_requests());
 }
 
 #[test]
 fn rows_are_those_of_the_near_store() {
     let pair = Pair::of(store_of(&parts(30_000)));
-    let near = pair.near.read();
-    let lane = &near.tracks()[0].lanes[0];
+    let local = pair.local.read();
+    let lane = &local.tracks()[0].lanes[0];
     for range in [0..1, 0..i64::MAX, 500_000..600_000, 1_000_000..1_000_001, -5..0] {
         let expected: Vec<SliceRef> = lane.slices(&range).collect();
         let found = pair.slices(0, 0, &range);
         let plain = |s: &SliceRef| (s.id, s.start, s.end, s.site, s.node, s.correlation, s.arg);
         assert_eq!(found.iter().map(plain).collect::<Vec<_>>(), expected.iter().map(plain).collect::<Vec<_>>());
-        for (far, near_slice) in found.iter().zip(&expected) {
-            assert_eq!(pair.far.args().get(far.args), near.args().get(near_slice.args));
+        for (remote, local_slice) in found.iter().zip(&expected) {
+            assert_eq!(pair.remote.args().get(remote.args), local.args().get(local_slice.args));
         }
     }
 }
@@ -222,25 +222,25 @@ fn rows_are_those_of_the_near_store() {
 #[test]
 fn too_many_slices_are_not_fetched() {
     let pair = Pair::of(store_of(&vec![(1, 1); 3 << 20]));
-    assert_eq!(pair.far.residency(&(0..i64::MAX)), Residency::TooLarge);
-    assert!(!pair.far.pager().unwrap().has_requests());
-    assert_eq!(pair.far.residency(&(0..1000)), Residency::Loading);
+    assert_eq!(pair.remote.residency(&(0..i64::MAX)), Residency::TooLarge);
+    assert!(!pair.remote.pager().unwrap().has_requests());
+    assert_eq!(pair.remote.residency(&(0..1000)), Residency::Loading);
     pair.load();
-    assert_eq!(pair.far.residency(&(0..1000)), Residency::Resident);
-    assert_eq!(pair.near.read().residency(&(0..i64::MAX)), Residency::Resident);
+    assert_eq!(pair.remote.residency(&(0..1000)), Residency::Resident);
+    assert_eq!(pair.local.read().residency(&(0..i64::MAX)), Residency::Resident);
 }
 
 #[test]
 fn a_trace_that_grows_is_followed() {
     let mut pair = Pair::of(Store::with_options(StoreOptions { slices_per_lane: 20_000, ..StoreOptions::UNBOUNDED }));
-    assert!(pair.far.tracks().is_empty());
+    assert!(pair.remote.tracks().is_empty());
     let (mut at, parts) = (0, parts(90_000));
     for some in parts.chunks(7_001) {
-        at = append(&mut pair.near.write(), at, some);
+        at = append(&mut pair.local.write(), at, some);
         assert!(pair.poll());
-        let near = pair.near.read();
-        let (lane, far) = (&near.tracks()[0].lanes[0], &pair.far.tracks()[0].lanes[0]);
-        assert_eq!((far.len(), far.evicted(), far.range()), (lane.len(), lane.evicted(), lane.range()));
+        let local = pair.local.read();
+        let (lane, remote) = (&local.tracks()[0].lanes[0], &pair.remote.tracks()[0].lanes[0]);
+        assert_eq!((remote.len(), remote.evicted(), remote.range()), (lane.len(), lane.evicted(), lane.range()));
         for view in [at - 20_000..at, lane.range().unwrap()] {
             let (mut expected, found) = (Vec::new(), pair.spans(0, 0, &view, 800));
             lane.spans(view.clone(), 800, &mut expected);
@@ -254,37 +254,37 @@ fn a_trace_that_grows_is_followed() {
         let times = |slices: &[SliceRef]| slices.iter().map(|s| (s.start, s.end)).collect::<Vec<_>>();
         assert_eq!(times(&last), times(&lane.slices(&(at - 1000..at)).collect::<Vec<_>>()));
     }
-    assert!(pair.near.read().tracks()[0].lanes[0].evicted() > BLOCK);
+    assert!(pair.local.read().tracks()[0].lanes[0].evicted() > BLOCK);
     // The tables may follow the last slices a moment later; then there is nothing more.
     assert!((0..5).any(|_| !pair.poll()), "nothing changes any more");
-    assert!(pair.far.is_live());
+    assert!(pair.remote.is_live());
 }
 
 #[test]
 fn sealed_traces_and_everything_beside_the_slices() {
     let folder = tempfile::tempdir().unwrap();
-    let near = crate::testkit::store(
+    let local = crate::testkit::store(
         "step 7: 0..100\n w0 A 0..10\n w0 B 12..28 by A queue 2\n w1 A 30..95\n flow 1 w0 10 -> w1 30\n\
          transfer 3 A w0 1 2 3 -> B w1 8 9\n w0 alloc cpu:0 A 12 1024",
     );
     let to = folder.path().join("sealed");
-    seal::write(&near, &to).unwrap();
+    seal::write(&local, &to).unwrap();
     let mut sealed = Store::with_options(StoreOptions::UNBOUNDED);
     TraceReader::open(&to).unwrap().read_all(&mut sealed).unwrap();
     let pair = Pair::of(sealed);
-    let (near, far) = (pair.near.read(), &pair.far);
-    for track in 0..near.tracks().len() {
-        for lane in 0..near.tracks()[track].lanes.len() {
-            let expected: Vec<SliceRef> = near.tracks()[track].lanes[lane].slices(&(0..200)).collect();
+    let (local, remote) = (pair.local.read(), &pair.remote);
+    for track in 0..local.tracks().len() {
+        for lane in 0..local.tracks()[track].lanes.len() {
+            let expected: Vec<SliceRef> = local.tracks()[track].lanes[lane].slices(&(0..200)).collect();
             assert_eq!(pair.slices(track, lane, &(0..200)), expected);
         }
     }
-    assert_eq!((far.origin_ns(), far.range()), (near.origin_ns(), near.range()));
-    assert_eq!((far.steps(), far.nodes(), far.sites()), (near.steps(), near.nodes(), near.sites()));
-    assert_eq!(far.processes(), near.processes());
-    assert_eq!(far.flows().collect::<Vec<_>>(), near.flows().collect::<Vec<_>>());
-    assert_eq!((far.transfers(), far.memory()), (near.transfers(), near.memory()));
-    assert!(!far.is_live());
+    assert_eq!((remote.origin_ns(), remote.range()), (local.origin_ns(), local.range()));
+    assert_eq!((remote.steps(), remote.nodes(), remote.sites()), (local.steps(), local.nodes(), local.sites()));
+    assert_eq!(remote.processes(), local.processes());
+    assert_eq!(remote.flows().collect::<Vec<_>>(), local.flows().collect::<Vec<_>>());
+    assert_eq!((remote.transfers(), remote.memory()), (local.transfers(), local.memory()));
+    assert!(!remote.is_live());
 }
 
 #[test]
@@ -292,13 +292,13 @@ fn a_store_that_is_replaced_is_asked_for_anew() {
     let mut pair = Pair::of(store_of(&parts(10_000)));
     pair.spans(0, 0, &(0..i64::MAX / 4), 100);
     let other = store_of(&[(5, 5), (3, 1)]);
-    pair.near.write().apply(Update { replacement: Some(Box::new(other)), ..Update::default() });
-    let lane = &pair.far.tracks()[0].lanes[0];
+    pair.local.write().apply(Update { replacement: Some(Box::new(other)), ..Update::default() });
+    let lane = &pair.remote.tracks()[0].lanes[0];
     let mut out = Vec::new();
-    lane.spans(pair.far.range(), 1000, &mut out);
+    lane.spans(pair.remote.range(), 1000, &mut out);
     // Rows of the old one are not mixed with those of the new one.
     pair.load();
-    assert!(pair.far.pager().unwrap().damage().unwrap().text.contains("read anew"));
+    assert!(pair.remote.pager().unwrap().damage().unwrap().text.contains("read anew"));
     assert!(pair.poll());
     let spans = pair.spans(0, 0, &(0..100), 100);
     assert_eq!(spans.iter().map(|s| (s.start, s.end)).collect::<Vec<_>>(), [(5, 10), (13, 14)]);
@@ -307,18 +307,18 @@ fn a_store_that_is_replaced_is_asked_for_anew() {
 #[test]
 fn a_connection_that_breaks_is_told_and_comes_back() {
     let mut pair = Pair::of(store_of(&parts(10_000)));
-    pair.ask.is_cut.store(true, Relaxed);
+    pair.transport.is_cut.store(true, Relaxed);
     assert!(pair.viewer.poll().is_err());
     let mut out = Vec::new();
-    pair.far.tracks()[0].lanes[0].spans(10_000_000..10_100_000, 1000, &mut out);
+    pair.remote.tracks()[0].lanes[0].spans(10_000_000..10_100_000, 1000, &mut out);
     assert_eq!(out.len(), 1);
-    assert!(pair.far.pager().unwrap().load_requested(), "the window has to say it");
-    pair.far.apply(Batch::new());
-    assert!(pair.far.warnings().iter().any(|w| w.text.contains("the cable is cut")), "{:?}", pair.far.warnings());
-    pair.ask.is_cut.store(false, Relaxed);
+    assert!(pair.remote.pager().unwrap().load_requested(), "the window has to say it");
+    pair.remote.apply(Batch::new());
+    assert!(pair.remote.warnings().iter().any(|w| w.text.contains("the cable is cut")), "{:?}", pair.remote.warnings());
+    pair.transport.is_cut.store(false, Relaxed);
     assert!(pair.spans(0, 0, &(10_000_000..10_100_000), 1000).len() > 100);
     assert!(pair.poll());
-    assert!(pair.far.warnings().is_empty(), "{:?}", pair.far.warnings());
+    assert!(pair.remote.warnings().is_empty(), "{:?}", pair.remote.warnings());
 }
 
 /// Answers with what it is given.
@@ -351,15 +351,15 @@ impl Transport for Recorder {
 
 /// The answers to what a window asks of a small trace.
 fn answers() -> Vec<Vec<u8>> {
-    let near = Arc::new(RwLock::new(store_of(&parts(3_000))));
-    let ask = Arc::new(Recorder(Server::new(near), Mutex::default()));
-    let mut viewer = Viewer::new(Arc::clone(&ask) as Arc<dyn Transport>);
-    let mut far = Store::with_options(StoreOptions::UNBOUNDED);
-    far.apply(viewer.poll().unwrap());
-    far.tracks()[0].lanes[0].spans(far.range(), 300, &mut Vec::new());
-    assert_eq!(far.residency(&far.range()), Residency::Loading);
-    assert!(far.pager().unwrap().load_requested());
-    let answers = ask.1.lock().clone();
+    let local = Arc::new(RwLock::new(store_of(&parts(3_000))));
+    let transport = Arc::new(Recorder(Server::new(local), Mutex::default()));
+    let mut viewer = Viewer::new(Arc::clone(&transport) as Arc<dyn Transport>);
+    let mut remote = Store::with_options(StoreOptions::UNBOUNDED);
+    remote.apply(viewer.poll().unwrap());
+    remote.tracks()[0].lanes[0].spans(remote.range(), 300, &mut Vec::new());
+    assert_eq!(remote.residency(&remote.range()), Residency::Loading);
+    assert!(remote.pager().unwrap().load_requested());
+    let answers = transport.1.lock().clone();
     assert_eq!(answers.len(), 3);
     answers
 }
@@ -375,24 +375,24 @@ proptest! {
         if cut { bad[which].truncate(i) } else { bad[which][i] = byte }
         let says = Arc::new(Says(Mutex::new(bad[0].clone())));
         let mut viewer = Viewer::new(Arc::clone(&says) as Arc<dyn Transport>);
-        let mut far = Store::with_options(StoreOptions::UNBOUNDED);
+        let mut remote = Store::with_options(StoreOptions::UNBOUNDED);
         if let Ok(batch) = viewer.poll() {
-            far.apply(batch);
+            remote.apply(batch);
         }
         let mut out = Vec::new();
         for answer in &bad[1..] {
             *says.0.lock() = answer.clone();
-            for lane in far.tracks().iter().flat_map(|track| &track.lanes) {
-                lane.spans(far.range(), 300, &mut out);
-                lane.slices(&far.range()).for_each(drop);
+            for lane in remote.tracks().iter().flat_map(|track| &track.lanes) {
+                lane.spans(remote.range(), 300, &mut out);
+                lane.slices(&remote.range()).for_each(drop);
             }
-            if let Some(pages) = far.pager() {
+            if let Some(pages) = remote.pager() {
                 pages.load_requested();
             }
         }
-        for lane in far.tracks().iter().flat_map(|track| &track.lanes) {
-            lane.spans(far.range(), 300, &mut out);
-            lane.slices(&far.range()).for_each(drop);
+        for lane in remote.tracks().iter().flat_map(|track| &track.lanes) {
+            lane.spans(remote.range(), 300, &mut out);
+            lane.slices(&remote.range()).for_each(drop);
         }
     }
 
@@ -406,7 +406,7 @@ proptest! {
     fn any_view_at_any_width(from in -1000_i64..60_000, width in 1_i64..60_000, px in 1_usize..3000) {
         let parts: Vec<(i64, i64)> = parts(400).into_iter().map(|(gap, dur)| (gap % 300, dur % 2000)).collect();
         let pair = Pair::of(store_of(&parts));
-        let near = pair.near.read();
-        check(&pair, &near.tracks()[0].lanes[0], &(from..from + width), px);
+        let local = pair.local.read();
+        check(&pair, &local.tracks()[0].lanes[0], &(from..from + width), px);
     }
 }

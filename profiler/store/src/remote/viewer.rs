@@ -1,4 +1,4 @@
-//! The side that shows the trace: keeps a store of far lanes up to date.
+//! The side that shows the trace: keeps a store of remote lanes up to date.
 
 use super::key::{LaneKey, Names, is_time};
 use super::lane::RemoteLane;
@@ -18,7 +18,7 @@ use trace_model::cold::ColdLane;
 use trace_model::layout::BLOCK;
 use trace_model::track::MAX_LANES;
 
-/// Follows a distant trace. See the module's notes.
+/// Follows a remote trace.
 pub struct Viewer {
     transport: Arc<dyn Transport>,
     pages: Option<Arc<RemotePages>>,
@@ -117,7 +117,7 @@ impl Viewer {
         let (mut first_block, mut fences) = (state.first_block, Vec::new());
         let mut kept = None;
         if let Some(before) = before {
-            // What was given up at the begin, and what came at the end.
+            // What was evicted at the begin, and what came at the end.
             let begin = if ordinals.start > before.ordinals.start { all.start } else { i64::MIN };
             kept = Some(begin..before.all.end);
             if state.first_block == before.first_block + before.fences.len() as u64 {
@@ -142,16 +142,16 @@ impl Viewer {
         Some(kept)
     }
 
-    /// Gives the tracks their lanes. Of a track that is not told of yet they wait.
+    /// Gives the tracks their lanes. Of a track that is not reported of yet they wait.
     fn place(&self, contents: &mut Contents) {
-        for ((track, lane), far) in &self.lanes {
+        for ((track, lane), remote) in &self.lanes {
             let Some(row) = contents.tracks.get_mut(*track as usize).filter(|_| (*lane as usize) < MAX_LANES) else {
                 continue;
             };
             while row.lanes.len() <= *lane as usize {
                 row.lanes.push(Lane::new(*track, row.lanes.len() as u32));
             }
-            row.lanes[*lane as usize] = Lane::of_cold(*track, *lane, Box::new(far.clone()));
+            row.lanes[*lane as usize] = Lane::of_cold(*track, *lane, Box::new(remote.clone()));
         }
     }
 }

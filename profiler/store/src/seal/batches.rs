@@ -2,13 +2,16 @@
 
 use super::checksums::{Checksums, FILE_NAME, read_part};
 use super::names::Names;
-use super::part::Part;
-use super::schema::{COUNTERS, FLOWS, FORMAT, INSTANTS, MEMORY, META, RINGS, SLICES, TRANSFERS, Table, VERSION};
-use super::tables::{self, WHOLE};
+use super::schema::{
+    CounterRow, FORMAT, FlowRow, InstantRow, MemoryRow, MetaRow, RingRow, SLICES, TABLES, TransferRow, VERSION,
+};
+use super::slice_columns::SliceColumns;
+use super::table::StoredRow;
+use super::table::Table;
+use super::tables::{self, FINAL};
 use super::{SealError, columns, writer};
 use crate::store::{PlacedInstant, Store, Track};
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
@@ -27,23 +30,19 @@ const CHECKED: u64 = 1 << 30;
 /// Takes a batch; false where no more are wanted.
 pub type Take<'a> = &'a mut dyn FnMut(RecordBatch) -> bool;
 
-fn all_tables() -> impl Iterator<Item = Table> {
-    let sides = [FLOWS, COUNTERS, INSTANTS, MEMORY, TRANSFERS, META];
-    std::iter::once(SLICES).chain(WHOLE.map(|(table, _)| table)).chain(sides)
+/// The tables of a trace.
+#[must_use]
+pub fn tables() -> &'static [Table] {
+    const { &TABLES }
 }
 
-/// The names of the tables with their columns.
-pub fn tables() -> impl Iterator<Item = (&'static str, SchemaRef)> {
-    all_tables().map(|table| (table.name, table.schema()))
-}
-
-/// The tables beside the slices, each as a Parquet file in memory, with its name.
+/// The tables next to the slices, each as a Parquet file in memory, with its name.
 ///
 /// # Errors
 /// That the columns cannot be coded.
 pub(crate) fn side_files(store: &Store) -> Result<Vec<(&'static str, Bytes)>, SealError> {
-    let sides = all_tables().filter(|table| table.name != SLICES.name);
-    sides.map(|table| Ok((table.name, table_file(store, table)?))).collect()
+    let sides = TABLES.iter().filter(|table| table.name != SLICES.name);
+    sides.map(|table| Ok((table.name, table_file(store, *table)?))).collect()
 }
 
 fn table_file(store: &Store, table: Table) -> Result<Bytes, SealError> {
@@ -73,18 +72,22 @@ pub fn batches(store: &Store, table: &str, take: Take<'_>) -> Result<(), SealErr
                 args: store.args().get(event.args).map(Into::into),
             };
             let rows = store.tracks().iter().flat_map(|t| t.instants.iter().map(move |i| placed(t, i)));
-            give(INSTANTS, rows, |rows| tables::instants(rows, names), take)
+            give(InstantRow::TABLE, rows, |rows| tables::instants(rows, names), take)
         }
-        "counters" => give(COUNTERS, tables::points(store.counters()), |rows| tables::counters(rows, names), take),
-        "flows" => give(FLOWS, store.flows().copied(), |rows| tables::flows(rows, names), take),
-        "memory" => give(MEMORY, store.memory().iter().copied(), |rows| tables::memory(rows, names), take),
-        "transfers" => give(TRANSFERS, store.transfers().iter().copied(), tables::transfers, take),
+        "counters" => {
+            give(CounterRow::TABLE, tables::points(store.counters()), |rows| tables::counters(rows, names), take)
+        }
+        "flows" => give(FlowRow::TABLE, store.flows().copied(), |rows| tables::flows(rows, names), take),
+        "memory" => give(MemoryRow::TABLE, store.memory().iter().copied(), |rows| tables::memory(rows, names), take),
+        "transfers" => {
+            give(TransferRow::TABLE, store.transfers().iter().copied(), |rows| tables::transfers(rows, names), take)
+        }
         "meta" => {
             let rows = writer::meta(store, store.stats().slices);
-            give(META, std::iter::once(rows), |rows| tables::meta(&rows[0]), take)
+            give(MetaRow::TABLE, std::iter::once(rows), |rows| tables::meta(&rows[0], names), take)
         }
         _ => {
-            for (whole, columns) in WHOLE.into_iter().filter(|(whole, _)| whole.name == table) {
+            for (whole, columns) in FINAL.into_iter().filter(|(whole, _)| whole.name == table) {
                 take(RecordBatch::try_new(whole.schema(), columns(store, names))?);
             }
             Ok(())
@@ -122,7 +125,7 @@ fn slices(store: &Store, names: &Names, take: Take<'_>) -> Result<(), SealError>
         })
     });
     let columns = |rows: &[(u32, u32, Row)]| {
-        let mut part = Part::with_capacity(rows.len());
+        let mut part = SliceColumns::with_capacity(rows.len());
         for (track, lane, row) in rows {
             part.push(*track, *lane, row, store.args().get(row.args).as_deref());
         }
@@ -151,13 +154,15 @@ pub fn whole_folder(path: &Path) -> Option<PathBuf> {
 pub fn check(folder: &Path) -> Result<(), String> {
     let list = std::fs::read_to_string(folder.join(FILE_NAME)).map_err(|e| format!("{FILE_NAME}: {e}"))?;
     let sums = Checksums::parse(&list).ok_or_else(|| format!("{FILE_NAME}: it is damaged"))?;
-    let meta = columns::read(sums.read(folder, &META.file_name()).map_err(|e| format!("{}: {e}", META.file_name()))?);
+    let meta = columns::read(
+        sums.read(folder, &MetaRow::TABLE.file_name()).map_err(|e| format!("{}: {e}", MetaRow::TABLE.file_name()))?,
+    );
     let format = meta.ok().and_then(|rows| format_of(&rows)).unwrap_or_default();
     let version = format.strip_prefix(FORMAT).and_then(|version| version.trim().parse::<u32>().ok());
     let version = version.filter(|version| (1..=VERSION).contains(version));
-    let version =
-        version.ok_or_else(|| format!("{}: this program does not know the format {format:?}", META.file_name()))?;
-    for table in all_tables().chain([RINGS]).filter(|table| table.since() <= version) {
+    let version = version
+        .ok_or_else(|| format!("{}: this program does not know the format {format:?}", MetaRow::TABLE.file_name()))?;
+    for table in all_tables().chain([RingRow::TABLE]).filter(|table| table.since() <= version) {
         let name = table.file_name();
         check_file(&sums, folder, &name).map_err(|e| format!("{name}: {e}"))?;
     }

@@ -28,7 +28,7 @@ const TITLE: &str = "stepscope checksums 1\n";
 
 /// A run of bytes in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct FilePart {
     pub(super) from: u64,
     pub(super) len: u64,
     pub(super) crc: u32,
@@ -36,28 +36,28 @@ pub(super) struct Part {
 
 /// A file that is written, with the checksums of its parts.
 #[derive(Debug)]
-pub(super) struct Summed {
+pub(super) struct ChecksummedFile {
     file: File,
     from: u64,
     len: u64,
     crc: u32,
-    parts: Vec<Part>,
+    parts: Vec<FilePart>,
 }
 
-impl Summed {
-    pub(super) fn new(file: File) -> Summed {
-        Summed { file, from: 0, len: 0, crc: 0, parts: Vec::new() }
+impl ChecksummedFile {
+    pub(super) fn new(file: File) -> ChecksummedFile {
+        ChecksummedFile { file, from: 0, len: 0, crc: 0, parts: Vec::new() }
     }
 
     /// What was written since the last cut is a part.
     pub(super) fn cut(&mut self) {
-        let Summed { from, len, crc, .. } = *self;
-        self.parts.push(Part { from, len, crc });
+        let ChecksummedFile { from, len, crc, .. } = *self;
+        self.parts.push(FilePart { from, len, crc });
         (self.from, self.len, self.crc) = (from + len, 0, 0);
     }
 
     /// Ends the last part, waits until the file is on disk, and gives its parts.
-    pub(super) fn finish(mut self) -> io::Result<Vec<Part>> {
+    pub(super) fn finish(mut self) -> io::Result<Vec<FilePart>> {
         if self.len > 0 {
             self.cut();
         }
@@ -66,7 +66,7 @@ impl Summed {
     }
 }
 
-impl Write for Summed {
+impl Write for ChecksummedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let n = self.file.write(bytes)?;
         self.crc = crc32c::crc32c_append(self.crc, &bytes[..n]);
@@ -95,11 +95,11 @@ pub(super) enum PartError {
 /// The parts of each file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Checksums {
-    files: BTreeMap<String, Vec<Part>>,
+    files: BTreeMap<String, Vec<FilePart>>,
 }
 
 impl Checksums {
-    pub(super) fn add(&mut self, name: &str, parts: Vec<Part>) {
+    pub(super) fn add(&mut self, name: &str, parts: Vec<FilePart>) {
         self.files.insert(name.to_owned(), parts);
     }
 
@@ -107,7 +107,7 @@ impl Checksums {
     pub(super) fn text(&self) -> String {
         let mut text = TITLE.to_owned();
         for (name, parts) in &self.files {
-            for Part { from, len, crc } in parts {
+            for FilePart { from, len, crc } in parts {
                 // Writing to a string cannot fail.
                 let _ = writeln!(text, "{crc:08x} {from} {len} {name}");
             }
@@ -128,7 +128,7 @@ impl Checksums {
         for line in body.strip_prefix(TITLE)?.lines() {
             let [crc, from, len, name] = line.splitn(4, ' ').collect::<Vec<_>>().try_into().ok()?;
             let crc = u32::from_str_radix(crc, 16).ok()?;
-            let part = Part { from: from.parse().ok()?, len: len.parse().ok()?, crc };
+            let part = FilePart { from: from.parse().ok()?, len: len.parse().ok()?, crc };
             sums.files.entry(name.to_owned()).or_default().push(part);
         }
         Some(sums)
@@ -140,7 +140,7 @@ impl Checksums {
     }
 
     /// The parts of a file.
-    pub(super) fn parts(&self, name: &str) -> Option<&[Part]> {
+    pub(super) fn parts(&self, name: &str) -> Option<&[FilePart]> {
         Some(self.files.get(name)?)
     }
 
@@ -165,7 +165,7 @@ impl Checksums {
 pub struct RemoteChecksums(Checksums);
 
 impl RemoteChecksums {
-    /// The list's file, beside the others.
+    /// The list's file, next to the others.
     pub const FILE: &str = FILE_NAME;
 
     /// Reads the list; `None` where it is damaged.
@@ -191,7 +191,7 @@ impl RemoteChecksums {
 }
 
 /// Reads a part and checks it. Its length is checked against the file before memory is taken.
-pub(super) fn read_part(file: &File, part: Part) -> Result<Bytes, PartError> {
+pub(super) fn read_part(file: &File, part: FilePart) -> Result<Bytes, PartError> {
     let is = file.metadata()?.len();
     let should = part.from.checked_add(part.len).ok_or(PartError::Damaged)?;
     if is < should {
@@ -209,8 +209,11 @@ mod tests {
     #[test]
     fn the_list_is_read_as_written_and_no_byte_of_it_may_change() {
         let mut sums = Checksums::default();
-        sums.add("a b.parquet", vec![Part { from: 0, len: 5, crc: 0xdead_beef }, Part { from: 5, len: 9, crc: 1 }]);
-        sums.add("lod.bin", vec![Part { from: 0, len: 0, crc: 0 }]);
+        sums.add(
+            "a b.parquet",
+            vec![FilePart { from: 0, len: 5, crc: 0xdead_beef }, FilePart { from: 5, len: 9, crc: 1 }],
+        );
+        sums.add("lod.bin", vec![FilePart { from: 0, len: 0, crc: 0 }]);
         let text = sums.text();
         assert_eq!(Checksums::parse(&text).unwrap().files, sums.files);
         let remote = RemoteChecksums::parse(&text).unwrap();

@@ -4,7 +4,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
@@ -123,19 +123,37 @@ impl Ints {
     }
 }
 
-/// A column of numbers with a point.
-pub(super) fn floats(batch: &RecordBatch, name: &'static str) -> Result<Vec<f64>, TableError> {
-    let column = batch.column_by_name(name).ok_or(TableError::Column(name))?;
-    Ok(column.as_primitive_opt::<Float64Type>().ok_or(TableError::Column(name))?.values().to_vec())
+/// Several columns of integers.
+pub(super) fn ints<const N: usize>(batch: &RecordBatch, names: [&'static str; N]) -> Result<[Ints; N], TableError> {
+    let columns: Vec<Ints> = names.into_iter().map(|name| Ints::of(batch, name)).collect::<Result<_, _>>()?;
+    columns.try_into().map_err(|_| TableError::Rows("columns are missing"))
+}
+
+/// A column of floating-point numbers.
+pub(super) struct Floats<'a>(&'a Float64Array);
+
+impl<'a> Floats<'a> {
+    pub(super) fn of(batch: &'a RecordBatch, name: &'static str) -> Result<Floats<'a>, TableError> {
+        let column = batch.column_by_name(name).ok_or(TableError::Column(name))?;
+        Ok(Floats(column.as_primitive_opt::<Float64Type>().ok_or(TableError::Column(name))?))
+    }
+
+    /// The number of a row; `None` for null.
+    #[inline]
+    pub(super) fn get(&self, row: usize) -> Option<f64> {
+        self.0.is_valid(row).then(|| self.0.value(row))
+    }
 }
 
 /// A column of strings.
-pub(super) struct Texts {
-    column: ArrayRef,
+#[derive(Clone, Copy)]
+pub(super) struct Texts<'a> {
+    /// `None`: of nulls.
+    column: Option<&'a ArrayRef>,
 }
 
-impl Texts {
-    pub(super) fn of(batch: &RecordBatch, name: &'static str) -> Result<Texts, TableError> {
+impl<'a> Texts<'a> {
+    pub(super) fn of(batch: &'a RecordBatch, name: &'static str) -> Result<Texts<'a>, TableError> {
         let column = batch.column_by_name(name).ok_or(TableError::Column(name))?;
         let is_text = |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
         match column.data_type() {
@@ -143,33 +161,31 @@ impl Texts {
             other if is_text(other) => {}
             _ => return Err(TableError::Column(name)),
         }
-        Ok(Texts { column: Arc::clone(column) })
+        Ok(Texts { column: Some(column) })
     }
 
     /// A column that may be missing: then of nulls.
-    pub(super) fn or_null(batch: &RecordBatch, name: &'static str) -> Result<Texts, TableError> {
-        match batch.column_by_name(name) {
-            Some(_) => Texts::of(batch, name),
-            None => Ok(Texts { column: arrow_array::new_null_array(&DataType::Utf8, batch.num_rows()) }),
-        }
+    pub(super) fn or_null(batch: &'a RecordBatch, name: &'static str) -> Result<Texts<'a>, TableError> {
+        if batch.column_by_name(name).is_some() { Texts::of(batch, name) } else { Ok(Texts { column: None }) }
     }
 
     /// The text of a row; `None` for null.
-    pub(super) fn get(&self, row: usize) -> Option<&str> {
-        match self.column.as_dictionary_opt::<Int32Type>() {
+    pub(super) fn get(&self, row: usize) -> Option<&'a str> {
+        let column = self.column?;
+        match column.as_dictionary_opt::<Int32Type>() {
             Some(by_dictionary) => text(by_dictionary.values(), by_dictionary.key(row)?),
-            None => text(&self.column, row),
+            None => text(column, row),
         }
     }
 
     /// The text of a row, empty for null.
-    pub(super) fn at(&self, row: usize) -> &str {
+    pub(super) fn at(&self, row: usize) -> &'a str {
         self.get(row).unwrap_or("")
     }
 
     /// The row in the dictionary of each row of the column, and the dictionary: for names that are looked up once each.
-    pub(super) fn keys(&self) -> Option<(Vec<u32>, &ArrayRef)> {
-        let by_dictionary = self.column.as_dictionary_opt::<Int32Type>()?;
+    pub(super) fn keys(&self) -> Option<(Vec<u32>, &'a ArrayRef)> {
+        let by_dictionary = self.column?.as_dictionary_opt::<Int32Type>()?;
         let (keys, values) = (by_dictionary.keys(), by_dictionary.keys().values());
         let keys = match keys.nulls() {
             Some(nulls) => {

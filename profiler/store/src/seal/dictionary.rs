@@ -1,4 +1,4 @@
-//! A column of few distinct values as Parquet's pages, from numbers that tell equal values apart already: rows of a table of
+//! A column of few distinct values as Parquet's pages, from numbers that say equal values apart already: rows of a table of
 //! names, tracks, lanes.
 //!
 //! A writer that knows nothing of its values hashes each of them to find its place in the dictionary, and compares it with the
@@ -220,7 +220,7 @@ impl Coder {
     }
 }
 
-/// The pages of a column as they are written, and what the footer tells of them.
+/// The pages of a column as they are written, and what the footer reports them.
 struct Pages<'a, 'w> {
     out: &'a mut SerializedPageWriter<'w, Vec<u8>>,
     index: OffsetIndexBuilder,

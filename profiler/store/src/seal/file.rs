@@ -1,8 +1,8 @@
 //! One Parquet file while it is written.
 
 use super::SealError;
-use super::checksums::{Part, Summed};
-use super::schema::Table;
+use super::checksums::{ChecksummedFile, FilePart};
+use super::table::Table;
 use arrow_array::{ArrayRef, RecordBatch};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, ArrowWriterOptions};
@@ -10,21 +10,20 @@ use parquet::file::writer::SerializedFileWriter;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-/// See the module's notes.
 pub(super) struct TableFile {
     table: Table,
     path: PathBuf,
-    writer: ArrowWriter<Summed>,
+    writer: ArrowWriter<ChecksummedFile>,
 }
 
 /// What puts row groups into a file, and what makes writers of their columns.
-pub(super) type Writers = (SerializedFileWriter<Summed>, ArrowRowGroupWriterFactory);
+pub(super) type Writers = (SerializedFileWriter<ChecksummedFile>, ArrowRowGroupWriterFactory);
 
 impl TableFile {
     pub(super) fn create(folder: &Path, table: Table) -> Result<TableFile, SealError> {
         let path = folder.join(table.file_name());
         let file = OpenOptions::new().write(true).create_new(true).open(&path);
-        let file = Summed::new(file.map_err(|e| SealError::Io(path.clone(), e))?);
+        let file = ChecksummedFile::new(file.map_err(|e| SealError::Io(path.clone(), e))?);
         // Without it other programs see strings as what they are.
         let options = ArrowWriterOptions::new().with_properties(table.properties()?).with_skip_arrow_metadata(true);
         let writer = ArrowWriter::try_new_with_options(file, table.schema(), options)?;
@@ -42,7 +41,7 @@ impl TableFile {
     }
 
     /// Writes the footer and waits until the file is on disk.
-    pub(super) fn finish(self) -> Result<Vec<Part>, SealError> {
+    pub(super) fn finish(self) -> Result<Vec<FilePart>, SealError> {
         self.writer.into_inner()?.finish().map_err(|e| SealError::Io(self.path, e))
     }
 }

@@ -1,10 +1,11 @@
 //! A folder of Parquet files that another program made, or one of ours without its names: the slices are read as
 //! events, so they may come in any order and overlap. All of them are kept in memory.
 
-use super::columns::{self, Ints, TableError, Texts};
+use super::columns::{self, Ints, TableError, Texts, ints};
 use super::pager::SlicesFile;
-use super::part::whole_arg;
-use super::schema::TRACKS;
+use super::schema::TrackRow;
+use super::slice_columns::whole_arg;
+use super::table::StoredRow;
 use crate::store::{Store, StoreOptions};
 use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -15,17 +16,18 @@ use trace_model::names::Category;
 use trace_model::track::TrackKey;
 use trace_model::track::TrackKind;
 
-/// Nesting depths that are told apart.
+/// Nesting depths that are distinguished.
 const MAX_DEPTH: i64 = 255;
 
 /// Reads the slices, and the tracks where their table is readable, into a store.
 pub(super) fn store(folder: &Path, file: SlicesFile, problems: &mut Vec<String>) -> Store {
-    let mut reading = Reading { store: Store::with_options(StoreOptions::UNBOUNDED), ..Reading::default() };
+    let mut reading = ForeignReader { store: Store::with_options(StoreOptions::UNBOUNDED), ..ForeignReader::default() };
     // Without it the tracks have numbers for names.
-    let tracks = std::fs::read(folder.join(TRACKS.file_name())).ok().and_then(|b| columns::read(b.into()).ok());
+    let tracks =
+        std::fs::read(folder.join(TrackRow::TABLE.file_name())).ok().and_then(|b| columns::read(b.into()).ok());
     for batch in tracks.into_iter().flatten() {
         if let Err(problem) = reading.tracks(&batch) {
-            problems.push(format!("{}: {problem}", TRACKS.file_name()));
+            problems.push(format!("{}: {problem}", TrackRow::TABLE.file_name()));
         }
     }
     if let Err(problem) = reading.slices(file) {
@@ -35,7 +37,7 @@ pub(super) fn store(folder: &Path, file: SlicesFile, problems: &mut Vec<String>)
 }
 
 #[derive(Default)]
-struct Reading {
+struct ForeignReader {
     store: Store,
     keys: FxHashMap<u32, TrackKey>,
     pids: FxHashMap<(String, String), u32>,
@@ -46,7 +48,7 @@ struct Reading {
     told_nodes: FxHashSet<(u32, u32)>,
 }
 
-impl Reading {
+impl ForeignReader {
     fn tracks(&mut self, batch: &RecordBatch) -> Result<(), TableError> {
         let (id, tid) = (Ints::of(batch, "track_id")?, Ints::or_null(batch, "tid")?);
         let (order, stream) = (Ints::or_null(batch, "position")?, Ints::or_null(batch, "stream")?);
@@ -85,7 +87,7 @@ impl Reading {
     }
 
     fn slice_rows(&mut self, batch: &RecordBatch) -> Result<(), TableError> {
-        let [start, dur, track] = super::rows::ints(batch, ["ts_ns", "dur_ns", "track_id"])?;
+        let [start, dur, track] = ints(batch, ["ts_ns", "dur_ns", "track_id"])?;
         let [lane, step, correlation, arg] =
             ["lane", "step", "correlation", "arg"].map(|name| Ints::or_null(batch, name));
         let (lane, step, correlation, arg) = (lane?, step?, correlation?, arg?);

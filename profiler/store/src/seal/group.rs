@@ -1,9 +1,9 @@
 //! A row group in memory: its slices lane by lane.
 
 use super::columns::{Ints, TableError, Texts, text};
-use super::part::{digest, whole_arg};
 use super::resolver::Resolver;
 use super::sidecar::Sidecar;
+use super::slice_columns::{digest, whole_arg};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use std::ops::Range;
@@ -13,7 +13,7 @@ use trace_model::site::Site;
 use trace_model::slice::Row;
 use trace_model::slice::SliceHeader;
 
-/// See the module's notes. Rows are ordered by lane (the sidecar's), then by start.
+/// Rows are ordered by lane (the sidecar's), then by start.
 #[derive(Debug)]
 pub(crate) struct Group {
     start: Vec<i64>,

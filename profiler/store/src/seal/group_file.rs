@@ -1,23 +1,22 @@
 //! `slices.parquet` while it is written, a row group at a time.
 
 use super::SealError;
-use super::checksums::{Part as FilePart, Summed};
+use super::checksums::{ChecksummedFile, FilePart};
 use super::dictionary::Coder;
 use super::file::TableFile;
-use super::part::Column;
 use super::schema::SLICES;
+use super::slice_columns::Column;
 use arrow_schema::SchemaRef;
 use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnDescPtr;
 use std::path::{Path, PathBuf};
 
-/// See the module's notes.
 pub(super) struct GroupFile {
     path: PathBuf,
     schema: SchemaRef,
     descrs: Vec<ColumnDescPtr>,
-    writer: SerializedFileWriter<Summed>,
+    writer: SerializedFileWriter<ChecksummedFile>,
     factory: ArrowRowGroupWriterFactory,
     coder: Coder,
 }

@@ -7,12 +7,12 @@
 //!   tracks, processes, sites, nodes, steps, flows, counters, instants, memory, transfers, open_slices, stacks, frames,
 //!   functions, warnings, rings, meta .parquet
 //!   lod.bin               the pyramids of all lanes ([`sidecar`]): mapped; has its own checksum, and can be made again
-//!   sources.txt           of a gathered trace: the folders beside it that it holds already ([`sources`])
+//!   sources.txt           of a gathered trace: the folders next to it that it holds already ([`sources`])
 //!   checksums.txt         of every byte of the Parquet files ([`checksums`])
 //! ```
 //!
 //! In reading order:
-//! 1. [`schema`]: the tables. [`names`], [`mod@tables`], [`part`]: the store's rows as columns.
+//! 1. [`table`], [`schema`]: the tables, each declared once. [`names`], [`mod@tables`], [`slice_columns`]: the store's rows as columns.
 //! 2. [`mod@file`], [`runs`], [`dictionary`], [`group_file`], [`slices`], [`pyramids`], [`writer`]: the files as they are
 //!    written, from a store or from batches.
 //! 3. [`verify`], [`place`]: what was written is read back and compared, then put in place in one step.
@@ -34,7 +34,6 @@ mod names;
 mod open;
 mod paged;
 mod pager;
-mod part;
 mod place;
 mod pyramids;
 mod resolver;
@@ -42,8 +41,10 @@ mod rows;
 mod runs;
 mod schema;
 mod sidecar;
+mod slice_columns;
 mod slices;
 mod sources;
+mod table;
 mod tables;
 mod unseal;
 mod verify;
@@ -58,6 +59,7 @@ pub(crate) use open::{SealedTrace, contents_of, positions};
 pub use pager::{BUDGET, Pager};
 pub(crate) use place::{kill_point, sync_folder};
 pub(crate) use sources::sources_of;
+pub use table::{Column, Kind, Table};
 pub use unseal::unseal;
 pub(crate) use writer::write_all;
 pub use writer::{Sealed, SealedWriter, write};

@@ -8,14 +8,14 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A text of each row of a table; equal ones are kept once.
-pub(super) struct Named {
+pub(super) struct NameColumn {
     /// By row of the table, the row of `texts`.
     numbers: Vec<u32>,
     texts: Arc<StringArray>,
 }
 
-impl Named {
-    fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Named {
+impl NameColumn {
+    fn of<'a>(texts: impl Iterator<Item = &'a str>) -> NameColumn {
         let (mut unique, mut known): (Vec<&str>, FxHashMap<&str, u32>) = (Vec::new(), FxHashMap::default());
         let number = |text: &'a str| {
             *known.entry(text).or_insert_with(|| {
@@ -24,7 +24,7 @@ impl Named {
             })
         };
         let numbers = texts.map(number).collect();
-        Named { numbers, texts: Arc::new(StringArray::from_iter_values(unique)) }
+        NameColumn { numbers, texts: Arc::new(StringArray::from_iter_values(unique)) }
     }
 
     /// The row of the texts that a row of the table has; [`NULL`] for none.
@@ -47,22 +47,22 @@ impl Named {
 
 /// The names of sites and nodes, by row.
 pub(super) struct Names {
-    pub(super) site_names: Named,
-    pub(super) site_categories: Named,
-    pub(super) node_names: Named,
-    pub(super) node_ops: Named,
-    pub(super) node_devices: Named,
+    pub(super) site_names: NameColumn,
+    pub(super) site_categories: NameColumn,
+    pub(super) node_names: NameColumn,
+    pub(super) node_ops: NameColumn,
+    pub(super) node_devices: NameColumn,
 }
 
 impl Names {
     pub(super) fn of(store: &Store) -> Names {
         let (sites, nodes) = (store.sites(), store.nodes());
         Names {
-            site_names: Named::of(sites.iter().map(|s| s.name.as_str())),
-            site_categories: Named::of(sites.iter().map(|s| s.category_name.as_str())),
-            node_names: Named::of(nodes.iter().map(|n| n.name.as_str())),
-            node_ops: Named::of(nodes.iter().map(|n| n.op.as_str())),
-            node_devices: Named::of(nodes.iter().map(|n| n.device.as_str())),
+            site_names: NameColumn::of(sites.iter().map(|s| s.name.as_str())),
+            site_categories: NameColumn::of(sites.iter().map(|s| s.category_name.as_str())),
+            node_names: NameColumn::of(nodes.iter().map(|n| n.name.as_str())),
+            node_ops: NameColumn::of(nodes.iter().map(|n| n.op.as_str())),
+            node_devices: NameColumn::of(nodes.iter().map(|n| n.device.as_str())),
         }
     }
 

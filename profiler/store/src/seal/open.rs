@@ -1,22 +1,24 @@
 //! A sealed folder becomes a store: small tables are read, the sidecar is mapped, slices stay on disk.
 
-use super::checksums::{Checksums, FILE_NAME, Part, PartError};
-use super::columns::{self, TableError, Texts};
+use super::checksums::{Checksums, FILE_NAME, FilePart, PartError};
+use super::columns::{self, TableError};
 use super::group::Decoded;
 use super::paged::PagedLane;
 use super::pager::{Pager, SlicesFile};
 use super::pyramids::Pyramids;
 use super::resolver::Resolver;
 use super::rows::{
-    Texted, flow_rows, frame_rows, function_rows, instant_rows, ints, memory_rows, node_rows, point_rows, process_rows,
-    ring_rows, site_rows, stack_rows, step_rows, track_rows, transfer_rows, warning_rows,
+    ArgsRows, flow_rows, frame_rows, function_rows, instant_rows, memory_rows, node_rows, open_rows, point_rows,
+    process_rows, ring_rows, site_rows, stack_rows, step_rows, track_rows, transfer_rows, warning_rows,
 };
 use super::schema::{
-    COUNTERS, FLOWS, FORMAT, FRAMES, FUNCTIONS, INSTANTS, MEMORY, META, NODES, OPEN, PROCESSES, RINGS, SITES, SLICES,
-    STACKS, STEPS, TRACKS, TRANSFERS, Table, VERSION, WARNINGS,
+    CounterRow, FORMAT, FlowRow, FrameRow, FunctionRow, InstantRow, MemoryRow, MetaRow, NodeRow, OpenRow, ProcessRow,
+    RingRow, SLICES, SiteRow, StackRow, StepRow, TrackRow, TransferRow, VERSION, WarningRow,
 };
 use super::sidecar::{SIDECAR, Sidecar, SidecarError};
 use super::slices::Layout;
+use super::table::StoredRow;
+use super::table::Table;
 use crate::store::{Contents, Lane, Store};
 use arrow_array::RecordBatch;
 use bytes::Bytes;
@@ -66,12 +68,12 @@ impl Files<'_> {
 }
 
 /// Reads tables and notes what is wrong with them.
-struct Reading<'a> {
+struct TableReader<'a> {
     files: Files<'a>,
     problems: Vec<String>,
 }
 
-impl Reading<'_> {
+impl TableReader<'_> {
     /// Gives the rows of a table to `each`, some at a time. False where the table is of no use.
     fn table(&mut self, table: Table, mut each: impl FnMut(&RecordBatch) -> Result<(), TableError>) -> bool {
         let name = table.file_name();
@@ -90,7 +92,7 @@ impl Reading<'_> {
         let open = || -> Result<(SlicesFile, (u64, u32)), TableError> {
             let file = File::open(folder.join(&name)).map_err(PartError::Io)?;
             let len = file.metadata().map_err(PartError::Io)?.len();
-            let mut parts: Vec<Part> = Vec::new();
+            let mut parts: Vec<FilePart> = Vec::new();
             if let Some(sums) = sums {
                 sums.check_len(&file, &name)?;
                 parts = sums.parts(&name).unwrap_or_default().to_vec();
@@ -124,14 +126,14 @@ impl Opened {
             Err(_) => None,
         };
         let is_ours = sums.is_some();
-        let mut reading = Reading { files: Files::Folder(folder, sums), problems };
+        let mut reading = TableReader { files: Files::Folder(folder, sums), problems };
         let mut parts = Contents::default();
         let mut rings = Vec::new();
         let version = if is_ours { read_names(&mut reading, &mut parts) } else { None };
         let is_whole = version.is_some();
         if let Some(version) = version {
             read_sides(&mut reading, &mut parts, version);
-            reading.table(RINGS, |batch| ring_rows(batch, &mut rings));
+            reading.table(RingRow::TABLE, |batch| ring_rows(batch, &mut rings));
         }
         let (slices, slices_key) = reading.slices().map_or((None, (0, 0)), |(file, key)| (Some(file), key));
         let names = Resolver::of(&parts.sites, &parts.nodes);
@@ -140,14 +142,13 @@ impl Opened {
 }
 
 /// Reads the tables without which nothing can be placed; gives the format's version.
-fn read_names(reading: &mut Reading<'_>, parts: &mut Contents) -> Option<u32> {
+fn read_names(reading: &mut TableReader<'_>, parts: &mut Contents) -> Option<u32> {
     let mut format = String::new();
-    let meta = reading.table(META, |batch| {
-        let (keys, values) = (Texts::of(batch, "key")?, Texts::of(batch, "value")?);
-        for i in 0..batch.num_rows() {
-            let number = || values.at(i).parse::<i64>().map_err(|_| TableError::Rows("a number is none"));
-            match keys.at(i) {
-                "format" => format = values.at(i).to_owned(),
+    let meta = reading.table(MetaRow::TABLE, |batch| {
+        for MetaRow { key, value } in MetaRow::read(batch)? {
+            let number = || value.parse::<i64>().map_err(|_| TableError::Rows("a number is none"));
+            match key {
+                "format" => format = value.to_owned(),
                 "origin_ns" => parts.origin = number()?,
                 "first_ns" => parts.range.start = number()?,
                 "last_ns" => parts.range.end = number()?,
@@ -159,54 +160,43 @@ fn read_names(reading: &mut Reading<'_>, parts: &mut Contents) -> Option<u32> {
     let version = format.strip_prefix(FORMAT).and_then(|version| version.trim().parse().ok());
     let version = version.filter(|version| (1..=VERSION).contains(version));
     if meta && version.is_none() {
-        reading.problems.push(format!("{}: this program does not know the format {format:?}", META.file_name()));
+        reading
+            .problems
+            .push(format!("{}: this program does not know the format {format:?}", MetaRow::TABLE.file_name()));
     }
     let is_whole = version.is_some()
-        && reading.table(PROCESSES, |batch| process_rows(batch, &mut parts.processes))
-        && reading.table(SITES, |batch| site_rows(batch, &mut parts.sites))
-        && reading.table(NODES, |batch| node_rows(batch, &mut parts.nodes))
-        && reading.table(TRACKS, |batch| track_rows(batch, &mut parts.tracks));
+        && reading.table(ProcessRow::TABLE, |batch| process_rows(batch, &mut parts.processes))
+        && reading.table(SiteRow::TABLE, |batch| site_rows(batch, &mut parts.sites))
+        && reading.table(NodeRow::TABLE, |batch| node_rows(batch, &mut parts.nodes))
+        && reading.table(TrackRow::TABLE, |batch| track_rows(batch, &mut parts.tracks));
     version.filter(|_| is_whole)
 }
 
 /// Reads what a trace can do without; a table with a problem is left out.
-fn read_sides(reading: &mut Reading<'_>, parts: &mut Contents, version: u32) {
-    let (n_tracks, n_sites) = (parts.tracks.len(), parts.sites.len());
-    let known = |track: u32, site: u32| {
-        let is_known = (track as usize) < n_tracks && (site as usize) < n_sites;
-        if is_known { Ok(()) } else { Err(TableError::Rows("a track or site is unknown")) }
-    };
-    reading.table(STEPS, |batch| step_rows(batch, &mut parts.steps));
-    reading.table(FLOWS, |batch| flow_rows(batch, &mut parts.flows));
-    reading.table(COUNTERS, |batch| point_rows(batch, &mut parts.points));
-    reading.table(MEMORY, |batch| memory_rows(batch, &mut parts.memory));
-    reading.table(TRANSFERS, |batch| transfer_rows(batch, &mut parts.transfers));
-    reading.table(WARNINGS, |batch| warning_rows(batch, &mut parts.warnings));
-    let (tracks, args, mut texted) = (&mut parts.tracks, &mut parts.args, Texted::default());
-    reading.table(INSTANTS, |batch| instant_rows(batch, n_sites, tracks, args, &mut texted));
+fn read_sides(reading: &mut TableReader<'_>, parts: &mut Contents, version: u32) {
+    reading.table(StepRow::TABLE, |batch| step_rows(batch, &mut parts.steps));
+    reading.table(FlowRow::TABLE, |batch| flow_rows(batch, &mut parts.flows));
+    reading.table(CounterRow::TABLE, |batch| point_rows(batch, &mut parts.points));
+    reading.table(MemoryRow::TABLE, |batch| memory_rows(batch, &mut parts.memory));
+    reading.table(TransferRow::TABLE, |batch| transfer_rows(batch, &mut parts.transfers));
+    reading.table(WarningRow::TABLE, |batch| warning_rows(batch, &mut parts.warnings));
+    let mut args = ArgsRows::default();
+    reading.table(InstantRow::TABLE, |batch| instant_rows(batch, parts, &mut args));
     if version > 1 {
         let frames = &mut parts.frames;
-        reading.table(FRAMES, |batch| frame_rows(batch, frames));
-        reading.table(FUNCTIONS, |batch| function_rows(batch, frames));
-        reading.table(STACKS, |batch| stack_rows(batch, frames.len(), &mut parts.stacks));
+        reading.table(FrameRow::TABLE, |batch| frame_rows(batch, frames));
+        reading.table(FunctionRow::TABLE, |batch| function_rows(batch, frames));
+        reading.table(StackRow::TABLE, |batch| stack_rows(batch, frames.len(), &mut parts.stacks));
     }
-    reading.table(OPEN, |batch| {
-        let [track, start, depth, site, node] = ints(batch, ["track_id", "ts_ns", "depth", "site_id", "node_id"])?;
-        for i in 0..batch.num_rows() {
-            known(track.id(i), site.id(i))?;
-            let (site, node, depth) = (site.id(i), node.id(i), depth.at(i) as u8);
-            tracks[track.id(i) as usize].open.push(OpenSlice { start: start.at(i), site, node, depth });
-        }
-        Ok(())
-    });
+    reading.table(OpenRow::TABLE, |batch| open_rows(batch, parts));
 }
 
-/// The contents of the tables beside the slices, each a Parquet file in memory, by name.
+/// The contents of the tables next to the slices, each a Parquet file in memory, by name.
 ///
 /// # Errors
 /// The first table that is of no use, and why.
 pub(crate) fn contents_of(tables: &FxHashMap<String, Bytes>) -> Result<Contents, String> {
-    let mut reading = Reading { files: Files::Memory(tables), problems: Vec::new() };
+    let mut reading = TableReader { files: Files::Memory(tables), problems: Vec::new() };
     let mut parts = Contents::default();
     if let Some(version) = read_names(&mut reading, &mut parts) {
         read_sides(&mut reading, &mut parts, version);
@@ -214,12 +204,12 @@ pub(crate) fn contents_of(tables: &FxHashMap<String, Bytes>) -> Result<Contents,
     reading.problems.pop().map_or(Ok(parts), Err)
 }
 
-/// How far the rings beside a sealed folder are in it.
+/// How far the rings next to a sealed folder are in it.
 pub(crate) fn positions(folder: &Path) -> std::io::Result<Vec<RingPosition>> {
     let list = std::fs::read_to_string(folder.join(FILE_NAME))?;
-    let mut reading = Reading { files: Files::Folder(folder, Checksums::parse(&list)), problems: Vec::new() };
+    let mut reading = TableReader { files: Files::Folder(folder, Checksums::parse(&list)), problems: Vec::new() };
     let mut rings = Vec::new();
-    reading.table(RINGS, |batch| ring_rows(batch, &mut rings));
+    reading.table(RingRow::TABLE, |batch| ring_rows(batch, &mut rings));
     Ok(rings)
 }
 
@@ -227,7 +217,7 @@ pub(crate) fn positions(folder: &Path) -> std::io::Result<Vec<RingPosition>> {
 #[derive(Debug)]
 pub(crate) struct SealedTrace {
     pub(crate) store: Store,
-    /// How far the rings beside it are in it.
+    /// How far the rings next to it are in it.
     pub(crate) rings: Vec<RingPosition>,
 }
 
@@ -317,7 +307,7 @@ fn build(
     key: (u64, u32),
     problems: &mut Vec<String>,
 ) -> Result<Vec<u8>, TableError> {
-    let failed = |e| TableError::Part(PartError::Io(e));
+    let failed = |e| TableError::FilePart(PartError::Io(e));
     let mut pyramids = Pyramids::new(Vec::new(), Layout::default().min_briefs).map_err(failed)?;
     let mut until: FxHashMap<(u32, u32), i64> = FxHashMap::default();
     for group in 0..file.parts.len() {

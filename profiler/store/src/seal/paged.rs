@@ -95,11 +95,11 @@ struct PagedCursor<'a> {
     /// All slices, of a sparse lane.
     headers: Option<&'a [SliceHeader]>,
     missing: Missing,
-    held: Option<Held>,
+    held: Option<CurrentGroup>,
 }
 
 /// The ordinals that a row group has of the lane, and the group where it is in memory.
-struct Held {
+struct CurrentGroup {
     ordinals: Range<u64>,
     offset: u32,
     group: Option<Arc<Group>>,
@@ -121,7 +121,7 @@ impl<'a> PagedCursor<'a> {
             Missing::Request => pager.peek(piece.group, true),
             Missing::Ignore => pager.peek(piece.group, false),
         };
-        self.held = Some(Held { ordinals, offset: piece.offset, group });
+        self.held = Some(CurrentGroup { ordinals, offset: piece.offset, group });
         Some(())
     }
 

@@ -1,6 +1,6 @@
 //! The row groups of a sealed trace that are in memory: the latest used, within a budget.
 
-use super::checksums::{Part, read_part};
+use super::checksums::{FilePart, read_part};
 use super::columns::TableError;
 use super::group::{Decoded, Group, LaneRows};
 use super::resolver::Resolver;
@@ -26,8 +26,8 @@ use trace_model::warning::{Warning, WarningKind};
 
 /// Bytes of row groups in memory, by default: about six million slices.
 pub const BUDGET: usize = 256 << 20;
-/// Row groups that are read for wishes before the picture is made again.
-const WISHES_AT_A_TIME: usize = 4;
+/// Row groups that are read for page requests before the picture is made again.
+const REQUESTS_AT_A_TIME: usize = 4;
 
 /// `slices.parquet`, open.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) struct SlicesFile {
     pub(super) file: File,
     pub(super) metadata: ArrowReaderMetadata,
     /// Of each row group.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<FilePart>,
 }
 
 /// Reads row groups when they are needed. Shared by the lanes of a store; see the module's notes.
@@ -47,8 +47,8 @@ pub struct Pager {
     lanes: LaneRows,
     cache: Mutex<Cache>,
     /// Row groups that a picture would have shown, had they been here.
-    wishes: Mutex<BTreeSet<u32>>,
-    /// Grows when wishes came true.
+    requests: Mutex<BTreeSet<u32>>,
+    /// Grows when page requests came true.
     version: AtomicU64,
     loads: AtomicU64,
 }
@@ -80,7 +80,7 @@ impl Pager {
             names,
             sidecar,
             cache: Mutex::new(cache),
-            wishes: Mutex::default(),
+            requests: Mutex::default(),
             version: AtomicU64::new(0),
             loads: AtomicU64::new(0),
         }
@@ -93,16 +93,16 @@ impl Pager {
         bytes <= self.cache.lock().budget
     }
 
-    /// A row group if it is in memory, else nothing or a wish.
-    pub(super) fn peek(&self, group: u32, wishes: bool) -> Option<Arc<Group>> {
+    /// A row group if it is in memory, else nothing or a page request.
+    pub(super) fn peek(&self, group: u32, requests: bool) -> Option<Arc<Group>> {
         let found = self.cache.lock().find(group);
         match found {
-            Found::Here(group) => return Some(group),
-            Found::Damaged => {}
-            Found::OnDisk if wishes => {
-                self.wishes.lock().insert(group);
+            CachedGroup::Resident(group) => return Some(group),
+            CachedGroup::Damaged => {}
+            CachedGroup::OnDisk if requests => {
+                self.requests.lock().insert(group);
             }
-            Found::OnDisk => {}
+            CachedGroup::OnDisk => {}
         }
         None
     }
@@ -110,9 +110,9 @@ impl Pager {
     /// A row group, read if it is not in memory; `None` where it is damaged.
     pub(super) fn load(&self, group: u32) -> Option<Arc<Group>> {
         match self.cache.lock().find(group) {
-            Found::Here(group) => return Some(group),
-            Found::Damaged => return None,
-            Found::OnDisk => {}
+            CachedGroup::Resident(group) => return Some(group),
+            CachedGroup::Damaged => return None,
+            CachedGroup::OnDisk => {}
         }
         // Without the lock: two threads may read the same group, which costs time only.
         let read = self.read(group);
@@ -155,9 +155,9 @@ impl Pages for Pager {
 
     fn load_requested(&self) -> bool {
         // Wishes that are left out come again with the next picture, if they are still wanted.
-        let wishes = std::mem::take(&mut *self.wishes.lock());
+        let requests = std::mem::take(&mut *self.requests.lock());
         let mut has_more = false;
-        for group in wishes.into_iter().take(WISHES_AT_A_TIME) {
+        for group in requests.into_iter().take(REQUESTS_AT_A_TIME) {
             has_more |= self.load(group).is_some();
         }
         self.version.fetch_add(u64::from(has_more), Ordering::Release);
@@ -165,7 +165,7 @@ impl Pages for Pager {
     }
 
     fn has_requests(&self) -> bool {
-        !self.wishes.lock().is_empty()
+        !self.requests.lock().is_empty()
     }
 
     fn damage(&self) -> Option<Warning> {
@@ -199,27 +199,27 @@ impl Pages for Pager {
     fn part_starts(&self) -> Vec<i64> {
         let groups = self.sidecar.groups();
         let budget = self.cache.lock().budget;
-        let at_a_time = (budget / 2 / (super::schema::GROUP_ROWS * 48)).max(1);
+        let at_a_time = (budget / 2 / (super::table::GROUP_ROWS * 48)).max(1);
         groups.iter().step_by(at_a_time).map(|g| g.start).collect()
     }
 }
 
-enum Found {
-    Here(Arc<Group>),
+enum CachedGroup {
+    Resident(Arc<Group>),
     Damaged,
     OnDisk,
 }
 
 impl Cache {
-    fn find(&mut self, group: u32) -> Found {
+    fn find(&mut self, group: u32) -> CachedGroup {
         self.clock += 1;
         match self.groups.get_mut(&group) {
             Some(cached) => {
                 cached.used = self.clock;
-                Found::Here(Arc::clone(&cached.group))
+                CachedGroup::Resident(Arc::clone(&cached.group))
             }
-            None if self.damaged.contains_key(&group) => Found::Damaged,
-            None => Found::OnDisk,
+            None if self.damaged.contains_key(&group) => CachedGroup::Damaged,
+            None => CachedGroup::OnDisk,
         }
     }
 
@@ -234,7 +234,7 @@ impl Cache {
         group
     }
 
-    /// Gives up the longest unused, but for `except`.
+    /// Evicts the longest unused, but for `except`.
     fn keep_budget(&mut self, except: Option<u32>) {
         while self.bytes > self.budget {
             let others = self.groups.iter().filter(|(number, _)| Some(**number) != except);

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Where a folder is built: beside it, on the same disk.
+/// Where a folder is built: next to it, on the same disk.
 pub(super) fn scratch_beside(folder: &Path) -> PathBuf {
     let mut name = folder.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");

@@ -31,7 +31,6 @@ struct Building {
     in_group: u64,
 }
 
-/// See the module's notes.
 pub(super) struct Pyramids<W> {
     out: W,
     at: u64,
@@ -148,7 +147,7 @@ impl<W: Write> Pyramids<W> {
         (self.n / BRIEFS_SHARE).min(MAX_BRIEFS).max(self.min_briefs)
     }
 
-    /// Gives up the slices of the lanes with the most, down to half of what is allowed.
+    /// Evicts the slices of the lanes with the most, down to half of what is allowed.
     fn forget_dense(&mut self) {
         let mut left = self.max_briefs() / 2;
         let mut sizes: Vec<(u64, usize)> = self.lanes.iter().enumerate().map(|(i, l)| (l.entry.n, i)).collect();
@@ -206,7 +205,7 @@ impl<W: Write> Pyramids<W> {
         self.args_before = self.args_before.saturating_add(std::mem::take(&mut self.group_args));
     }
 
-    /// Writes the rest; gives back the file.
+    /// Writes the rest; returns the file.
     pub(super) fn finish(mut self, slices_len: u64, slices_crc: u32) -> io::Result<W> {
         for row in 0..self.lanes.len() as u32 {
             if !self.lanes[row as usize].entry.n.is_multiple_of(SEGMENT as u64) {

@@ -30,7 +30,7 @@ impl Resolver {
     }
 
     /// The site of each row, with its category.
-    pub(super) fn sites(&self, category: &Texts, name: &Texts, n: usize) -> Vec<(Site, Category)> {
+    pub(super) fn sites(&self, category: &Texts<'_>, name: &Texts<'_>, n: usize) -> Vec<(Site, Category)> {
         let find = |i: usize| {
             let key = (category.at(i).to_owned(), name.at(i).to_owned());
             let unknown = || (Site::new(UNKNOWN, false), Category::from_name(&key.0));
@@ -40,7 +40,7 @@ impl Resolver {
     }
 
     /// The node of each row.
-    pub(super) fn nodes(&self, op: &Texts, node: &Texts, device: &Texts, n: usize) -> Vec<u32> {
+    pub(super) fn nodes(&self, op: &Texts<'_>, node: &Texts<'_>, device: &Texts<'_>, n: usize) -> Vec<u32> {
         let find = |i: usize| {
             let Some(name) = node.get(i) else { return NO_NODE };
             let key = (op.at(i).to_owned(), name.to_owned(), device.at(i).to_owned());
@@ -51,8 +51,8 @@ impl Resolver {
 }
 
 /// `find` for each row, called once for rows whose texts have the same places in the dictionaries.
-fn by_keys<T: Copy, const N: usize>(columns: [&Texts; N], n: usize, find: impl Fn(usize) -> T) -> Vec<T> {
-    let dictionaries = columns.map(Texts::keys);
+fn by_keys<T: Copy, const N: usize>(columns: [&Texts<'_>; N], n: usize, find: impl Fn(usize) -> T) -> Vec<T> {
+    let dictionaries = columns.map(|texts| texts.keys());
     if dictionaries.iter().any(Option::is_none) {
         return (0..n).map(find).collect();
     }

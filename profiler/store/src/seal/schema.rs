@@ -1,250 +1,219 @@
-//! The tables of a sealed trace: their columns, and how Parquet codes them.
+//! The tables of a sealed trace.
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::errors::Result;
-use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
-use parquet::schema::types::ColumnPath;
-use std::sync::Arc;
+use super::columns::TableError;
+use super::names::Names;
+use super::table::{Cell, Column, Id, Kind, NodeName, SiteCategory, SiteName, StoredRow, Table, table};
+use arrow_array::{ArrayRef, RecordBatch};
 
-/// What `meta` says that the tables are, before the version.
+/// The name of the format in `meta`, before the version.
 pub(super) const FORMAT: &str = "stepscope trace";
 /// The version that is written. Version 1 has no call stacks, and no arguments of instants.
 pub(super) const VERSION: u32 = 2;
-/// Rows of a row group of `slices.parquet`.
-pub(super) const GROUP_ROWS: usize = 1 << 17;
 
-/// A table: the name of its file without `.parquet`, and its columns. `?` after a type: may be null.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Table {
-    pub(super) name: &'static str,
-    columns: &'static [(&'static str, &'static str)],
-}
-
+/// Written and read by code of its own ([`part`](super::part), [`group`](super::group)), for speed.
 pub(super) const SLICES: Table = Table {
     name: "slices",
+    about: "work with a begin and an end",
+    since: 1,
     columns: &[
-        ("ts_ns", "i64"),
-        ("dur_ns", "i64"),
-        ("track_id", "u32"),
-        ("lane", "u32"),
-        ("name", "text"),
-        ("category", "text"),
-        ("op", "text?"),
-        ("node", "text?"),
-        ("device", "text?"),
-        ("step", "u32?"),
-        ("correlation", "u32"),
-        ("depth", "u32"),
-        ("arg", "u64"),
-        ("args", "long text?"),
+        Column::new("ts_ns", Kind::I64, false, "begin; ns from the trace's origin"),
+        Column::new("dur_ns", Kind::I64, false, "duration; ns"),
+        Column::new("track_id", Kind::U32, false, "row of `tracks`"),
+        Column::new("lane", Kind::U32, false, "lane of the track"),
+        Column::new("name", Kind::Text, false, "op type, label or name"),
+        Column::new("category", Kind::Text, false, "category: what the numbers mean"),
+        Column::new("op", Kind::Text, true, "op type of the node"),
+        Column::new("node", Kind::Text, true, "name of the node"),
+        Column::new("device", Kind::Text, true, "device of the node"),
+        Column::new("step", Kind::U32, true, "id of the step"),
+        Column::new("correlation", Kind::U32, false, "by category; of an op the `node_id` whose end made it ready"),
+        Column::new("depth", Kind::U32, false, "nesting depth: the lane"),
+        Column::new("arg", Kind::U64, false, "by category; of an op its queue wait, ns"),
+        Column::new("args", Kind::LongText, true, "arguments: a JSON object"),
     ],
 };
-pub(super) const TRACKS: Table = Table {
-    name: "tracks",
-    columns: &[
-        ("track_id", "u32"),
-        ("host", "text"),
-        ("process", "text"),
-        ("thread", "text?"),
-        ("device", "text?"),
-        ("stream", "u64?"),
-        ("kind", "text"),
-        ("name", "text"),
-        ("process_id", "u32"),
-        ("pid", "u32"),
-        ("ring", "u32"),
-        ("tid", "u32"),
-        ("position", "i32"),
-        ("dropped", "u64"),
-        ("overlapped", "u64"),
-        ("clipped", "u64"),
-    ],
-};
-pub(super) const PROCESSES: Table = Table {
-    name: "processes",
-    columns: &[
-        ("process_id", "u32"),
-        ("pid", "u32"),
-        ("host", "text"),
-        ("name", "text"),
-        ("ns_per_tick", "f64"),
-        // Of a trace of several hosts; null in others, and missing in traces of before.
-        ("clock_offset_ns", "i64?"),
-        ("clock_drift_ppb", "f64?"),
-        ("clock_bound_ns", "u64?"),
-    ],
-};
-pub(super) const SITES: Table =
-    Table { name: "sites", columns: &[("site_id", "u32"), ("category", "text"), ("name", "text")] };
-pub(super) const NODES: Table =
-    Table { name: "nodes", columns: &[("node_id", "u32"), ("name", "text"), ("op", "text"), ("device", "text")] };
-pub(super) const STEPS: Table = Table {
-    name: "steps",
-    columns: &[
-        ("step", "u32"),
-        ("summary_step", "i64"),
-        ("name", "text"),
-        ("ts_ns", "i64"),
-        ("dur_ns", "i64"),
-        ("site_id", "u32"),
-        ("track_id", "u32"),
-        ("lane", "u32"),
-        ("ordinal", "u64"),
-    ],
-};
-pub(super) const FLOWS: Table = Table {
-    name: "flows",
-    columns: &[
-        ("category", "text"),
-        ("name", "text"),
-        ("correlation", "u32"),
-        ("process_id", "u32?"),
-        ("from_track_id", "u32?"),
-        ("from_ts_ns", "i64?"),
-        ("to_track_id", "u32?"),
-        ("to_ts_ns", "i64?"),
-        ("site_id", "u32"),
-    ],
-};
-pub(super) const COUNTERS: Table = Table {
-    name: "counters",
-    columns: &[
-        ("process_id", "u32"),
-        ("category", "text"),
-        ("name", "text"),
-        ("ts_ns", "i64"),
-        ("value", "f64"),
-        ("site_id", "u32"),
-        // Of a counter of one thread; null in others, and missing in traces of before.
-        ("track_id", "u32?"),
-    ],
-};
-pub(super) const INSTANTS: Table = Table {
-    name: "instants",
-    columns: &[
-        ("track_id", "u32"),
-        ("ts_ns", "i64"),
-        ("category", "text"),
-        ("name", "text"),
-        ("arg", "u64"),
-        ("site_id", "u32"),
-        ("args", "text?"),
-    ],
-};
-pub(super) const MEMORY: Table = Table {
-    name: "memory",
-    columns: &[
-        ("ts_ns", "i64"),
-        ("track_id", "u32"),
-        ("category", "text"),
-        ("name", "text"),
-        ("node", "text?"),
-        ("bytes", "i64"),
-        ("site_id", "u32"),
-        ("node_id", "u32?"),
-    ],
-};
-pub(super) const TRANSFERS: Table = Table {
-    name: "transfers",
-    columns: &[
-        ("process_id", "u32?"),
-        ("number", "u32"),
-        ("step", "u32"),
-        ("bytes", "u32"),
-        ("sender_node_id", "u32?"),
-        ("receiver_node_id", "u32?"),
-        ("from_track_id", "u32?"),
-        ("to_track_id", "u32?"),
-        ("enqueued_ns", "i64?"),
-        ("sent_ns", "i64?"),
-        ("left_ns", "i64?"),
-        ("arrived_ns", "i64?"),
-        ("unblocked_ns", "i64?"),
-    ],
-};
-pub(super) const OPEN: Table = Table {
-    name: "open_slices",
-    columns: &[
-        ("track_id", "u32"),
-        ("ts_ns", "i64"),
-        ("depth", "u32"),
-        ("category", "text"),
-        ("name", "text"),
-        ("node", "text?"),
-        ("site_id", "u32"),
-        ("node_id", "u32?"),
-    ],
-};
-/// A stack is its caller's and one more frame; a sample's `arg` is a `stack_id`.
-pub(super) const STACKS: Table =
-    Table { name: "stacks", columns: &[("stack_id", "u32"), ("parent_id", "u32?"), ("frame_id", "u32")] };
-pub(super) const FRAMES: Table =
-    Table { name: "frames", columns: &[("frame_id", "u32"), ("module", "text"), ("address", "u64")] };
-/// The functions of frames: of those inlined into each other the outer one first.
-pub(super) const FUNCTIONS: Table =
-    Table { name: "functions", columns: &[("frame_id", "u32"), ("name", "text"), ("file", "text"), ("line", "u32")] };
-pub(super) const WARNINGS: Table =
-    Table { name: "warnings", columns: &[("kind", "text"), ("source", "text"), ("count", "u64"), ("text", "text")] };
-/// Which events of the rings are in here: what a trace folder has beside them is newer.
-pub(super) const RINGS: Table = Table {
-    name: "rings",
-    columns: &[("pid", "u32"), ("ring", "u32"), ("made", "u64"), ("next", "u64"), ("dropped", "u64")],
-};
-pub(super) const META: Table = Table { name: "meta", columns: &[("key", "text"), ("value", "text")] };
 
-impl Table {
-    /// The file.
-    pub(super) fn file_name(&self) -> String {
-        format!("{}.parquet", self.name)
-    }
+table!(TrackRow<'a>, "tracks", "a row of the timeline: a thread, a stream, a CPU", since 1, {
+    track_id: u32 = "number of the row",
+    host: &'a str = "host of the process",
+    process: &'a str = "name of the process",
+    thread: Option<&'a str> = "name of the thread",
+    device: Option<&'a str> = "device",
+    stream: Option<u64> = "number of the stream on the device",
+    kind: &'a str = "thread, worker, cpu, stream, copy, network, async",
+    name: &'a str = "title",
+    process_id: u32 = "row of `processes`",
+    pid: u32 = "id of the process in the recording",
+    ring: u32 = "number of the track in the process",
+    tid: u32 = "the kernel's thread id, 0 where unknown",
+    position: i32 = "smaller comes first among the tracks of a process",
+    dropped: u64 = "events that were not recorded",
+    overlapped: u64 = "slices that overlapped their lane and took another",
+    clipped: u64 = "slices that were clipped because all lanes were taken",
+});
 
-    /// The version of the format that had it first.
-    pub(super) fn since(&self) -> u32 {
-        let is_of_stacks = [STACKS.name, FRAMES.name, FUNCTIONS.name].contains(&self.name);
-        if is_of_stacks { 2 } else { 1 }
-    }
+table!(ProcessRow<'a>, "processes", "a process", since 1, {
+    process_id: u32 = "number of the row",
+    pid: u32 = "the system's id",
+    host: &'a str = "host",
+    name: &'a str = "command",
+    ns_per_tick: f64 = "length of a tick of its clock; ns",
+    clock_offset_ns: Option<i64> = "of a trace of several hosts: added to its latest times; ns",
+    clock_drift_ppb: Option<f64> = "how much faster its clock runs than the collector's; parts per billion",
+    clock_bound_ns: Option<u64> = "no time of it is further from its place; ns",
+});
 
-    pub(super) fn schema(&self) -> SchemaRef {
-        let field = |(name, kind): &(&str, &str)| {
-            let is_nullable = kind.ends_with('?');
-            let data = match kind.trim_end_matches('?') {
-                "i32" => DataType::Int32,
-                "i64" => DataType::Int64,
-                "u32" => DataType::UInt32,
-                "u64" => DataType::UInt64,
-                "f64" => DataType::Float64,
-                "text" => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
-                _ => DataType::Utf8,
-            };
-            Field::new(*name, data, is_nullable)
-        };
-        Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
-    }
+table!(SiteRow<'a>, "sites", "a name of slices, counters and instants", since 1, {
+    site_id: u32 = "number of the row",
+    category: &'a str = "category",
+    name: &'a str = "op type, label or name",
+});
 
-    /// Times and numbers that grow as differences, what repeats by dictionary, zstd over all.
-    pub(super) fn properties(&self) -> Result<WriterProperties> {
-        let mut properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
-            .set_writer_version(WriterVersion::PARQUET_1_0)
-            .set_max_row_group_row_count(Some(GROUP_ROWS))
-            .set_statistics_enabled(EnabledStatistics::Chunk)
-            .set_created_by("stepscope".to_owned());
-        for (name, kind) in self.columns {
-            let path = ColumnPath::from(*name);
-            let is_delta = name.ends_with("_ns") || ["step", "correlation", "arg", "number", "ordinal"].contains(name);
-            if is_delta {
-                properties = properties
-                    .set_column_dictionary_enabled(path.clone(), false)
-                    .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED);
-            }
-            if kind.starts_with("long") || *kind == "f64" {
-                properties = properties.set_column_dictionary_enabled(path.clone(), false);
-            }
-            if name.ends_with("ts_ns") {
-                properties = properties.set_column_statistics_enabled(path, EnabledStatistics::Page);
-            }
-        }
-        Ok(properties.build())
-    }
-}
+table!(NodeRow<'a>, "nodes", "a node of the graph, on a device", since 1, {
+    node_id: u32 = "number of the row",
+    name: &'a str = "full name",
+    op: &'a str = "op type",
+    device: &'a str = "device",
+});
+
+table!(StepRow, "steps", "an execution of the graph", since 1, {
+    step: u32 = "id of the execution",
+    summary_step: i64 = "step on the axis of summaries",
+    name: SiteName = "the caller's label",
+    ts_ns: i64 = "begin; ns from the trace's origin",
+    dur_ns: i64 = "duration; ns",
+    site_id: u32 = "row of `sites`",
+    track_id: u32 = "row of `tracks`",
+    lane: u32 = "lane of its slice",
+    ordinal: u64 = "how many slices the lane had before its slice",
+});
+
+table!(FlowRow, "flows", "an arrow between two tracks; an end that did not come is null", since 1, {
+    category: SiteCategory = "category",
+    name: SiteName = "name",
+    correlation: u32 = "pairs the two ends",
+    process_id: Id = "row of `processes` in which `correlation` is unique; null where it is in the whole trace",
+    from_track_id: Id = "track of the tail",
+    from_ts_ns: Option<i64> = "time of the tail; ns from the trace's origin",
+    to_track_id: Id = "track of the head",
+    to_ts_ns: Option<i64> = "time of the head; ns from the trace's origin",
+    site_id: u32 = "row of `sites`",
+});
+
+table!(CounterRow, "counters", "a value from a time on", since 1, {
+    process_id: u32 = "row of `processes`",
+    category: SiteCategory = "category",
+    name: SiteName = "name",
+    ts_ns: i64 = "time; ns from the trace's origin",
+    value: f64 = "the value",
+    site_id: u32 = "row of `sites`",
+    track_id: Id = "of a counter of one thread: its track",
+});
+
+table!(InstantRow<'a>, "instants", "something at one time: a log message, a sample", since 1, {
+    track_id: u32 = "row of `tracks`",
+    ts_ns: i64 = "time; ns from the trace's origin",
+    category: SiteCategory = "category",
+    name: SiteName = "name",
+    arg: u64 = "by category; of a sample its `stack_id`",
+    site_id: u32 = "row of `sites`",
+    args: Option<&'a str> = "arguments: a JSON object",
+});
+
+table!(MemoryRow, "memory", "bytes allocated or (negative) freed", since 1, {
+    ts_ns: i64 = "time; ns from the trace's origin",
+    track_id: u32 = "row of `tracks`: the thread that did it",
+    category: SiteCategory = "category",
+    name: SiteName = "the device",
+    node: NodeName = "name of the node",
+    bytes: i64 = "bytes; bytes",
+    site_id: u32 = "row of `sites`",
+    node_id: Id = "row of `nodes`",
+});
+
+table!(TransferRow, "transfers", "a value sent from device to device, with its five stamps", since 1, {
+    process_id: Id = "row of `processes`; null where it went to another process",
+    number: u32 = "joins its events",
+    step: u32 = "id of the step",
+    bytes: u32 = "bytes that travelled; bytes",
+    sender_node_id: Id = "row of `nodes`: the `_Send`",
+    receiver_node_id: Id = "row of `nodes`: the `_Recv`",
+    from_track_id: Id = "track on which it left",
+    to_track_id: Id = "track on which its consumers were unblocked",
+    enqueued_ns: Option<i64> = "it was ready to be sent; ns from the trace's origin",
+    sent_ns: Option<i64> = "the send began; ns from the trace's origin",
+    left_ns: Option<i64> = "it left; ns from the trace's origin",
+    arrived_ns: Option<i64> = "it came to the receiver; ns from the trace's origin",
+    unblocked_ns: Option<i64> = "its consumers were unblocked; ns from the trace's origin",
+});
+
+table!(OpenRow, "open_slices", "a slice that had begun and not ended", since 1, {
+    track_id: u32 = "row of `tracks`",
+    ts_ns: i64 = "begin; ns from the trace's origin",
+    depth: u32 = "nesting depth",
+    category: SiteCategory = "category",
+    name: SiteName = "name",
+    node: NodeName = "name of the node",
+    site_id: u32 = "row of `sites`",
+    node_id: Id = "row of `nodes`",
+});
+
+table!(StackRow, "stacks", "a call stack: its caller's and one more frame; a sample's arg is its stack_id", since 2, {
+    stack_id: u32 = "number of the row",
+    parent_id: Id = "row of the caller's stack",
+    frame_id: u32 = "row of `frames`",
+});
+
+table!(FrameRow<'a>, "frames", "a location in code", since 2, {
+    frame_id: u32 = "number of the row",
+    module: &'a str = "file of code, `[kernel]`, or empty",
+    address: u64 = "address in it",
+});
+
+table!(FunctionRow<'a>, "functions", "a function of a frame; of those inlined into each other the outer one first", since 2, {
+    frame_id: u32 = "row of `frames`",
+    name: &'a str = "demangled name",
+    file: &'a str = "source file, empty where unknown",
+    line: u32 = "line, 0 where unknown",
+});
+
+table!(WarningRow<'a>, "warnings", "what the user has to know of a trace", since 1, {
+    kind: &'a str = "kind",
+    source: &'a str = "file or thread",
+    count: u64 = "how often",
+    text: &'a str = "the sentence",
+});
+
+table!(RingRow, "rings", "how far a ring of the folder is in the sealed trace: what lies next to it is newer", since 1, {
+    pid: u32 = "process",
+    ring: u32 = "number of the ring",
+    made: u64 = "tells rings of one number apart",
+    next: u64 = "number of the next record",
+    dropped: u64 = "records that it could not take",
+});
+
+table!(MetaRow<'a>, "meta", "a trace's origin, range, format and hosts, as text", since 1, {
+    key: &'a str = "`format`, `clock`, `origin_ns`, `first_ns`, `last_ns`, `slices`, `hosts`",
+    value: &'a str = "the value",
+});
+
+/// All tables but `rings`, which is of use to this program only, in the order in which they are listed.
+pub(super) const TABLES: [Table; 17] = [
+    SLICES,
+    TrackRow::TABLE,
+    ProcessRow::TABLE,
+    StepRow::TABLE,
+    NodeRow::TABLE,
+    FlowRow::TABLE,
+    CounterRow::TABLE,
+    InstantRow::TABLE,
+    MemoryRow::TABLE,
+    TransferRow::TABLE,
+    OpenRow::TABLE,
+    SiteRow::TABLE,
+    StackRow::TABLE,
+    FrameRow::TABLE,
+    FunctionRow::TABLE,
+    WarningRow::TABLE,
+    MetaRow::TABLE,
+];

@@ -30,7 +30,7 @@
 //! Upper nodes lie together because a picture of all of a long trace needs nothing else of it.
 //!
 //! The file can be made again from `slices.parquet`: it holds nothing else. So one of another version is not read but made again; those
-//! before the third did not tell waits from work.
+//! before the third did not say waits from work.
 
 use bytemuck::{Pod, Zeroable};
 use memmap2::Mmap;
@@ -295,7 +295,7 @@ impl Sidecar {
         })
     }
 
-    /// Bytes that it has in memory, beside what is mapped.
+    /// Bytes that it has in memory, next to what is mapped.
     pub(super) fn memory_bytes(&self) -> usize {
         match &self.bytes {
             Bytes::Mapped(_) => 0,

@@ -8,10 +8,10 @@ use super::SealError;
 use super::checksums;
 use super::group_file::GroupFile;
 use super::names::Names;
-use super::part::Part;
 use super::pyramids::Pyramids;
-use super::schema::GROUP_ROWS;
 use super::sidecar::SIDECAR;
+use super::slice_columns::SliceColumns;
+use super::table::GROUP_ROWS;
 use crate::store::Store;
 use std::fs::File;
 use std::io::BufWriter;
@@ -43,7 +43,7 @@ impl Default for Layout {
 
 /// A slice that waits for its place; the row's `args` is a row of the window's texts, or of the store that is written.
 #[derive(Clone, Copy)]
-struct Placed {
+struct PendingSlice {
     track: u32,
     lane: u32,
     row: Row,
@@ -52,16 +52,16 @@ struct Placed {
 /// Slices that wait, and the texts of their arguments.
 #[derive(Default)]
 struct Window {
-    slices: Vec<Placed>,
+    slices: Vec<PendingSlice>,
     text: String,
     ends: Vec<usize>,
 }
 
 impl Window {
-    fn push(&mut self, placed: Placed, args: Option<&str>) {
+    fn push(&mut self, placed: PendingSlice, args: Option<&str>) {
         let n_texts = self.ends.len() as u32;
         let row = Row { args: if args.is_some() { n_texts } else { NO_ARGS }, ..placed.row };
-        self.slices.push(Placed { row, ..placed });
+        self.slices.push(PendingSlice { row, ..placed });
         if let Some(args) = args {
             self.text.push_str(args);
             self.ends.push(self.text.len());
@@ -86,14 +86,13 @@ pub(super) type MaybeReader<'r, 'a> = Option<&'r mut ArgsReader<'a>>;
 
 /// What the two files became.
 pub(super) struct Written {
-    pub(super) slices: Vec<checksums::Part>,
+    pub(super) slices: Vec<checksums::SliceColumns>,
     pub(super) sidecar_bytes: u64,
     /// Of each row group a checksum over its rows, to compare with what is read back.
     pub(super) digests: Vec<u32>,
     pub(super) rows: u64,
 }
 
-/// See the module's notes.
 pub(super) struct SliceFile {
     file: GroupFile,
     pyramids: Pyramids<BufWriter<File>>,
@@ -130,12 +129,12 @@ impl SliceFile {
 
     /// The next slice of a lane, with the text of its arguments.
     pub(super) fn push(&mut self, track: u32, lane: u32, row: Row, args: Option<&str>) {
-        self.window.push(Placed { track, lane, row }, args);
+        self.window.push(PendingSlice { track, lane, row }, args);
     }
 
     /// The next slice of a lane of a store, whose arguments are read when it is written.
     pub(super) fn push_row(&mut self, track: u32, lane: u32, row: Row) {
-        self.window.slices.push(Placed { track, lane, row });
+        self.window.slices.push(PendingSlice { track, lane, row });
     }
 
     /// Writes what need not wait any more; `args` has the texts of a store's slices.
@@ -188,9 +187,9 @@ impl SliceFile {
         names: &Names,
         mut args: MaybeReader<'_, '_>,
     ) -> Result<(), SealError> {
-        let mut part = Part::with_capacity(rows.len());
+        let mut part = SliceColumns::with_capacity(rows.len());
         for (_, row) in rows {
-            let Placed { track, lane, row } = self.window.slices[*row as usize];
+            let PendingSlice { track, lane, row } = self.window.slices[*row as usize];
             let args = match &mut args {
                 Some(args) => args.get(row.args),
                 None => self.window.args(row.args),

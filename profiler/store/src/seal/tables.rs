@@ -1,38 +1,20 @@
-//! The tables beside `slices`: their rows as columns.
+//! The tables next to `slices`, as columns: from the rows of a store.
 
 use super::SealError;
 use super::file::TableFile;
-use super::names::{Names, text_column};
-use super::schema::Table;
+use super::names::Names;
+use super::schema::{
+    CounterRow, FlowRow, FrameRow, FunctionRow, InstantRow, MemoryRow, MetaRow, NodeRow, OpenRow, ProcessRow, RingRow,
+    SiteRow, StackRow, StepRow, TrackRow, TransferRow, WarningRow,
+};
+use super::table::{Id, NodeName, SiteCategory, SiteName, StoredRow, Table};
 use crate::store::{PlacedInstant, Store};
-use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, UInt32Array, UInt64Array};
-use std::sync::Arc;
+use arrow_array::ArrayRef;
 use trace_model::rows::{Counter, Flow, MemoryEvent, Point, RingPosition, Transfer};
-use trace_model::stack::Function;
+use trace_model::track::TrackId;
 
 /// Rows that are made into columns at a time.
 const ROWS: usize = 1 << 16;
-
-fn u32s(values: impl Iterator<Item = u32>) -> ArrayRef {
-    Arc::new(UInt32Array::from_iter_values(values))
-}
-
-/// `u32::MAX` is null.
-fn ids(values: impl Iterator<Item = u32>) -> ArrayRef {
-    Arc::new(values.map(|id| (id != u32::MAX).then_some(id)).collect::<UInt32Array>())
-}
-
-fn u64s(values: impl Iterator<Item = u64>) -> ArrayRef {
-    Arc::new(UInt64Array::from_iter_values(values))
-}
-
-fn i64s(values: impl Iterator<Item = i64>) -> ArrayRef {
-    Arc::new(Int64Array::from_iter_values(values))
-}
-
-fn texts<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
-    text_column(values.map(Some))
-}
 
 /// Appends rows to a file, some at a time.
 pub(super) fn append<T>(
@@ -50,17 +32,26 @@ pub(super) fn append<T>(
     }
 }
 
+/// The columns of rows.
+fn arrays<'a, R: StoredRow<'a>>(rows: impl Iterator<Item = R>, names: &Names) -> Vec<ArrayRef> {
+    R::arrays(&rows.collect::<Vec<_>>(), names)
+}
+
+fn track_id(track: Option<TrackId>) -> Id {
+    Id(track.map_or(u32::MAX, |track| track.0))
+}
+
 pub(super) fn instants(rows: &[PlacedInstant], names: &Names) -> Vec<ArrayRef> {
-    let [category, name] = names.sites(rows.iter().map(|i| i.event.site));
-    vec![
-        u32s(rows.iter().map(|i| i.track.0)),
-        i64s(rows.iter().map(|i| i.event.time)),
-        category,
-        name,
-        u64s(rows.iter().map(|i| i.event.arg)),
-        u32s(rows.iter().map(|i| i.event.site)),
-        text_column(rows.iter().map(|i| i.args.as_deref())),
-    ]
+    let rows = rows.iter().map(|i| InstantRow {
+        track_id: i.track.0,
+        ts_ns: i.event.time,
+        category: SiteCategory(i.event.site),
+        name: SiteName(i.event.site),
+        arg: i.event.arg,
+        site_id: i.event.site,
+        args: i.args.as_deref(),
+    });
+    arrays(rows, names)
 }
 
 /// The points of all counters.
@@ -73,216 +64,195 @@ pub(super) fn points(counters: &[Counter]) -> impl Iterator<Item = Point> + '_ {
 }
 
 pub(super) fn counters(rows: &[Point], names: &Names) -> Vec<ArrayRef> {
-    let [category, name] = names.sites(rows.iter().map(|p| p.key.site));
-    vec![
-        u32s(rows.iter().map(|p| p.key.process)),
-        category,
-        name,
-        i64s(rows.iter().map(|p| p.time)),
-        Arc::new(Float64Array::from_iter_values(rows.iter().map(|p| p.value))),
-        u32s(rows.iter().map(|p| p.key.site)),
-        ids(rows.iter().map(|p| p.key.track.map_or(u32::MAX, |track| track.0))),
-    ]
+    let row = |p: &Point| CounterRow {
+        process_id: p.key.process,
+        category: SiteCategory(p.key.site),
+        name: SiteName(p.key.site),
+        ts_ns: p.time,
+        value: p.value,
+        site_id: p.key.site,
+        track_id: track_id(p.key.track),
+    };
+    arrays(rows.iter().map(row), names)
 }
 
 pub(super) fn flows(rows: &[Flow], names: &Names) -> Vec<ArrayRef> {
-    let [category, name] = names.sites(rows.iter().map(|f| f.site));
-    vec![
-        category,
-        name,
-        u32s(rows.iter().map(|f| f.correlation)),
-        ids(rows.iter().map(|f| f.scope)),
-        ids(rows.iter().map(|f| f.from.map_or(u32::MAX, |e| e.track.0))),
-        Arc::new(rows.iter().map(|f| f.from.map(|e| e.time)).collect::<Int64Array>()),
-        ids(rows.iter().map(|f| f.to.map_or(u32::MAX, |e| e.track.0))),
-        Arc::new(rows.iter().map(|f| f.to.map(|e| e.time)).collect::<Int64Array>()),
-        u32s(rows.iter().map(|f| f.site)),
-    ]
+    let row = |f: &Flow| FlowRow {
+        category: SiteCategory(f.site),
+        name: SiteName(f.site),
+        correlation: f.correlation,
+        process_id: Id(f.scope),
+        from_track_id: track_id(f.from.map(|e| e.track)),
+        from_ts_ns: f.from.map(|e| e.time),
+        to_track_id: track_id(f.to.map(|e| e.track)),
+        to_ts_ns: f.to.map(|e| e.time),
+        site_id: f.site,
+    };
+    arrays(rows.iter().map(row), names)
 }
 
 pub(super) fn memory(rows: &[MemoryEvent], names: &Names) -> Vec<ArrayRef> {
-    let [category, name] = names.sites(rows.iter().map(|m| m.site));
-    let node = names.nodes(rows.iter().map(|m| m.node));
-    vec![
-        i64s(rows.iter().map(|m| m.time)),
-        u32s(rows.iter().map(|m| m.track.0)),
-        category,
-        name,
-        node,
-        i64s(rows.iter().map(|m| m.bytes)),
-        u32s(rows.iter().map(|m| m.site)),
-        ids(rows.iter().map(|m| m.node)),
-    ]
+    let row = |m: &MemoryEvent| MemoryRow {
+        ts_ns: m.time,
+        track_id: m.track.0,
+        category: SiteCategory(m.site),
+        name: SiteName(m.site),
+        node: NodeName(m.node),
+        bytes: m.bytes,
+        site_id: m.site,
+        node_id: Id(m.node),
+    };
+    arrays(rows.iter().map(row), names)
 }
 
-pub(super) fn transfers(rows: &[Transfer]) -> Vec<ArrayRef> {
-    let times = |f: fn(&Transfer) -> Option<i64>| -> ArrayRef { Arc::new(rows.iter().map(f).collect::<Int64Array>()) };
-    vec![
-        ids(rows.iter().map(|t| t.scope)),
-        u32s(rows.iter().map(|t| t.number)),
-        u32s(rows.iter().map(|t| t.step_id)),
-        u32s(rows.iter().map(|t| t.bytes)),
-        ids(rows.iter().map(|t| t.sender)),
-        ids(rows.iter().map(|t| t.receiver)),
-        ids(rows.iter().map(|t| t.from.map_or(u32::MAX, |id| id.0))),
-        ids(rows.iter().map(|t| t.to.map_or(u32::MAX, |id| id.0))),
-        times(|t| t.enqueued),
-        times(|t| t.sent),
-        times(|t| t.left),
-        times(|t| t.arrived),
-        times(|t| t.unblocked),
-    ]
+pub(super) fn transfers(rows: &[Transfer], names: &Names) -> Vec<ArrayRef> {
+    let row = |t: &Transfer| TransferRow {
+        process_id: Id(t.scope),
+        number: t.number,
+        step: t.step_id,
+        bytes: t.bytes,
+        sender_node_id: Id(t.sender),
+        receiver_node_id: Id(t.receiver),
+        from_track_id: track_id(t.from),
+        to_track_id: track_id(t.to),
+        enqueued_ns: t.enqueued,
+        sent_ns: t.sent,
+        left_ns: t.left,
+        arrived_ns: t.arrived,
+        unblocked_ns: t.unblocked,
+    };
+    arrays(rows.iter().map(row), names)
 }
 
-/// A table that is written at the end, as a whole.
-pub(super) type Whole = (Table, fn(&Store, &Names) -> Vec<ArrayRef>);
+/// A table that is written at the end, in one piece, and how its columns are made.
+pub(super) type FinalTable = (Table, fn(&Store, &Names) -> Vec<ArrayRef>);
 
-pub(super) const WHOLE: [Whole; 10] = [
-    (super::schema::TRACKS, tracks),
-    (super::schema::PROCESSES, processes),
-    (super::schema::SITES, sites),
-    (super::schema::NODES, nodes),
-    (super::schema::STEPS, steps),
-    (super::schema::OPEN, open_slices),
-    (super::schema::STACKS, stacks),
-    (super::schema::FRAMES, frames),
-    (super::schema::FUNCTIONS, functions),
-    (super::schema::WARNINGS, warnings),
+pub(super) const FINAL: [FinalTable; 10] = [
+    (TrackRow::TABLE, tracks),
+    (ProcessRow::TABLE, processes),
+    (SiteRow::TABLE, sites),
+    (NodeRow::TABLE, nodes),
+    (StepRow::TABLE, steps),
+    (OpenRow::TABLE, open_slices),
+    (StackRow::TABLE, stacks),
+    (FrameRow::TABLE, frames),
+    (FunctionRow::TABLE, functions),
+    (WarningRow::TABLE, warnings),
 ];
 
-fn tracks(store: &Store, _: &Names) -> Vec<ArrayRef> {
-    let rows = store.tracks();
-    let process = |row: u32| store.processes().get(row as usize);
-    let or_null = |s: &'_ str| (!s.is_empty()).then(|| s.to_owned());
-    let devices: Vec<Option<String>> = rows.iter().map(|t| or_null(&t.device)).collect();
-    vec![
-        u32s(rows.iter().map(|t| t.id.0)),
-        texts(rows.iter().map(|t| process(t.process).map_or("", |p| &p.host))),
-        texts(rows.iter().map(|t| process(t.process).map_or("", |p| &p.name))),
-        text_column(rows.iter().map(|t| t.kind.is_thread().then_some(t.name.as_str()))),
-        text_column(devices.iter().map(Option::as_deref)),
-        Arc::new(rows.iter().map(|t| t.stream).collect::<UInt64Array>()),
-        texts(rows.iter().map(|t| t.kind.name())),
-        texts(rows.iter().map(|t| t.name.as_str())),
-        u32s(rows.iter().map(|t| t.process)),
-        u32s(rows.iter().map(|t| t.key.pid)),
-        u32s(rows.iter().map(|t| t.key.ring)),
-        u32s(rows.iter().map(|t| t.tid)),
-        Arc::new(Int32Array::from_iter_values(rows.iter().map(|t| t.order))),
-        u64s(rows.iter().map(|t| t.dropped)),
-        u64s(rows.iter().map(|t| t.overlapped)),
-        u64s(rows.iter().map(|t| t.clipped)),
-    ]
+fn tracks(store: &Store, names: &Names) -> Vec<ArrayRef> {
+    let row = |t: &'_ crate::store::Track| {
+        let process = store.processes().get(t.process as usize);
+        (process.map_or("", |p| p.host.as_str()), process.map_or("", |p| p.name.as_str()))
+    };
+    let rows = store.tracks().iter().map(|t| {
+        let (host, process) = row(t);
+        TrackRow {
+            track_id: t.id.0,
+            host,
+            process,
+            thread: t.kind.is_thread().then_some(t.name.as_str()),
+            device: Some(t.device.as_str()).filter(|device| !device.is_empty()),
+            stream: t.stream,
+            kind: t.kind.name(),
+            name: &t.name,
+            process_id: t.process,
+            pid: t.key.pid,
+            ring: t.key.ring,
+            tid: t.tid,
+            position: t.order,
+            dropped: t.dropped,
+            overlapped: t.overlapped,
+            clipped: t.clipped,
+        }
+    });
+    arrays(rows, names)
 }
 
-fn processes(store: &Store, _: &Names) -> Vec<ArrayRef> {
-    let rows = store.processes();
-    vec![
-        u32s(0..rows.len() as u32),
-        u32s(rows.iter().map(|p| p.pid)),
-        texts(rows.iter().map(|p| p.host.as_str())),
-        texts(rows.iter().map(|p| p.name.as_str())),
-        Arc::new(Float64Array::from_iter_values(rows.iter().map(|p| p.ns_per_tick))),
-        Arc::new(rows.iter().map(|p| p.clock.map(|c| c.offset_ns)).collect::<Int64Array>()),
-        Arc::new(rows.iter().map(|p| p.clock.map(|c| c.drift_ppb)).collect::<Float64Array>()),
-        Arc::new(rows.iter().map(|p| p.clock.map(|c| c.bound_ns)).collect::<UInt64Array>()),
-    ]
+fn processes(store: &Store, names: &Names) -> Vec<ArrayRef> {
+    let rows = (0..).zip(store.processes()).map(|(process_id, p)| ProcessRow {
+        process_id,
+        pid: p.pid,
+        host: &p.host,
+        name: &p.name,
+        ns_per_tick: p.ns_per_tick,
+        clock_offset_ns: p.clock.map(|c| c.offset_ns),
+        clock_drift_ppb: p.clock.map(|c| c.drift_ppb),
+        clock_bound_ns: p.clock.map(|c| c.bound_ns),
+    });
+    arrays(rows, names)
 }
 
 fn sites(store: &Store, names: &Names) -> Vec<ArrayRef> {
-    let rows = 0..store.sites().len() as u32;
-    let [category, name] = names.sites(rows.clone());
-    vec![u32s(rows), category, name]
+    let rows = (0..).zip(store.sites());
+    arrays(rows.map(|(site_id, s)| SiteRow { site_id, category: &s.category_name, name: &s.name }), names)
 }
 
-fn nodes(store: &Store, _: &Names) -> Vec<ArrayRef> {
-    let rows = store.nodes();
-    vec![
-        u32s(0..rows.len() as u32),
-        texts(rows.iter().map(|n| n.name.as_str())),
-        texts(rows.iter().map(|n| n.op.as_str())),
-        texts(rows.iter().map(|n| n.device.as_str())),
-    ]
+fn nodes(store: &Store, names: &Names) -> Vec<ArrayRef> {
+    let rows = (0..).zip(store.nodes());
+    arrays(rows.map(|(node_id, n)| NodeRow { node_id, name: &n.name, op: &n.op, device: &n.device }), names)
 }
 
 fn steps(store: &Store, names: &Names) -> Vec<ArrayRef> {
-    let rows = store.steps();
-    let [_, name] = names.sites(rows.iter().map(|s| s.site));
-    vec![
-        u32s(rows.iter().map(|s| s.id)),
-        i64s(rows.iter().map(|s| s.summary_step)),
-        name,
-        i64s(rows.iter().map(|s| s.start)),
-        i64s(rows.iter().map(|s| s.end - s.start)),
-        u32s(rows.iter().map(|s| s.site)),
-        u32s(rows.iter().map(|s| s.slice.track)),
-        u32s(rows.iter().map(|s| s.slice.lane)),
-        u64s(rows.iter().map(|s| s.slice.ordinal)),
-    ]
+    let rows = store.steps().iter().map(|s| StepRow {
+        step: s.id,
+        summary_step: s.summary_step,
+        name: SiteName(s.site),
+        ts_ns: s.start,
+        dur_ns: s.end - s.start,
+        site_id: s.site,
+        track_id: s.slice.track,
+        lane: s.slice.lane,
+        ordinal: s.slice.ordinal,
+    });
+    arrays(rows, names)
 }
 
 fn open_slices(store: &Store, names: &Names) -> Vec<ArrayRef> {
-    let rows: Vec<_> = store.tracks().iter().flat_map(|t| t.open.iter().map(|o| (t.id.0, *o))).collect();
-    let [category, name] = names.sites(rows.iter().map(|(_, o)| o.site));
-    let node = names.nodes(rows.iter().map(|(_, o)| o.node));
-    vec![
-        u32s(rows.iter().map(|(track, _)| *track)),
-        i64s(rows.iter().map(|(_, o)| o.start)),
-        u32s(rows.iter().map(|(_, o)| u32::from(o.depth))),
-        category,
-        name,
-        node,
-        u32s(rows.iter().map(|(_, o)| o.site)),
-        ids(rows.iter().map(|(_, o)| o.node)),
-    ]
+    let rows = store.tracks().iter().flat_map(|t| t.open.iter().map(|o| (t.id.0, o)));
+    let rows = rows.map(|(track_id, o)| OpenRow {
+        track_id,
+        ts_ns: o.start,
+        depth: u32::from(o.depth),
+        category: SiteCategory(o.site),
+        name: SiteName(o.site),
+        node: NodeName(o.node),
+        site_id: o.site,
+        node_id: Id(o.node),
+    });
+    arrays(rows, names)
 }
 
-fn stacks(store: &Store, _: &Names) -> Vec<ArrayRef> {
-    let rows = store.stacks();
-    vec![u32s(0..rows.len() as u32), ids(rows.iter().map(|s| s.parent)), u32s(rows.iter().map(|s| s.frame))]
+fn stacks(store: &Store, names: &Names) -> Vec<ArrayRef> {
+    let rows = (0..).zip(store.stacks());
+    arrays(rows.map(|(stack_id, s)| StackRow { stack_id, parent_id: Id(s.parent), frame_id: s.frame }), names)
 }
 
-fn frames(store: &Store, _: &Names) -> Vec<ArrayRef> {
-    let rows = store.frames();
-    vec![
-        u32s(0..rows.len() as u32),
-        texts(rows.iter().map(|f| f.module.as_str())),
-        u64s(rows.iter().map(|f| f.address)),
-    ]
+fn frames(store: &Store, names: &Names) -> Vec<ArrayRef> {
+    let rows = (0..).zip(store.frames());
+    arrays(rows.map(|(frame_id, f)| FrameRow { frame_id, module: &f.module, address: f.address }), names)
 }
 
-fn functions(store: &Store, _: &Names) -> Vec<ArrayRef> {
-    let frames = (0..).zip(store.frames());
-    let rows: Vec<(u32, &Function)> = frames.flat_map(|(id, f)| f.functions.iter().map(move |f| (id, f))).collect();
-    vec![
-        u32s(rows.iter().map(|(frame, _)| *frame)),
-        texts(rows.iter().map(|(_, f)| f.name.as_str())),
-        texts(rows.iter().map(|(_, f)| f.file.as_str())),
-        u32s(rows.iter().map(|(_, f)| f.line)),
-    ]
+fn functions(store: &Store, names: &Names) -> Vec<ArrayRef> {
+    let rows = (0..).zip(store.frames()).flat_map(|(id, frame)| frame.functions.iter().map(move |f| (id, f)));
+    arrays(rows.map(|(frame_id, f)| FunctionRow { frame_id, name: &f.name, file: &f.file, line: f.line }), names)
 }
 
-fn warnings(store: &Store, _: &Names) -> Vec<ArrayRef> {
-    let rows = store.warnings();
-    vec![
-        texts(rows.iter().map(|w| w.kind.name())),
-        texts(rows.iter().map(|w| w.source.as_str())),
-        u64s(rows.iter().map(|w| w.count)),
-        texts(rows.iter().map(|w| w.text.as_str())),
-    ]
+fn warnings(store: &Store, names: &Names) -> Vec<ArrayRef> {
+    let rows = store.warnings().iter();
+    let row = rows.map(|w| WarningRow { kind: w.kind.name(), source: &w.source, count: w.count, text: &w.text });
+    arrays(row, names)
 }
 
 /// Keys and values.
-pub(super) fn meta(rows: &[(String, String)]) -> Vec<ArrayRef> {
-    vec![texts(rows.iter().map(|(key, _)| key.as_str())), texts(rows.iter().map(|(_, value)| value.as_str()))]
+pub(super) fn meta(rows: &[(String, String)], names: &Names) -> Vec<ArrayRef> {
+    arrays(rows.iter().map(|(key, value)| MetaRow { key, value }), names)
 }
 
-pub(super) fn rings(rows: &[RingPosition]) -> Vec<ArrayRef> {
-    vec![
-        u32s(rows.iter().map(|r| r.pid)),
-        u32s(rows.iter().map(|r| r.ring)),
-        u64s(rows.iter().map(|r| r.made)),
-        u64s(rows.iter().map(|r| r.next)),
-        u64s(rows.iter().map(|r| r.dropped)),
-    ]
+pub(super) fn rings(rows: &[RingPosition], names: &Names) -> Vec<ArrayRef> {
+    let row = |r: &RingPosition| {
+        let RingPosition { pid, ring, made, next, dropped } = *r;
+        RingRow { pid, ring, made, next, dropped }
+    };
+    arrays(rows.iter().map(row), names)
 }

@@ -134,7 +134,7 @@ fn store_of(batches: Vec<Batch>) -> Store {
     store
 }
 
-/// Everything that a store tells, as text; slices without their number of args, with the text.
+/// Everything that a store says, as text; slices without their number of args, with the text.
 fn told(store: &Store) -> Vec<String> {
     let mut out = vec![format!("{} {:?}", store.origin_ns(), store.range())];
     for track in store.tracks() {
@@ -444,7 +444,7 @@ fn the_first_version_still_opens() {
     }
     let n_instants: usize = store.tracks().iter().map(|t| t.instants.len()).sum();
     assert_eq!((store.stats().slices, n_instants, store.steps().len()), (446, 57, 15));
-    // Sealed again it is of this version, and tells the same.
+    // Sealed again it is of this version, and says the same.
     write(&store, &dir.path().join("again")).unwrap();
     assert_eq!(told(&open(&dir.path().join("again"))), told(&store));
 }

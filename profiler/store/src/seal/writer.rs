@@ -5,10 +5,14 @@ use super::checksums::{Checksums, FILE_NAME};
 use super::file::TableFile;
 use super::names::Names;
 use super::place::{kill_point, replace, scratch_beside, sync_folder, write_synced};
-use super::schema::{COUNTERS, FLOWS, FORMAT, INSTANTS, MEMORY, META, RINGS, TRANSFERS, Table, VERSION};
+use super::schema::{
+    CounterRow, FORMAT, FlowRow, InstantRow, MemoryRow, MetaRow, RingRow, SLICES, TransferRow, VERSION,
+};
 use super::slices::{Layout, MaybeReader, SliceFile};
 use super::sources::SOURCES;
-use super::tables::{self, WHOLE};
+use super::table::StoredRow;
+use super::table::Table;
+use super::tables::{self, FINAL};
 use crate::store::{Lane, PlacedInstant, SideRows, Store, StoreOptions, Track, Update};
 use arrow_array::ArrayRef;
 use std::cmp::Reverse;
@@ -72,7 +76,7 @@ impl SealedWriter {
     /// Begins a sealed folder at `folder`, which [`SealedWriter::finish`] makes or replaces.
     ///
     /// # Errors
-    /// That nothing can be written beside it.
+    /// That nothing can be written next to it.
     pub fn create(folder: &Path) -> Result<SealedWriter, SealError> {
         SealedWriter::with_layout(folder, Layout::default())
     }
@@ -90,11 +94,11 @@ impl SealedWriter {
             names: Names::of(&store),
             slices: SliceFile::create(&scratch, layout)?,
             sides: Sides {
-                instants: TableFile::create(&scratch, INSTANTS)?,
-                counters: TableFile::create(&scratch, COUNTERS)?,
-                flows: TableFile::create(&scratch, FLOWS)?,
-                memory: TableFile::create(&scratch, MEMORY)?,
-                transfers: TableFile::create(&scratch, TRANSFERS)?,
+                instants: TableFile::create(&scratch, InstantRow::TABLE)?,
+                counters: TableFile::create(&scratch, CounterRow::TABLE)?,
+                flows: TableFile::create(&scratch, FlowRow::TABLE)?,
+                memory: TableFile::create(&scratch, MemoryRow::TABLE)?,
+                transfers: TableFile::create(&scratch, TransferRow::TABLE)?,
             },
             scratch: Scratch(scratch),
             store,
@@ -156,11 +160,11 @@ impl SealedWriter {
         let mut sums = Checksums::default();
         sums.add(&super::schema::SLICES.file_name(), written.slices.clone());
         sides.finish(&mut sums)?;
-        for (table, columns) in WHOLE {
+        for (table, columns) in FINAL {
             whole(&path, table, columns(store, &names), &mut sums)?;
         }
-        whole(&path, META, tables::meta(&meta(store, written.rows)), &mut sums)?;
-        whole(&path, RINGS, tables::rings(&rings), &mut sums)?;
+        whole(&path, MetaRow::TABLE, tables::meta(&meta(store, written.rows), &names), &mut sums)?;
+        whole(&path, RingRow::TABLE, tables::rings(&rings, &names), &mut sums)?;
         let failed = |e| SealError::Io(path.clone(), e);
         if !sources.is_empty() {
             write_synced(&path.join(SOURCES), sources.join("\n").as_bytes()).map_err(failed)?;
@@ -220,7 +224,9 @@ pub(crate) fn write_all(store: &Store, mut writer: SealedWriter) -> Result<Seale
     tables::append(&mut writer.sides.flows, store.flows().copied(), |rows| tables::flows(rows, names))?;
     let memory = store.memory().iter().copied();
     tables::append(&mut writer.sides.memory, memory, |rows| tables::memory(rows, names))?;
-    tables::append(&mut writer.sides.transfers, store.transfers().iter().copied(), tables::transfers)?;
+    tables::append(&mut writer.sides.transfers, store.transfers().iter().copied(), |rows| {
+        tables::transfers(rows, names)
+    })?;
     writer.commit(store, Some(&mut args))
 }
 
@@ -230,12 +236,12 @@ impl Sides {
         tables::append(&mut self.counters, rows.points, |rows| tables::counters(rows, names))?;
         tables::append(&mut self.flows, rows.flows, |rows| tables::flows(rows, names))?;
         tables::append(&mut self.memory, rows.memory, |rows| tables::memory(rows, names))?;
-        tables::append(&mut self.transfers, rows.transfers, tables::transfers)
+        tables::append(&mut self.transfers, rows.transfers, |rows| tables::transfers(rows, names))
     }
 
     fn finish(self, sums: &mut Checksums) -> Result<(), SealError> {
         let Sides { instants, counters, flows, memory, transfers } = self;
-        let tables = [INSTANTS, COUNTERS, FLOWS, MEMORY, TRANSFERS];
+        let tables = [InstantRow::TABLE, CounterRow::TABLE, FlowRow::TABLE, MemoryRow::TABLE, TransferRow::TABLE];
         for (table, file) in tables.into_iter().zip([instants, counters, flows, memory, transfers]) {
             sums.add(&table.file_name(), file.finish()?);
         }

@@ -1,7 +1,7 @@
 //! Sealing what was gathered into a trace folder: the traces of other hosts, which become part of the one sealed trace.
 //!
 //! The sealed form says which folders it holds what they have of (`sources.txt`, a name in each line): where a kill leaves some of them
-//! beside it nothing comes twice.
+//! next to it nothing comes twice.
 
 use crate::seal::{kill_point, sources_of, sync_folder};
 use std::fs::{self, File};

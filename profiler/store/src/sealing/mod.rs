@@ -1,7 +1,7 @@
 //! Seals the trace that a collector left in a folder, and removes what it was made from.
 //!
 //! At every moment the folder is a readable trace. The sealed form says how far each ring is in it, so that chunk files
-//! that a kill left beside it bring nothing twice; who seals again only clears them away.
+//! that a kill left next to it bring nothing twice; who seals again only clears them away.
 
 mod gathered;
 
@@ -22,7 +22,7 @@ pub struct SealReport {
     pub sealed: Option<Sealed>,
     /// Bytes of collected files that were removed.
     pub removed_bytes: u64,
-    /// Why collected files stay beside the sealed form.
+    /// Why collected files stay next to the sealed form.
     pub kept: Option<String>,
 }
 

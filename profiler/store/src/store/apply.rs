@@ -13,7 +13,7 @@ use trace_model::warning::{Warning, WarningKind};
 use super::track::Track;
 
 /// Times beyond this (73 years) are damage; clamped, so that no sum of durations overflows.
-const FAR: i64 = 1 << 61;
+const MAX_TIME: i64 = 1 << 61;
 
 impl Store {
     pub(super) fn apply_update(&mut self, update: Update) -> bool {
@@ -160,7 +160,7 @@ impl Store {
     }
 
     fn time(&self, mono_ns: i64) -> i64 {
-        mono_ns.saturating_sub(self.origin_ns()).clamp(-FAR, FAR)
+        mono_ns.saturating_sub(self.origin_ns()).clamp(-MAX_TIME, MAX_TIME)
     }
 
     fn site_row(&mut self, pid: u32, id: u32) -> u32 {
@@ -339,7 +339,7 @@ impl Store {
         damage.is_some_and(|damage| self.warnings.set(damage))
     }
 
-    /// Gives up the oldest counters' points, flows, transfers and memory events of a trace that came as a whole.
+    /// Evicts the oldest counters' points, flows, transfers and memory events of a trace that came as a whole.
     pub(super) fn keep_side_budget(&mut self) {
         let keep = self.options.events_per_kind;
         let over = self.memory.len().saturating_sub(keep);
@@ -351,7 +351,7 @@ impl Store {
         }
     }
 
-    /// Gives up the oldest of what is over the budget, and says so.
+    /// Evicts the oldest of what is over the budget, and says so.
     pub(super) fn keep_budget(&mut self, track: u32) {
         let options = self.options;
         let title = self.track_title(track);

@@ -71,13 +71,13 @@ impl Lane {
         self.len() == 0
     }
 
-    /// Number of slices that were given up to stay in the memory budget.
+    /// Number of slices that were evicted to stay in the memory budget.
     #[must_use]
     pub fn evicted(&self) -> u64 {
         self.evicted
     }
 
-    /// The longest slice that the lane ever had, ns; of a distant trace no slice is longer.
+    /// The longest slice that the lane ever had, ns; of a remote trace no slice is longer.
     #[must_use]
     pub fn longest_ns(&self) -> i64 {
         self.longest
@@ -121,7 +121,7 @@ impl Lane {
         SliceRef { id, start, end, site, node, correlation, arg, args }
     }
 
-    /// The present index of a slice; `None` when it was given up or is of another lane.
+    /// The present index of a slice; `None` when it was evicted or is of another lane.
     #[must_use]
     pub fn index_of(&self, id: SliceId) -> Option<u32> {
         if (id.track, id.lane) != (self.track, self.lane) {
@@ -177,8 +177,8 @@ impl Lane {
 
     /// The slices that touch the half-open `view`, in order. Slices on disk are read a row group at a time and forgotten
     /// again; who goes through several lanes of a long range does so in the parts that
-    /// [`Store::parts`](super::Store::parts) gives, so that each row group is read once. Slices that are far and not here are
-    /// left out, and wished for: ask [`Store::residency`](super::Store::residency) first.
+    /// [`Store::parts`](super::Store::parts) gives, so that each row group is read once. Slices of a remote trace that are not here are
+    /// left out, and requested: ask [`Store::residency`](super::Store::residency) first.
     pub fn slices(&self, view: &Range<i64>) -> impl DoubleEndedIterator<Item = SliceRef> + '_ {
         let mut cursor = self.cursor();
         let touching = self.touching_with(view, cursor.as_deref_mut());
@@ -247,7 +247,7 @@ impl Lane {
         }
     }
 
-    /// Starts of the first slice that is kept of each block of [`far::BLOCK`](trace_model::layout::BLOCK) ordinals, from a block on.
+    /// Starts of the first slice that is kept of each block of [`BLOCK`](trace_model::layout::BLOCK) ordinals, from a block on.
     pub(crate) fn block_starts(&self, from: u64) -> impl Iterator<Item = i64> + '_ {
         let end = self.evicted + self.len() as u64;
         let firsts = (from..end.div_ceil(BLOCK)).map(|block| (block * BLOCK).max(self.evicted) - self.evicted);
@@ -266,7 +266,7 @@ impl Lane {
         self.until.unwrap_or(i64::MIN)
     }
 
-    /// Appends a slice that starts at or after [`Lane::free_from`]; gives back its identity.
+    /// Appends a slice that starts at or after [`Lane::free_from`]; returns its identity.
     pub(crate) fn push(&mut self, row: Row) -> SliceId {
         debug_assert!(row.start >= self.free_from() && row.end >= row.start);
         if self.segments.back().is_none_or(|s| s.len() == SEGMENT) {
@@ -286,7 +286,7 @@ impl Lane {
         SliceId { track: self.track, lane: self.lane, ordinal }
     }
 
-    /// Gives up what is on disk, then whole segments, while at least `keep` slices stay in memory; gives back how many
+    /// Evicts what is on disk, then whole segments, while at least `keep` slices stay in memory; returns how many
     /// slices went.
     pub(crate) fn keep_last(&mut self, keep: usize) -> u64 {
         let before = self.evicted;
@@ -298,7 +298,7 @@ impl Lane {
         self.evicted - before
     }
 
-    /// Gives up all resident slices, each to `take`.
+    /// Evicts all resident slices, each to `take`.
     pub(crate) fn drain(&mut self, mut take: impl FnMut(Row)) {
         for segment in &self.segments {
             (0..segment.len()).filter_map(|i| segment.row(i)).for_each(&mut take);

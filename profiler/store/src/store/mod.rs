@@ -1,11 +1,11 @@
-//! The store: everything that a trace told, in columns, with names, steps, counters, flows and warnings.
+//! The store: everything that a trace reported, in columns, with names, steps, counters, flows and warnings.
 //!
 //! * Times are `i64` ns from the origin ([`Store::origin_ns`]), intervals half-open.
 //! * A finished trace is [sealed](crate::seal): its slices stay on disk, and come when somebody looks at them.
-//! * The only way in is [`Store::apply`] with a [`Batch`]; the only other mutation is giving up old slices to
+//! * The only way in is [`Store::apply`] with a [`Batch`]; the only other mutation is evicting old slices to
 //!   stay in the budget of [`StoreOptions`]. Views share it as `Arc<RwLock<Store>>`: the loader fills batches
 //!   without the lock and applies each under it (about 3 ms for the 65,536 records of a full batch).
-//! * No slice is dropped: one that overlaps its lane takes the next; what is given up is counted and told.
+//! * No slice is dropped: one that overlaps its lane takes the next; what is evicted is counted and reported.
 
 mod apply;
 mod contents;
@@ -45,7 +45,7 @@ use transfers::Transfers;
 /// How much to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// Slices that each lane keeps at least; older ones are given up a [`SEGMENT`] at a time.
+    /// Slices that each lane keeps at least; older ones are evicted a [`SEGMENT`] at a time.
     pub slices_per_lane: usize,
     /// Instants per track, points per counter, flows and memory events that are kept.
     pub events_per_kind: usize,
@@ -92,7 +92,7 @@ pub struct StoreStats {
     pub slices_total: u64,
     /// Events that producers could not store.
     pub dropped: u64,
-    /// Slices and events given up to stay in the budget.
+    /// Slices and events evicted to stay in the budget.
     pub evicted: u64,
     /// Slices that overlapped their lane and took another.
     pub overlapped: u64,
@@ -189,7 +189,7 @@ impl Store {
         self.generation
     }
 
-    /// Of a sealed or distant trace: what brings its slices. Who shows the store lets a thread call
+    /// Of a sealed or remote trace: what brings its slices. Who shows the store lets a thread call
     /// [`Pages::load_requested`] without the store's lock.
     #[must_use]
     pub fn pager(&self) -> Option<&Arc<dyn Pages>> {
@@ -323,7 +323,7 @@ impl Store {
         self.transfers.rows()
     }
 
-    /// Memory taken and given back, in the order read.
+    /// Memory taken and freed, in the order read.
     #[must_use]
     pub fn memory(&self) -> &VecDeque<MemoryEvent> {
         &self.memory
@@ -347,13 +347,13 @@ impl Store {
         self.stacks.frames()
     }
 
-    /// What the user has to know, first told first.
+    /// What the user has to know, first reported first.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         self.warnings.rows()
     }
 
-    /// The slice with this identity; `None` when it was given up.
+    /// The slice with this identity; `None` when it was evicted.
     #[must_use]
     pub fn slice(&self, id: SliceId) -> Option<SliceRef> {
         let lane = self.tracks.get(id.track as usize)?.lanes.get(id.lane as usize)?;
@@ -367,7 +367,7 @@ impl Store {
     }
 
     /// The state of a thread that a slice of category [`Category::OffCpu`] or [`Category::Running`] stands for; `None` for all others, and where
-    /// the trace does not tell.
+    /// the trace does not say.
     #[must_use]
     pub fn thread_state(&self, slice: &SliceRef) -> Option<ThreadState> {
         let site = self.sites().get(slice.site as usize)?;
@@ -393,7 +393,7 @@ impl Store {
         }
     }
 
-    /// The id of the step in which a slice ran, as far as its category tells one.
+    /// The id of the step in which a slice ran, as far as its category says one.
     #[must_use]
     pub fn step_id_of(&self, slice: &SliceRef) -> Option<u32> {
         match self.category(slice) {

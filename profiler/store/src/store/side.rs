@@ -1,4 +1,4 @@
-//! What a trace tells beside slices: steps, counters, flows, memory, warnings.
+//! What a trace says next to slices: steps, counters, flows, memory, warnings.
 
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ impl Counters {
         points
     }
 
-    /// Gives up the oldest points over `keep` of each counter; gives back how many.
+    /// Evicts the oldest points over `keep` of each counter; returns how many.
     pub(crate) fn keep_last(&mut self, keep: usize) -> u64 {
         let mut n = 0;
         for counter in &mut self.rows {
@@ -45,7 +45,7 @@ impl Counters {
     }
 
     /// Adds a point at its place in time (threads that share a counter arrive a little out of order).
-    /// Gives back how many old points were given up to keep at most `keep`.
+    /// Returns how many old points were evicted to keep at most `keep`.
     pub(crate) fn push(&mut self, key: CounterKey, time: i64, value: f64, keep: usize) -> u64 {
         let rows = &mut self.rows;
         let row = *self.by_key.entry(key).or_insert_with(|| {
@@ -100,7 +100,7 @@ impl Flows {
         rows
     }
 
-    /// Gives up the oldest over `keep`; gives back how many.
+    /// Evicts the oldest over `keep`; returns how many.
     pub(crate) fn keep_last(&mut self, keep: usize) -> u64 {
         let over = self.rows.len().saturating_sub(keep);
         (0..over).filter_map(|_| self.pop()).count() as u64
@@ -124,7 +124,7 @@ impl Flows {
         self.rows.capacity() * size_of::<Flow>()
     }
 
-    /// Adds an end. Gives back how many old flows were given up to keep at most `keep`.
+    /// Adds an end. Returns how many old flows were evicted to keep at most `keep`.
     pub(crate) fn push(&mut self, key: FlowKey, end: FlowEnd, is_tail: bool, keep: usize) -> u64 {
         let ordinal = self.pending.get(&key).copied();
         let waiting = ordinal.and_then(|o| self.rows.get_mut(o.checked_sub(self.evicted)? as usize));

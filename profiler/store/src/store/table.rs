@@ -18,12 +18,12 @@ impl<T> Default for Table<T> {
     }
 }
 
-/// What tells sites apart.
+/// Key of sites.
 pub(super) fn site_key(site: &SiteInfo) -> String {
     format!("{}\0{}", site.category_name, site.name)
 }
 
-/// What tells nodes apart.
+/// Key of nodes.
 pub(super) fn node_key(node: &NodeInfo) -> String {
     format!("{}\0{}\0{}", node.name, node.op, node.device)
 }

@@ -1,4 +1,4 @@
-//! A track: a thread's (later a stream's, a CPU's) slices in lanes, and what else it told.
+//! A track: a thread's (later a stream's, a CPU's) slices in lanes, and what else it reported.
 
 use super::lane::Lane;
 use trace_model::slice::{Row, SliceId};

@@ -39,7 +39,7 @@ impl Transfers {
         self.rows.capacity() * size_of::<Transfer>()
     }
 
-    /// Adds a stamp; gives how many old transfers were given up to keep at most `keep`.
+    /// Adds a stamp; gives how many old transfers were evicted to keep at most `keep`.
     pub(crate) fn push(&mut self, stamp: &Stamp<'_>, keep: usize) -> u64 {
         let key = (stamp.scope, stamp.number, (stamp.arg >> 32) as u32);
         let known = self.by_number.get(&key).and_then(|ordinal| ordinal.checked_sub(self.evicted));
@@ -69,7 +69,7 @@ impl Transfers {
         (0..over).filter_map(|_| self.pop()).collect()
     }
 
-    /// Gives up the oldest over `keep`; gives back how many.
+    /// Evicts the oldest over `keep`; returns how many.
     pub(crate) fn keep_last(&mut self, keep: usize) -> u64 {
         let over = self.rows.len().saturating_sub(keep);
         (0..over).filter_map(|_| self.pop()).count() as u64

@@ -1,9 +1,8 @@
-//! Names that are written once, and then told by number.
+//! Names that are written once, and then reported by number.
 
 use formats::perfetto::{InternedData, InternedName};
 use rustc_hash::FxHashMap;
 
-/// See the module's notes.
 #[derive(Default)]
 pub(super) struct Interned {
     names: FxHashMap<Box<str>, u64>,

@@ -85,7 +85,7 @@ struct Writer<'a> {
 }
 
 /// What an event says, before its names are numbers.
-struct Said<'a> {
+struct EventText<'a> {
     name: &'a str,
     category: &'a str,
     args: Option<String>,
@@ -205,7 +205,7 @@ impl Writer<'_> {
             Next::Open(open, _) => (open.start, self.open(open)),
             Next::Arrow(time, arrow) => {
                 let (name, category) = site_names(self.store, arrow.site);
-                let event = self.said(INSTANT, Said { name, category, args: None });
+                let event = self.said(INSTANT, EventText { name, category, args: None });
                 (*time, with_arrows(event, &[*arrow]))
             }
         };
@@ -219,7 +219,7 @@ impl Writer<'_> {
         self.packet(TracePacket { timestamp: Some(timestamp), track_event: Some(event), ..TracePacket::default() })
     }
 
-    fn said(&mut self, kind: u32, said: Said<'_>) -> TrackEvent {
+    fn said(&mut self, kind: u32, said: EventText<'_>) -> TrackEvent {
         let args: Value = said.args.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         let annotations = args::annotations(&args, &mut self.interned);
         let category = (!said.category.is_empty()).then(|| self.interned.category(said.category));
@@ -236,21 +236,21 @@ impl Writer<'_> {
         let store = self.store;
         let (_, category) = site_names(store, slice.site);
         let args = super::slice_args(store, slice);
-        let event = self.said(BEGIN, Said { name: store.slice_name(slice), category, args });
+        let event = self.said(BEGIN, EventText { name: store.slice_name(slice), category, args });
         with_arrows(event, arrows)
     }
 
     fn instant(&mut self, instant: &InstantEvent) -> TrackEvent {
         let store = self.store;
         let (name, category) = site_names(store, instant.site);
-        self.said(INSTANT, Said { name, category, args: super::instant_args(store, instant) })
+        self.said(INSTANT, EventText { name, category, args: super::instant_args(store, instant) })
     }
 
     fn open(&mut self, open: &OpenSlice) -> TrackEvent {
         let store = self.store;
         let (name, category) = site_names(store, open.site);
         let name = store.nodes().get(open.node as usize).map_or(name, |node| &node.name);
-        self.said(BEGIN, Said { name, category, args: None })
+        self.said(BEGIN, EventText { name, category, args: None })
     }
 
     fn counters(&mut self) -> io::Result<()> {
@@ -281,7 +281,7 @@ impl Writer<'_> {
             let Some(uuid) = self.tracks.get(event.track.0 as usize).map(|places| places[0]) else { continue };
             let (device, _) = site_names(self.store, event.site);
             let args = Some(json!({"Bytes": event.bytes, "device": device}).to_string());
-            let said = self.said(INSTANT, Said { name: "[memory]", category: "alloc", args });
+            let said = self.said(INSTANT, EventText { name: "[memory]", category: "alloc", args });
             self.timed(event.time, TrackEvent { track_uuid: Some(uuid), ..said })?;
         }
         Ok(())

@@ -42,7 +42,6 @@ enum Point {
     Arrow(Arrow),
 }
 
-/// See the module's notes.
 pub(super) struct Nested<'a> {
     slices: Peekable<Box<dyn Iterator<Item = SliceRef> + 'a>>,
     points: Peekable<Points>,

@@ -52,7 +52,7 @@ pub(super) fn is_of_device(category: Category) -> bool {
 
 /// Numbers among the arguments of a device's work and its launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Numbers {
+pub(super) struct KinetoArgs {
     pub(super) correlation: Option<u32>,
     pub(super) device: Option<i64>,
     pub(super) stream: Option<i64>,
@@ -63,9 +63,9 @@ pub(super) struct Numbers {
     pub(super) thread: Option<u32>,
 }
 
-impl Numbers {
-    pub(super) fn of(args: &[u8]) -> Numbers {
-        let mut numbers = Numbers::default();
+impl KinetoArgs {
+    pub(super) fn of(args: &[u8]) -> KinetoArgs {
+        let mut numbers = KinetoArgs::default();
         for (key, value) in members(args) {
             match key {
                 b"correlation" => numbers.correlation = integer(value).map(|n| n as u32),
@@ -82,7 +82,7 @@ impl Numbers {
     }
 }
 
-/// `[memory]` of PyTorch: bytes (negative when given back) and the device they are on.
+/// `[memory]` of PyTorch: bytes (negative when freed) and the device they are on.
 pub(super) fn memory(args: &[u8]) -> Option<(i64, String)> {
     let (mut bytes, mut kind, mut device) = (None, None, -1);
     for (key, value) in members(args) {
@@ -160,8 +160,8 @@ mod tests {
     fn numbers_of_arguments() {
         let args = br#"{"device": 1, "stream": "20", "correlation": 57541, "bytes": 4e3, "grid": [1, {"device": 9}]}"#;
         let (correlation, device, stream, bytes) = (Some(57_541), Some(1), Some(20), Some(4_000));
-        let expected = Numbers { correlation, device, stream, bytes, ..Numbers::default() };
-        assert_eq!(Numbers::of(args), expected);
+        let expected = KinetoArgs { correlation, device, stream, bytes, ..KinetoArgs::default() };
+        assert_eq!(KinetoArgs::of(args), expected);
         let args = br#"{"Total Allocated": 5, "Bytes": -512, "Device Id": 0, "Device Type": 1}"#;
         assert_eq!(memory(args), Some((-512, "cuda:0".to_owned())));
         assert_eq!(integer(b"\"0xff\""), Some(255));

@@ -27,7 +27,7 @@ const PART: u64 = 8 << 20;
 
 /// Where in the file's structure the window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum Nesting {
     /// Before an object or array.
     Outside,
     /// In the outer object, before a key or its end.
@@ -38,25 +38,24 @@ enum At {
     End,
 }
 
-/// See the module's notes.
 pub(super) struct Chrome {
     window: Window,
-    at: At,
+    at: Nesting,
     phases: Phases,
 }
 
 impl Chrome {
     pub(super) fn new(input: &Input) -> Chrome {
-        Chrome { window: Window::new(input), at: At::Outside, phases: Phases::new(input) }
+        Chrome { window: Window::new(input), at: Nesting::Outside, phases: Phases::new(input) }
     }
 
     /// Takes what comes next. `Err(More)` where it is not all there.
     fn next(&mut self, stage: &mut Stage) -> Result<usize, Stop> {
         match self.at {
-            At::Outside => self.outside(),
-            At::Object => self.outer_member(stage),
-            At::Events { in_object } => self.event(in_object, stage),
-            At::End => Ok(0),
+            Nesting::Outside => self.outside(),
+            Nesting::Object => self.outer_member(stage),
+            Nesting::Events { in_object } => self.event(in_object, stage),
+            Nesting::End => Ok(0),
         }
     }
 
@@ -66,10 +65,10 @@ impl Chrome {
         let bom = self.window.bytes().len() - bytes.len();
         let i = skip_space(bytes, 0);
         self.at = match bytes.get(i) {
-            Some(b'{') => At::Object,
-            Some(b'[') => At::Events { in_object: false },
+            Some(b'{') => Nesting::Object,
+            Some(b'[') => Nesting::Events { in_object: false },
             // The object's array ended too early, and here are the rest of its events.
-            Some(b',') => At::Events { in_object: false },
+            Some(b',') => Nesting::Events { in_object: false },
             Some(_) => return Err(Stop::Bad(i)),
             None => return Err(Stop::More),
         };
@@ -91,7 +90,7 @@ impl Chrome {
                 match bytes.get(bracket) {
                     None => return Err(Stop::More),
                     Some(b'[') if bytes[colon] == b':' => {
-                        self.at = At::Events { in_object: true };
+                        self.at = Nesting::Events { in_object: true };
                         return Ok(bracket + 1);
                     }
                     Some(_) => {}
@@ -100,7 +99,7 @@ impl Chrome {
         }
         match member(bytes, i, Quotes::Usual)? {
             Member::End(end) => {
-                self.at = At::Outside;
+                self.at = Nesting::Outside;
                 Ok(end)
             }
             Member::Is { key, value, next } => {
@@ -120,7 +119,7 @@ impl Chrome {
             None => Err(Stop::More),
             Some(b'{') => self.fields(i, stage),
             Some(b']') => {
-                self.at = if in_object { At::Object } else { At::Outside };
+                self.at = if in_object { Nesting::Object } else { Nesting::Outside };
                 Ok(i + 1)
             }
             // `null` and the like between events.
@@ -146,8 +145,8 @@ impl Chrome {
         let is_between = |c: &u8| *c == b',' || c.is_ascii_whitespace();
         let begin = self.window.bytes().iter().take_while(|c| is_between(c)).count();
         stage.problems.at(Problem::Damaged, self.window.offset() + begin as u64);
-        if self.at == At::Object || self.at == At::Outside {
-            self.at = At::Events { in_object: false };
+        if self.at == Nesting::Object || self.at == Nesting::Outside {
+            self.at = Nesting::Events { in_object: false };
         }
         // Not the same one again.
         let mut from = begin + 1;
@@ -172,7 +171,7 @@ impl Chrome {
             self.window.consume(consumed);
             from = from.max(consumed) - consumed;
             if !self.window.more()? {
-                self.at = At::End;
+                self.at = Nesting::End;
                 return Ok(());
             }
         }
@@ -182,7 +181,7 @@ impl Chrome {
 impl Reader for Chrome {
     fn read(&mut self, stage: &mut Stage) -> io::Result<bool> {
         let until = self.window.offset() + PART;
-        while self.at != At::End && self.window.offset() < until {
+        while self.at != Nesting::End && self.window.offset() < until {
             match self.next(stage) {
                 Ok(n) => self.window.consume(n),
                 Err(Stop::Bad(_)) => self.skip_damage(stage)?,
@@ -192,10 +191,10 @@ impl Reader for Chrome {
                     let rest = &self.window.bytes()[skip_space(self.window.bytes(), 0)..];
                     // A bare array need not be closed; an object that is not was cut, like an event that is not.
                     let is_cut = match self.at {
-                        At::Events { in_object } => {
+                        Nesting::Events { in_object } => {
                             in_object || rest.iter().any(|c| *c != b',' && !c.is_ascii_whitespace())
                         }
-                        _ => !rest.is_empty() || self.at == At::Object,
+                        _ => !rest.is_empty() || self.at == Nesting::Object,
                     };
                     if rest.len() > 1 && self.swallowed(stage)? {
                         continue;
@@ -203,11 +202,11 @@ impl Reader for Chrome {
                     if is_cut {
                         stage.problems.at(Problem::Truncated, self.window.offset());
                     }
-                    self.at = At::End;
+                    self.at = Nesting::End;
                 }
             }
         }
-        Ok(self.at != At::End)
+        Ok(self.at != Nesting::End)
     }
 
     fn position(&self) -> u64 {
@@ -228,6 +227,6 @@ impl Chrome {
             return Ok(false);
         }
         self.skip_damage(stage)?;
-        Ok(self.at != At::End)
+        Ok(self.at != Nesting::End)
     }
 }

@@ -1,13 +1,13 @@
-//! EventFields each kind of event (`ph`) puts into the stage.
+//! What each kind of event (`ph`) puts into the stage.
 
 use super::event::{Fields, Part};
 use super::json::{members, text};
-use super::kineto::{self, Numbers};
+use super::kineto::{self, KinetoArgs};
 use super::time::{NoTime, Time};
 use crate::export::TRACK_EVENT;
 use crate::import::async_slices::AsyncKey;
 use crate::import::fields::{EventFields, ProcessIdx, TrackIdx};
-use crate::import::flows::{FlowKey, Part as FlowPart};
+use crate::import::flows::{FlowKey, FlowPart};
 use crate::import::input::Input;
 use crate::import::marks::Mark;
 use crate::import::problems::Problem;
@@ -21,7 +21,7 @@ use trace_model::batch::{EventKind, NO_ARGS};
 use trace_model::names::Category;
 use trace_model::track::TrackKind;
 
-/// EventFields is kept from event to event.
+/// What is kept from event to event.
 pub(super) struct Phases {
     file: Arc<File>,
     /// Tracks by what stands in the file for process and thread.
@@ -188,10 +188,10 @@ impl Phases {
         self.binding(b, f, time.ns(), track, site, stage);
     }
 
-    /// EventFields the arguments tell of a slice whose category has numbers.
+    /// What the arguments report a slice whose category has numbers.
     fn numbers(&mut self, b: &Bytes<'_>, f: &Fields, track: TrackIdx, what: &mut EventFields, stage: &mut Stage) {
         let means = stage.sites.means(what.site.0);
-        let numbers = if kineto::has_numbers(means) { Numbers::of(b.get(f.args)) } else { Numbers::default() };
+        let numbers = if kineto::has_numbers(means) { KinetoArgs::of(b.get(f.args)) } else { KinetoArgs::default() };
         match means {
             Category::Op => what.correlation = trace_model::batch::NO_NODE,
             Category::Step => {
@@ -211,7 +211,7 @@ impl Phases {
     }
 
     /// A thread that has a device's work is no thread.
-    fn is_stream(&mut self, b: &Bytes<'_>, f: &Fields, track: TrackIdx, numbers: Numbers, stage: &mut Stage) {
+    fn is_stream(&mut self, b: &Bytes<'_>, f: &Fields, track: TrackIdx, numbers: KinetoArgs, stage: &mut Stage) {
         let t = &mut stage.tracks[track as usize];
         if t.kind == TrackKind::Stream {
             return;
@@ -350,7 +350,7 @@ impl Phases {
         }
     }
 
-    /// EventFields needs all events: stacks, steps of ops, processes of devices.
+    /// What needs all events: stacks, steps of ops, processes of devices.
     pub(super) fn finish(&mut self, stage: &mut Stage) {
         for (row, frame) in std::mem::take(&mut self.stacks) {
             let stack = self.stack(&frame);

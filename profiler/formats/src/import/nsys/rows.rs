@@ -13,7 +13,6 @@ const PART: usize = 1 << 14;
 /// The longest text of a row.
 const MAX_TEXT: i32 = 16 << 20;
 
-/// See the module's notes.
 pub(super) struct Database {
     connection: Connection,
     /// The connection's path goes through it.
@@ -59,7 +58,7 @@ impl Row<'_> {
 }
 
 impl Database {
-    /// Opens a file that nobody changes: no lock is taken, and no journal beside it is looked for.
+    /// Opens a file that nobody changes: no lock is taken, and no journal next to it is looked for.
     pub(super) fn open(file: &Arc<File>) -> Result<Database> {
         let path = format!("file:/proc/self/fd/{}?immutable=1&mode=ro", file.as_raw_fd());
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;

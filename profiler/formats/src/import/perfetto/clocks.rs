@@ -23,7 +23,6 @@ struct Readings {
     incremental: Option<i64>,
 }
 
-/// See the module's notes.
 #[derive(Default)]
 pub(super) struct Clocks {
     readings: FxHashMap<ClockId, Readings>,

@@ -4,7 +4,7 @@ use super::args;
 use super::sequence::Sequence;
 use super::tracks::Tracks;
 use crate::import::fields::{EventFields, TrackIdx};
-use crate::import::flows::{FlowKey, Part};
+use crate::import::flows::{FlowKey, FlowPart};
 use crate::import::marks::Mark;
 use crate::import::problems::Problem;
 use crate::import::sites::SiteIdx;
@@ -81,10 +81,10 @@ fn arrows(e: &TrackEvent, time: i64, track: TrackIdx, site: Option<SiteIdx>, sta
     let space = stage.flows.shared_space(b"flow");
     let old = stage.flows.shared_space(b"old flow");
     let ids = [
-        (space, &e.flow_ids, Part::Step),
-        (space, &e.terminating_flow_ids, Part::Finish),
-        (old, &e.flow_ids_old, Part::Step),
-        (old, &e.terminating_flow_ids_old, Part::Finish),
+        (space, &e.flow_ids, FlowPart::Step),
+        (space, &e.terminating_flow_ids, FlowPart::Finish),
+        (old, &e.flow_ids_old, FlowPart::Step),
+        (old, &e.terminating_flow_ids_old, FlowPart::Finish),
     ];
     for (space, ids, part) in ids {
         for id in ids {

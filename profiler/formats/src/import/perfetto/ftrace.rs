@@ -4,7 +4,7 @@ use super::clocks::Clocks;
 use super::sequence::DEFAULT_CLOCK;
 use crate::import::atrace;
 use crate::import::problems::Problem;
-use crate::import::sched::{Sched, Side};
+use crate::import::sched::{Sched, SwitchThread};
 use crate::import::stage::Stage;
 use formats::perfetto::ftrace_event_bundle::CompactSched;
 use formats::perfetto::{FtraceEvent, FtraceEventBundle};
@@ -40,7 +40,7 @@ fn one(event: &FtraceEvent, cpu: u32, time: i64, sched: &mut Sched, stage: &mut 
     let current = event.pid.unwrap_or(0);
     if let Some(s) = &event.sched_switch {
         let side = |pid: Option<i32>, name: &Option<String>| {
-            Side::new(id(pid), name.as_deref().unwrap_or_default().as_bytes())
+            SwitchThread::new(id(pid), name.as_deref().unwrap_or_default().as_bytes())
         };
         let (prev, next) = (side(s.prev_pid, &s.prev_comm), side(s.next_pid, &s.next_comm));
         sched.switch(time, cpu, Some(prev), left(s.prev_state.unwrap_or(0)), next);
@@ -51,7 +51,7 @@ fn one(event: &FtraceEvent, cpu: u32, time: i64, sched: &mut Sched, stage: &mut 
         sched.take(time, cpu, SchedKind::Waking { by: current, thread: id(waking.pid), cpu: target });
     }
     if let Some(task) = &event.task_newtask {
-        let thread = Side::new(id(task.pid), task.comm.as_deref().unwrap_or_default().as_bytes());
+        let thread = SwitchThread::new(id(task.pid), task.comm.as_deref().unwrap_or_default().as_bytes());
         sched.born(time, cpu, current, thread, task.clone_flags.unwrap_or(0));
     }
     if let Some(task) = &event.task_rename {
@@ -94,7 +94,7 @@ fn compact(c: &CompactSched, cpu: u32, to_trace: impl Fn(u64) -> Option<i64>, sc
         };
         let name = comm(c.switch_next_comm_index.get(i).copied().unwrap_or(u32::MAX));
         match to_trace(time) {
-            Some(at) => sched.switch(at, cpu, None, left(*state), Side::new(id(Some(*next)), name.as_bytes())),
+            Some(at) => sched.switch(at, cpu, None, left(*state), SwitchThread::new(id(Some(*next)), name.as_bytes())),
             None => stage.problems.count(Problem::UnknownClock),
         }
     }

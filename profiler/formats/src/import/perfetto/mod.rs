@@ -30,7 +30,6 @@ const PART: u64 = 4 << 20;
 /// Packets packed within packets, and no deeper.
 const MAX_UNPACKED: u64 = 256 << 20;
 
-/// See the module's notes.
 pub(super) struct Perfetto {
     window: Window,
     sequences: FxHashMap<u32, Sequence>,
@@ -162,7 +161,7 @@ impl Perfetto {
 
 /// What the service says it lost.
 fn losses(stats: &TraceStats, stage: &mut Stage) {
-    // The counts are totals so far; a loss is told by each later packet too.
+    // The counts are totals so far; a loss is reported by each later packet too.
     let lost = |b: &formats::perfetto::trace_stats::BufferStats| {
         b.chunks_discarded.unwrap_or(0) + b.trace_writer_packet_loss.unwrap_or(0)
     };
@@ -176,7 +175,7 @@ enum Next {
     Packet { begin: usize, end: usize },
     /// Another field, so long.
     Other(usize),
-    /// So many bytes are needed to tell.
+    /// So many bytes are needed to say.
     More(usize),
     /// No field.
     Bad,
@@ -225,7 +224,7 @@ impl Reader for Perfetto {
             }
             match next_packet(self.window.bytes()) {
                 Next::Packet { begin, end } => {
-                    // Decoding borrows the window; a copy of one packet is cheap beside it.
+                    // Decoding borrows the window; a copy of one packet is cheap next to it.
                     let packet = self.window.bytes()[begin..end].to_vec();
                     self.packet(&packet, stage);
                     self.window.consume(end);

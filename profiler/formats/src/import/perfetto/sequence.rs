@@ -9,7 +9,6 @@ const NEEDED: u32 = 2;
 /// The clock of packets that name none: BOOTTIME.
 pub(super) const DEFAULT_CLOCK: u32 = 6;
 
-/// See the module's notes.
 #[derive(Default)]
 pub(super) struct Sequence {
     is_valid: bool,
@@ -18,7 +17,7 @@ pub(super) struct Sequence {
     annotations: FxHashMap<u64, String>,
     texts: FxHashMap<u64, String>,
     defaults: TracePacketDefaults,
-    /// Values of counters that tell differences only.
+    /// Values of counters that say differences only.
     pub(super) counted: FxHashMap<u64, i64>,
     legacy_us: i64,
 }

@@ -13,12 +13,11 @@ const MERGE_BY_KEY: u32 = 3;
 /// Parents that are followed; descriptors of a damaged trace may go in circles.
 const MAX_DEPTH: usize = 64;
 
-/// See the module's notes.
 #[derive(Default)]
 pub(super) struct Tracks {
     described: FxHashMap<u64, TrackDescriptor>,
     found: FxHashMap<u64, TrackIdx>,
-    /// Threads to processes, as descriptors tell.
+    /// Threads to processes, as descriptors say.
     pub(super) process_of: FxHashMap<i64, i64>,
 }
 

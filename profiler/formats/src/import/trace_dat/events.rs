@@ -4,7 +4,7 @@ use super::file::{Contents, Pages};
 use crate::import::atrace;
 use crate::import::fields::EventFields;
 use crate::import::problems::Problem;
-use crate::import::sched::{Sched, Side};
+use crate::import::sched::{Sched, SwitchThread};
 use crate::import::stage::Stage;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
@@ -15,7 +15,7 @@ use trace_model::scheduling::{Comm, SchedKind};
 use trace_model::thread_state::ThreadState;
 
 /// What is done with a kind of event.
-enum Means {
+enum EventFormat {
     /// `prev_comm`, `prev_pid`, `prev_state`, `next_comm`, `next_pid`.
     Switch([Field; 5]),
     /// `pid`, `target_cpu`.
@@ -38,10 +38,9 @@ enum Means {
 struct KindOf {
     name: String,
     format: Format,
-    means: Means,
+    means: EventFormat,
 }
 
-/// See the module's notes.
 pub(super) struct Events {
     layout: Layout,
     kinds: FxHashMap<u16, KindOf>,
@@ -54,27 +53,27 @@ pub(super) struct Events {
     is_counter: bool,
 }
 
-fn means(name: &str, format: &Format) -> Means {
+fn means(name: &str, format: &Format) -> EventFormat {
     fn fields<const N: usize>(format: &Format, names: [&str; N]) -> Option<[Field; N]> {
         let fields: Option<Vec<Field>> = names.into_iter().map(|name| format.field(name)).collect();
         fields?.try_into().ok()
     }
     let found = match name {
         "sched_switch" => {
-            fields(format, ["prev_comm", "prev_pid", "prev_state", "next_comm", "next_pid"]).map(Means::Switch)
+            fields(format, ["prev_comm", "prev_pid", "prev_state", "next_comm", "next_pid"]).map(EventFormat::Switch)
         }
         "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => {
-            format.field("pid").map(|pid| Means::Waking(pid, format.field("target_cpu")))
+            format.field("pid").map(|pid| EventFormat::Waking(pid, format.field("target_cpu")))
         }
-        "print" => format.field("buf").map(Means::Mark),
-        "task_newtask" => fields(format, ["pid", "comm", "clone_flags"]).map(Means::NewTask),
-        "task_rename" => fields(format, ["pid", "newcomm"]).map(Means::Rename),
-        "sched_process_exit" => fields(format, ["pid"]).map(Means::Exit),
-        "block_rq_issue" => fields(format, ["dev", "sector", "bytes", "rwbs"]).map(Means::Issue),
-        "block_rq_complete" => fields(format, ["dev", "sector"]).map(Means::Complete),
+        "print" => format.field("buf").map(EventFormat::Mark),
+        "task_newtask" => fields(format, ["pid", "comm", "clone_flags"]).map(EventFormat::NewTask),
+        "task_rename" => fields(format, ["pid", "newcomm"]).map(EventFormat::Rename),
+        "sched_process_exit" => fields(format, ["pid"]).map(EventFormat::Exit),
+        "block_rq_issue" => fields(format, ["dev", "sector", "bytes", "rwbs"]).map(EventFormat::Issue),
+        "block_rq_complete" => fields(format, ["dev", "sector"]).map(EventFormat::Complete),
         _ => None,
     };
-    found.unwrap_or(Means::Other)
+    found.unwrap_or(EventFormat::Other)
 }
 
 impl Events {
@@ -136,41 +135,41 @@ impl Events {
         let current = self.common_pid.map_or(0, |f| f.number(event) as u32);
         let (tid, sched) = (i64::from(current), &mut self.sched);
         let number = |field: &Field| field.number(event) as u32;
-        let side = |name: &Field, tid: &Field| Side::new(number(tid), name.text(event));
+        let side = |name: &Field, tid: &Field| SwitchThread::new(number(tid), name.text(event));
         match &kind.means {
-            Means::Switch([prev_name, prev, state, next_name, next]) => {
+            EventFormat::Switch([prev_name, prev, state, next_name, next]) => {
                 let left = ThreadState::from_prev_state(state.number(event));
                 // What follows is the line of the thread that leaves: it has its track by now.
                 return sched.switch(time, cpu, Some(side(prev_name, prev)), left, side(next_name, next));
             }
-            Means::Waking(thread, target) => {
+            EventFormat::Waking(thread, target) => {
                 let target = target.as_ref().map_or(u32::MAX, number);
                 sched.take(time, cpu, SchedKind::Waking { by: current, thread: number(thread), cpu: target });
             }
-            Means::Mark(text) => {
+            EventFormat::Mark(text) => {
                 let text = String::from_utf8_lossy(text.rest(event)).into_owned();
                 atrace::take(text.trim_end(), tid, time, sched, stage);
             }
             means => {
                 match means {
-                    Means::NewTask([pid, name, flags]) => {
+                    EventFormat::NewTask([pid, name, flags]) => {
                         sched.born(time, cpu, current, side(name, pid), flags.number(event));
                     }
-                    Means::Rename([pid, name]) => {
+                    EventFormat::Rename([pid, name]) => {
                         sched.take(
                             time,
                             cpu,
                             SchedKind::Renamed { thread: number(pid), name: Comm::new(name.text(event)) },
                         );
                     }
-                    Means::Exit([pid]) => sched.take(time, cpu, SchedKind::Exit { thread: number(pid) }),
-                    Means::Issue([device, sector, bytes, kind]) => {
+                    EventFormat::Exit([pid]) => sched.take(time, cpu, SchedKind::Exit { thread: number(pid) }),
+                    EventFormat::Issue([device, sector, bytes, kind]) => {
                         let is_write = kind.text(event).contains(&b'W');
                         let (device, sector, bytes) = (number(device), sector.number(event), number(bytes));
                         let what = SchedKind::Disk { device, sector, bytes, by: current, is_write, ends: false };
                         sched.take(time, cpu, what);
                     }
-                    Means::Complete([device, sector]) => {
+                    EventFormat::Complete([device, sector]) => {
                         let (device, sector) = (number(device), sector.number(event));
                         let what =
                             SchedKind::Disk { device, sector, bytes: 0, by: current, is_write: false, ends: true };

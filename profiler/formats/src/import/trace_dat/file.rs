@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Version 6 goes on with one part after the other, up to a table of where each CPU's pages are. Version 7 has the names of its
-//! compression (`name\0 version\0`) and the place (u64) of a section of options there; options tell where the other sections
+//! compression (`name\0 version\0`) and the place (u64) of a section of options there; options say where the other sections
 //! are. A section: id u16, flags u16 (1: compressed), a text's place u32, size u64, then its bytes.
 
 use crate::import::problems::{Problem, Problems};
@@ -392,7 +392,7 @@ impl Pages {
             self.at = cursor.at;
             return Ok(Some(bytes));
         };
-        // Their number tells where they end: the size that is told leaves out the number itself (trace-cmd 3.1.6).
+        // Their number says where they end: the size that is reported leaves out the number itself (trace-cmd 3.1.6).
         let mut cursor = Cursor { from: Source::File(file, length), at: self.at };
         let chunk = Self::chunk(&mut cursor, *compression, left);
         self.at = cursor.at;

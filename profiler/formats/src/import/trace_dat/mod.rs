@@ -20,16 +20,15 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-/// See the module's notes.
 pub(super) struct TraceDat {
     file: Arc<File>,
     length: u64,
-    reading: Option<Reading>,
+    reading: Option<EventReader>,
     is_begun: bool,
     position: u64,
 }
 
-struct Reading {
+struct EventReader {
     events: Events,
     /// The CPUs' pages that are still to be read.
     pages: VecDeque<Pages>,
@@ -51,10 +50,10 @@ impl Reader for TraceDat {
                 stage.problems.at(Problem::Damaged, 0);
                 return Ok(false);
             };
-            self.reading = Some(Reading { events, pages: contents.pages.into() });
+            self.reading = Some(EventReader { events, pages: contents.pages.into() });
             return Ok(true);
         }
-        let Some(Reading { events, pages }) = &mut self.reading else { return Ok(false) };
+        let Some(EventReader { events, pages }) = &mut self.reading else { return Ok(false) };
         let Some(cpu) = pages.front_mut() else { return Ok(false) };
         match cpu.next(&self.file, self.length, &mut stage.problems)? {
             Some(bytes) => {

@@ -25,7 +25,7 @@ use trace_model::warning::WarningKind;
 
 /// Records of a ring that are written at a time.
 const BLOCK: usize = 1 << 12;
-/// The number of tracks that the store makes of what rings tell of waits.
+/// The number of tracks that the store makes of what rings report waits.
 const OF_STORE: u32 = u32::MAX;
 
 /// Writes a store into an empty folder.
@@ -121,7 +121,7 @@ impl<'a> Writer<'a> {
         Ok(writer)
     }
 
-    /// Names the processes that wrote nothing themselves, and tells the trace's warnings.
+    /// Names the processes that wrote nothing themselves, and says the trace's warnings.
     fn others(&mut self, told: &FxHashSet<u32>) {
         let Some(teller) = self.processes.values_mut().next() else { return };
         for (_, process) in (0u32..).zip(self.store.processes()).filter(|(row, _)| !told.contains(row)) {
@@ -140,7 +140,7 @@ impl<'a> Writer<'a> {
 
     fn announce(&mut self, track: &Track) {
         if track.key.ring == OF_STORE {
-            // The store puts what it tells on a track of its own again, whichever ring it comes from.
+            // The store puts what it says on a track of its own again, whichever ring it comes from.
             let other = self.rings.iter().position(|ring| ring.process == track.key.pid);
             self.ring_of.extend(other.map(|other| (track.id, other)));
             return;
@@ -264,7 +264,7 @@ impl<'a> Writer<'a> {
         Record { begin: self.ticks(at), dur: 0, site: site_word(kind, 0, site), ..rest }
     }
 
-    /// What is beside the slices.
+    /// What is next to the slices.
     fn sides(&mut self) -> io::Result<()> {
         let store = self.store;
         // The stamps of transfers are written from these: they have the nodes.

@@ -15,7 +15,7 @@ fn sorted(lines: impl IntoIterator<Item = String>) -> Vec<String> {
     lines
 }
 
-/// What a store tells, by names and not by rows.
+/// What a store says, by names and not by rows.
 fn meant(store: &Store) -> Vec<(&'static str, Vec<String>)> {
     let node = |row: u32| store.nodes().get(row as usize).map_or("-".into(), |n| format!("{}@{}", n.name, n.device));
     let site = |row: u32| format!("{}:{}", store.sites()[row as usize].category_name, store.sites()[row as usize].name);

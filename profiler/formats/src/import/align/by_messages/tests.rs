@@ -55,7 +55,7 @@ fn times(store: &Store, rank: usize, name: &str) -> Vec<SliceRef> {
     found
 }
 
-/// The bound that a warning of this rank tells.
+/// The bound that a warning of this rank says.
 fn bound(store: &Store, rank: usize) -> i64 {
     let source = format!("rank{rank}.json (rank {rank})");
     let text = &store.warnings().iter().find(|w| w.source == source).expect("it is told").text;
@@ -71,7 +71,7 @@ fn rounds(a: usize, b: usize, n: i64) -> Vec<Sent> {
         .collect()
 }
 
-/// By how much the first slice of a rank is off beside rank 0's: both began at the same true time.
+/// By how much the first slice of a rank is off next to rank 0's: both began at the same true time.
 fn begin(store: &Store, rank: usize) -> i64 {
     times(store, rank, "begin")[0].start - times(store, 0, "begin")[0].start
 }

@@ -1,4 +1,4 @@
-//! What a thread or a device does in a slice, as far as the analyses tell it apart.
+//! What a thread or a device does in a slice, as far as the analyses distinguish it.
 
 use super::spans::{self, Meaning};
 use trace_model::batch::NO_NODE;
@@ -7,9 +7,8 @@ use trace_model::slice::SliceRef;
 use trace_model::thread_state::ThreadState;
 use trace_store::store::Store;
 
-/// See the module's notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Doing {
+pub(crate) enum Activity {
     /// Runs a graph node's kernel.
     Op,
     /// Runs a part of it.
@@ -26,13 +25,13 @@ pub(crate) enum Doing {
     Launch,
     /// Calls a device's runtime without giving it work: asks, records, makes streams.
     Call,
-    /// Takes or gives back memory.
+    /// Takes or returns memory.
     Memory,
     /// Makes a step's input.
     Input,
     /// Runs other code.
     Host,
-    /// Runs code of which only a span around much else tells.
+    /// Runs code of which only a span around much else says.
     Around,
     /// Has a CPU; a thread of which nothing else is known.
     Running,
@@ -50,49 +49,49 @@ pub(crate) enum Doing {
     Frame,
 }
 
-impl Doing {
+impl Activity {
     /// Whether something makes progress.
     pub(crate) fn is_work(self) -> bool {
-        !self.is_wait() && self != Doing::Frame
+        !self.is_wait() && self != Activity::Frame
     }
 
     /// Whether something else is waited for.
     pub(crate) fn is_wait(self) -> bool {
-        matches!(self, Doing::Sync | Doing::Idle | Doing::Asleep | Doing::Runnable)
+        matches!(self, Activity::Sync | Activity::Idle | Activity::Asleep | Activity::Runnable)
     }
 
     /// Whether a device does it.
     pub(crate) fn is_device(self) -> bool {
-        matches!(self, Doing::Kernel | Doing::Copy | Doing::Collective)
+        matches!(self, Activity::Kernel | Activity::Copy | Activity::Collective)
     }
 
-    fn of(site: &SiteInfo) -> Doing {
+    fn of(site: &SiteInfo) -> Activity {
         match site.category {
-            _ if spans::meaning(site) == Some(Meaning::Profiler) => Doing::Profiler,
-            Category::Op => Doing::Op,
-            Category::Shard => Doing::Shard,
+            _ if spans::meaning(site) == Some(Meaning::Profiler) => Activity::Profiler,
+            Category::Op => Activity::Op,
+            Category::Shard => Activity::Shard,
             Category::Kernel | Category::Python | Category::Other if spans::meaning(site) == Some(Meaning::Input) => {
-                Doing::Input
+                Activity::Input
             }
-            Category::Kernel => Doing::Kernel,
-            Category::Copy => Doing::Copy,
-            Category::Collective => Doing::Collective,
-            Category::Launch if has(&site.name, &["malloc", "free", "memalloc", "memcreate"]) => Doing::Memory,
-            Category::Launch if site.waits() => Doing::Sync,
-            Category::Launch if is_other_call(&site.name) => Doing::Call,
-            Category::Launch => Doing::Launch,
-            Category::Alloc => Doing::Memory,
-            Category::Input => Doing::Input,
-            Category::Sync if !site.waits() => Doing::Call,
-            Category::Sync => Doing::Sync,
-            Category::Wait => Doing::Idle,
+            Category::Kernel => Activity::Kernel,
+            Category::Copy => Activity::Copy,
+            Category::Collective => Activity::Collective,
+            Category::Launch if has(&site.name, &["malloc", "free", "memalloc", "memcreate"]) => Activity::Memory,
+            Category::Launch if site.waits() => Activity::Sync,
+            Category::Launch if is_other_call(&site.name) => Activity::Call,
+            Category::Launch => Activity::Launch,
+            Category::Alloc => Activity::Memory,
+            Category::Input => Activity::Input,
+            Category::Sync if !site.waits() => Activity::Call,
+            Category::Sync => Activity::Sync,
+            Category::Wait => Activity::Idle,
             // By the slice's state, where that says more.
-            Category::OffCpu => Doing::Asleep,
+            Category::OffCpu => Activity::Asleep,
             // Kineto's span of the whole recording, on a track of its own.
-            Category::Other if site.category_name == "Trace" => Doing::Frame,
-            Category::Python | Category::Other => Doing::Host,
+            Category::Other if site.category_name == "Trace" => Activity::Frame,
+            Category::Python | Category::Other => Activity::Host,
             // Steps, parked ops, stamps, samples, counters.
-            _ => Doing::Frame,
+            _ => Activity::Frame,
         }
     }
 }
@@ -104,7 +103,7 @@ fn is_other_call(name: &str) -> bool {
 }
 
 /// What slices do.
-pub(crate) struct Doings<'a> {
+pub(crate) struct Activities<'a> {
     store: &'a Store,
     /// By row of the sites.
     sites: Vec<Site>,
@@ -112,39 +111,39 @@ pub(crate) struct Doings<'a> {
 
 #[derive(Clone, Copy)]
 struct Site {
-    doing: Doing,
+    doing: Activity,
     /// The same of an op of which there is no graph.
-    without_node: Doing,
+    without_node: Activity,
     is_label: bool,
 }
 
 impl Site {
     fn new(site: &SiteInfo) -> Site {
-        let doing = Doing::of(site);
+        let doing = Activity::of(site);
         let without_node = match doing {
-            Doing::Op if spans::meaning(site) == Some(Meaning::Input) => Doing::Input,
-            Doing::Op => Doing::HostOp,
+            Activity::Op if spans::meaning(site) == Some(Meaning::Input) => Activity::Input,
+            Activity::Op => Activity::HostOp,
             doing => doing,
         };
         Site { doing, without_node, is_label: spans::is_label(site) }
     }
 }
 
-impl<'a> Doings<'a> {
-    pub(crate) fn new(store: &'a Store) -> Doings<'a> {
-        Doings { store, sites: store.sites().iter().map(Site::new).collect() }
+impl<'a> Activities<'a> {
+    pub(crate) fn new(store: &'a Store) -> Activities<'a> {
+        Activities { store, sites: store.sites().iter().map(Site::new).collect() }
     }
 
-    pub(crate) fn of(&self, slice: &SliceRef) -> Doing {
+    pub(crate) fn of(&self, slice: &SliceRef) -> Activity {
         match self.sites.get(slice.site as usize) {
-            Some(Site { doing: Doing::Asleep, .. })
+            Some(Site { doing: Activity::Asleep, .. })
                 if self.store.thread_state(slice).is_some_and(ThreadState::is_ready) =>
             {
-                Doing::Runnable
+                Activity::Runnable
             }
             Some(site) if slice.node == NO_NODE => site.without_node,
             Some(site) => site.doing,
-            None => Doing::Frame,
+            None => Activity::Frame,
         }
     }
 
@@ -160,7 +159,7 @@ mod tests {
 
     #[test]
     fn spans_around_a_recording_are_nobodys_work() {
-        let of = |category: &str, name: &str| Doing::of(&SiteInfo::new(category, name));
+        let of = |category: &str, name: &str| Activity::of(&SiteInfo::new(category, name));
         assert!(!of("Trace", "PyTorch Profiler (0)").is_work());
         assert!(of("app", "load").is_work() && of("user_annotation", "## backward ##").is_work());
     }

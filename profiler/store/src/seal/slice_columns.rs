@@ -1,15 +1,14 @@
 //! Slices side by side, as the table `slices` has them.
 
 use super::dictionary::{self, Values};
-use super::names::{Named, Names};
+use super::names::{NameColumn, Names};
 use arrow_array::builder::StringBuilder;
 use arrow_array::{Array, ArrayRef, Int64Array, StringArray, UInt32Array, UInt64Array};
 use std::sync::Arc;
 use trace_model::names::{Category, SiteInfo};
 use trace_model::slice::Row;
 
-/// See the module's notes.
-pub(super) struct Part {
+pub(super) struct SliceColumns {
     start: Vec<i64>,
     end: Vec<i64>,
     track: Vec<u32>,
@@ -28,7 +27,7 @@ pub(super) enum Column<'a> {
     /// Few different numbers.
     Numbers(&'a [u32]),
     /// A text of the row of a table; null where the row is none.
-    Texts(&'a [u32], &'a Named),
+    Texts(&'a [u32], &'a NameColumn),
 }
 
 impl Column<'_> {
@@ -58,11 +57,11 @@ impl Column<'_> {
     }
 }
 
-impl Part {
+impl SliceColumns {
     /// With room for `n` slices.
-    pub(super) fn with_capacity(n: usize) -> Part {
+    pub(super) fn with_capacity(n: usize) -> SliceColumns {
         let (times, numbers) = (|| Vec::with_capacity(n), || Vec::with_capacity(n));
-        Part {
+        SliceColumns {
             start: times(),
             end: times(),
             track: numbers(),
@@ -91,7 +90,7 @@ impl Part {
     /// once.
     pub(super) fn columns<'a>(&'a mut self, sites: &[SiteInfo], names: &'a Names) -> ([Column<'a>; 14], u32) {
         let args = self.args.finish();
-        let Part { start, end, track, lane, site, node, correlation, arg, .. } = self;
+        let SliceColumns { start, end, track, lane, site, node, correlation, arg, .. } = self;
         let sum = digest([start, end], [track, lane, site, node, correlation], arg, Some(&args));
         let category = |site: u32| sites.get(site as usize).map_or(Category::Other, |site| site.category);
         let of_row = |i: usize| step_and_arg(category(site[i]), correlation[i], arg[i]);
@@ -140,7 +139,7 @@ pub(super) fn digest(times: [&[i64]; 2], numbers: [&[u32]; 5], arg: &[u64], args
     crc32c::crc32c_append(sum, text.unwrap_or_default())
 }
 
-/// How a slice's `correlation` and `arg` are told as `step` and `arg`: an op's arg has both in one number.
+/// How a slice's `correlation` and `arg` are reported as `step` and `arg`: an op's arg has both in one number.
 fn step_and_arg(category: Category, correlation: u32, arg: u64) -> (Option<u32>, u64) {
     match category {
         Category::Op | Category::Shard => (Some((arg >> 32) as u32), arg & u64::from(u32::MAX)),

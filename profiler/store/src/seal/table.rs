@@ -1,0 +1,356 @@
+//! A table of a sealed trace, declared once: schema, coding, writer, reader, SQL's listing and the documentation follow from it.
+
+use super::columns::{Floats, Ints, TableError, Texts};
+use super::names::{Names, text_column};
+use arrow_array::{Array, ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, UInt32Array, UInt64Array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::Result as ParquetResult;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
+use parquet::schema::types::ColumnPath;
+use std::sync::Arc;
+
+/// Rows of a row group of `slices.parquet`.
+pub(super) const GROUP_ROWS: usize = 1 << 17;
+
+/// Type of a column's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// 32 bits.
+    I32,
+    /// 64 bits.
+    I64,
+    /// 32 bits, without a sign.
+    U32,
+    /// 64 bits, without a sign.
+    U64,
+    /// A floating-point number.
+    F64,
+    /// Text that repeats: by dictionary.
+    Text,
+    /// Text that hardly repeats.
+    LongText,
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// Type of its values.
+    pub kind: Kind,
+    /// Whether values may be null.
+    pub is_nullable: bool,
+    /// Meaning, and after a semicolon the unit.
+    about: &'static str,
+}
+
+impl Column {
+    pub(super) const fn new(name: &'static str, kind: Kind, is_nullable: bool, about: &'static str) -> Column {
+        Column { name, kind, is_nullable, about }
+    }
+
+    /// Meaning of a value.
+    #[must_use]
+    pub fn about(&self) -> &'static str {
+        self.about.split_once("; ").map_or(self.about, |(about, _)| about)
+    }
+
+    /// Unit of a value, empty where it has none.
+    #[must_use]
+    pub fn unit(&self) -> &'static str {
+        self.about.split_once("; ").map_or("", |(_, unit)| unit)
+    }
+
+    /// Whether values mostly grow: they are coded as differences.
+    fn is_delta(&self) -> bool {
+        self.name.ends_with("_ns") || ["step", "correlation", "arg", "number", "ordinal"].contains(&self.name)
+    }
+
+    fn field(&self) -> Field {
+        let data = match self.kind {
+            Kind::I32 => DataType::Int32,
+            Kind::I64 => DataType::Int64,
+            Kind::U32 => DataType::UInt32,
+            Kind::U64 => DataType::UInt64,
+            Kind::F64 => DataType::Float64,
+            Kind::Text => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
+            Kind::LongText => DataType::Utf8,
+        };
+        Field::new(self.name, data, self.is_nullable)
+    }
+}
+
+/// A table: the name of its file without `.parquet`, and its columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// Its name.
+    pub name: &'static str,
+    /// Meaning of a row.
+    pub about: &'static str,
+    /// The columns in order.
+    pub columns: &'static [Column],
+    /// Version of the format that had it first.
+    pub(super) since: u32,
+}
+
+impl Table {
+    /// The file.
+    pub(super) fn file_name(&self) -> String {
+        format!("{}.parquet", self.name)
+    }
+
+    /// The columns as Arrow describes them.
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        Arc::new(Schema::new(self.columns.iter().map(Column::field).collect::<Vec<_>>()))
+    }
+
+    /// Times and numbers that grow as differences, what repeats by dictionary, zstd over all.
+    pub(super) fn properties(&self) -> ParquetResult<WriterProperties> {
+        let mut properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+            .set_writer_version(WriterVersion::PARQUET_1_0)
+            .set_max_row_group_row_count(Some(GROUP_ROWS))
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_created_by("stepscope".to_owned());
+        for column in self.columns {
+            let path = ColumnPath::from(column.name);
+            if column.is_delta() {
+                properties = properties
+                    .set_column_dictionary_enabled(path.clone(), false)
+                    .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED);
+            }
+            if column.kind == Kind::LongText || (column.kind == Kind::F64 && !column.is_nullable) {
+                properties = properties.set_column_dictionary_enabled(path.clone(), false);
+            }
+            if column.name.ends_with("ts_ns") {
+                properties = properties.set_column_statistics_enabled(path, EnabledStatistics::Page);
+            }
+        }
+        Ok(properties.build())
+    }
+}
+
+/// A row of a table, one field per column.
+pub(super) trait StoredRow<'a>: Sized {
+    const TABLE: Table;
+
+    /// The columns of rows.
+    fn arrays(rows: &[Self], names: &Names) -> Vec<ArrayRef>;
+
+    /// Reads the rows of a batch.
+    fn read(batch: &'a RecordBatch) -> Result<Vec<Self>, TableError>;
+}
+
+/// A value of a column.
+pub(super) trait Cell<'a>: Copy {
+    const KIND: Kind;
+    const IS_NULLABLE: bool = false;
+    type Reader;
+
+    fn array(values: impl Iterator<Item = Self> + Clone, names: &Names) -> ArrayRef;
+    fn reader(batch: &'a RecordBatch, name: &'static str) -> Result<Self::Reader, TableError>;
+    fn read(reader: &Self::Reader, row: usize) -> Self;
+}
+
+/// Cells of integers: type, kind, array, and how one is read.
+macro_rules! integer_cells {
+    ($($type:ty, $kind:ident, $array:ty, $is_nullable:literal, $open:ident, |$reader:ident, $row:ident| $value:expr;)*) => {$(
+        impl<'a> Cell<'a> for $type {
+            const KIND: Kind = Kind::$kind;
+            const IS_NULLABLE: bool = $is_nullable;
+            type Reader = Ints;
+
+            fn array(values: impl Iterator<Item = Self> + Clone, _: &Names) -> ArrayRef {
+                Arc::new(values.collect::<$array>())
+            }
+
+            fn reader(batch: &'a RecordBatch, name: &'static str) -> Result<Ints, TableError> {
+                Ints::$open(batch, name)
+            }
+
+            #[inline]
+            fn read($reader: &Ints, $row: usize) -> Self {
+                $value
+            }
+        }
+    )*};
+}
+
+integer_cells! {
+    u32, U32, UInt32Array, false, of, |ints, row| ints.id(row);
+    u64, U64, UInt64Array, false, of, |ints, row| ints.at(row).cast_unsigned();
+    i32, I32, Int32Array, false, of, |ints, row| ints.at(row) as i32;
+    i64, I64, Int64Array, false, of, |ints, row| ints.at(row);
+    Option<u32>, U32, UInt32Array, true, or_null, |ints, row| ints.get(row).map(|v| v as u32);
+    Option<u64>, U64, UInt64Array, true, or_null, |ints, row| ints.get(row).map(i64::cast_unsigned);
+    Option<i64>, I64, Int64Array, true, or_null, |ints, row| ints.get(row);
+}
+
+/// A row of another table; `u32::MAX` for none, which is null in the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Id(pub(super) u32);
+
+impl<'a> Cell<'a> for Id {
+    const KIND: Kind = Kind::U32;
+    const IS_NULLABLE: bool = true;
+    type Reader = Ints;
+
+    fn array(values: impl Iterator<Item = Self> + Clone, _: &Names) -> ArrayRef {
+        Arc::new(values.map(|id| (id.0 != u32::MAX).then_some(id.0)).collect::<UInt32Array>())
+    }
+
+    fn reader(batch: &'a RecordBatch, name: &'static str) -> Result<Ints, TableError> {
+        Ints::or_null(batch, name)
+    }
+
+    #[inline]
+    fn read(ints: &Ints, row: usize) -> Self {
+        Id(ints.id(row))
+    }
+}
+
+impl<'a> Cell<'a> for f64 {
+    const KIND: Kind = Kind::F64;
+    type Reader = Floats<'a>;
+
+    fn array(values: impl Iterator<Item = Self> + Clone, _: &Names) -> ArrayRef {
+        Arc::new(Float64Array::from_iter_values(values))
+    }
+
+    fn reader(batch: &'a RecordBatch, name: &'static str) -> Result<Floats<'a>, TableError> {
+        Floats::of(batch, name)
+    }
+
+    #[inline]
+    fn read(floats: &Floats<'a>, row: usize) -> Self {
+        floats.get(row).unwrap_or(0.0)
+    }
+}
+
+impl<'a> Cell<'a> for Option<f64> {
+    const KIND: Kind = Kind::F64;
+    const IS_NULLABLE: bool = true;
+    type Reader = Option<Floats<'a>>;
+
+    fn array(values: impl Iterator<Item = Self> + Clone, _: &Names) -> ArrayRef {
+        Arc::new(values.collect::<Float64Array>())
+    }
+
+    fn reader(batch: &'a RecordBatch, name: &'static str) -> Result<Self::Reader, TableError> {
+        batch.column_by_name(name).map(|_| Floats::of(batch, name)).transpose()
+    }
+
+    #[inline]
+    fn read(floats: &Self::Reader, row: usize) -> Self {
+        floats.as_ref()?.get(row)
+    }
+}
+
+impl<'a> Cell<'a> for &'a str {
+    const KIND: Kind = Kind::Text;
+    type Reader = Texts<'a>;
+
+    fn array(values: impl Iterator<Item = Self> + Clone, _: &Names) -> ArrayRef {
+        text_column(values.map(Some))
+    }
+
+    fn reader(batch: &'a RecordBatch, name: &'static str) -> Result<Texts<'a>, TableError> {
+        Texts::of(batch, name)
+    }
+
+    fn read(texts: &Texts<'a>, row: usize) -> Self {
+        texts.at(row)
+    }
+}
+
+impl<'a> Cell<'a> for Option<&'a str> {
+    const KIND: Kind = Kind::Text;
+    const IS_NULLABLE: bool = true;
+    type Reader = Texts<'a>;
+
+    fn array(values: impl Iterator<Item = Self> + Clone, _: &Names) -> ArrayRef {
+        text_column(values)
+    }
+
+    fn reader(batch: &'a RecordBatch, name: &'static str) -> Result<Texts<'a>, TableError> {
+        Texts::or_null(batch, name)
+    }
+
+    fn read(texts: &Texts<'a>, row: usize) -> Self {
+        texts.get(row)
+    }
+}
+
+/// Texts that are for other programs: here the row of the site or node says them, and they are not read.
+macro_rules! name_cells {
+    ($($(#[$about:meta])* $type:ident, $is_nullable:literal, $names:ident;)*) => {$(
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug)]
+        pub(super) struct $type(pub(super) u32);
+
+        impl<'a> Cell<'a> for $type {
+            const KIND: Kind = Kind::Text;
+            const IS_NULLABLE: bool = $is_nullable;
+            type Reader = ();
+
+            fn array(values: impl Iterator<Item = Self> + Clone, names: &Names) -> ArrayRef {
+                names.$names.column(values.map(|row| row.0))
+            }
+
+            fn reader(_: &'a RecordBatch, _: &'static str) -> Result<(), TableError> {
+                Ok(())
+            }
+
+            fn read(_: &(), _: usize) -> Self {
+                $type(u32::MAX)
+            }
+        }
+    )*};
+}
+
+name_cells! {
+    /// Name of a site.
+    SiteName, false, site_names;
+    /// Category of a site.
+    SiteCategory, false, site_categories;
+    /// Name of a node.
+    NodeName, true, node_names;
+}
+
+/// Declares a table by its row: name of the table, meaning of a row, version that had it first; each column with its type and meaning,
+/// and after a semicolon its unit.
+macro_rules! table {
+    ($row:ident $(<$life:lifetime>)?, $name:literal, $about:literal, since $since:literal, { $($field:ident: $type:ty = $meaning:literal,)* }) => {
+        #[derive(Clone, Copy, Debug)]
+        pub(super) struct $row $(<$life>)? {
+            $(pub(super) $field: $type,)*
+        }
+
+        impl<'a> StoredRow<'a> for $row $(<$life>)? {
+            const TABLE: Table = Table {
+                name: $name,
+                about: $about,
+                since: $since,
+                columns: &[$(Column::new(
+                    stringify!($field),
+                    <$type as Cell<'a>>::KIND,
+                    <$type as Cell<'a>>::IS_NULLABLE,
+                    $meaning,
+                )),*],
+            };
+
+            fn arrays(rows: &[Self], names: &Names) -> Vec<ArrayRef> {
+                vec![$(<$type as Cell<'a>>::array(rows.iter().map(|row| row.$field), names)),*]
+            }
+
+            fn read(batch: &'a RecordBatch) -> Result<Vec<Self>, TableError> {
+                $(let $field = <$type as Cell<'a>>::reader(batch, stringify!($field))?;)*
+                let row = |i| $row { $($field: <$type as Cell<'a>>::read(&$field, i)),* };
+                Ok((0..batch.num_rows()).map(row).collect())
+            }
+        }
+    };
+}
+pub(super) use table;
