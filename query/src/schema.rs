@@ -23,7 +23,7 @@ impl TableInfo {
         let declared = profiler::seal::tables().iter().find(|table| table.name == self.name);
         let unit = move |name: &str| {
             let column = declared.and_then(|table| table.columns.iter().find(|column| column.name == name));
-            column.map_or_else(|| unit(name), |column| column.unit())
+            column.map_or_else(|| unit(name), profiler::seal::Column::unit)
         };
         self.schema.fields().iter().map(move |field| (field.name().as_str(), type_name(field), unit(field.name())))
     }

@@ -1,11 +1,8 @@
 //! What a thread or a device does in a slice, as far as the analyses distinguish it.
 
 use super::spans::{self, Meaning};
-use trace_model::batch::NO_NODE;
-use trace_model::names::{Category, SiteInfo, has};
-use trace_model::slice::SliceRef;
-use trace_model::thread_state::ThreadState;
-use trace_store::store::Store;
+use trace_model::{Category, NO_NODE, SiteInfo, SliceRef, ThreadState, has_word};
+use trace_store::Store;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Activity {
@@ -76,7 +73,7 @@ impl Activity {
             Category::Kernel => Activity::Kernel,
             Category::Copy => Activity::Copy,
             Category::Collective => Activity::Collective,
-            Category::Launch if has(&site.name, &["malloc", "free", "memalloc", "memcreate"]) => Activity::Memory,
+            Category::Launch if has_word(&site.name, &["malloc", "free", "memalloc", "memcreate"]) => Activity::Memory,
             Category::Launch if site.waits() => Activity::Sync,
             Category::Launch if is_other_call(&site.name) => Activity::Call,
             Category::Launch => Activity::Launch,
@@ -99,7 +96,7 @@ impl Activity {
 /// Whether a call of CUDA or HIP gives the device no work.
 fn is_other_call(name: &str) -> bool {
     (["cuda", "cu", "hip"].iter().any(|prefix| name.starts_with(prefix)))
-        && !has(name, &["launch", "memcpy", "memset", "memprefetch"])
+        && !has_word(name, &["launch", "memcpy", "memset", "memprefetch"])
 }
 
 /// What slices do.

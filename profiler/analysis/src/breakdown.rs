@@ -8,8 +8,8 @@ use super::deps::Deps;
 use super::line::LineKind;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use trace_model::track::TrackId;
-use trace_store::store::Store;
+use trace_model::TrackId;
+use trace_store::Store;
 
 /// All times are ns.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,10 +8,8 @@ use super::line::flatten;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::ops::Range;
-use trace_model::rows::Counter;
-use trace_model::slice::SliceRef;
-use trace_model::track::TrackKind;
-use trace_store::store::{Store, Track};
+use trace_model::{Counter, SliceRef, TrackKind};
+use trace_store::{Store, Track};
 
 /// What was counted in a range, in all threads whose counters were recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

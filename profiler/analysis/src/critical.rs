@@ -8,10 +8,8 @@ use super::stepped::Last;
 use super::walk::{IdleReason, PartKind, Walk, WalkPart};
 use crate::stalls::Cause;
 use std::ops::Range;
-use trace_model::rows::Step;
-use trace_model::slice::SliceId;
-use trace_model::track::TrackId;
-use trace_store::store::Store;
+use trace_model::{SliceId, Step, TrackId};
+use trace_store::Store;
 
 /// What a part of the path was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

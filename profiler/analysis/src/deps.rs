@@ -25,12 +25,8 @@ use super::stepped::Stepped;
 use super::sync::{SyncRecord, Waited};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use trace_model::batch::NO_NODE;
-use trace_model::names::Category;
-use trace_model::rows::Transfer;
-use trace_model::slice::SliceRef;
-use trace_model::track::TrackKind;
-use trace_store::store::Store;
+use trace_model::{Category, NO_NODE, SliceRef, TrackKind, Transfer};
+use trace_store::Store;
 
 /// `arg` of a wait for a value from another device (docs/trace-format.md).
 const AWAITS_VALUE: u64 = 0;

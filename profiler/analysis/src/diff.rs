@@ -8,7 +8,7 @@ use super::activity::Activities;
 use crate::stalls::stalls;
 use crate::stats::self_times;
 use rustc_hash::FxHashMap;
-use trace_store::store::Store;
+use trace_store::Store;
 
 /// One thing in both traces.
 #[derive(Clone, Debug, PartialEq)]

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::critical::Segment;
     use proptest::prelude::*;
-    use trace_model::track::TrackId;
+    use trace_model::TrackId;
 
     fn path(step: u32, range: Range<i64>, kind: PathKind) -> CriticalPath {
         // Segments of three.

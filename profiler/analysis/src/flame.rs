@@ -2,10 +2,8 @@
 
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use trace_model::names::Category;
-use trace_model::stack::NO_STACK;
-use trace_model::track::TrackId;
-use trace_store::store::Store;
+use trace_model::{Category, NO_STACK, TrackId};
+use trace_store::Store;
 
 /// A function with all that called it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,10 +7,8 @@ use super::activity::{Activities, Activity};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
-use trace_model::names::Category;
-use trace_model::slice::{SliceId, SliceRef};
-use trace_model::track::{TrackId, TrackKind};
-use trace_store::store::{Store, Track};
+use trace_model::{Category, SliceId, SliceRef, TrackId, TrackKind};
+use trace_store::{Store, Track};
 
 /// A part of a slice that nothing nested in it covers.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,7 @@
 use super::activity::{Activities, Activity};
 use super::line::{Line, LineKind, Lines, PieceId};
 use rayon::prelude::*;
-use trace_model::batch::NO_NODE;
+use trace_model::NO_NODE;
 
 /// No piece.
 const NOTHING: PieceId = PieceId { line: u32::MAX, piece: u32::MAX };
@@ -35,7 +35,7 @@ impl Linked {
             }
             cursors.fill(0);
             let (mut launch, mut work) = (0, 0);
-            let of_slice = |slice: &trace_model::slice::SliceRef| {
+            let of_slice = |slice: &trace_model::SliceRef| {
                 let doing = doings.of(slice);
                 let found = match doing {
                     _ if line.kind == LineKind::Device || doing.is_device() => {

@@ -1,8 +1,8 @@
 //! Memory over time, by device, and what was live at the peak.
 
 use rustc_hash::FxHashMap;
-use trace_model::rows::{Counter, MemoryEvent};
-use trace_store::store::Store;
+use trace_model::{Counter, MemoryEvent};
+use trace_store::Store;
 
 /// The memory of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]

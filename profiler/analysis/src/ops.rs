@@ -9,8 +9,8 @@ use crate::stats::{Figures, Group, self_times};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use trace_model::slice::{SliceId, SliceRef};
-use trace_store::store::Store;
+use trace_model::{SliceId, SliceRef};
+use trace_store::Store;
 
 /// What ran under one name on one device.
 #[derive(Clone, Debug, PartialEq)]

@@ -13,8 +13,8 @@ use super::threads::{ThreadTimes, thread_times};
 use crate::stalls::{CauseTotal, Stall, around, by_cause, stalls_of};
 use crate::stats::{TrackUse, track_use};
 use std::ops::Range;
-use trace_model::rows::Step;
-use trace_store::store::Store;
+use trace_model::Step;
+use trace_store::Store;
 
 /// All analyses of a trace, or of a step.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,9 +11,8 @@ use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::Value;
 use std::ops::Range;
-use trace_model::args::ArgsReader;
-use trace_model::slice::SliceRef;
-use trace_store::store::{Store, Track};
+use trace_model::{ArgsReader, SliceRef};
+use trace_store::{Store, Track};
 
 /// Floating-point operations of an instruction that each counter counts (Intel's `FP_ARITH_INST_RETIRED`; a fused multiply-add counts twice).
 const FLOPS_OF: [(&str, f64); 8] = [
@@ -255,9 +254,7 @@ fn of_track(
     tells: &mut FxHashMap<u32, bool>,
 ) -> Vec<(SliceRef, Work)> {
     let mut found = Vec::new();
-    for slice in
-        track.lanes.iter().flat_map(|lane| lane.slices(range)).filter(|s| s.args != trace_model::batch::NO_ARGS)
-    {
+    for slice in track.lanes.iter().flat_map(|lane| lane.slices(range)).filter(|s| s.args != trace_model::NO_ARGS) {
         if tells.get(&slice.site) == Some(&false) {
             continue;
         }

@@ -3,7 +3,7 @@
 //! A name says more than its category here, since frameworks mark the making of a step's input, and their profilers their own work,
 //! with the same kind of span as any user's code.
 
-use trace_model::names::{Category, SiteInfo};
+use trace_model::{Category, SiteInfo};
 
 /// What a span is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

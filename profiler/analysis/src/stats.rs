@@ -9,11 +9,8 @@
 use crate::activity::{Activities, Activity};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use trace_model::batch::NO_NODE;
-use trace_model::names::Category;
-use trace_model::slice::SliceRef;
-use trace_model::track::TrackId;
-use trace_store::store::{Store, Track};
+use trace_model::{Category, NO_NODE, SliceRef, TrackId};
+use trace_store::{Store, Track};
 
 /// The figures of a group of slices.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

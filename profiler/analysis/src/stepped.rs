@@ -6,9 +6,8 @@ use super::activity::Activity;
 use super::line::{LineKind, Lines, PieceId};
 use super::linked::Executions;
 use rustc_hash::FxHashMap;
-use trace_model::rows::Step;
-use trace_model::slice::SliceRef;
-use trace_store::store::Store;
+use trace_model::{SliceRef, Step};
+use trace_store::Store;
 
 /// What a step did last.
 #[derive(Clone, Copy, Debug)]

@@ -3,9 +3,8 @@
 use super::deps::Deps;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use trace_model::rows::Step;
-use trace_model::slice::SliceId;
-use trace_store::store::Store;
+use trace_model::{SliceId, Step};
+use trace_store::Store;
 
 /// One exchange or step, and who came last.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@
 //! says which recording is meant.
 
 use serde::Deserialize;
-use trace_model::slice::SliceRef;
-use trace_store::store::Store;
+use trace_model::SliceRef;
+use trace_store::Store;
 
 /// What a synchronisation waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,7 @@ use super::ops::{critical_paths, op_table, scope_table};
 use super::report::analyse;
 use super::stragglers::stragglers;
 use proptest::prelude::*;
-use trace_store::store::Store;
-use trace_store::testkit;
+use trace_store::{Store, testkit};
 
 /// `start..end kind slice` of each segment.
 fn lines(store: &Store, path: &CriticalPath) -> Vec<String> {

@@ -2,11 +2,8 @@
 
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use trace_model::names::Category;
-use trace_model::slice::SliceRef;
-use trace_model::thread_state::ThreadState;
-use trace_model::track::{TrackId, TrackKind};
-use trace_store::store::Store;
+use trace_model::{Category, SliceRef, ThreadState, TrackId, TrackKind};
+use trace_store::Store;
 
 /// How a thread spent its time, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

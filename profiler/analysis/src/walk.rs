@@ -9,9 +9,7 @@ use super::deps::{Arrow, Deps};
 use super::line::{LineKind, Piece, PieceId};
 use super::stepped::Last;
 use std::ops::Range;
-use trace_model::batch::NO_NODE;
-use trace_model::rows::Transfer;
-use trace_model::slice::{SliceId, SliceRef};
+use trace_model::{NO_NODE, SliceId, SliceRef, Transfer};
 
 /// A device takes no longer than this between two pieces of work that were both given to it before: HTA finds 1 to 5 us.
 const QUEUED_GAP_NS: i64 = 10_000;
@@ -508,7 +506,7 @@ impl<'d, 'a> Walk<'d, 'a> {
     /// A value came to its receiver: explains back to where it left.
     fn transferred(&mut self, transfer: &'d Transfer, unblocked: i64, blocked: PieceId) -> Next<'d> {
         let deps = self.deps;
-        let line_of = |track: Option<trace_model::track::TrackId>| track.map_or(blocked.line, |t| t.0);
+        let line_of = |track: Option<trace_model::TrackId>| track.map_or(blocked.line, |t| t.0);
         let process_of = |line: u32| deps.lines.lines.get(line as usize).map(|l| l.process);
         let (from, to) = (line_of(transfer.from), line_of(transfer.to));
         let way = if process_of(from) == process_of(to) { IdleReason::Transfer } else { IdleReason::Network };

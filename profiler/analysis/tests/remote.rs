@@ -8,8 +8,7 @@ use parking_lot::RwLock;
 use std::sync::Arc;
 use trace_analysis::stalls;
 use trace_store::remote::{RemoteError, Server, Transport, Viewer};
-use trace_store::store::{Residency, Store, StoreOptions};
-use trace_store::testkit;
+use trace_store::{Residency, Store, StoreOptions, testkit};
 
 struct InProcess(Server);
 

@@ -15,10 +15,9 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use trace_analysis::stalls::Cause;
-use trace_model::warning::WarningKind;
-use trace_record::collect::{Collector, CollectorOptions};
-use trace_store::follow::TraceReader;
-use trace_store::store::{Store, StoreOptions};
+use trace_model::WarningKind;
+use trace_record::{Collector, CollectorOptions};
+use trace_store::{Store, StoreOptions, TraceReader};
 
 /// A process has one recording session: these tests take turns.
 static TURN: Mutex<()> = Mutex::new(());
@@ -267,7 +266,7 @@ fn as_kineto() -> String {
 fn causes(store: &Store) -> BTreeMap<&'static str, i64> {
     let mut found = BTreeMap::new();
     for stall in trace_analysis::stalls(store, store.range()) {
-        if store.track(stall.track).unwrap().kind == trace_model::track::TrackKind::Stream {
+        if store.track(stall.track).unwrap().kind == trace_model::TrackKind::Stream {
             *found.entry(stall.cause.name()).or_default() += (stall.dur() + 500) / 1_000;
         }
     }

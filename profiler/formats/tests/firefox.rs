@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use trace_analysis::stalls;
 use trace_formats::export::{ExportFormat, export};
-use trace_model::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name};
-use trace_model::track::TrackKey;
-use trace_store::store::Store;
+use trace_model::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey};
+use trace_store::Store;
 
 /// The profiler's library, with a profile loaded. It runs as a process of its own until it is reported to stop.
 struct Profiler {

@@ -6,8 +6,8 @@
 use std::fmt::Write as _;
 use trace_analysis::report::analyse;
 use trace_formats::import;
-use trace_model::warning::WarningKind;
-use trace_store::store::{Store, StoreOptions};
+use trace_model::WarningKind;
+use trace_store::{Store, StoreOptions};
 
 const N: i64 = 60_000;
 

@@ -12,13 +12,8 @@ use trace_analysis::breakdown::{DeviceBreakdown, device_breakdowns};
 use trace_analysis::critical::{PathKind, Segment, critical_path_of_range};
 use trace_analysis::stalls;
 use trace_analysis::stalls::Cause;
-use trace_model::batch::Batch;
-use trace_model::batch::{Event, EventKind, NO_ARGS, NO_NODE, Name};
-use trace_model::names::Category;
-use trace_model::slice::SliceRef;
-use trace_model::track::TrackKey;
-use trace_model::track::TrackKind;
-use trace_store::store::{Store, StoreOptions};
+use trace_model::{Batch, Category, Event, EventKind, NO_ARGS, NO_NODE, Name, SliceRef, TrackKey, TrackKind};
+use trace_store::{Store, StoreOptions};
 
 /// The folder of the traces; without it the check is left out.
 #[track_caller]
@@ -160,7 +155,7 @@ fn nanoseconds_are_kept() {
     let store = read(&folder.join(format!("{name}.json.gz")));
     let found = device(&store).times;
     let kernels: usize =
-        store.tracks().iter().filter(|t| t.kind == TrackKind::Stream).map(trace_store::store::Track::n_slices).sum();
+        store.tracks().iter().filter(|t| t.kind == TrackKind::Stream).map(trace_store::Track::n_slices).sum();
     for (ours, key) in [(found.compute_ns, "compute"), (found.non_compute_ns(), "non_compute")] {
         let lost = us(ours) - temporal(name, key);
         assert!((0.0..kernels as f64).contains(&lost), "{key}: {lost} us on {kernels} kernels");

@@ -6,7 +6,7 @@
 use serde_json::Value;
 use trace_analysis::ops::op_table;
 use trace_analysis::roofline::{Bound, rooflines};
-use trace_store::store::{Store, StoreOptions};
+use trace_store::{Store, StoreOptions};
 
 fn number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.parse().ok())

@@ -16,8 +16,8 @@ use std::process::Command;
 use serde_json::Value;
 use trace_formats::export::{ExportFormat, export};
 use trace_formats::import;
-use trace_model::slice::SliceRef;
-use trace_store::store::{Store, StoreOptions, Track};
+use trace_model::SliceRef;
+use trace_store::{Store, StoreOptions, Track};
 
 /// Node and trace_processor; where they are missing the check is left out.
 struct TraceProcessor {
@@ -132,8 +132,7 @@ fn what_is_exported_is_whole_there() {
         ]);
         let [by_name, flows, counters, errors, args] = &answers[..] else { panic!("{name}: {answers:?}") };
         same(&ours(&store), &theirs(by_name), name);
-        let is_forward =
-            |f: &&trace_model::rows::Flow| matches!((f.from, f.to), (Some(a), Some(b)) if a.time <= b.time);
+        let is_forward = |f: &&trace_model::Flow| matches!((f.from, f.to), (Some(a), Some(b)) if a.time <= b.time);
         let arrows = store.flows().filter(is_forward).count();
         assert_eq!(flows[0][0].as_u64(), Some(arrows as u64), "{name}: arrows");
         let mut own: BTreeMap<&str, (u64, f64, f64)> = BTreeMap::new();

@@ -13,9 +13,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use trace_formats::{import, locate};
-use trace_model::batch::Batch;
-use trace_store::follow::TraceReader;
-use trace_store::store::{Store, StoreOptions, Update};
+use trace_model::Batch;
+use trace_store::{Store, StoreOptions, TraceReader, Update};
 
 /// How deep a logdir is looked into, and how many entries of it.
 const MAX_DEPTH: usize = 32;

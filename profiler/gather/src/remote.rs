@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tonic::{Request, Response, Status};
-use trace_store::follow::TraceReader;
-use trace_store::store::{Store, Update};
+use trace_store::{Store, TraceReader, Update};
 
 use crate::hub::Hub;
 

@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
-use trace_store::store::{Store, StoreOptions};
+use trace_store::{Store, StoreOptions};
 
 /// Connections that were given and wait to be served.
 const GIVEN: usize = 64;

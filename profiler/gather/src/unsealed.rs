@@ -4,8 +4,7 @@ use crate::identity::FolderId;
 use crate::sender::SendError;
 use std::io;
 use std::path::{Path, PathBuf};
-use trace_store::seal;
-use trace_store::store::Store;
+use trace_store::{Store, seal};
 
 /// The folder in the trace's, for as long as it is sent.
 const SCRATCH: &str = "unsealed";

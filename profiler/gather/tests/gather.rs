@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use trace_store::store::Store;
+use trace_store::Store;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// More than the system's processes have.
@@ -296,7 +296,7 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
         expected.push(n as usize);
         let counts = |store: &Store| {
             let lanes =
-                store.tracks().iter().map(|track| track.lanes.iter().map(trace_store::store::Lane::len).sum::<usize>());
+                store.tracks().iter().map(|track| track.lanes.iter().map(trace_store::Lane::len).sum::<usize>());
             let mut counts: Vec<usize> = lanes.filter(|n| *n > 0).collect();
             counts.sort_unstable_by(|a, b| b.cmp(a));
             counts
@@ -304,8 +304,8 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
         let all: Vec<usize> = expected.iter().copied().chain([1]).collect();
         assert_eq!(counts(&read(&run)), all, "before it is sealed");
         let (reader, store) = follower.get_or_insert_with(|| {
-            let store = Store::with_options(trace_store::store::StoreOptions::UNBOUNDED);
-            (trace_store::follow::TraceReader::open(&run).unwrap(), store)
+            let store = Store::with_options(trace_store::StoreOptions::UNBOUNDED);
+            (trace_store::TraceReader::open(&run).unwrap(), store)
         });
         if round == 0 {
             reader.read_all(store).unwrap();

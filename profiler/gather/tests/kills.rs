@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use trace_record::collect::{Collector, CollectorOptions};
+use trace_record::{Collector, CollectorOptions};
 
 const ROLE: &str = "STEPSCOPE_GATHER_TEST_ROLE";
 const DIR: &str = "STEPSCOPE_GATHER_TEST_DIR";

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use trace_model::lod::Span;
 use trace_store::remote::Viewer;
-use trace_store::store::{Residency, Store, StoreOptions};
+use trace_store::{Residency, Store, StoreOptions};
 
 /// A thread's slices and a counter.
 fn recorded(dir: &Path, n: i64) -> Folder {

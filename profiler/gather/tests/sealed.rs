@@ -53,7 +53,7 @@ fn a_sealed_trace_is_gathered_once_however_often_it_is_sent() {
     let there = read(&gathered);
     assert_eq!(args(&there), args(&home));
     assert_eq!(there.stats().slices, 10_000);
-    let values = |store: &trace_store::store::Store| {
+    let values = |store: &trace_store::Store| {
         let mut all: Vec<f64> = store.counters().iter().flat_map(|c| c.value.clone()).collect();
         all.sort_by(f64::total_cmp);
         all

@@ -5,8 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use trace_store::follow::TraceReader;
-use trace_store::store::Store;
+use trace_store::{Store, TraceReader};
 
 /// The library, which cargo builds next to the tests.
 fn library() -> PathBuf {

@@ -5,8 +5,6 @@
 //! Ids in a batch are the producer's own (unique in a process); the store maps them to its tables, so
 //! that the source of a batch needs no knowledge of the store.
 
-pub use crate::args::NO_ARGS;
-
 use crate::args::Args;
 use crate::names::ClockOffset;
 use crate::stack::Function;

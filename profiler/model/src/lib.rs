@@ -1,26 +1,39 @@
 //! What a trace is made of: the words that recording, storing, converting and analysing share. It holds no trace itself.
 //!
-//! 1. [`track`], [`slice`], [`rows`], [`names`], [`site`], [`stack`], [`thread_state`], [`warning`]: the rows of a trace.
-//! 2. [`batch`]: what a source of events hands to a store; [`args`]: arguments of slices.
+//! 1. `track`, `slice`, `rows`, `names`, `site`, `stack`, `thread_state`, `warning`: the rows of a trace.
+//! 2. `batch`: what a source of events hands to a store; `args`: arguments of slices.
 //! 3. [`layout`]: the files of a trace folder; [`chunks`]: what a collector writes; [`clocks`]: other machines' clocks.
-//! 4. [`lod`]: level of detail; [`cold`] and [`pages`]: slices that are not in memory.
+//! 4. [`lod`]: level of detail; `cold` and `pages`: slices that are not in memory.
 //! 5. [`scheduling`]: from the kernel's scheduler events to slices, for recordings and imports; [`radix`]: sorting by time.
 
-pub mod args;
-pub mod batch;
+mod args;
+mod batch;
 pub mod chunks;
 pub mod clocks;
-pub mod cold;
+mod cold;
 pub mod layout;
 pub mod lod;
-pub mod names;
-pub mod pages;
+mod names;
+mod pages;
 pub mod radix;
-pub mod rows;
+mod rows;
 pub mod scheduling;
-pub mod site;
-pub mod slice;
-pub mod stack;
-pub mod thread_state;
-pub mod track;
-pub mod warning;
+mod site;
+mod slice;
+mod stack;
+mod thread_state;
+mod track;
+mod warning;
+
+pub use args::{Args, ArgsReader, NO_ARGS};
+pub use batch::{Batch, Event, EventKind, NO_NODE, Name, OpenEvent, TrackEvents};
+pub use cold::{ColdLane, SliceCursor};
+pub use names::{Category, ClockOffset, FIRST_OWN_PID, NodeInfo, Process, SiteInfo, has_word};
+pub use pages::{PagerStats, Pages};
+pub use rows::{Counter, CounterKey, Flow, FlowEnd, MemoryEvent, Point, RingPosition, Step, Transfer};
+pub use site::Site;
+pub use slice::{Row, SliceHeader, SliceId, SliceRef};
+pub use stack::{Frame, Function, NO_STACK, Stack};
+pub use thread_state::ThreadState;
+pub use track::{InstantEvent, MAX_LANES, OpenSlice, TrackId, TrackKey, TrackKind};
+pub use warning::{Notice, Warning, WarningKind};

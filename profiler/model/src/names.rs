@@ -117,8 +117,8 @@ impl SiteInfo {
         let waits = match category {
             Category::Wait | Category::Parked | Category::OffCpu => true,
             // Calls about events return at once.
-            Category::Sync => !has(name, &["streamwaitevent", "eventquery"]),
-            Category::Launch => has(name, &["synchronize"]),
+            Category::Sync => !has_word(name, &["streamwaitevent", "eventquery"]),
+            Category::Launch => has_word(name, &["synchronize"]),
             _ => false,
         };
         SiteInfo { category, category_name: category_name.to_owned(), name: name.to_owned(), waits }
@@ -132,7 +132,7 @@ impl SiteInfo {
 }
 
 /// Whether a name has one of these words, which are in small letters.
-pub fn has(name: &str, words: &[&str]) -> bool {
+pub fn has_word(name: &str, words: &[&str]) -> bool {
     let name = name.to_ascii_lowercase();
     words.iter().any(|word| name.contains(word))
 }

@@ -5,12 +5,10 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 use trace_analysis::ops::{OpRow, op_table};
-use trace_record::collect::{Collector, CollectorOptions};
 use trace_record::count::CounterSet;
 use trace_record::watch::{Watch, WatchOptions, WatchReport};
-use trace_store::follow::TraceReader;
-use trace_store::seal;
-use trace_store::store::{Store, StoreOptions};
+use trace_record::{Collector, CollectorOptions};
+use trace_store::{Store, StoreOptions, TraceReader, seal};
 
 const ROLE: &str = "STEPSCOPE_COUNTERS_TEST_TRACE";
 const ROUNDS: u64 = 8;

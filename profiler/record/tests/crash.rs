@@ -9,9 +9,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
-use trace_record::collect::{Collector, CollectorOptions};
-use trace_store::follow::TraceReader;
-use trace_store::store::{Store, StoreOptions};
+use trace_record::{Collector, CollectorOptions};
+use trace_store::{Store, StoreOptions, TraceReader};
 
 const ROLE: &str = "STEPSCOPE_CRASH_TEST_ROLE";
 const DIR: &str = "STEPSCOPE_CRASH_TEST_DIR";

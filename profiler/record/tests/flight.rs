@@ -11,12 +11,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use trace_model::chunks;
 use trace_model::chunks::{ChunkHeader, FLAG_LAST};
-use trace_model::warning::WarningKind;
-use trace_record::collect::{Collector, CollectorOptions};
-use trace_store::follow::TraceReader;
-use trace_store::store::{Store, StoreOptions};
+use trace_model::{WarningKind, chunks};
+use trace_record::{Collector, CollectorOptions};
+use trace_store::{Store, StoreOptions, TraceReader};
 
 /// A process has one session: held by a test that records.
 static ONE: Mutex<()> = Mutex::new(());

@@ -7,11 +7,9 @@ use events::{Options, emit_slice, now};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use trace_model::names::Category;
-use trace_model::warning::WarningKind;
-use trace_record::collect::{Collector, CollectorOptions};
-use trace_store::follow::TraceReader;
-use trace_store::store::{Store, StoreOptions};
+use trace_model::{Category, WarningKind};
+use trace_record::{Collector, CollectorOptions};
+use trace_store::{Store, StoreOptions, TraceReader};
 
 /// A process has one recording session: these tests take turns.
 static TURN: Mutex<()> = Mutex::new(());

@@ -9,15 +9,11 @@ use std::process::{Command, Stdio};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use trace_analysis::flame;
-use trace_model::names::Category;
-use trace_model::slice::SliceRef;
-use trace_model::track::TrackKind;
-use trace_model::warning::WarningKind;
-use trace_record::collect::{Collector, CollectorOptions};
+use trace_model::{Category, SliceRef, TrackKind, WarningKind};
 use trace_record::count::CounterSet;
 use trace_record::watch::{Watch, WatchError, WatchOptions, WatchReport};
-use trace_store::follow::TraceReader;
-use trace_store::store::{Store, StoreOptions, Track};
+use trace_record::{Collector, CollectorOptions};
+use trace_store::{Store, StoreOptions, TraceReader, Track};
 
 const ROLE: &str = "STEPSCOPE_WATCH_TEST_ROLE";
 const OUT: &str = "STEPSCOPE_WATCH_TEST_OUT";

@@ -4,7 +4,7 @@ use super::*;
 use crate::batch::{Batch, Event, EventKind, NO_NODE, Name};
 use crate::track::TrackKey;
 use proptest::prelude::*;
-use trace_store::store::{Store, StoreOptions};
+use trace_store::{Store, StoreOptions};
 
 /// A store with one lane of slices with these gaps before them and durations; those of an even duration wait.
 fn store(parts: &[(i64, i64)], options: StoreOptions) -> Store {

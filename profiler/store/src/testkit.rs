@@ -2,10 +2,7 @@
 
 use crate::store::{Store, StoreOptions};
 use std::collections::BTreeMap;
-use trace_model::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name};
-use trace_model::stack::Function;
-use trace_model::track::TrackKey;
-use trace_model::track::TrackKind;
+use trace_model::{Batch, Event, EventKind, Function, NO_ARGS, NO_NODE, Name, TrackKey, TrackKind};
 
 /// A process records into one folder at a time: held by a test that does.
 pub static RECORDING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());

@@ -9,11 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use trace_model::batch::Batch;
-use trace_model::batch::{Event, EventKind, NO_ARGS, NO_NODE, Name};
-use trace_model::stack::Function;
-use trace_model::track::TrackKey;
-use trace_store::store::{Store, StoreOptions};
+use trace_model::{Batch, Event, EventKind, Function, NO_ARGS, NO_NODE, Name, TrackKey};
+use trace_store::{Store, StoreOptions};
 
 /// More than two row groups.
 const SLICES: u32 = 300_000;

@@ -5,8 +5,8 @@ use crate::activity::{Activities, Activity};
 use crate::breakdown::DeviceBreakdown;
 use crate::critical::{PathKind, Segment};
 use crate::stalls::{Cause, duration};
-use trace_model::slice::SliceRef;
-use trace_store::store::Store;
+use trace_model::SliceRef;
+use trace_store::Store;
 
 /// From here on communication is reported of even where the path does not lead through it.
 const MIN_EXPOSED: f64 = 0.1;
@@ -109,7 +109,7 @@ fn straggler(facts: &Facts<'_>) -> Option<Finding> {
 }
 
 /// From when the first came to a collective to when the last did.
-fn came(store: &Store, last: trace_model::slice::SliceId, late_ns: i64) -> Option<(i64, i64)> {
+fn came(store: &Store, last: trace_model::SliceId, late_ns: i64) -> Option<(i64, i64)> {
     let start = store.slice(last)?.start;
     Some((start - late_ns, start))
 }

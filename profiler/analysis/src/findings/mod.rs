@@ -23,8 +23,8 @@ use super::threads::ThreadTimes;
 use crate::stalls::duration;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
-use trace_model::slice::SliceId;
-use trace_store::store::Store;
+use trace_model::SliceId;
+use trace_store::Store;
 
 /// A finding's evidence lists at most this many slices.
 const MAX_SLICES: usize = 5;

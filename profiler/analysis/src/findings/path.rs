@@ -9,10 +9,8 @@ use crate::stalls::cause::{Advice, Problem};
 use crate::stalls::{Cause, duration};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use trace_model::names::Category;
-use trace_model::slice::SliceRef;
-use trace_model::track::TrackId;
-use trace_store::store::Store;
+use trace_model::{Category, SliceRef, TrackId};
+use trace_store::Store;
 
 /// A launch whose work begins later than this did not wait for the launch: HTA and NVIDIA give 2 to 100 us for one. Nor does a
 /// call take so long to give a device work: it waited for something.

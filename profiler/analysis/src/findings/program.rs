@@ -8,10 +8,8 @@ use crate::threads::ThreadTimes;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::ops::Range;
-use trace_model::names::Category;
-use trace_model::thread_state::ThreadState;
-use trace_model::track::TrackId;
-use trace_store::store::Store;
+use trace_model::{Category, ThreadState, TrackId};
+use trace_store::Store;
 
 /// Functions that are reported of, at most.
 const MAX_FUNCTIONS: usize = 3;

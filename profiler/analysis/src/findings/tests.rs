@@ -4,8 +4,7 @@ use super::Finding;
 use crate::critical::PathKind;
 use crate::report::{Analysis, analyse, analyse_step};
 use proptest::prelude::*;
-use trace_store::store::Store;
-use trace_store::testkit;
+use trace_store::{Store, testkit};
 
 fn analysis(text: &str) -> (Store, Analysis) {
     let store = testkit::store(text);

@@ -8,7 +8,7 @@ use crate::line::{Line, LineKind, PieceId};
 use crate::walk::{Edge, IdleReason, PartKind, Walk, WalkPart};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
-use trace_model::slice::SliceId;
+use trace_model::SliceId;
 
 /// Parts of one gap: what is left of it is one more, so that threads that wait for a long chain of ops do not each repeat it.
 const MAX_PARTS: usize = 64;

@@ -4,7 +4,7 @@ use crate::deps::Deps;
 use crate::line::{Line, LineKind, PieceId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
-use trace_model::rows::Step;
+use trace_model::Step;
 
 /// A gap: nothing ran, and what ran after it.
 pub(super) struct Gap {

@@ -20,11 +20,9 @@ pub use queue::{QueueWait, queue_waits};
 use rayon::prelude::*;
 use std::cmp::Reverse;
 use std::ops::Range;
-use trace_model::radix;
 use trace_model::radix::Keyed;
-use trace_model::slice::{SliceId, SliceRef};
-use trace_model::track::TrackId;
-use trace_store::store::Store;
+use trace_model::{SliceId, SliceRef, TrackId, radix};
+use trace_store::Store;
 
 /// A part of a gap, with its cause.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,8 @@
 
 use super::{overlap, text};
 use std::ops::Range;
-use trace_model::names::Category;
-use trace_model::slice::SliceId;
-use trace_store::store::Store;
+use trace_model::{Category, SliceId};
+use trace_store::Store;
 
 /// An op that was ready and had to wait for a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use text::duration;
 
 use super::{Cause, Stall};
-use trace_model::slice::{SliceId, SliceRef};
-use trace_store::store::Store;
+use trace_model::{SliceId, SliceRef};
+use trace_store::Store;
 
 /// `MatMul layer2/MatMul`, or the name alone where there is no node.
 fn op(store: &Store, slice: &SliceRef) -> String {

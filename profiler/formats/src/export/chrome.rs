@@ -5,8 +5,8 @@ use super::{counter_names, instant_args, site_names, slice_args, slices, thread_
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use trace_model::slice::SliceRef;
-use trace_store::store::{Store, Track};
+use trace_model::SliceRef;
+use trace_store::{Store, Track};
 
 /// The name of the metadata event that says what a track is.
 pub(crate) const TRACK_EVENT: &str = "stepscope_track";

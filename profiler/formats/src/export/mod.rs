@@ -14,13 +14,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use trace_analysis::flame::stack_names;
-use trace_model::batch::NO_ARGS;
-use trace_model::names::Category;
-use trace_model::rows::Counter;
-use trace_model::slice::SliceRef;
-use trace_model::stack::NO_STACK;
-use trace_model::track::InstantEvent;
-use trace_store::store::{Lane, Store, Track};
+use trace_model::{Category, Counter, InstantEvent, NO_ARGS, NO_STACK, SliceRef};
+use trace_store::{Lane, Store, Track};
 
 /// Formats that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

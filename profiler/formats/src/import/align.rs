@@ -16,8 +16,7 @@ use super::stage::Stage;
 use by_messages::{ClockShifts, by_messages};
 use std::collections::BTreeMap;
 use trace_model::clocks::{Fact, Line, Side};
-use trace_model::names::Category;
-use trace_model::warning::Notice;
+use trace_model::{Category, Notice};
 
 /// Times since 1970 are beyond this many nanoseconds (2001), times since a machine's start are not.
 const UNIX_NS: i64 = 1_000_000_000_000_000_000;

@@ -5,7 +5,7 @@ use super::marks::{Mark, close};
 use super::problems::Problems;
 use super::sites::Sites;
 use rustc_hash::FxHashMap;
-use trace_model::batch::Event;
+use trace_model::Event;
 
 /// What belongs together: a process, and an id in a space of ids (category, scope).
 pub(super) type AsyncKey = (ProcessIdx, u64, u64);

@@ -6,7 +6,7 @@ use super::sched::Sched;
 use super::stage::Stage;
 use rustc_hash::FxHasher;
 use std::hash::{BuildHasher, BuildHasherDefault};
-use trace_model::batch::{EventKind, NO_ARGS};
+use trace_model::{EventKind, NO_ARGS};
 
 /// Stages the mark that thread `tid` wrote; any other text is an instant.
 pub(super) fn take(text: &str, tid: i64, time: i64, sched: &mut Sched, stage: &mut Stage) {

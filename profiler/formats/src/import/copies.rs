@@ -9,8 +9,7 @@
 //! Source of the last two: `jax/_src/profiler.py` and XLA's `tsl/profiler/rpc/client/save_profile.cc`.
 
 use std::path::{Path, PathBuf};
-use trace_model::warning::Notice;
-use trace_model::warning::WarningKind;
+use trace_model::{Notice, WarningKind};
 
 const COMPRESSED: [&str; 2] = [".gz", ".zst"];
 const PLANES: &str = ".xplane.pb";

@@ -6,9 +6,7 @@ use super::lanes::arrange;
 use super::sites::SiteIdx;
 use super::stage::{Stage, Track};
 use rustc_hash::{FxHashMap, FxHashSet};
-use trace_model::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name};
-use trace_model::names::{Category, FIRST_OWN_PID};
-use trace_model::track::TrackKey;
+use trace_model::{Batch, Category, Event, EventKind, FIRST_OWN_PID, NO_ARGS, NO_NODE, Name, TrackKey};
 
 /// Events of a batch.
 const BATCH_EVENTS: usize = 1 << 16;

@@ -1,7 +1,7 @@
 //! The fields of a staged event, and the numbers that a stage gives to processes, tracks and nodes.
 
 use super::sites::SiteIdx;
-use trace_model::batch::{Event, EventKind, NO_ARGS, NO_NODE};
+use trace_model::{Event, EventKind, NO_ARGS, NO_NODE};
 
 /// A process of a stage.
 pub(super) type ProcessIdx = u32;

@@ -4,7 +4,7 @@ use super::fields::{EventFields, TrackIdx};
 use super::sites::{SiteIdx, Sites};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{BuildHasher, BuildHasherDefault};
-use trace_model::batch::{Event, EventKind};
+use trace_model::{Event, EventKind};
 
 /// A point's part in its arrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

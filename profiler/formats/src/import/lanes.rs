@@ -1,8 +1,7 @@
 //! Slices of a track in order, each with the lane that shows its nesting.
 
 use std::cmp::Reverse;
-use trace_model::batch::Event;
-use trace_model::track::MAX_LANES;
+use trace_model::{Event, MAX_LANES};
 
 /// Tracks of the store that one track of a file may become: what overlaps more than 4,096 others is shortened by the store, and counted.
 const MAX_TRACKS: usize = 16;
@@ -132,9 +131,8 @@ mod tests {
     use crate::import::fields::EventFields;
     use crate::import::sites::SiteIdx;
     use proptest::prelude::*;
-    use trace_model::batch::{Batch, EventKind};
-    use trace_model::track::TrackKey;
-    use trace_store::store::{Store, StoreOptions};
+    use trace_model::{Batch, EventKind, TrackKey};
+    use trace_store::{Store, StoreOptions};
 
     fn slices(spans: &[(i64, i64)]) -> Vec<Event> {
         spans.iter().map(|(start, end)| EventFields::of(SiteIdx(0)).event(EventKind::Slice, *start, *end)).collect()
@@ -219,7 +217,7 @@ mod tests {
             batch.track(TrackKey { pid: 1, ring: ring as u32 }).events = events;
         }
         store.apply(batch);
-        assert_eq!(store.tracks().iter().map(trace_store::store::Track::n_slices).sum::<usize>(), n);
+        assert_eq!(store.tracks().iter().map(trace_store::Track::n_slices).sum::<usize>(), n);
         assert_eq!(store.tracks().iter().map(|t| t.clipped).sum::<u64>(), 1_000);
         assert!(store.warnings().iter().any(|w| w.count == 1_000), "{:?}", store.warnings());
     }

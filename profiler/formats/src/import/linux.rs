@@ -14,9 +14,8 @@ use super::sched::{Sched, SwitchThread};
 use super::stage::Stage;
 use serde_json::json;
 use std::io;
-use trace_model::batch::EventKind;
 use trace_model::scheduling::{Comm, SchedKind};
-use trace_model::thread_state::ThreadState;
+use trace_model::{EventKind, ThreadState};
 
 /// Lines that one call reads.
 const PART: usize = 1 << 14;

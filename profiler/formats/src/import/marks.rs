@@ -4,7 +4,7 @@ use super::fields::EventFields;
 use super::problems::{Problem, Problems};
 use super::sites::{SiteIdx, Sites};
 use rustc_hash::FxHashMap;
-use trace_model::batch::{Event, EventKind, NO_ARGS};
+use trace_model::{Event, EventKind, NO_ARGS};
 
 /// A begin or an end.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@ use super::flows::{FlowPart, UnpairedPoint};
 use super::problems::Problem;
 use super::stage::Stage;
 use rustc_hash::FxHashMap;
-use trace_model::batch::EventKind;
+use trace_model::EventKind;
 
 /// A message between two files, each side in the times of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

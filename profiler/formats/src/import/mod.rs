@@ -46,9 +46,8 @@ use stage::Stage;
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
-use trace_model::batch::Batch;
-use trace_model::warning::WarningKind;
-use trace_store::store::Store;
+use trace_model::{Batch, WarningKind};
+use trace_store::Store;
 
 /// Why a file cannot be imported.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +83,7 @@ pub struct Import {
     reading: Option<OpenFile>,
     staged: Vec<Stage>,
     leaving: VecDeque<Emitter>,
-    notices: Vec<trace_model::warning::Notice>,
+    notices: Vec<trace_model::Notice>,
     origin: i64,
     is_ordered: bool,
     /// Numbers of arrows, unique over all files.

@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use trace_model::batch::{EventKind, NO_ARGS};
+use trace_model::{EventKind, NO_ARGS};
 
 /// Streams come behind threads.
 const FIRST_STREAM: i32 = 1 << 24;

@@ -1,8 +1,7 @@
 //! What was wrong with a file: counted, and reported in one line per kind.
 
 use std::collections::BTreeMap;
-use trace_model::warning::Notice;
-use trace_model::warning::WarningKind;
+use trace_model::{Notice, WarningKind};
 
 /// Something that an importer met and went on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,10 +9,9 @@ use super::problems::Problem;
 use super::sites::SiteIdx;
 use super::stage::{Stage, TrackOf};
 use rustc_hash::FxHashMap;
-use trace_model::batch::EventKind;
 use trace_model::scheduling::derive::{Output, Scheduling, Slice};
 use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
-use trace_model::thread_state::ThreadState;
+use trace_model::{EventKind, ThreadState};
 
 /// `clone_flags` of a thread in its maker's process.
 const CLONE_THREAD: u64 = 0x1_0000;
@@ -105,7 +104,7 @@ impl Sched {
         for (time, cpu, told) in told {
             let here = machine.on_cpu(cpu).unwrap_or_default();
             let what = match told {
-                FileEvent::Complete(kind) => what,
+                FileEvent::Complete(kind) => kind,
                 FileEvent::SwitchTo { left, next } => {
                     SchedKind::Switch { prev: here.0, prev_name: here.1, left, next: next.tid, next_name: next.name }
                 }

@@ -1,7 +1,7 @@
 //! The names of a stage's events, each once, with what their category means to us.
 
 use rustc_hash::FxHashMap;
-use trace_model::names::Category;
+use trace_model::Category;
 
 /// Row of [`Sites`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

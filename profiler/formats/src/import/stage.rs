@@ -12,9 +12,7 @@ use super::sites::{SiteIdx, Sites};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use trace_model::args::Args;
-use trace_model::batch::{Event, EventKind};
-use trace_model::track::TrackKind;
+use trace_model::{Args, Event, EventKind, TrackKind};
 
 /// What a track stands for in its process, as the file says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -10,7 +10,7 @@ use formats::tfrecord::{RecordScanner, Scan, begins_with_record};
 use formats::wire::{Fields, Value};
 use prost::Message as _;
 use std::io;
-use trace_model::track::TrackKind;
+use trace_model::TrackKind;
 
 /// `Event.tagged_run_metadata`.
 const TAGGED_RUN_METADATA: u32 = 8;

@@ -2,11 +2,8 @@
 
 use super::*;
 use std::io::Write;
-use trace_model::names::Category;
-use trace_model::slice::SliceRef;
-use trace_model::track::TrackKind;
-use trace_store::store::StoreOptions;
-use trace_store::store::Track;
+use trace_model::{Category, SliceRef, TrackKind};
+use trace_store::{StoreOptions, Track};
 
 /// A store from a file of this name and content, and its warnings.
 pub(super) fn import_bytes(content: &[u8]) -> Store {
@@ -289,9 +286,8 @@ fn told(store: &Store) -> Vec<String> {
         lines.push(format!("counter {} {} {times:?} {:?}", site.category_name, site.name, c.value));
     }
     for f in store.flows() {
-        let end = |e: Option<trace_model::rows::FlowEnd>| {
-            e.map(|e| (&store.tracks()[e.track.0 as usize].name, e.time + origin))
-        };
+        let end =
+            |e: Option<trace_model::FlowEnd>| e.map(|e| (&store.tracks()[e.track.0 as usize].name, e.time + origin));
         let site = &store.sites()[f.site as usize];
         lines.push(format!("flow {} {:?} {:?}", site.name, end(f.from), end(f.to)));
     }
@@ -350,7 +346,7 @@ fn told_by_perfetto(store: &Store) -> Vec<String> {
         let times: Vec<i64> = c.time.iter().map(|t| t + origin).collect();
         lines.push(format!("counter {} {} {times:?} {:?}", site.category_name, site.name, c.value));
     }
-    let end = |end: trace_model::rows::FlowEnd| {
+    let end = |end: trace_model::FlowEnd| {
         let track = &store.tracks()[end.track.0 as usize];
         let running = slices(track).filter(|s| s.start <= end.time && (end.time < s.end || end.time == s.start));
         let start = running.map(|s| s.start).max().unwrap_or(end.time);

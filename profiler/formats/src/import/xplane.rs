@@ -15,7 +15,7 @@ use prost::Message;
 use serde_json::{Map, Value};
 use std::io;
 use trace_analysis::roofline::is_peak;
-use trace_model::track::TrackKind;
+use trace_model::TrackKind;
 
 /// The longest text of an op's description that is kept with each of its executions.
 const MAX_TEXT: usize = 256;
@@ -207,7 +207,7 @@ fn one(plane: &Plane, line: &XLine, event: &XEvent, owner: &Owner, track: TrackI
             let step = name.parse().ok().or(step).unwrap_or(0);
             (what.correlation, what.arg) = (step, u64::from(step));
         }
-        "op" => (what.correlation, what.arg) = (trace_model::batch::NO_NODE, u64::from(step.unwrap_or(0)) << 32),
+        "op" => (what.correlation, what.arg) = (trace_model::NO_NODE, u64::from(step.unwrap_or(0)) << 32),
         _ => what.correlation = stats.number("correlation_id").unwrap_or(0) as u32,
     }
     if let Some(json) = stats.json() {

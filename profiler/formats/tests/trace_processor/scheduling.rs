@@ -12,10 +12,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use trace_analysis::threads::thread_times;
-use trace_model::names::Category;
-use trace_model::thread_state::ThreadState;
-use trace_model::track::TrackKind;
-use trace_store::store::Store;
+use trace_model::{Category, ThreadState, TrackKind};
+use trace_store::Store;
 
 /// A stay in a state: begin, end (none where it was still going on), state, and who woke the thread.
 type Stay = (i64, Option<i64>, String, Option<i64>);

@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use trace_model::chunks;
 use trace_model::chunks::{ChunkHeader, FLAG_LAST};
-use trace_store::follow::TraceReader;
-use trace_store::store::{Store, StoreOptions};
+use trace_store::{Store, StoreOptions, TraceReader};
 
 /// Site of the slices, and of the arrows between hosts.
 pub const SLICES: u32 = 0;

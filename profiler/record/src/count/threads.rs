@@ -251,8 +251,7 @@ mod tests {
     use events::clock::Source;
     use parking_lot::Mutex;
     use std::sync::Arc;
-    use trace_store::follow::TraceReader;
-    use trace_store::store::{Store, StoreOptions};
+    use trace_store::{Store, StoreOptions, TraceReader};
 
     const FAULTS: usize = 0;
     const CYCLES: usize = 1;

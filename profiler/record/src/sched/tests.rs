@@ -4,13 +4,12 @@ use events::clock::Source;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use trace_analysis::threads::thread_times;
+use trace_model::ThreadState;
 use trace_model::scheduling::derive::{SchedCounts, Scheduling};
 use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
-use trace_model::thread_state::ThreadState;
-use trace_record::collect::Tracks;
-use trace_record::collect::{Collector, CollectorOptions};
-use trace_store::follow::TraceReader;
-use trace_store::store::{Store, StoreOptions};
+use crate::collect::Tracks;
+use trace_record::{Collector, CollectorOptions};
+use trace_store::{Store, StoreOptions, TraceReader};
 
 const MS: u64 = 1_000_000;
 

@@ -1,7 +1,7 @@
 //! Notices about files.
 
 use std::path::Path;
-use trace_model::warning::{Notice, WarningKind};
+use trace_model::{Notice, WarningKind};
 
 pub(super) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()

@@ -11,12 +11,7 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::io;
 use std::path::{Path, PathBuf};
-use trace_model::batch::{Batch, Event, EventKind, Name, OpenEvent};
-use trace_model::stack::Function;
-use trace_model::track::TrackKey;
-use trace_model::track::TrackKind;
-use trace_model::warning::Notice;
-use trace_model::warning::WarningKind;
+use trace_model::{Batch, Event, EventKind, Function, Name, Notice, OpenEvent, TrackKey, TrackKind, WarningKind};
 
 /// Whether a process of this machine runs.
 pub(super) fn is_running(pid: u32) -> bool {
@@ -152,7 +147,7 @@ impl Processes {
             let Some(event) = decoder.push(*record) else { continue };
             let text = decoder.text();
             let args = match event.kind {
-                _ if text.is_empty() => trace_model::batch::NO_ARGS,
+                _ if text.is_empty() => trace_model::NO_ARGS,
                 Kind::Slice => batch.args(&arguments(&text)),
                 _ => batch.args(&message(&text)),
             };

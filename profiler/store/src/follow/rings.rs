@@ -7,10 +7,7 @@ use events::record::Decoder;
 use events::ring::{self, Peek, RingError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use trace_model::batch::Batch;
-use trace_model::rows::RingPosition;
-use trace_model::track::TrackKey;
-use trace_model::warning::WarningKind;
+use trace_model::{Batch, RingPosition, TrackKey, WarningKind};
 
 /// A ring, as far as it was read.
 #[derive(Debug, Default)]

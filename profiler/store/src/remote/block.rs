@@ -4,9 +4,7 @@ use super::key::{Names, is_time};
 use super::message;
 use crate::store::{Lane, Store};
 use std::ops::Range;
-use trace_model::batch::NO_ARGS;
-use trace_model::site::Site;
-use trace_model::slice::Row;
+use trace_model::{NO_ARGS, Row, Site};
 
 /// Rows of a lane, with the texts of their arguments.
 #[derive(Debug)]

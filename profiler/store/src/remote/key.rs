@@ -1,6 +1,6 @@
 //! Keys of lanes and tiles, and limits of what another process may send.
 
-use trace_model::site::Site;
+use trace_model::Site;
 
 /// Pixels of a tile.
 pub(super) const TILE_PX: i64 = 512;

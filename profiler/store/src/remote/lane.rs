@@ -6,10 +6,9 @@ use super::pages::{Missing, RemotePages};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use trace_model::cold::{ColdLane, SliceCursor};
 use trace_model::layout::BLOCK;
 use trace_model::lod::{Merge, Node};
-use trace_model::slice::Row;
+use trace_model::{ColdLane, Row, SliceCursor};
 
 /// What is known of a lane.
 #[derive(Clone, Debug)]

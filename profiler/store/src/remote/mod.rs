@@ -10,7 +10,7 @@
 //!    is a slice, no smaller tile is asked for.
 //! 3. *Rows*: details and analyses need whole slices: they come by blocks of 4,096.
 //!
-//! Nothing here waits for the network but [`Viewer::poll`] and [`Pages::load_requested`](trace_model::pages::Pages::load_requested), which
+//! Nothing here waits for the network but [`Viewer::poll`] and [`Pages::load_requested`](trace_model::Pages::load_requested), which
 //! a loader's thread calls. A picture that lacks tiles shows larger ones, or a lane as one span; what it lacked is a page request. An
 //! analysis asks [`Store::residency`](crate::store::Store::residency) first.
 //!

@@ -13,8 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trace_model::layout::BLOCK;
-use trace_model::pages::{PagerStats, Pages};
-use trace_model::warning::{Warning, WarningKind};
+use trace_model::{PagerStats, Pages, Warning, WarningKind};
 
 /// Bytes that are kept, by default.
 const BUDGET: usize = 256 << 20;

@@ -10,11 +10,9 @@ use proptest::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use trace_model::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name};
 use trace_model::layout::BLOCK;
 use trace_model::lod::Span;
-use trace_model::slice::SliceRef;
-use trace_model::track::TrackKey;
+use trace_model::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name, SliceRef, TrackKey};
 
 /// Asks a server of this process.
 struct Here {

@@ -5,8 +5,7 @@ use super::message;
 use crate::store::Lane;
 use std::ops::Range;
 use trace_model::lod::{Merge, Node, Span};
-use trace_model::site::Site;
-use trace_model::slice::SliceHeader;
+use trace_model::{Site, SliceHeader};
 
 /// Spans of a tile, at most: two a pixel, and the slice that reaches in.
 const MAX_SPANS: usize = 2 * TILE_PX as usize + 3;

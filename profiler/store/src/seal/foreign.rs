@@ -11,10 +11,7 @@ use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::Path;
-use trace_model::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name};
-use trace_model::names::Category;
-use trace_model::track::TrackKey;
-use trace_model::track::TrackKind;
+use trace_model::{Batch, Category, Event, EventKind, NO_ARGS, NO_NODE, Name, TrackKey, TrackKind};
 
 /// Nesting depths that are distinguished.
 const MAX_DEPTH: i64 = 255;

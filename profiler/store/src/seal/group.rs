@@ -7,11 +7,8 @@ use super::slice_columns::{digest, whole_arg};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use std::ops::Range;
-use trace_model::batch::NO_ARGS;
 use trace_model::lod::Columns;
-use trace_model::site::Site;
-use trace_model::slice::Row;
-use trace_model::slice::SliceHeader;
+use trace_model::{NO_ARGS, Row, Site, SliceHeader};
 
 /// Rows are ordered by lane (the sidecar's), then by start.
 #[derive(Debug)]

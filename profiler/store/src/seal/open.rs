@@ -26,9 +26,7 @@ use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use trace_model::rows::RingPosition;
-use trace_model::track::{MAX_LANES, OpenSlice};
-use trace_model::warning::{Warning, WarningKind};
+use trace_model::{MAX_LANES, OpenSlice, RingPosition, Warning, WarningKind};
 
 /// Whether a folder is a sealed trace that was written here, and nothing else.
 #[must_use]

@@ -20,9 +20,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use trace_model::pages::{PagerStats, Pages};
-use trace_model::slice::Row;
-use trace_model::warning::{Warning, WarningKind};
+use trace_model::{PagerStats, Pages, Row, Warning, WarningKind};
 
 /// Bytes of row groups in memory, by default: about six million slices.
 pub const BUDGET: usize = 256 << 20;

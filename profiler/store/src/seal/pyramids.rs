@@ -7,9 +7,9 @@ use super::sidecar::{GroupEntry, LaneEntry, MAGIC, Piece, SegmentEntry, Trailer,
 use bytemuck::Zeroable;
 use rustc_hash::FxHashMap;
 use std::io::{self, Write};
+use trace_model::SliceHeader;
 use trace_model::layout::SEGMENT;
 use trace_model::lod::{LEVELS, Leaf, Narrow, Node, Pyramid};
-use trace_model::slice::SliceHeader;
 
 /// Slices of sparse lanes in a sidecar: this part of all, at most so many.
 const BRIEFS_SHARE: usize = 16;

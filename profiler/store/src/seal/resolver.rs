@@ -3,9 +3,7 @@
 use super::columns::Texts;
 use arrow_array::Array;
 use rustc_hash::FxHashMap;
-use trace_model::batch::NO_NODE;
-use trace_model::names::{Category, NodeInfo, SiteInfo};
-use trace_model::site::Site;
+use trace_model::{Category, NO_NODE, NodeInfo, Site, SiteInfo};
 
 /// A name that the tables do not have.
 const UNKNOWN: u32 = u32::MAX - 1;

@@ -9,14 +9,11 @@ use super::table::{Id, StoredRow};
 use crate::store::{Contents, Track};
 use arrow_array::RecordBatch;
 use rustc_hash::FxHashMap;
-use trace_model::args::Args;
-use trace_model::batch::NO_ARGS;
-use trace_model::names::{ClockOffset, NodeInfo, Process, SiteInfo};
-use trace_model::rows::{CounterKey, Flow, FlowEnd, MemoryEvent, Point, RingPosition, Step, Transfer};
-use trace_model::slice::SliceId;
-use trace_model::stack::{Frame, Function, NO_STACK, Stack};
-use trace_model::track::{InstantEvent, OpenSlice, TrackId, TrackKey, TrackKind};
-use trace_model::warning::{Warning, WarningKind};
+use trace_model::{
+    Args, ClockOffset, CounterKey, Flow, FlowEnd, Frame, Function, InstantEvent, MemoryEvent, NO_ARGS, NO_STACK,
+    NodeInfo, OpenSlice, Point, Process, RingPosition, SiteInfo, SliceId, Stack, Step, TrackId, TrackKey, TrackKind,
+    Transfer, Warning, WarningKind,
+};
 
 type Result<T = ()> = std::result::Result<T, TableError>;
 

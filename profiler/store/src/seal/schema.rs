@@ -26,9 +26,9 @@ pub(super) const SLICES: Table = Table {
         Column::new("node", Kind::Text, true, "name of the node"),
         Column::new("device", Kind::Text, true, "device of the node"),
         Column::new("step", Kind::U32, true, "id of the step"),
-        Column::new("correlation", Kind::U32, false, "by category; of an op the `node_id` whose end made it ready"),
+        Column::new("correlation", Kind::U32, false, "by category: of an op the `node_id` whose end made it ready"),
         Column::new("depth", Kind::U32, false, "nesting depth: the lane"),
-        Column::new("arg", Kind::U64, false, "by category; of an op its queue wait, ns"),
+        Column::new("arg", Kind::U64, false, "by category: of an op its queue wait, ns"),
         Column::new("args", Kind::LongText, true, "arguments: a JSON object"),
     ],
 };
@@ -92,7 +92,7 @@ table!(FlowRow, "flows", "an arrow between two tracks; an end that did not come 
     category: SiteCategory = "category",
     name: SiteName = "name",
     correlation: u32 = "pairs the two ends",
-    process_id: Id = "row of `processes` in which `correlation` is unique; null where it is in the whole trace",
+    process_id: Id = "row of `processes` in which `correlation` is unique, null where it is in the whole trace",
     from_track_id: Id = "track of the tail",
     from_ts_ns: Option<i64> = "time of the tail; ns from the trace's origin",
     to_track_id: Id = "track of the head",
@@ -115,7 +115,7 @@ table!(InstantRow<'a>, "instants", "something at one time: a log message, a samp
     ts_ns: i64 = "time; ns from the trace's origin",
     category: SiteCategory = "category",
     name: SiteName = "name",
-    arg: u64 = "by category; of a sample its `stack_id`",
+    arg: u64 = "by category: of a sample its `stack_id`",
     site_id: u32 = "row of `sites`",
     args: Option<&'a str> = "arguments: a JSON object",
 });
@@ -132,7 +132,7 @@ table!(MemoryRow, "memory", "bytes allocated or (negative) freed", since 1, {
 });
 
 table!(TransferRow, "transfers", "a value sent from device to device, with its five stamps", since 1, {
-    process_id: Id = "row of `processes`; null where it went to another process",
+    process_id: Id = "row of `processes`, null where it went to another process",
     number: u32 = "joins its events",
     step: u32 = "id of the step",
     bytes: u32 = "bytes that travelled; bytes",
@@ -217,3 +217,18 @@ pub(super) const TABLES: [Table; 17] = [
     WarningRow::TABLE,
     MetaRow::TABLE,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_has_the_tables() {
+        let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/trace-format.md")).unwrap();
+        for table in TABLES.iter().chain([&RingRow::TABLE]) {
+            let columns: Vec<String> = table.columns.iter().map(|c| format!("`{}` {}", c.name, c.about())).collect();
+            let line = format!("| `{}` | {} | {} |", table.name, table.about, columns.join("; "));
+            assert!(docs.contains(&line), "docs/trace-format.md lacks\n{line}");
+        }
+    }
+}

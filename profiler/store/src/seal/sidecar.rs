@@ -38,9 +38,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
+use trace_model::SliceHeader;
 use trace_model::layout::SEGMENT;
 use trace_model::lod::{LEVELS, Narrow, Node, Nodes, level_lens};
-use trace_model::slice::SliceHeader;
 
 /// The sidecar's file.
 pub(super) const SIDECAR: &str = "lod.bin";

@@ -5,8 +5,7 @@ use super::names::{NameColumn, Names};
 use arrow_array::builder::StringBuilder;
 use arrow_array::{Array, ArrayRef, Int64Array, StringArray, UInt32Array, UInt64Array};
 use std::sync::Arc;
-use trace_model::names::{Category, SiteInfo};
-use trace_model::slice::Row;
+use trace_model::{Category, Row, SiteInfo};
 
 pub(super) struct SliceColumns {
     start: Vec<i64>,

@@ -156,14 +156,14 @@ pub(super) trait Cell<'a>: Copy {
 
 /// Cells of integers: type, kind, array, and how one is read.
 macro_rules! integer_cells {
-    ($($type:ty, $kind:ident, $array:ty, $is_nullable:literal, $open:ident, |$reader:ident, $row:ident| $value:expr;)*) => {$(
+    ($($type:ty, $kind:ident, $array:ty, $is_nullable:literal, $make:ident, $open:ident, |$reader:ident, $row:ident| $value:expr;)*) => {$(
         impl<'a> Cell<'a> for $type {
             const KIND: Kind = Kind::$kind;
             const IS_NULLABLE: bool = $is_nullable;
             type Reader = Ints;
 
             fn array(values: impl Iterator<Item = Self> + Clone, _: &Names) -> ArrayRef {
-                Arc::new(values.collect::<$array>())
+                Arc::new(<$array>::$make(values))
             }
 
             fn reader(batch: &'a RecordBatch, name: &'static str) -> Result<Ints, TableError> {
@@ -179,13 +179,13 @@ macro_rules! integer_cells {
 }
 
 integer_cells! {
-    u32, U32, UInt32Array, false, of, |ints, row| ints.id(row);
-    u64, U64, UInt64Array, false, of, |ints, row| ints.at(row).cast_unsigned();
-    i32, I32, Int32Array, false, of, |ints, row| ints.at(row) as i32;
-    i64, I64, Int64Array, false, of, |ints, row| ints.at(row);
-    Option<u32>, U32, UInt32Array, true, or_null, |ints, row| ints.get(row).map(|v| v as u32);
-    Option<u64>, U64, UInt64Array, true, or_null, |ints, row| ints.get(row).map(i64::cast_unsigned);
-    Option<i64>, I64, Int64Array, true, or_null, |ints, row| ints.get(row);
+    u32, U32, UInt32Array, false, from_iter_values, of, |ints, row| ints.id(row);
+    u64, U64, UInt64Array, false, from_iter_values, of, |ints, row| ints.at(row).cast_unsigned();
+    i32, I32, Int32Array, false, from_iter_values, of, |ints, row| ints.at(row) as i32;
+    i64, I64, Int64Array, false, from_iter_values, of, |ints, row| ints.at(row);
+    Option<u32>, U32, UInt32Array, true, from_iter, or_null, |ints, row| ints.get(row).map(|v| v as u32);
+    Option<u64>, U64, UInt64Array, true, from_iter, or_null, |ints, row| ints.get(row).map(i64::cast_unsigned);
+    Option<i64>, I64, Int64Array, true, from_iter, or_null, |ints, row| ints.get(row);
 }
 
 /// A row of another table; `u32::MAX` for none, which is null in the file.
@@ -235,7 +235,7 @@ impl<'a> Cell<'a> for Option<f64> {
     type Reader = Option<Floats<'a>>;
 
     fn array(values: impl Iterator<Item = Self> + Clone, _: &Names) -> ArrayRef {
-        Arc::new(values.collect::<Float64Array>())
+        Arc::new(Float64Array::from_iter(values))
     }
 
     fn reader(batch: &'a RecordBatch, name: &'static str) -> Result<Self::Reader, TableError> {

@@ -10,8 +10,7 @@ use super::schema::{
 use super::table::{Id, NodeName, SiteCategory, SiteName, StoredRow, Table};
 use crate::store::{PlacedInstant, Store};
 use arrow_array::ArrayRef;
-use trace_model::rows::{Counter, Flow, MemoryEvent, Point, RingPosition, Transfer};
-use trace_model::track::TrackId;
+use trace_model::{Counter, Flow, MemoryEvent, Point, RingPosition, TrackId, Transfer};
 
 /// Rows that are made into columns at a time.
 const ROWS: usize = 1 << 16;

@@ -12,17 +12,12 @@ use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use trace_model::batch::{Batch, Event, EventKind, NO_ARGS, NO_NODE, Name};
 use trace_model::layout::SEALED_FOLDER;
-use trace_model::lod::LEAF;
-use trace_model::lod::Span;
-use trace_model::names::ClockOffset;
-use trace_model::slice::SliceRef;
-use trace_model::stack::Function;
-use trace_model::track::TrackKey;
-use trace_model::track::TrackKind;
-use trace_model::warning::Notice;
-use trace_model::warning::WarningKind;
+use trace_model::lod::{LEAF, Span};
+use trace_model::{
+    Batch, ClockOffset, Event, EventKind, Function, NO_ARGS, NO_NODE, Name, Notice, SliceRef, TrackKey, TrackKind,
+    WarningKind,
+};
 
 const CATEGORIES: [&str; 6] = ["op", "shard", "step", "wait", "transfer", "mine"];
 const SMALL: Layout = Layout { group_rows: 64, min_briefs: 20 };
@@ -141,9 +136,12 @@ fn told(store: &Store) -> Vec<String> {
         let crate::store::Track { key, process, name, tid, kind, device, stream, order, .. } = track;
         out.push(format!("{key:?} {process} {name} {tid} {kind:?} {device} {stream:?} {order} {:?}", track.open));
         out.push(format!("{} {} {}", track.dropped, track.overlapped, track.clipped));
-        out.extend(track.instants.iter().map(|i| {
-            format!("{:?} {:?}", trace_model::track::InstantEvent { args: 0, ..*i }, store.args().get(i.args))
-        }));
+        out.extend(
+            track
+                .instants
+                .iter()
+                .map(|i| format!("{:?} {:?}", trace_model::InstantEvent { args: 0, ..*i }, store.args().get(i.args))),
+        );
         for (i, lane) in track.lanes.iter().enumerate() {
             out.push(format!("lane {i}: {} {} {:?}", lane.len(), lane.longest_ns(), lane.range()));
         }
@@ -453,8 +451,7 @@ fn the_first_version_still_opens() {
 fn record(trace: &Path, n: u64) {
     let _turn = crate::testkit::RECORDING.lock();
     let session = events::start(trace, events::Options::default()).unwrap();
-    let collector =
-        trace_record::collect::Collector::start(trace, trace_record::collect::CollectorOptions::default()).unwrap();
+    let collector = trace_record::Collector::start(trace, trace_record::CollectorOptions::default()).unwrap();
     let site = events::site("seal", "work");
     for i in 0..n {
         let begin = events::now();

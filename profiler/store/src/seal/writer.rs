@@ -19,8 +19,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use trace_model::rows::RingPosition;
-use trace_model::track::InstantEvent;
+use trace_model::{InstantEvent, RingPosition};
 
 /// Flows and transfers whose other end may still come.
 const PENDING: usize = 1 << 16;

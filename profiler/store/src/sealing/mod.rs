@@ -12,8 +12,8 @@ use events::control::{ClaimError, Collector};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use trace_model::WarningKind;
 use trace_model::layout::{SEALED_FOLDER, find_sealed, is_chunk_file, is_meta_file, is_ring_file};
-use trace_model::warning::WarningKind;
 
 /// What sealing did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,13 +2,10 @@
 
 use super::transfers::Stamp;
 use super::{Store, Update};
-use trace_model::batch::{Event, EventKind, NO_ARGS, NO_NODE, Name, TrackEvents};
-use trace_model::names::{Category, NodeInfo, Process, SiteInfo};
-use trace_model::rows::{CounterKey, FlowEnd, MemoryEvent, Step};
-use trace_model::site::Site;
-use trace_model::slice::Row;
-use trace_model::track::{InstantEvent, OpenSlice, TrackId, TrackKey, TrackKind};
-use trace_model::warning::{Warning, WarningKind};
+use trace_model::{
+    Category, CounterKey, Event, EventKind, FlowEnd, InstantEvent, MemoryEvent, NO_ARGS, NO_NODE, Name, NodeInfo,
+    OpenSlice, Process, Row, Site, SiteInfo, Step, TrackEvents, TrackId, TrackKey, TrackKind, Warning, WarningKind,
+};
 
 use super::track::Track;
 

@@ -8,15 +8,10 @@ use super::transfers::Transfers;
 use super::{Store, StoreOptions};
 use std::ops::Range;
 use std::sync::Arc;
-use trace_model::args::Args;
-use trace_model::batch::NO_ARGS;
-use trace_model::names::{NodeInfo, Process, SiteInfo};
-use trace_model::pages::Pages;
-use trace_model::rows::{Flow, MemoryEvent, Point, Step, Transfer};
-use trace_model::slice::Row;
-use trace_model::stack::{Frame, Stack};
-use trace_model::track::{InstantEvent, TrackId};
-use trace_model::warning::Warning;
+use trace_model::{
+    Args, Flow, Frame, InstantEvent, MemoryEvent, NO_ARGS, NodeInfo, Pages, Point, Process, Row, SiteInfo, Stack, Step,
+    TrackId, Transfer, Warning,
+};
 
 /// The contents of a store.
 #[derive(Debug, Default)]

@@ -29,17 +29,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use table::Table;
-use trace_model::args::Args;
-use trace_model::batch::Batch;
 use trace_model::layout::BLOCK;
-use trace_model::names::{Category, NodeInfo, Process, SiteInfo};
-use trace_model::pages::Pages;
-use trace_model::rows::{Counter, Flow, MemoryEvent, Step, Transfer};
-use trace_model::slice::{SliceId, SliceRef};
-use trace_model::stack::{Frame, Stack};
-use trace_model::thread_state::ThreadState;
-use trace_model::track::{InstantEvent, TrackId, TrackKey};
-use trace_model::warning::Warning;
+use trace_model::{
+    Args, Batch, Category, Counter, Flow, Frame, InstantEvent, MemoryEvent, NodeInfo, Pages, Process, SiteInfo,
+    SliceId, SliceRef, Stack, Step, ThreadState, TrackId, TrackKey, Transfer, Warning,
+};
 use transfers::Transfers;
 
 /// How much to keep.

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 use trace_model::lod::{Columns, LEAF, Node, Pyramid, Slices};
-use trace_model::site::Site;
-use trace_model::slice::Row;
+use trace_model::{Row, Site};
 
 /// Up to [`SEGMENT`] slices, a structure of arrays.
 #[derive(Debug, Default)]

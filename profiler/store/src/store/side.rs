@@ -2,8 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use trace_model::rows::{Counter, CounterKey, Flow, FlowEnd, Point};
-use trace_model::warning::{Warning, WarningKind};
+use trace_model::{Counter, CounterKey, Flow, FlowEnd, Point, Warning, WarningKind};
 
 /// Counters found by what they count.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! Call stacks of samples: each once, as its caller's stack and one more frame.
 
 use rustc_hash::FxHashMap;
-use trace_model::stack::{Frame, Function, NO_STACK, Stack};
+use trace_model::{Frame, Function, NO_STACK, Stack};
 
 /// Rows for what producers number themselves.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! Rows of named things, each once, found by the ids that each process gives them.
 
 use rustc_hash::FxHashMap;
-use trace_model::names::{NodeInfo, SiteInfo};
+use trace_model::{NodeInfo, SiteInfo};
 
 /// Rows of named things, found by what they are.
 #[derive(Debug)]

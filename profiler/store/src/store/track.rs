@@ -1,8 +1,7 @@
 //! A track: a thread's (later a stream's, a CPU's) slices in lanes, and what else it reported.
 
 use super::lane::Lane;
-use trace_model::slice::{Row, SliceId};
-use trace_model::track::{InstantEvent, MAX_LANES, OpenSlice, TrackId, TrackKey, TrackKind};
+use trace_model::{InstantEvent, MAX_LANES, OpenSlice, Row, SliceId, TrackId, TrackKey, TrackKind};
 
 /// A row of the timeline with its lanes.
 #[derive(Debug)]

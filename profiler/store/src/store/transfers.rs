@@ -2,9 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use trace_model::batch::{EventKind, NO_NODE};
-use trace_model::rows::Transfer;
-use trace_model::track::TrackId;
+use trace_model::{EventKind, NO_NODE, TrackId, Transfer};
 
 /// One stamp, as it is emitted.
 pub(crate) struct Stamp<'a> {

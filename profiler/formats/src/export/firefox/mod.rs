@@ -20,9 +20,8 @@ use std::io::{self, Write};
 use std::marker::PhantomData;
 use trace_analysis::flame::stack_names;
 use trace_analysis::stalls::stalls;
-use trace_model::names::Category;
-use trace_model::track::{InstantEvent, TrackId};
-use trace_store::store::{Store, Track};
+use trace_model::{Category, InstantEvent, TrackId};
+use trace_store::{Store, Track};
 
 /// Colours of categories, in turn.
 const COLORS: [CategoryColor; 8] = [

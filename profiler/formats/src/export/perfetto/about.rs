@@ -1,8 +1,8 @@
 //! What Perfetto's descriptors have no field for: in their description, as `stepscope` and a JSON object.
 
 use serde::{Deserialize, Serialize};
-use trace_model::track::TrackKind;
-use trace_store::store::Track;
+use trace_model::TrackKind;
+use trace_store::Track;
 
 /// What a description of ours begins with.
 const OURS: &str = "stepscope ";

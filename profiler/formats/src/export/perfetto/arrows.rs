@@ -1,10 +1,8 @@
 //! Which slice each end of an arrow belongs to.
 
 use rustc_hash::FxHashMap;
-use trace_model::rows::FlowEnd;
-use trace_model::slice::{SliceId, SliceRef};
-use trace_model::track::TrackId;
-use trace_store::store::{Store, Track};
+use trace_model::{FlowEnd, SliceId, SliceRef, TrackId};
+use trace_store::{Store, Track};
 
 /// An end of an arrow.
 #[derive(Clone, Copy, Debug)]

@@ -28,9 +28,8 @@ use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use std::io::{self, Write};
-use trace_model::slice::SliceRef;
-use trace_model::track::{InstantEvent, OpenSlice};
-use trace_store::store::{Store, Track};
+use trace_model::{InstantEvent, OpenSlice, SliceRef};
+use trace_store::{Store, Track};
 
 /// The writer of all packets.
 const SEQUENCE: u32 = 1;

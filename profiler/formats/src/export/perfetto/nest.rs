@@ -3,9 +3,8 @@
 use super::arrows::{Arrow, Arrows};
 use crate::export::slices;
 use std::iter::Peekable;
-use trace_model::slice::{SliceId, SliceRef};
-use trace_model::track::{InstantEvent, OpenSlice};
-use trace_store::store::Track;
+use trace_model::{InstantEvent, OpenSlice, SliceId, SliceRef};
+use trace_store::Track;
 
 /// What comes next on a track.
 pub(super) enum Next {

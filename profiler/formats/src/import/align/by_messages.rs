@@ -8,8 +8,8 @@ use super::{Shift, clock_notice, laid, title};
 use crate::import::messages::Message;
 use crate::import::stage::Stage;
 use std::collections::BTreeMap;
+use trace_model::Notice;
 use trace_model::clocks::{Fact, Line, Side};
-use trace_model::warning::Notice;
 
 /// What a file's times are shifted by, and for those that are laid next to the first one how wrong that may be.
 pub(super) struct ClockShifts {

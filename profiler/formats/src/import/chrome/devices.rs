@@ -4,8 +4,7 @@
 use crate::import::fields::ProcessIdx;
 use crate::import::stage::Stage;
 use rustc_hash::{FxHashMap, FxHashSet};
-use trace_model::names::Category;
-use trace_model::track::TrackKind;
+use trace_model::{Category, TrackKind};
 
 /// Streams come behind threads.
 const FIRST_STREAM: i32 = 1 << 24;

@@ -1,7 +1,7 @@
 //! What PyTorch's profiler (Kineto) means by its categories, in our words.
 
 use super::json::{elements, members, text};
-use trace_model::names::Category;
+use trace_model::Category;
 
 /// Our category for a category and name of Kineto; the given one where it is not Kineto's.
 pub(in crate::import) fn category<'a>(category: &'a str, name: &str) -> &'a str {

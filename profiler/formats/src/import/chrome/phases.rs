@@ -17,9 +17,7 @@ use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::hash::{BuildHasher, BuildHasherDefault};
 use std::sync::Arc;
-use trace_model::batch::{EventKind, NO_ARGS};
-use trace_model::names::Category;
-use trace_model::track::TrackKind;
+use trace_model::{Category, EventKind, NO_ARGS, TrackKind};
 
 /// What is kept from event to event.
 pub(super) struct Phases {
@@ -193,7 +191,7 @@ impl Phases {
         let means = stage.sites.means(what.site.0);
         let numbers = if kineto::has_numbers(means) { KinetoArgs::of(b.get(f.args)) } else { KinetoArgs::default() };
         match means {
-            Category::Op => what.correlation = trace_model::batch::NO_NODE,
+            Category::Op => what.correlation = trace_model::NO_NODE,
             Category::Step => {
                 let named = kineto::step_number(stage.sites.name(what.site));
                 what.correlation = named.or(numbers.step.0).unwrap_or(0);

@@ -11,7 +11,7 @@ use crate::import::sites::SiteIdx;
 use crate::import::stage::Stage;
 use formats::perfetto::TrackEvent;
 use formats::perfetto::track_event::LegacyEvent;
-use trace_model::batch::{EventKind, NO_ARGS};
+use trace_model::{EventKind, NO_ARGS};
 
 const BEGIN: u32 = 1;
 const END: u32 = 2;

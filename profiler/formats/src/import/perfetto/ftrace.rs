@@ -8,8 +8,8 @@ use crate::import::sched::{Sched, SwitchThread};
 use crate::import::stage::Stage;
 use formats::perfetto::ftrace_event_bundle::CompactSched;
 use formats::perfetto::{FtraceEvent, FtraceEventBundle};
+use trace_model::ThreadState;
 use trace_model::scheduling::{Comm, SchedKind};
-use trace_model::thread_state::ThreadState;
 
 /// `ftrace_clock` in terms of the trace's clocks.
 const MONOTONIC_RAW: u32 = 5;

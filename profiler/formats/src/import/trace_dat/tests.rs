@@ -53,7 +53,7 @@ fn what_is_not_read_says_what_to_do() {
     big[12] = 1;
     let mut file = tempfile::NamedTempFile::new().unwrap();
     std::io::Write::write_all(&mut file, &big).unwrap();
-    let mut store = trace_store::store::Store::default();
+    let mut store = trace_store::Store::default();
     let failed = crate::import::open(&[file.path().to_owned()]).unwrap().read_all(&mut store).unwrap_err();
     assert!(failed.to_string().contains("trace-cmd report"), "{failed}");
 }
@@ -68,7 +68,7 @@ proptest! {
         bytes[at] = byte;
         let mut file = tempfile::NamedTempFile::new().unwrap();
         std::io::Write::write_all(&mut file, &bytes).unwrap();
-        let mut store = trace_store::store::Store::default();
+        let mut store = trace_store::Store::default();
         if let Ok(mut import) = crate::import::open(&[file.path().to_owned()]) {
             let _ = import.read_all(&mut store);
         }

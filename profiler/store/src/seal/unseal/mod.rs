@@ -13,15 +13,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use trace_model::batch::{NO_ARGS, NO_NODE};
-use trace_model::chunks;
 use trace_model::chunks::{ChunkHeader, FLAG_LAST};
-use trace_model::names::Category;
-use trace_model::rows::Counter;
-use trace_model::slice::SliceRef;
-use trace_model::stack::NO_STACK;
-use trace_model::track::{TrackId, TrackKind};
-use trace_model::warning::WarningKind;
+use trace_model::{Category, Counter, NO_ARGS, NO_NODE, NO_STACK, SliceRef, TrackId, TrackKind, WarningKind, chunks};
 
 /// Records of a ring that are written at a time.
 const BLOCK: usize = 1 << 12;
@@ -296,7 +289,7 @@ impl<'a> Writer<'a> {
         self.transfers()
     }
 
-    fn instant(&mut self, track: TrackId, instant: &trace_model::track::InstantEvent) -> io::Result<()> {
+    fn instant(&mut self, track: TrackId, instant: &trace_model::InstantEvent) -> io::Result<()> {
         let store = self.store;
         let is_sample = store.sites().get(instant.site as usize).is_some_and(|s| s.category == Category::Sample);
         let mut arg = instant.arg;

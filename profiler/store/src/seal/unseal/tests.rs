@@ -4,10 +4,7 @@ use super::*;
 use crate::follow::TraceReader;
 use crate::store::StoreOptions;
 use crate::testkit;
-use trace_model::batch::{Batch, Event, EventKind, Name};
-use trace_model::stack::Function;
-use trace_model::track::TrackKey;
-use trace_model::warning::Notice;
+use trace_model::{Batch, Event, EventKind, Function, Name, Notice, TrackKey};
 
 fn sorted(lines: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut lines: Vec<String> = lines.into_iter().collect();
@@ -47,7 +44,7 @@ fn meant(store: &Store) -> Vec<(&'static str, Vec<String>)> {
         let arg = if is_sample { format!("{:?}", stack(i.arg)) } else { i.arg.to_string() };
         format!("{} {} {} {arg} {:?}", track(id), i.time, site(i.site), args(i.args))
     });
-    let end = |e: Option<trace_model::rows::FlowEnd>| e.map(|e| (track(e.track), e.time));
+    let end = |e: Option<trace_model::FlowEnd>| e.map(|e| (track(e.track), e.time));
     let flows = store.flows().map(|f| format!("{} {} {:?} {:?}", site(f.site), f.correlation, end(f.from), end(f.to)));
     let counters = store.counters().iter().map(|c| {
         let of = c.track.map(&track);
@@ -57,7 +54,7 @@ fn meant(store: &Store) -> Vec<(&'static str, Vec<String>)> {
     let memory = memory.map(|m| format!("{} {} {} {} {}", m.time, track(m.track), site(m.site), node(m.node), m.bytes));
     let transfers = store.transfers().iter().map(|t| {
         let ends = (t.from.map(&track), t.to.map(&track), node(t.sender), node(t.receiver));
-        let plain = trace_model::rows::Transfer {
+        let plain = trace_model::Transfer {
             scope: if t.scope == u32::MAX { t.scope } else { 0 },
             sender: 0,
             receiver: 0,

@@ -3,8 +3,8 @@
 use crate::import::tests::{import, warnings};
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use trace_model::slice::SliceRef;
-use trace_store::store::Store;
+use trace_model::SliceRef;
+use trace_store::Store;
 
 /// A clock: its time at the true time `t`, ns.
 type Clock = fn(i64) -> i64;
