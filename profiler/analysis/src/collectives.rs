@@ -4,14 +4,14 @@
 //! belongs to the n-th of that name in the others, where all have the same number of them and they overlap in time.
 
 use super::activity::Activity;
-use super::line::{At, Lines};
+use super::line::{Lines, PieceId};
 use rustc_hash::FxHashMap;
 
 /// One exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Exchange {
     /// Its slices, one per process, by start.
-    pub peers: Vec<At>,
+    pub peers: Vec<PieceId>,
 }
 
 /// All exchanges with at least two peers.
@@ -23,17 +23,17 @@ pub(crate) struct Exchanges {
 impl Exchanges {
     pub(crate) fn new(lines: &Lines) -> Exchanges {
         // By site, and within it by process: pieces by start.
-        let mut sites: FxHashMap<u32, FxHashMap<u32, Vec<(i64, At)>>> = FxHashMap::default();
+        let mut sites: FxHashMap<u32, FxHashMap<u32, Vec<(i64, PieceId)>>> = FxHashMap::default();
         for (index, line) in lines.lines.iter().enumerate() {
             for (piece, p) in line.pieces.iter().enumerate().filter(|(_, p)| p.doing == Activity::Collective) {
-                let at = At { line: index as u32, piece: piece as u32 };
+                let at = PieceId { line: index as u32, piece: piece as u32 };
                 let ranks = sites.entry(line.slice(p).site).or_default();
                 ranks.entry(line.process).or_default().push((p.start, at));
             }
         }
         let mut found = Exchanges { rows: Vec::new(), by_piece: FxHashMap::default() };
         for ranks in sites.into_values().filter(|ranks| ranks.len() > 1) {
-            let mut ranks: Vec<Vec<(i64, At)>> = ranks.into_values().collect();
+            let mut ranks: Vec<Vec<(i64, PieceId)>> = ranks.into_values().collect();
             ranks.iter_mut().for_each(|calls| calls.sort_unstable_by_key(|(start, at)| (*start, at.line)));
             if ranks.iter().any(|calls| calls.len() != ranks[0].len()) {
                 continue;
@@ -49,7 +49,7 @@ impl Exchanges {
         found
     }
 
-    fn add(&mut self, lines: &Lines, mut peers: Vec<At>) {
+    fn add(&mut self, lines: &Lines, mut peers: Vec<PieceId>) {
         peers.sort_by_key(|at| (lines.piece(*at).start, at.line));
         let last_start = peers.iter().map(|at| lines.piece(*at).start).max();
         let first_end = peers.iter().map(|at| lines.piece(*at).end).min();
@@ -60,7 +60,7 @@ impl Exchanges {
     }
 
     /// The peer that came last to the exchange of a piece; `None` where it is unknown or the piece itself.
-    pub(crate) fn last_peer(&self, at: At) -> Option<At> {
+    pub(crate) fn last_peer(&self, at: PieceId) -> Option<PieceId> {
         let row = *self.by_piece.get(&(at.line, at.piece))?;
         self.rows[row as usize].peers.last().copied().filter(|last| *last != at)
     }

@@ -172,7 +172,7 @@ fn stalls_of_streams_are_their_idle_time() {
         let found = stalls(&store, store.range());
         for (track, _, idle_ns) in device(&store).streams {
             let parts = found.iter().filter(|s| s.track == track);
-            assert_eq!(parts.map(trace_analysis::stalls::Stall::dur).sum::<i64>(), idle_ns, "{name}");
+            assert_eq!(parts.map(stalls::Stall::dur).sum::<i64>(), idle_ns, "{name}");
         }
     }
 }

@@ -311,7 +311,7 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
             reader.read_all(store).unwrap();
             assert_eq!(counts(store), all);
         }
-        let report = trace_store::seal::seal(&run).unwrap();
+        let report = trace_store::sealing::seal(&run).unwrap();
         assert_eq!(report.kept, None);
         assert!(!run.join("gathered.json").exists());
         assert_eq!(counts(&read(&run)), all, "sealed");
@@ -319,6 +319,6 @@ fn traces_of_others_come_into_a_folder_of_ones_own() {
             reader.read_all(store).unwrap();
             assert_eq!(counts(store), all, "for who followed it");
         }
-        assert!(trace_store::seal::seal(&run).unwrap().sealed.is_none(), "there is nothing more to seal");
+        assert!(trace_store::sealing::seal(&run).unwrap().sealed.is_none(), "there is nothing more to seal");
     }
 }

@@ -7,7 +7,6 @@ use common::{Folder, args, loopback, read};
 use gather::{Sender, SenderOptions, Server, ServerOptions, Unsealed};
 use std::path::Path;
 use std::time::Duration;
-use trace_store::seal;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -23,8 +22,8 @@ fn sealed(dir: &Path) {
         folder.anchor(3_000_000);
         folder.end();
     }
-    seal::seal(dir).unwrap();
-    assert!(!dir.join("chunks-71.bin").exists() && dir.join(seal::FOLDER).is_dir());
+    trace_store::sealing::seal(dir).unwrap();
+    assert!(!dir.join("chunks-71.bin").exists() && dir.join(trace_model::layout::SEALED_FOLDER).is_dir());
 }
 
 fn send(trace: &Path, address: &str) -> u64 {

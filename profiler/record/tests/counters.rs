@@ -8,7 +8,7 @@ use trace_analysis::ops::{OpRow, op_table};
 use trace_record::count::CounterSet;
 use trace_record::watch::{Watch, WatchOptions, WatchReport};
 use trace_record::{Collector, CollectorOptions};
-use trace_store::{Store, StoreOptions, TraceReader, seal};
+use trace_store::{Store, StoreOptions, TraceReader};
 
 const ROLE: &str = "STEPSCOPE_COUNTERS_TEST_TRACE";
 const ROUNDS: u64 = 8;
@@ -128,7 +128,7 @@ fn a_sealed_trace_keeps_whose_counters_they_are() {
     if report.readings == 0 {
         return test_support::left_out(format_args!("counters of threads, sealed: {:?}", report.unavailable));
     }
-    seal::seal(dir.path()).unwrap();
+    trace_store::sealing::seal(dir.path()).unwrap();
     let mut sealed = Store::with_options(StoreOptions::UNBOUNDED);
     TraceReader::open(dir.path()).unwrap().read_all(&mut sealed).unwrap();
     let table = |store: &Store| {

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used)] // a test file
 
-use crate::{self as profiler};
 use events::{Options, emit_slice, now};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,10 +1,12 @@
 //! The contract of the level of detail, held against brute force.
 
-use super::*;
-use crate::batch::{Batch, Event, EventKind, NO_NODE, Name};
-use crate::track::TrackKey;
+use crate::{Lane, Store, StoreOptions};
 use proptest::prelude::*;
-use trace_store::{Store, StoreOptions};
+use std::ops::Range;
+use trace_model::Batch;
+use trace_model::layout::SEGMENT;
+use trace_model::lod::Span;
+use trace_model::{Event, EventKind, NO_ARGS, NO_NODE, Name, SiteInfo, TrackKey, WarningKind};
 
 /// A store with one lane of slices with these gaps before them and durations; those of an even duration wait.
 fn store(parts: &[(i64, i64)], options: StoreOptions) -> Store {
@@ -29,7 +31,7 @@ fn store(parts: &[(i64, i64)], options: StoreOptions) -> Store {
                 node: NO_NODE,
                 correlation: 0,
                 arg: 0,
-                args: crate::batch::NO_ARGS,
+                args: NO_ARGS,
             });
         }
         store.apply(batch);
@@ -71,7 +73,7 @@ pub fn check_span(store: &Store, lane: &Lane, span: &Span) {
     let (mut works, mut waits): (Longest, Longest) = (None, None);
     for i in span.first..span.first + span.count {
         let s = lane.slice(i).unwrap();
-        let is_wait = store.sites().get(s.site as usize).is_some_and(crate::names::SiteInfo::waits);
+        let is_wait = store.sites().get(s.site as usize).is_some_and(SiteInfo::waits);
         let (sum, longest) = if is_wait { (&mut wait, &mut waits) } else { (&mut busy, &mut works) };
         *sum += s.dur();
         if longest.is_none_or(|(dur, ..)| s.dur() > dur) {
@@ -127,7 +129,7 @@ fn many_segments_and_giving_up_the_oldest() {
     assert_eq!(whole.slice(last.id), Some(last));
     assert_eq!(bounded.slice(whole.tracks()[0].lanes[0].slice(0).unwrap().id), None);
     let warning = &bounded.warnings()[0];
-    assert_eq!((warning.kind, warning.count), (crate::warning::WarningKind::Evicted, lane.evicted()));
+    assert_eq!((warning.kind, warning.count), (WarningKind::Evicted, lane.evicted()));
 }
 
 #[test]

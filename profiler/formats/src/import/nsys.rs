@@ -12,7 +12,7 @@ mod rows;
 use super::Reader;
 use super::chrome::{category, step_number};
 use super::fields::{EventFields, ProcessIdx, TrackIdx};
-use super::flows::{FlowKey, Part};
+use super::flows::{FlowKey, FlowPart};
 use super::input::Input;
 use super::problems::Problem;
 use super::stage::{Stage, TrackOf};
@@ -256,7 +256,7 @@ impl Names {
             self.launched.insert((pid, correlation));
             let site = stage.site("edge", "launch");
             let key = flow(pid, correlation, stage);
-            stage.flows.point(key, Part::Finish, track, start, site);
+            stage.flows.point(key, FlowPart::Finish, track, start, site);
         }
     }
 
@@ -336,7 +336,7 @@ impl Names {
         if self.launched.contains(&(pid, correlation)) {
             let site = stage.site("edge", "launch");
             let key = flow(pid, correlation, stage);
-            stage.flows.point(key, Part::Start, track, start, site);
+            stage.flows.point(key, FlowPart::Start, track, start, site);
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::Reader;
 use super::fields::{EventFields, ProcessIdx, TrackIdx};
-use super::flows::{FlowKey, Part};
+use super::flows::{FlowKey, FlowPart};
 use super::input::{Input, MAX_EVENT, Window};
 use super::problems::Problem;
 use super::stage::{Stage, TrackOf};
@@ -214,7 +214,7 @@ fn one(plane: &Plane, line: &XLine, event: &XEvent, owner: &Owner, track: TrackI
         what.args = stage.args.push(&json);
     }
     stage.slice(track, start, end, what);
-    for (kind, id, part) in [("_pt", "_p", Part::Start), ("_ct", "_c", Part::Finish)] {
+    for (kind, id, part) in [("_pt", "_p", FlowPart::Start), ("_ct", "_c", FlowPart::Finish)] {
         if let Some(id) = stats.number(id) {
             let space = stats.number(kind).unwrap_or(0);
             stage.flows.point(FlowKey { space, id }, part, track, start, site);

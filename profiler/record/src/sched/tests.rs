@@ -1,5 +1,7 @@
 //! Slices that a list of scheduler events makes.
 
+use crate::collect::Tracks;
+use crate::{Collector, CollectorOptions};
 use events::clock::Source;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -7,8 +9,6 @@ use trace_analysis::threads::thread_times;
 use trace_model::ThreadState;
 use trace_model::scheduling::derive::{SchedCounts, Scheduling};
 use trace_model::scheduling::{Comm, SchedEvent, SchedKind};
-use crate::collect::Tracks;
-use trace_record::{Collector, CollectorOptions};
 use trace_store::{Store, StoreOptions, TraceReader};
 
 const MS: u64 = 1_000_000;

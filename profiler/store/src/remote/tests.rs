@@ -337,7 +337,7 @@ struct Recorder(Server, Mutex<Vec<Vec<u8>>>);
 
 impl Transport for Recorder {
     fn request(&self, request: &[u8]) -> Result<Bytes, RemoteError> {
-        let answer = self.0.answer(request);
+        let answer = self.0.respond(request);
         self.1.lock().push(answer.clone());
         Ok(answer.into())
     }

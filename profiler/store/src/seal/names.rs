@@ -73,16 +73,6 @@ impl Names {
             *self = Names::of(store);
         }
     }
-
-    /// Categories and names of sites.
-    pub(super) fn sites(&self, rows: impl Iterator<Item = u32> + Clone) -> [ArrayRef; 2] {
-        [self.site_categories.column(rows.clone()), self.site_names.column(rows)]
-    }
-
-    /// Names of nodes; null where there is none.
-    pub(super) fn nodes(&self, rows: impl Iterator<Item = u32>) -> ArrayRef {
-        self.node_names.column(rows)
-    }
 }
 
 /// A column of texts by dictionary.

@@ -26,7 +26,7 @@ use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use trace_model::{MAX_LANES, OpenSlice, RingPosition, Warning, WarningKind};
+use trace_model::{MAX_LANES, RingPosition, Warning, WarningKind};
 
 /// Whether a folder is a sealed trace that was written here, and nothing else.
 #[must_use]
@@ -305,7 +305,7 @@ fn build(
     key: (u64, u32),
     problems: &mut Vec<String>,
 ) -> Result<Vec<u8>, TableError> {
-    let failed = |e| TableError::FilePart(PartError::Io(e));
+    let failed = |e| TableError::Part(PartError::Io(e));
     let mut pyramids = Pyramids::new(Vec::new(), Layout::default().min_briefs).map_err(failed)?;
     let mut until: FxHashMap<(u32, u32), i64> = FxHashMap::default();
     for group in 0..file.parts.len() {

@@ -83,7 +83,7 @@ pub(super) type MaybeReader<'r, 'a> = Option<&'r mut ArgsReader<'a>>;
 
 /// What the two files became.
 pub(super) struct Written {
-    pub(super) slices: Vec<checksums::SliceColumns>,
+    pub(super) slices: Vec<checksums::FilePart>,
     pub(super) sidecar_bytes: u64,
     /// Of each row group a checksum over its rows, to compare with what is read back.
     pub(super) digests: Vec<u32>,

@@ -12,7 +12,6 @@ use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use trace_model::layout::SEALED_FOLDER;
 use trace_model::lod::{LEAF, Span};
 use trace_model::{
     Batch, ClockOffset, Event, EventKind, Function, NO_ARGS, NO_NODE, Name, Notice, SliceRef, TrackKey, TrackKind,

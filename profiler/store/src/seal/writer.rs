@@ -5,9 +5,7 @@ use super::checksums::{Checksums, FILE_NAME};
 use super::file::TableFile;
 use super::names::Names;
 use super::place::{kill_point, replace, scratch_beside, sync_folder, write_synced};
-use super::schema::{
-    CounterRow, FORMAT, FlowRow, InstantRow, MemoryRow, MetaRow, RingRow, SLICES, TransferRow, VERSION,
-};
+use super::schema::{CounterRow, FORMAT, FlowRow, InstantRow, MemoryRow, MetaRow, RingRow, TransferRow, VERSION};
 use super::slices::{Layout, MaybeReader, SliceFile};
 use super::sources::SOURCES;
 use super::table::StoredRow;
