@@ -6,7 +6,7 @@ use events::clock;
 use parking_lot::RwLock;
 use profiler::{
     Batch, Store, StoreOptions,
-    far::{Ask, Viewer},
+    far::{Transport, Viewer},
 };
 use std::{
     path::{Path, PathBuf},
@@ -29,7 +29,7 @@ const REST: i64 = 10;
 /// What there is at a URL.
 pub enum Far {
     /// A trace, of which what is shown is asked for.
-    Trace(Arc<dyn Ask>),
+    Trace(Arc<dyn Transport>),
     /// A copy of a logdir, which somebody keeps up to date.
     Logdir(PathBuf),
 }
@@ -89,7 +89,7 @@ fn follow_any(shared: &Arc<Shared>, source: SourceId, far: Far) {
 }
 
 /// Follows a distant trace until the window closes. A connection that breaks is made again.
-fn follow(shared: &Shared, source: SourceId, ask: Arc<dyn Ask>) {
+fn follow(shared: &Shared, source: SourceId, ask: Arc<dyn Transport>) {
     shared.slots.set_kind(source, SourceKind::Trace, Some(&ask.place()));
     let store = Arc::new(RwLock::new(Store::with_options(StoreOptions::UNBOUNDED)));
     shared.slots.add_trace(source, store.clone());

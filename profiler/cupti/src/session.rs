@@ -140,7 +140,12 @@ impl Recorder {
         // Before any kind is on: times must not be of two clocks.
         library.use_clock(clock).map_err(Unavailable::Refused)?;
         if let Err(why) = library.use_system_thread_ids() {
-            note(NoteKind::Unavailable, 1, "CUDA thread ids", &format!("threads are told by CUDA's own ids: {why}"));
+            note(
+                NoteKind::Unavailable,
+                1,
+                "CUDA thread ids",
+                &format!("threads are identified by CUDA's own ids: {why}"),
+            );
         }
         let (mut on, mut refused) = (Vec::new(), Vec::new());
         for kind in Kind::ALL {

@@ -60,7 +60,9 @@ pub trait SliceCursor {
     fn row(&mut self, index: u64) -> Option<Row>;
 
     /// Appends the slices of a range with their indices; leaves out those that [`SliceCursor::row`] does not have.
-    fn rows(&mut self, indices: Range<u32>, out: &mut VecDeque<(u32, Row)>);
+    fn rows(&mut self, indices: Range<u32>, out: &mut VecDeque<(u32, Row)>) {
+        out.extend(indices.filter_map(|index| Some((index, self.row(u64::from(index))?))));
+    }
 
     /// The first slice that does not end before `time`, or end at it after having begun before it. Where the slices that decide
     /// cannot be had: one before it.

@@ -82,7 +82,7 @@ fn laid(stages: &[Stage], idx: usize, beside: usize, by: &str, shift: Shift, bou
         Shift::Constant(_) => String::new(),
         Shift::Drifting(line, _) => format!("; its clock drifts by {} ns in a second", line.rate_ppb()),
     };
-    let text = format!("laid beside {} by {by}, to within {bound} ns{drift}", stages[beside].source);
+    let text = format!("aligned with {} by {by}, to within {bound} ns{drift}", stages[beside].source);
     clock_notice(&title(&stages[idx]), text)
 }
 

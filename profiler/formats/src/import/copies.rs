@@ -31,7 +31,7 @@ pub fn without_copies(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<Notice>) {
 }
 
 fn notice(copy: &Path, original: &Path) -> Notice {
-    let text = format!("{} tells the same as {}, and is not read", name(copy), name(original));
+    let text = format!("{} repeats {}, and is not read", name(copy), name(original));
     Notice { kind: WarningKind::Unsupported, source: name(copy).to_owned(), count: 1, text }
 }
 
@@ -86,6 +86,6 @@ mod tests {
     #[test]
     fn what_is_left_out_is_named_with_what_is_read() {
         let (_, notices) = without_copies(&["s/h.trace.json.gz".into(), "s/h.xplane.pb".into()]);
-        assert_eq!(notices[0].text, "h.trace.json.gz tells the same as h.xplane.pb, and is not read");
+        assert_eq!(notices[0].text, "h.trace.json.gz repeats h.xplane.pb, and is not read");
     }
 }

@@ -89,7 +89,7 @@ impl Problem {
             Problem::LostByRecorder => "records were lost while the trace was recorded",
             Problem::BadCompression => "compressed parts cannot be read",
             Problem::UntoldSwitch => "switches to threads are missing: those threads ran from when they were woken",
-            Problem::TooManyThreads => "threads beyond those that are told apart have no track",
+            Problem::TooManyThreads => "threads beyond the limit have no track",
         }
     }
 }

@@ -434,8 +434,8 @@ fn the_files_of_a_session_are_one_process() {
     same(&alone, &store);
     let hosts = |store: &Store| store.processes().iter().map(|p| p.host.clone()).collect::<Vec<_>>();
     assert_eq!(hosts(&store), hosts(&alone), "no ranks");
-    let said = ["h.trace.json", "perfetto_trace.json"]
-        .map(|name| format!("{name} tells the same as h.xplane.pb, and is not read"));
+    let said =
+        ["h.trace.json", "perfetto_trace.json"].map(|name| format!("{name} repeats h.xplane.pb, and is not read"));
     assert_eq!(warnings(&store), said);
     let located = crate::locate::trace_at(dir.path()).unwrap();
     assert_eq!((located.path, located.files), (session, found.files.clone()));

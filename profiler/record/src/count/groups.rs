@@ -186,7 +186,7 @@ fn tell_into(counter: &Counter, other: &Counter) -> io::Result<()> {
 pub(crate) fn remedy(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EINVAL) => {
-            format!("perf_event_open: {error}; Linux 6.13 or newer tells counters of inherited threads")
+            format!("perf_event_open: {error}; Linux 6.13 or newer distinguishes counters of inherited threads")
         }
         Some(libc::EMFILE) => format!("perf_event_open: {error}; raise the limit of open files (ulimit -n)"),
         _ => perf::remedy(error),
@@ -198,7 +198,7 @@ fn remedy_for(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EINVAL) => {
             format!(
-                "perf_event_open: {error}; the processor has no room for it beside the others: record fewer at once"
+                "perf_event_open: {error}; the processor has no room for it next to the others: record fewer at once"
             )
         }
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => format!(

@@ -3,7 +3,6 @@
 use super::block::Block;
 use super::key::{LaneKey, MAX_LEVEL, TileKey};
 use super::pages::{Missing, RemotePages};
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use trace_model::layout::BLOCK;
@@ -132,10 +131,6 @@ impl SliceCursor for RemoteCursor<'_> {
             ));
         }
         self.held.as_ref()?.1.as_ref()?.row(ordinal)
-    }
-
-    fn rows(&mut self, indices: Range<u32>, out: &mut VecDeque<(u32, Row)>) {
-        out.extend(indices.filter_map(|index| Some((index, self.row(u64::from(index))?))));
     }
 
     /// Where the slices that decide are not here: the first of their block.

@@ -21,7 +21,7 @@ const BUDGET: usize = 256 << 20;
 const TILES_AT_A_TIME: usize = 512;
 const BLOCKS_AT_A_TIME: usize = 16;
 
-/// What a look does about rows that are not here.
+/// What a cursor does about rows that are not here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
     Request,

@@ -4,7 +4,6 @@ use super::group::Group;
 use super::pager::Pager;
 use super::sidecar::{LaneEntry, Piece, SegmentEntry};
 use crate::store::segment_parts;
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use trace_model::layout::{BLOCK, SEGMENT};
@@ -218,10 +217,6 @@ impl SliceCursor for PagedCursor<'_> {
         }
         let held = self.held.as_ref()?;
         held.group.as_ref()?.row((index - held.ordinals.start) as usize + held.offset as usize)
-    }
-
-    fn rows(&mut self, indices: Range<u32>, out: &mut VecDeque<(u32, Row)>) {
-        out.extend(indices.filter_map(|index| Some((index, self.row(u64::from(index))?))));
     }
 
     fn first_touching(&mut self, time: i64) -> u32 {

@@ -187,7 +187,7 @@ table!(WarningRow<'a>, "warnings", "what the user has to know of a trace", since
 table!(RingRow, "rings", "how far a ring of the folder is in the sealed trace: what lies next to it is newer", since 1, {
     pid: u32 = "process",
     ring: u32 = "number of the ring",
-    made: u64 = "tells rings of one number apart",
+    made: u64 = "distinguishes rings of one number",
     next: u64 = "number of the next record",
     dropped: u64 = "records that it could not take",
 });

@@ -214,7 +214,7 @@ impl<'a> Writer<'a> {
             let Some(process) = process else { continue };
             let (device, _) = site_names(self.store, event.site);
             let profile = &mut self.profile;
-            let new = || profile.add_counter(process, device, "Memory", "Memory taken and given back");
+            let new = || profile.add_counter(process, device, "Memory", "Memory allocated and freed");
             let counter = *counters.entry((process, event.site)).or_insert_with(new);
             self.profile.add_counter_sample(counter, self.time(event.time), event.bytes as f64, 1);
         }

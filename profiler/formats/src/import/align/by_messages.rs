@@ -92,7 +92,7 @@ pub(super) fn by_messages(
             };
             let (source, n, early) = (&stages[via].source, n(idx, via), early(messages, &placed.shifts, idx));
             let text = format!(
-                "its clock could not be laid beside that of {source}: their {n} messages {why}; {early} of its messages seem to \
+                "its clock could not be aligned with that of {source}: their {n} messages {why}; {early} of its messages seem to \
                  arrive before they leave"
             );
             notices.push(clock_notice(&title(&stages[idx]), text));
