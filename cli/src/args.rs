@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
-pub use engine::{Certify, Compare, Demo, Freeze, Master, Model, Numerics, Params, Run, Step, Train, Training, Worker};
+pub use engine::{Certify, Compare, Demo, Freeze, MAX_RESTARTS, Master, Numerics, Params, Run, Step, Train, Worker};
 #[cfg(feature = "query")]
 pub use traces::QueryAs;
 pub use traces::{Analyze, Collect, Diff, Export, ExportAs, Import, Query, Record, Report, RunsArgs, Switch};

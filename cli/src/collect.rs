@@ -9,11 +9,10 @@ use gather::{ServeError, Server, ServerOptions, ServerReport};
 use serde_json::json;
 
 use crate::args::{self, Verbosity};
-use crate::human;
 use crate::out;
 use crate::outcome::{Failure, Outcome};
-use crate::run_folder::RunFolder;
 use crate::signals;
+use train::{RunFolder, TraceTarget};
 
 /// Between two looks for something to tell.
 const LOOK: Duration = Duration::from_secs(1);
@@ -49,8 +48,8 @@ pub fn run(args: &args::Collect, verbosity: Verbosity) -> Outcome {
     while stopped.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) {
         let now = server.progress();
         if verbosity > Verbosity::Quiet && (now.folders, now.open) != (told.folders, told.open) {
-            let (folders, open) = (folders(now.folders), human::count(now.open));
-            note!("stepscope: {folders}, {open} being sent, {}", human::bytes(now.bytes));
+            let (folders, open) = (folders(now.folders), text::count(now.open));
+            note!("stepscope: {folders}, {open} being sent, {}", text::bytes(now.bytes));
         }
         told = now;
     }
@@ -62,7 +61,7 @@ fn folder(args: &args::Collect) -> Result<PathBuf, Failure> {
     match &args.out {
         Some(folder) => Ok(folder.clone()),
         None => {
-            let run = RunFolder::create("collect", None, None, false)?;
+            let run = RunFolder::create("collect", None, &TraceTarget::RunFolder, false)?;
             Ok(run.trace().context("a new run has a trace")?.to_path_buf())
         }
     }
@@ -75,7 +74,7 @@ fn tell(report: &ServerReport, as_json: bool, verbosity: Verbosity) {
         ("writes failed", report.failed_writes),
     ];
     for (what, n) in counts.iter().filter(|(_, n)| *n > 0) {
-        note!("warning: {what}: {}", human::count(*n));
+        note!("warning: {what}: {}", text::count(*n));
     }
     if as_json {
         let report = json!({
@@ -90,11 +89,11 @@ fn tell(report: &ServerReport, as_json: bool, verbosity: Verbosity) {
         });
         out::object(1, report);
     } else if verbosity > Verbosity::Quiet {
-        let (folders, bytes) = (folders(report.folders), human::bytes(report.bytes));
+        let (folders, bytes) = (folders(report.folders), text::bytes(report.bytes));
         note!("stepscope: gathered {bytes} of {folders}");
     }
 }
 
 fn folders(n: u64) -> String {
-    format!("{} trace {}", human::count(n), if n == 1 { "folder" } else { "folders" })
+    format!("{} trace {}", text::count(n), if n == 1 { "folder" } else { "folders" })
 }

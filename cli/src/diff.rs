@@ -3,12 +3,11 @@
 use profiler::analysis::diff::{Change, Diff, diff};
 use serde_json::{Value, json};
 
-use crate::human;
 use crate::out;
 use crate::outcome::Outcome;
-use crate::table::{Table, cut};
 use crate::trace_file;
 use crate::{analyze, args};
+use text::{Table, cut};
 
 /// Rows of each table for a person.
 const TOP: usize = 15;
@@ -64,7 +63,7 @@ fn print(found: &Diff) {
     for (title, changes) in tables.into_iter().chain([("stalls", &found.stalls[..])]) {
         let mut table = Table::new(&[title, "A", "B", "change", "<95 % interval", "<"]);
         for change in changes.iter().take(TOP) {
-            let time = |ns: f64| human::duration(ns as i64);
+            let time = |ns: f64| text::duration(ns as i64);
             let interval = change.interval_ns.map(|(low, high)| format!("{} to {}", time(low), time(high)));
             let certain = if change.is_certain() { "certain" } else { "" };
             table.row([
@@ -76,7 +75,7 @@ fn print(found: &Diff) {
                 certain.to_owned(),
             ]);
         }
-        table.print();
+        out::table(&table);
     }
 }
 
@@ -87,5 +86,5 @@ fn signed(change: &Change) -> String {
         0.0 => "new".to_owned(),
         a => format!("{:+.1} %", change.change_ns() * 100.0 / a),
     };
-    format!("{sign}{} ({share})", human::duration(change.change_ns().abs() as i64))
+    format!("{sign}{} ({share})", text::duration(change.change_ns().abs() as i64))
 }

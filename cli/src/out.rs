@@ -81,6 +81,13 @@ pub fn line(text: impl Display) {
     let _ = Results.write_all(format!("{text}\n").as_bytes());
 }
 
+/// Prints a table after an empty line; nothing without rows.
+pub fn table(table: &text::Table) {
+    if !table.is_empty() {
+        line(format_args!("\n{table}"));
+    }
+}
+
 /// Prints an object of results on one line. What a command's objects have is documented in `docs/json.md`; the version grows when a key
 /// goes, or comes to mean something else.
 pub fn object(schema_version: u32, object: serde_json::Value) {

@@ -8,7 +8,6 @@ use serde_json::json;
 
 use crate::args;
 use crate::graph;
-use crate::human;
 use crate::out;
 use crate::outcome::Outcome;
 
@@ -119,14 +118,14 @@ fn print(variables: &[Variable], depth: usize) {
     scope_rows(&trained, 0, "", depth, &mut rows);
     let width = rows.iter().map(|(name, _, _)| name.chars().count()).max().unwrap_or(0).max(20);
     for (name, n, what) in &rows {
-        say!("{name:width$}  {:>15}  {what}", human::count(*n));
+        say!("{name:width$}  {:>15}  {what}", text::count(*n));
     }
     for (role, name) in
         [(Role::Trained, "trained"), (Role::Slot, "optimizer's slots"), (Role::Other, "other variables")]
     {
         let (n, bytes) = total(variables, role);
         if n > 0 || role == Role::Trained {
-            say!("{name:width$}  {:>15}  {}", human::count(n), human::bytes(bytes));
+            say!("{name:width$}  {:>15}  {}", text::count(n), text::bytes(bytes));
         }
     }
     for v in variables.iter().filter(|v| v.shape.is_none()) {

@@ -8,7 +8,6 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::args::Verbosity;
-use crate::human;
 use crate::out;
 
 /// When the first line comes, and how long after it the next: on a terminal, and elsewhere.
@@ -71,7 +70,7 @@ impl Drop for Progress {
 fn line(elapsed_ns: i64) -> Option<String> {
     let doing = DOING.lock();
     let share = doing.share.map_or_else(String::new, |share| format!(", {:.0} %", share * 100.0));
-    (doing.n_elsewhere == 0).then(|| format!("{}{share}, {}", doing.what, human::duration(elapsed_ns)))
+    (doing.n_elsewhere == 0).then(|| format!("{}{share}, {}", doing.what, text::duration(elapsed_ns)))
 }
 
 /// Says what is done from now on.

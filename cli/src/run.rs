@@ -9,11 +9,10 @@ use formats::npy::{Array, write_npz};
 use serde_json::json;
 
 use crate::args;
-use crate::devices;
 use crate::graph::{self, Runnable, Where};
 use crate::out;
 use crate::outcome::{Failure, Outcome};
-use crate::train::Tracing;
+use train::{Tracing, devices};
 
 /// Runs the graph and prints each fetch's name, type and shape.
 pub fn run(args: &args::Run) -> Outcome {

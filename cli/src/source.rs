@@ -96,7 +96,6 @@ mod remote {
 
     use summaries::{Fetched, Remote, RemoteError};
 
-    use crate::human;
     use crate::outcome::Failure;
 
     pub fn open(path: &Path) -> Result<Remote, Failure> {
@@ -119,9 +118,9 @@ mod remote {
         note!(
             "{}: {} in {} requests, and {} to list it",
             bucket.url(),
-            human::bytes(cost.n_bytes),
-            human::count(cost.n_get_requests),
-            human::count(cost.n_list_requests)
+            text::bytes(cost.n_bytes),
+            text::count(cost.n_get_requests),
+            text::count(cost.n_list_requests)
         );
     }
 

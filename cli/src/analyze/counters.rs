@@ -5,8 +5,9 @@ use profiler::analysis::ops::OpRow;
 use profiler::analysis::report::Analysis;
 use serde_json::{Map, Value, json};
 
-use crate::human;
-use crate::table::{Table, cut};
+use text::{Table, cut};
+
+use crate::out;
 
 /// Rows for a person.
 const TOP: usize = 10;
@@ -69,7 +70,7 @@ pub fn print(analysis: &Analysis) {
     let Some(cells) = cells(analysis) else { return };
     let mut table = Table::new(&cells.titles.iter().map(String::as_str).collect::<Vec<_>>());
     cells.rows.into_iter().for_each(|row| table.row(row));
-    table.print();
+    out::table(&table);
 }
 
 type Ratio = fn(&Counted, &[u64]) -> Option<f64>;
@@ -77,7 +78,7 @@ type Ratio = fn(&Counted, &[u64]) -> Option<f64>;
 /// Clocks count nanoseconds.
 fn shown(name: &str, value: u64) -> String {
     match name {
-        "task-clock" | "cpu-clock" => human::duration(value.min(i64::MAX as u64).cast_signed()),
-        _ => human::count(value),
+        "task-clock" | "cpu-clock" => text::duration(value.min(i64::MAX as u64).cast_signed()),
+        _ => text::count(value),
     }
 }

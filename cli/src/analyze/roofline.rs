@@ -4,8 +4,8 @@ use profiler::analysis::roofline::{Bound, Roof, Roofline, Work};
 use serde_json::{Value, json};
 
 use super::counters::Cells;
-use crate::human;
-use crate::table::{Table, cut};
+use crate::out;
+use text::{Table, cut};
 
 /// Rows for a person, of each device.
 const TOP: usize = 10;
@@ -54,7 +54,7 @@ pub fn cells(line: &Roofline) -> Cells {
     let row = |name: String, work: &Work| {
         vec![
             name,
-            human::duration(work.ns),
+            text::duration(work.ns),
             rate(work.flops_per_s(), "FLOP/s"),
             rate(work.bytes_per_s(), "B/s"),
             work.intensity().map_or_else(String::new, |i| format!("{i:.2}")),
@@ -73,7 +73,7 @@ pub fn print(lines: &[Roofline]) {
         cells.titles[0] = limits(line);
         let mut table = Table::new(&cells.titles.iter().map(String::as_str).collect::<Vec<_>>());
         cells.rows.into_iter().for_each(|row| table.row(row));
-        table.print();
+        out::table(&table);
     }
 }
 

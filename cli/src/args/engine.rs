@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, ValueEnum};
+use engine::training::Parallelism;
+use train::devices::DeviceSpec;
+use train::{Model, TaskSpec, TraceTarget, TrainOptions};
 
 use super::Window;
-use crate::devices::Wanted;
 
 /// `stepscope demo`
 #[derive(ClapArgs, Debug)]
@@ -46,7 +49,7 @@ Examples:
   stepscope train convnet --steps 10 --dump-graphs passes        # what each pass makes of the graph: stepscope view passes")]
 pub struct Train {
     /// The model
-    #[arg(value_enum)]
+    #[arg(value_parser = model())]
     pub name: Model,
     /// CSV of 64 pixels (0..16) and a label (0..9) per line, may be gzipped; without it the bundled digits
     #[arg(long, value_name = "PATH")]
@@ -77,13 +80,16 @@ pub struct Train {
     pub training: Training,
 }
 
+/// How often a run in several processes may start again, unless the user says.
+pub const MAX_RESTARTS: u32 = 10;
+
 impl Train {
-    /// How often the run may go on after a loss.
-    pub fn max_restarts(&self) -> u32 {
-        self.max_restarts.unwrap_or(10)
+    /// The model with its data.
+    pub fn task(&self) -> TaskSpec {
+        TaskSpec { model: self.name, data: self.data.clone(), seed: self.training.seed }
     }
 
-    /// How long tasks that are not there are waited for.
+    /// How long to wait for tasks that cannot be reached.
     pub fn patience(&self) -> Duration {
         Duration::from_secs(self.patience.unwrap_or(60).into())
     }
@@ -116,7 +122,7 @@ pub struct Worker {
     #[arg(long, value_name = "FILE|mpi")]
     pub cluster: Option<PathBuf>,
     /// Fill the queue from which this task's copy of a model takes its batches, with the task's share of them
-    #[arg(long, value_enum, value_name = "NAME")]
+    #[arg(long, value_parser = model(), value_name = "NAME")]
     pub input: Option<Model>,
     /// The data of --input, as for 'train'
     #[arg(long, value_name = "PATH", requires = "input")]
@@ -186,40 +192,10 @@ pub struct Certify {
     pub json: bool,
 }
 
-/// The models of `train`.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Model {
-    /// Multi-layer perceptron 64-512-512-10 on 8x8 digits; goal: 95 % of the test images
-    Mlp,
-    /// LeNet-style convolutional net on digits enlarged to 28x28; goal: 97.5 %
-    Convnet,
-    /// Inception-style net of 44,000 nodes on digits enlarged to 75x75, on four devices; goal: 90 %
-    Inception,
-    /// Language model of two LSTM layers, unrolled; goal: a loss of at most 1.06 times the text's entropy
-    Lstm,
-    /// The same, as a loop
-    LstmWhile,
-    /// Word vectors; goal: of 90 % of the words, the nearest neighbour is of their kind
-    Embeddings,
-}
-
-impl Model {
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Model::Mlp => "mlp",
-            Model::Convnet => "convnet",
-            Model::Inception => "inception",
-            Model::Lstm => "lstm",
-            Model::LstmWhile => "lstm-while",
-            Model::Embeddings => "embeddings",
-        }
-    }
-
-    /// Whether its data are images of digits.
-    pub fn learns_digits(self) -> bool {
-        matches!(self, Model::Mlp | Model::Convnet | Model::Inception)
-    }
+/// Parses the name of a model.
+fn model() -> impl TypedValueParser<Value = Model> {
+    let value = |model: Model| PossibleValue::new(model.name()).help(model.description());
+    PossibleValuesParser::new(Model::ALL.map(value)).try_map(|name| name.parse::<Model>())
 }
 
 /// Options of every training run.
@@ -247,7 +223,7 @@ pub struct Training {
     /// Devices to train on, by name, each with a copy of the model: cpu:0, gpu:0, with commas between them. What a GPU has no
     /// kernel for runs on the first CPU
     #[arg(long, value_name = "DEVICE", value_delimiter = ',', conflicts_with = "devices")]
-    pub device: Vec<Wanted>,
+    pub device: Vec<DeviceSpec>,
     /// Average the devices' gradients before they are applied (the default)
     #[arg(long = "sync", conflicts_with = "asynchronous")]
     pub synchronous: bool,
@@ -287,6 +263,35 @@ pub struct Training {
     pub json: bool,
 }
 
+impl Training {
+    /// As the library takes them.
+    pub fn options(&self) -> TrainOptions {
+        let backup = self.backup_workers.map(|spare| Parallelism::Backup { spare: spare.into() });
+        let asynchronous = self.asynchronous.then_some(Parallelism::Asynchronous);
+        let all_reduce = self.all_reduce.then_some(Parallelism::AllReduce);
+        TrainOptions {
+            steps: self.steps,
+            learning_rate: self.learning_rate,
+            memory_limit: self.memory_limit,
+            threads: self.threads.map(usize::from),
+            n_devices: self.devices.map(usize::from),
+            devices: self.device.clone(),
+            parallelism: backup.or(asynchronous).or(all_reduce),
+            checkpoint_dir: self.checkpoint_dir.clone(),
+            checkpoint_every: self.checkpoint_every,
+            summary_every: self.summary_every,
+            logdir: self.logdir.clone(),
+            trace: match &self.trace {
+                None => TraceTarget::RunFolder,
+                Some(off) if off.as_os_str() == "off" => TraceTarget::Off,
+                Some(folder) => TraceTarget::Folder(folder.clone()),
+            },
+            dump_graphs: self.dump_graphs.clone(),
+            numerics: Numerics::for_session(self.numerics),
+        }
+    }
+}
+
 /// What is done about results that are no finite numbers.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numerics {
@@ -298,7 +303,7 @@ pub enum Numerics {
 
 impl Numerics {
     /// As a session takes it.
-    pub fn of(asked: Option<Numerics>) -> engine::Numerics {
+    pub fn for_session(asked: Option<Numerics>) -> engine::Numerics {
         match asked {
             None => engine::Numerics::Ignore,
             Some(Numerics::Trace) => engine::Numerics::Trace,
@@ -368,7 +373,7 @@ pub struct Step {
     /// Device to run on, by name: cpu:0, gpu:0; several, with commas between them, to spread the nodes over. What a GPU has no
     /// kernel for runs on the first CPU
     #[arg(long, value_name = "DEVICE", value_delimiter = ',', conflicts_with = "device_count")]
-    pub device: Vec<Wanted>,
+    pub device: Vec<DeviceSpec>,
     /// Let nodes run elsewhere where the device that they ask for is not there, has no kernel for them, or is not the one of nodes
     /// that they must be with, as TensorFlow 2 does (allow_soft_placement); without it that is an error, as in TensorFlow's sessions
     #[arg(long)]

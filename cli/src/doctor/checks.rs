@@ -4,7 +4,8 @@ use std::fs;
 
 use profiler::count::CounterSet;
 
-use super::{Check, State};
+use super::check::{Check, State};
+use crate::dynamic_library::loads;
 
 /// Every check, in the order of the report.
 pub fn all() -> Vec<Check> {
@@ -212,11 +213,4 @@ fn library_check(name: &'static str, found: Option<&str>, used_for: &'static str
         used_for,
         remedy: found.is_none().then(|| remedy.to_owned()),
     }
-}
-
-/// Whether the system finds the library.
-pub fn loads(name: &str) -> bool {
-    // SAFETY: these are system libraries whose initialisers are safe to run in any process; the handle is
-    // dropped at once and no symbol is taken from it.
-    unsafe { libloading::Library::new(name) }.is_ok()
 }

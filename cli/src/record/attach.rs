@@ -11,11 +11,10 @@ use profiler::watch::Watch;
 use profiler::{CollectError, Collector, CollectorOptions};
 
 use crate::args::{self, Switch, Verbosity};
-use crate::human;
 use crate::outcome::{Failure, Outcome};
-use crate::sending;
 use crate::signals;
 use crate::trace_file;
+use train::sending;
 
 /// How long a dump may take to be done.
 const PATIENCE_NS: i64 = 5_000_000_000;
@@ -51,7 +50,7 @@ pub fn run(target: &Path, args: &args::Record, verbosity: Verbosity) -> Outcome 
     match (args.steps, args.switch, args.dump) {
         (Some(n), ..) => {
             control.record_steps(n);
-            tell(format!("the next {} steps are recorded", human::count(u64::from(n))));
+            tell(format!("the next {} steps are recorded", text::count(u64::from(n))));
         }
         (_, Some(switch), _) => {
             control.switch(switch == Switch::On);
@@ -106,7 +105,7 @@ fn watch(pid: u32, args: &args::Record, verbosity: Verbosity) -> Outcome {
     let watch = Watch::attach(&folder, options, pid).context("watching the process")?;
     let collector = Collector::start_with(&folder, CollectorOptions::default(), Some(watch.tracks()))
         .context("collecting the trace")?;
-    let sender = sending::start(&folder, sending::wanted(args.collector.as_deref()).as_deref())?;
+    let sender = sending::start(&folder, sending::collector(args.collector.as_deref()).as_deref())?;
     let begun = events::clock::mono_now();
     while stopped.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) && events::session::born(pid) == born {}
     let wall_ns = events::clock::mono_now() - begun;

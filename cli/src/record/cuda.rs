@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::dynamic_library::loads;
+
 /// Names the library, where it lies elsewhere.
 pub const ENV: &str = "STEPSCOPE_INJECTION";
 const FILE: &str = "libstepscope_inject.so";
@@ -39,6 +41,6 @@ pub fn remedy() -> String {
 
 /// What to tell the user of a machine that has CUDA when the library is missing.
 pub fn warning() -> Option<String> {
-    let is_missed = library().is_none() && crate::doctor::loads("libcuda.so.1");
+    let is_missed = library().is_none() && loads("libcuda.so.1");
     is_missed.then(|| format!("CUDA: not recorded; {}", remedy()))
 }

@@ -14,10 +14,8 @@ use profiler::watch::{Watch, WatchOptions, WatchReport};
 use profiler::{Collector, CollectorOptions, CollectorReport};
 
 use crate::args::{self, Verbosity};
-use crate::human;
 use crate::outcome::{Failure, Outcome};
-use crate::run_folder::{self, RunFolder};
-use crate::sending;
+use train::{RunFolder, TraceTarget, sending};
 
 /// Runs the command.
 ///
@@ -35,7 +33,7 @@ pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
         options.watches().then(|| Watch::prepare(&folder, options)).transpose().context("watching the command")?;
     let collector = Collector::start_with(&folder, CollectorOptions::default(), watch.as_ref().map(Watch::tracks))
         .context("collecting the trace")?;
-    let sender = sending::start(&folder, sending::wanted(args.collector.as_deref()).as_deref())?;
+    let sender = sending::start(&folder, sending::collector(args.collector.as_deref()).as_deref())?;
     let begun = events::clock::mono_now();
     let status = run_command(args, &folder, watch.as_ref())?;
     let wall_ns = events::clock::mono_now() - begun;
@@ -67,10 +65,13 @@ fn watch_options(args: &args::Record) -> WatchOptions {
 fn trace_folder(wanted: Option<&Path>) -> Result<PathBuf, Failure> {
     let folder = match wanted {
         Some(folder) => {
-            run_folder::refuse_if_used(folder)?;
+            train::refuse_if_used(folder)?;
             folder.to_path_buf()
         }
-        None => RunFolder::create("record", None, None, false)?.trace().context("a new run has a trace")?.to_path_buf(),
+        None => RunFolder::create("record", None, &TraceTarget::RunFolder, false)?
+            .trace()
+            .context("a new run has a trace")?
+            .to_path_buf(),
     };
     std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     Ok(std::path::absolute(&folder).with_context(|| format!("finding {}", folder.display()))?)
@@ -127,22 +128,22 @@ fn tell(folder: &Path, wall_ns: i64, watched: &WatchReport, collected: &Collecto
     }
     let lost = collected.dropped + watched.lost;
     let mut parts = vec![
-        format!("{} in {}", human::bytes(collected.bytes), human::duration(wall_ns)),
-        format!("{} events", human::count(collected.records)),
-        format!("{} dropped", human::count(lost)),
+        format!("{} in {}", text::bytes(collected.bytes), text::duration(wall_ns)),
+        format!("{} events", text::count(collected.records)),
+        format!("{} dropped", text::count(lost)),
     ];
     if let Some(source) = watched.sched_source {
-        let (switches, wakeups) = (human::count(watched.switches), human::count(watched.wakeups));
+        let (switches, wakeups) = (text::count(watched.switches), text::count(watched.wakeups));
         parts.push(format!("{switches} switches and {wakeups} wake-ups ({source})"));
     }
     if watched.samples > 0 {
-        parts.push(format!("{} samples", human::count(watched.samples)));
+        parts.push(format!("{} samples", text::count(watched.samples)));
     }
     if watched.readings > 0 {
-        parts.push(format!("{} readings of counters", human::count(watched.readings)));
+        parts.push(format!("{} readings of counters", text::count(watched.readings)));
     }
     if collected.write_errors > 0 {
-        parts.push(format!("{} failed writes", human::count(collected.write_errors)));
+        parts.push(format!("{} failed writes", text::count(collected.write_errors)));
     }
     if collected.limit_reached {
         parts.push("the size limit ended the trace".to_owned());

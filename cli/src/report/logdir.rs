@@ -9,7 +9,6 @@ use summaries::derive::group::{Align, GroupBy, band, groups};
 use summaries::{Histogram, HistogramSeries, Run, Runs, ScalarSeries, Series};
 
 use super::page::{Figure, Section};
-use crate::human;
 use crate::logdir;
 use crate::outcome::Failure;
 use crate::source;
@@ -39,7 +38,7 @@ pub fn section(path: &Path, by: Option<&GroupBy>) -> Result<Option<Section>, Fai
     let n_tags = tags(&runs, |_| true).len();
     let n_damaged: u64 = runs.by_name.values().map(|run| run.n_damaged).sum();
     let mut facts =
-        vec![format!("{} runs, {n_tags} tags, {} points.", runs.by_name.len(), human::count(n_points as u64))];
+        vec![format!("{} runs, {n_tags} tags, {} points.", runs.by_name.len(), text::count(n_points as u64))];
     if n_tags > MAX_TAGS {
         facts.push(format!("The first {MAX_TAGS} tags by name are shown."));
     }

@@ -14,7 +14,6 @@ use summaries::charts::{Bar, Chart, Curve, Shape};
 
 use crate::analyze::{self, counters::Cells};
 use crate::args;
-use crate::human;
 use crate::out;
 use crate::outcome::{Failure, Outcome};
 use crate::trace_file;
@@ -98,12 +97,12 @@ fn trace_section(path: &Path) -> Result<Option<Section>, Failure> {
     let stats = store.stats();
     let facts = vec![format!(
         "{} slices on {} tracks, {} steps, {}.",
-        human::count(stats.slices),
+        text::count(stats.slices),
         store.tracks().len(),
-        human::count(store.steps().len() as u64),
-        human::duration(analysis.range.end - analysis.range.start)
+        text::count(store.steps().len() as u64),
+        text::duration(analysis.range.end - analysis.range.start)
     )];
-    let bar = |(name, ns)| Bar { name, value: ms(ns), words: human::duration(ns) };
+    let bar = |(name, ns)| Bar { name, value: ms(ns), words: text::duration(ns) };
     let bars = |rows: Vec<(String, i64)>| Shape::Bars(rows.into_iter().take(TOP).map(bar).collect());
     let parts = analyze::parts(&analysis.breakdown).map(|(name, ns)| (name.replace('_', " "), ns));
     let mut figures = vec![
@@ -122,7 +121,7 @@ fn trace_section(path: &Path) -> Result<Option<Section>, Failure> {
     ];
     figures.extend(step_figure(&store));
     figures.extend(memory_figures(&analysis));
-    let findings = analysis.findings.iter().take(TOP).map(|f| vec![human::duration(f.saves_ns), f.text.clone()]);
+    let findings = analysis.findings.iter().take(TOP).map(|f| vec![text::duration(f.saves_ns), f.text.clone()]);
     let mut tables = vec![("What to change first, with what it would save at most".to_owned(), findings.collect())];
     if let Some(cells) = analyze::counters::cells(&analysis) {
         tables.push(("What processor and kernel counted".to_owned(), names_last(cells)));
