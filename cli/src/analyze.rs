@@ -1,12 +1,11 @@
 //! `stepscope analyze`: where a trace's time went, what held it up, what to change first.
 
 pub mod counters;
+pub mod figures;
 mod json;
 pub mod roofline;
 
 use profiler::Store;
-use profiler::analysis::breakdown::Breakdown;
-use profiler::analysis::critical::{CriticalPath, PathKind};
 use profiler::analysis::report::{Analysis, analyse, analyse_step};
 
 use crate::args;
@@ -15,8 +14,8 @@ use crate::outcome::{Failure, Outcome};
 use crate::trace_file;
 use text::{Table, cut};
 
-/// Of the JSON that `analyze` and `diff` print (docs/json.md): higher where a field went or means something else.
-pub const SCHEMA_VERSION: u32 = 1;
+use figures::{clocks, parts, path_kinds, path_ns, track_name};
+
 /// Rows of each table for a person.
 const TOP: usize = 10;
 
@@ -59,51 +58,6 @@ fn no_step(store: &Store, number: i64) -> Failure {
         }
         _ => Failure::wrong_use("the trace has no steps"),
     }
-}
-
-/// Sum of the lengths of critical paths, ns.
-pub fn path_ns(paths: &[CriticalPath]) -> i64 {
-    paths.iter().map(|p| p.range.end - p.range.start).sum()
-}
-
-/// Time on critical paths by kind, the most first.
-pub fn path_kinds(paths: &[CriticalPath]) -> Vec<(String, i64)> {
-    let mut kinds: Vec<(String, i64)> = Vec::new();
-    for segment in paths.iter().flat_map(|p| &p.segments) {
-        let name = kind_name(segment.kind);
-        match kinds.iter_mut().find(|(kind, _)| *kind == name) {
-            Some((_, ns)) => *ns += segment.dur(),
-            None => kinds.push((name, segment.dur())),
-        }
-    }
-    kinds.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-    kinds
-}
-
-fn kind_name(kind: PathKind) -> String {
-    match kind {
-        PathKind::Stall(cause) => format!("stall: {cause}"),
-        other => format!("{other:?}").to_lowercase(),
-    }
-}
-
-/// The parts of a breakdown by name.
-pub fn parts(times: &Breakdown) -> [(&'static str, i64); 8] {
-    [
-        ("compute", times.compute_ns),
-        ("communication_exposed", times.communication_exposed_ns),
-        ("communication_overlapped", times.communication_overlapped_ns),
-        ("copy_exposed", times.copy_exposed_ns),
-        ("copy_overlapped", times.copy_overlapped_ns),
-        ("input", times.input_ns),
-        ("host", times.host_ns),
-        ("idle", times.idle_ns),
-    ]
-}
-
-/// A track's name; files have some with blanks around them.
-fn track_name(store: &Store, id: u32) -> &str {
-    store.tracks().get(id as usize).map_or("?", |t| t.name.trim())
 }
 
 fn percent(part: i64, whole: i64) -> String {
@@ -223,10 +177,6 @@ fn print_clocks(store: &Store) {
         table.row([name, text::duration(clock.offset_ns), drift, bound]);
     }
     out::table(&table);
-}
-
-fn clocks(store: &Store) -> impl Iterator<Item = (&profiler::Process, profiler::ClockOffset)> {
-    store.processes().iter().filter_map(|process| Some((process, process.clock?)))
 }
 
 fn print_rest(store: &Store, analysis: &Analysis) {

@@ -1,4 +1,4 @@
-//! `stepscope collect`: gathers the traces of many processes and hosts until it is told to end.
+//! `stepscope collect`: gathers the traces of many processes and hosts until it is asked to end.
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -14,8 +14,8 @@ use crate::outcome::{Failure, Outcome};
 use crate::signals;
 use train::{RunFolder, TraceTarget};
 
-/// Between two looks for something to tell.
-const LOOK: Duration = Duration::from_secs(1);
+/// Between two progress reports.
+const PERIOD: Duration = Duration::from_secs(1);
 
 /// Gathers until Ctrl-C or SIGTERM.
 ///
@@ -42,18 +42,18 @@ pub fn run(args: &args::Collect, verbosity: Verbosity) -> Outcome {
         note!("stepscope: gathering into {} at {address}; Ctrl-C ends it", folder.display());
     }
     if !address.ip().is_loopback() {
-        note!("warning: {address} is not a loopback address: whoever reaches it can add traces and look at them");
+        note!("warning: {address} is not a loopback address: anyone who reaches it can add and read traces");
     }
-    let mut told = ServerReport::default();
-    while stopped.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) {
+    let mut reported = ServerReport::default();
+    while stopped.recv_timeout(PERIOD) == Err(mpsc::RecvTimeoutError::Timeout) {
         let now = server.progress();
-        if verbosity > Verbosity::Quiet && (now.folders, now.open) != (told.folders, told.open) {
+        if verbosity > Verbosity::Quiet && (now.folders, now.open) != (reported.folders, reported.open) {
             let (folders, open) = (folders(now.folders), text::count(now.open));
             note!("stepscope: {folders}, {open} being sent, {}", text::bytes(now.bytes));
         }
-        told = now;
+        reported = now;
     }
-    tell(&server.stop(), args.json, verbosity);
+    print_result(&server.stop(), args.json, verbosity);
     Ok(())
 }
 
@@ -67,7 +67,7 @@ fn folder(args: &args::Collect) -> Result<PathBuf, Failure> {
     }
 }
 
-fn tell(report: &ServerReport, as_json: bool, verbosity: Verbosity) {
+fn print_result(report: &ServerReport, as_json: bool, verbosity: Verbosity) {
     let counts = [
         ("connections refused", report.refused),
         ("connections turned away: there were too many", report.turned_away),

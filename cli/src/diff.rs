@@ -3,10 +3,11 @@
 use profiler::analysis::diff::{Change, Diff, diff};
 use serde_json::{Value, json};
 
+use crate::analyze::figures;
+use crate::args;
 use crate::out;
 use crate::outcome::Outcome;
 use crate::trace_file;
-use crate::{analyze, args};
 use text::{Table, cut};
 
 /// Rows of each table for a person.
@@ -33,10 +34,8 @@ pub fn run(args: &args::Diff) -> Outcome {
 fn few_steps(found: &Diff) -> Option<String> {
     let fewest = found.a_steps.min(found.b_steps);
     match fewest {
-        0 => {
-            Some("a trace has no steps: its totals are compared, and what changed by chance cannot be told".to_owned())
-        }
-        1 => Some("a trace has one step: what changed by chance cannot be told".to_owned()),
+        0 => Some("a trace has no steps: its totals are compared, and chance cannot be ruled out".to_owned()),
+        1 => Some("a trace has one step: chance cannot be ruled out".to_owned()),
         2..10 => Some(format!("a trace has {fewest} steps only: the intervals are wide")),
         _ => None,
     }
@@ -52,7 +51,7 @@ fn change_json(change: &Change) -> Value {
 fn to_json(found: &Diff) -> Value {
     let all = |changes: &[Change]| changes.iter().map(change_json).collect::<Vec<_>>();
     json!({
-        "schema_version": analyze::SCHEMA_VERSION, "a_steps": found.a_steps, "b_steps": found.b_steps, "step": change_json(&found.step), "ops": all(&found.ops),
+        "schema_version": figures::SCHEMA_VERSION, "a_steps": found.a_steps, "b_steps": found.b_steps, "step": change_json(&found.step), "ops": all(&found.ops),
         "scopes": all(&found.scopes), "stalls": all(&found.stalls), "warnings": few_steps(found).into_iter().collect::<Vec<_>>(),
     })
 }

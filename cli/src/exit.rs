@@ -17,8 +17,8 @@ fn one_line(error: &anyhow::Error) -> String {
     line
 }
 
-/// Prints a failure on one line of stderr and gives its exit code. Results that could not be written are a failure; a reader of them
-/// who has left is none.
+/// Prints a failure on one line of stderr and returns its exit code. Results that could not be written are a failure, but not where their
+/// reader has left.
 pub fn exit_code(outcome: Outcome) -> ExitCode {
     let (error, code) = match outcome {
         Ok(()) | Err(Failure::Output) => match out::failure() {

@@ -27,7 +27,7 @@ pub fn fault(path: &Path, error: impl std::fmt::Display) -> Failure {
     Failure::wrong_use(format_args!("{}: {error}", path.display()))
 }
 
-/// The checkpoint of a prefix or file, or the newest whole one of a folder.
+/// The checkpoint of a prefix or file, or the newest complete one of a folder.
 pub fn checkpoint(path: &Path) -> Result<Checkpoint, Failure> {
     if !path.is_dir() {
         return Checkpoint::open(path).map_err(|error| fault(path, error));
@@ -180,7 +180,7 @@ fn tensor(path: &PathBuf) -> Result<Tensor, Failure> {
     Tensor::from_npy(&array).map_err(|error| fault(path, error))
 }
 
-/// Lets the nodes that ask for no device ask for this one; gives their names.
+/// Has the nodes that ask for no device ask for this one; returns their names.
 fn ask_for(def: &mut GraphDef, device: &str) -> HashSet<String> {
     let open = def.node.iter_mut().filter(|node| node.device.is_empty());
     let ask = |node: &mut NodeDef| {

@@ -7,7 +7,7 @@ use crate::args::{Import, Verbosity};
 use crate::outcome::{Failure, Outcome};
 use crate::{out, progress, trace_file};
 
-/// Reads, seals, tells.
+/// Reads, seals, reports.
 pub fn run(args: &Import, verbosity: Verbosity) -> Outcome {
     let is_taken = args.out.exists() && !args.out.read_dir().is_ok_and(|mut entries| entries.next().is_none());
     if is_taken && !(args.force && seal::is_sealed(&args.out)) {

@@ -45,13 +45,13 @@ mod view;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 
 use args::{Args, Command};
 use outcome::Outcome;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = Args::from_arg_matches(&args::command().get_matches()).unwrap_or_else(|error| error.exit());
     if let Err(error) = events::start_from_env() {
         note!("warning: {error}");
     }

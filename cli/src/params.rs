@@ -11,12 +11,12 @@ use crate::graph;
 use crate::out;
 use crate::outcome::Outcome;
 
-/// What a variable is for, as its uses tell.
+/// The purpose of a variable, found from its uses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Role {
     /// An optimizer moves it; in a graph that does not train, every variable.
     Trained,
-    /// An optimizer keeps it beside a trained one: momentum and the like.
+    /// The state of an optimizer for a trained variable: momentum and the like.
     Slot,
     /// Anything else: counters, moving averages.
     Other,

@@ -17,11 +17,11 @@ use crate::source::Source;
 /// Reads the logdir and prints it.
 pub fn run(args: &RunsArgs) -> Outcome {
     let by = args.grouping.by()?;
-    let whole = logdir::read(&args.logdir)?;
-    let runs = whole.logdir.runs();
+    let complete = logdir::read(&args.logdir)?;
+    let runs = complete.logdir.runs();
     out::rows(|out| match by {
         Some(by) => groups::print(&groups::of(&runs, &by), args.json, out),
-        None if args.json => print_json(&runs, &whole.source, out),
+        None if args.json => print_json(&runs, &complete.source, out),
         None => print_table(&runs, out),
     })
 }

@@ -102,7 +102,7 @@ mod remote {
         Remote::open(&path.to_string_lossy()).map_err(Failure::wrong_use)
     }
 
-    /// Reads what is new; what cannot be read is told.
+    /// Reads what is new; what cannot be read is reported.
     pub fn fetch(bucket: &mut Remote) -> Result<Fetched, Failure> {
         let fetched = bucket.fetch().map_err(work)?;
         fetched.failed.iter().for_each(|error| note!("warning: {error}"));

@@ -1,6 +1,7 @@
 //! `stepscope train NAME`, and the training that `demo` shares: calls of the library, its events and progress printed.
 
 mod commands;
+mod events;
 mod meter;
 mod worker;
 
@@ -9,15 +10,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use train::client::ClientRun;
-use train::{Event, FinishedRun, LaunchOptions, Launcher, Location, Observer, Progress, Trainer, mpi};
+use train::{FinishedRun, LaunchOptions, Launcher, Location, Progress, Trainer, mpi};
 
 use crate::args::{self, Verbosity};
 use crate::outcome::{Failure, Outcome};
-use crate::progress::ShownElsewhere;
+use crate::progress::HiddenGuard;
+use crate::signals;
 use crate::summary::Summary;
-use crate::{out, signals};
 
 use commands::ProcessCommands;
+pub use events::observer;
 pub use meter::Meter;
 pub use worker::run as run_worker;
 
@@ -67,16 +69,6 @@ pub fn print_summary(run: FinishedRun, json: bool) -> Outcome {
     Ok(())
 }
 
-/// Prints events as they come: reports of a client on stdout, everything else on stderr.
-pub fn observer() -> Arc<dyn Observer> {
-    Arc::new(|event: &Event<'_>| match event {
-        Event::Report(report) => out::line(report),
-        Event::Warning(text) => note!("warning: {text}"),
-        Event::Resumed { .. } => note!("{event}"),
-        _ => note!("stepscope: {event}"),
-    })
-}
-
 /// Where training runs, unless workers are started for it.
 fn location(args: &args::Train) -> Location {
     match &args.cluster {
@@ -96,7 +88,7 @@ fn launch(args: &args::Train, verbosity: Verbosity) -> Outcome {
     let stop = launcher.stop_signal();
     signals::on_stop(move || stop.send()).map_err(|error| Failure::Work(error.into()))?;
     // The client shows the progress.
-    let shown = ShownElsewhere::begin();
+    let shown = HiddenGuard::begin();
     let run = launcher.train(&ProcessCommands { args, verbosity })?;
     drop(shown);
     print_summary(run, args.training.json)
@@ -117,7 +109,7 @@ fn run_client(args: &args::Train, attempt: u32, verbosity: Verbosity) -> Outcome
     Ok(trained?)
 }
 
-/// The launcher is gone: nobody waits for the result of this process, and nobody else cleans up.
+/// The launcher is gone: the result of this process is lost, and no other process cleans up.
 #[expect(
     clippy::disallowed_methods,
     reason = "a thread that watches the launcher ends the process; main is in the middle of a step"

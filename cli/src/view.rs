@@ -62,7 +62,7 @@ fn show_at(
         #[cfg(feature = "wgpu")]
         args::Renderer::Wgpu => dashboard::Renderer::Wgpu,
     };
-    let _window = progress::ShownElsewhere::begin();
+    let _window = progress::HiddenGuard::begin();
     let config = dashboard::config::default_path();
     let title = title.to_owned();
     let sql = sql_engine();

@@ -1,4 +1,4 @@
-//! What was counted of threads, as `analyze` tells it.
+//! Counters of threads, as `analyze` prints them.
 
 use profiler::analysis::counters::Counted;
 use profiler::analysis::ops::OpRow;

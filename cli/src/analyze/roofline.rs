@@ -1,4 +1,4 @@
-//! Rooflines, as `analyze` tells them.
+//! Rooflines, as `analyze` prints them.
 
 use profiler::analysis::roofline::{Bound, Roof, Roofline, Work};
 use serde_json::{Value, json};
@@ -42,12 +42,12 @@ pub fn to_json(lines: &[Roofline]) -> Vec<Value> {
 
 /// What a device reaches at most, in words.
 pub fn limits(line: &Roofline) -> String {
-    let told = |value: Option<f64>, unit: &str| value.map_or_else(|| format!("? {unit}"), |v| rate(v, unit));
+    let shown = |value: Option<f64>, unit: &str| value.map_or_else(|| format!("? {unit}"), |v| rate(v, unit));
     let device = if line.device.is_empty() { "host" } else { &line.device };
-    format!("{device}: at most {}, {}", told(line.roof.flops_per_s, "FLOP/s"), told(line.roof.bytes_per_s, "B/s"))
+    format!("{device}: at most {}, {}", shown(line.roof.flops_per_s, "FLOP/s"), shown(line.roof.bytes_per_s, "B/s"))
 }
 
-/// The ops with the most time, and all together.
+/// The ops with the most time, and their total.
 pub fn cells(line: &Roofline) -> Cells {
     let titles = ["roofline", "time", "operations", "memory", "FLOP/B", "<bound by", "of its limit"];
     let titles = titles.map(str::to_owned).to_vec();

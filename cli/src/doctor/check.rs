@@ -17,11 +17,11 @@ pub enum State {
 /// One line of the report.
 #[derive(Serialize, Debug)]
 pub struct Check {
-    /// What was looked at.
+    /// The subject of the check.
     pub name: &'static str,
     /// How it stands.
     pub state: State,
-    /// What was seen.
+    /// The finding.
     pub seen: String,
     /// What it is good for.
     pub used_for: &'static str,

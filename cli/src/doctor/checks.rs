@@ -180,7 +180,7 @@ fn gpu_library(name: &'static str, used_for: &'static str, package: &str) -> Che
             let get = format!("pip install {package}, then STEPSCOPE_CUDA_LIBRARIES=its lib folder");
             (State::Missing, why, Some(get))
         }
-        None => (State::Missing, "not looked for".to_owned(), None),
+        None => (State::Missing, "not checked".to_owned(), None),
     };
     Check { name, state, seen, used_for, remedy }
 }

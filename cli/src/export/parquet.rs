@@ -26,8 +26,8 @@ pub fn run(args: &Export) -> Outcome {
     };
     let Some(out) = &args.out else { return Err(Failure::wrong_use("Parquet needs a file: -o FILE")) };
     let chosen = Chosen::of(args)?;
-    let whole = logdir::read(path)?;
-    let runs = whole.logdir.runs();
+    let complete = logdir::read(path)?;
+    let runs = complete.logdir.runs();
     let written = write_file(out, |out| write_parquet(&chosen, &runs, out).map_err(io::Error::other));
     Ok(written.with_context(|| format!("writing {}", out.display()))?)
 }

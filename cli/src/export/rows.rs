@@ -25,7 +25,7 @@ use scalars::Scalars;
 use slices::Slices;
 use source::RowSource;
 
-/// Between two looks at what grows.
+/// Between two reads of what grows.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// How rows are written.
@@ -113,7 +113,7 @@ fn field(cell: &Value) -> String {
     }
 }
 
-/// Writes rows as they come, until who writes them has ended, or a signal asks for the end.
+/// Writes rows as they come, until their writer has ended, or a signal asks for the end.
 fn follow(source: &mut dyn RowSource, args: &Export, format: RowFormat) -> Outcome {
     let (stop, stopped) = mpsc::channel();
     signals::on_stop(move || {
@@ -121,11 +121,11 @@ fn follow(source: &mut dyn RowSource, args: &Export, format: RowFormat) -> Outco
         let _ = stop.send(());
     })
     .context("taking over signals")?;
-    let _quiet = progress::ShownElsewhere::begin();
+    let _quiet = progress::HiddenGuard::begin();
     match &args.out {
         None => {
             let mut out = BufWriter::new(out::Results);
-            // The failure is kept.
+            // The failure is stored.
             follow_into(source, format, &mut out, &stopped, |_| Failure::Output)
         }
         Some(path) => {
@@ -147,7 +147,7 @@ fn follow_into(
     header(source, format, out).map_err(&failed)?;
     let mut is_last = false;
     loop {
-        // Asked before the look: what was written before the end is seen by it.
+        // Asked before the read, which finds what was written before the end.
         is_last |= source.is_over();
         loop {
             let has_more = source.read()?;
@@ -160,7 +160,7 @@ fn follow_into(
         if is_last {
             return Ok(());
         }
-        // The signal's look is the last one.
+        // The read after a signal is the last one.
         is_last = stopped.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout);
     }
 }

@@ -27,12 +27,12 @@ pub fn section(path: &Path, by: Option<&GroupBy>) -> Result<Option<Section>, Fai
             return Ok(None);
         }
     }
-    let whole = match logdir::read(path) {
+    let complete = match logdir::read(path) {
         // A run folder may have a trace alone.
         Err(_) if !source::is_url(path) => return Ok(None),
-        whole => whole?,
+        complete => complete?,
     };
-    let runs = whole.logdir.runs();
+    let runs = complete.logdir.runs();
     let (scalars, histograms) = (scalar_figures(&runs, by), histogram_figures(&runs));
     let n_points: usize = runs.by_name.values().flat_map(|run| run.series.values()).map(Series::n_points).sum();
     let n_tags = tags(&runs, |_| true).len();
@@ -52,7 +52,7 @@ pub fn section(path: &Path, by: Option<&GroupBy>) -> Result<Option<Section>, Fai
     }))
 }
 
-/// The tags of all runs that have a series of the wanted kind, with those runs.
+/// The tags of all runs that have a series of this kind, with those runs.
 fn tags(runs: &Runs, is_wanted: impl Fn(&Series) -> bool) -> BTreeMap<&str, Vec<&Run>> {
     let mut tags: BTreeMap<&str, Vec<&Run>> = BTreeMap::new();
     for run in runs.by_name.values() {

@@ -10,7 +10,7 @@ use train::{Progress, Snapshot};
 
 use crate::args::Verbosity;
 use crate::out;
-use crate::progress::ShownElsewhere;
+use crate::progress::HiddenGuard;
 
 /// Prints progress until ended: one line that is rewritten on a terminal, a line every few seconds elsewhere.
 pub struct Meter {
@@ -27,7 +27,7 @@ impl Meter {
         let (end, ended) = channel::<()>();
         let period = if terminal { Duration::from_millis(100) } else { Duration::from_secs(2) };
         let thread = std::thread::Builder::new().name("progress".into()).spawn(move || {
-            let mut shown_elsewhere = None;
+            let mut hidden = None;
             // The first line comes soon, so that a script sees that training has begun.
             let mut wait = Duration::from_millis(100);
             loop {
@@ -35,7 +35,7 @@ impl Meter {
                 let snapshot = progress.snapshot(events::clock::mono_now());
                 wait = if snapshot.is_none() { Duration::from_millis(20) } else { period };
                 if let Some(line) = snapshot.as_ref().map(line) {
-                    shown_elsewhere.get_or_insert_with(ShownElsewhere::begin);
+                    hidden.get_or_insert_with(HiddenGuard::begin);
                     if terminal && !over {
                         out::progress(&line);
                     } else {

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use anyhow::Context;
 use train::{WorkerTask, mpi};
 
-use super::observer;
+use super::events::observer;
 use crate::args::{self, Verbosity};
 use crate::outcome::{Failure, Outcome};
 use crate::{out, signals};

@@ -6,7 +6,6 @@ mod fonts;
 mod hues;
 pub mod metrics;
 mod palette;
-mod schemes;
 mod style;
 
 pub use fonts::SystemFonts;

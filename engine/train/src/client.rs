@@ -9,9 +9,10 @@ use anyhow::Context;
 use crate::backend::{self, Location};
 use crate::error::{Result, TrainError};
 use crate::event::{Event, Observer};
+use crate::launcher_link;
 use crate::options::TrainOptions;
 use crate::progress::Progress;
-use crate::reports::{self, Report};
+use crate::report::Report;
 use crate::result::TrainingResult;
 use crate::run::Run;
 use crate::task::TaskSpec;
@@ -43,9 +44,9 @@ impl ClientRun {
         orphaned: impl FnOnce() + Send + 'static,
         observer: &Arc<dyn Observer>,
     ) -> anyhow::Result<()> {
-        reports::report_alive(&self.progress, Arc::clone(observer))?;
+        launcher_link::report_alive(&self.progress, Arc::clone(observer))?;
         let progress = Arc::clone(&self.progress);
-        let listen = move || reports::obey(commands, &progress, orphaned);
+        let listen = move || launcher_link::obey(commands, &progress, orphaned);
         let thread = std::thread::Builder::new().name("launcher".into()).spawn(listen);
         thread.map(drop).context("listening to the launcher")
     }

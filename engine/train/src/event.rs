@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::reports::Report;
+use crate::report::Report;
 
 /// The number of waits that the text of a stalled step names.
 const N_NAMED: usize = 4;

@@ -19,9 +19,11 @@ use crate::checkpointer::has_checkpoints;
 use crate::client;
 use crate::error::{Result, TrainError};
 use crate::event::{Event, Observer};
+use crate::finished_run::FinishedRun;
+use crate::launcher_link;
 use crate::options::TrainOptions;
-use crate::reports::{self, Report};
-use crate::result::{FinishedRun, TrainingResult};
+use crate::report::Report;
+use crate::result::TrainingResult;
 use crate::run::Run;
 use crate::worker_processes::{StartError, WorkerProcesses, as_child, scratch_folder};
 
@@ -288,7 +290,7 @@ impl Client {
         let mut process = command.spawn().context("starting the training client")?;
         let stdin = process.stdin.take();
         let stdout = process.stdout.take().context("its output is a pipe")?;
-        Ok(Client { process, stdin, reports: reports::listen(stdout)? })
+        Ok(Client { process, stdin, reports: launcher_link::listen(stdout)? })
     }
 
     /// Receives its reports for a moment.
@@ -310,7 +312,7 @@ impl Client {
 
     fn stop(&mut self) {
         if let Some(stdin) = &mut self.stdin {
-            reports::send_stop(stdin);
+            launcher_link::send_stop(stdin);
         }
     }
 }

@@ -9,7 +9,7 @@
 //! 4. `input`, `feeder`, `evaluator`, `checkpointer`, `worker_summaries`, `backups`: the parts of a training loop.
 //! 5. `training_loop`, [`Trainer`], [`TrainingResult`], [`FinishedRun`]: the loop, the run around it, and what comes of it.
 //! 6. [`WorkerTask`], `recorder`, `trace_protocol`, `gatherer`: a task of a cluster, and how its trace gets to the run.
-//! 7. [`Launcher`], `worker_processes`, [`client`], [`reports`], [`mpi`]: runs of several processes.
+//! 7. [`Launcher`], `worker_processes`, [`client`], `launcher_link`, [`mpi`]: runs of several processes.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -22,16 +22,18 @@ mod error;
 mod evaluator;
 mod event;
 mod feeder;
+mod finished_run;
 mod gatherer;
 mod input;
 mod launcher;
+mod launcher_link;
 #[cfg_attr(not(feature = "mpi"), path = "no_mpi.rs")]
 pub mod mpi;
 mod named_graph;
 mod options;
 mod progress;
 mod recorder;
-pub mod reports;
+mod report;
 mod result;
 mod run;
 mod run_folder;
@@ -50,12 +52,14 @@ pub use backend::Location;
 pub use checkpointer::has_checkpoints;
 pub use error::{Result, TrainError};
 pub use event::{Event, Observer};
+pub use finished_run::FinishedRun;
 pub use launcher::{Commands, LaunchOptions, Launcher, StopSignal};
 pub use options::{TraceTarget, TrainOptions, refuse_used_folder};
 pub use progress::{Progress, Snapshot};
-pub use result::{FinishedRun, TestResult, TrainingResult};
+pub use report::Report;
+pub use result::{TestResult, TrainingResult};
 pub use run_folder::{RunFolder, is_over, refuse_if_used};
 pub use task::{Model, TaskSpec};
-pub use tracing::{Tracing, seal};
+pub use tracing::Tracing;
 pub use trainer::Trainer;
 pub use worker::{TaskAddress, WorkerTask, WorkerTaskOptions};

@@ -1,11 +1,11 @@
-//! Sending a trace to a collector while it is recorded.
+//! Sending a trace to a collector while it is recorded, and sealing it at its end.
 
 use std::path::Path;
 use std::time::Duration;
 
 use gather::{SendError, Sender, SenderOptions};
 
-use crate::tracing::seal;
+use profiler::SealReport;
 
 /// How long the end of a recording waits for a collector that does not take the rest.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -47,6 +47,16 @@ pub fn end(sender: Option<Sender>, folder: &Path) -> Option<String> {
 /// where that failed.
 pub fn end_and_seal(sender: Option<Sender>, folder: &Path) -> Option<String> {
     end(sender, folder).or_else(|| seal(folder))
+}
+
+/// Seals the trace that a recording left. Returns what keeps it from that: it is as readable then, only larger and slower.
+pub fn seal(folder: &Path) -> Option<String> {
+    match profiler::seal::seal(folder) {
+        Ok(SealReport { kept, .. }) => {
+            kept.map(|why| format!("the collected files stay beside the sealed trace: {why}"))
+        }
+        Err(error) => Some(format!("the trace was not sealed: {error}")),
+    }
 }
 
 /// Whether a process of this machine still writes to a ring of the folder.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use cupti::Library;
-use profiler::{Collector, CollectorOptions, CollectorReport, SealReport};
+use profiler::{Collector, CollectorOptions, CollectorReport};
 
 use crate::sending;
 
@@ -67,16 +67,6 @@ impl cuda::attribution::Listener for Correlation {
 
     fn ends(&self) {
         let _ = self.0.pop();
-    }
-}
-
-/// Seals the trace that a recording left. Returns what keeps it from that: it is as readable then, only larger and slower.
-pub fn seal(folder: &Path) -> Option<String> {
-    match profiler::seal::seal(folder) {
-        Ok(SealReport { kept, .. }) => {
-            kept.map(|why| format!("the collected files stay beside the sealed trace: {why}"))
-        }
-        Err(error) => Some(format!("the trace was not sealed: {error}")),
     }
 }
 

@@ -60,7 +60,7 @@ impl Scalars {
     pub fn open(path: &Path, args: &Export) -> Result<Scalars, Failure> {
         let chosen = Chosen::of(args)?;
         if !args.follow {
-            let logdir::Whole { logdir, source } = logdir::read(path)?;
+            let logdir::CompleteLogdir { logdir, source } = logdir::read(path)?;
             return Ok(Scalars { logdir, source, is_followed: false, chosen, given: HashMap::new() });
         }
         let source = Source::follow(path)?;
@@ -91,7 +91,7 @@ impl RowSource for Scalars {
         Ok(())
     }
 
-    /// Known of run folders alone: who else wrote event files says nothing of it.
+    /// Known of run folders only: other writers of event files do not report their end.
     fn is_over(&self) -> bool {
         let root = self.source.path();
         let is_over = |run: &Run| {
@@ -105,7 +105,7 @@ impl RowSource for Scalars {
     fn warn(&self) {
         // Of what is read at once it was said when it was read.
         if self.is_followed {
-            logdir::tell_damage(&self.logdir.runs(), &self.source);
+            logdir::report_damage(&self.logdir.runs(), &self.source);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Slices of a trace, track by track; while it is followed, what has ended since the last look.
+//! Slices of a trace, track by track; while it is followed, what has ended since the last read.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,7 +11,7 @@ use super::source::RowSource;
 use crate::outcome::Failure;
 use crate::trace_file;
 
-/// Of a trace that is followed: more slices of a lane than a look brings, so that none is given up before it was given.
+/// For a trace that is followed: more slices of a lane than one read brings, so that none is evicted before it was written.
 const FOLLOWED: StoreOptions = StoreOptions { slices_per_lane: 1 << 18, events_per_kind: 1 << 12, steps: 1 << 12 };
 
 /// The slices of a trace.

@@ -23,7 +23,7 @@ pub trait RowSource {
     /// Those of `row`.
     fn take(&mut self, row: &mut dyn FnMut(&[Value]) -> io::Result<()>) -> io::Result<()>;
 
-    /// Whether nothing more will come, as far as can be told: who writes it has ended.
+    /// Whether nothing more will come, where that is known: the writer has ended.
     fn is_over(&self) -> bool;
 
     /// Prints on standard error what could not be read.

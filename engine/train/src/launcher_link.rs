@@ -1,47 +1,21 @@
-//! The reports of a launcher's training client on its standard output, a line of JSON each, and the command on its standard input:
-//! `stop`. Where that ends the launcher is gone.
+//! The link between a launcher and its training client: reports on the client's standard output, a line of JSON each, and the command
+//! on its standard input, `stop`. Where that ends the launcher is gone.
 
-use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use anyhow::Context;
-use serde::{Deserialize, Serialize};
 
 use crate::event::{Event, Observer};
 use crate::progress::Progress;
-use crate::result::TrainingResult;
+use crate::report::Report;
 
 /// How often a client reports that it is alive.
 const EVERY: Duration = Duration::from_millis(250);
 /// The command that ends its run.
 const STOP: &str = "stop";
-
-/// A report of the client. Its `Display` is the line.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "report", rename_all = "snake_case")]
-pub enum Report {
-    /// It is alive and has done so many steps.
-    Alive {
-        /// The last step.
-        step: u64,
-    },
-    /// A task was lost, and with it the run.
-    Lost {
-        /// Which one, and how.
-        reason: String,
-    },
-    /// The training is over.
-    Result(Box<TrainingResult>),
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
-    }
-}
 
 /// Reports that the client is alive until `alive` is dropped.
 pub(crate) fn report_alive(alive: &Arc<Progress>, observer: Arc<dyn Observer>) -> anyhow::Result<()> {
