@@ -5,11 +5,11 @@
 
 use super::{Colours, hues};
 use crate::runs::NO_COLOR;
-use egui::Color32;
-use palette::{
+use ::palette::{
     Colors, DARK, LIGHT, OKABE_ITO_DARK, OKABE_ITO_LIGHT, Scheme, TENSORBOARD_DARK, TENSORBOARD_LIGHT, TOL_DARK,
     TOL_LIGHT,
 };
+use egui::Color32;
 use std::cell::Cell;
 
 /// Colours of runs before one comes again.

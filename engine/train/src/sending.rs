@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use gather::{SendError, Sender, SenderOptions};
-
 use profiler::SealReport;
 
 /// How long the end of a recording waits for a collector that does not take the rest.
@@ -53,7 +52,7 @@ pub fn end_and_seal(sender: Option<Sender>, folder: &Path) -> Option<String> {
 pub fn seal(folder: &Path) -> Option<String> {
     match profiler::seal::seal(folder) {
         Ok(SealReport { kept, .. }) => {
-            kept.map(|why| format!("the collected files stay beside the sealed trace: {why}"))
+            kept.map(|why| format!("the collected files stay next to the sealed trace: {why}"))
         }
         Err(error) => Some(format!("the trace was not sealed: {error}")),
     }
@@ -68,5 +67,5 @@ pub fn is_written(folder: &Path) -> bool {
     });
     let lives = |pid: u32| Path::new("/proc").join(pid.to_string()).exists();
     let mut living = rings.filter(|(pid, _)| lives(*pid));
-    living.any(|(_, path)| events::ring::peek(&path).is_ok_and(|look| !look.finished))
+    living.any(|(_, path)| events::ring::peek(&path).is_ok_and(|header| !header.finished))
 }
