@@ -1,23 +1,21 @@
 //! `stepscope analyze`: where a trace's time went, what held it up, what to change first.
 
 pub mod counters;
+pub mod figures;
 mod json;
 pub mod roofline;
 
 use profiler::Store;
-use profiler::analysis::breakdown::Breakdown;
-use profiler::analysis::critical::{CriticalPath, PathKind};
 use profiler::analysis::report::{Analysis, analyse, analyse_step};
 
 use crate::args;
-use crate::human;
 use crate::out;
 use crate::outcome::{Failure, Outcome};
-use crate::table::{Table, cut};
 use crate::trace_file;
+use text::{Table, cut};
 
-/// Of the JSON that `analyze` and `diff` print (docs/json.md): higher where a field went or means something else.
-pub const SCHEMA_VERSION: u32 = 1;
+use figures::{clocks, parts, path_kinds, path_ns, track_name};
+
 /// Rows of each table for a person.
 const TOP: usize = 10;
 
@@ -62,51 +60,6 @@ fn no_step(store: &Store, number: i64) -> Failure {
     }
 }
 
-/// Sum of the lengths of critical paths, ns.
-pub fn path_ns(paths: &[CriticalPath]) -> i64 {
-    paths.iter().map(|p| p.range.end - p.range.start).sum()
-}
-
-/// Time on critical paths by kind, the most first.
-pub fn path_kinds(paths: &[CriticalPath]) -> Vec<(String, i64)> {
-    let mut kinds: Vec<(String, i64)> = Vec::new();
-    for segment in paths.iter().flat_map(|p| &p.segments) {
-        let name = kind_name(segment.kind);
-        match kinds.iter_mut().find(|(kind, _)| *kind == name) {
-            Some((_, ns)) => *ns += segment.dur(),
-            None => kinds.push((name, segment.dur())),
-        }
-    }
-    kinds.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-    kinds
-}
-
-fn kind_name(kind: PathKind) -> String {
-    match kind {
-        PathKind::Stall(cause) => format!("stall: {cause}"),
-        other => format!("{other:?}").to_lowercase(),
-    }
-}
-
-/// The parts of a breakdown by name.
-pub fn parts(times: &Breakdown) -> [(&'static str, i64); 8] {
-    [
-        ("compute", times.compute_ns),
-        ("communication_exposed", times.communication_exposed_ns),
-        ("communication_overlapped", times.communication_overlapped_ns),
-        ("copy_exposed", times.copy_exposed_ns),
-        ("copy_overlapped", times.copy_overlapped_ns),
-        ("input", times.input_ns),
-        ("host", times.host_ns),
-        ("idle", times.idle_ns),
-    ]
-}
-
-/// A track's name; files have some with blanks around them.
-fn track_name(store: &Store, id: u32) -> &str {
-    store.tracks().get(id as usize).map_or("?", |t| t.name.trim())
-}
-
 fn percent(part: i64, whole: i64) -> String {
     format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64)
 }
@@ -116,10 +69,10 @@ fn print(store: &Store, analysis: &Analysis) {
     let stats = store.stats();
     out::line(format!(
         "{} slices on {} tracks, {} steps, {}",
-        human::count(stats.slices),
+        text::count(stats.slices),
         store.tracks().len(),
-        human::count(store.steps().len() as u64),
-        human::duration(analysis.range.end - analysis.range.start)
+        text::count(store.steps().len() as u64),
+        text::duration(analysis.range.end - analysis.range.start)
     ));
     out::line("\nfindings");
     if analysis.findings.is_empty() {
@@ -131,7 +84,7 @@ fn print(store: &Store, analysis: &Analysis) {
         out::line(format!("  none: {all}"));
     }
     for finding in analysis.findings.iter().take(TOP) {
-        out::line(format!("  {:>10}  {}: {}", human::duration(finding.saves_ns), finding.title, finding.text));
+        out::line(format!("  {:>10}  {}: {}", text::duration(finding.saves_ns), finding.title, finding.text));
     }
     print_times(analysis);
     print_ops(analysis);
@@ -145,15 +98,15 @@ fn print_times(analysis: &Analysis) {
     let total = analysis.breakdown.total_ns();
     let mut table = Table::new(&["time", "total", "share"]);
     for (name, ns) in parts(&analysis.breakdown).into_iter().filter(|(_, ns)| *ns > 0) {
-        table.row([name.replace('_', " "), human::duration(ns), percent(ns, total)]);
+        table.row([name.replace('_', " "), text::duration(ns), percent(ns, total)]);
     }
-    table.print();
+    out::table(&table);
     let total = path_ns(&analysis.paths);
     let mut table = Table::new(&["critical path", "total", "share"]);
     for (kind, ns) in path_kinds(&analysis.paths).into_iter().take(TOP) {
-        table.row([kind, human::duration(ns), percent(ns, total)]);
+        table.row([kind, text::duration(ns), percent(ns, total)]);
     }
-    table.print();
+    out::table(&table);
 }
 
 fn print_ops(analysis: &Analysis) {
@@ -161,32 +114,32 @@ fn print_ops(analysis: &Analysis) {
     let mut table = Table::new(&titles);
     for op in analysis.ops.iter().take(TOP) {
         let f = op.figures;
-        let times = [f.total_ns, f.self_ns, f.mean_ns as i64, f.p50_ns, f.p99_ns].map(human::duration);
-        let cells = [cut(&op.name, 48), cut(&op.device, 24), human::count(f.count)].into_iter().chain(times);
+        let times = [f.total_ns, f.self_ns, f.mean_ns as i64, f.p50_ns, f.p99_ns].map(text::duration);
+        let cells = [cut(&op.name, 48), cut(&op.device, 24), text::count(f.count)].into_iter().chain(times);
         table.row(cells.chain([format!("{:.1} %", op.critical_share * 100.0)]));
     }
-    table.print();
+    out::table(&table);
     let mut table = Table::new(&["scopes", "count", "self", "critical path"]);
     for scope in analysis.scopes.iter().take(TOP) {
-        let times = [scope.self_ns, scope.critical_ns].map(human::duration);
-        table.row([cut(&scope.scope, 48), human::count(scope.count)].into_iter().chain(times));
+        let times = [scope.self_ns, scope.critical_ns].map(text::duration);
+        table.row([cut(&scope.scope, 48), text::count(scope.count)].into_iter().chain(times));
     }
-    table.print();
+    out::table(&table);
 }
 
 fn print_stalls(store: &Store, analysis: &Analysis) {
     let total: i64 = analysis.causes.iter().map(|c| c.total_ns).sum();
     let mut table = Table::new(&["stalls by cause", "count", "total", "share"]);
     for cause in &analysis.causes {
-        let (count, ns) = (human::count(cause.count), human::duration(cause.total_ns));
+        let (count, ns) = (text::count(cause.count), text::duration(cause.total_ns));
         table.row([cause.cause.to_string(), count, ns, percent(cause.total_ns, total)]);
     }
-    table.print();
+    out::table(&table);
     if !analysis.stalls.is_empty() {
         out::line("\nlongest stalls");
     }
     for stall in analysis.stalls.iter().take(TOP) {
-        out::line(format!("  {:>10}  {}: {}", human::duration(stall.dur()), stall.cause, stall.text(store)));
+        out::line(format!("  {:>10}  {}: {}", text::duration(stall.dur()), stall.cause, stall.text(store)));
     }
 }
 
@@ -195,12 +148,12 @@ fn print_threads(store: &Store, analysis: &Analysis) {
     let titles = ["threads", "running", "ready, no CPU", "sleeping", "disk", "other waits", "<mostly woken by"];
     let mut table = Table::new(&titles);
     for t in analysis.threads.iter().take(TOP) {
-        let times = [t.running_ns, t.ready_ns, t.sleeping_ns, t.uninterruptible_ns, t.other_ns].map(human::duration);
+        let times = [t.running_ns, t.ready_ns, t.sleeping_ns, t.uninterruptible_ns, t.other_ns].map(text::duration);
         let name = cut(track_name(store, t.track.0).trim_end_matches(", scheduling"), 48);
         let waker = t.woken_by.map_or_else(String::new, |(by, _)| waker(store, by));
         table.row([name].into_iter().chain(times).chain([waker]));
     }
-    table.print();
+    out::table(&table);
     if analysis.threads.len() > TOP {
         out::line(format!("  and {} more threads; --json has all", analysis.threads.len() - TOP));
     }
@@ -220,14 +173,10 @@ fn print_clocks(store: &Store) {
     for (process, clock) in clocks(store) {
         let name = cut(&format!("{} on {}", process.title(), process.host), 48);
         let drift = format!("{:+.3} ppm", clock.drift_ppb / 1e3);
-        let bound = human::duration(clock.bound_ns.min(i64::MAX as u64).cast_signed());
-        table.row([name, human::duration(clock.offset_ns), drift, bound]);
+        let bound = text::duration(clock.bound_ns.min(i64::MAX as u64).cast_signed());
+        table.row([name, text::duration(clock.offset_ns), drift, bound]);
     }
-    table.print();
-}
-
-fn clocks(store: &Store) -> impl Iterator<Item = (&profiler::Process, profiler::ClockOffset)> {
-    store.processes().iter().filter_map(|process| Some((process, process.clock?)))
+    out::table(&table);
 }
 
 fn print_rest(store: &Store, analysis: &Analysis) {
@@ -235,29 +184,29 @@ fn print_rest(store: &Store, analysis: &Analysis) {
     print_clocks(store);
     let mut table = Table::new(&["tracks", "busy", "waiting", "utilisation"]);
     for used in analysis.track_use.iter().filter(|used| used.busy_ns + used.wait_ns > 0) {
-        let times = [used.busy_ns, used.wait_ns].map(human::duration);
+        let times = [used.busy_ns, used.wait_ns].map(text::duration);
         let name = cut(track_name(store, used.track.0), 48);
         table.row([name].into_iter().chain(times).chain([format!("{:.1} %", used.utilisation * 100.0)]));
     }
-    table.print();
+    out::table(&table);
     let mut table = Table::new(&["memory", "peak", "<most of it at the peak"]);
     for memory in &analysis.memory {
         let live = memory.live_at_peak.iter().take(3);
         let named = |node: &String| if node.is_empty() { "no node".to_owned() } else { node.clone() };
         let mut live: Vec<String> =
-            live.map(|(node, bytes)| format!("{} {}", named(node), human::bytes(bytes.unsigned_abs()))).collect();
+            live.map(|(node, bytes)| format!("{} {}", named(node), text::bytes(bytes.unsigned_abs()))).collect();
         if memory.rest_at_peak > 0 {
-            live.push(format!("before the recording, or small {}", human::bytes(memory.rest_at_peak.unsigned_abs())));
+            live.push(format!("before the recording, or small {}", text::bytes(memory.rest_at_peak.unsigned_abs())));
         }
-        table.row([memory.device.clone(), human::bytes(memory.peak_bytes.unsigned_abs()), live.join(", ")]);
+        table.row([memory.device.clone(), text::bytes(memory.peak_bytes.unsigned_abs()), live.join(", ")]);
     }
-    table.print();
+    out::table(&table);
     let mut table = Table::new(&["stragglers", "times last", "late", "others waited"]);
     for late in &analysis.stragglers.processes {
         let name = store.processes().get(late.process as usize);
         let name = name.map_or_else(String::new, profiler::Process::title);
-        let times = [late.late_ns, late.waited_ns].map(human::duration);
-        table.row([name, human::count(late.times_last)].into_iter().chain(times));
+        let times = [late.late_ns, late.waited_ns].map(text::duration);
+        table.row([name, text::count(late.times_last)].into_iter().chain(times));
     }
-    table.print();
+    out::table(&table);
 }

@@ -2,27 +2,29 @@
 
 mod engine;
 mod traces;
+mod window;
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand};
 
-pub use engine::{Certify, Compare, Demo, Freeze, Master, Model, Numerics, Params, Run, Step, Train, Training, Worker};
+pub use engine::{Certify, Compare, Demo, Freeze, MAX_RESTARTS, Master, Numerics, Params, Run, Step, Train, Worker};
 #[cfg(feature = "query")]
 pub use traces::QueryAs;
 pub use traces::{Analyze, Collect, Diff, Export, ExportAs, Import, Query, Record, Report, RunsArgs, Switch};
+pub use window::{Renderer, Theme, Window};
 
 /// Train, trace and watch: a dataflow engine, its profiler and one native window.
 #[derive(Parser, Debug)]
 #[command(version, propagate_version = true, after_help = EXAMPLES)]
 pub struct Args {
-    /// What to do
+    /// The command
     #[command(subcommand)]
     pub command: Command,
     /// Print results and errors only
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// Print more about what is done (repeat for more)
+    /// Print details of the work (repeat for more)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 }
@@ -33,21 +35,21 @@ Examples:
   stepscope demo --headless --json    the same without a window, the result as JSON
   stepscope view runs                 open every run in a folder
   stepscope record --sched -- CMD     record any command
-  stepscope doctor                    what works on this machine";
+  stepscope doctor                    check the environment";
 
-/// How much a command says on stderr.
+/// How much a command prints on stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
     /// Errors and warnings.
     Quiet,
     /// And progress.
     Normal,
-    /// And what is done at each stage.
+    /// And details of each stage.
     Verbose,
 }
 
 impl Args {
-    /// What `-q` and `-v` say together.
+    /// The verbosity of `-q` and `-v`.
     pub fn verbosity(&self) -> Verbosity {
         match (self.quiet, self.verbose) {
             (true, _) => Verbosity::Quiet,
@@ -57,106 +59,105 @@ impl Args {
     }
 }
 
-/// The commands.
+/// The commands, in the order of [`GROUPS`].
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    /// Open logdirs, traces and graphs in the window
+    View(View),
+    /// Serve runs, logdirs and traces to a window on another machine
+    Serve(Serve),
+    /// List the runs of a logdir: tags, counts, last values, damage
+    Runs(RunsArgs),
+    /// Count a graph's parameters, scope by scope
+    Params(Params),
+    /// List the ops of the engine
+    Ops(Ops),
+    /// Run any command and record its events, scheduling and call stacks
+    Record(Record),
+    /// Gather the traces of many processes and hosts into one folder
+    Collect(Collect),
+    /// Convert other tools' traces
+    Import(Import),
+    /// Write a trace in another tool's format, or a logdir's points as rows
+    Export(Export),
+    /// Explain where a trace's time went, what held it up and what to change first
+    Analyze(Analyze),
+    /// Compare two traces, step for step
+    Diff(Diff),
+    /// Write a page with charts of traces and logdirs
+    Report(Report),
+    /// Query traces and logdirs with SQL
+    Query(Query),
+    /// Run two graphs on the same feeds and report where they diverge
+    Compare(Compare),
     /// Train a small model on handwritten digits and watch it while it trains
     Demo(Demo),
     /// Train a model by name
     Train(Train),
-    /// Be a task of a cluster: run what its master gives this task
-    Worker(Worker),
-    /// Be the master of a cluster: run the graphs of clients on its tasks
-    Master(Master),
-    /// Make certificates for a cluster's hosts, by which its processes know each other
-    Certify(Certify),
-    /// Open logdirs, traces and graphs in the window
-    View(View),
-    /// Run any command and record what it emits, its scheduling and its call stacks
-    Record(Record),
-    /// Gather the traces of many processes and hosts into one folder
-    Collect(Collect),
-    /// Let a window on another machine look at runs, logdirs and traces here
-    Serve(Serve),
-    /// Run a graph that TensorFlow made: feed arrays, fetch arrays
+    /// Run a TensorFlow graph: feed arrays, fetch arrays
     Run(Run),
-    /// Count a graph's parameters, scope by scope
-    Params(Params),
-    /// Run two graphs on the same feeds and tell where their values part
-    Compare(Compare),
-    /// Put a checkpoint's values in the place of a graph's variables
+    /// Replace a graph's variables by the constants of a checkpoint
     Freeze(Freeze),
-    /// Say where a trace's time went, what held it up and what to change first
-    Analyze(Analyze),
-    /// Say what changed between two traces, step for step
-    Diff(Diff),
-    /// Write a page with charts about traces and logdirs, to be kept or mailed
-    Report(Report),
-    /// List the runs of a logdir: tags, counts, last values, damage
-    Runs(RunsArgs),
-    /// Keep other tools' traces as one of stepscope's
-    Import(Import),
-    /// Write a trace as another tool's, or a logdir's points as rows
-    Export(Export),
-    /// Ask for rows of traces and logdirs by SQL
-    Query(Query),
-    /// List the ops that the engine knows
-    Ops(Ops),
-    /// Say what works on this machine and how to get what does not
+    /// Start a cluster worker
+    Worker(Worker),
+    /// Start the cluster master, which runs its clients' graphs
+    Master(Master),
+    /// Make the TLS certificates of a cluster's hosts
+    Certify(Certify),
+    /// Check the environment and suggest fixes
     Doctor(Doctor),
-    /// Print what a shell needs to complete commands and options
+    /// Print completions of commands and options for a shell
     Completions(Completions),
-    /// Write the manual as pages for man
+    /// Write the manual pages
     Man(Man),
 }
 
+/// The commands as `--help` groups them.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Look", &["view", "serve", "runs", "params", "ops"]),
+    ("Record", &["record", "collect", "import", "export"]),
+    ("Explain", &["analyze", "diff", "report", "query", "compare"]),
+    ("Train", &["demo", "train", "run", "freeze", "worker", "master", "certify"]),
+    ("Set up", &["doctor", "completions", "man", "help"]),
+];
+
+/// The command line, whose help groups the commands: clap has headings for options only.
+pub fn command() -> clap::Command {
+    let mut command = Args::command();
+    command.build();
+    let header = *command.get_styles().get_header();
+    let literal = *command.get_styles().get_literal();
+    let mut groups = String::new();
+    for (title, names) in GROUPS {
+        groups += &format!("{header}{title}:{header:#}\n");
+        for name in names {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            groups += &format!("  {literal}{name:<11}{literal:#}  {about}\n");
+        }
+        groups.push('\n');
+    }
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{header}Options:{header:#}\n{{options}}{{after-help}}"
+    );
+    Args::command().help_template(template)
+}
+
 impl Command {
-    /// What a command that ends by itself does, for who waits for it; others serve, or show windows.
+    /// What a command that ends by itself is doing, for its progress; others serve, or show windows.
     pub fn takes_a_while(&self) -> Option<&'static str> {
         match self {
             Command::Demo(_) | Command::Train(_) => Some("preparing"),
             Command::Run(_) | Command::Compare(_) => Some("running"),
             Command::Params(_) | Command::Freeze(_) | Command::Runs(_) | Command::Report(_) => Some("reading"),
             Command::Analyze(_) | Command::Diff(_) | Command::Import(_) | Command::Export(_) => Some("reading"),
-            Command::Query(_) => Some("asking"),
-            Command::Doctor(_) => Some("looking"),
+            Command::Query(_) => Some("querying"),
+            Command::Doctor(_) => Some("checking"),
             Command::Ops(_) | Command::Certify(_) | Command::Completions(_) | Command::Man(_) => None,
             Command::Worker(_) | Command::Master(_) | Command::View(_) => None,
             Command::Record(_) | Command::Collect(_) | Command::Serve(_) => None,
         }
     }
-}
-
-/// Options of every window.
-#[derive(ClapArgs, Clone, Copy, Debug)]
-pub struct Window {
-    /// Colours of the window
-    #[arg(long, value_enum, default_value_t = Theme::System)]
-    pub theme: Theme,
-    /// What draws the window
-    #[arg(long, value_enum, default_value_t = Renderer::Glow)]
-    pub renderer: Renderer,
-}
-
-/// The window's colours.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Theme {
-    /// As the desktop says
-    System,
-    /// Dark
-    Dark,
-    /// Light
-    Light,
-}
-
-/// What draws the window.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Renderer {
-    /// OpenGL
-    Glow,
-    /// Vulkan, Metal or Direct3D
-    #[cfg(feature = "wgpu")]
-    Wgpu,
 }
 
 /// `stepscope view`
@@ -173,21 +174,21 @@ Examples:
   stepscope view graph.pbtxt.gz
   stepscope view pytorch-trace.json.gz
   stepscope view trace.json.gz --at 'timeline?view=0..5000000&colour=track'
-  stepscope view ssh://gpu7/data/runs/today      # what is shown comes through ssh; ssh://gpu7/~/runs is below home
-  stepscope view --connect 127.0.0.1:6470        # what a collector gathers, or stepscope serve serves
+  stepscope view ssh://gpu7/data/runs/today      # over ssh, only what is shown; ssh://gpu7/~/runs is below home
+  stepscope view --connect 127.0.0.1:6470        # a collector, or stepscope serve
 
 STEPSCOPE_SSH names another ssh, with options: STEPSCOPE_SSH='ssh -i key'")]
 pub struct View {
-    /// Files, folders, and folders of other machines (ssh://HOST/PATH); none opens the start page
+    /// Files, folders, and folders of other machines (ssh://HOST/PATH); without any the start page opens
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// A collector, or `stepscope serve`, to look at from here
+    /// Address of a collector, or of `stepscope serve`
     #[arg(long, value_name = "HOST:PORT")]
     pub connect: Vec<String>,
-    /// What stepscope is called on the other side of ssh
+    /// Path of stepscope on the remote machine
     #[arg(long, value_name = "PATH", default_value = "stepscope")]
     pub remote_bin: String,
-    /// What to show, as the window's "Copy a command line that opens this view" says it
+    /// The view to open, as copied by the window's "Copy a command line that opens this view"
     #[arg(long, value_name = "ADDRESS")]
     pub at: Option<dashboard::Address>,
     #[command(flatten)]
@@ -197,23 +198,23 @@ pub struct View {
 /// `stepscope serve PATH`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
-A window elsewhere shows what is here, and fetches only what it shows. There is no authentication: listen on a loopback address, and let
-others come through ssh.
+A window on another machine fetches only what it shows. There is no authentication: listen on a loopback address, and let
+others connect through ssh.
 
 Examples:
   stepscope serve runs                            # then, here: stepscope view --connect 127.0.0.1:6471
   ssh -L 6471:127.0.0.1:6471 gpu7 stepscope serve /data/runs
   stepscope view ssh://gpu7/data/runs             # the same without a port: starts serve --stdio there")]
 pub struct Serve {
-    /// A run's folder, a logdir of many, a trace, or another tool's
+    /// A run's folder, a logdir, a trace, or another tool's trace
     pub path: PathBuf,
-    /// Where to listen; port 0 takes a free one
+    /// Address to listen on; port 0 chooses a free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6471")]
     pub listen: std::net::SocketAddr,
-    /// Serve who is at the other end of standard input and output
+    /// Serve through standard input and output
     #[arg(long, conflicts_with_all = ["listen", "json"])]
     pub stdio: bool,
-    /// Print where it listens as one JSON object
+    /// Print the address as one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -253,7 +254,7 @@ pub struct Completions {
     /// The shell
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
-    /// Write a file of the name that the shell looks for into this folder instead of standard output
+    /// Write the file that the shell looks for into this folder instead of standard output
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
@@ -268,4 +269,29 @@ pub struct Man {
     /// The folder to write, made if missing
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let mut command = Args::command();
+        command.build();
+        let all: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        assert_eq!(grouped, all, "in the order of the enum, which man pages and completions have");
+    }
+
+    #[test]
+    fn help_has_the_groups() {
+        let help = command().render_help().to_string();
+        for line in
+            ["Look:", "Record:", "Explain:", "Train:", "  diff         Compare two traces, step for step", "Options:"]
+        {
+            assert!(help.lines().any(|l| l == line), "{line} is not in:\n{help}");
+        }
+        assert!(!help.contains("Commands:") && help.contains("Examples:"));
+    }
 }

@@ -21,7 +21,7 @@ pub fn run(args: &args::Certify) -> Outcome {
     }
     files.iter().for_each(|file| out::line(file.display()));
     note!(
-        "Give each host ca.pem and its own two files (a key to nobody else), and the cluster's file:\n\n[tls]\nauthority = \"{0}/ca.pem\"\n\
+        "Give each host ca.pem and its own two files (keep the keys private), and the cluster's file:\n\n[tls]\nauthority = \"{0}/ca.pem\"\n\
          certificate = \"{0}/{{host}}.pem\"\nkey = \"{0}/{{host}}.key\"",
         args.out.display()
     );

@@ -1,4 +1,4 @@
-//! `stepscope collect`: gathers the traces of many processes and hosts until it is told to end.
+//! `stepscope collect`: gathers the traces of many processes and hosts until it is asked to end.
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -9,14 +9,13 @@ use gather::{ServeError, Server, ServerOptions, ServerReport};
 use serde_json::json;
 
 use crate::args::{self, Verbosity};
-use crate::human;
 use crate::out;
 use crate::outcome::{Failure, Outcome};
-use crate::run_folder::RunFolder;
 use crate::signals;
+use train::{RunFolder, TraceTarget};
 
-/// Between two looks for something to tell.
-const LOOK: Duration = Duration::from_secs(1);
+/// Between two progress reports.
+const PERIOD: Duration = Duration::from_secs(1);
 
 /// Gathers until Ctrl-C or SIGTERM.
 ///
@@ -43,18 +42,18 @@ pub fn run(args: &args::Collect, verbosity: Verbosity) -> Outcome {
         note!("stepscope: gathering into {} at {address}; Ctrl-C ends it", folder.display());
     }
     if !address.ip().is_loopback() {
-        note!("warning: {address} is not a loopback address: whoever reaches it can add traces and look at them");
+        note!("warning: {address} is not a loopback address: anyone who reaches it can add and read traces");
     }
-    let mut told = ServerReport::default();
-    while stopped.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) {
+    let mut reported = ServerReport::default();
+    while stopped.recv_timeout(PERIOD) == Err(mpsc::RecvTimeoutError::Timeout) {
         let now = server.progress();
-        if verbosity > Verbosity::Quiet && (now.folders, now.open) != (told.folders, told.open) {
-            let (folders, open) = (folders(now.folders), human::count(now.open));
-            note!("stepscope: {folders}, {open} being sent, {}", human::bytes(now.bytes));
+        if verbosity > Verbosity::Quiet && (now.folders, now.open) != (reported.folders, reported.open) {
+            let (folders, open) = (folders(now.folders), text::count(now.open));
+            note!("stepscope: {folders}, {open} being sent, {}", text::bytes(now.bytes));
         }
-        told = now;
+        reported = now;
     }
-    tell(&server.stop(), args.json, verbosity);
+    print_result(&server.stop(), args.json, verbosity);
     Ok(())
 }
 
@@ -62,20 +61,20 @@ fn folder(args: &args::Collect) -> Result<PathBuf, Failure> {
     match &args.out {
         Some(folder) => Ok(folder.clone()),
         None => {
-            let run = RunFolder::create("collect", None, None, false)?;
+            let run = RunFolder::create("collect", None, &TraceTarget::RunFolder, false)?;
             Ok(run.trace().context("a new run has a trace")?.to_path_buf())
         }
     }
 }
 
-fn tell(report: &ServerReport, as_json: bool, verbosity: Verbosity) {
+fn print_result(report: &ServerReport, as_json: bool, verbosity: Verbosity) {
     let counts = [
         ("connections refused", report.refused),
         ("connections turned away: there were too many", report.turned_away),
         ("writes failed", report.failed_writes),
     ];
     for (what, n) in counts.iter().filter(|(_, n)| *n > 0) {
-        note!("warning: {what}: {}", human::count(*n));
+        note!("warning: {what}: {}", text::count(*n));
     }
     if as_json {
         let report = json!({
@@ -90,11 +89,11 @@ fn tell(report: &ServerReport, as_json: bool, verbosity: Verbosity) {
         });
         out::object(1, report);
     } else if verbosity > Verbosity::Quiet {
-        let (folders, bytes) = (folders(report.folders), human::bytes(report.bytes));
+        let (folders, bytes) = (folders(report.folders), text::bytes(report.bytes));
         note!("stepscope: gathered {bytes} of {folders}");
     }
 }
 
 fn folders(n: u64) -> String {
-    format!("{} trace {}", human::count(n), if n == 1 { "folder" } else { "folders" })
+    format!("{} trace {}", text::count(n), if n == 1 { "folder" } else { "folders" })
 }

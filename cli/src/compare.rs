@@ -46,7 +46,7 @@ pub fn run(args: &args::Compare) -> Outcome {
     let (in_a, in_b) = (a.run(&feeds, &fetches, &[])?, b.run(&feeds, &fetches, &[])?);
     let values = names.iter().zip(in_a.iter().zip(&in_b));
     let differences: Vec<Difference> = values.map(|(name, (a, b))| difference(name, a, b)).collect();
-    tell(args, &differences);
+    print_result(args, &differences);
     let unequal = differences.iter().filter(|d| !d.is_equal(args.tolerance)).count();
     if unequal > 0 {
         let n = differences.len();
@@ -118,7 +118,7 @@ fn numbers(x: &[f64], y: &[f64]) -> Numbers {
     found
 }
 
-fn tell(args: &args::Compare, differences: &[Difference]) {
+fn print_result(args: &args::Compare, differences: &[Difference]) {
     let first = differences.iter().find(|d| !d.is_equal(args.tolerance));
     if args.json {
         let each = |d: &Difference| {

@@ -3,12 +3,12 @@
 use profiler::analysis::diff::{Change, Diff, diff};
 use serde_json::{Value, json};
 
-use crate::human;
+use crate::analyze::figures;
+use crate::args;
 use crate::out;
 use crate::outcome::Outcome;
-use crate::table::{Table, cut};
 use crate::trace_file;
-use crate::{analyze, args};
+use text::{Table, cut};
 
 /// Rows of each table for a person.
 const TOP: usize = 15;
@@ -34,10 +34,8 @@ pub fn run(args: &args::Diff) -> Outcome {
 fn few_steps(found: &Diff) -> Option<String> {
     let fewest = found.a_steps.min(found.b_steps);
     match fewest {
-        0 => {
-            Some("a trace has no steps: its totals are compared, and what changed by chance cannot be told".to_owned())
-        }
-        1 => Some("a trace has one step: what changed by chance cannot be told".to_owned()),
+        0 => Some("a trace has no steps: its totals are compared, and chance cannot be ruled out".to_owned()),
+        1 => Some("a trace has one step: chance cannot be ruled out".to_owned()),
         2..10 => Some(format!("a trace has {fewest} steps only: the intervals are wide")),
         _ => None,
     }
@@ -53,7 +51,7 @@ fn change_json(change: &Change) -> Value {
 fn to_json(found: &Diff) -> Value {
     let all = |changes: &[Change]| changes.iter().map(change_json).collect::<Vec<_>>();
     json!({
-        "schema_version": analyze::SCHEMA_VERSION, "a_steps": found.a_steps, "b_steps": found.b_steps, "step": change_json(&found.step), "ops": all(&found.ops),
+        "schema_version": figures::SCHEMA_VERSION, "a_steps": found.a_steps, "b_steps": found.b_steps, "step": change_json(&found.step), "ops": all(&found.ops),
         "scopes": all(&found.scopes), "stalls": all(&found.stalls), "warnings": few_steps(found).into_iter().collect::<Vec<_>>(),
     })
 }
@@ -64,7 +62,7 @@ fn print(found: &Diff) {
     for (title, changes) in tables.into_iter().chain([("stalls", &found.stalls[..])]) {
         let mut table = Table::new(&[title, "A", "B", "change", "<95 % interval", "<"]);
         for change in changes.iter().take(TOP) {
-            let time = |ns: f64| human::duration(ns as i64);
+            let time = |ns: f64| text::duration(ns as i64);
             let interval = change.interval_ns.map(|(low, high)| format!("{} to {}", time(low), time(high)));
             let certain = if change.is_certain() { "certain" } else { "" };
             table.row([
@@ -76,7 +74,7 @@ fn print(found: &Diff) {
                 certain.to_owned(),
             ]);
         }
-        table.print();
+        out::table(&table);
     }
 }
 
@@ -87,5 +85,5 @@ fn signed(change: &Change) -> String {
         0.0 => "new".to_owned(),
         a => format!("{:+.1} %", change.change_ns() * 100.0 / a),
     };
-    format!("{sign}{} ({share})", human::duration(change.change_ns().abs() as i64))
+    format!("{sign}{} ({share})", text::duration(change.change_ns().abs() as i64))
 }

@@ -1,19 +1,23 @@
 //! `stepscope export`: reads a trace and writes it as another tool's; of a logdir, its points as rows.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+mod files;
+mod parquet;
+mod rows;
+
 use std::path::Path;
 
 use anyhow::Context;
-use flate2::{Compression, write::GzEncoder};
 use profiler::export::{self, ExportFormat};
 
 use crate::args::{Export, ExportAs, Import, Verbosity};
-use crate::export_logdir;
-use crate::export_rows::{self, RowFormat};
 use crate::import;
 use crate::outcome::{Failure, Outcome};
 use crate::{out, progress, trace_file};
+
+pub use files::write_file;
+
+use files::is_logdir;
+use rows::RowFormat;
 
 /// Reads, converts, writes.
 pub fn run(args: &Export, verbosity: Verbosity) -> Outcome {
@@ -23,16 +27,16 @@ pub fn run(args: &Export, verbosity: Verbosity) -> Outcome {
     {
         return Err(Failure::wrong_use(format_args!("{} exists; --force writes over it", out.display())));
     }
-    let is_logdir = export_logdir::is_logdir(&args.paths);
+    let is_logdir = is_logdir(&args.paths);
     let format = args.format.or_else(|| by_name(args.out.as_deref()?, is_logdir));
     if args.follow {
         refuse_to_follow(args, format)?;
     }
     match format {
-        Some(ExportAs::Csv) => export_rows::run(args, RowFormat::Csv),
-        Some(ExportAs::Json) => export_rows::run(args, RowFormat::Json),
-        None if is_logdir || args.follow => export_rows::run(args, RowFormat::Csv),
-        Some(ExportAs::Parquet) if is_logdir => export_logdir::run(args),
+        Some(ExportAs::Csv) => rows::run(args, RowFormat::Csv),
+        Some(ExportAs::Json) => rows::run(args, RowFormat::Json),
+        None if is_logdir || args.follow => rows::run(args, RowFormat::Csv),
+        Some(ExportAs::Parquet) if is_logdir => parquet::run(args),
         Some(ExportAs::Parquet) => tables(args, verbosity),
         Some(ExportAs::Chrome) => trace(args, ExportFormat::Chrome),
         Some(ExportAs::Perfetto) => trace(args, ExportFormat::Perfetto),
@@ -69,38 +73,13 @@ fn trace(args: &Export, format: ExportFormat) -> Outcome {
     match &args.out {
         None => out::rows(|out| export::export(&store, format, out, &mut share))?,
         Some(path) => {
-            write(path, |out| export::export(&store, format, out, &mut share)).context("writing the trace")?;
+            write_file(path, |out| export::export(&store, format, out, &mut share)).context("writing the trace")?;
         }
     }
     for warning in store.warnings() {
         note!("warning: {}: {}", warning.source, warning.text);
     }
     Ok(())
-}
-
-/// Writes beside the file first: what is there stays whole until the new one is.
-pub fn write(path: &Path, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".partial");
-    let partial = path.with_file_name(name);
-    let written = (|| {
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(&partial)?);
-        if path.extension().is_some_and(|ext| ext == "gz") {
-            let mut out = GzEncoder::new(file, Compression::fast());
-            write(&mut out)?;
-            out.finish()?.flush()
-        } else {
-            write(&mut file)?;
-            file.flush()
-        }
-    })();
-    match written {
-        Ok(()) => std::fs::rename(&partial, path),
-        Err(error) => {
-            let _ = std::fs::remove_file(&partial);
-            Err(error)
-        }
-    }
 }
 
 /// The format that a file's name asks for.

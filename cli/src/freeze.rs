@@ -9,7 +9,6 @@ use serde_json::json;
 
 use crate::args;
 use crate::graph;
-use crate::human;
 use crate::out;
 use crate::outcome::{Failure, Outcome};
 
@@ -29,12 +28,8 @@ pub fn run(args: &args::Freeze) -> Outcome {
         let bytes = frozen.n_bytes;
         out::object(1, json!({ "nodes": n_nodes, "variables": n_variables, "bytes": bytes, "out": args.out }));
     } else {
-        let (out, bytes) = (args.out.display(), human::bytes(frozen.n_bytes));
-        say!(
-            "{out}: {} nodes, {} variables of {bytes}",
-            human::count(n_nodes as u64),
-            human::count(n_variables as u64)
-        );
+        let (out, bytes) = (args.out.display(), text::bytes(frozen.n_bytes));
+        say!("{out}: {} nodes, {} variables of {bytes}", text::count(n_nodes as u64), text::count(n_variables as u64));
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! Graphs and feeds from files, as `run`, `params` and `compare` want them; every fault is one line that names the file.
 
 use std::collections::HashSet;
+use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use engine::checkpoint::Checkpoint;
 use engine::placement::RelaxedRequest;
@@ -14,8 +14,8 @@ use formats::npy::Array;
 use formats::proto::{GraphDef, NodeDef, attr_value::Value};
 
 use crate::args::{Numerics, Step};
-use crate::devices;
 use crate::outcome::Failure;
+use train::devices;
 
 /// The graph in a file.
 pub fn read(path: &Path) -> Result<GraphDef, Failure> {
@@ -27,7 +27,7 @@ pub fn fault(path: &Path, error: impl std::fmt::Display) -> Failure {
     Failure::wrong_use(format_args!("{}: {error}", path.display()))
 }
 
-/// The checkpoint of a prefix or file, or the newest whole one of a folder.
+/// The checkpoint of a prefix or file, or the newest complete one of a folder.
 pub fn checkpoint(path: &Path) -> Result<Checkpoint, Failure> {
     if !path.is_dir() {
         return Checkpoint::open(path).map_err(|error| fault(path, error));
@@ -38,16 +38,6 @@ pub fn checkpoint(path: &Path) -> Result<Checkpoint, Failure> {
         note!("warning: {warning}");
     }
     Ok(checkpoint)
-}
-
-/// A folder for dumped graphs, which must be new or empty: files of another run would lie among them.
-pub fn empty_folder(path: &Path) -> Result<PathBuf, Failure> {
-    match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
-        Ok(true) => Ok(path.to_owned()),
-        Ok(false) => Err(fault(path, "is not empty; graphs are dumped into a folder of their own")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
-        Err(error) => Err(fault(path, error)),
-    }
 }
 
 /// Where a graph runs.
@@ -86,8 +76,9 @@ impl Runnable {
         let graph = Graph::new();
         graph.import(&def, "").map_err(|error| fault(path, error))?;
         let threads = step.threads.map(usize::from);
-        let dump_graphs = dump_graphs.map(empty_folder).transpose()?;
-        let numerics = Numerics::of(step.numerics);
+        dump_graphs.map(train::refuse_used_folder).transpose()?;
+        let dump_graphs = dump_graphs.map(Path::to_owned);
+        let numerics = Numerics::for_session(step.numerics);
         let devices = match on {
             Where::Alone => SessionOptions::devices(1),
             Where::AsAsked if step.device.is_empty() => SessionOptions::devices(step.device_count.into()),
@@ -189,7 +180,7 @@ fn tensor(path: &PathBuf) -> Result<Tensor, Failure> {
     Tensor::from_npy(&array).map_err(|error| fault(path, error))
 }
 
-/// Lets the nodes that ask for no device ask for this one; gives their names.
+/// Has the nodes that ask for no device ask for this one; returns their names.
 fn ask_for(def: &mut GraphDef, device: &str) -> HashSet<String> {
     let open = def.node.iter_mut().filter(|node| node.device.is_empty());
     let ask = |node: &mut NodeDef| {

@@ -4,11 +4,10 @@ use anyhow::Context;
 use profiler::seal;
 
 use crate::args::{Import, Verbosity};
-use crate::human;
 use crate::outcome::{Failure, Outcome};
 use crate::{out, progress, trace_file};
 
-/// Reads, seals, tells.
+/// Reads, seals, reports.
 pub fn run(args: &Import, verbosity: Verbosity) -> Outcome {
     let is_taken = args.out.exists() && !args.out.read_dir().is_ok_and(|mut entries| entries.next().is_none());
     if is_taken && !(args.force && seal::is_sealed(&args.out)) {
@@ -31,8 +30,8 @@ pub fn run(args: &Import, verbosity: Verbosity) -> Outcome {
             }),
         );
     } else if verbosity > Verbosity::Quiet {
-        let (slices, tracks) = (human::count(sealed.slices), human::count(store.tracks().len() as u64));
-        note!("stepscope: {}: {slices} slices on {tracks} tracks, {}", args.out.display(), human::bytes(bytes));
+        let (slices, tracks) = (text::count(sealed.slices), text::count(store.tracks().len() as u64));
+        note!("stepscope: {}: {slices} slices on {tracks} tracks, {}", args.out.display(), text::bytes(bytes));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What the commands on logdirs share: reading one whole, telling its damage, numbers in JSON.
+//! Parts of all commands on logdirs: reading one completely, reporting its damage, numbers in JSON.
 
 use std::path::Path;
 
@@ -12,26 +12,26 @@ use crate::outcome::Failure;
 use crate::progress;
 use crate::source::Source;
 
-/// A logdir that was read whole.
-pub struct Whole {
+/// A logdir that was read completely.
+pub struct CompleteLogdir {
     /// What was read.
     pub logdir: Logdir,
     /// Where from; holds a bucket's copy as long as values are read from it.
     pub source: Source,
 }
 
-/// Reads everything below `path` and tells on stderr what could not be read. A path without event files is wrong use.
-pub fn read(path: &Path) -> Result<Whole, Failure> {
+/// Reads everything below `path` and reports on stderr what could not be read. A path without event files is wrong use.
+pub fn read(path: &Path) -> Result<CompleteLogdir, Failure> {
     progress::doing("reading");
     let source = Source::read(path)?;
     refuse_other_files(path)?;
     let mut logdir = Logdir::open(&[source.path().to_owned()]).map_err(Failure::wrong_use)?;
     logdir.read_all();
-    tell_damage(&logdir.runs(), &source);
+    report_damage(&logdir.runs(), &source);
     if logdir.runs().by_name.is_empty() {
         return Err(Failure::wrong_use(format_args!("{}: no event files (*tfevents*) in or below it", path.display())));
     }
-    Ok(Whole { logdir, source })
+    Ok(CompleteLogdir { logdir, source })
 }
 
 /// A file that is named by itself must be an event file, by its name or by what is in it.
@@ -49,7 +49,7 @@ pub fn refuse_other_files(path: &Path) -> Result<(), Failure> {
 }
 
 /// Says on stderr what could not be read.
-pub fn tell_damage(runs: &Runs, source: &Source) {
+pub fn report_damage(runs: &Runs, source: &Source) {
     let warn = |message: String| note!("warning: {}", source.named(message));
     for problem in &runs.problems {
         warn(format!("{}: {}", problem.path.display(), problem.message));
@@ -65,13 +65,13 @@ pub fn tell_damage(runs: &Runs, source: &Source) {
                 warn(format!("{}: {reason}", file.path.display()));
             }
             if file.n_waiting > 0 {
-                warn(format!("{}: the last {} bytes are no whole record", file.path.display(), file.n_waiting));
+                warn(format!("{}: the last {} bytes are not a complete record", file.path.display(), file.n_waiting));
             }
         }
     }
 }
 
-/// How a user says which runs belong together.
+/// How runs are grouped.
 #[derive(clap::Args, Debug)]
 pub struct Grouping {
     /// Group runs by what this regular expression's first group (or all of it) matches in their names
@@ -95,7 +95,7 @@ impl Grouping {
     }
 }
 
-/// The regular expression that an option gives.
+/// The regular expression of an option.
 ///
 /// # Errors
 /// `Failure::Use` when it is none.

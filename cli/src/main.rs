@@ -10,17 +10,14 @@ mod certify;
 mod collect;
 mod compare;
 mod demo;
-mod devices;
 mod diff;
 mod display;
 mod doctor;
+mod dynamic_library;
+mod exit;
 mod export;
-mod export_logdir;
-mod export_rows;
-mod far;
 mod freeze;
 mod graph;
-mod human;
 mod import;
 mod logdir;
 mod manual;
@@ -32,31 +29,29 @@ mod progress;
 #[cfg_attr(not(feature = "query"), path = "no_query.rs")]
 mod query;
 mod record;
+mod remote;
 mod report;
 mod run;
-mod run_folder;
 mod runs;
-mod sending;
 mod serve;
 mod signals;
 mod source;
 #[cfg(feature = "query")]
 mod sql;
 mod summary;
-mod table;
 mod trace_file;
-mod train;
+mod training;
 mod view;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 
 use args::{Args, Command};
 use outcome::Outcome;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = Args::from_arg_matches(&args::command().get_matches()).unwrap_or_else(|error| error.exit());
     if let Err(error) = events::start_from_env() {
         note!("warning: {error}");
     }
@@ -64,8 +59,8 @@ fn main() -> ExitCode {
     let progress = progress::begin(args.command.takes_a_while(), verbosity);
     let outcome: Outcome = match args.command {
         Command::Demo(demo) => demo::run(&demo, verbosity),
-        Command::Train(train) => train::run(&train, verbosity),
-        Command::Worker(worker) => train::worker::run(&worker, verbosity),
+        Command::Train(train) => training::run(&train, verbosity),
+        Command::Worker(worker) => training::run_worker(&worker, verbosity),
         Command::Master(master) => master::run(&master, verbosity),
         Command::Certify(certify) => certify::run(&certify),
         Command::View(view) => view::run(view),
@@ -89,5 +84,5 @@ fn main() -> ExitCode {
         Command::Man(man) => manual::man(&man),
     };
     drop(progress);
-    outcome::exit_code(outcome)
+    exit::exit_code(outcome)
 }

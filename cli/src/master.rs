@@ -1,4 +1,4 @@
-//! `stepscope master`: runs the graphs of clients on the tasks of a cluster, until it is told to end.
+//! `stepscope master`: runs the graphs of clients on the tasks of a cluster, until it is asked to end.
 
 use std::sync::mpsc;
 
@@ -47,7 +47,7 @@ pub fn run(args: &args::Master, verbosity: Verbosity) -> Outcome {
     if verbosity > Verbosity::Quiet {
         note!("stepscope: master of {n_tasks} tasks at grpc://{address}; Ctrl-C ends it");
     }
-    // Fails only where nobody is left who could tell.
+    // Fails only where nobody is left to send.
     let _ = stopped.recv();
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! The terminal: results on standard output, everything else on standard error. Nothing else in this member writes to either, which
 //! clippy holds (`print_stdout`, `print_stderr`, and `disallowed_methods` for the streams themselves).
 //!
-//! A result that could not be written is an error of the command. The first failure is kept, what comes after it is dropped, and
-//! [`failure`] tells it when the command ends. A reader who has left (`| head`) is no error: the command ends quietly.
+//! A result that could not be written is an error of the command. The first failure is stored, what comes after it is dropped, and
+//! [`failure`] returns it when the command ends. A reader who has left (`| head`) is no error: the command ends quietly.
 
 use std::fmt::{Arguments, Display};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -59,7 +59,7 @@ fn attempt(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<(
     })
 }
 
-/// Has rows written to standard output, up to the first that it does not take.
+/// Writes rows to standard output, up to the first that it does not take.
 ///
 /// # Errors
 /// `Failure::Output` when it did not take all.
@@ -77,8 +77,15 @@ pub fn rows(write: impl FnOnce(&mut BufWriter<Results>) -> io::Result<()>) -> Re
 
 /// Prints a line of results.
 pub fn line(text: impl Display) {
-    // The failure is kept.
+    // The failure is stored.
     let _ = Results.write_all(format!("{text}\n").as_bytes());
+}
+
+/// Prints a table after an empty line; nothing without rows.
+pub fn table(table: &text::Table) {
+    if !table.is_empty() {
+        line(format_args!("\n{table}"));
+    }
 }
 
 /// Prints an object of results on one line. What a command's objects have is documented in `docs/json.md`; the version grows when a key
@@ -93,12 +100,12 @@ pub fn versioned(schema_version: u32, mut object: serde_json::Value) -> serde_js
     object
 }
 
-/// Prints an object for who waits for it now, by a command that goes on. A reader who has left changes nothing.
+/// Prints an object at once, by a command that goes on. A reader who has left changes nothing.
 ///
 /// # Errors
-/// `Failure::Output` when nobody can have read it.
-pub fn announce(schema_version: u32, told: serde_json::Value) -> Result<(), Failure> {
-    object(schema_version, told);
+/// `Failure::Output` when it cannot have been read.
+pub fn announce(schema_version: u32, value: serde_json::Value) -> Result<(), Failure> {
+    object(schema_version, value);
     let is_lost = FAILED.get().is_some_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
     if is_lost { Err(Failure::Output) } else { Ok(()) }
 }
@@ -112,12 +119,12 @@ pub fn is_terminal() -> bool {
 
 /// Why the results were not written, if they were not. Writes what is left of them.
 pub fn failure() -> Option<&'static io::Error> {
-    // The failure is kept.
+    // The failure is stored.
     let _ = Results.flush();
     FAILED.get()
 }
 
-/// Prints a line on standard error. Where nobody takes it there is nobody to be told.
+/// Prints a line on standard error. Where that fails there is nowhere to report it.
 pub fn note(text: Arguments<'_>) {
     wipe();
     stderr(&format!("{text}\n"));

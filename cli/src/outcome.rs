@@ -1,21 +1,15 @@
-//! How a command ends: done, failed (exit code 1), wrongly used (2), or ended by a signal (128 and its number).
-
-use std::io::ErrorKind;
-use std::process::ExitCode;
-
-use crate::out;
-use crate::signals;
+//! Why a command did not do its work, and the exit code that says so.
 
 /// Why a command did not do its work.
 #[derive(Debug)]
 pub enum Failure {
     /// The work failed: exit code 1.
     Work(anyhow::Error),
-    /// Wrong use or bad input, which the user can mend: exit code 2.
+    /// Wrong use or bad input, which the user can correct: exit code 2.
     Use(anyhow::Error),
-    /// The command that was run ended so, and has said itself what there is to say.
+    /// The command that was run ended with this exit code, and has reported why itself.
     Command(u8),
-    /// Standard output took no more; [`out::failure`] knows why.
+    /// Standard output takes no more; `out::failure` has the reason.
     Output,
 }
 
@@ -23,7 +17,7 @@ pub enum Failure {
 pub type Outcome = Result<(), Failure>;
 
 impl Failure {
-    /// Bad input or wrong use, told in one line.
+    /// Bad input or wrong use, in one line.
     pub fn wrong_use(message: impl std::fmt::Display) -> Failure {
         Failure::Use(anyhow::anyhow!("{message}"))
     }
@@ -35,31 +29,21 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// An error with its causes; what an error says of its cause itself is not said again.
-fn one_line(error: &anyhow::Error) -> String {
-    let mut line = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !line.contains(&cause) {
-            line.extend([": ", &cause]);
+impl From<train::TrainError> for Failure {
+    fn from(error: train::TrainError) -> Failure {
+        match error {
+            train::TrainError::Use(error) => Failure::Use(error),
+            train::TrainError::Work(error) => Failure::Work(error),
+            train::TrainError::Client(code) => Failure::Command(code),
         }
     }
-    line
 }
 
-/// Prints a failure on one line of stderr and gives its exit code. Results that could not be written are a failure; a reader of them
-/// who has left is none.
-pub fn exit_code(outcome: Outcome) -> ExitCode {
-    let (error, code) = match outcome {
-        Ok(()) | Err(Failure::Output) => match out::failure() {
-            Some(error) if error.kind() != ErrorKind::BrokenPipe => (Some(format!("standard output: {error}")), 1),
-            _ => (None, 0),
-        },
-        Err(Failure::Work(error)) => (Some(one_line(&error)), 1),
-        Err(Failure::Use(error)) => (Some(one_line(&error)), 2),
-        Err(Failure::Command(code)) => (None, code),
-    };
-    if let Some(error) = error {
-        note!("stepscope: {error}");
+impl From<gather::SendError> for Failure {
+    fn from(error: gather::SendError) -> Failure {
+        match error {
+            gather::SendError::Address(_) | gather::SendError::Taken(_) => Failure::wrong_use(error),
+            _ => Failure::Work(error.into()),
+        }
     }
-    ExitCode::from(signals::exit_code().unwrap_or(code))
 }

@@ -8,16 +8,15 @@ use serde_json::json;
 
 use crate::args;
 use crate::graph;
-use crate::human;
 use crate::out;
 use crate::outcome::Outcome;
 
-/// What a variable is for, as its uses tell.
+/// The purpose of a variable, found from its uses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Role {
     /// An optimizer moves it; in a graph that does not train, every variable.
     Trained,
-    /// An optimizer keeps it beside a trained one: momentum and the like.
+    /// The state of an optimizer for a trained variable: momentum and the like.
     Slot,
     /// Anything else: counters, moving averages.
     Other,
@@ -119,14 +118,14 @@ fn print(variables: &[Variable], depth: usize) {
     scope_rows(&trained, 0, "", depth, &mut rows);
     let width = rows.iter().map(|(name, _, _)| name.chars().count()).max().unwrap_or(0).max(20);
     for (name, n, what) in &rows {
-        say!("{name:width$}  {:>15}  {what}", human::count(*n));
+        say!("{name:width$}  {:>15}  {what}", text::count(*n));
     }
     for (role, name) in
         [(Role::Trained, "trained"), (Role::Slot, "optimizer's slots"), (Role::Other, "other variables")]
     {
         let (n, bytes) = total(variables, role);
         if n > 0 || role == Role::Trained {
-            say!("{name:width$}  {:>15}  {}", human::count(n), human::bytes(bytes));
+            say!("{name:width$}  {:>15}  {}", text::count(n), text::bytes(bytes));
         }
     }
     for v in variables.iter().filter(|v| v.shape.is_none()) {

@@ -1,4 +1,4 @@
-//! How long a command has been at what: on standard error, once it takes longer than a moment. On a terminal one line that renews
+//! The progress of a command on standard error, once it takes longer than a moment. On a terminal one line that renews
 //! itself and goes when the command ends; elsewhere a line every few seconds. `-q` silences it.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -8,30 +8,29 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::args::Verbosity;
-use crate::human;
 use crate::out;
 
 /// When the first line comes, and how long after it the next: on a terminal, and elsewhere.
 const ON_TERMINAL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(200));
 const ELSEWHERE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(5));
 
-/// What is being done.
-struct Doing {
+/// The work under way.
+struct Activity {
     what: &'static str,
     /// 0 to 1, where it is known.
     share: Option<f64>,
-    /// How many others show how it goes.
+    /// How many others show progress.
     n_elsewhere: u32,
 }
 
-static DOING: Mutex<Doing> = Mutex::new(Doing { what: "working", share: None, n_elsewhere: 0 });
+static ACTIVITY: Mutex<Activity> = Mutex::new(Activity { what: "working", share: None, n_elsewhere: 0 });
 
 /// Shows progress until it is dropped.
 pub struct Progress {
     running: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-/// Begins to show what is done; `None` is not shown.
+/// Begins to show the work; `None` is not shown.
 pub fn begin(what: Option<&'static str>, verbosity: Verbosity) -> Progress {
     let Some(what) = what.filter(|_| verbosity > Verbosity::Quiet) else { return Progress { running: None } };
     doing(what);
@@ -69,36 +68,36 @@ impl Drop for Progress {
 
 /// `reading, 43 %, 3.21 s`
 fn line(elapsed_ns: i64) -> Option<String> {
-    let doing = DOING.lock();
+    let doing = ACTIVITY.lock();
     let share = doing.share.map_or_else(String::new, |share| format!(", {:.0} %", share * 100.0));
-    (doing.n_elsewhere == 0).then(|| format!("{}{share}, {}", doing.what, human::duration(elapsed_ns)))
+    (doing.n_elsewhere == 0).then(|| format!("{}{share}, {}", doing.what, text::duration(elapsed_ns)))
 }
 
-/// Says what is done from now on.
+/// Sets the work under way.
 pub fn doing(what: &'static str) {
-    let mut doing = DOING.lock();
+    let mut doing = ACTIVITY.lock();
     (doing.what, doing.share) = (what, None);
 }
 
-/// Says how much of it is done, 0 to 1.
+/// Sets how much of it is done, 0 to 1.
 pub fn share(share: f64) {
-    DOING.lock().share = Some(share.clamp(0.0, 1.0));
+    ACTIVITY.lock().share = Some(share.clamp(0.0, 1.0));
 }
 
-/// Keeps the line away as long as it lives: who holds it shows how it goes, or there is a window.
-pub struct ShownElsewhere;
+/// A guard that hides the line while it exists: its owner shows progress, or there is a window.
+pub struct HiddenGuard;
 
-impl ShownElsewhere {
+impl HiddenGuard {
     /// From now on.
-    pub fn begin() -> ShownElsewhere {
-        DOING.lock().n_elsewhere += 1;
+    pub fn begin() -> HiddenGuard {
+        ACTIVITY.lock().n_elsewhere += 1;
         out::wipe();
-        ShownElsewhere
+        HiddenGuard
     }
 }
 
-impl Drop for ShownElsewhere {
+impl Drop for HiddenGuard {
     fn drop(&mut self) {
-        DOING.lock().n_elsewhere -= 1;
+        ACTIVITY.lock().n_elsewhere -= 1;
     }
 }

@@ -9,11 +9,10 @@ use query::{Cluster, Database, Format, Options, QueryError};
 use serde_json::json;
 
 use crate::args::{Query, QueryAs, Verbosity};
-use crate::human;
 use crate::outcome::{Failure, Outcome};
 use crate::signals;
-use crate::table::Table;
 use crate::{export, out};
+use text::Table;
 
 /// Runs the query, or lists the tables where there is none.
 pub fn run(args: &Query, verbosity: Verbosity) -> Outcome {
@@ -98,7 +97,7 @@ fn rows(database: &Database, sql: &str, format: Format, args: &Query, verbosity:
         }
         Some(path) => {
             let mut done = Ok(0);
-            let written = export::write(path, |out| {
+            let written = export::write_file(path, |out| {
                 done = database.query(sql, args.limit, format, out);
                 // What went wrong is in `done`; the file must not appear.
                 done.as_ref().map(|_| ()).map_err(|e| io::Error::other(e.to_string()))
@@ -109,7 +108,7 @@ fn rows(database: &Database, sql: &str, format: Format, args: &Query, verbosity:
         }
     };
     if verbosity > Verbosity::Quiet && (out::is_terminal() || args.out.is_some()) {
-        note!("{}", human::count_of(n_rows, "row"));
+        note!("{}", text::counted(n_rows, "row"));
     }
     Ok(())
 }
@@ -117,7 +116,7 @@ fn rows(database: &Database, sql: &str, format: Format, args: &Query, verbosity:
 /// Tables with their columns.
 fn list(database: &Database, as_json: bool) -> Outcome {
     if !as_json {
-        out::line(format!("{}; a type with ? may be null", human::count_of(database.traces().len() as u64, "trace")));
+        out::line(format!("{}; a type with ? may be null", text::counted(database.traces().len() as u64, "trace")));
     }
     for table in database.tables() {
         if as_json {
@@ -131,7 +130,7 @@ fn list(database: &Database, as_json: bool) -> Outcome {
         for (name, kind, unit) in table.columns() {
             columns.row([format!("  {name}"), kind, unit.to_owned()]);
         }
-        columns.print();
+        out::table(&columns);
     }
     Ok(())
 }

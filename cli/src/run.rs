@@ -9,11 +9,10 @@ use formats::npy::{Array, write_npz};
 use serde_json::json;
 
 use crate::args;
-use crate::devices;
 use crate::graph::{self, Runnable, Where};
 use crate::out;
 use crate::outcome::{Failure, Outcome};
-use crate::train::Tracing;
+use train::{Tracing, devices};
 
 /// Runs the graph and prints each fetch's name, type and shape.
 pub fn run(args: &args::Run) -> Outcome {
@@ -36,7 +35,7 @@ pub fn run(args: &args::Run) -> Outcome {
     if let Some(out) = &args.out {
         write(out, &args.fetch, &values)?;
     }
-    tell(args, &values);
+    print_result(args, &values);
     for note in runnable.notes() {
         note!("note: {note}");
     }
@@ -59,10 +58,8 @@ fn start_trace(folder: &Path) -> Result<Tracing, Failure> {
 /// The last step's fetches.
 fn steps(runnable: &Runnable, args: &args::Run, feeds: &[(&str, Tensor)]) -> Result<Vec<Tensor>, Failure> {
     let session = runnable.session();
-    let names = |list: &'_ [String]| -> Vec<String> { list.to_vec() };
-    let (fetches, targets) = (names(&args.fetch), names(&args.target));
-    let fetches: Vec<&str> = fetches.iter().map(String::as_str).collect();
-    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+    let fetches: Vec<&str> = args.fetch.iter().map(String::as_str).collect();
+    let targets: Vec<&str> = args.target.iter().map(String::as_str).collect();
     let mut values = Vec::new();
     for step in 0..args.steps {
         let options = RunOptions { label: "run", summary_step: i64::try_from(step).ok(), ..RunOptions::default() };
@@ -80,7 +77,7 @@ fn write(out: &Path, names: &[String], values: &[Tensor]) -> Result<(), Failure>
     Ok(write_npz(std::io::BufWriter::new(file), named).with_context(|| format!("writing {}", out.display()))?)
 }
 
-fn tell(args: &args::Run, values: &[Tensor]) {
+fn print_result(args: &args::Run, values: &[Tensor]) {
     if args.json {
         let fetch = |(name, value): (&String, &Tensor)| json!({ "name": name, "dtype": value.dtype().name(), "shape": value.dims() });
         let fetches: Vec<_> = args.fetch.iter().zip(values).map(fetch).collect();

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use summaries::{FileState, Run, Runs, Series};
 
 use crate::args::RunsArgs;
-use crate::human;
 use crate::logdir;
 use crate::out;
 use crate::outcome::Outcome;
@@ -18,11 +17,11 @@ use crate::source::Source;
 /// Reads the logdir and prints it.
 pub fn run(args: &RunsArgs) -> Outcome {
     let by = args.grouping.by()?;
-    let whole = logdir::read(&args.logdir)?;
-    let runs = whole.logdir.runs();
+    let complete = logdir::read(&args.logdir)?;
+    let runs = complete.logdir.runs();
     out::rows(|out| match by {
         Some(by) => groups::print(&groups::of(&runs, &by), args.json, out),
-        None if args.json => print_json(&runs, &whole.source, out),
+        None if args.json => print_json(&runs, &complete.source, out),
         None => print_table(&runs, out),
     })
 }
@@ -85,16 +84,15 @@ fn print_table(runs: &Runs, out: &mut impl Write) -> io::Result<()> {
         let n_points: usize = run.series.values().map(Series::n_points).sum();
         let n_bytes: u64 = run.files.iter().map(|file| file.n_read).sum();
         let damage = if run.n_damaged > 0 { format!(", {} damaged", run.n_damaged) } else { String::new() };
-        let counts =
-            format!("{} tags, {} points", human::count(run.series.len() as u64), human::count(n_points as u64));
-        writeln!(out, "{}: {counts}, {}{damage}", run.name, human::bytes(n_bytes))?;
+        let counts = format!("{} tags, {} points", text::count(run.series.len() as u64), text::count(n_points as u64));
+        writeln!(out, "{}: {counts}, {}{damage}", run.name, text::bytes(n_bytes))?;
         for (tag, series) in &run.series {
             let step = series.last().map_or_else(String::new, |(step, _)| format!("step {step}"));
             let value = match series {
                 Series::Scalar(scalars) => scalars.last().map_or_else(String::new, |point| point.value.to_string()),
                 _ => String::new(),
             };
-            let n = human::count(series.n_points() as u64);
+            let n = text::count(series.n_points() as u64);
             let line = format!("  {tag:width$}  {:14} {n:>12}  {step:14} {value}", series.kind());
             writeln!(out, "{}", line.trim_end())?;
         }

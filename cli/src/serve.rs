@@ -1,4 +1,4 @@
-//! `stepscope serve`: lets a window on another machine look at what is here.
+//! `stepscope serve`: serves runs, logdirs and traces to a window on another machine.
 
 use std::sync::mpsc;
 
@@ -11,7 +11,7 @@ use crate::out;
 use crate::outcome::{Failure, Outcome};
 use crate::signals;
 
-/// Serves until Ctrl-C, or until who reads standard output has ended.
+/// Serves until Ctrl-C, or until the reader of standard output has ended.
 ///
 /// # Errors
 /// `Failure::Use` when the path holds nothing that can be shown, or the address cannot be listened at.
@@ -32,10 +32,10 @@ pub fn run(args: &args::Serve, verbosity: Verbosity) -> Outcome {
     }
     if verbosity > Verbosity::Quiet {
         note!("stepscope: {} is served at {address}; Ctrl-C ends it", args.path.display());
-        note!("stepscope: to look at it: stepscope view --connect {address}");
+        note!("stepscope: to open it: stepscope view --connect {address}");
     }
     if !address.ip().is_loopback() {
-        note!("warning: {address} is not a loopback address: whoever reaches it can look at what is served");
+        note!("warning: {address} is not a loopback address: anyone who reaches it can read what is served");
     }
     // An error says that the signal's handler has gone, which it never does before the program.
     let _ = stopped.recv();

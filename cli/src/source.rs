@@ -96,14 +96,13 @@ mod remote {
 
     use summaries::{Fetched, Remote, RemoteError};
 
-    use crate::human;
     use crate::outcome::Failure;
 
     pub fn open(path: &Path) -> Result<Remote, Failure> {
         Remote::open(&path.to_string_lossy()).map_err(Failure::wrong_use)
     }
 
-    /// Reads what is new; what cannot be read is told.
+    /// Reads what is new; what cannot be read is reported.
     pub fn fetch(bucket: &mut Remote) -> Result<Fetched, Failure> {
         let fetched = bucket.fetch().map_err(work)?;
         fetched.failed.iter().for_each(|error| note!("warning: {error}"));
@@ -119,9 +118,9 @@ mod remote {
         note!(
             "{}: {} in {} requests, and {} to list it",
             bucket.url(),
-            human::bytes(cost.n_bytes),
-            human::count(cost.n_get_requests),
-            human::count(cost.n_list_requests)
+            text::bytes(cost.n_bytes),
+            text::count(cost.n_get_requests),
+            text::count(cost.n_list_requests)
         );
     }
 

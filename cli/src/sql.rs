@@ -49,7 +49,7 @@ impl Tables for Opened {
 mod tests {
     use super::*;
 
-    /// The panel's engine gives the rows of a real trace, says what tables there are, and what is wrong.
+    /// The panel's engine returns the rows of a real trace, lists its tables, and reports errors.
     #[test]
     fn tables_of_a_trace_are_asked() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiler/formats/tests/fixtures/packets.pftrace");

@@ -5,29 +5,28 @@ use std::path::Path;
 use anyhow::Context;
 use profiler::{Store, StoreOptions, TraceReader};
 use serde_json::json;
+use train::FinishedRun;
 
-use crate::human;
 use crate::out;
 use crate::outcome::Failure;
 use crate::progress;
-use crate::train::Trained;
 
 /// How many ops and stalls the summary lists.
 const TOP: usize = 5;
 
-/// Everything that the summary says.
+/// The contents of the summary.
 pub struct Summary {
-    run: Trained,
+    run: FinishedRun,
     trace: Option<TraceSummary>,
 }
 
-/// What the trace says of the run.
+/// The figures of the run that come from its trace.
 struct TraceSummary {
     slices: u64,
     n_processes: usize,
     dropped: u64,
     ops: Vec<profiler::OpStat>,
-    /// How long, and why.
+    /// Duration, and cause in words.
     stalls: Vec<(i64, String)>,
     causes: Vec<profiler::CauseTotal>,
     warnings: Vec<String>,
@@ -38,47 +37,34 @@ impl Summary {
     ///
     /// # Errors
     /// When the trace cannot be opened.
-    pub fn of(run: Trained) -> Result<Summary, Failure> {
+    pub fn read(run: FinishedRun) -> Result<Summary, Failure> {
         progress::doing("reading the trace");
         let trace = run.trace.as_deref().map(|folder| TraceSummary::read(folder, &run)).transpose()?;
         Ok(Summary { run, trace })
     }
 
-    /// What tracing cost, as a share of the CPU time of the run; `None` where other processes took part, whose time is not known.
+    /// The cost of tracing, as a share of the CPU time of the run; `None` where other processes took part, whose time is not known.
     fn tracing_share(&self) -> Option<f64> {
         self.trace.as_ref().filter(|trace| trace.n_processes == 1)?;
-        let collected = self.run.collected.as_ref();
-        let emitting = collected.map_or(0.0, |c| c.records as f64 * self.run.ns_per_slice.unwrap_or(0.0));
-        let collecting = collected.map_or(0, |c| c.cpu_ns) as f64;
-        Some((emitting + collecting) / self.run.learned.cpu_ns.max(1) as f64)
-    }
-
-    fn steps_per_second(&self) -> f64 {
-        let learned = &self.run.learned;
-        learned.n_done as f64 / (learned.wall_ns.max(1) as f64 / 1e9)
-    }
-
-    fn examples_per_second(&self) -> f64 {
-        let learned = &self.run.learned;
-        learned.examples as f64 / (learned.wall_ns.max(1) as f64 / 1e9)
+        Some(self.run.tracing_share())
     }
 
     /// One JSON object on stdout.
     pub fn print_json(&self) {
-        let (run, learned) = (&self.run, &self.run.learned);
-        let quality = &learned.tested.quality;
+        let (run, result) = (&self.run, &self.run.result);
+        let quality = &result.test.quality;
         out::object(
             1,
             json!({
-                "steps": learned.steps,
-                "restored_steps": learned.steps - learned.n_done,
-                "seconds": learned.wall_ns as f64 / 1e9,
-                "final_loss": learned.final_loss,
-                "test_accuracy": learned.tested.accuracy,
-                "test_loss": learned.tested.loss,
+                "steps": result.steps,
+                "restored_steps": result.restored_steps(),
+                "seconds": result.wall_ns as f64 / 1e9,
+                "final_loss": result.final_loss,
+                "test_accuracy": result.test.accuracy,
+                "test_loss": result.test.loss,
                 "quality": { "name": quality.name, "value": quality.value, "goal": quality.goal, "reached": quality.is_reached() },
-                "examples_per_second": self.examples_per_second(),
-                "steps_per_second": self.steps_per_second(),
+                "examples_per_second": result.examples_per_second(),
+                "steps_per_second": result.steps_per_second(),
                 "logdir": run.logdir,
                 "trace": run.trace,
                 "tracing_ns_per_slice": run.ns_per_slice,
@@ -92,32 +78,32 @@ impl Summary {
     }
 
     fn warnings(&self) -> Vec<&String> {
-        self.run.learned.warnings.iter().chain(self.trace.iter().flat_map(|trace| &trace.warnings)).collect()
+        self.run.result.warnings.iter().chain(self.trace.iter().flat_map(|trace| &trace.warnings)).collect()
     }
 
     /// The summary for a person on stdout, warnings on stderr.
     pub fn print(&self) {
-        let run = &self.run.learned;
+        let run = &self.run.result;
         let ended = if run.stopped { " (stopped)" } else { "" };
-        let took = human::duration(run.wall_ns);
-        match run.steps - run.n_done {
-            0 => say!("steps          {}{ended} in {took}", human::count(run.steps)),
+        let took = text::duration(run.wall_ns);
+        match run.restored_steps() {
+            0 => say!("steps          {}{ended} in {took}", text::count(run.steps)),
             restored => {
-                let (restored, done) = (human::count(restored), human::count(run.n_done));
+                let (restored, done) = (text::count(restored), text::count(run.n_done));
                 say!(
                     "steps          {}{ended}: {restored} of the checkpoint, {done} in {took}",
-                    human::count(run.steps)
+                    text::count(run.steps)
                 );
             }
         }
-        let (steps, examples) = (self.steps_per_second(), self.examples_per_second());
-        say!("speed          {steps:.0} steps/s, {} examples/s", human::count(examples as u64));
+        let (steps, examples) = (run.steps_per_second(), run.examples_per_second());
+        say!("speed          {steps:.0} steps/s, {} examples/s", text::count(examples as u64));
         say!("final loss     {:.4}", run.final_loss);
-        say!("test loss      {:.4}", run.tested.loss);
-        if let Some(accuracy) = run.tested.accuracy {
+        say!("test loss      {:.4}", run.test.loss);
+        if let Some(accuracy) = run.test.accuracy {
             say!("test accuracy  {:.2} %", accuracy * 100.0);
         }
-        let (quality, side) = (&run.tested.quality, if run.tested.quality.is_limit { "at most" } else { "at least" });
+        let (quality, side) = (&run.test.quality, if run.test.quality.is_limit { "at most" } else { "at least" });
         let reached = if quality.is_reached() { "reached" } else { "not reached" };
         say!("goal           {} {side} {}: {:.4}, {reached}", quality.name, quality.goal, quality.value);
         if let Some(trace) = &self.trace {
@@ -131,9 +117,9 @@ impl Summary {
     }
 
     fn print_tracing(&self, trace: &TraceSummary) {
-        let (slices, ns) = (human::count(trace.slices), self.run.ns_per_slice.unwrap_or(f64::NAN));
+        let (slices, ns) = (text::count(trace.slices), self.run.ns_per_slice.unwrap_or(f64::NAN));
         let share = self.tracing_share().map(|share| format!(", {:.2} % of the CPU time", share * 100.0));
-        let (share, dropped) = (share.unwrap_or_default(), human::count(trace.dropped));
+        let (share, dropped) = (share.unwrap_or_default(), text::count(trace.dropped));
         say!();
         say!("tracing        {slices} slices, {ns:.1} ns each{share}, {dropped} dropped");
     }
@@ -151,7 +137,7 @@ impl Summary {
 }
 
 impl TraceSummary {
-    fn read(folder: &Path, run: &Trained) -> anyhow::Result<TraceSummary> {
+    fn read(folder: &Path, run: &FinishedRun) -> anyhow::Result<TraceSummary> {
         let mut store = Store::with_options(StoreOptions::UNBOUNDED);
         let mut reader = TraceReader::open(folder).with_context(|| format!("reading {}", folder.display()))?;
         reader.read_all(&mut store).with_context(|| format!("reading {}", folder.display()))?;
@@ -173,16 +159,16 @@ impl TraceSummary {
         say!("{:<38} {:>9} {:>10} {:>10} {:>7}", "ops by time", "count", "total", "mean", "share");
         for op in &self.ops {
             let f = &op.figures;
-            let (total, mean) = (human::duration(f.total_ns), human::duration(f.mean_ns as i64));
-            say!("  {:<36} {:>9} {total:>10} {mean:>10} {:>5.1} %", op.op, human::count(f.count), f.share * 100.0);
+            let (total, mean) = (text::duration(f.total_ns), text::duration(f.mean_ns as i64));
+            say!("  {:<36} {:>9} {total:>10} {mean:>10} {:>5.1} %", op.op, text::count(f.count), f.share * 100.0);
         }
         say!();
         let total: i64 = self.causes.iter().map(|cause| cause.total_ns).sum();
         say!("{:<38} {:>9} {:>10} {:>10}", "stalls by cause", "count", "total", "share");
         for cause in &self.causes {
             let share = cause.total_ns as f64 * 100.0 / total.max(1) as f64;
-            let (name, total) = (cause.cause.to_string(), human::duration(cause.total_ns));
-            say!("  {name:<36} {:>9} {total:>10} {share:>8.1} %", human::count(cause.count));
+            let (name, total) = (cause.cause.to_string(), text::duration(cause.total_ns));
+            say!("  {name:<36} {:>9} {total:>10} {share:>8.1} %", text::count(cause.count));
         }
         say!();
         say!("largest stalls");
@@ -190,7 +176,7 @@ impl TraceSummary {
             say!("  none: the workers were never idle within a step");
         }
         for (ns, text) in &self.stalls {
-            say!("  {:>10}  {text}", human::duration(*ns));
+            say!("  {:>10}  {text}", text::duration(*ns));
         }
     }
 }

@@ -65,17 +65,7 @@ pub fn follow(path: &Path) -> Result<TraceReader, Failure> {
     TraceReader::open(&trace.path).map_err(Failure::wrong_use)
 }
 
-/// Seals the trace that a recording left. Gives what keeps it from that: it is as readable then, only larger and slower.
-pub fn seal(folder: &Path) -> Option<String> {
-    match profiler::seal::seal(folder) {
-        Ok(profiler::SealReport { kept, .. }) => {
-            kept.map(|why| format!("the collected files stay beside the sealed trace: {why}"))
-        }
-        Err(error) => Some(format!("the trace was not sealed: {error}")),
-    }
-}
-
-/// Tells the store's warnings on stderr.
+/// Prints the store's warnings on stderr.
 pub fn warn(path: &Path, store: &Store) {
     for warning in store.warnings() {
         note!("warning: {}: {}", path.display(), warning.text);

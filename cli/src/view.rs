@@ -1,4 +1,4 @@
-//! `stepscope view`: opens the window on files and folders; what cannot be opened is told before it opens.
+//! `stepscope view`: opens the window on files and folders; what cannot be opened is reported before.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,29 +7,29 @@ use formats::{FileKind, Foreign};
 
 use crate::args;
 use crate::display;
-use crate::far::{self, Distant};
 use crate::outcome::{Failure, Outcome};
 use crate::progress;
+use crate::remote::{self, RemoteRuns};
 
 /// Checks each path, then opens the window on all of them.
 pub fn run(args: args::View) -> Outcome {
-    let is_near = |path: &&PathBuf| far::url(path).is_none();
-    args.paths.iter().filter(is_near).try_for_each(|path| check(path))?;
-    let distant = Distant::new(&args.remote_bin);
-    let urls: Vec<String> = args.connect.iter().map(|address| far::url_of_address(address)).collect();
+    let is_local = |path: &&PathBuf| remote::url(path).is_none();
+    args.paths.iter().filter(is_local).try_for_each(|path| check(path))?;
+    let remote = RemoteRuns::new(&args.remote_bin);
+    let urls: Vec<String> = args.connect.iter().map(|address| remote::url_of_address(address)).collect();
     let urls: Vec<&str> =
-        args.paths.iter().filter_map(|path| far::url(path)).chain(urls.iter().map(|u| &**u)).collect();
-    urls.iter().try_for_each(|url| distant.look(url))?;
+        args.paths.iter().filter_map(|path| remote::url(path)).chain(urls.iter().map(|u| &**u)).collect();
+    urls.iter().try_for_each(|url| remote.open_early(url))?;
     if let Some(reason) = display::missing() {
         return Err(Failure::Work(anyhow::anyhow!("{reason}; the window needs one")));
     }
-    let near = args.paths.iter().filter(is_near).cloned();
-    let paths = near.chain(urls.iter().map(PathBuf::from)).collect();
-    let shown = show_at(paths, args.window, "stepscope", args.at, None, Some(distant.opener()));
+    let local = args.paths.iter().filter(is_local).cloned();
+    let paths = local.chain(urls.iter().map(PathBuf::from)).collect();
+    let shown = show_at(paths, args.window, "stepscope", args.at, None, Some(remote.opener()));
     shown.map_err(|error| Failure::Work(error.into()))
 }
 
-/// What tells the window to close.
+/// Returns true when the window is to close.
 pub type CloseWhen = Option<Box<dyn Fn() -> bool + Send>>;
 
 /// Opens the window and blocks until it is closed, by the user or by `close_when`.
@@ -39,8 +39,8 @@ pub fn show(
     title: &str,
     close_when: CloseWhen,
 ) -> Result<(), dashboard::Error> {
-    let distant = Distant::new("stepscope");
-    show_at(paths, window, title, None, close_when, Some(distant.opener()))
+    let remote = RemoteRuns::new("stepscope");
+    show_at(paths, window, title, None, close_when, Some(remote.opener()))
 }
 
 /// The same, at an address that a window copied, and with traces of other machines.
@@ -62,14 +62,14 @@ fn show_at(
         #[cfg(feature = "wgpu")]
         args::Renderer::Wgpu => dashboard::Renderer::Wgpu,
     };
-    let _window = progress::ShownElsewhere::begin();
+    let _window = progress::HiddenGuard::begin();
     let config = dashboard::config::default_path();
     let title = title.to_owned();
     let sql = sql_engine();
     dashboard::run(dashboard::Options { paths, open_far, sql, theme, renderer, title, at, config, close_when })
 }
 
-/// What the SQL panel asks, where this program has it.
+/// The engine of the SQL panel, where this program has one.
 fn sql_engine() -> Option<Arc<dyn dashboard::sql::engine::Engine>> {
     #[cfg(feature = "query")]
     return Some(Arc::new(crate::sql::DataFusion));

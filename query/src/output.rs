@@ -15,6 +15,7 @@ use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::WriterProperties;
 use std::io::{self, Write};
 use std::sync::Arc;
+use text::{Align, Columns};
 
 /// Characters of a cell of a table; longer ones end with an ellipsis.
 const CELL: usize = 60;
@@ -175,19 +176,17 @@ impl Encoder for Float<'_> {
 pub(crate) struct Aligned<'a> {
     out: &'a mut (dyn Write + Send),
     titles: Vec<String>,
-    is_left: Vec<bool>,
+    columns: Columns,
     /// Rows that wait for the widths; `None` once these are known.
     waiting: Option<Vec<Vec<String>>>,
-    widths: Vec<usize>,
 }
 
 impl<'a> Aligned<'a> {
     fn new(schema: &Schema, out: &'a mut (dyn Write + Send)) -> Self {
         let fields = || schema.fields().iter().map(AsRef::as_ref);
-        let is_left = |field: &Field| !field.data_type().is_numeric();
+        let align = |field: &Field| if field.data_type().is_numeric() { Align::Right } else { Align::Left };
         let titles: Vec<String> = fields().map(|field: &Field| shown(field.name())).collect();
-        let widths = titles.iter().map(|title| title.chars().count()).collect();
-        Aligned { out, is_left: fields().map(is_left).collect(), titles, waiting: Some(Vec::new()), widths }
+        Aligned { out, columns: Columns::new(fields().map(align)), titles, waiting: Some(Vec::new()) }
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<(), QueryError> {
@@ -209,23 +208,13 @@ impl<'a> Aligned<'a> {
     /// Widths, titles, and the rows so far.
     fn begin(&mut self) -> io::Result<()> {
         let Some(rows) = self.waiting.take() else { return Ok(()) };
-        for row in &rows {
-            for (width, cell) in self.widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.chars().count());
-            }
-        }
         let titles = std::mem::take(&mut self.titles);
-        self.line(&titles)?;
-        rows.iter().try_for_each(|row| self.line(row))
+        std::iter::once(&titles).chain(&rows).for_each(|cells| self.columns.measure(cells));
+        std::iter::once(&titles).chain(&rows).try_for_each(|cells| self.line(cells))
     }
 
     fn line(&mut self, cells: &[String]) -> io::Result<()> {
-        let cells = cells.iter().zip(&self.widths).zip(&self.is_left);
-        let padded = cells.map(|((cell, &width), left)| match left {
-            true => format!("{cell:<width$}"),
-            false => format!("{cell:>width$}"),
-        });
-        writeln!(self.out, "{}", padded.collect::<Vec<_>>().join("  ").trim_end())
+        writeln!(self.out, "{}", self.columns.line(cells))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -128,8 +128,9 @@ impl Place {
     fn commands(&self) -> BTreeSet<String> {
         let help = Command::new(&self.binary).arg("--help").output().expect("the binary starts");
         let text = String::from_utf8(help.stdout).expect("UTF-8");
-        let (_, list) = text.split_once("Commands:\n").expect("a list of commands");
-        let lines = list.lines().take_while(|line| !line.is_empty());
+        let (_, list) = text.split_once("\nLook:\n").expect("a list of commands, in groups");
+        let (list, _) = list.split_once("\nOptions:\n").expect("options after the commands");
+        let lines = list.lines();
         // A description may take several lines, which are indented more.
         lines
             .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())

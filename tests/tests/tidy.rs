@@ -14,11 +14,29 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     ("base/events", &[], &[]),
     ("base/formats", &[], &[]),
     ("base/net", &["threads"], &[]),
+    ("base/palette", &[], &[]),
     ("base/text", &[], &[]),
     ("base/threads", &["events"], &[]),
     ("engine", &["events", "formats", "threads"], &[]),
     ("engine/distributed", &["engine", "events", "formats", "net", "threads"], &[]),
     ("engine/cuda", &["engine"], &["cupti", "events"]),
+    (
+        "engine/train",
+        &[
+            "cuda",
+            "cupti",
+            "distributed",
+            "engine",
+            "events",
+            "formats",
+            "gather",
+            "net",
+            "profiler",
+            "summaries",
+            "text",
+        ],
+        &[],
+    ),
     ("profiler", &["trace-analysis", "trace-formats", "trace-model", "trace-record", "trace-store"], &[]),
     ("profiler/model", &["events"], &[]),
     ("profiler/store", &["events", "trace-model"], &["trace-record"]),
@@ -28,10 +46,10 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
     ("profiler/gather", &["events", "formats", "trace-formats", "trace-model", "trace-store"], &["trace-record"]),
     ("profiler/cupti", &["events"], &["trace-analysis", "trace-formats", "trace-model", "trace-record", "trace-store"]),
     ("profiler/inject", &["cupti", "events"], &["trace-store"]),
-    ("summaries", &["events", "formats"], &[]),
-    ("query", &["formats", "profiler", "summaries"], &[]),
+    ("summaries", &["events", "formats", "palette"], &[]),
+    ("query", &["formats", "profiler", "summaries", "text"], &[]),
     ("query/cluster", &["formats", "query"], &["profiler", "summaries"]),
-    ("dashboard", &["events", "formats", "profiler", "summaries", "text"], &[]),
+    ("dashboard", &["events", "formats", "palette", "profiler", "summaries", "text"], &[]),
     (
         "cli",
         &[
@@ -45,10 +63,12 @@ const MAY_USE: &[(&str, &[&str], &[&str])] = &[
             "formats",
             "gather",
             "net",
+            "palette",
             "profiler",
             "query",
             "summaries",
             "text",
+            "train",
         ],
         &[],
     ),
@@ -248,8 +268,8 @@ fn models_and_layouts_know_no_egui() {
     fail_with("egui in a model or layout", &lines_with(&files, is_model_or_layout, &["egui"]));
 }
 
-/// Where a colour may be made: the window's theme, the palette of charts in files, and the style of a report's page.
-const PALETTES: &[&str] = &["dashboard/src/theme", "summaries/src/charts/paint.rs", "cli/src/report/page.rs"];
+/// Where a colour may be made: the palette, and where it becomes egui's and that of plotters.
+const PALETTES: &[&str] = &["base/palette", "dashboard/src/theme", "summaries/src/charts/paint.rs"];
 
 /// Whether there is a colour in a line of code: one that is made of numbers, one of egui's own, or `#rgb` of HTML.
 fn has_colour(code: &str) -> bool {

@@ -1,12 +1,13 @@
-//! What was counted of threads, as `analyze` tells it.
+//! Counters of threads, as `analyze` prints them.
 
 use profiler::analysis::counters::CounterTotals;
 use profiler::analysis::ops::OpRow;
 use profiler::analysis::report::Analysis;
 use serde_json::{Map, Value, json};
 
-use crate::human;
-use crate::table::{Table, cut};
+use text::{Table, cut};
+
+use crate::out;
 
 /// Rows for a person.
 const TOP: usize = 10;
@@ -70,7 +71,7 @@ pub fn print(analysis: &Analysis) {
     let Some(cells) = cells(analysis) else { return };
     let mut table = Table::new(&cells.titles.iter().map(String::as_str).collect::<Vec<_>>());
     cells.rows.into_iter().for_each(|row| table.row(row));
-    table.print();
+    out::table(&table);
 }
 
 type Ratio = fn(&CounterTotals, &[u64]) -> Option<f64>;
@@ -78,7 +79,7 @@ type Ratio = fn(&CounterTotals, &[u64]) -> Option<f64>;
 /// Clocks count nanoseconds.
 fn shown(name: &str, value: u64) -> String {
     match name {
-        "task-clock" | "cpu-clock" => human::duration(value.min(i64::MAX as u64).cast_signed()),
-        _ => human::count(value),
+        "task-clock" | "cpu-clock" => text::duration(value.min(i64::MAX as u64).cast_signed()),
+        _ => text::count(value),
     }
 }

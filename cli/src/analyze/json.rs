@@ -7,7 +7,8 @@ use profiler::analysis::stragglers::LateArrival;
 use profiler::{Process, SliceId, Stall, Store, Track};
 use serde_json::{Map, Value, json};
 
-use super::{SCHEMA_VERSION, clocks, counters, parts, path_kinds, path_ns, roofline};
+use super::figures::{SCHEMA_VERSION, clocks, parts, path_kinds, path_ns, track_name};
+use super::{counters, roofline};
 
 /// Stalls that are listed, at most: the longest. Their sums are of all.
 const MAX_STALLS: usize = 10_000;
@@ -61,7 +62,7 @@ fn on_track(store: &Store, id: u32, own: Value) -> Value {
     let track = store.tracks().get(id as usize);
     let mut object = track.map(|track| of_process(store, track.process)).unwrap_or_default();
     object.insert("track_id".to_owned(), id.into());
-    object.insert("track".to_owned(), super::track_name(store, id).into());
+    object.insert("track".to_owned(), track_name(store, id).into());
     object.insert("device".to_owned(), track.map(|t| t.device.clone()).filter(|device| !device.is_empty()).into());
     with(object, own)
 }

@@ -1,11 +1,11 @@
-//! Rooflines, as `analyze` tells them.
+//! Rooflines, as `analyze` prints them.
 
 use profiler::analysis::roofline::{Bound, Roof, Roofline, Work};
 use serde_json::{Value, json};
 
 use super::counters::Cells;
-use crate::human;
-use crate::table::{Table, cut};
+use crate::out;
+use text::{Table, cut};
 
 /// Rows for a person, of each device.
 const TOP: usize = 10;
@@ -42,19 +42,19 @@ pub fn to_json(lines: &[Roofline]) -> Vec<Value> {
 
 /// What a device reaches at most, in words.
 pub fn limits(line: &Roofline) -> String {
-    let told = |value: Option<f64>, unit: &str| value.map_or_else(|| format!("? {unit}"), |v| rate(v, unit));
+    let shown = |value: Option<f64>, unit: &str| value.map_or_else(|| format!("? {unit}"), |v| rate(v, unit));
     let device = if line.device.is_empty() { "host" } else { &line.device };
-    format!("{device}: at most {}, {}", told(line.roof.flops_per_s, "FLOP/s"), told(line.roof.bytes_per_s, "B/s"))
+    format!("{device}: at most {}, {}", shown(line.roof.flops_per_s, "FLOP/s"), shown(line.roof.bytes_per_s, "B/s"))
 }
 
-/// The ops with the most time, and all together.
+/// The ops with the most time, and their total.
 pub fn cells(line: &Roofline) -> Cells {
     let titles = ["roofline", "time", "operations", "memory", "FLOP/B", "<bound by", "of its limit"];
     let titles = titles.map(str::to_owned).to_vec();
     let row = |name: String, work: &Work| {
         vec![
             name,
-            human::duration(work.ns),
+            text::duration(work.ns),
             rate(work.flops_per_s(), "FLOP/s"),
             rate(work.bytes_per_s(), "B/s"),
             work.intensity().map_or_else(String::new, |i| format!("{i:.2}")),
@@ -73,7 +73,7 @@ pub fn print(lines: &[Roofline]) {
         cells.titles[0] = limits(line);
         let mut table = Table::new(&cells.titles.iter().map(String::as_str).collect::<Vec<_>>());
         cells.rows.into_iter().for_each(|row| table.row(row));
-        table.print();
+        out::table(&table);
     }
 }
 

@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, ValueEnum};
+use engine::training::Parallelism;
+use train::devices::DeviceSpec;
+use train::{Model, TaskSpec, TraceTarget, TrainOptions};
 
-use super::Window;
-use crate::devices::Wanted;
+use super::window::Window;
 
 /// `stepscope demo`
 #[derive(ClapArgs, Debug)]
@@ -37,53 +40,56 @@ Examples:
   stepscope train convnet --device gpu:0,gpu:1 --all-reduce
   stepscope train convnet --workers 2
   stepscope train convnet --workers 4 --all-reduce
-  stepscope train convnet --workers 2 --checkpoint-dir checkpoints     # goes on when a process of it is lost
+  stepscope train convnet --workers 2 --checkpoint-dir checkpoints     # continues when one of its processes is lost
   stepscope train convnet --cluster cluster.toml --checkpoint-dir /shared/checkpoints --max-restarts 100
   stepscope train convnet --checkpoint-dir checkpoints --checkpoint-every 50
   stepscope train mlp --data my-digits.csv.gz --steps 5000
   stepscope train mlp --trace off --logdir runs/baseline
   stepscope train mlp --learning-rate 1000 --numerics trace      # where do the NaNs come from?
-  stepscope train convnet --steps 10 --dump-graphs passes        # what each pass makes of the graph: stepscope view passes")]
+  stepscope train convnet --steps 10 --dump-graphs passes        # the graph before and after each pass: stepscope view passes")]
 pub struct Train {
     /// The model
-    #[arg(value_enum)]
+    #[arg(value_parser = model())]
     pub name: Model,
     /// CSV of 64 pixels (0..16) and a label (0..9) per line, may be gzipped; without it the bundled digits
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
-    /// Run without a window (training opens none; accepted so that scripts can say it)
+    /// Run without a window (training opens none; accepted for scripts)
     #[arg(long)]
     pub headless: bool,
     /// Train in this many worker processes, each with a copy of the model and its own share of the input
     #[arg(long, value_name = "N", conflicts_with_all = ["devices", "device", "dump_graphs", "numerics"], value_parser = clap::value_parser!(u16).range(1..=64))]
     pub workers: Option<u16>,
     /// Train in the workers of a cluster that runs ('stepscope worker --input NAME', with the same --seed and --data); 'env': the
-    /// cluster that Slurm's or torchrun's variables tell of; 'mpi': the workers that the same mpirun started
+    /// cluster in the variables that Slurm or torchrun sets; 'mpi': the workers that the same mpirun started
     #[arg(long, value_name = "FILE|env|mpi", conflicts_with_all = ["workers", "devices", "device", "dump_graphs", "numerics"])]
     pub cluster: Option<PathBuf>,
-    /// How often a run in several processes that loses one goes on from its newest checkpoint [default: 10]
+    /// How often a run that loses a process continues from its newest checkpoint [default: 10]
     #[arg(long, value_name = "N", requires = "checkpoint_dir")]
     pub max_restarts: Option<u32>,
-    /// Seconds to wait for tasks of the cluster that are not there, or not there again [default: 60]
+    /// Seconds to wait for tasks of the cluster that cannot be reached [default: 60]
     #[arg(long, value_name = "SECONDS", requires = "cluster", value_parser = clap::value_parser!(u32).range(1..))]
     pub patience: Option<u32>,
-    /// A launcher's: begin its training client for the N-th time
+    /// For launchers: the number of the attempt
     #[arg(long, hide = true, value_name = "N", requires_all = ["cluster", "logdir"])]
     pub attempt: Option<u32>,
-    /// A launcher's: the folder that goes with it
+    /// For launchers: the folder to remove with the launcher
     #[arg(long, hide = true, value_name = "DIR", requires = "attempt")]
     pub scratch: Option<PathBuf>,
     #[command(flatten)]
     pub training: Training,
 }
 
+/// How often a run in several processes may start again, unless the user says.
+pub const MAX_RESTARTS: u32 = 10;
+
 impl Train {
-    /// How often the run may go on after a loss.
-    pub fn max_restarts(&self) -> u32 {
-        self.max_restarts.unwrap_or(10)
+    /// The model with its data.
+    pub fn task(&self) -> TaskSpec {
+        TaskSpec { model: self.name, data: self.data.clone(), seed: self.training.seed }
     }
 
-    /// How long tasks that are not there are waited for.
+    /// How long to wait for tasks that cannot be reached.
     pub fn patience(&self) -> Duration {
         Duration::from_secs(self.patience.unwrap_or(60).into())
     }
@@ -92,9 +98,9 @@ impl Train {
 /// `stepscope worker`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
-The cluster's file names the tasks and where they listen; without --cluster the environment does, as torchrun sets it (RANK, WORLD_SIZE,
+The cluster's file lists the tasks and their addresses; without --cluster the environment does, as torchrun sets it (RANK, WORLD_SIZE,
 MASTER_ADDR, MASTER_PORT). Between hosts the file needs a [tls] section ('stepscope certify' makes the certificates); without it addresses
-must be of this host.
+must be on this host.
 
   id = \"mnist-7\"
   [jobs]
@@ -106,17 +112,17 @@ Examples:
   torchrun --no-python --nproc-per-node 2 stepscope worker --input mlp
   mpirun -n 1 stepscope train mlp --cluster mpi : -n 2 stepscope worker --cluster mpi --input mlp")]
 pub struct Worker {
-    /// The job that the task is of
+    /// The task's job
     #[arg(long, value_name = "NAME", requires_all = ["task", "cluster"])]
     pub job: Option<String>,
-    /// Which of the job's tasks it is
+    /// The task's number in its job
     #[arg(long, value_name = "N", requires_all = ["job", "cluster"])]
     pub task: Option<u32>,
-    /// The tasks of the cluster and where they listen; 'mpi': the processes that the same mpirun started tell each other
+    /// The file of the cluster: tasks and addresses; 'mpi': the processes of the same mpirun find each other
     #[arg(long, value_name = "FILE|mpi")]
     pub cluster: Option<PathBuf>,
-    /// Fill the queue from which this task's copy of a model takes its batches, with the task's share of them
-    #[arg(long, value_enum, value_name = "NAME")]
+    /// Fill the input queue of this task's copy of the model with its share of the batches
+    #[arg(long, value_parser = model(), value_name = "NAME")]
     pub input: Option<Model>,
     /// The data of --input, as for 'train'
     #[arg(long, value_name = "PATH", requires = "input")]
@@ -127,17 +133,17 @@ pub struct Worker {
     /// Worker threads [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Memory that the tensors of a process may take, as 500M or 8G; a step that needs more fails [default: what the machine
-    /// has left]
+    /// Memory limit of a process's tensors, as 500M or 8G; a step that needs more fails [default: the machine's free
+    /// memory]
     #[arg(long, value_name = "SIZE", value_parser = super::traces::size)]
     pub memory_limit: Option<usize>,
     /// CPU devices of the task
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub devices: u16,
-    /// End when standard input ends: with the process that started this one
+    /// End when standard input ends, with the process that started this one
     #[arg(long)]
     pub until_stdin_ends: bool,
-    /// Print where the task listens as one JSON object
+    /// Print the task's address as one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -145,20 +151,20 @@ pub struct Worker {
 /// `stepscope master`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
-Clients speak gRPC: distributed::ClientSession, or TensorFlow 1's sessions. Who reaches the address can run graphs: it must be of this host.
+Clients speak gRPC: distributed::ClientSession, or TensorFlow 1's sessions. Anyone who reaches the address can run graphs: it must be on this host.
 
 Examples:
   stepscope master --cluster cluster.toml
   stepscope master --cluster cluster.toml --listen 127.0.0.1:4100
   python3 -c 'import tensorflow.compat.v1 as tf; print(tf.Session(\"grpc://127.0.0.1:4100\").list_devices())'")]
 pub struct Master {
-    /// The tasks of the cluster and where they listen
+    /// The file of the cluster: tasks and addresses
     #[arg(long, value_name = "FILE")]
     pub cluster: PathBuf,
-    /// Where clients are listened to [default: the file's 'master']
+    /// Address for clients [default: 'master' in the file]
     #[arg(long, value_name = "HOST:PORT")]
     pub listen: Option<String>,
-    /// Print where it listens as one JSON object
+    /// Print the address as one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -166,19 +172,19 @@ pub struct Master {
 /// `stepscope certify HOST...`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
-The authority signs these certificates and is forgotten: to add a host, make all of them anew in another folder.
+The authority's key is not kept: to add a host, make all certificates anew in another folder.
 
 Examples:
   stepscope certify -o certificates 10.0.0.1 10.0.0.2
   stepscope certify -o certificates --job mnist-7 node-1 node-2 node-3")]
 pub struct Certify {
-    /// The hosts, by the names or numbers that the cluster's file has
+    /// The hosts, by name or address as in the cluster's file
     #[arg(value_name = "HOST", required = true)]
     pub hosts: Vec<String>,
-    /// The folder; nothing in it is written over
+    /// The folder; nothing in it is overwritten
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
-    /// The job that the authority is named for
+    /// The job in the authority's name
     #[arg(long, value_name = "ID", default_value = "default")]
     pub job: String,
     /// Print one JSON object
@@ -186,56 +192,26 @@ pub struct Certify {
     pub json: bool,
 }
 
-/// The models of `train`.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Model {
-    /// Multi-layer perceptron 64-512-512-10 on 8x8 digits; goal: 95 % of the test images
-    Mlp,
-    /// LeNet-style convolutional net on digits enlarged to 28x28; goal: 97.5 %
-    Convnet,
-    /// Inception-style net of 44,000 nodes on digits enlarged to 75x75, on four devices; goal: 90 %
-    Inception,
-    /// Language model of two LSTM layers, unrolled; goal: a loss of at most 1.06 times the text's entropy
-    Lstm,
-    /// The same, as a loop
-    LstmWhile,
-    /// Word vectors; goal: of 90 % of the words, the nearest neighbour is of their kind
-    Embeddings,
-}
-
-impl Model {
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Model::Mlp => "mlp",
-            Model::Convnet => "convnet",
-            Model::Inception => "inception",
-            Model::Lstm => "lstm",
-            Model::LstmWhile => "lstm-while",
-            Model::Embeddings => "embeddings",
-        }
-    }
-
-    /// Whether its data are images of digits.
-    pub fn learns_digits(self) -> bool {
-        matches!(self, Model::Mlp | Model::Convnet | Model::Inception)
-    }
+/// Parses the name of a model.
+fn model() -> impl TypedValueParser<Value = Model> {
+    let value = |model: Model| PossibleValue::new(model.name()).help(model.description());
+    PossibleValuesParser::new(Model::ALL.map(value)).try_map(|name| name.parse::<Model>())
 }
 
 /// Options of every training run.
 #[derive(ClapArgs, Clone, Debug)]
 pub struct Training {
-    /// Training steps [default: what the model's quality needs; demo and mlp: 10000]
+    /// Training steps [default: enough for the model's goal; demo and mlp: 10000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub steps: Option<u64>,
     /// Seed of the initial weights and of the batches
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Learning rate, instead of the model's own; with 0 nothing is learned, and the same batch gives the same loss
+    /// Learning rate, instead of the model's own; with 0 nothing is learned
     #[arg(long, value_name = "RATE", value_parser = learning_rate)]
     pub learning_rate: Option<f32>,
-    /// Memory that the tensors of a process may take, as 500M or 8G; a step that needs more fails [default: what the machine
-    /// has left]
+    /// Memory limit of a process's tensors, as 500M or 8G; a step that needs more fails [default: the machine's free
+    /// memory]
     #[arg(long, value_name = "SIZE", value_parser = super::traces::size)]
     pub memory_limit: Option<usize>,
     /// Worker threads [default: the number of cores]
@@ -244,10 +220,10 @@ pub struct Training {
     /// CPU devices to train on, each with a copy of the model [default: 1; inception: 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub devices: Option<u16>,
-    /// Devices to train on, by name, each with a copy of the model: cpu:0, gpu:0, with commas between them. What a GPU has no
-    /// kernel for runs on the first CPU
+    /// Devices to train on, by name, separated by commas, each with a copy of the model: cpu:0, gpu:0. Ops without a GPU
+    /// kernel run on the first CPU
     #[arg(long, value_name = "DEVICE", value_delimiter = ',', conflicts_with = "devices")]
-    pub device: Vec<Wanted>,
+    pub device: Vec<DeviceSpec>,
     /// Average the devices' gradients before they are applied (the default)
     #[arg(long = "sync", conflicts_with = "asynchronous")]
     pub synchronous: bool,
@@ -257,7 +233,7 @@ pub struct Training {
     /// Give each device variables of its own, and average the gradients among all of them at once (ring all-reduce)
     #[arg(long, conflicts_with = "asynchronous")]
     pub all_reduce: bool,
-    /// Wait in each step for the gradients of all devices or workers but N, whichever come first; what comes late is dropped
+    /// Wait in each step for the gradients of all devices or workers but N, whichever come first; late ones are dropped
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=255), conflicts_with_all = ["asynchronous", "all_reduce"])]
     pub backup_workers: Option<u16>,
     /// Checkpoints go here, a folder or (built with the feature `s3`) s3://BUCKET/PREFIX; if there are any, the run continues
@@ -273,13 +249,13 @@ pub struct Training {
     /// The run's folder, made if missing [default: runs/NAME-DATE]
     #[arg(long, value_name = "DIR")]
     pub logdir: Option<PathBuf>,
-    /// Where the trace goes, or 'off' [default: the run's folder/trace]
+    /// The trace's folder, or 'off' [default: trace in the run's folder]
     #[arg(long, value_name = "DIR|off")]
     pub trace: Option<PathBuf>,
-    /// Every graph that is run goes into this empty folder, before the first pass and after each: 'stepscope view DIR' shows them
+    /// Write every graph into this empty folder, before the first pass and after each: 'stepscope view DIR' shows them
     #[arg(long, value_name = "DIR")]
     pub dump_graphs: Option<PathBuf>,
-    /// Look at every result for NaNs and infinities: the trace tells where they come up (in the window Graph, Colour > Health), or the first ends the run
+    /// Check every result for NaNs and infinities: the trace records where they come up (in the window: Graph, Colour > Health), or the first ends the run
     #[arg(long, value_enum, value_name = "WHAT")]
     pub numerics: Option<Numerics>,
     /// Print the result as one JSON object
@@ -287,18 +263,47 @@ pub struct Training {
     pub json: bool,
 }
 
-/// What is done about results that are no finite numbers.
+impl Training {
+    /// As the library takes them.
+    pub fn options(&self) -> TrainOptions {
+        let backup = self.backup_workers.map(|spare| Parallelism::Backup { spare: spare.into() });
+        let asynchronous = self.asynchronous.then_some(Parallelism::Asynchronous);
+        let all_reduce = self.all_reduce.then_some(Parallelism::AllReduce);
+        TrainOptions {
+            steps: self.steps,
+            learning_rate: self.learning_rate,
+            memory_limit: self.memory_limit,
+            threads: self.threads.map(usize::from),
+            n_devices: self.devices.map(usize::from),
+            devices: self.device.clone(),
+            parallelism: backup.or(asynchronous).or(all_reduce),
+            checkpoint_dir: self.checkpoint_dir.clone(),
+            checkpoint_every: self.checkpoint_every,
+            summary_every: self.summary_every,
+            logdir: self.logdir.clone(),
+            trace: match &self.trace {
+                None => TraceTarget::RunFolder,
+                Some(off) if off.as_os_str() == "off" => TraceTarget::Off,
+                Some(folder) => TraceTarget::Folder(folder.clone()),
+            },
+            dump_graphs: self.dump_graphs.clone(),
+            numerics: Numerics::for_session(self.numerics),
+        }
+    }
+}
+
+/// What is done about results that are not finite.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numerics {
-    /// The trace tells, once for each node and whenever it changes
+    /// Record it in the trace, once for each node and whenever it changes
     Trace,
-    /// The first op that makes one ends the run, by name
+    /// End the run at the first op with one, and name it
     Fail,
 }
 
 impl Numerics {
     /// As a session takes it.
-    pub fn of(asked: Option<Numerics>) -> engine::Numerics {
+    pub fn for_session(asked: Option<Numerics>) -> engine::Numerics {
         match asked {
             None => engine::Numerics::Ignore,
             Some(Numerics::Trace) => engine::Numerics::Trace,
@@ -333,16 +338,16 @@ pub struct Run {
     /// Node to run without fetching anything from it (repeat for more)
     #[arg(long, value_name = "NAME")]
     pub target: Vec<String>,
-    /// Where the fetches go, as a NumPy archive; it must not exist yet
+    /// A NumPy archive for the fetches; it must not exist yet
     #[arg(long, value_name = "FILE.npz")]
     pub out: Option<PathBuf>,
-    /// Steps to run; the last one's values are told
+    /// Steps to run; the last one's values are printed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub steps: u64,
-    /// Records the steps into this folder, to be opened with 'stepscope view'
+    /// Record the steps into this folder: 'stepscope view' opens it
     #[arg(long, value_name = "DIR")]
     pub trace: Option<PathBuf>,
-    /// The graph goes into this empty folder, before the first pass and after each: 'stepscope view DIR' shows them
+    /// Write the graph into this empty folder, before the first pass and after each: 'stepscope view DIR' shows them
     #[arg(long, value_name = "DIR")]
     pub dump_graphs: Option<PathBuf>,
     /// Print the result as one JSON object
@@ -365,21 +370,21 @@ pub struct Step {
     /// CPU devices to spread the nodes over
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub device_count: u16,
-    /// Device to run on, by name: cpu:0, gpu:0; several, with commas between them, to spread the nodes over. What a GPU has no
-    /// kernel for runs on the first CPU
+    /// Device to run on, by name: cpu:0, gpu:0; several, separated by commas, to spread the nodes over. Ops without a GPU
+    /// kernel run on the first CPU
     #[arg(long, value_name = "DEVICE", value_delimiter = ',', conflicts_with = "device_count")]
-    pub device: Vec<Wanted>,
-    /// Let nodes run elsewhere where the device that they ask for is not there, has no kernel for them, or is not the one of nodes
-    /// that they must be with, as TensorFlow 2 does (allow_soft_placement); without it that is an error, as in TensorFlow's sessions
+    pub device: Vec<DeviceSpec>,
+    /// Let nodes run on another device where theirs is missing, has no kernel for them, or contradicts a colocation,
+    /// as TensorFlow 2 does (allow_soft_placement); without it that is an error, as in TensorFlow's sessions
     #[arg(long)]
     pub soft_placement: bool,
-    /// Look at every result for NaNs and infinities: the trace tells where they come up (in the window Graph, Colour > Health), or the first ends the run
+    /// Check every result for NaNs and infinities: the trace records where they come up (in the window: Graph, Colour > Health), or the first ends the run
     #[arg(long, value_enum, value_name = "WHAT")]
     pub numerics: Option<Numerics>,
     /// Worker threads [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Memory that the tensors may take, as 500M or 8G; a step that needs more fails [default: what the machine has left]
+    /// Memory limit of the tensors, as 500M or 8G; a step that needs more fails [default: the machine's free memory]
     #[arg(long, value_name = "SIZE", value_parser = super::traces::size)]
     pub memory_limit: Option<usize>,
     /// Seed of the random ops that have none of their own
@@ -405,7 +410,7 @@ Examples:
 pub struct Params {
     /// GraphDef: .pb, .pbtxt, either gzipped, or an event file with a graph
     pub graph: PathBuf,
-    /// Levels of scopes to tell apart; 0 tells the total only [default: all]
+    /// Levels of scopes to list; 0 lists the total only [default: all]
     #[arg(long, value_name = "N")]
     pub depth: Option<usize>,
     /// Print one JSON object
@@ -454,7 +459,7 @@ pub struct Freeze {
     /// Values of the variables: a checkpoint, or a folder of them (the newest is taken)
     #[arg(long, value_name = "PATH")]
     pub checkpoint: PathBuf,
-    /// Output to keep, with what it needs (repeat for more) [default: all that neither trains nor saves]
+    /// Output to keep, with its inputs (repeat for more) [default: everything that neither trains nor saves]
     #[arg(long, value_name = "NAME")]
     pub fetch: Vec<String>,
     /// The frozen graph; it must not exist yet

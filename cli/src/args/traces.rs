@@ -1,4 +1,4 @@
-//! Commands of traces and logdirs: gather, convert, ask and report.
+//! Commands of traces and logdirs: gather, convert, query and report.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use crate::logdir::Grouping;
 /// `stepscope record -- COMMAND`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
-The command runs as it would alone: its output, signals and exit code are its own. Programs that link the events crate, or use
-tracing with its layer, emit events where STEPSCOPE_TRACE is set, which 'record' does; of others scheduling and samples are recorded.
-With --sample it also sets PYTHONPERFSUPPORT=1, so that Python tells the names of its functions. Of programs that use CUDA the driver
-loads libstepscope_inject.so, which lies beside this program: kernels, copies, calls and NVTX ranges are recorded, of PyTorch and JAX too.
+The command keeps its output, signals and exit code. Programs that link the events crate, or use tracing with its layer, emit events
+where STEPSCOPE_TRACE is set, which 'record' does; of others scheduling and samples are recorded. --sample also sets PYTHONPERFSUPPORT=1,
+so that Python reports the names of its functions. In programs that use CUDA the driver loads libstepscope_inject.so from this program's
+folder: kernels, copies, calls and NVTX ranges are recorded, of PyTorch and JAX too.
 
 Examples:
   stepscope record -- ./my-program --with its arguments
@@ -32,43 +32,43 @@ pub struct Record {
     /// The trace folder, made if missing; it must be empty [default: runs/record-DATE/trace]
     #[arg(short, long, value_name = "TRACE")]
     pub out: Option<PathBuf>,
-    /// Record who runs on each CPU, and what the command's threads wait for
+    /// Record the scheduling of each CPU, and what the command's threads wait for
     #[arg(long)]
     pub sched: bool,
-    /// Take call stacks of running threads, HZ times a second on each CPU
+    /// Sample the call stacks of running threads, HZ times a second on each CPU
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub sample: Option<u32>,
-    /// Count what processor and kernel do for each thread and op: names as 'perf stat' has them, with commas between them [without a
+    /// Count what processor and kernel do for each thread and op: names as in 'perf stat', separated by commas [without a
     /// list: task-clock,page-faults,cycles,instructions,cache-misses,branch-misses]. With flops,cache-misses 'analyze' has a roofline (Intel)
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = profiler::count::USUAL)]
     pub counters: Option<profiler::count::CounterSet>,
-    /// Record the next N steps that begin, in all processes together, and no events else
+    /// Record the next N steps that begin, of all processes, and nothing else
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub steps: Option<u32>,
-    /// Keep the events of the last SECONDS only; they are written at the end, and when a dump is asked for (--dump, SIGUSR2 to 'record', a
+    /// Keep only the events of the last SECONDS; they are written at the end and on a dump (--dump, SIGUSR2 to 'record', a
     /// panic, a slow step)
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400), conflicts_with = "steps")]
     pub flight: Option<u32>,
-    /// A step that takes longer asks for a dump
+    /// Dump after a step that takes longer
     #[arg(long, value_name = "MS", requires = "flight", value_parser = clap::value_parser!(u64).range(1..))]
     pub slow_step: Option<u64>,
-    /// Run nothing: say to the programs that record into this trace folder what to do, or to the process with this id
+    /// Control a running recording, by its trace folder or by the id of a process
     ///
-    /// With a process's id and --sched, --sample or --counters: watch it from outside until it ends or Ctrl-C.
+    /// With a process's id and --sched, --sample or --counters: watch the process until it ends or Ctrl-C.
     #[arg(long, value_name = "DIR|PID", conflicts_with_all = ["flight", "command"])]
     pub attach: Option<PathBuf>,
-    /// Write what the flight recorder holds now
+    /// Write the events in the flight recorder now
     #[arg(long, requires = "attach", conflicts_with_all = ["steps", "switch"])]
     pub dump: bool,
     /// Switch recording on or off
     #[arg(long, value_enum, value_name = "on|off", requires = "attach", conflicts_with = "steps")]
     pub switch: Option<Switch>,
-    /// Send the trace to 'stepscope collect' there while it is recorded [default: the variable STEPSCOPE_COLLECTOR]
+    /// Send the trace to this address of 'stepscope collect' while it is recorded [default: the variable STEPSCOPE_COLLECTOR]
     ///
-    /// With --attach: send what is in that folder and not there yet, and what comes while somebody records into it.
+    /// With --attach: send what the collector lacks of that folder, and what is recorded into it meanwhile.
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["dump", "switch"])]
     pub collector: Option<String>,
-    /// Do not record what CUDA does
+    /// Do not record CUDA
     #[arg(long, conflicts_with = "attach")]
     pub no_cuda: bool,
     /// The command and its arguments
@@ -79,9 +79,9 @@ pub struct Record {
 /// `stepscope collect`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
-Takes the traces that 'stepscope record --collector ADDR', or training with STEPSCOPE_COLLECTOR=ADDR, sends, lays them on one clock and
-keeps them until Ctrl-C. Whoever reaches ADDR can add traces and look at them: for other hosts let them come through
-ssh (ssh -R 6470:127.0.0.1:6470 HOST), unless the network is trusted. A collector that was killed is started again with the same -o.
+Receives the traces of 'stepscope record --collector ADDR', or of training with STEPSCOPE_COLLECTOR=ADDR, and aligns their clocks, until
+Ctrl-C. Anyone who reaches ADDR can add and read traces: connect other hosts through ssh (ssh -R 6470:127.0.0.1:6470 HOST), unless the
+network is trusted. To continue after a collector was killed, start it with the same -o.
 
 Examples:
   stepscope collect
@@ -93,13 +93,13 @@ pub struct Collect {
     /// The gathered folder: new, empty, or gathered into before [default: runs/collect-DATE/trace]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Where to listen; port 0 takes a free one
+    /// Address to listen on; port 0 chooses a free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6470")]
     pub listen: std::net::SocketAddr,
-    /// Acknowledge before the disk has it: faster on slow disks, and what the machine's stop loses then is lost
+    /// Acknowledge before data is on disk: faster on slow disks, but a crash of the machine loses it
     #[arg(long)]
     pub no_sync: bool,
-    /// Print where it listens and, at the end, what came, as one JSON object each
+    /// Print the address and, at the end, what was received, as one JSON object each
     #[arg(long)]
     pub json: bool,
 }
@@ -109,7 +109,7 @@ pub struct Collect {
 pub enum Switch {
     /// Record
     On,
-    /// Do not
+    /// Do not record
     Off,
 }
 
@@ -122,17 +122,17 @@ Examples:
   stepscope analyze runs/demo-20261121-101500
   stepscope analyze runs/demo-20261121-101500 --step 500
   stepscope analyze trace --json | jq '.findings[].text'
-  stepscope analyze tpu.xplane.pb --peak-tflops 197 --peak-gbs 819   # limits for the roofline, where the trace tells none")]
+  stepscope analyze tpu.xplane.pb --peak-tflops 197 --peak-gbs 819   # limits for the roofline, where the trace has none")]
 pub struct Analyze {
-    /// A run's folder, a trace, another tool's, or a folder with those of a job
+    /// A run's folder, a trace, another tool's trace, or a folder with those of a job
     pub trace: PathBuf,
     /// Only the step with this number
     #[arg(long, value_name = "N")]
     pub step: Option<i64>,
-    /// The roofline's upper limit: 10^12 floating-point operations a second that a device reaches at most [default: what the trace tells]
+    /// The roofline's upper limit: the peak of a device, in 10^12 floating-point operations a second [default: as in the trace]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub peak_tflops: Option<f64>,
-    /// The roofline's slope: GB a second that a device's memory gives at most [default: what the trace tells]
+    /// The roofline's slope: the peak of a device's memory, in GB a second [default: as in the trace]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub peak_gbs: Option<f64>,
     /// Print one JSON object
@@ -143,7 +143,7 @@ pub struct Analyze {
 /// `stepscope diff A B`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
-A change is certain where the 95 % interval of Welch's t-test over the steps does not hold zero.
+A change is certain where the 95 % interval of Welch's t-test over the steps does not include zero.
 
 Examples:
   stepscope diff runs/before runs/after
@@ -161,8 +161,8 @@ pub struct Diff {
 /// `stepscope report PATH...`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
-Writes index.html, which holds everything, and each chart as SVG and PNG files on a light and a dark ground. Files that it did not
-write are not replaced. Grouped runs are one curve, their mean, in a band from the least to the greatest.
+Writes a self-contained index.html, and each chart as SVG and PNG, light and dark. Files that it did not write are not replaced.
+Grouped runs are one curve, their mean, in a band from minimum to maximum.
 
 Examples:
   stepscope report runs/demo-20261121-101500 -o report
@@ -186,7 +186,7 @@ Examples:
   stepscope runs runs
   stepscope runs runs --json | jq -r 'select(.damaged > 0) | .run'
   stepscope runs runs --group-hparam rate              # last values by learning rate
-  stepscope runs runs --group '^(.*)/seed'             # the seeds of a model together")]
+  stepscope runs runs --group '^(.*)/seed'             # the seeds of a model as a group")]
 pub struct RunsArgs {
     /// A folder with event files in or below it, or one event file
     #[arg(value_name = "LOGDIR")]
@@ -201,8 +201,8 @@ pub struct RunsArgs {
 /// `stepscope import FILE...`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
-Reads every trace that 'stepscope view' opens and writes a sealed trace: a folder of Parquet files that opens at once, whatever
-its size. Several files are the ranks of one job, put on one clock.
+Reads every trace that 'stepscope view' opens and writes a sealed trace: a folder of Parquet files that opens at once at any
+size. Several files are the ranks of one job, on one clock.
 
 Examples:
   stepscope import trace.json.gz -o trace
@@ -215,7 +215,7 @@ pub struct Import {
     /// The trace to write: a folder
     #[arg(short, long, value_name = "TRACE")]
     pub out: PathBuf,
-    /// Write over a sealed trace that exists
+    /// Overwrite an existing sealed trace
     #[arg(long)]
     pub force: bool,
     /// Print one JSON object
@@ -228,8 +228,8 @@ pub struct Import {
 #[command(after_help = "\
 Reads run folders and traces of stepscope, and every trace that 'stepscope view' opens; several files are the ranks of one
 job, written on one clock. Rows (csv, json) are a logdir's scalar points (run,tag,step,wall_time,value) or a trace's slices (ts_ns,dur_ns,
-pid,process,track_id,track,category,name,node,step). With --follow they are written as they come, until the run is over, as far as that
-can be told, or Ctrl-C.
+pid,process,track_id,track,category,name,node,step). With --follow they are written as they come, until the run is over, where that
+is known, or Ctrl-C.
 
 Examples:
   stepscope export runs/demo-20261121-101500 -o demo.json.gz
@@ -247,7 +247,7 @@ pub struct Export {
     /// The file to write, compressed where its name ends in .gz [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// What to write [default: what the file's name says, else chrome of traces and csv of a logdir]
+    /// Format [default: by the file's name, else chrome for traces and csv for a logdir]
     #[arg(long, value_enum)]
     pub format: Option<ExportAs>,
     /// Of a logdir: only runs whose name this regular expression matches
@@ -259,7 +259,7 @@ pub struct Export {
     /// Write rows as they come, until the run is over or Ctrl-C
     #[arg(long)]
     pub follow: bool,
-    /// Write over a file that exists
+    /// Overwrite an existing file
     #[arg(long)]
     pub force: bool,
 }
@@ -284,8 +284,8 @@ pub enum ExportAs {
 /// `stepscope query PATH SQL`
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "\
-Without SQL: lists the tables, with their columns and units. Every row says its trace, so that a folder of many traces is asked
-at once. docs/query.md has more. From source: cargo build --release --features query (cluster for --cluster)
+Without SQL: lists the tables, with their columns and units. Every row names its trace, so that one query covers a folder of
+many. docs/query.md has more. From source: cargo build --release --features query (cluster for --cluster)
 
 Examples:
   stepscope query runs/demo-20261121-101500
@@ -307,25 +307,25 @@ pub struct Query {
     /// Write to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// How to write rows [default: what the file's name says, else table]
+    /// Format of the rows [default: by the file's name, else table]
     #[arg(long, value_enum)]
     pub format: Option<QueryAs>,
     /// At most this many rows
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
-    /// Memory that sorting, grouping and joining may take before they use temporary files: 500M, 8G
+    /// Memory for sorting, grouping and joining before they use temporary files: 500M, 8G
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size, conflicts_with = "cluster")]
     pub memory: usize,
-    /// Threads [default: one per CPU]; with --cluster parts into which the work is cut [default: 16]
+    /// Threads [default: one per CPU]; with --cluster the number of partitions [default: 16]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
-    /// Run the query on the Ballista cluster of this scheduler, whose executors see PATH too
+    /// Run the query on the Ballista cluster of this scheduler, whose executors must see PATH too
     #[arg(long, value_name = "df://HOST:PORT")]
     pub cluster: Option<String>,
-    /// With --cluster: a folder that the executors see too, for rows that are in no Parquet file and too many to be sent
+    /// With --cluster: a folder that the executors see too, for rows that are not in Parquet files and too many to send
     #[arg(long, value_name = "DIR", requires = "cluster")]
     pub scratch: Option<PathBuf>,
-    /// Write over a file that exists
+    /// Overwrite an existing file
     #[arg(long)]
     pub force: bool,
 }
@@ -352,14 +352,14 @@ pub(super) fn size(text: &str) -> Result<usize, String> {
         "M" => 20,
         "G" => 30,
         "T" => 40,
-        _ => return Err(format!("'{unit}' is no unit; say 500M or 8G")),
+        _ => return Err(format!("'{unit}' is not a unit; use 500M or 8G")),
     };
     let bytes = digits.parse::<usize>().ok().and_then(|n| n.checked_mul(1 << shift)).filter(|n| *n > 0);
-    bytes.ok_or_else(|| format!("'{text}' is no size; say 500M or 8G"))
+    bytes.ok_or_else(|| format!("'{text}' is not a size; use 500M or 8G"))
 }
 
 /// A number above zero.
 fn positive(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|n| n.is_finite() && *n > 0.0);
-    number.ok_or_else(|| format!("'{text}' is no number above zero"))
+    number.ok_or_else(|| format!("'{text}' is not a number above zero"))
 }

@@ -4,7 +4,8 @@ use std::fs;
 
 use profiler::count::CounterSet;
 
-use super::{Check, State};
+use super::check::{Check, State};
+use crate::dynamic_library::loads;
 
 /// Every check, in the order of the report.
 pub fn all() -> Vec<Check> {
@@ -179,7 +180,7 @@ fn gpu_library(name: &'static str, used_for: &'static str, package: &str) -> Che
             let get = format!("pip install {package}, then STEPSCOPE_CUDA_LIBRARIES=its lib folder");
             (State::Missing, why, Some(get))
         }
-        None => (State::Missing, "not looked for".to_owned(), None),
+        None => (State::Missing, "not checked".to_owned(), None),
     };
     Check { name, state, seen, used_for, remedy }
 }
@@ -212,11 +213,4 @@ fn library_check(name: &'static str, found: Option<&str>, used_for: &'static str
         used_for,
         remedy: found.is_none().then(|| remedy.to_owned()),
     }
-}
-
-/// Whether the system finds the library.
-pub fn loads(name: &str) -> bool {
-    // SAFETY: these are system libraries whose initialisers are safe to run in any process; the handle is
-    // dropped at once and no symbol is taken from it.
-    unsafe { libloading::Library::new(name) }.is_ok()
 }

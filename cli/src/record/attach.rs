@@ -11,24 +11,25 @@ use profiler::watch::Watch;
 use profiler::{CollectError, Collector, CollectorOptions};
 
 use crate::args::{self, Switch, Verbosity};
-use crate::human;
 use crate::outcome::{Failure, Outcome};
-use crate::sending;
 use crate::signals;
 use crate::trace_file;
+use train::sending;
+
+use super::common::{print_report, trace_folder, watch_options};
 
 /// How long a dump may take to be done.
 const PATIENCE_NS: i64 = 5_000_000_000;
-/// Between two looks whether somebody still records.
+/// Between two checks whether a process still records.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Does what the options say.
 ///
 /// # Errors
-/// `Failure::Use` when nobody records there or nothing is to be done, `Failure::Work` when a dump is not done in time.
+/// `Failure::Use` when no process records there or there is nothing to do, `Failure::Work` when a dump takes too long.
 pub fn run(target: &Path, args: &args::Record, verbosity: Verbosity) -> Outcome {
     let pid = target.to_str().and_then(|text| text.parse::<u32>().ok()).filter(|_| !target.is_dir());
-    let watches = super::watch_options(args).watches();
+    let watches = watch_options(args).watches();
     let folder = match pid {
         Some(pid) if watches => return watch(pid, args, verbosity),
         Some(pid) => folder_of(pid)?,
@@ -42,8 +43,8 @@ pub fn run(target: &Path, args: &args::Record, verbosity: Verbosity) -> Outcome 
         return send(folder, address, verbosity);
     }
     let control = Control::open(folder)
-        .map_err(|error| Failure::wrong_use(format_args!("{}: nobody records there: {error}", folder.display())))?;
-    let tell = |what: String| {
+        .map_err(|error| Failure::wrong_use(format_args!("{}: no process records there: {error}", folder.display())))?;
+    let report = |what: String| {
         if verbosity > Verbosity::Quiet {
             note!("stepscope: {}: {what}", folder.display());
         }
@@ -51,15 +52,15 @@ pub fn run(target: &Path, args: &args::Record, verbosity: Verbosity) -> Outcome 
     match (args.steps, args.switch, args.dump) {
         (Some(n), ..) => {
             control.record_steps(n);
-            tell(format!("the next {} steps are recorded", human::count(u64::from(n))));
+            report(format!("the next {} steps are recorded", text::count(u64::from(n))));
         }
         (_, Some(switch), _) => {
             control.switch(switch == Switch::On);
-            tell(format!("recording is {}", if switch == Switch::On { "on" } else { "off" }));
+            report(format!("recording is {}", if switch == Switch::On { "on" } else { "off" }));
         }
         (.., true) => {
             dump(&control)?;
-            tell("the flight recorder's events are in the trace".to_owned());
+            report("the flight recorder's events are in the trace".to_owned());
         }
         _ => {
             return Err(Failure::wrong_use(
@@ -95,8 +96,8 @@ fn watch(pid: u32, args: &args::Record, verbosity: Verbosity) -> Outcome {
     if born == 0 {
         return Err(Failure::wrong_use(format_args!("there is no process {pid}")));
     }
-    let folder = super::trace_folder(args.out.as_deref())?;
-    let options = super::watch_options(args);
+    let folder = trace_folder(args.out.as_deref())?;
+    let options = watch_options(args);
     let (stop, stopped) = mpsc::channel();
     signals::on_stop(move || {
         // Whoever waits for it may have gone.
@@ -106,7 +107,7 @@ fn watch(pid: u32, args: &args::Record, verbosity: Verbosity) -> Outcome {
     let watch = Watch::attach(&folder, options, pid).context("watching the process")?;
     let collector = Collector::start_with(&folder, CollectorOptions::default(), Some(watch.tracks()))
         .context("collecting the trace")?;
-    let sender = sending::start(&folder, sending::wanted(args.collector.as_deref()).as_deref())?;
+    let sender = sending::start(&folder, sending::collector(args.collector.as_deref()).as_deref())?;
     let begun = events::clock::mono_now();
     while stopped.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) && events::session::born(pid) == born {}
     let wall_ns = events::clock::mono_now() - begun;
@@ -116,12 +117,12 @@ fn watch(pid: u32, args: &args::Record, verbosity: Verbosity) -> Outcome {
         note!("warning: {}: {why}", folder.display());
     }
     if verbosity > Verbosity::Quiet {
-        super::tell(&folder, wall_ns, &watched, &collected);
+        print_report(&folder, wall_ns, &watched, &collected);
     }
     Ok(())
 }
 
-/// Sends what the folder has, and what comes while somebody records into it.
+/// Sends what the folder has, and what is recorded into it meanwhile.
 fn send(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
     if !folder.is_dir() {
         return Err(Failure::wrong_use(format_args!("{}: no such folder", folder.display())));
@@ -133,7 +134,7 @@ fn send(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
         return Err(Failure::wrong_use(format_args!("{}: no trace that was recorded", folder.display())));
     }
     let sender = sending::start(folder, Some(address))?;
-    // What rings hold that nobody drains any more is drained here; where somebody does, until he has finished.
+    // Rings that no collector drains any more are drained here; else until their collector has finished.
     loop {
         match Collector::start(folder, CollectorOptions::default()) {
             Ok(collector) => {
@@ -155,7 +156,7 @@ fn send(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
     sent(sending::end(sender, folder), folder, address, verbosity)
 }
 
-/// Sends a sealed trace: as the files that it was sealed from, which are made again beside it for as long as that takes.
+/// Sends a sealed trace: as the files that it was sealed from, which are made again next to it meanwhile.
 fn send_sealed(folder: &Path, address: &str, verbosity: Verbosity) -> Outcome {
     let store = trace_file::open(folder)?;
     let made = gather::Unsealed::create(folder, &store).map_err(Failure::from)?;

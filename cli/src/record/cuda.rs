@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::dynamic_library::loads;
+
 /// Names the library, where it lies elsewhere.
 pub const ENV: &str = "STEPSCOPE_INJECTION";
 const FILE: &str = "libstepscope_inject.so";
-/// What CUDA's driver and NVTX look for.
+/// The variables in which CUDA's driver and NVTX look for it.
 const LOADED_FROM: [&str; 2] = ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"];
-/// Where it lies, seen from the program: of a release beside it, of an installation in `lib`, where cargo tests in `deps`.
+/// Its folder, relative to the program's: a release has it in the same one, an installation in `lib`, cargo's tests in `deps`.
 const FOLDERS: [&str; 3] = ["", "../lib", "deps"];
 
 /// The library: what [`ENV`] names, or where a release, an installation or cargo puts it.
@@ -19,7 +21,7 @@ pub fn library() -> Option<PathBuf> {
     }
     let program = std::env::current_exe().ok()?;
     let folder = program.parent()?;
-    FOLDERS.into_iter().map(|beside| folder.join(beside).join(FILE)).find(|path| path.is_file())
+    FOLDERS.into_iter().map(|relative| folder.join(relative).join(FILE)).find(|path| path.is_file())
 }
 
 /// Has CUDA and NVTX record, in the command and what it starts. What the user chose to be loaded stays.
@@ -29,16 +31,16 @@ pub fn inject(command: &mut Command, library: &Path) {
     }
 }
 
-/// How to come to the library.
+/// How to get the library.
 pub fn remedy() -> String {
     format!(
-        "{FILE} is not beside this program: a release has it, 'cargo build --release' makes it, and {ENV} names it \
-         where it lies elsewhere"
+        "{FILE} is not in this program's folder: a release has it, 'cargo build --release' makes it, and {ENV} names it \
+         where it is elsewhere"
     )
 }
 
-/// What to tell the user of a machine that has CUDA when the library is missing.
+/// A warning for machines that have CUDA when the library is missing.
 pub fn warning() -> Option<String> {
-    let is_missed = library().is_none() && crate::doctor::loads("libcuda.so.1");
+    let is_missed = library().is_none() && loads("libcuda.so.1");
     is_missed.then(|| format!("CUDA: not recorded; {}", remedy()))
 }

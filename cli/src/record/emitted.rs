@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use events::control::ELSEWHERE;
 
 /// What the user has to know of a trace folder before it is sealed: programs that record into folders of their own, and a trace that
-/// nobody wrote into. `watches`: whether scheduling, samples or counters were asked for, so that a program need not emit anything.
+/// no program wrote into. `watches`: whether scheduling, samples or counters were asked for, so that a program need not emit anything.
 pub fn hints(folder: &Path, watches: bool) -> Vec<String> {
     let mut hints: Vec<String> = elsewhere(folder)
         .iter()

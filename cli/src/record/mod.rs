@@ -1,23 +1,24 @@
 //! `stepscope record`: runs any command and records it. The command's output, signals and exit code are its own.
 
 mod attach;
+mod common;
 pub mod cuda;
 mod emitted;
 mod signals;
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitStatus};
 
 use anyhow::Context;
-use profiler::watch::{Watch, WatchOptions, WatchReport};
-use profiler::{Collector, CollectorOptions, CollectorReport};
+use profiler::watch::Watch;
+use profiler::{Collector, CollectorOptions};
 
 use crate::args::{self, Verbosity};
-use crate::human;
 use crate::outcome::{Failure, Outcome};
-use crate::run_folder::{self, RunFolder};
-use crate::sending;
+use train::sending;
+
+use common::{print_report, trace_folder, watch_options};
 
 /// Runs the command.
 ///
@@ -35,7 +36,7 @@ pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
         options.watches().then(|| Watch::prepare(&folder, options)).transpose().context("watching the command")?;
     let collector = Collector::start_with(&folder, CollectorOptions::default(), watch.as_ref().map(Watch::tracks))
         .context("collecting the trace")?;
-    let sender = sending::start(&folder, sending::wanted(args.collector.as_deref()).as_deref())?;
+    let sender = sending::start(&folder, sending::collector(args.collector.as_deref()).as_deref())?;
     let begun = events::clock::mono_now();
     let status = run_command(args, &folder, watch.as_ref())?;
     let wall_ns = events::clock::mono_now() - begun;
@@ -51,29 +52,12 @@ pub fn run(args: &args::Record, verbosity: Verbosity) -> Outcome {
     }
     hints.iter().for_each(|hint| note!("warning: {hint}"));
     if verbosity > Verbosity::Quiet {
-        tell(&folder, wall_ns, &watched, &collected);
+        print_report(&folder, wall_ns, &watched, &collected);
     }
     match exit_code(status) {
         0 => Ok(()),
         code => Err(Failure::Command(code)),
     }
-}
-
-fn watch_options(args: &args::Record) -> WatchOptions {
-    WatchOptions { sched: args.sched, sample_hz: args.sample, counters: args.counters.unwrap_or_default() }
-}
-
-/// The trace's folder, empty, with an absolute path: the command may change its working directory.
-fn trace_folder(wanted: Option<&Path>) -> Result<PathBuf, Failure> {
-    let folder = match wanted {
-        Some(folder) => {
-            run_folder::refuse_if_used(folder)?;
-            folder.to_path_buf()
-        }
-        None => RunFolder::create("record", None, None, false)?.trace().context("a new run has a trace")?.to_path_buf(),
-    };
-    std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    Ok(std::path::absolute(&folder).with_context(|| format!("finding {}", folder.display()))?)
 }
 
 /// Makes the control page before the command runs: its programs find the switches set.
@@ -115,37 +99,8 @@ fn run_command(args: &args::Record, folder: &Path, watch: Option<&Watch>) -> Res
     Ok(child.wait().context("waiting for the command")?)
 }
 
-/// As a shell tells it: 128 and the signal's number for a command that a signal ended.
+/// The exit code as a shell has it: 128 and the signal's number for a command that a signal ended.
 fn exit_code(status: ExitStatus) -> u8 {
     let signal = status.signal().map(|signal| 128 + signal);
     u8::try_from(status.code().or(signal).unwrap_or(1)).unwrap_or(1)
-}
-
-fn tell(folder: &Path, wall_ns: i64, watched: &WatchReport, collected: &CollectorReport) {
-    for (what, remedy) in &watched.unavailable {
-        note!("warning: {what}: not recorded on this machine; {remedy}");
-    }
-    let lost = collected.dropped + watched.lost;
-    let mut parts = vec![
-        format!("{} in {}", human::bytes(collected.bytes), human::duration(wall_ns)),
-        format!("{} events", human::count(collected.records)),
-        format!("{} dropped", human::count(lost)),
-    ];
-    if let Some(source) = watched.sched_source {
-        let (switches, wakeups) = (human::count(watched.switches), human::count(watched.wakeups));
-        parts.push(format!("{switches} switches and {wakeups} wake-ups ({source})"));
-    }
-    if watched.samples > 0 {
-        parts.push(format!("{} samples", human::count(watched.samples)));
-    }
-    if watched.readings > 0 {
-        parts.push(format!("{} readings of counters", human::count(watched.readings)));
-    }
-    if collected.write_errors > 0 {
-        parts.push(format!("{} failed writes", human::count(collected.write_errors)));
-    }
-    if collected.limit_reached {
-        parts.push("the size limit ended the trace".to_owned());
-    }
-    note!("stepscope: recorded {}: {}", folder.display(), parts.join(", "));
 }

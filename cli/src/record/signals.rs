@@ -37,14 +37,14 @@ extern "C" fn forward(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
     }
     // SAFETY: the kernel gives a handler that asked for it a valid `info`.
     let by_kernel = unsafe { info.as_ref() }.is_some_and(|info| info.si_code > 0);
-    // From the terminal: it goes to the whole foreground group, the command included.
+    // From the terminal: it goes to all of the foreground group, the command included.
     if !by_kernel {
         CAME.fetch_or(1 << signal, Ordering::SeqCst);
         pass_on();
     }
 }
 
-/// Sends the command what came, if it runs. Who tells that it runs calls this after it, who has a signal after noting it: one of the
+/// Sends the command the signals that came, if it runs. Called after the command was noted as running, and after a signal was noted: one of the
 /// two sees both.
 fn pass_on() {
     let command = COMMAND.load(Ordering::SeqCst);
@@ -59,7 +59,7 @@ fn pass_on() {
 }
 
 impl Forwarding {
-    /// Takes the signals over; what comes before the command runs is kept for it.
+    /// Takes the signals over; what comes before the command runs is stored for it.
     ///
     /// # Errors
     /// That the system refuses.

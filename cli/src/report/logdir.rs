@@ -9,7 +9,6 @@ use summaries::derive::group::{Align, GroupBy, band, groups};
 use summaries::{Histogram, HistogramSeries, Run, Runs, ScalarSeries, Series};
 
 use super::page::{Figure, Section};
-use crate::human;
 use crate::logdir;
 use crate::outcome::Failure;
 use crate::source;
@@ -28,18 +27,18 @@ pub fn section(path: &Path, by: Option<&GroupBy>) -> Result<Option<Section>, Fai
             return Ok(None);
         }
     }
-    let whole = match logdir::read(path) {
+    let complete = match logdir::read(path) {
         // A run folder may have a trace alone.
         Err(_) if !source::is_url(path) => return Ok(None),
-        whole => whole?,
+        complete => complete?,
     };
-    let runs = whole.logdir.runs();
+    let runs = complete.logdir.runs();
     let (scalars, histograms) = (scalar_figures(&runs, by), histogram_figures(&runs));
     let n_points: usize = runs.by_name.values().flat_map(|run| run.series.values()).map(Series::n_points).sum();
     let n_tags = tags(&runs, |_| true).len();
     let n_damaged: u64 = runs.by_name.values().map(|run| run.n_damaged).sum();
     let mut facts =
-        vec![format!("{} runs, {n_tags} tags, {} points.", runs.by_name.len(), human::count(n_points as u64))];
+        vec![format!("{} runs, {n_tags} tags, {} points.", runs.by_name.len(), text::count(n_points as u64))];
     if n_tags > MAX_TAGS {
         facts.push(format!("The first {MAX_TAGS} tags by name are shown."));
     }
@@ -53,7 +52,7 @@ pub fn section(path: &Path, by: Option<&GroupBy>) -> Result<Option<Section>, Fai
     }))
 }
 
-/// The tags of all runs that have a series of the wanted kind, with those runs.
+/// The tags of all runs that have a series of this kind, with those runs.
 fn tags(runs: &Runs, is_wanted: impl Fn(&Series) -> bool) -> BTreeMap<&str, Vec<&Run>> {
     let mut tags: BTreeMap<&str, Vec<&Run>> = BTreeMap::new();
     for run in runs.by_name.values() {

@@ -1,4 +1,4 @@
-//! `stepscope report`: a page with charts about traces and logdirs, for those who have no stepscope.
+//! `stepscope report`: a page with charts about traces and logdirs, for readers without stepscope.
 
 mod logdir;
 mod page;
@@ -12,9 +12,9 @@ use profiler::analysis::ops::OpRow;
 use profiler::analysis::report::{Analysis, analyse};
 use summaries::charts::{Bar, Chart, Curve, Shape};
 
-use crate::analyze::{self, counters::Cells};
+use crate::analyze::counters::{self, Cells};
+use crate::analyze::{figures, roofline};
 use crate::args;
-use crate::human;
 use crate::out;
 use crate::outcome::{Failure, Outcome};
 use crate::trace_file;
@@ -60,7 +60,7 @@ fn number_figures(sections: &mut [Section]) {
     }
 }
 
-/// Writes all files, or none where one of them is somebody else's.
+/// Writes all files, or none where one of them was not written by this command.
 fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Outcome {
     // A PNG says in its first chunks which program made it.
     let marks = [MARK.as_bytes(), b"tEXtSoftware\0stepscope"];
@@ -98,17 +98,17 @@ fn trace_section(path: &Path) -> Result<Option<Section>, Failure> {
     let stats = store.stats();
     let facts = vec![format!(
         "{} slices on {} tracks, {} steps, {}.",
-        human::count(stats.slices),
+        text::count(stats.slices),
         store.tracks().len(),
-        human::count(store.steps().len() as u64),
-        human::duration(analysis.range.end - analysis.range.start)
+        text::count(store.steps().len() as u64),
+        text::duration(analysis.range.end - analysis.range.start)
     )];
-    let bar = |(name, ns)| Bar { name, value: ms(ns), words: human::duration(ns) };
+    let bar = |(name, ns)| Bar { name, value: ms(ns), words: text::duration(ns) };
     let bars = |rows: Vec<(String, i64)>| Shape::Bars(rows.into_iter().take(TOP).map(bar).collect());
-    let parts = analyze::parts(&analysis.breakdown).map(|(name, ns)| (name.replace('_', " "), ns));
+    let parts = figures::parts(&analysis.breakdown).map(|(name, ns)| (name.replace('_', " "), ns));
     let mut figures = vec![
         figure("breakdown", "Where the time went", bars(parts.into_iter().filter(|(_, ns)| *ns > 0).collect())),
-        figure("critical-path", "The critical path", bars(analyze::path_kinds(&analysis.paths))),
+        figure("critical-path", "The critical path", bars(figures::path_kinds(&analysis.paths))),
         figure(
             "ops",
             "Ops by self time",
@@ -122,14 +122,14 @@ fn trace_section(path: &Path) -> Result<Option<Section>, Failure> {
     ];
     figures.extend(step_figure(&store));
     figures.extend(memory_figures(&analysis));
-    let findings = analysis.findings.iter().take(TOP).map(|f| vec![human::duration(f.saves_ns), f.text.clone()]);
+    let findings = analysis.findings.iter().take(TOP).map(|f| vec![text::duration(f.saves_ns), f.text.clone()]);
     let mut tables = vec![("What to change first, with what it would save at most".to_owned(), findings.collect())];
-    if let Some(cells) = analyze::counters::cells(&analysis) {
+    if let Some(cells) = counters::cells(&analysis) {
         tables.push(("What processor and kernel counted".to_owned(), names_last(cells)));
     }
     for line in &analysis.rooflines {
-        let title = format!("Roofline of {}", analyze::roofline::limits(line));
-        tables.push((title, names_last(analyze::roofline::cells(line))));
+        let title = format!("Roofline of {}", roofline::limits(line));
+        tables.push((title, names_last(roofline::cells(line))));
     }
     let warnings = store.warnings().iter().map(|w| w.text.clone()).collect();
     Ok(Some(Section { title: format!("Trace {}", path.display()), facts, warnings, tables, figures }))

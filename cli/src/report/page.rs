@@ -2,33 +2,41 @@
 
 use std::fmt::Write as _;
 
+use palette::{DARK, LIGHT};
 use summaries::charts::{Chart, ChartError, Style, Theme};
 
-/// Says that a file is this command's, so that it may be replaced.
+/// Marks a file as this command's, so that it may be replaced.
 pub const MARK: &str = "<!-- written by stepscope report -->";
 
-const STYLE: &str = "
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222; background: #fff }
-h1 { font-size: 1.6em } h2 { font-size: 1.3em; margin-top: 2em } h3 { font-size: 1em; margin-bottom: .3em }
-td { padding: .1em 1em .1em 0; vertical-align: top } td.n { text-align: right; white-space: nowrap }
-svg { max-width: 100%; height: auto } .dark { display: none } .warning { color: #a33 }
-@media (prefers-color-scheme: dark) {
-  body { color: #ddd; background: #181a1e } .light { display: none } .dark { display: block } .warning { color: #e88 }
-}";
+/// The style of the page, in the colours of the palette.
+fn style_sheet() -> String {
+    let [background, text, warning] = [LIGHT.canvas, LIGHT.text, LIGHT.error].map(palette::html);
+    let [dark_background, dark_text, dark_warning] = [DARK.canvas, DARK.text, DARK.error].map(palette::html);
+    format!(
+        "
+body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: {text}; background: {background} }}
+h1 {{ font-size: 1.6em }} h2 {{ font-size: 1.3em; margin-top: 2em }} h3 {{ font-size: 1em; margin-bottom: .3em }}
+td {{ padding: .1em 1em .1em 0; vertical-align: top }} td.n {{ text-align: right; white-space: nowrap }}
+svg {{ max-width: 100%; height: auto }} .dark {{ display: none }} .warning {{ color: {warning} }}
+@media (prefers-color-scheme: dark) {{
+  body {{ color: {dark_text}; background: {dark_background} }} .light {{ display: none }} .dark {{ display: block }} .warning {{ color: {dark_warning} }}
+}}"
+    )
+}
 
-/// Both grounds, with what files and classes call them.
+/// Both themes, with their names in files and classes.
 pub const THEMES: [(Theme, &str); 2] = [(Theme::Light, "light"), (Theme::Dark, "dark")];
 
-/// How charts look on the page and in their files.
+/// The style of charts on the page and in their files.
 pub fn style(theme: Theme) -> Style {
     Style { width: 720, height: 320, theme }
 }
 
 /// A chart with the name of its files: letters, digits and `-`.
 pub struct Figure {
-    /// Without the ground and the ending.
+    /// The name without theme and extension.
     pub name: String,
-    /// What is drawn.
+    /// The chart.
     pub chart: Chart,
 }
 
@@ -39,7 +47,7 @@ pub struct Section {
     pub title: String,
     /// Facts, a line each.
     pub facts: Vec<String>,
-    /// What the reader has to know of the data.
+    /// Warnings about the data.
     pub warnings: Vec<String>,
     /// Tables: title, rows of cells.
     pub tables: Vec<(String, Vec<Vec<String>>)>,
@@ -62,15 +70,15 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// The whole page.
+/// The complete page.
 ///
 /// # Errors
 /// When a chart cannot be drawn.
 pub fn html(title: &str, sections: &[Section]) -> Result<String, ChartError> {
-    let title = escape(title);
+    let (title, style) = (escape(title), style_sheet());
     let mut page = format!(
         "<!doctype html>\n{MARK}\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{title}</title><style>{STYLE}</style>\n<h1>{title}</h1>\n"
+         <title>{title}</title><style>{style}</style>\n<h1>{title}</h1>\n"
     );
     for section in sections {
         add(&mut page, section)?;

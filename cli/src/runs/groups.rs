@@ -10,7 +10,7 @@ use summaries::{Extent, Runs, Series};
 use crate::logdir::json_number;
 use crate::out;
 
-/// Runs that belong together.
+/// A group of runs.
 pub struct Group {
     name: String,
     runs: Vec<String>,

@@ -19,6 +19,7 @@ mod start;
 mod tabs;
 mod top_bar;
 
+pub use self::palette::{Choice, CommandPalette, Panels};
 pub use about::{KnownFacts, RunFacts, first_panel, has_something, has_something_now, kind_of, shows_anything};
 pub use arrangement::Layout;
 pub use focus::FocusRing;
@@ -26,7 +27,6 @@ pub use icon::app_icon;
 pub use memory::Memory;
 pub use navigation::{Navigation, address, command_line};
 pub use open::OpenDialog;
-pub use palette::{Choice, CommandPalette, Panels};
 pub use problems::{ProblemsWindow, SourceAct, drop_target, n_problems};
 pub use save::SaveDialog;
 pub use saving::Saving;

@@ -6,11 +6,10 @@ mod fonts;
 mod hues;
 pub mod metrics;
 mod palette;
-mod schemes;
 mod style;
 
+pub use self::palette::{Palette, mix, on_fill, shaded};
 pub use fonts::SystemFonts;
-pub use palette::{Palette, mix, on_fill, shaded};
 pub use style::install;
 
 /// Which theme the window uses.

@@ -3,11 +3,12 @@
 //! Series colours are Okabe and Ito's eight (told apart by colour-blind readers), made lighter or darker where the
 //! background asks for it; beyond eight they are made (see `hues`). Tests hold the contrast: text 4.5:1, curves and marks 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
 
-use super::{
-    Colours, hues,
-    schemes::{Scheme, TENSORBOARD_DARK, TENSORBOARD_LIGHT, TOL_DARK, TOL_LIGHT},
-};
+use super::{Colours, hues};
 use crate::runs::NO_COLOR;
+use ::palette::{
+    Colors, DARK, LIGHT, OKABE_ITO_DARK, OKABE_ITO_LIGHT, Scheme, TENSORBOARD_DARK, TENSORBOARD_LIGHT, TOL_DARK,
+    TOL_LIGHT,
+};
 use egui::Color32;
 use std::cell::Cell;
 
@@ -67,136 +68,51 @@ pub struct Palette {
     marks: [Color32; 12],
 }
 
-const DARK: Palette = Palette {
-    dark: true,
-    canvas: rgb(0x14171c),
-    panel: rgb(0x1b1f26),
-    raised: rgb(0x242932),
-    hovered: rgb(0x303742),
-    border: rgb(0x343b47),
-    grid: rgb(0x2a303a),
-    stripe: rgb(0x1f242c),
-    text: rgb(0xdfe3ea),
-    text_weak: rgb(0xa3adbb),
-    text_strong: rgb(0xffffff),
-    accent: rgb(0x56b4e9),
-    selected: Color32::from_rgba_premultiplied(0x17, 0x30, 0x3e, 0x70),
-    highlight: rgb(0xffffff),
-    good: rgb(0x2fc08d),
-    warning: rgb(0xf0b429),
-    error: rgb(0xff8066),
-    aggregate: rgb(0x6b7480),
-    series: [
-        rgb(0x56b4e9),
-        rgb(0xe69f00),
-        rgb(0x1fbf8f),
-        rgb(0xe58fbd),
-        rgb(0xf0e442),
-        rgb(0xf2703a),
-        rgb(0x6a9ff0),
-        rgb(0xb9c0ca),
-    ],
-    ramp: [rgb(0x5b7bd5), rgb(0x4fb0c6), rgb(0x7fce8e), rgb(0xd9d35a), rgb(0xfff3a0)],
-    fills: [
-        rgb(0x3d8fc4),
-        rgb(0xc98a0a),
-        rgb(0x0f9a73),
-        rgb(0xb86a98),
-        rgb(0xb8ad2b),
-        rgb(0xc9591f),
-        rgb(0x4a6fc0),
-        rgb(0x9a7ac9),
-        rgb(0x4f9a9a),
-        rgb(0x7f9a3c),
-        rgb(0xb57d62),
-        rgb(0x7a8594),
-    ],
-    marks: [
-        rgb(0x3d8fc4),
-        rgb(0xc98a0a),
-        rgb(0x0f9a73),
-        rgb(0xb86a98),
-        rgb(0xb8ad2b),
-        rgb(0xc9591f),
-        rgb(0x4a6fc0),
-        rgb(0x9a7ac9),
-        rgb(0x4f9a9a),
-        rgb(0x7f9a3c),
-        rgb(0xb57d62),
-        rgb(0x7a8594),
-    ],
-};
+/// The colours of a theme as egui has them, with those of a scheme for runs and categories.
+const fn palette(colors: &Colors, scheme: &Scheme) -> Palette {
+    let [red, green, blue, alpha] = colors.selected;
+    Palette {
+        dark: colors.dark,
+        canvas: rgb(colors.canvas),
+        panel: rgb(colors.panel),
+        raised: rgb(colors.raised),
+        hovered: rgb(colors.hovered),
+        border: rgb(colors.border),
+        grid: rgb(colors.grid),
+        stripe: rgb(colors.stripe),
+        text: rgb(colors.text),
+        text_weak: rgb(colors.text_weak),
+        text_strong: rgb(colors.text_strong),
+        accent: rgb(colors.accent),
+        selected: Color32::from_rgba_premultiplied(red, green, blue, alpha),
+        highlight: rgb(colors.highlight),
+        good: rgb(colors.good),
+        warning: rgb(colors.warning),
+        error: rgb(colors.error),
+        aggregate: rgb(colors.aggregate),
+        series: all(&scheme.series),
+        ramp: all(&colors.ramp),
+        fills: all(&scheme.fills),
+        marks: all(&scheme.marks),
+    }
+}
 
-const LIGHT: Palette = Palette {
-    dark: false,
-    canvas: rgb(0xffffff),
-    panel: rgb(0xf4f5f7),
-    raised: rgb(0xffffff),
-    hovered: rgb(0xe6e9ee),
-    border: rgb(0xd0d5dd),
-    grid: rgb(0xe6e9ee),
-    stripe: rgb(0xf8f9fb),
-    text: rgb(0x24292f),
-    text_weak: rgb(0x5a6472),
-    text_strong: rgb(0x0b0e12),
-    accent: rgb(0x0068a8),
-    selected: Color32::from_rgba_premultiplied(0x10, 0x2a, 0x3a, 0x48),
-    highlight: rgb(0x0b0e12),
-    good: rgb(0x00785a),
-    warning: rgb(0x8f5f00),
-    error: rgb(0xbf3600),
-    aggregate: rgb(0xa9b1bc),
-    series: [
-        rgb(0x0072b2),
-        rgb(0xb87a00),
-        rgb(0x008f68),
-        rgb(0xb0578c),
-        rgb(0x8a7f00),
-        rgb(0xd55e00),
-        rgb(0x4357b8),
-        rgb(0x505a66),
-    ],
-    ramp: [rgb(0x9a8700), rgb(0x3f8f5a), rgb(0x1f7a8c), rgb(0x34539b), rgb(0x3b1f6b)],
-    fills: [
-        rgb(0x8cc9ee),
-        rgb(0xf2c14e),
-        rgb(0x7fd1b3),
-        rgb(0xe6b3d0),
-        rgb(0xe9e07a),
-        rgb(0xf0a070),
-        rgb(0xa3b8ee),
-        rgb(0xc7b2e6),
-        rgb(0x9ed3d3),
-        rgb(0xc3d68a),
-        rgb(0xdbb6a0),
-        rgb(0xc3cad3),
-    ],
-    marks: [
-        rgb(0x3377a3),
-        rgb(0x976808),
-        rgb(0x0d8161),
-        rgb(0x9e5b83),
-        rgb(0x79721c),
-        rgb(0xb9521d),
-        rgb(0x4a6fc0),
-        rgb(0x7e64a5),
-        rgb(0x3f7b7b),
-        rgb(0x63782f),
-        rgb(0x946650),
-        rgb(0x69727f),
-    ],
-};
+const fn all<const N: usize>(colors: &[u32; N]) -> [Color32; N] {
+    let mut out = [Color32::BLACK; N];
+    let mut i = 0;
+    while i < N {
+        out[i] = rgb(colors[i]);
+        i += 1;
+    }
+    out
+}
 
 /// By [`Colours`], the dark one first.
 static ALL: [[Palette; 2]; Colours::ALL.len()] = [
-    [DARK, LIGHT],
-    [in_scheme(&DARK, TOL_DARK), in_scheme(&LIGHT, TOL_LIGHT)],
-    [in_scheme(&DARK, TENSORBOARD_DARK), in_scheme(&LIGHT, TENSORBOARD_LIGHT)],
+    [palette(&DARK, &OKABE_ITO_DARK), palette(&LIGHT, &OKABE_ITO_LIGHT)],
+    [palette(&DARK, &TOL_DARK), palette(&LIGHT, &TOL_LIGHT)],
+    [palette(&DARK, &TENSORBOARD_DARK), palette(&LIGHT, &TENSORBOARD_LIGHT)],
 ];
-
-const fn in_scheme(of: &Palette, Scheme { series, fills, marks }: Scheme) -> Palette {
-    Palette { series, fills, marks, ..*of }
-}
 
 thread_local! {
     static COLOURS: Cell<Colours> = const { Cell::new(Colours::OkabeIto) };

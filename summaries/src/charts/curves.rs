@@ -82,15 +82,15 @@ fn legend<DB: DrawingBackend>(area: &Area<DB>, paint: &Paint, curves: &[Curve]) 
     let mut names: Vec<(String, RGBColor)> =
         labels.take(MAX_NAMES).map(|(i, curve)| (paint.cut(&curve.label, TEXT, 200), paint.color(i))).collect();
     if n_labels > MAX_NAMES {
-        names.push((format!("and {} more", n_labels - MAX_NAMES), paint.ground));
+        names.push((format!("and {} more", n_labels - MAX_NAMES), paint.background));
     }
     let widths = names.iter().map(|(name, _)| area.estimate_text_size(name, &paint.letters(TEXT)).map(|size| size.0));
     let widest = widths.collect::<Result<Vec<u32>, _>>()?.into_iter().max().unwrap_or(0) as i32;
     let (right, top) = (area.dim_in_pixel().0 as i32 - px(26), px(TITLE + 16));
     let bottom = top + names.len() as i32 * px(TEXT + 4) + px(2);
     if !names.is_empty() {
-        let ground = paint.ground.mix(0.75).filled();
-        area.draw(&Rectangle::new([(right - widest - px(20), top - px(4)), (right + px(2), bottom)], ground))?;
+        let background = paint.background.mix(0.75).filled();
+        area.draw(&Rectangle::new([(right - widest - px(20), top - px(4)), (right + px(2), bottom)], background))?;
     }
     for (line, (name, color)) in names.into_iter().enumerate() {
         let y = top + line as i32 * px(TEXT + 4);

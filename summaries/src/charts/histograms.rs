@@ -31,7 +31,7 @@ pub(super) fn draw_ridges<DB: DrawingBackend>(
         let ridge: Vec<(f64, f64)> = outline.iter().map(|&(x, y)| (x, base + y / tallest * rise)).collect();
         let age = 0.4 + 0.6 * row as f64 / n;
         let color = paint.color(0);
-        chart.draw_series([Polygon::new(ridge.clone(), paint.ground.mix(0.85))])?;
+        chart.draw_series([Polygon::new(ridge.clone(), paint.background.mix(0.85))])?;
         chart.draw_series([Polygon::new(ridge.clone(), color.mix(0.25 * age))])?;
         paint.line(&mut chart, ridge, color.mix(age).stroke_width(paint.px(1)))?;
     }

@@ -1,4 +1,4 @@
-//! Grounds, colours, letters and axes: what all charts share.
+//! Backgrounds, colours, letters and axes: what all charts share.
 
 use std::{ops::Range, sync::Once};
 
@@ -10,6 +10,7 @@ use plotters::{
 };
 
 use super::Theme;
+use ::palette::{DARK, LIGHT, OKABE_ITO_DARK, OKABE_ITO_LIGHT, channels};
 
 pub(super) type Area<DB> = DrawingArea<DB, Shift>;
 pub(super) type Drawn<T, DB> = Result<T, DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
@@ -20,26 +21,6 @@ pub(super) const TEXT: u32 = 13;
 /// The title's.
 pub(super) const TITLE: u32 = 16;
 const FONT: &str = "sans-serif";
-
-/// Okabe and Ito's colours, which people with colour-blindness can tell apart, each ground's least visible ones last.
-const ON_LIGHT: [RGBColor; 7] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
-    RGBColor(230, 159, 0),
-    RGBColor(128, 128, 128),
-];
-const ON_DARK: [RGBColor; 7] = [
-    RGBColor(86, 180, 233),
-    RGBColor(230, 159, 0),
-    RGBColor(0, 178, 130),
-    RGBColor(204, 121, 167),
-    RGBColor(240, 228, 66),
-    RGBColor(226, 110, 30),
-    RGBColor(160, 160, 160),
-];
 
 /// Registers the font that is drawn with: the one of the window, so that a chart looks the same on every system.
 pub(super) fn use_font() {
@@ -52,21 +33,32 @@ pub(super) fn use_font() {
 
 /// Colours, and how many drawn pixels make one.
 pub(super) struct Paint {
-    pub ground: RGBColor,
+    pub background: RGBColor,
     pub text: RGBColor,
-    series: &'static [RGBColor],
+    series: &'static [u32],
     scale: u32,
     is_bitmap: bool,
+}
+
+fn rgb(color: u32) -> RGBColor {
+    let [red, green, blue] = channels(color);
+    RGBColor(red, green, blue)
 }
 
 impl Paint {
     /// For a drawing (scale 1), or for a bitmap of so many pixels for one.
     pub fn of(theme: Theme, bitmap_scale: Option<u32>) -> Self {
-        let (ground, text, series) = match theme {
-            Theme::Light => (WHITE, RGBColor(32, 32, 32), &ON_LIGHT),
-            Theme::Dark => (RGBColor(24, 26, 30), RGBColor(222, 222, 222), &ON_DARK),
+        let (colors, scheme) = match theme {
+            Theme::Light => (&LIGHT, &OKABE_ITO_LIGHT),
+            Theme::Dark => (&DARK, &OKABE_ITO_DARK),
         };
-        Self { ground, text, series, scale: bitmap_scale.unwrap_or(1), is_bitmap: bitmap_scale.is_some() }
+        Self {
+            background: rgb(colors.canvas),
+            text: rgb(colors.text),
+            series: &scheme.series,
+            scale: bitmap_scale.unwrap_or(1),
+            is_bitmap: bitmap_scale.is_some(),
+        }
     }
 
     /// Pixels of the chart as pixels that are drawn.
@@ -75,7 +67,7 @@ impl Paint {
     }
 
     pub fn color(&self, i: usize) -> RGBColor {
-        self.series[i % self.series.len()]
+        rgb(self.series[i % self.series.len()])
     }
 
     pub fn letters(&self, size: u32) -> TextStyle<'static> {
@@ -98,7 +90,7 @@ impl Paint {
         Ok(())
     }
 
-    /// As much of a text as so many pixels hold, the rest told by dots.
+    /// As much of a text as so many pixels hold, with an ellipsis for the rest.
     pub fn cut(&self, text: &str, size: u32, width: u32) -> String {
         // Letters are about half as wide as high.
         let n = (2 * width / size).max(4) as usize;

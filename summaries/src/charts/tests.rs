@@ -59,8 +59,8 @@ fn odd_data_is_drawn_all_the_same() {
 }
 
 #[test]
-fn every_shape_has_its_ground_and_legible_letters() {
-    for (theme, name, ground) in [(Theme::Light, "#FFFFFF", [255; 3]), (Theme::Dark, "#181A1E", [24, 26, 30])] {
+fn every_shape_has_its_background_and_legible_letters() {
+    for (theme, name, background) in [(Theme::Light, "#FFFFFF", [255; 3]), (Theme::Dark, "#14171C", [20, 23, 28])] {
         for shape in of_every_shape() {
             let chart = Chart { title: "weights".into(), shape };
             let style = Style { theme, ..Style::default() };
@@ -72,8 +72,8 @@ fn every_shape_has_its_ground_and_legible_letters() {
             assert!(sizes.fold(f64::INFINITY, f64::min) > 9.0, "legible letters");
             let (width, height, pixels) = decoded(&chart.png(style).unwrap());
             assert_eq!((width, pixels.len()), (600, 600 * height as usize * 3));
-            assert_eq!(pixels[..3], ground, "the corner is ground");
-            let n_drawn = pixels.chunks_exact(3).filter(|pixel| **pixel != ground).count();
+            assert_eq!(pixels[..3], background, "the corner is background");
+            let n_drawn = pixels.chunks_exact(3).filter(|pixel| **pixel != background).count();
             assert!(n_drawn > 1_000, "{n_drawn} pixels are drawn");
         }
     }

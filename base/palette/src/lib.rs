@@ -1,0 +1,119 @@
+//! Every colour of the product, by role, dark and light: the window, charts in files and the pages of reports take theirs from here.
+//!
+//! Series colours are Okabe and Ito's eight (told apart by colour-blind readers), made lighter or darker where the background asks for
+//! it. The window's tests hold the contrast: text 4.5:1, curves and marks 3:1 (WCAG 2.2, 1.4.3 and 1.4.11).
+
+mod schemes;
+
+pub use schemes::{OKABE_ITO_DARK, OKABE_ITO_LIGHT, Scheme, TENSORBOARD_DARK, TENSORBOARD_LIGHT, TOL_DARK, TOL_LIGHT};
+
+/// Every colour of one theme, as `0xRRGGBB`.
+#[derive(Debug)]
+pub struct Colors {
+    /// Whether light text stands on a dark background.
+    pub dark: bool,
+    /// Background of charts, the graph and the timeline.
+    pub canvas: u32,
+    /// Background of panels.
+    pub panel: u32,
+    /// Cards, buttons and fields on a panel.
+    pub raised: u32,
+    /// A control under the pointer.
+    pub hovered: u32,
+    /// Borders and separators.
+    pub border: u32,
+    /// Grid lines of charts and rulers.
+    pub grid: u32,
+    /// Every second row of a list.
+    pub stripe: u32,
+    /// Body text.
+    pub text: u32,
+    /// Text that stands back: units, hints, axis labels.
+    pub text_weak: u32,
+    /// Titles and selected tabs.
+    pub text_strong: u32,
+    /// Links, focus, the selected tab's line.
+    pub accent: u32,
+    /// Background of selected rows and ranges: red, green, blue and alpha, premultiplied.
+    pub selected: [u8; 4],
+    /// Outline of what is selected.
+    pub highlight: u32,
+    /// All is well; live.
+    pub good: u32,
+    /// Something was lost or is late.
+    pub warning: u32,
+    /// Something failed; stalls.
+    pub error: u32,
+    /// Aggregates, unknown categories, what a filter dims.
+    pub aggregate: u32,
+    /// From the least to the greatest of a measured value, evenly apart: legible as lines on `canvas`.
+    pub ramp: [u32; 5],
+}
+
+/// The dark theme.
+pub const DARK: Colors = Colors {
+    dark: true,
+    canvas: 0x14171c,
+    panel: 0x1b1f26,
+    raised: 0x242932,
+    hovered: 0x303742,
+    border: 0x343b47,
+    grid: 0x2a303a,
+    stripe: 0x1f242c,
+    text: 0xdfe3ea,
+    text_weak: 0xa3adbb,
+    text_strong: 0xffffff,
+    accent: 0x56b4e9,
+    selected: [0x17, 0x30, 0x3e, 0x70],
+    highlight: 0xffffff,
+    good: 0x2fc08d,
+    warning: 0xf0b429,
+    error: 0xff8066,
+    aggregate: 0x6b7480,
+    ramp: [0x5b7bd5, 0x4fb0c6, 0x7fce8e, 0xd9d35a, 0xfff3a0],
+};
+
+/// The light theme.
+pub const LIGHT: Colors = Colors {
+    dark: false,
+    canvas: 0xffffff,
+    panel: 0xf4f5f7,
+    raised: 0xffffff,
+    hovered: 0xe6e9ee,
+    border: 0xd0d5dd,
+    grid: 0xe6e9ee,
+    stripe: 0xf8f9fb,
+    text: 0x24292f,
+    text_weak: 0x5a6472,
+    text_strong: 0x0b0e12,
+    accent: 0x0068a8,
+    selected: [0x10, 0x2a, 0x3a, 0x48],
+    highlight: 0x0b0e12,
+    good: 0x00785a,
+    warning: 0x8f5f00,
+    error: 0xbf3600,
+    aggregate: 0xa9b1bc,
+    ramp: [0x9a8700, 0x3f8f5a, 0x1f7a8c, 0x34539b, 0x3b1f6b],
+};
+
+/// Red, green and blue of a colour.
+pub const fn channels(color: u32) -> [u8; 3] {
+    let [_, red, green, blue] = color.to_be_bytes();
+    [red, green, blue]
+}
+
+/// A colour as HTML has it: `#rrggbb`.
+pub fn html(color: u32) -> String {
+    format!("#{color:06x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_have_channels_and_a_text() {
+        assert_eq!(channels(0x0a14ff), [10, 20, 255]);
+        assert_eq!(html(0x0a14ff), "#0a14ff");
+    }
+}

@@ -1,0 +1,147 @@
+//! Aligned columns, by the width of characters on a terminal.
+
+use std::fmt;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The side on which the cells of a column align.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Texts.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// The widths of columns, found from the rows that are measured.
+#[derive(Clone, Debug)]
+pub struct Columns(Vec<(Align, usize)>);
+
+impl Columns {
+    /// Columns without width.
+    pub fn new(aligns: impl IntoIterator<Item = Align>) -> Columns {
+        Columns(aligns.into_iter().map(|align| (align, 0)).collect())
+    }
+
+    /// Widens the columns for a row.
+    pub fn measure(&mut self, cells: &[String]) {
+        for ((_, width), cell) in self.0.iter_mut().zip(cells) {
+            *width = (*width).max(cell.width());
+        }
+    }
+
+    /// A row as a line; cells that are wider than their column push the others to the right.
+    pub fn line(&self, cells: &[String]) -> String {
+        let mut line = String::new();
+        for (i, ((align, width), cell)) in self.0.iter().zip(cells).enumerate() {
+            let padding = " ".repeat(width.saturating_sub(cell.width()));
+            let gap = if i > 0 { "  " } else { "" };
+            match align {
+                Align::Left => line.extend([gap, cell, &padding]),
+                Align::Right => line.extend([gap, &padding, cell]),
+            }
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+/// A table: titles, and rows of cells. All but the first column align right unless their title begins with `<`.
+///
+/// ```
+/// let mut table = text::Table::new(&["op", "count"]);
+/// table.row(["MatMul".to_owned(), text::count(1200)]);
+/// assert_eq!(table.to_string(), "op      count\nMatMul  1,200");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Table {
+    columns: Columns,
+    titles: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these titles.
+    pub fn new(titles: &[&str]) -> Table {
+        let align =
+            |(i, title): (usize, &&str)| if i == 0 || title.starts_with('<') { Align::Left } else { Align::Right };
+        let mut columns = Columns::new(titles.iter().enumerate().map(align));
+        let titles: Vec<String> = titles.iter().map(|title| title.trim_start_matches('<').to_owned()).collect();
+        columns.measure(&titles);
+        Table { columns, titles, rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        let cells: Vec<String> = cells.into_iter().collect();
+        self.columns.measure(&cells);
+        self.rows.push(cells);
+    }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.columns.line(&self.titles))?;
+        self.rows.iter().try_for_each(|row| write!(f, "\n{}", self.columns.line(row)))
+    }
+}
+
+/// The text in at most `most` columns of a terminal, with an ellipsis where it was wider.
+pub fn cut(text: &str, most: usize) -> String {
+    if text.width() <= most {
+        return text.to_owned();
+    }
+    let mut width = 0;
+    let fits = |c: &char| {
+        width += c.width().unwrap_or(0);
+        width < most
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells<const N: usize>(cells: [&str; N]) -> [String; N] {
+        cells.map(str::to_owned)
+    }
+
+    #[test]
+    fn columns_align() {
+        let mut table = Table::new(&["op", "count", "<where"]);
+        assert!(table.is_empty());
+        table.row(cells(["MatMul", "12", "w0"]));
+        table.row(cells(["Add", "7", "worker-1"]));
+        assert_eq!(table.to_string(), "op      count  where\nMatMul     12  w0\nAdd         7  worker-1");
+    }
+
+    #[test]
+    fn columns_align_by_width_and_not_by_characters() {
+        let mut table = Table::new(&["name", "n"]);
+        // Two columns each; one column in two characters.
+        table.row(cells(["日本", "1"]));
+        table.row(cells(["e\u{301}t", "22"]));
+        assert_eq!(table.to_string(), "name   n\n日本   1\ne\u{301}t    22");
+    }
+
+    #[test]
+    fn a_wide_cell_pushes_the_others() {
+        let mut columns = Columns::new([Align::Left, Align::Right]);
+        columns.measure(&cells(["ab", "1"]));
+        assert_eq!(columns.line(&cells(["abcd", "7"])), "abcd  7");
+        assert_eq!(columns.line(&cells(["a", "7"])), "a   7");
+    }
+
+    #[test]
+    fn long_texts_are_cut_to_a_width() {
+        assert_eq!((cut("abcdef", 4), cut("abcd", 4)), ("abc…".to_owned(), "abcd".to_owned()));
+        assert_eq!(cut("日本語", 4), "日…", "half a character does not fit");
+        assert_eq!(cut("日本", 4), "日本");
+    }
+}

@@ -1,0 +1,57 @@
+//! Figures of an analysis that text, JSON and report share.
+
+use profiler::Store;
+use profiler::analysis::breakdown::Breakdown;
+use profiler::analysis::critical::{CriticalPath, PathKind};
+
+/// Of the JSON that `analyze` and `diff` print (docs/json.md): higher where a field went or means something else.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Sum of the lengths of critical paths, ns.
+pub fn path_ns(paths: &[CriticalPath]) -> i64 {
+    paths.iter().map(|p| p.range.end - p.range.start).sum()
+}
+
+/// Time on critical paths by kind, the most first.
+pub fn path_kinds(paths: &[CriticalPath]) -> Vec<(String, i64)> {
+    let mut kinds: Vec<(String, i64)> = Vec::new();
+    for segment in paths.iter().flat_map(|p| &p.segments) {
+        let name = kind_name(segment.kind);
+        match kinds.iter_mut().find(|(kind, _)| *kind == name) {
+            Some((_, ns)) => *ns += segment.dur(),
+            None => kinds.push((name, segment.dur())),
+        }
+    }
+    kinds.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    kinds
+}
+
+fn kind_name(kind: PathKind) -> String {
+    match kind {
+        PathKind::Stall(cause) => format!("stall: {cause}"),
+        other => format!("{other:?}").to_lowercase(),
+    }
+}
+
+/// The parts of a breakdown by name.
+pub fn parts(times: &Breakdown) -> [(&'static str, i64); 8] {
+    [
+        ("compute", times.compute_ns),
+        ("communication_exposed", times.communication_exposed_ns),
+        ("communication_overlapped", times.communication_overlapped_ns),
+        ("copy_exposed", times.copy_exposed_ns),
+        ("copy_overlapped", times.copy_overlapped_ns),
+        ("input", times.input_ns),
+        ("host", times.host_ns),
+        ("idle", times.idle_ns),
+    ]
+}
+
+/// A track's name; files have some with blanks around them.
+pub fn track_name(store: &Store, id: u32) -> &str {
+    store.tracks().get(id as usize).map_or("?", |t| t.name.trim())
+}
+
+pub fn clocks(store: &Store) -> impl Iterator<Item = (&profiler::Process, profiler::ClockOffset)> {
+    store.processes().iter().filter_map(|process| Some((process, process.clock?)))
+}

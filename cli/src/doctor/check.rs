@@ -1,0 +1,31 @@
+//! A check and its result.
+
+use serde::Serialize;
+
+/// The outcome of one check.
+#[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Works.
+    Ok,
+    /// Works in a lesser way, or is not needed here.
+    Limited,
+    /// Does not work; `remedy` says how to get it.
+    Missing,
+}
+
+/// One line of the report.
+#[derive(Serialize, Debug)]
+pub struct Check {
+    /// The subject of the check.
+    pub name: &'static str,
+    /// How it stands.
+    pub state: State,
+    /// The finding.
+    pub seen: String,
+    /// What it is good for.
+    pub used_for: &'static str,
+    /// How to get it, when it is not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}

@@ -1,0 +1,178 @@
+//! `stepscope export --format csv|json`: rows of a logdir's scalars or of a trace's slices, of what is there now or (`--follow`) as
+//! they come.
+
+mod scalars;
+mod slices;
+mod source;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::args::Export;
+use crate::outcome::{Failure, Outcome};
+use crate::{out, progress, signals};
+
+use super::files::{has_scalars, write_file};
+
+pub use scalars::Chosen;
+use scalars::Scalars;
+use slices::Slices;
+use source::RowSource;
+
+/// Between two reads of what grows.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// How rows are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowFormat {
+    /// A header line, then a line per row; fields with commas, quotes or line ends are quoted (RFC 4180).
+    Csv,
+    /// One object per line. NaN and infinities are strings.
+    Json,
+}
+
+/// Writes the rows of what is there, or of what comes.
+pub fn run(args: &Export, format: RowFormat) -> Outcome {
+    let mut source = open(args)?;
+    let source = source.as_mut();
+    if args.follow {
+        follow(source, args, format)?;
+    } else {
+        progress::doing("reading");
+        while source.read()? {}
+        progress::doing("writing");
+        match &args.out {
+            None => out::rows(|out| all(source, format, out))?,
+            Some(path) => write_file(path, |out| all(source, format, out)).with_context(|| writing(path))?,
+        }
+    }
+    source.warn();
+    Ok(())
+}
+
+fn open(args: &Export) -> Result<Box<dyn RowSource>, Failure> {
+    let [path] = &args.paths[..] else {
+        return Err(Failure::wrong_use("rows are exported of one logdir or trace at a time"));
+    };
+    if has_scalars(path) {
+        return Ok(Box::new(Scalars::open(path, args)?));
+    }
+    if args.run.is_some() || args.tag.is_some() {
+        return Err(Failure::wrong_use("--run and --tag choose among a logdir's rows"));
+    }
+    Ok(Box::new(Slices::open(path, args.follow)?))
+}
+
+fn writing(path: &Path) -> String {
+    format!("writing {}", path.display())
+}
+
+fn all(source: &mut dyn RowSource, format: RowFormat, out: &mut dyn Write) -> io::Result<()> {
+    header(source, format, out)?;
+    rows(source, format, out)
+}
+
+fn header(source: &dyn RowSource, format: RowFormat, out: &mut dyn Write) -> io::Result<()> {
+    match format {
+        RowFormat::Csv => writeln!(out, "{}", source.columns().join(",")),
+        RowFormat::Json => Ok(()),
+    }
+}
+
+/// Writes the rows that are new.
+fn rows(source: &mut dyn RowSource, format: RowFormat, out: &mut dyn Write) -> io::Result<()> {
+    let columns = source.columns();
+    source.take(&mut |cells| match format {
+        RowFormat::Csv => {
+            let fields: Vec<String> = cells.iter().map(field).collect();
+            writeln!(out, "{}", fields.join(","))
+        }
+        RowFormat::Json => {
+            let names = columns.iter().map(|name| (*name).to_owned());
+            let object: serde_json::Map<_, _> = names.zip(cells.iter().cloned()).collect();
+            writeln!(out, "{}", Value::Object(object))
+        }
+    })
+}
+
+/// A CSV field.
+fn field(cell: &Value) -> String {
+    match cell {
+        Value::String(text) if text.contains([',', '"', '\n', '\r']) => format!("\"{}\"", text.replace('"', "\"\"")),
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        // As Rust and spreadsheets write it: 1, not 1.0.
+        Value::Number(number) if number.is_f64() => number.as_f64().unwrap_or(f64::NAN).to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// Writes rows as they come, until their writer has ended, or a signal asks for the end.
+fn follow(source: &mut dyn RowSource, args: &Export, format: RowFormat) -> Outcome {
+    let (stop, stopped) = mpsc::channel();
+    signals::on_stop(move || {
+        // It may be ending already.
+        let _ = stop.send(());
+    })
+    .context("taking over signals")?;
+    let _quiet = progress::HiddenGuard::begin();
+    match &args.out {
+        None => {
+            let mut out = BufWriter::new(out::Results);
+            // The failure is stored.
+            follow_into(source, format, &mut out, &stopped, |_| Failure::Output)
+        }
+        Some(path) => {
+            let file = if args.force { File::create(path) } else { File::create_new(path) };
+            let mut out = BufWriter::new(file.with_context(|| writing(path))?);
+            let failed = |error| Failure::Work(anyhow::Error::new(error).context(writing(path)));
+            follow_into(source, format, &mut out, &stopped, failed)
+        }
+    }
+}
+
+fn follow_into(
+    source: &mut dyn RowSource,
+    format: RowFormat,
+    out: &mut dyn Write,
+    stopped: &mpsc::Receiver<()>,
+    failed: impl Fn(io::Error) -> Failure,
+) -> Outcome {
+    header(source, format, out).map_err(&failed)?;
+    let mut is_last = false;
+    loop {
+        // Asked before the read, which finds what was written before the end.
+        is_last |= source.is_over();
+        loop {
+            let has_more = source.read()?;
+            rows(source, format, out).map_err(&failed)?;
+            if !has_more {
+                break;
+            }
+        }
+        out.flush().map_err(&failed)?;
+        if is_last {
+            return Ok(());
+        }
+        // The read after a signal is the last one.
+        is_last = stopped.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_with_special_characters_are_quoted() {
+        let fields = ["a/b", "a,b", "say \"x\"", "two\nlines"].map(|text| field(&text.into()));
+        assert_eq!(fields, ["a/b", "\"a,b\"", "\"say \"\"x\"\"\"", "\"two\nlines\""]);
+        assert_eq!([Value::Null, 1.0.into(), 7.into(), "NaN".into()].map(|cell| field(&cell)), ["", "1", "7", "NaN"]);
+    }
+}

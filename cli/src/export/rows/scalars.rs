@@ -1,0 +1,111 @@
+//! Scalar points of a logdir, in the order of runs, tags and arrival; while it is followed, what is new in that order.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+
+use regex::Regex;
+use serde_json::Value;
+use summaries::{Logdir, Run, Runs, ScalarSeries, Series};
+
+use super::source::RowSource;
+use crate::args::Export;
+use crate::logdir::{self, json_number};
+use crate::outcome::Failure;
+use crate::source::Source;
+
+/// The series whose run and tag are asked for.
+pub struct Scalars {
+    logdir: Logdir,
+    source: Source,
+    is_followed: bool,
+    chosen: Chosen,
+    /// How many points of a run's tag were given.
+    given: HashMap<(String, String), usize>,
+}
+
+/// Which series are asked for.
+pub struct Chosen {
+    run: Option<Regex>,
+    tag: Option<Regex>,
+}
+
+impl Chosen {
+    /// As the options say.
+    ///
+    /// # Errors
+    /// `Failure::Use` when a pattern is none.
+    pub fn of(args: &Export) -> Result<Chosen, Failure> {
+        let (run, tag) = (args.run.as_deref(), args.tag.as_deref());
+        Ok(Chosen { run: logdir::pattern("--run", run)?, tag: logdir::pattern("--tag", tag)? })
+    }
+
+    /// Run, tag and points of each.
+    pub fn series<'a>(&'a self, runs: &'a Runs) -> impl Iterator<Item = (&'a str, &'a str, &'a ScalarSeries)> {
+        let matches = |pattern: &Option<Regex>, name: &str| pattern.as_ref().is_none_or(|p| p.is_match(name));
+        let runs = runs.by_name.iter().filter(move |(name, _)| matches(&self.run, name));
+        let tags = runs.flat_map(|(run, data)| data.series.iter().map(move |(tag, series)| (run, tag, series)));
+        tags.filter_map(move |(run, tag, series)| match series {
+            Series::Scalar(scalars) if matches(&self.tag, tag) => Some((run.as_str(), tag.as_str(), &**scalars)),
+            _ => None,
+        })
+    }
+}
+
+impl Scalars {
+    /// Those of a folder, event file or bucket.
+    ///
+    /// # Errors
+    /// `Failure::Use` when a pattern is none, or there is no logdir.
+    pub fn open(path: &Path, args: &Export) -> Result<Scalars, Failure> {
+        let chosen = Chosen::of(args)?;
+        if !args.follow {
+            let logdir::CompleteLogdir { logdir, source } = logdir::read(path)?;
+            return Ok(Scalars { logdir, source, is_followed: false, chosen, given: HashMap::new() });
+        }
+        let source = Source::follow(path)?;
+        logdir::refuse_other_files(path)?;
+        let logdir = Logdir::open(&[source.path().to_owned()]).map_err(Failure::wrong_use)?;
+        Ok(Scalars { logdir, source, is_followed: true, chosen, given: HashMap::new() })
+    }
+}
+
+impl RowSource for Scalars {
+    fn columns(&self) -> &'static [&'static str] {
+        &["run", "tag", "step", "wall_time", "value"]
+    }
+
+    fn read(&mut self) -> Result<bool, Failure> {
+        Ok(self.logdir.poll().has_more)
+    }
+
+    fn take(&mut self, row: &mut dyn FnMut(&[Value]) -> io::Result<()>) -> io::Result<()> {
+        for (run, tag, scalars) in self.chosen.series(&self.logdir.runs()) {
+            let given = self.given.entry((run.to_owned(), tag.to_owned())).or_default();
+            for point in (*given..scalars.len()).map(|row| scalars.point(row)) {
+                let (wall, value) = (json_number(point.wall), json_number(point.value));
+                row(&[run.into(), tag.into(), point.step.into(), wall, value])?;
+            }
+            *given = scalars.len();
+        }
+        Ok(())
+    }
+
+    /// Known of run folders only: other writers of event files do not report their end.
+    fn is_over(&self) -> bool {
+        let root = self.source.path();
+        let is_over = |run: &Run| {
+            let folders = run.path.ancestors().take_while(|folder| folder.starts_with(root));
+            folders.filter_map(train::is_over).next().unwrap_or(false)
+        };
+        let runs = self.logdir.runs();
+        !runs.by_name.is_empty() && runs.by_name.values().all(is_over)
+    }
+
+    fn warn(&self) {
+        // Of what is read at once it was said when it was read.
+        if self.is_followed {
+            logdir::report_damage(&self.logdir.runs(), &self.source);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Slices of a trace, track by track; while it is followed, what has ended since the last read.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use profiler::{SliceRef, Store, StoreOptions, TraceReader, Track};
+use serde_json::Value;
+
+use super::source::RowSource;
+use crate::outcome::Failure;
+use crate::trace_file;
+
+/// For a trace that is followed: more slices of a lane than one read brings, so that none is evicted before it was written.
+const FOLLOWED: StoreOptions = StoreOptions { slices_per_lane: 1 << 18, events_per_kind: 1 << 12, steps: 1 << 12 };
+
+/// The slices of a trace.
+pub struct Slices {
+    /// Of one that is followed.
+    reader: Option<TraceReader>,
+    store: Store,
+    /// How many slices of a track's lane were given.
+    given: HashMap<(u32, u32), u64>,
+    /// Whether all was read that there was at some time: before that nothing is known of the end.
+    is_begun: bool,
+    path: PathBuf,
+}
+
+impl Slices {
+    /// Those of a trace, whosever it is; only traces of stepscope can be followed.
+    ///
+    /// # Errors
+    /// `Failure::Use` when there is none, or it cannot be followed.
+    pub fn open(path: &Path, is_followed: bool) -> Result<Slices, Failure> {
+        let (path, given) = (path.to_owned(), HashMap::new());
+        if !is_followed {
+            let store = trace_file::open(&path)?;
+            return Ok(Slices { reader: None, store, given, is_begun: false, path });
+        }
+        let reader = trace_file::follow(&path)?;
+        Ok(Slices { reader: Some(reader), store: Store::with_options(FOLLOWED), given, is_begun: false, path })
+    }
+
+    fn cells(store: &Store, track: &Track, slice: &SliceRef) -> [Value; 10] {
+        let process = store.processes().get(track.process as usize);
+        let site = store.sites().get(slice.site as usize);
+        [
+            slice.start.into(),
+            slice.dur().into(),
+            process.map(|process| process.pid).into(),
+            process.map(|process| process.name.as_str()).into(),
+            track.id.0.into(),
+            track.name.as_str().into(),
+            site.map(|site| site.category_name.as_str()).into(),
+            store.slice_name(slice).into(),
+            store.node_of(slice).map(|node| node.name.as_str()).into(),
+            store.step_id_of(slice).into(),
+        ]
+    }
+}
+
+impl RowSource for Slices {
+    fn columns(&self) -> &'static [&'static str] {
+        &["ts_ns", "dur_ns", "pid", "process", "track_id", "track", "category", "name", "node", "step"]
+    }
+
+    fn read(&mut self) -> Result<bool, Failure> {
+        let Some(reader) = &mut self.reader else { return Ok(false) };
+        let fault =
+            |error| Failure::Work(anyhow::Error::new(error).context(format!("reading {}", self.path.display())));
+        let batch = reader.poll_staged().map_err(fault)?;
+        let has_more = batch.more();
+        self.store.apply(batch);
+        self.is_begun |= !has_more;
+        Ok(has_more)
+    }
+
+    fn take(&mut self, row: &mut dyn FnMut(&[Value]) -> io::Result<()>) -> io::Result<()> {
+        for track in self.store.tracks() {
+            for (idx, lane) in track.lanes.iter().enumerate() {
+                let given = self.given.entry((track.id.0, idx as u32)).or_default();
+                let n = lane.evicted() + lane.len() as u64;
+                let first = given.saturating_sub(lane.evicted()) as u32;
+                for slice in (first..lane.len() as u32).filter_map(|index| lane.slice(index)) {
+                    row(&Self::cells(&self.store, track, &slice))?;
+                }
+                *given = n;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_begun && !self.store.is_live()
+    }
+
+    fn warn(&self) {
+        trace_file::warn(&self.path, &self.store);
+    }
+}

@@ -1,0 +1,62 @@
+//! Parts of every recording: what is watched, its folder, and the report at its end.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use profiler::CollectorReport;
+use profiler::watch::{WatchOptions, WatchReport};
+use train::{RunFolder, TraceTarget};
+
+use crate::args;
+use crate::outcome::Failure;
+
+/// What the options ask to watch.
+pub fn watch_options(args: &args::Record) -> WatchOptions {
+    WatchOptions { sched: args.sched, sample_hz: args.sample, counters: args.counters.unwrap_or_default() }
+}
+
+/// The trace's folder, empty, with an absolute path: the command may change its working directory.
+pub fn trace_folder(out: Option<&Path>) -> Result<PathBuf, Failure> {
+    let folder = match out {
+        Some(folder) => {
+            train::refuse_if_used(folder)?;
+            folder.to_path_buf()
+        }
+        None => RunFolder::create("record", None, &TraceTarget::RunFolder, false)?
+            .trace()
+            .context("a new run has a trace")?
+            .to_path_buf(),
+    };
+    std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    Ok(std::path::absolute(&folder).with_context(|| format!("finding {}", folder.display()))?)
+}
+
+/// Prints what was recorded.
+pub fn print_report(folder: &Path, wall_ns: i64, watched: &WatchReport, collected: &CollectorReport) {
+    for (what, remedy) in &watched.unavailable {
+        note!("warning: {what}: not recorded on this machine; {remedy}");
+    }
+    let lost = collected.dropped + watched.lost;
+    let mut parts = vec![
+        format!("{} in {}", text::bytes(collected.bytes), text::duration(wall_ns)),
+        format!("{} events", text::count(collected.records)),
+        format!("{} dropped", text::count(lost)),
+    ];
+    if let Some(source) = watched.sched_source {
+        let (switches, wakeups) = (text::count(watched.switches), text::count(watched.wakeups));
+        parts.push(format!("{switches} switches and {wakeups} wake-ups ({source})"));
+    }
+    if watched.samples > 0 {
+        parts.push(format!("{} samples", text::count(watched.samples)));
+    }
+    if watched.readings > 0 {
+        parts.push(format!("{} readings of counters", text::count(watched.readings)));
+    }
+    if collected.write_errors > 0 {
+        parts.push(format!("{} failed writes", text::count(collected.write_errors)));
+    }
+    if collected.limit_reached {
+        parts.push("the size limit ended the trace".to_owned());
+    }
+    note!("stepscope: recorded {}: {}", folder.display(), parts.join(", "));
+}

@@ -1,0 +1,94 @@
+//! The progress of training on stderr.
+
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use text::{count, duration, ratio};
+use train::{Progress, Snapshot};
+
+use crate::args::Verbosity;
+use crate::out;
+use crate::progress::HiddenGuard;
+
+/// Prints progress until ended: one line that is rewritten on a terminal, a line every few seconds elsewhere.
+pub struct Meter {
+    running: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Meter {
+    /// Starts to print, unless the user wants it quiet.
+    pub fn start(progress: Arc<Progress>, verbosity: Verbosity) -> Meter {
+        if verbosity == Verbosity::Quiet {
+            return Meter { running: None };
+        }
+        let terminal = out::notes_are_seen();
+        let (end, ended) = channel::<()>();
+        let period = if terminal { Duration::from_millis(100) } else { Duration::from_secs(2) };
+        let thread = std::thread::Builder::new().name("progress".into()).spawn(move || {
+            let mut hidden = None;
+            // The first line comes soon, so that a script sees that training has begun.
+            let mut wait = Duration::from_millis(100);
+            loop {
+                let over = ended.recv_timeout(wait) != Err(RecvTimeoutError::Timeout);
+                let snapshot = progress.snapshot(events::clock::mono_now());
+                wait = if snapshot.is_none() { Duration::from_millis(20) } else { period };
+                if let Some(line) = snapshot.as_ref().map(line) {
+                    hidden.get_or_insert_with(HiddenGuard::begin);
+                    if terminal && !over {
+                        out::progress(&line);
+                    } else {
+                        note!("{line}");
+                    }
+                }
+                if over {
+                    return;
+                }
+            }
+        });
+        // Without a thread for it there is no progress to see; training goes on.
+        Meter { running: thread.ok().map(|thread| (end, thread)) }
+    }
+
+    /// Prints the last line and stops.
+    pub fn end(self) {
+        if let Some((end, thread)) = self.running {
+            drop(end);
+            // The thread only prints; if it panicked its message is on stderr already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// `step 1,200 of 10,000  812 steps/s  loss 0.0312  test accuracy 0.9720  10.8 s left`
+fn line(snapshot: &Snapshot) -> String {
+    let Snapshot { done, steps, steps_per_second, .. } = snapshot;
+    let mut line = format!("step {} of {}  {steps_per_second:.0} steps/s", count(*done), count(*steps));
+    if let Some(loss) = snapshot.loss {
+        line += &format!("  loss {loss:.4}");
+    }
+    if let Some((name, quality)) = &snapshot.quality {
+        line += &format!("  {name} {}", ratio(*quality));
+    }
+    if let Some(left) = snapshot.left_ns {
+        line += &format!("  {} left", duration(left));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_has_rate_and_time_left() {
+        let quality = Some(("test accuracy".into(), 0.9));
+        let (loss, left_ns) = (Some(0.5), Some(3_000_000_000));
+        let snapshot = Snapshot { done: 250, steps: 1000, steps_per_second: 250.0, loss, quality, left_ns };
+        let shown = line(&snapshot);
+        assert_eq!(shown, "step 250 of 1,000  250 steps/s  loss 0.5000  test accuracy 0.9000  3.00 s left");
+        let ended = Snapshot { done: 1000, loss: None, quality: None, left_ns: None, ..snapshot };
+        assert_eq!(line(&ended), "step 1,000 of 1,000  250 steps/s");
+    }
+}

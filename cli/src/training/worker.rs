@@ -1,0 +1,73 @@
+//! `stepscope worker`: a task of a cluster, until it is asked to end.
+
+use std::io::Read;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+
+use anyhow::Context;
+use train::{WorkerTask, mpi};
+
+use super::events::observer;
+use crate::args::{self, Verbosity};
+use crate::outcome::{Failure, Outcome};
+use crate::{out, signals};
+
+/// Works until Ctrl-C or SIGTERM, or the end of standard input where that is asked for.
+pub fn run(args: &args::Worker, verbosity: Verbosity) -> Outcome {
+    let task = WorkerTask::start(&options(args)?, observer())?;
+    let stopped = stop_events(args.until_stdin_ends, &task)?;
+    if args.json {
+        out::announce(1, serde_json::json!({ "task": task.name(), "address": task.address() }))?;
+    }
+    if verbosity > Verbosity::Quiet {
+        note!("stepscope: {} listens at {}; Ctrl-C ends it", task.name(), task.address());
+    }
+    // Fails only where nobody is left to send.
+    let _ = stopped.recv();
+    Ok(task.end()?)
+}
+
+fn options(args: &args::Worker) -> Result<train::WorkerTaskOptions, Failure> {
+    let address = match (&args.cluster, &args.job, args.task) {
+        (Some(file), Some(job), Some(task)) => train::TaskAddress::File { file: file.clone(), job: job.clone(), task },
+        (Some(file), ..) if mpi::is_requested(file) => train::TaskAddress::Mpi,
+        (Some(_), ..) => return Err(Failure::wrong_use("--cluster FILE needs --job NAME and --task N")),
+        _ => train::TaskAddress::Environment,
+    };
+    let input = args.input.map(|model| train::TaskSpec { model, data: args.data.clone(), seed: args.seed });
+    Ok(train::WorkerTaskOptions {
+        address,
+        devices: args.devices.into(),
+        threads: args.threads.map(usize::from),
+        memory_limit: args.memory_limit,
+        input,
+    })
+}
+
+/// Receives something when it is time to end.
+fn stop_events(with_stdin: bool, task: &WorkerTask) -> anyhow::Result<mpsc::Receiver<()>> {
+    let (stop, stopped) = mpsc::channel();
+    let send = |stop: &mpsc::Sender<()>| {
+        // It may be ending already.
+        let _ = stop.send(());
+    };
+    let (on_signal, n_signals) = (stop.clone(), AtomicU32::new(0));
+    let n_left = u32::from(task.leaves_first_signal());
+    let count = move || {
+        if n_signals.fetch_add(1, Ordering::Relaxed) >= n_left {
+            send(&on_signal);
+        }
+    };
+    signals::on_stop(count).context("taking over signals")?;
+    let at_end = stop.clone();
+    task.on_client_end(move || send(&at_end))?;
+    if with_stdin {
+        let wait = move || {
+            let mut scrap = [0; 64];
+            while std::io::stdin().lock().read(&mut scrap).is_ok_and(|n| n > 0) {}
+            send(&stop);
+        };
+        std::thread::Builder::new().name("stdin".into()).spawn(wait).context("watching standard input")?;
+    }
+    Ok(stopped)
+}

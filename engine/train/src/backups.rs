@@ -1,0 +1,152 @@
+//! Synchronous training with backup workers: each tower has a thread that computes gradients, and the training step takes those that
+//! come first.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use anyhow::Context;
+use engine::session::CancelToken;
+
+/// The training step that is under way: towers begin only for that one.
+#[derive(Default)]
+pub(crate) struct Pace {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Ends the training step, which waits for gradients, where a tower failed.
+    step: CancelToken,
+    /// Ends what towers still compute when training is over.
+    towers: CancelToken,
+}
+
+#[derive(Default)]
+struct State {
+    step: u64,
+    is_over: bool,
+    /// The error of the first tower that failed.
+    error: Option<anyhow::Error>,
+}
+
+impl Pace {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A training step begins; returns what ends it early.
+    pub fn begin(&self, step: u64) -> &CancelToken {
+        self.state().step = step;
+        self.changed.notify_all();
+        &self.step
+    }
+
+    /// Waits for a training step after `last`; `None` when training is over.
+    fn next(&self, last: u64) -> Option<u64> {
+        let waiting = |state: &mut State| !state.is_over && state.step <= last;
+        let state = self.changed.wait_while(self.state(), waiting).unwrap_or_else(PoisonError::into_inner);
+        (!state.is_over).then_some(state.step)
+    }
+
+    /// A tower failed. When training is over that is because it was cancelled.
+    fn fail(&self, error: anyhow::Error) {
+        let mut state = self.state();
+        if !state.is_over {
+            state.error.get_or_insert(error);
+            drop(state);
+            self.step.cancel();
+        }
+    }
+
+    /// Training is over; returns why a tower failed.
+    fn end(&self) -> Option<anyhow::Error> {
+        let mut state = self.state();
+        state.is_over = true;
+        let error = state.error.take();
+        drop(state);
+        self.changed.notify_all();
+        self.towers.cancel();
+        error
+    }
+}
+
+/// Trains with `train`, while a thread for each tower calls `push` for every training step that it is in time for: with the tower, the
+/// step and what cancels it.
+pub(crate) fn train_with_towers<T>(
+    n_towers: usize,
+    push: impl Fn(usize, u64, &CancelToken) -> anyhow::Result<()> + Sync,
+    train: impl FnOnce(&Pace) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let pace = Pace::default();
+    let run_tower = |tower: usize| {
+        let mut last = 0;
+        while let Some(step) = pace.next(last) {
+            last = step;
+            if let Err(error) = push(tower, step, &pace.towers) {
+                return pace.fail(error.context(format!("the gradients of step {step}")));
+            }
+        }
+    };
+    let run_tower = &run_tower;
+    std::thread::scope(|scope| {
+        let mut started = Ok(());
+        for tower in 0..n_towers {
+            let thread = std::thread::Builder::new().name(format!("tower{tower}"));
+            let spawned = thread.spawn_scoped(scope, move || run_tower(tower));
+            started = started.and(spawned.map(drop).context("starting a tower's thread"));
+        }
+        let trained = started.and_then(|()| train(&pace));
+        // A tower's failure is why the step ended that waited for it.
+        pace.end().map_or(trained, Err)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::sync::mpsc;
+
+    #[test]
+    fn every_tower_pushes_for_the_step_under_way() {
+        let (pushed, pushes) = mpsc::channel();
+        let push = |tower: usize, step: u64, _: &CancelToken| Ok(pushed.send((tower, step))?);
+        let seen = train_with_towers(2, push, |pace| {
+            let mut seen = BTreeSet::new();
+            for step in 1..=3 {
+                pace.begin(step);
+                seen.extend([pushes.recv()?, pushes.recv()?]);
+            }
+            Ok(seen)
+        });
+        let expected: BTreeSet<_> = (1..=3).flat_map(|step| [(0, step), (1, step)]).collect();
+        assert_eq!(seen.unwrap(), expected);
+    }
+
+    #[test]
+    fn a_towers_failure_cancels_the_step_and_is_the_reason() {
+        let push = |_: usize, _: u64, _: &CancelToken| Err(anyhow::anyhow!("no memory"));
+        let trained: anyhow::Result<()> = train_with_towers(1, push, |pace| {
+            let cancel = pace.begin(5);
+            while !cancel.is_cancelled() {
+                std::thread::yield_now();
+            }
+            anyhow::bail!("cancelled")
+        });
+        assert_eq!(format!("{:#}", trained.unwrap_err()), "the gradients of step 5: no memory");
+    }
+
+    #[test]
+    fn the_end_of_training_cancels_towers() {
+        let (began, begun) = mpsc::channel();
+        let push = |_: usize, _: u64, cancel: &CancelToken| {
+            began.send(())?;
+            while !cancel.is_cancelled() {
+                std::thread::yield_now();
+            }
+            anyhow::bail!("cancelled")
+        };
+        let trained = train_with_towers(1, push, |pace| {
+            pace.begin(1);
+            begun.recv()?;
+            Ok(7)
+        });
+        assert_eq!(trained.unwrap(), 7, "a tower that ends late is no failure");
+    }
+}

@@ -1,0 +1,297 @@
+//! Checkpoints of a training run: restored when it starts, saved as it goes and at its end.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Context;
+use engine::checkpoint::{CheckpointError, Restored, Saver, SaverOptions};
+use engine::training::Saving;
+use engine::{RunOptions, Tensor};
+
+use crate::backend::{Backend, StepRunner};
+use crate::error::{Result, TrainError};
+use crate::input::path_tensor;
+use crate::named_graph::NamedGraph;
+use crate::options::TrainOptions;
+
+/// Steps between checkpoints, unless the options say.
+const EVERY: u64 = 100;
+
+/// Whether there are checkpoints from which a run with these options would continue.
+///
+/// # Errors
+/// `TrainError::Use` when their folder cannot be used.
+pub fn has_checkpoints(options: &TrainOptions) -> Result<bool> {
+    Ok(saver(options)?.is_some_and(|saver| !saver.checkpoints().is_empty()))
+}
+
+/// The saver that the options ask for, if any.
+fn saver(options: &TrainOptions) -> Result<Option<Saver>> {
+    let Some(path) = &options.checkpoint_dir else { return Ok(None) };
+    let every_steps = Some(options.checkpoint_every.unwrap_or(EVERY));
+    let saver_options = SaverOptions { every_steps, ..SaverOptions::default() };
+    match path.to_str().filter(|text| text.starts_with("s3://")) {
+        Some(url) => in_store(url, saver_options).map(Some),
+        None => {
+            // Absolute: the tasks of a cluster may have other working folders.
+            let path = std::path::absolute(path).map_err(TrainError::wrong_use)?;
+            Saver::new(path, saver_options).map(Some).map_err(TrainError::wrong_use)
+        }
+    }
+}
+
+#[cfg(feature = "s3")]
+fn in_store(url: &str, options: SaverOptions) -> Result<Saver> {
+    use std::sync::Arc;
+
+    use engine::checkpoint::ObjectStoreFiles;
+
+    let store = Arc::new(ObjectStoreFiles::open(url).map_err(TrainError::wrong_use)?);
+    let (process, now) = (std::process::id(), events::clock::wall_now_ns());
+    let folder = std::env::temp_dir().join(format!("stepscope-checkpoints-{process}-{now}"));
+    Saver::in_store(store, folder, options).map_err(TrainError::wrong_use)
+}
+
+#[cfg(not(feature = "s3"))]
+fn in_store(url: &str, _: SaverOptions) -> Result<Saver> {
+    Err(TrainError::wrong_use(format_args!("{url}: this build has no object stores: build it with --features s3")))
+}
+
+/// The checkpoints of a run; without a folder for them it does nothing.
+pub(crate) struct Checkpointer {
+    saver: Option<Mutex<Saver>>,
+    /// The last step of the checkpoint that the run continued from.
+    restored: Option<u64>,
+}
+
+impl Checkpointer {
+    /// Checkpoints as the options say.
+    ///
+    /// # Errors
+    /// `TrainError::Use` when their folder cannot be used.
+    pub fn new(options: &TrainOptions) -> Result<Checkpointer> {
+        Ok(Checkpointer { saver: saver(options)?.map(Mutex::new), restored: None })
+    }
+
+    /// The last step of the checkpoint that the run continued from.
+    pub fn restored(&self) -> Option<u64> {
+        self.restored
+    }
+
+    /// Restores the newest complete checkpoint, if there is one: variables, queue and random state.
+    ///
+    /// # Errors
+    /// `TrainError::Use` where the folder has another model's checkpoints, or only damaged ones.
+    pub fn restore(&mut self, runner: &StepRunner, graph: &NamedGraph) -> Result<Option<Restored>> {
+        let Some(saver) = &mut self.saver else { return Ok(None) };
+        let saver = saver.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let restored = match (&runner.backend, &graph.saving) {
+            (Backend::Cluster(session), Some(saving)) => {
+                let run = |prefix: &Path| restore_remote(runner, graph, saving, prefix);
+                saver.restore_by(session.graph(), run).map_err(RemoteError::into_train_error)?
+            }
+            (Backend::Local(session), _) => saver.restore(session).map_err(TrainError::wrong_use)?,
+            (Backend::Cluster(_), None) => None,
+        };
+        if restored.is_none() {
+            // The first interval begins here.
+            saver.is_due(0);
+        }
+        self.restored = restored.as_ref().map(|restored| restored.step);
+        Ok(restored)
+    }
+
+    /// Saves when it is due, after `flush`.
+    pub fn save(&self, runner: &StepRunner, graph: &NamedGraph, step: u64, flush: impl FnOnce()) -> anyhow::Result<()> {
+        let Some(saver) = &self.saver else { return Ok(()) };
+        let mut saver = saver.lock().unwrap_or_else(PoisonError::into_inner);
+        if saver.is_due(step) {
+            flush();
+        }
+        match &runner.backend {
+            Backend::Local(session) => saver.after_step(session, step).map(drop).context("saving a checkpoint"),
+            Backend::Cluster(_) if saver.is_due(step) => save_remote(&mut saver, runner, graph, step),
+            Backend::Cluster(_) => Ok(()),
+        }
+    }
+
+    /// Saves the end of the run.
+    pub fn save_last(&self, runner: &StepRunner, graph: &NamedGraph, step: u64) -> anyhow::Result<()> {
+        let Some(saver) = &self.saver else { return Ok(()) };
+        // It is saved already, and may have been all that was left to do.
+        if self.restored == Some(step) {
+            return Ok(());
+        }
+        let mut saver = saver.lock().unwrap_or_else(PoisonError::into_inner);
+        match &runner.backend {
+            Backend::Local(session) => saver.save(session, step).map(drop).context("saving a checkpoint"),
+            // A checkpoint may have been due after the last step.
+            Backend::Cluster(_) if saver.last_step() == Some(step) => Ok(()),
+            Backend::Cluster(_) => save_remote(&mut saver, runner, graph, step),
+        }
+    }
+}
+
+/// Has the tasks write their state.
+fn save_remote(saver: &mut Saver, runner: &StepRunner, graph: &NamedGraph, step: u64) -> anyhow::Result<()> {
+    let Some(saving) = &graph.saving else { return Ok(()) };
+    let write = |prefix: &Path| {
+        let parts = saving.parts.iter().enumerate();
+        let part = |i| path_tensor(&Saver::part(prefix, i));
+        let mut feeds: Vec<(&str, Tensor)> = parts.map(|(i, feed)| (graph.name(*feed), part(i))).collect();
+        feeds.push((graph.name(saving.prefix), path_tensor(prefix)));
+        let options = RunOptions { label: "save", ..RunOptions::default() };
+        runner.run_step(&options, &feeds, &[], &[graph.name(saving.save)]).map(drop).map_err(RemoteError::Step)
+    };
+    saver.save_by(step, write).map(drop).map_err(RemoteError::into_error).context("saving a checkpoint")
+}
+
+/// Has the tasks read the state that the checkpoint has.
+fn restore_remote(
+    runner: &StepRunner,
+    graph: &NamedGraph,
+    saving: &Saving,
+    prefix: &Path,
+) -> std::result::Result<(), RemoteError> {
+    let options = RunOptions { label: "restore", ..RunOptions::default() };
+    let feeds = [(graph.name(saving.prefix), path_tensor(prefix))];
+    runner.run_step(&options, &feeds, &[], &[graph.name(saving.restore)]).map(drop).map_err(RemoteError::Step)
+}
+
+/// Why tasks could not save or restore.
+enum RemoteError {
+    Checkpoint(CheckpointError),
+    Step(anyhow::Error),
+}
+
+impl From<CheckpointError> for RemoteError {
+    fn from(error: CheckpointError) -> RemoteError {
+        RemoteError::Checkpoint(error)
+    }
+}
+
+impl RemoteError {
+    fn into_error(self) -> anyhow::Error {
+        match self {
+            RemoteError::Checkpoint(error) => error.into(),
+            RemoteError::Step(error) => error,
+        }
+    }
+
+    fn into_train_error(self) -> TrainError {
+        match self {
+            RemoteError::Checkpoint(error) => TrainError::wrong_use(error),
+            RemoteError::Step(error) => TrainError::Work(error.context("restoring the checkpoint")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::sync::Arc;
+
+    use engine::training::build;
+    use engine::{Graph, Session, SessionOptions};
+
+    use crate::event::Event;
+    use crate::stall::StallWatch;
+    use crate::task::{Model, TaskSpec};
+
+    /// A small model, initialised, in this process.
+    fn model(model: Model) -> (StepRunner, NamedGraph) {
+        let task = TaskSpec { model, data: None, seed: 1 }.load().unwrap();
+        let graph = Graph::new();
+        let built = build(&graph, task.network.as_ref(), &task.training).unwrap();
+        let named = NamedGraph::new(&graph, built);
+        let session = Session::new(&graph, SessionOptions::devices(1)).unwrap();
+        session.run(&[], &[], &[named.name(named.init)]).unwrap();
+        let watch = StallWatch::new(Arc::default(), Arc::new(|_: &Event<'_>| {}));
+        (StepRunner { backend: Backend::Local(Arc::new(session)), watch }, named)
+    }
+
+    fn options(dir: &Path) -> TrainOptions {
+        let checkpoint_dir = Some(dir.join("checkpoints"));
+        TrainOptions { checkpoint_dir, checkpoint_every: Some(2), ..TrainOptions::default() }
+    }
+
+    fn steps(options: &TrainOptions) -> Vec<u64> {
+        saver(options).unwrap().unwrap().checkpoints().into_iter().map(|(step, _)| step).collect()
+    }
+
+    #[test]
+    fn the_newest_complete_checkpoint_is_restored() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = options(dir.path());
+        assert!(!has_checkpoints(&options).unwrap());
+        let (runner, graph) = model(Model::Embeddings);
+        let mut checkpointer = Checkpointer::new(&options).unwrap();
+        assert!(checkpointer.restore(&runner, &graph).unwrap().is_none());
+        checkpointer.save_last(&runner, &graph, 3).unwrap();
+        checkpointer.save_last(&runner, &graph, 5).unwrap();
+        assert!(has_checkpoints(&options).unwrap());
+        // The newest one is cut off in the middle.
+        for file in fs::read_dir(dir.path().join("checkpoints")).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = file.file_name().unwrap().to_string_lossy().into_owned();
+            if name.contains("-5") && name.contains("data") {
+                let len = fs::metadata(&file).unwrap().len();
+                fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(len / 2).unwrap();
+            }
+        }
+        let mut again = Checkpointer::new(&options).unwrap();
+        let restored = again.restore(&runner, &graph).unwrap().unwrap();
+        assert_eq!((restored.step, again.restored()), (3, Some(3)));
+        assert!(!restored.warnings.is_empty(), "the damaged one is reported");
+    }
+
+    #[test]
+    fn checkpoints_are_saved_when_they_are_due_after_a_flush() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = options(dir.path());
+        let (runner, graph) = model(Model::Embeddings);
+        let mut checkpointer = Checkpointer::new(&options).unwrap();
+        checkpointer.restore(&runner, &graph).unwrap();
+        let mut flushed = Vec::new();
+        for step in 1..=5 {
+            checkpointer.save(&runner, &graph, step, || flushed.push(step)).unwrap();
+        }
+        checkpointer.save_last(&runner, &graph, 5).unwrap();
+        assert_eq!(flushed, [2, 4]);
+        let saved = steps(&options);
+        assert_eq!(saved.last(), Some(&5), "{saved:?}");
+    }
+
+    #[test]
+    fn a_restored_end_is_not_saved_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = options(dir.path());
+        let (runner, graph) = model(Model::Embeddings);
+        Checkpointer::new(&options).unwrap().save_last(&runner, &graph, 5).unwrap();
+        let mut again = Checkpointer::new(&options).unwrap();
+        again.restore(&runner, &graph).unwrap();
+        fs::remove_dir_all(dir.path().join("checkpoints")).unwrap();
+        again.save_last(&runner, &graph, 5).unwrap();
+        assert!(!dir.path().join("checkpoints").exists());
+    }
+
+    #[test]
+    fn another_models_checkpoints_are_wrong_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = options(dir.path());
+        let (runner, graph) = model(Model::Embeddings);
+        Checkpointer::new(&options).unwrap().save_last(&runner, &graph, 5).unwrap();
+        let (runner, graph) = model(Model::Mlp);
+        let restored = Checkpointer::new(&options).unwrap().restore(&runner, &graph);
+        assert!(matches!(restored, Err(TrainError::Use(_))));
+    }
+
+    #[test]
+    fn without_a_folder_nothing_is_saved() {
+        let (runner, graph) = model(Model::Embeddings);
+        let mut checkpointer = Checkpointer::new(&TrainOptions::default()).unwrap();
+        assert!(checkpointer.restore(&runner, &graph).unwrap().is_none());
+        checkpointer.save(&runner, &graph, 1, || panic!("nothing is due")).unwrap();
+        checkpointer.save_last(&runner, &graph, 1).unwrap();
+    }
+}

@@ -1,0 +1,30 @@
+//! Why training did not do its work.
+
+use std::fmt::Display;
+
+/// The error of every entry point.
+#[derive(Debug)]
+pub enum TrainError {
+    /// Wrong use or bad input, which the user can correct.
+    Use(anyhow::Error),
+    /// The work failed.
+    Work(anyhow::Error),
+    /// The training client ended with this exit code and has reported why itself.
+    Client(u8),
+}
+
+/// A result of training.
+pub type Result<T> = std::result::Result<T, TrainError>;
+
+impl TrainError {
+    /// Wrong use or bad input, in one line.
+    pub fn wrong_use(message: impl Display) -> TrainError {
+        TrainError::Use(anyhow::anyhow!("{message}"))
+    }
+}
+
+impl From<anyhow::Error> for TrainError {
+    fn from(error: anyhow::Error) -> TrainError {
+        TrainError::Work(error)
+    }
+}

@@ -1,0 +1,79 @@
+//! Tests of the model on the test batches, as it trains and at its end.
+
+use anyhow::Context;
+use engine::tasks::Judge;
+use engine::{Output, RunOptions, Tensor};
+use summaries::SummaryWriter;
+
+use crate::backend::StepRunner;
+use crate::named_graph::NamedGraph;
+use crate::result::TestResult;
+
+/// The test batches, and how their result is judged.
+pub(crate) struct Evaluator {
+    batches: Vec<Vec<Tensor>>,
+    judge: Judge,
+    /// The variable that the judge needs.
+    variable: Option<Output>,
+}
+
+impl Evaluator {
+    /// The evaluation of a task in its graph.
+    pub fn new(batches: Vec<Vec<Tensor>>, judge: Judge, graph: &NamedGraph) -> Evaluator {
+        let wanted = judge.wants();
+        let variable = graph.variables.iter().find(|(name, _)| Some(name.as_str()) == wanted).map(|(_, value)| *value);
+        Evaluator { batches, judge, variable }
+    }
+
+    /// Loss and quality on the test batches, also written as the scalars `test/loss` and `test/...`.
+    pub fn test(
+        &self,
+        runner: &StepRunner,
+        graph: &NamedGraph,
+        writer: &SummaryWriter,
+        step: u64,
+    ) -> anyhow::Result<TestResult> {
+        let evaluation = &graph.evaluation;
+        let options = RunOptions { label: "test", summary_step: Some(step as i64), ..RunOptions::default() };
+        let mut fetches = vec![graph.name(evaluation.loss)];
+        fetches.extend(evaluation.accuracy.map(|accuracy| graph.name(accuracy)));
+        let targets: Vec<&str> = evaluation.updates.iter().map(|update| graph.name(*update)).collect();
+        let (mut loss, mut accuracy, mut rows) = (0.0, 0.0, 0.0);
+        for batch in &self.batches {
+            let names = evaluation.feeds.iter().map(|feed| graph.name(*feed));
+            let feeds: Vec<(&str, Tensor)> = names.zip(batch.iter().cloned()).collect();
+            let fetched = runner.run_step(&options, &feeds, &fetches, &targets).context("testing")?;
+            let n = batch.first().and_then(|x| x.dims().first()).copied().unwrap_or(1) as f64;
+            loss += n * f64::from(fetched[0].item::<f32>()?);
+            accuracy += fetched.get(1).map(Tensor::item::<f32>).transpose()?.map_or(0.0, |a| n * f64::from(a));
+            rows += n;
+        }
+        let (loss, accuracy) = (loss / rows, evaluation.accuracy.map(|_| accuracy / rows));
+        let variable = match self.variable {
+            Some(variable) => runner.run_step(&options, &[], &[graph.name(variable)], &[]).context("testing")?.pop(),
+            None => None,
+        };
+        let quality = self.judge.quality(loss, accuracy, variable.as_ref());
+        writer.add_scalar("test/loss", loss as f32, step as i64);
+        writer.add_scalar(&format!("test/{}", tag(&quality.name)), quality.value as f32, step as i64);
+        Ok(TestResult { loss, accuracy, quality })
+    }
+}
+
+/// A quality's name as a tag: `test accuracy` is written as `test/accuracy`.
+fn tag(name: &str) -> String {
+    name.trim_start_matches("test ").replace(" / ", "_per_").replace(' ', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_have_no_spaces() {
+        assert_eq!(
+            ["test accuracy", "test loss / entropy", "near words"].map(tag),
+            ["accuracy", "loss_per_entropy", "near_words"]
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! The thread that fills the input queue: batches are made and enqueued while steps run (white paper, section 4.6).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use anyhow::{Context, anyhow};
+use engine::session::{CancelToken, RunError};
+use engine::tasks::NextBatch;
+use engine::training::Enqueue;
+use engine::{RunOptions, Session};
+
+use crate::named_graph::NodeNames;
+
+/// A running feeder.
+pub(crate) struct Feeder {
+    session: Arc<Session>,
+    close: String,
+    ending: Arc<AtomicBool>,
+    cancel: CancelToken,
+    thread: JoinHandle<anyhow::Result<()>>,
+}
+
+impl Feeder {
+    /// Starts to fill the queue with the batches that `begin` returns, in the feeder's thread.
+    pub fn start(
+        session: Arc<Session>,
+        names: &NodeNames,
+        queue: &Enqueue,
+        begin: impl FnOnce(&Session, &CancelToken) -> Result<Option<NextBatch>, RunError> + Send + 'static,
+    ) -> anyhow::Result<Feeder> {
+        let (ending, cancel) = (Arc::new(AtomicBool::new(false)), CancelToken::new());
+        let close = names.of_first(queue.close).to_owned();
+        let enqueue = names.of_first(queue.op).to_owned();
+        let feeds: Vec<String> = queue.feeds.iter().map(|feed| names.of_first(*feed).to_owned()).collect();
+        let thread = {
+            let (session, ending, cancel, close) =
+                (Arc::clone(&session), Arc::clone(&ending), cancel.clone(), close.clone());
+            let fill = move || -> Result<(), RunError> {
+                // What interrupts it at the end is no fault; any other fault must not leave steps waiting.
+                let over = |error: RunError| match ending.load(Ordering::Relaxed) {
+                    true => Ok(()),
+                    false => session.run(&[], &[], &[&close]).and(Err(error)),
+                };
+                let mut next_batch = match begin(&session, &cancel) {
+                    Ok(Some(next_batch)) => next_batch,
+                    Ok(None) => return Ok(()),
+                    Err(error) => return over(error),
+                };
+                let feeds: Vec<&str> = feeds.iter().map(String::as_str).collect();
+                let enqueue = session.prepare(&feeds, &[], &[&enqueue])?;
+                let options = RunOptions { label: "input", cancel: Some(&cancel), ..RunOptions::default() };
+                while !ending.load(Ordering::Relaxed) {
+                    if let Err(error) = enqueue.run_step(&options, &next_batch()) {
+                        return over(error);
+                    }
+                }
+                Ok(())
+            };
+            let body = move || fill().map_err(anyhow::Error::from);
+            std::thread::Builder::new().name("input".into()).spawn(body).context("starting the input thread")?
+        };
+        Ok(Feeder { session, close, ending, cancel, thread })
+    }
+
+    /// Ends it; returns its error, if it had one.
+    pub fn end(self) -> anyhow::Result<()> {
+        self.ending.store(true, Ordering::Relaxed);
+        self.cancel.cancel();
+        let ended = self.thread.join().map_err(|_| anyhow!("the input thread panicked"))?;
+        self.session.run(&[], &[], &[&self.close]).context("closing the input queue")?;
+        ended.context("filling the input queue")
+    }
+}

@@ -1,0 +1,99 @@
+//! The link between a launcher and its training client: reports on the client's standard output, a line of JSON each, and the command
+//! on its standard input, `stop`. Where that ends the launcher is gone.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::event::{Event, Observer};
+use crate::progress::Progress;
+use crate::report::Report;
+
+/// How often a client reports that it is alive.
+const EVERY: Duration = Duration::from_millis(250);
+/// The command that ends its run.
+const STOP: &str = "stop";
+
+/// Reports that the client is alive until `alive` is dropped.
+pub(crate) fn report_alive(alive: &Arc<Progress>, observer: Arc<dyn Observer>) -> anyhow::Result<()> {
+    let alive: Weak<Progress> = Arc::downgrade(alive);
+    let report = move || {
+        while let Some(progress) = alive.upgrade() {
+            observer.event(&Event::Report(&Report::Alive { step: progress.done() }));
+            drop(progress);
+            std::thread::sleep(EVERY);
+        }
+    };
+    let thread = std::thread::Builder::new().name("alive".into()).spawn(report);
+    thread.map(drop).context("starting the thread that reports to the launcher")
+}
+
+/// Obeys the launcher's commands until it is gone: then `orphaned`.
+pub(crate) fn obey(commands: impl BufRead, progress: &Progress, orphaned: impl FnOnce()) {
+    for line in commands.lines().map_while(Result::ok) {
+        if line == STOP {
+            progress.stop();
+        }
+    }
+    orphaned();
+}
+
+/// Sends a client the command to end its run.
+pub(crate) fn send_stop(client: &mut impl Write) {
+    // One that is gone needs no command.
+    let _ = writeln!(client, "{STOP}").and_then(|()| client.flush());
+}
+
+/// The reports of a client as they come; they end with the client. Other lines are left out.
+pub(crate) fn listen(client: impl Read + Send + 'static) -> anyhow::Result<Receiver<Report>> {
+    let (sender, reports) = mpsc::channel();
+    let read = move || {
+        let lines = BufReader::new(client).lines().map_while(Result::ok);
+        for report in lines.filter_map(|line| serde_json::from_str(&line).ok()) {
+            if sender.send(report).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("reports".into()).spawn(read).context("listening to the training client")?;
+    Ok(reports)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::tests::result;
+
+    #[test]
+    fn reports_are_lines_that_the_launcher_reads() {
+        let lines = [
+            Report::Alive { step: 7 }.to_string(),
+            "a program's own line".to_owned(),
+            Report::Lost { reason: "task 1\nis gone".into() }.to_string(),
+            Report::Result(Box::new(result())).to_string(),
+        ];
+        assert!(lines.iter().all(|line| !line.contains('\n')), "{lines:?}");
+        let reports = listen(std::io::Cursor::new(lines.join("\n"))).unwrap();
+        let reports: Vec<Report> = reports.iter().collect();
+        let [Report::Alive { step: 7 }, Report::Lost { reason }, Report::Result(back)] = &reports[..] else {
+            panic!("{reports:?}")
+        };
+        assert_eq!(reason, "task 1\nis gone");
+        assert_eq!(format!("{back:?}"), format!("{:?}", result()));
+    }
+
+    #[test]
+    fn the_launchers_command_stops_and_its_end_orphans() {
+        let mut commands = b"go\n".to_vec();
+        let progress = Progress::new(1);
+        let mut is_orphaned = false;
+        obey(&commands[..], &progress, || is_orphaned = true);
+        assert!(!progress.is_stopping() && is_orphaned);
+        send_stop(&mut commands);
+        obey(&commands[..], &progress, || {});
+        assert!(progress.is_stopping());
+    }
+}

@@ -1,0 +1,77 @@
+//! `--cluster mpi`: the processes that MPI's launcher started, as a cluster.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use distributed::{Cluster, Member, TaskName, Worker};
+use net::{Address, Security};
+
+use crate::error::{Result, TrainError};
+use crate::worker_processes::scratch_folder;
+
+/// Between two checks whether the client has ended.
+const PERIOD: Duration = Duration::from_millis(20);
+/// How long workers may take to notice that it has.
+const TO_END: Duration = Duration::from_secs(10);
+
+/// Whether `--cluster` asks for MPI.
+pub fn is_requested(cluster: &Path) -> bool {
+    cluster.as_os_str() == "mpi"
+}
+
+/// Trains, by `train` with the file of the cluster, on the workers among the processes, and lets them end.
+///
+/// # Errors
+/// Those of `train`, and of MPI.
+pub fn in_cluster<E: From<TrainError>>(
+    train: impl FnOnce(&Path) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let member = join(false)?;
+    let scratch = scratch_folder().map_err(TrainError::Work)?;
+    let file = scratch.path().join("cluster.toml");
+    let text = member.cluster(None).map_err(TrainError::wrong_use)?.text();
+    let written = std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()));
+    written.map_err(TrainError::Work)?;
+    train(&file)?;
+    Ok(member.end(TO_END).context("ending the workers").map_err(TrainError::Work)?)
+}
+
+fn join(is_worker: bool) -> Result<Member> {
+    Member::join(is_worker, |name| std::env::var(name).ok()).map_err(TrainError::wrong_use)
+}
+
+/// A worker among the processes. To be dropped after its worker.
+pub(crate) struct Membership(Member);
+
+impl Membership {
+    /// Takes part as a worker.
+    pub fn join() -> Result<Membership> {
+        join(true).map(Membership)
+    }
+
+    /// The cluster's id, which task this is, where it is to listen, and by what it shows who it is.
+    pub fn task(&self) -> Result<(String, TaskName, Address, Option<Security>)> {
+        let task = self.0.task().cloned().context("a worker is a task")?;
+        Ok((self.0.id(), task, self.0.address(), self.0.security().map_err(TrainError::wrong_use)?))
+    }
+
+    /// The cluster, of which this worker is one.
+    pub fn cluster(&self, worker: &Worker) -> Result<Cluster> {
+        self.0.cluster(Some(worker.address())).map_err(TrainError::wrong_use)
+    }
+
+    /// Calls `end` when the client has ended.
+    pub fn at_end(&self, end: impl Fn() + Send + 'static) -> anyhow::Result<()> {
+        let mut leaving = self.0.leave().context("waiting for the client's end")?;
+        let wait = move || {
+            // What MPI cannot say any more is over.
+            while !leaving.is_over().unwrap_or(true) {
+                std::thread::sleep(PERIOD);
+            }
+            end();
+        };
+        std::thread::Builder::new().name("mpi-end".into()).spawn(wait).context("waiting for the client's end")?;
+        Ok(())
+    }
+}

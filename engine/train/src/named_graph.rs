@@ -1,0 +1,65 @@
+//! A training graph whose nodes have the names that sessions know them by.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use engine::training::TrainingGraph;
+use engine::{Graph, Output};
+
+/// The names of a graph's nodes, by id.
+pub(crate) struct NodeNames(Vec<Arc<str>>);
+
+impl NodeNames {
+    /// The names of the nodes that the graph has now.
+    pub fn of(graph: &Graph) -> NodeNames {
+        NodeNames(graph.nodes().iter().map(|node| Arc::clone(&node.name)).collect())
+    }
+
+    /// The name of a node, or of its first output.
+    pub fn of_first(&self, output: impl Into<Output>) -> &str {
+        let output = output.into();
+        debug_assert_eq!(output.port, 0, "sessions take a node's name for its first output");
+        self.0.get(output.node.index()).map_or("", |name| name)
+    }
+}
+
+/// A training graph with its names.
+pub(crate) struct NamedGraph {
+    graph: TrainingGraph,
+    names: NodeNames,
+}
+
+impl NamedGraph {
+    /// A graph that is built.
+    pub fn new(graph: &Graph, built: TrainingGraph) -> NamedGraph {
+        NamedGraph { names: NodeNames::of(graph), graph: built }
+    }
+
+    /// The name of a node, or of its first output. Training runs no other outputs: what a queue gives is neither fed nor fetched.
+    pub fn name(&self, output: impl Into<Output>) -> &str {
+        self.names.of_first(output)
+    }
+
+    /// The names of all nodes.
+    pub fn names(&self) -> &NodeNames {
+        &self.names
+    }
+
+    /// Batches that a training step takes.
+    pub fn batches_per_step(&self) -> usize {
+        self.pushes.as_ref().map_or(self.feeds.len() / self.train_ops.len(), |pushes| pushes.n_required)
+    }
+
+    /// Whether a training step is fed its batches.
+    pub fn is_fed(&self) -> bool {
+        self.enqueues.is_empty()
+    }
+}
+
+impl Deref for NamedGraph {
+    type Target = TrainingGraph;
+
+    fn deref(&self) -> &TrainingGraph {
+        &self.graph
+    }
+}

@@ -1,0 +1,50 @@
+//! `--cluster mpi` in a program that was built without MPI.
+
+use std::path::Path;
+
+use distributed::{Cluster, TaskName, Worker};
+use net::{Address, Security};
+
+use crate::error::{Result, TrainError};
+
+/// Whether `--cluster` asks for MPI.
+pub fn is_requested(cluster: &Path) -> bool {
+    cluster.as_os_str() == "mpi"
+}
+
+fn missing() -> TrainError {
+    TrainError::wrong_use(
+        "this program was built without MPI: cargo build --release --features mpi (needs mpicc and libclang)",
+    )
+}
+
+/// As in a program with MPI: an error.
+///
+/// # Errors
+/// Always.
+pub fn in_cluster<E: From<TrainError>>(
+    _: impl FnOnce(&Path) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    Err(missing().into())
+}
+
+/// A worker among MPI's processes: there is none.
+pub(crate) enum Membership {}
+
+impl Membership {
+    pub fn join() -> Result<Membership> {
+        Err(missing())
+    }
+
+    pub fn task(&self) -> Result<(String, TaskName, Address, Option<Security>)> {
+        match *self {}
+    }
+
+    pub fn cluster(&self, _: &Worker) -> Result<Cluster> {
+        match *self {}
+    }
+
+    pub fn at_end(&self, _: impl Fn() + Send + 'static) -> anyhow::Result<()> {
+        match *self {}
+    }
+}

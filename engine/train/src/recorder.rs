@@ -1,0 +1,146 @@
+//! The worker's side of [`super::gatherer`]: its process records on a run's request, into a folder of its own, and sends that to the run.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use distributed::Worker;
+use events::StartError;
+use events::control::Control;
+use gather::{ConnectionSupplier, Scratch, Sender, SenderOptions};
+use parking_lot::Mutex;
+use profiler::{Collector, CollectorOptions};
+
+use crate::trace_protocol::{CONTROL, DATA, Messages, RecordCommand, RecordEvent, send};
+use crate::worker_processes::scratch_folder;
+
+/// How long each wait for a message takes.
+const PERIOD: Duration = Duration::from_millis(100);
+/// How long the rest of a trace may take to be sent.
+const TO_SEND: Duration = Duration::from_secs(10);
+
+/// The way by which the run's streams get to the sender, while a run records.
+type StreamSource = Arc<Mutex<Option<ConnectionSupplier>>>;
+
+/// Records for runs that ask for it. A process that records already, for whoever started it, stays as it is.
+pub(crate) fn serve(worker: &Worker) {
+    let streams = StreamSource::default();
+    worker.take_streams(Arc::new(move |purpose: &str, stream: UnixStream| match purpose {
+        CONTROL => {
+            let streams = Arc::clone(&streams);
+            let record = move || {
+                // Where the run is gone nobody is left to hear of it.
+                let _ = record(stream, &streams);
+            };
+            // Without a thread the run sees the stream close, and asks again.
+            drop(std::thread::Builder::new().name("recorded".into()).spawn(record));
+        }
+        DATA => {
+            if let Some(giver) = &*streams.lock() {
+                // The sender asks for another.
+                let _ = giver.supply(stream);
+            }
+        }
+        // Closed: nothing else is known.
+        _ => {}
+    }));
+}
+
+/// A recording that is being sent.
+struct Recording {
+    session: events::Session,
+    collector: Collector,
+    sender: Sender,
+    control: Control,
+    /// Removed with what was recorded, whether it was sent or not.
+    _folder: Scratch,
+}
+
+/// The reason why nothing is recorded.
+struct Refusal {
+    reason: String,
+    may_retry: bool,
+}
+
+/// Records until the run says that it is over, or is gone.
+fn record(stream: UnixStream, streams: &StreamSource) -> io::Result<()> {
+    let mut messages = Messages::new(stream, PERIOD)?;
+    let mut recording = None;
+    let result = obey(&mut messages, &mut recording, streams);
+    // One that is still there was not asked for its end: its run is gone. The next one may begin when it is over.
+    if recording.take().is_some() {
+        streams.lock().take();
+    }
+    result
+}
+
+fn obey(messages: &mut Messages, recording: &mut Option<Recording>, streams: &StreamSource) -> io::Result<()> {
+    loop {
+        let Some(command) = messages.next()? else { continue };
+        match (command, recording.as_ref()) {
+            (RecordCommand::Begin, None) => match begin(messages.stream(), streams) {
+                Ok(begun) => {
+                    *recording = Some(begun);
+                    send(messages.stream(), &RecordEvent::Recording)?;
+                }
+                Err(Refusal { reason, may_retry }) => {
+                    return send(messages.stream(), &RecordEvent::Refused { reason, may_retry });
+                }
+            },
+            (RecordCommand::Steps { n }, Some(recording)) => recording.control.record_steps(n),
+            (RecordCommand::Switch { on }, Some(recording)) => recording.control.switch(on),
+            (RecordCommand::End, _) => {
+                let problem = recording.take().and_then(end);
+                streams.lock().take();
+                send(messages.stream(), &RecordEvent::Ended { problem })?;
+            }
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+fn begin(stream: &UnixStream, streams: &StreamSource) -> Result<Recording, Refusal> {
+    let retry = |reason: String| Refusal { reason, may_retry: true };
+    let mut streams = streams.lock();
+    if streams.is_some() {
+        return Err(retry("it records for another run".into()));
+    }
+    let folder = scratch_folder().map_err(|error| retry(format!("{error:#}")))?;
+    let dir = folder.path().join("trace");
+    let session = events::start(&dir, events::Options::default()).map_err(|error| Refusal {
+        may_retry: false,
+        reason: match error {
+            StartError::AlreadyRecording(dir) => {
+                format!("it is in {} of its host: it was recorded already", dir.display())
+            }
+            error => format!("nothing is recorded: {error}"),
+        },
+    })?;
+    let collector = Collector::start(&dir, CollectorOptions::default()).map_err(|error| retry(error.to_string()))?;
+    let control = Control::open(&dir).map_err(|error| retry(error.to_string()))?;
+    let asking = stream.try_clone().map_err(|error| retry(error.to_string()))?;
+    let (giver, connector) = gather::connector(move || {
+        // A run that is gone is noticed where its messages are read.
+        let _ = send(&asking, &RecordEvent::Connect);
+    });
+    let sender = Sender::start_connecting(&dir, connector, SenderOptions::default());
+    let sender = sender.map_err(|error| retry(error.to_string()))?;
+    *streams = Some(giver);
+    Ok(Recording { session, collector, sender, control, _folder: folder })
+}
+
+/// Sends the rest; returns what is missing.
+fn end(recording: Recording) -> Option<String> {
+    let Recording { session, collector, sender, .. } = recording;
+    drop(session);
+    let collected = collector.stop();
+    let report = sender.finish(TO_SEND);
+    let dropped =
+        (collected.dropped > 0).then(|| format!("{} events were dropped: a ring was full", collected.dropped));
+    if report.finished {
+        return dropped;
+    }
+    let problem = report.problem.map_or_else(String::new, |problem| format!(" ({problem})"));
+    Some(format!("what it had not sent within {} s is missing{problem}", TO_SEND.as_secs()))
+}

@@ -1,0 +1,71 @@
+//! Sending a trace to a collector while it is recorded, and sealing it at its end.
+
+use std::path::Path;
+use std::time::Duration;
+
+use gather::{SendError, Sender, SenderOptions};
+use profiler::SealReport;
+
+/// How long the end of a recording waits for a collector that does not take the rest.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The same for one that was never reached.
+const TIMEOUT_UNREACHABLE: Duration = Duration::from_secs(1);
+
+/// The collector's address: what the command line says, else what `STEPSCOPE_COLLECTOR` says.
+pub fn collector(option: Option<&str>) -> Option<String> {
+    let variable = || std::env::var(events::control::COLLECTOR_ENV).ok().filter(|address| !address.is_empty());
+    option.map(str::to_owned).or_else(variable)
+}
+
+/// Starts sending a trace folder, if there is an address.
+///
+/// # Errors
+/// The address is invalid, or the folder is being sent already or cannot be sent.
+pub fn start(folder: &Path, address: Option<&str>) -> Result<Option<Sender>, SendError> {
+    address.map(|address| Sender::start(folder, address, SenderOptions::default())).transpose()
+}
+
+/// Sends the rest; returns a warning where not everything arrived.
+pub fn end(sender: Option<Sender>, folder: &Path) -> Option<String> {
+    let sender = sender?;
+    let so_far = sender.progress();
+    let is_unreachable = so_far.connections == 0 && so_far.problem.is_some();
+    let report = sender.finish(if is_unreachable { TIMEOUT_UNREACHABLE } else { TIMEOUT });
+    if report.finished {
+        return None;
+    }
+    let problem = report.problem.map_or_else(String::new, |problem| format!(" ({problem})"));
+    let (shown, safe) = (folder.display(), text::bytes(report.acknowledged));
+    Some(format!(
+        "the collector has {safe} of the trace and not the rest{problem}; \
+         send it with: stepscope record --attach {shown} --collector HOST:PORT"
+    ))
+}
+
+/// Sends the rest and seals the trace; not before the collector has all of it, so that no event has two identities. Returns a warning
+/// where that failed.
+pub fn end_and_seal(sender: Option<Sender>, folder: &Path) -> Option<String> {
+    end(sender, folder).or_else(|| seal(folder))
+}
+
+/// Seals the trace that a recording left. Returns what keeps it from that: it is as readable then, only larger and slower.
+pub fn seal(folder: &Path) -> Option<String> {
+    match profiler::seal::seal(folder) {
+        Ok(SealReport { kept, .. }) => {
+            kept.map(|why| format!("the collected files stay next to the sealed trace: {why}"))
+        }
+        Err(error) => Some(format!("the trace was not sealed: {error}")),
+    }
+}
+
+/// Whether a process of this machine still writes to a ring of the folder.
+pub fn is_written(folder: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    let rings = entries.flatten().filter_map(|e| {
+        let (pid, _) = events::ring::parse_file_name(e.file_name().to_str()?)?;
+        Some((pid, e.path()))
+    });
+    let lives = |pid: u32| Path::new("/proc").join(pid.to_string()).exists();
+    let mut living = rings.filter(|(pid, _)| lives(*pid));
+    living.any(|(_, path)| events::ring::peek(&path).is_ok_and(|header| !header.finished))
+}

@@ -1,0 +1,122 @@
+//! Steps that hang: what they wait for is reported, and a request to stop ends them.
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use engine::RunOptions;
+use engine::session::{CancelToken, OnStall};
+
+use crate::event::{Event, Observer};
+
+/// How long nothing happens in a step before that is reported.
+const AFTER: Duration = Duration::from_secs(3);
+
+/// A request to end a run.
+#[derive(Default)]
+pub(crate) struct StopRequest {
+    is_made: AtomicBool,
+    /// Ends the steps that are under way.
+    steps: CancelToken,
+}
+
+impl StopRequest {
+    /// Asks for the end after the current step; asked again, the step ends at once.
+    pub fn make(&self) {
+        if self.is_made.swap(true, SeqCst) {
+            self.steps.cancel();
+        }
+    }
+
+    /// Whether the request was made.
+    pub fn is_made(&self) -> bool {
+        self.is_made.load(SeqCst)
+    }
+}
+
+/// Watches the steps of a run.
+pub(crate) struct StallWatch {
+    stop: Arc<StopRequest>,
+    observer: Arc<dyn Observer>,
+    /// The waits that were reported last, so that the same are not reported again.
+    reported: Mutex<Vec<String>>,
+}
+
+impl StallWatch {
+    /// A watch over the steps of a run that ends on request.
+    pub fn new(stop: Arc<StopRequest>, observer: Arc<dyn Observer>) -> StallWatch {
+        StallWatch { stop, observer, reported: Mutex::default() }
+    }
+
+    /// Runs a step with these options, watched.
+    pub fn step<T>(&self, options: &RunOptions<'_>, run: impl FnOnce(&RunOptions<'_>) -> T) -> T {
+        let tell = |waiting: &[String]| self.stalled(options, waiting);
+        let on_stall = Some(OnStall { after: AFTER, tell: &tell });
+        // What ends the step for other reasons ends it for this one, too.
+        let _joined = options.cancel.map(|cancel| cancel.cancelled_with(&self.stop.steps));
+        run(&RunOptions { on_stall, cancel: options.cancel.or(Some(&self.stop.steps)), ..options.clone() })
+    }
+
+    fn stalled(&self, options: &RunOptions<'_>, waiting: &[String]) {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        if *reported != waiting {
+            self.observer.event(&Event::Stalled { step: options.summary_step, label: options.label, waiting });
+            *reported = waiting.to_vec();
+        }
+        drop(reported);
+        // It would not end by itself.
+        if self.stop.is_made() {
+            self.stop.steps.cancel();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_request_ends_a_step_that_hangs_and_not_one_that_moves() {
+        let stop = Arc::new(StopRequest::default());
+        let watch = StallWatch::new(Arc::clone(&stop), Arc::new(|_: &Event<'_>| {}));
+        let token = CancelToken::new();
+        let options = RunOptions { cancel: Some(&token), ..RunOptions::default() };
+        watch.step(&options, |options| {
+            stop.make();
+            assert!(!options.cancel.is_some_and(CancelToken::is_cancelled), "it may end by itself");
+            if let Some(on_stall) = options.on_stall {
+                (on_stall.tell)(&["a value".to_owned()]);
+            }
+            assert!(options.cancel.is_some_and(CancelToken::is_cancelled));
+        });
+    }
+
+    #[test]
+    fn a_second_request_ends_the_step_at_once() {
+        let stop = Arc::new(StopRequest::default());
+        let watch = StallWatch::new(Arc::clone(&stop), Arc::new(|_: &Event<'_>| {}));
+        watch.step(&RunOptions::default(), |options| {
+            stop.make();
+            assert!(!options.cancel.is_some_and(CancelToken::is_cancelled));
+            stop.make();
+            assert!(options.cancel.is_some_and(CancelToken::is_cancelled));
+        });
+    }
+
+    #[test]
+    fn the_same_waits_are_reported_once() {
+        let texts: Arc<Mutex<Vec<String>>> = Arc::default();
+        let to = Arc::clone(&texts);
+        let watch =
+            StallWatch::new(Arc::default(), Arc::new(move |e: &Event<'_>| to.lock().unwrap().push(e.to_string())));
+        watch.step(&RunOptions { label: "train", ..RunOptions::default() }, |options| {
+            let on_stall = options.on_stall.unwrap();
+            for waits in ["a", "a", "b"] {
+                (on_stall.tell)(&[waits.to_owned()]);
+            }
+        });
+        let texts = texts.lock().unwrap();
+        assert_eq!(texts.len(), 2, "{texts:?}");
+        assert!(texts[1].ends_with("it waits for b"), "{texts:?}");
+    }
+}

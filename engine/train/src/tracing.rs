@@ -1,0 +1,94 @@
+//! Tracing of a run: recording, collecting, sending and sealing, started and ended together; the cost of one slice.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use cupti::Library;
+use profiler::{Collector, CollectorOptions, CollectorReport};
+
+use crate::sending;
+
+/// The recording of this process and the thread that drains it.
+pub struct Tracing {
+    recording: events::Session,
+    collector: Collector,
+    /// What CUDA does, where there is a GPU.
+    cuda: Option<cupti::Recorder>,
+    sender: Option<gather::Sender>,
+    folder: PathBuf,
+}
+
+impl Tracing {
+    /// Records this process into `folder`, and sends it where `STEPSCOPE_COLLECTOR` says.
+    ///
+    /// # Errors
+    /// When the folder cannot be written, or the process is recorded already.
+    pub fn start(folder: &Path) -> anyhow::Result<Tracing> {
+        let recording = events::start(folder, events::Options::default()).context("starting the trace")?;
+        let collector = Collector::start(folder, CollectorOptions::default()).context("collecting the trace")?;
+        let sender = sending::start(folder, sending::collector(None).as_deref()).context("sending the trace")?;
+        Ok(Tracing { recording, collector, cuda: None, sender, folder: folder.to_path_buf() })
+    }
+
+    /// Records what CUDA does in this process too. Where it cannot, the trace says why.
+    pub fn record_cuda(&mut self) {
+        self.cuda = cupti::Recorder::start_here().ok();
+        if let (Some(_), Ok(library)) = (&self.cuda, cupti::Loaded::find()) {
+            // Where an earlier trace of this process listens already, it is the same library.
+            cuda::attribution::listen(Box::new(Correlation(library)));
+        }
+    }
+
+    /// Where the trace goes.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Stops recording, drains what is left, sends it where it is to be sent, and seals the trace. What keeps it unsealed goes into `warnings`: it is as
+    /// readable then, only larger and slower.
+    pub fn end(self, warnings: &mut Vec<String>) -> CollectorReport {
+        // Before the recording, which takes what it still has.
+        drop(self.cuda);
+        drop(self.recording);
+        let report = self.collector.stop();
+        warnings.extend(sending::end_and_seal(self.sender, &self.folder));
+        report
+    }
+}
+
+/// Reports to CUPTI which node of the graph gives work to a device.
+struct Correlation(cupti::Loaded);
+
+impl cuda::attribution::Listener for Correlation {
+    fn begins(&self, node: u32) {
+        // What it refuses has no node.
+        let _ = self.0.push(u64::from(node));
+    }
+
+    fn ends(&self) {
+        let _ = self.0.pop();
+    }
+}
+
+/// The cost of one slice with two time stamps in this process while tracing is on, nanoseconds: the mean of the
+/// quickest of many blocks, since a block that was interrupted measures the interruption. The slices go to a
+/// folder of their own, which is removed.
+pub(crate) fn ns_per_slice() -> Option<f64> {
+    const BLOCKS: usize = 40;
+    const SLICES: i64 = 1_000;
+    let scratch = std::env::temp_dir().join(format!("stepscope-cost-{}", std::process::id()));
+    let recording = events::start(&scratch, events::Options::default()).ok()?;
+    let site = events::site("cost", "slice");
+    let block = |_| {
+        let start = events::clock::mono_now();
+        for _ in 0..SLICES {
+            drop(events::slice(site));
+        }
+        (events::clock::mono_now() - start) as f64 / SLICES as f64
+    };
+    let best = (0..BLOCKS).map(block).fold(f64::INFINITY, f64::min);
+    drop(recording);
+    // The folder is in the temporary folder; a leftover there harms nobody.
+    let _ = std::fs::remove_dir_all(&scratch);
+    Some(best)
+}

@@ -1,0 +1,277 @@
+//! The training loop: one thread of steps, or one for each tower; summaries, tests and checkpoints as it goes.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use anyhow::{Context, anyhow};
+use engine::session::CancelToken;
+use engine::training::Pushes;
+use engine::{RunOptions, Tensor};
+use events::clock;
+use summaries::SummaryWriter;
+
+use crate::backend::{Backend, StepRunner};
+use crate::backups::{self, Pace};
+use crate::checkpointer::Checkpointer;
+use crate::evaluator::Evaluator;
+use crate::input::Input;
+use crate::named_graph::NamedGraph;
+use crate::progress::Progress;
+use crate::result::TestResult;
+use crate::worker_summaries::{SummaryIntervals, SummaryNodes, WorkerSummaries};
+
+/// Steps between scalar summaries.
+const SCALARS_EVERY: u64 = 10;
+
+/// A model that is ready to be trained, with everything that its steps need.
+pub(crate) struct TrainingLoop {
+    pub runner: StepRunner,
+    pub graph: NamedGraph,
+    pub input: Input,
+    pub evaluator: Evaluator,
+    pub writer: SummaryWriter,
+    /// On a cluster, the workers that write summaries of their own.
+    pub workers: WorkerSummaries,
+    pub checkpointer: Checkpointer,
+    /// Steps to train.
+    pub steps: u64,
+    /// Steps between histograms, images and tests.
+    pub histograms_every: u64,
+}
+
+/// How one step is run.
+#[derive(Default)]
+struct StepSpec<'a> {
+    /// Which train op runs: that of an asynchronous tower.
+    replica: usize,
+    batch: Vec<Tensor>,
+    /// Whether loss and scalars are fetched.
+    summarise: bool,
+    cancel: Option<&'a CancelToken>,
+    workers: SummaryNodes<'a>,
+}
+
+impl TrainingLoop {
+    /// Runs all steps; returns the last one and its loss.
+    pub fn run(&self, progress: &Progress) -> anyhow::Result<(u64, f32)> {
+        match &self.graph.pushes {
+            Some(pushes) => self.run_with_backups(pushes, progress),
+            None if self.graph.train_ops.len() == 1 => self.run_in_order(progress, None),
+            None => self.run_replicas(progress),
+        }
+    }
+
+    /// Tests the model after `step` steps.
+    pub fn test(&self, step: u64, progress: &Progress) -> anyhow::Result<TestResult> {
+        let result = self.evaluator.test(&self.runner, &self.graph, &self.writer, step)?;
+        progress.set_quality(&result.quality);
+        Ok(result)
+    }
+
+    /// Ends files and the session; returns what was lost.
+    pub fn close(self) -> Vec<String> {
+        let mut warnings: Vec<String> = self.workers.close(&self.graph, &self.runner).into_iter().collect();
+        if let Backend::Cluster(session) = &self.runner.backend {
+            session.close();
+        }
+        warnings.extend(self.writer.close().err().map(|error| format!("summaries: {error}")));
+        warnings
+    }
+
+    /// The number of steps that are done when the loop begins.
+    fn restored(&self) -> u64 {
+        self.checkpointer.restored().unwrap_or(0)
+    }
+
+    /// Asynchronous training: each tower has a thread, and they share the steps.
+    fn run_replicas(&self, progress: &Progress) -> anyhow::Result<(u64, f32)> {
+        let next = AtomicU64::new(self.restored());
+        let failed = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let replicas: Vec<_> = (1..self.graph.train_ops.len())
+                .map(|replica| {
+                    let (next, failed) = (&next, &failed);
+                    let body = move || self.run_replica(replica, next, failed, progress).map(drop);
+                    std::thread::Builder::new().name(format!("replica{replica}")).spawn_scoped(scope, body)
+                })
+                .collect();
+            let mut result = self.run_replica(0, &next, &failed, progress);
+            for replica in replicas {
+                let ended = replica.context("starting a replica's thread")?.join();
+                let ended = ended.map_err(|_| anyhow!("a replica's thread panicked")).and_then(|ended| ended);
+                if let (Ok(_), Err(error)) = (&result, ended) {
+                    result = Err(error);
+                }
+            }
+            let loss = result?;
+            Ok((next.load(Ordering::Relaxed).min(self.steps), loss))
+        })
+    }
+
+    /// Steps of one tower, as long as any are left; the first one also summarises and tests.
+    fn run_replica(
+        &self,
+        replica: usize,
+        next: &AtomicU64,
+        failed: &AtomicBool,
+        progress: &Progress,
+    ) -> anyhow::Result<f32> {
+        let mut loss = f32::NAN;
+        let (mut intervals, mut last_test) = (SummaryIntervals::default(), 0);
+        loop {
+            let step = next.fetch_add(1, Ordering::Relaxed) + 1;
+            if step > self.steps || progress.is_stopping() || failed.load(Ordering::Relaxed) {
+                // A step that was taken and not done is returned.
+                next.fetch_sub(1, Ordering::Relaxed);
+                return Ok(loss);
+            }
+            let due = intervals.due(step, SCALARS_EVERY, self.histograms_every);
+            let workers = self.workers.nodes(&self.graph, replica..replica + 1, step, due);
+            let spec = StepSpec { replica, summarise: replica == 0 && due.0, workers, ..StepSpec::default() };
+            let done = self.step(step, spec).with_context(|| format!("step {step}"));
+            if let Some(value) = done.inspect_err(|_| failed.store(true, Ordering::Relaxed))? {
+                loss = value;
+                progress.set_loss(loss);
+            }
+            progress.step_done(step);
+            if replica == 0 && step - last_test >= self.histograms_every && step < self.steps {
+                last_test = step;
+                self.test(step, progress)?;
+            }
+            if replica == 0 {
+                self.save(step)?;
+            }
+        }
+    }
+
+    /// Training with backup workers: steps in order, while towers push gradients.
+    fn run_with_backups(&self, pushes: &Pushes, progress: &Progress) -> anyhow::Result<(u64, f32)> {
+        let done = Tensor::scalar(self.restored() as i64);
+        let options = RunOptions { label: "begin", ..RunOptions::default() };
+        let feed = [(self.graph.name(pushes.done), done)];
+        let begun = self.runner.run_step(&options, &feed, &[], &[self.graph.name(pushes.begin)]);
+        begun.context("preparing the accumulators")?;
+        let intervals: Vec<_> = pushes.ops.iter().map(|_| std::sync::Mutex::new(SummaryIntervals::default())).collect();
+        let push = |tower: usize, step: u64, cancel: &CancelToken| {
+            let mut intervals = intervals[tower].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let due = intervals.due(step, SCALARS_EVERY, self.histograms_every);
+            drop(intervals);
+            self.push_gradients(
+                pushes,
+                tower,
+                step,
+                cancel,
+                self.workers.nodes(&self.graph, tower..tower + 1, step, due),
+            )
+        };
+        backups::train_with_towers(pushes.ops.len(), push, |pace| self.run_in_order(progress, Some(pace)))
+    }
+
+    fn push_gradients(
+        &self,
+        pushes: &Pushes,
+        tower: usize,
+        step: u64,
+        cancel: &CancelToken,
+        workers: SummaryNodes<'_>,
+    ) -> anyhow::Result<()> {
+        let summary_step = Some(step as i64);
+        let options = RunOptions { label: "gradients", summary_step, cancel: Some(cancel), ..RunOptions::default() };
+        // The training step computes no tower: images are the first one's.
+        let images = self.graph.images.filter(|_| tower == 0 && self.is_for_histograms(step));
+        let images = images.map(|images| self.graph.name(images));
+        let SummaryNodes { mut feeds, mut targets } = workers;
+        feeds.push((self.graph.name(pushes.done), Tensor::scalar(step as i64 - 1)));
+        targets.push(self.graph.name(pushes.ops[tower]));
+        let fetched = self.runner.run_step(&options, &feeds, images.as_slice(), &targets)?;
+        fetched.iter().try_for_each(|summary| self.write(summary, step))
+    }
+
+    /// Steps one by one; with backup workers their towers keep `pace`.
+    fn run_in_order(&self, progress: &Progress, pace: Option<&Pace>) -> anyhow::Result<(u64, f32)> {
+        let last = self.steps;
+        let is_fed = self.graph.is_fed() && pace.is_none();
+        let mut loss = f32::NAN;
+        for step in self.restored() + 1..=last {
+            let stop = progress.is_stopping();
+            let batch = if is_fed { self.input.batches(self.graph.feeds.len()) } else { Vec::new() };
+            let summarise = stop || self.is_for_scalars(step);
+            let cancel = pace.map(|pace| pace.begin(step));
+            // With backup workers towers write summaries in steps of their own.
+            let workers = match pace {
+                Some(_) => SummaryNodes::default(),
+                None => {
+                    let due = (summarise, self.is_for_histograms(step));
+                    self.workers.nodes(&self.graph, 0..self.graph.towers.len(), step, due)
+                }
+            };
+            let spec = StepSpec { batch, summarise, cancel, workers, ..StepSpec::default() };
+            if let Some(value) = self.step(step, spec).with_context(|| format!("step {step}"))? {
+                loss = value;
+                progress.set_loss(loss);
+            }
+            progress.step_done(step);
+            // A run that is stopped is saved and tested at its end; and the last step is tested once, when all are done.
+            if stop {
+                return Ok((step, loss));
+            }
+            if step.is_multiple_of(self.histograms_every) && step < last {
+                self.test(step, progress)?;
+            }
+            // With the state that the test carries on, so that a run that continues from here has it.
+            self.save(step)?;
+        }
+        Ok((last, loss))
+    }
+
+    /// Saves a checkpoint when it is due.
+    fn save(&self, step: u64) -> anyhow::Result<()> {
+        // A run that continues from the checkpoint does not repeat the steps of these summaries. Losses are reported at the end.
+        let flush = || drop(self.writer.flush());
+        self.checkpointer.save(&self.runner, &self.graph, step, flush)
+    }
+
+    /// Whether scalars of a step are written: of the first one that is done, the last, and some between.
+    fn is_for_scalars(&self, step: u64) -> bool {
+        step == self.restored() + 1 || step == self.steps || step.is_multiple_of(SCALARS_EVERY)
+    }
+
+    /// Whether histograms and images of a step are written.
+    fn is_for_histograms(&self, step: u64) -> bool {
+        step == 1 || step.is_multiple_of(self.histograms_every)
+    }
+
+    /// One step; returns the loss where it is summarised.
+    fn step(&self, step: u64, spec: StepSpec<'_>) -> anyhow::Result<Option<f32>> {
+        let StepSpec { replica, batch, summarise, cancel, workers } = spec;
+        let graph = &self.graph;
+        let options = RunOptions { label: "train", summary_step: Some(step as i64), cancel, ..RunOptions::default() };
+        let SummaryNodes { mut feeds, mut targets } = workers;
+        // Zipped from the batch: what a queue gives has no name to feed.
+        feeds.extend(
+            batch.into_iter().zip(graph.feeds.iter().flatten()).map(|(value, feed)| (graph.name(*feed), value)),
+        );
+        targets.push(graph.name(graph.train_ops[replica]));
+        let mut fetches: Vec<&str> = Vec::new();
+        if summarise {
+            fetches.extend([graph.name(graph.losses[replica]), graph.name(graph.scalars)]);
+        }
+        if replica == 0 && self.is_for_histograms(step) {
+            fetches.push(graph.name(graph.histograms));
+            let images = graph.images.filter(|_| graph.pushes.is_none());
+            fetches.extend(images.map(|images| graph.name(images)));
+        }
+        let fetched = self.runner.run_step(&options, &feeds, &fetches, &targets)?;
+        let (loss, summaries) = fetched.split_at(usize::from(summarise));
+        summaries.iter().try_for_each(|summary| self.write(summary, step))?;
+        Ok(loss.first().map(Tensor::item::<f32>).transpose()?)
+    }
+
+    /// Writes a serialised `Summary`.
+    fn write(&self, summary: &Tensor, step: u64) -> anyhow::Result<()> {
+        let wall = clock::wall_now();
+        for bytes in summary.strings()? {
+            self.writer.add_summary_bytes(bytes, step as i64, wall);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! Summaries that the workers of a cluster write themselves: each into a folder of its own within the run's, a run of its own for
+//! readers. The client only decides when, and of which step.
+
+use std::ops::Range;
+use std::path::Path;
+
+use engine::training::TowerSummaries;
+use engine::{RunOptions, Tensor};
+use prost::Message;
+
+use crate::backend::{self, StepRunner};
+use crate::event::{Event, Observer};
+use crate::input::path_tensor;
+use crate::named_graph::NamedGraph;
+
+/// Feeds and targets that have towers write summaries with a step.
+#[derive(Default)]
+pub(crate) struct SummaryNodes<'a> {
+    pub feeds: Vec<(&'a str, Tensor)>,
+    pub targets: Vec<&'a str>,
+}
+
+/// When a tower writes summaries that does not take part in every step.
+#[derive(Default)]
+pub(crate) struct SummaryIntervals {
+    scalars: Option<u64>,
+    histograms: Option<u64>,
+}
+
+impl SummaryIntervals {
+    /// Whether scalars and histograms are due in a step of the tower: in its first one, and where so many steps of the run were done since.
+    pub fn due(&mut self, step: u64, scalars_every: u64, histograms_every: u64) -> (bool, bool) {
+        let due = |last: &mut Option<u64>, every| {
+            let is_due = last.is_none_or(|last| step.saturating_sub(last) >= every);
+            *last = if is_due { Some(step) } else { *last };
+            is_due
+        };
+        (due(&mut self.scalars, scalars_every), due(&mut self.histograms, histograms_every))
+    }
+}
+
+/// The towers whose workers write: all, or none.
+#[derive(Default)]
+pub(crate) struct WorkerSummaries {
+    is_open: bool,
+}
+
+impl WorkerSummaries {
+    /// Has each worker make its file, in the folder `worker_K` of the run's, and begin it with `first` where there is such an event.
+    /// Where a worker cannot, training goes on: none writes, and the observer hears why.
+    ///
+    /// # Errors
+    /// A worker was lost.
+    pub fn open(
+        graph: &NamedGraph,
+        runner: &StepRunner,
+        logdir: &Path,
+        first: Option<&formats::proto::Event>,
+        observer: &dyn Observer,
+    ) -> anyhow::Result<WorkerSummaries> {
+        let towers = &graph.towers;
+        if towers.is_empty() {
+            return Ok(WorkerSummaries::default());
+        }
+        // The working folders of workers are others.
+        let logdir = std::path::absolute(logdir)?;
+        let folder = |tower: usize| path_tensor(&logdir.join(format!("worker_{tower}")));
+        let feeds = towers.iter().enumerate().map(|(idx, tower)| (graph.name(tower.logdir), folder(idx)));
+        let mut opened = step(runner, &feeds.collect::<Vec<_>>(), &targets(graph, |tower| tower.open));
+        if let (Ok(()), Some(event)) = (&opened, first) {
+            let event = Tensor::string(event.encode_to_vec());
+            let feeds: Vec<_> = towers.iter().map(|tower| (graph.name(tower.event), event.clone())).collect();
+            opened = step(runner, &feeds, &targets(graph, |tower| tower.import));
+        }
+        match opened {
+            Ok(()) => Ok(WorkerSummaries { is_open: true }),
+            Err(error) if backend::lost_task(&error).is_some() => Err(error),
+            Err(error) => {
+                observer.event(&Event::Warning(&format!("the workers write no summaries of their own: {error:#}")));
+                Ok(WorkerSummaries::default())
+            }
+        }
+    }
+
+    /// The nodes by which these towers write summaries of `step`, to be run with it.
+    pub fn nodes<'a>(
+        &self,
+        graph: &'a NamedGraph,
+        towers: Range<usize>,
+        step: u64,
+        due: (bool, bool),
+    ) -> SummaryNodes<'a> {
+        let mut nodes = SummaryNodes::default();
+        let (scalars, histograms) = due;
+        if !self.is_open || !(scalars || histograms) {
+            return nodes;
+        }
+        for tower in graph.towers.get(towers).into_iter().flatten() {
+            nodes.feeds.push((graph.name(tower.step), Tensor::scalar(step as i64)));
+            nodes.targets.extend(scalars.then(|| graph.name(tower.scalars)));
+            nodes.targets.extend(histograms.then(|| graph.name(tower.histograms)));
+        }
+        nodes
+    }
+
+    /// Ends the files; returns what is missing in them.
+    pub fn close(&self, graph: &NamedGraph, runner: &StepRunner) -> Option<String> {
+        let closed = self.is_open.then(|| step(runner, &[], &targets(graph, |tower| tower.close)));
+        closed.and_then(Result::err).map(|error| format!("summaries of workers: {error:#}"))
+    }
+}
+
+fn targets(graph: &NamedGraph, node: impl Fn(&TowerSummaries) -> engine::graph::NodeId) -> Vec<&str> {
+    graph.towers.iter().map(|tower| graph.name(node(tower))).collect()
+}
+
+fn step(runner: &StepRunner, feeds: &[(&str, Tensor)], targets: &[&str]) -> anyhow::Result<()> {
+    let options = RunOptions { label: "summaries", ..RunOptions::default() };
+    runner.run_step(&options, feeds, &[], targets).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summaries_are_due_in_the_first_step_and_after_each_interval() {
+        let mut intervals = SummaryIntervals::default();
+        let due: Vec<_> = [3, 4, 12, 13, 25, 103].map(|step| intervals.due(step, 10, 100)).into();
+        let expected = [(true, true), (false, false), (false, false), (true, false), (true, false), (true, true)];
+        assert_eq!(due, expected);
+    }
+}
