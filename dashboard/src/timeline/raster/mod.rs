@@ -1,0 +1,9 @@
+//! Pixels: the slices of all visible rows as a picture, cached until something that it depends on changes.
+
+pub mod cache;
+pub mod colors;
+pub mod labels;
+pub mod picture;
+pub mod scene;
+pub mod span_buffer;
+pub mod strips;
