@@ -2,8 +2,8 @@
 
 use super::{
     command::{ColorBy, Command},
-    layout::viewport::Viewport,
-    model::folding::Folding,
+    layout::Viewport,
+    model::Folding,
     panels::compare::Compare,
     state::State,
 };

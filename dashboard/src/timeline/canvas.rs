@@ -3,9 +3,12 @@
 use super::{
     command::Command,
     input::{self, Drag},
-    layers::{self, Areas, Content, FrameContext, Layer, Tags, track_labels::track_labels_ui},
-    layout::{rows::RowLayout, ticks},
-    model::rows::{Rows, rows, summary},
+    layers::{self, Areas, ClippedLayer, Content, FrameContext, Tags, track_labels::track_labels_ui},
+    layout::{RowLayout, ticks},
+    model::{
+        Rows,
+        rows::{rows, summary},
+    },
     state::State,
 };
 use crate::{
@@ -27,7 +30,7 @@ struct RowsKey {
 pub struct Canvas {
     rows_key: Option<RowsKey>,
     rows: RowLayout,
-    layers: Vec<Box<dyn Layer>>,
+    layers: Vec<ClippedLayer>,
     drag: Drag,
 }
 
@@ -43,7 +46,7 @@ impl Canvas {
         &self.rows.rows
     }
 
-    /// Shows the frame. `commands` and what the input asks for go to `act` before anything is painted.
+    /// Shows the frame. `commands` and those of the input go to `act` before anything is painted.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
@@ -63,7 +66,7 @@ impl Canvas {
             && let Some(at) = response.interact_pointer_pos()
         {
             response.request_focus();
-            commands.extend(self.layers.iter().rev().find_map(|layer| layer.click(&ctx, at)));
+            commands.extend(self.layers.iter().rev().find_map(|l| l.layer.click(&ctx, at)));
         }
         if response.double_clicked() {
             commands.push(Command::Fit);
@@ -122,17 +125,17 @@ impl Canvas {
 }
 
 /// Draws all layers.
-fn paint(ui: &Ui, all: Rect, layers: &mut [Box<dyn Layer>], ctx: &mut FrameContext<'_>) {
+fn paint(ui: &Ui, all: Rect, layers: &mut [ClippedLayer], ctx: &mut FrameContext<'_>) {
     let painter = ui.painter_at(all);
     painter.rect_filled(all, 0.0, ctx.palette.canvas);
     let timed = painter.with_clip_rect(ctx.areas.timed());
     let mut tags = Tags::default();
-    for layer in &*layers {
+    for ClippedLayer { layer, .. } in &*layers {
         layer.tag(ctx, &timed, &mut tags);
     }
     ctx.tags = tags;
-    for layer in layers {
-        layer.paint(ctx, &painter.with_clip_rect(layer.area(&ctx.areas)));
+    for ClippedLayer { layer, area } in layers {
+        layer.paint(ctx, &painter.with_clip_rect(area(&ctx.areas)));
     }
     if ctx.scrolls() {
         scroll_mark(&painter, ctx);
@@ -140,14 +143,14 @@ fn paint(ui: &Ui, all: Rect, layers: &mut [Box<dyn Layer>], ctx: &mut FrameConte
 }
 
 /// Shows the tooltip of what is under the pointer.
-fn hover(response: &Response, layers: &[Box<dyn Layer>], ctx: &FrameContext<'_>) {
+fn hover(response: &Response, layers: &[ClippedLayer], ctx: &FrameContext<'_>) {
     let Some(at) = response.hover_pos() else { return };
-    if let Some(tooltip) = layers.iter().rev().find_map(|layer| layer.hit(ctx, at)) {
+    if let Some(tooltip) = layers.iter().rev().find_map(|l| l.layer.hit(ctx, at)) {
         response.clone().on_hover_ui_at_pointer(tooltip);
     }
 }
 
-/// Which part of the rows is on the screen.
+/// A mark of the part of the rows that is on the screen.
 fn scroll_mark(painter: &Painter, ctx: &FrameContext<'_>) {
     let body = ctx.areas.body;
     let share = body.height() / ctx.rows.height();

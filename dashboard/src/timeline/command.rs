@@ -1,6 +1,6 @@
 //! What the user can do to the timeline. Gestures, keys, panels and other views become these.
 
-use super::layout::viewport::Viewport;
+use super::layout::Viewport;
 use profiler::{SliceId, Stall};
 use std::{ops::Range, sync::Arc};
 
@@ -14,15 +14,12 @@ pub enum ColorBy {
     Category,
     /// The device of its node, or of its track.
     Device,
-    /// Its track.
     Track,
     /// The threads whose names differ by a number only.
     Pool,
-    /// Its process.
     Process,
     /// The CPU that its thread ran on, where scheduling was recorded.
     Cpu,
-    /// Its step.
     Step,
     /// Slices are muted; stalls have a colour for each cause.
     Cause,
@@ -42,7 +39,7 @@ impl ColorBy {
         Self::Cause,
     ];
 
-    /// What to call it.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Op => "op",
@@ -86,13 +83,11 @@ pub enum Command {
     Select(Option<SliceId>),
     /// Selects a slice and brings it into view.
     Reveal(SliceId),
-    /// Selects a stall.
     SelectStall(Box<Stall>),
     /// Selects a range of time, or none.
     SelectRange(Option<Range<i64>>),
     /// Selects the next or previous slice of the same name.
     SameName {
-        /// To the right.
         forward: bool,
     },
     /// Selects the slice at the other end of an arrow of the selected one.
@@ -108,26 +103,20 @@ pub enum Command {
     ToggleFollow,
     /// Colours slices by this.
     ColorBy(ColorBy),
-    /// Folds or unfolds a track.
     ToggleTrack(u32),
-    /// Folds or unfolds a process.
     ToggleProcess(u32),
-    /// Folds or unfolds a host.
     ToggleHost(String),
-    /// Hides a track.
     HideTrack(u32),
     /// Puts a track above all others, or back.
     TogglePin(u32),
-    /// Moves a track by one place.
+    /// Moves a track by one row.
     MoveTrack {
-        /// Row of the tracks.
         track: u32,
         /// Else down.
         up: bool,
     },
     /// Makes a track's lanes taller or shorter.
     ResizeTrack {
-        /// Row of the tracks.
         track: u32,
         /// Else shorter.
         taller: bool,
@@ -148,13 +137,11 @@ pub enum Command {
     AddNote(f64),
     /// Opens the bookmark at this time to be edited, or closes it.
     EditNote(Option<i64>),
-    /// Shows all hidden tracks.
     ShowHidden,
     /// Shows another step or trace below, or stops.
     ToggleCompare,
     /// Takes the next step below, or the one before.
     CompareStep {
-        /// The next.
         forward: bool,
     },
     /// Moves the cursor into the search box.
@@ -169,13 +156,11 @@ pub enum RangeTab {
     /// Ops and the largest stalls.
     #[default]
     Ops,
-    /// Names with their durations.
     Names,
     /// How busy each track was.
     Tracks,
     /// Slices by what they are nested in.
     Flame,
-    /// Samples by call stack.
     Samples,
 }
 
@@ -183,7 +168,7 @@ impl RangeTab {
     /// Every tab, in order.
     pub const ALL: [Self; 5] = [Self::Ops, Self::Names, Self::Tracks, Self::Flame, Self::Samples];
 
-    /// What to call it.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ops => "Ops and stalls",
@@ -198,9 +183,7 @@ impl RangeTab {
 /// A lane of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneId {
-    /// Row of the tracks.
     pub track: u32,
-    /// Which lane.
     pub lane: u32,
 }
 

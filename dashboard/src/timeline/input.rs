@@ -6,7 +6,7 @@
 use super::{
     command::{ColorBy, Command},
     layers::{FrameContext, minimap},
-    layout::viewport::Scale,
+    layout::Scale,
 };
 use crate::{command::Entry, theme::metrics, widgets::keys_are_free};
 use egui::{Key, Modifiers, PointerButton, Pos2, Response, Ui};

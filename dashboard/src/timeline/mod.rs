@@ -26,7 +26,7 @@ mod tests;
 mod view;
 
 pub(crate) use address::accepts;
-pub use layout::ticks;
-pub use model::analysis;
-pub use panels::stalls;
+pub(crate) use layout::ticks;
+pub(crate) use model::analysis;
+pub(crate) use panels::stalls;
 pub use view::TimelineView;

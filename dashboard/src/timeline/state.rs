@@ -2,8 +2,8 @@
 
 use super::{
     command::{ColorBy, Command, LaneId, RangeTab},
-    layout::viewport::{Eased, Viewport},
-    model::{find, flows, folding::Folding, rows::rows},
+    layout::{Eased, Viewport},
+    model::{Folding, find, flows, rows::rows},
 };
 use profiler::{SliceId, SliceRef, Stall, Store};
 use std::ops::Range;
@@ -16,23 +16,18 @@ const LAG_MAX_NS: i64 = 800_000_000;
 /// The timeline's state for one trace.
 #[derive(Debug)]
 pub struct State {
-    /// What is shown.
     pub eased: Eased,
     /// Whether the view keeps up with a live trace.
     pub follow: bool,
-    /// How late slices come, lately, ns: following ends that much before now, so that what it shows is complete.
+    /// How late slices came recently, ns: following ends that much before now, so that what it shows is complete.
     lag_ns: i64,
     /// Scrolled down by this much, points.
     pub scroll: f32,
-    /// The selected slice.
     pub selected: Option<SliceId>,
     /// The selected stall, when no slice is.
     pub stall: Option<Box<Stall>>,
-    /// The selected range.
     pub range: Option<Range<i64>>,
-    /// What is folded and hidden.
     pub folding: Folding,
-    /// What decides the colours.
     pub color_by: ColorBy,
     /// The lane to scroll to in the next frame.
     pub scroll_to: Option<LaneId>,
@@ -40,9 +35,7 @@ pub struct State {
     pub range_tab: RangeTab,
     /// The name whose durations are shown.
     pub durations_of: Option<String>,
-    /// Whether critical paths are marked.
     pub critical: bool,
-    /// Whether log messages are listed.
     pub log: bool,
     /// Where the pointer was last.
     pub cursor: Option<i64>,
@@ -186,7 +179,7 @@ impl State {
         if self.eased.is_moving(now) { self.eased.glide(target, now) } else { self.eased.jump(target) }
     }
 
-    /// Where a new bookmark goes.
+    /// The time of a new bookmark.
     pub fn note_time(&self, store: &Store, at: f64) -> i64 {
         let selected = self.slice(store).map(|s| s.start).or_else(|| self.range.as_ref().map(|r| r.start));
         let view = self.eased.target();

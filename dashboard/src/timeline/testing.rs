@@ -1,6 +1,6 @@
 //! Stores for tests, built as the store is from files.
 
-use super::model::rows::{Row, Rows};
+use super::model::{Row, Rows};
 use profiler::{
     Batch, Store,
     batch::{Event, EventKind, NO_NODE, Name, TrackKey},

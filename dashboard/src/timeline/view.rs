@@ -7,11 +7,7 @@ use super::{
     command::Command,
     csv, input,
     layers::Content,
-    model::{
-        analysis::{Findings, Question},
-        facts::predecessor_of,
-        find::Query,
-    },
+    model::{Findings, Query, Question, facts::predecessor_of},
     panels::{
         TraceContext,
         bar::{Bar, SearchState, bar_ui},
@@ -45,9 +41,9 @@ pub struct TimelineView {
     pub(super) canvas: Canvas,
     search: String,
     focus_search: bool,
-    /// The next match was asked for, or (false) the one before.
+    /// The next match was requested, or (false) the one before.
     go_to_match: Option<bool>,
-    /// Whether the node that was selected here is to stand out (a link was clicked), or only be known to other panels.
+    /// Whether the node that was selected here stands out here too (a link was clicked), or in other panels only.
     own_node_stands_out: bool,
     analyser: Analyser,
     /// The lower picture, while two are compared.
@@ -261,7 +257,7 @@ impl TimelineView {
         }
     }
 
-    /// The latest findings, after asking for newer ones where that is due.
+    /// The latest findings, after a request for newer ones where that is due.
     fn findings(&mut self, ui: &Ui, trace: &TraceData, state: &State, selection: &Selection) -> Option<Arc<Findings>> {
         let question = Question {
             trace_idx: self.trace_idx,
@@ -290,7 +286,7 @@ impl TimelineView {
         let notes = cx.data.traces.get(self.trace_idx).map_or(&[][..], |t| selection.notes.of(&t.path));
         let bar = Bar { state, is_live: cx.store.is_live(), rows: self.canvas.rows(), notes, now: cx.now };
         let mut response = bar_ui(ui, &bar, search);
-        // Asked for before the matches are known, it is done when they are.
+        // Requested before the matches are known, it is done when they are.
         self.go_to_match = response.go_to_match.or(self.go_to_match);
         if let Some(matches) = matches
             && let Some(forward) = self.go_to_match.take()
@@ -325,7 +321,7 @@ impl TimelineView {
         }
     }
 
-    /// Shows a trace; of another one than before nothing is known.
+    /// Shows a trace. What was cached of another one goes.
     fn set_trace(&mut self, idx: usize) {
         if idx != self.trace_idx {
             self.trace_idx = idx;
@@ -345,7 +341,7 @@ fn log_ui(ui: &mut Ui, store: &Store, findings: Option<&Findings>, cursor: Optio
     commands.into_iter().collect()
 }
 
-/// All there is to show: for a live trace up to now, as far as the clock of this machine goes.
+/// All the time of a trace; of a live one up to now, by the clock of this machine.
 fn whole_range(store: &Store) -> Range<i64> {
     let range = store.range();
     if !store.is_live() {

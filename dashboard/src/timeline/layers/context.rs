@@ -1,22 +1,13 @@
 //! What a frame is made of: the trace, the user's state, and where everything is.
 
-use super::Tags;
+use super::tags::Tags;
 use crate::{
     config::Note,
     theme::{Palette, metrics, palette},
     timeline::{
-        layout::{
-            frame::{Frame, Sizes},
-            rows::{Hit, RowLayout},
-            viewport::Scale,
-        },
-        model::{
-            analysis::Findings,
-            find::{self, Matches},
-            flows::Arrow,
-            rows::Row,
-        },
-        raster::scene::Scene,
+        layout::{Frame, Hit, RowLayout, Scale, Sizes},
+        model::{Arrow, Findings, Matches, Row, find},
+        raster::Scene,
         state::State,
     },
 };
@@ -63,9 +54,7 @@ impl Areas {
 
 /// What is shown of a trace.
 pub struct Content<'a> {
-    /// Index of the trace.
     pub trace_idx: usize,
-    /// The trace.
     pub store: &'a Store,
     /// All its time.
     pub whole: &'a Range<i64>,
@@ -77,9 +66,7 @@ pub struct Content<'a> {
     pub panel: Rect,
     /// What made the selected slice ready.
     pub before: Option<SliceRef>,
-    /// The arrows of the selected slice.
     pub arrows: &'a [Arrow],
-    /// The user's bookmarks.
     pub notes: Vec<Note>,
 }
 
@@ -89,7 +76,7 @@ impl Content<'_> {
         self.findings.map_or(&[], |f| &f.stalls.top)
     }
 
-    /// The slices that stand out, if any are asked for.
+    /// The slices that stand out, if there is a search.
     fn matches(&self) -> Option<&Matches> {
         self.findings.map(|f| &*f.matches).filter(|_| self.dims)
     }
@@ -97,28 +84,23 @@ impl Content<'_> {
 
 /// What every layer draws from.
 pub struct FrameContext<'a> {
-    /// What is shown.
     pub content: &'a Content<'a>,
-    /// What the user did to it.
+    /// The user's state of it.
     pub state: &'a State,
-    /// Its rows.
     pub rows: &'a RowLayout,
     /// Those that are on the screen.
     pub visible: Range<usize>,
-    /// The parts of the canvas.
     pub areas: Areas,
     /// Times and row sizes in points.
     pub frame: Frame,
-    /// Colours.
     pub palette: &'static Palette,
     /// The pointer, while it drags nothing.
     pub pointer: Option<Pos2>,
-    /// The texts over the ruler.
     pub tags: Tags,
 }
 
 impl<'a> FrameContext<'a> {
-    /// The context of a frame of which the pointer is not known.
+    /// The context of a frame, without the pointer.
     pub fn new(ui: &Ui, content: &'a Content<'a>, state: &'a State, rows: &'a RowLayout, areas: Areas) -> Self {
         let view = state.eased.view(ui.input(|i| i.time));
         let frame = Frame {

@@ -5,8 +5,8 @@ use crate::{
     format,
     theme::{metrics, mix},
     timeline::{
-        layout::{counters::counter_columns, rows::Hit, ticks},
-        model::rows::Row,
+        layout::{Hit, counters::counter_columns, ticks},
+        model::Row,
     },
 };
 use egui::{FontId, Mesh, Painter, Pos2, Rect, pos2, vec2};

@@ -4,8 +4,8 @@ use super::{FrameContext, Layer, Tooltip};
 use crate::{
     theme::metrics,
     timeline::{
-        layout::{rows::Hit, ticks},
-        model::rows::Row,
+        layout::{Hit, ticks},
+        model::Row,
     },
 };
 use egui::{Mesh, Painter, Pos2, pos2};

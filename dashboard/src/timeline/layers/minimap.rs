@@ -1,11 +1,11 @@
 //! The minimap: how busy all tracks together were over the whole trace, and what of it is on the screen.
 
-use super::{Areas, Content, FrameContext, Layer};
+use super::{Content, FrameContext, Layer};
 use crate::{
     theme::{metrics, mix},
     timeline::{
         command::Command,
-        layout::viewport::{Scale, Viewport},
+        layout::{Scale, Viewport},
     },
 };
 use egui::{Mesh, Painter, Pos2, Rect, Stroke, pos2};
@@ -28,7 +28,7 @@ struct Key {
 }
 
 impl Minimap {
-    /// Counts anew where what is shown changed by a column.
+    /// Recomputes the densities when the trace grew by a column.
     fn update(&mut self, content: &Content<'_>, width: f32) {
         let n = (width / 2.0).max(1.0) as usize;
         // A live trace's minimap moves with its end: anew when that moved by a column.
@@ -51,10 +51,6 @@ impl Minimap {
 }
 
 impl Layer for Minimap {
-    fn area(&self, areas: &Areas) -> Rect {
-        areas.minimap
-    }
-
     fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {
         let (area, view, p) = (ctx.areas.minimap, ctx.frame.view, ctx.palette);
         self.update(ctx.content, area.width());
@@ -68,7 +64,7 @@ impl Layer for Minimap {
                 [(d.busy, mix(p.canvas, p.accent, 0.65)), (d.waiting, mix(p.canvas, p.text_weak, 0.2))]
             {
                 if share > 0.0 {
-                    // Whatever was is seen, be it short.
+                    // However short, it is visible.
                     let top = (bottom - (share * (area.height() - 2.0)).max(1.0)).max(area.top());
                     mesh.add_colored_rect(Rect::from_min_max(pos2(x, top), pos2(x + column, bottom)), color);
                     bottom = top;
@@ -103,9 +99,7 @@ fn scale(area: Rect, whole: &Range<i64>) -> Scale {
 /// How busy the tracks were in a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Density {
-    /// Share that ran something.
     busy: f32,
-    /// Share that waited.
     waiting: f32,
 }
 

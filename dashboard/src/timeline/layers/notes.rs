@@ -1,20 +1,16 @@
 //! Bookmarks: flags in the ruler with their texts, and lines through the rows.
 
-use super::{Areas, FrameContext, Layer, Tags};
+use super::{FrameContext, Layer, Tags};
 use crate::{config::Note, theme::metrics, timeline::command::Command};
-use egui::{Align2, Painter, Pos2, Rect, Shape, Stroke, pos2};
+use egui::{Align2, Painter, Pos2, Shape, Stroke, pos2};
 
-/// Letters of a note that stand beside its flag, at most.
+/// Letters of a note that are shown next to its flag, at most.
 const MAX_SHOWN: usize = 40;
 
 /// The bookmarks.
 pub struct Notes;
 
 impl Layer for Notes {
-    fn area(&self, areas: &Areas) -> Rect {
-        areas.timed()
-    }
-
     fn tag(&self, ctx: &FrameContext<'_>, painter: &Painter, tags: &mut Tags) {
         for note in in_view(ctx).filter(|note| !note.text.is_empty()) {
             let text = note.text.chars().take(MAX_SHOWN).collect();

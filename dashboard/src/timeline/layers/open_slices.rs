@@ -4,8 +4,8 @@ use super::{FrameContext, Layer};
 use crate::{
     theme::{metrics, mix, on_fill},
     timeline::{
-        model::rows::Row,
-        raster::labels::{fitted, label_font},
+        model::Row,
+        raster::{fitted, label_font},
     },
 };
 use egui::{Align2, Color32, Mesh, Painter, Rect, pos2};

@@ -1,17 +1,13 @@
-//! The pointer's time: a line under it, and the time beside it.
+//! The pointer's time: a line under it, and the time next to it.
 
-use super::{Areas, FrameContext, Layer, Tags};
+use super::{FrameContext, Layer, Tags};
 use crate::{theme::metrics, timeline::layout::ticks};
-use egui::{Align2, Painter, Rect, Stroke, pos2};
+use egui::{Align2, Painter, Stroke, pos2};
 
 /// The line and the time.
 pub struct PointerTime;
 
 impl Layer for PointerTime {
-    fn area(&self, areas: &Areas) -> Rect {
-        areas.timed()
-    }
-
     fn tag(&self, ctx: &FrameContext<'_>, painter: &Painter, tags: &mut Tags) {
         let Some(x) = x(ctx) else { return };
         let text = ticks::position_in_view(ctx.frame.scale.time_from_x(x), &ctx.frame.scale);

@@ -1,6 +1,6 @@
 //! The selected range: a band through ruler and rows, and its length.
 
-use super::{Areas, FrameContext, Layer, Tags};
+use super::{FrameContext, Layer, Tags};
 use crate::{format, theme::metrics};
 use egui::{Align2, Painter, Rect, Stroke, pos2};
 
@@ -8,10 +8,6 @@ use egui::{Align2, Painter, Rect, Stroke, pos2};
 pub struct SelectedRange;
 
 impl Layer for SelectedRange {
-    fn area(&self, areas: &Areas) -> Rect {
-        areas.timed()
-    }
-
     fn tag(&self, ctx: &FrameContext<'_>, painter: &Painter, tags: &mut Tags) {
         let Some((range, (x0, x1))) = ctx.state.range.as_ref().zip(edges(ctx)) else { return };
         // Over the middle of what is seen of it.

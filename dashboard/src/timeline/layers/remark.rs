@@ -4,7 +4,7 @@ use super::{FrameContext, Layer};
 use crate::{
     far, format,
     theme::{Palette, metrics},
-    timeline::raster::labels::label_font,
+    timeline::raster::label_font,
 };
 use egui::{Align2, Painter, vec2};
 

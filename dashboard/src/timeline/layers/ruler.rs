@@ -1,6 +1,6 @@
 //! The ruler: ticks with their times, and light lines through the rows.
 
-use super::{Areas, FrameContext, Layer};
+use super::{FrameContext, Layer};
 use crate::{theme::metrics, timeline::layout::ticks};
 use egui::{FontId, Painter, Rect, Stroke, pos2};
 
@@ -8,10 +8,6 @@ use egui::{FontId, Painter, Rect, Stroke, pos2};
 pub struct Ruler;
 
 impl Layer for Ruler {
-    fn area(&self, areas: &Areas) -> Rect {
-        areas.timed()
-    }
-
     fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {
         let FrameContext { areas, frame, palette: p, .. } = ctx;
         let ruler = ticks::ruler(frame.view, &frame.scale);
@@ -33,5 +29,14 @@ impl Layer for Ruler {
                 }
             }
         }
+    }
+}
+
+/// The texts over the ruler.
+pub struct TagLabels;
+
+impl Layer for TagLabels {
+    fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {
+        ctx.tags.paint(painter, ctx.palette);
     }
 }

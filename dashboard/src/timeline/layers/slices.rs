@@ -6,15 +6,12 @@ use crate::{
     theme::metrics,
     timeline::{
         command::Command,
-        layout::{rows::Hit, ticks},
+        layout::{Hit, ticks},
         model::{
             cpu_runs::{cpu_run_at, is_scheduling},
-            facts::exact,
+            exact,
         },
-        raster::{
-            picture::{Picture, PictureKey},
-            span_buffer::SourceVersion,
-        },
+        raster::{Picture, PictureKey, SourceVersion},
     },
 };
 use egui::{Painter, Pos2, Ui};
@@ -114,7 +111,7 @@ fn slice_ui(ui: &mut Ui, ctx: &FrameContext<'_>, slice: &SliceRef) {
     ui.colored_label(ctx.palette.text_weak, format!("{site}starts at {}", ticks::position(slice.start, 1)));
 }
 
-/// As much of a name as a tooltip shows.
+/// A name cut for a tooltip.
 fn shortened(name: &str) -> Cow<'_, str> {
     format::shortened(name, 200)
 }

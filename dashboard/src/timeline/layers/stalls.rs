@@ -1,19 +1,19 @@
-//! Stalls in place: a band where a worker ran nothing, its cause in words, an arrow from what is to blame.
+//! Stalls: a band where a worker ran nothing, its cause in words, an arrow from the culprit.
 
 use super::{FrameContext, Layer, Tooltip, shapes::arrow};
 use crate::{
     theme::{Palette, metrics, mix},
     timeline::{
         command::{ColorBy, Command},
-        model::facts::exact,
-        raster::labels::{fitted, label_font},
+        model::exact,
+        raster::{fitted, label_font},
     },
     widgets::with_names,
 };
 use egui::{Align2, Color32, Painter, Pos2, Rect, Stroke, StrokeKind, pos2};
 use profiler::{Category, Cause, Stall};
 
-/// Whether somebody is to blame; else there simply was no work for this worker.
+/// Whether something else caused it; otherwise there was no work for this worker.
 fn is_lost(cause: Cause) -> bool {
     !matches!(cause, Cause::NothingReady | Cause::StepBegin | Cause::StepEnd)
 }

@@ -1,10 +1,10 @@
 //! Steps: label and step on the summaries' axis, in the lower half of the ruler.
 
-use super::{Areas, FrameContext, Layer};
+use super::{FrameContext, Layer};
 use crate::{
     format,
     theme::{metrics, mix},
-    timeline::raster::labels::{fitted, label_font},
+    timeline::raster::{fitted, label_font},
 };
 use egui::{Align2, Mesh, Painter, Rect, pos2};
 
@@ -12,10 +12,6 @@ use egui::{Align2, Mesh, Painter, Rect, pos2};
 pub struct Steps;
 
 impl Layer for Steps {
-    fn area(&self, areas: &Areas) -> Rect {
-        areas.timed()
-    }
-
     fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {
         let FrameContext { areas, frame, palette: p, .. } = ctx;
         let store = ctx.store();

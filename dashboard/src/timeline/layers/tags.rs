@@ -1,10 +1,9 @@
 //! Texts over the ruler: a range's length, bookmarks, the pointer's time. Each stands on a background of its own, and none covers
 //! another.
 
-use super::{Areas, FrameContext, Layer};
 use crate::{
     theme::{Palette, metrics},
-    timeline::raster::labels::label_font,
+    timeline::raster::label_font,
 };
 use egui::{Align2, Galley, Painter, Pos2, Rect, pos2, vec2};
 use std::sync::Arc;
@@ -45,26 +44,17 @@ impl Tags {
         self.all.push((rect, galley));
     }
 
-    /// Whether something stands in `rect`.
-    pub fn covers(&self, rect: Rect) -> bool {
-        self.all.iter().any(|(tag, _)| tag.intersects(rect))
-    }
-}
-
-/// The texts themselves.
-pub struct TagLabels;
-
-impl Layer for TagLabels {
-    fn area(&self, areas: &Areas) -> Rect {
-        areas.timed()
-    }
-
-    fn paint(&mut self, ctx: &FrameContext<'_>, painter: &Painter) {
-        let p = ctx.palette;
-        for (rect, galley) in &ctx.tags.all {
+    /// Draws them.
+    pub fn paint(&self, painter: &Painter, p: &Palette) {
+        for (rect, galley) in &self.all {
             painter.rect_filled(*rect, f32::from(metrics::RADIUS), p.raised);
             painter.galley(rect.min + MARGIN, Arc::clone(galley), p.text_strong);
         }
+    }
+
+    /// Whether something stands in `rect`.
+    pub fn covers(&self, rect: Rect) -> bool {
+        self.all.iter().any(|(tag, _)| tag.intersects(rect))
     }
 }
 

@@ -4,7 +4,7 @@ use super::FrameContext;
 use crate::{
     format,
     theme::{metrics, palette},
-    timeline::{command::Command, model::rows::Row},
+    timeline::{command::Command, model::Row},
     widgets::{named, text_elided},
 };
 use egui::{Align2, Color32, FontId, Painter, Pos2, Rect, Response, Role, Sense, Shape, Stroke, Ui, pos2, vec2};

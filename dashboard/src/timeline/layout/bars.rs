@@ -4,7 +4,7 @@ use super::{
     frame::Frame,
     rows::{LaneBand, RowLayout, RowPosition},
 };
-use crate::timeline::model::{find::Matches, rows::Row};
+use crate::timeline::model::{Matches, Row};
 use profiler::{Lane, SliceRef, Span, Store, TrackId};
 use std::ops::Range;
 
@@ -17,7 +17,6 @@ pub struct Bar {
     pub x1: f32,
     /// Its lane, relative to the top of all rows.
     pub band: LaneBand,
-    /// What it stands for.
     pub slices: Slices,
 }
 
@@ -28,13 +27,10 @@ pub struct Slices {
     pub site: u32,
     /// Row of its node, or `u32::MAX`.
     pub node: u32,
-    /// Which track.
     pub track: u32,
-    /// Which lane of it.
     pub lane: u32,
     /// Index in the lane of that slice.
     pub top: u32,
-    /// How many slices.
     pub count: u32,
     /// Share of its width in which slices ran; where none works, in which they waited; 0..=1.
     pub density: f32,
@@ -52,15 +48,10 @@ impl Slices {
 
 /// A lane's spans that touch the view.
 pub struct LaneSpans<'a> {
-    /// Its row.
     pub row: usize,
-    /// Which of the row's lanes.
     pub nth: usize,
-    /// Its track.
     pub track: TrackId,
-    /// Which of the track's lanes.
     pub lane: u32,
-    /// From left to right.
     pub spans: &'a [Span],
 }
 

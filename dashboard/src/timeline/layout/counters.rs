@@ -5,12 +5,12 @@ use super::frame::Frame;
 /// A counter's values in pixel columns, each its least and greatest value: steps are drawn true, spikes survive.
 pub fn counter_columns(time: &[&[i64]], value: &[&[f64]], frame: &Frame) -> Vec<(f32, f64, f64)> {
     let mut out: Vec<(f32, f64, f64)> = Vec::new();
-    let mut held: Option<f64> = None;
+    let mut value_before: Option<f64> = None;
     for (times, values) in time.iter().zip(value) {
         let from = times.partition_point(|t| *t < frame.view.start);
         let to = times.partition_point(|t| *t < frame.view.end);
-        held = from.checked_sub(1).and_then(|i| values.get(i)).copied().or(held);
-        if let (Some(v), true) = (held, out.is_empty()) {
+        value_before = from.checked_sub(1).and_then(|i| values.get(i)).copied().or(value_before);
+        if let (Some(v), true) = (value_before, out.is_empty()) {
             out.push((frame.scale.left(), v, v));
         }
         for (t, v) in times[from..to].iter().zip(&values[from..to]) {
@@ -21,11 +21,11 @@ pub fn counter_columns(time: &[&[i64]], value: &[&[f64]], frame: &Frame) -> Vec<
                 }
                 _ => out.push((x, *v, *v)),
             }
-            held = Some(*v);
+            value_before = Some(*v);
         }
     }
     // The last column's value is the newest one, not the greatest of its pixel.
-    if let (Some(v), Some(last)) = (held, out.last().copied())
+    if let (Some(v), Some(last)) = (value_before, out.last().copied())
         && last.0 < frame.scale.right()
     {
         out.push((frame.scale.right(), v, v));

@@ -13,7 +13,6 @@ pub struct CpuRun {
     pub x0: f32,
     /// Right edge.
     pub x1: f32,
-    /// The CPU's number.
     pub cpu: usize,
 }
 

@@ -5,26 +5,18 @@ use super::viewport::{Scale, Viewport};
 /// Sizes of rows; the theme gives them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sizes {
-    /// Height of a lane.
     pub lane_h: f32,
-    /// Height of a process's heading.
     pub heading_h: f32,
-    /// Height of a counter's chart.
     pub counter_h: f32,
-    /// Below each row.
     pub gap: f32,
 }
 
 /// The range of time on the screen, at which scale and row sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frame {
-    /// What is shown.
     pub view: Viewport,
-    /// Where.
     pub scale: Scale,
-    /// Physical pixels per point.
     pub pixels_per_point: f32,
-    /// Row sizes.
     pub sizes: Sizes,
 }
 

@@ -12,3 +12,11 @@ pub mod rows;
 mod tests;
 pub mod ticks;
 pub mod viewport;
+
+pub use self::{
+    bars::{Bar, LaneSpans, Slices},
+    cpu_runs::CpuRuns,
+    frame::{Frame, Sizes},
+    rows::{Hit, LaneBand, RowLayout, RowPosition},
+    viewport::{Eased, Scale, Viewport},
+};

@@ -1,18 +1,16 @@
 //! Where rows and their lanes are, and what is at a height.
 
 use super::frame::Sizes;
-use crate::timeline::model::rows::{Row, Rows};
+use crate::timeline::model::{Row, Rows};
 use profiler::TrackId;
 use std::ops::Range;
 
 /// The position of a row, relative to the top of all rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowPosition {
-    /// Its top.
     pub top: f32,
     /// Its height without the gap.
     pub height: f32,
-    /// Height of each of its lanes.
     pub lane_h: f32,
 }
 
@@ -31,9 +29,7 @@ impl RowPosition {
 /// Top and height of a lane.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LaneBand {
-    /// Its top.
     pub top: f32,
-    /// Its height.
     pub height: f32,
 }
 
@@ -41,12 +37,7 @@ pub struct LaneBand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hit {
     /// A lane of a track.
-    Lane {
-        /// Which track.
-        track: TrackId,
-        /// Which lane.
-        lane: u32,
-    },
+    Lane { track: TrackId, lane: u32 },
     /// A counter's chart.
     Counter(usize),
 }
@@ -54,9 +45,7 @@ pub enum Hit {
 /// Rows with their positions.
 #[derive(Clone, Debug, Default)]
 pub struct RowLayout {
-    /// The rows.
     pub rows: Rows,
-    /// The position of each.
     pub positions: Vec<RowPosition>,
 }
 

@@ -8,12 +8,8 @@ use super::{
     viewport::{Scale, Viewport},
 };
 use crate::timeline::{
-    model::{
-        find::{Query, matches},
-        folding::Folding,
-        rows::rows,
-    },
-    raster::span_buffer::{SourceVersion, SpanBuffer},
+    model::{Folding, Query, find::matches, rows::rows},
+    raster::{SourceVersion, span_buffer::SpanBuffer},
     testing::{NO, demo, one_track, slice},
 };
 use profiler::{Store, TrackId};

@@ -10,7 +10,6 @@ use super::viewport::{Scale, Viewport};
 pub struct Tick {
     /// Where, ns from the trace's origin.
     pub time: i64,
-    /// Whether it carries a label.
     pub labelled: bool,
 }
 
@@ -19,7 +18,6 @@ pub struct Tick {
 pub struct Ruler {
     /// Distance of labelled ticks, ns.
     pub step: i64,
-    /// Ticks in the view, in order.
     pub ticks: Vec<Tick>,
 }
 

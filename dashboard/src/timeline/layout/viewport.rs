@@ -14,9 +14,7 @@ pub const EASE_S: f64 = 0.16;
 /// What is on the screen: at least [`MIN_NS`] long, inside the bounds of the trace with a small margin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Viewport {
-    /// First ns shown.
     pub start: i64,
-    /// The ns after the last one shown.
     pub end: i64,
 }
 

@@ -26,22 +26,15 @@ pub const MAX_SLICES: u64 = 1_000_000;
 /// Steps whose critical paths are marked, at most.
 pub const MAX_PATHS: usize = 50;
 
-/// What a frame asks about one version of a store.
+/// A frame's request for analyses of one version of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
-    /// Index of the trace.
     pub trace_idx: usize,
-    /// The store's version.
     pub version: u64,
-    /// What is on the screen.
     pub view: Range<i64>,
-    /// The selected range.
     pub range: Option<Range<i64>>,
-    /// What stands out.
     pub query: Query,
-    /// Whether critical paths are asked for.
     pub critical: bool,
-    /// Whether log messages are asked for.
     pub log: bool,
 }
 
@@ -59,15 +52,12 @@ pub struct Stalls {
 /// Statistics of a range.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RangeFacts {
-    /// Which range.
     pub range: Range<i64>,
     /// Whether its slices are in memory; else what follows is empty.
     pub residency: AtHand,
-    /// Slices that touch it.
     pub n_slices: u64,
     /// Per op type, the one with most time first.
     pub ops: Vec<OpStat>,
-    /// How tracks spent it.
     pub tracks: Vec<TrackUse>,
     /// Per name, the one with most time first.
     pub names: Vec<DurationHistogram>,
@@ -75,44 +65,35 @@ pub struct RangeFacts {
     pub flame: Vec<FlameBox>,
     /// Whether there were too many for the flame graph.
     pub flame_is_cut: bool,
-    /// Samples by call stack.
     pub samples: Vec<FlameBox>,
-    /// Stalls of the steps in it.
     pub stalls: Stalls,
 }
 
 /// The answers to a question. The parts are shared, so that one that did not change is not computed again.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// What was asked.
     pub question: Question,
     /// Whether the slices on the screen are in memory; else their stalls are not known.
     pub residency: AtHand,
-    /// Stalls of the steps on the screen.
     pub stalls: Arc<Stalls>,
-    /// How tracks spent the time on the screen.
     pub track_use: Arc<Vec<TrackUse>>,
-    /// About the selected range.
     pub range: Option<Arc<RangeFacts>>,
-    /// What stands out.
     pub matches: Arc<Matches>,
     /// The critical paths of the steps on the screen, or of the last [`MAX_PATHS`] of them.
     pub paths: Arc<Vec<CriticalPath>>,
-    /// The log messages, once they were asked for.
+    /// The log messages, once they were requested.
     pub log: Option<Arc<Vec<LogLine>>>,
 }
 
-/// A question with the store to ask and the answer before.
+/// A question with the store and the findings before.
 pub struct Request {
-    /// What to answer.
     pub question: Question,
-    /// From what.
     pub store: Shared<Store>,
     /// The answers before, of which some may still hold.
     pub before: Option<Arc<Findings>>,
 }
 
-/// Answers, reusing the parts of the answer before that still hold.
+/// Computes the findings, reusing those before that still hold.
 pub fn answer(request: Request) -> Findings {
     // Recursive: a loader that waits to write must not hold up the window behind this read.
     let store = request.store.read_recursive();

@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Slices of CPUs that are looked at for one slice, at most.
 const MAX_LOOKED_AT: usize = 100_000;
 
-/// Whether of a track only a thread's waits for a CPU are known: between them it ran.
+/// Whether only a thread's waits for a CPU are known of a track: between them it ran.
 pub fn is_scheduling(store: &Store, track: &Track) -> bool {
     let mut lanes = track.lanes.iter().filter(|lane| !lane.is_empty());
     let (Some(lane), None) = (lanes.next(), lanes.next()) else { return false };
@@ -34,7 +34,7 @@ pub fn cpu_number(track: &Track) -> usize {
 }
 
 /// The CPUs that a slice's thread ran on, each with its time, longest first. `None` where that is not known, or too much
-/// to look through.
+/// to scan.
 pub fn shares(store: &Store, slice: &SliceRef) -> Option<Vec<(usize, i64)>> {
     let thread = store.tracks().get(slice.id.track as usize).filter(|t| t.tid > 0 && t.kind != TrackKind::Cpu)?;
     let range: Range<i64> = slice.start..slice.end;

@@ -10,21 +10,17 @@ pub const BARS: usize = 48;
 /// Slices of one name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DurationHistogram {
-    /// The name.
     pub name: String,
     /// Their category: `op`, `kernel`, ...
     pub category: String,
-    /// How many touch the range.
     pub count: u64,
     /// Their time inside the range, ns.
     pub total_ns: i64,
     /// Their mean duration, including what lies outside the range, ns.
     pub mean_ns: i64,
-    /// The shortest, ns.
     pub min_ns: i64,
-    /// The longest, ns.
     pub max_ns: i64,
-    /// How many last from 2^i ns to twice that.
+    /// How many took from 2^i ns to twice that.
     pub bars: [u32; BARS],
 }
 

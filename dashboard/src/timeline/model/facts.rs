@@ -5,7 +5,7 @@ use crate::format;
 use profiler::{Category, SliceRef, Store, TrackId, TrackKind};
 use std::{borrow::Cow, sync::Arc};
 
-/// Where a fact leads when clicked.
+/// What a click on a fact leads to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Link {
     /// The node in the graph and in the summaries.
@@ -23,7 +23,6 @@ pub struct Fact {
     pub name: Cow<'static, str>,
     /// `1,234 ns`.
     pub value: String,
-    /// Where it leads.
     pub link: Option<Link>,
 }
 
@@ -53,7 +52,7 @@ pub fn exact(ns: i64) -> String {
     if short == long { long } else { format!("{short} ({long})") }
 }
 
-/// The slice's facts, most asked for first.
+/// The slice's facts, the most important first.
 pub fn facts(store: &Store, slice: &SliceRef, arrows: &[Arrow]) -> Vec<Fact> {
     let category = store.category(slice);
     let site = store.sites().get(slice.site as usize);

@@ -8,22 +8,20 @@ use std::{ops::Range, sync::Arc};
 /// Slices that a search on the UI thread looks at, at most.
 pub const SCAN_LIMIT: usize = 1 << 20;
 
-/// Matches of a query that are kept, at most; the count goes on.
+/// Matches of a query that are stored, at most; all are counted.
 pub const MATCH_LIMIT: usize = 1 << 20;
 
 /// Which slices stand out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    /// A node or name scope.
     pub node: Option<Arc<str>>,
-    /// An op type.
     pub op: Option<Arc<str>>,
     /// Part of a slice's name or op, in lower case.
     pub text: String,
 }
 
 impl Query {
-    /// Whether it asks for nothing: then no slice stands out and none is dimmed.
+    /// Whether it has no condition: then no slice stands out and none is dimmed.
     pub fn is_empty(&self) -> bool {
         self.node.is_none() && self.op.is_none() && self.text.is_empty()
     }
@@ -32,9 +30,7 @@ impl Query {
 /// A lane's matching slices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneMatches {
-    /// Row of the tracks.
     pub track: u32,
-    /// Index of the lane.
     pub lane: u32,
     /// In order of time.
     pub slices: Vec<SliceRef>,
@@ -43,9 +39,8 @@ pub struct LaneMatches {
 /// The slices that match a query, by lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matches {
-    /// Lanes with matches.
     pub lanes: Vec<LaneMatches>,
-    /// How many slices match; more than are kept when over [`MATCH_LIMIT`].
+    /// How many slices match, also beyond [`MATCH_LIMIT`].
     pub count: u64,
 }
 
@@ -87,14 +82,14 @@ pub fn matches(store: &Store, query: &Query) -> Matches {
     };
     // Of a long distant trace those that are here are found: the others are not fetched for it.
     let look = if store.at_hand(&store.range()) == AtHand::TooMany { Lane::slice_now } else { Lane::slice };
-    let mut kept = 0;
+    let mut n_stored = 0;
     for track in store.tracks() {
         for (lane_idx, lane) in (0_u32..).zip(&track.lanes) {
             let mut found = LaneMatches { track: track.id.0, lane: lane_idx, slices: Vec::new() };
             for slice in (0..lane.len() as u32).filter_map(|i| look(lane, i)).filter(&hit) {
                 out.count += 1;
-                if kept < MATCH_LIMIT {
-                    kept += 1;
+                if n_stored < MATCH_LIMIT {
+                    n_stored += 1;
                     found.slices.push(slice);
                 }
             }
@@ -106,7 +101,7 @@ pub fn matches(store: &Store, query: &Query) -> Matches {
     out
 }
 
-/// What a query says about a node: whether it is the asked one, and whether its text matches.
+/// A query applied to a node: whether the node matches, and whether the text does.
 struct Verdict {
     node: bool,
     text: bool,

@@ -12,7 +12,6 @@ const MAX_DEPTH: usize = 64;
 /// A box of a flame graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlameBox {
-    /// What it is.
     pub name: String,
     /// Nesting, 0 outermost.
     pub depth: usize,
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn siblings_stand_beside_each_other() {
+    fn siblings_are_adjacent() {
         let nodes = [(ROOT, 0, 10), (ROOT, 0, 30), (1, 1, 5), (1, 1, 20), (3, 2, 20)];
         assert_eq!(starts(&nodes), [30, 0, 20, 0, 0]);
     }

@@ -9,21 +9,19 @@ pub const MAX_SHOWN: usize = 32;
 /// An arrow of a slice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrow {
-    /// What it is called: `edge`, `launch`.
+    /// Its name: `edge`, `launch`.
     pub name: String,
     /// Whether it leaves the slice; else it arrives there.
     pub leaves: bool,
-    /// The other end.
     pub other: FlowEnd,
-    /// This end.
     pub here: FlowEnd,
     /// The slice at the other end.
     pub slice: Option<SliceRef>,
-    /// By how much at most the ends' clocks may be apart, ns; 0 on one host.
+    /// The most that the ends' clocks may differ, ns; 0 on one host.
     pub error_ns: i64,
 }
 
-/// By how much at most the times of two tracks may be shifted against each other, ns: the bounds of their hosts' clocks.
+/// The most that the times of two tracks may differ, ns: the sum of their hosts' clock bounds.
 fn clock_error_ns(store: &Store, a: TrackId, b: TrackId) -> i64 {
     let process = |track: TrackId| store.processes().get(store.track(track)?.process as usize);
     let (Some(a), Some(b)) = (process(a), process(b)) else { return 0 };
@@ -87,8 +85,8 @@ pub fn neighbour(store: &Store, slice: &SliceRef, forward: bool) -> Option<Slice
     }
 }
 
-/// The ways of values that a `_Send` or `_Recv` slice is an end of. Consumers are unblocked after the `_Recv` ended, so
-/// that its end of the flow lies in no slice: the nodes tell.
+/// The transfers of values that a `_Send` or `_Recv` slice is an end of. Consumers are unblocked after the `_Recv` ended, so
+/// that its end of the flow lies in no slice: the nodes identify it.
 fn transfers_of(store: &Store, slice: &SliceRef) -> Vec<Arrow> {
     let step = store.step_id_of(slice);
     if store.category(slice) != Category::Op || store.node_of(slice).is_none() {

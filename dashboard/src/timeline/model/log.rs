@@ -12,7 +12,6 @@ const MAX_LEN: usize = 400;
 pub struct LogLine {
     /// When, ns from the origin.
     pub time: i64,
-    /// Its track.
     pub track: TrackId,
     /// Row of the sites: level or target, and what it is called.
     pub site: u32,

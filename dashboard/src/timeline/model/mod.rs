@@ -11,3 +11,15 @@ pub mod folding;
 pub mod log;
 pub mod rows;
 pub mod steps;
+
+pub use self::{
+    analysis::{Findings, Question, RangeFacts},
+    durations::DurationHistogram,
+    facts::{Fact, Link, exact},
+    find::{Matches, Query},
+    flame::FlameBox,
+    flows::Arrow,
+    folding::Folding,
+    rows::{Row, Rows},
+    steps::ComparedStep,
+};

@@ -1,8 +1,10 @@
-//! What the timeline shows: its rows from top to bottom, independent of time, zoom and pixels.
+//! The rows from top to bottom.
 //!
 //! Where there are several hosts each is a heading over its processes; a process is a heading over its tracks; a track has a
-//! lane per nesting depth in use; counters come after the tracks of their process. Pinned tracks come before all others. Tracks come in the order that the trace asks for, then CPUs, threads, devices' streams, copies, the network. Folding never loses a track silently: a folded process says how many tracks it holds, a folded
-//! track keeps its outermost lane, and tracks that the user hid are listed in [`Rows::hidden`].
+//! lane per nesting depth in use; counters come after the tracks of their process. Pinned tracks come before all others.
+//! Tracks are in the order that the trace gives, then CPUs, threads, streams, copies, the network. Folding never loses a
+//! track silently: a folded process shows how many tracks it has, a folded track keeps its outermost lane, and tracks that the
+//! user hid are listed in [`Rows::hidden`].
 
 use super::folding::Folding;
 use crate::{
@@ -17,49 +19,33 @@ pub enum Row {
     /// A heading over the pinned tracks.
     Pins,
     /// A heading over the processes of a host.
-    Host {
-        /// Its name.
-        host: String,
-        /// How many processes it has.
-        n_processes: usize,
-        /// Whether they are folded away.
-        folded: bool,
-    },
+    Host { host: String, n_processes: usize, folded: bool },
     /// A heading over the tracks of a process.
     Process {
         /// Row of the store's processes.
         process: u32,
-        /// Its name and id.
         title: String,
-        /// How many tracks it has.
         n_tracks: usize,
-        /// Whether its tracks are folded away.
         folded: bool,
     },
     /// A track.
     Track {
-        /// Which.
         track: TrackId,
         /// The lanes that show, outermost first.
         lanes: Vec<u32>,
         /// The lane of what runs, below the slices of whole steps: stalls are gaps of it.
         work_lane: u32,
-        /// Whether only the outermost one shows.
         folded: bool,
-        /// Whether there is anything to fold.
         foldable: bool,
         /// Height of its lanes, in tenths of the normal one.
         tenths: u16,
-        /// Whether it stands above the processes.
         pinned: bool,
     },
     /// A value over time.
     Counter {
         /// Row of the store's counters.
         counter: usize,
-        /// What it counts.
         title: String,
-        /// Whether its values are bytes.
         bytes: bool,
     },
 }
@@ -67,7 +53,6 @@ pub enum Row {
 /// The rows in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
-    /// From top to bottom.
     pub rows: Vec<Row>,
     /// Tracks that the user hid.
     pub hidden: Vec<TrackId>,
@@ -163,7 +148,7 @@ fn process_title(process: &profiler::Process) -> String {
     }
 }
 
-/// Where the trace asks for no order: what the processors did, the threads, then what they gave work to.
+/// Where the trace gives no order: CPUs, threads, then the devices that they gave work to.
 fn kind_order(kind: TrackKind) -> u8 {
     match kind {
         TrackKind::Cpu => 0,

@@ -9,7 +9,6 @@ use std::ops::Range;
 pub struct ComparedStep {
     /// Its name: `train 12`.
     pub name: String,
-    /// Begin and end.
     pub range: Range<i64>,
 }
 

@@ -8,7 +8,7 @@ use crate::{
     timeline::{
         command::{ColorBy, Command},
         layout::ticks,
-        model::rows::Rows,
+        model::Rows,
         state::State,
     },
     widgets::{at_the_end, focus_all, together},
@@ -17,7 +17,6 @@ use egui::{Button, RichText, TextEdit, Ui};
 
 /// The search box.
 pub struct SearchState<'a> {
-    /// What is typed.
     pub text: &'a mut String,
     /// Whether to put the cursor into the box.
     pub focus: bool,
@@ -27,10 +26,9 @@ pub struct SearchState<'a> {
     pub picked: Option<&'a str>,
 }
 
-/// What the bar asks for.
+/// What the user did in the bar.
 #[derive(Default)]
 pub struct BarResponse {
-    /// Commands.
     pub commands: Vec<Command>,
     /// Go to the next match (true) or the one before.
     pub go_to_match: Option<bool>,
@@ -38,13 +36,9 @@ pub struct BarResponse {
 
 /// What the bar shows of the timeline.
 pub struct Bar<'a> {
-    /// The panel's state.
     pub state: &'a State,
-    /// Whether the trace grows.
     pub is_live: bool,
-    /// What is below.
     pub rows: &'a Rows,
-    /// The trace's bookmarks.
     pub notes: &'a [Note],
     /// Of the frame, seconds.
     pub now: f64,
@@ -64,7 +58,7 @@ pub fn bar_ui(ui: &mut Ui, bar: &Bar<'_>, mut search: SearchState<'_>) -> BarRes
     answer
 }
 
-/// Which part of the trace is shown.
+/// Buttons for the part of the trace that is shown.
 fn view_ui(ui: &mut Ui, bar: &Bar<'_>, out: &mut Vec<Command>) {
     if ui.button("Fit trace").on_hover_text("Show the whole trace (0)").clicked() {
         out.push(Command::FitTrace);
@@ -79,7 +73,7 @@ fn view_ui(ui: &mut Ui, bar: &Bar<'_>, out: &mut Vec<Command>) {
     }
 }
 
-/// Colours, and what is marked and listed beside the slices.
+/// Colours, marks and lists.
 fn marks_ui(ui: &mut Ui, bar: &Bar<'_>, out: &mut Vec<Command>) {
     let state = bar.state;
     let label = ui.label(RichText::new("Colour").color(palette(ui).text_weak));

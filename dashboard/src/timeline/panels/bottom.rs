@@ -6,10 +6,7 @@ use crate::{
     theme::metrics,
     timeline::{
         command::Command,
-        model::{
-            facts::{Fact, facts},
-            flows::{Arrow, arrows_of},
-        },
+        model::{Arrow, Fact, facts::facts, flows::arrows_of},
         state::State,
     },
     widgets::{Edge, Extent, columns, side},
@@ -22,9 +19,7 @@ pub struct SliceDetails {
     trace_idx: usize,
     slice: SliceId,
     version: u64,
-    /// The words.
     pub facts: Vec<Fact>,
-    /// Its arrows.
     pub arrows: Vec<Arrow>,
 }
 

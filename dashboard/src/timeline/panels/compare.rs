@@ -16,10 +16,10 @@ use crate::{
         command::{Command, shifted},
         layers::Content,
         model::{
-            analysis::Question,
+            ComparedStep, Question,
             facts::{facts, predecessor_of},
             flows::arrows_of,
-            steps::{ComparedStep, neighbour, other_step, same_step, step_near},
+            steps::{neighbour, other_step, same_step, step_near},
         },
         shared_selection,
         state::State,
@@ -32,7 +32,6 @@ use std::ops::Range;
 
 /// The lower picture: B, where the upper one is A.
 pub struct Compare {
-    /// Index of its trace.
     pub trace_idx: usize,
     /// Its state; the view is the upper one's, later by [`Self::shift`].
     pub state: State,
@@ -46,7 +45,7 @@ pub struct Compare {
     rect: Rect,
 }
 
-/// What a frame of the lower picture asks of the upper one.
+/// What a frame of the lower picture wants of the upper one.
 #[derive(Default)]
 pub struct CompareResponse {
     /// Commands for the upper picture.
@@ -111,7 +110,7 @@ impl Compare {
         (self.state.selected, self.state.stall) = (None, None);
     }
 
-    /// How far the upper view may go: over both traces.
+    /// The bounds of the upper view: both traces.
     pub fn reach(&self, upper: &TraceContext<'_>) -> Range<i64> {
         let below: &Store = &upper.data.traces[self.trace_idx].store;
         let shift = self.shift(upper.store, below);
@@ -128,7 +127,7 @@ impl Compare {
         self.commands.extend(commands);
     }
 
-    /// The panel above the picture that was shown in the frame before.
+    /// The panel above this picture, as it was in the frame before.
     pub fn rest_of(&self, panel: Rect) -> Rect {
         if self.rect.is_positive() { Rect::from_min_max(panel.min, self.rect.right_top()) } else { panel }
     }

@@ -7,7 +7,7 @@ use crate::{
     theme::{metrics, palette},
     timeline::{
         background::Background,
-        model::durations::{DurationHistogram, duration_histograms},
+        model::{DurationHistogram, durations::duration_histograms},
     },
 };
 use egui::{Context, RichText, ScrollArea, Ui};
@@ -21,11 +21,8 @@ const MAX_ROWS: usize = 200;
 /// The ranges of traces that a table is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableKey {
-    /// Indices of the traces.
     pub traces: [usize; 2],
-    /// Versions of their stores.
     pub versions: [u64; 2],
-    /// A range of each.
     pub ranges: [Range<i64>; 2],
 }
 

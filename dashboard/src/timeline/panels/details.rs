@@ -5,7 +5,7 @@ use crate::{
     theme::{metrics, palette},
     timeline::{
         command::Command,
-        model::facts::{Fact, Link},
+        model::{Fact, Link},
     },
 };
 use egui::{RichText, Ui};

@@ -4,8 +4,8 @@ use crate::{
     format,
     theme::{metrics, on_fill, palette},
     timeline::{
-        model::flame::FlameBox,
-        raster::labels::{fitted, label_font},
+        model::FlameBox,
+        raster::{fitted, label_font},
     },
     widgets::describe,
 };

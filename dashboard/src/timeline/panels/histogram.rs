@@ -3,7 +3,7 @@
 use crate::{
     format,
     theme::{metrics, palette},
-    timeline::model::durations::{BARS, DurationHistogram},
+    timeline::model::{DurationHistogram, durations::BARS},
     widgets::describe,
 };
 use egui::{Align2, FontId, Mesh, Rect, Sense, Ui, pos2, vec2};

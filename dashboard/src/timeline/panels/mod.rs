@@ -1,4 +1,4 @@
-//! What is above, below and beside the picture.
+//! The panels above, below and next to the picture.
 
 pub mod bar;
 pub mod bottom;
@@ -12,20 +12,16 @@ pub mod notes;
 mod range;
 pub mod stalls;
 
-use super::model::analysis::Findings;
+use super::model::Findings;
 use crate::{Data, data::TraceData};
 use profiler::Store;
 use std::ops::Range;
 
 /// The trace that is shown, in one frame.
 pub struct TraceContext<'a> {
-    /// All data.
     pub data: &'a Data,
-    /// Index of the trace.
     pub trace_idx: usize,
-    /// The trace.
     pub trace: &'a TraceData,
-    /// Its store.
     pub store: &'a Store,
     /// All its time.
     pub whole: &'a Range<i64>,

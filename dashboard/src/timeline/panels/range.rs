@@ -7,7 +7,7 @@ use crate::{
     timeline::{
         command::{Command, RangeTab},
         layout::ticks,
-        model::{analysis::RangeFacts, flame::MAX_SLICES},
+        model::{RangeFacts, flame::MAX_SLICES},
         state::State,
     },
 };

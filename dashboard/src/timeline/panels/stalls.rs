@@ -3,7 +3,7 @@
 use crate::{
     format,
     theme::{metrics, palette},
-    timeline::{command::Command, layers::stalls::color, model::facts::exact},
+    timeline::{command::Command, layers::stalls::color, model::exact},
     widgets::with_names,
 };
 use egui::{RichText, Ui};

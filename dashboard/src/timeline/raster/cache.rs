@@ -19,11 +19,10 @@ use crate::{
     timeline::{
         command::ColorBy,
         layout::{
-            bars::{self, Bar, LaneSpans, Slices, bars},
-            frame::Frame,
-            rows::{LaneBand, RowPosition},
+            Bar, Frame, LaneBand, LaneSpans, RowPosition, Slices,
+            bars::{self, bars},
         },
-        model::rows::Row,
+        model::Row,
     },
 };
 use egui::{Color32, ColorImage, Context, Mesh, Painter, Rect, Shape, TextureHandle, TextureOptions, pos2};
@@ -38,25 +37,18 @@ const IN_MOTION: usize = 30_000;
 /// Physical pixels of a column then, at most.
 const COARSEST: usize = 4;
 
-/// Columns from the origin to where a float still tells one from the next; no view is near that and near the origin too.
+/// Columns from the origin up to which floats are exact; no view is near that and near the origin too.
 const FURTHEST: f64 = (1_u64 << 52) as f64;
 
 /// What the pixels depend on, except where the view begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RasterKey {
-    /// What the slices belong to.
     pub source: SourceVersion,
-    /// Which rows.
     pub rows: Range<usize>,
-    /// Length of the view, ns.
     pub ns: i64,
-    /// Its width in physical pixels.
     pub px: usize,
-    /// What gives colours.
     pub color_by: ColorBy,
-    /// Theme and colours.
     pub palette: usize,
-    /// Whether other slices stand out.
     pub dim: bool,
     /// Whether the zoom is another one than in the frame before.
     pub in_motion: bool,
@@ -162,7 +154,7 @@ impl RasterCache {
         self.columns_per_ns * self.step as f64
     }
 
-    /// Whether columns are wider than a physical pixel: a frame later they need not be.
+    /// Whether columns are wider than a physical pixel; the next frame can be exact.
     pub fn is_coarse(&self) -> bool {
         self.step > 1
     }
@@ -176,7 +168,7 @@ impl RasterCache {
         whole - i64::from((whole as f64) > column)
     }
 
-    /// Draws columns beside those that are drawn, and drops those that the ring has no more room for.
+    /// Draws columns next to those that are drawn, and drops those that the ring has no more room for.
     fn draw(&mut self, ctx: &Context, columns: Range<i64>, scene: &Scene<'_>, style: impl Fn(&Slices) -> BarStyle) {
         let room = self.room as i64;
         let goes_right = columns.start == self.drawn.end;
@@ -269,7 +261,7 @@ impl RasterCache {
         }
     }
 
-    /// Wide slices in the view.
+    /// The wide slices in the view.
     pub fn wide(&self, positions: &[RowPosition], frame: &Frame) -> impl Iterator<Item = Bar> {
         let view = frame.view.range();
         let lanes = self.lanes.iter().map(move |CachedLane { row, nth, track, lane, wide }| {
@@ -331,7 +323,7 @@ fn slot(column: i64, room: usize) -> usize {
     column.rem_euclid(room as i64) as usize
 }
 
-/// Where columns are in a ring that has room for them: in one piece, or in two.
+/// Where columns are in a ring: in one piece, or in two.
 fn parts(columns: &Range<i64>, room: usize) -> impl Iterator<Item = Range<usize>> + use<> {
     let n = (columns.end - columns.start).max(0) as usize;
     let start = if n == 0 { 0 } else { slot(columns.start, room) };
@@ -345,12 +337,8 @@ mod tests {
     use crate::{
         theme::Palette,
         timeline::{
-            layout::{
-                frame::Sizes,
-                rows::RowLayout,
-                viewport::{Scale, Viewport},
-            },
-            model::{folding::Folding, rows::rows},
+            layout::{RowLayout, Scale, Sizes, Viewport},
+            model::{Folding, rows::rows},
             testing::{one_track, slice},
         },
     };

@@ -3,7 +3,7 @@
 use super::strips::BarStyle;
 use crate::{
     theme::{Palette, laid_over, mix},
-    timeline::{command::ColorBy, layout::bars::Slices, model::cpu_runs::cpu_number},
+    timeline::{command::ColorBy, layout::Slices, model::cpu_runs::cpu_number},
 };
 use egui::Color32;
 use profiler::{Category, Store, TrackKind};
@@ -23,7 +23,7 @@ pub struct Colors<'a> {
     background: Color32,
     /// What of a colour is left where hardly anything ran.
     least: f32,
-    /// What threads did of which only scheduling is known, when they ran.
+    /// Threads that ran, where only scheduling is known.
     ran: Color32,
     quiet: Color32,
     muted: Color32,
@@ -129,7 +129,7 @@ impl<'a> Colors<'a> {
     }
 }
 
-/// What threads of one pool have in common: the name without its number.
+/// The name of a pool: its threads' names without their numbers.
 fn pool_of(name: &str) -> &str {
     name.trim_end_matches(|c: char| {
         c.is_ascii_digit() || c == ')' || c == '(' || c == '-' || c == '_' || c == ' ' || c == '#'

@@ -14,11 +14,9 @@ const MAX_FITS: usize = 20_000;
 pub struct Label {
     /// The slice's track.
     pub track: u32,
-    /// Its left top corner.
     pub pos: Pos2,
     /// As much of the name as fits.
     pub text: Arc<str>,
-    /// Its colour.
     pub color: Color32,
 }
 
@@ -63,7 +61,7 @@ pub fn label_font() -> FontId {
     FontId::proportional(metrics::TEXT_SMALL)
 }
 
-/// A name cut to `room` points: whole, or its last part (`MatMul` of `layer1/MatMul`), or the beginning of that.
+/// A name cut to `room` points: all of it, or its last part (`MatMul` of `layer1/MatMul`), or the beginning of that.
 pub fn fitted(painter: &Painter, full: &str, room: f32) -> Option<String> {
     let width = |text: &str| painter.layout_no_wrap(text.to_owned(), label_font(), Color32::PLACEHOLDER).size().x;
     if width(full) <= room {

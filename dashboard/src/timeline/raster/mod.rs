@@ -7,3 +7,10 @@ pub mod picture;
 pub mod scene;
 pub mod span_buffer;
 pub mod strips;
+
+pub use self::{
+    labels::{fitted, label_font},
+    picture::{Picture, PictureKey},
+    scene::Scene,
+    span_buffer::SourceVersion,
+};

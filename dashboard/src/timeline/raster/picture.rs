@@ -14,12 +14,10 @@ use crate::{
     timeline::{
         command::ColorBy,
         layout::{
-            bars::{self, Bar, Slices, match_bars},
-            cpu_runs::CpuRuns,
-            frame::Frame,
-            rows::{LaneBand, RowPosition},
+            Bar, CpuRuns, Frame, LaneBand, RowPosition, Slices,
+            bars::{self, match_bars},
         },
-        model::{cpu_runs::is_scheduling, rows::Row},
+        model::{Row, cpu_runs::is_scheduling},
     },
 };
 use egui::{Color32, Context, Mesh, Painter, Pos2, Rect, Shape, pos2, vec2};
@@ -33,15 +31,11 @@ pub struct PictureKey {
     pub source: SourceVersion,
     /// What is shown, where and how large.
     pub frame: Frame,
-    /// Where the rows are on the screen.
     pub body: Rect,
-    /// How far they are scrolled.
     pub scroll: f32,
-    /// What gives colours.
     pub color_by: ColorBy,
     /// Identity of the matches that stand out; `None` when nothing is dimmed.
     pub matches: Option<usize>,
-    /// Theme and colours.
     pub palette: usize,
     /// Whether everything is to be a shape, for a picture in vectors.
     pub shapes: bool,
@@ -203,7 +197,7 @@ impl Drawing<'_> {
         pos2(x0 + metrics::GAP, self.top() + lane.top + (lane.height - metrics::TEXT_SMALL) / 2.0 - 1.5)
     }
 
-    /// Adds where the threads ran of which only the waits for a CPU are known, between these.
+    /// Adds the runs of threads of which only the waits for a CPU are known.
     fn add_cpu_runs(&mut self, threads: &[(u32, RowPosition)], cpu_runs: &CpuRuns<'_>, dim: bool) {
         let (left, right) = (self.key.body.left(), self.key.body.right());
         for (track, position) in threads {
@@ -239,7 +233,7 @@ impl Drawing<'_> {
     }
 }
 
-/// The visible tracks of which only a thread's waits for a CPU are known, and where they are.
+/// The visible tracks of which only a thread's waits for a CPU are known, with their positions.
 fn scheduling(scene: &Scene<'_>, visible: Range<usize>) -> Vec<(u32, RowPosition)> {
     // Most traces have no scheduling: nothing is looked up for them.
     if !scene.store.sites().iter().any(|site| site.category == Category::OffCpu) {
@@ -270,7 +264,7 @@ impl BarImageBuilder {
         if self.strips.fill(lane, x0, x1, style) {
             return;
         }
-        // A gap after wide ones, so that two of one colour stay two.
+        // A gap after wide ones, so that two of one colour stay distinct.
         let x1 = if x1 - x0 > 3.0 { x1 - self.pixel } else { x1 };
         let full = style.full.map(|color| (full_rect(lane, x0, x1), color));
         let middle = style.middle.map(|color| (middle_rect(lane, x0, x1), color));

@@ -2,19 +2,16 @@
 
 use crate::{
     theme::Palette,
-    timeline::{layout::rows::RowLayout, model::find::Matches},
+    timeline::{layout::RowLayout, model::Matches},
 };
 use profiler::Store;
 
 /// A trace's rows with their colours.
 #[derive(Clone, Copy)]
 pub struct Scene<'a> {
-    /// The trace.
     pub store: &'a Store,
-    /// Its rows.
     pub rows: &'a RowLayout,
     /// What stands out, if anything does.
     pub matches: Option<&'a Matches>,
-    /// Colours.
     pub palette: &'a Palette,
 }

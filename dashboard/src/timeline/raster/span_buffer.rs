@@ -4,8 +4,8 @@
 //! as the zoom does; a quarter of the view more is read on either side.
 
 use crate::timeline::{
-    layout::{bars::LaneSpans, frame::Frame, rows::RowLayout},
-    model::rows::Row,
+    layout::{Frame, LaneSpans, RowLayout},
+    model::Row,
 };
 use profiler::{Span, Store, TrackId};
 use std::ops::Range;
@@ -16,9 +16,7 @@ const MARGIN: i64 = 4;
 /// The state of what is drawn: whatever is cached of another one is stale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceVersion {
-    /// Index of the trace.
     pub trace_idx: usize,
-    /// The store's version.
     pub store: u64,
     /// The revision of what is folded.
     pub folding: u64,
@@ -103,11 +101,8 @@ impl SpanBuffer {
 mod tests {
     use super::*;
     use crate::timeline::{
-        layout::{
-            frame::Sizes,
-            viewport::{Scale, Viewport},
-        },
-        model::{folding::Folding, rows::rows},
+        layout::{Scale, Sizes, Viewport},
+        model::{Folding, rows::rows},
         testing::demo,
     };
 

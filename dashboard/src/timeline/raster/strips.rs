@@ -6,7 +6,7 @@
 
 use crate::{
     theme::{UNTINTED, metrics},
-    timeline::layout::{frame::Frame, rows::LaneBand},
+    timeline::layout::{Frame, LaneBand},
 };
 use egui::{Color32, ColorImage, Context, Mesh, Painter, Rect, Shape, TextureHandle, TextureOptions, pos2};
 use rustc_hash::FxHashMap;
@@ -153,10 +153,7 @@ impl StripTexture {
 mod tests {
     use super::*;
     use crate::theme::Palette;
-    use crate::timeline::{
-        layout::frame::Sizes,
-        layout::viewport::{Scale, Viewport},
-    };
+    use crate::timeline::layout::{Scale, Sizes, Viewport};
 
     fn frame() -> Frame {
         let view = Viewport { start: 0, end: 1_000 };
