@@ -67,19 +67,19 @@ const BINDINGS: &[Binding] = &[
     bound(&[Key::Num0, Key::Home], "0", "Fit the whole trace", "whole", |_| Command::FitTrace),
     bound(&[Key::Period], ".", "Next slice of the same name", "next", |_| Command::SameName { forward: true }),
     bound(&[Key::Comma], ",", "Previous slice of the same name", "previous", |_| Command::SameName { forward: false }),
-    bound(&[Key::CloseBracket], "]", "Along the arrow: what the selected slice led to", "flow out", |_| {
+    bound(&[Key::CloseBracket], "]", "Follow the arrow to what the selected slice led to", "flow out", |_| {
         Command::AlongFlow { forward: true }
     }),
-    bound(&[Key::OpenBracket], "[", "Back along the arrow: what led to the selected slice", "flow in", |_| {
+    bound(&[Key::OpenBracket], "[", "Follow the arrow back to what led to the selected slice", "flow in", |_| {
         Command::AlongFlow { forward: false }
     }),
     bound(&[Key::L], "L", "Follow the live trace, or stop", "follow", |_| Command::ToggleFollow),
     bound(&[Key::Slash], "/", "Search slices; Enter goes to the next match", "search", |_| Command::FocusSearch),
     bound(&[Key::C], "C", "Mark the critical path, or stop", "critical", |_| Command::ToggleCritical),
-    bound(&[Key::M], "M", "Put a bookmark here", "note", Command::AddNote),
-    bound(&[Key::V], "V", "Compare with another step or trace below, or stop", "compare", |_| Command::ToggleCompare),
+    bound(&[Key::M], "M", "Add a bookmark here", "note", Command::AddNote),
+    bound(&[Key::V], "V", "Compare with another step or trace, or stop", "compare", |_| Command::ToggleCompare),
     bound(&[Key::J], "J", "Compare with the next step", "compare next", |_| Command::CompareStep { forward: true }),
-    bound(&[Key::K], "K", "Compare with the step before", "compare previous", |_| Command::CompareStep {
+    bound(&[Key::K], "K", "Compare with the previous step", "compare previous", |_| Command::CompareStep {
         forward: false,
     }),
     bound(&[Key::G], "G", "Show the log messages, or stop", "log", |_| Command::ToggleLog),
@@ -102,8 +102,8 @@ const GESTURES: &[Entry] = &[
     Entry::gesture("Shift + wheel, drag", "Move in time"),
     Entry::gesture("Drag on the ruler, Shift + drag", "Select a range: statistics"),
     Entry::gesture("Click", "Select a slice, or a stall where nothing ran"),
-    Entry::gesture("Double click", "Fit the slice"),
-    Entry::gesture("Right click on a track's name", "Pin, move, height, hide"),
+    Entry::gesture("Double-click", "Fit the slice"),
+    Entry::gesture("Right-click on a track's name", "Pin, move, height, hide"),
     Entry::gesture("Click a flag in the ruler", "Edit the bookmark"),
     Entry::gesture("Esc", "Deselect"),
 ];
